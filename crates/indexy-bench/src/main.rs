@@ -1,0 +1,2 @@
+//! Benchmarks of IndeXY.
+fn main() {}

@@ -1,0 +1,2 @@
+//! Command line of IndeXY.
+fn main() {}

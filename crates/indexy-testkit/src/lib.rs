@@ -1,0 +1,1 @@
+//! Test tools shared by the crates of IndeXY.

@@ -1,0 +1,113 @@
+//! Keys and values as the API hands them out: immutable byte strings.
+//!
+//! Both are one word of length and one of pointer; up to 20 bytes are held
+//! inline, longer ones are reference counted, so that a clone never copies.
+//! No threads, no I/O.
+
+#![forbid(unsafe_code)]
+
+use byteview::ByteView;
+use std::{borrow::Borrow, fmt, ops::Deref};
+
+macro_rules! bytes_type {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(ByteView);
+
+        impl $name {
+            /// Copies `bytes`. Cost: one allocation above 20 bytes.
+            #[must_use]
+            pub fn new(bytes: &[u8]) -> Self {
+                Self(ByteView::from(bytes))
+            }
+        }
+
+        impl Deref for $name {
+            type Target = [u8];
+            fn deref(&self) -> &[u8] {
+                &self.0
+            }
+        }
+
+        impl AsRef<[u8]> for $name {
+            fn as_ref(&self) -> &[u8] {
+                &self.0
+            }
+        }
+
+        impl Borrow<[u8]> for $name {
+            fn borrow(&self) -> &[u8] {
+                &self.0
+            }
+        }
+
+        impl From<&[u8]> for $name {
+            fn from(bytes: &[u8]) -> Self {
+                Self::new(bytes)
+            }
+        }
+
+        impl From<Vec<u8>> for $name {
+            fn from(bytes: Vec<u8>) -> Self {
+                Self(ByteView::from(bytes))
+            }
+        }
+
+        impl PartialEq<[u8]> for $name {
+            fn eq(&self, other: &[u8]) -> bool {
+                **self == *other
+            }
+        }
+
+        impl PartialEq<&[u8]> for $name {
+            fn eq(&self, other: &&[u8]) -> bool {
+                **self == **other
+            }
+        }
+
+        impl<const N: usize> PartialEq<&[u8; N]> for $name {
+            fn eq(&self, other: &&[u8; N]) -> bool {
+                **self == other[..]
+            }
+        }
+
+        impl PartialEq<Vec<u8>> for $name {
+            fn eq(&self, other: &Vec<u8>) -> bool {
+                **self == **other
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "b\"{}\"", self.escape_ascii())
+            }
+        }
+    };
+}
+
+bytes_type! {
+    /// A key: 0..=65,534 bytes, ordered bytewise.
+    Key
+}
+bytes_type! {
+    /// A value: 0..=256 MiB.
+    Value
+}
+
+/// The smallest key greater than `key`: `key ++ 0x00`.
+pub(crate) fn successor(key: &[u8]) -> Vec<u8> {
+    let mut next = Vec::with_capacity(key.len() + 1);
+    next.extend_from_slice(key);
+    next.push(0);
+    next
+}
+
+/// The smallest byte string greater than every one that starts with `prefix`,
+/// or `None` when there is none (`prefix` is empty or all 0xFF).
+pub(crate) fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|&b| b != u8::MAX)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end)
+}

@@ -1,0 +1,16 @@
+//! The limits of design 2.4, checked at the API before anything is written.
+
+#![forbid(unsafe_code)]
+
+/// Longest key, in bytes. One less than a `u16` holds, so that the immediate
+/// successor of any key (`key ++ 0x00`) still has a length that fits one.
+pub const MAX_KEY_BYTES: usize = 65_534;
+
+/// Longest value, in bytes (256 MiB).
+pub const MAX_VALUE_BYTES: usize = 256 << 20;
+
+/// Smallest memory budget that a database opens with, in bytes (2 MiB).
+pub const MIN_MEMORY_BUDGET_BYTES: usize = 2 << 20;
+
+/// Longest tree name, in bytes of UTF-8.
+pub const MAX_TREE_NAME_BYTES: usize = 255;

@@ -1,0 +1,77 @@
+//! One memory budget over everything that a database holds (I7).
+//!
+//! Who takes bytes says so here, where it takes them: the arena by whole
+//! slabs, the log its buffers, Index Y its documented upper bound, scans their
+//! chunks. The counters are per category and touched by the slab, never by the
+//! entry, so that no hot path shares one.
+//!
+//! Threads: any. The sum of relaxed counters may lag by what is in flight.
+//! Not here: who releases and who waits (`framework/`).
+
+#![forbid(unsafe_code)]
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Who holds the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum Holder {
+    /// Slabs and large blocks of Index X, retired garbage included.
+    Arena,
+    /// Buffers of the log.
+    Log,
+    /// Caches, filters and buffers of Index Y (upper bound).
+    IndexY,
+    /// Runs on their way to Y.
+    Transfer,
+    /// Chunks of open scans.
+    Scans,
+}
+const HOLDERS: usize = 5;
+
+/// The budget and what is taken of it, in bytes.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    limit: AtomicUsize,
+    held: [AtomicUsize; HOLDERS],
+}
+
+impl Budget {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            limit: AtomicUsize::new(limit),
+            held: Default::default(),
+        }
+    }
+
+    pub(crate) fn limit(&self) -> usize {
+        self.limit.load(Relaxed)
+    }
+
+    pub(crate) fn set_limit(&self, bytes: usize) {
+        self.limit.store(bytes, Relaxed);
+    }
+
+    /// Takes `bytes` for `holder`. Never refuses: admission is asked for before (framework/).
+    pub(crate) fn take(&self, holder: Holder, bytes: usize) {
+        self.held[holder as usize].fetch_add(bytes, Relaxed);
+    }
+
+    /// Gives `bytes` back.
+    pub(crate) fn give(&self, holder: Holder, bytes: usize) {
+        let before = self.held[holder as usize].fetch_sub(bytes, Relaxed);
+        debug_assert!(
+            before >= bytes,
+            "{holder:?} gave back {bytes} of {before} bytes"
+        );
+    }
+
+    pub(crate) fn held(&self, holder: Holder) -> usize {
+        self.held[holder as usize].load(Relaxed)
+    }
+
+    /// All that is taken.
+    pub(crate) fn used(&self) -> usize {
+        self.held.iter().map(|h| h.load(Relaxed)).sum()
+    }
+}

@@ -1,0 +1,3 @@
+//! Memory: the budget, and the arena, latches and word buffers that Index X is built of.
+
+pub(crate) mod budget;

@@ -1,0 +1,32 @@
+//! The first fatal failure of a database, kept for every later caller.
+//!
+//! Threads: any; the first call of [`Poison::set`] wins. Reads go on after a
+//! poisoning, writes fail with the first cause (design 4).
+
+#![forbid(unsafe_code)]
+
+use crate::error::{Error, Result};
+use std::sync::{Arc, OnceLock};
+
+/// A write-once cell for the first cause.
+#[derive(Default)]
+pub(crate) struct Poison(OnceLock<Arc<str>>);
+
+impl Poison {
+    /// Records `cause` unless an earlier one is there; returns the error that writers get from now on.
+    pub(crate) fn set(&self, cause: &dyn std::fmt::Display) -> Error {
+        Error::Poisoned {
+            cause: self.0.get_or_init(|| cause.to_string().into()).clone(),
+        }
+    }
+
+    /// `Err(Poisoned)` once poisoned. Cost: one acquire load.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.0.get() {
+            None => Ok(()),
+            Some(cause) => Err(Error::Poisoned {
+                cause: cause.clone(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The Storage seam: files of the log and the manifest, on a real file system or simulated.
+//!
+//! The simulated one (`sim.rs`) loses, reorders and tears what was not synced and fails on
+//! demand, so that recovery can be tested at every I/O. A `StorageFile` has no cursor.
+//!
+//! Contract: bytes written are durable after `StorageFile::sync`; a file's creation, rename
+//! or removal is durable after `Storage::sync_dir` of its directory. Nothing else is
+//! promised: unsynced writes may reach the disk in any order, in part, or never.
+//! Threads: every method may be called from any thread.
+
+#![forbid(unsafe_code)]
+
+use crate::error::Result;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// A directory tree to keep files in.
+pub(crate) trait Storage: Send + Sync {
+    /// Creates `path` (fails if it exists) for reading and writing.
+    fn create(&self, path: &Path) -> Result<Arc<dyn StorageFile>>;
+    /// Opens an existing file; `write` asks for write access.
+    fn open(&self, path: &Path, write: bool) -> Result<Arc<dyn StorageFile>>;
+    /// Names (not paths) of the files in `dir`, sorted.
+    fn list(&self, dir: &Path) -> Result<Vec<PathBuf>>;
+    fn exists(&self, path: &Path) -> Result<bool>;
+    /// Creates `dir` and its parents; no error if it is there.
+    fn create_dir_all(&self, dir: &Path) -> Result<()>;
+    fn rename(&self, from: &Path, to: &Path) -> Result<()>;
+    fn remove(&self, path: &Path) -> Result<()>;
+    /// Makes creations, renames and removals in `dir` durable.
+    fn sync_dir(&self, dir: &Path) -> Result<()>;
+}
+
+/// One file of a [`Storage`].
+pub(crate) trait StorageFile: Send + Sync {
+    fn len(&self) -> Result<u64>;
+    /// Reads up to `buf.len()` bytes at `offset`; less only at the end of the file.
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize>;
+    /// Writes all of `buf` at `offset`.
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()>;
+    /// Makes everything written durable (fdatasync).
+    fn sync(&self) -> Result<()>;
+    fn set_len(&self, len: u64) -> Result<()>;
+    fn path(&self) -> &Path;
+}

@@ -1,0 +1,260 @@
+//! The contract of Index X: the part of a tree that is in memory.
+//!
+//! Source: IndeXY II-A to II-D; design 2.1 to 2.3.
+//!
+//! X partitions the whole key space into *ranges*; a range is what one leaf
+//! covers, what one empty slot covers, or the gap beside a compressed prefix.
+//! Each range is either *complete* (a key without an entry is absent) or
+//! *mounted* (such a key may exist in Index Y). A mounted range carries a
+//! [`Stamp`]: the value of the tree's removal clock when something was last
+//! removed from it. Every split copies both to each part; every union takes
+//! "mounted if any" and a fresh stamp.
+//!
+//! An entry is a value or a tombstone with the bits `dirty` (newer than what Y
+//! was given) and `in_y` (Y may hold some version of the key). A clean entry has
+//! `in_y` set.
+//!
+//! Who may do what, when:
+//! - Any thread may call [`IndexX::get`], [`IndexX::scan`], [`IndexX::leaves`]: they take no
+//!   latch, never block a writer, and never see a torn entry.
+//! - Writers of one key are serialized by the caller (the key's stripe lock in
+//!   `db/`); writers of different keys run in parallel, latching one leaf for
+//!   well under a microsecond, or a leaf and its parent to change the structure.
+//! - At most one thread per tree is inside [`IndexX::clean`], [`IndexX::redirty`] or
+//!   [`IndexX::settle`] at a time (the framework's transfer lock). [`IndexX::cut`] may run at the
+//!   same time as it: what a run still carries is recognized by its [`RunId`].
+//! - No method does I/O, and none holds a latch while it calls back, except the
+//!   `commit` of [`IndexX::put`].
+//!
+//! Keeps: I1, I2 (clean under the latch at the moment of copying), I3 (stamps), I4 (cut
+//! refuses dirty and in-flight entries), I8 (commit under the latch).
+//! Not here: budget decisions, choice of regions, the log, Index Y.
+
+use std::ops::ControlFlow;
+
+/// A value of a tree's removal clock; see the module header.
+pub(crate) type Stamp = u64;
+
+/// Number of a run of dirty entries on its way to Index Y. Counted up by one
+/// per run and tree, from 1; 0 means "never copied".
+pub(crate) type RunId = u32;
+
+/// What a search of X says.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Lookup<R> {
+    /// X has the value.
+    Found(R),
+    /// X has a tombstone: the key is absent, whatever Y says.
+    Deleted,
+    /// No entry in a complete range: the key is absent.
+    Absent,
+    /// No entry in a mounted range: Y decides. Hand the stamp to [`IndexX::load`].
+    AskY(Stamp),
+}
+
+/// What became of a value loaded from Y.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub(crate) enum Load {
+    /// It is now a clean entry.
+    Loaded,
+    /// Something newer may exist (an entry is there, or the range's stamp moved, or the range is complete now); nothing was done.
+    Raced,
+}
+
+/// What a write did.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub(crate) enum Put {
+    /// `commit` was called and the write applied.
+    Applied,
+    /// A removal of a key that is certainly absent: `commit` was not called.
+    Nothing,
+}
+
+/// Direction of a scan.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub(crate) enum Order {
+    Ascending,
+    Descending,
+}
+
+/// What a leaf, or an empty mounted range (`keys == 0`), looks like; see [`IndexX::leaves`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LeafInfo<'a> {
+    /// First key of the range that it covers (inclusive), not of its entries.
+    pub start: &'a [u8],
+    /// Entries, tombstones included.
+    pub keys: usize,
+    /// Dirty ones among them.
+    pub dirty: usize,
+    /// Bytes in the arena, out-of-line values included.
+    pub bytes: usize,
+    pub mounted: bool,
+}
+
+/// What a cut did.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// Exact arena bytes freed (net of what was built for the entries kept).
+    pub freed_bytes: usize,
+    /// Entries dropped.
+    pub dropped: usize,
+    /// Entries kept because they are dirty or on their way to Y.
+    pub unclean: usize,
+    /// Entries kept because they were referenced since the last cut (`spare_referenced`).
+    pub spared: usize,
+}
+
+/// Counts of a whole X; approximate while writers run.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct XStats {
+    /// Entries, tombstones included.
+    pub keys: usize,
+    pub tombstones: usize,
+    pub dirty: usize,
+    /// Arena bytes of nodes, leaves and out-of-line values.
+    pub bytes: usize,
+    /// Mounted ranges.
+    pub mounts: usize,
+}
+
+/// How much one [`IndexX::scan`] call may return. It always returns at least one leaf's worth.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ScanLimits {
+    /// Stop after the leaf that brings key and value bytes to this.
+    pub bytes: usize,
+    /// Stop after the leaf that brings the number of entries, tombstones included, to this.
+    pub entries: usize,
+    /// Stop after this many leaves and empty ranges.
+    pub leaves: usize,
+}
+
+/// One entry of a [`Chunk`].
+#[derive(Debug, PartialEq, Eq, Clone)]
+pub(crate) struct ChunkEntry {
+    pub key: Vec<u8>,
+    /// `None` is a tombstone, which hides what Y has.
+    pub value: Option<Vec<u8>>,
+}
+
+/// A stretch of X as one scan call saw it. Each leaf in it was read atomically.
+#[derive(Debug, Default)]
+pub(crate) struct Chunk {
+    /// In the order of the scan.
+    pub entries: Vec<ChunkEntry>,
+    /// Mounted sub-ranges `[start, end)` of what was covered, `None` = no upper end,
+    /// neighbours joined, in the order of the scan. Clipped to the requested range.
+    pub mounted: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// Where to go on: ascending, the next call's `from`; descending, the next call's `to`.
+    /// `None` when the requested range is covered completely.
+    pub resume: Option<Vec<u8>>,
+}
+
+/// Error type of callbacks that end a walk early; never leaves this crate.
+pub(crate) type StopWalk = ();
+
+/// Index X. See the module header for who may call what.
+///
+/// Keys have at most [`MAX_KEY_BYTES`](crate::limits::MAX_KEY_BYTES) bytes; range ends may be one longer.
+/// `[from, to)` with `to == None` reaches to the end of the key space.
+pub(crate) trait IndexX: Send + Sync {
+    /// Searches `key`; `found` gets a stable copy of the value, after validation.
+    ///
+    /// Cost: no latch, no allocation, no write to shared memory except at most one
+    /// reference bit on the first hit of an entry since the last cut (and only once
+    /// [`IndexX::track_references`] was switched on).
+    fn get<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R) -> Lookup<R>;
+
+    /// Writes `value` (`None`: a removal) as a dirty entry.
+    ///
+    /// `commit` is called exactly once, with the leaf's latch held and room made, so
+    /// that nothing can fail after it (I8: it takes the LSN); if it fails, the
+    /// entry is as it was. A removal of an entry that is not `in_y` in a complete range
+    /// drops the entry after `commit`; of a key that has no entry in a complete range,
+    /// or is a tombstone already, it does nothing and does not call `commit`. Any other
+    /// removal leaves a dirty tombstone. An existing entry keeps its `in_y`; a new one
+    /// in a mounted range gets `in_y` set, in a complete range clear.
+    fn put<E>(
+        &self,
+        key: &[u8],
+        value: Option<&[u8]>,
+        commit: impl FnOnce() -> Result<(), E>,
+    ) -> Result<Put, E>;
+
+    /// Installs a value read from Y as a clean entry, if `stamp` (from [`Lookup::AskY`], taken
+    /// before Y was read) is still the stamp of the range, the range is still mounted
+    /// and the key has no entry (I3).
+    fn load(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Load;
+
+    /// Drops the entry of `key` and makes its range mounted with a fresh stamp: Y decides
+    /// from now on. For values that X does not hold. The caller holds the key's stripe
+    /// and the transfer lock.
+    fn evict(&self, key: &[u8]);
+
+    /// Collects entries of `[from, to)` in `order`; clears and fills `out`.
+    fn scan(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        order: Order,
+        limits: ScanLimits,
+        out: &mut Chunk,
+    );
+
+    /// Copies the dirty entries of `[from, to)` in ascending key order to `sink` (`None`: a
+    /// tombstone), leaf by leaf: under the leaf's latch copy, `dirty := 0`, `in_y := 1`,
+    /// `leaf.run := run` (I2); then, latch free, `sink`. Leaves without dirty entries cost one
+    /// load. When `sink` breaks, the rest of that leaf was copied but not taken:
+    /// call [`IndexX::redirty`].
+    fn clean(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        run: RunId,
+        sink: &mut dyn FnMut(&[u8], Option<&[u8]>) -> ControlFlow<StopWalk>,
+    ) -> ControlFlow<StopWalk>;
+
+    /// Y failed `run`: marks every entry of the leaves in `[from, to)` that the run copied from
+    /// (`leaf.run == run`) dirty again. Clean entries that it did not carry may be among
+    /// them; writing those once more is harmless.
+    fn redirty(&self, from: &[u8], to: Option<&[u8]>, run: RunId);
+
+    /// Y has acknowledged every run up to `acked`: drops the clean tombstones of the leaves in
+    /// `[from, to)`, with a fresh stamp for their ranges (I3).
+    fn settle(&self, from: &[u8], to: Option<&[u8]>, acked: RunId);
+
+    /// Drops the clean entries of `[from, to)` whose leaf's run is acknowledged (`leaf.run <= acked`);
+    /// their ranges become mounted with a fresh stamp. Entries that are dirty or in flight stay,
+    /// and so do, with `spare_referenced`, those referenced since the last cut (their bit is
+    /// cleared). Small remains are joined, so that many small leaves do not stay
+    /// behind. Stops early once `enough_bytes` are freed. Latches for microseconds at a time.
+    fn cut(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        acked: RunId,
+        spare_referenced: bool,
+        enough_bytes: usize,
+    ) -> Cut;
+
+    /// Y holds nothing in `[from, to)` and no run is in flight: makes every range that lies
+    /// wholly inside complete.
+    fn clear_mounts(&self, from: &[u8], to: Option<&[u8]>);
+
+    /// Visits leaves and empty mounted ranges that touch `[from, to)` in ascending order.
+    fn leaves(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        visit: &mut dyn FnMut(LeafInfo<'_>) -> ControlFlow<StopWalk>,
+    ) -> ControlFlow<StopWalk>;
+
+    /// Switches the recording of reference bits; off at first.
+    fn track_references(&self, on: bool);
+
+    /// Counts; cost: sums of sharded counters, no walk.
+    fn stats(&self) -> XStats;
+
+    /// Checks structure, order, counts and flags; `Err` says what is wrong. Runs beside
+    /// readers and writers (then the counts are not compared).
+    fn verify(&self, quiescent: bool) -> Result<(), String>;
+}
