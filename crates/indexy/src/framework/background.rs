@@ -75,6 +75,11 @@ impl Background {
         Ok(background)
     }
 
+    /// No threads: the database is open read-only.
+    pub(crate) fn idle(shared: &Arc<Shared>) -> Self {
+        Self { stop: Arc::default(), shared: shared.clone(), threads: Mutex::default() }
+    }
+
     /// Stops and joins the threads. Idempotent.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Release);
@@ -300,6 +305,7 @@ impl Worker {
                     match tree.y.maintain() {
                         Ok(Maintained::More) => {}
                         Ok(Maintained::Idle) => break,
+                        Err(_) if tree.discarded() => break,
                         Err(error) => {
                             if self.failed(Err::<(), _>(error)) {
                                 std::thread::sleep(RETRY);

@@ -19,7 +19,7 @@ use crate::{
     y::{IndexY, RunEntry, RunSource},
 };
 use parking_lot::Mutex;
-use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
+use std::sync::{Arc, atomic::{AtomicBool, AtomicU32, Ordering}};
 
 /// A tree's X, Y and what joins them.
 pub(crate) struct Joined {
@@ -33,6 +33,8 @@ pub(crate) struct Joined {
     pub(super) transfer: Mutex<Transfer>,
     /// Every run up to this one is settled: acknowledged, or failed and dirty again.
     pub(super) acked: AtomicU32,
+    /// The tree was dropped: its Y may be gone. Set under the transfer lock.
+    pub(super) discarded: AtomicBool,
 }
 
 /// State under the transfer lock.
@@ -55,12 +57,18 @@ impl Joined {
             shared,
             transfer: Mutex::default(),
             acked: AtomicU32::new(0),
+            discarded: AtomicBool::new(false),
         }
     }
 
     /// Settled runs; pairs with the release store in `transfer.rs`.
     pub(super) fn acked(&self) -> RunId {
         self.acked.load(Ordering::Acquire)
+    }
+
+    /// The tree was dropped: failures of its Y mean nothing any more.
+    pub(super) fn discarded(&self) -> bool {
+        self.discarded.load(Ordering::Acquire)
     }
 
     /// The newest value of `key`, handed to `found`. A miss reads Y once and caches the value in X.
@@ -190,6 +198,9 @@ impl Joined {
     /// the entry in X, if any, answers until Y has the new one.
     fn put_past_x(&self, key: &[u8], value: Option<&[u8]>, logged: bool) -> Result<Option<Lsn>> {
         let _transfer = self.transfer.lock();
+        if self.discarded() {
+            return Ok(None);
+        }
         let end = match self.shared.log.get() {
             Some(log) if logged => Some(log.append(record(self.id, key, value))?),
             _ => None,

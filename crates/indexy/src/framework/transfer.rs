@@ -70,6 +70,9 @@ impl Joined {
     /// that it did not take dirty.
     pub(crate) fn write_back(&self, pick: Pick) -> Result<Written> {
         let mut transfer = self.transfer.lock();
+        if self.discarded() {
+            return Ok(Written::default());
+        }
         let table = self.regions.table();
         let selected = self.pick(pick, &table, &mut transfer);
         if selected.is_empty() {
@@ -173,6 +176,21 @@ impl Joined {
         self.x.track_references(true);
     }
 
+    /// Cleans everything; waits for Y's maintenance where it is congested.
+    pub(crate) fn flush(&self) -> Result<()> {
+        while self.y.congested() {
+            self.shared.poison.check()?;
+            self.y.maintain()?;
+        }
+        self.write_back(Pick::All).map(|_| ())
+    }
+
+    /// Copies Y, as it is between two runs, into the absent directory `dest`.
+    pub(crate) fn copy_y_to(&self, dest: &std::path::Path) -> Result<()> {
+        let _transfer = self.transfer.lock();
+        self.y.copy_to(dest)
+    }
+
     /// Clears the mounts of a tree whose Y is empty. Waits for a run in flight.
     pub(crate) fn clear_mounts_if_y_is_empty(&self) -> Result<()> {
         let _transfer = self.transfer.lock();
@@ -182,15 +200,10 @@ impl Joined {
         Ok(())
     }
 
-    /// Runs `work` while no run is in flight and none can start.
-    pub(crate) fn with_transfer_paused<R>(&self, work: impl FnOnce() -> R) -> R {
-        let _transfer = self.transfer.lock();
-        work()
-    }
-
-    /// Drops every entry, dirty ones too: the tree was dropped.
+    /// Drops every entry, dirty ones too, and writes nothing to Y any more: the tree was dropped.
     pub(crate) fn discard(&self) {
         let mut transfer = self.transfer.lock();
+        self.discarded.store(true, Ordering::Release);
         transfer.last_run += 1;
         let run = transfer.last_run;
         let _ = self.x.clean(&[], None, run, &mut |_, _| ControlFlow::Continue(()));

@@ -28,7 +28,11 @@ pub(crate) fn truncate(
     // I6: the floor first. Runs acknowledged by now are durable afterwards; later ones do not count.
     let floor = floor(trees, shared);
     for tree in trees {
-        tree.y.make_durable()?;
+        if let Err(error) = tree.y.make_durable() {
+            if !tree.discarded() {
+                return Err(error);
+            }
+        }
     }
     if let (Some(log), Some(floor)) = (shared.log.get(), floor) {
         persist(floor)?;

@@ -30,6 +30,11 @@
 //! refuses dirty and in-flight entries), I8 (commit under the latch).
 //! Not here: budget decisions, choice of regions, the log, Index Y.
 
+mod any;
+pub(crate) mod model;
+
+pub(crate) use any::AnyX;
+
 use std::ops::ControlFlow;
 
 /// A value of a tree's removal clock; see the module header.
