@@ -13,7 +13,8 @@ mod x;
 mod y;
 
 pub use db::{
-    Batch, Db, Durability, IndexXKind, IndexYKind, Options, Range, Stats, Tree, TreeOptions, TreeReport, VerifyReport,
+    Batch, Db, Durability, IndexXKind, IndexYKind, Options, Range, Stats, Tree, TreeOptions,
+    TreeReport, VerifyReport,
 };
 pub use error::{Error, Result};
 pub use key::{Key, Value};

@@ -40,7 +40,10 @@ struct Op {
 
 impl fmt::Debug for Batch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Batch").field("len", &self.ops.len()).field("bytes", &self.bytes).finish_non_exhaustive()
+        f.debug_struct("Batch")
+            .field("len", &self.ops.len())
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
     }
 }
 
@@ -49,7 +52,12 @@ const OP_OVERHEAD_BYTES: usize = 64;
 
 impl Batch {
     pub(super) fn new(handle: Arc<Handle>) -> Self {
-        Self { handle, ops: Vec::new(), bytes: 0, mistake: None }
+        Self {
+            handle,
+            ops: Vec::new(),
+            bytes: 0,
+            mistake: None,
+        }
     }
 
     /// Adds a write. A broken limit, or a tree of another database, is returned by [`Batch::commit`].
@@ -86,13 +94,22 @@ impl Batch {
             return;
         }
         self.bytes += OP_OVERHEAD_BYTES + key.len() + value.map_or(0, <[u8]>::len);
-        self.ops.push(Op { tree: core.clone(), key: Key::new(key), value: value.map(Value::new) });
+        self.ops.push(Op {
+            tree: core.clone(),
+            key: Key::new(key),
+            value: value.map(Value::new),
+        });
     }
 
     /// Applies everything. On an error before the log record nothing happened; the errors are those of
     /// [`Tree::insert`], and `BatchTooLarge`, `ForeignTree`.
     pub fn commit(self) -> Result<()> {
-        let Self { handle, ops, bytes, mistake } = self;
+        let Self {
+            handle,
+            ops,
+            bytes,
+            mistake,
+        } = self;
         if let Some(mistake) = mistake {
             return Err(mistake);
         }
@@ -117,7 +134,10 @@ impl Batch {
         if let Some(log) = log {
             log.admit(encoder.bytes() + OP_OVERHEAD_BYTES)?;
         }
-        let mut stripes: Vec<usize> = ops.iter().map(|op| core.stripes.of(op.tree.entry.id, &op.key)).collect();
+        let mut stripes: Vec<usize> = ops
+            .iter()
+            .map(|op| core.stripes.of(op.tree.entry.id, &op.key))
+            .collect();
         stripes.sort_unstable();
         stripes.dedup();
         let end = {
@@ -159,7 +179,11 @@ fn last_write_wins(ops: Vec<Op>) -> Vec<Op> {
 fn record(op: &Op) -> RecordRef<'_> {
     let tree = op.tree.entry.id;
     match &op.value {
-        Some(value) => RecordRef::Put { tree, key: &op.key, value },
+        Some(value) => RecordRef::Put {
+            tree,
+            key: &op.key,
+            value,
+        },
         None => RecordRef::Remove { tree, key: &op.key },
     }
 }

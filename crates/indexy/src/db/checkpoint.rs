@@ -58,13 +58,17 @@ fn prepare(dest: &Path) -> Result<()> {
     match std::fs::read_dir(dest) {
         Ok(mut entries) => match entries.next() {
             None => Ok(()),
-            Some(_) => Err(Error::DestinationNotEmpty { path: dest.to_path_buf() }),
+            Some(_) => Err(Error::DestinationNotEmpty {
+                path: dest.to_path_buf(),
+            }),
         },
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             std::fs::create_dir_all(dest).map_err(|e| Error::io("create", dest, e))
         }
         Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => {
-            Err(Error::DestinationNotEmpty { path: dest.to_path_buf() })
+            Err(Error::DestinationNotEmpty {
+                path: dest.to_path_buf(),
+            })
         }
         Err(e) => Err(Error::io("open", dest, e)),
     }
@@ -76,7 +80,9 @@ fn copy_files(from: &Path, to: &Path) -> Result<()> {
         let entry = entry.map_err(|e| Error::io("list", from, e))?;
         let dest = to.join(entry.file_name());
         std::fs::copy(entry.path(), &dest).map_err(|e| Error::io("copy", entry.path(), e))?;
-        std::fs::File::open(&dest).and_then(|f| f.sync_all()).map_err(|e| Error::io("sync", &dest, e))?;
+        std::fs::File::open(&dest)
+            .and_then(|f| f.sync_all())
+            .map_err(|e| Error::io("sync", &dest, e))?;
     }
     Ok(())
 }

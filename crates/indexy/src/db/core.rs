@@ -53,7 +53,11 @@ pub(crate) struct TreeCore {
 
 impl TreeCore {
     pub(crate) fn new(entry: TreeEntry, joined: Arc<Joined>) -> Self {
-        Self { entry, joined, status: AtomicU8::new(Status::Open as u8) }
+        Self {
+            entry,
+            joined,
+            status: AtomicU8::new(Status::Open as u8),
+        }
     }
 
     pub(crate) fn set_status(&self, status: Status) {
@@ -64,13 +68,19 @@ impl TreeCore {
     #[inline]
     pub(crate) fn live(&self) -> Result<()> {
         let status = self.status.load(Ordering::Acquire);
-        if status == Status::Open as u8 { Ok(()) } else { Err(self.dead(status)) }
+        if status == Status::Open as u8 {
+            Ok(())
+        } else {
+            Err(self.dead(status))
+        }
     }
 
     #[cold]
     fn dead(&self, status: u8) -> Error {
         if status == Status::Dropped as u8 {
-            Error::TreeDropped { name: self.entry.name.clone() }
+            Error::TreeDropped {
+                name: self.entry.name.clone(),
+            }
         } else {
             Error::Closed
         }
@@ -95,7 +105,11 @@ pub(crate) struct Core {
 
 impl Core {
     pub(crate) fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::Acquire) == 0 { Ok(()) } else { Err(Error::Closed) }
+        if self.closed.load(Ordering::Acquire) == 0 {
+            Ok(())
+        } else {
+            Err(Error::Closed)
+        }
     }
 
     /// For writes: open, not read-only, not poisoned.
@@ -112,7 +126,11 @@ impl Core {
     }
 
     pub(crate) fn all_joined(&self) -> Vec<Arc<Joined>> {
-        self.trees.read().values().map(|t| t.joined.clone()).collect()
+        self.trees
+            .read()
+            .values()
+            .map(|t| t.joined.clone())
+            .collect()
     }
 
     pub(crate) fn log_dir(&self) -> PathBuf {
@@ -161,7 +179,11 @@ impl Trees for Core {
     fn collect_garbage(&self) {}
 
     fn x_bytes(&self) -> usize {
-        self.trees.read().values().map(|t| t.joined.x.stats().bytes).sum()
+        self.trees
+            .read()
+            .values()
+            .map(|t| t.joined.x.stats().bytes)
+            .sum()
     }
 }
 

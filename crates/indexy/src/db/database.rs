@@ -34,7 +34,9 @@ pub struct Db {
 
 impl fmt::Debug for Db {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Db").field("path", &self.core().path).finish_non_exhaustive()
+        f.debug_struct("Db")
+            .field("path", &self.core().path)
+            .finish_non_exhaustive()
     }
 }
 
@@ -51,7 +53,9 @@ impl Db {
     /// Errors: `BudgetTooSmall`, `InvalidOption`, `Unsupported`, `NoDatabase`, `DestinationNotEmpty` (a new database in a
     /// directory with other files), `Locked`, `FormatVersion`, `Corrupt`, `Io`, `OutOfSpace`.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
-        Ok(Self { handle: Arc::new(open::open(path.as_ref(), options)?) })
+        Ok(Self {
+            handle: Arc::new(open::open(path.as_ref(), options)?),
+        })
     }
 
     /// Opens the tree `name`, or creates it with the database's default pair of indexes.
@@ -98,14 +102,22 @@ impl Db {
         // Durable before the first record of the tree can be logged.
         next.write(&*self.core().storage, &self.core().path)?;
         *manifest = next;
-        self.core().trees.write().insert(tree.entry.id, tree.clone());
+        self.core()
+            .trees
+            .write()
+            .insert(tree.entry.id, tree.clone());
         Ok(Tree::new(self.handle.clone(), tree))
     }
 
     /// Names of all trees, in order of creation.
     #[must_use]
     pub fn tree_names(&self) -> Vec<String> {
-        self.core().trees.read().values().map(|t| t.entry.name.clone()).collect()
+        self.core()
+            .trees
+            .read()
+            .values()
+            .map(|t| t.entry.name.clone())
+            .collect()
     }
 
     /// Drops a tree with everything in it. Its handles return `TreeDropped` from now on; its number is never used again.
@@ -208,7 +220,9 @@ fn check_match(entry: &TreeEntry, options: &TreeOptions) -> Result<()> {
     if (x, y, resident) == (entry.index_x, entry.index_y, entry.resident) {
         return Ok(());
     }
-    let pair = |x: &dyn fmt::Display, y: &dyn fmt::Display, r| format!("{x}-{y}{}", if r { ", resident" } else { "" });
+    let pair = |x: &dyn fmt::Display, y: &dyn fmt::Display, r| {
+        format!("{x}-{y}{}", if r { ", resident" } else { "" })
+    };
     Err(Error::TreeMismatch {
         name: entry.name.clone(),
         found: pair(&entry.index_x, &entry.index_y, entry.resident),

@@ -24,13 +24,19 @@ use crate::{
     storage::{Buffered, Storage},
     wal::{Log, LogDurability, LogOptions, Lsn, RecordRef, batch_ops},
     x::{AnyX, model::ModelX},
-    y::{IndexY, lsm::{LsmShared, LsmY}},
+    y::{
+        IndexY,
+        lsm::{LsmShared, LsmY},
+    },
 };
 use parking_lot::{Mutex, RwLock};
 use std::{
     collections::BTreeMap,
     path::Path,
-    sync::{Arc, atomic::{AtomicU8, Ordering}},
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
     time::Duration,
 };
 
@@ -52,7 +58,9 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
     let budget = Arc::new(Budget::new(options.memory_budget_bytes));
     let poison = Arc::new(Poison::default());
     let shared = Arc::new(Shared::new(budget.clone(), poison));
-    let lsm = Arc::new(LsmShared::new((options.memory_budget_bytes / LSM_CACHE_PART).max(MIN_LSM_CACHE_BYTES)));
+    let lsm = Arc::new(LsmShared::new(
+        (options.memory_budget_bytes / LSM_CACHE_PART).max(MIN_LSM_CACHE_BYTES),
+    ));
     let stripes = Stripes::new(options.memory_budget_bytes);
     budget.take(Holder::IndexY, lsm.memory_bytes());
     budget.take(Holder::Transfer, stripes.bytes());
@@ -77,7 +85,9 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
         core.trees.write().insert(tree.entry.id, Arc::new(tree));
     }
     let trees: Arc<dyn Trees> = core.clone();
-    let background = if core.options.read_only { Background::idle(&shared) } else {
+    let background = if core.options.read_only {
+        Background::idle(&shared)
+    } else {
         Background::start(&shared, &trees).map_err(|e| Error::io("start a thread for", path, e))?
     };
     let handle = Handle { core, background };
@@ -86,9 +96,15 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
 }
 
 /// Locks the directory and reads its manifest; creates both where that is asked for.
-fn take_directory(storage: &dyn Storage, path: &Path, options: &Options) -> Result<(DirectoryLock, Manifest)> {
+fn take_directory(
+    storage: &dyn Storage,
+    path: &Path,
+    options: &Options,
+) -> Result<(DirectoryLock, Manifest)> {
     let create = options.create_if_missing && !options.read_only;
-    let missing = || Error::NoDatabase { path: path.to_path_buf() };
+    let missing = || Error::NoDatabase {
+        path: path.to_path_buf(),
+    };
     if !storage.exists(&path.join(directory::LOCK_FILE))? {
         if !create {
             return Err(missing());
@@ -116,8 +132,12 @@ fn take_directory(storage: &dyn Storage, path: &Path, options: &Options) -> Resu
 /// A new database is not made among somebody else's files.
 fn refuse_foreign_files(path: &Path) -> Result<()> {
     match std::fs::read_dir(path) {
-        Ok(mut entries) if entries.next().is_some() => Err(Error::DestinationNotEmpty { path: path.to_path_buf() }),
-        Ok(_) => Ok(()),
+        Ok(mut entries) => match entries.next() {
+            Some(_) => Err(Error::DestinationNotEmpty {
+                path: path.to_path_buf(),
+            }),
+            None => Ok(()),
+        },
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(e) => Err(Error::io("open", path, e)),
     }
@@ -141,9 +161,13 @@ fn remove_orphans(core: &Core, manifest: &Manifest) -> Result<()> {
     core.storage.create_dir_all(&dir)?;
     for entry in std::fs::read_dir(&dir).map_err(|e| Error::io("list", &dir, e))? {
         let entry = entry.map_err(|e| Error::io("list", &dir, e))?;
-        let id = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok());
+        let id = entry
+            .file_name()
+            .to_str()
+            .and_then(|n| n.parse::<u32>().ok());
         if id.is_some_and(|id| manifest.trees.iter().all(|t| t.id != id)) {
-            std::fs::remove_dir_all(entry.path()).map_err(|e| Error::io("remove", entry.path(), e))?;
+            std::fs::remove_dir_all(entry.path())
+                .map_err(|e| Error::io("remove", entry.path(), e))?;
         }
     }
     Ok(())
@@ -155,12 +179,20 @@ pub(super) fn open_tree(core: &Core, entry: TreeEntry, floor: Lsn) -> Result<Tre
     let dir = directory::tree_dir(&core.path, entry.id);
     let y: Arc<dyn IndexY> = match entry.index_y {
         IndexYKind::Lsm => Arc::new(LsmY::open(&dir, &core.lsm, core.options.read_only)?),
-        other => return Err(Error::Unsupported { what: format!("index_y {other}") }),
+        other => {
+            return Err(Error::Unsupported {
+                what: format!("index_y {other}"),
+            });
+        }
     };
     let mounted = !y.is_empty()?;
     let x = match entry.index_x {
         IndexXKind::Art => AnyX::Model(ModelX::new(mounted)),
-        other @ IndexXKind::BPlus => return Err(Error::Unsupported { what: format!("index_x {other}") }),
+        other @ IndexXKind::BPlus => {
+            return Err(Error::Unsupported {
+                what: format!("index_x {other}"),
+            });
+        }
     };
     let joined = Joined::new(entry.id, x, y, entry.resident, floor, core.shared.clone());
     Ok(TreeCore::new(entry, Arc::new(joined)))
@@ -172,16 +204,20 @@ fn replay(core: &Core, manifest: &Manifest) -> Result<()> {
     let (durability, logged) = match core.options.durability {
         Durability::None => (LogDurability::Sync, false),
         Durability::Sync => (LogDurability::Sync, true),
-        Durability::Buffered { interval_ms } => {
-            (LogDurability::Buffered { interval: Duration::from_millis(interval_ms) }, true)
-        }
+        Durability::Buffered { interval_ms } => (
+            LogDurability::Buffered {
+                interval: Duration::from_millis(interval_ms),
+            },
+            true,
+        ),
     };
     let (min_segment, max_segment) = SEGMENT_BYTES;
     let (min_buffer, max_buffer) = LOG_BUFFER_BYTES;
     let log_options = LogOptions {
         durability,
         segment_bytes: (core.options.log_limit() / SEGMENT_PART).clamp(min_segment, max_segment),
-        buffer_bytes: (core.options.memory_budget_bytes / LOG_BUFFER_PART).clamp(min_buffer, max_buffer),
+        buffer_bytes: (core.options.memory_budget_bytes / LOG_BUFFER_PART)
+            .clamp(min_buffer, max_buffer),
         database_id: manifest.database_id,
     };
     let mut replayed = 0u64;
@@ -222,7 +258,13 @@ fn apply_record(core: &Core, record: RecordRef<'_>) -> Result<()> {
             for op in batch_ops(ops) {
                 match op {
                     Ok(op) => apply_record(core, op)?,
-                    Err(e) => return Err(Error::corrupt(core.log_dir(), 0, format!("operation of a batch: {e:?}"))),
+                    Err(e) => {
+                        return Err(Error::corrupt(
+                            core.log_dir(),
+                            0,
+                            format!("operation of a batch: {e:?}"),
+                        ));
+                    }
                 }
             }
             Ok(())
@@ -232,7 +274,10 @@ fn apply_record(core: &Core, record: RecordRef<'_>) -> Result<()> {
 
 fn apply(core: &Core, tree: u32, key: &[u8], value: Option<&[u8]>) -> Result<()> {
     // Tree numbers are never reused: an unknown one was dropped.
-    let Some(tree) = core.trees.read().get(&tree).map(|t| t.joined.clone()) else { return Ok(()) };
-    core.shared.admit(key.len() + value.map_or(0, <[u8]>::len))?;
+    let Some(tree) = core.trees.read().get(&tree).map(|t| t.joined.clone()) else {
+        return Ok(());
+    };
+    core.shared
+        .admit(key.len() + value.map_or(0, <[u8]>::len))?;
     tree.apply(key, value)
 }

@@ -50,7 +50,10 @@ const ENTRY_OVERHEAD_BYTES: usize = 48;
 
 impl fmt::Debug for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Range").field("tree", &self.tree).field("rest", &self.rest).finish_non_exhaustive()
+        f.debug_struct("Range")
+            .field("tree", &self.tree)
+            .field("rest", &self.rest)
+            .finish_non_exhaustive()
     }
 }
 
@@ -58,7 +61,12 @@ impl Range {
     pub(super) fn new(tree: Tree, from: Vec<u8>, to: Option<Vec<u8>>) -> Self {
         let empty = to.as_ref().is_some_and(|to| from >= *to);
         let rest = if empty { None } else { Some((from, to)) };
-        Self { tree, rest, front: Buffer::default(), back: Buffer::default() }
+        Self {
+            tree,
+            rest,
+            front: Buffer::default(),
+            back: Buffer::default(),
+        }
     }
 
     /// Fetches chunks at one end until there is an entry or nothing is left.
@@ -68,7 +76,9 @@ impl Range {
                 Order::Ascending => self.front.entries.is_empty(),
                 Order::Descending => self.back.entries.is_empty(),
             };
-            let Some((from, to)) = self.rest.take_if(|_| empty) else { return Ok(()) };
+            let Some((from, to)) = self.rest.take_if(|_| empty) else {
+                return Ok(());
+            };
             let (_, tree) = self.tree.parts();
             tree.live()?;
             let (handle, _) = self.tree.parts();
@@ -82,16 +92,24 @@ impl Range {
             let entries = buffer.entries_wanted.max(FIRST_CHUNK_ENTRIES);
             buffer.entries_wanted = (entries * 2).min(MAX_CHUNK_ENTRIES);
             let limits = MergeLimits { bytes, entries };
-            let merged = self.tree.joined().scan_chunk(&from, to.as_deref(), order, limits)?;
+            let merged = self
+                .tree
+                .joined()
+                .scan_chunk(&from, to.as_deref(), order, limits)?;
             let taken = merged.bytes + merged.entries.len() * ENTRY_OVERHEAD_BYTES;
             budget.give(Holder::Scans, buffer.bytes);
             budget.take(Holder::Scans, taken);
             buffer.bytes = taken;
-            let Merged { entries, resume, .. } = merged;
+            let Merged {
+                entries, resume, ..
+            } = merged;
             buffer.entries = entries.into();
             self.rest = resume.and_then(|at| match order {
-                Order::Ascending => Some((at, to)).filter(|(from, to)| to.as_ref().is_none_or(|to| from < to)),
-                Order::Descending => Some((from, Some(at))).filter(|(from, to)| to.as_ref().is_none_or(|to| from < to)),
+                Order::Ascending => {
+                    Some((at, to)).filter(|(from, to)| to.as_ref().is_none_or(|to| from < to))
+                }
+                Order::Descending => Some((from, Some(at)))
+                    .filter(|(from, to)| to.as_ref().is_none_or(|to| from < to)),
             });
         }
     }
@@ -105,8 +123,16 @@ impl Range {
         }
         // When the ends have met, the rest lies in the other end's buffer, in its order.
         let entry = match order {
-            Order::Ascending => self.front.entries.pop_front().or_else(|| self.back.entries.pop_back()),
-            Order::Descending => self.back.entries.pop_front().or_else(|| self.front.entries.pop_back()),
+            Order::Ascending => self
+                .front
+                .entries
+                .pop_front()
+                .or_else(|| self.back.entries.pop_back()),
+            Order::Descending => self
+                .back
+                .entries
+                .pop_front()
+                .or_else(|| self.front.entries.pop_back()),
         };
         entry.map(Ok)
     }
@@ -131,6 +157,9 @@ impl std::iter::FusedIterator for Range {}
 impl Drop for Range {
     fn drop(&mut self) {
         let (handle, _) = self.tree.parts();
-        handle.core.budget.give(Holder::Scans, self.front.bytes + self.back.bytes);
+        handle
+            .core
+            .budget
+            .give(Holder::Scans, self.front.bytes + self.back.bytes);
     }
 }

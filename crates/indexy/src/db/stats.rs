@@ -66,7 +66,11 @@ impl Stats {
     pub fn hit_ratio(&self) -> f64 {
         let answered = self.hits + self.absent_without_io;
         let all = answered + self.misses;
-        if all == 0 { 1.0 } else { answered as f64 / all as f64 }
+        if all == 0 {
+            1.0
+        } else {
+            answered as f64 / all as f64
+        }
     }
 
     pub(super) fn collect(core: &Core) -> Self {

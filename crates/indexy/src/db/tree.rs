@@ -18,7 +18,11 @@ use crate::{
     wal::Lsn,
     x::IndexX,
 };
-use std::{fmt, ops::{Bound, RangeBounds}, sync::Arc};
+use std::{
+    fmt,
+    ops::{Bound, RangeBounds},
+    sync::Arc,
+};
 
 /// A named tree of a [`Db`](crate::Db): an ordered map from byte strings to byte strings.
 ///
@@ -38,7 +42,9 @@ pub struct Tree {
 
 impl fmt::Debug for Tree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tree").field("name", &self.tree.entry.name).finish_non_exhaustive()
+        f.debug_struct("Tree")
+            .field("name", &self.tree.entry.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -92,7 +98,11 @@ impl Tree {
     ///
     /// `read` runs outside of all locks, once at most.
     #[inline]
-    pub fn get_with<R>(&self, key: impl AsRef<[u8]>, read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+    pub fn get_with<R>(
+        &self,
+        key: impl AsRef<[u8]>,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
         let key = key.as_ref();
         self.tree.live()?;
         check_key(key)?;
@@ -101,7 +111,10 @@ impl Tree {
 
     /// The newest values of `keys`, in the order asked. The reads of Index Y overlap, so that cold keys cost
     /// much less than one [`Tree::get`] each. Each key is read at some moment of the call, not all at the same.
-    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Value>>> {
+    pub fn multi_get<K: AsRef<[u8]>>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<Vec<Option<Value>>> {
         self.tree.live()?;
         let keys: Vec<K> = keys.into_iter().collect();
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
@@ -177,7 +190,9 @@ impl Tree {
     /// Source: IndeXY II-B; keeps I4, I7, I8.
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        self.write(key, value.len(), |joined| Ok(((), joined.put(key, Some(value))?)))
+        self.write(key, value.len(), |joined| {
+            Ok(((), joined.put(key, Some(value))?))
+        })
     }
 
     /// Removes `key`, whether it is there or not. Cost as [`Tree::insert`].
@@ -191,7 +206,11 @@ impl Tree {
         let key = key.as_ref();
         self.write(key, 0, |joined| {
             let old = joined.get(key, Value::new)?;
-            let end = if old.is_some() { joined.put(key, None)? } else { None };
+            let end = if old.is_some() {
+                joined.put(key, None)?
+            } else {
+                None
+            };
             Ok((old, end))
         })
     }
@@ -287,12 +306,19 @@ impl Tree {
 
 /// Bytes of X to ask admission for: a value that X does not hold takes none.
 fn admitted(bytes: usize, core: &Core) -> usize {
-    if bytes > core.budget.limit() / 8 { 0 } else { bytes + ENTRY_OVERHEAD_BYTES }
+    if bytes > core.budget.limit() / 8 {
+        0
+    } else {
+        bytes + ENTRY_OVERHEAD_BYTES
+    }
 }
 
 pub(super) fn check_key(key: &[u8]) -> Result<()> {
     if key.len() > MAX_KEY_BYTES {
-        return Err(Error::KeyTooLong { len: key.len(), limit: MAX_KEY_BYTES });
+        return Err(Error::KeyTooLong {
+            len: key.len(),
+            limit: MAX_KEY_BYTES,
+        });
     }
     Ok(())
 }

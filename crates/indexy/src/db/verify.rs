@@ -3,7 +3,11 @@
 #![forbid(unsafe_code)]
 
 use super::core::{Core, TreeCore};
-use crate::{error::Result, framework::scan_merge::MergeLimits, x::{IndexX, Order}};
+use crate::{
+    error::Result,
+    framework::scan_merge::MergeLimits,
+    x::{IndexX, Order},
+};
 use serde::{Deserialize, Serialize};
 
 /// What [`Db::verify`](crate::Db::verify) found.
@@ -53,7 +57,10 @@ pub(super) fn verify(core: &Core) -> Result<VerifyReport> {
 
 fn verify_tree(tree: &TreeCore) -> Result<TreeReport> {
     let joined = &tree.joined;
-    let mut report = TreeReport { name: tree.entry.name.clone(), ..TreeReport::default() };
+    let mut report = TreeReport {
+        name: tree.entry.name.clone(),
+        ..TreeReport::default()
+    };
     if let Err(what) = joined.x.verify(false) {
         report.problems.push(format!("in memory: {what}"));
     }
@@ -71,14 +78,22 @@ fn verify_tree(tree: &TreeCore) -> Result<TreeReport> {
 
 /// I9: a scan over everything ascends strictly.
 fn check_order(tree: &TreeCore, report: &mut TreeReport) -> Result<()> {
-    let limits = MergeLimits { bytes: 256 << 10, entries: 4096 };
+    let limits = MergeLimits {
+        bytes: 256 << 10,
+        entries: 4096,
+    };
     let mut from = Some(Vec::new());
     let mut last: Option<crate::key::Key> = None;
     while let Some(at) = from {
-        let chunk = tree.joined.scan_chunk(&at, None, Order::Ascending, limits)?;
+        let chunk = tree
+            .joined
+            .scan_chunk(&at, None, Order::Ascending, limits)?;
         for (key, _) in &chunk.entries {
-            if last.as_ref().is_some_and(|last| last >= key) && report.problems.len() < MAX_PROBLEMS {
-                report.problems.push(format!("I9: key {key:?} comes after {:?}", last.as_ref()));
+            if last.as_ref().is_some_and(|last| last >= key) && report.problems.len() < MAX_PROBLEMS
+            {
+                report
+                    .problems
+                    .push(format!("I9: key {key:?} comes after {:?}", last.as_ref()));
             }
             last = Some(key.clone());
             report.entries += 1;

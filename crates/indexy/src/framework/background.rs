@@ -12,11 +12,20 @@
 #![forbid(unsafe_code)]
 
 use super::{joined::Joined, release, shared::Shared, transfer::Pick, truncate, watermark};
-use crate::{error::{Error, Result}, mem::budget::Holder, wal::Lsn, x::IndexX, y::Maintained};
+use crate::{
+    error::{Error, Result},
+    mem::budget::Holder,
+    wal::Lsn,
+    x::IndexX,
+    y::Maintained,
+};
 use parking_lot::Mutex;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, atomic::{AtomicBool, Ordering}},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread::JoinHandle,
     time::Duration,
 };
@@ -61,15 +70,25 @@ pub(crate) struct Background {
 impl Background {
     pub(crate) fn start(shared: &Arc<Shared>, trees: &Arc<dyn Trees>) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        let background = Self { stop, shared: shared.clone(), threads: Mutex::default() };
+        let background = Self {
+            stop,
+            shared: shared.clone(),
+            threads: Mutex::default(),
+        };
         let bodies: [(&str, fn(&Worker)); 3] = [
             ("indexy-clean", Worker::clean_loop),
             ("indexy-release", Worker::release_loop),
             ("indexy-compact", Worker::compact_loop),
         ];
         for (name, body) in bodies {
-            let worker = Worker { stop: background.stop.clone(), shared: shared.clone(), trees: trees.clone() };
-            let thread = std::thread::Builder::new().name(name.into()).spawn(move || worker.run(name, body))?;
+            let worker = Worker {
+                stop: background.stop.clone(),
+                shared: shared.clone(),
+                trees: trees.clone(),
+            };
+            let thread = std::thread::Builder::new()
+                .name(name.into())
+                .spawn(move || worker.run(name, body))?;
             background.threads.lock().push(thread);
         }
         Ok(background)
@@ -77,7 +96,11 @@ impl Background {
 
     /// No threads: the database is open read-only.
     pub(crate) fn idle(shared: &Arc<Shared>) -> Self {
-        Self { stop: Arc::default(), shared: shared.clone(), threads: Mutex::default() }
+        Self {
+            stop: Arc::default(),
+            shared: shared.clone(),
+            threads: Mutex::default(),
+        }
     }
 
     /// Stops and joins the threads. Idempotent.
@@ -115,7 +138,9 @@ impl Worker {
                 .map(ToString::to_string)
                 .or_else(|| panic.downcast_ref::<String>().cloned())
                 .unwrap_or_default();
-            self.shared.poison.set(&format!("thread {name} panicked: {what}"));
+            self.shared
+                .poison
+                .set(&format!("thread {name} panicked: {what}"));
             self.shared.announce_freed();
         }
     }
@@ -192,7 +217,10 @@ impl Worker {
 
     /// One check-back pass over every monitored tree.
     fn one_pass(&self, trees: &[Arc<Joined>]) -> Result<()> {
-        for tree in trees.iter().filter(|t| t.regions.monitored() && !t.resident) {
+        for tree in trees
+            .iter()
+            .filter(|t| t.regions.monitored() && !t.resident)
+        {
             self.wait_while_congested(tree);
             tree.write_back(Pick::CheckBack)?;
         }
@@ -217,7 +245,9 @@ impl Worker {
 
     /// Keeps the log under its limit: cuts what is below the floor, cleans by age when that is not enough.
     fn tend_log(&self, trees: &[Arc<Joined>], next_floor: &mut Lsn) -> Result<()> {
-        let Some(log) = self.shared.log.get() else { return Ok(()) };
+        let Some(log) = self.shared.log.get() else {
+            return Ok(());
+        };
         let limit = self.trees.log_limit_bytes();
         let persist = |start| self.trees.persist_log_start(start);
         if log.bytes_on_disk() > limit {
@@ -269,7 +299,11 @@ impl Worker {
         if freed >= need {
             return true;
         }
-        let dirty: usize = trees.iter().filter(|t| !t.resident).map(|t| t.x.stats().dirty).sum();
+        let dirty: usize = trees
+            .iter()
+            .filter(|t| !t.resident)
+            .map(|t| t.x.stats().dirty)
+            .sum();
         if dirty == 0 || self.shared.y_failure().is_some() && freed == 0 {
             if dirty > 0 {
                 self.shared.urgent.store(true, Ordering::Release);

@@ -19,7 +19,10 @@ use crate::{
     y::{IndexY, RunEntry, RunSource},
 };
 use parking_lot::Mutex;
-use std::sync::{Arc, atomic::{AtomicBool, AtomicU32, Ordering}};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU32, Ordering},
+};
 
 /// A tree's X, Y and what joins them.
 pub(crate) struct Joined {
@@ -47,7 +50,14 @@ pub(super) struct Transfer {
 
 impl Joined {
     /// `floor`: nothing that is replayed later or written from now on has a lower LSN.
-    pub(crate) fn new(id: u32, x: AnyX, y: Arc<dyn IndexY>, resident: bool, floor: Lsn, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(
+        id: u32,
+        x: AnyX,
+        y: Arc<dyn IndexY>,
+        resident: bool,
+        floor: Lsn,
+        shared: Arc<Shared>,
+    ) -> Self {
         Self {
             id,
             x,
@@ -205,7 +215,10 @@ impl Joined {
             Some(log) if logged => Some(log.append(record(self.id, key, value))?),
             _ => None,
         };
-        self.y.write_run(&mut OneEntry { entry: (key, value), log: self.shared.log.get() })?;
+        self.y.write_run(&mut OneEntry {
+            entry: (key, value),
+            log: self.shared.log.get(),
+        })?;
         self.x.evict(key);
         self.shared.wake_compactor.notify();
         Ok(end)

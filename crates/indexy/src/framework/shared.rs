@@ -5,7 +5,11 @@
 
 #![forbid(unsafe_code)]
 
-use super::{batches::Batches, counters::{self, Counters}, watermark::Watermarks};
+use super::{
+    batches::Batches,
+    counters::{self, Counters},
+    watermark::Watermarks,
+};
 use crate::{
     error::{Error, Result},
     mem::budget::{Budget, Holder},
@@ -14,7 +18,10 @@ use crate::{
 };
 use parking_lot::{Condvar, Mutex};
 use std::{
-    sync::{Arc, OnceLock, atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering}},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -84,7 +91,9 @@ impl Shared {
 
     /// I5: waits until everything logged so far is durable.
     pub(crate) fn wait_for_log(&self) -> Result<()> {
-        self.log.get().map_or(Ok(()), |log| log.wait_durable(log.end()))
+        self.log
+            .get()
+            .map_or(Ok(()), |log| log.wait_durable(log.end()))
     }
 
     /// Waits until `bytes` more fit the budget (I7). Cost when they do: a few loads of one line.
@@ -119,7 +128,10 @@ impl Shared {
         let start = Instant::now();
         counters::add(&self.counters.stalls, 1);
         let result = self.wait_for_memory_until(start + STALL_LIMIT, bytes);
-        counters::add(&self.counters.stall_micros, start.elapsed().as_micros() as u64);
+        counters::add(
+            &self.counters.stall_micros,
+            start.elapsed().as_micros() as u64,
+        );
         result
     }
 
@@ -150,10 +162,16 @@ impl Shared {
     fn check_resident(&self, bytes: usize) -> Result<()> {
         let resident = self.resident_bytes.load(Ordering::Relaxed);
         let releasable = self.releasable_bytes.load(Ordering::Relaxed);
-        let others = self.budget.used().saturating_sub(self.budget.held(Holder::Arena));
+        let others = self
+            .budget
+            .used()
+            .saturating_sub(self.budget.held(Holder::Arena));
         let available = self.watermarks().low.saturating_sub(others);
         if resident > 0 && releasable < bytes.max(available / 64) && resident + bytes > available {
-            return Err(Error::ResidentTreesTooLarge { needed_bytes: resident + bytes, available_bytes: available });
+            return Err(Error::ResidentTreesTooLarge {
+                needed_bytes: resident + bytes,
+                available_bytes: available,
+            });
         }
         Ok(())
     }

@@ -13,7 +13,13 @@
 
 #![forbid(unsafe_code)]
 
-use super::{counters, joined::{Joined, Transfer}, preclean, regions::Table, watermark};
+use super::{
+    counters,
+    joined::{Joined, Transfer},
+    preclean,
+    regions::Table,
+    watermark,
+};
 use crate::{
     error::{Error, Result},
     wal::Lsn,
@@ -56,12 +62,16 @@ pub(crate) struct RegionStats {
 impl RegionStats {
     /// Bytes that a cut would free now, roughly.
     pub(crate) fn clean_bytes(&self) -> u64 {
-        (self.bytes * (self.keys - self.dirty)).checked_div(self.keys).unwrap_or(self.bytes)
+        (self.bytes * (self.keys - self.dirty))
+            .checked_div(self.keys)
+            .unwrap_or(self.bytes)
     }
 
     /// Arena bytes of what is dirty, roughly.
     pub(crate) fn dirty_bytes(&self) -> u64 {
-        (self.bytes * self.dirty).checked_div(self.keys).unwrap_or(0)
+        (self.bytes * self.dirty)
+            .checked_div(self.keys)
+            .unwrap_or(0)
     }
 }
 
@@ -86,7 +96,12 @@ impl Joined {
         let run = transfer.last_run;
         let floor = self.shared.sweep_floor();
         let ranges = join_neighbours(&table, &selected);
-        let mut source = Sweep { joined: self, ranges: &ranges, run, written: Written::default() };
+        let mut source = Sweep {
+            joined: self,
+            ranges: &ranges,
+            run,
+            written: Written::default(),
+        };
         let result = self.y.write_run(&mut source);
         let written = source.written;
         if let Err(error) = result {
@@ -123,7 +138,8 @@ impl Joined {
             Pick::Below(lsn) => (0..table.len()).filter(|&i| table.floor(i) < lsn).collect(),
             Pick::CheckBack => {
                 let dirty = self.dirty_bytes(table);
-                let (selected, cursor) = preclean::check_back(table, &dirty, transfer.cursor, run_bytes);
+                let (selected, cursor) =
+                    preclean::check_back(table, &dirty, transfer.cursor, run_bytes);
                 transfer.cursor = cursor;
                 selected
             }
@@ -138,7 +154,10 @@ impl Joined {
     }
 
     fn dirty_bytes(&self, table: &Table) -> Vec<u64> {
-        self.region_stats(table).iter().map(RegionStats::dirty_bytes).collect()
+        self.region_stats(table)
+            .iter()
+            .map(RegionStats::dirty_bytes)
+            .collect()
     }
 
     /// Walks X once and sums its leaves by region. Cost: one visit per leaf, no I/O.
@@ -161,7 +180,9 @@ impl Joined {
 
     /// Chooses regions of about `target` bytes anew. Returns without doing anything while a run is in flight.
     pub(crate) fn choose_regions(&self, target: u64) {
-        let Some(_transfer) = self.transfer.try_lock() else { return };
+        let Some(_transfer) = self.transfer.try_lock() else {
+            return;
+        };
         let mut starts: Vec<Box<[u8]>> = vec![Box::default()];
         let mut bytes = 0;
         let _ = self.x.leaves(&[], None, &mut |leaf| {
@@ -206,7 +227,9 @@ impl Joined {
         self.discarded.store(true, Ordering::Release);
         transfer.last_run += 1;
         let run = transfer.last_run;
-        let _ = self.x.clean(&[], None, run, &mut |_, _| ControlFlow::Continue(()));
+        let _ = self
+            .x
+            .clean(&[], None, run, &mut |_, _| ControlFlow::Continue(()));
         self.settle_run(run);
         self.x.cut(&[], None, run, false, usize::MAX);
     }

@@ -15,7 +15,12 @@ pub(crate) fn floor(trees: &[Arc<Joined>], shared: &Shared) -> Option<Lsn> {
     shared.log.get()?;
     // Taken first: a tree without regions in the way bounds it, and so does a batch in flight.
     let end = shared.sweep_floor();
-    Some(trees.iter().map(|t| t.regions.table().min_floor()).fold(end, Lsn::min))
+    Some(
+        trees
+            .iter()
+            .map(|t| t.regions.table().min_floor())
+            .fold(end, Lsn::min),
+    )
 }
 
 /// Makes every Y durable, lets `persist` record the new start of the log, and deletes what lies

@@ -2,8 +2,11 @@
 
 #![forbid(unsafe_code)]
 
-use super::{Chunk, Cut, IndexX, LeafInfo, Load, Lookup, Order, Put, RunId, ScanLimits, Stamp, StopWalk, XStats};
 use super::model::ModelX;
+use super::{
+    Chunk, Cut, IndexX, LeafInfo, Load, Lookup, Order, Put, RunId, ScanLimits, Stamp, StopWalk,
+    XStats,
+};
 use std::ops::ControlFlow;
 
 /// An Index X of any kind. The branch costs a predicted jump.
@@ -26,7 +29,12 @@ impl IndexX for AnyX {
     }
 
     #[inline]
-    fn put<E>(&self, key: &[u8], value: Option<&[u8]>, commit: impl FnOnce() -> Result<(), E>) -> Result<Put, E> {
+    fn put<E>(
+        &self,
+        key: &[u8],
+        value: Option<&[u8]>,
+        commit: impl FnOnce() -> Result<(), E>,
+    ) -> Result<Put, E> {
         each!(self, x => x.put(key, value, commit))
     }
 
@@ -38,7 +46,14 @@ impl IndexX for AnyX {
         each!(self, x => x.evict(key))
     }
 
-    fn scan(&self, from: &[u8], to: Option<&[u8]>, order: Order, limits: ScanLimits, out: &mut Chunk) {
+    fn scan(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        order: Order,
+        limits: ScanLimits,
+        out: &mut Chunk,
+    ) {
         each!(self, x => x.scan(from, to, order, limits, out))
     }
 
@@ -60,7 +75,14 @@ impl IndexX for AnyX {
         each!(self, x => x.settle(from, to, acked))
     }
 
-    fn cut(&self, from: &[u8], to: Option<&[u8]>, acked: RunId, spare_referenced: bool, enough_bytes: usize) -> Cut {
+    fn cut(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        acked: RunId,
+        spare_referenced: bool,
+        enough_bytes: usize,
+    ) -> Cut {
         each!(self, x => x.cut(from, to, acked, spare_referenced, enough_bytes))
     }
 

@@ -139,6 +139,8 @@ pub(crate) struct ChunkEntry {
     pub key: Vec<u8>,
     /// `None` is a tombstone, which hides what Y has.
     pub value: Option<Vec<u8>>,
+    /// Newer than what Y was given.
+    pub dirty: bool,
 }
 
 /// A stretch of X as one scan call saw it. Each leaf in it was read atomically.
