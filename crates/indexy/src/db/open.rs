@@ -26,7 +26,7 @@ use crate::{
     x::{AnyX, model::ModelX},
     y::{
         IndexY,
-        lsm::{LsmShared, LsmY},
+        lsm::{LsmShared, LsmY, WORK_BYTES},
     },
 };
 use parking_lot::{Mutex, RwLock};
@@ -42,6 +42,8 @@ use std::{
 
 /// Part of the budget that goes to the block cache of the LSM trees.
 const LSM_CACHE_PART: usize = 12;
+/// What runs and compactions in flight take is counted up to this part of the budget.
+const WORK_PART: usize = 32;
 const MIN_LSM_CACHE_BYTES: usize = 256 << 10;
 /// Part of the budget that one of the log's buffers takes, and its bounds.
 const LOG_BUFFER_PART: usize = 128;
@@ -63,7 +65,11 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
     ));
     let stripes = Stripes::new(options.memory_budget_bytes);
     budget.take(Holder::IndexY, lsm.memory_bytes());
-    budget.take(Holder::Transfer, stripes.bytes());
+    // Small budgets do not have this much: there the rest is a fixed cost beside the budget (README, limits).
+    budget.take(
+        Holder::Transfer,
+        stripes.bytes() + WORK_BYTES.min(options.memory_budget_bytes / WORK_PART),
+    );
     let core = Arc::new(Core {
         path: path.to_path_buf(),
         storage,
