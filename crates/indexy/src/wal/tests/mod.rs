@@ -1,5 +1,7 @@
 //! The log on real files: what goes in comes out, torn tails, truncation, copies.
 
+mod measure;
+
 use super::*;
 use crate::storage::Buffered;
 
