@@ -224,7 +224,8 @@ impl AppendSide {
     #[inline]
     pub(super) fn append(&self, record: RecordRef<'_>) -> Result<Lsn> {
         self.check()?;
-        let (head, a, b) = record.parts()?;
+        record.check()?;
+        let (head, a, b) = record.parts();
         let parts = [head.as_slice(), a, b];
         // Acquire: partner is the Release in `activate`.
         if let Some(buffer) = self.buffers.get(self.active.load(Acquire))

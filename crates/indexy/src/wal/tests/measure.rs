@@ -12,13 +12,35 @@ fn place() -> tempfile::TempDir {
     )
 }
 
-fn open_big(dir: &Path, durability: LogDurability, visit: &mut dyn FnMut(Lsn, RecordRef<'_>) -> Result<()>) -> Log {
-    let options = LogOptions { durability, segment_bytes: 64 << 20, buffer_bytes: 1 << 20, database_id: 7 };
+fn open_big(
+    dir: &Path,
+    durability: LogDurability,
+    visit: &mut dyn FnMut(Lsn, RecordRef<'_>) -> Result<()>,
+) -> Log {
+    let options = LogOptions {
+        durability,
+        segment_bytes: 64 << 20,
+        buffer_bytes: 1 << 20,
+        database_id: 7,
+    };
     let budget = Arc::new(Budget::new(1 << 30));
-    Log::open(Arc::new(Buffered), dir, options, Lsn(0), Lsn(0), false, Arc::default(), budget, visit).unwrap()
+    Log::open(
+        Arc::new(Buffered),
+        dir,
+        options,
+        Lsn(0),
+        Lsn(0),
+        false,
+        Arc::default(),
+        budget,
+        visit,
+    )
+    .unwrap()
 }
 
-const BUFFERED: LogDurability = LogDurability::Buffered { interval: Duration::from_millis(100) };
+const BUFFERED: LogDurability = LogDurability::Buffered {
+    interval: Duration::from_millis(100),
+};
 
 #[test]
 #[ignore = "a measurement"]
@@ -58,7 +80,10 @@ fn append_and_replay() {
         });
         let took = start.elapsed();
         assert_eq!(seen, count);
-        println!("replay {seen} records, {bytes} bytes: {:.2} M/s", seen as f64 / took.as_secs_f64() / 1e6);
+        println!(
+            "replay {seen} records, {bytes} bytes: {:.2} M/s",
+            seen as f64 / took.as_secs_f64() / 1e6
+        );
         drop(log);
     }
 }
