@@ -4,7 +4,6 @@ use crate::{
     format::{Encoding, Format, jsonl::Fields},
     size::parse_size,
 };
-use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use indexy::{Durability, IndexXKind, IndexYKind};
 use std::{ffi::OsString, os::unix::ffi::OsStrExt, path::PathBuf};
@@ -96,11 +95,8 @@ const DATABASE: &str = "Database options";
 /// `--durability`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DurabilityArg {
-    /// No log
     None,
-    /// The log is made durable every 100 ms
     Buffered,
-    /// Every write waits until it is durable
     Sync,
 }
 
@@ -127,7 +123,7 @@ fn parse_index_x(text: &str) -> Result<IndexXKind, String> {
 fn parse_index_y(text: &str) -> Result<IndexYKind, String> {
     match text.split_once(':').unwrap_or((text, "")) {
         ("lsm", "") => Ok(IndexYKind::Lsm),
-        ("rocksdb", "") => Err("this build has no RocksDB".into()),
+        ("rocksdb", "") => Ok(IndexYKind::RocksDb),
         ("bplus", page) => {
             let bytes = if page.is_empty() {
                 DEFAULT_PAGE_BYTES
@@ -422,13 +418,6 @@ pub struct DemoVictim {
     pub path: PathBuf,
     /// Memory budget in bytes
     pub budget: u64,
-}
-
-impl Demo {
-    /// The budget as the library takes it.
-    pub fn budget_bytes(&self) -> anyhow::Result<usize> {
-        usize::try_from(self.budget).context("the budget is larger than the address space")
-    }
 }
 
 #[cfg(test)]

@@ -108,10 +108,14 @@ pub fn rate(n: u64, elapsed: Duration) -> String {
     format!("{}/s", short_number(n as f64 / seconds))
 }
 
-/// `0.4 ms`, `3.2 s`, `2 min 05 s`.
+/// `650 ns`, `12.0 µs`, `3.20 s`, `2 min 05 s`.
 pub fn duration(d: Duration) -> String {
     let seconds = d.as_secs_f64();
-    if seconds < 0.9995 {
+    if seconds < 0.999_5e-6 {
+        format!("{} ns", d.as_nanos())
+    } else if seconds < 0.999_5e-3 {
+        format!("{} µs", three_digits(seconds * 1e6))
+    } else if seconds < 0.9995 {
         format!("{} ms", three_digits(seconds * 1e3))
     } else if seconds < 100.0 {
         format!("{} s", three_digits(seconds))
@@ -192,6 +196,9 @@ mod tests {
         assert_eq!(short_number(312_345.6), "312 k");
         assert_eq!(short_number(999_600.0), "1.00 M");
         assert_eq!(duration(Duration::from_millis(3200)), "3.20 s");
+        assert_eq!(duration(Duration::from_nanos(650)), "650 ns");
+        assert_eq!(duration(Duration::from_nanos(12_000)), "12.0 µs");
+        assert_eq!(duration(Duration::from_micros(999_400)), "999 ms");
         assert_eq!(duration(Duration::from_secs(125)), "2 min 05 s");
         assert_eq!(percent(1.0, 3.0), "33 %");
         assert_eq!(percent(1.0, 0.0), "-");

@@ -119,3 +119,9 @@ fn quoted_list(names: &[String]) -> String {
     let quoted: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
     quoted.join(", ")
 }
+
+/// Opens the demo's database.
+pub fn open_for_demo(path: &Path, budget: u64) -> anyhow::Result<Db> {
+    let budget = usize::try_from(budget).context("the budget is larger than the address space")?;
+    Ok(Db::open(path, Options::new(budget))?)
+}

@@ -263,7 +263,7 @@ impl Loader {
 
     fn how_far(&self) -> String {
         let mut text = format!(
-            "{} before it loaded; the database is consistent",
+            "{} loaded before that; the database is consistent",
             counted(self.records, "record")
         );
         if self.bad > 0 {

@@ -13,11 +13,8 @@ use std::{borrow::Cow, path::Path};
 /// How records stand in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// key TAB value
     Tsv,
-    /// One JSON object per line
     Jsonl,
-    /// One key per line, empty values
     Lines,
 }
 
