@@ -97,6 +97,14 @@ impl Report {
         self.data as f64 / self.budget.max(1) as f64
     }
 
+    /// True while a phase that reads single keys was under way.
+    fn reading_at(&self, seconds: f64) -> bool {
+        let phases = &self.seen.phases;
+        phases
+            .iter()
+            .any(|phase| phase.latency.is_some() && (phase.began..=phase.ended).contains(&seconds))
+    }
+
     fn peak_memory(&self) -> u64 {
         self.seen
             .phases
@@ -219,7 +227,10 @@ impl Report {
                 title: "Hit ratio",
                 description: "Part of the reads that Index X answered.".into(),
                 lines: vec![self.line("answered in memory", "a", |s| {
-                    s.hit_ratio.map(|ratio| ratio * 100.0)
+                    self.reading_at(s.at)
+                        .then_some(s.hit_ratio)
+                        .flatten()
+                        .map(|ratio| ratio * 100.0)
                 })],
                 limit: None,
                 y_max: Some(100.0),
