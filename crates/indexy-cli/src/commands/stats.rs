@@ -24,7 +24,7 @@ pub fn run(args: &Stats) -> anyhow::Result<ExitCode> {
     let text = if args.json {
         let mut json = serde_json::to_value(&stats)?;
         if let Some(object) = json.as_object_mut() {
-            object.insert("trees".into(), serde_json::to_value(&trees)?);
+            object.insert("per_tree".into(), serde_json::to_value(&trees)?);
         }
         json.to_string()
     } else {

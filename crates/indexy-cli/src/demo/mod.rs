@@ -21,7 +21,7 @@ use crate::{
     stdout::{self, say},
     store,
 };
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use generate::{Fingerprint, Versions};
 use live::Live;
 use paths::Walk;
@@ -176,7 +176,8 @@ fn show(args: &Demo, plan: &Plan, dir: &TempDir, interrupt: &Interrupt) -> anyho
     let (stage, recovery) = kill_and_recover(stage, plan, &path)?;
     live.begin("check everything");
     stage.compare_all()?;
-    stage.db.verify().context("verify found damage")?;
+    let report = stage.db.verify()?;
+    ensure!(report.is_ok(), "verify found damage: {report:?}");
     let checked = size::counted(stage.expected.records, "record");
     live.end(
         None,

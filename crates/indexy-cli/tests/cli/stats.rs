@@ -13,7 +13,7 @@ fn json_is_one_object() {
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(json["memory_budget_bytes"], 64 << 20);
     assert!(json["memory_used_bytes"].as_u64().unwrap() <= 64 << 20);
-    assert_eq!(json["trees"][0]["name"], "default");
+    assert_eq!(json["per_tree"][0]["name"], "default");
 }
 
 #[test]
