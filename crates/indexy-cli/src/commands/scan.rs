@@ -68,7 +68,7 @@ fn range(tree: &Tree, start: Bound<Vec<u8>>, end: Bound<Vec<u8>>) -> Option<Rang
     {
         return None;
     }
-    Some(tree.range::<Vec<u8>, _>((start, end)))
+    Some(tree.range::<Vec<u8>>((start, end)))
 }
 
 /// What `--prefix`, `--from` and `--to` have in common.
