@@ -17,7 +17,7 @@ use crate::{
         background::{Background, Trees},
         joined::Joined,
         shared::Shared,
-        truncate::truncate,
+        truncate::flush_all,
     },
     mem::budget::Budget,
     storage::Storage,
@@ -139,12 +139,7 @@ impl Core {
 
     /// Writes everything dirty to Y, makes it durable and cuts the log.
     pub(crate) fn flush(&self) -> Result<()> {
-        let trees = self.all_joined();
-        for tree in &trees {
-            tree.flush()?;
-        }
-        truncate(&trees, &self.shared, &|start| self.record_log_start(start))?;
-        Ok(())
+        flush_all(self, &self.shared)
     }
 
     /// I6: the manifest names the new start of the log before the log is cut there.
