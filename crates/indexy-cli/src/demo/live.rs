@@ -203,17 +203,21 @@ impl Live {
             latency,
             outcome,
         };
-        let line = format!(
-            "{}/{} {} ({}): {}",
+        let head = format!(
+            "{}/{} {}",
             state.finished.len() + 1,
             self.shared.phases,
-            result.name,
-            size::duration(result.elapsed()),
-            result.outcome
+            result.name
         );
+        let took = size::duration(result.elapsed());
+        let text = match &*self.screen {
+            // Two lines, so that each fits.
+            Screen::Terminal(_) => format!("{head}, {took}\n    {}", result.outcome),
+            Screen::Plain => format!("{head} ({took}): {}", result.outcome),
+        };
         state.finished.push(result);
         drop(state);
-        self.screen.say(&line);
+        self.screen.say(&text);
     }
 
     /// Says something that stays.
@@ -502,9 +506,14 @@ impl Terminal {
     }
 
     fn draw(&self, view: &View<'_>) {
-        let planned = view.shared.planned.as_secs();
+        let planned = view.shared.planned.as_secs_f64();
+        let of_about = if view.sample.at <= planned {
+            format!(" of about {planned:.0} s")
+        } else {
+            String::new()
+        };
         self.phase.set_message(format!(
-            "{}   {:.0} s of about {planned} s",
+            "{:<40} {:.0} s{of_about}",
             view.phase(),
             view.sample.at
         ));

@@ -31,17 +31,21 @@ impl Report {
         fs::write(path, self.html())
     }
 
-    /// The phases as a table of text.
+    /// The phases as a table of text, for 80 columns.
     pub fn table(&self) -> String {
-        let mut rows = vec![HEADS.map(String::from)];
+        let without_operations = |mut row: Vec<String>| {
+            row.remove(OPERATIONS);
+            row
+        };
+        let mut rows = vec![without_operations(HEADS.map(String::from).to_vec())];
         rows.extend(
             self.seen
                 .phases
                 .iter()
                 .enumerate()
-                .map(|(n, phase)| cells(n, phase)),
+                .map(|(n, phase)| without_operations(cells(n, phase).to_vec())),
         );
-        let widths: Vec<usize> = (0..HEADS.len())
+        let widths: Vec<usize> = (0..rows[0].len())
             .map(|column| {
                 rows.iter()
                     .map(|row| row[column].chars().count())
@@ -328,6 +332,9 @@ const HEADS: [&str; 8] = [
     "99 %",
     "memory",
 ];
+
+/// The column that a terminal has no room for.
+const OPERATIONS: usize = 2;
 
 fn cells(n: usize, phase: &PhaseResult) -> [String; HEADS.len()] {
     let elapsed = phase.elapsed();
