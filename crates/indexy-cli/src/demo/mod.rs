@@ -12,6 +12,7 @@ mod paths;
 mod phases;
 mod plot;
 mod report;
+mod screen;
 mod space;
 
 use crate::{
