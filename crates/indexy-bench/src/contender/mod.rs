@@ -126,7 +126,11 @@ pub trait Session {
     fn get<R>(&mut self, key: &[u8], see: impl FnOnce(&[u8]) -> R) -> Outcome<Option<R>>;
 
     /// Shows the values of `keys`, by index, in any order; absent ones are shown as none.
-    fn multi_get(&mut self, keys: &[&[u8]], mut see: impl FnMut(usize, Option<&[u8]>)) -> Outcome<()> {
+    fn multi_get(
+        &mut self,
+        keys: &[&[u8]],
+        mut see: impl FnMut(usize, Option<&[u8]>),
+    ) -> Outcome<()> {
         for (index, key) in keys.iter().enumerate() {
             if self.get(key, |value| see(index, Some(value)))?.is_none() {
                 see(index, None);

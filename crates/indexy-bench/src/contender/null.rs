@@ -1,7 +1,25 @@
 //! A contender that does nothing: what remains is the cost of the harness itself.
 
-use super::{Contender, Outcome, Session, Setup};
+use super::{
+    About, Contender, Durability, KeyShape, Outcome, PageCache, Registry, Session, Setup, Storage,
+};
 use crate::workload::{Values, seed_of};
+
+pub(super) fn register(registry: &mut Registry) {
+    registry.add::<Null>(About {
+        name: "null",
+        summary: "stores nothing and makes values up: the cost of the harness itself (reads of what was inserted only)",
+        storage: Storage::Memory,
+        page_cache: PageCache::Unused,
+        keys: KeyShape::EightBytes,
+        max_threads: usize::MAX,
+        scans: false,
+        reopens: false,
+        pages: false,
+        durabilities: &[Durability::None],
+        variant: "",
+    });
+}
 
 /// Takes every write and answers every read with the value that belongs to the key.
 #[derive(Debug)]
@@ -19,11 +37,15 @@ impl Contender for Null {
     type Session<'a> = NullSession;
 
     fn open(setup: &Setup) -> Outcome<Self> {
-        Ok(Self { value_bytes: setup.value_bytes })
+        Ok(Self {
+            value_bytes: setup.value_bytes,
+        })
     }
 
     fn session(&self) -> Outcome<NullSession> {
-        Ok(NullSession { value: vec![0; self.value_bytes] })
+        Ok(NullSession {
+            value: vec![0; self.value_bytes],
+        })
     }
 
     fn settle(&self) -> Outcome<()> {

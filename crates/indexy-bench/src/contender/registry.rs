@@ -52,13 +52,15 @@ pub struct About {
     pub scans: bool,
     /// Opens again what it closed.
     pub reopens: bool,
+    /// Its page or block size can be chosen.
+    pub pages: bool,
     /// Durabilities that it offers, by name.
     pub durabilities: &'static [super::Durability],
     /// Passed on to the engine in its setup.
     pub variant: &'static str,
 }
 
-type Runner = fn(&Job, &mut Emitter) -> Result<(), JobError>;
+type Runner = fn(&Job, &mut Emitter<'_>) -> Result<(), JobError>;
 
 /// A registered contender.
 pub struct Entry {
@@ -69,7 +71,7 @@ pub struct Entry {
 
 impl Entry {
     /// Runs `job` in this process.
-    pub fn run(&self, job: &Job, emitter: &mut Emitter) -> Result<(), JobError> {
+    pub fn run(&self, job: &Job, emitter: &mut Emitter<'_>) -> Result<(), JobError> {
         (self.runner)(job, emitter)
     }
 }
@@ -104,8 +106,15 @@ impl Registry {
 
     /// Adds a contender.
     pub fn add<C: Contender>(&mut self, about: About) {
-        assert!(self.get(about.name).is_err(), "{} is registered twice", about.name);
-        self.entries.push(Entry { about, runner: run_job::<C> });
+        assert!(
+            self.get(about.name).is_err(),
+            "{} is registered twice",
+            about.name
+        );
+        self.entries.push(Entry {
+            about,
+            runner: run_job::<C>,
+        });
     }
 
     /// Says that the peers are there, so that messages need not point to them.
@@ -115,16 +124,35 @@ impl Registry {
 
     /// The contender named `name`.
     pub fn get(&self, name: &str) -> Result<&Entry, UnknownContender> {
-        self.entries.iter().find(|e| e.about.name == name).ok_or_else(|| UnknownContender {
-            name: name.to_owned(),
-            valid: self.names(),
-            hint: if self.with_peers { "" } else { " (other engines: build crates/indexy-bench-peers)" },
-        })
+        self.entries
+            .iter()
+            .find(|e| e.about.name == name)
+            .ok_or_else(|| UnknownContender {
+                name: name.to_owned(),
+                valid: self.names(),
+                hint: if self.with_peers {
+                    ""
+                } else {
+                    " (other engines: build crates/indexy-bench-peers)"
+                },
+            })
+    }
+
+    /// What needs no other engine: ours, the standard library's map, and nothing at all.
+    pub fn with_own() -> Self {
+        let mut registry = Self::new();
+        super::btreemap::register(&mut registry);
+        super::null::register(&mut registry);
+        registry
     }
 
     /// Of `wanted`, those that are registered, in that order.
     pub fn present<'a>(&self, wanted: &[&'a str]) -> Vec<&'a str> {
-        wanted.iter().copied().filter(|name| self.get(name).is_ok()).collect()
+        wanted
+            .iter()
+            .copied()
+            .filter(|name| self.get(name).is_ok())
+            .collect()
     }
 
     /// All names, in the order of registration.

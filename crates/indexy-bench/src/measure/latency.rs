@@ -15,7 +15,8 @@ pub struct Latencies {
 
 impl Default for Latencies {
     fn default() -> Self {
-        let histogram = Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, DIGITS).expect("the bounds are valid");
+        let histogram = Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, DIGITS)
+            .expect("the bounds are valid");
         Self { histogram }
     }
 }
@@ -29,7 +30,9 @@ impl Latencies {
 
     /// Adds another thread's.
     pub fn add(&mut self, other: &Latencies) {
-        self.histogram.add(&other.histogram).expect("all have the same bounds");
+        self.histogram
+            .add(&other.histogram)
+            .expect("all have the same bounds");
     }
 
     /// Number of operations counted.
@@ -82,6 +85,10 @@ mod tests {
             latencies.record(us * 1000);
         }
         let s = latencies.summary();
-        assert!((s.p50_us - 500.0).abs() < 2.0 && (s.p99_us - 990.0).abs() < 2.0 && (s.max_us - 1000.0).abs() < 2.0);
+        assert!(
+            (s.p50_us - 500.0).abs() < 2.0
+                && (s.p99_us - 990.0).abs() < 2.0
+                && (s.max_us - 1000.0).abs() < 2.0
+        );
     }
 }

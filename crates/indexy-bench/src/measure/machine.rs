@@ -29,7 +29,11 @@ impl Machine {
                 .map_or_else(String::new, |(_, v)| v.trim().to_owned())
         };
         let memory = after_colon(&read("/proc/meminfo"), "MemTotal");
-        let kib: u64 = memory.split_ascii_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0);
+        let kib: u64 = memory
+            .split_ascii_whitespace()
+            .next()
+            .and_then(|n| n.parse().ok())
+            .unwrap_or(0);
         Self {
             processor: after_colon(&read("/proc/cpuinfo"), "model name"),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
@@ -48,7 +52,8 @@ fn file_system(mounts: &str, path: &Path) -> String {
         .filter_map(|line| {
             let mut f = line.split_ascii_whitespace();
             let (device, point, kind) = (f.next()?, f.next()?, f.next()?);
-            path.starts_with(point).then(|| (point.len(), format!("{kind} on {device}")))
+            path.starts_with(point)
+                .then(|| (point.len(), format!("{kind} on {device}")))
         })
         .max_by_key(|(len, _)| *len)
         .map_or_else(String::new, |(_, text)| text)
@@ -61,7 +66,9 @@ pub fn commit() -> &'static str {
 
 /// Date and time now, in UTC, as `2025-01-31 23:59:59`.
 pub fn today_utc() -> String {
-    let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let seconds = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |d| d.as_secs());
     let (year, month, day) = civil(seconds / 86_400);
     let (h, m, s) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
     format!("{year:04}-{month:02}-{day:02} {h:02}:{m:02}:{s:02}")
@@ -72,11 +79,16 @@ fn civil(days: u64) -> (u64, u64, u64) {
     let z = days + 719_468;
     let era = z / 146_097;
     let day_of_era = z % 146_097;
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 

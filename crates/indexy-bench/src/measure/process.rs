@@ -24,7 +24,11 @@ impl Memory {
 
     fn parse(status: &str) -> Self {
         let kib = |name: &str| field(status, name) * 1024;
-        Self { resident: kib("VmRSS:"), anonymous: kib("RssAnon:"), peak: kib("VmHWM:") }
+        Self {
+            resident: kib("VmRSS:"),
+            anonymous: kib("RssAnon:"),
+            peak: kib("VmHWM:"),
+        }
     }
 }
 
@@ -59,7 +63,8 @@ impl Io {
     fn parse(io: &str) -> Self {
         Self {
             device_read: field(io, "read_bytes:"),
-            device_written: field(io, "write_bytes:").saturating_sub(field(io, "cancelled_write_bytes:")),
+            device_written: field(io, "write_bytes:")
+                .saturating_sub(field(io, "cancelled_write_bytes:")),
             call_read: field(io, "rchar:"),
             call_written: field(io, "wchar:"),
             read_calls: field(io, "syscr:"),
@@ -95,22 +100,37 @@ impl Cpu {
     /// Reads the current state. Cost: some microseconds; resolution: a clock tick, usually 10 ms.
     pub fn now() -> Self {
         let ticks = rustix::param::clock_ticks_per_second().max(1) as f64;
-        Self::parse(&fs::read_to_string("/proc/self/stat").unwrap_or_default(), ticks)
+        Self::parse(
+            &fs::read_to_string("/proc/self/stat").unwrap_or_default(),
+            ticks,
+        )
     }
 
     fn parse(stat: &str, ticks: f64) -> Self {
         // The name in parentheses may hold spaces; utime and stime are the 12th and 13th after it.
         let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
         let mut fields = after_name.split_ascii_whitespace().skip(11);
-        let mut seconds = || fields.next().and_then(|f| f.parse::<f64>().ok()).unwrap_or(0.0) / ticks;
-        Self { user: seconds(), system: seconds() }
+        let mut seconds = || {
+            fields
+                .next()
+                .and_then(|f| f.parse::<f64>().ok())
+                .unwrap_or(0.0)
+                / ticks
+        };
+        Self {
+            user: seconds(),
+            system: seconds(),
+        }
     }
 }
 
 impl Sub for Cpu {
     type Output = Cpu;
     fn sub(self, before: Cpu) -> Cpu {
-        Cpu { user: self.user - before.user, system: self.system - before.system }
+        Cpu {
+            user: self.user - before.user,
+            system: self.system - before.system,
+        }
     }
 }
 
@@ -129,12 +149,31 @@ mod tests {
 
     #[test]
     fn parses_what_the_kernel_writes() {
-        let memory = Memory::parse("Name:\tx\nVmHWM:\t  200 kB\nVmRSS:\t  100 kB\nRssAnon:\t 40 kB\n");
-        assert_eq!(memory, Memory { resident: 102_400, anonymous: 40_960, peak: 204_800 });
-        let io = Io::parse("rchar: 10\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 1\n");
-        assert_eq!((io.call_read, io.device_read, io.device_written), (10, 5, 5));
+        let memory =
+            Memory::parse("Name:\tx\nVmHWM:\t  200 kB\nVmRSS:\t  100 kB\nRssAnon:\t 40 kB\n");
+        assert_eq!(
+            memory,
+            Memory {
+                resident: 102_400,
+                anonymous: 40_960,
+                peak: 204_800
+            }
+        );
+        let io = Io::parse(
+            "rchar: 10\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 1\n",
+        );
+        assert_eq!(
+            (io.call_read, io.device_read, io.device_written),
+            (10, 5, 5)
+        );
         let cpu = Cpu::parse("1 (a b) c) S 1 1 1 0 -1 4 1 0 0 0 250 50 0 0", 100.0);
-        assert_eq!(cpu, Cpu { user: 2.5, system: 0.5 });
+        assert_eq!(
+            cpu,
+            Cpu {
+                user: 2.5,
+                system: 0.5
+            }
+        );
     }
 
     #[test]

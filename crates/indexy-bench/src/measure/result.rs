@@ -26,6 +26,8 @@ pub struct Tick {
 pub struct PhaseResult {
     /// Name of the phase, unique in its job.
     pub name: String,
+    /// The value of what the figure varies, if it is a point of one.
+    pub x: Option<f64>,
     /// Threads that ran it.
     pub threads: usize,
     /// Operations asked for; 0 if only time was given.
@@ -65,7 +67,11 @@ pub struct PhaseResult {
 impl PhaseResult {
     /// Operations per second.
     pub fn rate(&self) -> f64 {
-        if self.seconds > 0.0 { self.done as f64 / self.seconds } else { 0.0 }
+        if self.seconds > 0.0 {
+            self.done as f64 / self.seconds
+        } else {
+            0.0
+        }
     }
 
     /// Most that was resident in the phase, less the base.
@@ -80,12 +86,17 @@ impl PhaseResult {
 
     /// `bytes` per operation done.
     pub fn per_op(&self, bytes: u64) -> f64 {
-        if self.done > 0 { bytes as f64 / self.done as f64 } else { 0.0 }
+        if self.done > 0 {
+            bytes as f64 / self.done as f64
+        } else {
+            0.0
+        }
     }
 
     /// Device bytes written for a byte of payload.
     pub fn write_amplification(&self) -> Option<f64> {
-        (self.payload_written > 0).then(|| self.io.device_written as f64 / self.payload_written as f64)
+        (self.payload_written > 0)
+            .then(|| self.io.device_written as f64 / self.payload_written as f64)
     }
 
     /// Operations per second between neighbouring ticks, with the middle of each interval.
@@ -179,8 +190,15 @@ mod tests {
 
     #[test]
     fn throughput_is_the_slope_between_ticks() {
-        let tick = |at, ops| Tick { at, ops, ..Tick::default() };
-        let phase = PhaseResult { series: vec![tick(0.0, 0), tick(2.0, 100), tick(2.0, 100), tick(3.0, 400)], ..Default::default() };
+        let tick = |at, ops| Tick {
+            at,
+            ops,
+            ..Tick::default()
+        };
+        let phase = PhaseResult {
+            series: vec![tick(0.0, 0), tick(2.0, 100), tick(2.0, 100), tick(3.0, 400)],
+            ..Default::default()
+        };
         assert_eq!(phase.throughput(), vec![(1.0, 50.0), (2.5, 300.0)]);
     }
 }

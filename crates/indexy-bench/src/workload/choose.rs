@@ -61,8 +61,16 @@ impl Pick {
     pub fn chooser(&self) -> Chooser {
         match *self {
             Pick::Uniform { keys } => Chooser::Uniform { keys: keys.max(1) },
-            Pick::WorkingSet { keys, set } => Chooser::WorkingSet { keys, set: set.clamp(1, keys.max(1)) },
-            Pick::Zipf { keys, exponent, scattered, rotate } => Chooser::Zipf {
+            Pick::WorkingSet { keys, set } => Chooser::WorkingSet {
+                keys,
+                set: set.clamp(1, keys.max(1)),
+            },
+            Pick::Zipf {
+                keys,
+                exponent,
+                scattered,
+                rotate,
+            } => Chooser::Zipf {
                 zipf: Zipf::new(keys.max(1), exponent),
                 scattered,
                 rotate: rotate % keys.max(1),
@@ -107,12 +115,24 @@ impl Chooser {
         match self {
             Chooser::Uniform { keys } => rng.random_range(0..*keys),
             Chooser::WorkingSet { keys, set } => spread(rng.random_range(0..*set), *keys, *set),
-            Chooser::Zipf { zipf, scattered, rotate } => {
+            Chooser::Zipf {
+                zipf,
+                scattered,
+                rotate,
+            } => {
                 let keys = zipf.items();
                 let rank = zipf.sample(rng);
-                let number = if *scattered { stride_permutation(rank, keys) } else { rank };
+                let number = if *scattered {
+                    stride_permutation(rank, keys)
+                } else {
+                    rank
+                };
                 let turned = number + rotate;
-                if turned >= keys { turned - keys } else { turned }
+                if turned >= keys {
+                    turned - keys
+                } else {
+                    turned
+                }
             }
             Chooser::Absent => rng.random_range(ABSENT_FROM..u64::MAX),
         }
@@ -133,7 +153,10 @@ mod tests {
 
     #[test]
     fn a_working_set_is_drawn_from_what_touching_it_touches() {
-        let pick = Pick::WorkingSet { keys: 1_000, set: 64 };
+        let pick = Pick::WorkingSet {
+            keys: 1_000,
+            set: 64,
+        };
         let touched: HashSet<u64> = (0..pick.distinct()).map(|i| pick.nth(i)).collect();
         assert_eq!(touched.len(), 64);
         let chooser = pick.chooser();
@@ -144,7 +167,12 @@ mod tests {
 
     #[test]
     fn rotation_moves_the_popular_keys() {
-        let pick = |rotate| Pick::Zipf { keys: 100, exponent: 2.0, scattered: false, rotate };
+        let pick = |rotate| Pick::Zipf {
+            keys: 100,
+            exponent: 2.0,
+            scattered: false,
+            rotate,
+        };
         let mut rng = rng(1, 0, 0);
         let mut top = |rotate| {
             let chooser = pick(rotate).chooser();

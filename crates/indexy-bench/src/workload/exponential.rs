@@ -12,7 +12,9 @@ pub struct Exponential {
 impl Exponential {
     /// `percentile` percent of the draws are below `range` (YCSB: 95 and 0.857 of the records).
     pub fn new(percentile: f64, range: f64) -> Self {
-        Self { gamma: -(1.0 - percentile / 100.0).ln() / range.max(1.0) }
+        Self {
+            gamma: -(1.0 - percentile / 100.0).ln() / range.max(1.0),
+        }
     }
 
     /// Draws a distance.
@@ -32,7 +34,9 @@ mod tests {
     fn the_percentile_is_where_it_was_asked_for() {
         let exponential = Exponential::new(95.0, 1000.0);
         let mut rng = rng(6, 0, 0);
-        let below = (0..100_000).filter(|_| exponential.sample(&mut rng) < 1000).count();
+        let below = (0..100_000)
+            .filter(|_| exponential.sample(&mut rng) < 1000)
+            .count();
         assert!((94_500..95_500).contains(&below), "{below} of 100000");
     }
 }

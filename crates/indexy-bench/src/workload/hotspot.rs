@@ -44,7 +44,9 @@ mod tests {
     fn the_hot_set_gets_its_share() {
         let hotspot = Hotspot::new(1000, 0.2, 0.8);
         let mut rng = rng(5, 0, 0);
-        let hot = (0..100_000).filter(|_| hotspot.sample(&mut rng) < 200).count();
+        let hot = (0..100_000)
+            .filter(|_| hotspot.sample(&mut rng) < 200)
+            .count();
         assert!((78_500..81_500).contains(&hot), "{hot} of 100000");
     }
 

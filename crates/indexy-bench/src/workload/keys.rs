@@ -85,7 +85,9 @@ mod tests {
 
     #[test]
     fn sequential_keys_keep_the_order_of_their_numbers() {
-        let keys = Keys { order: Order::Sequential };
+        let keys = Keys {
+            order: Order::Sequential,
+        };
         assert!(keys.key(255) < keys.key(256));
     }
 }

@@ -49,12 +49,9 @@ impl Acknowledged {
             if !self.slot(limit).swap(false, Ordering::SeqCst) {
                 return;
             }
-            let moved = self.limit.compare_exchange(
-                limit,
-                limit + 1,
-                Ordering::SeqCst,
-                Ordering::SeqCst,
-            );
+            let moved =
+                self.limit
+                    .compare_exchange(limit, limit + 1, Ordering::SeqCst, Ordering::SeqCst);
             if moved.is_err() {
                 // We slept, and the slot already belongs to a later number: give it back and look again.
                 self.slot(limit).store(true, Ordering::SeqCst);
@@ -82,7 +79,9 @@ pub struct Latest {
 impl Latest {
     /// `exponent` is 0.99 in YCSB.
     pub fn new(items: u64, exponent: f64) -> Self {
-        Self { zipf: Zipf::new(items.max(1), exponent) }
+        Self {
+            zipf: Zipf::new(items.max(1), exponent),
+        }
     }
 
     /// Draws a number of `first..limit`.
@@ -101,7 +100,11 @@ mod tests {
     #[test]
     fn the_limit_waits_for_the_slowest() {
         let acknowledged = Acknowledged::new(10);
-        let (a, b, c) = (acknowledged.take(), acknowledged.take(), acknowledged.take());
+        let (a, b, c) = (
+            acknowledged.take(),
+            acknowledged.take(),
+            acknowledged.take(),
+        );
         acknowledged.acknowledge(c);
         acknowledged.acknowledge(b);
         assert_eq!(acknowledged.limit(), 10);

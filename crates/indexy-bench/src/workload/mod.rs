@@ -21,11 +21,13 @@ pub use exponential::Exponential;
 pub use hotspot::Hotspot;
 pub use keys::{Keys, Order, SmallKey, mix, stride_permutation};
 pub use latest::{Acknowledged, Latest};
-pub use properties::{Properties, PropertyError};
+pub use properties::{Properties, PropertyError, described};
 pub use record::{FieldLengths, Records};
 pub use scrambled::{Scrambled, fnv64};
 pub use values::{Mismatch, Values, seed_of};
-pub use ycsb::{Client, Shared, Distribution, Operation, Workload, YcsbKeys, builtin_names, builtin_text};
+pub use ycsb::{
+    Client, Distribution, Operation, Shared, Workload, YcsbKeys, builtin_names, builtin_text,
+};
 pub use zipf::Zipf;
 
 /// The generator of all random draws: small, fast, and the same sequence in every release.
@@ -34,5 +36,7 @@ pub type Rng = rand_xoshiro::Xoshiro256PlusPlus;
 /// The generator of thread `thread` in phase `phase` of a run seeded with `seed`.
 pub fn rng(seed: u64, phase: u64, thread: u64) -> Rng {
     use rand::SeedableRng;
-    Rng::seed_from_u64(mix(mix(seed ^ 0x1d8e_4e27_c47d_124f).wrapping_add(phase << 20) ^ thread))
+    Rng::seed_from_u64(mix(mix(seed ^ 0x1d8e_4e27_c47d_124f)
+        .wrapping_add(phase << 20)
+        ^ thread))
 }

@@ -40,50 +40,141 @@ struct Known {
 }
 
 const fn known(name: &'static str, default: &'static str, about: &'static str) -> Known {
-    Known { name, default, about }
+    Known {
+        name,
+        default,
+        about,
+    }
 }
 
 const KNOWN: &[Known] = &[
     known("recordcount", "1000", "records in the loaded set"),
     known("operationcount", "1000", "operations of the run"),
     known("insertstart", "0", "first record number"),
-    known("insertcount", "", "records to load; default recordcount - insertstart"),
+    known(
+        "insertcount",
+        "",
+        "records to load; default recordcount - insertstart",
+    ),
     known("fieldcount", "10", "fields of a record"),
-    known("fieldlength", "100", "bytes of a field, or the most of them"),
-    known("minfieldlength", "1", "least bytes of a field of varying length"),
-    known("fieldlengthdistribution", "constant", "constant | uniform | zipfian"),
-    known("readallfields", "true", "read the whole record or one field"),
-    known("writeallfields", "false", "update the whole record or one field"),
+    known(
+        "fieldlength",
+        "100",
+        "bytes of a field, or the most of them",
+    ),
+    known(
+        "minfieldlength",
+        "1",
+        "least bytes of a field of varying length",
+    ),
+    known(
+        "fieldlengthdistribution",
+        "constant",
+        "constant | uniform | zipfian",
+    ),
+    known(
+        "readallfields",
+        "true",
+        "read the whole record or one field",
+    ),
+    known(
+        "writeallfields",
+        "false",
+        "update the whole record or one field",
+    ),
     known("readproportion", "0.95", "share of reads"),
     known("updateproportion", "0.05", "share of updates"),
     known("insertproportion", "0.0", "share of inserts"),
     known("scanproportion", "0.0", "share of scans"),
-    known("readmodifywriteproportion", "0.0", "share of read-modify-writes"),
-    known("deleteproportion", "0.0", "share of deletes (not in YCSB; workload X)"),
-    known("requestdistribution", "uniform", "uniform | zipfian | latest | hotspot | exponential | sequential"),
-    known("zipfianconstant", "0.99", "exponent of zipfian and latest (0.99 in YCSB)"),
+    known(
+        "readmodifywriteproportion",
+        "0.0",
+        "share of read-modify-writes",
+    ),
+    known(
+        "deleteproportion",
+        "0.0",
+        "share of deletes (not in YCSB; workload X)",
+    ),
+    known(
+        "requestdistribution",
+        "uniform",
+        "uniform | zipfian | latest | hotspot | exponential | sequential",
+    ),
+    known(
+        "zipfianconstant",
+        "0.99",
+        "exponent of zipfian and latest (0.99 in YCSB)",
+    ),
     known("maxscanlength", "1000", "most records of a scan"),
     known("minscanlength", "1", "least records of a scan"),
     known("scanlengthdistribution", "uniform", "uniform | zipfian"),
     known("insertorder", "hashed", "hashed | ordered"),
-    known("zeropadding", "1", "digits of the number in a key, at least"),
-    known("keyformat", "ycsb", "ycsb: \"user\" and a number | u64: eight bytes (not in YCSB)"),
-    known("hotspotdatafraction", "0.2", "share of the records that is hot"),
-    known("hotspotopnfraction", "0.8", "share of the operations on hot records"),
-    known("exponential.percentile", "95", "percent of the draws within exponential.frac"),
-    known("exponential.frac", "0.8571428571", "share of the records, from the newest"),
-    known("maxexecutiontime", "0", "seconds after which the run ends; 0: none"),
+    known(
+        "zeropadding",
+        "1",
+        "digits of the number in a key, at least",
+    ),
+    known(
+        "keyformat",
+        "ycsb",
+        "ycsb: \"user\" and a number | u64: eight bytes (not in YCSB)",
+    ),
+    known(
+        "hotspotdatafraction",
+        "0.2",
+        "share of the records that is hot",
+    ),
+    known(
+        "hotspotopnfraction",
+        "0.8",
+        "share of the operations on hot records",
+    ),
+    known(
+        "exponential.percentile",
+        "95",
+        "percent of the draws within exponential.frac",
+    ),
+    known(
+        "exponential.frac",
+        "0.8571428571",
+        "share of the records, from the newest",
+    ),
+    known(
+        "maxexecutiontime",
+        "0",
+        "seconds after which the run ends; 0: none",
+    ),
     known("threadcount", "", "threads; default --threads"),
-    known("target", "0", "operations/s of an open loop; 0: closed loop"),
-    known("dataintegrity", "true", "every value is checked whatever this says"),
+    known(
+        "target",
+        "0",
+        "operations/s of an open loop; 0: closed loop",
+    ),
+    known(
+        "dataintegrity",
+        "true",
+        "every value is checked whatever this says",
+    ),
 ];
 
 /// YCSB properties that steer what this tool does in its own way; they are accepted and have no effect.
 const WITHOUT_EFFECT: &[&str] = &[
-    "workload", "db", "table", "fieldnameprefix", "fieldlengthhistogram", "exporter", "exportfile", "measurementtype",
-    "status.interval", "warmupoperations", "core_workload_insertion_retry_limit", "core_workload_insertion_retry_interval",
+    "workload",
+    "db",
+    "table",
+    "fieldnameprefix",
+    "fieldlengthhistogram",
+    "exporter",
+    "exportfile",
+    "measurementtype",
+    "status.interval",
+    "warmupoperations",
+    "core_workload_insertion_retry_limit",
+    "core_workload_insertion_retry_interval",
 ];
-const PREFIXES_WITHOUT_EFFECT: &[&str] = &["measurement.", "histogram.", "hdrhistogram.", "timeseries."];
+const PREFIXES_WITHOUT_EFFECT: &[&str] =
+    &["measurement.", "histogram.", "hdrhistogram.", "timeseries."];
 
 /// Name, default and meaning of each property that has an effect.
 pub fn described() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
@@ -93,7 +184,9 @@ pub fn described() -> impl Iterator<Item = (&'static str, &'static str, &'static
 fn valid_names() -> Vec<String> {
     let known = KNOWN.iter().map(|k| k.name.to_owned());
     let ignored = WITHOUT_EFFECT.iter().map(|n| format!("{n} (no effect)"));
-    let prefixes = PREFIXES_WITHOUT_EFFECT.iter().map(|n| format!("{n}* (no effect)"));
+    let prefixes = PREFIXES_WITHOUT_EFFECT
+        .iter()
+        .map(|n| format!("{n}* (no effect)"));
     known.chain(ignored).chain(prefixes).collect()
 }
 
@@ -119,12 +212,18 @@ impl Properties {
             logical.push_str(line);
             self.set_line(&std::mem::take(&mut logical))?;
         }
-        if logical.is_empty() { Ok(()) } else { self.set_line(&logical) }
+        if logical.is_empty() {
+            Ok(())
+        } else {
+            self.set_line(&logical)
+        }
     }
 
     /// Takes one `name=value`.
     pub fn set_line(&mut self, line: &str) -> Result<(), PropertyError> {
-        let malformed = || PropertyError::Malformed { line: line.to_owned() };
+        let malformed = || PropertyError::Malformed {
+            line: line.to_owned(),
+        };
         let at = line.find(['=', ':', ' ', '\t']).ok_or_else(malformed)?;
         let (name, rest) = line.split_at(at);
         let value = rest.trim_start().trim_start_matches(['=', ':']).trim();
@@ -140,7 +239,9 @@ impl Properties {
             || WITHOUT_EFFECT.contains(&name)
             || PREFIXES_WITHOUT_EFFECT.iter().any(|p| name.starts_with(p));
         if !known {
-            return Err(PropertyError::Unknown { name: name.to_owned() });
+            return Err(PropertyError::Unknown {
+                name: name.to_owned(),
+            });
         }
         self.set.insert(name.to_owned(), value.to_owned());
         Ok(())
@@ -149,13 +250,19 @@ impl Properties {
     /// The text of `name` if it was set, or if its default is not empty.
     pub fn text(&self, name: &str) -> Option<&str> {
         let default = || KNOWN.iter().find(|k| k.name == name).map(|k| k.default);
-        self.set.get(name).map(String::as_str).or_else(default).filter(|v| !v.is_empty())
+        self.set
+            .get(name)
+            .map(String::as_str)
+            .or_else(default)
+            .filter(|v| !v.is_empty())
     }
 
     /// The value of `name` (which has a default), parsed.
     pub fn get<T: FromStr>(&self, name: &str) -> Result<T, PropertyError> {
         let value = self.text(name).unwrap_or_default();
-        value.parse().map_err(|_| self.invalid(name, &format!("not a valid {}", kind_of::<T>())))
+        value
+            .parse()
+            .map_err(|_| self.invalid(name, &format!("not a valid {}", kind_of::<T>())))
     }
 
     /// The value of `name` if it is set at all.
@@ -214,8 +321,15 @@ mod tests {
 
     #[test]
     fn an_unknown_name_lists_the_valid_ones() {
-        let message = Properties::default().set_line("recordcnt=5").unwrap_err().to_string();
-        assert!(message.contains("recordcnt") && message.contains("recordcount") && message.contains("maxscanlength"));
+        let message = Properties::default()
+            .set_line("recordcnt=5")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            message.contains("recordcnt")
+                && message.contains("recordcount")
+                && message.contains("maxscanlength")
+        );
     }
 
     #[test]
@@ -223,8 +337,14 @@ mod tests {
         let mut p = Properties::default();
         p.set_line("recordcount=many").unwrap();
         let message = p.get::<u64>("recordcount").unwrap_err().to_string();
-        assert_eq!(message, "property recordcount=many: not a valid whole number");
-        assert!(matches!(p.set_line("novalue"), Err(PropertyError::Malformed { .. })));
+        assert_eq!(
+            message,
+            "property recordcount=many: not a valid whole number"
+        );
+        assert!(matches!(
+            p.set_line("novalue"),
+            Err(PropertyError::Malformed { .. })
+        ));
     }
 
     #[test]

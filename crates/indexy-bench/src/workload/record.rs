@@ -33,7 +33,10 @@ const MAX_RECORD_BYTES: usize = 16 << 20;
 impl Records {
     /// Records of `fields` >= 1 fields.
     pub fn new(fields: usize, lengths: FieldLengths) -> Self {
-        Self { fields: fields.max(1), lengths }
+        Self {
+            fields: fields.max(1),
+            lengths,
+        }
     }
 
     /// As the properties ask for.
@@ -51,7 +54,12 @@ impl Records {
             Some("constant") | None => FieldLengths::Constant(longest),
             Some("uniform") => FieldLengths::Uniform(shortest, longest),
             Some("zipfian") => FieldLengths::Zipfian(shortest, longest),
-            Some(_) => return Err(p.invalid("fieldlengthdistribution", "one of constant, uniform, zipfian")),
+            Some(_) => {
+                return Err(p.invalid(
+                    "fieldlengthdistribution",
+                    "one of constant, uniform, zipfian",
+                ));
+            }
         };
         if !matches!(lengths, FieldLengths::Constant(_)) && shortest > longest {
             return Err(p.invalid("minfieldlength", "at most fieldlength"));
@@ -71,6 +79,13 @@ impl Records {
             FieldLengths::Uniform(a, b) | FieldLengths::Zipfian(a, b) => a.midpoint(b),
         };
         (field * self.fields) as u64
+    }
+
+    /// Bytes of the longest record.
+    pub fn longest_bytes(&self) -> usize {
+        let (FieldLengths::Constant(n) | FieldLengths::Uniform(_, n) | FieldLengths::Zipfian(_, n)) =
+            self.lengths;
+        n * self.fields
     }
 
     /// Writes version `version` of the record of the key with `seed` into `out`, replacing what is there.
@@ -107,7 +122,11 @@ impl Records {
             }
             rest = tail;
         }
-        if rest.is_empty() { Ok(()) } else { Err(self.mismatch(seed, record, self.fields)) }
+        if rest.is_empty() {
+            Ok(())
+        } else {
+            Err(self.mismatch(seed, record, self.fields))
+        }
     }
 
     #[cold]
@@ -124,7 +143,11 @@ impl Records {
         let draw = |a: usize, b: usize, zipf: bool| {
             let mut rng = rng(seed, 0x1e57, field as u64);
             let span = (b - a + 1) as u64;
-            let over = if zipf { Zipf::new(span, LENGTH_EXPONENT).sample(&mut rng) } else { rng.random_range(0..span) };
+            let over = if zipf {
+                Zipf::new(span, LENGTH_EXPONENT).sample(&mut rng)
+            } else {
+                rng.random_range(0..span)
+            };
             a + over as usize
         };
         match self.lengths {
@@ -137,7 +160,11 @@ impl Records {
 
 #[inline]
 fn field_seed(seed: u64, field: usize) -> u64 {
-    if field == 0 { seed } else { seed ^ mix(field as u64) }
+    if field == 0 {
+        seed
+    } else {
+        seed ^ mix(field as u64)
+    }
 }
 
 #[cfg(test)]
@@ -146,7 +173,11 @@ mod tests {
 
     #[test]
     fn records_of_every_shape_check_and_catch_a_changed_byte() {
-        for lengths in [FieldLengths::Constant(20), FieldLengths::Uniform(1, 50), FieldLengths::Zipfian(3, 90)] {
+        for lengths in [
+            FieldLengths::Constant(20),
+            FieldLengths::Uniform(1, 50),
+            FieldLengths::Zipfian(3, 90),
+        ] {
             let records = Records::new(5, lengths);
             for seed in 0..50 {
                 let mut record = Vec::new();
@@ -173,14 +204,22 @@ mod tests {
             records.fill(seed, 0, &mut record);
             seen.insert(record.len());
         }
-        assert_eq!(seen.into_iter().collect::<Vec<_>>(), (3..=9).collect::<Vec<_>>());
+        assert_eq!(
+            seen.into_iter().collect::<Vec<_>>(),
+            (3..=9).collect::<Vec<_>>()
+        );
     }
 
     #[test]
     fn properties_out_of_range_are_named() {
         let mut p = Properties::default();
         p.set_line("fieldlengthdistribution=histogram").unwrap();
-        assert!(Records::from_properties(&p).unwrap_err().to_string().contains("constant, uniform, zipfian"));
+        assert!(
+            Records::from_properties(&p)
+                .unwrap_err()
+                .to_string()
+                .contains("constant, uniform, zipfian")
+        );
         p.set_line("fieldlengthdistribution=uniform").unwrap();
         p.set_line("minfieldlength=200").unwrap();
         assert!(Records::from_properties(&p).is_err());

@@ -29,7 +29,10 @@ pub struct Scrambled {
 impl Scrambled {
     /// Over `items` >= 1 numbers; `exponent` is 0.99 in YCSB.
     pub fn new(items: u64, exponent: f64) -> Self {
-        Self { zipf: Zipf::new(SCRAMBLED_ITEMS, exponent), items: items.max(1) }
+        Self {
+            zipf: Zipf::new(SCRAMBLED_ITEMS, exponent),
+            items: items.max(1),
+        }
     }
 
     /// Draws a number of `0..items`.

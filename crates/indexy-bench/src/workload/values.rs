@@ -113,7 +113,10 @@ pub(super) fn version_of(seed: u64, value: &[u8]) -> Option<u32> {
     if hash as u32 != check {
         return None;
     }
-    let same = rest.is_empty() || walk_filler(hash, rest.len(), |at, slice| rest[at..at + slice.len()] == *slice);
+    let same = rest.is_empty()
+        || walk_filler(hash, rest.len(), |at, slice| {
+            rest[at..at + slice.len()] == *slice
+        });
     same.then_some(version)
 }
 
@@ -137,7 +140,11 @@ fn walk_filler(hash: u64, len: usize, mut each: impl FnMut(usize, &[u8]) -> bool
 /// The first bytes of `value`, for messages.
 fn hex(value: &[u8]) -> String {
     const SHOWN: usize = 24;
-    let mut text: String = value.iter().take(SHOWN).map(|b| format!("{b:02x}")).collect();
+    let mut text: String = value
+        .iter()
+        .take(SHOWN)
+        .map(|b| format!("{b:02x}"))
+        .collect();
     if value.len() > SHOWN {
         text.push_str("..");
     }
@@ -168,7 +175,10 @@ mod tests {
             for at in [0, bytes / 2, bytes - 1] {
                 let mut broken = value.clone();
                 broken[at] ^= 0x10;
-                assert!(Values::new(bytes).check(1, &broken).is_err(), "byte {at} of {bytes}");
+                assert!(
+                    Values::new(bytes).check(1, &broken).is_err(),
+                    "byte {at} of {bytes}"
+                );
             }
         }
     }

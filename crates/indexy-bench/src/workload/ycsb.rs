@@ -5,7 +5,8 @@
 //! read and a write here, because a key-value index has no fields.
 
 use super::{
-    Acknowledged, Exponential, Hotspot, Latest, Properties, PropertyError, Records, Rng, Scrambled, Zipf, fnv64, mix,
+    Acknowledged, Exponential, Hotspot, Latest, Properties, PropertyError, Records, Rng, Scrambled,
+    Zipf, fnv64, mix,
 };
 use rand::Rng as _;
 use std::io::Write as _;
@@ -77,6 +78,17 @@ impl YcsbKeys {
         write!(out, "user{number:0width$}", width = self.digits).expect("a vector takes all");
     }
 
+    /// Bytes of the longest key.
+    pub fn longest_bytes(&self) -> usize {
+        const PREFIX: usize = "user".len();
+        const MOST_DIGITS: usize = 20;
+        if self.eight_bytes {
+            8
+        } else {
+            PREFIX + self.digits.max(MOST_DIGITS)
+        }
+    }
+
     /// True if all keys are numbers of 8 bytes.
     pub fn eight_bytes(&self) -> bool {
         self.eight_bytes
@@ -121,12 +133,17 @@ impl Workload {
     pub fn from_properties(p: &Properties) -> Result<Self, PropertyError> {
         let records: u64 = p.get("recordcount")?;
         let insert_start: u64 = p.get("insertstart")?;
-        let insert_count = p.get_if_set("insertcount")?.unwrap_or(records.saturating_sub(insert_start));
+        let insert_count = p
+            .get_if_set("insertcount")?
+            .unwrap_or(records.saturating_sub(insert_start));
         if insert_count == 0 {
             return Err(p.invalid("recordcount", "more than insertstart"));
         }
         if insert_start.saturating_add(insert_count) > records.max(insert_start + insert_count) {
-            return Err(p.invalid("insertcount", "insertstart + insertcount within recordcount"));
+            return Err(p.invalid(
+                "insertcount",
+                "insertstart + insertcount within recordcount",
+            ));
         }
         let (shortest, longest): (u64, u64) = (p.get("minscanlength")?, p.get("maxscanlength")?);
         if shortest == 0 || shortest > longest {
@@ -150,7 +167,10 @@ impl Workload {
             shares: shares(p)?,
             distribution: distribution(p)?,
             exponent,
-            hotspot: (fraction(p, "hotspotdatafraction")?, fraction(p, "hotspotopnfraction")?),
+            hotspot: (
+                fraction(p, "hotspotdatafraction")?,
+                fraction(p, "hotspotopnfraction")?,
+            ),
             exponential: (exponential_percentile(p)?, fraction(p, "exponential.frac")?),
             scan_lengths: (shortest, longest),
             zipfian_scans: zipfian_scans(p)?,
@@ -159,7 +179,10 @@ impl Workload {
 
     /// Share of `operation`, of 0..=1.
     pub fn share(&self, operation: Operation) -> f64 {
-        let at = OPERATIONS.iter().position(|(o, _)| *o == operation).unwrap_or_default();
+        let at = OPERATIONS
+            .iter()
+            .position(|(o, _)| *o == operation)
+            .unwrap_or_default();
         self.shares[at] - if at == 0 { 0.0 } else { self.shares[at - 1] }
     }
 
@@ -168,9 +191,16 @@ impl Workload {
         let new_records = (self.operations as f64 * self.share(Operation::Insert) * 2.0) as u64;
         let draw = match self.distribution {
             Distribution::Uniform => Draw::Uniform,
-            Distribution::Zipfian => Draw::Zipfian(Scrambled::new(self.insert_count + new_records, self.exponent)),
+            Distribution::Zipfian => Draw::Zipfian(Scrambled::new(
+                self.insert_count + new_records,
+                self.exponent,
+            )),
             Distribution::Latest => Draw::Latest(Latest::new(self.insert_count, self.exponent)),
-            Distribution::Hotspot => Draw::Hotspot(Hotspot::new(self.insert_count, self.hotspot.0, self.hotspot.1)),
+            Distribution::Hotspot => Draw::Hotspot(Hotspot::new(
+                self.insert_count,
+                self.hotspot.0,
+                self.hotspot.1,
+            )),
             Distribution::Exponential => {
                 let range = self.exponential.1 * self.insert_count as f64;
                 Draw::Exponential(Exponential::new(self.exponential.0, range))
@@ -178,7 +208,11 @@ impl Workload {
             Distribution::Sequential => Draw::Sequential,
         };
         let span = self.scan_lengths.1 - self.scan_lengths.0 + 1;
-        Client { workload: self, draw, scan_zipf: Zipf::new(span, 0.99) }
+        Client {
+            workload: self,
+            draw,
+            scan_zipf: Zipf::new(span, 0.99),
+        }
     }
 }
 
@@ -191,10 +225,10 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// State after the load of `workload`.
-    pub fn new(workload: &Workload) -> Self {
+    /// State when all records below `limit` are inserted.
+    pub fn new(limit: u64) -> Self {
         Self {
-            inserted: Acknowledged::new(workload.insert_start + workload.insert_count),
+            inserted: Acknowledged::new(limit),
             sequence: AtomicU64::new(0),
         }
     }
@@ -223,7 +257,12 @@ impl Client<'_> {
     #[inline]
     pub fn operation(&self, rng: &mut Rng) -> Operation {
         let u: f64 = rng.random();
-        let at = self.workload.shares.iter().position(|&s| u < s).unwrap_or(0);
+        let at = self
+            .workload
+            .shares
+            .iter()
+            .position(|&s| u < s)
+            .unwrap_or(0);
         OPERATIONS[at].0
     }
 
@@ -239,10 +278,12 @@ impl Client<'_> {
                 Draw::Zipfian(scrambled) => start + scrambled.sample(rng),
                 Draw::Latest(latest) => latest.sample(start, limit, rng),
                 Draw::Hotspot(hotspot) => start + hotspot.sample(rng),
-                Draw::Exponential(exponential) => match (limit - 1).checked_sub(exponential.sample(rng)) {
-                    Some(number) if number >= start => number,
-                    _ => continue,
-                },
+                Draw::Exponential(exponential) => {
+                    match (limit - 1).checked_sub(exponential.sample(rng)) {
+                        Some(number) if number >= start => number,
+                        _ => continue,
+                    }
+                }
                 Draw::Sequential => start + shared.sequence.fetch_add(1, Ordering::Relaxed) % count,
             };
             if number < limit {
@@ -293,7 +334,11 @@ fn keys(p: &Properties) -> Result<YcsbKeys, PropertyError> {
     if digits > MAX_DIGITS {
         return Err(p.invalid("zeropadding", "at most 1000"));
     }
-    Ok(YcsbKeys { ordered, digits, eight_bytes })
+    Ok(YcsbKeys {
+        ordered,
+        digits,
+        eight_bytes,
+    })
 }
 
 fn distribution(p: &Properties) -> Result<Distribution, PropertyError> {
@@ -330,12 +375,20 @@ fn threads(p: &Properties) -> Result<Option<usize>, PropertyError> {
 
 fn at_least_zero(p: &Properties, name: &str) -> Result<f64, PropertyError> {
     let value: f64 = p.get(name)?;
-    if value.is_finite() && value >= 0.0 { Ok(value) } else { Err(p.invalid(name, "at least 0")) }
+    if value.is_finite() && value >= 0.0 {
+        Ok(value)
+    } else {
+        Err(p.invalid(name, "at least 0"))
+    }
 }
 
 fn fraction(p: &Properties, name: &str) -> Result<f64, PropertyError> {
     let value: f64 = p.get(name)?;
-    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(p.invalid(name, "0 to 1")) }
+    if (0.0..=1.0).contains(&value) {
+        Ok(value)
+    } else {
+        Err(p.invalid(name, "0 to 1"))
+    }
 }
 
 fn exponential_percentile(p: &Properties) -> Result<f64, PropertyError> {
@@ -366,7 +419,10 @@ pub fn builtin_names() -> Vec<&'static str> {
 pub fn builtin_text(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
     let is = |full: &str| full == name || full.strip_prefix("workload") == Some(&name);
-    BUILTIN.iter().find(|(full, _)| is(full)).map(|(_, text)| *text)
+    BUILTIN
+        .iter()
+        .find(|(full, _)| is(full))
+        .map(|(_, text)| *text)
 }
 
 #[cfg(test)]

@@ -26,7 +26,9 @@ fn operations_come_in_their_shares() {
     let mut rng = rng(1, 0, 0);
     let mut counts: HashMap<_, u32> = HashMap::new();
     for _ in 0..100_000 {
-        *counts.entry(format!("{:?}", client.operation(&mut rng))).or_default() += 1;
+        *counts
+            .entry(format!("{:?}", client.operation(&mut rng)))
+            .or_default() += 1;
     }
     let deletes = counts["Delete"];
     assert!((9_500..10_500).contains(&deletes), "{deletes}");
@@ -35,14 +37,24 @@ fn operations_come_in_their_shares() {
 
 #[test]
 fn records_are_always_ones_that_were_inserted() {
-    for distribution in ["uniform", "zipfian", "latest", "hotspot", "exponential", "sequential"] {
+    for distribution in [
+        "uniform",
+        "zipfian",
+        "latest",
+        "hotspot",
+        "exponential",
+        "sequential",
+    ] {
         let request = format!("requestdistribution={distribution}");
         let w = workload("d", &["recordcount=500", "operationcount=4000", &request]).unwrap();
-        let shared = Shared::new(&w);
+        let shared = Shared::new(500);
         let mut client = w.client();
         let mut rng = rng(2, 0, 0);
         for _ in 0..2000 {
-            assert!(client.record(&shared, &mut rng) < shared.inserted.limit(), "{distribution}");
+            assert!(
+                client.record(&shared, &mut rng) < shared.inserted.limit(),
+                "{distribution}"
+            );
             if client.operation(&mut rng) == Operation::Insert {
                 shared.inserted.acknowledge(shared.inserted.take());
             }
@@ -54,11 +66,17 @@ fn records_are_always_ones_that_were_inserted() {
 #[test]
 fn keys_have_ycsbs_form() {
     let mut key = Vec::new();
-    workload("a", &["insertorder=ordered", "zeropadding=6"]).unwrap().keys.write(42, &mut key);
+    workload("a", &["insertorder=ordered", "zeropadding=6"])
+        .unwrap()
+        .keys
+        .write(42, &mut key);
     assert_eq!(key, b"user000042");
     workload("a", &[]).unwrap().keys.write(0, &mut key);
     assert_eq!(key, format!("user{}", fnv64(0)).as_bytes());
-    workload("a", &["keyformat=u64", "insertorder=ordered"]).unwrap().keys.write(1, &mut key);
+    workload("a", &["keyformat=u64", "insertorder=ordered"])
+        .unwrap()
+        .keys
+        .write(1, &mut key);
     assert_eq!(key, 1u64.to_be_bytes());
 }
 

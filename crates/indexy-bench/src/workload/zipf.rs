@@ -24,8 +24,17 @@ impl Zipf {
     /// `items` >= 1 ranks with `exponent` >= 0 (0 is uniform). Cost: constant.
     pub fn new(items: u64, exponent: f64) -> Self {
         assert!(items >= 1, "a distribution over nothing");
-        assert!(exponent >= 0.0 && exponent.is_finite(), "zipf exponent {exponent}");
-        let mut zipf = Self { items, exponent, low: 0.0, high: 0.0, squeeze: 0.0 };
+        assert!(
+            exponent >= 0.0 && exponent.is_finite(),
+            "zipf exponent {exponent}"
+        );
+        let mut zipf = Self {
+            items,
+            exponent,
+            low: 0.0,
+            high: 0.0,
+            squeeze: 0.0,
+        };
         zipf.low = zipf.integral(1.5) - 1.0;
         zipf.high = zipf.integral(items as f64 + 0.5);
         zipf.squeeze = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.density(2.0));
@@ -80,13 +89,21 @@ impl Zipf {
 /// `(e^x - 1) / x`, also near 0.
 #[inline]
 fn expm1_over(x: f64) -> f64 {
-    if x.abs() > 1e-8 { x.exp_m1() / x } else { 1.0 + x / 2.0 }
+    if x.abs() > 1e-8 {
+        x.exp_m1() / x
+    } else {
+        1.0 + x / 2.0
+    }
 }
 
 /// `ln(1 + x) / x`, also near 0.
 #[inline]
 fn log1p_over(x: f64) -> f64 {
-    if x.abs() > 1e-8 { x.ln_1p() / x } else { 1.0 - x / 2.0 }
+    if x.abs() > 1e-8 {
+        x.ln_1p() / x
+    } else {
+        1.0 - x / 2.0
+    }
 }
 
 #[cfg(test)]
@@ -121,7 +138,10 @@ mod tests {
         for items in [1, 2, 3, 10, 1000, 50_000] {
             for exponent in [0.0, 0.5, 0.7, 0.99, 1.0, 1.3, 2.0] {
                 let d = distance(items, exponent, DRAWS);
-                assert!(d < bound, "items {items} exponent {exponent}: {d} over {bound}");
+                assert!(
+                    d < bound,
+                    "items {items} exponent {exponent}: {d} over {bound}"
+                );
             }
         }
     }
