@@ -20,14 +20,16 @@ pub(crate) enum Holder {
     Arena,
     /// Buffers of the log.
     Log,
-    /// Caches, filters and buffers of Index Y (upper bound).
+    /// Caches that all Index Ys share (upper bound).
     IndexY,
+    /// Tables, filters and buffers of each Index Y (upper bound).
+    IndexYTrees,
     /// Runs on their way to Y.
     Transfer,
     /// Chunks of open scans.
     Scans,
 }
-const HOLDERS: usize = 5;
+const HOLDERS: usize = 6;
 
 /// The budget and what is taken of it, in bytes.
 #[derive(Debug)]
@@ -64,6 +66,11 @@ impl Budget {
             before >= bytes,
             "{holder:?} gave back {bytes} of {before} bytes"
         );
+    }
+
+    /// Replaces what `holder` holds, where one thread measures it from time to time.
+    pub(crate) fn set(&self, holder: Holder, bytes: usize) {
+        self.held[holder as usize].store(bytes, Relaxed);
     }
 
     pub(crate) fn held(&self, holder: Holder) -> usize {

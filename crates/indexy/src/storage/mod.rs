@@ -10,6 +10,10 @@
 
 #![forbid(unsafe_code)]
 
+mod buffered;
+
+pub(crate) use buffered::Buffered;
+
 use crate::error::Result;
 use std::{
     path::{Path, PathBuf},
@@ -43,5 +47,8 @@ pub(crate) trait StorageFile: Send + Sync {
     /// Makes everything written durable (fdatasync).
     fn sync(&self) -> Result<()>;
     fn set_len(&self, len: u64) -> Result<()>;
+    /// Asks for `[offset, offset + len)` to be allocated and readable as zeros where nothing was written; the file
+    /// grows to `offset + len` if it is shorter. Best effort: does nothing where the file system cannot.
+    fn allocate(&self, offset: u64, len: u64) -> Result<()>;
     fn path(&self) -> &Path;
 }

@@ -1,10 +1,269 @@
 //! The write-ahead log: one per database, shared by all trees.
 //!
-//! Source: design 5. Keeps: I5, I6, I8 (its part: an LSN order that is the order of `append`).
+//! Source: design 5; the bytes are in `docs/formats/wal.md`. An [`Lsn`] is a byte offset in the stream of records; headers
+//! of groups and segments do not count.
+//!
+//! - `record.rs` bytes of records and batches; `segment.rs` bytes of segments and groups.
+//! - `append.rs` memory that appends go to; `writer.rs` the newest segment; `group_commit.rs` who writes and syncs when.
+//! - `reader.rs`, `recovery.rs` opening; `truncation.rs` the segments on disk, removal and copies.
+//!
+//! Keeps: I5, I6, I8 (its part: an LSN order that is the order of `append`).
+//! Threads: every method from any; one flusher, joined by `close` and by drop.
 //! Not here: who may truncate (`framework/checkpoint.rs`), what a record means (`db/`).
 
 #![forbid(unsafe_code)]
 
+mod append;
+mod group_commit;
+mod reader;
+mod record;
+mod recovery;
+mod segment;
+mod truncation;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use record::{BatchEncoder, MAX_BATCH_BYTES, Malformed, RecordRef, batch_ops};
+
+use crate::{
+    error::{Error, Result},
+    mem::budget::Budget,
+    poison::Poison,
+    storage::Storage,
+};
+use append::AppendSide;
+use group_commit::Shared;
+use parking_lot::Mutex;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread::JoinHandle,
+    time::Duration,
+};
+use truncation::SegmentList;
+use writer::SegmentWriter;
+
 /// A position in the log: a byte offset in its logical stream, never reused.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Lsn(pub u64);
+
+/// When appended records become durable by themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogDurability {
+    /// At the latest about one interval (and one sync) after the append.
+    Buffered { interval: Duration },
+    /// When somebody waits for it.
+    Sync,
+}
+
+/// How a log is kept.
+#[derive(Debug, Clone)]
+pub(crate) struct LogOptions {
+    pub durability: LogDurability,
+    /// Nominal size of a segment file in bytes; at least `MIN_SEGMENT_BYTES`.
+    pub segment_bytes: u64,
+    /// Size of one append buffer in bytes, brought into `MIN_BUFFER_BYTES..=MAX_BUFFER_BYTES`. A log has three of them.
+    pub buffer_bytes: usize,
+    pub database_id: u128,
+}
+
+/// Smallest segment, in bytes.
+const MIN_SEGMENT_BYTES: u64 = 4 << 10;
+/// Smallest append buffer, in bytes.
+const MIN_BUFFER_BYTES: usize = 4 << 10;
+/// Largest append buffer, in bytes: it is written as one group.
+const MAX_BUFFER_BYTES: usize = segment::MAX_GROUP_PAYLOAD;
+
+/// See the module header.
+pub(crate) struct Log {
+    shared: Arc<Shared>,
+    flusher: Mutex<Option<JoinHandle<()>>>,
+    storage: Arc<dyn Storage>,
+    dir: PathBuf,
+    database_id: u128,
+    read_only: bool,
+}
+
+impl Log {
+    /// Opens the log in the directory `dir`, which exists, and replays every intact record with an LSN of at
+    /// least `from`, in order, through `visit`. A torn tail is cut off durably; a log without a segment starts at `from`.
+    ///
+    /// `from`: the manifest's floor, made durable before anything below it was truncated. `durable_hint`: an LSN
+    /// known to be durable; `Lsn(0)` if none. What is missing or damaged below either is corruption.
+    /// `read_only`: nothing is written, not even the cut; appends are refused with `ReadOnly`.
+    /// Cost: reads the segments from `from` on. Errors: `Corrupt`, `FormatVersion`, `Io`, and those of `visit`.
+    #[expect(clippy::too_many_arguments, reason = "one call, in db/open")]
+    pub(crate) fn open(
+        storage: Arc<dyn Storage>,
+        dir: &Path,
+        options: LogOptions,
+        from: Lsn,
+        durable_hint: Lsn,
+        read_only: bool,
+        poison: Arc<Poison>,
+        budget: Arc<Budget>,
+        visit: &mut dyn FnMut(Lsn, RecordRef<'_>) -> Result<()>,
+    ) -> Result<Self> {
+        let request = recovery::Request {
+            storage: &*storage,
+            dir,
+            database_id: options.database_id,
+            from,
+            durable_hint,
+            read_only,
+            budget: &budget,
+        };
+        let recovered = recovery::recover(&request, visit)?;
+        let segments = Arc::new(SegmentList::new(recovered.segments));
+        let writer = SegmentWriter::new(
+            storage.clone(),
+            dir.to_path_buf(),
+            options.database_id,
+            options.segment_bytes.max(MIN_SEGMENT_BYTES),
+            options.durability == LogDurability::Sync,
+            recovered.next_sequence,
+            segments.clone(),
+        );
+        let buffer_bytes = options
+            .buffer_bytes
+            .clamp(MIN_BUFFER_BYTES, MAX_BUFFER_BYTES);
+        let side = AppendSide::new(
+            buffer_bytes,
+            recovered.end,
+            read_only,
+            poison.clone(),
+            budget,
+        );
+        let shared = Arc::new(Shared::new(side, writer, segments, recovered.end, poison));
+        let flusher = if read_only {
+            None
+        } else {
+            Some(start_flusher(&shared, options.durability)?)
+        };
+        Ok(Self {
+            shared,
+            flusher: Mutex::new(flusher),
+            storage,
+            dir: dir.to_path_buf(),
+            database_id: options.database_id,
+            read_only,
+        })
+    }
+
+    /// Waits until `bytes` more may be appended: while two buffers wait to be written, or a long record does.
+    /// Called before any latch is taken. Cost: three loads while there is room.
+    /// Errors: `Poisoned`, `OutOfSpace`, `Closed`, `ReadOnly`.
+    pub(crate) fn admit(&self, bytes: usize) -> Result<()> {
+        self.shared.side.admit(bytes)
+    }
+
+    /// Appends one record; returns the LSN just behind it. Never does or awaits I/O.
+    ///
+    /// Cost: two atomic additions and the copy; once per buffer a short lock; a record longer than a
+    /// buffer, an allocation of its size.
+    /// Errors, nothing appended: `Poisoned`, `OutOfSpace`, `Closed`, `ReadOnly`, and broken limits.
+    pub(crate) fn append(&self, record: RecordRef<'_>) -> Result<Lsn> {
+        self.shared.side.append(record)
+    }
+
+    /// Every record appended before this call starts below the LSN returned. Cost: a short lock.
+    pub(crate) fn end(&self) -> Lsn {
+        self.shared.side.end()
+    }
+
+    /// Every record that ends at or below this LSN is durable. Cost: one load.
+    pub(crate) fn durable(&self) -> Lsn {
+        self.shared.durable()
+    }
+
+    /// Waits until every record that ends at or below `lsn` is durable; the first to wait does the I/O for all.
+    /// Errors: `Poisoned`, `OutOfSpace` (the record may still become durable once there is room), `Closed`.
+    pub(crate) fn wait_durable(&self, lsn: Lsn) -> Result<()> {
+        self.shared.wait_durable(lsn)
+    }
+
+    /// [`Log::wait_durable`] for everything appended so far.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.wait_durable(self.end())
+    }
+
+    /// I6: removes the segments that lie wholly below `floor`, never the newest; returns the bytes freed,
+    /// 0 while a hold lives. The manifest durably says `floor` before this is called.
+    pub(crate) fn truncate_below(&self, floor: Lsn) -> Result<u64> {
+        if self.read_only {
+            return Err(Error::ReadOnly);
+        }
+        self.shared
+            .segments
+            .truncate_below(&*self.storage, &self.dir, floor)
+    }
+
+    /// First LSN that is still on disk (or would be).
+    pub(crate) fn start(&self) -> Lsn {
+        self.shared
+            .segments
+            .first_lsn()
+            .unwrap_or_else(|| self.durable())
+    }
+
+    /// Length of all segment files together.
+    pub(crate) fn bytes_on_disk(&self) -> u64 {
+        self.shared.segments.bytes()
+    }
+
+    /// While the guard lives, no segment is removed.
+    pub(crate) fn hold(&self) -> LogHold<'_> {
+        self.shared.segments.hold();
+        LogHold(&self.shared.segments)
+    }
+
+    /// Copies the log up to `upto`, a durable LSN between two records, into the directory `dest` (created if absent),
+    /// where it opens by itself. Everything is synced, `dest` included. Cost: reads and writes every segment once.
+    pub(crate) fn copy_to(&self, dest: &Path, upto: Lsn) -> Result<()> {
+        let _hold = self.hold();
+        if !self.read_only {
+            self.wait_durable(upto)?;
+        }
+        self.shared
+            .segments
+            .copy_to(&*self.storage, &self.dir, dest, self.database_id, upto)
+    }
+
+    /// Makes everything durable, stops and joins the flusher. Appends get `Closed` from here on. The second call does nothing.
+    pub(crate) fn close(&self) -> Result<()> {
+        let mut flusher = self.flusher.lock();
+        self.shared.side.close();
+        let Some(thread) = flusher.take() else {
+            return Ok(());
+        };
+        // Its panics are contained and have poisoned the log.
+        let _ = thread.join();
+        self.shared.finish()
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        // An error here has nobody to go to; durability that was promised was waited for.
+        let _ = self.close();
+    }
+}
+
+fn start_flusher(shared: &Arc<Shared>, durability: LogDurability) -> Result<JoinHandle<()>> {
+    let shared = shared.clone();
+    std::thread::Builder::new()
+        .name("indexy-log".into())
+        .spawn(move || shared.run_flusher(durability))
+        .map_err(|e| Error::io("start a thread for", "the log", e))
+}
+
+/// Keeps segments from being removed; see [`Log::hold`].
+pub(crate) struct LogHold<'a>(&'a SegmentList);
+
+impl Drop for LogHold<'_> {
+    fn drop(&mut self) {
+        self.0.unhold();
+    }
+}

@@ -30,6 +30,11 @@
 //! refuses dirty and in-flight entries), I8 (commit under the latch).
 //! Not here: budget decisions, choice of regions, the log, Index Y.
 
+mod any;
+pub(crate) mod model;
+
+pub(crate) use any::AnyX;
+
 use std::ops::ControlFlow;
 
 /// A value of a tree's removal clock; see the module header.
@@ -134,6 +139,8 @@ pub(crate) struct ChunkEntry {
     pub key: Vec<u8>,
     /// `None` is a tombstone, which hides what Y has.
     pub value: Option<Vec<u8>>,
+    /// Newer than what Y was given.
+    pub dirty: bool,
 }
 
 /// A stretch of X as one scan call saw it. Each leaf in it was read atomically.

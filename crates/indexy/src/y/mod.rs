@@ -20,6 +20,13 @@
 
 #![forbid(unsafe_code)]
 
+pub(crate) mod lsm;
+
+#[cfg(test)]
+pub(crate) mod conformance;
+#[cfg(test)]
+pub(crate) mod memory;
+
 use crate::{
     error::Result,
     key::{Key, Value},

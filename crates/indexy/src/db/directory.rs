@@ -1,0 +1,103 @@
+//! The directory of a database: names of its files, the lock against a second process, and
+//! what the machine lets the process use.
+
+#![forbid(unsafe_code)]
+
+use crate::error::{Error, Result};
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    path::{Path, PathBuf},
+};
+
+pub(crate) const LOCK_FILE: &str = "LOCK";
+pub(crate) const LOG_DIR: &str = "log";
+pub(crate) const TREES_DIR: &str = "trees";
+
+/// Where the Index Y of a tree lives: its number, never its name.
+pub(crate) fn tree_dir(root: &Path, id: u32) -> PathBuf {
+    root.join(TREES_DIR).join(id.to_string())
+}
+
+/// Holds the directory against other processes while it lives. The kernel lets go when the process dies.
+#[derive(Debug)]
+pub(crate) struct DirectoryLock {
+    _file: File,
+}
+
+impl DirectoryLock {
+    /// Locks `dir`: alone for writing, shared for reading, where nothing is created.
+    pub(crate) fn take(dir: &Path, read_only: bool) -> Result<Self> {
+        let path = dir.join(LOCK_FILE);
+        let file = if read_only {
+            File::open(&path)
+        } else {
+            OpenOptions::new()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .open(&path)
+        };
+        let file = file.map_err(|e| Error::io("open", &path, e))?;
+        let locked = if read_only {
+            file.try_lock_shared()
+        } else {
+            file.try_lock()
+        };
+        match locked {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(Error::Locked { path }),
+            Err(TryLockError::Error(e)) => Err(Error::io("lock", &path, e)),
+        }
+    }
+}
+
+/// Memory that this process may use, in bytes: the smallest of its cgroup limits (v1, v2) and physical memory.
+pub(crate) fn memory_limit_bytes() -> usize {
+    let physical = rustix::param::page_size() as u64 * physical_pages();
+    cgroup_limits()
+        .into_iter()
+        .fold(physical, u64::min)
+        .try_into()
+        .unwrap_or(usize::MAX)
+}
+
+fn physical_pages() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib = text
+        .lines()
+        .find_map(|l| l.strip_prefix("MemTotal:"))
+        .and_then(|rest| rest.trim().strip_suffix("kB"))
+        .and_then(|n| n.trim().parse::<u64>().ok());
+    // Without /proc: a gibibyte, which every machine of today has.
+    kib.unwrap_or(1 << 20) * 1024 / rustix::param::page_size() as u64
+}
+
+/// Limits of the memory cgroups that the process is in, and of their parents.
+fn cgroup_limits() -> Vec<u64> {
+    let mut limits = Vec::new();
+    for line in std::fs::read_to_string("/proc/self/cgroup")
+        .unwrap_or_default()
+        .lines()
+    {
+        let mut parts = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next())
+        else {
+            continue;
+        };
+        let (mount, file) = match controllers {
+            "" => ("/sys/fs/cgroup", "memory.max"),
+            c if c.split(',').any(|c| c == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        let mut group = Some(Path::new(path));
+        while let Some(at) = group {
+            let relative = at.strip_prefix("/").unwrap_or(at);
+            let text = std::fs::read_to_string(Path::new(mount).join(relative).join(file));
+            limits.extend(text.ok().and_then(|t| t.trim().parse::<u64>().ok()));
+            group = at.parent();
+        }
+    }
+    limits
+}

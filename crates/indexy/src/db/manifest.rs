@@ -1,0 +1,212 @@
+//! The manifest: which trees there are, what they are made of, where the log starts.
+//!
+//! One small file, replaced as a whole: written beside, made durable, renamed, directory made durable. The layout
+//! is in `docs/formats/manifest.md`. It is durable before a tree's first record is logged; tree numbers are never
+//! reused. Threads: the database serializes writers.
+
+#![forbid(unsafe_code)]
+
+use super::options::{IndexXKind, IndexYKind};
+use crate::{
+    error::{Error, Result},
+    storage::Storage,
+};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+const MANIFEST: &str = "MANIFEST";
+const MANIFEST_NEXT: &str = "MANIFEST.next";
+const MAGIC: &[u8; 8] = b"IndeXYmf";
+/// Version of the directory format: of the manifest and of what it names.
+pub(crate) const FORMAT_VERSION: u32 = 1;
+/// Magic, version, body length, crc32c of version, length and body.
+const HEADER_BYTES: usize = 20;
+/// No manifest is longer: a bound for a damaged length.
+const MAX_BODY_BYTES: usize = 64 << 20;
+
+/// A tree as the manifest knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TreeEntry {
+    pub id: u32,
+    pub name: String,
+    pub index_x: IndexXKind,
+    pub index_y: IndexYKind,
+    pub resident: bool,
+}
+
+/// Contents of the manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    /// Random; every log segment repeats it.
+    pub database_id: u128,
+    /// Next tree number.
+    pub next_tree_id: u32,
+    pub trees: Vec<TreeEntry>,
+    /// Replay starts here: all below is durable in Y.
+    pub log_start: u64,
+    /// Damage to the log below this is corruption, not a torn tail.
+    pub log_durable: u64,
+}
+
+impl Manifest {
+    pub(crate) fn new(database_id: u128) -> Self {
+        Self {
+            database_id,
+            next_tree_id: 1,
+            trees: Vec::new(),
+            log_start: 0,
+            log_durable: 0,
+        }
+    }
+
+    /// Reads the manifest of `dir`; `None` when there is none.
+    ///
+    /// Errors: `FormatVersion`, `Corrupt`, `Io`.
+    pub(crate) fn read(storage: &dyn Storage, dir: &Path) -> Result<Option<Self>> {
+        let path = dir.join(MANIFEST);
+        if !storage.exists(&path)? {
+            return Ok(None);
+        }
+        let file = storage.open(&path, false)?;
+        let len = usize::try_from(file.len()?).unwrap_or(usize::MAX);
+        if len > HEADER_BYTES + MAX_BODY_BYTES {
+            return Err(Error::corrupt(&path, 0, "manifest is too long"));
+        }
+        let mut bytes = vec![0; len];
+        let read = file.read_at(&mut bytes, 0)?;
+        bytes.truncate(read);
+        decode(&bytes, &path).map(Some)
+    }
+
+    /// Replaces the manifest of `dir` durably.
+    pub(crate) fn write(&self, storage: &dyn Storage, dir: &Path) -> Result<()> {
+        let next = dir.join(MANIFEST_NEXT);
+        if storage.exists(&next)? {
+            storage.remove(&next)?;
+        }
+        let file = storage.create(&next)?;
+        file.write_at(&encode(self)?, 0)?;
+        file.sync()?;
+        storage.rename(&next, &dir.join(MANIFEST))?;
+        storage.sync_dir(dir)
+    }
+}
+
+fn encode(manifest: &Manifest) -> Result<Vec<u8>> {
+    let body = serde_json::to_vec(manifest).map_err(|e| Error::InvalidOption {
+        option: "manifest",
+        reason: e.to_string(),
+    })?;
+    let mut bytes = Vec::with_capacity(HEADER_BYTES + body.len());
+    bytes.extend_from_slice(MAGIC);
+    bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+    bytes.extend_from_slice(&(body.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(&checksum(&bytes[8..16], &body).to_le_bytes());
+    bytes.extend_from_slice(&body);
+    Ok(bytes)
+}
+
+/// Decodes untrusted bytes; never panics.
+pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Manifest> {
+    let corrupt = |offset: usize, what: &str| Error::corrupt(path, offset as u64, what);
+    let (header, body) = bytes
+        .split_at_checked(HEADER_BYTES)
+        .ok_or_else(|| corrupt(0, "manifest is cut short"))?;
+    let word = |at: usize| -> u32 {
+        header
+            .get(at..at + 4)
+            .and_then(|b| b.try_into().ok())
+            .map_or(0, u32::from_le_bytes)
+    };
+    if header.get(..8) != Some(&MAGIC[..]) {
+        return Err(corrupt(0, "not a manifest of IndeXY"));
+    }
+    let (version, len, crc) = (word(8), word(12), word(16));
+    // The checksum covers the version, so that a flipped bit is not taken for another format.
+    if body.len() != len as usize || checksum(header.get(8..16).unwrap_or(&[]), body) != crc {
+        if version != FORMAT_VERSION && body.len() == len as usize {
+            return Err(Error::FormatVersion {
+                path: path.into(),
+                found: version,
+                supported: FORMAT_VERSION,
+            });
+        }
+        return Err(corrupt(8, "checksum of the manifest does not match"));
+    }
+    if version != FORMAT_VERSION {
+        return Err(Error::FormatVersion {
+            path: path.into(),
+            found: version,
+            supported: FORMAT_VERSION,
+        });
+    }
+    serde_json::from_slice(body).map_err(|e| corrupt(HEADER_BYTES, &format!("manifest body: {e}")))
+}
+
+fn checksum(version_and_length: &[u8], body: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(version_and_length), body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Manifest {
+        let mut manifest = Manifest::new(u128::MAX - 7);
+        manifest.trees.push(TreeEntry {
+            id: 3,
+            name: "näme \"quoted\"".into(),
+            index_x: IndexXKind::Art,
+            index_y: IndexYKind::BPlus { page_bytes: 8192 },
+            resident: true,
+        });
+        manifest.log_start = u64::MAX;
+        manifest
+    }
+
+    #[test]
+    fn round_trip() {
+        let bytes = encode(&sample()).unwrap();
+        assert_eq!(decode(&bytes, Path::new("m")).unwrap(), sample());
+    }
+
+    #[test]
+    fn every_flipped_bit_is_noticed() {
+        let bytes = encode(&sample()).unwrap();
+        for bit in 0..bytes.len() * 8 {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(decode(&damaged, Path::new("m")).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn every_cut_is_noticed() {
+        let bytes = encode(&sample()).unwrap();
+        for len in 0..bytes.len() {
+            assert!(
+                decode(&bytes[..len], Path::new("m")).is_err(),
+                "length {len}"
+            );
+        }
+    }
+
+    #[test]
+    fn another_version_is_named() {
+        let mut bytes = encode(&sample()).unwrap();
+        bytes[8..12].copy_from_slice(&9u32.to_le_bytes());
+        let crc = checksum(&bytes[8..16], &bytes[20..]);
+        bytes[16..20].copy_from_slice(&crc.to_le_bytes());
+        assert!(matches!(
+            decode(&bytes, Path::new("m")),
+            Err(Error::FormatVersion { found: 9, .. })
+        ));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300)) {
+            let _ = decode(&bytes, Path::new("m"));
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The database: the API, and the only place that wires the log, X, Y and the framework together.
+
+mod batch;
+mod checkpoint;
+mod core;
+mod database;
+mod directory;
+mod manifest;
+mod open;
+mod options;
+mod range;
+mod stats;
+mod stripes;
+mod tree;
+mod verify;
+
+pub use batch::Batch;
+pub use database::Db;
+pub use options::{Durability, IndexXKind, IndexYKind, Options, TreeOptions};
+pub use range::Range;
+pub use stats::Stats;
+pub use tree::Tree;
+pub use verify::{TreeReport, VerifyReport};

@@ -1,0 +1,258 @@
+//! Options of a database and of a tree: plain builders, validated once at open.
+
+#![forbid(unsafe_code)]
+
+use crate::{
+    error::{Error, Result},
+    limits::MIN_MEMORY_BUDGET_BYTES,
+};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// When a write is safe from a crash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Durability {
+    /// No log. After a crash each key is at least as new as the last `flush`; batches may be there in part.
+    None,
+    /// Logged; the log is made durable every `interval_ms` milliseconds. After a crash the state is a
+    /// prefix of the log: at most the last interval is missing, batches are whole.
+    Buffered {
+        /// Longest time in milliseconds that a write stays volatile.
+        interval_ms: u64,
+    },
+    /// Every write waits until its log record is durable; concurrent writers share one fsync.
+    Sync,
+}
+
+impl Default for Durability {
+    fn default() -> Self {
+        Self::Buffered { interval_ms: 100 }
+    }
+}
+
+/// The in-memory index of a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum IndexXKind {
+    /// Adaptive radix tree with packed leaves.
+    #[default]
+    Art,
+    /// B+ tree.
+    BPlus,
+}
+
+/// The on-disk index of a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum IndexYKind {
+    /// Log-structured merge tree (crate `lsm-tree`).
+    #[default]
+    Lsm,
+    /// RocksDB; needs the cargo feature `rocksdb`.
+    RocksDb,
+    /// Paged B+ tree with its own buffer pool.
+    BPlus {
+        /// Bytes of a page: 4096, 8192 or 16384.
+        page_bytes: u32,
+    },
+}
+
+impl fmt::Display for IndexXKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Art => "art",
+            Self::BPlus => "bplus",
+        })
+    }
+}
+
+impl fmt::Display for IndexYKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lsm => f.write_str("lsm"),
+            Self::RocksDb => f.write_str("rocksdb"),
+            Self::BPlus { page_bytes } => write!(f, "bplus:{page_bytes}"),
+        }
+    }
+}
+
+/// Options of a database.
+///
+/// ```
+/// use indexy::{Durability, Options};
+/// let options = Options::new(64 << 20).durability(Durability::Sync);
+/// assert_eq!(options.memory_budget_bytes(), 64 << 20);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    pub(crate) memory_budget_bytes: usize,
+    pub(crate) index_x: IndexXKind,
+    pub(crate) index_y: IndexYKind,
+    pub(crate) durability: Durability,
+    pub(crate) create_if_missing: bool,
+    pub(crate) read_only: bool,
+    pub(crate) log_limit_bytes: Option<u64>,
+}
+
+/// Bounds of the default of [`Options::log_limit_bytes`], which is twice the memory budget.
+const DEFAULT_LOG_LIMIT_BYTES: (u64, u64) = (64 << 20, 1 << 30);
+
+impl Default for Options {
+    /// A quarter of the memory that the process may use: of its cgroup's limit (v1 or v2), else of physical memory.
+    fn default() -> Self {
+        Self::new((super::directory::memory_limit_bytes() / 4).max(MIN_MEMORY_BUDGET_BYTES))
+    }
+}
+
+impl Options {
+    /// Defaults with a memory budget in bytes, for all trees, caches and buffers together.
+    /// At least [`MIN_MEMORY_BUDGET_BYTES`].
+    #[must_use]
+    pub fn new(memory_budget_bytes: usize) -> Self {
+        Self {
+            memory_budget_bytes,
+            index_x: IndexXKind::default(),
+            index_y: IndexYKind::default(),
+            durability: Durability::default(),
+            create_if_missing: true,
+            read_only: false,
+            log_limit_bytes: None,
+        }
+    }
+
+    /// In-memory index of trees created without a choice of their own. Default: [`IndexXKind::Art`].
+    #[must_use]
+    pub fn index_x(mut self, kind: IndexXKind) -> Self {
+        self.index_x = kind;
+        self
+    }
+
+    /// On-disk index of trees created without a choice of their own. Default: [`IndexYKind::Lsm`].
+    #[must_use]
+    pub fn index_y(mut self, kind: IndexYKind) -> Self {
+        self.index_y = kind;
+        self
+    }
+
+    /// When a write is safe from a crash. Default: [`Durability::default`].
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Whether an absent database is created. Default: true.
+    #[must_use]
+    pub fn create_if_missing(mut self, create: bool) -> Self {
+        self.create_if_missing = create;
+        self
+    }
+
+    /// Opens without writing a byte to the directory; every write fails with `ReadOnly`. Default: false.
+    #[must_use]
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Log size in bytes above which old dirty entries are written to Y, so that the log can be cut.
+    /// Default: twice the memory budget, between 64 MiB and 1 GiB.
+    #[must_use]
+    pub fn log_limit_bytes(mut self, bytes: u64) -> Self {
+        self.log_limit_bytes = Some(bytes);
+        self
+    }
+
+    /// The memory budget in bytes.
+    #[must_use]
+    pub fn memory_budget_bytes(&self) -> usize {
+        self.memory_budget_bytes
+    }
+
+    pub(crate) fn log_limit(&self) -> u64 {
+        let (min, max) = DEFAULT_LOG_LIMIT_BYTES;
+        self.log_limit_bytes
+            .unwrap_or((2 * self.memory_budget_bytes as u64).clamp(min, max))
+    }
+
+    pub(crate) fn validate(&self) -> Result<()> {
+        check_budget(self.memory_budget_bytes)?;
+        if let Durability::Buffered { interval_ms: 0 } = self.durability {
+            let reason = "an interval of 0 ms is what Durability::Sync is for".into();
+            return Err(Error::InvalidOption {
+                option: "durability",
+                reason,
+            });
+        }
+        check_pair(self.index_x, self.index_y)
+    }
+}
+
+pub(crate) fn check_budget(bytes: usize) -> Result<()> {
+    if bytes < MIN_MEMORY_BUDGET_BYTES {
+        return Err(Error::BudgetTooSmall {
+            budget_bytes: bytes,
+            minimum_bytes: MIN_MEMORY_BUDGET_BYTES,
+        });
+    }
+    Ok(())
+}
+
+/// What this build can open.
+pub(crate) fn check_pair(x: IndexXKind, y: IndexYKind) -> Result<()> {
+    if x != IndexXKind::Art {
+        return Err(Error::Unsupported {
+            what: format!("index_x {x} in this version"),
+        });
+    }
+    match y {
+        IndexYKind::Lsm => Ok(()),
+        IndexYKind::RocksDb if cfg!(feature = "rocksdb") => Ok(()),
+        IndexYKind::RocksDb => Err(Error::Unsupported {
+            what: "index_y rocksdb: build with the cargo feature `rocksdb`".into(),
+        }),
+        IndexYKind::BPlus { .. } => Err(Error::Unsupported {
+            what: format!("index_y {y} in this version"),
+        }),
+    }
+}
+
+/// Options of one tree; what is not set is taken from the database's options.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TreeOptions {
+    pub(crate) index_x: Option<IndexXKind>,
+    pub(crate) index_y: Option<IndexYKind>,
+    pub(crate) resident: Option<bool>,
+}
+
+impl TreeOptions {
+    /// The database's defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// In-memory index of this tree.
+    #[must_use]
+    pub fn index_x(mut self, kind: IndexXKind) -> Self {
+        self.index_x = Some(kind);
+        self
+    }
+
+    /// On-disk index of this tree.
+    #[must_use]
+    pub fn index_y(mut self, kind: IndexYKind) -> Self {
+        self.index_y = Some(kind);
+        self
+    }
+
+    /// A resident tree is never released from memory (the paper's in-memory tables); it still counts
+    /// against the budget. Default: false.
+    #[must_use]
+    pub fn resident(mut self, resident: bool) -> Self {
+        self.resident = Some(resident);
+        self
+    }
+}

@@ -1,0 +1,354 @@
+//! The threads of the framework: cleaner, releaser, compactor.
+//!
+//! Source: IndeXY II-B (insert-count timer), II-C (release thread); design 4.
+//! - cleaner: one check-back pass per expired timer; the oldest regions when the releaser is short of clean
+//!   ones; regions below a target when the log is over its limit; then truncates the log.
+//! - releaser: from the high watermark down to the low one.
+//! - compactor: Y's maintenance.
+//!
+//! They stop and are joined by [`Background::stop`]. A panic in one poisons the database. A Y that is out of
+//! space is asked again while someone needs it; any other failure of Y poisons.
+
+#![forbid(unsafe_code)]
+
+use super::{joined::Joined, release, shared::Shared, transfer::Pick, truncate, watermark};
+use crate::{
+    error::{Error, Result},
+    mem::budget::Holder,
+    wal::Lsn,
+    x::IndexX,
+    y::Maintained,
+};
+use parking_lot::Mutex;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+/// A thread without a signal looks around this often.
+const IDLE: Duration = Duration::from_millis(200);
+
+/// Pause before Y is asked again after it was out of space.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// The releaser's wait for the cleaner.
+const CLEANER_POLL: Duration = Duration::from_millis(2);
+
+/// A check-back pass is due when this part of the budget was written in new keys since the last one...
+const TIMER_PART: u64 = 16;
+/// ...at this many bytes per key of X.
+const ASSUMED_ENTRY_BYTES: u64 = 32;
+/// ...and not before so many keys.
+const MIN_TIMER_KEYS: u64 = 1024;
+
+/// What the threads need to see of the database.
+pub(crate) trait Trees: Send + Sync + 'static {
+    /// The trees that are open now.
+    fn trees(&self) -> Vec<Arc<Joined>>;
+    /// Records the new start of the log durably, before the log is cut there.
+    fn persist_log_start(&self, start: Lsn) -> Result<()>;
+    /// Log bytes above which regions are cleaned by age.
+    fn log_limit_bytes(&self) -> u64;
+    /// Gives retired memory back where possible.
+    fn collect_garbage(&self);
+    /// Live bytes of all Xs.
+    fn x_bytes(&self) -> usize;
+}
+
+/// The running threads.
+pub(crate) struct Background {
+    stop: Arc<AtomicBool>,
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Background {
+    pub(crate) fn start(shared: &Arc<Shared>, trees: &Arc<dyn Trees>) -> std::io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let background = Self {
+            stop,
+            shared: shared.clone(),
+            threads: Mutex::default(),
+        };
+        let bodies: [(&str, fn(&Worker)); 3] = [
+            ("indexy-clean", Worker::clean_loop),
+            ("indexy-release", Worker::release_loop),
+            ("indexy-compact", Worker::compact_loop),
+        ];
+        for (name, body) in bodies {
+            let worker = Worker {
+                stop: background.stop.clone(),
+                shared: shared.clone(),
+                trees: trees.clone(),
+            };
+            let thread = std::thread::Builder::new()
+                .name(name.into())
+                .spawn(move || worker.run(name, body))?;
+            background.threads.lock().push(thread);
+        }
+        Ok(background)
+    }
+
+    /// No threads: the database is open read-only.
+    pub(crate) fn idle(shared: &Arc<Shared>) -> Self {
+        Self {
+            stop: Arc::default(),
+            shared: shared.clone(),
+            threads: Mutex::default(),
+        }
+    }
+
+    /// Stops and joins the threads. Idempotent.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        for thread in self.threads.lock().drain(..) {
+            while !thread.is_finished() {
+                self.shared.wake_cleaner.notify();
+                self.shared.wake_releaser.notify();
+                self.shared.wake_compactor.notify();
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+struct Worker {
+    stop: Arc<AtomicBool>,
+    shared: Arc<Shared>,
+    trees: Arc<dyn Trees>,
+}
+
+impl Worker {
+    fn run(&self, name: &str, body: fn(&Self)) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(self))) {
+            let what = panic
+                .downcast_ref::<&str>()
+                .map(ToString::to_string)
+                .or_else(|| panic.downcast_ref::<String>().cloned())
+                .unwrap_or_default();
+            self.shared
+                .poison
+                .set(&format!("thread {name} panicked: {what}"));
+            self.shared.announce_freed();
+        }
+    }
+
+    fn stopping(&self) -> bool {
+        self.stop.load(Ordering::Acquire) || self.shared.poison.check().is_err()
+    }
+
+    /// True if `result` is a failure; remembers out-of-space, poisons on anything else.
+    fn failed<T>(&self, result: Result<T>) -> bool {
+        match result {
+            Ok(_) => {
+                self.shared.set_y_failure(None);
+                false
+            }
+            Err(error @ Error::OutOfSpace { .. }) => {
+                self.shared.set_y_failure(Some(error));
+                self.shared.announce_freed();
+                true
+            }
+            Err(error) => {
+                self.shared.poison.set(&error);
+                self.shared.announce_freed();
+                true
+            }
+        }
+    }
+
+    // --- cleaner ---------------------------------------------------------------
+
+    fn clean_loop(&self) {
+        let mut written_at_last_pass = 0;
+        let mut next_floor = Lsn(0);
+        while !self.stopping() {
+            self.shared.wake_cleaner.wait(IDLE);
+            if self.stopping() {
+                break;
+            }
+            let trees = self.trees.trees();
+            self.monitor(&trees);
+            let written = self.shared.counters.writes();
+            let result = if self.shared.urgent.load(Ordering::Acquire) {
+                let result = self.clean_for_release(&trees);
+                self.shared.urgent.store(false, Ordering::Release);
+                self.shared.wake_releaser.notify();
+                result
+            } else if written - written_at_last_pass >= self.timer_keys() {
+                written_at_last_pass = written;
+                self.one_pass(&trees)
+            } else {
+                Ok(())
+            };
+            if self.failed(result.and_then(|()| self.tend_log(&trees, &mut next_floor))) {
+                std::thread::sleep(RETRY);
+            }
+        }
+    }
+
+    /// Regions are chosen and watched once the low watermark is first reached (II-C).
+    fn monitor(&self, trees: &[Arc<Joined>]) {
+        if self.shared.budget.used() < self.shared.watermarks().low {
+            return;
+        }
+        let target = watermark::region_bytes(self.shared.budget.limit()) as u64;
+        for tree in trees.iter().filter(|t| !t.regions.monitored()) {
+            tree.choose_regions(target);
+        }
+    }
+
+    /// Keys whose insertion makes a pass due.
+    fn timer_keys(&self) -> u64 {
+        (self.shared.budget.limit() as u64 / TIMER_PART / ASSUMED_ENTRY_BYTES).max(MIN_TIMER_KEYS)
+    }
+
+    /// One check-back pass over every monitored tree.
+    fn one_pass(&self, trees: &[Arc<Joined>]) -> Result<()> {
+        for tree in trees
+            .iter()
+            .filter(|t| t.regions.monitored() && !t.resident)
+        {
+            self.wait_while_congested(tree);
+            tree.write_back(Pick::CheckBack)?;
+        }
+        Ok(())
+    }
+
+    /// The releaser found too little clean: the oldest dirty regions of every tree, a run each.
+    fn clean_for_release(&self, trees: &[Arc<Joined>]) -> Result<()> {
+        for tree in trees.iter().filter(|t| !t.resident) {
+            self.wait_while_congested(tree);
+            tree.write_back(Pick::Oldest)?;
+        }
+        Ok(())
+    }
+
+    fn wait_while_congested(&self, tree: &Joined) {
+        while tree.y.congested() && !self.stopping() {
+            self.shared.wake_compactor.notify();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Keeps the log under its limit: cuts what is below the floor, cleans by age when that is not enough.
+    fn tend_log(&self, trees: &[Arc<Joined>], next_floor: &mut Lsn) -> Result<()> {
+        let Some(log) = self.shared.log.get() else {
+            return Ok(());
+        };
+        let limit = self.trees.log_limit_bytes();
+        let persist = |start| self.trees.persist_log_start(start);
+        if log.bytes_on_disk() > limit {
+            let target = Lsn(log.end().0.saturating_sub(limit / 2));
+            truncate::clean_below(trees, target)?;
+            truncate::truncate(trees, &self.shared, &persist)?;
+        } else if let Some(floor) = truncate::floor(trees, &self.shared) {
+            // A floor that moved far enough frees a segment.
+            if floor >= *next_floor && floor > log.start() {
+                truncate::truncate(trees, &self.shared, &persist)?;
+                *next_floor = Lsn(floor.0 + limit / 8);
+            }
+        }
+        Ok(())
+    }
+
+    // --- releaser --------------------------------------------------------------
+
+    fn release_loop(&self) {
+        while !self.stopping() {
+            self.shared.wake_releaser.wait(IDLE);
+            self.tally_index_y();
+            while !self.stopping() && self.over(self.shared.watermarks().high) > 0 {
+                if !self.release_down_to(self.shared.watermarks().low) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Bytes over `mark`. Counted are the live bytes of X where fragmentation hides what a cut freed, but
+    /// never less than what keeps the slabs below the hard mark (I7).
+    fn over(&self, mark: usize) -> u64 {
+        let marks = self.shared.watermarks();
+        let used = self.shared.budget.used();
+        let others = used - self.shared.budget.held(Holder::Arena).min(used);
+        let live = others + self.trees.x_bytes();
+        let over_slabs = used.saturating_sub(marks.hard - (marks.hard - marks.high) / 2);
+        live.saturating_sub(mark).max(over_slabs) as u64
+    }
+
+    /// Releases once; asks the cleaner when too little was clean. False when nothing more can be done now.
+    fn release_down_to(&self, mark: usize) -> bool {
+        let need = self.over(mark);
+        let trees = self.trees.trees();
+        let freed = release::release(&trees, &self.shared, need);
+        self.trees.collect_garbage();
+        self.shared.announce_freed();
+        if freed >= need {
+            return true;
+        }
+        let dirty: usize = trees
+            .iter()
+            .filter(|t| !t.resident)
+            .map(|t| t.x.stats().dirty)
+            .sum();
+        if dirty == 0 || self.shared.y_failure().is_some() && freed == 0 {
+            if dirty > 0 {
+                self.shared.urgent.store(true, Ordering::Release);
+                self.shared.wake_cleaner.notify();
+            }
+            return freed > 0;
+        }
+        self.wait_for_cleaner();
+        true
+    }
+
+    fn wait_for_cleaner(&self) {
+        self.shared.urgent.store(true, Ordering::Release);
+        while self.shared.urgent.load(Ordering::Acquire) && !self.stopping() {
+            self.shared.wake_cleaner.notify();
+            std::thread::sleep(CLEANER_POLL);
+        }
+    }
+
+    /// Charges what the Ys hold now.
+    fn tally_index_y(&self) {
+        let bytes: usize = self.trees.trees().iter().map(|t| t.y.memory_bytes()).sum();
+        self.shared.budget.set(Holder::IndexYTrees, bytes);
+    }
+
+    // --- compactor -------------------------------------------------------------
+
+    fn compact_loop(&self) {
+        while !self.stopping() {
+            self.shared.wake_compactor.wait(IDLE);
+            for tree in self.trees.trees() {
+                while !self.stopping() {
+                    match tree.y.maintain() {
+                        Ok(Maintained::More) => {}
+                        Ok(Maintained::Idle) => break,
+                        Err(_) if tree.discarded() => break,
+                        Err(error) => {
+                            if self.failed(Err::<(), _>(error)) {
+                                std::thread::sleep(RETRY);
+                            }
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Writers between their log append and their apply that hold no leaf latch: batches.
+//!
+//! Keeps I6: a sweep that begins at log end L may only claim "nothing dirty below L" down to the oldest
+//! batch still being applied. A batch registers the log's end *before* it appends, so that its LSN is at
+//! or above what it registered; a sweep reads the log's end *before* it looks here, so that a
+//! batch it does not see yet appends above that end.
+
+#![forbid(unsafe_code)]
+
+use crate::wal::Lsn;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+
+/// The batches that are being applied.
+#[derive(Debug, Default)]
+pub(crate) struct Batches(Mutex<Registry>);
+
+#[derive(Debug, Default)]
+struct Registry {
+    next: u64,
+    lower_bounds: BTreeMap<u64, Lsn>,
+}
+
+/// A registered batch; dropping it says that it is applied.
+#[must_use]
+pub(crate) struct Registration<'a> {
+    batches: &'a Batches,
+    id: u64,
+}
+
+impl Batches {
+    /// Registers a batch that will append at or above `end`, which is read under the registry's lock.
+    pub(crate) fn register(&self, end: impl FnOnce() -> Lsn) -> Registration<'_> {
+        let mut registry = self.0.lock();
+        let id = registry.next;
+        registry.next += 1;
+        registry.lower_bounds.insert(id, end());
+        Registration { batches: self, id }
+    }
+
+    /// The lowest LSN that a batch in flight may have, if there is any.
+    pub(crate) fn oldest(&self) -> Option<Lsn> {
+        self.0.lock().lower_bounds.values().min().copied()
+    }
+}
+
+impl Drop for Registration<'_> {
+    fn drop(&mut self) {
+        self.batches.0.lock().lower_bounds.remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn i6_the_oldest_batch_in_flight_bounds_a_sweep() {
+        let batches = Batches::default();
+        assert_eq!(batches.oldest(), None);
+        let a = batches.register(|| Lsn(10));
+        let b = batches.register(|| Lsn(20));
+        assert_eq!(batches.oldest(), Some(Lsn(10)));
+        drop(a);
+        assert_eq!(batches.oldest(), Some(Lsn(20)));
+        drop(b);
+        assert_eq!(batches.oldest(), None);
+    }
+}

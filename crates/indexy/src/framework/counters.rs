@@ -1,0 +1,93 @@
+//! What a database counts about itself.
+//!
+//! Counters of the hit path live in a block per thread that only its owner
+//! writes (a load and a store, no read-modify-write, no shared line); readers add the blocks up.
+//! Counters of misses and of the background are plain shared atomics.
+
+#![forbid(unsafe_code)]
+
+use crossbeam_utils::CachePadded;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use thread_local::ThreadLocal;
+
+/// Counted by the thread that owns the block.
+#[derive(Debug, Default)]
+pub(crate) struct PerThread {
+    pub hits: AtomicU64,
+    pub absent_without_io: AtomicU64,
+    pub writes: AtomicU64,
+}
+
+/// Adds one to a counter that only the calling thread writes.
+#[inline]
+fn bump(counter: &AtomicU64) {
+    counter.store(counter.load(Relaxed) + 1, Relaxed);
+}
+
+/// All counters of a database.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    threads: ThreadLocal<CachePadded<PerThread>>,
+    pub misses: AtomicU64,
+    pub y_reads: AtomicU64,
+    pub cleaned_keys: AtomicU64,
+    pub cleaned_bytes: AtomicU64,
+    pub runs: AtomicU64,
+    pub released_regions: AtomicU64,
+    pub released_bytes: AtomicU64,
+    pub released_keys: AtomicU64,
+    pub stalls: AtomicU64,
+    pub stall_micros: AtomicU64,
+    pub loads_refused: AtomicU64,
+}
+
+impl Counters {
+    #[inline]
+    fn mine(&self) -> &PerThread {
+        self.threads.get_or_default()
+    }
+
+    #[inline]
+    pub(crate) fn hit(&self) {
+        bump(&self.mine().hits);
+    }
+
+    #[inline]
+    pub(crate) fn absent(&self) {
+        bump(&self.mine().absent_without_io);
+    }
+
+    /// Counts a write; returns this thread's total.
+    #[inline]
+    pub(crate) fn write(&self) -> u64 {
+        let writes = &self.mine().writes;
+        bump(writes);
+        writes.load(Relaxed)
+    }
+
+    fn sum(&self, of: impl Fn(&PerThread) -> &AtomicU64) -> u64 {
+        self.threads.iter().map(|t| of(t).load(Relaxed)).sum()
+    }
+
+    pub(crate) fn hits(&self) -> u64 {
+        self.sum(|t| &t.hits)
+    }
+
+    pub(crate) fn absent_without_io(&self) -> u64 {
+        self.sum(|t| &t.absent_without_io)
+    }
+
+    pub(crate) fn writes(&self) -> u64 {
+        self.sum(|t| &t.writes)
+    }
+}
+
+/// Adds to a shared counter.
+pub(crate) fn add(counter: &AtomicU64, n: u64) {
+    counter.fetch_add(n, Relaxed);
+}
+
+/// Reads a shared counter.
+pub(crate) fn read(counter: &AtomicU64) -> u64 {
+    counter.load(Relaxed)
+}

@@ -1,0 +1,253 @@
+//! One tree: an Index X and an Index Y joined (the paper's IndeXY).
+//!
+//! Source: IndeXY II-A, II-D. Here: point reads with migration, and point writes.
+//! Keeps: I1 (an entry of X wins, a mount asks Y), I3 (the stamp travels from the search to the load), I8 (the
+//! LSN is taken in `put`'s commit, under the leaf's latch).
+//!
+//! Threads: any number of readers. A writer holds the key's stripe (`db/stripes.rs`). The transfer lock
+//! admits one run, one re-choice of regions or one direct write at a time; locks are taken in the order
+//! stripe, transfer lock, leaf latch. Nothing is latched or pinned while Y is read.
+
+#![forbid(unsafe_code)]
+
+use super::{counters, regions::Regions, sample, shared::Shared};
+use crate::{
+    error::{Error, Result},
+    key::Value,
+    wal::{Log, Lsn, RecordRef},
+    x::{AnyX, IndexX, Load, Lookup, Put, RunId},
+    y::{IndexY, RunEntry, RunSource},
+};
+use parking_lot::Mutex;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU32, Ordering},
+};
+
+/// A tree's X, Y and what joins them.
+pub(crate) struct Joined {
+    pub id: u32,
+    pub x: AnyX,
+    pub y: Arc<dyn IndexY>,
+    /// Never released.
+    pub resident: bool,
+    pub regions: Regions,
+    pub shared: Arc<Shared>,
+    pub(super) transfer: Mutex<Transfer>,
+    /// Every run up to this one is settled: acknowledged, or failed and dirty again.
+    pub(super) acked: AtomicU32,
+    /// The tree was dropped: its Y may be gone. Set under the transfer lock.
+    pub(super) discarded: AtomicBool,
+}
+
+/// State under the transfer lock.
+#[derive(Debug, Default)]
+pub(super) struct Transfer {
+    pub last_run: RunId,
+    /// Where the next check-back pass starts.
+    pub cursor: usize,
+}
+
+impl Joined {
+    /// `floor`: nothing that is replayed later or written from now on has a lower LSN.
+    pub(crate) fn new(
+        id: u32,
+        x: AnyX,
+        y: Arc<dyn IndexY>,
+        resident: bool,
+        floor: Lsn,
+        shared: Arc<Shared>,
+    ) -> Self {
+        Self {
+            id,
+            x,
+            y,
+            resident,
+            regions: Regions::new(floor),
+            shared,
+            transfer: Mutex::default(),
+            acked: AtomicU32::new(0),
+            discarded: AtomicBool::new(false),
+        }
+    }
+
+    /// Settled runs; pairs with the release store in `transfer.rs`.
+    pub(super) fn acked(&self) -> RunId {
+        self.acked.load(Ordering::Acquire)
+    }
+
+    /// The tree was dropped: failures of its Y mean nothing any more.
+    pub(super) fn discarded(&self) -> bool {
+        self.discarded.load(Ordering::Acquire)
+    }
+
+    /// The newest value of `key`, handed to `found`. A miss reads Y once and caches the value in X.
+    pub(crate) fn get<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        if sample::due() {
+            self.regions.note_access(key);
+        }
+        let counters = &self.shared.counters;
+        let mut found = Some(found);
+        match self.x.get(key, |v| found.take().map(|f| f(v))) {
+            Lookup::Found(r) => {
+                counters.hit();
+                Ok(r)
+            }
+            Lookup::Deleted | Lookup::Absent => {
+                counters.absent();
+                Ok(None)
+            }
+            Lookup::AskY(stamp) => {
+                counters::add(&counters.misses, 1);
+                counters::add(&counters.y_reads, 1);
+                // Whatever Y says is a correct answer: it was the newest at some moment of this call.
+                let value = self.y.get(key)?;
+                if let Some(value) = &value {
+                    self.load(key, value, stamp);
+                }
+                Ok(value.and_then(|v| found.take().map(|f| f(&v))))
+            }
+        }
+    }
+
+    /// The newest values of `keys` in the order asked; the reads of Y overlap.
+    pub(crate) fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
+        let counters = &self.shared.counters;
+        let mut values = Vec::with_capacity(keys.len());
+        let mut asked = Vec::new();
+        for (i, key) in keys.iter().enumerate() {
+            if sample::due() {
+                self.regions.note_access(key);
+            }
+            values.push(match self.x.get(key, Value::new) {
+                Lookup::Found(v) => {
+                    counters.hit();
+                    Some(v)
+                }
+                Lookup::Deleted | Lookup::Absent => {
+                    counters.absent();
+                    None
+                }
+                Lookup::AskY(stamp) => {
+                    asked.push((i, stamp));
+                    None
+                }
+            });
+        }
+        if !asked.is_empty() {
+            counters::add(&counters.misses, asked.len() as u64);
+            counters::add(&counters.y_reads, asked.len() as u64);
+            let cold: Vec<&[u8]> = asked.iter().map(|&(i, _)| keys[i]).collect();
+            for (&(i, stamp), value) in asked.iter().zip(self.y.multi_get(&cold)?) {
+                if let Some(value) = &value {
+                    self.load(keys[i], value, stamp);
+                }
+                values[i] = value;
+            }
+        }
+        Ok(values)
+    }
+
+    /// I3: installs what Y said, unless something may have changed since `stamp` was read.
+    fn load(&self, key: &[u8], value: &[u8], stamp: crate::x::Stamp) {
+        let bytes = key.len() + value.len();
+        if self.too_large_for_x(bytes) || !self.shared.room_for_load(bytes) {
+            counters::add(&self.shared.counters.loads_refused, 1);
+        } else if self.x.load(key, value, stamp) == Load::Raced {
+            counters::add(&self.shared.counters.loads_refused, 1);
+        }
+    }
+
+    /// X holds nothing that takes more than an eighth of the budget (design 2.4).
+    fn too_large_for_x(&self, bytes: usize) -> bool {
+        bytes > self.shared.budget.limit() / 8
+    }
+
+    /// Writes `value` (`None`: removes). The caller holds the stripe of `key` and has been admitted.
+    /// Returns the end of its log record, if it made one.
+    pub(crate) fn put(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Lsn>> {
+        let log = self.shared.log.get();
+        let mut end = None;
+        if value.is_some_and(|v| self.too_large_for_x(key.len() + v.len())) {
+            return self.put_past_x(key, value, true);
+        }
+        let put = self.x.put(key, value, || -> Result<()> {
+            if let Some(log) = log {
+                end = Some(log.append(record(self.id, key, value))?);
+            }
+            Ok(())
+        })?;
+        if put == Put::Applied {
+            self.wrote(key);
+        }
+        Ok(end)
+    }
+
+    /// Applies a write that is in the log already: a part of a batch, or one that is replayed.
+    pub(crate) fn apply(&self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        if value.is_some_and(|v| self.too_large_for_x(key.len() + v.len())) {
+            return self.put_past_x(key, value, false).map(|_| ());
+        }
+        if self.x.put(key, value, || Ok::<(), Error>(()))? == Put::Applied {
+            self.wrote(key);
+        }
+        Ok(())
+    }
+
+    fn wrote(&self, key: &[u8]) {
+        self.regions.note_write(key);
+        let writes = self.shared.counters.write();
+        if writes % WRITES_PER_TICK == 0 {
+            self.shared.wake_cleaner.notify();
+        }
+    }
+
+    /// Writes a value that X does not hold straight to Y.
+    ///
+    /// I2/I4: under the transfer lock no older copy of the key is in flight, so none can land on top;
+    /// the entry in X, if any, answers until Y has the new one.
+    fn put_past_x(&self, key: &[u8], value: Option<&[u8]>, logged: bool) -> Result<Option<Lsn>> {
+        let _transfer = self.transfer.lock();
+        if self.discarded() {
+            return Ok(None);
+        }
+        let end = match self.shared.log.get() {
+            Some(log) if logged => Some(log.append(record(self.id, key, value))?),
+            _ => None,
+        };
+        self.y.write_run(&mut OneEntry {
+            entry: (key, value),
+            log: self.shared.log.get(),
+        })?;
+        self.x.evict(key);
+        self.shared.wake_compactor.notify();
+        Ok(end)
+    }
+}
+
+/// A thread looks at the cleaner's timer once in so many of its writes.
+const WRITES_PER_TICK: u64 = 256;
+
+fn record<'a>(tree: u32, key: &'a [u8], value: Option<&'a [u8]>) -> RecordRef<'a> {
+    match value {
+        Some(value) => RecordRef::Put { tree, key, value },
+        None => RecordRef::Remove { tree, key },
+    }
+}
+
+/// A run of one entry.
+struct OneEntry<'a> {
+    entry: RunEntry<'a>,
+    log: Option<&'a Log>,
+}
+
+impl RunSource for OneEntry<'_> {
+    fn drain(&mut self, sink: &mut dyn FnMut(RunEntry<'_>) -> Result<()>) -> Result<()> {
+        sink(self.entry)
+    }
+
+    fn before_publish(&mut self) -> Result<()> {
+        // I5: log before Y.
+        self.log.map_or(Ok(()), |log| log.wait_durable(log.end()))
+    }
+}

@@ -1,0 +1,135 @@
+//! The check-back pass: which regions to clean now.
+//!
+//! Source: IndeXY II-B, Fig. 2. `D=1,C=0` becomes `D=0,C=1`; `D=1,C=1` becomes `D=0,C=1` and is skipped (it
+//! is being written); `D=0,C=1` is selected. A pass that selects nothing takes the region whose
+//! floor is oldest (design 3), or uniform inserts would starve it for ever.
+//! Differs: neighbours that are due are joined until the run is as large as Y likes.
+//! Pure but for the bits of the table. Not here: the copying (`transfer.rs`), the timer (`background.rs`).
+
+#![forbid(unsafe_code)]
+
+use super::regions::Table;
+
+/// One pass of the check-back scan over `table` from region `cursor`, once around at most.
+///
+/// `dirty_bytes[i]`: what cleaning region `i` would write, roughly. Ends when the selected ones
+/// reach `run_bytes`. Returns the selected regions in ascending order and where the next pass starts.
+pub(crate) fn check_back(
+    table: &Table,
+    dirty_bytes: &[u64],
+    cursor: usize,
+    run_bytes: u64,
+) -> (Vec<usize>, usize) {
+    let n = table.len();
+    let mut selected = Vec::new();
+    let mut bytes = 0;
+    let mut next = cursor % n;
+    for step in 0..n {
+        let i = (cursor + step) % n;
+        next = (i + 1) % n;
+        match (table.dirty(i), table.candidate(i)) {
+            (true, _) => {
+                table.set_dirty(i, false);
+                table.set_candidate(i, true);
+            }
+            (false, true) => {
+                table.set_candidate(i, false);
+                if dirty_bytes[i] > 0 {
+                    selected.push(i);
+                    bytes += dirty_bytes[i];
+                    if bytes >= run_bytes {
+                        break;
+                    }
+                }
+            }
+            (false, false) => {}
+        }
+    }
+    selected.sort_unstable();
+    (selected, next)
+}
+
+/// The dirty regions with the oldest floors, until they make up `run_bytes`; ascending.
+///
+/// Neighbours of equal age stay together, so that a run covers few and long ranges.
+pub(crate) fn oldest(table: &Table, dirty_bytes: &[u64], run_bytes: u64) -> Vec<usize> {
+    let mut by_age: Vec<usize> = (0..table.len()).filter(|&i| dirty_bytes[i] > 0).collect();
+    by_age.sort_by_key(|&i| (table.floor(i), i));
+    let mut bytes = 0;
+    let mut selected = Vec::new();
+    for i in by_age {
+        selected.push(i);
+        bytes += dirty_bytes[i];
+        if bytes >= run_bytes {
+            break;
+        }
+    }
+    selected.sort_unstable();
+    selected
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::regions::Regions;
+    use super::*;
+    use crate::wal::Lsn;
+
+    fn four() -> std::sync::Arc<Table> {
+        let regions = Regions::new(Lsn(0));
+        regions.rebound(
+            [&b""[..], b"b", b"c", b"d"]
+                .iter()
+                .map(|s| Box::from(*s))
+                .collect(),
+        );
+        let table = regions.table();
+        (0..4).for_each(|i| table.set_dirty(i, false));
+        table
+    }
+
+    #[test]
+    fn a_region_is_cleaned_on_the_pass_after_it_went_quiet() {
+        let table = four();
+        let dirty = [9; 4];
+        table.set_dirty(2, true);
+        assert_eq!(
+            check_back(&table, &dirty, 0, 1).0,
+            [] as [usize; 0],
+            "10 becomes 01"
+        );
+        table.set_dirty(2, true);
+        assert_eq!(
+            check_back(&table, &dirty, 0, 1).0,
+            [] as [usize; 0],
+            "11 is skipped"
+        );
+        assert_eq!(check_back(&table, &dirty, 0, 1).0, [2], "01 is selected");
+        assert_eq!(
+            check_back(&table, &dirty, 0, 1).0,
+            [] as [usize; 0],
+            "00 is not"
+        );
+    }
+
+    #[test]
+    fn quiet_regions_are_joined_up_to_the_size_of_a_run() {
+        let table = four();
+        (0..4).for_each(|i| table.set_dirty(i, true));
+        let dirty = [10, 10, 10, 10];
+        let (none, cursor) = check_back(&table, &dirty, 1, 25);
+        assert_eq!((none.len(), cursor), (0, 1), "one pass, once around");
+        assert_eq!(check_back(&table, &dirty, cursor, 25), (vec![1, 2, 3], 0));
+        assert_eq!(check_back(&table, &dirty, 0, 25).0, [0]);
+    }
+
+    #[test]
+    fn the_oldest_goes_first_when_nothing_is_quiet() {
+        let table = four();
+        for (i, floor) in [30, 10, 20, 40].into_iter().enumerate() {
+            table.raise_floor(i, Lsn(floor));
+        }
+        assert_eq!(oldest(&table, &[5, 5, 5, 5], 8), [1, 2]);
+        assert_eq!(oldest(&table, &[5, 0, 0, 5], 1), [0]);
+        assert_eq!(oldest(&table, &[0; 4], 1), [] as [usize; 0]);
+    }
+}

@@ -1,0 +1,312 @@
+//! The regions of one tree: disjoint key ranges of about equal size that cover the key space.
+//!
+//! Source: IndeXY II-B (the list of monitored nodes, D and C bits) and II-C (access
+//! counters). Differs: a region is a key range, so any X works (decision 0001).
+//!
+//! Threads: writers set D and sampled readers count, through an atomically swapped table;
+//! floors, C bits and the table itself are changed only under the tree's transfer lock.
+//! No invariant depends on D or on a count: they choose, X's entry bits decide (I2, I4).
+//! `floor` does matter (I6): nothing dirty in the region has an LSN below it.
+//! Not here: choosing what to clean (`preclean.rs`) or to release (`density.rs`).
+
+#![forbid(unsafe_code)]
+
+use crate::wal::Lsn;
+use arc_swap::ArcSwap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// State of one region.
+#[derive(Debug, Default)]
+pub(crate) struct Cell {
+    /// D: written since the pass that cleared it.
+    dirty: AtomicBool,
+    /// C: a candidate for cleaning since the last pass.
+    candidate: AtomicBool,
+    /// Sampled accesses since the last release, decayed.
+    accesses: AtomicU32,
+    /// Nothing dirty in this region has an LSN below (I6).
+    floor: AtomicU64,
+}
+
+/// A table of regions; immutable but for its cells.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// First key of each region; the first is empty.
+    starts: Vec<Box<[u8]>>,
+    /// Bytes that all starts but the first share; `heads` begin after them.
+    shared: usize,
+    /// First eight bytes of each start after `shared`, big-endian.
+    heads: Vec<u64>,
+    cells: Vec<Cell>,
+}
+
+impl Table {
+    /// `starts`: strictly ascending, the first one empty; `floors` beside them.
+    fn new(starts: Vec<Box<[u8]>>, floors: Vec<Lsn>) -> Self {
+        debug_assert!(starts[0].is_empty() && starts.windows(2).all(|w| w[0] < w[1]));
+        let shared = match (starts.get(1), starts.last()) {
+            (Some(a), Some(b)) => a.iter().zip(b.iter()).take_while(|(x, y)| x == y).count(),
+            _ => 0,
+        };
+        let heads = starts
+            .iter()
+            .map(|s| head(s.get(shared..).unwrap_or(&[])))
+            .collect();
+        let cells = floors
+            .into_iter()
+            .map(|floor| Cell {
+                floor: AtomicU64::new(floor.0),
+                dirty: AtomicBool::new(true),
+                ..Cell::default()
+            })
+            .collect();
+        Self {
+            starts,
+            shared,
+            heads,
+            cells,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Index of the region that `key` lies in. Cost: about log2(n) steps over one array of words.
+    pub(crate) fn find(&self, key: &[u8]) -> usize {
+        if self.cells.len() == 1 {
+            return 0;
+        }
+        let prefix = &self.starts[1][..self.shared];
+        let key_prefix = &key[..self.shared.min(key.len())];
+        match key_prefix.cmp(prefix) {
+            std::cmp::Ordering::Less => return 0,
+            std::cmp::Ordering::Greater => return self.cells.len() - 1,
+            std::cmp::Ordering::Equal => {}
+        }
+        let key_head = head(&key[self.shared..]);
+        let from = 1 + self.heads[1..].partition_point(|&h| h < key_head);
+        let ties = self.heads[from..]
+            .iter()
+            .take_while(|&&h| h == key_head)
+            .count();
+        from + self.starts[from..from + ties].partition_point(|s| **s <= *key) - 1
+    }
+
+    /// Bounds of region `i`: `[start, end)`.
+    pub(crate) fn bounds(&self, i: usize) -> (&[u8], Option<&[u8]>) {
+        (&self.starts[i], self.starts.get(i + 1).map(|s| &**s))
+    }
+
+    pub(crate) fn dirty(&self, i: usize) -> bool {
+        self.cells[i].dirty.load(Relaxed)
+    }
+
+    pub(crate) fn set_dirty(&self, i: usize, dirty: bool) {
+        self.cells[i].dirty.store(dirty, Relaxed);
+    }
+
+    pub(crate) fn candidate(&self, i: usize) -> bool {
+        self.cells[i].candidate.load(Relaxed)
+    }
+
+    pub(crate) fn set_candidate(&self, i: usize, candidate: bool) {
+        self.cells[i].candidate.store(candidate, Relaxed);
+    }
+
+    pub(crate) fn accesses(&self, i: usize) -> u64 {
+        u64::from(self.cells[i].accesses.load(Relaxed))
+    }
+
+    pub(crate) fn floor(&self, i: usize) -> Lsn {
+        Lsn(self.cells[i].floor.load(Relaxed))
+    }
+
+    /// I6: raised only by a sweep over the whole region that began when the log ended at `floor`.
+    pub(crate) fn raise_floor(&self, i: usize, floor: Lsn) {
+        self.cells[i].floor.fetch_max(floor.0, Relaxed);
+    }
+
+    /// Smallest floor of all regions.
+    pub(crate) fn min_floor(&self) -> Lsn {
+        self.cells
+            .iter()
+            .map(|c| Lsn(c.floor.load(Relaxed)))
+            .min()
+            .unwrap_or_default()
+    }
+}
+
+fn head(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    let n = bytes.len().min(8);
+    word[..n].copy_from_slice(&bytes[..n]);
+    u64::from_be_bytes(word)
+}
+
+/// The regions of one tree.
+#[derive(Debug)]
+pub(crate) struct Regions {
+    table: ArcSwap<Table>,
+    /// Off until X first reaches the low watermark: until then nothing is counted (II-C).
+    monitored: AtomicBool,
+}
+
+impl Regions {
+    /// One region over everything, with nothing dirty below `floor`.
+    pub(crate) fn new(floor: Lsn) -> Self {
+        Self {
+            table: ArcSwap::from_pointee(Table::new(vec![Box::default()], vec![floor])),
+            monitored: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn monitored(&self) -> bool {
+        self.monitored.load(Relaxed)
+    }
+
+    pub(crate) fn table(&self) -> Arc<Table> {
+        self.table.load_full()
+    }
+
+    /// A write of `key` was applied. Cost: one load until monitored, then a binary search and at most one store.
+    #[inline]
+    pub(crate) fn note_write(&self, key: &[u8]) {
+        if !self.monitored() {
+            return;
+        }
+        let table = self.table.load();
+        let cell = &table.cells[table.find(key)];
+        if !cell.dirty.load(Relaxed) {
+            cell.dirty.store(true, Relaxed);
+        }
+    }
+
+    /// A sampled access to `key`.
+    #[inline]
+    pub(crate) fn note_access(&self, key: &[u8]) {
+        if !self.monitored() {
+            return;
+        }
+        let table = self.table.load();
+        table.cells[table.find(key)].accesses.fetch_add(1, Relaxed);
+    }
+
+    /// Halves all access counts, so that the next release still sees the past (design 3).
+    pub(crate) fn decay(&self) {
+        for cell in &self.table.load().cells {
+            // A count added between load and store is lost; it is a sample.
+            cell.accesses
+                .store(cell.accesses.load(Relaxed) / 2, Relaxed);
+        }
+    }
+
+    /// Replaces the boundaries and starts monitoring. Caller holds the transfer lock.
+    ///
+    /// Every new region starts with D set and with the lowest floor of the old ones that it
+    /// overlaps (I6); its accesses are the old ones', shared by overlap count.
+    pub(crate) fn rebound(&self, starts: Vec<Box<[u8]>>) {
+        let old = self.table();
+        let mut floors = Vec::with_capacity(starts.len());
+        let mut accesses = Vec::with_capacity(starts.len());
+        for (i, start) in starts.iter().enumerate() {
+            let first = old.find(start);
+            let last = match starts.get(i + 1) {
+                // The region that the end lies in is overlapped unless it begins right there.
+                Some(end) => match old.find(end) {
+                    at if *old.starts[at] == **end => at - 1,
+                    at => at,
+                },
+                None => old.len() - 1,
+            };
+            let overlapped = &old.cells[first..=last.max(first)];
+            floors.push(Lsn(overlapped
+                .iter()
+                .map(|c| c.floor.load(Relaxed))
+                .min()
+                .unwrap_or(0)));
+            accesses.push(
+                overlapped
+                    .iter()
+                    .map(|c| c.accesses.load(Relaxed))
+                    .max()
+                    .unwrap_or(0),
+            );
+        }
+        let new = Table::new(starts, floors);
+        for (cell, accesses) in new.cells.iter().zip(accesses) {
+            cell.accesses.store(accesses, Relaxed);
+        }
+        self.table.store(Arc::new(new));
+        self.monitored.store(true, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn starts(keys: &[&[u8]]) -> Vec<Box<[u8]>> {
+        keys.iter().map(|k| Box::from(*k)).collect()
+    }
+
+    #[test]
+    fn find_agrees_with_a_linear_search() {
+        let tables = [
+            starts(&[b"", b"user:0001", b"user:0002", b"user:00021", b"user:1"]),
+            starts(&[
+                b"",
+                b"a",
+                b"a\0",
+                b"a\0\0",
+                b"b",
+                b"\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+            ]),
+            starts(&[
+                b"",
+                b"prefix-aaaaaaaa-1",
+                b"prefix-aaaaaaaa-2",
+                b"prefix-aaaaaaaaa",
+            ]),
+            starts(&[b"", b"x"]),
+        ];
+        let keys: Vec<Vec<u8>> = tables
+            .iter()
+            .flatten()
+            .flat_map(|s| {
+                let s = s.to_vec();
+                let mut longer = s.clone();
+                longer.push(0);
+                let mut shorter = s.clone();
+                shorter.pop();
+                let mut high = s.clone();
+                high.extend([0xff; 12]);
+                [s, longer, shorter, high]
+            })
+            .collect();
+        for starts in tables {
+            let floors = vec![Lsn(0); starts.len()];
+            let table = Table::new(starts, floors);
+            for key in &keys {
+                let expected = table.starts.iter().rposition(|s| **s <= **key).unwrap();
+                assert_eq!(table.find(key), expected, "{key:?} in {:?}", table.starts);
+            }
+        }
+    }
+
+    #[test]
+    fn i6_rebound_keeps_the_lowest_floor_of_what_is_overlapped() {
+        let regions = Regions::new(Lsn(5));
+        regions.rebound(starts(&[b"", b"d", b"m", b"t"]));
+        let table = regions.table();
+        assert_eq!(table.min_floor(), Lsn(5));
+        for (i, floor) in [10, 20, 30, 40].into_iter().enumerate() {
+            table.raise_floor(i, Lsn(floor));
+        }
+        regions.rebound(starts(&[b"", b"a", b"d", b"p", b"u"]));
+        let table = regions.table();
+        let floors: Vec<u64> = (0..5).map(|i| table.floor(i).0).collect();
+        assert_eq!(floors, [10, 10, 20, 30, 40]);
+    }
+}

@@ -1,0 +1,134 @@
+//! Release: frees memory by cutting the regions of lowest access density, over all trees together.
+//!
+//! Source: IndeXY II-C. Chosen by Algorithm 1 (`density.rs`), cut by X. Inside a region the entries referenced
+//! since the last cut get a second chance (decision 0001) as long as others suffice.
+//! Threads: the releaser, alone. Takes no lock of the framework; a cut recognizes what is in flight (I4).
+//! Not here: cleaning. When too little is clean the caller asks the cleaner.
+
+#![forbid(unsafe_code)]
+
+use super::{
+    counters,
+    density::{self, Candidate},
+    joined::Joined,
+    regions::Table,
+    shared::Shared,
+    transfer::RegionStats,
+    watermark,
+};
+use crate::x::IndexX;
+use std::sync::{Arc, atomic::Ordering};
+
+/// Rounds of choosing and cutting; in the last ones referenced entries go too.
+const ROUNDS: usize = 4;
+const SPARING_ROUNDS: usize = 2;
+
+/// A region this many times larger than planned calls for a new choice of regions.
+const OVERSIZE: u64 = 4;
+
+/// One tree as a release sees it.
+struct View<'a> {
+    tree: &'a Joined,
+    table: Arc<Table>,
+    stats: Vec<RegionStats>,
+}
+
+/// Frees about `need_bytes` of X; returns what it freed.
+pub(crate) fn release(trees: &[Arc<Joined>], shared: &Shared, need_bytes: u64) -> u64 {
+    let mut freed = 0;
+    for round in 0..ROUNDS {
+        let views = survey(trees, shared);
+        let Some(root) = candidates(&views) else {
+            break;
+        };
+        let spare = round < SPARING_ROUNDS;
+        for chosen in density::select(root, need_bytes - freed) {
+            for at in chosen.first..chosen.first + chosen.len {
+                if freed < need_bytes {
+                    freed += cut(&views, at, shared, need_bytes - freed, spare);
+                }
+            }
+        }
+        if freed >= need_bytes {
+            break;
+        }
+    }
+    for tree in trees {
+        tree.regions.decay();
+    }
+    counters::add(&shared.counters.released_bytes, freed);
+    freed
+}
+
+/// Sizes of all regions, with boundaries chosen (anew) where they do not fit.
+fn survey<'a>(trees: &'a [Arc<Joined>], shared: &Shared) -> Vec<View<'a>> {
+    let target = watermark::region_bytes(shared.budget.limit()) as u64;
+    let mut resident = 0;
+    let mut releasable = 0;
+    let mut views = Vec::new();
+    for tree in trees {
+        if tree.resident {
+            resident += tree.x.stats().bytes;
+            continue;
+        }
+        let mut view = view(tree);
+        let oversize = view.stats.iter().any(|s| s.bytes > OVERSIZE * target);
+        if !tree.regions.monitored() || oversize {
+            tree.choose_regions(target);
+            view = self::view(tree);
+        }
+        releasable += view.stats.iter().map(|s| s.bytes as usize).sum::<usize>();
+        views.push(view);
+    }
+    shared.resident_bytes.store(resident, Ordering::Relaxed);
+    shared.releasable_bytes.store(releasable, Ordering::Relaxed);
+    views
+}
+
+fn view(tree: &Joined) -> View<'_> {
+    let table = tree.regions.table();
+    let stats = tree.region_stats(&table);
+    View { tree, table, stats }
+}
+
+/// The region tree over all trees; a region's number counts through the views.
+fn candidates(views: &[View<'_>]) -> Option<Candidate> {
+    let mut first = 0;
+    let mut regions = Vec::new();
+    for view in views {
+        for (i, stats) in view.stats.iter().enumerate() {
+            let bytes = stats.clean_bytes();
+            if bytes > 0 {
+                let accesses = view.table.accesses(i);
+                regions.push(Candidate {
+                    accesses,
+                    keys: stats.keys,
+                    bytes,
+                    first: first + i,
+                    len: 1,
+                    children: vec![],
+                });
+            }
+        }
+        first += view.table.len();
+    }
+    density::build(regions)
+}
+
+/// Cuts the region numbered `at`.
+fn cut(views: &[View<'_>], mut at: usize, shared: &Shared, enough: u64, spare: bool) -> u64 {
+    for view in views {
+        if at >= view.table.len() {
+            at -= view.table.len();
+            continue;
+        }
+        let (from, to) = view.table.bounds(at);
+        let enough = usize::try_from(enough).unwrap_or(usize::MAX);
+        let cut = view.tree.x.cut(from, to, view.tree.acked(), spare, enough);
+        let counters = &shared.counters;
+        counters::add(&counters.released_regions, u64::from(cut.dropped > 0));
+        counters::add(&counters.released_keys, cut.dropped as u64);
+        return cut.freed_bytes as u64;
+    }
+    0
+}

@@ -1,0 +1,288 @@
+//! Writing dirty regions to Index Y: one sorted run at a time.
+//!
+//! Source: IndeXY II-B. Differs: nothing is locked while a region is cleaned; entries are copied leaf by leaf
+//! under the leaf's latch and stay in X until Y has acknowledged them (I2, I4).
+//!
+//! A run streams from X into Y, so that the transfer buffer is one leaf, however long the run.
+//! Keeps: I2 (marks at the copy, never at the acknowledgement; a failure re-dirties), I5 (the log is durable
+//! before Y publishes), I6 (floors are raised to where the log ended when the sweep began).
+//!
+//! Threads: the transfer lock makes runs of one tree serial. It is held across the I/O of Y; neither
+//! readers nor writers of X need it.
+//! Not here: which regions (`preclean.rs`), when (`background.rs`).
+
+#![forbid(unsafe_code)]
+
+use super::{
+    counters,
+    joined::{Joined, Transfer},
+    preclean,
+    regions::Table,
+    watermark,
+};
+use crate::{
+    error::{Error, Result},
+    wal::Lsn,
+    x::{IndexX, RunId},
+    y::{RunEntry, RunSource},
+};
+use std::{ops::ControlFlow, sync::atomic::Ordering};
+
+/// Which regions to clean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pick {
+    /// Everything dirty.
+    All,
+    /// One check-back pass; what it selects, and if that is nothing, nothing.
+    CheckBack,
+    /// The oldest dirty regions, as much as makes a run.
+    Oldest,
+    /// Every region that may hold something dirty below this LSN.
+    Below(Lsn),
+}
+
+/// What a transfer wrote.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub keys: u64,
+    /// Key and value bytes.
+    pub bytes: u64,
+}
+
+/// Statistics of one region, from a walk over X.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RegionStats {
+    pub keys: u64,
+    pub dirty: u64,
+    /// Arena bytes.
+    pub bytes: u64,
+    pub mounted: bool,
+}
+
+impl RegionStats {
+    /// Bytes that a cut would free now, roughly.
+    pub(crate) fn clean_bytes(&self) -> u64 {
+        (self.bytes * (self.keys - self.dirty))
+            .checked_div(self.keys)
+            .unwrap_or(self.bytes)
+    }
+
+    /// Arena bytes of what is dirty, roughly.
+    pub(crate) fn dirty_bytes(&self) -> u64 {
+        (self.bytes * self.dirty)
+            .checked_div(self.keys)
+            .unwrap_or(0)
+    }
+}
+
+impl Joined {
+    /// Cleans what `pick` says, as one run. Waits for a run in flight. An error of Y leaves everything
+    /// that it did not take dirty.
+    pub(crate) fn write_back(&self, pick: Pick) -> Result<Written> {
+        let mut transfer = self.transfer.lock();
+        if self.discarded() {
+            return Ok(Written::default());
+        }
+        let table = self.regions.table();
+        let selected = self.pick(pick, &table, &mut transfer);
+        if selected.is_empty() {
+            return Ok(Written::default());
+        }
+        for &i in &selected {
+            table.set_dirty(i, false);
+            table.set_candidate(i, false);
+        }
+        transfer.last_run += 1;
+        let run = transfer.last_run;
+        let floor = self.shared.sweep_floor();
+        let ranges = join_neighbours(&table, &selected);
+        let mut source = Sweep {
+            joined: self,
+            ranges: &ranges,
+            run,
+            written: Written::default(),
+        };
+        let result = self.y.write_run(&mut source);
+        let written = source.written;
+        if let Err(error) = result {
+            for (from, to) in &ranges {
+                self.x.redirty(from, *to, run);
+            }
+            self.settle_run(run);
+            return Err(error);
+        }
+        self.settle_run(run);
+        for (from, to) in &ranges {
+            self.x.settle(from, *to, run);
+        }
+        for &i in &selected {
+            table.raise_floor(i, floor);
+        }
+        let counters = &self.shared.counters;
+        counters::add(&counters.cleaned_keys, written.keys);
+        counters::add(&counters.cleaned_bytes, written.bytes);
+        counters::add(&counters.runs, u64::from(written.keys > 0));
+        self.shared.wake_compactor.notify();
+        Ok(written)
+    }
+
+    /// From now on leaves of this run may be cut; pairs with the load in `acked`.
+    fn settle_run(&self, run: RunId) {
+        self.acked.store(run, Ordering::Release);
+    }
+
+    fn pick(&self, pick: Pick, table: &Table, transfer: &mut Transfer) -> Vec<usize> {
+        let run_bytes = self.run_bytes();
+        match pick {
+            Pick::All => (0..table.len()).collect(),
+            Pick::Below(lsn) => (0..table.len()).filter(|&i| table.floor(i) < lsn).collect(),
+            Pick::CheckBack => {
+                let dirty = self.dirty_bytes(table);
+                let (selected, cursor) =
+                    preclean::check_back(table, &dirty, transfer.cursor, run_bytes);
+                transfer.cursor = cursor;
+                selected
+            }
+            Pick::Oldest => preclean::oldest(table, &self.dirty_bytes(table), run_bytes),
+        }
+    }
+
+    /// Arena bytes of dirty entries that make a run of the size that Y likes.
+    pub(super) fn run_bytes(&self) -> u64 {
+        let preferred = self.y.capabilities().preferred_run_bytes;
+        watermark::run_bytes(self.shared.budget.limit(), preferred) as u64
+    }
+
+    fn dirty_bytes(&self, table: &Table) -> Vec<u64> {
+        self.region_stats(table)
+            .iter()
+            .map(RegionStats::dirty_bytes)
+            .collect()
+    }
+
+    /// Walks X once and sums its leaves by region. Cost: one visit per leaf, no I/O.
+    pub(crate) fn region_stats(&self, table: &Table) -> Vec<RegionStats> {
+        let mut stats = vec![RegionStats::default(); table.len()];
+        let mut at = 0;
+        let _ = self.x.leaves(&[], None, &mut |leaf| {
+            while table.bounds(at).1.is_some_and(|end| leaf.start >= end) {
+                at += 1;
+            }
+            let region = &mut stats[at];
+            region.keys += leaf.keys as u64;
+            region.dirty += leaf.dirty as u64;
+            region.bytes += leaf.bytes as u64;
+            region.mounted |= leaf.mounted;
+            ControlFlow::Continue(())
+        });
+        stats
+    }
+
+    /// Chooses regions of about `target` bytes anew. Returns without doing anything while a run is in flight.
+    pub(crate) fn choose_regions(&self, target: u64) {
+        let Some(_transfer) = self.transfer.try_lock() else {
+            return;
+        };
+        let mut starts: Vec<Box<[u8]>> = vec![Box::default()];
+        let mut bytes = 0;
+        let _ = self.x.leaves(&[], None, &mut |leaf| {
+            if bytes >= target && leaf.start > &**starts.last().unwrap_or(&Box::default()) {
+                starts.push(Box::from(leaf.start));
+                bytes = 0;
+            }
+            bytes += leaf.bytes as u64;
+            ControlFlow::Continue(())
+        });
+        self.regions.rebound(starts);
+        self.x.track_references(true);
+    }
+
+    /// Cleans everything; waits for Y's maintenance where it is congested.
+    pub(crate) fn flush(&self) -> Result<()> {
+        while self.y.congested() {
+            self.shared.poison.check()?;
+            self.y.maintain()?;
+        }
+        self.write_back(Pick::All).map(|_| ())
+    }
+
+    /// Copies Y, as it is between two runs, into the absent directory `dest`.
+    pub(crate) fn copy_y_to(&self, dest: &std::path::Path) -> Result<()> {
+        let _transfer = self.transfer.lock();
+        self.y.copy_to(dest)
+    }
+
+    /// Clears the mounts of a tree whose Y is empty. Waits for a run in flight.
+    pub(crate) fn clear_mounts_if_y_is_empty(&self) -> Result<()> {
+        let _transfer = self.transfer.lock();
+        if self.x.stats().mounts > 0 && self.y.is_empty()? {
+            self.x.clear_mounts(&[], None);
+        }
+        Ok(())
+    }
+
+    /// Drops every entry, dirty ones too, and writes nothing to Y any more: the tree was dropped.
+    pub(crate) fn discard(&self) {
+        let mut transfer = self.transfer.lock();
+        self.discarded.store(true, Ordering::Release);
+        transfer.last_run += 1;
+        let run = transfer.last_run;
+        let _ = self
+            .x
+            .clean(&[], None, run, &mut |_, _| ControlFlow::Continue(()));
+        self.settle_run(run);
+        self.x.cut(&[], None, run, false, usize::MAX);
+    }
+}
+
+type KeyRange<'a> = (&'a [u8], Option<&'a [u8]>);
+
+/// The key ranges of the selected regions (ascending), neighbours joined.
+fn join_neighbours<'a>(table: &'a Table, selected: &[usize]) -> Vec<KeyRange<'a>> {
+    let mut ranges: Vec<KeyRange<'a>> = Vec::new();
+    for &i in selected {
+        let (from, to) = table.bounds(i);
+        match ranges.last_mut() {
+            Some(last) if last.1 == Some(from) => last.1 = to,
+            _ => ranges.push((from, to)),
+        }
+    }
+    ranges
+}
+
+/// A run: the dirty entries of some ranges of X.
+struct Sweep<'a> {
+    joined: &'a Joined,
+    ranges: &'a [KeyRange<'a>],
+    run: RunId,
+    written: Written,
+}
+
+impl RunSource for Sweep<'_> {
+    fn drain(&mut self, sink: &mut dyn FnMut(RunEntry<'_>) -> Result<()>) -> Result<()> {
+        let mut failure: Option<Error> = None;
+        for &(from, to) in self.ranges {
+            let written = &mut self.written;
+            let _ = self.joined.x.clean(from, to, self.run, &mut |key, value| {
+                written.keys += 1;
+                written.bytes += (key.len() + value.map_or(0, <[u8]>::len)) as u64;
+                match sink((key, value)) {
+                    Ok(()) => ControlFlow::Continue(()),
+                    Err(error) => {
+                        failure = Some(error);
+                        ControlFlow::Break(())
+                    }
+                }
+            });
+            if let Some(error) = failure {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn before_publish(&mut self) -> Result<()> {
+        // I5: everything that the sweep copied was logged before now.
+        self.joined.shared.wait_for_log()
+    }
+}

@@ -1,0 +1,46 @@
+//! The budget's marks: when release starts, where it stops, where writers wait.
+//!
+//! Source: IndeXY II-A. All in bytes of the whole database, everything included (I7). Pure.
+
+#![forbid(unsafe_code)]
+
+/// Marks derived from a budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Watermarks {
+    /// Release stops here; monitoring starts here.
+    pub low: usize,
+    /// Release starts here.
+    pub high: usize,
+    /// Writers wait and loads go uncached from here on.
+    pub hard: usize,
+}
+
+/// Parts of the budget, in 1/256: the three marks.
+const LOW: usize = 222;
+const HIGH: usize = 236;
+const HARD: usize = 248;
+
+impl Watermarks {
+    pub(crate) fn of(budget: usize) -> Self {
+        let part = |n: usize| (budget / 256).saturating_mul(n);
+        Self {
+            low: part(LOW),
+            high: part(HIGH),
+            hard: part(HARD),
+        }
+    }
+}
+
+/// A region holds about 1/128 of the budget, and at least this many bytes.
+const MIN_REGION_BYTES: usize = 16 << 10;
+
+/// Bytes of X that one region should hold.
+pub(crate) fn region_bytes(budget: usize) -> usize {
+    (budget / 128).max(MIN_REGION_BYTES)
+}
+
+/// Payload bytes of one run: as many as Y likes, at most a quarter of the budget, so that what is in
+/// flight never holds up the release of the rest.
+pub(crate) fn run_bytes(budget: usize, preferred: usize) -> usize {
+    preferred.min(budget / 4).max(MIN_REGION_BYTES)
+}

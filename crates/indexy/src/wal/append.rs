@@ -1,0 +1,452 @@
+//! The memory side of the log: where appends go, and in which order they reach the file.
+//!
+//! The logical stream is a sequence of *pieces*: sealed append buffers and, between them, owned byte vectors: one
+//! for each record longer than a buffer, and what arrived while no buffer was free. An
+//! append is lock free while the active buffer has room; whoever finds it full rotates it under `line`.
+//! Nothing here does I/O; nothing in `append` waits for any (the lock is held for a rotation, or a copy
+//! of a small record while buffers are short).
+//!
+//! Memory: `BUFFERS` buffers, always; plus pieces of their own, bounded by `admit`: it lets one long
+//! record in at a time, and small ones only while a buffer is open. What overshoots is
+//! one record per thread that had been admitted already.
+//! Keeps: I8 (the order of LSNs is the order of pieces). Threads: any.
+
+use super::{
+    Lsn,
+    record::RecordRef,
+    segment::{GROUP_ALIGN, GROUP_HEADER_BYTES},
+};
+use crate::{
+    error::{Error, Result},
+    mem::{
+        append_buffer::AppendBuffer,
+        budget::{Budget, Holder},
+    },
+    poison::Poison,
+};
+use parking_lot::{Condvar, Mutex};
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{
+            AtomicBool, AtomicUsize,
+            Ordering::{Acquire, Relaxed, Release},
+        },
+    },
+    time::Duration,
+};
+
+/// Append buffers of a log: one fills, one is written, one is in hand for when a sync overlaps both.
+pub(super) const BUFFERS: usize = 3;
+/// `active` when no buffer is open.
+const NONE: usize = usize::MAX;
+/// A waiter for room looks at the poison again after this long.
+const RECHECK: Duration = Duration::from_millis(50);
+
+/// A stretch of the stream on its way to the file; holds whole records.
+pub(super) enum Piece {
+    Buffer {
+        index: usize,
+        first_lsn: Lsn,
+        len: usize,
+    },
+    Owned {
+        first_lsn: Lsn,
+        bytes: Vec<u8>,
+        long: bool,
+    },
+}
+
+impl Piece {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Buffer { len, .. } => *len,
+            Self::Owned { bytes, .. } => bytes.len(),
+        }
+    }
+
+    pub(super) fn first_lsn(&self) -> Lsn {
+        match self {
+            Self::Buffer { first_lsn, .. } | Self::Owned { first_lsn, .. } => *first_lsn,
+        }
+    }
+}
+
+/// Why the log takes no appends just now.
+#[derive(Clone)]
+enum Refusal {
+    Closed,
+    ReadOnly,
+    Full(Error),
+}
+
+/// What the `line` lock guards.
+struct Line {
+    /// Sealed pieces that the writer has not fetched, in order.
+    queue: VecDeque<Piece>,
+    free: Vec<usize>,
+    /// Where the active buffer starts or, without one, where the next append goes.
+    next: Lsn,
+    refusal: Option<Refusal>,
+    /// The flusher is asked to stop.
+    stop: bool,
+    /// Somebody asks for a write although no buffer is full.
+    kick: bool,
+}
+
+/// See the module header.
+pub(super) struct AppendSide {
+    pub(super) buffers: Vec<AppendBuffer>,
+    active: AtomicUsize,
+    /// `line.refusal` is set. Release in `refuse`, Acquire in `append`.
+    refused: AtomicBool,
+    /// Bytes in sealed pieces that are not written yet; changes once per piece.
+    backlog: AtomicUsize,
+    /// Memory of owned pieces.
+    owned: AtomicUsize,
+    line: Mutex<Line>,
+    /// A buffer became free, or a refusal came or went. Partner of `line`.
+    room: Condvar,
+    /// A piece is in the queue, or the flusher is to look. Partner of `line`.
+    work: Condvar,
+    poison: Arc<Poison>,
+    budget: Arc<Budget>,
+}
+
+impl AppendSide {
+    pub(super) fn new(
+        buffer_bytes: usize,
+        start: Lsn,
+        read_only: bool,
+        poison: Arc<Poison>,
+        budget: Arc<Budget>,
+    ) -> Self {
+        let count = if read_only { 0 } else { BUFFERS };
+        let buffers: Vec<_> = (0..count)
+            .map(|_| AppendBuffer::new(GROUP_HEADER_BYTES, buffer_bytes, GROUP_ALIGN))
+            .collect();
+        budget.take(Holder::Log, count * buffer_memory(buffer_bytes));
+        let this = Self {
+            active: AtomicUsize::new(NONE),
+            refused: AtomicBool::new(read_only),
+            backlog: AtomicUsize::new(0),
+            owned: AtomicUsize::new(0),
+            line: Mutex::new(Line {
+                queue: VecDeque::new(),
+                free: (0..count).collect(),
+                next: start,
+                refusal: read_only.then_some(Refusal::ReadOnly),
+                stop: false,
+                kick: false,
+            }),
+            room: Condvar::new(),
+            work: Condvar::new(),
+            buffers,
+            poison,
+            budget,
+        };
+        this.activate(&mut this.line.lock());
+        this
+    }
+
+    fn buffer_bytes(&self) -> usize {
+        self.buffers.first().map_or(0, AppendBuffer::capacity)
+    }
+
+    /// Waits until `bytes` more may be appended.
+    pub(super) fn admit(&self, bytes: usize) -> Result<()> {
+        self.check()?;
+        if self.has_room(bytes) {
+            return Ok(());
+        }
+        let mut line = self.line.lock();
+        loop {
+            self.check_in(&line)?;
+            if self.has_room(bytes) {
+                return Ok(());
+            }
+            line.kick = true;
+            self.work.notify_one();
+            self.room.wait_for(&mut line, RECHECK);
+        }
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        let backlog = self.backlog.load(Relaxed);
+        let limit = self.buffer_bytes() * (BUFFERS - 1);
+        backlog == 0 || (backlog + bytes <= limit && self.active.load(Relaxed) != NONE)
+    }
+
+    fn check(&self) -> Result<()> {
+        self.poison.check()?;
+        if self.refused.load(Acquire) {
+            return self.check_in(&self.line.lock());
+        }
+        Ok(())
+    }
+
+    fn check_in(&self, line: &Line) -> Result<()> {
+        self.poison.check()?;
+        match &line.refusal {
+            None => Ok(()),
+            Some(Refusal::Closed) => Err(Error::Closed),
+            Some(Refusal::ReadOnly) => Err(Error::ReadOnly),
+            Some(Refusal::Full(e)) => Err(e.clone()),
+        }
+    }
+
+    /// See [`super::Log::append`].
+    #[inline]
+    pub(super) fn append(&self, record: RecordRef<'_>) -> Result<Lsn> {
+        self.check()?;
+        let (head, a, b) = record.parts()?;
+        let parts = [head.as_slice(), a, b];
+        // Acquire: partner is the Release in `activate`.
+        if let Some(buffer) = self.buffers.get(self.active.load(Acquire))
+            && let Ok(end) = buffer.append(&parts)
+        {
+            return Ok(Lsn(end));
+        }
+        self.append_slowly(&parts)
+    }
+
+    #[cold]
+    fn append_slowly(&self, parts: &[&[u8]; 3]) -> Result<Lsn> {
+        let len: usize = parts.iter().map(|p| p.len()).sum();
+        if len > self.buffer_bytes() {
+            return self.append_long(parts, len);
+        }
+        let mut line = self.line.lock();
+        loop {
+            self.check_in(&line)?;
+            let Some(buffer) = self.buffers.get(self.active.load(Relaxed)) else {
+                return Ok(self.append_owned(&mut line, parts, len));
+            };
+            if let Ok(end) = buffer.append(parts) {
+                return Ok(Lsn(end));
+            }
+            self.seal_active(&mut line);
+            self.activate(&mut line);
+            self.work.notify_one();
+        }
+    }
+
+    /// No buffer is free: the record joins the piece at the end of the queue.
+    fn append_owned(&self, line: &mut Line, parts: &[&[u8]; 3], len: usize) -> Lsn {
+        let room = self.buffer_bytes();
+        self.backlog.fetch_add(len, Relaxed);
+        let first_lsn = line.next;
+        line.next = Lsn(first_lsn.0 + len as u64);
+        match line.queue.back_mut() {
+            Some(Piece::Owned {
+                bytes, long: false, ..
+            }) if bytes.len() + len <= room => {
+                bytes.extend(parts.iter().copied().flatten());
+            }
+            _ => {
+                self.take_owned(room);
+                let mut bytes = Vec::with_capacity(room);
+                bytes.extend(parts.iter().copied().flatten());
+                line.queue.push_back(Piece::Owned {
+                    first_lsn,
+                    bytes,
+                    long: false,
+                });
+                self.work.notify_one();
+            }
+        }
+        line.next
+    }
+
+    /// A record longer than a buffer gets a piece of its own, copied before the lock is taken.
+    fn append_long(&self, parts: &[&[u8]; 3], len: usize) -> Result<Lsn> {
+        self.take_owned(len);
+        let bytes = parts.concat();
+        let mut line = self.line.lock();
+        if let Err(e) = self.check_in(&line) {
+            self.give_owned(len);
+            return Err(e);
+        }
+        self.seal_active(&mut line);
+        let first_lsn = line.next;
+        line.next = Lsn(first_lsn.0 + len as u64);
+        self.backlog.fetch_add(len, Relaxed);
+        line.queue.push_back(Piece::Owned {
+            first_lsn,
+            bytes,
+            long: true,
+        });
+        let end = line.next;
+        self.activate(&mut line);
+        self.work.notify_one();
+        Ok(end)
+    }
+
+    fn take_owned(&self, bytes: usize) {
+        self.owned.fetch_add(bytes, Relaxed);
+        self.budget.take(Holder::Log, bytes);
+    }
+
+    fn give_owned(&self, bytes: usize) {
+        self.owned.fetch_sub(bytes, Relaxed);
+        self.budget.give(Holder::Log, bytes);
+    }
+
+    /// Puts the active buffer into the queue, if there is one.
+    fn seal_active(&self, line: &mut Line) {
+        let index = self.active.load(Relaxed);
+        let Some(buffer) = self.buffers.get(index) else {
+            return;
+        };
+        self.active.store(NONE, Release);
+        let len = buffer.seal().unwrap_or(0) as usize;
+        let first_lsn = line.next;
+        line.next = Lsn(first_lsn.0 + len as u64);
+        if len > 0 {
+            self.backlog.fetch_add(len, Relaxed);
+            line.queue.push_back(Piece::Buffer {
+                index,
+                first_lsn,
+                len,
+            });
+        } else if let Some(empty) = buffer.take() {
+            empty.release();
+            line.free.push(index);
+        }
+    }
+
+    /// Opens a free buffer, if there is one and none is open.
+    fn activate(&self, line: &mut Line) {
+        if self.active.load(Relaxed) == NONE
+            && let Some(index) = line.free.pop()
+            && let Some(buffer) = self.buffers.get(index)
+        {
+            let opened = buffer.open(line.next.0);
+            debug_assert!(opened, "a buffer in the free list is free");
+            // Release: partner is the Acquire in `append`.
+            self.active.store(index, Release);
+        }
+    }
+
+    /// Everything appended so far starts below this.
+    pub(super) fn end(&self) -> Lsn {
+        let line = self.line.lock();
+        let active = self.buffers.get(self.active.load(Relaxed));
+        active
+            .and_then(AppendBuffer::reserved_end)
+            .map_or(line.next, Lsn)
+    }
+
+    /// Moves the sealed pieces to `pending`; with `seal`, also what is in the active buffer.
+    pub(super) fn fetch(&self, seal: bool, pending: &mut VecDeque<Piece>) {
+        let mut line = self.line.lock();
+        if seal {
+            let active = self.buffers.get(self.active.load(Relaxed));
+            if active
+                .and_then(AppendBuffer::reserved_end)
+                .is_some_and(|end| Lsn(end) > line.next)
+            {
+                self.seal_active(&mut line);
+                self.activate(&mut line);
+            }
+        }
+        pending.append(&mut line.queue);
+    }
+
+    /// `piece` is written: its memory is free again.
+    pub(super) fn written(&self, piece: Piece) {
+        let mut line = self.line.lock();
+        self.backlog.fetch_sub(piece.len(), Relaxed);
+        match piece {
+            Piece::Buffer { index, .. } => {
+                line.free.push(index);
+                self.activate(&mut line);
+            }
+            Piece::Owned { bytes, long, .. } => {
+                let held = if long {
+                    bytes.len()
+                } else {
+                    self.buffer_bytes()
+                };
+                self.give_owned(held);
+            }
+        }
+        self.room.notify_all();
+    }
+
+    /// From now on the log is full: appends are refused with `error`.
+    pub(super) fn refuse_full(&self, error: Error) {
+        let mut line = self.line.lock();
+        if line.refusal.is_none() {
+            line.refusal = Some(Refusal::Full(error));
+            self.refused.store(true, Release);
+        }
+        self.room.notify_all();
+    }
+
+    /// There is room again.
+    pub(super) fn accept_again(&self) {
+        let mut line = self.line.lock();
+        if matches!(line.refusal, Some(Refusal::Full(_))) {
+            line.refusal = None;
+            self.refused.store(false, Release);
+            self.room.notify_all();
+        }
+    }
+
+    pub(super) fn is_full(&self) -> Option<Error> {
+        if !self.refused.load(Acquire) {
+            return None;
+        }
+        match &self.line.lock().refusal {
+            Some(Refusal::Full(e)) => Some(e.clone()),
+            _ => None,
+        }
+    }
+
+    /// No appends any more; asks the flusher to stop.
+    pub(super) fn close(&self) {
+        let mut line = self.line.lock();
+        if !matches!(line.refusal, Some(Refusal::ReadOnly)) {
+            line.refusal = Some(Refusal::Closed);
+        }
+        self.refused.store(true, Release);
+        line.stop = true;
+        self.work.notify_all();
+        self.room.notify_all();
+    }
+
+    /// Wakes whoever waits for room, to look at the poison.
+    pub(super) fn wake(&self) {
+        let _line = self.line.lock();
+        self.room.notify_all();
+    }
+
+    /// The flusher's wait: until pieces are there, somebody asks, `timeout` passes, or it must stop (then false).
+    pub(super) fn wait_for_work(&self, timeout: Option<Duration>) -> bool {
+        let mut line = self.line.lock();
+        if !line.stop && line.queue.is_empty() && !line.kick {
+            match timeout {
+                Some(timeout) => {
+                    self.work.wait_for(&mut line, timeout);
+                }
+                None => self.work.wait(&mut line),
+            }
+        }
+        line.kick = false;
+        !line.stop
+    }
+}
+
+impl Drop for AppendSide {
+    fn drop(&mut self) {
+        let buffers = self.buffers.len() * buffer_memory(self.buffer_bytes());
+        self.budget
+            .give(Holder::Log, self.owned.load(Relaxed) + buffers);
+    }
+}
+
+fn buffer_memory(buffer_bytes: usize) -> usize {
+    AppendBuffer::memory_bytes(GROUP_HEADER_BYTES, buffer_bytes, GROUP_ALIGN)
+}

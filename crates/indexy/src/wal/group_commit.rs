@@ -1,0 +1,288 @@
+//! From memory to the device: writing, group commit, and the flusher thread.
+//!
+//! Whoever needs durability first becomes the *leader*: it seals the active buffer, writes everything and
+//! syncs once for all who wait; the others sleep. So a lone writer pays no thread switch. The flusher
+//! thread writes buffers that are full, syncs at the interval (`Buffered`), and tries again while the device is full.
+//!
+//! Locks, in this order: `commit` (who leads; never held across I/O), `writer` (held across writes, not across
+//! the leader's sync), `AppendSide::line`. A failed write poisons, except for lack of space: then nothing is
+//! lost, appends and waiters get `OutOfSpace`, and the write is repeated until it succeeds. A failed sync always
+//! poisons and is never repeated.
+//! Keeps: I5 (`durable` only grows, and only after the sync). Threads: any, and the flusher.
+
+use super::{
+    LogDurability, Lsn,
+    append::{AppendSide, Piece},
+    truncation::SegmentList,
+    writer::{SegmentWriter, WriteError},
+};
+use crate::{
+    error::{Error, Result},
+    poison::Poison,
+    storage::StorageFile,
+};
+use parking_lot::{Condvar, Mutex};
+use std::{
+    collections::VecDeque,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{
+            AtomicU64,
+            Ordering::{Acquire, Release},
+        },
+    },
+    time::{Duration, Instant},
+};
+
+/// How often a full device is tried again.
+const SPACE_RETRY: Duration = Duration::from_millis(100);
+
+/// The writer and what it has fetched but not written.
+pub(super) struct Out {
+    pub(super) writer: SegmentWriter,
+    pending: VecDeque<Piece>,
+    /// Everything below is in the files.
+    written: Lsn,
+    /// A write or sync of ours failed: no byte is written any more.
+    dead: bool,
+}
+
+#[derive(Default)]
+struct Commit {
+    /// Somebody writes and syncs.
+    led: bool,
+}
+
+/// What the threads of a log share.
+pub(super) struct Shared {
+    pub(super) side: AppendSide,
+    pub(super) out: Mutex<Out>,
+    pub(super) segments: Arc<SegmentList>,
+    durable: AtomicU64,
+    commit: Mutex<Commit>,
+    /// `durable` grew or something failed. Partner of `commit`.
+    progress: Condvar,
+    poison: Arc<Poison>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        side: AppendSide,
+        writer: SegmentWriter,
+        segments: Arc<SegmentList>,
+        end: Lsn,
+        poison: Arc<Poison>,
+    ) -> Self {
+        Self {
+            side,
+            out: Mutex::new(Out {
+                writer,
+                pending: VecDeque::new(),
+                written: end,
+                dead: false,
+            }),
+            segments,
+            durable: AtomicU64::new(end.0),
+            commit: Mutex::new(Commit::default()),
+            progress: Condvar::new(),
+            poison,
+        }
+    }
+
+    pub(super) fn durable(&self) -> Lsn {
+        // Acquire: partner is the Release in `raise_durable`.
+        Lsn(self.durable.load(Acquire))
+    }
+
+    fn raise_durable(&self, lsn: Lsn) {
+        // I5: called only after a sync that covers `lsn`.
+        self.durable.fetch_max(lsn.0, Release);
+    }
+
+    /// See [`super::Log::wait_durable`].
+    pub(super) fn wait_durable(&self, lsn: Lsn) -> Result<()> {
+        loop {
+            if self.durable() >= lsn {
+                return Ok(());
+            }
+            self.poison.check()?;
+            if let Some(full) = self.side.is_full() {
+                return Err(full);
+            }
+            let mut commit = self.commit.lock();
+            if self.durable() >= lsn {
+                return Ok(());
+            }
+            if commit.led {
+                self.progress.wait(&mut commit);
+                continue;
+            }
+            commit.led = true;
+            drop(commit);
+            let lead = Lead(self);
+            let synced = self.write_and_sync();
+            drop(lead);
+            if synced? < lsn {
+                // Nothing more could be written: the LSN was never appended.
+                return Err(Error::Closed);
+            }
+        }
+    }
+
+    /// Leads one round unless somebody else does; then waits for that round.
+    fn sync_now(&self) -> Result<Lsn> {
+        self.wait_durable(self.side.end())?;
+        Ok(self.durable())
+    }
+
+    /// Writes everything appended so far and syncs. Only the leader calls it.
+    fn write_and_sync(&self) -> Result<Lsn> {
+        let (file, upto) = self.write_out(true)?;
+        if let Some(file) = file
+            && upto > self.durable()
+        {
+            if let Err(e) = file.sync() {
+                self.out.lock().dead = true;
+                return Err(self.fail(&e));
+            }
+            self.raise_durable(upto);
+        }
+        Ok(self.durable())
+    }
+
+    /// Writes the pieces that are sealed; with `seal`, also what the active buffer holds. Returns the
+    /// file to sync and the LSN that the sync makes durable.
+    fn write_out(&self, seal: bool) -> Result<(Option<Arc<dyn StorageFile>>, Lsn)> {
+        let mut out = self.out.lock();
+        if out.dead {
+            self.poison.check()?;
+        }
+        let out = &mut *out;
+        self.side.fetch(seal, &mut out.pending);
+        while let Some(piece) = out.pending.front() {
+            match self.write_piece(&mut out.writer, piece) {
+                Ok(started) => {
+                    if started {
+                        self.raise_durable(piece.first_lsn());
+                    }
+                    out.written = Lsn(piece.first_lsn().0 + piece.len() as u64);
+                    if let Some(piece) = out.pending.pop_front() {
+                        self.side.written(piece);
+                    }
+                }
+                Err(WriteError::OutOfSpace(e)) => {
+                    self.side.refuse_full(e.clone());
+                    return Err(e);
+                }
+                Err(WriteError::Fatal(e)) => {
+                    out.dead = true;
+                    return Err(self.fail(&e));
+                }
+            }
+        }
+        self.side.accept_again();
+        Ok((out.writer.file(), out.written))
+    }
+
+    fn write_piece(&self, writer: &mut SegmentWriter, piece: &Piece) -> Result<bool, WriteError> {
+        match piece {
+            Piece::Owned {
+                first_lsn, bytes, ..
+            } => writer.write_copied(bytes, *first_lsn, self.durable()),
+            Piece::Buffer {
+                index, first_lsn, ..
+            } => {
+                let Some(mut filled) = self.side.buffers.get(*index).and_then(|b| b.take()) else {
+                    return Ok(false);
+                };
+                let len = filled.len();
+                let started =
+                    writer.write_in_place(filled.bytes_mut(), len, *first_lsn, self.durable())?;
+                filled.release();
+                Ok(started)
+            }
+        }
+    }
+
+    fn fail(&self, cause: &Error) -> Error {
+        let error = self.poison.set(cause);
+        self.side.wake();
+        error
+    }
+
+    /// Wakes everybody who waits for anything.
+    fn wake_all(&self) {
+        self.side.wake();
+        let _commit = self.commit.lock();
+        self.progress.notify_all();
+    }
+
+    /// Makes everything durable and marks the end. The flusher has stopped, appends are refused.
+    pub(super) fn finish(&self) -> Result<()> {
+        let done = self.sync_now();
+        self.wake_all();
+        let end = done?;
+        let mut out = self.out.lock();
+        out.writer.mark_close(end)
+    }
+
+    /// The flusher thread.
+    pub(super) fn run_flusher(&self, durability: LogDurability) {
+        let ran = catch_unwind(AssertUnwindSafe(|| self.flush_until_stopped(durability)));
+        if ran.is_err() {
+            self.poison.set(&"the log flusher panicked");
+            self.wake_all();
+        }
+    }
+
+    fn flush_until_stopped(&self, durability: LogDurability) {
+        let interval = match durability {
+            LogDurability::Buffered { interval } => Some(interval),
+            LogDurability::Sync => None,
+        };
+        let mut due = interval.map(|i| Instant::now() + i);
+        loop {
+            let full = self.side.is_full().is_some();
+            let timeout = if full {
+                Some(SPACE_RETRY)
+            } else {
+                due.map(|d| d.saturating_duration_since(Instant::now()))
+            };
+            if full {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            if !self.side.wait_for_work(timeout) {
+                return;
+            }
+            // Errors reach the users through the poison and the refusal.
+            let is_due = due.is_some_and(|d| Instant::now() >= d);
+            let _ = if is_due && !full {
+                self.sync_now().map(drop)
+            } else {
+                self.write_out(full).map(drop)
+            };
+            if is_due {
+                due = interval.map(|i| Instant::now() + i);
+            }
+            if self.poison.check().is_err() {
+                self.wake_all();
+            }
+        }
+    }
+}
+
+/// Leadership of one round; ends also when the leader panics.
+struct Lead<'a>(&'a Shared);
+
+impl Drop for Lead<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0
+                .poison
+                .set(&"a thread panicked while it wrote the log");
+        }
+        self.0.commit.lock().led = false;
+        self.0.progress.notify_all();
+    }
+}

@@ -1,0 +1,159 @@
+//! Reads one segment group by group, and looks behind damage.
+//!
+//! Memory: one window, at most a group long. Threads: one.
+//! Not here: what damage means (`recovery.rs`).
+
+use super::{
+    Lsn,
+    segment::{
+        GROUP_ALIGN, GROUP_HEADER_BYTES, GroupHeader, MAX_GROUP_PAYLOAD, SEGMENT_HEADER_BYTES,
+        SegmentHeader, SegmentIdentity, decode_group, padded,
+    },
+};
+use crate::{error::Result, storage::StorageFile};
+use std::sync::Arc;
+
+/// Bytes asked of the file at a time.
+const READ_BYTES: usize = 1 << 20;
+
+/// The first bytes of a segment file.
+pub(super) enum FileHead {
+    Header(SegmentHeader, SegmentIdentity),
+    /// Shorter than a header, or nothing but zeros: the file was being created.
+    Unborn,
+}
+
+/// Reads the header of `file`.
+pub(super) fn read_head(file: &dyn StorageFile) -> Result<FileHead> {
+    let mut bytes = [0; SEGMENT_HEADER_BYTES];
+    let got = file.read_at(&mut bytes, 0)?;
+    if got < SEGMENT_HEADER_BYTES || (bytes == [0; SEGMENT_HEADER_BYTES] && all_zero(file)?) {
+        return Ok(FileHead::Unborn);
+    }
+    SegmentHeader::decode(&bytes, file.path())
+        .map(|(header, identity)| FileHead::Header(header, identity))
+}
+
+fn all_zero(file: &dyn StorageFile) -> Result<bool> {
+    let mut buf = vec![0; READ_BYTES];
+    let mut at = 0;
+    loop {
+        let got = file.read_at(&mut buf, at)?;
+        if buf.iter().take(got).any(|&b| b != 0) {
+            return Ok(false);
+        }
+        if got < READ_BYTES {
+            return Ok(true);
+        }
+        at += got as u64;
+    }
+}
+
+/// See the module header.
+pub(super) struct GroupReader {
+    file: Arc<dyn StorageFile>,
+    identity: SegmentIdentity,
+    /// Where the next group should start in the file, and in the log.
+    offset: u64,
+    next: Lsn,
+    /// Bytes of the file from `window_at` on; `window_len` of them are valid.
+    window: Vec<u8>,
+    window_at: u64,
+    window_len: usize,
+}
+
+impl GroupReader {
+    pub(super) fn new(
+        file: Arc<dyn StorageFile>,
+        header: &SegmentHeader,
+        identity: SegmentIdentity,
+    ) -> Self {
+        Self {
+            file,
+            identity,
+            offset: SEGMENT_HEADER_BYTES as u64,
+            next: header.first_lsn,
+            window: Vec::new(),
+            window_at: 0,
+            window_len: 0,
+        }
+    }
+
+    /// File offset behind the last group read: where the next one is, or the damage.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// LSN behind the last group read.
+    pub(super) fn end(&self) -> Lsn {
+        self.next
+    }
+
+    /// The next group; `None` where no intact one follows.
+    pub(super) fn next_group(&mut self) -> Result<Option<(GroupHeader, &[u8])>> {
+        let (offset, identity) = (self.offset, self.identity);
+        let head =
+            GroupHeader::decode(self.bytes_at(offset, GROUP_HEADER_BYTES)?, identity, offset);
+        let Some(head) = head.filter(|h| h.first_lsn == self.next) else {
+            return Ok(None);
+        };
+        let bytes = self.load(offset, GROUP_HEADER_BYTES + head.payload_len)?;
+        let intact = decode_group(
+            self.window.get(bytes.clone()).unwrap_or_default(),
+            identity,
+            offset,
+        )
+        .is_some();
+        if !intact {
+            return Ok(None);
+        }
+        self.offset += head.file_bytes();
+        self.next = head.end_lsn();
+        let payload = self.window.get(bytes.start + GROUP_HEADER_BYTES..bytes.end);
+        Ok(payload.map(|payload| (head, payload)))
+    }
+
+    /// The highest durable LSN that any group header from the present offset on speaks of, with that header's
+    /// offset: proof of what had been durable before the damage. Reads to the end of the file.
+    pub(super) fn later_durable(&mut self) -> Result<Option<(Lsn, u64)>> {
+        let len = self.file.len()?;
+        let mut best: Option<(Lsn, u64)> = None;
+        let mut at = self.offset;
+        while at + GROUP_HEADER_BYTES as u64 <= len {
+            let identity = self.identity;
+            if let Some(head) =
+                GroupHeader::decode(self.bytes_at(at, GROUP_HEADER_BYTES)?, identity, at)
+                && best.is_none_or(|(lsn, _)| head.durable > lsn)
+            {
+                best = Some((head.durable, at));
+            }
+            at += GROUP_ALIGN as u64;
+        }
+        Ok(best)
+    }
+
+    /// Up to `len` bytes at `offset` of the file; less at its end.
+    fn bytes_at(&mut self, offset: u64, len: usize) -> Result<&[u8]> {
+        let range = self.load(offset, len)?;
+        Ok(self.window.get(range).unwrap_or_default())
+    }
+
+    /// Brings `[offset, offset + len)` into the window; returns where it is there, cut at the end of the file.
+    fn load(&mut self, offset: u64, len: usize) -> Result<std::ops::Range<usize>> {
+        debug_assert!(len <= GROUP_HEADER_BYTES + padded(MAX_GROUP_PAYLOAD));
+        let inside = offset
+            .checked_sub(self.window_at)
+            .filter(|skip| skip + len as u64 <= self.window_len as u64);
+        if let Some(skip) = inside {
+            return Ok(skip as usize..skip as usize + len);
+        }
+        let want = len.max(READ_BYTES);
+        if self.window.len() < want {
+            self.window.resize(want, 0);
+        }
+        self.window_len = 0;
+        self.window_at = offset;
+        self.window_len = self.file.read_at(&mut self.window, offset)?;
+        Ok(0..len.min(self.window_len))
+    }
+}

@@ -1,0 +1,288 @@
+//! Records of the log and of batches: their bytes, written and read.
+//!
+//! `kind (1) | tree, key length, value length (LEB128) | key | value`; the layout table is in
+//! `docs/formats/wal.md`. A record has no checksum: the group around it has. Still a decoder trusts no byte.
+//! No threads, no I/O.
+
+use crate::{
+    error::{Error, Result},
+    limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
+};
+
+/// Most bytes that the operations of one batch may take, encoded (512 MiB).
+pub(crate) const MAX_BATCH_BYTES: usize = 512 << 20;
+/// Longest record, encoded.
+pub(crate) const MAX_RECORD_BYTES: usize = MAX_BATCH_BYTES + MAX_RECORD_HEAD_BYTES;
+
+const PUT: u8 = 1;
+const REMOVE: u8 = 2;
+const BATCH: u8 = 3;
+
+/// A kind byte and three varints of 32 bits.
+const MAX_RECORD_HEAD_BYTES: usize = 1 + 3 * 5;
+
+/// One record, borrowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RecordRef<'a> {
+    Put {
+        tree: u32,
+        key: &'a [u8],
+        value: &'a [u8],
+    },
+    Remove {
+        tree: u32,
+        key: &'a [u8],
+    },
+    /// `ops` comes from [`BatchEncoder`] and is read by [`batch_ops`].
+    Batch {
+        ops: &'a [u8],
+        count: u32,
+    },
+}
+
+/// Why bytes are not a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Malformed {
+    /// A longer prefix might be one.
+    Incomplete,
+    Invalid(&'static str),
+}
+
+/// The encoded bytes before key, value or operations.
+pub(super) struct Head {
+    bytes: [u8; MAX_RECORD_HEAD_BYTES],
+    len: usize,
+}
+
+impl Head {
+    fn new(kind: u8) -> Self {
+        let mut bytes = [0; MAX_RECORD_HEAD_BYTES];
+        bytes[0] = kind;
+        Self { bytes, len: 1 }
+    }
+
+    fn varint(mut self, mut value: u32) -> Self {
+        while value >= 0x80 {
+            self.bytes[self.len] = value as u8 | 0x80;
+            self.len += 1;
+            value >>= 7;
+        }
+        self.bytes[self.len] = value as u8;
+        self.len += 1;
+        self
+    }
+
+    pub(super) fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl<'a> RecordRef<'a> {
+    /// Bytes that it takes in the log.
+    pub(crate) fn encoded_len(&self) -> Result<usize> {
+        let (head, a, b) = self.parts()?;
+        Ok(head.len + a.len() + b.len())
+    }
+
+    /// Its encoding, in three parts. Fails when a limit of design 2.4 is broken.
+    pub(super) fn parts(&self) -> Result<(Head, &'a [u8], &'a [u8])> {
+        match *self {
+            Self::Put { tree, key, value } => {
+                check_key(key)?;
+                if value.len() > MAX_VALUE_BYTES {
+                    return Err(Error::ValueTooLong {
+                        len: value.len(),
+                        limit: MAX_VALUE_BYTES,
+                    });
+                }
+                let head = Head::new(PUT)
+                    .varint(tree)
+                    .varint(key.len() as u32)
+                    .varint(value.len() as u32);
+                Ok((head, key, value))
+            }
+            Self::Remove { tree, key } => {
+                check_key(key)?;
+                Ok((
+                    Head::new(REMOVE).varint(tree).varint(key.len() as u32),
+                    key,
+                    &[],
+                ))
+            }
+            Self::Batch { ops, count } => {
+                if ops.len() > MAX_BATCH_BYTES {
+                    return Err(Error::BatchTooLarge {
+                        bytes: ops.len(),
+                        limit: MAX_BATCH_BYTES,
+                    });
+                }
+                Ok((
+                    Head::new(BATCH).varint(count).varint(ops.len() as u32),
+                    ops,
+                    &[],
+                ))
+            }
+        }
+    }
+}
+
+fn check_key(key: &[u8]) -> Result<()> {
+    if key.len() > MAX_KEY_BYTES {
+        return Err(Error::KeyTooLong {
+            len: key.len(),
+            limit: MAX_KEY_BYTES,
+        });
+    }
+    Ok(())
+}
+
+/// Reads the record at the start of `bytes`; returns it with its length. Never panics.
+pub(crate) fn decode_record(bytes: &[u8]) -> Result<(RecordRef<'_>, usize), Malformed> {
+    let mut rest = bytes;
+    let kind = take_byte(&mut rest)?;
+    let record = match kind {
+        PUT => {
+            let tree = take_varint(&mut rest)?;
+            let key_len = take_len(&mut rest, MAX_KEY_BYTES, "key length over the limit")?;
+            let value_len = take_len(&mut rest, MAX_VALUE_BYTES, "value length over the limit")?;
+            let key = take_bytes(&mut rest, key_len)?;
+            RecordRef::Put {
+                tree,
+                key,
+                value: take_bytes(&mut rest, value_len)?,
+            }
+        }
+        REMOVE => {
+            let tree = take_varint(&mut rest)?;
+            let key_len = take_len(&mut rest, MAX_KEY_BYTES, "key length over the limit")?;
+            RecordRef::Remove {
+                tree,
+                key: take_bytes(&mut rest, key_len)?,
+            }
+        }
+        BATCH => {
+            let count = take_varint(&mut rest)?;
+            let len = take_len(&mut rest, MAX_BATCH_BYTES, "batch length over the limit")?;
+            RecordRef::Batch {
+                ops: take_bytes(&mut rest, len)?,
+                count,
+            }
+        }
+        _ => return Err(Malformed::Invalid("unknown kind of record")),
+    };
+    Ok((record, bytes.len() - rest.len()))
+}
+
+fn take_byte(rest: &mut &[u8]) -> Result<u8, Malformed> {
+    let (&first, tail) = rest.split_first().ok_or(Malformed::Incomplete)?;
+    *rest = tail;
+    Ok(first)
+}
+
+fn take_bytes<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], Malformed> {
+    let (taken, tail) = rest.split_at_checked(len).ok_or(Malformed::Incomplete)?;
+    *rest = tail;
+    Ok(taken)
+}
+
+fn take_varint(rest: &mut &[u8]) -> Result<u32, Malformed> {
+    let mut value = 0u32;
+    for shift in [0, 7, 14, 21, 28] {
+        let byte = take_byte(rest)?;
+        let bits = u32::from(byte & 0x7F);
+        if shift == 28 && bits > 0xF {
+            return Err(Malformed::Invalid("number over 32 bits"));
+        }
+        value |= bits << shift;
+        if byte & 0x80 == 0 {
+            return Ok(value);
+        }
+    }
+    Err(Malformed::Invalid("number over 5 bytes"))
+}
+
+fn take_len(rest: &mut &[u8], limit: usize, what: &'static str) -> Result<usize, Malformed> {
+    let len = take_varint(rest)? as usize;
+    if len > limit {
+        Err(Malformed::Invalid(what))
+    } else {
+        Ok(len)
+    }
+}
+
+/// Collects the operations of a batch in the form that [`RecordRef::Batch`] carries.
+#[derive(Debug, Default)]
+pub(crate) struct BatchEncoder {
+    ops: Vec<u8>,
+    count: u32,
+}
+
+impl BatchEncoder {
+    /// Adds a put or a removal. Errors: a limit is broken (then nothing was added), `Unsupported` for a batch in a batch.
+    pub(crate) fn push(&mut self, op: RecordRef<'_>) -> Result<()> {
+        if matches!(op, RecordRef::Batch { .. }) {
+            return Err(Error::Unsupported {
+                what: "a batch inside a batch".into(),
+            });
+        }
+        let (head, a, b) = op.parts()?;
+        let bytes = self.ops.len() + head.len + a.len() + b.len();
+        if bytes > MAX_BATCH_BYTES || self.count == u32::MAX {
+            return Err(Error::BatchTooLarge {
+                bytes,
+                limit: MAX_BATCH_BYTES,
+            });
+        }
+        for part in [head.as_slice(), a, b] {
+            self.ops.extend_from_slice(part);
+        }
+        self.count += 1;
+        Ok(())
+    }
+
+    /// The record to append.
+    pub(crate) fn record(&self) -> RecordRef<'_> {
+        RecordRef::Batch {
+            ops: &self.ops,
+            count: self.count,
+        }
+    }
+
+    /// Encoded bytes so far.
+    pub(crate) fn bytes(&self) -> usize {
+        self.ops.len()
+    }
+
+    pub(crate) fn count(&self) -> u32 {
+        self.count
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.ops.clear();
+        self.count = 0;
+    }
+}
+
+/// The operations of a batch, in order; ends after the first malformed one.
+pub(crate) fn batch_ops(ops: &[u8]) -> impl Iterator<Item = Result<RecordRef<'_>, Malformed>> {
+    let mut rest = ops;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let step = decode_record(rest).and_then(|(op, len)| match op {
+            RecordRef::Batch { .. } => Err(Malformed::Invalid("a batch inside a batch")),
+            op => Ok((op, len)),
+        });
+        match step {
+            Ok((op, len)) => {
+                rest = rest.get(len..).unwrap_or_default();
+                Some(Ok(op))
+            }
+            Err(e) => {
+                rest = &[];
+                Some(Err(e))
+            }
+        }
+    })
+}

@@ -1,0 +1,340 @@
+//! Opening: finds the segments, replays their records, tells a torn tail from damage.
+//!
+//! Source: design 5. The rules:
+//! 1. Needed are the newest segment that begins at or below `from` and all after it; they must be complete in
+//!    number. Older ones are leftovers of a truncation.
+//! 2. A segment that has a successor was durable before it: it must reach exactly the successor's first LSN.
+//! 3. In the newest segment the first bad group ends the log, unless something proves that the log was durable
+//!    beyond it: the header of a later group, or the manifest (`from`, `durable_hint`). Then it is corruption.
+//! 4. A record in several groups of which the last is missing was never whole: the log ends before it.
+//!
+//! What ends the log is cut off and the cut made durable before anything is appended; appending goes on in a
+//! new segment, whose random number keeps it apart from any bytes lost here.
+//! Keeps: I8 (the state after a crash is a prefix). Threads: one. Read-only: writes nothing.
+
+use super::{
+    Lsn,
+    reader::{FileHead, GroupReader, read_head},
+    record::{MAX_RECORD_BYTES, Malformed, RecordRef, decode_record},
+    segment::{
+        FileKind, GroupHeader, GroupKind, SegmentHeader, SegmentIdentity, classify, segment_path,
+    },
+};
+use crate::{
+    error::{Error, Result},
+    mem::budget::{Budget, Holder},
+    storage::{Storage, StorageFile},
+};
+use std::{collections::VecDeque, path::Path, sync::Arc};
+
+/// What [`recover`] is asked.
+pub(super) struct Request<'a> {
+    pub storage: &'a dyn Storage,
+    pub dir: &'a Path,
+    pub database_id: u128,
+    pub from: Lsn,
+    pub durable_hint: Lsn,
+    pub read_only: bool,
+    pub budget: &'a Budget,
+}
+
+/// A segment on disk.
+#[derive(Debug, Clone)]
+pub(super) struct SegmentInfo {
+    pub sequence: u64,
+    pub first_lsn: Lsn,
+    /// Length of the file.
+    pub bytes: u64,
+}
+
+/// The state of the log after replay.
+pub(super) struct Recovered {
+    /// Oldest first.
+    pub segments: VecDeque<SegmentInfo>,
+    pub end: Lsn,
+    pub next_sequence: u64,
+}
+
+struct Found {
+    file: Arc<dyn StorageFile>,
+    header: SegmentHeader,
+    identity: SegmentIdentity,
+}
+
+/// Replays through `visit` the intact records from `request.from` on. See the module header.
+pub(super) fn recover(
+    request: &Request<'_>,
+    visit: &mut dyn FnMut(Lsn, RecordRef<'_>) -> Result<()>,
+) -> Result<Recovered> {
+    let found = find_segments(request)?;
+    let must_reach = request.from.max(request.durable_hint);
+    let Some(oldest) = found.first() else {
+        if request.durable_hint > Lsn(0) {
+            let what = format!(
+                "the log is missing; it was durable up to LSN {}",
+                request.durable_hint.0
+            );
+            return Err(Error::corrupt(request.dir, 0, what));
+        }
+        return Ok(Recovered {
+            segments: VecDeque::new(),
+            end: request.from,
+            next_sequence: 1,
+        });
+    };
+    if oldest.header.first_lsn > request.from {
+        let what = format!(
+            "the log begins at LSN {}, records from LSN {} on are missing",
+            oldest.header.first_lsn.0, request.from.0
+        );
+        return Err(Error::corrupt(oldest.file.path(), 0, what));
+    }
+    let mut replay = Replay {
+        from: request.from,
+        budget: request.budget,
+        pending: None,
+        visit,
+    };
+    let mut segments = VecDeque::with_capacity(found.len());
+    let mut end = oldest.header.first_lsn;
+    for (i, segment) in found.iter().enumerate() {
+        let mut reader = GroupReader::new(segment.file.clone(), &segment.header, segment.identity);
+        replay.segment(&segment.file, &mut reader)?;
+        let (stop, stop_offset) = replay
+            .drop_incomplete()
+            .unwrap_or((reader.end(), reader.offset()));
+        match found.get(i + 1) {
+            // Rule 2.
+            Some(next) if next.header.first_lsn != stop => {
+                let what = format!(
+                    "damaged group: the segment ends at LSN {} of {}",
+                    stop.0, next.header.first_lsn.0
+                );
+                return Err(Error::corrupt(segment.file.path(), stop_offset, what));
+            }
+            Some(_) => {}
+            None => end_log(request, segment, &mut reader, stop, stop_offset, must_reach)?,
+        }
+        segments.push_back(SegmentInfo {
+            sequence: segment.header.sequence,
+            first_lsn: segment.header.first_lsn,
+            bytes: segment.file.len()?,
+        });
+        end = stop;
+    }
+    let next_sequence = found.last().map_or(1, |s| s.header.sequence + 1);
+    Ok(Recovered {
+        segments,
+        end,
+        next_sequence,
+    })
+}
+
+/// Rule 3: decides about what follows `stop` in the newest segment, and cuts it off.
+fn end_log(
+    request: &Request<'_>,
+    segment: &Found,
+    reader: &mut GroupReader,
+    stop: Lsn,
+    stop_offset: u64,
+    must_reach: Lsn,
+) -> Result<()> {
+    let path = segment.file.path();
+    if must_reach > stop {
+        let what = format!(
+            "damaged group: the log was durable up to LSN {}, it ends at {}",
+            must_reach.0, stop.0
+        );
+        return Err(Error::corrupt(path, stop_offset, what));
+    }
+    if let Some((durable, at)) = reader.later_durable()?
+        && durable > stop
+    {
+        let what = format!(
+            "damaged group: the one at byte {at} says that LSN {} was durable",
+            durable.0
+        );
+        return Err(Error::corrupt(path, stop_offset, what));
+    }
+    if request.read_only {
+        return Ok(());
+    }
+    if segment.file.len()? > stop_offset {
+        segment.file.set_len(stop_offset)?;
+    }
+    // Also what was read may be in the page cache only, if the process died and the system did not.
+    segment.file.sync()
+}
+
+/// The needed segments, oldest first (rule 1); removes leftovers.
+fn find_segments(request: &Request<'_>) -> Result<Vec<Found>> {
+    let mut sequences = Vec::new();
+    let mut leftovers = Vec::new();
+    for name in request.storage.list(request.dir)? {
+        match classify(&name) {
+            FileKind::Segment(sequence) => sequences.push(sequence),
+            FileKind::Unfinished => leftovers.push(request.dir.join(name)),
+            FileKind::Foreign => {}
+        }
+    }
+    sequences.sort_unstable();
+    let mut found: Vec<Found> = Vec::new();
+    while let Some(sequence) = sequences.pop() {
+        let path = segment_path(request.dir, sequence);
+        let file = request.storage.open(&path, !request.read_only)?;
+        match read_head(&*file)? {
+            FileHead::Header(header, identity) => {
+                check_header(request, &header, sequence, found.last(), &path)?;
+                let first_lsn = header.first_lsn;
+                found.push(Found {
+                    file,
+                    header,
+                    identity,
+                });
+                if first_lsn <= request.from {
+                    break;
+                }
+            }
+            FileHead::Unborn if found.is_empty() => leftovers.push(path),
+            FileHead::Unborn => {
+                return Err(Error::corrupt(path, 0, "the segment header is missing"));
+            }
+        }
+    }
+    leftovers.extend(sequences.into_iter().map(|s| segment_path(request.dir, s)));
+    if !request.read_only && !leftovers.is_empty() {
+        for path in &leftovers {
+            request.storage.remove(path)?;
+        }
+        request.storage.sync_dir(request.dir)?;
+    }
+    found.reverse();
+    Ok(found)
+}
+
+fn check_header(
+    request: &Request<'_>,
+    header: &SegmentHeader,
+    sequence: u64,
+    newer: Option<&Found>,
+    path: &Path,
+) -> Result<()> {
+    if header.database_id != request.database_id {
+        return Err(Error::corrupt(
+            path,
+            16,
+            "the segment belongs to another database",
+        ));
+    }
+    if header.sequence != sequence {
+        let what = format!(
+            "the segment has number {}, its name says {sequence}",
+            header.sequence
+        );
+        return Err(Error::corrupt(path, 32, what));
+    }
+    if let Some(newer) = newer
+        && newer.header.sequence != sequence + 1
+    {
+        let missing = segment_path(request.dir, newer.header.sequence - 1);
+        return Err(Error::corrupt(missing, 0, "the segment is missing"));
+    }
+    Ok(())
+}
+
+/// A record of which some groups were read.
+struct Pending {
+    start: Lsn,
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+struct Replay<'a, 'v> {
+    from: Lsn,
+    budget: &'a Budget,
+    pending: Option<Pending>,
+    visit: &'v mut dyn FnMut(Lsn, RecordRef<'_>) -> Result<()>,
+}
+
+impl Replay<'_, '_> {
+    fn segment(&mut self, file: &Arc<dyn StorageFile>, reader: &mut GroupReader) -> Result<()> {
+        loop {
+            let offset = reader.offset();
+            let Some((header, payload)) = reader.next_group()? else {
+                return Ok(());
+            };
+            self.group(&header, payload).map_err(|e| match e {
+                Stop::Format(what) => Error::corrupt(file.path(), offset, what),
+                Stop::Visit(e) => e,
+            })?;
+            if header.kind == GroupKind::First
+                && let Some(pending) = &mut self.pending
+            {
+                pending.offset = offset;
+            }
+        }
+    }
+
+    fn group(&mut self, header: &GroupHeader, payload: &[u8]) -> Result<(), Stop> {
+        match (header.kind, self.pending.take()) {
+            (GroupKind::Whole, None) => self.whole(header.first_lsn, payload),
+            (GroupKind::First, None) => {
+                self.budget.take(Holder::Log, payload.len());
+                self.pending = Some(Pending {
+                    start: header.first_lsn,
+                    offset: 0,
+                    bytes: payload.to_vec(),
+                });
+                Ok(())
+            }
+            (kind @ (GroupKind::Middle | GroupKind::Last), Some(mut pending)) => {
+                if pending.bytes.len() + payload.len() > MAX_RECORD_BYTES {
+                    return Err(Stop::Format("record over the limit"));
+                }
+                self.budget.take(Holder::Log, payload.len());
+                pending.bytes.extend_from_slice(payload);
+                if kind == GroupKind::Middle {
+                    self.pending = Some(pending);
+                    return Ok(());
+                }
+                let done = self.whole(pending.start, &pending.bytes);
+                self.budget.give(Holder::Log, pending.bytes.len());
+                done
+            }
+            (GroupKind::Whole | GroupKind::First, Some(_)) => {
+                Err(Stop::Format("a record goes on in no group"))
+            }
+            (GroupKind::Middle | GroupKind::Last, None) => {
+                Err(Stop::Format("a group goes on from no record"))
+            }
+        }
+    }
+
+    fn whole(&mut self, first: Lsn, payload: &[u8]) -> Result<(), Stop> {
+        let mut rest = payload;
+        while !rest.is_empty() {
+            let start = Lsn(first.0 + (payload.len() - rest.len()) as u64);
+            let (record, len) = decode_record(rest).map_err(|e| match e {
+                Malformed::Incomplete => Stop::Format("a record ends in the middle"),
+                Malformed::Invalid(what) => Stop::Format(what),
+            })?;
+            if start >= self.from {
+                (self.visit)(start, record).map_err(Stop::Visit)?;
+            }
+            rest = rest.get(len..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Rule 4: forgets a record whose last group is missing; returns where it began.
+    fn drop_incomplete(&mut self) -> Option<(Lsn, u64)> {
+        let pending = self.pending.take()?;
+        self.budget.give(Holder::Log, pending.bytes.len());
+        Some((pending.start, pending.offset))
+    }
+}
+
+enum Stop {
+    Format(&'static str),
+    Visit(Error),
+}

@@ -1,0 +1,157 @@
+//! The log on real files: what goes in comes out, torn tails, truncation, copies.
+
+use super::*;
+use crate::storage::Buffered;
+
+#[derive(Debug, PartialEq, Eq, Clone)]
+enum Owned {
+    Put(u32, Vec<u8>, Vec<u8>),
+    Remove(u32, Vec<u8>),
+    Batch(u32, Vec<u8>),
+}
+
+fn own(r: RecordRef<'_>) -> Owned {
+    match r {
+        RecordRef::Put { tree, key, value } => Owned::Put(tree, key.to_vec(), value.to_vec()),
+        RecordRef::Remove { tree, key } => Owned::Remove(tree, key.to_vec()),
+        RecordRef::Batch { ops, count } => Owned::Batch(count, ops.to_vec()),
+    }
+}
+
+fn options(sync: bool) -> LogOptions {
+    LogOptions {
+        durability: if sync {
+            LogDurability::Sync
+        } else {
+            LogDurability::Buffered {
+                interval: Duration::from_millis(20),
+            }
+        },
+        segment_bytes: 64 << 10,
+        buffer_bytes: 8 << 10,
+        database_id: 7,
+    }
+}
+
+fn open(dir: &Path, sync: bool, from: Lsn, read_only: bool) -> Result<(Log, Vec<(Lsn, Owned)>)> {
+    let mut seen = Vec::new();
+    let log = Log::open(
+        Arc::new(Buffered),
+        dir,
+        options(sync),
+        from,
+        Lsn(0),
+        read_only,
+        Arc::default(),
+        Arc::new(Budget::new(1 << 30)),
+        &mut |lsn, r| {
+            seen.push((lsn, own(r)));
+            Ok(())
+        },
+    )?;
+    Ok((log, seen))
+}
+
+fn put(log: &Log, i: u64, value: &[u8]) -> Lsn {
+    let record = RecordRef::Put {
+        tree: 1,
+        key: &i.to_be_bytes(),
+        value,
+    };
+    log.admit(record.encoded_len().unwrap()).unwrap();
+    log.append(record).unwrap()
+}
+
+#[test]
+fn what_goes_in_comes_out() {
+    let dir = tempfile::tempdir().unwrap();
+    for sync in [false, true] {
+        let dir = dir.path().join(sync.to_string());
+        std::fs::create_dir(&dir).unwrap();
+        let mut want = Vec::new();
+        for round in 0..3u64 {
+            let (log, seen) = open(&dir, sync, Lsn(0), false).unwrap();
+            assert_eq!(seen, want);
+            for i in 0..3000 {
+                let start = log.end();
+                let value = vec![i as u8; (i % 50) as usize];
+                let end = put(&log, round * 10_000 + i, &value);
+                assert_eq!(end, log.end());
+                want.push((
+                    start,
+                    Owned::Put(1, (round * 10_000 + i).to_be_bytes().to_vec(), value),
+                ));
+                if sync && i % 100 == 0 {
+                    log.wait_durable(end).unwrap();
+                    assert!(log.durable() >= end);
+                }
+            }
+            let big = vec![round as u8; 9 << 20];
+            let start = log.end();
+            put(&log, round, &big);
+            want.push((start, Owned::Put(1, round.to_be_bytes().to_vec(), big)));
+            let mut batch = BatchEncoder::default();
+            batch
+                .push(RecordRef::Remove {
+                    tree: 300,
+                    key: b"gone",
+                })
+                .unwrap();
+            batch
+                .push(RecordRef::Put {
+                    tree: 2,
+                    key: b"k",
+                    value: b"",
+                })
+                .unwrap();
+            let start = log.end();
+            log.append(batch.record()).unwrap();
+            let Owned::Batch(count, ops) = own(batch.record()) else {
+                panic!()
+            };
+            assert_eq!(batch_ops(&ops).count(), 2);
+            want.push((start, Owned::Batch(count, ops)));
+            log.close().unwrap();
+            assert!(matches!(
+                log.append(RecordRef::Remove { tree: 1, key: b"" }),
+                Err(Error::Closed)
+            ));
+        }
+        let (_, seen) = open(&dir, sync, Lsn(0), true).unwrap();
+        assert_eq!(seen, want);
+        let from = want[5000].0;
+        let (_, seen) = open(&dir, sync, from, true).unwrap();
+        assert_eq!(seen, want[5000..]);
+    }
+}
+
+#[test]
+fn concurrent_appends_keep_their_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, _) = open(dir.path(), false, Lsn(0), false).unwrap();
+    std::thread::scope(|s| {
+        for t in 0..4u64 {
+            let log = &log;
+            s.spawn(move || {
+                for i in 0..20_000u64 {
+                    put(log, t << 32 | i, &i.to_le_bytes()[..(i % 9) as usize]);
+                }
+            });
+        }
+    });
+    log.close().unwrap();
+    let (_, seen) = open(dir.path(), false, Lsn(0), false).unwrap();
+    assert_eq!(seen.len(), 80_000);
+    assert!(seen.is_sorted_by(|a, b| a.0 < b.0));
+    let mut next = [0u64; 4];
+    for (_, r) in seen {
+        let Owned::Put(1, key, value) = r else {
+            panic!()
+        };
+        let k = u64::from_be_bytes(key.try_into().unwrap());
+        let i = k & 0xFFFF_FFFF;
+        assert_eq!(i, next[(k >> 32) as usize]);
+        assert_eq!(value, i.to_le_bytes()[..(i % 9) as usize]);
+        next[(k >> 32) as usize] += 1;
+    }
+}

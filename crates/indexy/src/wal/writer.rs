@@ -1,0 +1,275 @@
+//! The newest segment: writes groups into it and starts the next one.
+//!
+//! One thread at a time is here (the writer lock of `group_commit.rs`). A write that failed for lack of space is
+//! repeated at the same place; nothing else is repeated. Segment n is durable before the first write to n+1,
+//! and a segment has its name only once its header is durable.
+//! Records never span segments, so a segment may grow past its nominal size by one record.
+
+use super::{
+    Lsn,
+    recovery::SegmentInfo,
+    segment::{
+        GROUP_HEADER_BYTES, GroupHeader, GroupKind, MAX_GROUP_PAYLOAD, SEGMENT_HEADER_BYTES,
+        SegmentHeader, SegmentIdentity, padded, segment_path, unfinished_path,
+    },
+    truncation::SegmentList,
+};
+use crate::{
+    error::{Error, Result},
+    storage::{Storage, StorageFile},
+};
+use std::{
+    hash::{BuildHasher, Hasher},
+    path::PathBuf,
+    sync::Arc,
+};
+
+/// How far ahead of the last group space is allocated, in bytes. Writing into allocated space lets `fdatasync` leave
+/// the file's length alone.
+const ALLOCATE_BYTES: u64 = 1 << 20;
+
+/// Why a write did not happen.
+#[derive(Debug)]
+pub(super) enum WriteError {
+    /// No room; the same write may be tried again.
+    OutOfSpace(Error),
+    /// What the file holds is unknown from here on.
+    Fatal(Error),
+}
+
+fn on_write(e: Error) -> WriteError {
+    match e {
+        Error::OutOfSpace { .. } => WriteError::OutOfSpace(e),
+        e => WriteError::Fatal(e),
+    }
+}
+
+pub(super) struct SegmentWriter {
+    storage: Arc<dyn Storage>,
+    dir: PathBuf,
+    database_id: u128,
+    segment_bytes: u64,
+    /// Allocate ahead: for logs that sync often.
+    allocate: bool,
+    next_sequence: u64,
+    active: Option<Active>,
+    segments: Arc<SegmentList>,
+}
+
+struct Active {
+    file: Arc<dyn StorageFile>,
+    identity: SegmentIdentity,
+    /// Where the next group goes.
+    offset: u64,
+    allocated: u64,
+}
+
+impl SegmentWriter {
+    pub(super) fn new(
+        storage: Arc<dyn Storage>,
+        dir: PathBuf,
+        database_id: u128,
+        segment_bytes: u64,
+        allocate: bool,
+        next_sequence: u64,
+        segments: Arc<SegmentList>,
+    ) -> Self {
+        Self {
+            storage,
+            dir,
+            database_id,
+            segment_bytes,
+            allocate,
+            next_sequence,
+            active: None,
+            segments,
+        }
+    }
+
+    /// The file to sync after a write; `None` before the first.
+    pub(super) fn file(&self) -> Option<Arc<dyn StorageFile>> {
+        self.active.as_ref().map(|a| a.file.clone())
+    }
+
+    /// Writes whole records. `bytes` is room for a group header, `len` bytes of payload, and room for padding.
+    /// Returns true if a segment was started, and so everything before `first_lsn` made durable.
+    pub(super) fn write_in_place(
+        &mut self,
+        bytes: &mut [u8],
+        len: usize,
+        first_lsn: Lsn,
+        durable: Lsn,
+    ) -> Result<bool, WriteError> {
+        let total = GROUP_HEADER_BYTES + padded(len);
+        let (started, durable) = self.prepare(total as u64, first_lsn, durable)?;
+        let Some(active) = &mut self.active else {
+            return Ok(started);
+        };
+        let (head, rest) = bytes.split_at_mut(GROUP_HEADER_BYTES);
+        let (payload, padding) = rest.split_at_mut(len);
+        let header = GroupHeader::for_payload(GroupKind::Whole, payload, first_lsn, durable);
+        head.copy_from_slice(&header.encode(active.identity, active.offset));
+        padding[..padded(len) - len].fill(0);
+        active
+            .file
+            .write_at(&bytes[..total], active.offset)
+            .map_err(on_write)?;
+        self.advance(total as u64);
+        Ok(started)
+    }
+
+    /// Writes `payload`, in several groups if it is one long record. Returns as [`SegmentWriter::write_in_place`] does.
+    pub(super) fn write_copied(
+        &mut self,
+        payload: &[u8],
+        first_lsn: Lsn,
+        durable: Lsn,
+    ) -> Result<bool, WriteError> {
+        let chunks = payload.len().div_ceil(MAX_GROUP_PAYLOAD).max(1);
+        let total = payload.len() + chunks * (GROUP_HEADER_BYTES + 8);
+        let (started, durable) = self.prepare(total as u64, first_lsn, durable)?;
+        let Some(active) = &self.active else {
+            return Ok(started);
+        };
+        let mut offset = active.offset;
+        let mut lsn = first_lsn;
+        for i in 0..chunks {
+            let chunk =
+                &payload[i * MAX_GROUP_PAYLOAD..payload.len().min((i + 1) * MAX_GROUP_PAYLOAD)];
+            let kind = match (chunks, i) {
+                (1, _) => GroupKind::Whole,
+                (_, 0) => GroupKind::First,
+                (n, i) if i + 1 == n => GroupKind::Last,
+                _ => GroupKind::Middle,
+            };
+            let header = GroupHeader::for_payload(kind, chunk, lsn, durable);
+            let head = header.encode(active.identity, offset);
+            active.file.write_at(&head, offset).map_err(on_write)?;
+            active
+                .file
+                .write_at(chunk, offset + GROUP_HEADER_BYTES as u64)
+                .map_err(on_write)?;
+            offset += header.file_bytes();
+            lsn = header.end_lsn();
+        }
+        let written = offset - active.offset;
+        self.advance(written);
+        Ok(started)
+    }
+
+    fn advance(&mut self, bytes: u64) {
+        if let Some(active) = &mut self.active {
+            active.offset += bytes;
+            self.segments
+                .set_newest_bytes(active.offset.max(active.allocated));
+        }
+    }
+
+    /// Makes sure that a segment takes `bytes` more. Returns whether one was started, and the LSN durable then.
+    fn prepare(
+        &mut self,
+        bytes: u64,
+        first_lsn: Lsn,
+        durable: Lsn,
+    ) -> Result<(bool, Lsn), WriteError> {
+        let fits = self.active.as_ref().is_some_and(|a| {
+            a.offset == SEGMENT_HEADER_BYTES as u64
+                || a.offset.saturating_add(bytes) <= self.segment_bytes
+        });
+        let (started, durable) = if fits {
+            (false, durable)
+        } else {
+            self.finish_segment()?;
+            self.start_segment(first_lsn)?;
+            (true, first_lsn)
+        };
+        if self.allocate
+            && let Some(active) = &mut self.active
+            && active.offset + bytes > active.allocated
+        {
+            let step = ALLOCATE_BYTES.min(self.segment_bytes).max(bytes);
+            // Only an optimization: without it the write itself finds out whether there is room.
+            if active.file.allocate(active.offset, step).is_ok() {
+                active.allocated = active.offset + step;
+            }
+        }
+        Ok((started, durable))
+    }
+
+    /// Makes the newest segment durable, without what was allocated in vain.
+    fn finish_segment(&mut self) -> Result<(), WriteError> {
+        if let Some(active) = &mut self.active {
+            if active.allocated > active.offset {
+                active
+                    .file
+                    .set_len(active.offset)
+                    .map_err(WriteError::Fatal)?;
+                active.allocated = 0;
+            }
+            active.file.sync().map_err(WriteError::Fatal)?;
+            self.segments.set_newest_bytes(active.offset);
+        }
+        Ok(())
+    }
+
+    fn start_segment(&mut self, first_lsn: Lsn) -> Result<(), WriteError> {
+        let sequence = self.next_sequence;
+        let header = SegmentHeader {
+            database_id: self.database_id,
+            sequence,
+            first_lsn,
+            nonce: random(),
+        };
+        let (bytes, identity) = header.encode();
+        let building = unfinished_path(&self.dir, sequence);
+        if self.storage.exists(&building).map_err(WriteError::Fatal)? {
+            // Left by an attempt that found no room.
+            self.storage.remove(&building).map_err(WriteError::Fatal)?;
+        }
+        let file = self.storage.create(&building).map_err(on_write)?;
+        file.write_at(&bytes, 0).map_err(on_write)?;
+        file.sync().map_err(WriteError::Fatal)?;
+        let path = segment_path(&self.dir, sequence);
+        self.storage.rename(&building, &path).map_err(on_write)?;
+        self.storage
+            .sync_dir(&self.dir)
+            .map_err(WriteError::Fatal)?;
+        self.next_sequence += 1;
+        self.active = Some(Active {
+            file,
+            identity,
+            offset: SEGMENT_HEADER_BYTES as u64,
+            allocated: 0,
+        });
+        self.segments.push(SegmentInfo {
+            sequence,
+            first_lsn,
+            bytes: SEGMENT_HEADER_BYTES as u64,
+        });
+        Ok(())
+    }
+
+    /// Marks that everything up to `end` is durable, so that damage below is told from a torn tail. The mark itself
+    /// needs no sync: nothing is lost without it.
+    pub(super) fn mark_close(&mut self, end: Lsn) -> Result<()> {
+        let Some(active) = &mut self.active else {
+            return Ok(());
+        };
+        if active.allocated > active.offset {
+            active.file.set_len(active.offset)?;
+        }
+        let header = GroupHeader::for_payload(GroupKind::Whole, &[], end, end);
+        active.file.write_at(
+            &header.encode(active.identity, active.offset),
+            active.offset,
+        )?;
+        active.offset += header.file_bytes();
+        self.segments.set_newest_bytes(active.offset);
+        Ok(())
+    }
+}
+
+/// A number that no other segment has got: the standard library's hash keys come from the operating system.
+fn random() -> u64 {
+    std::hash::RandomState::new().build_hasher().finish()
+}

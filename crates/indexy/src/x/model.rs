@@ -1,0 +1,329 @@
+//! The plainest Index X: ordered maps behind one lock. The reference that tests compare others with.
+
+#![forbid(unsafe_code)]
+
+use super::*;
+use parking_lot::RwLock;
+use std::collections::BTreeMap;
+
+#[derive(Clone)]
+struct Entry {
+    value: Option<Vec<u8>>,
+    dirty: bool,
+    in_y: bool,
+    run: RunId,
+}
+
+struct State {
+    entries: BTreeMap<Vec<u8>, Entry>,
+    /// Ranges by their first key; the first is empty.
+    ranges: BTreeMap<Vec<u8>, Option<Stamp>>,
+    clock: Stamp,
+}
+
+pub(crate) struct ModelX(RwLock<State>);
+
+impl ModelX {
+    pub(crate) fn new(mounted: bool) -> Self {
+        let ranges = BTreeMap::from([(vec![], mounted.then_some(0))]);
+        Self(RwLock::new(State {
+            entries: BTreeMap::new(),
+            ranges,
+            clock: 0,
+        }))
+    }
+}
+
+impl State {
+    fn mount(&self, key: &[u8]) -> Option<Stamp> {
+        *self
+            .ranges
+            .range::<[u8], _>((std::ops::Bound::Unbounded, std::ops::Bound::Included(key)))
+            .next_back()
+            .unwrap()
+            .1
+    }
+    fn keys(&self, from: &[u8], to: Option<&[u8]>) -> Vec<Vec<u8>> {
+        self.entries
+            .range::<[u8], _>((std::ops::Bound::Included(from), std::ops::Bound::Unbounded))
+            .map(|(k, _)| k.clone())
+            .take_while(|k| to.is_none_or(|t| &k[..] < t))
+            .collect()
+    }
+    fn split_at(&mut self, key: &[u8]) {
+        let mount = self.mount(key);
+        self.ranges.entry(key.to_vec()).or_insert(mount);
+    }
+    fn set_range(&mut self, from: &[u8], to: Option<&[u8]>, mount: Option<Stamp>) {
+        self.split_at(from);
+        if let Some(to) = to {
+            self.split_at(to);
+        }
+        let starts: Vec<_> = self
+            .ranges
+            .range::<[u8], _>((std::ops::Bound::Included(from), std::ops::Bound::Unbounded))
+            .map(|(k, _)| k.clone())
+            .take_while(|k| to.is_none_or(|t| &k[..] < t))
+            .collect();
+        for start in starts {
+            self.ranges.insert(start, mount);
+        }
+    }
+    fn tick(&mut self) -> Stamp {
+        self.clock += 1;
+        self.clock
+    }
+}
+
+impl IndexX for ModelX {
+    fn get<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R) -> Lookup<R> {
+        let s = self.0.read();
+        match s.entries.get(key) {
+            Some(Entry { value: Some(v), .. }) => Lookup::Found(found(v)),
+            Some(_) => Lookup::Deleted,
+            None => s.mount(key).map_or(Lookup::Absent, Lookup::AskY),
+        }
+    }
+
+    fn put<E>(
+        &self,
+        key: &[u8],
+        value: Option<&[u8]>,
+        commit: impl FnOnce() -> Result<(), E>,
+    ) -> Result<Put, E> {
+        let mut s = self.0.write();
+        let mounted = s.mount(key).is_some();
+        let old = s.entries.get(key).cloned();
+        if value.is_none() {
+            match &old {
+                None if !mounted => return Ok(Put::Nothing),
+                Some(Entry { value: None, .. }) => return Ok(Put::Nothing),
+                Some(e) if !e.in_y && !mounted => {
+                    commit()?;
+                    s.entries.remove(key);
+                    return Ok(Put::Applied);
+                }
+                _ => {}
+            }
+        }
+        commit()?;
+        let (in_y, run) = old.map_or((mounted, 0), |e| (e.in_y, e.run));
+        s.entries.insert(
+            key.to_vec(),
+            Entry {
+                value: value.map(<[u8]>::to_vec),
+                dirty: true,
+                in_y,
+                run,
+            },
+        );
+        Ok(Put::Applied)
+    }
+
+    fn load(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Load {
+        let mut s = self.0.write();
+        if s.mount(key) != Some(stamp) || s.entries.contains_key(key) {
+            return Load::Raced;
+        }
+        s.entries.insert(
+            key.to_vec(),
+            Entry {
+                value: Some(value.to_vec()),
+                dirty: false,
+                in_y: true,
+                run: 0,
+            },
+        );
+        Load::Loaded
+    }
+
+    fn evict(&self, key: &[u8]) {
+        let mut s = self.0.write();
+        s.entries.remove(key);
+        let tick = s.tick();
+        s.set_range(key, Some(&crate::key::successor(key)), Some(tick));
+    }
+
+    fn scan(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        order: Order,
+        limits: ScanLimits,
+        out: &mut Chunk,
+    ) {
+        let s = self.0.read();
+        out.entries.clear();
+        out.mounted.clear();
+        out.resume = None;
+        let mut keys = s.keys(from, to);
+        if order == Order::Descending {
+            keys.reverse();
+        }
+        let mut bytes = 0;
+        for k in &keys {
+            if bytes >= limits.bytes || out.entries.len() >= limits.entries {
+                out.resume = Some(match order {
+                    Order::Ascending => k.clone(),
+                    Order::Descending => out.entries.last().unwrap().key.clone(),
+                });
+                break;
+            }
+            let e = &s.entries[k];
+            bytes += k.len() + e.value.as_ref().map_or(0, Vec::len);
+            out.entries.push(ChunkEntry {
+                key: k.clone(),
+                value: e.value.clone(),
+                dirty: e.dirty,
+            });
+        }
+        let (lo, hi) = match (order, &out.resume) {
+            (Order::Ascending, Some(r)) => (from.to_vec(), Some(r.clone())),
+            (Order::Descending, Some(r)) => (r.clone(), to.map(<[u8]>::to_vec)),
+            (_, None) => (from.to_vec(), to.map(<[u8]>::to_vec)),
+        };
+        let starts: Vec<_> = s.ranges.iter().collect();
+        for (i, (start, mount)) in starts.iter().enumerate() {
+            let end = starts.get(i + 1).map(|(k, _)| (*k).clone());
+            let a = (*start).clone().max(lo.clone());
+            let b = match (end, hi.clone()) {
+                (Some(x), Some(y)) => Some(x.min(y)),
+                (x, y) => x.or(y),
+            };
+            if mount.is_some() && b.as_ref().is_none_or(|b| a < *b) {
+                match out.mounted.last_mut() {
+                    Some(last) if last.1.as_ref() == Some(&a) => last.1 = b,
+                    _ => out.mounted.push((a, b)),
+                }
+            }
+        }
+        if order == Order::Descending {
+            out.mounted.reverse();
+        }
+    }
+
+    fn clean(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        run: RunId,
+        sink: &mut dyn FnMut(&[u8], Option<&[u8]>) -> ControlFlow<StopWalk>,
+    ) -> ControlFlow<StopWalk> {
+        let keys = self.0.read().keys(from, to);
+        for k in keys {
+            let mut s = self.0.write();
+            let Some(e) = s.entries.get_mut(&k) else {
+                continue;
+            };
+            if !e.dirty {
+                continue;
+            }
+            (e.dirty, e.in_y, e.run) = (false, true, run);
+            let value = e.value.clone();
+            drop(s);
+            sink(&k, value.as_deref())?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn redirty(&self, from: &[u8], to: Option<&[u8]>, run: RunId) {
+        let mut s = self.0.write();
+        for k in s.keys(from, to) {
+            let e = s.entries.get_mut(&k).unwrap();
+            e.dirty |= e.run == run;
+        }
+    }
+
+    fn settle(&self, from: &[u8], to: Option<&[u8]>, acked: RunId) {
+        let mut s = self.0.write();
+        for k in s.keys(from, to) {
+            let e = &s.entries[&k];
+            if e.value.is_none() && !e.dirty && e.run <= acked {
+                s.entries.remove(&k);
+                let tick = s.tick();
+                if s.mount(&k).is_some() {
+                    s.set_range(&k, Some(&crate::key::successor(&k)), Some(tick));
+                }
+            }
+        }
+    }
+
+    fn cut(&self, from: &[u8], to: Option<&[u8]>, acked: RunId, _: bool, enough: usize) -> Cut {
+        let mut s = self.0.write();
+        let mut cut = Cut::default();
+        let mut end = to.map(<[u8]>::to_vec);
+        for k in s.keys(from, to) {
+            if cut.freed_bytes >= enough {
+                end = Some(k);
+                break;
+            }
+            let e = &s.entries[&k];
+            if e.dirty || e.run > acked {
+                cut.unclean += 1;
+            } else {
+                cut.freed_bytes += k.len() + e.value.as_ref().map_or(0, Vec::len) + 64;
+                cut.dropped += 1;
+                s.entries.remove(&k);
+            }
+        }
+        let tick = s.tick();
+        if cut.dropped > 0 {
+            s.set_range(from, end.as_deref(), Some(tick));
+        }
+        cut
+    }
+
+    fn clear_mounts(&self, from: &[u8], to: Option<&[u8]>) {
+        self.0.write().set_range(from, to, None);
+    }
+
+    fn leaves(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        visit: &mut dyn FnMut(LeafInfo<'_>) -> ControlFlow<StopWalk>,
+    ) -> ControlFlow<StopWalk> {
+        let leaves: Vec<_> = {
+            let s = self.0.read();
+            s.keys(from, to)
+                .into_iter()
+                .map(|k| {
+                    let e = &s.entries[&k];
+                    let bytes = k.len() + e.value.as_ref().map_or(0, Vec::len) + 64;
+                    (usize::from(e.dirty), bytes, s.mount(&k).is_some(), k)
+                })
+                .collect()
+        };
+        for (dirty, bytes, mounted, start) in &leaves {
+            visit(LeafInfo {
+                start,
+                keys: 1,
+                dirty: *dirty,
+                bytes: *bytes,
+                mounted: *mounted,
+            })?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn track_references(&self, _: bool) {}
+
+    fn stats(&self) -> XStats {
+        let s = self.0.read();
+        XStats {
+            keys: s.entries.len(),
+            tombstones: s.entries.values().filter(|e| e.value.is_none()).count(),
+            dirty: s.entries.values().filter(|e| e.dirty).count(),
+            bytes: s
+                .entries
+                .iter()
+                .map(|(k, e)| k.len() + e.value.as_ref().map_or(0, Vec::len) + 64)
+                .sum(),
+            mounts: s.ranges.values().filter(|m| m.is_some()).count(),
+        }
+    }
+
+    fn verify(&self, _: bool) -> Result<(), String> {
+        Ok(())
+    }
+}

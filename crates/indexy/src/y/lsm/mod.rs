@@ -1,0 +1,310 @@
+//! Index Y on `lsm-tree`: sorted runs become tables of level 0, compaction is leveled.
+//!
+//! Source: IndeXY II-D, design 5.1; facts and figures in `docs/decisions/0002-lsm-tree-as-index-y.md`.
+//! Runs go through the engine's ingestion: tables are written and synced as the run streams, then
+//! one manifest change makes all of it visible and durable. Memtables are never used.
+//!
+//! Keeps: I2 (the newest run wins: sequence numbers continue after a reopen), I4 (a failed run leaves
+//! what was there), I5 (`before_publish` precedes the manifest), I7 (`shared.rs`, `snapshot.rs` count).
+//!
+//! Locks, in this order: `maintaining` (one `maintain`, `copy_to`), `writing` (one `write_run`), `publishing`,
+//! `snapshot`. Reads take the last one, to copy an `Arc`, and wait for nothing that does I/O.
+//! Threads: none of its own but the shared reading threads.
+//! Not here: when to maintain, when to stall (the framework).
+
+#![forbid(unsafe_code)]
+
+mod archive;
+mod contain;
+mod copy;
+mod keys;
+mod manifest;
+mod merge;
+mod multi_get;
+mod read_pool;
+mod shared;
+mod snapshot;
+mod sweep;
+mod verify;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use shared::LsmShared;
+
+use super::{Capabilities, IndexY, Maintained, RunSource, YIter};
+use crate::{
+    error::{Error, Result},
+    key::Value,
+    limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
+    poison::Poison,
+    x::Order,
+};
+use contain::{contain, contain_any};
+use lsm_tree::{
+    AbstractTree, AnyTree, Config, SequenceNumberCounter,
+    compaction::Leveled,
+    config::{
+        BlockSizePolicy, BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry, HashRatioPolicy,
+        PartitioningPolicy, PinningPolicy, RestartIntervalPolicy,
+    },
+};
+use merge::{Merge, Range};
+use parking_lot::{Mutex, RwLock};
+use snapshot::{NEWEST, Snapshot};
+use std::{
+    ops::Bound,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
+
+/// Payload of a run below which level 0 fills with small tables faster than it is worth.
+const PREFERRED_RUN_BYTES: usize = 8 << 20;
+/// Size of the tables that compaction writes, in bytes of data blocks.
+const TABLE_BYTES: u64 = 8 << 20;
+/// Tables in level 0 that start its compaction.
+const LEVEL0_TRIGGER: u8 = 4;
+/// Runs in level 0 from which on writers should wait.
+const LEVEL0_CONGESTED: usize = 8;
+/// Data blocks: one read of the device.
+const BLOCK_BYTES: u32 = 4 << 10;
+/// Bits a key in the filters: about one false answer in a hundred.
+const FILTER_BITS: f32 = 10.0;
+/// Entries that [`LsmY::is_empty`] looks at before it gives up.
+const EMPTY_SEARCH_ENTRIES: usize = 1024;
+/// What a compaction and a run in flight hold: filter and index of the tables being written, buffers. One of
+/// each runs at a time in a database, whose opener accounts for it.
+pub(crate) const WORK_BYTES: usize = 2 << 20;
+
+/// An LSM tree in a directory of its own; see the module header.
+pub(crate) struct LsmY {
+    dir: PathBuf,
+    shared: Arc<LsmShared>,
+    /// `None`: read-only.
+    tree: Option<AnyTree>,
+    snapshot: RwLock<Arc<Snapshot>>,
+    /// Snapshots replaced but perhaps still in use. Dropped by `maintain`, so that no reader pays for deleting files.
+    retired: Mutex<Vec<Arc<Snapshot>>>,
+    maintaining: Mutex<()>,
+    writing: Mutex<()>,
+    publishing: Mutex<()>,
+    /// A failed run or compaction left files.
+    litter: AtomicBool,
+    poison: Poison,
+}
+
+impl LsmY {
+    /// Opens the tree in `path`, or creates one there unless `read_only`.
+    ///
+    /// Read-only writes not a byte: not even what a crash left is removed. Cost: a few reads a table.
+    /// Errors: `NoDatabase` (read-only and nothing there), `Corrupt`, `Io`, `FormatVersion`.
+    pub(crate) fn open(path: &Path, shared: &Arc<LsmShared>, read_only: bool) -> Result<Self> {
+        let manifest = manifest::load(path)?;
+        let (tree, snapshot) = match (&manifest, read_only) {
+            (Some(manifest), true) => (None, Snapshot::recover(path, manifest, shared)?),
+            (None, true) => {
+                return Err(Error::NoDatabase {
+                    path: path.to_path_buf(),
+                });
+            }
+            (_, false) => {
+                let tree = open_engine(path, shared, manifest.is_none())?;
+                let snapshot = Snapshot::of_tree(&tree, path)?;
+                (Some(tree), snapshot)
+            }
+        };
+        if !read_only {
+            sweep::stale_temporaries(path)?;
+        }
+        Ok(Self {
+            dir: path.to_path_buf(),
+            shared: Arc::clone(shared),
+            tree,
+            snapshot: RwLock::new(Arc::new(snapshot)),
+            retired: Mutex::default(),
+            maintaining: Mutex::default(),
+            writing: Mutex::default(),
+            publishing: Mutex::default(),
+            litter: AtomicBool::new(false),
+            poison: Poison::default(),
+        })
+    }
+
+    fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.snapshot.read())
+    }
+
+    fn writable(&self) -> Result<&AnyTree> {
+        self.poison.check()?;
+        self.tree.as_ref().ok_or(Error::ReadOnly)
+    }
+
+    /// Makes the engine's newest version the one that is read.
+    fn publish(&self, tree: &AnyTree) -> Result<()> {
+        // So that an older version never replaces a newer one. Not under `snapshot`: the engine's lock
+        // that this waits for is held across fsyncs.
+        let _one_publisher = self.publishing.lock();
+        let next = Arc::new(Snapshot::of_tree(tree, &self.dir)?);
+        let old = std::mem::replace(&mut *self.snapshot.write(), next);
+        self.retired.lock().push(old);
+        Ok(())
+    }
+
+    /// Drops replaced snapshots that nobody reads any more (this deletes their tables' files).
+    fn reap(&self) {
+        let unused: Vec<_> = {
+            let mut retired = self.retired.lock();
+            retired
+                .extract_if(.., |old| Arc::strong_count(old) == 1)
+                .collect()
+        };
+        drop(unused);
+    }
+}
+
+fn open_engine(path: &Path, shared: &LsmShared, create: bool) -> Result<AnyTree> {
+    let seqno = SequenceNumberCounter::default();
+    let visible = SequenceNumberCounter::default();
+    let config = Config::new(path, seqno.clone(), visible.clone())
+        .use_cache(Arc::clone(&shared.cache))
+        .use_descriptor_table(Some(Arc::clone(&shared.descriptors)))
+        // I7: nothing of a table is pinned but its top-level indexes; the rest goes through the cache.
+        .index_block_partitioning_policy(PartitioningPolicy::all(true))
+        .filter_block_partitioning_policy(PartitioningPolicy::all(true))
+        .index_block_pinning_policy(PinningPolicy::all(false))
+        .filter_block_pinning_policy(PinningPolicy::all(false))
+        .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(
+            BloomConstructionPolicy::BitsPerKey(FILTER_BITS),
+        )))
+        .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
+        .data_block_restart_interval_policy(RestartIntervalPolicy::all(16))
+        .data_block_hash_ratio_policy(HashRatioPolicy::all(0.0));
+    let tree = contain(path, "open", || config.open())?;
+    // I2: the engine starts counting at zero again, and a newer run would lose to an older one.
+    let next = contain_any(path, || tree.get_highest_persisted_seqno())?.map_or(0, |n| n + 1);
+    seqno.set(next);
+    visible.set(next);
+    if create {
+        path.parent().map_or(Ok(()), copy::sync)?;
+    }
+    Ok(tree)
+}
+
+impl IndexY for LsmY {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            max_key_bytes: MAX_KEY_BYTES,
+            max_value_bytes: MAX_VALUE_BYTES,
+            preferred_run_bytes: PREFERRED_RUN_BYTES,
+            filters: true,
+        }
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+        self.snapshot().get_original(key)
+    }
+
+    fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
+        multi_get::multi_get(&self.shared.pool, self.snapshot(), keys)
+    }
+
+    fn range(&self, from: &[u8], to: Option<&[u8]>, order: Order) -> Result<YIter<'_>> {
+        Ok(Box::new(Range::new(self.snapshot(), from, to, order)))
+    }
+
+    fn write_run(&self, source: &mut dyn RunSource) -> Result<()> {
+        let _one_writer = self.writing.lock();
+        let tree = self.writable()?;
+        let written = write::write_run(tree, &self.dir, source);
+        match written {
+            Ok(()) => self.publish(tree),
+            Err(e) => {
+                self.after_failure(tree);
+                Err(e)
+            }
+        }
+    }
+
+    fn make_durable(&self) -> Result<()> {
+        // `write_run` returns after the tables, the manifest and their directories are synced.
+        self.poison.check()
+    }
+
+    fn maintain(&self) -> Result<Maintained> {
+        let _one_maintainer = self.maintaining.lock();
+        self.reap();
+        let tree = self.writable()?;
+        if self.litter.load(Relaxed) {
+            self.sweep(tree)?;
+        }
+        let before = self.snapshot().version;
+        let strategy = Leveled::default()
+            .with_l0_threshold(LEVEL0_TRIGGER)
+            .with_table_target_size(TABLE_BYTES);
+        // Every read pins its own snapshot, so no older version of a key is of use to anyone.
+        let step = contain(&self.dir, "compact", || {
+            tree.compact(Arc::new(strategy), NEWEST)
+        });
+        if let Err(e) = step {
+            self.after_failure(tree);
+            return Err(e);
+        }
+        self.publish(tree)?;
+        self.reap();
+        if self.snapshot().version == before {
+            Ok(Maintained::Idle)
+        } else {
+            Ok(Maintained::More)
+        }
+    }
+
+    fn congested(&self) -> bool {
+        self.snapshot().level0_runs >= LEVEL0_CONGESTED
+    }
+
+    fn is_empty(&self) -> Result<bool> {
+        let everything = (Bound::Unbounded, Bound::Unbounded);
+        let mut merge = Merge::new(self.snapshot(), everything, Order::Ascending);
+        for _ in 0..EMPTY_SEARCH_ENTRIES {
+            match merge.next_entry()? {
+                None => return Ok(true),
+                Some(entry) if !entry.is_tombstone() => return Ok(false),
+                Some(_) => {}
+            }
+        }
+        Ok(false)
+    }
+
+    fn approximate_len(&self) -> u64 {
+        let snapshot = self.snapshot();
+        // A tombstone mostly stands over one older entry.
+        snapshot.entries.saturating_sub(2 * snapshot.tombstones)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let retired: usize = self.retired.lock().iter().map(|s| s.memory_bytes).sum();
+        self.snapshot().memory_bytes + retired
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        self.snapshot().disk_bytes
+    }
+
+    fn run_count(&self) -> usize {
+        self.snapshot().runs.len()
+    }
+
+    fn verify(&self) -> Result<u64> {
+        verify::verify(&self.snapshot())
+    }
+
+    fn copy_to(&self, dest: &Path) -> Result<()> {
+        let _no_maintenance = self.maintaining.lock();
+        let _no_run = self.writing.lock();
+        copy::copy(&self.dir, dest)
+    }
+}
