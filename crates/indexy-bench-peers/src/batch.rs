@@ -22,7 +22,11 @@ impl SharedFocus {
     /// Entries that a write transaction should have.
     pub fn batch(&self, durability: Durability) -> usize {
         let writes_only = self.0.load(Relaxed) == Focus::Writes as u8;
-        if writes_only && durability != Durability::Sync { BATCH } else { 1 }
+        if writes_only && durability != Durability::Sync {
+            BATCH
+        } else {
+            1
+        }
     }
 
     /// True if nothing is written in this phase, so that a read transaction may stay open.
@@ -50,7 +54,11 @@ impl Pending {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
-        self.entries.push(Span { key: start, value: start + key.len(), end: self.bytes.len() });
+        self.entries.push(Span {
+            key: start,
+            value: start + key.len(),
+            end: self.bytes.len(),
+        });
     }
 
     pub fn len(&self) -> usize {
@@ -64,8 +72,11 @@ impl Pending {
     /// The entries in key order, those of one key in the order they were pushed.
     pub fn sorted(&mut self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let bytes = &self.bytes;
-        self.entries.sort_by(|a, b| bytes[a.key..a.value].cmp(&bytes[b.key..b.value]));
-        self.entries.iter().map(|s| (&bytes[s.key..s.value], &bytes[s.value..s.end]))
+        self.entries
+            .sort_by(|a, b| bytes[a.key..a.value].cmp(&bytes[b.key..b.value]));
+        self.entries
+            .iter()
+            .map(|s| (&bytes[s.key..s.value], &bytes[s.value..s.end]))
     }
 
     pub fn clear(&mut self) {
@@ -84,8 +95,13 @@ mod tests {
         for (k, v) in [("b", "1"), ("a", "2"), ("b", "3")] {
             pending.push(k.as_bytes(), v.as_bytes());
         }
-        let sorted: Vec<_> = pending.sorted().map(|(k, v)| (k.to_vec(), v.to_vec())).collect();
-        let expected: Vec<_> = [("a", "2"), ("b", "1"), ("b", "3")].map(|(k, v)| (k.into(), v.into())).to_vec();
+        let sorted: Vec<_> = pending
+            .sorted()
+            .map(|(k, v)| (k.to_vec(), v.to_vec()))
+            .collect();
+        let expected: Vec<_> = [("a", "2"), ("b", "1"), ("b", "3")]
+            .map(|(k, v)| (k.into(), v.into()))
+            .to_vec();
         assert_eq!(sorted, expected);
     }
 }

@@ -50,11 +50,17 @@ impl Contender for Bf {
 
     fn open(setup: &Setup) -> Outcome<Self> {
         let record_bytes = setup.key_bytes + setup.value_bytes;
-        let wanted = setup.page_bytes.max(PAGE_BYTES).max((record_bytes * RECORDS_PER_PAGE).next_power_of_two());
+        let wanted = setup
+            .page_bytes
+            .max(PAGE_BYTES)
+            .max((record_bytes * RECORDS_PER_PAGE).next_power_of_two());
         if wanted > MAX_PAGE_BYTES {
             return Err(format!("bf-tree takes no records of {record_bytes} bytes").into());
         }
-        let mut config = Config::new(setup.path.join("data.bftree"), previous_power_of_two(setup.budget) as usize);
+        let mut config = Config::new(
+            setup.path.join("data.bftree"),
+            previous_power_of_two(setup.budget) as usize,
+        );
         config
             .storage_backend(StorageBackend::StdDirect)
             .leaf_page_size(wanted)
@@ -67,7 +73,10 @@ impl Contender for Bf {
     }
 
     fn session(&self) -> Outcome<BfSession<'_>> {
-        Ok(BfSession { tree: &self.tree, buffer: vec![0; self.record_bytes.max(64)] })
+        Ok(BfSession {
+            tree: &self.tree,
+            buffer: vec![0; self.record_bytes.max(64)],
+        })
     }
 
     fn settle(&self) -> Outcome<()> {
@@ -102,8 +111,15 @@ impl Session for BfSession<'_> {
         Ok(())
     }
 
-    fn scan(&mut self, from: &[u8], count: usize, mut see: impl FnMut(&[u8], &[u8])) -> Outcome<usize> {
-        let scan = self.tree.scan_with_count(from, count, ScanReturnField::KeyAndValue);
+    fn scan(
+        &mut self,
+        from: &[u8],
+        count: usize,
+        mut see: impl FnMut(&[u8], &[u8]),
+    ) -> Outcome<usize> {
+        let scan = self
+            .tree
+            .scan_with_count(from, count, ScanReturnField::KeyAndValue);
         let mut scan = scan.map_err(|_| "scan refused")?;
         let mut seen = 0;
         while let Some((key_bytes, value_bytes)) = scan.next(&mut self.buffer) {

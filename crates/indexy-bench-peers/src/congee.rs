@@ -52,11 +52,18 @@ impl Contender for Congee {
     type Session<'a> = CongeeSession<'a>;
 
     fn open(_: &Setup) -> Outcome<Self> {
-        Ok(Self { tree: U64Congee::new() })
+        Ok(Self {
+            tree: U64Congee::new(),
+        })
     }
 
     fn session(&self) -> Outcome<CongeeSession<'_>> {
-        Ok(CongeeSession { tree: &self.tree, guard: congee::epoch::pin(), operations: 0, scanned: Vec::new() })
+        Ok(CongeeSession {
+            tree: &self.tree,
+            guard: congee::epoch::pin(),
+            operations: 0,
+            scanned: Vec::new(),
+        })
     }
 
     fn settle(&self) -> Outcome<()> {
@@ -78,14 +85,17 @@ impl Session for CongeeSession<'_> {
     fn insert(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
         let (key, value) = (number(key)?, usize::from_ne_bytes(value.try_into()?));
         let tree = self.tree;
-        tree.insert(key, value, self.guard()).map_err(|_| "out of memory")?;
+        tree.insert(key, value, self.guard())
+            .map_err(|_| "out of memory")?;
         Ok(())
     }
 
     #[inline]
     fn get<R>(&mut self, key: &[u8], see: impl FnOnce(&[u8]) -> R) -> Outcome<Option<R>> {
         let (key, tree) = (number(key)?, self.tree);
-        Ok(tree.get(key, self.guard()).map(|value| see(&value.to_ne_bytes())))
+        Ok(tree
+            .get(key, self.guard())
+            .map(|value| see(&value.to_ne_bytes())))
     }
 
     fn remove(&mut self, key: &[u8]) -> Outcome<()> {
@@ -94,7 +104,12 @@ impl Session for CongeeSession<'_> {
         Ok(())
     }
 
-    fn scan(&mut self, from: &[u8], count: usize, mut see: impl FnMut(&[u8], &[u8])) -> Outcome<usize> {
+    fn scan(
+        &mut self,
+        from: &[u8],
+        count: usize,
+        mut see: impl FnMut(&[u8], &[u8]),
+    ) -> Outcome<usize> {
         let (from, tree) = (number(from)?, self.tree);
         let mut scanned = std::mem::take(&mut self.scanned);
         scanned.resize(count, ([0; 8], 0));

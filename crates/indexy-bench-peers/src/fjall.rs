@@ -61,7 +61,11 @@ impl Contender for Fjall {
                 .filter_block_pinning_policy(PinningPolicy::all(false))
                 .data_block_compression_policy(CompressionPolicy::all(CompressionType::None))
         })?;
-        Ok(Self { database, keyspace, sync: setup.durability == Durability::Sync })
+        Ok(Self {
+            database,
+            keyspace,
+            sync: setup.durability == Durability::Sync,
+        })
     }
 
     fn session(&self) -> Outcome<FjallSession<'_>> {
@@ -74,7 +78,8 @@ impl Contender for Fjall {
         self.keyspace.rotate_memtable_and_wait()?;
         let mut quiet = 0;
         while quiet < QUIET {
-            let busy = self.database.outstanding_flushes() > 0 || self.database.active_compactions() > 0;
+            let busy =
+                self.database.outstanding_flushes() > 0 || self.database.active_compactions() > 0;
             quiet = if busy { 0 } else { quiet + 1 };
             thread::sleep(LOOK);
         }
@@ -87,7 +92,10 @@ impl Contender for Fjall {
 
     fn counters(&self) -> BTreeMap<String, f64> {
         BTreeMap::from([
-            ("level0_runs".to_owned(), self.keyspace.l0_table_count() as f64),
+            (
+                "level0_runs".to_owned(),
+                self.keyspace.l0_table_count() as f64,
+            ),
             ("tables".to_owned(), self.keyspace.table_count() as f64),
         ])
     }
@@ -125,7 +133,12 @@ impl Session for FjallSession<'_> {
         self.written()
     }
 
-    fn scan(&mut self, from: &[u8], count: usize, mut see: impl FnMut(&[u8], &[u8])) -> Outcome<usize> {
+    fn scan(
+        &mut self,
+        from: &[u8],
+        count: usize,
+        mut see: impl FnMut(&[u8], &[u8]),
+    ) -> Outcome<usize> {
         let mut seen = 0;
         for entry in self.engine.keyspace.range(from..).take(count) {
             let (key, value) = entry.into_inner()?;

@@ -7,8 +7,11 @@
 use crate::batch::{Pending, SharedFocus};
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithTls, types::Bytes};
 use indexy_bench::contender::{
-    About, Contender, Durability, Focus, KeyShape, Outcome, PageCache, Registry, Session, Setup, Storage,
+    About, Contender, Durability, Focus, KeyShape, Outcome, PageCache, Registry, Session, Setup,
+    Storage,
 };
+
+use std::ops::Bound;
 
 /// Address space for the map; the file grows only as needed.
 const MAP_BYTES: usize = 1 << 40;
@@ -49,10 +52,15 @@ impl Contender for Lmdb {
 
     fn open(setup: &Setup) -> Outcome<Self> {
         let mut options = EnvOpenOptions::new();
-        options.map_size(MAP_BYTES).max_readers(setup.threads as u32 + SPARE_READERS);
+        options
+            .map_size(MAP_BYTES)
+            .max_readers(setup.threads as u32 + SPARE_READERS);
         let mut flags = EnvFlags::NO_READ_AHEAD;
         if setup.durability != Durability::Sync {
-            flags |= EnvFlags::NO_SYNC | EnvFlags::NO_META_SYNC | EnvFlags::WRITE_MAP | EnvFlags::MAP_ASYNC;
+            flags |= EnvFlags::NO_SYNC
+                | EnvFlags::NO_META_SYNC
+                | EnvFlags::WRITE_MAP
+                | EnvFlags::MAP_ASYNC;
         }
         // SAFETY: giving up syncs can only lose what a crash may lose here, and nothing but LMDB
         // writes through the map.
@@ -64,11 +72,20 @@ impl Contender for Lmdb {
         transaction.commit()?;
         let focus = SharedFocus::default();
         focus.set(setup.focus);
-        Ok(Self { env, database, durability: setup.durability, focus })
+        Ok(Self {
+            env,
+            database,
+            durability: setup.durability,
+            focus,
+        })
     }
 
     fn session(&self) -> Outcome<LmdbSession<'_>> {
-        Ok(LmdbSession { engine: self, pending: Pending::default(), reading: None })
+        Ok(LmdbSession {
+            engine: self,
+            pending: Pending::default(),
+            reading: None,
+        })
     }
 
     fn focus(&self, focus: Focus) -> Outcome<()> {
@@ -104,11 +121,15 @@ impl LmdbSession<'_> {
 
     /// Calls `read` in a transaction that sees the newest state.
     #[inline]
-    fn reading<R>(&mut self, read: impl FnOnce(&Database<Bytes, Bytes>, &RoTxn<'_>) -> Outcome<R>) -> Outcome<R> {
+    fn reading<R>(
+        &mut self,
+        read: impl FnOnce(&Database<Bytes, Bytes>, &RoTxn<'_>) -> Outcome<R>,
+    ) -> Outcome<R> {
         let engine = self.engine;
         if !engine.focus.reads_only() {
             self.commit()?;
-            return read(&engine.database, &engine.env.read_txn()?);
+            let transaction = engine.env.read_txn()?;
+            return read(&engine.database, &transaction);
         }
         let transaction = match self.reading.take() {
             Some(transaction) => transaction,
@@ -141,10 +162,16 @@ impl Session for LmdbSession<'_> {
         Ok(())
     }
 
-    fn scan(&mut self, from: &[u8], count: usize, mut see: impl FnMut(&[u8], &[u8])) -> Outcome<usize> {
+    fn scan(
+        &mut self,
+        from: &[u8],
+        count: usize,
+        mut see: impl FnMut(&[u8], &[u8]),
+    ) -> Outcome<usize> {
         self.reading(|database, transaction| {
             let mut seen = 0;
-            for entry in database.range(transaction, &(from..))?.take(count) {
+            let from_on = (Bound::Included(from), Bound::Unbounded);
+            for entry in database.range(transaction, &from_on)?.take(count) {
                 let (key, value) = entry?;
                 see(key, value);
                 seen += 1;

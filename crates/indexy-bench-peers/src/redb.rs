@@ -5,7 +5,8 @@
 
 use crate::batch::{Pending, SharedFocus};
 use indexy_bench::contender::{
-    About, Contender, Durability, Focus, KeyShape, Outcome, PageCache, Registry, Session, Setup, Storage,
+    About, Contender, Durability, Focus, KeyShape, Outcome, PageCache, Registry, Session, Setup,
+    Storage,
 };
 use redb::{Database, ReadOnlyTable, ReadableDatabase, TableDefinition};
 
@@ -43,7 +44,11 @@ pub struct RedbSession<'a> {
 }
 
 impl Redb {
-    fn write(&self, durability: Durability, fill: impl FnOnce(&mut redb::Table<'_, &'static [u8], &'static [u8]>) -> Outcome<()>) -> Outcome<()> {
+    fn write(
+        &self,
+        durability: Durability,
+        fill: impl FnOnce(&mut redb::Table<'_, &'static [u8], &'static [u8]>) -> Outcome<()>,
+    ) -> Outcome<()> {
         let mut transaction = self.database.begin_write()?;
         transaction.set_durability(match durability {
             Durability::Sync => redb::Durability::Immediate,
@@ -66,14 +71,22 @@ impl Contender for Redb {
         let database = Database::builder()
             .set_cache_size((setup.budget / 8 * 7) as usize)
             .create(setup.path.join("data.redb"))?;
-        let engine = Self { database, durability: setup.durability, focus: SharedFocus::default() };
+        let engine = Self {
+            database,
+            durability: setup.durability,
+            focus: SharedFocus::default(),
+        };
         engine.focus.set(setup.focus);
         engine.write(Durability::Sync, |_| Ok(()))?;
         Ok(engine)
     }
 
     fn session(&self) -> Outcome<RedbSession<'_>> {
-        Ok(RedbSession { engine: self, pending: Pending::default(), table: None })
+        Ok(RedbSession {
+            engine: self,
+            pending: Pending::default(),
+            table: None,
+        })
     }
 
     fn focus(&self, focus: Focus) -> Outcome<()> {
@@ -141,7 +154,12 @@ impl Session for RedbSession<'_> {
         })
     }
 
-    fn scan(&mut self, from: &[u8], count: usize, mut see: impl FnMut(&[u8], &[u8])) -> Outcome<usize> {
+    fn scan(
+        &mut self,
+        from: &[u8],
+        count: usize,
+        mut see: impl FnMut(&[u8], &[u8]),
+    ) -> Outcome<usize> {
         self.with_table(|table| {
             let mut seen = 0;
             for entry in table.range(from..)?.take(count) {

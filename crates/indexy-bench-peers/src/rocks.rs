@@ -8,11 +8,12 @@
 //! block cache. With durability `none` the log is off.
 
 use indexy_bench::contender::{
-    About, Contender, Durability, Focus, KeyShape, Outcome, PageCache, Registry, Session, Setup, Storage,
+    About, Contender, Durability, Focus, KeyShape, Outcome, PageCache, Registry, Session, Setup,
+    Storage,
 };
 use rocksdb::{
-    BlockBasedIndexType, BlockBasedOptions, Cache, DB, DBCompressionType, Direction,
-    FlushOptions, IteratorMode, Options, ReadOptions, WaitForCompactOptions, WriteBufferManager, WriteOptions,
+    BlockBasedIndexType, BlockBasedOptions, Cache, DB, DBCompressionType, Direction, FlushOptions,
+    IteratorMode, Options, ReadOptions, WaitForCompactOptions, WriteBufferManager, WriteOptions,
 };
 use std::collections::BTreeMap;
 
@@ -70,8 +71,16 @@ impl Rocks {
             Focus::Reads => (1, 4, 10),
             Focus::Mixed => (4, 4, 7),
         };
-        let (blocks, rows) = if with_rows { (blocks, rows) } else { (blocks + rows, 0) };
-        Parts { memtables: part(memtables), blocks: part(blocks), rows: part(rows) }
+        let (blocks, rows) = if with_rows {
+            (blocks, rows)
+        } else {
+            (blocks + rows, 0)
+        };
+        Parts {
+            memtables: part(memtables),
+            blocks: part(blocks),
+            rows: part(rows),
+        }
     }
 
     fn memtable_bytes(parts: &Parts) -> u64 {
@@ -105,7 +114,11 @@ impl Contender for Rocks {
         let blocks = Cache::new_lru_cache(parts.blocks as usize);
         let rows = Cache::new_lru_cache(parts.rows as usize);
         let mut table = BlockBasedOptions::default();
-        table.set_block_size(if setup.page_bytes > 0 { setup.page_bytes } else { BLOCK_BYTES });
+        table.set_block_size(if setup.page_bytes > 0 {
+            setup.page_bytes
+        } else {
+            BLOCK_BYTES
+        });
         table.set_metadata_block_size(BLOCK_BYTES);
         table.set_block_cache(&blocks);
         table.set_bloom_filter(FILTER_BITS, false);
@@ -129,17 +142,29 @@ impl Contender for Rocks {
         options.set_max_write_buffer_number(MEMTABLES as i32);
         // A cap over all memtables, flushing ones included; the mixed and write phases need the most.
         let most = Self::divide(setup.budget, Focus::Writes, with_rows).memtables as usize;
-        options.set_write_buffer_manager(&WriteBufferManager::new_write_buffer_manager(most, false));
+        options
+            .set_write_buffer_manager(&WriteBufferManager::new_write_buffer_manager(most, false));
         options.set_target_file_size_base(16 << 20);
         options.set_max_background_jobs(BACKGROUND_JOBS);
         options.set_compaction_readahead_size(256 << 10);
         options.set_max_total_wal_size(setup.budget.max(64 << 20));
         let db = DB::open(&options, &setup.path)?;
-        Ok(Self { db, blocks, rows, budget: setup.budget, with_rows, durability: setup.durability })
+        Ok(Self {
+            db,
+            blocks,
+            rows,
+            budget: setup.budget,
+            with_rows,
+            durability: setup.durability,
+        })
     }
 
     fn session(&self) -> Outcome<RocksSession<'_>> {
-        Ok(RocksSession { db: &self.db, write: self.write_options(), read: ReadOptions::default() })
+        Ok(RocksSession {
+            db: &self.db,
+            write: self.write_options(),
+            read: ReadOptions::default(),
+        })
     }
 
     fn focus(&self, focus: Focus) -> Outcome<()> {
@@ -158,7 +183,9 @@ impl Contender for Rocks {
         let mut flush = FlushOptions::default();
         flush.set_wait(true);
         self.db.flush_opt(&flush)?;
-        Ok(self.db.wait_for_compact(&WaitForCompactOptions::default())?)
+        Ok(self
+            .db
+            .wait_for_compact(&WaitForCompactOptions::default())?)
     }
 
     fn memory_used(&self) -> Option<u64> {
@@ -173,7 +200,10 @@ impl Contender for Rocks {
             of("level0_runs", "rocksdb.num-files-at-level0"),
             of("running_compactions", "rocksdb.num-running-compactions"),
             of("write_stopped", "rocksdb.is-write-stopped"),
-            ("block_cache_bytes".to_owned(), self.blocks.get_usage() as f64),
+            (
+                "block_cache_bytes".to_owned(),
+                self.blocks.get_usage() as f64,
+            ),
             ("row_cache_bytes".to_owned(), self.rows.get_usage() as f64),
         ])
     }
@@ -193,12 +223,24 @@ impl Session for RocksSession<'_> {
 
     #[inline]
     fn get<R>(&mut self, key: &[u8], see: impl FnOnce(&[u8]) -> R) -> Outcome<Option<R>> {
-        Ok(self.db.get_pinned_opt(key, &self.read)?.map(|value| see(&value)))
+        Ok(self
+            .db
+            .get_pinned_opt(key, &self.read)?
+            .map(|value| see(&value)))
     }
 
-    fn multi_get(&mut self, keys: &[&[u8]], mut see: impl FnMut(usize, Option<&[u8]>)) -> Outcome<()> {
-        let family = self.db.cf_handle(rocksdb::DEFAULT_COLUMN_FAMILY_NAME).ok_or("no default column family")?;
-        let found = self.db.batched_multi_get_cf_opt(&family, keys.iter().copied(), false, &self.read);
+    fn multi_get(
+        &mut self,
+        keys: &[&[u8]],
+        mut see: impl FnMut(usize, Option<&[u8]>),
+    ) -> Outcome<()> {
+        let family = self
+            .db
+            .cf_handle(rocksdb::DEFAULT_COLUMN_FAMILY_NAME)
+            .ok_or("no default column family")?;
+        let found =
+            self.db
+                .batched_multi_get_cf_opt(&family, keys.iter().copied(), false, &self.read);
         for (index, value) in found.into_iter().enumerate() {
             see(index, value?.as_deref());
         }
@@ -209,11 +251,20 @@ impl Session for RocksSession<'_> {
         Ok(self.db.delete_opt(key, &self.write)?)
     }
 
-    fn scan(&mut self, from: &[u8], count: usize, mut see: impl FnMut(&[u8], &[u8])) -> Outcome<usize> {
+    fn scan(
+        &mut self,
+        from: &[u8],
+        count: usize,
+        mut see: impl FnMut(&[u8], &[u8]),
+    ) -> Outcome<usize> {
         let mut options = ReadOptions::default();
         options.set_async_io(false);
         let mut seen = 0;
-        for entry in self.db.iterator_opt(IteratorMode::From(from, Direction::Forward), options).take(count) {
+        for entry in self
+            .db
+            .iterator_opt(IteratorMode::From(from, Direction::Forward), options)
+            .take(count)
+        {
             let (key, value) = entry?;
             see(&key, &value);
             seen += 1;

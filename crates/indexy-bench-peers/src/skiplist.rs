@@ -33,7 +33,9 @@ impl Contender for Skiplist {
     type Session<'a> = SkiplistSession<'a>;
 
     fn open(_: &Setup) -> Outcome<Self> {
-        Ok(Self { map: SkipMap::new() })
+        Ok(Self {
+            map: SkipMap::new(),
+        })
     }
 
     fn session(&self) -> Outcome<SkiplistSession<'_>> {
@@ -57,13 +59,17 @@ fn number(bytes: &[u8]) -> Outcome<u64> {
 impl Session for SkiplistSession<'_> {
     #[inline]
     fn insert(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
-        self.map.insert(number(key)?, u64::from_ne_bytes(value.try_into()?));
+        self.map
+            .insert(number(key)?, u64::from_ne_bytes(value.try_into()?));
         Ok(())
     }
 
     #[inline]
     fn get<R>(&mut self, key: &[u8], see: impl FnOnce(&[u8]) -> R) -> Outcome<Option<R>> {
-        Ok(self.map.get(&number(key)?).map(|entry| see(&entry.value().to_ne_bytes())))
+        Ok(self
+            .map
+            .get(&number(key)?)
+            .map(|entry| see(&entry.value().to_ne_bytes())))
     }
 
     fn remove(&mut self, key: &[u8]) -> Outcome<()> {
@@ -71,7 +77,12 @@ impl Session for SkiplistSession<'_> {
         Ok(())
     }
 
-    fn scan(&mut self, from: &[u8], count: usize, mut see: impl FnMut(&[u8], &[u8])) -> Outcome<usize> {
+    fn scan(
+        &mut self,
+        from: &[u8],
+        count: usize,
+        mut see: impl FnMut(&[u8], &[u8]),
+    ) -> Outcome<usize> {
         let mut seen = 0;
         for entry in self.map.range(number(from)?..).take(count) {
             see(&entry.key().to_be_bytes(), &entry.value().to_ne_bytes());

@@ -7,10 +7,12 @@
 //! Not here: engines other than ours and the standard library's (`indexy-bench-peers`).
 
 mod btreemap;
+mod indexy;
 mod null;
 mod registry;
 
 pub use btreemap::StdBTreeMap;
+pub use indexy::Indexy;
 pub use null::Null;
 pub use registry::{About, Entry, KeyShape, PageCache, Registry, Storage, UnknownContender};
 

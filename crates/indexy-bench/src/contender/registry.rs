@@ -141,6 +141,7 @@ impl Registry {
     /// What needs no other engine: ours, the standard library's map, and nothing at all.
     pub fn with_own() -> Self {
         let mut registry = Self::new();
+        super::indexy::register(&mut registry);
         super::btreemap::register(&mut registry);
         super::null::register(&mut registry);
         registry

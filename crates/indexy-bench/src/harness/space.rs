@@ -1,6 +1,6 @@
 //! Disk space: enough of it before a run, and how much was used.
 
-use super::{Job, Work};
+use super::{Job, Phase, Work};
 use crate::workload::{Properties, Workload};
 use std::{
     fs,
@@ -33,15 +33,18 @@ pub fn needed_bytes(job: &Job) -> u64 {
     let written: u64 = job
         .phases
         .iter()
-        .map(|phase| match &phase.work {
-            Work::Load { count, .. } => count * small,
-            Work::Mixed {
-                ops, insert_share, ..
-            } => (*ops as f64 * insert_share) as u64 * small,
-            Work::YcsbLoad { properties } | Work::YcsbRun { properties } => {
-                ycsb_bytes(properties, &phase.work, entry)
-            }
-            _ => 0,
+        .map(|phase| {
+            let bytes = match &phase.work {
+                Work::Load { count, .. } => count.saturating_mul(small),
+                Work::Mixed {
+                    ops, insert_share, ..
+                } => ((*ops as f64 * insert_share) as u64).saturating_mul(small),
+                Work::YcsbLoad { properties } | Work::YcsbRun { properties } => {
+                    ycsb_bytes(properties, &phase.work, entry)
+                }
+                _ => 0,
+            };
+            bytes.min(most_in_time(phase, small))
         })
         .sum();
     let logged = if job.setup.durability == crate::contender::Durability::None {
@@ -50,6 +53,16 @@ pub fn needed_bytes(job: &Job) -> u64 {
         LOG_FACTOR
     };
     written * (SPACE_FACTOR + logged) + RESERVE
+}
+
+/// What the fastest engine writes until the time cap of `phase`.
+fn most_in_time(phase: &Phase, entry: u64) -> u64 {
+    const FASTEST_PER_SECOND: f64 = 1e6;
+    if phase.max_seconds > 0.0 {
+        (phase.max_seconds * FASTEST_PER_SECOND) as u64 * entry
+    } else {
+        u64::MAX
+    }
 }
 
 fn ycsb_bytes(

@@ -91,6 +91,9 @@ fn bare_table(out: &mut String, table: &Table) {
         out.push_str("</tr>");
     }
     out.push_str("</table>");
+    for note in &table.notes {
+        let _ = write!(out, "<p class=\"warn\">{}</p>", escape(note));
+    }
 }
 
 fn figure_section(out: &mut String, figure: &Figure, results: &[RunResult]) {

@@ -16,6 +16,8 @@ pub struct Table {
     pub heads: Vec<String>,
     /// Rows of cells.
     pub rows: Vec<Vec<String>>,
+    /// Lines below.
+    pub notes: Vec<String>,
 }
 
 impl Table {
@@ -25,6 +27,7 @@ impl Table {
             title: title.to_owned(),
             heads: heads.iter().map(|h| (*h).to_owned()).collect(),
             rows: Vec::new(),
+            notes: Vec::new(),
         }
     }
 }
@@ -54,6 +57,9 @@ impl fmt::Display for Table {
         writeln!(f, "{}", line(&rule))?;
         for row in &self.rows {
             writeln!(f, "{}", line(row))?;
+        }
+        for note in &self.notes {
+            writeln!(f, "{note}")?;
         }
         Ok(())
     }
@@ -114,7 +120,7 @@ pub fn detail_table(scenario: &str, results: &[RunResult]) -> Table {
         }
         let remark = remark(&run.outcome);
         if !remark.is_empty() {
-            table.rows.push(vec![name, remark]);
+            table.notes.push(format!("{name} {remark}"));
         }
     }
     table

@@ -36,7 +36,7 @@ pub enum Pick {
 }
 
 /// Numbers from here on are never inserted.
-const ABSENT_FROM: u64 = 1 << 48;
+pub const ABSENT_FROM: u64 = 1 << 48;
 
 impl Pick {
     /// How many distinct numbers may be drawn.

@@ -18,6 +18,16 @@ pub fn mix(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// The number that [`mix`] turns into `mixed`.
+#[inline]
+pub fn unmix(mixed: u64) -> u64 {
+    // A shift by at least half the width undoes itself in two steps; an odd factor has an inverse modulo 2^64.
+    let unshift = |z: u64, by: u32| z ^ (z >> by) ^ (z >> (2 * by));
+    let z = unshift(mixed, 31).wrapping_mul(0x3196_42b2_d24d_8ec3);
+    let z = unshift(z, 27).wrapping_mul(0x96de_1b17_3f11_9089);
+    unshift(z, 30).wrapping_sub(0x9e37_79b9_7f4a_7c15)
+}
+
 /// How key numbers lie in the key space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -72,6 +82,11 @@ mod tests {
     fn mix_is_a_bijection_where_we_look() {
         let seen: HashSet<u64> = (0..200_000).map(mix).collect();
         assert_eq!(seen.len(), 200_000);
+        assert!(
+            (0..1000)
+                .chain([u64::MAX, 1 << 63])
+                .all(|n| unmix(mix(n)) == n)
+        );
     }
 
     #[test]

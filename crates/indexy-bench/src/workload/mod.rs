@@ -16,10 +16,10 @@ mod values;
 mod ycsb;
 mod zipf;
 
-pub use choose::{Chooser, Pick};
+pub use choose::{ABSENT_FROM, Chooser, Pick};
 pub use exponential::Exponential;
 pub use hotspot::Hotspot;
-pub use keys::{Keys, Order, SmallKey, mix, stride_permutation};
+pub use keys::{Keys, Order, SmallKey, mix, stride_permutation, unmix};
 pub use latest::{Acknowledged, Latest};
 pub use properties::{Properties, PropertyError, described};
 pub use record::{FieldLengths, Records};

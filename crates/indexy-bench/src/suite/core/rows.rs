@@ -2,7 +2,7 @@
 //!
 //! Ratios are medians over the repetitions of one run; a number that was not measured leaves its row open.
 
-use crate::measure::{PhaseResult, RunResult, median};
+use crate::measure::{Outcome, PhaseResult, RunResult, median};
 use crate::report::format::{bytes, count, micros, rate};
 use serde::{Deserialize, Serialize};
 
@@ -397,6 +397,11 @@ fn resident_row(n: &Numbers<'_>, section: &str) -> Row {
         .map(|r| r.budget as f64);
     let limit = budget.map(|b| b * 1.10 + 32.0 * MIB);
     let ours = peak(OURS);
+    let ran = |r: &RunResult| r.scenario == "larger" && r.contender == OURS;
+    let died = n
+        .results
+        .iter()
+        .any(|r| ran(r) && matches!(r.outcome, Outcome::Died(_)));
     let peers = CORE_DISK_PEERS
         .iter()
         .filter_map(|who| Some(format!("{who} {}", bytes(peak(who)?))));
@@ -409,9 +414,13 @@ fn resident_row(n: &Numbers<'_>, section: &str) -> Row {
             text(budget, bytes),
             peers.collect::<Vec<_>>().join(", ")
         ),
-        measured: text(ratio(ours, budget), |r| format!("{r:.2} x budget")),
+        measured: if died {
+            "died of it".to_owned()
+        } else {
+            text(ratio(ours, budget), |r| format!("{r:.2} x budget"))
+        },
         goal: format!("<= {}", text(limit, bytes)),
-        verdict: Verdict::of(ours.zip(limit).map(|(o, l)| o <= l)),
+        verdict: Verdict::of(ours.zip(limit).map(|(o, l)| !died && o <= l)),
     }
 }
 
@@ -592,7 +601,6 @@ fn replay_rows(n: &Numbers<'_>) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::Outcome;
 
     fn run(scenario: &str, contender: &str, phase: &str, done: u64, seconds: f64) -> RunResult {
         RunResult {
