@@ -300,20 +300,19 @@ impl Worker {
         }
     }
 
-    /// Live bytes over `mark`: those of X, and all that others hold.
+    /// Live bytes over `mark`: those of X, all that others hold, and what somebody waits for.
     fn live_over(&self, mark: usize) -> u64 {
         let used = self.shared.budget.used();
         let others = used.saturating_sub(self.shared.budget.held(Holder::Arena));
-        (others + self.trees.x_bytes()).saturating_sub(mark) as u64
+        let live = others + self.trees.x_bytes() + self.shared.wanted();
+        live.saturating_sub(mark) as u64
     }
 
     /// Bytes, fragments of slabs and retired blocks included, over a mark between high and hard (I7).
     fn slabs_over(&self) -> u64 {
         let marks = self.shared.watermarks();
-        self.shared
-            .budget
-            .used()
-            .saturating_sub(marks.high.midpoint(marks.hard)) as u64
+        let used = self.shared.budget.used() + self.shared.wanted();
+        used.saturating_sub(marks.high.midpoint(marks.hard)) as u64
     }
 
     /// Releases once; asks the cleaner when too little was clean. False when nothing more can be done now.

@@ -109,24 +109,31 @@ fn i6_a_batch_that_is_applied_lets_the_log_go() {
     });
 }
 
+/// The tree [`TREE`] is made and written to at the n-th time that a flush has listed the trees.
 #[test]
 fn i6_a_tree_made_during_a_flush_keeps_its_records() {
     for kind in X_KINDS {
-        let rig = Rig::new(kind);
-        let (first, y) = rig.tree(2);
-        put(&first, b"a", b"1");
-        // The flush has listed the trees; the sweep of the first has not begun.
-        std::thread::scope(|s| {
-            let _pause = first.transfer.lock();
-            s.spawn(|| rig.flush().unwrap());
-            std::thread::sleep(A_WHILE);
-            let (second, _) = rig.tree(TREE);
-            put(&second, b"b", b"2");
-            rig.log().sync().unwrap();
-        });
-        assert_eq!(in_y(&y, b"a"), some(b"1"));
-        rig.crash_and(|tree| assert_eq!(get(tree, b"b"), some(b"2")));
+        for listing in 0..2 {
+            let rig = Rig::new(kind);
+            let (first, _) = rig.tree(2);
+            put(&first, b"a", b"1");
+            *rig.after_listing.lock() = Some(Box::new(move |rig: &Rig| make_after(rig, listing)));
+            rig.flush().unwrap();
+            rig.crash_and(|tree| assert_eq!(get(tree, b"b"), some(b"2")));
+        }
     }
+}
+
+fn make_after(rig: &Rig, listings: u32) {
+    if listings > 0 {
+        *rig.after_listing.lock() = Some(Box::new(move |rig: &Rig| make_after(rig, listings - 1)));
+        return;
+    }
+    let (tree, _) = rig.tree(TREE);
+    put(&tree, b"b", b"2");
+    rig.log().sync().unwrap();
+    // The first tree is swept beyond that record.
+    clean(&rig.trees.read()[&2]);
 }
 
 #[test]
@@ -200,4 +207,27 @@ fn i5_what_recovery_replays_is_durable_already() {
         },
     );
     assert_eq!(replayed, 100);
+}
+
+#[test]
+fn i6_what_is_written_during_a_sweep_stays_in_the_log() {
+    for point in [Point::RunDrained, Point::RunPublish, Point::RunVisible] {
+        Rig::each(|rig, tree, y| {
+            put(tree, b"k", b"v1");
+            let pause = y.pause(point);
+            std::thread::scope(|s| {
+                s.spawn(|| clean(tree));
+                pause.wait_reached();
+                put(tree, b"k", b"v2");
+                put(tree, b"new", b"1");
+                rig.log().sync().unwrap();
+                pause.resume();
+            });
+            rig.truncate();
+            rig.crash_and(|tree| {
+                assert_eq!(get(tree, b"k"), some(b"v2"));
+                assert_eq!(get(tree, b"new"), some(b"1"));
+            });
+        });
+    }
 }

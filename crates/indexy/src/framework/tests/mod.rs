@@ -47,11 +47,18 @@ struct Rig {
     trees: RwLock<BTreeMap<u32, Arc<Joined>>>,
     ys: Mutex<BTreeMap<u32, MemoryY>>,
     manifest: Mutex<Manifest>,
+    /// Happens once, right after somebody has listed the trees.
+    after_listing: Mutex<Option<Box<dyn FnOnce(&Rig) + Send>>>,
 }
 
 impl Trees for Rig {
     fn trees(&self) -> Vec<Arc<Joined>> {
-        self.trees.read().values().cloned().collect()
+        let trees = self.trees.read().values().cloned().collect();
+        let happens = self.after_listing.lock().take();
+        if let Some(happens) = happens {
+            happens(self);
+        }
+        trees
     }
     fn persist_log_start(&self, start: Lsn) -> Result<()> {
         let mut manifest = self.manifest.lock();
@@ -91,6 +98,7 @@ impl Rig {
             trees: RwLock::default(),
             ys: Mutex::new(ys.clone()),
             manifest: Mutex::new(manifest),
+            after_listing: Mutex::default(),
         };
         for id in ys.keys() {
             rig.make_tree(*id, manifest.start);
