@@ -227,6 +227,9 @@ impl Worker {
         {
             self.wait_while_congested(tree);
             tree.write_back(Pick::CheckBack)?;
+            if tree.y.approximate_len() == 0 {
+                tree.clear_mounts_if_y_is_empty()?;
+            }
         }
         Ok(())
     }
@@ -276,8 +279,8 @@ impl Worker {
             self.tally_index_y();
             let mut patience = RECLAIM_TRIES;
             while !self.stopping() {
-                if self.live_over(self.shared.watermarks().high) > 0 {
-                    let need = self.live_over(self.shared.watermarks().low);
+                if self.live_over(self.shared.release_marks().high) > 0 {
+                    let need = self.live_over(self.shared.release_marks().low);
                     if !self.release_once(need) {
                         break;
                     }
@@ -309,7 +312,7 @@ impl Worker {
 
     /// Bytes, fragments of slabs and retired blocks included, over a mark between high and hard (I7).
     fn slabs_over(&self) -> u64 {
-        let marks = self.shared.watermarks();
+        let marks = self.shared.release_marks();
         self.shared
             .budget
             .used()

@@ -50,6 +50,9 @@ pub(crate) struct Shared {
     pub resident_bytes: AtomicUsize,
     /// Bytes that a release could free if all was clean, as the releaser last saw them.
     pub releasable_bytes: AtomicUsize,
+    /// Writers that wait for memory, and the most that one of them asks for.
+    waiting: AtomicUsize,
+    wanted: AtomicUsize,
     /// Why Y refused the last run, while it does: writers that wait for memory get it.
     y_failure: Mutex<Option<Error>>,
     freed: (Mutex<()>, Condvar),
@@ -70,6 +73,8 @@ impl Shared {
             urgent: AtomicBool::new(false),
             resident_bytes: AtomicUsize::new(0),
             releasable_bytes: AtomicUsize::new(usize::MAX),
+            waiting: AtomicUsize::new(0),
+            wanted: AtomicUsize::new(0),
             y_failure: Mutex::new(None),
             freed: Default::default(),
         }
@@ -77,6 +82,18 @@ impl Shared {
 
     pub(crate) fn watermarks(&self) -> Watermarks {
         Watermarks::of(self.budget.limit())
+    }
+
+    /// The marks that the releaser keeps to: lower while a writer waits for much at once.
+    pub(crate) fn release_marks(&self) -> Watermarks {
+        let marks = self.watermarks();
+        let wanted = self.wanted.load(Ordering::Relaxed);
+        let room = |mark: usize| mark.min(marks.hard.saturating_sub(wanted));
+        Watermarks {
+            low: room(marks.low),
+            high: room(marks.high),
+            hard: room(marks.hard),
+        }
     }
 
     /// I6: a sweep that starts now meets every record below the answer applied.
@@ -127,7 +144,13 @@ impl Shared {
     fn wait_for_memory(&self, bytes: usize) -> Result<()> {
         let start = Instant::now();
         counters::add(&self.counters.stalls, 1);
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        self.wanted.fetch_max(bytes, Ordering::Relaxed);
         let result = self.wait_for_memory_until(start + STALL_LIMIT, bytes);
+        if self.waiting.fetch_sub(1, Ordering::Relaxed) == 1 {
+            // Another one may have come just now: it asks again when it looks again.
+            self.wanted.store(0, Ordering::Relaxed);
+        }
         counters::add(
             &self.counters.stall_micros,
             start.elapsed().as_micros() as u64,
@@ -153,6 +176,7 @@ impl Shared {
                     waited_ms: started.elapsed().as_millis() as u64,
                 });
             }
+            self.wanted.fetch_max(bytes, Ordering::Relaxed);
             self.wake_releaser.notify();
             self.freed.1.wait_for(&mut guard, STALL_POLL);
         }

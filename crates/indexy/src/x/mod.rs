@@ -31,7 +31,11 @@
 //! Not here: budget decisions, choice of regions, the log, Index Y.
 
 mod any;
-pub(crate) mod model;
+pub(crate) mod art;
+#[cfg(test)]
+mod conformance;
+#[cfg(test)]
+mod model;
 
 pub(crate) use any::AnyX;
 
