@@ -83,6 +83,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
         manifest: Mutex::new(manifest.clone()),
         trees: RwLock::new(BTreeMap::new()),
         closed: AtomicU8::new(0),
+        operations: RwLock::default(),
         directory_lock: Mutex::new(Some(lock)),
         options,
     });
@@ -97,8 +98,13 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
     let background = Background::start(&shared, &trees, core.options.read_only)
         .map_err(|e| Error::io("start a thread for", path, e))?;
     let handle = Handle { core, background };
-    replay(&handle.core, &manifest)?;
-    Ok(handle)
+    match replay(&handle.core, &manifest) {
+        Ok(()) => Ok(handle),
+        Err(error) => {
+            handle.abandon();
+            Err(error)
+        }
+    }
 }
 
 /// Block cache of the LSM trees under a budget.
@@ -116,7 +122,7 @@ fn take_directory(
     let missing = || Error::NoDatabase {
         path: path.to_path_buf(),
     };
-    if !storage.exists(&path.join(directory::LOCK_FILE))? {
+    if !storage.exists(&path.join(directory::LOCK_FILE))? && !Manifest::exists(storage, path)? {
         if !create {
             return Err(missing());
         }
@@ -127,6 +133,7 @@ fn take_directory(
     if let Some(manifest) = Manifest::read(storage, path)? {
         return Ok((lock, manifest));
     }
+    refuse_lost_manifest(path)?;
     if !create {
         return Err(missing());
     }
@@ -152,6 +159,22 @@ fn refuse_foreign_files(path: &Path) -> Result<()> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(e) => Err(Error::io("open", path, e)),
     }
+}
+
+/// A directory with a log or trees and no manifest was a database: it is not made anew over them.
+fn refuse_lost_manifest(path: &Path) -> Result<()> {
+    for dir in [path.join(LOG_DIR), path.join(TREES_DIR)] {
+        let first = match std::fs::read_dir(&dir) {
+            Ok(mut entries) => entries.next(),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
+            Err(e) => return Err(Error::io("open", dir, e)),
+        };
+        if first.is_some() {
+            let manifest = Manifest::path(path);
+            return Err(Error::corrupt(manifest, 0, "the manifest is missing"));
+        }
+    }
+    Ok(())
 }
 
 /// An id that no other database has: the process's hasher keys are random, time and pid tell them apart.
@@ -320,6 +343,6 @@ fn apply(core: &Core, tree: u32, key: &[u8], value: Option<&[u8]>) -> Result<()>
     } else {
         bytes
     };
-    core.shared.admit(into_x)?;
+    let _admitted = core.shared.admit(into_x)?;
     tree.replay(key, value)
 }
