@@ -1,14 +1,24 @@
 //! Memory: the budget, and the arena, latches and word buffers that Index X is built of.
+//!
+//! [`Memory`] is the arena together with the rule when a block may be freed: readers are inside a [`Guard`] while they
+//! follow pointers; a block that left the tree is *retired* and freed when every guard that was
+//! entered before is gone. Until then it is charged to the budget (I7).
+//!
+//! Design 4. Threads: any; no assumption that a thread ever exits or comes back.
+//! Not here: who is to release memory when (`framework/`), node layouts (`x/`).
 
 pub(crate) mod append_buffer;
+mod arena;
 pub(crate) mod budget;
 pub(crate) mod latch;
+mod retire;
 pub(crate) mod words;
 
-use budget::{Budget, Holder};
-use seize::{Collector, LocalGuard};
+use arena::Arena;
+use budget::Budget;
+use retire::Retired;
+use seize::LocalGuard;
 use std::{
-    alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error},
     ptr::NonNull,
     sync::{
         Arc,
@@ -16,116 +26,141 @@ use std::{
     },
 };
 
-/// Memory that is zeroed and belongs to who allocated it.
+/// Memory that belongs to who allocated it, until it is published, freed or retired.
+#[derive(Debug)]
 pub(crate) struct Block {
+    /// Aligned to 16, and to 64 if `bytes` is a multiple of 64.
     pub ptr: NonNull<u64>,
+    /// Size in bytes: what was asked for, rounded up to a size class.
     pub bytes: usize,
 }
 
-/// Keeps what was reachable when it was entered from being freed.
-pub(crate) struct Guard<'a>(#[allow(dead_code, reason = "held for its drop")] LocalGuard<'a>);
-
-pub(crate) struct Memory {
-    collector: Collector,
-    budget: Arc<Budget>,
-    live: AtomicUsize,
+/// Keeps every block that was reachable when it was entered from being freed. Stays on its thread; may be nested.
+pub(crate) struct Guard<'a> {
+    _entered: LocalGuard<'a>,
 }
 
-const HEADER: usize = 16;
+/// The memory of a database's trees; see the module header.
+///
+/// Dropping it unmaps everything, blocks that were never freed included, and gives it back to the budget.
+pub(crate) struct Memory {
+    // Dropped before the arena, which it frees blocks into.
+    retired: Retired,
+    arena: Arc<Arena>,
+}
 
 impl Memory {
+    /// An empty memory. Its shape (size of slabs, number of shards, huge pages, how much garbage may wait) follows
+    /// from the present limit of `budget`; a later change of the limit only moves the limit.
     pub(crate) fn new(budget: Arc<Budget>) -> Arc<Memory> {
+        let limit = budget.limit();
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let arena = Arena::new(budget, threads);
         Arc::new(Memory {
-            collector: Collector::new().batch_size(32),
-            budget,
-            live: AtomicUsize::new(0),
+            retired: Retired::new(arena.shards(), limit),
+            arena,
         })
     }
 
+    /// Enters a guard. Cost: a few nanoseconds, no shared cache line. Dropping it may free what
+    /// others retired meanwhile.
     #[inline(always)]
     pub(crate) fn enter(&self) -> Guard<'_> {
-        Guard(self.collector.enter())
+        Guard {
+            _entered: self.retired.enter(),
+        }
     }
 
-    pub(crate) fn class_size(bytes: usize) -> usize {
-        bytes.max(16).next_multiple_of(16)
-    }
-
+    /// A block of `bytes`, rounded up to a size class; all of its bytes are zero.
+    ///
+    /// Cost: one uncontended lock and the zeroing, which is left out for memory fresh from the system. Never refuses for
+    /// the budget (admission is asked for before); ends the process if the system has no memory.
+    #[inline]
     pub(crate) fn allocate(&self, bytes: usize) -> Block {
-        let bytes = Self::class_size(bytes);
-        let layout = layout(bytes);
-        // SAFETY: the layout is not empty.
-        let Some(base) = NonNull::new(unsafe { alloc_zeroed(layout) }) else {
-            handle_alloc_error(layout)
-        };
-        let header: NonNull<usize> = base.cast();
-        // SAFETY: the header's 16 bytes are the start of the allocation.
-        let ptr = unsafe {
-            header.write(bytes);
-            header
-                .add(1)
-                .write(std::ptr::from_ref(self).expose_provenance());
-            base.add(HEADER)
-        };
-        self.live.fetch_add(bytes, Relaxed);
-        self.budget.take(Holder::Arena, bytes);
+        let allocated = self.arena.allocate(bytes, thread_number());
+        if !allocated.zeroed {
+            // SAFETY: the block was just taken: it has `bytes` bytes that nobody else accesses.
+            unsafe { allocated.block.cast::<u8>().write_bytes(0, allocated.bytes) };
+        }
         Block {
-            ptr: ptr.cast(),
-            bytes,
+            ptr: allocated.block,
+            bytes: allocated.bytes,
         }
     }
 
+    /// As [`Memory::allocate`], but the bytes are arbitrary: for who writes all that a reader may use.
+    #[allow(dead_code, reason = "for nodes that are built as a whole")]
+    #[inline]
+    pub(crate) fn allocate_unzeroed(&self, bytes: usize) -> Block {
+        let allocated = self.arena.allocate(bytes, thread_number());
+        Block {
+            ptr: allocated.block,
+            bytes: allocated.bytes,
+        }
+    }
+
+    /// Frees a block at once. Cost: one lock; the last block of a slab may cost a system call.
+    ///
     /// # Safety
-    /// `block` came from `allocate` of this memory, was not freed yet, and nobody can reach it.
+    /// `block` came from this memory's `allocate`, was neither freed nor retired, and nobody can reach it: it was never
+    /// published, or its grace period is over.
+    #[inline]
     pub(crate) unsafe fn free(&self, block: NonNull<u64>) {
-        let bytes = Self::size_of(block);
-        self.live.fetch_sub(bytes, Relaxed);
-        self.budget.give(Holder::Arena, bytes);
-        // SAFETY: `allocate` made it with this layout, 16 bytes before the block.
-        unsafe { dealloc(block.as_ptr().cast::<u8>().sub(HEADER), layout(bytes)) };
+        // SAFETY: the caller's promise.
+        unsafe { self.arena.free(block) };
     }
 
+    /// Frees a block when every guard entered so far is gone. Cost: one lock, and now and then a barrier over all
+    /// processors and the freeing of a batch.
+    ///
     /// # Safety
-    /// As [`Memory::free`], but guards entered before this call may still reach it.
+    /// `block` came from this memory's `allocate`, was neither freed nor retired, and can no longer be reached by who enters a guard from now on.
+    #[inline]
     pub(crate) unsafe fn retire(&self, block: NonNull<u64>) {
-        // SAFETY: the caller's promise; `reclaim` runs once, when no guard can reach the block.
-        unsafe { self.collector.retire(block.as_ptr(), reclaim) };
+        // SAFETY: the caller's promise; the arena is dropped after `retired`.
+        unsafe { self.retired.add(block, thread_number()) };
     }
 
+    /// Size in bytes of an allocated block: the `bytes` of its [`Block`]. Cost: two loads.
+    ///
+    /// `block` is one that came from some memory's `allocate` and is still allocated. The node files, the only
+    /// callers, have no other pointers of this type.
+    #[inline(always)]
     pub(crate) fn size_of(block: NonNull<u64>) -> usize {
-        // SAFETY: `allocate` wrote the size 16 bytes before the block.
-        unsafe { block.cast::<usize>().sub(2).read() }
+        // SAFETY: an allocated block, as said above.
+        unsafe { arena::size_of_block(block) }
     }
 
+    /// The size in bytes of the block that `allocate(bytes)` gives; the same for every memory.
+    #[inline(always)]
+    pub(crate) fn class_size(bytes: usize) -> usize {
+        arena::block_bytes(bytes)
+    }
+
+    /// Pushes reclamation along: of what any thread has retired so far, frees what no guard can reach any more, and lets
+    /// the rest be freed by the last guard that can.
     pub(crate) fn collect(&self) {
-        use seize::Guard as _;
-        self.collector.enter().flush();
+        self.retired.hand_over_all();
     }
 
+    /// Bytes of the allocated blocks, retired ones that are not freed yet included.
     pub(crate) fn live_bytes(&self) -> usize {
-        self.live.load(Relaxed)
+        self.arena.live_bytes()
     }
 
+    /// Bytes taken from the system and charged to the budget: slabs and their unused blocks, the reserve, headers.
     pub(crate) fn slab_bytes(&self) -> usize {
-        self.live.load(Relaxed)
+        self.arena.charged_bytes()
     }
 }
 
-/// # Safety
-/// Called once by the collector for a block given to [`Memory::retire`].
-unsafe fn reclaim(block: *mut u64, _: &Collector) {
-    if let Some(block) = NonNull::new(block) {
-        // SAFETY: `allocate` wrote the address of its memory 8 bytes before the block; it outlives its collector.
-        unsafe {
-            let memory = block.cast::<usize>().sub(1).read();
-            (*std::ptr::with_exposed_provenance::<Memory>(memory)).free(block);
-        }
-    }
+/// The number of this thread: threads are numbered round robin, for the choice of a shard.
+#[inline]
+fn thread_number() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static MINE: usize = NEXT.fetch_add(1, Relaxed));
+    MINE.with(|mine| *mine)
 }
 
-fn layout(bytes: usize) -> Layout {
-    match Layout::from_size_align(bytes + HEADER, 64) {
-        Ok(layout) => layout,
-        Err(_) => unreachable!("{bytes} bytes in one block"),
-    }
-}
+#[cfg(test)]
+mod tests;
