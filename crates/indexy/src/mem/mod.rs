@@ -163,4 +163,6 @@ fn thread_number() -> usize {
 }
 
 #[cfg(test)]
+mod bench;
+#[cfg(test)]
 mod tests;

@@ -150,7 +150,7 @@ impl<'a> Words<'a> {
             if self.read_u64(at) != load_le(eight) {
                 return false;
             }
-            at += 8;
+            at = at.wrapping_add(8);
         }
         let rest = eights.remainder();
         rest.is_empty() || (self.read_u64(at) ^ load_le(rest)) & low_bytes(rest.len()) == 0
