@@ -34,8 +34,7 @@ mod any;
 pub(crate) mod art;
 #[cfg(test)]
 mod conformance;
-#[cfg(test)]
-mod model;
+pub(crate) mod model;
 
 pub(crate) use any::AnyX;
 

@@ -115,9 +115,9 @@ impl<'g> ParentSeen<'g> {
             Self::Inner(node) => node.child(symbol),
             Self::Root(seen) => {
                 let word = seen.root.load();
-                // SAFETY: used only when the root was valid after the load; `'g` is within the guard's life.
-                let child = unsafe { word.resolve() };
-                seen.root.latch.validate(seen.version).then_some(child)
+                let valid = seen.root.latch.validate(seen.version);
+                // SAFETY: the root was valid after the load; `'g` is within the guard's life (`see`).
+                valid.then(|| unsafe { word.resolve() })
             }
         }
     }
@@ -137,7 +137,7 @@ impl<'g> ParentSeen<'g> {
             Self::Root(RootSeen { root, version }) => root
                 .latch
                 .try_upgrade(version)
-                .then_some(ParentLatched::Root(RootLatched { root })),
+                .then(|| ParentLatched::Root(RootLatched { root })),
         }
     }
 

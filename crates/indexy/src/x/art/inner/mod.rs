@@ -50,7 +50,7 @@ impl<'g> InnerRef<'g> {
     pub(crate) fn latch(self) -> Option<InnerLatched<'g>> {
         self.latch_word()
             .lock()
-            .then_some(InnerLatched { node: self })
+            .then(|| InnerLatched { node: self })
     }
 
     /// The symbols that the child covers which covers `symbol`.
@@ -137,7 +137,7 @@ impl<'g> InnerSeen<'g> {
         self.node
             .latch_word()
             .try_upgrade(self.version)
-            .then_some(InnerLatched { node: self.node })
+            .then(|| InnerLatched { node: self.node })
     }
 }
 

@@ -63,9 +63,7 @@ impl<'g> LeafRef<'g> {
 
     /// Waits for the latch; `None` when the leaf is obsolete.
     pub(crate) fn latch(self) -> Option<LeafLatched<'g>> {
-        self.latch_word()
-            .lock()
-            .then_some(LeafLatched { leaf: self })
+        self.latch_word().lock().then(|| LeafLatched { leaf: self })
     }
 }
 
@@ -85,7 +83,7 @@ impl<'g> LeafSeen<'g> {
         self.leaf
             .latch_word()
             .try_upgrade(self.version)
-            .then_some(LeafLatched { leaf: self.leaf })
+            .then(|| LeafLatched { leaf: self.leaf })
     }
 
     /// A validated copy of the leaf.
