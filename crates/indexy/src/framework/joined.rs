@@ -12,7 +12,7 @@
 
 use super::{counters, regions::Regions, sample, shared::Shared};
 use crate::{
-    error::Result,
+    error::{Error, Result},
     key::Value,
     wal::{Log, Lsn, RecordRef},
     x::{AnyX, IndexX, Load, Lookup, Put, RunId},
