@@ -109,7 +109,8 @@ impl AppendBuffer {
         }
         self.phase.store(OPEN, Release);
         // Release: partner is the Acquire of the reservation; whoever reserves sees all of the above.
-        self.tail.store(0, Release);
+        // A swap, so that its place among failing reservations is certain to the model checker too.
+        self.tail.swap(0, Release);
         true
     }
 

@@ -22,23 +22,41 @@ mod modelled {
     use loom::{sync::Arc, thread};
 
     impl Filled<'_> {
+        /// For the rest of the crate to compile; the models read copies.
+        pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+            unreachable!("not in a model")
+        }
+
         fn to_vec(&self) -> Vec<u8> {
             // SAFETY: the phase is `TAKEN` and all copies are complete.
             unsafe { self.buffer.bytes.copy(self.buffer.headroom, self.len) }
         }
     }
 
+    /// Appends in a thread of its own; returns the pieces that got in, with the position behind each.
     fn appender(
         buffer: &Arc<AppendBuffer>,
         shard: usize,
         pieces: &'static [&'static [u8]],
-    ) -> thread::JoinHandle<Vec<u8>> {
+    ) -> thread::JoinHandle<Vec<(u8, u64)>> {
         let buffer = buffer.clone();
         thread::spawn(move || {
             platform::SHARD.with(|s| s.set(shard));
-            let taken = pieces.iter().filter(|p| buffer.append(&[p]).is_ok());
-            taken.map(|p| p[0]).collect()
+            let appended = pieces.iter().map(|p| (p[0], buffer.append(&[p])));
+            appended
+                .filter_map(|(n, end)| Some((n, end.ok()?)))
+                .collect()
         })
+    }
+
+    /// The pieces in `bytes`, with the position behind each.
+    fn placed(bytes: &[u8], base: u64) -> Vec<(u8, u64)> {
+        let mut at = base;
+        let place = |n| {
+            at += u64::from(n);
+            (n, at)
+        };
+        pieces(bytes).into_iter().map(place).collect()
     }
 
     /// Two appenders, of which the later overshoot, beside a sealer: what is taken is what was acknowledged.
@@ -51,13 +69,12 @@ mod modelled {
             let b = appender(&buffer, 1, &[&[1]]);
             let len = buffer.seal().unwrap();
             let filled = buffer.take().unwrap();
-            let mut found = pieces(&filled.to_vec());
-            assert_eq!(found.iter().map(|&n| u64::from(n)).sum::<u64>(), len);
+            let found = placed(&filled.to_vec(), 10);
+            assert_eq!(found.last().map_or(10, |p| p.1), 10 + len);
             filled.release();
             let mut acknowledged = a.join().unwrap();
             acknowledged.extend(b.join().unwrap());
-            found.sort_unstable();
-            acknowledged.sort_unstable();
+            acknowledged.sort_unstable_by_key(|p| p.1);
             assert_eq!(found, acknowledged);
         });
     }
@@ -71,12 +88,12 @@ mod modelled {
             let a = appender(&buffer, 0, &[&[1], &[2, 2]]);
             buffer.seal().unwrap();
             let filled = buffer.take().unwrap();
-            let mut found = pieces(&filled.to_vec());
+            let mut found = placed(&filled.to_vec(), 0);
             filled.release();
             assert!(buffer.open(100));
             let acknowledged = a.join().unwrap();
             buffer.seal().unwrap();
-            found.extend(pieces(&buffer.take().unwrap().to_vec()));
+            found.extend(placed(&buffer.take().unwrap().to_vec(), 100));
             assert_eq!(found, acknowledged);
         });
     }
