@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+use super::art::Art;
 use super::model::ModelX;
 use super::{
     Chunk, Cut, IndexX, LeafInfo, Load, Lookup, Order, Put, RunId, ScanLimits, Stamp, StopWalk,
@@ -11,12 +12,14 @@ use std::ops::ControlFlow;
 
 /// An Index X of any kind. The branch costs a predicted jump.
 pub(crate) enum AnyX {
+    Art(Art),
     Model(ModelX),
 }
 
 macro_rules! each {
     ($self:ident, $x:ident => $call:expr) => {
         match $self {
+            AnyX::Art($x) => $call,
             AnyX::Model($x) => $call,
         }
     };

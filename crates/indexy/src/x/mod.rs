@@ -31,6 +31,9 @@
 //! Not here: budget decisions, choice of regions, the log, Index Y.
 
 mod any;
+pub(crate) mod art;
+#[cfg(test)]
+mod conformance;
 pub(crate) mod model;
 
 pub(crate) use any::AnyX;
