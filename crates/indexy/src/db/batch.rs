@@ -146,10 +146,7 @@ impl Batch {
             let _registered = log.map(|log| core.shared.batches.register(|| log.end()));
             let end = log.map(|log| log.append(encoder.record())).transpose()?;
             for op in &ops {
-                if let Err(error) = op.tree.joined.apply(&op.key, op.value.as_deref()) {
-                    // Logged, but not all applied: what is in memory is not what recovery will find.
-                    return Err(core.shared.poison.set(&error));
-                }
+                op.tree.joined.apply(&op.key, op.value.as_deref());
             }
             end
         };

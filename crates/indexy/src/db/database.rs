@@ -4,7 +4,7 @@
 
 use super::{
     batch::Batch,
-    core::{Core, Handle, Status, TreeCore},
+    core::{Core, Handle, Status},
     directory,
     manifest::TreeEntry,
     open,
@@ -16,6 +16,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     limits::MAX_TREE_NAME_BYTES,
+    mem::budget::Holder,
 };
 use std::{fmt, path::Path, sync::Arc};
 
@@ -192,12 +193,22 @@ impl Db {
         Stats::collect(self.core())
     }
 
-    /// Changes the memory budget in bytes, up or down; a smaller one is reached by release in the background.
+    /// Changes the memory budget in bytes, up or down; a smaller one is reached by release in the background. Caches of
+    /// Index Y and log buffers keep the size that they got at open: X takes the difference.
     ///
-    /// Errors: `BudgetTooSmall`, `Closed`.
+    /// Errors: `BudgetTooSmall` (below the minimum, or below twice what those caches and buffers hold), `Closed`.
     pub fn set_memory_budget(&self, bytes: usize) -> Result<()> {
         self.core().check_open()?;
         options::check_budget(bytes)?;
+        // Caches and buffers keep the size that they got at open; X needs something beside them.
+        let budget = &self.core().budget;
+        let minimum_bytes = (budget.used() - budget.held(Holder::Arena).min(budget.used())) * 2;
+        if bytes < minimum_bytes {
+            return Err(Error::BudgetTooSmall {
+                budget_bytes: bytes,
+                minimum_bytes,
+            });
+        }
         self.core().budget.set_limit(bytes);
         self.core().shared.wake_releaser.notify();
         self.core().shared.announce_freed();
@@ -234,6 +245,3 @@ fn check_match(entry: &TreeEntry, options: &TreeOptions) -> Result<()> {
 pub(crate) fn same_database(a: &Arc<Handle>, b: &Arc<Handle>) -> bool {
     Arc::ptr_eq(a, b)
 }
-
-/// A tree of this database by its handle.
-pub(crate) type TreeRef = Arc<TreeCore>;

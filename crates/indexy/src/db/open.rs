@@ -91,11 +91,8 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
         core.trees.write().insert(tree.entry.id, Arc::new(tree));
     }
     let trees: Arc<dyn Trees> = core.clone();
-    let background = if core.options.read_only {
-        Background::idle(&shared)
-    } else {
-        Background::start(&shared, &trees).map_err(|e| Error::io("start a thread for", path, e))?
-    };
+    let background = Background::start(&shared, &trees, core.options.read_only)
+        .map_err(|e| Error::io("start a thread for", path, e))?;
     let handle = Handle { core, background };
     replay(&handle.core, &manifest)?;
     Ok(handle)
@@ -249,11 +246,25 @@ fn replay(core: &Core, manifest: &Manifest) -> Result<()> {
     if logged {
         // The cell was empty: this is the only place that fills it.
         let _ = core.shared.log.set(log);
+        Ok(())
     } else if replayed > 0 {
-        let _ = core.shared.log.set(log);
-        return core.flush();
+        write_away(core, &log)
+    } else {
+        Ok(())
     }
-    Ok(())
+}
+
+/// Takes everything that the log had to Y: this time there is no log that keeps it.
+fn write_away(core: &Core, log: &Log) -> Result<()> {
+    for tree in core.all_joined() {
+        tree.flush()?;
+        tree.y.make_durable()?;
+    }
+    let mut manifest = core.manifest.lock();
+    manifest.log_start = log.end().0;
+    manifest.log_durable = manifest.log_start;
+    manifest.write(&*core.storage, &core.path)?;
+    log.truncate_below(log.end()).map(|_| ())
 }
 
 fn apply_record(core: &Core, record: RecordRef<'_>) -> Result<()> {
@@ -283,7 +294,24 @@ fn apply(core: &Core, tree: u32, key: &[u8], value: Option<&[u8]>) -> Result<()>
     let Some(tree) = core.trees.read().get(&tree).map(|t| t.joined.clone()) else {
         return Ok(());
     };
-    core.shared
-        .admit(key.len() + value.map_or(0, <[u8]>::len))?;
-    tree.apply(key, value)
+    let bytes = key.len() + value.map_or(0, <[u8]>::len);
+    if core.options.read_only {
+        // Nothing can be written away: what the log holds has to fit.
+        let minimum_bytes = core.budget.used() + bytes;
+        if minimum_bytes > core.budget.limit() {
+            return Err(Error::BudgetTooSmall {
+                budget_bytes: core.budget.limit(),
+                minimum_bytes,
+            });
+        }
+        tree.apply(key, value);
+        return Ok(());
+    }
+    let into_x = if bytes > core.budget.limit() / 8 {
+        0
+    } else {
+        bytes
+    };
+    core.shared.admit(into_x)?;
+    tree.replay(key, value)
 }

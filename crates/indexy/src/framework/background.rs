@@ -6,6 +6,8 @@
 //! - releaser: from the high watermark down to the low one.
 //! - compactor: Y's maintenance.
 //!
+//! A database that is open read-only has the releaser alone.
+//!
 //! They stop and are joined by [`Background::stop`]. A panic in one poisons the database. A Y that is out of
 //! space is asked again while someone needs it; any other failure of Y poisons.
 
@@ -35,6 +37,10 @@ const IDLE: Duration = Duration::from_millis(200);
 
 /// Pause before Y is asked again after it was out of space.
 const RETRY: Duration = Duration::from_millis(100);
+
+/// Looks at what was freed this often, and so many times, before more is released.
+const RECLAIM_POLL: Duration = Duration::from_micros(500);
+const RECLAIM_TRIES: u32 = 8;
 
 /// The releaser's wait for the cleaner.
 const CLEANER_POLL: Duration = Duration::from_millis(2);
@@ -68,7 +74,12 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    pub(crate) fn start(shared: &Arc<Shared>, trees: &Arc<dyn Trees>) -> std::io::Result<Self> {
+    /// `read_only`: nothing is written, so that only the releaser runs.
+    pub(crate) fn start(
+        shared: &Arc<Shared>,
+        trees: &Arc<dyn Trees>,
+        read_only: bool,
+    ) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let background = Self {
             stop,
@@ -76,15 +87,16 @@ impl Background {
             threads: Mutex::default(),
         };
         let bodies: [(&str, fn(&Worker)); 3] = [
-            ("indexy-clean", Worker::clean_loop),
             ("indexy-release", Worker::release_loop),
+            ("indexy-clean", Worker::clean_loop),
             ("indexy-compact", Worker::compact_loop),
         ];
-        for (name, body) in bodies {
+        for (name, body) in bodies.into_iter().take(if read_only { 1 } else { 3 }) {
             let worker = Worker {
                 stop: background.stop.clone(),
                 shared: shared.clone(),
                 trees: trees.clone(),
+                read_only,
             };
             let thread = std::thread::Builder::new()
                 .name(name.into())
@@ -92,15 +104,6 @@ impl Background {
             background.threads.lock().push(thread);
         }
         Ok(background)
-    }
-
-    /// No threads: the database is open read-only.
-    pub(crate) fn idle(shared: &Arc<Shared>) -> Self {
-        Self {
-            stop: Arc::default(),
-            shared: shared.clone(),
-            threads: Mutex::default(),
-        }
     }
 
     /// Stops and joins the threads. Idempotent.
@@ -128,6 +131,7 @@ struct Worker {
     stop: Arc<AtomicBool>,
     shared: Arc<Shared>,
     trees: Arc<dyn Trees>,
+    read_only: bool,
 }
 
 impl Worker {
@@ -270,28 +274,50 @@ impl Worker {
         while !self.stopping() {
             self.shared.wake_releaser.wait(IDLE);
             self.tally_index_y();
-            while !self.stopping() && self.over(self.shared.watermarks().high) > 0 {
-                if !self.release_down_to(self.shared.watermarks().low) {
+            let mut patience = RECLAIM_TRIES;
+            while !self.stopping() {
+                if self.live_over(self.shared.watermarks().high) > 0 {
+                    let need = self.live_over(self.shared.watermarks().low);
+                    if !self.release_once(need) {
+                        break;
+                    }
+                } else if self.slabs_over() > 0 {
+                    // What was freed may still wait for readers, or lie in slabs that are not empty yet.
+                    self.trees.collect_garbage();
+                    self.shared.announce_freed();
+                    if patience > 0 {
+                        patience -= 1;
+                        std::thread::sleep(RECLAIM_POLL);
+                    } else if self.release_once(self.slabs_over()) {
+                        patience = RECLAIM_TRIES;
+                    } else {
+                        break;
+                    }
+                } else {
                     break;
                 }
             }
         }
     }
 
-    /// Bytes over `mark`. Counted are the live bytes of X where fragmentation hides what a cut freed, but
-    /// never less than what keeps the slabs below the hard mark (I7).
-    fn over(&self, mark: usize) -> u64 {
-        let marks = self.shared.watermarks();
+    /// Live bytes over `mark`: those of X, and all that others hold.
+    fn live_over(&self, mark: usize) -> u64 {
         let used = self.shared.budget.used();
-        let others = used - self.shared.budget.held(Holder::Arena).min(used);
-        let live = others + self.trees.x_bytes();
-        let over_slabs = used.saturating_sub(marks.hard - (marks.hard - marks.high) / 2);
-        live.saturating_sub(mark).max(over_slabs) as u64
+        let others = used.saturating_sub(self.shared.budget.held(Holder::Arena));
+        (others + self.trees.x_bytes()).saturating_sub(mark) as u64
+    }
+
+    /// Bytes, fragments of slabs and retired blocks included, over a mark between high and hard (I7).
+    fn slabs_over(&self) -> u64 {
+        let marks = self.shared.watermarks();
+        self.shared
+            .budget
+            .used()
+            .saturating_sub(marks.high.midpoint(marks.hard)) as u64
     }
 
     /// Releases once; asks the cleaner when too little was clean. False when nothing more can be done now.
-    fn release_down_to(&self, mark: usize) -> bool {
-        let need = self.over(mark);
+    fn release_once(&self, need: u64) -> bool {
         let trees = self.trees.trees();
         let freed = release::release(&trees, &self.shared, need);
         self.trees.collect_garbage();
@@ -304,8 +330,8 @@ impl Worker {
             .filter(|t| !t.resident)
             .map(|t| t.x.stats().dirty)
             .sum();
-        if dirty == 0 || self.shared.y_failure().is_some() && freed == 0 {
-            if dirty > 0 {
+        if self.read_only || dirty == 0 || self.shared.y_failure().is_some() && freed == 0 {
+            if dirty > 0 && !self.read_only {
                 self.shared.urgent.store(true, Ordering::Release);
                 self.shared.wake_cleaner.notify();
             }

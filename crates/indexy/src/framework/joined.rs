@@ -183,14 +183,22 @@ impl Joined {
         Ok(end)
     }
 
-    /// Applies a write that is in the log already: a part of a batch, or one that is replayed.
-    pub(crate) fn apply(&self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+    /// Applies a part of a batch, which the log has already. Cannot fail: a batch is small enough for X.
+    pub(crate) fn apply(&self, key: &[u8], value: Option<&[u8]>) {
+        let Ok(put) = self
+            .x
+            .put(key, value, || Ok::<(), std::convert::Infallible>(()));
+        if put == Put::Applied {
+            self.wrote(key);
+        }
+    }
+
+    /// Applies a write that is replayed from the log.
+    pub(crate) fn replay(&self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         if value.is_some_and(|v| self.too_large_for_x(key.len() + v.len())) {
             return self.put_past_x(key, value, false).map(|_| ());
         }
-        if self.x.put(key, value, || Ok::<(), Error>(()))? == Put::Applied {
-            self.wrote(key);
-        }
+        self.apply(key, value);
         Ok(())
     }
 
@@ -226,7 +234,7 @@ impl Joined {
 }
 
 /// A thread looks at the cleaner's timer once in so many of its writes.
-const WRITES_PER_TICK: u64 = 256;
+const WRITES_PER_TICK: u64 = 1024;
 
 fn record<'a>(tree: u32, key: &'a [u8], value: Option<&'a [u8]>) -> RecordRef<'a> {
     match value {

@@ -18,6 +18,7 @@ use crate::{
     error::{Error, Result},
     storage::{Storage, StorageFile},
 };
+use parking_lot::Mutex;
 use std::{
     hash::{BuildHasher, Hasher},
     path::PathBuf,
@@ -44,6 +45,23 @@ fn on_write(e: Error) -> WriteError {
     }
 }
 
+/// Where every sync of the log's files goes through, one at a time.
+///
+/// The system reports a failed write-back to one sync only. Were two syncs of a file to overlap, the other could
+/// succeed and acknowledge what is lost; so the second one waits, and fails like the first.
+#[derive(Default)]
+pub(super) struct SyncGate(Mutex<Option<Error>>);
+
+impl SyncGate {
+    pub(super) fn sync(&self, file: &dyn StorageFile) -> Result<()> {
+        let mut failed = self.0.lock();
+        if let Some(first) = &*failed {
+            return Err(first.clone());
+        }
+        file.sync().inspect_err(|e| *failed = Some(e.clone()))
+    }
+}
+
 pub(super) struct SegmentWriter {
     storage: Arc<dyn Storage>,
     dir: PathBuf,
@@ -54,6 +72,7 @@ pub(super) struct SegmentWriter {
     next_sequence: u64,
     active: Option<Active>,
     segments: Arc<SegmentList>,
+    gate: Arc<SyncGate>,
 }
 
 struct Active {
@@ -83,12 +102,17 @@ impl SegmentWriter {
             next_sequence,
             active: None,
             segments,
+            gate: Arc::default(),
         }
     }
 
     /// The file to sync after a write; `None` before the first.
     pub(super) fn file(&self) -> Option<Arc<dyn StorageFile>> {
         self.active.as_ref().map(|a| a.file.clone())
+    }
+
+    pub(super) fn gate(&self) -> Arc<SyncGate> {
+        self.gate.clone()
     }
 
     /// Writes whole records. `bytes` is room for a group header, `len` bytes of payload, and room for padding.
@@ -206,7 +230,7 @@ impl SegmentWriter {
                     .map_err(WriteError::Fatal)?;
                 active.allocated = 0;
             }
-            active.file.sync().map_err(WriteError::Fatal)?;
+            self.gate.sync(&*active.file).map_err(WriteError::Fatal)?;
             self.segments.set_newest_bytes(active.offset);
         }
         Ok(())
@@ -234,6 +258,8 @@ impl SegmentWriter {
         self.storage
             .sync_dir(&self.dir)
             .map_err(WriteError::Fatal)?;
+        // Opened by its name, so that errors name it.
+        let file = self.storage.open(&path, true).map_err(WriteError::Fatal)?;
         self.next_sequence += 1;
         self.active = Some(Active {
             file,
@@ -249,27 +275,25 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Marks that everything up to `end` is durable, so that damage below is told from a torn tail. The mark itself
-    /// needs no sync: nothing is lost without it.
-    pub(super) fn mark_close(&mut self, end: Lsn) -> Result<()> {
+    /// Marks that everything up to `end` is durable, so that damage below is told from a torn tail. Without a sync and
+    /// without an error: nothing is lost if the mark is.
+    pub(super) fn mark_close(&mut self, end: Lsn) {
         let Some(active) = &mut self.active else {
-            return Ok(());
+            return;
         };
-        if active.allocated > active.offset {
-            active.file.set_len(active.offset)?;
+        if active.allocated > active.offset && active.file.set_len(active.offset).is_err() {
+            return;
         }
         let header = GroupHeader::for_payload(GroupKind::Whole, &[], end, end);
-        active.file.write_at(
-            &header.encode(active.identity, active.offset),
-            active.offset,
-        )?;
-        active.offset += header.file_bytes();
+        let bytes = header.encode(active.identity, active.offset);
+        if active.file.write_at(&bytes, active.offset).is_ok() {
+            active.offset += header.file_bytes();
+        }
         self.segments.set_newest_bytes(active.offset);
-        Ok(())
     }
 }
 
 /// A number that no other segment has got: the standard library's hash keys come from the operating system.
-fn random() -> u64 {
+pub(super) fn random() -> u64 {
     std::hash::RandomState::new().build_hasher().finish()
 }

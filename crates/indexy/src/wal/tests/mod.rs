@@ -1,5 +1,7 @@
 //! The log on real files: what goes in comes out, torn tails, truncation, copies.
 
+mod measure;
+
 use super::*;
 use crate::storage::Buffered;
 
@@ -58,7 +60,7 @@ fn put(log: &Log, i: u64, value: &[u8]) -> Lsn {
         key: &i.to_be_bytes(),
         value,
     };
-    log.admit(record.encoded_len().unwrap()).unwrap();
+    log.admit(record.encoded_len()).unwrap();
     log.append(record).unwrap()
 }
 
