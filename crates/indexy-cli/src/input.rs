@@ -51,7 +51,7 @@ impl Source {
             .metadata()
             .with_context(|| format!("cannot read {name}"))?;
         anyhow::ensure!(!meta.is_dir(), "{name} is a directory");
-        let size = meta.is_file().then(|| meta.len());
+        let size = meta.is_file().then_some(meta.len());
         Ok(Self {
             name,
             size,

@@ -6,6 +6,7 @@ use signal_hook::{
     flag,
 };
 use std::{
+    fs,
     process::ExitCode,
     sync::{
         Arc,
@@ -26,6 +27,9 @@ impl Interrupt {
         let this = Self::default();
         let again = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
+            if is_ignored(signal) {
+                continue;
+            }
             let register = || {
                 // Handlers run in the order of registration: the second signal finds `again` set.
                 flag::register_conditional_shutdown(signal, exit_status(signal), again.clone())?;
@@ -48,6 +52,14 @@ impl Interrupt {
         let signal = u8::try_from(self.0.load(Relaxed)).unwrap_or_default();
         ExitCode::from(SIGNAL_EXIT_BASE + signal)
     }
+}
+
+/// True if our parent chose that this signal does nothing (`nohup`, `cmd &` in a script).
+fn is_ignored(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 fn exit_status(signal: i32) -> i32 {

@@ -91,7 +91,7 @@ fn explain_open(path: &Path, error: Error) -> anyhow::Error {
 pub fn tree(db: &Db, args: &TreeArgs, access: Access) -> anyhow::Result<Tree> {
     if access != Access::Create {
         let names = db.tree_names();
-        if !names.iter().any(|name| *name == args.tree) {
+        if !names.contains(&args.tree) {
             if names.is_empty() {
                 bail!("the database has no tree yet");
             }

@@ -13,6 +13,8 @@ use std::{fmt::Write as _, process::ExitCode};
 #[derive(Serialize)]
 struct TreeStats {
     name: String,
+    index_x: String,
+    index_y: String,
     approximate_len: u64,
 }
 
@@ -38,10 +40,13 @@ fn trees(db: &Db) -> anyhow::Result<Vec<TreeStats>> {
     db.tree_names()
         .into_iter()
         .map(|name| {
-            let approximate_len = db.tree(&name)?.approximate_len();
+            let tree = db.tree(&name)?;
+            let (x, y) = tree.pair();
             Ok(TreeStats {
                 name,
-                approximate_len,
+                index_x: x.to_string(),
+                index_y: y.to_string(),
+                approximate_len: tree.approximate_len(),
             })
         })
         .collect()
@@ -56,7 +61,12 @@ fn human(s: &indexy::Stats, trees: &[TreeStats]) -> String {
     for tree in trees {
         line(
             &format!("  {}", tree.name),
-            format!("about {} keys", count(tree.approximate_len)),
+            format!(
+                "{} + {}, about {} keys",
+                tree.index_x,
+                tree.index_y,
+                count(tree.approximate_len)
+            ),
         );
     }
     line(

@@ -15,7 +15,7 @@ use indexy::Tree;
 use std::{
     env,
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
-    os::unix::process::ExitStatusExt as _,
+    os::unix::process::{CommandExt as _, ExitStatusExt as _},
     path::Path,
     process::{Child, ChildStdout, Command, ExitCode, Stdio},
     sync::atomic::{AtomicU64, Ordering::SeqCst},
@@ -133,6 +133,8 @@ impl Victim {
             .arg("demo-victim")
             .arg(path)
             .arg(budget.to_string())
+            // Ctrl-C is for us: we decide how the child ends.
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -20,6 +20,11 @@ const MIN_VALUE_BYTES: usize = 80;
 const VALUE_BYTES_SPREAD: u64 = 64;
 /// Bytes of a generated record, on average.
 pub const RECORD_BYTES: u64 = (KEY_BYTES + MIN_VALUE_BYTES) as u64 + VALUE_BYTES_SPREAD / 2;
+/// How many generated records have about `bytes` bytes.
+pub fn records_in(bytes: u64) -> u64 {
+    bytes / RECORD_BYTES
+}
+
 /// Distinguishes the values of the killed process from those of generated records of the same number.
 const LOG_SALT: u64 = 0x6c6f_6700_0000_0000;
 

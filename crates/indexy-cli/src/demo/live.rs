@@ -3,13 +3,11 @@
 //! A thread looks at the database a few times per second. On a terminal it redraws a few lines; elsewhere it
 //! prints one line now and then. The thread is joined when [`Live`] is dropped.
 
-use super::generate::RECORD_BYTES;
-use crate::size::{self, percent};
+use super::screen::{SPARK_CELLS, Screen, View};
+use crate::size;
 use indexy::Db;
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::{
     fs,
-    io::{IsTerminal as _, stderr},
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -23,9 +21,6 @@ const MIN_SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 /// About this many samples are taken in the planned time.
 const SAMPLES_PLANNED: u32 = 600;
 const LINE_INTERVAL: Duration = Duration::from_secs(2);
-const GAUGE_CELLS: usize = 32;
-const SPARK_CELLS: usize = 40;
-const SPARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// What was seen at one moment. Rates and ratios are those since the sample before.
 #[derive(Debug, Clone, Copy)]
@@ -203,17 +198,21 @@ impl Live {
             latency,
             outcome,
         };
-        let line = format!(
-            "{}/{} {} ({}): {}",
+        let head = format!(
+            "{}/{} {}",
             state.finished.len() + 1,
             self.shared.phases,
-            result.name,
-            size::duration(result.elapsed()),
-            result.outcome
+            result.name
         );
+        let took = size::duration(result.elapsed());
+        let text = match &*self.screen {
+            // Two lines, so that each fits.
+            Screen::Terminal(_) => format!("{head}, {took}\n    {}", result.outcome),
+            Screen::Plain => format!("{head} ({took}): {}", result.outcome),
+        };
         state.finished.push(result);
         drop(state);
-        self.screen.say(&line);
+        self.screen.say(&text);
     }
 
     /// Says something that stays.
@@ -304,7 +303,9 @@ fn sample_until_ended(shared: &Shared, screen: &Screen) {
                 .take(SPARK_CELLS)
                 .map(|s| s.operations_per_second)
                 .collect(),
-            shared,
+            phases: shared.phases,
+            budget: shared.budget,
+            planned: shared.planned,
         };
         match screen {
             Screen::Terminal(terminal) => terminal.draw(&shown),
@@ -364,171 +365,4 @@ fn resident_bytes() -> Option<u64> {
     let statm = fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)
-}
-
-/// One moment, as text.
-struct View<'a> {
-    sample: Sample,
-    phase: Option<(usize, &'static str)>,
-    /// Newest first.
-    rates: Vec<f64>,
-    shared: &'a Shared,
-}
-
-impl View<'_> {
-    fn phase(&self) -> String {
-        match self.phase {
-            Some((n, name)) => format!("{n}/{} {name}", self.shared.phases),
-            None => String::new(),
-        }
-    }
-
-    fn memory(&self) -> String {
-        match self.sample.memory {
-            Some(bytes) => format!(
-                "{} of {}",
-                size::bytes(bytes),
-                size::bytes(self.shared.budget)
-            ),
-            None => "-".into(),
-        }
-    }
-
-    fn data(&self) -> String {
-        let data = self.sample.data;
-        let times = data as f64 / self.shared.budget.max(1) as f64;
-        let mut text = format!("{}, {times:.1} x the budget", size::bytes(data));
-        if let Some(disk) = self.sample.disk {
-            text += &format!("; {} on disk", size::bytes(disk));
-        }
-        text
-    }
-
-    fn hit_ratio(&self) -> String {
-        self.sample
-            .hit_ratio
-            .map_or("-".into(), |ratio| percent(ratio, 1.0))
-    }
-
-    fn line(&self) -> String {
-        format!(
-            "{:>4.0} s  {}: {}/s, memory {}, data {}, hits {}",
-            self.sample.at,
-            self.phase(),
-            size::short_number(self.sample.operations_per_second),
-            self.memory(),
-            self.data(),
-            self.hit_ratio()
-        )
-    }
-
-    fn spark_line(&self) -> String {
-        let most = self.rates.iter().copied().fold(1.0, f64::max);
-        let spark = |rate: &f64| {
-            SPARKS[((rate / most * SPARKS.len() as f64) as usize).min(SPARKS.len() - 1)]
-        };
-        self.rates.iter().rev().map(spark).collect()
-    }
-}
-
-fn gauge(part: f64) -> String {
-    let filled = ((part.clamp(0.0, 1.0) * GAUGE_CELLS as f64).round()) as usize;
-    format!("{}{}", "█".repeat(filled), "░".repeat(GAUGE_CELLS - filled))
-}
-
-enum Screen {
-    Terminal(Terminal),
-    Plain,
-}
-
-struct Terminal {
-    all: MultiProgress,
-    phase: ProgressBar,
-    throughput: ProgressBar,
-    memory: ProgressBar,
-    data: ProgressBar,
-    hits: ProgressBar,
-}
-
-impl Screen {
-    fn new() -> Self {
-        if !stderr().is_terminal() {
-            return Self::Plain;
-        }
-        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
-        let row = |name: &'static str| {
-            let style = ProgressStyle::with_template("{prefix:<11.dim} {msg}")
-                .unwrap_or_else(|_| ProgressStyle::default_spinner());
-            let bar = ProgressBar::new_spinner()
-                .with_style(style)
-                .with_prefix(name);
-            all.add(bar)
-        };
-        Self::Terminal(Terminal {
-            phase: row("phase"),
-            throughput: row("throughput"),
-            memory: row("memory"),
-            data: row("data"),
-            hits: row("hit ratio"),
-            all,
-        })
-    }
-
-    fn say(&self, text: &str) {
-        match self {
-            Self::Terminal(terminal) => terminal.all.suspend(|| crate::stdout::say(text)),
-            Self::Plain => crate::stdout::say(text),
-        }
-    }
-
-    fn clear(&self) {
-        if let Self::Terminal(terminal) = self {
-            for row in terminal.rows() {
-                row.finish_and_clear();
-            }
-        }
-    }
-}
-
-impl Terminal {
-    fn rows(&self) -> [&ProgressBar; 5] {
-        [
-            &self.phase,
-            &self.throughput,
-            &self.memory,
-            &self.data,
-            &self.hits,
-        ]
-    }
-
-    fn draw(&self, view: &View<'_>) {
-        let planned = view.shared.planned.as_secs();
-        self.phase.set_message(format!(
-            "{}   {:.0} s of about {planned} s",
-            view.phase(),
-            view.sample.at
-        ));
-        self.throughput.set_message(format!(
-            "{:<SPARK_CELLS$} {}/s",
-            view.spark_line(),
-            size::short_number(view.sample.operations_per_second)
-        ));
-        let used = view.sample.memory.unwrap_or(0) as f64 / view.shared.budget.max(1) as f64;
-        self.memory
-            .set_message(format!("{} {}", gauge(used), view.memory()));
-        self.data.set_message(view.data());
-        let ratio = view.sample.hit_ratio;
-        self.hits.set_message(match ratio {
-            Some(part) => format!("{} {}", gauge(part), view.hit_ratio()),
-            None => "-".into(),
-        });
-        for row in self.rows() {
-            row.tick();
-        }
-    }
-}
-
-/// Records of about `bytes` bytes.
-pub fn records_in(bytes: u64) -> u64 {
-    bytes / RECORD_BYTES
 }

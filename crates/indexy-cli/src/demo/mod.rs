@@ -12,6 +12,7 @@ mod paths;
 mod phases;
 mod plot;
 mod report;
+mod screen;
 mod space;
 
 use crate::{
@@ -174,7 +175,7 @@ fn show(args: &Demo, plan: &Plan, dir: &TempDir, interrupt: &Interrupt) -> anyho
     };
     load_and_read(&mut stage, plan, dir.path())?;
     let (stage, recovery) = kill_and_recover(stage, plan, &path)?;
-    live.begin("check everything");
+    live.begin("check of everything");
     stage.compare_all()?;
     let report = stage.db.verify()?;
     ensure!(report.is_ok(), "verify found damage: {report:?}");
@@ -200,13 +201,13 @@ fn show(args: &Demo, plan: &Plan, dir: &TempDir, interrupt: &Interrupt) -> anyho
 
 fn load_and_read(stage: &mut Stage<'_>, plan: &Plan, own: &Path) -> anyhow::Result<()> {
     let live = stage.live;
-    live.begin("index this machine's paths");
+    live.begin("paths of this machine");
     let walk =
         Walk::start(PathBuf::from("/"), own.to_path_buf()).context("cannot start a thread")?;
     let outcome = stage.index_paths(walk, plan.part(PATHS_PART))?;
     live.end(None, outcome);
 
-    live.begin("add generated records");
+    live.begin("generated records");
     let outcome = stage.fill(
         plan.part(FILL_PART),
         plan.least_bytes.min(plan.most_bytes),
@@ -214,15 +215,15 @@ fn load_and_read(stage: &mut Stage<'_>, plan: &Plan, own: &Path) -> anyhow::Resu
     )?;
     live.end(None, outcome);
 
-    live.begin("read a scattered working set");
+    live.begin("scattered working set");
     let (latency, outcome) = stage.read_working_set(plan.part(WORKING_SET_PART))?;
     live.end(Some(latency), outcome);
 
-    live.begin("read by zipf, and update");
+    live.begin("zipf reads and updates");
     let (latency, outcome) = stage.read_zipf(plan.part(ZIPF_PART))?;
     live.end(Some(latency), outcome);
 
-    live.begin("scan ranges");
+    live.begin("range scans");
     let outcome = stage.scan(plan.part(SCAN_PART))?;
     live.end(None, outcome);
     Ok(())
@@ -245,7 +246,7 @@ fn kill_and_recover<'a>(
         records,
         versions,
     } = stage;
-    live.begin("kill a writer, reopen");
+    live.begin("kill and recovery");
     live.watch(None);
     drop(tree);
     db.close()?;
@@ -259,7 +260,7 @@ fn kill_and_recover<'a>(
     live.add_data(recovered.bytes);
     expected.join(recovered.fingerprint);
     let recovery = format!(
-        "{} records recovered, {} of them acknowledged as durable before the kill; reopened in {}",
+        "recovered {} records ({} acknowledged as durable), in {}",
         size::count(recovered.found),
         size::count(recovered.acknowledged),
         size::duration(reopened)

@@ -4,7 +4,7 @@ use super::{
     Stop,
     generate::{
         Fingerprint, RECORD_PREFIX, Versions, is_path_value, log_number, path_value, record_key,
-        record_number, record_value, scatter,
+        record_number, record_value, records_in, scatter,
     },
     live::Live,
     paths::Walk,
@@ -215,7 +215,7 @@ impl Stage<'_> {
 
     /// Reads a working set that fits the budget and lies scattered over all keys.
     pub fn read_working_set(&self, duration: Duration) -> anyhow::Result<(Latency, String)> {
-        let fits = super::live::records_in((self.budget as f64 * WORKING_SET_PART) as u64);
+        let fits = records_in((self.budget as f64 * WORKING_SET_PART) as u64);
         let members = fits.min(self.records / 4).max(1);
         let clock = self.clock(duration);
         let latency = self.on_threads(&clock, |thread| {

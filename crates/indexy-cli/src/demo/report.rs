@@ -31,17 +31,21 @@ impl Report {
         fs::write(path, self.html())
     }
 
-    /// The phases as a table of text.
+    /// The phases as a table of text, for 80 columns.
     pub fn table(&self) -> String {
-        let mut rows = vec![HEADS.map(String::from)];
+        let without_operations = |mut row: Vec<String>| {
+            row.remove(OPERATIONS);
+            row
+        };
+        let mut rows = vec![without_operations(HEADS.map(String::from).to_vec())];
         rows.extend(
             self.seen
                 .phases
                 .iter()
                 .enumerate()
-                .map(|(n, phase)| cells(n, phase)),
+                .map(|(n, phase)| without_operations(cells(n, phase).to_vec())),
         );
-        let widths: Vec<usize> = (0..HEADS.len())
+        let widths: Vec<usize> = (0..rows[0].len())
             .map(|column| {
                 rows.iter()
                     .map(|row| row[column].chars().count())
@@ -182,79 +186,12 @@ impl Report {
 
     fn charts(&self, out: &mut String) {
         let bands = self.bands();
-        let as_bytes = |value: f64| size::bytes(value as u64);
-        let budget = Some((
-            self.budget as f64,
-            format!("budget {}", size::bytes(self.budget)),
-        ));
-        let charts = [
-            Chart {
-                title: "Throughput",
-                description: "Operations per second over time.".into(),
-                lines: vec![self.line("operations per second", "a", |s| {
-                    Some(s.operations_per_second)
-                })],
-                limit: None,
-                y_max: None,
-                y_label: |value| size::short_number(value),
-                binary: false,
-                bands: &bands,
-                seconds: self.seconds,
-            },
-            Chart {
-                title: "Memory against the budget",
-                description: format!(
-                    "At most {} of {}.",
-                    size::bytes(self.peak_memory()),
-                    size::bytes(self.budget)
-                ),
-                lines: vec![
-                    self.line("counted by the database", "a", |s| {
-                        s.memory.map(|v| v as f64)
-                    }),
-                    self.line("resident in the process", "b", |s| {
-                        s.resident.map(|v| v as f64)
-                    }),
-                ],
-                limit: budget.clone(),
-                y_max: None,
-                y_label: as_bytes,
-                binary: true,
-                bands: &bands,
-                seconds: self.seconds,
-            },
-            Chart {
-                title: "Hit ratio",
-                description: "Part of the reads that Index X answered.".into(),
-                lines: vec![self.line("answered in memory", "a", |s| {
-                    self.reading_at(s.at)
-                        .then_some(s.hit_ratio)
-                        .flatten()
-                        .map(|ratio| ratio * 100.0)
-                })],
-                limit: None,
-                y_max: Some(100.0),
-                y_label: |value| format!("{value:.0} %"),
-                binary: false,
-                bands: &bands,
-                seconds: self.seconds,
-            },
-            Chart {
-                title: "Data against the budget",
-                description: format!("{} in the end.", size::bytes(self.data)),
-                lines: vec![
-                    self.line("keys and values", "a", |s| Some(s.data as f64)),
-                    self.line("on disk, log included", "c", |s| s.disk.map(|v| v as f64)),
-                ],
-                limit: budget,
-                y_max: None,
-                y_label: as_bytes,
-                binary: true,
-                bands: &bands,
-                seconds: self.seconds,
-            },
-        ];
-        for chart in &charts {
+        for chart in [
+            self.throughput(&bands),
+            self.memory(&bands),
+            self.hit_ratio(&bands),
+            self.data(&bands),
+        ] {
             let _ = write!(out, "<figure>\n<figcaption><b>{}</b>", text(chart.title));
             for line in &chart.lines {
                 let _ = write!(
@@ -267,11 +204,95 @@ impl Report {
             let _ = write!(
                 out,
                 "</figcaption>\n<div class=\"wide\">{}</div>\n<div class=\"narrow\">{}</div>\n</figure>\n",
-                svg(chart, WIDE.0, WIDE.1),
-                svg(chart, NARROW.0, NARROW.1)
+                svg(&chart, WIDE.0, WIDE.1),
+                svg(&chart, NARROW.0, NARROW.1)
             );
         }
         out.push_str("<p class=\"note\">The numbers on top of the bands are those of the phases in the table.</p>\n");
+    }
+
+    fn throughput<'a>(&self, bands: &'a [Band]) -> Chart<'a> {
+        Chart {
+            title: "Throughput",
+            description: "Operations per second over time.".into(),
+            lines: vec![self.line("operations per second", "a", |s| {
+                Some(s.operations_per_second)
+            })],
+            limit: None,
+            y_max: None,
+            y_label: size::short_number,
+            binary: false,
+            bands,
+            seconds: self.seconds,
+        }
+    }
+
+    fn memory<'a>(&self, bands: &'a [Band]) -> Chart<'a> {
+        Chart {
+            title: "Memory against the budget",
+            description: format!(
+                "At most {} of {}.",
+                size::bytes(self.peak_memory()),
+                size::bytes(self.budget)
+            ),
+            lines: vec![
+                self.line("counted by the database", "a", |s| {
+                    s.memory.map(|v| v as f64)
+                }),
+                self.line("resident in the process", "b", |s| {
+                    s.resident.map(|v| v as f64)
+                }),
+            ],
+            limit: Some(self.limit()),
+            y_max: None,
+            y_label: as_bytes,
+            binary: true,
+            bands,
+            seconds: self.seconds,
+        }
+    }
+
+    fn hit_ratio<'a>(&self, bands: &'a [Band]) -> Chart<'a> {
+        let ratio = |s: &Sample| {
+            s.hit_ratio
+                .filter(|_| self.reading_at(s.at))
+                .map(|ratio| ratio * 100.0)
+        };
+        Chart {
+            title: "Hit ratio",
+            description: "Part of the reads that Index X answered.".into(),
+            lines: vec![self.line("answered in memory", "a", ratio)],
+            limit: None,
+            y_max: Some(100.0),
+            y_label: |value| format!("{value:.0} %"),
+            binary: false,
+            bands,
+            seconds: self.seconds,
+        }
+    }
+
+    fn data<'a>(&self, bands: &'a [Band]) -> Chart<'a> {
+        Chart {
+            title: "Data against the budget",
+            description: format!("{} in the end.", size::bytes(self.data)),
+            lines: vec![
+                self.line("keys and values", "a", |s| Some(s.data as f64)),
+                self.line("on disk, log included", "c", |s| s.disk.map(|v| v as f64)),
+            ],
+            limit: Some(self.limit()),
+            y_max: None,
+            y_label: as_bytes,
+            binary: true,
+            bands,
+            seconds: self.seconds,
+        }
+    }
+
+    fn limit(&self) -> (f64, String) {
+        (
+            self.budget as f64,
+            format!("budget {}", size::bytes(self.budget)),
+        )
     }
 
     fn html_table(&self, out: &mut String) {
@@ -318,6 +339,10 @@ impl Report {
     }
 }
 
+fn as_bytes(value: f64) -> String {
+    size::bytes(value as u64)
+}
+
 const HEADS: [&str; 8] = [
     "phase",
     "time",
@@ -328,6 +353,9 @@ const HEADS: [&str; 8] = [
     "99 %",
     "memory",
 ];
+
+/// The column that a terminal has no room for.
+const OPERATIONS: usize = 2;
 
 fn cells(n: usize, phase: &PhaseResult) -> [String; HEADS.len()] {
     let elapsed = phase.elapsed();

@@ -10,6 +10,9 @@ use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
+/// A key and its value.
+type Pair = (Vec<u8>, Vec<u8>);
+
 const HEX_SUFFIX: &str = "_hex";
 
 /// Names of the fields that hold the key and the value.
@@ -34,7 +37,7 @@ impl Fields {
 }
 
 /// What a line holds; `None` for a blank one. `Err` says what is wrong.
-pub fn parse(line: &[u8], fields: &Fields) -> Result<Option<(Vec<u8>, Vec<u8>)>, String> {
+pub fn parse(line: &[u8], fields: &Fields) -> Result<Option<Pair>, String> {
     if line.iter().all(u8::is_ascii_whitespace) {
         return Ok(None);
     }
@@ -195,7 +198,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn read(line: &str) -> Result<Option<(Vec<u8>, Vec<u8>)>, String> {
+    fn read(line: &str) -> Result<Option<Pair>, String> {
         parse(line.as_bytes(), &Fields::new("key", "value"))
     }
 

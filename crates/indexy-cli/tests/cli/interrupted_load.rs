@@ -48,3 +48,35 @@ fn a_signal_stops_the_load_in_good_order() {
             .prints("3\n");
     }
 }
+
+#[test]
+fn a_signal_that_the_parent_ignores_does_nothing() {
+    let place = Place::new();
+    let script = format!("trap '' HUP; exec {} load db", env!("CARGO_BIN_EXE_indexy"));
+    let mut child = Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(place.0.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"a\t1\n").unwrap();
+    std::thread::sleep(Duration::from_millis(1000));
+    let id = child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-HUP", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
+    std::thread::sleep(Duration::from_millis(300));
+    stdin.write_all(b"b\t2\n").unwrap();
+    drop(stdin);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    place
+        .run(&["scan", "db", "--count"])
+        .succeeds()
+        .prints("2\n");
+}

@@ -193,23 +193,28 @@ impl Db {
         Stats::collect(self.core())
     }
 
-    /// Changes the memory budget in bytes, up or down; a smaller one is reached by release in the background. Caches of
-    /// Index Y and log buffers keep the size that they got at open: X takes the difference.
+    /// Changes the memory budget in bytes, up or down; a smaller one is reached by release in the background. The cache
+    /// of Index Y is emptied and resized; log buffers keep the size that they got at open.
     ///
-    /// Errors: `BudgetTooSmall` (below the minimum, or below twice what those caches and buffers hold), `Closed`.
+    /// Errors: `BudgetTooSmall` (below the minimum, or below twice what caches and buffers need), `Closed`.
     pub fn set_memory_budget(&self, bytes: usize) -> Result<()> {
         self.core().check_open()?;
         options::check_budget(bytes)?;
-        // Caches and buffers keep the size that they got at open; X needs something beside them.
-        let budget = &self.core().budget;
-        let minimum_bytes = (budget.used() - budget.held(Holder::Arena).min(budget.used())) * 2;
+        // Buffers keep the size that they got at open, the cache follows the budget; X needs room beside them.
+        let Core { budget, lsm, .. } = &**self.core();
+        let others = budget
+            .used()
+            .saturating_sub(budget.held(Holder::Arena) + budget.held(Holder::IndexY));
+        let minimum_bytes = 2 * (others + open::lsm_cache_bytes(bytes));
         if bytes < minimum_bytes {
             return Err(Error::BudgetTooSmall {
                 budget_bytes: bytes,
                 minimum_bytes,
             });
         }
-        self.core().budget.set_limit(bytes);
+        budget.set_limit(bytes);
+        lsm.set_memory(open::lsm_cache_bytes(bytes));
+        budget.set(Holder::IndexY, lsm.memory_bytes());
         self.core().shared.wake_releaser.notify();
         self.core().shared.announce_freed();
         Ok(())

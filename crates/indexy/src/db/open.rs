@@ -60,9 +60,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
     let budget = Arc::new(Budget::new(options.memory_budget_bytes));
     let poison = Arc::new(Poison::default());
     let shared = Arc::new(Shared::new(budget.clone(), poison));
-    let lsm = Arc::new(LsmShared::new(
-        (options.memory_budget_bytes / LSM_CACHE_PART).max(MIN_LSM_CACHE_BYTES),
-    ));
+    let lsm = Arc::new(LsmShared::new(lsm_cache_bytes(options.memory_budget_bytes)));
     let stripes = Stripes::new(options.memory_budget_bytes);
     budget.take(Holder::IndexY, lsm.memory_bytes());
     // Small budgets do not have this much: there the rest is a fixed cost beside the budget (README, limits).
@@ -96,6 +94,11 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
     let handle = Handle { core, background };
     replay(&handle.core, &manifest)?;
     Ok(handle)
+}
+
+/// Block cache of the LSM trees under a budget.
+pub(super) fn lsm_cache_bytes(budget_bytes: usize) -> usize {
+    (budget_bytes / LSM_CACHE_PART).max(MIN_LSM_CACHE_BYTES)
 }
 
 /// Locks the directory and reads its manifest; creates both where that is asked for.

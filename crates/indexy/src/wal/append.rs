@@ -406,6 +406,9 @@ impl AppendSide {
         if line.refusal.is_none() {
             line.refusal = Some(Refusal::Full(error));
             self.refused.store(true, Release);
+            // The flusher tries again from time to time.
+            line.kick = true;
+            self.work.notify_one();
         }
         self.room.notify_all();
     }

@@ -118,18 +118,19 @@ impl Log {
         };
         let recovered = recovery::recover(&request, visit)?;
         let segments = Arc::new(SegmentList::new(recovered.segments));
+        let buffer_bytes = options
+            .buffer_bytes
+            .clamp(MIN_BUFFER_BYTES, MAX_BUFFER_BYTES);
         let writer = SegmentWriter::new(
             storage.clone(),
             dir.to_path_buf(),
             options.database_id,
             options.segment_bytes.max(MIN_SEGMENT_BYTES),
+            buffer_bytes,
             options.durability == LogDurability::Sync,
             recovered.next_sequence,
             segments.clone(),
         );
-        let buffer_bytes = options
-            .buffer_bytes
-            .clamp(MIN_BUFFER_BYTES, MAX_BUFFER_BYTES);
         let side = AppendSide::new(
             buffer_bytes,
             recovered.end,

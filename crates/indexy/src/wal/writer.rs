@@ -9,8 +9,9 @@ use super::{
     Lsn,
     recovery::SegmentInfo,
     segment::{
-        GROUP_HEADER_BYTES, GroupHeader, GroupKind, MAX_GROUP_PAYLOAD, SEGMENT_HEADER_BYTES,
-        SegmentHeader, SegmentIdentity, padded, segment_path, unfinished_path,
+        GROUP_ALIGN, GROUP_HEADER_BYTES, GroupHeader, GroupKind, MAX_GROUP_PAYLOAD,
+        SEGMENT_HEADER_BYTES, SegmentHeader, SegmentIdentity, padded, segment_path,
+        unfinished_path,
     },
     truncation::SegmentList,
 };
@@ -67,6 +68,8 @@ pub(super) struct SegmentWriter {
     dir: PathBuf,
     database_id: u128,
     segment_bytes: u64,
+    /// Longest payload of one group, in bytes; a longer record takes several.
+    group_bytes: usize,
     /// Allocate ahead: for logs that sync often.
     allocate: bool,
     next_sequence: u64,
@@ -84,11 +87,13 @@ struct Active {
 }
 
 impl SegmentWriter {
+    #[expect(clippy::too_many_arguments, reason = "one call, in Log::open")]
     pub(super) fn new(
         storage: Arc<dyn Storage>,
         dir: PathBuf,
         database_id: u128,
         segment_bytes: u64,
+        group_bytes: usize,
         allocate: bool,
         next_sequence: u64,
         segments: Arc<SegmentList>,
@@ -98,6 +103,7 @@ impl SegmentWriter {
             dir,
             database_id,
             segment_bytes,
+            group_bytes: group_bytes.clamp(1, MAX_GROUP_PAYLOAD),
             allocate,
             next_sequence,
             active: None,
@@ -149,17 +155,15 @@ impl SegmentWriter {
         first_lsn: Lsn,
         durable: Lsn,
     ) -> Result<bool, WriteError> {
-        let chunks = payload.len().div_ceil(MAX_GROUP_PAYLOAD).max(1);
-        let total = payload.len() + chunks * (GROUP_HEADER_BYTES + 8);
+        let chunks = payload.len().div_ceil(self.group_bytes).max(1);
+        let total = payload.len() + chunks * (GROUP_HEADER_BYTES + GROUP_ALIGN);
         let (started, durable) = self.prepare(total as u64, first_lsn, durable)?;
         let Some(active) = &self.active else {
             return Ok(started);
         };
         let mut offset = active.offset;
         let mut lsn = first_lsn;
-        for i in 0..chunks {
-            let chunk =
-                &payload[i * MAX_GROUP_PAYLOAD..payload.len().min((i + 1) * MAX_GROUP_PAYLOAD)];
+        for (i, chunk) in payload.chunks(self.group_bytes).enumerate() {
             let kind = match (chunks, i) {
                 (1, _) => GroupKind::Whole,
                 (_, 0) => GroupKind::First,
@@ -224,10 +228,7 @@ impl SegmentWriter {
     fn finish_segment(&mut self) -> Result<(), WriteError> {
         if let Some(active) = &mut self.active {
             if active.allocated > active.offset {
-                active
-                    .file
-                    .set_len(active.offset)
-                    .map_err(WriteError::Fatal)?;
+                active.file.set_len(active.offset).map_err(on_write)?;
                 active.allocated = 0;
             }
             self.gate.sync(&*active.file).map_err(WriteError::Fatal)?;
