@@ -32,8 +32,8 @@ pub(super) enum Failure {
 }
 
 const MIB: u64 = 1 << 20;
-/// Granted above the budget, whatever its size: the process itself, histograms, allocator slack.
-const FIXED_SLACK: u64 = 48 * MIB;
+/// Granted above the budget, half of it within these bounds: the process itself, histograms, allocator slack.
+const SLACK_BOUNDS: (u64, u64) = (24 * MIB, 48 * MIB);
 
 /// A plan under way.
 pub(super) struct Execution<'a> {
@@ -116,7 +116,9 @@ impl<'a> Execution<'a> {
                     self.launcher.slack =
                         self.slack.map(|chosen| slack_of(chosen, job.setup.budget));
                     let entry = self.registry.get(&job.contender)?;
-                    self.launcher.run(job, &entry.about, &mut live)?
+                    let result = self.launcher.run(job, &entry.about, &mut live)?;
+                    live.end(&result.outcome);
+                    result
                 }
             };
             self.document.interrupted |= result.outcome == Outcome::Interrupted;
@@ -166,6 +168,6 @@ fn slack_of(chosen: u64, budget: u64) -> u64 {
     if chosen > 0 {
         chosen
     } else {
-        budget / 10 + FIXED_SLACK
+        budget / 10 + (budget / 2).clamp(SLACK_BOUNDS.0, SLACK_BOUNDS.1)
     }
 }
