@@ -35,6 +35,9 @@ const MIB: u64 = 1 << 20;
 /// Granted above the budget, half of it within these bounds: the process itself, histograms, allocator slack.
 const SLACK_BOUNDS: (u64, u64) = (24 * MIB, 48 * MIB);
 
+/// Computes the table of goals from what was measured so far.
+pub(super) type RowMaker = fn(&[RunResult]) -> Vec<Row>;
+
 /// A plan under way.
 pub(super) struct Execution<'a> {
     registry: &'a Registry,
@@ -44,7 +47,7 @@ pub(super) struct Execution<'a> {
     document: Document,
     made_directory: bool,
     /// Computes the table of goals.
-    pub rows: Option<fn(&[RunResult]) -> Vec<Row>>,
+    pub rows: Option<RowMaker>,
 }
 
 impl<'a> Execution<'a> {

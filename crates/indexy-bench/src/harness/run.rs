@@ -230,16 +230,16 @@ impl<C: Contender> Run<'_, C> {
                 Ok(None)
             },
         )?;
-        if let Work::Load { from, count } = phase.work {
-            if from <= self.loaded {
-                let gapless = reached
-                    .into_iter()
-                    .flatten()
-                    .min()
-                    .unwrap_or(from)
-                    .min(from + count);
-                self.loaded = self.loaded.max(gapless);
-            }
+        if let Work::Load { from, count } = phase.work
+            && from <= self.loaded
+        {
+            let gapless = reached
+                .into_iter()
+                .flatten()
+                .min()
+                .unwrap_or(from)
+                .min(from + count);
+            self.loaded = self.loaded.max(gapless);
         }
         Ok(result)
     }
