@@ -15,6 +15,7 @@ mod ledger;
 mod points;
 mod run;
 mod space;
+mod worker;
 mod ycsb;
 
 pub use cgroup::{CgroupError, MemoryGroup};
