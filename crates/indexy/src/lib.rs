@@ -8,6 +8,7 @@ pub mod limits;
 mod mem;
 mod poison;
 mod storage;
+mod sync;
 mod wal;
 mod x;
 mod y;

@@ -32,8 +32,11 @@ pub(super) enum Failure {
 }
 
 const MIB: u64 = 1 << 20;
-/// Granted above the budget, whatever its size: the process itself, histograms, allocator slack.
-const FIXED_SLACK: u64 = 48 * MIB;
+/// Granted above the budget, half of it within these bounds: the process itself, histograms, allocator slack.
+const SLACK_BOUNDS: (u64, u64) = (24 * MIB, 48 * MIB);
+
+/// Computes the table of goals from what was measured so far.
+pub(super) type RowMaker = fn(&[RunResult]) -> Vec<Row>;
 
 /// A plan under way.
 pub(super) struct Execution<'a> {
@@ -44,7 +47,7 @@ pub(super) struct Execution<'a> {
     document: Document,
     made_directory: bool,
     /// Computes the table of goals.
-    pub rows: Option<fn(&[RunResult]) -> Vec<Row>>,
+    pub rows: Option<RowMaker>,
 }
 
 impl<'a> Execution<'a> {
@@ -116,7 +119,9 @@ impl<'a> Execution<'a> {
                     self.launcher.slack =
                         self.slack.map(|chosen| slack_of(chosen, job.setup.budget));
                     let entry = self.registry.get(&job.contender)?;
-                    self.launcher.run(job, &entry.about, &mut live)?
+                    let result = self.launcher.run(job, &entry.about, &mut live)?;
+                    live.end(&result.outcome);
+                    result
                 }
             };
             self.document.interrupted |= result.outcome == Outcome::Interrupted;
@@ -166,6 +171,6 @@ fn slack_of(chosen: u64, budget: u64) -> u64 {
     if chosen > 0 {
         chosen
     } else {
-        budget / 10 + FIXED_SLACK
+        budget / 10 + (budget / 2).clamp(SLACK_BOUNDS.0, SLACK_BOUNDS.1)
     }
 }

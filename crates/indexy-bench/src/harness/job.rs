@@ -21,6 +21,9 @@ pub enum Clock {
     OpenLoop(f64),
 }
 
+/// As many operations as the time cap permits.
+pub const UNBOUNDED: u64 = 1 << 40;
+
 /// What a phase does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "work")]

@@ -262,10 +262,10 @@ fn read_events(child: &mut Child) -> mpsc::Receiver<Event> {
                 let event = line
                     .strip_prefix(MARK)
                     .and_then(|json| serde_json::from_str(json).ok());
-                if let Some(event) = event {
-                    if sender.send(event).is_err() {
-                        return;
-                    }
+                if let Some(event) = event
+                    && sender.send(event).is_err()
+                {
+                    return;
                 }
             }
         });

@@ -15,12 +15,13 @@ mod ledger;
 mod points;
 mod run;
 mod space;
+mod worker;
 mod ycsb;
 
 pub use cgroup::{CgroupError, MemoryGroup};
 pub use child::{CHILD_ARGUMENT, child_main};
 pub use interrupt::Interrupt;
-pub use job::{Clock, Emitter, Event, Job, JobError, Phase, Work};
+pub use job::{Clock, Emitter, Event, Job, JobError, Phase, UNBOUNDED, Work};
 pub(crate) use launch::empty_result;
 pub use launch::{LaunchError, Launcher, View};
 pub use run::run_job;

@@ -3,8 +3,8 @@
 //! Every value read is compared with what was written; a key that was inserted must be found, one that was
 //! not must not.
 
-use super::crew::{Done, Kind, Worker};
 use super::job::Broken;
+use super::worker::{Done, Kind, Worker};
 use crate::contender::{Outcome, Session};
 use crate::workload::{Keys, Pick, SmallKey, Values, seed_of};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,10 +1,10 @@
 //! One job, from open to close, in this process.
 
 use super::crew::{Around, panic_text, run_crew};
-use super::job::{Broken, Emitter, Event, Job, JobError, Phase, Work};
+use super::job::{Broken, Emitter, Event, Job, JobError, Phase, UNBOUNDED, Work};
 use super::ledger::Ledger;
 use super::points::Points;
-use super::{Interrupt, directory_bytes, ycsb};
+use super::{Clock, Interrupt, directory_bytes, ycsb};
 use crate::contender::Contender;
 use crate::measure::{Cpu, Io, Memory, PhaseResult, reset_peak_memory};
 use crate::workload::{Keys, Operation, Pick, Properties, Shared, Values, Workload};
@@ -152,7 +152,9 @@ impl<C: Contender> Run<'_, C> {
         match work {
             Work::Load { count, .. } => *count,
             Work::Touch { pick } => self.clamp(pick).distinct(),
-            Work::Read { ops, .. } | Work::MultiRead { ops, .. } | Work::Mixed { ops, .. } => *ops,
+            Work::Read { ops, .. } | Work::MultiRead { ops, .. } | Work::Mixed { ops, .. } => {
+                Some(*ops).filter(|ops| *ops < UNBOUNDED).unwrap_or(0)
+            }
             Work::YcsbLoad { .. }
             | Work::YcsbRun { .. }
             | Work::Settle
@@ -228,16 +230,16 @@ impl<C: Contender> Run<'_, C> {
                 Ok(None)
             },
         )?;
-        if let Work::Load { from, count } = phase.work {
-            if from <= self.loaded {
-                let gapless = reached
-                    .into_iter()
-                    .flatten()
-                    .min()
-                    .unwrap_or(from)
-                    .min(from + count);
-                self.loaded = self.loaded.max(gapless);
-            }
+        if let Work::Load { from, count } = phase.work
+            && from <= self.loaded
+        {
+            let gapless = reached
+                .into_iter()
+                .flatten()
+                .min()
+                .unwrap_or(from)
+                .min(from + count);
+            self.loaded = self.loaded.max(gapless);
         }
         Ok(result)
     }
@@ -276,7 +278,10 @@ impl<C: Contender> Run<'_, C> {
         mut workload: Workload,
         emitter: &mut Emitter<'_>,
     ) -> Result<PhaseResult, JobError> {
-        let phase = from_workload(phase, &workload);
+        let mut phase = from_workload(phase, &workload);
+        if workload.target > 0.0 {
+            phase.clock = Clock::OpenLoop(workload.target);
+        }
         let there = self.record_limit.saturating_sub(workload.insert_start);
         if there == 0 {
             return Ok(PhaseResult {
@@ -348,15 +353,12 @@ fn workload(properties: &[(String, String)]) -> Result<Workload, JobError> {
     Workload::from_properties(&p).map_err(|e| JobError::Invalid(e.to_string()))
 }
 
-/// What the properties say about threads, time and rate goes before what the phase says.
+/// What the properties say about threads and time goes before what the phase says.
 fn from_workload(phase: &Phase, workload: &Workload) -> Phase {
     let mut phase = phase.clone();
     phase.threads = workload.threads.unwrap_or(phase.threads);
     if workload.max_seconds > 0.0 {
         phase.max_seconds = workload.max_seconds;
-    }
-    if workload.target > 0.0 {
-        phase.clock = super::Clock::OpenLoop(workload.target);
     }
     phase
 }
@@ -366,3 +368,7 @@ pub(super) fn guarded(body: impl FnOnce() -> Result<(), JobError>) -> Result<(),
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(body))
         .unwrap_or_else(|panic| Err(JobError::Invalid(panic_text(&*panic))))
 }
+
+#[cfg(test)]
+#[path = "run_tests.rs"]
+mod tests;

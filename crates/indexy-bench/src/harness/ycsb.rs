@@ -1,9 +1,9 @@
 //! The loops of YCSB: load and run.
 
-use super::crew::{Done, Kind, Worker};
 use super::job::Broken;
 use super::ledger::Ledger;
 use super::points::share;
+use super::worker::{Done, Kind, Worker};
 use crate::contender::{Outcome, Session};
 use crate::workload::{Client, Operation, Rng, Shared, Workload, seed_of};
 use rand::Rng as _;

@@ -163,6 +163,19 @@ impl RunResult {
     pub fn phase(&self, name: &str) -> Option<&PhaseResult> {
         self.phases.iter().find(|p| p.name == name)
     }
+
+    /// Device bytes written for a byte loaded, the work that the load left to the background included.
+    pub fn settled_write_amplification(&self) -> Option<f64> {
+        let (load, settle) = (self.phase("load")?, self.phase("settle")?);
+        let written = load.io.device_written + settle.io.device_written;
+        (load.payload_written > 0).then(|| written as f64 / load.payload_written as f64)
+    }
+
+    /// Bytes on disk for a byte loaded, after background work.
+    pub fn settled_space_amplification(&self) -> Option<f64> {
+        let (load, settle) = (self.phase("load")?, self.phase("settle")?);
+        (load.payload_written > 0).then(|| settle.disk as f64 / load.payload_written as f64)
+    }
 }
 
 /// The middle value (mean of the two middle ones); none of nothing.

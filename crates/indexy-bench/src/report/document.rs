@@ -71,7 +71,7 @@ impl Document {
         Self {
             format: FORMAT,
             kind: kind.to_owned(),
-            command: std::env::args().collect(),
+            command: command_line(),
             started: today_utc(),
             commit: commit().to_owned(),
             machine: Machine::here(data),
@@ -135,6 +135,16 @@ impl Document {
         }
         names
     }
+}
+
+/// The arguments, and the program by its name alone: where it lies says nothing about the result.
+fn command_line() -> Vec<String> {
+    let mut words: Vec<String> = std::env::args().collect();
+    if let Some(program) = words.first_mut() {
+        let name = Path::new(program.as_str()).file_name();
+        *program = name.map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    }
+    words
 }
 
 #[cfg(test)]

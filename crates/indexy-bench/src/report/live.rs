@@ -49,6 +49,14 @@ impl Live {
         ));
     }
 
+    /// The job is over.
+    pub fn end(&mut self, outcome: &Outcome) {
+        let remark = super::table::remark(outcome);
+        if !remark.is_empty() {
+            self.line(&format!("   {remark}"));
+        }
+    }
+
     /// A line that stays.
     pub fn line(&self, text: &str) {
         let clear = if self.terminal { "\r\u{1b}[2K" } else { "" };
@@ -69,7 +77,7 @@ impl Live {
         if !self.terminal {
             return;
         }
-        let share = if self.asked > 0 && self.asked < 1 << 39 {
+        let share = if self.asked > 0 {
             format!(" {:3.0} %", 100.0 * ops as f64 / self.asked as f64)
         } else {
             String::new()
@@ -116,21 +124,14 @@ impl View for Live {
                 } else {
                     " ".repeat(23)
                 };
-                let partial = if result.partial && result.asked < 1 << 39 {
-                    "  (cut short)"
-                } else {
-                    ""
-                };
+                let partial = if result.partial { "  (cut short)" } else { "" };
                 let peak = bytes(result.peak_resident() as f64);
                 self.line(&format!(
                     "   {:16} {done} {:8.2} s  peak {peak}{partial}",
                     result.name, result.seconds
                 ));
             }
-            Event::Ended {
-                outcome: Outcome::Finished,
-            } => {}
-            Event::Ended { outcome } => self.line(&format!("   {}", super::table::remark(outcome))),
+            Event::Ended { .. } => {}
         }
     }
 }

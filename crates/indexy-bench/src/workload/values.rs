@@ -76,10 +76,10 @@ impl Values {
     /// The version that `value` carries, or why it cannot belong to the key with `seed`.
     #[inline]
     pub fn check(&self, seed: u64, value: &[u8]) -> Result<u32, Mismatch> {
-        if value.len() == self.bytes {
-            if let Some(version) = version_of(seed, value) {
-                return Ok(version);
-            }
+        if value.len() == self.bytes
+            && let Some(version) = version_of(seed, value)
+        {
+            return Ok(version);
         }
         Err(self.mismatch(seed, value))
     }

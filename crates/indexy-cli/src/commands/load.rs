@@ -196,10 +196,11 @@ impl Loader {
             )));
         }
         if let Some(group) = &mut self.group {
-            group.add(&key, &value);
-            if group.is_full() {
-                self.write_group()?;
+            // A large record goes alone: a batch has a limit.
+            if !group.has_room(key.len() + value.len()) {
+                self.records += group.write(&self.tree)?;
             }
+            group.add(&key, &value);
             return Ok(None);
         }
         match self.tree.insert(&key, &value) {
@@ -294,8 +295,8 @@ impl Group {
         self.records.push((key.to_vec(), value.to_vec()));
     }
 
-    fn is_full(&self) -> bool {
-        self.bytes >= GROUP_BYTES || self.records.len() >= GROUP_RECORDS
+    fn has_room(&self, bytes: usize) -> bool {
+        self.bytes + bytes <= GROUP_BYTES && self.records.len() < GROUP_RECORDS
     }
 
     /// Writes what is there; returns how many records that is.

@@ -309,7 +309,7 @@ fn sample_until_ended(shared: &Shared, screen: &Screen) {
         };
         match screen {
             Screen::Terminal(terminal) => terminal.draw(&shown),
-            Screen::Plain if last_line.elapsed() >= LINE_INTERVAL => {
+            Screen::Plain if shown.phase.is_some() && last_line.elapsed() >= LINE_INTERVAL => {
                 last_line = Instant::now();
                 screen.say(&shown.line());
             }

@@ -168,7 +168,7 @@ impl Stage<'_> {
         Ok(text)
     }
 
-    /// Inserts generated records for `duration`; up to three times as long if the data are not yet `at_least` bytes; until they
+    /// Inserts generated records for `duration`; up to twice as long if the data are not yet `at_least` bytes; until they
     /// are `at_most` bytes.
     pub fn fill(
         &mut self,
@@ -177,7 +177,7 @@ impl Stage<'_> {
         at_most: u64,
     ) -> anyhow::Result<String> {
         let start = Instant::now();
-        let clock = self.clock(duration * 3);
+        let clock = self.clock(duration * 2);
         let next = AtomicU64::new(0);
         let enough = || {
             let data = self.live.data();

@@ -19,7 +19,7 @@ use crate::{
         shared::Shared,
         truncate::flush_all,
     },
-    mem::budget::Budget,
+    mem::{Memory, budget::Budget},
     storage::Storage,
     wal::Lsn,
     x::IndexX,
@@ -101,6 +101,8 @@ pub(crate) struct Core {
     pub shared: Arc<Shared>,
     pub stripes: Stripes,
     pub lsm: Arc<LsmShared>,
+    /// What every Index X is made of.
+    pub memory: Arc<Memory>,
     /// Locked while the set of trees or the manifest changes.
     pub manifest: Mutex<Manifest>,
     pub trees: RwLock<BTreeMap<u32, Arc<TreeCore>>>,
@@ -199,7 +201,9 @@ impl Trees for Core {
         self.options.log_limit()
     }
 
-    fn collect_garbage(&self) {}
+    fn collect_garbage(&self) {
+        self.memory.collect();
+    }
 
     fn x_bytes(&self) -> usize {
         self.trees

@@ -19,11 +19,14 @@ use crate::{
         joined::Joined,
         shared::Shared,
     },
-    mem::budget::{Budget, Holder},
+    mem::{
+        Memory,
+        budget::{Budget, Holder},
+    },
     poison::Poison,
     storage::{Buffered, Storage},
     wal::{Log, LogDurability, LogOptions, Lsn, RecordRef, batch_ops},
-    x::{AnyX, model::ModelX},
+    x::{AnyX, art::Art},
     y::{
         IndexY,
         lsm::{LsmShared, LsmY, WORK_BYTES},
@@ -60,6 +63,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
     let budget = Arc::new(Budget::new(options.memory_budget_bytes));
     let poison = Arc::new(Poison::default());
     let shared = Arc::new(Shared::new(budget.clone(), poison));
+    let memory = Memory::new(budget.clone());
     let lsm = Arc::new(LsmShared::new(lsm_cache_bytes(options.memory_budget_bytes)));
     let stripes = Stripes::new(options.memory_budget_bytes);
     budget.take(Holder::IndexY, lsm.memory_bytes());
@@ -75,6 +79,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
         shared: shared.clone(),
         stripes,
         lsm,
+        memory,
         manifest: Mutex::new(manifest.clone()),
         trees: RwLock::new(BTreeMap::new()),
         closed: AtomicU8::new(0),
@@ -216,7 +221,7 @@ pub(super) fn open_tree(core: &Core, entry: TreeEntry, floor: Lsn) -> Result<Tre
     };
     let mounted = !y.is_empty()?;
     let x = match entry.index_x {
-        IndexXKind::Art => AnyX::Model(ModelX::new(mounted)),
+        IndexXKind::Art => AnyX::Art(Art::new(core.memory.clone(), mounted)),
         other @ IndexXKind::BPlus => {
             return Err(Error::Unsupported {
                 what: format!("index_x {other}"),

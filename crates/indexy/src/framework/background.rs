@@ -227,6 +227,9 @@ impl Worker {
         {
             self.wait_while_congested(tree);
             tree.write_back(Pick::CheckBack)?;
+            if tree.y.approximate_len() == 0 {
+                tree.clear_mounts_if_y_is_empty()?;
+            }
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::model::ModelX;
+use super::art::Art;
 use super::{
     Chunk, Cut, IndexX, LeafInfo, Load, Lookup, Order, Put, RunId, ScanLimits, Stamp, StopWalk,
     XStats,
@@ -11,12 +11,17 @@ use std::ops::ControlFlow;
 
 /// An Index X of any kind. The branch costs a predicted jump.
 pub(crate) enum AnyX {
-    Model(ModelX),
+    Art(Art),
+    /// The reference, for tests of the framework.
+    #[cfg(test)]
+    Model(super::model::ModelX),
 }
 
 macro_rules! each {
     ($self:ident, $x:ident => $call:expr) => {
         match $self {
+            AnyX::Art($x) => $call,
+            #[cfg(test)]
             AnyX::Model($x) => $call,
         }
     };

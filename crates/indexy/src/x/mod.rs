@@ -31,6 +31,10 @@
 //! Not here: budget decisions, choice of regions, the log, Index Y.
 
 mod any;
+pub(crate) mod art;
+#[cfg(test)]
+mod conformance;
+#[cfg(test)]
 pub(crate) mod model;
 
 pub(crate) use any::AnyX;

@@ -2,7 +2,7 @@
 
 use crate::{
     contender::{About, Durability, Focus, Storage},
-    harness::{Clock, Phase, Work},
+    harness::{Clock, Phase, UNBOUNDED, Work},
     suite::{Draft, Plan},
     workload::Pick,
 };
@@ -75,8 +75,6 @@ const LEAST_BUDGET: u64 = 8 << 20;
 const LEAST_KEYS: u64 = 10_000;
 /// So many that the harness's own reads of `/proc` do not show among them.
 const LEAST_ABSENT: u64 = 2_000_000;
-/// More operations than a capped phase can do.
-const MANY: u64 = 1 << 40;
 
 impl CoreOptions {
     fn keys(&self, at_full_scale: u64) -> u64 {
@@ -239,12 +237,12 @@ fn larger_phases(options: &CoreOptions, keys: u64) -> Vec<Phase> {
         |name: &str, work: Work| Phase::new(name, THREADS, Focus::Reads, work).capped(seconds);
     let single = |pick: &Pick| Work::Read {
         pick: pick.clone(),
-        ops: MANY,
+        ops: UNBOUNDED,
         unit: 1,
     };
     let multi = |pick: &Pick| Work::MultiRead {
         pick: pick.clone(),
-        ops: MANY,
+        ops: UNBOUNDED,
         batch: MULTI_GET,
     };
     vec![
@@ -273,7 +271,7 @@ fn larger_phases(options: &CoreOptions, keys: u64) -> Vec<Phase> {
             Focus::Mixed,
             Work::Mixed {
                 pick: zipf.clone(),
-                ops: MANY,
+                ops: UNBOUNDED,
                 insert_share: 0.5,
             },
         )

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     contender::{About, Focus},
-    harness::{Phase, Work},
+    harness::{Phase, UNBOUNDED, Work},
     measure::{PhaseResult, RunResult},
     report::svg::{Plot, Series},
     suite::{Draft, Plan},
@@ -22,8 +22,6 @@ const BATCH: usize = 64;
 const SHIFT_EXPONENT: f64 = 0.7;
 const SHIFTS: u64 = 4;
 const UNITS: [u64; 3] = [1, 5, 10];
-/// More than a capped phase can do.
-const MANY: u64 = 1 << 40;
 
 fn begin(sizes: &Sizes) -> Vec<Phase> {
     let load = Work::Load {
@@ -57,7 +55,7 @@ pub(super) fn working_sets(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
         };
         let read = Work::Read {
             pick: pick.clone(),
-            ops: MANY,
+            ops: UNBOUNDED,
             unit: 1,
         };
         phases.push(reading(
@@ -84,7 +82,7 @@ pub(super) fn skews(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
         };
         let read = |pick: &Pick| Work::Read {
             pick: pick.clone(),
-            ops: MANY,
+            ops: UNBOUNDED,
             unit: 1,
         };
         phases.push(reading(
@@ -105,7 +103,7 @@ pub(super) fn skews(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
         if BATCHED.contains(&exponent) {
             let multi = Work::MultiRead {
                 pick,
-                ops: MANY,
+                ops: UNBOUNDED,
                 batch: BATCH,
             };
             phases.push(
@@ -141,7 +139,7 @@ pub(super) fn shifts(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
         };
         // The paper reads twice as many keys in a phase as there are; a time cap may end it earlier.
         let ops = if sizes.shift_seconds > 0.0 {
-            MANY
+            UNBOUNDED
         } else {
             2 * sizes.operations
         };
@@ -150,7 +148,7 @@ pub(super) fn shifts(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
             sizes,
             "warm".to_owned(),
             sizes.warm_seconds,
-            read(0, MANY),
+            read(0, UNBOUNDED),
         ));
         for shift in 0..SHIFTS {
             phases.push(

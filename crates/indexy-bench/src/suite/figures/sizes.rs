@@ -48,16 +48,16 @@ impl Preset {
         let threads = cores.clamp(2, PAPER_THREADS);
         match self {
             Preset::Smoke => Sizes {
-                budget: 16 << 20,
-                insert_keys: 1_500_000,
-                read_keys: 1_000_000,
+                budget: 8 << 20,
+                insert_keys: 800_000,
+                read_keys: 500_000,
                 threads,
-                load_seconds: 3.0,
-                warm_seconds: 0.3,
-                read_seconds: 0.4,
-                ycsb_seconds: 0.5,
-                shift_seconds: 0.6,
-                operations: 1_000_000,
+                load_seconds: 1.5,
+                warm_seconds: 0.2,
+                read_seconds: 0.3,
+                ycsb_seconds: 0.4,
+                shift_seconds: 0.5,
+                operations: 500_000,
                 seed,
             },
             Preset::Laptop => Sizes {
