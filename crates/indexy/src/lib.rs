@@ -3,6 +3,8 @@
 mod db;
 pub mod error;
 mod framework;
+#[cfg(any(test, feature = "testing"))]
+pub mod fuzzing;
 pub mod key;
 pub mod limits;
 mod mem;

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
+    framework::shared::BATCH_COPIES,
     key::{Key, Value},
     wal::{BatchEncoder, MAX_BATCH_BYTES, RecordRef},
 };
@@ -22,7 +23,8 @@ use std::{collections::HashMap, fmt, sync::Arc};
 ///
 /// The last write to a key wins. A *concurrent reader* may see a part of a batch while it is being applied (snapshots
 /// come with transactions); a concurrent writer of one of its keys comes wholly before or after it. Without a log
-/// (`Durability::None`) there is no promise over a crash. A batch may hold a quarter of the memory budget.
+/// (`Durability::None`) there is no promise over a crash. A batch may hold a quarter of the memory budget, somewhat less
+/// of one below 8 MiB.
 #[must_use = "a batch does nothing until it is committed"]
 pub struct Batch {
     handle: Arc<Handle>,
@@ -115,7 +117,7 @@ impl Batch {
         }
         let core = &handle.core;
         core.check_writable()?;
-        let limit = (core.budget.limit() / 4).min(MAX_BATCH_BYTES);
+        let limit = core.shared.batch_limit().min(MAX_BATCH_BYTES);
         if bytes > limit {
             return Err(Error::BatchTooLarge { bytes, limit });
         }
@@ -130,7 +132,7 @@ impl Batch {
                 encoder.push(record(op))?;
             }
         }
-        let admitted = core.shared.admit(bytes)?;
+        let admitted = core.shared.admit(BATCH_COPIES * bytes)?;
         if let Some(log) = log {
             log.admit(encoder.bytes() + OP_OVERHEAD_BYTES)?;
         }

@@ -86,6 +86,15 @@ impl Manifest {
         decode(&bytes, &path).map(Some)
     }
 
+    /// The bytes of the manifest file.
+    pub(super) fn encode(&self) -> Result<Vec<u8>> {
+        let body = serde_json::to_vec(self).map_err(|e| Error::InvalidOption {
+            option: "manifest",
+            reason: e.to_string(),
+        })?;
+        Ok(with_header(&body))
+    }
+
     /// Replaces the manifest of `dir` durably.
     pub(crate) fn write(&self, storage: &dyn Storage, dir: &Path) -> Result<()> {
         let next = dir.join(MANIFEST_NEXT);
@@ -93,25 +102,23 @@ impl Manifest {
             storage.remove(&next)?;
         }
         let file = storage.create(&next)?;
-        file.write_at(&encode(self)?, 0)?;
+        file.write_at(&self.encode()?, 0)?;
         file.sync()?;
         storage.rename(&next, &Self::path(dir))?;
         storage.sync_dir(dir)
     }
 }
 
-fn encode(manifest: &Manifest) -> Result<Vec<u8>> {
-    let body = serde_json::to_vec(manifest).map_err(|e| Error::InvalidOption {
-        option: "manifest",
-        reason: e.to_string(),
-    })?;
+/// A manifest file with this body.
+pub(super) fn with_header(body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER_BYTES + body.len());
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
     bytes.extend_from_slice(&(body.len() as u32).to_le_bytes());
-    bytes.extend_from_slice(&checksum(&bytes[8..16], &body).to_le_bytes());
-    bytes.extend_from_slice(&body);
-    Ok(bytes)
+    let crc = checksum(bytes.get(8..).unwrap_or_default(), body);
+    bytes.extend_from_slice(&crc.to_le_bytes());
+    bytes.extend_from_slice(body);
+    bytes
 }
 
 /// Decodes untrusted bytes; never panics.
@@ -174,13 +181,13 @@ mod tests {
 
     #[test]
     fn round_trip() {
-        let bytes = encode(&sample()).unwrap();
+        let bytes = sample().encode().unwrap();
         assert_eq!(decode(&bytes, Path::new("m")).unwrap(), sample());
     }
 
     #[test]
     fn every_flipped_bit_is_noticed() {
-        let bytes = encode(&sample()).unwrap();
+        let bytes = sample().encode().unwrap();
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
@@ -190,7 +197,7 @@ mod tests {
 
     #[test]
     fn every_cut_is_noticed() {
-        let bytes = encode(&sample()).unwrap();
+        let bytes = sample().encode().unwrap();
         for len in 0..bytes.len() {
             assert!(
                 decode(&bytes[..len], Path::new("m")).is_err(),
@@ -201,7 +208,7 @@ mod tests {
 
     #[test]
     fn another_version_is_named() {
-        let mut bytes = encode(&sample()).unwrap();
+        let mut bytes = sample().encode().unwrap();
         bytes[8..12].copy_from_slice(&9u32.to_le_bytes());
         let crc = checksum(&bytes[8..16], &bytes[20..]);
         bytes[16..20].copy_from_slice(&crc.to_le_bytes());

@@ -5,6 +5,8 @@ mod checkpoint;
 mod core;
 mod database;
 mod directory;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod fuzzing;
 mod manifest;
 mod open;
 mod options;

@@ -308,20 +308,20 @@ impl Tree {
     /// Waits until a write of `bytes`, key and value, has room in X and in the log.
     fn admit(&self, bytes: usize) -> Result<Admitted<'_>> {
         let core = self.core();
-        let admitted = core.shared.admit(admitted(bytes, core))?;
-        if let Some(log) = core.shared.log.get() {
+        // A value that X does not hold takes no room there.
+        let into_x = match bytes > core.budget.limit() / 8 {
+            true => 0,
+            false => bytes + ENTRY_OVERHEAD_BYTES,
+        };
+        let log = core.shared.log.get();
+        // The log has a copy of its own until it is written.
+        let admitted = core
+            .shared
+            .admit(into_x * (1 + usize::from(log.is_some())))?;
+        if let Some(log) = log {
             log.admit(bytes + RECORD_OVERHEAD_BYTES)?;
         }
         Ok(admitted)
-    }
-}
-
-/// Bytes of X to ask admission for: a value that X does not hold takes none.
-fn admitted(bytes: usize, core: &Core) -> usize {
-    if bytes > core.budget.limit() / 8 {
-        0
-    } else {
-        bytes + ENTRY_OVERHEAD_BYTES
     }
 }
 

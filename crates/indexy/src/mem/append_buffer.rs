@@ -122,8 +122,9 @@ impl AppendBuffer {
         if len == 0 || len > self.capacity {
             return Err(Full);
         }
-        // Acquire: partner is the Release of `open`.
-        let at = self.tail.fetch_add(len as u64, Acquire);
+        // Acquire: partner is the Release of `open`. Release: partner is the Acquire of `reserved_end` and `seal`, so
+        // that who reads an end beyond this piece sees the latch that its writer had taken before (I6).
+        let at = self.tail.fetch_add(len as u64, AcqRel);
         let end = at + len as u64;
         if end > self.capacity as u64 {
             if at <= self.capacity as u64 {

@@ -14,6 +14,8 @@
 #![forbid(unsafe_code)]
 
 mod append;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod fuzzing;
 mod group_commit;
 mod reader;
 mod record;

@@ -20,6 +20,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod fuzzing;
 pub(crate) mod lsm;
 
 #[cfg(test)]

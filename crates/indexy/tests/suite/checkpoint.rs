@@ -184,13 +184,12 @@ fn a_failed_one_leaves_nothing() {
     tree.insert(b"k", b"v").unwrap();
     db.flush().unwrap();
     // A folder of Y that cannot be copied.
-    let current = dir.path().join("trees/1/current");
-    let bytes = std::fs::read(&current).unwrap();
-    std::fs::write(&current, b"damaged").unwrap();
+    let (tables, away) = (dir.path().join("trees/1/tables"), dir.path().join("away"));
+    std::fs::rename(&tables, &away).unwrap();
     let dest = dir.path().join("copy");
     assert!(db.checkpoint(&dest).is_err());
     assert_eq!(std::fs::read_dir(&dest).unwrap().count(), 0);
-    std::fs::write(&current, bytes).unwrap();
+    std::fs::rename(&away, &tables).unwrap();
     db.checkpoint(&dest).unwrap();
     assert!(
         open(&dest, &Options::new(2 * MIB))

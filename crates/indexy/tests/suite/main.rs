@@ -1,10 +1,16 @@
 //! The library as a program sees it, one behaviour a file. One binary, because linking takes longer than most tests.
 
+mod budget;
 mod checkpoint;
 mod concurrency;
 mod errors;
+mod faults;
+mod flip;
+mod history;
+mod kill;
 mod lifecycle;
 mod read_only;
 mod reopen;
 mod scan;
+mod stress;
 mod support;

@@ -162,7 +162,7 @@ fn i4_a_value_too_large_for_x_does_not_lose_to_an_older_copy_in_flight() {
             s.spawn(|| clean(tree));
             pause.wait_reached();
             let writer = s.spawn(|| put(tree, b"k", &large));
-            std::thread::sleep(A_WHILE);
+            std::thread::sleep(10 * A_WHILE);
             assert!(!writer.is_finished(), "it waits for the run");
             assert_eq!(get(tree, b"k"), some(b"v1"));
             pause.resume();

@@ -13,10 +13,10 @@ use super::{background::Trees, joined::Joined, shared::Shared, transfer::Pick, t
 use crate::{
     error::Result,
     key::Value,
-    mem::budget::Budget,
+    mem::{Memory, budget::Budget},
     storage::{Storage, sim::Sim},
     wal::{Log, LogDurability, LogOptions, Lsn, RecordRef, batch_ops},
-    x::{AnyX, Cut, IndexX, model::ModelX},
+    x::{AnyX, Cut, IndexX, art::Art, model::ModelX},
     y::{IndexY, memory::MemoryY},
 };
 use parking_lot::{Mutex, RwLock};
@@ -30,8 +30,9 @@ const TREE: u32 = 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum XKind {
     Model,
+    Art,
 }
-const X_KINDS: [XKind; 1] = [XKind::Model];
+const X_KINDS: [XKind; 2] = [XKind::Model, XKind::Art];
 
 /// What survives a crash beside the log and the Ys.
 #[derive(Debug, Default, Clone, Copy)]
@@ -128,6 +129,7 @@ impl Rig {
         let mounted = !y.is_empty().unwrap();
         let x = match self.kind {
             XKind::Model => AnyX::Model(ModelX::new(mounted)),
+            XKind::Art => AnyX::Art(Art::new(Memory::new(self.shared.budget.clone()), mounted)),
         };
         let joined = Joined::new(id, x, Arc::new(y), false, floor, self.shared.clone());
         let joined = Arc::new(joined);

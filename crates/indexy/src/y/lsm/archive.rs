@@ -81,7 +81,7 @@ pub(super) fn sections(path: &Path) -> Result<Vec<Section>> {
     Ok(sections)
 }
 
-fn trailer(bytes: &[u8]) -> Option<(u64, u128)> {
+pub(super) fn trailer(bytes: &[u8]) -> Option<(u64, u128)> {
     let mut rest = Reader(bytes);
     if rest.take(4)? != b"SFA!" || rest.u8()? != 1 || rest.u8()? != 0 {
         return None;
@@ -90,7 +90,7 @@ fn trailer(bytes: &[u8]) -> Option<(u64, u128)> {
     Some((rest.u64()?, checksum))
 }
 
-fn entries(toc: &[u8]) -> Option<Vec<Section>> {
+pub(super) fn entries(toc: &[u8]) -> Option<Vec<Section>> {
     let mut rest = Reader(toc);
     if rest.take(4)? != b"TOC!" {
         return None;

@@ -143,7 +143,7 @@ pub(super) fn load(dir: &Path) -> Result<Option<Manifest>> {
     Ok(Some(manifest))
 }
 
-fn levels(bytes: &[u8]) -> Option<Vec<Vec<Vec<TableRef>>>> {
+pub(super) fn levels(bytes: &[u8]) -> Option<Vec<Vec<Vec<TableRef>>>> {
     let mut rest = Reader(bytes);
     if rest.u8()? != LEVELS {
         return None;

@@ -19,6 +19,8 @@ mod block_cache;
 mod contain;
 mod copy;
 mod cursor;
+#[cfg(any(test, feature = "testing"))]
+pub(super) mod fuzzing;
 mod keys;
 mod manifest;
 mod merge;

@@ -1,0 +1,103 @@
+//! Fuzz targets: one per decoder of bytes that come from a disk. Compiled for tests and with the feature `testing`.
+//!
+//! Each takes any bytes, and panics only if something is wrong. `fuzz/` runs them under a coverage-guided fuzzer; the
+//! tests below run each for a second on mutated samples (`INDEXY_FUZZ_SECONDS`).
+
+#![forbid(unsafe_code)]
+
+use crate::{db, wal, y};
+
+/// A decoder under test.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// Its name, that of the file in `fuzz/fuzz_targets`.
+    pub name: &'static str,
+    /// Feeds it.
+    pub run: fn(&[u8]),
+    /// Inputs to begin with.
+    pub samples: fn() -> Vec<Vec<u8>>,
+}
+
+/// All targets.
+pub const TARGETS: [Target; 7] = [
+    Target {
+        name: "log_record",
+        run: log_record,
+        samples: || vec![wal::fuzzing::records()],
+    },
+    Target {
+        name: "log_group",
+        run: log_group,
+        samples: || {
+            let segment = wal::fuzzing::segment(&wal::fuzzing::records());
+            vec![segment.get(64..).unwrap_or_default().to_vec()]
+        },
+    },
+    Target {
+        name: "log_segment",
+        run: log_segment,
+        samples: || vec![wal::fuzzing::segment(&wal::fuzzing::records())],
+    },
+    Target {
+        name: "log_payload",
+        run: log_payload,
+        samples: || vec![wal::fuzzing::records()],
+    },
+    Target {
+        name: "manifest",
+        run: manifest,
+        samples: || vec![db::fuzzing::manifest_sample()],
+    },
+    Target {
+        name: "index_y_manifest",
+        run: index_y_manifest,
+        samples: || y::fuzzing::samples(),
+    },
+    Target {
+        name: "key_encoding",
+        run: key_encoding,
+        samples: || vec![vec![2, 0, 0, 0], b"\x03abcabd".to_vec()],
+    },
+];
+
+/// Records as they follow each other in the log.
+pub fn log_record(bytes: &[u8]) {
+    wal::fuzzing::decode_records(bytes);
+}
+
+/// A group with its header.
+pub fn log_group(bytes: &[u8]) {
+    wal::fuzzing::decode_one_group(bytes);
+}
+
+/// A whole segment file: recovery twice, read-only and not.
+pub fn log_segment(bytes: &[u8]) {
+    wal::fuzzing::recover(bytes);
+}
+
+/// Records behind good checksums.
+pub fn log_payload(bytes: &[u8]) {
+    wal::fuzzing::recover(&wal::fuzzing::segment(bytes));
+}
+
+/// The manifest of a database: as a file, and as a body behind a good checksum.
+pub fn manifest(bytes: &[u8]) {
+    db::fuzzing::manifest(bytes);
+}
+
+/// The engine's manifest and table of contents.
+pub fn index_y_manifest(bytes: &[u8]) {
+    y::fuzzing::decode(bytes);
+}
+
+/// Two keys (the first byte says where the second begins): the way to Index Y and back keeps them and their order.
+pub fn key_encoding(bytes: &[u8]) {
+    let Some((&at, keys)) = bytes.split_first() else {
+        return;
+    };
+    let (a, b) = keys.split_at(usize::from(at).min(keys.len()));
+    y::fuzzing::keys(a, b);
+}
+
+#[cfg(test)]
+mod tests;

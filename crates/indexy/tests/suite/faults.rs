@@ -1,0 +1,297 @@
+//! I/O errors, a full device, short writes and failed syncs, at every kind of file, once and for good, in a real process.
+//!
+//! A shim (`tests/fault_shim`) is compiled on the spot and preloaded into a child, where it makes calls fail on command.
+//! Checked: reads go on; writes fail with typed errors; after a full device has room again writing goes on without
+//! a reopen; whatever happened, nothing that was acknowledged is lost, and the next open is sound.
+
+use crate::{
+    history::History,
+    support::{MIB, Random, assert_sound, child, child_argument, open, wait},
+};
+use indexy::{Db, Durability, Error, Options, Tree};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    sync::atomic::{AtomicBool, Ordering::SeqCst},
+    time::{Duration, Instant},
+};
+
+const KEYS: u64 = 4000;
+const WRITERS: u64 = 2;
+/// How long writers go on with the fault in place.
+const UNDER_FAULT: Duration = Duration::from_millis(500);
+/// How long writing may take to go on once there is room.
+const RECOVERY: Duration = Duration::from_secs(30);
+
+fn options() -> Options {
+    Options::new(2 * MIB)
+        .durability(Durability::Sync)
+        .log_limit_bytes(1 << 20)
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    op: &'static str,
+    /// Part of the path; after a `$`, its end.
+    filter: &'static str,
+    kind: &'static str,
+    forever: bool,
+}
+
+impl Case {
+    fn full(&self) -> bool {
+        self.kind != "eio"
+    }
+
+    fn arm(&self, skip: u64) {
+        let how = if self.forever { "forever" } else { "once" };
+        tell(&format!(
+            "arm/{}/{}/{skip}/{how}/{}",
+            self.op, self.kind, self.filter
+        ));
+    }
+}
+
+/// Gives the shim a command; returns true if it answers "yes".
+fn tell(command: &str) -> bool {
+    let error = std::fs::File::open(format!("/indexy-fault/{command}")).unwrap_err();
+    error.kind() == std::io::ErrorKind::AlreadyExists
+}
+
+fn typed(case: Case, error: &Error) -> bool {
+    match error {
+        Error::OutOfSpace { .. } => case.full(),
+        Error::Io { .. } | Error::Poisoned { .. } => !case.full(),
+        _ => false,
+    }
+}
+
+struct Run<'a> {
+    case: Case,
+    db: &'a Db,
+    tree: &'a Tree,
+    history: &'a History,
+    done: &'a AtomicBool,
+}
+
+impl Run<'_> {
+    fn write(&self, n: u64) -> indexy::Result<()> {
+        let write = self.history.begin(n);
+        match self.history.value(n, write) {
+            Some(value) => self.tree.insert(self.history.key(n), value)?,
+            None => self.tree.remove(self.history.key(n))?,
+        }
+        self.history.acknowledge(n, write);
+        Ok(())
+    }
+
+    fn check(&self, n: u64) {
+        let look = self.history.look(n);
+        let found = self.tree.get(self.history.key(n));
+        let found = found.unwrap_or_else(|e| panic!("{:?}: a read fails: {e:?}", self.case));
+        self.history.check(&look, found.as_deref());
+    }
+
+    fn write_under_fault(&self, writer: u64) {
+        let mut random = Random(writer);
+        while !self.done.load(SeqCst) {
+            let n = random.below(KEYS / WRITERS) * WRITERS + writer;
+            if let Err(error) = self.write(n) {
+                assert!(typed(self.case, &error), "{:?}: {error:?}", self.case);
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            self.check(random.below(KEYS));
+        }
+    }
+
+    /// Flushes, makes and drops trees: what touches Y and the manifest.
+    fn disturb(&self, end: Instant) {
+        for round in 0.. {
+            if Instant::now() > end {
+                return;
+            }
+            let name = format!("tree {round}");
+            for result in [
+                self.db.tree(&name).map(|_| ()),
+                self.db.flush(),
+                self.db.sync(),
+                self.db.drop_tree(&name),
+            ] {
+                match result {
+                    Ok(()) | Err(Error::NoSuchTree { .. }) => {}
+                    Err(error) => assert!(typed(self.case, &error), "{:?}: {error:?}", self.case),
+                }
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// After a full device got room: no reopen is needed.
+    fn goes_on(&self) {
+        let start = Instant::now();
+        let until_it_works = |what: &str, attempt: &dyn Fn() -> indexy::Result<()>| {
+            while let Err(error) = attempt() {
+                assert!(
+                    typed(self.case, &error),
+                    "{:?}: {what}: {error:?}",
+                    self.case
+                );
+                assert!(
+                    start.elapsed() < RECOVERY,
+                    "{:?}: {what} still fails: {error:?}",
+                    self.case
+                );
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        };
+        for n in 0..50 {
+            until_it_works("a write", &|| self.write(n));
+        }
+        until_it_works("a flush", &|| self.db.flush());
+        until_it_works("a tree", &|| self.db.tree("another").map(|_| ()));
+        assert_sound(self.db);
+    }
+}
+
+fn run(case: Case, skip: u64, dir: &Path) {
+    let history = History::new(KEYS, 2000);
+    let db = open(dir, &options());
+    let tree = db.tree("t").unwrap();
+    let done = AtomicBool::new(false);
+    let run = Run {
+        case,
+        db: &db,
+        tree: &tree,
+        history: &history,
+        done: &done,
+    };
+    (0..KEYS).for_each(|n| run.write(n).unwrap());
+    db.flush().unwrap();
+    case.arm(skip);
+    std::thread::scope(|s| {
+        for writer in 0..WRITERS {
+            let run = &run;
+            s.spawn(move || run.write_under_fault(writer));
+        }
+        run.disturb(Instant::now() + UNDER_FAULT);
+        done.store(true, SeqCst);
+    });
+    let struck = tell("struck");
+    tell("disarm");
+    (0..KEYS).for_each(|n| run.check(n));
+    if case.full() {
+        run.goes_on();
+    }
+    // What is left is closed or dropped, with or without an error.
+    if skip.is_multiple_of(2) {
+        let closed = db.close();
+        assert!(closed.is_ok() || !case.full(), "{case:?}: {closed:?}");
+    }
+    drop((tree, db));
+    let db = open(dir, &options());
+    let tree = db.tree("t").unwrap();
+    let run = Run {
+        db: &db,
+        tree: &tree,
+        ..run
+    };
+    (0..KEYS).for_each(|n| run.check(n));
+    assert_sound(&db);
+    (0..KEYS).step_by(3).for_each(|n| run.write(n).unwrap());
+    db.close().unwrap();
+    assert!(struck, "{case:?}: the fault never struck");
+}
+
+fn cases(site: &str) -> Vec<Case> {
+    let all: &[(&str, &str, &[&str])] = match site {
+        "log" => &[
+            ("write", "/log/", &["eio", "enospc", "short"]),
+            ("sync", "/log/", &["eio"]),
+            ("create", "/log/", &["eio", "enospc"]),
+            ("rename", "/log/", &["eio", "enospc"]),
+            ("sync", "$/log", &["eio"]),
+        ],
+        "trees" => &[
+            ("write", "/trees/1/", &["eio", "enospc", "short"]),
+            ("sync", "/trees/1/", &["eio"]),
+            ("create", "/trees/1/", &["eio", "enospc"]),
+        ],
+        _ => &[
+            ("write", "/MANIFEST", &["eio", "enospc", "short"]),
+            ("sync", "/MANIFEST", &["eio"]),
+            ("create", "/MANIFEST", &["eio", "enospc"]),
+            ("rename", "/MANIFEST", &["eio", "enospc"]),
+            ("sync", "$/db", &["eio"]),
+        ],
+    };
+    let mut cases = Vec::new();
+    for (op, filter, kinds) in all {
+        for kind in *kinds {
+            for forever in [false, true] {
+                cases.push(Case {
+                    op,
+                    filter,
+                    kind,
+                    forever,
+                });
+            }
+        }
+    }
+    cases
+}
+
+#[test]
+fn faulty_child() {
+    let Some(site) = child_argument() else {
+        return;
+    };
+    for (n, case) in cases(&site).into_iter().enumerate() {
+        println!("{case:?}");
+        let dir = tempfile::tempdir().unwrap();
+        // The first calls, and later ones.
+        run(case, n as u64 % 3, &dir.path().join("db"));
+    }
+}
+
+/// The shim, compiled once per run of this binary.
+fn shim(dir: &Path) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fault_shim/shim.rs");
+    let library = dir.join("libfault_shim.so");
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let built = Command::new(rustc)
+        .args(["--edition", "2024", "--crate-type", "cdylib", "-o"])
+        .arg(&library)
+        .arg(source)
+        .status();
+    assert!(
+        built.is_ok_and(|status| status.success()),
+        "the shim does not compile"
+    );
+    library
+}
+
+fn with_faults(site: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let child = child("faults::faulty_child", site)
+        .env("LD_PRELOAD", shim(dir.path()))
+        .spawn();
+    assert!(wait(child.unwrap(), Duration::from_secs(900)), "see above");
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn faults_of_the_log() {
+    with_faults("log");
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn faults_of_index_y() {
+    with_faults("trees");
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn faults_of_the_manifest() {
+    with_faults("manifest");
+}

@@ -1,0 +1,5 @@
+//! See `indexy::fuzzing::log_record`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| indexy::fuzzing::log_record(bytes));
