@@ -9,7 +9,7 @@ use super::{
     core::{Handle, TreeCore},
     database::same_database,
     options::Durability,
-    tree::{Tree, check_key, check_value},
+    tree::{Tree, check_value},
 };
 use crate::{
     error::{Error, Result},
@@ -85,7 +85,8 @@ impl Batch {
     fn push(&mut self, tree: &Tree, key: &[u8], value: Option<&[u8]>) {
         let (handle, core) = tree.parts();
         let checked = if same_database(handle, &self.handle) {
-            check_key(key).and_then(|()| check_value(value.map_or(0, <[u8]>::len), tree))
+            tree.check_key(key)
+                .and_then(|()| check_value(value.map_or(0, <[u8]>::len), tree))
         } else {
             Err(Error::ForeignTree)
         };

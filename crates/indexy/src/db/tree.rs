@@ -105,7 +105,7 @@ impl Tree {
     ) -> Result<Option<R>> {
         let key = key.as_ref();
         self.tree.live()?;
-        check_key(key)?;
+        self.check_key(key)?;
         self.alive(self.joined().get(key, read))
     }
 
@@ -118,7 +118,7 @@ impl Tree {
         self.tree.live()?;
         let keys: Vec<K> = keys.into_iter().collect();
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
-        keys.iter().try_for_each(|k| check_key(k))?;
+        keys.iter().try_for_each(|k| self.check_key(k))?;
         self.alive(self.joined().multi_get(&keys))
     }
 
@@ -277,6 +277,19 @@ impl Tree {
         read.or_else(|error| self.tree.live().and(Err(error)))
     }
 
+    /// `KeyTooLong` beyond what the API or this tree's Index Y takes.
+    #[inline]
+    pub(super) fn check_key(&self, key: &[u8]) -> Result<()> {
+        let limit = MAX_KEY_BYTES.min(self.joined().limits.max_key_bytes);
+        if key.len() > limit {
+            return Err(Error::KeyTooLong {
+                len: key.len(),
+                limit,
+            });
+        }
+        Ok(())
+    }
+
     /// The frame of every single-key write; see the module header.
     fn write<R>(
         &self,
@@ -286,7 +299,7 @@ impl Tree {
     ) -> Result<R> {
         let core = self.core();
         self.tree.live()?;
-        check_key(key)?;
+        self.check_key(key)?;
         check_value(value_len, self)?;
         if core.options.read_only {
             return Err(Error::ReadOnly);
@@ -325,18 +338,8 @@ fn admitted(bytes: usize, core: &Core) -> usize {
     }
 }
 
-pub(super) fn check_key(key: &[u8]) -> Result<()> {
-    if key.len() > MAX_KEY_BYTES {
-        return Err(Error::KeyTooLong {
-            len: key.len(),
-            limit: MAX_KEY_BYTES,
-        });
-    }
-    Ok(())
-}
-
 pub(super) fn check_value(len: usize, tree: &Tree) -> Result<()> {
-    let limit = MAX_VALUE_BYTES.min(tree.joined().y.capabilities().max_value_bytes);
+    let limit = MAX_VALUE_BYTES.min(tree.joined().limits.max_value_bytes);
     if len > limit {
         return Err(Error::ValueTooLong { len, limit });
     }

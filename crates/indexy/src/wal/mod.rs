@@ -26,7 +26,9 @@ mod writer;
 mod tests;
 
 pub(crate) use append::Admission;
-pub(crate) use record::{BatchEncoder, MAX_BATCH_BYTES, Malformed, RecordRef, batch_ops};
+#[cfg(test)]
+pub(crate) use record::Malformed;
+pub(crate) use record::{BatchEncoder, MAX_BATCH_BYTES, RecordRef, batch_ops};
 
 use crate::{
     error::{Error, Result},
@@ -189,6 +191,7 @@ impl Log {
     }
 
     /// [`Log::wait_durable`] for everything appended so far.
+    #[cfg(test)]
     pub(crate) fn sync(&self) -> Result<()> {
         self.wait_durable(self.end())
     }

@@ -9,14 +9,6 @@ use std::{
 
 pub const MIB: usize = 1 << 20;
 
-/// A number from the environment.
-pub fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name)
-        .ok()
-        .and_then(|v| v.parse().ok())
-        .unwrap_or(default)
-}
-
 /// SplitMix64.
 pub struct Random(pub u64);
 

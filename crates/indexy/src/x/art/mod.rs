@@ -136,7 +136,7 @@ impl IndexX for Art {
         from: &[u8],
         to: Option<&[u8]>,
         run: RunId,
-        sink: &mut dyn FnMut(&[u8], Option<&[u8]>) -> ControlFlow<StopWalk>,
+        sink: &mut crate::x::CleanSink<'_>,
     ) -> ControlFlow<StopWalk> {
         self.copy_dirty(from, to, run, sink)
     }

@@ -76,6 +76,10 @@ const LEVEL0_TRIGGER: u8 = 4;
 const LEVEL0_CONGESTED: usize = 8;
 /// Data blocks: one read of the device.
 const BLOCK_BYTES: u32 = 4 << 10;
+/// Entries between two keys that are stored whole in a data block.
+const RESTART_ENTRIES: u8 = 16;
+/// A level is this many times as large as the one above.
+const LEVEL_RATIO: f32 = 10.0;
 /// Bits a key in the filters: about one false answer in a hundred.
 const FILTER_BITS: f32 = 10.0;
 /// Entries that [`LsmY::is_empty`] looks at before it gives up.
@@ -193,13 +197,11 @@ fn open_engine(path: &Path, shared: &LsmShared, create: bool) -> Result<AnyTree>
             FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS)),
             FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS)),
             FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS)),
-            FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(
-                exp("LASTBITS", 10) as f32
-            )),
+            FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS)),
         ]))
-        .data_block_size_policy(BlockSizePolicy::all(exp("BLOCK", 4096) as u32))
-        .data_block_restart_interval_policy(RestartIntervalPolicy::all(exp("RESTART", 16) as u8))
-        .data_block_hash_ratio_policy(HashRatioPolicy::all(exp("HASH", 0) as f32 / 100.0));
+        .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
+        .data_block_restart_interval_policy(RestartIntervalPolicy::all(RESTART_ENTRIES))
+        .data_block_hash_ratio_policy(HashRatioPolicy::all(0.0));
     let tree = contain(path, "open", || config.open())?;
     // I2: the engine starts counting at zero again, and a newer run would lose to an older one.
     let next = contain_any(path, || tree.get_highest_persisted_seqno())?.map_or(0, |n| n + 1);
@@ -223,7 +225,6 @@ impl IndexY for LsmY {
             max_key_bytes: MAX_KEY_BYTES,
             max_value_bytes: MAX_VALUE_BYTES,
             preferred_run_bytes: PREFERRED_RUN_BYTES,
-            filters: true,
         }
     }
 
@@ -266,9 +267,9 @@ impl IndexY for LsmY {
         }
         let before = self.snapshot().version;
         let strategy = Leveled::default()
-            .with_l0_threshold(exp("L0", LEVEL0_TRIGGER as usize) as u8)
-            .with_level_ratio_policy(vec![exp("RATIO", 10) as f32])
-            .with_table_target_size(exp("TABLE", TABLE_BYTES as usize) as u64);
+            .with_l0_threshold(LEVEL0_TRIGGER)
+            .with_level_ratio_policy(vec![LEVEL_RATIO])
+            .with_table_target_size(TABLE_BYTES);
         // Every read pins its own snapshot, so no older version of a key is of use to anyone.
         let step = contain(&self.dir, "compact", || {
             tree.compact(Arc::new(strategy), NEWEST)
@@ -336,8 +337,4 @@ impl IndexY for LsmY {
         let _no_run = self.writing.lock();
         copy::copy(&self.dir, dest)
     }
-}
-
-fn exp(name: &str, default: usize) -> usize {
-    std::env::var(name).map_or(default, |v| v.parse().unwrap())
 }
