@@ -130,7 +130,7 @@ impl Batch {
                 encoder.push(record(op))?;
             }
         }
-        core.shared.admit(bytes)?;
+        let admitted = core.shared.admit(bytes)?;
         if let Some(log) = log {
             log.admit(encoder.bytes() + OP_OVERHEAD_BYTES)?;
         }
@@ -150,6 +150,7 @@ impl Batch {
             }
             end
         };
+        drop(admitted);
         if let (Some(log), Some(end), Durability::Sync) = (log, end, core.options.durability) {
             log.wait_durable(end)?;
         }

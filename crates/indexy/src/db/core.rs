@@ -17,15 +17,15 @@ use crate::{
         background::{Background, Trees},
         joined::Joined,
         shared::Shared,
-        truncate::truncate,
+        truncate::flush_all,
     },
-    mem::budget::Budget,
+    mem::{Memory, budget::Budget},
     storage::Storage,
     wal::Lsn,
     x::IndexX,
     y::lsm::LsmShared,
 };
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use std::{
     collections::BTreeMap,
     path::PathBuf,
@@ -33,7 +33,12 @@ use std::{
         Arc,
         atomic::{AtomicU8, Ordering},
     },
+    time::{Duration, Instant},
 };
+
+/// Longest time that `close` waits for reads in progress, before it leaves the directory locked until they end.
+const READERS_LIMIT: Duration = Duration::from_secs(2);
+const READERS_POLL: Duration = Duration::from_millis(1);
 
 /// Life of a tree handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,10 +101,15 @@ pub(crate) struct Core {
     pub shared: Arc<Shared>,
     pub stripes: Stripes,
     pub lsm: Arc<LsmShared>,
+    /// What every Index X is made of.
+    pub memory: Arc<Memory>,
     /// Locked while the set of trees or the manifest changes.
     pub manifest: Mutex<Manifest>,
     pub trees: RwLock<BTreeMap<u32, Arc<TreeCore>>>,
     pub closed: AtomicU8,
+    /// Held shared by calls that touch the directory beside writers and background threads; `close` takes it alone.
+    pub operations: RwLock<()>,
+    /// The last field: what the others do to files when they drop is done under the lock.
     pub directory_lock: Mutex<Option<DirectoryLock>>,
 }
 
@@ -110,6 +120,13 @@ impl Core {
         } else {
             Err(Error::Closed)
         }
+    }
+
+    /// Keeps the database from being closed while the guard lives. Errors: `Closed`.
+    pub(crate) fn operation(&self) -> Result<RwLockReadGuard<'_, ()>> {
+        let guard = self.operations.read();
+        self.check_open()?;
+        Ok(guard)
     }
 
     /// For writes: open, not read-only, not poisoned.
@@ -139,12 +156,7 @@ impl Core {
 
     /// Writes everything dirty to Y, makes it durable and cuts the log.
     pub(crate) fn flush(&self) -> Result<()> {
-        let trees = self.all_joined();
-        for tree in &trees {
-            tree.flush()?;
-        }
-        truncate(&trees, &self.shared, &|start| self.record_log_start(start))?;
-        Ok(())
+        flush_all(self, &self.shared)
     }
 
     /// I6: the manifest names the new start of the log before the log is cut there.
@@ -157,9 +169,22 @@ impl Core {
         let mut next = manifest.clone();
         next.log_start = start.0;
         next.log_durable = next.log_durable.max(durable.0).max(start.0);
-        next.write(&*self.storage, &self.path)?;
-        *manifest = next;
-        Ok(())
+        self.replace_manifest(&mut manifest, next)
+    }
+
+    /// Replaces the manifest, on disk and then in memory. A failure that may have left the disk with the new one
+    /// poisons: going on with the old one, writes could be acknowledged that the next open does not look for.
+    pub(crate) fn replace_manifest(&self, manifest: &mut Manifest, next: Manifest) -> Result<()> {
+        let Err(error) = next.write(&*self.storage, &self.path) else {
+            *manifest = next;
+            return Ok(());
+        };
+        let retry = matches!(error, Error::OutOfSpace { .. })
+            && matches!(Manifest::read(&*self.storage, &self.path), Ok(Some(found)) if found == *manifest);
+        if !retry {
+            self.shared.poison.set(&error);
+        }
+        Err(error)
     }
 }
 
@@ -176,7 +201,9 @@ impl Trees for Core {
         self.options.log_limit()
     }
 
-    fn collect_garbage(&self) {}
+    fn collect_garbage(&self) {
+        self.memory.collect();
+    }
 
     fn x_bytes(&self) -> usize {
         self.trees
@@ -194,12 +221,16 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    /// Flushes, stops the threads and lets go of the directory. The second call does nothing.
+    /// Flushes, stops the threads and lets go of the directory. The second call waits for the first and does nothing.
     ///
     /// Whatever fails, the handle is closed and the directory free; the first failure is returned.
     pub(crate) fn close(&self) -> Result<()> {
         let core = &self.core;
-        if core.closed.swap(1, Ordering::AcqRel) != 0 {
+        let first = core.closed.swap(1, Ordering::AcqRel) == 0;
+        core.shared.begin_closing();
+        // Waits for flushes, checkpoints and the like; later ones are refused.
+        let _alone = core.operations.write();
+        if !first {
             return Ok(());
         }
         for tree in core.all_trees() {
@@ -212,14 +243,34 @@ impl Handle {
             core.flush()
         };
         let stopped = self.stop();
+        self.release_directory();
         flushed.and(stopped)
+    }
+
+    /// Ends a database that could not be opened: nothing is flushed.
+    pub(crate) fn abandon(&self) {
+        if self.core.closed.swap(1, Ordering::AcqRel) == 0 {
+            // Recovery's error is the one to report.
+            let _ = self.stop();
+        }
     }
 
     fn stop(&self) -> Result<()> {
         self.background.stop();
-        let log = self.core.shared.log.get().map_or(Ok(()), |log| log.close());
+        self.core.shared.log.get().map_or(Ok(()), |log| log.close())
+    }
+
+    /// Files that were replaced go when their last reader does; not after somebody else may have the directory, who
+    /// might give a new file the same name. A reader that takes too long keeps the directory until the handle drops.
+    fn release_directory(&self) {
+        let deadline = Instant::now() + READERS_LIMIT;
+        while !self.core.all_joined().iter().all(|t| t.y.release_files()) {
+            if Instant::now() >= deadline {
+                return;
+            }
+            std::thread::sleep(READERS_POLL);
+        }
         *self.core.directory_lock.lock() = None;
-        log
     }
 }
 
@@ -228,10 +279,9 @@ impl Drop for Handle {
     /// promised; what is in memory is saved all the same, as far as that works.
     fn drop(&mut self) {
         let unlogged = matches!(self.core.options.durability, Durability::None);
-        if unlogged && !std::thread::panicking() {
+        if unlogged && !std::thread::panicking() && self.core.check_open().is_ok() {
             let _ = self.close();
-        } else if self.core.closed.swap(1, Ordering::AcqRel) == 0 {
-            let _ = self.stop();
         }
+        self.abandon();
     }
 }

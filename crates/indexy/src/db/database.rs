@@ -73,7 +73,7 @@ impl Db {
         if name.is_empty() || name.len() > MAX_TREE_NAME_BYTES {
             return Err(Error::InvalidTreeName { len: name.len() });
         }
-        self.core().check_open()?;
+        let _open = self.core().operation()?;
         // Held while the tree is made, so that two callers do not make it twice.
         let mut manifest = self.core().manifest.lock();
         let known = manifest.trees.iter().find(|t| t.name == name).map(|t| t.id);
@@ -101,8 +101,7 @@ impl Db {
         next.next_tree_id += 1;
         next.trees.push(entry);
         // Durable before the first record of the tree can be logged.
-        next.write(&*self.core().storage, &self.core().path)?;
-        *manifest = next;
+        self.core().replace_manifest(&mut manifest, next)?;
         self.core()
             .trees
             .write()
@@ -125,6 +124,7 @@ impl Db {
     ///
     /// Errors: `NoSuchTree`, `ReadOnly`, `Poisoned`, `Io`.
     pub fn drop_tree(&self, name: &str) -> Result<()> {
+        let _open = self.core().operation()?;
         self.core().check_writable()?;
         let mut manifest = self.core().manifest.lock();
         let Some(at) = manifest.trees.iter().position(|t| t.name == name) else {
@@ -132,8 +132,7 @@ impl Db {
         };
         let mut next = manifest.clone();
         let entry = next.trees.remove(at);
-        next.write(&*self.core().storage, &self.core().path)?;
-        *manifest = next;
+        self.core().replace_manifest(&mut manifest, next)?;
         drop(manifest);
         let tree = self.core().trees.write().remove(&entry.id);
         if let Some(tree) = tree {
@@ -141,11 +140,7 @@ impl Db {
             self.core().stripes.barrier();
             tree.joined.discard();
         }
-        let dir = directory::tree_dir(&self.core().path, entry.id);
-        match std::fs::remove_dir_all(&dir) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &dir, e)),
-            _ => Ok(()),
-        }
+        directory::remove_tree(&directory::tree_dir(&self.core().path, entry.id))
     }
 
     /// An empty batch for this database.
@@ -165,6 +160,7 @@ impl Db {
     /// Writes everything to Index Y, makes it durable there and cuts the log. Writers go on meanwhile; what
     /// they write after the call began may or may not be included.
     pub fn flush(&self) -> Result<()> {
+        let _open = self.core().operation()?;
         self.core().check_writable()?;
         self.core().flush()
     }
@@ -175,7 +171,7 @@ impl Db {
     /// Cost: the immutable files of Index Y are hard-linked where the file system allows it, the log is copied.
     /// Errors: `DestinationNotEmpty`, `Io`, `OutOfSpace`, `Poisoned`.
     pub fn checkpoint(&self, dest: impl AsRef<Path>) -> Result<()> {
-        self.core().check_open()?;
+        let _open = self.core().operation()?;
         super::checkpoint::checkpoint(self.core(), dest.as_ref())
     }
 
@@ -183,7 +179,7 @@ impl Db {
     ///
     /// Cost: reads all of Index Y once. A report lists what does not hold; an `Err` means that it could not go on.
     pub fn verify(&self) -> Result<VerifyReport> {
-        self.core().check_open()?;
+        let _open = self.core().operation()?;
         super::verify::verify(self.core())
     }
 
@@ -193,29 +189,35 @@ impl Db {
         Stats::collect(self.core())
     }
 
-    /// Changes the memory budget in bytes, up or down; a smaller one is reached by release in the background. Caches of
-    /// Index Y and log buffers keep the size that they got at open: X takes the difference.
+    /// Changes the memory budget in bytes, up or down; a smaller one is reached by release in the background. The cache
+    /// of Index Y is emptied and resized; log buffers keep the size that they got at open.
     ///
-    /// Errors: `BudgetTooSmall` (below the minimum, or below twice what those caches and buffers hold), `Closed`.
+    /// Errors: `BudgetTooSmall` (below the minimum, or below twice what caches and buffers need), `Closed`.
     pub fn set_memory_budget(&self, bytes: usize) -> Result<()> {
         self.core().check_open()?;
         options::check_budget(bytes)?;
-        // Caches and buffers keep the size that they got at open; X needs something beside them.
-        let budget = &self.core().budget;
-        let minimum_bytes = (budget.used() - budget.held(Holder::Arena).min(budget.used())) * 2;
+        // Buffers keep the size that they got at open, the cache follows the budget; X needs room beside them.
+        let Core { budget, lsm, .. } = &**self.core();
+        let others = budget
+            .used()
+            .saturating_sub(budget.held(Holder::Arena) + budget.held(Holder::IndexY));
+        let minimum_bytes = 2 * (others + open::lsm_cache_bytes(bytes));
         if bytes < minimum_bytes {
             return Err(Error::BudgetTooSmall {
                 budget_bytes: bytes,
                 minimum_bytes,
             });
         }
-        self.core().budget.set_limit(bytes);
+        budget.set_limit(bytes);
+        lsm.set_memory(open::lsm_cache_bytes(bytes));
+        budget.set(Holder::IndexY, lsm.memory_bytes());
         self.core().shared.wake_releaser.notify();
         self.core().shared.announce_freed();
         Ok(())
     }
 
-    /// Flushes and ends the database: every clone and every tree returns `Closed` from now on. The second call does nothing.
+    /// Flushes and ends the database: every clone and every tree returns `Closed` from now on. Waits for flushes, checkpoints
+    /// and verifications in progress. The second call does nothing.
     ///
     /// Errors: those of [`Db::flush`]; the handle is closed all the same, and the log keeps what was not flushed.
     pub fn close(&self) -> Result<()> {

@@ -6,7 +6,9 @@
 use crate::error::{Error, Result};
 use std::{
     fs::{File, OpenOptions, TryLockError},
+    io::ErrorKind,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 pub(crate) const LOCK_FILE: &str = "LOCK";
@@ -16,6 +18,22 @@ pub(crate) const TREES_DIR: &str = "trees";
 /// Where the Index Y of a tree lives: its number, never its name.
 pub(crate) fn tree_dir(root: &Path, id: u32) -> PathBuf {
     root.join(TREES_DIR).join(id.to_string())
+}
+
+/// A compaction of the tree may be putting files there, until it notices that the tree is gone.
+const REMOVE_TRIES: u32 = 200;
+const REMOVE_PAUSE: Duration = Duration::from_millis(5);
+
+/// Removes the folder of a tree that was dropped. What cannot be removed now goes at the next open.
+pub(crate) fn remove_tree(dir: &Path) -> Result<()> {
+    for _ in 0..REMOVE_TRIES {
+        match std::fs::remove_dir_all(dir) {
+            Err(e) if e.kind() == ErrorKind::DirectoryNotEmpty => std::thread::sleep(REMOVE_PAUSE),
+            Err(e) if e.kind() != ErrorKind::NotFound => return Err(Error::io("remove", dir, e)),
+            _ => return Ok(()),
+        }
+    }
+    Ok(())
 }
 
 /// Holds the directory against other processes while it lives. The kernel lets go when the process dies.

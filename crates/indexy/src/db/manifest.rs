@@ -12,7 +12,7 @@ use crate::{
     storage::Storage,
 };
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const MANIFEST: &str = "MANIFEST";
 const MANIFEST_NEXT: &str = "MANIFEST.next";
@@ -59,11 +59,19 @@ impl Manifest {
         }
     }
 
+    pub(crate) fn path(dir: &Path) -> PathBuf {
+        dir.join(MANIFEST)
+    }
+
+    pub(crate) fn exists(storage: &dyn Storage, dir: &Path) -> Result<bool> {
+        storage.exists(&Self::path(dir))
+    }
+
     /// Reads the manifest of `dir`; `None` when there is none.
     ///
     /// Errors: `FormatVersion`, `Corrupt`, `Io`.
     pub(crate) fn read(storage: &dyn Storage, dir: &Path) -> Result<Option<Self>> {
-        let path = dir.join(MANIFEST);
+        let path = Self::path(dir);
         if !storage.exists(&path)? {
             return Ok(None);
         }
@@ -87,7 +95,7 @@ impl Manifest {
         let file = storage.create(&next)?;
         file.write_at(&encode(self)?, 0)?;
         file.sync()?;
-        storage.rename(&next, &dir.join(MANIFEST))?;
+        storage.rename(&next, &Self::path(dir))?;
         storage.sync_dir(dir)
     }
 }

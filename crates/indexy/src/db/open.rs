@@ -19,11 +19,14 @@ use crate::{
         joined::Joined,
         shared::Shared,
     },
-    mem::budget::{Budget, Holder},
+    mem::{
+        Memory,
+        budget::{Budget, Holder},
+    },
     poison::Poison,
     storage::{Buffered, Storage},
     wal::{Log, LogDurability, LogOptions, Lsn, RecordRef, batch_ops},
-    x::{AnyX, model::ModelX},
+    x::{AnyX, art::Art},
     y::{
         IndexY,
         lsm::{LsmShared, LsmY, WORK_BYTES},
@@ -60,9 +63,8 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
     let budget = Arc::new(Budget::new(options.memory_budget_bytes));
     let poison = Arc::new(Poison::default());
     let shared = Arc::new(Shared::new(budget.clone(), poison));
-    let lsm = Arc::new(LsmShared::new(
-        (options.memory_budget_bytes / LSM_CACHE_PART).max(MIN_LSM_CACHE_BYTES),
-    ));
+    let memory = Memory::new(budget.clone());
+    let lsm = Arc::new(LsmShared::new(lsm_cache_bytes(options.memory_budget_bytes)));
     let stripes = Stripes::new(options.memory_budget_bytes);
     budget.take(Holder::IndexY, lsm.memory_bytes());
     // Small budgets do not have this much: there the rest is a fixed cost beside the budget (README, limits).
@@ -77,9 +79,11 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
         shared: shared.clone(),
         stripes,
         lsm,
+        memory,
         manifest: Mutex::new(manifest.clone()),
         trees: RwLock::new(BTreeMap::new()),
         closed: AtomicU8::new(0),
+        operations: RwLock::default(),
         directory_lock: Mutex::new(Some(lock)),
         options,
     });
@@ -94,8 +98,18 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
     let background = Background::start(&shared, &trees, core.options.read_only)
         .map_err(|e| Error::io("start a thread for", path, e))?;
     let handle = Handle { core, background };
-    replay(&handle.core, &manifest)?;
-    Ok(handle)
+    match replay(&handle.core, &manifest) {
+        Ok(()) => Ok(handle),
+        Err(error) => {
+            handle.abandon();
+            Err(error)
+        }
+    }
+}
+
+/// Block cache of the LSM trees under a budget.
+pub(super) fn lsm_cache_bytes(budget_bytes: usize) -> usize {
+    (budget_bytes / LSM_CACHE_PART).max(MIN_LSM_CACHE_BYTES)
 }
 
 /// Locks the directory and reads its manifest; creates both where that is asked for.
@@ -108,7 +122,7 @@ fn take_directory(
     let missing = || Error::NoDatabase {
         path: path.to_path_buf(),
     };
-    if !storage.exists(&path.join(directory::LOCK_FILE))? {
+    if !storage.exists(&path.join(directory::LOCK_FILE))? && !Manifest::exists(storage, path)? {
         if !create {
             return Err(missing());
         }
@@ -119,6 +133,7 @@ fn take_directory(
     if let Some(manifest) = Manifest::read(storage, path)? {
         return Ok((lock, manifest));
     }
+    refuse_lost_manifest(path)?;
     if !create {
         return Err(missing());
     }
@@ -144,6 +159,22 @@ fn refuse_foreign_files(path: &Path) -> Result<()> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(e) => Err(Error::io("open", path, e)),
     }
+}
+
+/// A directory with a log or trees and no manifest was a database: it is not made anew over them.
+fn refuse_lost_manifest(path: &Path) -> Result<()> {
+    for dir in [path.join(LOG_DIR), path.join(TREES_DIR)] {
+        let first = match std::fs::read_dir(&dir) {
+            Ok(mut entries) => entries.next(),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
+            Err(e) => return Err(Error::io("open", dir, e)),
+        };
+        if first.is_some() {
+            let manifest = Manifest::path(path);
+            return Err(Error::corrupt(manifest, 0, "the manifest is missing"));
+        }
+    }
+    Ok(())
 }
 
 /// An id that no other database has: the process's hasher keys are random, time and pid tell them apart.
@@ -190,7 +221,7 @@ pub(super) fn open_tree(core: &Core, entry: TreeEntry, floor: Lsn) -> Result<Tre
     };
     let mounted = !y.is_empty()?;
     let x = match entry.index_x {
-        IndexXKind::Art => AnyX::Model(ModelX::new(mounted)),
+        IndexXKind::Art => AnyX::Art(Art::new(core.memory.clone(), mounted)),
         other @ IndexXKind::BPlus => {
             return Err(Error::Unsupported {
                 what: format!("index_x {other}"),
@@ -312,6 +343,6 @@ fn apply(core: &Core, tree: u32, key: &[u8], value: Option<&[u8]>) -> Result<()>
     } else {
         bytes
     };
-    core.shared.admit(into_x)?;
+    let _admitted = core.shared.admit(into_x)?;
     tree.replay(key, value)
 }

@@ -7,6 +7,7 @@ use crate::{
     error::Result,
     framework::scan_merge::{MergeLimits, Merged},
     key::{Key, Value},
+    limits::MAX_KEY_BYTES,
     mem::budget::Holder,
     x::Order,
 };
@@ -58,7 +59,12 @@ impl fmt::Debug for Range {
 }
 
 impl Range {
-    pub(super) fn new(tree: Tree, from: Vec<u8>, to: Option<Vec<u8>>) -> Self {
+    pub(super) fn new(tree: Tree, mut from: Vec<u8>, mut to: Option<Vec<u8>>) -> Self {
+        // No key lies between a longer end and its first so many bytes.
+        from.truncate(MAX_KEY_BYTES + 1);
+        if let Some(to) = &mut to {
+            to.truncate(MAX_KEY_BYTES + 1);
+        }
         let empty = to.as_ref().is_some_and(|to| from >= *to);
         let rest = if empty { None } else { Some((from, to)) };
         Self {
@@ -92,10 +98,11 @@ impl Range {
             let entries = buffer.entries_wanted.max(FIRST_CHUNK_ENTRIES);
             buffer.entries_wanted = (entries * 2).min(MAX_CHUNK_ENTRIES);
             let limits = MergeLimits { bytes, entries };
-            let merged = self
-                .tree
+            let tree = &self.tree;
+            let chunk = tree
                 .joined()
-                .scan_chunk(&from, to.as_deref(), order, limits)?;
+                .scan_chunk(&from, to.as_deref(), order, limits);
+            let merged = tree.alive(chunk)?;
             let taken = merged.bytes + merged.entries.len() * ENTRY_OVERHEAD_BYTES;
             budget.give(Holder::Scans, buffer.bytes);
             budget.take(Holder::Scans, taken);

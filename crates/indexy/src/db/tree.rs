@@ -1,6 +1,6 @@
 //! `Tree`: a named, ordered, concurrent map.
 //!
-//! Every write: limits, admission to memory and log (both may wait, nothing is held), the key's stripe, `live` under the
+//! Every write: limits, admission to memory and log (both may wait, nothing is held; `update` asks again), the key's stripe, `live` under the
 //! stripe, apply (the log record is made under the leaf's latch, I8), let go, and with `Sync` wait for the log.
 
 #![forbid(unsafe_code)]
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    framework::joined::Joined,
+    framework::{joined::Joined, shared::Admitted},
     key::{Key, Value, prefix_end, successor},
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
     wal::Lsn,
@@ -106,7 +106,7 @@ impl Tree {
         let key = key.as_ref();
         self.tree.live()?;
         check_key(key)?;
-        self.joined().get(key, read)
+        self.alive(self.joined().get(key, read))
     }
 
     /// The newest values of `keys`, in the order asked. The reads of Index Y overlap, so that cold keys cost
@@ -119,7 +119,7 @@ impl Tree {
         let keys: Vec<K> = keys.into_iter().collect();
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         keys.iter().try_for_each(|k| check_key(k))?;
-        self.joined().multi_get(&keys)
+        self.alive(self.joined().multi_get(&keys))
     }
 
     /// Whether `key` is there. Cost as [`Tree::get`].
@@ -263,12 +263,18 @@ impl Tree {
         self.write(key, 0, |joined| {
             let old = joined.get(key, Value::new)?;
             let new = change(old.as_deref());
-            if let Some(new) = &new {
-                check_value(new.len(), self)?;
-            }
+            let bytes = new.as_ref().map_or(0, Vec::len);
+            check_value(bytes, self)?;
+            // How much it is was not known before. Waiting with the stripe held is safe: what frees memory takes none.
+            let _admitted = self.admit(bytes)?;
             let end = joined.put(key, new.as_deref())?;
             Ok((new.map(Value::from), end))
         })
+    }
+
+    /// What a read of Y fails with when the tree was dropped or closed meanwhile: that.
+    pub(super) fn alive<R>(&self, read: Result<R>) -> Result<R> {
+        read.or_else(|error| self.tree.live().and(Err(error)))
     }
 
     /// The frame of every single-key write; see the module header.
@@ -286,21 +292,27 @@ impl Tree {
             return Err(Error::ReadOnly);
         }
         core.shared.poison.check()?;
-        let bytes = key.len() + value_len;
-        core.shared.admit(admitted(bytes, core))?;
         let log = core.shared.log.get();
-        if let Some(log) = log {
-            log.admit(bytes + RECORD_OVERHEAD_BYTES)?;
-        }
         let (result, end) = {
+            let _admitted = self.admit(key.len() + value_len)?;
             let _stripe = core.stripes.lock(self.tree.entry.id, key);
             self.tree.live()?;
-            apply(self.joined())?
+            self.alive(apply(self.joined()))?
         };
         if let (Some(log), Some(end), Durability::Sync) = (log, end, core.options.durability) {
             log.wait_durable(end)?;
         }
         Ok(result)
+    }
+
+    /// Waits until a write of `bytes`, key and value, has room in X and in the log.
+    fn admit(&self, bytes: usize) -> Result<Admitted<'_>> {
+        let core = self.core();
+        let admitted = core.shared.admit(admitted(bytes, core))?;
+        if let Some(log) = core.shared.log.get() {
+            log.admit(bytes + RECORD_OVERHEAD_BYTES)?;
+        }
+        Ok(admitted)
     }
 }
 

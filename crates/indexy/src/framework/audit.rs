@@ -1,6 +1,6 @@
 //! Compares the clean entries of X with Y: the check of I2 behind `verify`.
 //!
-//! Threads: under the transfer lock, so that nothing is in flight; writers go on. An entry that differs is
+//! Threads: each chunk under the transfer lock, so that nothing is in flight; writers go on. An entry that differs is
 //! looked at again: it may have been written meanwhile.
 
 #![forbid(unsafe_code)]
@@ -26,10 +26,11 @@ impl Joined {
         compared: &mut u64,
         problems: &mut Vec<String>,
     ) -> Result<()> {
-        let _transfer = self.transfer.lock();
         let mut chunk = Chunk::default();
         let mut from = Some(Vec::new());
         while let Some(at) = from {
+            // A chunk at a time, so that cleaning, which writers may be waiting for, is not held up for long.
+            let _transfer = self.transfer.lock();
             self.x.scan(&at, None, Order::Ascending, LIMITS, &mut chunk);
             let clean: Vec<_> = chunk.entries.iter().filter(|e| !e.dirty).collect();
             let keys: Vec<&[u8]> = clean.iter().map(|e| &e.key[..]).collect();

@@ -52,7 +52,7 @@ const ASSUMED_ENTRY_BYTES: u64 = 32;
 /// ...and not before so many keys.
 const MIN_TIMER_KEYS: u64 = 1024;
 
-/// What the threads need to see of the database.
+/// What the framework needs to see of the database.
 pub(crate) trait Trees: Send + Sync + 'static {
     /// The trees that are open now.
     fn trees(&self) -> Vec<Arc<Joined>>;
@@ -197,7 +197,7 @@ impl Worker {
             } else {
                 Ok(())
             };
-            if self.failed(result.and_then(|()| self.tend_log(&trees, &mut next_floor))) {
+            if self.failed(result.and_then(|()| self.tend_log(&mut next_floor))) {
                 std::thread::sleep(RETRY);
             }
         }
@@ -227,6 +227,9 @@ impl Worker {
         {
             self.wait_while_congested(tree);
             tree.write_back(Pick::CheckBack)?;
+            if tree.y.approximate_len() == 0 {
+                tree.clear_mounts_if_y_is_empty()?;
+            }
         }
         Ok(())
     }
@@ -248,20 +251,20 @@ impl Worker {
     }
 
     /// Keeps the log under its limit: cuts what is below the floor, cleans by age when that is not enough.
-    fn tend_log(&self, trees: &[Arc<Joined>], next_floor: &mut Lsn) -> Result<()> {
+    fn tend_log(&self, next_floor: &mut Lsn) -> Result<()> {
         let Some(log) = self.shared.log.get() else {
             return Ok(());
         };
         let limit = self.trees.log_limit_bytes();
-        let persist = |start| self.trees.persist_log_start(start);
+        let (all, shared) = (&*self.trees, &*self.shared);
         if log.bytes_on_disk() > limit {
             let target = Lsn(log.end().0.saturating_sub(limit / 2));
-            truncate::clean_below(trees, target)?;
-            truncate::truncate(trees, &self.shared, &persist)?;
-        } else if let Some(floor) = truncate::floor(trees, &self.shared) {
+            truncate::clean_below(all, target)?;
+            truncate::truncate(all, shared)?;
+        } else if let Some(floor) = truncate::floor(all, shared) {
             // A floor that moved far enough frees a segment.
             if floor >= *next_floor && floor > log.start() {
-                truncate::truncate(trees, &self.shared, &persist)?;
+                truncate::truncate(all, shared)?;
                 *next_floor = Lsn(floor.0 + limit / 8);
             }
         }
@@ -300,20 +303,19 @@ impl Worker {
         }
     }
 
-    /// Live bytes over `mark`: those of X, and all that others hold.
+    /// Live bytes over `mark`: those of X, all that others hold, and what somebody waits for.
     fn live_over(&self, mark: usize) -> u64 {
         let used = self.shared.budget.used();
         let others = used.saturating_sub(self.shared.budget.held(Holder::Arena));
-        (others + self.trees.x_bytes()).saturating_sub(mark) as u64
+        let live = others + self.trees.x_bytes() + self.shared.wanted();
+        live.saturating_sub(mark) as u64
     }
 
     /// Bytes, fragments of slabs and retired blocks included, over a mark between high and hard (I7).
     fn slabs_over(&self) -> u64 {
         let marks = self.shared.watermarks();
-        self.shared
-            .budget
-            .used()
-            .saturating_sub(marks.high.midpoint(marks.hard)) as u64
+        let used = self.shared.budget.used() + self.shared.wanted();
+        used.saturating_sub(marks.high.midpoint(marks.hard)) as u64
     }
 
     /// Releases once; asks the cleaner when too little was clean. False when nothing more can be done now.

@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_large_region_goes_before_a_small_one_with_the_same_accesses() {
-        let regions = vec![region(0, 100, 10, 100), region(1, 100, 1000, 10_000)];
+        let regions = vec![region(0, 100, 10, 2000), region(1, 100, 1000, 10_000)];
         assert_eq!(ids(&select(build(regions).unwrap(), 9_500)), [1]);
     }
 

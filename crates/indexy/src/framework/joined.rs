@@ -81,6 +81,15 @@ impl Joined {
         self.discarded.load(Ordering::Acquire)
     }
 
+    /// After a read of Y. I1: once the tree is discarded, X has dropped what was newer than Y. The status of the
+    /// tree's handle says why; this error does not reach the user.
+    pub(super) fn check_kept(&self) -> Result<()> {
+        if self.discarded() {
+            return Err(Error::Closed);
+        }
+        Ok(())
+    }
+
     /// The newest value of `key`, handed to `found`. A miss reads Y once and caches the value in X.
     pub(crate) fn get<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         if sample::due() {
@@ -102,6 +111,7 @@ impl Joined {
                 counters::add(&counters.y_reads, 1);
                 // Whatever Y says is a correct answer: it was the newest at some moment of this call.
                 let value = self.y.get(key)?;
+                self.check_kept()?;
                 if let Some(value) = &value {
                     self.load(key, value, stamp);
                 }
@@ -138,7 +148,9 @@ impl Joined {
             counters::add(&counters.misses, asked.len() as u64);
             counters::add(&counters.y_reads, asked.len() as u64);
             let cold: Vec<&[u8]> = asked.iter().map(|&(i, _)| keys[i]).collect();
-            for (&(i, stamp), value) in asked.iter().zip(self.y.multi_get(&cold)?) {
+            let found = self.y.multi_get(&cold)?;
+            self.check_kept()?;
+            for (&(i, stamp), value) in asked.iter().zip(found) {
                 if let Some(value) = &value {
                     self.load(keys[i], value, stamp);
                 }
@@ -151,9 +163,12 @@ impl Joined {
     /// I3: installs what Y said, unless something may have changed since `stamp` was read.
     fn load(&self, key: &[u8], value: &[u8], stamp: crate::x::Stamp) {
         let bytes = key.len() + value.len();
-        if self.too_large_for_x(bytes) || !self.shared.room_for_load(bytes) {
-            counters::add(&self.shared.counters.loads_refused, 1);
-        } else if self.x.load(key, value, stamp) == Load::Raced {
+        let loaded = !self.too_large_for_x(bytes)
+            && self
+                .shared
+                .admit_load(bytes)
+                .is_some_and(|_admitted| self.x.load(key, value, stamp) == Load::Loaded);
+        if !loaded {
             counters::add(&self.shared.counters.loads_refused, 1);
         }
     }
@@ -164,7 +179,7 @@ impl Joined {
     }
 
     /// Writes `value` (`None`: removes). The caller holds the stripe of `key` and has been admitted.
-    /// Returns the end of its log record, if it made one.
+    /// Returns up to where the log says that it happened.
     pub(crate) fn put(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Lsn>> {
         let log = self.shared.log.get();
         let mut end = None;
@@ -177,8 +192,10 @@ impl Joined {
             }
             Ok(())
         })?;
-        if put == Put::Applied {
-            self.wrote(key);
+        match put {
+            Put::Applied => self.wrote(key),
+            // I8: what made the key absent may not be durable yet, and this removal says that it is absent.
+            Put::Nothing => end = log.map(Log::end),
         }
         Ok(end)
     }

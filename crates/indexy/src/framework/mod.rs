@@ -19,3 +19,6 @@ pub(crate) mod shared;
 mod transfer;
 pub(crate) mod truncate;
 pub(crate) mod watermark;
+
+#[cfg(test)]
+mod tests;

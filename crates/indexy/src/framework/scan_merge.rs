@@ -62,6 +62,7 @@ impl Joined {
             return Ok(only_x(chunk));
         }
         let from_y = self.read_mounted(&chunk, order, limits)?;
+        self.check_kept()?;
         Ok(merge(chunk, from_y, order))
     }
 

@@ -24,7 +24,7 @@ use crate::{
     error::{Error, Result},
     wal::Lsn,
     x::{IndexX, RunId},
-    y::{RunEntry, RunSource},
+    y::{Maintained, RunEntry, RunSource},
 };
 use std::{ops::ControlFlow, sync::atomic::Ordering};
 
@@ -199,9 +199,8 @@ impl Joined {
 
     /// Cleans everything; waits for Y's maintenance where it is congested.
     pub(crate) fn flush(&self) -> Result<()> {
-        while self.y.congested() {
+        while self.y.congested() && self.y.maintain()? == Maintained::More {
             self.shared.poison.check()?;
-            self.y.maintain()?;
         }
         self.write_back(Pick::All).map(|_| ())
     }

@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 
 use super::art::Art;
-use super::model::ModelX;
 use super::{
     Chunk, Cut, IndexX, LeafInfo, Load, Lookup, Order, Put, RunId, ScanLimits, Stamp, StopWalk,
     XStats,
@@ -13,13 +12,16 @@ use std::ops::ControlFlow;
 /// An Index X of any kind. The branch costs a predicted jump.
 pub(crate) enum AnyX {
     Art(Art),
-    Model(ModelX),
+    /// The reference, for tests of the framework.
+    #[cfg(test)]
+    Model(super::model::ModelX),
 }
 
 macro_rules! each {
     ($self:ident, $x:ident => $call:expr) => {
         match $self {
             AnyX::Art($x) => $call,
+            #[cfg(test)]
             AnyX::Model($x) => $call,
         }
     };

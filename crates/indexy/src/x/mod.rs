@@ -34,6 +34,7 @@ mod any;
 pub(crate) mod art;
 #[cfg(test)]
 mod conformance;
+#[cfg(test)]
 pub(crate) mod model;
 
 pub(crate) use any::AnyX;

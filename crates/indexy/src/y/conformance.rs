@@ -302,7 +302,7 @@ pub(crate) fn longest_keys<S: Store>(store: &S) {
         .map(|i| {
             let mut key = vec![7; max];
             key[max - 1] = i;
-            put(&key, &vec![i; 100])
+            put(&key, &[i; 100])
         })
         .collect();
     write_both(&y, &mut model, &common);

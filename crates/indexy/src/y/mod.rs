@@ -118,6 +118,12 @@ pub(crate) trait IndexY: Send + Sync {
     /// Reads everything and checks checksums and order; returns the number of entries.
     fn verify(&self) -> Result<u64>;
 
+    /// Drops what older states of the tree keep on disk; false while a reader still uses one. After `true`, and
+    /// without further writes, nothing of this Y removes or writes a file any more.
+    fn release_files(&self) -> bool {
+        true
+    }
+
     /// Copies a consistent image into the absent directory `dest` and makes it durable. The caller
     /// holds the transfer lock; maintenance is held off inside.
     fn copy_to(&self, dest: &Path) -> Result<()>;

@@ -23,7 +23,12 @@ pub(super) fn contain<T>(
     contain_any(at, || call().map_err(|e| typed(at, op, e)))?
 }
 
-/// As [`contain`], for calls that cannot return an engine error.
+/// As [`contain`], for our own code around the engine's decoders.
+pub(super) fn contain_decoding<T>(at: &Path, call: impl FnOnce() -> Result<T>) -> Result<T> {
+    contain_any(at, call)?
+}
+
+/// As [`contain`], for calls that cannot return an error.
 pub(super) fn contain_any<T>(at: &Path, call: impl FnOnce() -> T) -> Result<T> {
     // Whatever the call touched is dropped or never used again by the callers of this function,
     // except the engine's own locks, which remember the panic themselves.

@@ -8,28 +8,25 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    contain::{contain_any, typed},
+    contain::contain_decoding,
+    cursor::{Bounds, TableCursor},
     keys,
     snapshot::{Run, Snapshot},
+    table::TableReader,
 };
 use crate::{
     error::Result,
     key::{Key, Value},
     x::Order,
 };
-use lsm_tree::{InternalValue, Table, UserKey};
-use std::{ops::Bound, path::PathBuf, sync::Arc};
-
-/// Stored keys between which a range lies.
-pub(super) type Bounds = (Bound<UserKey>, Bound<UserKey>);
-
-type TableIter = Box<dyn DoubleEndedIterator<Item = lsm_tree::Result<InternalValue>> + Send>;
+use lsm_tree::{InternalValue, UserKey};
+use std::sync::Arc;
 
 /// Reads one run, opening one table at a time.
 struct Cursor {
     /// Tables not yet opened, in the order to read them reversed.
-    tables: Vec<Table>,
-    open: Option<(TableIter, Arc<PathBuf>)>,
+    tables: Vec<Arc<TableReader>>,
+    open: Option<TableCursor>,
     head: Option<InternalValue>,
 }
 
@@ -121,49 +118,37 @@ impl Cursor {
     fn advance(&mut self, bounds: &Bounds, order: Order) -> Result<()> {
         self.head = None;
         loop {
-            if let Some((iter, path)) = &mut self.open {
-                let next = contain_any(path, || match order {
-                    Order::Ascending => iter.next(),
-                    Order::Descending => iter.next_back(),
-                })?;
-                match next {
-                    Some(Ok(entry)) => {
-                        self.head = Some(entry);
-                        return Ok(());
-                    }
-                    Some(Err(e)) => return Err(typed(path, "read", e)),
-                    None => self.open = None,
+            if let Some(cursor) = &mut self.open {
+                let table = Arc::clone(cursor.table());
+                self.head = contain_decoding(table.path(), || cursor.next())?;
+                if self.head.is_some() {
+                    return Ok(());
                 }
+                self.open = None;
             }
             let Some(table) = self.tables.pop() else {
                 return Ok(());
             };
-            let iter: TableIter = contain_any(&table.path, || {
-                Box::new(table.range(bounds.clone())) as TableIter
+            let cursor = contain_decoding(table.path(), || {
+                Ok(TableCursor::new(Arc::clone(&table), bounds.clone(), order))
             })?;
-            self.open = Some((iter, Arc::clone(&table.path)));
+            self.open = Some(cursor);
         }
     }
 }
 
-fn tables_between(run: &Run, (from, to): &Bounds, order: Order) -> Vec<Table> {
-    let first = match from {
-        Bound::Unbounded => 0,
-        Bound::Included(key) | Bound::Excluded(key) => {
-            run.partition_point(|t| t.metadata.key_range.max() < key)
-        }
+fn tables_between(run: &Run, bounds: &Bounds, order: Order) -> Vec<Arc<TableReader>> {
+    let tables = &run.tables;
+    let first = tables.partition_point(|t| t.max() < &*bounds.from);
+    let end = match &bounds.to {
+        None => tables.len(),
+        Some(to) => tables.partition_point(|t| t.min() < &**to),
     };
-    let end = match to {
-        Bound::Unbounded => run.len(),
-        Bound::Included(key) | Bound::Excluded(key) => {
-            run.partition_point(|t| t.metadata.key_range.min() <= key)
-        }
-    };
-    let mut tables = run.get(first..end).unwrap_or_default().to_vec();
+    let mut between = tables.get(first..end).unwrap_or_default().to_vec();
     if order == Order::Ascending {
-        tables.reverse();
+        between.reverse();
     }
-    tables
+    between
 }
 
 /// Live entries of a range as the contract hands them out.
@@ -181,10 +166,10 @@ impl Range {
         let from = keys::stored(from);
         let to = to.map(keys::stored);
         let empty = to.as_ref().is_some_and(|to| *to <= from);
-        let bounds = (
-            Bound::Included(UserKey::from(&*from)),
-            to.map_or(Bound::Unbounded, |to| Bound::Excluded(UserKey::from(&*to))),
-        );
+        let bounds = Bounds {
+            from: UserKey::from(&*from),
+            to: to.map(|to| UserKey::from(&*to)),
+        };
         Self {
             merge: (!empty).then(|| Merge::new(snapshot, bounds, order)),
         }

@@ -9,25 +9,29 @@
 //!
 //! Locks, in this order: `maintaining` (one `maintain`, `copy_to`), `writing` (one `write_run`), `publishing`,
 //! `snapshot`. Reads take the last one, to copy an `Arc`, and wait for nothing that does I/O.
-//! Threads: none of its own but the shared reading threads.
+//! Threads: none of its own.
 //! Not here: when to maintain, when to stall (the framework).
 
 #![forbid(unsafe_code)]
 
 mod archive;
+mod block_cache;
 mod contain;
 mod copy;
+mod cursor;
 mod keys;
 mod manifest;
 mod merge;
 mod multi_get;
-mod read_pool;
 mod shared;
 mod snapshot;
 mod sweep;
+mod table;
 mod verify;
 mod write;
 
+#[cfg(test)]
+mod measure;
 #[cfg(test)]
 mod tests;
 
@@ -42,6 +46,7 @@ use crate::{
     x::Order,
 };
 use contain::{contain, contain_any};
+use cursor::Bounds;
 use lsm_tree::{
     AbstractTree, AnyTree, Config, SequenceNumberCounter,
     compaction::Leveled,
@@ -54,7 +59,6 @@ use merge::{Merge, Range};
 use parking_lot::{Mutex, RwLock};
 use snapshot::{NEWEST, Snapshot};
 use std::{
-    ops::Bound,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -113,13 +117,14 @@ impl LsmY {
             }
             (_, false) => {
                 let tree = open_engine(path, shared, manifest.is_none())?;
-                let snapshot = Snapshot::of_tree(&tree, path)?;
+                let snapshot = Snapshot::of_tree(&tree, path, shared, None)?;
                 (Some(tree), snapshot)
             }
         };
         if !read_only {
             sweep::stale_temporaries(path)?;
         }
+        snapshot.account_filters(None);
         Ok(Self {
             dir: path.to_path_buf(),
             shared: Arc::clone(shared),
@@ -148,7 +153,11 @@ impl LsmY {
         // So that an older version never replaces a newer one. Not under `snapshot`: the engine's lock
         // that this waits for is held across fsyncs.
         let _one_publisher = self.publishing.lock();
-        let next = Arc::new(Snapshot::of_tree(tree, &self.dir)?);
+        let before = self.snapshot();
+        let next = Snapshot::of_tree(tree, &self.dir, &self.shared, Some(&before))?;
+        let next = Arc::new(next);
+        next.account_filters(Some(&before));
+        drop(before);
         let old = std::mem::replace(&mut *self.snapshot.write(), next);
         self.retired.lock().push(old);
         Ok(())
@@ -170,19 +179,27 @@ fn open_engine(path: &Path, shared: &LsmShared, create: bool) -> Result<AnyTree>
     let seqno = SequenceNumberCounter::default();
     let visible = SequenceNumberCounter::default();
     let config = Config::new(path, seqno.clone(), visible.clone())
-        .use_cache(Arc::clone(&shared.cache))
-        .use_descriptor_table(Some(Arc::clone(&shared.descriptors)))
+        .use_cache(Arc::clone(&shared.engine_cache))
+        .use_descriptor_table(Some(Arc::clone(&shared.engine_descriptors)))
         // I7: nothing of a table is pinned but its top-level indexes; the rest goes through the cache.
         .index_block_partitioning_policy(PartitioningPolicy::all(true))
         .filter_block_partitioning_policy(PartitioningPolicy::all(true))
         .index_block_pinning_policy(PinningPolicy::all(false))
         .filter_block_pinning_policy(PinningPolicy::all(false))
-        .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(
-            BloomConstructionPolicy::BitsPerKey(FILTER_BITS),
-        )))
-        .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
-        .data_block_restart_interval_policy(RestartIntervalPolicy::all(16))
-        .data_block_hash_ratio_policy(HashRatioPolicy::all(0.0));
+        .filter_policy(FilterPolicy::new(vec![
+            FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS)),
+            FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS)),
+            FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS)),
+            FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS)),
+            FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS)),
+            FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS)),
+            FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(
+                exp("LASTBITS", 10) as f32
+            )),
+        ]))
+        .data_block_size_policy(BlockSizePolicy::all(exp("BLOCK", 4096) as u32))
+        .data_block_restart_interval_policy(RestartIntervalPolicy::all(exp("RESTART", 16) as u8))
+        .data_block_hash_ratio_policy(HashRatioPolicy::all(exp("HASH", 0) as f32 / 100.0));
     let tree = contain(path, "open", || config.open())?;
     // I2: the engine starts counting at zero again, and a newer run would lose to an older one.
     let next = contain_any(path, || tree.get_highest_persisted_seqno())?.map_or(0, |n| n + 1);
@@ -192,6 +209,12 @@ fn open_engine(path: &Path, shared: &LsmShared, create: bool) -> Result<AnyTree>
         path.parent().map_or(Ok(()), copy::sync)?;
     }
     Ok(tree)
+}
+
+impl Drop for LsmY {
+    fn drop(&mut self) {
+        self.snapshot().discount_filters();
+    }
 }
 
 impl IndexY for LsmY {
@@ -205,11 +228,11 @@ impl IndexY for LsmY {
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Value>> {
-        self.snapshot().get_original(key)
+        self.snapshot().get(&keys::stored(key))
     }
 
     fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
-        multi_get::multi_get(&self.shared.pool, self.snapshot(), keys)
+        multi_get::multi_get(&self.snapshot(), keys)
     }
 
     fn range(&self, from: &[u8], to: Option<&[u8]>, order: Order) -> Result<YIter<'_>> {
@@ -243,8 +266,9 @@ impl IndexY for LsmY {
         }
         let before = self.snapshot().version;
         let strategy = Leveled::default()
-            .with_l0_threshold(LEVEL0_TRIGGER)
-            .with_table_target_size(TABLE_BYTES);
+            .with_l0_threshold(exp("L0", LEVEL0_TRIGGER as usize) as u8)
+            .with_level_ratio_policy(vec![exp("RATIO", 10) as f32])
+            .with_table_target_size(exp("TABLE", TABLE_BYTES as usize) as u64);
         // Every read pins its own snapshot, so no older version of a key is of use to anyone.
         let step = contain(&self.dir, "compact", || {
             tree.compact(Arc::new(strategy), NEWEST)
@@ -267,7 +291,7 @@ impl IndexY for LsmY {
     }
 
     fn is_empty(&self) -> Result<bool> {
-        let everything = (Bound::Unbounded, Bound::Unbounded);
+        let everything = Bounds::everything();
         let mut merge = Merge::new(self.snapshot(), everything, Order::Ascending);
         for _ in 0..EMPTY_SEARCH_ENTRIES {
             match merge.next_entry()? {
@@ -302,9 +326,18 @@ impl IndexY for LsmY {
         verify::verify(&self.snapshot())
     }
 
+    fn release_files(&self) -> bool {
+        self.reap();
+        self.retired.lock().is_empty()
+    }
+
     fn copy_to(&self, dest: &Path) -> Result<()> {
         let _no_maintenance = self.maintaining.lock();
         let _no_run = self.writing.lock();
         copy::copy(&self.dir, dest)
     }
+}
+
+fn exp(name: &str, default: usize) -> usize {
+    std::env::var(name).map_or(default, |v| v.parse().unwrap())
 }

@@ -1,69 +1,85 @@
-//! Many point reads at once, their device reads overlapped.
+//! Many point reads at once, their device reads overlapped by one thread.
+//!
+//! First the blocks are located (indexes are mostly cached) and the system is asked to read them, which does not
+//! wait; then they are read. Keys are taken in order, so that neighbours share a block. A key that is not in its
+//! block goes on to an older run in the next wave.
 
 #![forbid(unsafe_code)]
 
 use super::{
     keys,
-    read_pool::{ReadPool, Reads},
-    snapshot::Snapshot,
+    snapshot::{Search, Snapshot, look_up},
+    table::{Place, TableReader},
 };
-use crate::{
-    error::{Error, Result},
-    key::Value,
-};
-use std::sync::{Arc, OnceLock};
+use crate::{error::Result, key::Value};
+use std::sync::Arc;
 
-struct Gets {
-    snapshot: Arc<Snapshot>,
-    /// Distinct stored keys in order: neighbours share blocks.
-    keys: Vec<Vec<u8>>,
-    values: Vec<OnceLock<Result<Option<Value>>>>,
-}
+/// Blocks asked for at once, at most: more than a device takes in parallel, and less than a megabyte.
+const WAVE_BLOCKS: usize = 128;
 
-impl Reads for Gets {
-    fn len(&self) -> usize {
-        self.keys.len()
-    }
-
-    fn read(&self, i: usize) {
-        if let (Some(key), Some(slot)) = (self.keys.get(i), self.values.get(i)) {
-            // Every read has a slot of its own, so it is empty.
-            let _ = slot.set(self.snapshot.get(key));
-        }
-    }
+/// A key still looked for.
+struct Wanted<'a> {
+    /// Its number in the order asked.
+    slot: usize,
+    key: std::borrow::Cow<'a, [u8]>,
+    search: Search,
 }
 
 /// Values of `keys` in the order asked. All are read from one snapshot.
-pub(super) fn multi_get(
-    pool: &ReadPool,
-    snapshot: Arc<Snapshot>,
-    keys: &[&[u8]],
-) -> Result<Vec<Option<Value>>> {
-    if let [key] = keys {
-        return Ok(vec![snapshot.get_original(key)?]);
+pub(super) fn multi_get(snapshot: &Snapshot, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
+    let mut values = vec![None; keys.len()];
+    if let ([key], [value]) = (keys, &mut values[..]) {
+        *value = snapshot.get(&keys::stored(key))?;
+        return Ok(values);
     }
-    let mut sorted: Vec<Vec<u8>> = keys.iter().map(|k| keys::stored(k).into_owned()).collect();
-    sorted.sort_unstable();
-    sorted.dedup();
-    let gets = Arc::new(Gets {
-        snapshot,
-        values: sorted.iter().map(|_| OnceLock::new()).collect(),
-        keys: sorted,
-    });
-    pool.run(Arc::clone(&gets) as Arc<dyn Reads>);
-    keys.iter()
-        .map(|key| gets.value_of(&keys::stored(key)))
-        .collect()
+    let mut wanted: Vec<Wanted<'_>> = keys
+        .iter()
+        .enumerate()
+        .map(|(slot, key)| {
+            let key = keys::stored(key);
+            let search = Search::new(&key);
+            Wanted { slot, key, search }
+        })
+        .collect();
+    wanted.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+    while !wanted.is_empty() {
+        let rest = wanted.split_off(wanted.len().min(WAVE_BLOCKS));
+        let again = wave(snapshot, wanted, &mut values)?;
+        wanted = rest;
+        wanted.extend(again);
+    }
+    Ok(values)
 }
 
-impl Gets {
-    fn value_of(&self, stored: &[u8]) -> Result<Option<Value>> {
-        let found = self.keys.binary_search_by(|k| k.as_slice().cmp(stored));
-        let slot = found.ok().and_then(|i| self.values.get(i)?.get());
-        slot.cloned().unwrap_or_else(|| {
-            Err(Error::Unsupported {
-                what: "a read that was never made".into(),
-            })
-        })
+/// Looks for each key in the next block that may hold it; returns those that are to be looked for further.
+fn wave<'k>(
+    snapshot: &Snapshot,
+    wanted: Vec<Wanted<'k>>,
+    values: &mut [Option<Value>],
+) -> Result<Vec<Wanted<'k>>> {
+    let mut located: Vec<(Wanted<'k>, &Arc<TableReader>, Place)> = Vec::with_capacity(wanted.len());
+    for mut want in wanted {
+        let Some((table, place)) = snapshot.next_place(&mut want.search, &want.key)? else {
+            continue;
+        };
+        let asked = located
+            .last()
+            .is_some_and(|(_, t, p)| Arc::ptr_eq(t, table) && *p == place);
+        if !asked && !table.is_cached(place) {
+            table.prefetch(place.offset, place.size.into())?;
+        }
+        located.push((want, table, place));
     }
+    let mut again = Vec::new();
+    for (want, table, place) in located {
+        match look_up(table, place, &want.key)? {
+            None => again.push(want),
+            Some(value) => {
+                if let Some(slot) = values.get_mut(want.slot) {
+                    *slot = value;
+                }
+            }
+        }
+    }
+    Ok(again)
 }

@@ -1,41 +1,71 @@
-//! What all LSM trees of a database share: block cache, open files, reading threads.
+//! What all LSM trees of a database share: block cache, open files.
 
 #![forbid(unsafe_code)]
 
-use super::read_pool::ReadPool;
+use super::block_cache::BlockCache;
 use lsm_tree::{Cache, DescriptorTable};
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
 
 /// Open table files kept, at most; a process has 1,024 descriptors by default.
 const MAX_OPEN_TABLES: usize = 256;
 /// Least block cache, in bytes, that a tree works with.
 const MIN_CACHE_BYTES: usize = 256 << 10;
-/// What the cache's bookkeeping and the descriptor table take, in bytes.
-const FIXED_BYTES: usize = 512 << 10;
+/// Descriptor tables and the engine's own cache, which nothing is read through.
+const FIXED_BYTES: usize = 256 << 10;
+/// Part of the cache up to which filters are worth loading for every read.
+const FILTER_SHARE: usize = 2;
 
 /// Shared by all trees of a database: see the module header.
 pub(crate) struct LsmShared {
-    pub(super) cache: Arc<Cache>,
-    pub(super) descriptors: Arc<DescriptorTable>,
-    pub(super) pool: ReadPool,
-    memory_bytes: usize,
+    pub(super) blocks: BlockCache,
+    pub(super) descriptors: DescriptorTable,
+    /// For the engine, which insists on having them.
+    pub(super) engine_cache: Arc<Cache>,
+    pub(super) engine_descriptors: Arc<DescriptorTable>,
+    /// Filters of all trees, in bytes.
+    filter_bytes: AtomicUsize,
 }
 
 impl LsmShared {
-    /// Caches of together at most about `memory_bytes` bytes; see [`LsmShared::memory_bytes`] for what it comes to.
+    /// Caches of together `memory_bytes` bytes (a few hundred KiB at least); see [`LsmShared::memory_bytes`].
     pub(crate) fn new(memory_bytes: usize) -> Self {
-        // A cached block costs its bytes, a header and the allocator's rounding: an eighth covers it.
-        let cache_bytes = (memory_bytes.saturating_sub(FIXED_BYTES) / 9 * 8).max(MIN_CACHE_BYTES);
         Self {
-            cache: Arc::new(Cache::with_capacity_bytes(cache_bytes as u64)),
-            descriptors: Arc::new(DescriptorTable::new(MAX_OPEN_TABLES)),
-            pool: ReadPool::new(),
-            memory_bytes: cache_bytes / 8 * 9 + FIXED_BYTES,
+            blocks: BlockCache::new(cache_bytes(memory_bytes)),
+            descriptors: DescriptorTable::new(MAX_OPEN_TABLES),
+            engine_cache: Arc::new(Cache::with_capacity_bytes(0)),
+            engine_descriptors: Arc::new(DescriptorTable::new(1)),
+            filter_bytes: AtomicUsize::new(0),
         }
     }
 
     /// Upper bound in bytes of what this holds in memory, whatever the trees do (I7).
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.memory_bytes
+        self.blocks.bytes() + FIXED_BYTES
     }
+
+    /// Changes the size, at any time; what was cached is forgotten.
+    pub(crate) fn set_memory(&self, memory_bytes: usize) {
+        self.blocks.resize(cache_bytes(memory_bytes));
+    }
+
+    /// A tree's filters went from `before` to `now` bytes.
+    pub(super) fn account_filters(&self, before: usize, now: usize) {
+        // Wrapping addition of the difference; the sum is never negative.
+        self.filter_bytes
+            .fetch_add(now.wrapping_sub(before), Relaxed);
+    }
+
+    /// Whether the cache can hold every filter beside what else it is for.
+    pub(super) fn filters_fit(&self) -> bool {
+        self.filter_bytes.load(Relaxed) <= self.blocks.bytes() / FILTER_SHARE
+    }
+}
+
+fn cache_bytes(memory_bytes: usize) -> usize {
+    memory_bytes
+        .saturating_sub(FIXED_BYTES)
+        .max(MIN_CACHE_BYTES)
 }

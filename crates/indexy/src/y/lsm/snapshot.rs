@@ -3,23 +3,22 @@
 //! The engine's own `get` takes a lock that its writers hold across several fsyncs (design 5.1), so
 //! it is not used: the tables of a version are copied out once per change, and a read takes
 //! only an `Arc` of that copy. A table's file lives as long as the last snapshot that lists it.
-//!
-//! Every table may hold several versions of a key; the newest (highest sequence number) counts.
 //! Threads: any.
 
 #![forbid(unsafe_code)]
 
 use super::{
-    contain::{contain, contain_any},
-    keys,
+    contain::{contain, contain_any, contain_decoding},
     manifest::{self, Manifest},
     shared::LsmShared,
+    table::{FilterUse, Place, TableReader},
 };
 use crate::{error::Result, key::Value};
 use lsm_tree::{
     AbstractTree, AnyTree, Checksum, SeqNo, Table, table::filter::standard_bloom::Builder,
 };
 use std::{
+    collections::HashMap,
     path::Path,
     sync::{
         Arc,
@@ -27,14 +26,15 @@ use std::{
     },
 };
 
-/// Reads see everything.
+/// Reads see everything; compaction keeps nothing older.
 pub(super) const NEWEST: SeqNo = SeqNo::MAX;
 
-/// Bytes that the engine holds for an open table beside its top-level indexes.
-const TABLE_BYTES: usize = 4 << 10;
-
 /// Disjoint tables in key order.
-pub(super) type Run = Vec<Table>;
+pub(super) struct Run {
+    pub(super) tables: Vec<Arc<TableReader>>,
+    /// Of the last level, where most keys that exist at all are.
+    last: bool,
+}
 
 /// See the module header.
 pub(super) struct Snapshot {
@@ -46,24 +46,41 @@ pub(super) struct Snapshot {
     pub(super) entries: u64,
     pub(super) tombstones: u64,
     pub(super) memory_bytes: usize,
+    filter_bytes: usize,
+    shared: Arc<LsmShared>,
 }
 
 impl Snapshot {
-    /// What `tree` holds now.
-    pub(super) fn of_tree(tree: &AnyTree, dir: &Path) -> Result<Self> {
-        contain_any(dir, || {
+    /// What `tree` holds now. Tables that `before` has are taken over from it.
+    pub(super) fn of_tree(
+        tree: &AnyTree,
+        dir: &Path,
+        shared: &Arc<LsmShared>,
+        before: Option<&Self>,
+    ) -> Result<Self> {
+        let (version, levels) = contain_any(dir, || {
             let version = tree.current_version();
             let levels = version
                 .iter_levels()
                 .map(|level| level.iter().map(|run| run.to_vec()).collect())
                 .collect();
-            Self::new(version.id(), levels)
-        })
+            (version.id(), levels)
+        })?;
+        let known: HashMap<u64, &Arc<TableReader>> = before
+            .iter()
+            .flat_map(|snapshot| snapshot.tables())
+            .map(|table| (table.id(), table))
+            .collect();
+        Self::new(version, levels, &known, shared)
     }
 
     /// Opens what `manifest` lists, without the rest of the engine: nothing is written.
-    pub(super) fn recover(dir: &Path, manifest: &Manifest, shared: &LsmShared) -> Result<Self> {
-        // The engine numbers the trees that it opens from 0; the shared cache is keyed by that number.
+    pub(super) fn recover(
+        dir: &Path,
+        manifest: &Manifest,
+        shared: &Arc<LsmShared>,
+    ) -> Result<Self> {
+        // The engine numbers the trees that it opens from 0.
         static NEXT_TREE: AtomicU64 = AtomicU64::new(1 << 63);
         let tree = NEXT_TREE.fetch_add(1, Relaxed);
         let open = |table: &manifest::TableRef| {
@@ -74,8 +91,8 @@ impl Snapshot {
                     Checksum::from_raw(table.checksum),
                     table.global_seqno,
                     tree,
-                    Arc::clone(&shared.cache),
-                    Some(Arc::clone(&shared.descriptors)),
+                    Arc::clone(&shared.engine_cache),
+                    Some(Arc::clone(&shared.engine_descriptors)),
                     false,
                     false,
                 )
@@ -89,60 +106,129 @@ impl Snapshot {
                 runs.iter().map(open_run).collect()
             })
             .collect::<Result<Vec<_>>>()?;
-        contain_any(dir, || Self::new(manifest.version, levels))
+        Self::new(manifest.version, levels, &HashMap::new(), shared)
     }
 
-    fn new(version: u64, levels: Vec<Vec<Run>>) -> Self {
+    fn new(
+        version: u64,
+        levels: Vec<Vec<Vec<Table>>>,
+        known: &HashMap<u64, &Arc<TableReader>>,
+        shared: &Arc<LsmShared>,
+    ) -> Result<Self> {
+        let open = |table: Table| {
+            if let Some(&reader) = known.get(&table.id()) {
+                return Ok(Arc::clone(reader));
+            }
+            let path = Arc::clone(&table.path);
+            contain_decoding(&path, || TableReader::open(table, shared)).map(Arc::new)
+        };
         let level0_runs = levels.first().map_or(0, Vec::len);
-        let runs: Vec<Run> = levels.into_iter().flatten().collect();
-        let tables = || runs.iter().flatten();
-        Self {
+        let last_level = levels.len().saturating_sub(1);
+        let mut runs = Vec::new();
+        for (level, tables) in levels
+            .into_iter()
+            .enumerate()
+            .flat_map(|(level, runs)| runs.into_iter().map(move |run| (level, run)))
+        {
+            runs.push(Run {
+                tables: tables.into_iter().map(open).collect::<Result<_>>()?,
+                last: level == last_level,
+            });
+        }
+        let tables = || runs.iter().flat_map(|run| &run.tables);
+        let metadata = || tables().map(|t| &t.engine().metadata);
+        Ok(Self {
             level0_runs,
             version,
-            disk_bytes: tables().map(file_bytes).sum(),
-            entries: tables().map(|t| t.metadata.item_count).sum(),
-            tombstones: tables().map(|t| t.metadata.tombstone_count).sum(),
-            memory_bytes: tables().map(pinned_bytes).sum(),
+            disk_bytes: tables().map(|t| t.file_bytes()).sum(),
+            entries: metadata().map(|m| m.item_count).sum(),
+            tombstones: metadata().map(|m| m.tombstone_count).sum(),
+            memory_bytes: tables().map(|t| t.memory_bytes()).sum(),
+            filter_bytes: tables().map(|t| t.filter_bytes()).sum(),
+            shared: Arc::clone(shared),
             runs,
-        }
+        })
+    }
+
+    pub(super) fn tables(&self) -> impl Iterator<Item = &Arc<TableReader>> {
+        self.runs.iter().flat_map(|run| &run.tables)
+    }
+
+    /// From now on this one's filters count, and not those of `before`.
+    pub(super) fn account_filters(&self, before: Option<&Self>) {
+        let before = before.map_or(0, |snapshot| snapshot.filter_bytes);
+        self.shared.account_filters(before, self.filter_bytes);
+    }
+
+    /// This one's filters do not count any more.
+    pub(super) fn discount_filters(&self) {
+        self.shared.account_filters(self.filter_bytes, 0);
     }
 
     /// Newest value of the stored key `key`.
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Value>> {
-        let hash = Builder::get_hash(key);
-        for run in &self.runs {
-            let at = run.partition_point(|t| &**t.metadata.key_range.max() < key);
-            let Some(table) = run.get(at) else { continue };
-            if &**table.metadata.key_range.min() > key {
-                continue;
-            }
-            if let Some(entry) = contain(&table.path, "read", || table.get(key, NEWEST, hash))? {
-                // A copy: the engine's value would keep its whole block in memory.
-                return Ok((!entry.is_tombstone()).then(|| Value::new(&entry.value)));
+        let mut search = Search::new(key);
+        while let Some((table, place)) = self.next_place(&mut search, key)? {
+            if let Some(value) = look_up(table, place, key)? {
+                return Ok(value);
             }
         }
         Ok(None)
     }
 
-    /// Newest value of the caller's key `key`.
-    pub(super) fn get_original(&self, key: &[u8]) -> Result<Option<Value>> {
-        self.get(&keys::stored(key))
+    /// The next block that may hold `key`, newest first.
+    pub(super) fn next_place(
+        &self,
+        search: &mut Search,
+        key: &[u8],
+    ) -> Result<Option<(&Arc<TableReader>, Place)>> {
+        while let Some(run) = self.runs.get(search.run) {
+            search.run += 1;
+            let at = run.tables.partition_point(|t| t.max() < key);
+            let Some(table) = run.tables.get(at).filter(|t| t.min() <= key) else {
+                continue;
+            };
+            let filter = match run.last && !self.shared.filters_fit() {
+                true => FilterUse::IfCached,
+                false => FilterUse::Always,
+            };
+            let place = contain_decoding(table.path(), || {
+                if table.may_hold(key, search.hash, filter)? {
+                    table.place(key)
+                } else {
+                    Ok(None)
+                }
+            })?;
+            if let Some(place) = place {
+                return Ok(Some((table, place)));
+            }
+        }
+        Ok(None)
     }
 }
 
-/// Size of a table's file: its sections end with the meta block; table of contents and trailer follow.
-fn file_bytes(table: &Table) -> u64 {
-    const CONTENTS_AND_TRAILER: u64 = 320;
-    let meta = table.regions.metadata;
-    *meta.offset() + u64::from(meta.size()) + CONTENTS_AND_TRAILER
+/// How far the search for a key has come.
+pub(super) struct Search {
+    run: usize,
+    hash: u64,
 }
 
-/// What an open table holds in memory, at most: its top-level indexes and key range.
-fn pinned_bytes(table: &Table) -> usize {
-    let regions = &table.regions;
-    let filter_index = regions.filter_tli.map_or(0, |handle| handle.size());
-    TABLE_BYTES
-        + regions.tli.size() as usize
-        + filter_index as usize
-        + regions.metadata.size() as usize
+impl Search {
+    pub(super) fn new(key: &[u8]) -> Self {
+        Self {
+            run: 0,
+            hash: Builder::get_hash(key),
+        }
+    }
+}
+
+/// What the block at `place` says about `key`: nothing, that it is deleted (`Some(None)`), or its value.
+pub(super) fn look_up(
+    table: &TableReader,
+    place: Place,
+    key: &[u8],
+) -> Result<Option<Option<Value>>> {
+    let entry = contain_decoding(table.path(), || table.find(place, key))?;
+    // A copy: the engine's value would keep its whole block in memory.
+    Ok(entry.map(|entry| (!entry.is_tombstone()).then(|| Value::new(&entry.value))))
 }

@@ -49,9 +49,7 @@ impl LsmY {
         }
         let snapshot = self.snapshot();
         let live: HashSet<String> = snapshot
-            .runs
-            .iter()
-            .flatten()
+            .tables()
             .map(|table| table.id().to_string())
             .collect();
         let version = format!("v{}", snapshot.version);

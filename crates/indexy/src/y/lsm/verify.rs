@@ -7,15 +7,16 @@
 
 use super::{
     contain::{contain, contain_any, typed},
+    cursor::Bounds,
     merge::Merge,
     snapshot::{Run, Snapshot},
+    table::TableReader,
 };
 use crate::{
     error::{Error, Result},
     x::Order,
 };
-use lsm_tree::Table;
-use std::{fs::File, io::Read, ops::Bound, sync::Arc};
+use std::{fs::File, io::Read, sync::Arc};
 use xxhash_rust::xxh3::Xxh3;
 
 const READ_BYTES: usize = 256 << 10;
@@ -24,13 +25,12 @@ const READ_BYTES: usize = 256 << 10;
 pub(super) fn verify(snapshot: &Arc<Snapshot>) -> Result<u64> {
     for run in &snapshot.runs {
         check_run(run)?;
-        for table in run {
+        for table in &run.tables {
             check_file(table)?;
             check_entries(table)?;
         }
     }
-    let everything = (Bound::Unbounded, Bound::Unbounded);
-    let mut merge = Merge::new(Arc::clone(snapshot), everything, Order::Ascending);
+    let mut merge = Merge::new(Arc::clone(snapshot), Bounds::everything(), Order::Ascending);
     let mut live = 0;
     while merge.next_live()?.is_some() {
         live += 1;
@@ -39,22 +39,22 @@ pub(super) fn verify(snapshot: &Arc<Snapshot>) -> Result<u64> {
 }
 
 fn check_run(run: &Run) -> Result<()> {
-    for pair in run.windows(2) {
+    for pair in run.tables.windows(2) {
         if let [left, right] = pair
-            && left.metadata.key_range.max() >= right.metadata.key_range.min()
+            && left.max() >= right.min()
         {
             return Err(Error::corrupt(
-                &*right.path,
+                right.path(),
                 0,
-                format!("overlaps {}", left.path.display()),
+                format!("overlaps {}", left.path().display()),
             ));
         }
     }
     Ok(())
 }
 
-fn check_file(table: &Table) -> Result<()> {
-    let path = &*table.path;
+fn check_file(table: &TableReader) -> Result<()> {
+    let path = table.path();
     let mut file = File::open(path).map_err(|e| Error::io("open", path, e))?;
     let mut hash = Xxh3::new();
     let mut buffer = vec![0; READ_BYTES];
@@ -67,7 +67,7 @@ fn check_file(table: &Table) -> Result<()> {
         }
         hash.update(buffer.get(..n).unwrap_or_default());
     }
-    if hash.digest128() == table.checksum().into_u128() {
+    if hash.digest128() == table.engine().checksum().into_u128() {
         Ok(())
     } else {
         Err(Error::corrupt(
@@ -78,16 +78,16 @@ fn check_file(table: &Table) -> Result<()> {
     }
 }
 
-fn check_entries(table: &Table) -> Result<()> {
-    let path = &*table.path;
+fn check_entries(table: &TableReader) -> Result<()> {
+    let path = table.path();
     let fault = |what: &str| Err(Error::corrupt(path, 0, what));
-    let mut scan = contain(path, "read", || table.scan())?;
+    let mut scan = contain(path, "read", || table.engine().scan())?;
     let mut last: Option<lsm_tree::UserKey> = None;
     let (mut count, mut first) = (0, true);
     while let Some(entry) = contain_any(path, || scan.next())? {
         let entry = entry.map_err(|e| typed(path, "read", e))?;
         let key = entry.key.user_key;
-        if first && key != *table.metadata.key_range.min() {
+        if first && *key != *table.min() {
             return fault("does not start with its smallest key");
         }
         // Several versions of a key stand side by side.
@@ -96,10 +96,10 @@ fn check_entries(table: &Table) -> Result<()> {
         }
         (count, first, last) = (count + 1, false, Some(key));
     }
-    if last.as_ref() != Some(table.metadata.key_range.max()) {
+    if last.as_deref() != Some(table.max()) {
         return fault("does not end with its largest key");
     }
-    if count != table.metadata.item_count {
+    if count != table.engine().metadata.item_count {
         return fault("number of entries differs from the table's account");
     }
     Ok(())

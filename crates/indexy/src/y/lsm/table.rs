@@ -1,0 +1,374 @@
+//! Reads one table of the engine: point reads and blocks in order, through our block cache.
+//!
+//! The layout is the engine's (data blocks; an index and a filter, each in two levels; every block with
+//! a checksum over header and payload); its own decoders take the blocks apart. What is ours is loading:
+//! one `pread` a block, checksum compared, into a cache of exact size. Decoders may panic on a
+//! block of wrong content, so callers are inside `contain`.
+//!
+//! A `TableReader` keeps the engine's table, and with it the file. Threads: any.
+
+#![forbid(unsafe_code)]
+
+use super::{
+    block_cache::{BlockKey, Worth},
+    shared::LsmShared,
+};
+use crate::error::{Error, Result};
+use byteview::ByteView;
+use lsm_tree::{
+    InternalValue, SeqNo, Slice, Table, UserKey,
+    coding::Decode,
+    table::{
+        Block, BlockHandle, BlockOffset, DataBlock, IndexBlock, KeyedBlockHandle,
+        block::{BlockType, Header, decoder::ParsedItem},
+        filter::block::FilterBlock,
+    },
+};
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::FileExt,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+use xxhash_rust::xxh3::xxh3_128;
+
+/// Reads see everything.
+const NEWEST: SeqNo = SeqNo::MAX;
+/// What the engine and we hold for an open table beside its top-level indexes, at most.
+const FIXED_BYTES: usize = 2 << 10;
+/// Table of contents and trailer of a file.
+const CONTENTS_AND_TRAILER_BYTES: u64 = 320;
+
+/// See the module header.
+pub(super) struct TableReader {
+    table: Table,
+    shared: Arc<LsmShared>,
+    /// Names the table in the shared caches.
+    number: u64,
+    min: Box<[u8]>,
+    max: Box<[u8]>,
+    index: IndexBlock,
+    /// Whether `index` lists index blocks (as all our tables) or data blocks.
+    two_levels: bool,
+    filters: Option<IndexBlock>,
+}
+
+/// How a point read treats a table's filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FilterUse {
+    /// Load it if need be: a table that mostly does not have the key.
+    Always,
+    /// Only if it is in the cache: loading it would cost as much as looking for the key.
+    IfCached,
+}
+
+/// Where a block is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub offset: u64,
+    pub size: u32,
+}
+
+impl Place {
+    fn handle(self) -> BlockHandle {
+        BlockHandle::new(BlockOffset(self.offset), self.size)
+    }
+}
+
+impl TableReader {
+    /// Opens `table`: reads its top-level indexes.
+    pub(super) fn open(table: Table, shared: &Arc<LsmShared>) -> Result<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let file = open_file(&table.path)?;
+        let (regions, metadata) = (&table.regions, &table.metadata);
+        let load = |handle| {
+            let bytes = read_block(&file, &table.path, handle, BlockType::Index)?;
+            Ok::<_, Error>(IndexBlock::new(as_block(bytes, BlockType::Index)))
+        };
+        Ok(Self {
+            index: load(regions.tli)?,
+            two_levels: regions.index.is_some(),
+            filters: regions.filter_tli.map(load).transpose()?,
+            // Copies: the engine's keys would keep a whole block in memory.
+            min: Box::from(&**metadata.key_range.min()),
+            max: Box::from(&**metadata.key_range.max()),
+            number: NEXT.fetch_add(1, Relaxed),
+            shared: Arc::clone(shared),
+            table,
+        })
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.table.id()
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.table.path
+    }
+
+    /// The engine's side of it.
+    pub(super) fn engine(&self) -> &Table {
+        &self.table
+    }
+
+    pub(super) fn min(&self) -> &[u8] {
+        &self.min
+    }
+
+    pub(super) fn max(&self) -> &[u8] {
+        &self.max
+    }
+
+    /// Size of the file in bytes.
+    pub(super) fn file_bytes(&self) -> u64 {
+        let meta = self.table.regions.metadata;
+        *meta.offset() + u64::from(meta.size()) + CONTENTS_AND_TRAILER_BYTES
+    }
+
+    /// Bytes of its filters on disk.
+    pub(super) fn filter_bytes(&self) -> usize {
+        let filter = self.table.regions.filter;
+        filter.map_or(0, |handle| handle.size() as usize)
+    }
+
+    /// What it holds in memory, the engine's part included (which keeps the top-level indexes a second time).
+    pub(super) fn memory_bytes(&self) -> usize {
+        let regions = &self.table.regions;
+        let filters = regions.filter_tli.map_or(0, |handle| handle.size());
+        let indexes = (regions.tli.size() + filters) as usize;
+        FIXED_BYTES
+            + 2 * indexes
+            + regions.metadata.size() as usize
+            + self.min.len()
+            + self.max.len()
+    }
+
+    /// Whether the table may hold `key` as far as its filter says.
+    pub(super) fn may_hold(&self, key: &[u8], hash: u64, filter: FilterUse) -> Result<bool> {
+        let Some(filters) = &self.filters else {
+            return Ok(true);
+        };
+        let Some(handle) = first_reaching(filters, key) else {
+            return Ok(true);
+        };
+        let handle = handle.into_inner();
+        if filter == FilterUse::IfCached
+            && !self.shared.blocks.has(self.block_key(*handle.offset()))
+        {
+            return Ok(true);
+        }
+        let block = FilterBlock::new(self.load(handle, BlockType::Filter)?);
+        block
+            .maybe_contains_hash(hash)
+            .map_err(|e| self.corrupt(*handle.offset(), format!("filter: {e:?}")))
+    }
+
+    /// The first data block whose last key is not below `key`.
+    pub(super) fn place(&self, key: &[u8]) -> Result<Option<Place>> {
+        let found = self.block_reaching(key, NEWEST)?;
+        Ok(found.map(|(place, _)| place))
+    }
+
+    /// The first data block whose last entry is at or after (`key`, `seqno`), and its last key.
+    pub(super) fn block_reaching(
+        &self,
+        key: &[u8],
+        seqno: SeqNo,
+    ) -> Result<Option<(Place, UserKey)>> {
+        let Some(top) = first_reaching_entry(&self.index, key, seqno) else {
+            return Ok(None);
+        };
+        if !self.two_levels {
+            return Ok(Some(place_of(&top)));
+        }
+        let block = IndexBlock::new(self.load(top.into_inner(), BlockType::Index)?);
+        Ok(first_reaching_entry(&block, key, seqno).map(|entry| place_of(&entry)))
+    }
+
+    /// Top-level entries that touch `[from, to)`, in order; see [`TableReader::places_of`].
+    pub(super) fn partitions(&self, from: &[u8], to: Option<&[u8]>) -> Vec<Place> {
+        touching(&self.index, from, to)
+    }
+
+    /// Data blocks of a top-level entry that touch `[from, to)`, in order.
+    pub(super) fn places_of(
+        &self,
+        partition: Place,
+        from: &[u8],
+        to: Option<&[u8]>,
+    ) -> Result<Vec<Place>> {
+        if !self.two_levels {
+            return Ok(vec![partition]);
+        }
+        let block = IndexBlock::new(self.load(partition.handle(), BlockType::Index)?);
+        Ok(touching(&block, from, to))
+    }
+
+    /// The newest entry of `key` in the block at `place`.
+    pub(super) fn find(&self, place: Place, key: &[u8]) -> Result<Option<InternalValue>> {
+        Ok(self.data_block(place)?.point_read(key, NEWEST))
+    }
+
+    pub(super) fn data_block(&self, place: Place) -> Result<DataBlock> {
+        Ok(DataBlock::new(self.load(place.handle(), BlockType::Data)?))
+    }
+
+    /// Whether a read of the block needs the device or the system's cache.
+    pub(super) fn is_cached(&self, place: Place) -> bool {
+        self.shared.blocks.has(self.block_key(place.offset))
+    }
+
+    /// Asks the system to read `bytes` bytes at `offset` soon, and does not wait.
+    pub(super) fn prefetch(&self, offset: u64, bytes: u64) -> Result<()> {
+        let file = self.file()?;
+        let advice = rustix::fs::Advice::WillNeed;
+        // A hint: where it is not taken the read is merely slower.
+        let _ = rustix::fs::fadvise(&*file, offset, std::num::NonZeroU64::new(bytes), advice);
+        Ok(())
+    }
+
+    fn block_key(&self, offset: u64) -> BlockKey {
+        (self.number, offset)
+    }
+
+    fn corrupt(&self, offset: u64, what: impl Into<String>) -> Error {
+        Error::corrupt(self.path(), offset, what)
+    }
+
+    fn load(&self, handle: BlockHandle, kind: BlockType) -> Result<Block> {
+        let key = self.block_key(*handle.offset());
+        if let Some(bytes) = self.shared.blocks.get(key) {
+            return Ok(as_block(bytes, kind));
+        }
+        let bytes = read_block(&*self.file()?, self.path(), handle, kind)?;
+        let worth = match kind {
+            BlockType::Data => Worth::Unknown,
+            _ => Worth::Shared,
+        };
+        self.shared.blocks.insert(key, &bytes, worth);
+        Ok(as_block(bytes, kind))
+    }
+
+    fn file(&self) -> Result<Arc<File>> {
+        let name = (self.number, self.id()).into();
+        if let Some(file) = self.shared.descriptors.access_for_table(&name) {
+            return Ok(file);
+        }
+        let file = Arc::new(open_file(self.path())?);
+        self.shared
+            .descriptors
+            .insert_for_table(name, Arc::clone(&file));
+        Ok(file)
+    }
+}
+
+impl Drop for TableReader {
+    fn drop(&mut self) {
+        let name = (self.number, self.id()).into();
+        self.shared.descriptors.remove_for_table(&name);
+    }
+}
+
+fn place_of(entry: &KeyedBlockHandle) -> (Place, UserKey) {
+    let place = Place {
+        offset: *entry.offset(),
+        size: entry.size(),
+    };
+    (place, entry.end_key().clone())
+}
+
+/// Entries of `index` whose blocks touch `[from, to)`.
+fn touching(index: &IndexBlock, from: &[u8], to: Option<&[u8]>) -> Vec<Place> {
+    let mut iter = index.iter();
+    if !iter.seek(from, NEWEST) {
+        return vec![];
+    }
+    let mut places = Vec::new();
+    for entry in iter {
+        let (place, last) = place_of(&entry.materialize(index.as_slice()));
+        places.push(place);
+        if to.is_some_and(|to| &*last >= to) {
+            break;
+        }
+    }
+    places
+}
+
+fn first_reaching(index: &IndexBlock, key: &[u8]) -> Option<KeyedBlockHandle> {
+    first_reaching_entry(index, key, NEWEST)
+}
+
+fn first_reaching_entry(index: &IndexBlock, key: &[u8], seqno: SeqNo) -> Option<KeyedBlockHandle> {
+    let mut iter = index.iter();
+    if !iter.seek(key, seqno) {
+        return None;
+    }
+    Some(iter.next()?.materialize(index.as_slice()))
+}
+
+fn open_file(path: &Path) -> Result<File> {
+    File::open(path).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => Error::corrupt(path, 0, "the file is missing"),
+        _ => Error::io("open", path, e),
+    })
+}
+
+/// Payload of a block, its header and checksum compared.
+fn read_block(file: &File, path: &Path, handle: BlockHandle, kind: BlockType) -> Result<ByteView> {
+    let offset = *handle.offset();
+    let corrupt = |what: &str| Error::corrupt(path, offset, what);
+    let mut at = ReadAt { file, offset };
+    let bytes =
+        ByteView::from_reader(&mut at, handle.size() as usize).map_err(|e| match e.kind() {
+            io::ErrorKind::UnexpectedEof => corrupt("the file ends inside a block"),
+            _ => Error::io("read", path, e),
+        })?;
+    let header_bytes = Header::serialized_len();
+    let Some((mut header, payload)) = bytes.split_at_checked(header_bytes) else {
+        return Err(corrupt("a block shorter than its header"));
+    };
+    let header =
+        Header::decode_from(&mut header).map_err(|_| corrupt("malformed header of a block"))?;
+    if header.block_type != kind {
+        return Err(corrupt("a block of another kind"));
+    }
+    if header.uncompressed_length as usize != payload.len() {
+        return Err(corrupt("a block of another length"));
+    }
+    if xxh3_128(payload) != header.checksum.into_u128() {
+        return Err(corrupt("a block that does not match its checksum"));
+    }
+    Ok(bytes.slice(header_bytes..))
+}
+
+/// A checked payload in the form that the engine's decoders take.
+fn as_block(payload: ByteView, kind: BlockType) -> Block {
+    let len = payload.len() as u32;
+    Block {
+        header: Header {
+            block_type: kind,
+            checksum: lsm_tree::Checksum::from_raw(0),
+            data_length: len,
+            uncompressed_length: len,
+        },
+        data: Slice::from(payload),
+    }
+}
+
+/// Reads on from an offset, without a cursor in the file.
+struct ReadAt<'a> {
+    file: &'a File,
+    offset: u64,
+}
+
+impl io::Read for ReadAt<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let n = self.file.read_at(out, self.offset)?;
+        self.offset += n as u64;
+        Ok(n)
+    }
+}
