@@ -19,6 +19,8 @@
 //! | `reshape`, `shrink` | growing and splitting; giving back |
 //! | `scan`, `clean`, `cut` | what the framework asks for |
 
+#[cfg(test)]
+mod bench;
 mod clean;
 mod counts;
 mod cut;
