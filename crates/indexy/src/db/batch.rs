@@ -131,10 +131,13 @@ impl Batch {
                 encoder.push(record(op))?;
             }
         }
-        let admitted = core.shared.admit(bytes)?;
-        if let Some(log) = log {
-            log.admit(encoder.bytes() + OP_OVERHEAD_BYTES)?;
-        }
+        let record = encoder.bytes() + OP_OVERHEAD_BYTES;
+        let copied = log.map_or(0, |log| log.extra_bytes(record));
+        let admitted = core
+            .shared
+            .admit(bytes + copied.min(core.budget.limit() / 8))?;
+        // Kept until the record is appended.
+        let _room = log.map(|log| log.admit(record)).transpose()?;
         let mut stripes: Vec<usize> = ops
             .iter()
             .map(|op| core.stripes.of(op.tree.entry.id, &op.key))

@@ -15,7 +15,7 @@ use crate::{
     framework::{joined::Joined, shared::Admitted},
     key::{Key, Value, prefix_end, successor},
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
-    wal::Lsn,
+    wal::{Admission, Lsn},
     x::IndexX,
 };
 use std::{
@@ -265,8 +265,9 @@ impl Tree {
             let new = change(old.as_deref());
             let bytes = new.as_ref().map_or(0, Vec::len);
             check_value(bytes, self)?;
-            // How much it is was not known before. Waiting with the stripe held is safe: what frees memory takes none.
-            let _admitted = self.admit(bytes)?;
+            // How much it is was not known before. Waiting for memory with the stripe held is safe: what frees memory
+            // takes none. The log is not waited for: room in it may be promised to who waits for this stripe.
+            let _admitted = self.core().shared.admit(admitted(bytes, self.core()))?;
             let end = joined.put(key, new.as_deref())?;
             Ok((new.map(Value::from), end))
         })
@@ -318,14 +319,17 @@ impl Tree {
         Ok(result)
     }
 
-    /// Waits until a write of `bytes`, key and value, has room in X and in the log.
-    fn admit(&self, bytes: usize) -> Result<Admitted<'_>> {
+    /// Waits until a write of `bytes`, key and value, has room in X and in the log; both are kept for it while
+    /// the answer lives.
+    fn admit(&self, bytes: usize) -> Result<(Admitted<'_>, Option<Admission<'_>>)> {
         let core = self.core();
-        let admitted = core.shared.admit(admitted(bytes, core))?;
-        if let Some(log) = core.shared.log.get() {
-            log.admit(bytes + RECORD_OVERHEAD_BYTES)?;
-        }
-        Ok(admitted)
+        let log = core.shared.log.get();
+        let record = bytes + RECORD_OVERHEAD_BYTES;
+        let copied = log.map_or(0, |log| log.extra_bytes(record));
+        // One long record at a time may take more than its share: it has to be copied somewhere.
+        let memory = admitted(bytes, core) + copied.min(core.budget.limit() / 8);
+        let admitted = core.shared.admit(memory)?;
+        Ok((admitted, log.map(|log| log.admit(record)).transpose()?))
     }
 }
 

@@ -165,6 +165,15 @@ impl Log {
         self.shared.side.admit(bytes)
     }
 
+    /// Memory that a record of `bytes` takes beside the buffers until it is written.
+    pub(crate) fn extra_bytes(&self, bytes: usize) -> usize {
+        if bytes > self.shared.side.buffer_bytes() {
+            bytes
+        } else {
+            0
+        }
+    }
+
     /// Appends one record; returns the LSN just behind it. Never does or awaits I/O.
     ///
     /// Cost: two atomic additions and the copy; once per buffer a short lock; a record longer than a

@@ -26,7 +26,10 @@ fn spread(n: u64) -> [u8; 8] {
 fn report(what: &str, n: u64, since: Instant) {
     let took = since.elapsed();
     let rate = n as f64 / took.as_secs_f64() / 1e6;
-    println!("{what:28} {rate:8.2} M/s  {:8.1} ns", took.as_nanos() as f64 / n as f64);
+    println!(
+        "{what:28} {rate:8.2} M/s  {:8.1} ns",
+        took.as_nanos() as f64 / n as f64
+    );
 }
 
 fn insert_all<K: AsRef<[u8]>>(art: &Art, what: &str, n: u64, key: impl Fn(u64) -> K) {
@@ -60,7 +63,11 @@ fn get_all<K: AsRef<[u8]>>(art: &Art, what: &str, n: u64, key: impl Fn(u64) -> K
 
 fn scan_all(art: &Art, n: u64) {
     let since = Instant::now();
-    let limits = ScanLimits { bytes: 256 << 10, entries: 4096, leaves: 4096 };
+    let limits = ScanLimits {
+        bytes: 256 << 10,
+        entries: 4096,
+        leaves: 4096,
+    };
     let mut chunk = Chunk::default();
     let (mut from, mut seen) = (Vec::new(), 0);
     loop {
@@ -106,7 +113,11 @@ fn long_keys() {
     let (art, n) = (tree(), count() / 4);
     let key = |i: u64| {
         let h = u64::from_be_bytes(spread(i));
-        format!("https://example.org/{:04}/articles/{:03}/{i:08}", h % 5000, h % 997)
+        format!(
+            "https://example.org/{:04}/articles/{:03}/{i:08}",
+            h % 5000,
+            h % 997
+        )
     };
     insert_all(&art, "insert 44-byte keys", n, key);
     get_all(&art, "get 44-byte keys", n, key);
