@@ -1,2 +1,7 @@
-//! Benchmarks of IndeXY.
-fn main() {}
+//! `indexy-bench` with the contenders that need no other engine.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    indexy_bench::main_with(&indexy_bench::contender::Registry::with_own())
+}

@@ -72,6 +72,12 @@ macro_rules! bytes_type {
             }
         }
 
+        impl<const N: usize> PartialEq<[u8; N]> for $name {
+            fn eq(&self, other: &[u8; N]) -> bool {
+                **self == other[..]
+            }
+        }
+
         impl PartialEq<Vec<u8>> for $name {
             fn eq(&self, other: &Vec<u8>) -> bool {
                 **self == **other

@@ -6,7 +6,9 @@
 use crate::error::{Error, Result};
 use std::{
     fs::{File, OpenOptions, TryLockError},
+    io::ErrorKind,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 pub(crate) const LOCK_FILE: &str = "LOCK";
@@ -16,6 +18,22 @@ pub(crate) const TREES_DIR: &str = "trees";
 /// Where the Index Y of a tree lives: its number, never its name.
 pub(crate) fn tree_dir(root: &Path, id: u32) -> PathBuf {
     root.join(TREES_DIR).join(id.to_string())
+}
+
+/// A compaction of the tree may be putting files there, until it notices that the tree is gone.
+const REMOVE_TRIES: u32 = 200;
+const REMOVE_PAUSE: Duration = Duration::from_millis(5);
+
+/// Removes the folder of a tree that was dropped. What cannot be removed now goes at the next open.
+pub(crate) fn remove_tree(dir: &Path) -> Result<()> {
+    for _ in 0..REMOVE_TRIES {
+        match std::fs::remove_dir_all(dir) {
+            Err(e) if e.kind() == ErrorKind::DirectoryNotEmpty => std::thread::sleep(REMOVE_PAUSE),
+            Err(e) if e.kind() != ErrorKind::NotFound => return Err(Error::io("remove", dir, e)),
+            _ => return Ok(()),
+        }
+    }
+    Ok(())
 }
 
 /// Holds the directory against other processes while it lives. The kernel lets go when the process dies.
@@ -31,10 +49,18 @@ impl DirectoryLock {
         let file = if read_only {
             File::open(&path)
         } else {
-            OpenOptions::new().create(true).truncate(false).write(true).open(&path)
+            OpenOptions::new()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .open(&path)
         };
         let file = file.map_err(|e| Error::io("open", &path, e))?;
-        let locked = if read_only { file.try_lock_shared() } else { file.try_lock() };
+        let locked = if read_only {
+            file.try_lock_shared()
+        } else {
+            file.try_lock()
+        };
         match locked {
             Ok(()) => Ok(Self { _file: file }),
             Err(TryLockError::WouldBlock) => Err(Error::Locked { path }),
@@ -46,7 +72,11 @@ impl DirectoryLock {
 /// Memory that this process may use, in bytes: the smallest of its cgroup limits (v1, v2) and physical memory.
 pub(crate) fn memory_limit_bytes() -> usize {
     let physical = rustix::param::page_size() as u64 * physical_pages();
-    cgroup_limits().into_iter().fold(physical, u64::min).try_into().unwrap_or(usize::MAX)
+    cgroup_limits()
+        .into_iter()
+        .fold(physical, u64::min)
+        .try_into()
+        .unwrap_or(usize::MAX)
 }
 
 fn physical_pages() -> u64 {
@@ -63,12 +93,20 @@ fn physical_pages() -> u64 {
 /// Limits of the memory cgroups that the process is in, and of their parents.
 fn cgroup_limits() -> Vec<u64> {
     let mut limits = Vec::new();
-    for line in std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default().lines() {
+    for line in std::fs::read_to_string("/proc/self/cgroup")
+        .unwrap_or_default()
+        .lines()
+    {
         let mut parts = line.splitn(3, ':');
-        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else { continue };
+        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next())
+        else {
+            continue;
+        };
         let (mount, file) = match controllers {
             "" => ("/sys/fs/cgroup", "memory.max"),
-            c if c.split(',').any(|c| c == "memory") => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+            c if c.split(',').any(|c| c == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
             _ => continue,
         };
         let mut group = Some(Path::new(path));

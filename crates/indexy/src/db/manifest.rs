@@ -12,7 +12,7 @@ use crate::{
     storage::Storage,
 };
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const MANIFEST: &str = "MANIFEST";
 const MANIFEST_NEXT: &str = "MANIFEST.next";
@@ -50,14 +50,28 @@ pub(crate) struct Manifest {
 
 impl Manifest {
     pub(crate) fn new(database_id: u128) -> Self {
-        Self { database_id, next_tree_id: 1, trees: Vec::new(), log_start: 0, log_durable: 0 }
+        Self {
+            database_id,
+            next_tree_id: 1,
+            trees: Vec::new(),
+            log_start: 0,
+            log_durable: 0,
+        }
+    }
+
+    pub(crate) fn path(dir: &Path) -> PathBuf {
+        dir.join(MANIFEST)
+    }
+
+    pub(crate) fn exists(storage: &dyn Storage, dir: &Path) -> Result<bool> {
+        storage.exists(&Self::path(dir))
     }
 
     /// Reads the manifest of `dir`; `None` when there is none.
     ///
     /// Errors: `FormatVersion`, `Corrupt`, `Io`.
     pub(crate) fn read(storage: &dyn Storage, dir: &Path) -> Result<Option<Self>> {
-        let path = dir.join(MANIFEST);
+        let path = Self::path(dir);
         if !storage.exists(&path)? {
             return Ok(None);
         }
@@ -81,14 +95,16 @@ impl Manifest {
         let file = storage.create(&next)?;
         file.write_at(&encode(self)?, 0)?;
         file.sync()?;
-        storage.rename(&next, &dir.join(MANIFEST))?;
+        storage.rename(&next, &Self::path(dir))?;
         storage.sync_dir(dir)
     }
 }
 
 fn encode(manifest: &Manifest) -> Result<Vec<u8>> {
-    let body = serde_json::to_vec(manifest)
-        .map_err(|e| Error::InvalidOption { option: "manifest", reason: e.to_string() })?;
+    let body = serde_json::to_vec(manifest).map_err(|e| Error::InvalidOption {
+        option: "manifest",
+        reason: e.to_string(),
+    })?;
     let mut bytes = Vec::with_capacity(HEADER_BYTES + body.len());
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
@@ -101,9 +117,14 @@ fn encode(manifest: &Manifest) -> Result<Vec<u8>> {
 /// Decodes untrusted bytes; never panics.
 pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Manifest> {
     let corrupt = |offset: usize, what: &str| Error::corrupt(path, offset as u64, what);
-    let (header, body) = bytes.split_at_checked(HEADER_BYTES).ok_or_else(|| corrupt(0, "manifest is cut short"))?;
+    let (header, body) = bytes
+        .split_at_checked(HEADER_BYTES)
+        .ok_or_else(|| corrupt(0, "manifest is cut short"))?;
     let word = |at: usize| -> u32 {
-        header.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes)
+        header
+            .get(at..at + 4)
+            .and_then(|b| b.try_into().ok())
+            .map_or(0, u32::from_le_bytes)
     };
     if header.get(..8) != Some(&MAGIC[..]) {
         return Err(corrupt(0, "not a manifest of IndeXY"));
@@ -112,12 +133,20 @@ pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Manifest> {
     // The checksum covers the version, so that a flipped bit is not taken for another format.
     if body.len() != len as usize || checksum(header.get(8..16).unwrap_or(&[]), body) != crc {
         if version != FORMAT_VERSION && body.len() == len as usize {
-            return Err(Error::FormatVersion { path: path.into(), found: version, supported: FORMAT_VERSION });
+            return Err(Error::FormatVersion {
+                path: path.into(),
+                found: version,
+                supported: FORMAT_VERSION,
+            });
         }
         return Err(corrupt(8, "checksum of the manifest does not match"));
     }
     if version != FORMAT_VERSION {
-        return Err(Error::FormatVersion { path: path.into(), found: version, supported: FORMAT_VERSION });
+        return Err(Error::FormatVersion {
+            path: path.into(),
+            found: version,
+            supported: FORMAT_VERSION,
+        });
     }
     serde_json::from_slice(body).map_err(|e| corrupt(HEADER_BYTES, &format!("manifest body: {e}")))
 }
@@ -163,7 +192,10 @@ mod tests {
     fn every_cut_is_noticed() {
         let bytes = encode(&sample()).unwrap();
         for len in 0..bytes.len() {
-            assert!(decode(&bytes[..len], Path::new("m")).is_err(), "length {len}");
+            assert!(
+                decode(&bytes[..len], Path::new("m")).is_err(),
+                "length {len}"
+            );
         }
     }
 
@@ -173,7 +205,10 @@ mod tests {
         bytes[8..12].copy_from_slice(&9u32.to_le_bytes());
         let crc = checksum(&bytes[8..16], &bytes[20..]);
         bytes[16..20].copy_from_slice(&crc.to_le_bytes());
-        assert!(matches!(decode(&bytes, Path::new("m")), Err(Error::FormatVersion { found: 9, .. })));
+        assert!(matches!(
+            decode(&bytes, Path::new("m")),
+            Err(Error::FormatVersion { found: 9, .. })
+        ));
     }
 
     proptest::proptest! {

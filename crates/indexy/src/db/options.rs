@@ -38,7 +38,7 @@ pub enum IndexXKind {
     /// Adaptive radix tree with packed leaves.
     #[default]
     Art,
-    /// B+ tree.
+    /// B+ tree. Not in this version: opening a tree with it is `Unsupported`.
     BPlus,
 }
 
@@ -50,9 +50,9 @@ pub enum IndexYKind {
     /// Log-structured merge tree (crate `lsm-tree`).
     #[default]
     Lsm,
-    /// RocksDB; needs the cargo feature `rocksdb`.
+    /// RocksDB. Not in this version: opening a tree with it is `Unsupported`.
     RocksDb,
-    /// Paged B+ tree with its own buffer pool.
+    /// Paged B+ tree with its own buffer pool. Not in this version: opening a tree with it is `Unsupported`.
     BPlus {
         /// Bytes of a page: 4096, 8192 or 16384.
         page_bytes: u32,
@@ -173,14 +173,18 @@ impl Options {
 
     pub(crate) fn log_limit(&self) -> u64 {
         let (min, max) = DEFAULT_LOG_LIMIT_BYTES;
-        self.log_limit_bytes.unwrap_or((2 * self.memory_budget_bytes as u64).clamp(min, max))
+        self.log_limit_bytes
+            .unwrap_or((2 * self.memory_budget_bytes as u64).clamp(min, max))
     }
 
     pub(crate) fn validate(&self) -> Result<()> {
         check_budget(self.memory_budget_bytes)?;
         if let Durability::Buffered { interval_ms: 0 } = self.durability {
             let reason = "an interval of 0 ms is what Durability::Sync is for".into();
-            return Err(Error::InvalidOption { option: "durability", reason });
+            return Err(Error::InvalidOption {
+                option: "durability",
+                reason,
+            });
         }
         check_pair(self.index_x, self.index_y)
     }
@@ -188,7 +192,10 @@ impl Options {
 
 pub(crate) fn check_budget(bytes: usize) -> Result<()> {
     if bytes < MIN_MEMORY_BUDGET_BYTES {
-        return Err(Error::BudgetTooSmall { budget_bytes: bytes, minimum_bytes: MIN_MEMORY_BUDGET_BYTES });
+        return Err(Error::BudgetTooSmall {
+            budget_bytes: bytes,
+            minimum_bytes: MIN_MEMORY_BUDGET_BYTES,
+        });
     }
     Ok(())
 }
@@ -196,15 +203,15 @@ pub(crate) fn check_budget(bytes: usize) -> Result<()> {
 /// What this build can open.
 pub(crate) fn check_pair(x: IndexXKind, y: IndexYKind) -> Result<()> {
     if x != IndexXKind::Art {
-        return Err(Error::Unsupported { what: format!("index_x {x} in this version") });
+        return Err(Error::Unsupported {
+            what: format!("index_x {x} in this version"),
+        });
     }
     match y {
         IndexYKind::Lsm => Ok(()),
-        IndexYKind::RocksDb if cfg!(feature = "rocksdb") => Ok(()),
-        IndexYKind::RocksDb => {
-            Err(Error::Unsupported { what: "index_y rocksdb: build with the cargo feature `rocksdb`".into() })
-        }
-        IndexYKind::BPlus { .. } => Err(Error::Unsupported { what: format!("index_y {y} in this version") }),
+        IndexYKind::RocksDb | IndexYKind::BPlus { .. } => Err(Error::Unsupported {
+            what: format!("index_y {y} in this version"),
+        }),
     }
 }
 

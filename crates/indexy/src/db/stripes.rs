@@ -22,8 +22,12 @@ const MAX_STRIPES: usize = 4096;
 
 impl Stripes {
     pub(crate) fn new(budget_bytes: usize) -> Self {
-        let n = (budget_bytes / BUDGET_BYTES_PER_STRIPE).next_power_of_two().clamp(MIN_STRIPES, MAX_STRIPES);
-        Self { locks: (0..n).map(|_| CachePadded::default()).collect() }
+        let n = (budget_bytes / BUDGET_BYTES_PER_STRIPE)
+            .next_power_of_two()
+            .clamp(MIN_STRIPES, MAX_STRIPES);
+        Self {
+            locks: (0..n).map(|_| CachePadded::default()).collect(),
+        }
     }
 
     /// Number of the stripe of a key.

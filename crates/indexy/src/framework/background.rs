@@ -6,17 +6,28 @@
 //! - releaser: from the high watermark down to the low one.
 //! - compactor: Y's maintenance.
 //!
+//! A database that is open read-only has the releaser alone.
+//!
 //! They stop and are joined by [`Background::stop`]. A panic in one poisons the database. A Y that is out of
 //! space is asked again while someone needs it; any other failure of Y poisons.
 
 #![forbid(unsafe_code)]
 
 use super::{joined::Joined, release, shared::Shared, transfer::Pick, truncate, watermark};
-use crate::{error::{Error, Result}, mem::budget::Holder, wal::Lsn, x::IndexX, y::Maintained};
+use crate::{
+    error::{Error, Result},
+    mem::budget::Holder,
+    wal::Lsn,
+    x::IndexX,
+    y::Maintained,
+};
 use parking_lot::Mutex;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, atomic::{AtomicBool, Ordering}},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread::JoinHandle,
     time::Duration,
 };
@@ -26,6 +37,10 @@ const IDLE: Duration = Duration::from_millis(200);
 
 /// Pause before Y is asked again after it was out of space.
 const RETRY: Duration = Duration::from_millis(100);
+
+/// Looks at what was freed this often, and so many times, before more is released.
+const RECLAIM_POLL: Duration = Duration::from_micros(500);
+const RECLAIM_TRIES: u32 = 8;
 
 /// The releaser's wait for the cleaner.
 const CLEANER_POLL: Duration = Duration::from_millis(2);
@@ -37,7 +52,7 @@ const ASSUMED_ENTRY_BYTES: u64 = 32;
 /// ...and not before so many keys.
 const MIN_TIMER_KEYS: u64 = 1024;
 
-/// What the threads need to see of the database.
+/// What the framework needs to see of the database.
 pub(crate) trait Trees: Send + Sync + 'static {
     /// The trees that are open now.
     fn trees(&self) -> Vec<Arc<Joined>>;
@@ -51,6 +66,9 @@ pub(crate) trait Trees: Send + Sync + 'static {
     fn x_bytes(&self) -> usize;
 }
 
+/// What a thread does until it is stopped.
+type Body = fn(&Worker);
+
 /// The running threads.
 pub(crate) struct Background {
     stop: Arc<AtomicBool>,
@@ -59,17 +77,33 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    pub(crate) fn start(shared: &Arc<Shared>, trees: &Arc<dyn Trees>) -> std::io::Result<Self> {
+    /// `read_only`: nothing is written, so that only the releaser runs.
+    pub(crate) fn start(
+        shared: &Arc<Shared>,
+        trees: &Arc<dyn Trees>,
+        read_only: bool,
+    ) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        let background = Self { stop, shared: shared.clone(), threads: Mutex::default() };
-        let bodies: [(&str, fn(&Worker)); 3] = [
-            ("indexy-clean", Worker::clean_loop),
+        let background = Self {
+            stop,
+            shared: shared.clone(),
+            threads: Mutex::default(),
+        };
+        let bodies: [(&str, Body); 3] = [
             ("indexy-release", Worker::release_loop),
+            ("indexy-clean", Worker::clean_loop),
             ("indexy-compact", Worker::compact_loop),
         ];
-        for (name, body) in bodies {
-            let worker = Worker { stop: background.stop.clone(), shared: shared.clone(), trees: trees.clone() };
-            let thread = std::thread::Builder::new().name(name.into()).spawn(move || worker.run(name, body))?;
+        for (name, body) in bodies.into_iter().take(if read_only { 1 } else { 3 }) {
+            let worker = Worker {
+                stop: background.stop.clone(),
+                shared: shared.clone(),
+                trees: trees.clone(),
+                read_only,
+            };
+            let thread = std::thread::Builder::new()
+                .name(name.into())
+                .spawn(move || worker.run(name, body))?;
             background.threads.lock().push(thread);
         }
         Ok(background)
@@ -100,17 +134,20 @@ struct Worker {
     stop: Arc<AtomicBool>,
     shared: Arc<Shared>,
     trees: Arc<dyn Trees>,
+    read_only: bool,
 }
 
 impl Worker {
-    fn run(&self, name: &str, body: fn(&Self)) {
+    fn run(&self, name: &str, body: Body) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(self))) {
             let what = panic
                 .downcast_ref::<&str>()
                 .map(ToString::to_string)
                 .or_else(|| panic.downcast_ref::<String>().cloned())
                 .unwrap_or_default();
-            self.shared.poison.set(&format!("thread {name} panicked: {what}"));
+            self.shared
+                .poison
+                .set(&format!("thread {name} panicked: {what}"));
             self.shared.announce_freed();
         }
     }
@@ -163,7 +200,7 @@ impl Worker {
             } else {
                 Ok(())
             };
-            if self.failed(result.and_then(|()| self.tend_log(&trees, &mut next_floor))) {
+            if self.failed(result.and_then(|()| self.tend_log(&mut next_floor))) {
                 std::thread::sleep(RETRY);
             }
         }
@@ -187,9 +224,15 @@ impl Worker {
 
     /// One check-back pass over every monitored tree.
     fn one_pass(&self, trees: &[Arc<Joined>]) -> Result<()> {
-        for tree in trees.iter().filter(|t| t.regions.monitored() && !t.resident) {
+        for tree in trees
+            .iter()
+            .filter(|t| t.regions.monitored() && !t.resident)
+        {
             self.wait_while_congested(tree);
             tree.write_back(Pick::CheckBack)?;
+            if tree.y.approximate_len() == 0 {
+                tree.clear_mounts_if_y_is_empty()?;
+            }
         }
         Ok(())
     }
@@ -211,18 +254,20 @@ impl Worker {
     }
 
     /// Keeps the log under its limit: cuts what is below the floor, cleans by age when that is not enough.
-    fn tend_log(&self, trees: &[Arc<Joined>], next_floor: &mut Lsn) -> Result<()> {
-        let Some(log) = self.shared.log.get() else { return Ok(()) };
+    fn tend_log(&self, next_floor: &mut Lsn) -> Result<()> {
+        let Some(log) = self.shared.log.get() else {
+            return Ok(());
+        };
         let limit = self.trees.log_limit_bytes();
-        let persist = |start| self.trees.persist_log_start(start);
+        let (all, shared) = (&*self.trees, &*self.shared);
         if log.bytes_on_disk() > limit {
             let target = Lsn(log.end().0.saturating_sub(limit / 2));
-            truncate::clean_below(trees, target)?;
-            truncate::truncate(trees, &self.shared, &persist)?;
-        } else if let Some(floor) = truncate::floor(trees, &self.shared) {
+            truncate::clean_below(all, target)?;
+            truncate::truncate(all, shared)?;
+        } else if let Some(floor) = truncate::floor(all, shared) {
             // A floor that moved far enough frees a segment.
             if floor >= *next_floor && floor > log.start() {
-                truncate::truncate(trees, &self.shared, &persist)?;
+                truncate::truncate(all, shared)?;
                 *next_floor = Lsn(floor.0 + limit / 8);
             }
         }
@@ -235,28 +280,49 @@ impl Worker {
         while !self.stopping() {
             self.shared.wake_releaser.wait(IDLE);
             self.tally_index_y();
-            while !self.stopping() && self.over(self.shared.watermarks().high) > 0 {
-                if !self.release_down_to(self.shared.watermarks().low) {
+            let mut patience = RECLAIM_TRIES;
+            while !self.stopping() {
+                if self.live_over(self.shared.watermarks().high) > 0 {
+                    let need = self.live_over(self.shared.watermarks().low);
+                    if !self.release_once(need) {
+                        break;
+                    }
+                } else if self.slabs_over() > 0 {
+                    // What was freed may still wait for readers, or lie in slabs that are not empty yet.
+                    self.trees.collect_garbage();
+                    self.shared.announce_freed();
+                    if patience > 0 {
+                        patience -= 1;
+                        std::thread::sleep(RECLAIM_POLL);
+                    } else if self.release_once(self.slabs_over()) {
+                        patience = RECLAIM_TRIES;
+                    } else {
+                        break;
+                    }
+                } else {
                     break;
                 }
             }
         }
     }
 
-    /// Bytes over `mark`. Counted are the live bytes of X where fragmentation hides what a cut freed, but
-    /// never less than what keeps the slabs below the hard mark (I7).
-    fn over(&self, mark: usize) -> u64 {
-        let marks = self.shared.watermarks();
+    /// Live bytes over `mark`: those of X, all that others hold, and what somebody waits for.
+    fn live_over(&self, mark: usize) -> u64 {
         let used = self.shared.budget.used();
-        let others = used - self.shared.budget.held(Holder::Arena).min(used);
-        let live = others + self.trees.x_bytes();
-        let over_slabs = used.saturating_sub(marks.hard - (marks.hard - marks.high) / 2);
-        live.saturating_sub(mark).max(over_slabs) as u64
+        let others = used.saturating_sub(self.shared.budget.held(Holder::Arena));
+        let live = others + self.trees.x_bytes() + self.shared.wanted();
+        live.saturating_sub(mark) as u64
+    }
+
+    /// Bytes, fragments of slabs and retired blocks included, over a mark between high and hard (I7).
+    fn slabs_over(&self) -> u64 {
+        let marks = self.shared.watermarks();
+        let used = self.shared.budget.used() + self.shared.wanted();
+        used.saturating_sub(marks.high.midpoint(marks.hard)) as u64
     }
 
     /// Releases once; asks the cleaner when too little was clean. False when nothing more can be done now.
-    fn release_down_to(&self, mark: usize) -> bool {
-        let need = self.over(mark);
+    fn release_once(&self, need: u64) -> bool {
         let trees = self.trees.trees();
         let freed = release::release(&trees, &self.shared, need);
         self.trees.collect_garbage();
@@ -264,9 +330,13 @@ impl Worker {
         if freed >= need {
             return true;
         }
-        let dirty: usize = trees.iter().filter(|t| !t.resident).map(|t| t.x.stats().dirty).sum();
-        if dirty == 0 || self.shared.y_failure().is_some() && freed == 0 {
-            if dirty > 0 {
+        let dirty: usize = trees
+            .iter()
+            .filter(|t| !t.resident)
+            .map(|t| t.x.stats().dirty)
+            .sum();
+        if self.read_only || dirty == 0 || self.shared.y_failure().is_some() && freed == 0 {
+            if dirty > 0 && !self.read_only {
                 self.shared.urgent.store(true, Ordering::Release);
                 self.shared.wake_cleaner.notify();
             }
@@ -300,6 +370,7 @@ impl Worker {
                     match tree.y.maintain() {
                         Ok(Maintained::More) => {}
                         Ok(Maintained::Idle) => break,
+                        Err(_) if tree.discarded() => break,
                         Err(error) => {
                             if self.failed(Err::<(), _>(error)) {
                                 std::thread::sleep(RETRY);

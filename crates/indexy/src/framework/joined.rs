@@ -16,16 +16,21 @@ use crate::{
     key::Value,
     wal::{Log, Lsn, RecordRef},
     x::{AnyX, IndexX, Load, Lookup, Put, RunId},
-    y::{IndexY, RunEntry, RunSource},
+    y::{Capabilities, IndexY, RunEntry, RunSource},
 };
 use parking_lot::Mutex;
-use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU32, Ordering},
+};
 
 /// A tree's X, Y and what joins them.
 pub(crate) struct Joined {
     pub id: u32,
     pub x: AnyX,
     pub y: Arc<dyn IndexY>,
+    /// What Y can take.
+    pub limits: Capabilities,
     /// Never released.
     pub resident: bool,
     pub regions: Regions,
@@ -33,6 +38,8 @@ pub(crate) struct Joined {
     pub(super) transfer: Mutex<Transfer>,
     /// Every run up to this one is settled: acknowledged, or failed and dirty again.
     pub(super) acked: AtomicU32,
+    /// The tree was dropped: its Y may be gone. Set under the transfer lock.
+    pub(super) discarded: AtomicBool,
 }
 
 /// State under the transfer lock.
@@ -45,22 +52,45 @@ pub(super) struct Transfer {
 
 impl Joined {
     /// `floor`: nothing that is replayed later or written from now on has a lower LSN.
-    pub(crate) fn new(id: u32, x: AnyX, y: Arc<dyn IndexY>, resident: bool, floor: Lsn, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(
+        id: u32,
+        x: AnyX,
+        y: Arc<dyn IndexY>,
+        resident: bool,
+        floor: Lsn,
+        shared: Arc<Shared>,
+    ) -> Self {
         Self {
             id,
             x,
+            limits: y.capabilities(),
             y,
             resident,
             regions: Regions::new(floor),
             shared,
             transfer: Mutex::default(),
             acked: AtomicU32::new(0),
+            discarded: AtomicBool::new(false),
         }
     }
 
     /// Settled runs; pairs with the release store in `transfer.rs`.
     pub(super) fn acked(&self) -> RunId {
         self.acked.load(Ordering::Acquire)
+    }
+
+    /// The tree was dropped: failures of its Y mean nothing any more.
+    pub(super) fn discarded(&self) -> bool {
+        self.discarded.load(Ordering::Acquire)
+    }
+
+    /// After a read of Y. I1: once the tree is discarded, X has dropped what was newer than Y. The status of the
+    /// tree's handle says why; this error does not reach the user.
+    pub(super) fn check_kept(&self) -> Result<()> {
+        if self.discarded() {
+            return Err(Error::Closed);
+        }
+        Ok(())
     }
 
     /// The newest value of `key`, handed to `found`. A miss reads Y once and caches the value in X.
@@ -84,6 +114,7 @@ impl Joined {
                 counters::add(&counters.y_reads, 1);
                 // Whatever Y says is a correct answer: it was the newest at some moment of this call.
                 let value = self.y.get(key)?;
+                self.check_kept()?;
                 if let Some(value) = &value {
                     self.load(key, value, stamp);
                 }
@@ -120,7 +151,9 @@ impl Joined {
             counters::add(&counters.misses, asked.len() as u64);
             counters::add(&counters.y_reads, asked.len() as u64);
             let cold: Vec<&[u8]> = asked.iter().map(|&(i, _)| keys[i]).collect();
-            for (&(i, stamp), value) in asked.iter().zip(self.y.multi_get(&cold)?) {
+            let found = self.y.multi_get(&cold)?;
+            self.check_kept()?;
+            for (&(i, stamp), value) in asked.iter().zip(found) {
                 if let Some(value) = &value {
                     self.load(keys[i], value, stamp);
                 }
@@ -133,9 +166,12 @@ impl Joined {
     /// I3: installs what Y said, unless something may have changed since `stamp` was read.
     fn load(&self, key: &[u8], value: &[u8], stamp: crate::x::Stamp) {
         let bytes = key.len() + value.len();
-        if self.too_large_for_x(bytes) || !self.shared.room_for_load(bytes) {
-            counters::add(&self.shared.counters.loads_refused, 1);
-        } else if self.x.load(key, value, stamp) == Load::Raced {
+        let loaded = !self.too_large_for_x(bytes)
+            && self
+                .shared
+                .admit_load(bytes)
+                .is_some_and(|_admitted| self.x.load(key, value, stamp) == Load::Loaded);
+        if !loaded {
             counters::add(&self.shared.counters.loads_refused, 1);
         }
     }
@@ -146,7 +182,7 @@ impl Joined {
     }
 
     /// Writes `value` (`None`: removes). The caller holds the stripe of `key` and has been admitted.
-    /// Returns the end of its log record, if it made one.
+    /// Returns up to where the log says that it happened.
     pub(crate) fn put(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Lsn>> {
         let log = self.shared.log.get();
         let mut end = None;
@@ -159,27 +195,37 @@ impl Joined {
             }
             Ok(())
         })?;
-        if put == Put::Applied {
-            self.wrote(key);
+        match put {
+            Put::Applied => self.wrote(key),
+            // I8: what made the key absent may not be durable yet, and this removal says that it is absent.
+            Put::Nothing => end = log.map(Log::end),
         }
         Ok(end)
     }
 
-    /// Applies a write that is in the log already: a part of a batch, or one that is replayed.
-    pub(crate) fn apply(&self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+    /// Applies a part of a batch, which the log has already. Cannot fail: a batch is small enough for X.
+    pub(crate) fn apply(&self, key: &[u8], value: Option<&[u8]>) {
+        let Ok(put) = self
+            .x
+            .put(key, value, || Ok::<(), std::convert::Infallible>(()));
+        if put == Put::Applied {
+            self.wrote(key);
+        }
+    }
+
+    /// Applies a write that is replayed from the log.
+    pub(crate) fn replay(&self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         if value.is_some_and(|v| self.too_large_for_x(key.len() + v.len())) {
             return self.put_past_x(key, value, false).map(|_| ());
         }
-        if self.x.put(key, value, || Ok::<(), Error>(()))? == Put::Applied {
-            self.wrote(key);
-        }
+        self.apply(key, value);
         Ok(())
     }
 
     fn wrote(&self, key: &[u8]) {
         self.regions.note_write(key);
         let writes = self.shared.counters.write();
-        if writes % WRITES_PER_TICK == 0 {
+        if writes.is_multiple_of(WRITES_PER_TICK) {
             self.shared.wake_cleaner.notify();
         }
     }
@@ -190,11 +236,17 @@ impl Joined {
     /// the entry in X, if any, answers until Y has the new one.
     fn put_past_x(&self, key: &[u8], value: Option<&[u8]>, logged: bool) -> Result<Option<Lsn>> {
         let _transfer = self.transfer.lock();
+        if self.discarded() {
+            return Ok(None);
+        }
         let end = match self.shared.log.get() {
             Some(log) if logged => Some(log.append(record(self.id, key, value))?),
             _ => None,
         };
-        self.y.write_run(&mut OneEntry { entry: (key, value), log: self.shared.log.get() })?;
+        self.y.write_run(&mut OneEntry {
+            entry: (key, value),
+            log: self.shared.log.get(),
+        })?;
         self.x.evict(key);
         self.shared.wake_compactor.notify();
         Ok(end)
@@ -202,7 +254,7 @@ impl Joined {
 }
 
 /// A thread looks at the cleaner's timer once in so many of its writes.
-const WRITES_PER_TICK: u64 = 256;
+const WRITES_PER_TICK: u64 = 1024;
 
 fn record<'a>(tree: u32, key: &'a [u8], value: Option<&'a [u8]>) -> RecordRef<'a> {
     match value {

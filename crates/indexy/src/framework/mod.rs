@@ -4,6 +4,7 @@
 //! `joined` is one tree; `shared` what all trees of a database have in common; `regions`, `preclean` and
 //! `density` choose, `transfer`, `release` and `truncate` act, `background` says when.
 
+mod audit;
 pub(crate) mod background;
 pub(crate) mod batches;
 pub(crate) mod counters;
@@ -13,8 +14,11 @@ mod preclean;
 mod regions;
 mod release;
 mod sample;
-mod scan_merge;
+pub(crate) mod scan_merge;
 pub(crate) mod shared;
 mod transfer;
-mod truncate;
+pub(crate) mod truncate;
 pub(crate) mod watermark;
+
+#[cfg(test)]
+mod tests;

@@ -76,7 +76,12 @@ mod tests {
 
     fn four() -> std::sync::Arc<Table> {
         let regions = Regions::new(Lsn(0));
-        regions.rebound([&b""[..], b"b", b"c", b"d"].iter().map(|s| Box::from(*s)).collect());
+        regions.rebound(
+            [&b""[..], b"b", b"c", b"d"]
+                .iter()
+                .map(|s| Box::from(*s))
+                .collect(),
+        );
         let table = regions.table();
         (0..4).for_each(|i| table.set_dirty(i, false));
         table
@@ -87,11 +92,23 @@ mod tests {
         let table = four();
         let dirty = [9; 4];
         table.set_dirty(2, true);
-        assert_eq!(check_back(&table, &dirty, 0, 1).0, [] as [usize; 0], "10 becomes 01");
+        assert_eq!(
+            check_back(&table, &dirty, 0, 1).0,
+            [] as [usize; 0],
+            "10 becomes 01"
+        );
         table.set_dirty(2, true);
-        assert_eq!(check_back(&table, &dirty, 0, 1).0, [] as [usize; 0], "11 is skipped");
+        assert_eq!(
+            check_back(&table, &dirty, 0, 1).0,
+            [] as [usize; 0],
+            "11 is skipped"
+        );
         assert_eq!(check_back(&table, &dirty, 0, 1).0, [2], "01 is selected");
-        assert_eq!(check_back(&table, &dirty, 0, 1).0, [] as [usize; 0], "00 is not");
+        assert_eq!(
+            check_back(&table, &dirty, 0, 1).0,
+            [] as [usize; 0],
+            "00 is not"
+        );
     }
 
     #[test]

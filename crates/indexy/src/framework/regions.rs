@@ -49,12 +49,24 @@ impl Table {
             (Some(a), Some(b)) => a.iter().zip(b.iter()).take_while(|(x, y)| x == y).count(),
             _ => 0,
         };
-        let heads = starts.iter().map(|s| head(s.get(shared..).unwrap_or(&[]))).collect();
+        let heads = starts
+            .iter()
+            .map(|s| head(s.get(shared..).unwrap_or(&[])))
+            .collect();
         let cells = floors
             .into_iter()
-            .map(|floor| Cell { floor: AtomicU64::new(floor.0), dirty: AtomicBool::new(true), ..Cell::default() })
+            .map(|floor| Cell {
+                floor: AtomicU64::new(floor.0),
+                dirty: AtomicBool::new(true),
+                ..Cell::default()
+            })
             .collect();
-        Self { starts, shared, heads, cells }
+        Self {
+            starts,
+            shared,
+            heads,
+            cells,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -75,7 +87,10 @@ impl Table {
         }
         let key_head = head(&key[self.shared..]);
         let from = 1 + self.heads[1..].partition_point(|&h| h < key_head);
-        let ties = self.heads[from..].iter().take_while(|&&h| h == key_head).count();
+        let ties = self.heads[from..]
+            .iter()
+            .take_while(|&&h| h == key_head)
+            .count();
         from + self.starts[from..from + ties].partition_point(|s| **s <= *key) - 1
     }
 
@@ -115,7 +130,11 @@ impl Table {
 
     /// Smallest floor of all regions.
     pub(crate) fn min_floor(&self) -> Lsn {
-        self.cells.iter().map(|c| Lsn(c.floor.load(Relaxed))).min().unwrap_or_default()
+        self.cells
+            .iter()
+            .map(|c| Lsn(c.floor.load(Relaxed)))
+            .min()
+            .unwrap_or_default()
     }
 }
 
@@ -178,7 +197,8 @@ impl Regions {
     pub(crate) fn decay(&self) {
         for cell in &self.table.load().cells {
             // A count added between load and store is lost; it is a sample.
-            cell.accesses.store(cell.accesses.load(Relaxed) / 2, Relaxed);
+            cell.accesses
+                .store(cell.accesses.load(Relaxed) / 2, Relaxed);
         }
     }
 
@@ -201,8 +221,18 @@ impl Regions {
                 None => old.len() - 1,
             };
             let overlapped = &old.cells[first..=last.max(first)];
-            floors.push(Lsn(overlapped.iter().map(|c| c.floor.load(Relaxed)).min().unwrap_or(0)));
-            accesses.push(overlapped.iter().map(|c| c.accesses.load(Relaxed)).max().unwrap_or(0));
+            floors.push(Lsn(overlapped
+                .iter()
+                .map(|c| c.floor.load(Relaxed))
+                .min()
+                .unwrap_or(0)));
+            accesses.push(
+                overlapped
+                    .iter()
+                    .map(|c| c.accesses.load(Relaxed))
+                    .max()
+                    .unwrap_or(0),
+            );
         }
         let new = Table::new(starts, floors);
         for (cell, accesses) in new.cells.iter().zip(accesses) {
@@ -225,8 +255,20 @@ mod tests {
     fn find_agrees_with_a_linear_search() {
         let tables = [
             starts(&[b"", b"user:0001", b"user:0002", b"user:00021", b"user:1"]),
-            starts(&[b"", b"a", b"a\0", b"a\0\0", b"b", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff"]),
-            starts(&[b"", b"prefix-aaaaaaaa-1", b"prefix-aaaaaaaa-2", b"prefix-aaaaaaaaa"]),
+            starts(&[
+                b"",
+                b"a",
+                b"a\0",
+                b"a\0\0",
+                b"b",
+                b"\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+            ]),
+            starts(&[
+                b"",
+                b"prefix-aaaaaaaa-1",
+                b"prefix-aaaaaaaa-2",
+                b"prefix-aaaaaaaaa",
+            ]),
             starts(&[b"", b"x"]),
         ];
         let keys: Vec<Vec<u8>> = tables

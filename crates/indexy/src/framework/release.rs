@@ -7,7 +7,15 @@
 
 #![forbid(unsafe_code)]
 
-use super::{counters, density::{self, Candidate}, joined::Joined, regions::Table, shared::Shared, transfer::RegionStats, watermark};
+use super::{
+    counters,
+    density::{self, Candidate},
+    joined::Joined,
+    regions::Table,
+    shared::Shared,
+    transfer::RegionStats,
+    watermark,
+};
 use crate::x::IndexX;
 use std::sync::{Arc, atomic::Ordering};
 
@@ -30,7 +38,9 @@ pub(crate) fn release(trees: &[Arc<Joined>], shared: &Shared, need_bytes: u64) -
     let mut freed = 0;
     for round in 0..ROUNDS {
         let views = survey(trees, shared);
-        let Some(root) = candidates(&views) else { break };
+        let Some(root) = candidates(&views) else {
+            break;
+        };
         let spare = round < SPARING_ROUNDS;
         for chosen in density::select(root, need_bytes - freed) {
             for at in chosen.first..chosen.first + chosen.len {
@@ -90,7 +100,14 @@ fn candidates(views: &[View<'_>]) -> Option<Candidate> {
             let bytes = stats.clean_bytes();
             if bytes > 0 {
                 let accesses = view.table.accesses(i);
-                regions.push(Candidate { accesses, keys: stats.keys, bytes, first: first + i, len: 1, children: vec![] });
+                regions.push(Candidate {
+                    accesses,
+                    keys: stats.keys,
+                    bytes,
+                    first: first + i,
+                    len: 1,
+                    children: vec![],
+                });
             }
         }
         first += view.table.len();

@@ -52,12 +52,17 @@ impl Joined {
         limits: MergeLimits,
     ) -> Result<Merged> {
         let mut chunk = Chunk::default();
-        let x_limits = ScanLimits { bytes: limits.bytes, entries: limits.entries, leaves: MAX_LEAVES };
+        let x_limits = ScanLimits {
+            bytes: limits.bytes,
+            entries: limits.entries,
+            leaves: MAX_LEAVES,
+        };
         self.x.scan(from, to, order, x_limits, &mut chunk);
         if chunk.mounted.is_empty() {
             return Ok(only_x(chunk));
         }
         let from_y = self.read_mounted(&chunk, order, limits)?;
+        self.check_kept()?;
         Ok(merge(chunk, from_y, order))
     }
 
@@ -80,14 +85,24 @@ impl Joined {
                 }
             }
         }
-        Ok(FromY { entries, resume: None })
+        Ok(FromY {
+            entries,
+            resume: None,
+        })
     }
 }
 
 fn only_x(chunk: Chunk) -> Merged {
-    let mut merged = Merged { resume: chunk.resume, ..Merged::default() };
+    let mut merged = Merged {
+        resume: chunk.resume,
+        ..Merged::default()
+    };
     for entry in chunk.entries {
-        push(&mut merged, Key::from(entry.key), entry.value.map(Value::from));
+        push(
+            &mut merged,
+            Key::from(entry.key),
+            entry.value.map(Value::from),
+        );
     }
     merged
 }
@@ -113,7 +128,11 @@ fn merge(chunk: Chunk, from_y: FromY, order: Order) -> Merged {
         (Some(resume), Order::Descending) => key >= &resume[..],
     };
     let mut merged = Merged::default();
-    let mut xs = chunk.entries.into_iter().take_while(|e| covered(&e.key)).peekable();
+    let mut xs = chunk
+        .entries
+        .into_iter()
+        .take_while(|e| covered(&e.key))
+        .peekable();
     for (key, value) in from_y.entries {
         while let Some(x) = xs.next_if(|x| before(&x.key, &key)) {
             push(&mut merged, Key::from(x.key), x.value.map(Value::from));

@@ -5,16 +5,23 @@
 
 #![forbid(unsafe_code)]
 
-use super::{batches::Batches, counters::{self, Counters}, watermark::Watermarks};
+use super::{
+    batches::Batches,
+    counters::{self, Counters},
+    watermark::Watermarks,
+};
 use crate::{
     error::{Error, Result},
     mem::budget::{Budget, Holder},
     poison::Poison,
     wal::{Log, Lsn},
 };
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{
-    sync::{Arc, OnceLock, atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering}},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -23,6 +30,24 @@ pub(crate) const STALL_LIMIT: Duration = Duration::from_secs(60);
 
 /// A waiting writer looks again at least this often.
 const STALL_POLL: Duration = Duration::from_millis(5);
+
+/// More than this part of the budget at once is large; a good many threads may be admitted at the same time with less.
+const LARGE_PART: usize = 4096;
+
+/// The largest batch is this part of the budget: more is never wanted at once.
+const MOST_WANTED_PART: usize = 4;
+
+/// Leave to put bytes into X; a large amount is reserved while it lives.
+#[must_use]
+pub(crate) struct Admitted<'a>(Option<(&'a Shared, usize)>);
+
+impl Drop for Admitted<'_> {
+    fn drop(&mut self) {
+        if let Some((shared, bytes)) = self.0 {
+            shared.budget.give(Holder::Admitted, bytes);
+        }
+    }
+}
 
 /// What all trees of one database share.
 pub(crate) struct Shared {
@@ -37,6 +62,8 @@ pub(crate) struct Shared {
     pub wake_cleaner: Signal,
     pub wake_releaser: Signal,
     pub wake_compactor: Signal,
+    /// The database is being closed: nobody waits for memory any more.
+    closing: AtomicBool,
     /// Set by the releaser when it finds too little that is clean.
     pub urgent: AtomicBool,
     /// Bytes of resident trees (never released), as the releaser last saw them.
@@ -45,6 +72,8 @@ pub(crate) struct Shared {
     pub releasable_bytes: AtomicUsize,
     /// Why Y refused the last run, while it does: writers that wait for memory get it.
     y_failure: Mutex<Option<Error>>,
+    /// Bytes that writers wait for, summed.
+    wanted: AtomicUsize,
     freed: (Mutex<()>, Condvar),
 }
 
@@ -60,10 +89,12 @@ impl Shared {
             wake_cleaner: Signal::default(),
             wake_releaser: Signal::default(),
             wake_compactor: Signal::default(),
+            closing: AtomicBool::new(false),
             urgent: AtomicBool::new(false),
             resident_bytes: AtomicUsize::new(0),
             releasable_bytes: AtomicUsize::new(usize::MAX),
             y_failure: Mutex::new(None),
+            wanted: AtomicUsize::new(0),
             freed: Default::default(),
         }
     }
@@ -84,65 +115,113 @@ impl Shared {
 
     /// I5: waits until everything logged so far is durable.
     pub(crate) fn wait_for_log(&self) -> Result<()> {
-        self.log.get().map_or(Ok(()), |log| log.wait_durable(log.end()))
+        self.log
+            .get()
+            .map_or(Ok(()), |log| log.wait_durable(log.end()))
     }
 
-    /// Waits until `bytes` more fit the budget (I7). Cost when they do: a few loads of one line.
+    /// Waits until `bytes` more fit the budget (I7). Cost when they do: a few loads of one line; for large ones a short lock.
     ///
+    /// Large ones are reserved while the answer lives, or several threads could be admitted into the same room; for
+    /// small ones the distance between the hard mark and the budget is enough.
     /// Errors: `OutOfSpace` and other refusals of Y while nothing can be cleaned, `ResidentTreesTooLarge`,
-    /// `Poisoned`, `MemoryStalled` after [`STALL_LIMIT`].
+    /// `Poisoned`, `Closed`, `MemoryStalled` after [`STALL_LIMIT`].
     #[inline]
-    pub(crate) fn admit(&self, bytes: usize) -> Result<()> {
+    pub(crate) fn admit(&self, bytes: usize) -> Result<Admitted<'_>> {
         let used = self.budget.used() + bytes;
         let marks = self.watermarks();
         if used >= marks.high {
             self.wake_releaser.notify();
-            if used >= marks.hard {
-                return self.wait_for_memory(bytes);
-            }
         }
-        Ok(())
+        if used >= marks.hard || self.is_large(bytes) {
+            return self.wait_for_memory(bytes);
+        }
+        Ok(Admitted(None))
     }
 
-    /// True if a load of `bytes` may go into X now; asks for release when it gets tight.
-    pub(crate) fn room_for_load(&self, bytes: usize) -> bool {
+    /// Admits a load of `bytes` into X if there is room now; asks for release when it gets tight.
+    pub(crate) fn admit_load(&self, bytes: usize) -> Option<Admitted<'_>> {
         let used = self.budget.used() + bytes;
         let marks = self.watermarks();
         if used >= marks.high {
             self.wake_releaser.notify();
         }
-        used < marks.hard
+        if used >= marks.hard {
+            return None;
+        }
+        if self.is_large(bytes) {
+            let _guard = self.freed.0.lock();
+            return self.reserve(bytes);
+        }
+        Some(Admitted(None))
+    }
+
+    fn is_large(&self, bytes: usize) -> bool {
+        bytes > self.budget.limit() / LARGE_PART
+    }
+
+    /// Reserves a large amount if it fits. The caller holds the lock of `freed`, so that no other does meanwhile.
+    fn reserve(&self, bytes: usize) -> Option<Admitted<'_>> {
+        let fits = self.budget.used() + bytes < self.watermarks().hard;
+        fits.then(|| match self.is_large(bytes) {
+            true => {
+                self.budget.take(Holder::Admitted, bytes);
+                Admitted(Some((self, bytes)))
+            }
+            false => Admitted(None),
+        })
+    }
+
+    /// Bytes beyond the marks that the releaser should make room for: somebody waits for so many at once.
+    pub(crate) fn wanted(&self) -> usize {
+        let most = self.budget.limit() / MOST_WANTED_PART;
+        self.wanted.load(Ordering::Relaxed).min(most)
     }
 
     #[cold]
-    fn wait_for_memory(&self, bytes: usize) -> Result<()> {
-        let start = Instant::now();
+    fn wait_for_memory(&self, bytes: usize) -> Result<Admitted<'_>> {
+        let mut guard = self.freed.0.lock();
+        if let Some(admitted) = self.reserve(bytes) {
+            return Ok(admitted);
+        }
+        let started = Instant::now();
         counters::add(&self.counters.stalls, 1);
-        let result = self.wait_for_memory_until(start + STALL_LIMIT, bytes);
-        counters::add(&self.counters.stall_micros, start.elapsed().as_micros() as u64);
+        self.wanted.fetch_add(bytes, Ordering::Relaxed);
+        let result = self.wait_until_freed(&mut guard, started, bytes);
+        self.wanted.fetch_sub(bytes, Ordering::Relaxed);
+        counters::add(
+            &self.counters.stall_micros,
+            started.elapsed().as_micros() as u64,
+        );
         result
     }
 
-    fn wait_for_memory_until(&self, deadline: Instant, bytes: usize) -> Result<()> {
-        let started = Instant::now();
-        let mut guard = self.freed.0.lock();
+    fn wait_until_freed(
+        &self,
+        guard: &mut MutexGuard<'_, ()>,
+        started: Instant,
+        bytes: usize,
+    ) -> Result<Admitted<'_>> {
         loop {
             self.poison.check()?;
-            if self.budget.used() + bytes < self.watermarks().hard {
-                return Ok(());
+            if self.closing.load(Ordering::Acquire) {
+                return Err(Error::Closed);
+            }
+            if let Some(admitted) = self.reserve(bytes) {
+                return Ok(admitted);
             }
             if let Some(failure) = self.y_failure.lock().clone() {
                 return Err(failure);
             }
             self.check_resident(bytes)?;
-            if Instant::now() >= deadline {
+            if started.elapsed() >= STALL_LIMIT {
                 return Err(Error::MemoryStalled {
                     budget_bytes: self.budget.limit(),
                     waited_ms: started.elapsed().as_millis() as u64,
                 });
             }
             self.wake_releaser.notify();
-            self.freed.1.wait_for(&mut guard, STALL_POLL);
+            self.freed.1.wait_for(guard, STALL_POLL);
         }
     }
 
@@ -150,12 +229,24 @@ impl Shared {
     fn check_resident(&self, bytes: usize) -> Result<()> {
         let resident = self.resident_bytes.load(Ordering::Relaxed);
         let releasable = self.releasable_bytes.load(Ordering::Relaxed);
-        let others = self.budget.used().saturating_sub(self.budget.held(Holder::Arena));
+        let others = self
+            .budget
+            .used()
+            .saturating_sub(self.budget.held(Holder::Arena));
         let available = self.watermarks().low.saturating_sub(others);
         if resident > 0 && releasable < bytes.max(available / 64) && resident + bytes > available {
-            return Err(Error::ResidentTreesTooLarge { needed_bytes: resident + bytes, available_bytes: available });
+            return Err(Error::ResidentTreesTooLarge {
+                needed_bytes: resident + bytes,
+                available_bytes: available,
+            });
         }
         Ok(())
+    }
+
+    /// Sends away whoever waits for memory, now and later.
+    pub(crate) fn begin_closing(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.announce_freed();
     }
 
     /// Memory became free: waiting writers look again.

@@ -13,12 +13,18 @@
 
 #![forbid(unsafe_code)]
 
-use super::{counters, joined::{Joined, Transfer}, preclean, regions::Table, watermark};
+use super::{
+    counters,
+    joined::{Joined, Transfer},
+    preclean,
+    regions::Table,
+    watermark,
+};
 use crate::{
     error::{Error, Result},
     wal::Lsn,
     x::{IndexX, RunId},
-    y::{RunEntry, RunSource},
+    y::{Maintained, RunEntry, RunSource},
 };
 use std::{ops::ControlFlow, sync::atomic::Ordering};
 
@@ -56,12 +62,16 @@ pub(crate) struct RegionStats {
 impl RegionStats {
     /// Bytes that a cut would free now, roughly.
     pub(crate) fn clean_bytes(&self) -> u64 {
-        (self.bytes * (self.keys - self.dirty)).checked_div(self.keys).unwrap_or(self.bytes)
+        (self.bytes * (self.keys - self.dirty))
+            .checked_div(self.keys)
+            .unwrap_or(self.bytes)
     }
 
     /// Arena bytes of what is dirty, roughly.
     pub(crate) fn dirty_bytes(&self) -> u64 {
-        (self.bytes * self.dirty).checked_div(self.keys).unwrap_or(0)
+        (self.bytes * self.dirty)
+            .checked_div(self.keys)
+            .unwrap_or(0)
     }
 }
 
@@ -70,6 +80,9 @@ impl Joined {
     /// that it did not take dirty.
     pub(crate) fn write_back(&self, pick: Pick) -> Result<Written> {
         let mut transfer = self.transfer.lock();
+        if self.discarded() {
+            return Ok(Written::default());
+        }
         let table = self.regions.table();
         let selected = self.pick(pick, &table, &mut transfer);
         if selected.is_empty() {
@@ -83,7 +96,12 @@ impl Joined {
         let run = transfer.last_run;
         let floor = self.shared.sweep_floor();
         let ranges = join_neighbours(&table, &selected);
-        let mut source = Sweep { joined: self, ranges: &ranges, run, written: Written::default() };
+        let mut source = Sweep {
+            joined: self,
+            ranges: &ranges,
+            run,
+            written: Written::default(),
+        };
         let result = self.y.write_run(&mut source);
         let written = source.written;
         if let Err(error) = result {
@@ -120,7 +138,8 @@ impl Joined {
             Pick::Below(lsn) => (0..table.len()).filter(|&i| table.floor(i) < lsn).collect(),
             Pick::CheckBack => {
                 let dirty = self.dirty_bytes(table);
-                let (selected, cursor) = preclean::check_back(table, &dirty, transfer.cursor, run_bytes);
+                let (selected, cursor) =
+                    preclean::check_back(table, &dirty, transfer.cursor, run_bytes);
                 transfer.cursor = cursor;
                 selected
             }
@@ -135,7 +154,10 @@ impl Joined {
     }
 
     fn dirty_bytes(&self, table: &Table) -> Vec<u64> {
-        self.region_stats(table).iter().map(RegionStats::dirty_bytes).collect()
+        self.region_stats(table)
+            .iter()
+            .map(RegionStats::dirty_bytes)
+            .collect()
     }
 
     /// Walks X once and sums its leaves by region. Cost: one visit per leaf, no I/O.
@@ -158,7 +180,9 @@ impl Joined {
 
     /// Chooses regions of about `target` bytes anew. Returns without doing anything while a run is in flight.
     pub(crate) fn choose_regions(&self, target: u64) {
-        let Some(_transfer) = self.transfer.try_lock() else { return };
+        let Some(_transfer) = self.transfer.try_lock() else {
+            return;
+        };
         let mut starts: Vec<Box<[u8]>> = vec![Box::default()];
         let mut bytes = 0;
         let _ = self.x.leaves(&[], None, &mut |leaf| {
@@ -173,6 +197,20 @@ impl Joined {
         self.x.track_references(true);
     }
 
+    /// Cleans everything; waits for Y's maintenance where it is congested.
+    pub(crate) fn flush(&self) -> Result<()> {
+        while self.y.congested() && self.y.maintain()? == Maintained::More {
+            self.shared.poison.check()?;
+        }
+        self.write_back(Pick::All).map(|_| ())
+    }
+
+    /// Copies Y, as it is between two runs, into the absent directory `dest`.
+    pub(crate) fn copy_y_to(&self, dest: &std::path::Path) -> Result<()> {
+        let _transfer = self.transfer.lock();
+        self.y.copy_to(dest)
+    }
+
     /// Clears the mounts of a tree whose Y is empty. Waits for a run in flight.
     pub(crate) fn clear_mounts_if_y_is_empty(&self) -> Result<()> {
         let _transfer = self.transfer.lock();
@@ -182,18 +220,15 @@ impl Joined {
         Ok(())
     }
 
-    /// Runs `work` while no run is in flight and none can start.
-    pub(crate) fn with_transfer_paused<R>(&self, work: impl FnOnce() -> R) -> R {
-        let _transfer = self.transfer.lock();
-        work()
-    }
-
-    /// Drops every entry, dirty ones too: the tree was dropped.
+    /// Drops every entry, dirty ones too, and writes nothing to Y any more: the tree was dropped.
     pub(crate) fn discard(&self) {
         let mut transfer = self.transfer.lock();
+        self.discarded.store(true, Ordering::Release);
         transfer.last_run += 1;
         let run = transfer.last_run;
-        let _ = self.x.clean(&[], None, run, &mut |_, _| ControlFlow::Continue(()));
+        let _ = self
+            .x
+            .clean(&[], None, run, &mut |_, _| ControlFlow::Continue(()));
         self.settle_run(run);
         self.x.cut(&[], None, run, false, usize::MAX);
     }

@@ -6,40 +6,67 @@
 
 #![forbid(unsafe_code)]
 
-use super::{joined::Joined, shared::Shared, transfer::Pick};
+use super::{background::Trees, joined::Joined, shared::Shared, transfer::Pick};
 use crate::{error::Result, wal::Lsn};
 use std::sync::Arc;
 
 /// The LSN that nothing dirty lies below. `None` without a log.
-pub(crate) fn floor(trees: &[Arc<Joined>], shared: &Shared) -> Option<Lsn> {
-    shared.log.get()?;
-    // Taken first: a tree without regions in the way bounds it, and so does a batch in flight.
-    let end = shared.sweep_floor();
-    Some(trees.iter().map(|t| t.regions.table().min_floor()).fold(end, Lsn::min))
+pub(crate) fn floor(all: &dyn Trees, shared: &Shared) -> Option<Lsn> {
+    survey(all, shared).1
 }
 
-/// Makes every Y durable, lets `persist` record the new start of the log, and deletes what lies
+/// Every tree, and the floor over all of them.
+fn survey(all: &dyn Trees, shared: &Shared) -> (Vec<Arc<Joined>>, Option<Lsn>) {
+    let Some(log) = shared.log.get() else {
+        return (all.trees(), None);
+    };
+    // I6: the end first, the trees second: one that is not there yet logs its first record above this end, and so
+    // does a batch that is not registered yet.
+    let end = shared.sweep_floor();
+    let trees = all.trees();
+    let floor = trees
+        .iter()
+        .map(|t| t.regions.table().min_floor())
+        .fold(end, Lsn::min);
+    // What the manifest calls the start of the log is taken for durable: where nothing is dirty (all trees dropped,
+    // say) the end may not be.
+    (trees, Some(floor.min(log.durable())))
+}
+
+/// Makes every Y durable, records the new start of the log durably, and deletes what lies
 /// below it. Returns the new floor.
-pub(crate) fn truncate(
-    trees: &[Arc<Joined>],
-    shared: &Shared,
-    persist: &dyn Fn(Lsn) -> Result<()>,
-) -> Result<Option<Lsn>> {
+pub(crate) fn truncate(all: &dyn Trees, shared: &Shared) -> Result<Option<Lsn>> {
     // I6: the floor first. Runs acknowledged by now are durable afterwards; later ones do not count.
-    let floor = floor(trees, shared);
+    let (trees, floor) = survey(all, shared);
     for tree in trees {
-        tree.y.make_durable()?;
+        match tree.y.make_durable() {
+            Err(error) if !tree.discarded() => return Err(error),
+            _ => {}
+        }
     }
     if let (Some(log), Some(floor)) = (shared.log.get(), floor) {
-        persist(floor)?;
+        all.persist_log_start(floor)?;
         log.truncate_below(floor)?;
     }
     Ok(floor)
 }
 
+/// Writes everything that is dirty in any tree to Y, makes it durable there and truncates the log.
+pub(crate) fn flush_all(all: &dyn Trees, shared: &Shared) -> Result<()> {
+    for tree in all.trees() {
+        if let Err(error) = tree.flush() {
+            // A tree that was dropped meanwhile has nothing to lose.
+            if !tree.discarded() {
+                return Err(error);
+            }
+        }
+    }
+    truncate(all, shared).map(|_| ())
+}
+
 /// Cleans every region that keeps the log from being cut at `target`.
-pub(crate) fn clean_below(trees: &[Arc<Joined>], target: Lsn) -> Result<()> {
-    for tree in trees {
+pub(crate) fn clean_below(all: &dyn Trees, target: Lsn) -> Result<()> {
+    for tree in all.trees() {
         if tree.regions.table().min_floor() < target {
             tree.write_back(Pick::Below(target))?;
         }

@@ -23,7 +23,11 @@ const HARD: usize = 248;
 impl Watermarks {
     pub(crate) fn of(budget: usize) -> Self {
         let part = |n: usize| (budget / 256).saturating_mul(n);
-        Self { low: part(LOW), high: part(HIGH), hard: part(HARD) }
+        Self {
+            low: part(LOW),
+            high: part(HIGH),
+            hard: part(HARD),
+        }
     }
 }
 

@@ -17,20 +17,22 @@
 //! Not here: what the bytes mean, which buffer is the active one (`wal/`).
 
 use crossbeam_utils::CachePadded;
-use std::{
-    cell::UnsafeCell,
-    sync::atomic::{
-        AtomicU8, AtomicU64, AtomicUsize,
-        Ordering::{AcqRel, Acquire, Relaxed, Release},
-    },
-};
+use platform::{AtomicU8, AtomicU64, Cells, SHARDS, pause, shard};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+#[cfg(not(all(loom, test)))]
+#[path = "append_buffer/native.rs"]
+mod platform;
+#[cfg(all(loom, test))]
+#[path = "append_buffer/modelled.rs"]
+mod platform;
+#[cfg(test)]
+mod tests;
 
 /// Tail of a buffer that takes nothing. Failing reservations add to it; 2^62 bytes of them are out of reach.
 const CLOSED: u64 = 1 << 62;
 /// "Nobody crossed the capacity yet."
 const NOT_CROSSED: u64 = u64::MAX;
-/// Completion counters per buffer; a power of two.
-const SHARDS: usize = 8;
 
 const FREE: u8 = 0;
 const CHANGING: u8 = 1;
@@ -44,7 +46,7 @@ pub(crate) struct Full;
 
 /// See the module header.
 pub(crate) struct AppendBuffer {
-    bytes: Box<[UnsafeCell<u8>]>,
+    bytes: Cells,
     /// Bytes in front of the first reservation, for the taker's header.
     headroom: usize,
     capacity: usize,
@@ -68,9 +70,7 @@ impl AppendBuffer {
     /// A free buffer of `capacity` bytes after `headroom`, and with `slack` bytes behind for padding.
     pub(crate) fn new(headroom: usize, capacity: usize, slack: usize) -> Self {
         Self {
-            bytes: (0..headroom + capacity + slack)
-                .map(|_| UnsafeCell::new(0))
-                .collect(),
+            bytes: Cells::new(headroom + capacity + slack),
             headroom,
             capacity,
             phase: AtomicU8::new(FREE),
@@ -109,7 +109,8 @@ impl AppendBuffer {
         }
         self.phase.store(OPEN, Release);
         // Release: partner is the Acquire of the reservation; whoever reserves sees all of the above.
-        self.tail.store(0, Release);
+        // A swap, so that its place among failing reservations is certain to the model checker too.
+        self.tail.swap(0, Release);
         true
     }
 
@@ -132,15 +133,13 @@ impl AppendBuffer {
             return Err(Full);
         }
         let base = self.base.load(Relaxed);
-        // SAFETY: `headroom + end <= headroom + capacity <= bytes.len()`. The range
-        // `[at, end)` belongs to this call alone: the tail only grows between `open` and `seal`, and the
-        // buffer is not taken, so not opened again, before `completed` counts these bytes below.
-        unsafe {
-            let mut to = first_byte(&self.bytes).add(self.headroom + at as usize);
-            for part in parts {
-                std::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());
-                to = to.add(part.len());
-            }
+        let mut to = self.headroom + at as usize;
+        for part in parts {
+            // SAFETY: `to + part.len() <= headroom + end <= headroom + capacity <= bytes.len()`. The range
+            // `[at, end)` belongs to this call alone: the tail only grows between `open` and `seal`, and the
+            // buffer is not taken, so not opened again, before `completed` counts these bytes below.
+            unsafe { self.bytes.write(to, part) };
+            to += part.len();
         }
         // Release: partner is the Acquire in `is_complete`.
         self.completed[shard()].fetch_add(len as u64, Release);
@@ -214,13 +213,12 @@ pub(crate) struct Filled<'a> {
 
 impl Filled<'_> {
     /// Headroom, valid bytes and slack, in one slice; the valid bytes start at the headroom.
+    #[cfg(not(all(loom, test)))]
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: the phase is `TAKEN` (only `take` sets it, by compare-exchange, so this is the only `Filled`),
         // every copy is complete (`take` waited), and no reservation succeeds before `open`,
         // which needs `FREE`. `&mut self` makes this the only borrow.
-        unsafe {
-            std::slice::from_raw_parts_mut(first_byte(&self.buffer.bytes), self.buffer.bytes.len())
-        }
+        unsafe { self.buffer.bytes.all_mut() }
     }
 
     /// Number of valid bytes.
@@ -240,22 +238,4 @@ impl Drop for Filled<'_> {
     fn drop(&mut self) {
         self.buffer.phase.store(SEALED, Release);
     }
-}
-
-/// A pointer that may write to all of `cells` (what it points to is inside `UnsafeCell`s).
-fn first_byte(cells: &[UnsafeCell<u8>]) -> *mut u8 {
-    cells.as_ptr().cast_mut().cast()
-}
-
-/// The counter of this thread: threads are dealt out round robin.
-fn shard() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local!(static MINE: usize = NEXT.fetch_add(1, Relaxed) % SHARDS);
-    MINE.with(|m| *m)
-}
-
-/// One turn of a wait for a thread that is between two instructions or in a copy.
-fn pause() {
-    std::hint::spin_loop();
-    std::thread::yield_now();
 }

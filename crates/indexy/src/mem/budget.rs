@@ -28,8 +28,10 @@ pub(crate) enum Holder {
     Transfer,
     /// Chunks of open scans.
     Scans,
+    /// Large writes and loads that were admitted and have not reached X yet.
+    Admitted,
 }
-const HOLDERS: usize = 6;
+const HOLDERS: usize = 7;
 
 /// The budget and what is taken of it, in bytes.
 #[derive(Debug)]

@@ -1,4 +1,164 @@
 //! Memory: the budget, and the arena, latches and word buffers that Index X is built of.
+//!
+//! [`Memory`] is the arena together with the rule when a block may be freed: readers are inside a [`Guard`] while they
+//! follow pointers; a block that left the tree is *retired* and freed when every guard that was
+//! entered before is gone. Until then it is charged to the budget (I7).
+//!
+//! Design 4. Threads: any; no assumption that a thread ever exits or comes back.
+//! Not here: who is to release memory when (`framework/`), node layouts (`x/`).
 
 pub(crate) mod append_buffer;
+mod arena;
 pub(crate) mod budget;
+pub(crate) mod latch;
+mod retire;
+pub(crate) mod words;
+
+use arena::Arena;
+use budget::Budget;
+use retire::Retired;
+use seize::LocalGuard;
+use std::{
+    ptr::NonNull,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
+
+/// Memory that belongs to who allocated it, until it is published, freed or retired.
+#[derive(Debug)]
+pub(crate) struct Block {
+    /// Aligned to 16, and to 64 if `bytes` is a multiple of 64.
+    pub ptr: NonNull<u64>,
+    /// Size in bytes: what was asked for, rounded up to a size class.
+    pub bytes: usize,
+}
+
+/// Keeps every block that was reachable when it was entered from being freed. Stays on its thread; may be nested.
+pub(crate) struct Guard<'a> {
+    _entered: LocalGuard<'a>,
+}
+
+/// The memory of a database's trees; see the module header.
+///
+/// Dropping it unmaps everything, blocks that were never freed included, and gives it back to the budget.
+pub(crate) struct Memory {
+    // Dropped before the arena, which it frees blocks into.
+    retired: Retired,
+    arena: Arc<Arena>,
+}
+
+impl Memory {
+    /// An empty memory. Its shape (size of slabs, number of shards, huge pages, how much garbage may wait) follows
+    /// from the present limit of `budget`; a later change of the limit only moves the limit.
+    pub(crate) fn new(budget: Arc<Budget>) -> Arc<Memory> {
+        let limit = budget.limit();
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let arena = Arena::new(budget, threads);
+        Arc::new(Memory {
+            retired: Retired::new(arena.shards(), limit),
+            arena,
+        })
+    }
+
+    /// Enters a guard. Cost: a few nanoseconds, no shared cache line. Dropping it may free what
+    /// others retired meanwhile.
+    #[inline(always)]
+    pub(crate) fn enter(&self) -> Guard<'_> {
+        Guard {
+            _entered: self.retired.enter(),
+        }
+    }
+
+    /// A block of `bytes`, rounded up to a size class; all of its bytes are zero.
+    ///
+    /// Cost: one uncontended lock and the zeroing, which is left out for memory fresh from the system. Never refuses for
+    /// the budget (admission is asked for before); ends the process if the system has no memory.
+    #[inline]
+    pub(crate) fn allocate(&self, bytes: usize) -> Block {
+        let allocated = self.arena.allocate(bytes, thread_number());
+        if !allocated.zeroed {
+            // SAFETY: the block was just taken: it has `bytes` bytes that nobody else accesses.
+            unsafe { allocated.block.cast::<u8>().write_bytes(0, allocated.bytes) };
+        }
+        Block {
+            ptr: allocated.block,
+            bytes: allocated.bytes,
+        }
+    }
+
+    /// As [`Memory::allocate`], but the bytes are arbitrary: for who writes all that a reader may use.
+    #[allow(dead_code, reason = "for nodes that are built as a whole")]
+    #[inline]
+    pub(crate) fn allocate_unzeroed(&self, bytes: usize) -> Block {
+        let allocated = self.arena.allocate(bytes, thread_number());
+        Block {
+            ptr: allocated.block,
+            bytes: allocated.bytes,
+        }
+    }
+
+    /// Frees a block at once. Cost: one lock; the last block of a slab may cost a system call.
+    ///
+    /// # Safety
+    /// `block` came from this memory's `allocate`, was neither freed nor retired, and nobody can reach it: it was never
+    /// published, or its grace period is over.
+    #[inline]
+    pub(crate) unsafe fn free(&self, block: NonNull<u64>) {
+        // SAFETY: the caller's promise.
+        unsafe { self.arena.free(block) };
+    }
+
+    /// Frees a block when every guard entered so far is gone. Cost: one lock, and now and then a barrier over all
+    /// processors and the freeing of a batch.
+    ///
+    /// # Safety
+    /// `block` came from this memory's `allocate`, was neither freed nor retired, and can no longer be reached by who enters a guard from now on.
+    #[inline]
+    pub(crate) unsafe fn retire(&self, block: NonNull<u64>) {
+        // SAFETY: the caller's promise; the arena is dropped after `retired`.
+        unsafe { self.retired.add(block, thread_number()) };
+    }
+
+    /// Size in bytes of an allocated block: the `bytes` of its [`Block`]. Cost: two loads.
+    ///
+    /// `block` is one that came from some memory's `allocate` and is still allocated. The node files, the only
+    /// callers, have no other pointers of this type.
+    #[inline(always)]
+    pub(crate) fn size_of(block: NonNull<u64>) -> usize {
+        // SAFETY: an allocated block, as said above.
+        unsafe { arena::size_of_block(block) }
+    }
+
+    /// Pushes reclamation along: of what any thread has retired so far, frees what no guard can reach any more, and lets
+    /// the rest be freed by the last guard that can.
+    pub(crate) fn collect(&self) {
+        self.retired.hand_over_all();
+    }
+
+    /// Bytes of the allocated blocks, retired ones that are not freed yet included.
+    #[cfg(test)]
+    pub(crate) fn live_bytes(&self) -> usize {
+        self.arena.live_bytes()
+    }
+
+    /// Bytes taken from the system and charged to the budget: slabs and their unused blocks, the reserve, headers.
+    #[cfg(test)]
+    pub(crate) fn slab_bytes(&self) -> usize {
+        self.arena.charged_bytes()
+    }
+}
+
+/// The number of this thread: threads are numbered round robin, for the choice of a shard.
+#[inline]
+fn thread_number() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static MINE: usize = NEXT.fetch_add(1, Relaxed));
+    MINE.with(|mine| *mine)
+}
+
+#[cfg(test)]
+mod bench;
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,8 @@
 #![forbid(unsafe_code)]
 
 mod buffered;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod sim;
 
 pub(crate) use buffered::Buffered;
 

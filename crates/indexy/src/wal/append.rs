@@ -6,9 +6,9 @@
 //! Nothing here does I/O; nothing in `append` waits for any (the lock is held for a rotation, or a copy
 //! of a small record while buffers are short).
 //!
-//! Memory: `BUFFERS` buffers, always; plus pieces of their own, bounded by `admit`: it lets one long
-//! record in at a time, and small ones only while a buffer is open. What overshoots is
-//! one record per thread that had been admitted already.
+//! Memory: `BUFFERS` buffers, always; plus owned pieces, bounded by `admit`: long records get in one at a time
+//! (more while they fit in two buffers), short ones only while a buffer is open. What overshoots is one
+//! short record per thread that was admitted just before.
 //! Keeps: I8 (the order of LSNs is the order of pieces). Threads: any.
 
 use super::{
@@ -88,6 +88,8 @@ struct Line {
     free: Vec<usize>,
     /// Where the active buffer starts or, without one, where the next append goes.
     next: Lsn,
+    /// Bytes of long records that were admitted and whose admission lives.
+    promised: usize,
     refusal: Option<Refusal>,
     /// The flusher is asked to stop.
     stop: bool,
@@ -136,6 +138,7 @@ impl AppendSide {
                 queue: VecDeque::new(),
                 free: (0..count).collect(),
                 next: start,
+                promised: 0,
                 refusal: read_only.then_some(Refusal::ReadOnly),
                 stop: false,
                 kick: false,
@@ -154,17 +157,33 @@ impl AppendSide {
         self.buffers.first().map_or(0, AppendBuffer::capacity)
     }
 
-    /// Waits until `bytes` more may be appended.
-    pub(super) fn admit(&self, bytes: usize) -> Result<()> {
+    /// See [`super::Log::admit`].
+    pub(super) fn admit(&self, bytes: usize) -> Result<Admission<'_>> {
         self.check()?;
-        if self.has_room(bytes) {
-            return Ok(());
+        let long = bytes > self.buffer_bytes();
+        if !long && self.has_room(bytes) {
+            return Ok(Admission {
+                side: self,
+                promised: 0,
+            });
         }
         let mut line = self.line.lock();
         loop {
             self.check_in(&line)?;
-            if self.has_room(bytes) {
-                return Ok(());
+            if long {
+                let ahead = line.promised + self.owned.load(Relaxed);
+                if ahead == 0 || ahead + bytes <= self.backlog_limit() {
+                    line.promised += bytes;
+                    return Ok(Admission {
+                        side: self,
+                        promised: bytes,
+                    });
+                }
+            } else if self.has_room(bytes) {
+                return Ok(Admission {
+                    side: self,
+                    promised: 0,
+                });
             }
             line.kick = true;
             self.work.notify_one();
@@ -174,8 +193,13 @@ impl AppendSide {
 
     fn has_room(&self, bytes: usize) -> bool {
         let backlog = self.backlog.load(Relaxed);
-        let limit = self.buffer_bytes() * (BUFFERS - 1);
-        backlog == 0 || (backlog + bytes <= limit && self.active.load(Relaxed) != NONE)
+        let open = self.active.load(Relaxed) != NONE;
+        backlog == 0 || (open && backlog + bytes <= self.backlog_limit())
+    }
+
+    /// Bytes that may wait to be written while more is admitted: all buffers but the active one.
+    fn backlog_limit(&self) -> usize {
+        self.buffer_bytes() * (BUFFERS - 1)
     }
 
     fn check(&self) -> Result<()> {
@@ -200,7 +224,8 @@ impl AppendSide {
     #[inline]
     pub(super) fn append(&self, record: RecordRef<'_>) -> Result<Lsn> {
         self.check()?;
-        let (head, a, b) = record.parts()?;
+        record.check()?;
+        let (head, a, b) = record.parts();
         let parts = [head.as_slice(), a, b];
         // Acquire: partner is the Release in `activate`.
         if let Some(buffer) = self.buffers.get(self.active.load(Acquire))
@@ -381,6 +406,9 @@ impl AppendSide {
         if line.refusal.is_none() {
             line.refusal = Some(Refusal::Full(error));
             self.refused.store(true, Release);
+            // The flusher tries again from time to time.
+            line.kick = true;
+            self.work.notify_one();
         }
         self.room.notify_all();
     }
@@ -423,10 +451,11 @@ impl AppendSide {
         self.room.notify_all();
     }
 
-    /// The flusher's wait: until pieces are there, somebody asks, `timeout` passes, or it must stop (then false).
-    pub(super) fn wait_for_work(&self, timeout: Option<Duration>) -> bool {
+    /// The flusher's wait: until pieces are there, somebody asks (unless it must be `patient`), `timeout` passes, or it
+    /// must stop (then false).
+    pub(super) fn wait_for_work(&self, timeout: Option<Duration>, patient: bool) -> bool {
         let mut line = self.line.lock();
-        if !line.stop && line.queue.is_empty() && !line.kick {
+        if !line.stop && (patient || (line.queue.is_empty() && !line.kick)) {
             match timeout {
                 Some(timeout) => {
                     self.work.wait_for(&mut line, timeout);
@@ -436,6 +465,21 @@ impl AppendSide {
         }
         line.kick = false;
         !line.stop
+    }
+}
+
+/// Room for one record, see [`super::Log::admit`]; lives until after the append.
+pub(crate) struct Admission<'a> {
+    side: &'a AppendSide,
+    promised: usize,
+}
+
+impl Drop for Admission<'_> {
+    fn drop(&mut self) {
+        if self.promised > 0 {
+            self.side.line.lock().promised -= self.promised;
+            self.side.room.notify_all();
+        }
     }
 }
 

@@ -48,30 +48,35 @@ pub(crate) enum Malformed {
     Invalid(&'static str),
 }
 
-/// The encoded bytes before key, value or operations.
+/// The encoded bytes before key, value or operations. Put together in a register: byte stores that are read
+/// back as a block cost more than the rest of an append.
 pub(super) struct Head {
-    bytes: [u8; MAX_RECORD_HEAD_BYTES],
+    bytes: [u8; 16],
     len: usize,
+}
+const _: () = assert!(MAX_RECORD_HEAD_BYTES <= 16, "a head fits a u128");
+
+#[inline]
+fn head<const N: usize>(kind: u8, numbers: [u32; N]) -> Head {
+    let mut word = u128::from(kind);
+    let mut bits = 8;
+    for mut number in numbers {
+        while number >= 0x80 {
+            word |= u128::from(number as u8 | 0x80) << bits;
+            bits += 8;
+            number >>= 7;
+        }
+        word |= u128::from(number as u8) << bits;
+        bits += 8;
+    }
+    Head {
+        bytes: word.to_le_bytes(),
+        len: bits / 8,
+    }
 }
 
 impl Head {
-    fn new(kind: u8) -> Self {
-        let mut bytes = [0; MAX_RECORD_HEAD_BYTES];
-        bytes[0] = kind;
-        Self { bytes, len: 1 }
-    }
-
-    fn varint(mut self, mut value: u32) -> Self {
-        while value >= 0x80 {
-            self.bytes[self.len] = value as u8 | 0x80;
-            self.len += 1;
-            value >>= 7;
-        }
-        self.bytes[self.len] = value as u8;
-        self.len += 1;
-        self
-    }
-
+    #[inline]
     pub(super) fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
@@ -79,61 +84,55 @@ impl Head {
 
 impl<'a> RecordRef<'a> {
     /// Bytes that it takes in the log.
-    pub(crate) fn encoded_len(&self) -> Result<usize> {
-        let (head, a, b) = self.parts()?;
-        Ok(head.len + a.len() + b.len())
+    #[inline]
+    #[cfg(test)]
+    pub(crate) fn encoded_len(&self) -> usize {
+        let (head, a, b) = self.parts();
+        head.len + a.len() + b.len()
     }
 
-    /// Its encoding, in three parts. Fails when a limit of design 2.4 is broken.
-    pub(super) fn parts(&self) -> Result<(Head, &'a [u8], &'a [u8])> {
+    /// Whether it keeps the limits of design 2.4. Only then do its lengths fit their fields.
+    #[inline]
+    pub(super) fn check(&self) -> Result<()> {
+        let (key, value): (&[u8], &[u8]) = match self {
+            Self::Put { key, value, .. } => (key, value),
+            Self::Remove { key, .. } => (key, &[]),
+            Self::Batch { ops, .. } if ops.len() > MAX_BATCH_BYTES => {
+                return Err(Error::BatchTooLarge {
+                    bytes: ops.len(),
+                    limit: MAX_BATCH_BYTES,
+                });
+            }
+            Self::Batch { .. } => (&[], &[]),
+        };
+        if key.len() > MAX_KEY_BYTES {
+            return Err(Error::KeyTooLong {
+                len: key.len(),
+                limit: MAX_KEY_BYTES,
+            });
+        }
+        if value.len() > MAX_VALUE_BYTES {
+            return Err(Error::ValueTooLong {
+                len: value.len(),
+                limit: MAX_VALUE_BYTES,
+            });
+        }
+        Ok(())
+    }
+
+    /// Its encoding, in three parts, of a record that was checked.
+    #[inline]
+    pub(super) fn parts(&self) -> (Head, &'a [u8], &'a [u8]) {
         match *self {
-            Self::Put { tree, key, value } => {
-                check_key(key)?;
-                if value.len() > MAX_VALUE_BYTES {
-                    return Err(Error::ValueTooLong {
-                        len: value.len(),
-                        limit: MAX_VALUE_BYTES,
-                    });
-                }
-                let head = Head::new(PUT)
-                    .varint(tree)
-                    .varint(key.len() as u32)
-                    .varint(value.len() as u32);
-                Ok((head, key, value))
-            }
-            Self::Remove { tree, key } => {
-                check_key(key)?;
-                Ok((
-                    Head::new(REMOVE).varint(tree).varint(key.len() as u32),
-                    key,
-                    &[],
-                ))
-            }
-            Self::Batch { ops, count } => {
-                if ops.len() > MAX_BATCH_BYTES {
-                    return Err(Error::BatchTooLarge {
-                        bytes: ops.len(),
-                        limit: MAX_BATCH_BYTES,
-                    });
-                }
-                Ok((
-                    Head::new(BATCH).varint(count).varint(ops.len() as u32),
-                    ops,
-                    &[],
-                ))
-            }
+            Self::Put { tree, key, value } => (
+                head(PUT, [tree, key.len() as u32, value.len() as u32]),
+                key,
+                value,
+            ),
+            Self::Remove { tree, key } => (head(REMOVE, [tree, key.len() as u32]), key, &[]),
+            Self::Batch { ops, count } => (head(BATCH, [count, ops.len() as u32]), ops, &[]),
         }
     }
-}
-
-fn check_key(key: &[u8]) -> Result<()> {
-    if key.len() > MAX_KEY_BYTES {
-        return Err(Error::KeyTooLong {
-            len: key.len(),
-            limit: MAX_KEY_BYTES,
-        });
-    }
-    Ok(())
 }
 
 /// Reads the record at the start of `bytes`; returns it with its length. Never panics.
@@ -225,7 +224,8 @@ impl BatchEncoder {
                 what: "a batch inside a batch".into(),
             });
         }
-        let (head, a, b) = op.parts()?;
+        op.check()?;
+        let (head, a, b) = op.parts();
         let bytes = self.ops.len() + head.len + a.len() + b.len();
         if bytes > MAX_BATCH_BYTES || self.count == u32::MAX {
             return Err(Error::BatchTooLarge {
@@ -253,13 +253,9 @@ impl BatchEncoder {
         self.ops.len()
     }
 
+    #[cfg(test)]
     pub(crate) fn count(&self) -> u32 {
         self.count
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.ops.clear();
-        self.count = 0;
     }
 }
 

@@ -89,6 +89,11 @@ pub(super) fn recover(
         );
         return Err(Error::corrupt(oldest.file.path(), 0, what));
     }
+    if let (Some(newest), false) = (found.last(), request.read_only) {
+        // I5: what is replayed may reach Y at once. If the process died and the system did not, it may be in the
+        // page cache only; older segments were durable before their successors began.
+        newest.file.sync()?;
+    }
     let mut replay = Replay {
         from: request.from,
         budget: request.budget,
@@ -161,9 +166,9 @@ fn end_log(
     }
     if segment.file.len()? > stop_offset {
         segment.file.set_len(stop_offset)?;
+        segment.file.sync()?;
     }
-    // Also what was read may be in the page cache only, if the process died and the system did not.
-    segment.file.sync()
+    Ok(())
 }
 
 /// The needed segments, oldest first (rule 1); removes leftovers.

@@ -9,8 +9,9 @@ use super::{
     Lsn,
     recovery::SegmentInfo,
     segment::{
-        GROUP_HEADER_BYTES, GroupHeader, GroupKind, MAX_GROUP_PAYLOAD, SEGMENT_HEADER_BYTES,
-        SegmentHeader, SegmentIdentity, padded, segment_path, unfinished_path,
+        GROUP_ALIGN, GROUP_HEADER_BYTES, GroupHeader, GroupKind, MAX_GROUP_PAYLOAD,
+        SEGMENT_HEADER_BYTES, SegmentHeader, SegmentIdentity, padded, segment_path,
+        unfinished_path,
     },
     truncation::SegmentList,
 };
@@ -18,6 +19,7 @@ use crate::{
     error::{Error, Result},
     storage::{Storage, StorageFile},
 };
+use parking_lot::Mutex;
 use std::{
     hash::{BuildHasher, Hasher},
     path::PathBuf,
@@ -44,16 +46,36 @@ fn on_write(e: Error) -> WriteError {
     }
 }
 
+/// Where every sync of the log's files goes through, one at a time.
+///
+/// The system reports a failed write-back to one sync only. Were two syncs of a file to overlap, the other could
+/// succeed and acknowledge what is lost; so the second one waits, and fails like the first.
+#[derive(Default)]
+pub(super) struct SyncGate(Mutex<Option<Error>>);
+
+impl SyncGate {
+    pub(super) fn sync(&self, file: &dyn StorageFile) -> Result<()> {
+        let mut failed = self.0.lock();
+        if let Some(first) = &*failed {
+            return Err(first.clone());
+        }
+        file.sync().inspect_err(|e| *failed = Some(e.clone()))
+    }
+}
+
 pub(super) struct SegmentWriter {
     storage: Arc<dyn Storage>,
     dir: PathBuf,
     database_id: u128,
     segment_bytes: u64,
+    /// Longest payload of one group, in bytes; a longer record takes several.
+    group_bytes: usize,
     /// Allocate ahead: for logs that sync often.
     allocate: bool,
     next_sequence: u64,
     active: Option<Active>,
     segments: Arc<SegmentList>,
+    gate: Arc<SyncGate>,
 }
 
 struct Active {
@@ -65,11 +87,13 @@ struct Active {
 }
 
 impl SegmentWriter {
+    #[expect(clippy::too_many_arguments, reason = "one call, in Log::open")]
     pub(super) fn new(
         storage: Arc<dyn Storage>,
         dir: PathBuf,
         database_id: u128,
         segment_bytes: u64,
+        group_bytes: usize,
         allocate: bool,
         next_sequence: u64,
         segments: Arc<SegmentList>,
@@ -79,16 +103,22 @@ impl SegmentWriter {
             dir,
             database_id,
             segment_bytes,
+            group_bytes: group_bytes.clamp(1, MAX_GROUP_PAYLOAD),
             allocate,
             next_sequence,
             active: None,
             segments,
+            gate: Arc::default(),
         }
     }
 
     /// The file to sync after a write; `None` before the first.
     pub(super) fn file(&self) -> Option<Arc<dyn StorageFile>> {
         self.active.as_ref().map(|a| a.file.clone())
+    }
+
+    pub(super) fn gate(&self) -> Arc<SyncGate> {
+        self.gate.clone()
     }
 
     /// Writes whole records. `bytes` is room for a group header, `len` bytes of payload, and room for padding.
@@ -125,17 +155,15 @@ impl SegmentWriter {
         first_lsn: Lsn,
         durable: Lsn,
     ) -> Result<bool, WriteError> {
-        let chunks = payload.len().div_ceil(MAX_GROUP_PAYLOAD).max(1);
-        let total = payload.len() + chunks * (GROUP_HEADER_BYTES + 8);
+        let chunks = payload.len().div_ceil(self.group_bytes).max(1);
+        let total = payload.len() + chunks * (GROUP_HEADER_BYTES + GROUP_ALIGN);
         let (started, durable) = self.prepare(total as u64, first_lsn, durable)?;
         let Some(active) = &self.active else {
             return Ok(started);
         };
         let mut offset = active.offset;
         let mut lsn = first_lsn;
-        for i in 0..chunks {
-            let chunk =
-                &payload[i * MAX_GROUP_PAYLOAD..payload.len().min((i + 1) * MAX_GROUP_PAYLOAD)];
+        for (i, chunk) in payload.chunks(self.group_bytes).enumerate() {
             let kind = match (chunks, i) {
                 (1, _) => GroupKind::Whole,
                 (_, 0) => GroupKind::First,
@@ -200,13 +228,10 @@ impl SegmentWriter {
     fn finish_segment(&mut self) -> Result<(), WriteError> {
         if let Some(active) = &mut self.active {
             if active.allocated > active.offset {
-                active
-                    .file
-                    .set_len(active.offset)
-                    .map_err(WriteError::Fatal)?;
+                active.file.set_len(active.offset).map_err(on_write)?;
                 active.allocated = 0;
             }
-            active.file.sync().map_err(WriteError::Fatal)?;
+            self.gate.sync(&*active.file).map_err(WriteError::Fatal)?;
             self.segments.set_newest_bytes(active.offset);
         }
         Ok(())
@@ -234,6 +259,8 @@ impl SegmentWriter {
         self.storage
             .sync_dir(&self.dir)
             .map_err(WriteError::Fatal)?;
+        // Opened by its name, so that errors name it.
+        let file = self.storage.open(&path, true).map_err(WriteError::Fatal)?;
         self.next_sequence += 1;
         self.active = Some(Active {
             file,
@@ -249,27 +276,25 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Marks that everything up to `end` is durable, so that damage below is told from a torn tail. The mark itself
-    /// needs no sync: nothing is lost without it.
-    pub(super) fn mark_close(&mut self, end: Lsn) -> Result<()> {
+    /// Marks that everything up to `end` is durable, so that damage below is told from a torn tail. Without a sync and
+    /// without an error: nothing is lost if the mark is.
+    pub(super) fn mark_close(&mut self, end: Lsn) {
         let Some(active) = &mut self.active else {
-            return Ok(());
+            return;
         };
-        if active.allocated > active.offset {
-            active.file.set_len(active.offset)?;
+        if active.allocated > active.offset && active.file.set_len(active.offset).is_err() {
+            return;
         }
         let header = GroupHeader::for_payload(GroupKind::Whole, &[], end, end);
-        active.file.write_at(
-            &header.encode(active.identity, active.offset),
-            active.offset,
-        )?;
-        active.offset += header.file_bytes();
+        let bytes = header.encode(active.identity, active.offset);
+        if active.file.write_at(&bytes, active.offset).is_ok() {
+            active.offset += header.file_bytes();
+        }
         self.segments.set_newest_bytes(active.offset);
-        Ok(())
     }
 }
 
 /// A number that no other segment has got: the standard library's hash keys come from the operating system.
-fn random() -> u64 {
+pub(super) fn random() -> u64 {
     std::hash::RandomState::new().build_hasher().finish()
 }

@@ -2,18 +2,30 @@
 
 #![forbid(unsafe_code)]
 
-use super::{Chunk, Cut, IndexX, LeafInfo, Load, Lookup, Order, Put, RunId, ScanLimits, Stamp, StopWalk, XStats};
-use super::model::ModelX;
+use super::art::Art;
+use super::{
+    Chunk, Cut, IndexX, LeafInfo, Load, Lookup, Order, Put, RunId, ScanLimits, Stamp, StopWalk,
+    XStats,
+};
 use std::ops::ControlFlow;
 
 /// An Index X of any kind. The branch costs a predicted jump.
+#[cfg_attr(
+    test,
+    allow(clippy::large_enum_variant, reason = "the reference is for tests")
+)]
 pub(crate) enum AnyX {
-    Model(ModelX),
+    Art(Art),
+    /// The reference, for tests of the framework.
+    #[cfg(test)]
+    Model(super::model::ModelX),
 }
 
 macro_rules! each {
     ($self:ident, $x:ident => $call:expr) => {
         match $self {
+            AnyX::Art($x) => $call,
+            #[cfg(test)]
             AnyX::Model($x) => $call,
         }
     };
@@ -26,7 +38,12 @@ impl IndexX for AnyX {
     }
 
     #[inline]
-    fn put<E>(&self, key: &[u8], value: Option<&[u8]>, commit: impl FnOnce() -> Result<(), E>) -> Result<Put, E> {
+    fn put<E>(
+        &self,
+        key: &[u8],
+        value: Option<&[u8]>,
+        commit: impl FnOnce() -> Result<(), E>,
+    ) -> Result<Put, E> {
         each!(self, x => x.put(key, value, commit))
     }
 
@@ -38,7 +55,14 @@ impl IndexX for AnyX {
         each!(self, x => x.evict(key))
     }
 
-    fn scan(&self, from: &[u8], to: Option<&[u8]>, order: Order, limits: ScanLimits, out: &mut Chunk) {
+    fn scan(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        order: Order,
+        limits: ScanLimits,
+        out: &mut Chunk,
+    ) {
         each!(self, x => x.scan(from, to, order, limits, out))
     }
 
@@ -47,7 +71,7 @@ impl IndexX for AnyX {
         from: &[u8],
         to: Option<&[u8]>,
         run: RunId,
-        sink: &mut dyn FnMut(&[u8], Option<&[u8]>) -> ControlFlow<StopWalk>,
+        sink: &mut crate::x::CleanSink<'_>,
     ) -> ControlFlow<StopWalk> {
         each!(self, x => x.clean(from, to, run, sink))
     }
@@ -60,7 +84,14 @@ impl IndexX for AnyX {
         each!(self, x => x.settle(from, to, acked))
     }
 
-    fn cut(&self, from: &[u8], to: Option<&[u8]>, acked: RunId, spare_referenced: bool, enough_bytes: usize) -> Cut {
+    fn cut(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        acked: RunId,
+        spare_referenced: bool,
+        enough_bytes: usize,
+    ) -> Cut {
         each!(self, x => x.cut(from, to, acked, spare_referenced, enough_bytes))
     }
 

@@ -30,6 +30,15 @@
 //! refuses dirty and in-flight entries), I8 (commit under the latch).
 //! Not here: budget decisions, choice of regions, the log, Index Y.
 
+mod any;
+pub(crate) mod art;
+#[cfg(test)]
+mod conformance;
+#[cfg(test)]
+pub(crate) mod model;
+
+pub(crate) use any::AnyX;
+
 use std::ops::ControlFlow;
 
 /// A value of a tree's removal clock; see the module header.
@@ -134,6 +143,8 @@ pub(crate) struct ChunkEntry {
     pub key: Vec<u8>,
     /// `None` is a tombstone, which hides what Y has.
     pub value: Option<Vec<u8>>,
+    /// Newer than what Y was given.
+    pub dirty: bool,
 }
 
 /// A stretch of X as one scan call saw it. Each leaf in it was read atomically.
@@ -148,6 +159,9 @@ pub(crate) struct Chunk {
     /// `None` when the requested range is covered completely.
     pub resume: Option<Vec<u8>>,
 }
+
+/// Takes the entries of [`IndexX::clean`]: a key and its value, `None` for a tombstone.
+pub(crate) type CleanSink<'a> = dyn FnMut(&[u8], Option<&[u8]>) -> ControlFlow<StopWalk> + 'a;
 
 /// Error type of callbacks that end a walk early; never leaves this crate.
 pub(crate) type StopWalk = ();
@@ -210,7 +224,7 @@ pub(crate) trait IndexX: Send + Sync {
         from: &[u8],
         to: Option<&[u8]>,
         run: RunId,
-        sink: &mut dyn FnMut(&[u8], Option<&[u8]>) -> ControlFlow<StopWalk>,
+        sink: &mut CleanSink<'_>,
     ) -> ControlFlow<StopWalk>;
 
     /// Y failed `run`: marks every entry of the leaves in `[from, to)` that the run copied from

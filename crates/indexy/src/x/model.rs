@@ -26,13 +26,22 @@ pub(crate) struct ModelX(RwLock<State>);
 impl ModelX {
     pub(crate) fn new(mounted: bool) -> Self {
         let ranges = BTreeMap::from([(vec![], mounted.then_some(0))]);
-        Self(RwLock::new(State { entries: BTreeMap::new(), ranges, clock: 0 }))
+        Self(RwLock::new(State {
+            entries: BTreeMap::new(),
+            ranges,
+            clock: 0,
+        }))
     }
 }
 
 impl State {
     fn mount(&self, key: &[u8]) -> Option<Stamp> {
-        *self.ranges.range::<[u8], _>(..=key).next_back().unwrap().1
+        *self
+            .ranges
+            .range::<[u8], _>((std::ops::Bound::Unbounded, std::ops::Bound::Included(key)))
+            .next_back()
+            .unwrap()
+            .1
     }
     fn keys(&self, from: &[u8], to: Option<&[u8]>) -> Vec<Vec<u8>> {
         self.entries
@@ -76,7 +85,12 @@ impl IndexX for ModelX {
         }
     }
 
-    fn put<E>(&self, key: &[u8], value: Option<&[u8]>, commit: impl FnOnce() -> Result<(), E>) -> Result<Put, E> {
+    fn put<E>(
+        &self,
+        key: &[u8],
+        value: Option<&[u8]>,
+        commit: impl FnOnce() -> Result<(), E>,
+    ) -> Result<Put, E> {
         let mut s = self.0.write();
         let mounted = s.mount(key).is_some();
         let old = s.entries.get(key).cloned();
@@ -94,7 +108,15 @@ impl IndexX for ModelX {
         }
         commit()?;
         let (in_y, run) = old.map_or((mounted, 0), |e| (e.in_y, e.run));
-        s.entries.insert(key.to_vec(), Entry { value: value.map(<[u8]>::to_vec), dirty: true, in_y, run });
+        s.entries.insert(
+            key.to_vec(),
+            Entry {
+                value: value.map(<[u8]>::to_vec),
+                dirty: true,
+                in_y,
+                run,
+            },
+        );
         Ok(Put::Applied)
     }
 
@@ -103,7 +125,15 @@ impl IndexX for ModelX {
         if s.mount(key) != Some(stamp) || s.entries.contains_key(key) {
             return Load::Raced;
         }
-        s.entries.insert(key.to_vec(), Entry { value: Some(value.to_vec()), dirty: false, in_y: true, run: 0 });
+        s.entries.insert(
+            key.to_vec(),
+            Entry {
+                value: Some(value.to_vec()),
+                dirty: false,
+                in_y: true,
+                run: 0,
+            },
+        );
         Load::Loaded
     }
 
@@ -114,7 +144,14 @@ impl IndexX for ModelX {
         s.set_range(key, Some(&crate::key::successor(key)), Some(tick));
     }
 
-    fn scan(&self, from: &[u8], to: Option<&[u8]>, order: Order, limits: ScanLimits, out: &mut Chunk) {
+    fn scan(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        order: Order,
+        limits: ScanLimits,
+        out: &mut Chunk,
+    ) {
         let s = self.0.read();
         out.entries.clear();
         out.mounted.clear();
@@ -134,7 +171,11 @@ impl IndexX for ModelX {
             }
             let e = &s.entries[k];
             bytes += k.len() + e.value.as_ref().map_or(0, Vec::len);
-            out.entries.push(ChunkEntry { key: k.clone(), value: e.value.clone() });
+            out.entries.push(ChunkEntry {
+                key: k.clone(),
+                value: e.value.clone(),
+                dirty: e.dirty,
+            });
         }
         let (lo, hi) = match (order, &out.resume) {
             (Order::Ascending, Some(r)) => (from.to_vec(), Some(r.clone())),
@@ -166,12 +207,14 @@ impl IndexX for ModelX {
         from: &[u8],
         to: Option<&[u8]>,
         run: RunId,
-        sink: &mut dyn FnMut(&[u8], Option<&[u8]>) -> ControlFlow<StopWalk>,
+        sink: &mut crate::x::CleanSink<'_>,
     ) -> ControlFlow<StopWalk> {
         let keys = self.0.read().keys(from, to);
         for k in keys {
             let mut s = self.0.write();
-            let Some(e) = s.entries.get_mut(&k) else { continue };
+            let Some(e) = s.entries.get_mut(&k) else {
+                continue;
+            };
             if !e.dirty {
                 continue;
             }
@@ -252,7 +295,13 @@ impl IndexX for ModelX {
                 .collect()
         };
         for (dirty, bytes, mounted, start) in &leaves {
-            visit(LeafInfo { start, keys: 1, dirty: *dirty, bytes: *bytes, mounted: *mounted })?;
+            visit(LeafInfo {
+                start,
+                keys: 1,
+                dirty: *dirty,
+                bytes: *bytes,
+                mounted: *mounted,
+            })?;
         }
         ControlFlow::Continue(())
     }
@@ -265,7 +314,11 @@ impl IndexX for ModelX {
             keys: s.entries.len(),
             tombstones: s.entries.values().filter(|e| e.value.is_none()).count(),
             dirty: s.entries.values().filter(|e| e.dirty).count(),
-            bytes: s.entries.iter().map(|(k, e)| k.len() + e.value.as_ref().map_or(0, Vec::len) + 64).sum(),
+            bytes: s
+                .entries
+                .iter()
+                .map(|(k, e)| k.len() + e.value.as_ref().map_or(0, Vec::len) + 64)
+                .sum(),
             mounts: s.ranges.values().filter(|m| m.is_some()).count(),
         }
     }

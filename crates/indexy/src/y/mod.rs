@@ -44,8 +44,6 @@ pub(crate) struct Capabilities {
     /// Payload of a run, in bytes, below which writing gets wasteful; neighbouring regions
     /// are joined until they have it.
     pub preferred_run_bytes: usize,
-    /// A key that is absent is mostly answered without reading a data block.
-    pub filters: bool,
 }
 
 /// One element of a sorted run: a key and its value, `None` for a delete.
@@ -117,6 +115,12 @@ pub(crate) trait IndexY: Send + Sync {
 
     /// Reads everything and checks checksums and order; returns the number of entries.
     fn verify(&self) -> Result<u64>;
+
+    /// Drops what older states of the tree keep on disk; false while a reader still uses one. After `true`, and
+    /// without further writes, nothing of this Y removes or writes a file any more.
+    fn release_files(&self) -> bool {
+        true
+    }
 
     /// Copies a consistent image into the absent directory `dest` and makes it durable. The caller
     /// holds the transfer lock; maintenance is held off inside.

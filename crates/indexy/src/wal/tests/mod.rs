@@ -1,7 +1,17 @@
-//! The log on real files: what goes in comes out, torn tails, truncation, copies.
+//! The log on real files: what goes in comes out. The other files break it.
+
+mod crash;
+mod damage;
+mod faults;
+mod formats;
+mod keeping;
+mod measure;
 
 use super::*;
-use crate::storage::Buffered;
+use crate::storage::{
+    Buffered,
+    sim::{Fault, Sim},
+};
 
 #[derive(Debug, PartialEq, Eq, Clone)]
 enum Owned {
@@ -33,6 +43,104 @@ fn options(sync: bool) -> LogOptions {
     }
 }
 
+/// Where the simulated log lives.
+const DIR: &str = "/log";
+
+/// Small everything, so that a short workload meets every seam: groups, buffers, long records, segments.
+fn small(durability: LogDurability) -> LogOptions {
+    LogOptions {
+        durability,
+        segment_bytes: 4 << 10,
+        buffer_bytes: 4 << 10,
+        database_id: 7,
+    }
+}
+
+type Seen = Vec<(Lsn, Owned)>;
+
+fn open_sim(sim: &Sim, from: Lsn, hint: Lsn, read_only: bool) -> Result<(Log, Seen)> {
+    open_with(
+        Arc::new(sim.clone()),
+        small(LogDurability::Sync),
+        from,
+        hint,
+        read_only,
+    )
+}
+
+fn open_with(
+    storage: Arc<dyn Storage>,
+    options: LogOptions,
+    from: Lsn,
+    hint: Lsn,
+    read_only: bool,
+) -> Result<(Log, Seen)> {
+    let mut seen = Vec::new();
+    let budget = Arc::new(Budget::new(1 << 30));
+    let visit = &mut |lsn, r: RecordRef<'_>| {
+        seen.push((lsn, own(r)));
+        Ok(())
+    };
+    let log = Log::open(
+        storage,
+        Path::new(DIR),
+        options,
+        from,
+        hint,
+        read_only,
+        Arc::default(),
+        budget,
+        visit,
+    )?;
+    Ok((log, seen))
+}
+
+/// Appends what `record` says; returns where it starts and ends. One thread only.
+fn append(log: &Log, record: &Owned) -> Result<(Lsn, Lsn)> {
+    let borrowed = match record {
+        Owned::Put(tree, key, value) => RecordRef::Put {
+            tree: *tree,
+            key,
+            value,
+        },
+        Owned::Remove(tree, key) => RecordRef::Remove { tree: *tree, key },
+        Owned::Batch(count, ops) => RecordRef::Batch { ops, count: *count },
+    };
+    let _admission = log.admit(borrowed.encoded_len())?;
+    let start = log.end();
+    Ok((start, log.append(borrowed)?))
+}
+
+/// The `i`-th record of a workload: mostly small, some near a buffer, some over several groups.
+fn record(i: u64) -> Owned {
+    let len = match i % 13 {
+        4 => 4000,
+        9 => 9000 + (i % 5) as usize * 1111,
+        _ => (i * 7 % 60) as usize,
+    };
+    match i % 7 {
+        3 => Owned::Remove(i as u32, i.to_be_bytes().to_vec()),
+        5 => {
+            let mut batch = BatchEncoder::default();
+            for k in 0..i % 11 {
+                batch
+                    .push(RecordRef::Put {
+                        tree: 9,
+                        key: &k.to_be_bytes(),
+                        value: &[i as u8; 30],
+                    })
+                    .unwrap();
+            }
+            own(batch.record())
+        }
+        _ => Owned::Put(
+            1 + i as u32 * 1000,
+            i.to_be_bytes().to_vec(),
+            vec![i as u8; len],
+        ),
+    }
+}
+
 fn open(dir: &Path, sync: bool, from: Lsn, read_only: bool) -> Result<(Log, Vec<(Lsn, Owned)>)> {
     let mut seen = Vec::new();
     let log = Log::open(
@@ -58,7 +166,7 @@ fn put(log: &Log, i: u64, value: &[u8]) -> Lsn {
         key: &i.to_be_bytes(),
         value,
     };
-    log.admit(record.encoded_len().unwrap()).unwrap();
+    log.admit(record.encoded_len()).unwrap();
     log.append(record).unwrap()
 }
 

@@ -1,0 +1,38 @@
+//! `indexy-bench` with other engines as contenders; the same commands.
+//!
+//! One file per engine; how each is given the whole budget stands in its header.
+
+mod batch;
+mod bftree;
+mod congee;
+mod fjall;
+mod lmdb;
+mod redb;
+#[cfg(feature = "rocksdb")]
+mod rocks;
+mod skiplist;
+
+use indexy_bench::contender::Registry;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    indexy_bench::main_with(&registry())
+}
+
+/// Our own contenders, then the peers, the most telling first.
+fn registry() -> Registry {
+    let mut registry = Registry::with_own();
+    registry.set_with_peers();
+    congee::register(&mut registry);
+    skiplist::register(&mut registry);
+    #[cfg(feature = "rocksdb")]
+    rocks::register(&mut registry);
+    bftree::register(&mut registry);
+    fjall::register(&mut registry);
+    redb::register(&mut registry);
+    lmdb::register(&mut registry);
+    registry
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,202 @@
+//! What the command line takes.
+
+use crate::{contender::Durability, report::format::parse_bytes, suite::figures::Preset};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Measures IndeXY against other engines, each in a process and a memory cgroup of its own.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// The core's table: in memory, durability, larger than memory, replay; with goals.
+    Core(CoreCommand),
+    /// The figures of the paper.
+    Figures(FiguresCommand),
+    /// One or several YCSB workloads after one load.
+    Ycsb(YcsbCommand),
+    /// What changed between two results.
+    Compare(CompareCommand),
+    /// Writes the HTML report of a result again.
+    Report(ReportCommand),
+    /// Contenders, sections, figures, workloads and properties.
+    List,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Common {
+    /// Contenders, by name, separated by commas; all by default.
+    #[arg(long, value_delimiter = ',')]
+    pub contenders: Vec<String>,
+    /// Where the contenders keep their data. Not a tmpfs: that is memory.
+    #[arg(long, default_value = "indexy-bench-data")]
+    pub dir: PathBuf,
+    /// Where the results go.
+    #[arg(long, default_value = "indexy-bench-results")]
+    pub out: PathBuf,
+    /// Memory above the budget that the cgroup grants: for the process itself and what engines do not count. By default 10 % of the
+    /// budget and 48 MiB.
+    #[arg(long, value_parser = parse_bytes)]
+    pub slack: Option<u64>,
+    /// Run without a memory cgroup: the page cache is then not limited.
+    #[arg(long)]
+    pub no_cgroup: bool,
+    /// Seed of all keys and draws.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Keep the contenders' data afterwards.
+    #[arg(long)]
+    pub keep: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CoreCommand {
+    /// Scales key counts, budgets and times.
+    #[arg(long, default_value_t = 1.0, value_parser = scale)]
+    pub scale: f64,
+    /// Sections, separated by commas: memory, durability, larger, replay.
+    #[arg(long, value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Budget of the larger-than-memory section at scale 1.
+    #[arg(long, default_value = "128MiB", value_parser = parse_bytes)]
+    pub budget: u64,
+    /// Repetitions of the in-memory and durability sections; the median counts.
+    #[arg(long, default_value_t = 3, value_parser = repetitions)]
+    pub repeat: usize,
+    /// Repetitions of the larger-than-memory section.
+    #[arg(long, default_value_t = 1, value_parser = repetitions)]
+    pub larger_repeat: usize,
+    /// Seconds of a read phase at scale 1.
+    #[arg(long, default_value_t = 15.0)]
+    pub read_seconds: f64,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct FiguresCommand {
+    /// How large: smoke takes two minutes, laptop about an hour, paper many hours.
+    #[arg(long, value_enum, default_value_t = Preset::Smoke)]
+    pub preset: Preset,
+    /// Figures, separated by commas; all by default.
+    #[arg(long, value_delimiter = ',')]
+    pub only: Vec<String>,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct YcsbCommand {
+    /// A property file or a built-in workload; several run one after the other on the first one's records.
+    #[arg(short = 'P', long = "workload", required = true)]
+    pub files: Vec<String>,
+    /// A property, `name=value`; it goes before those of the files.
+    #[arg(short = 'p', long = "property")]
+    pub properties: Vec<String>,
+    /// Memory budget of each contender.
+    #[arg(long, default_value = "128MiB", value_parser = parse_bytes)]
+    pub budget: u64,
+    /// When a write survives a crash.
+    #[arg(long, value_enum, default_value_t = DurabilityArgument::None)]
+    pub durability: DurabilityArgument,
+    /// Threads, where no property says.
+    #[arg(long, default_value_t = 2, value_parser = repetitions)]
+    pub threads: usize,
+    /// Time cap of each phase in seconds; 0 for none.
+    #[arg(long, default_value_t = 0.0)]
+    pub seconds: f64,
+    /// Repetitions.
+    #[arg(long, default_value_t = 1, value_parser = repetitions)]
+    pub repeat: usize,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum DurabilityArgument {
+    None,
+    Buffered,
+    Sync,
+}
+
+impl From<DurabilityArgument> for Durability {
+    fn from(argument: DurabilityArgument) -> Self {
+        match argument {
+            DurabilityArgument::None => Durability::None,
+            DurabilityArgument::Buffered => Durability::Buffered,
+            DurabilityArgument::Sync => Durability::Sync,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CompareCommand {
+    /// `results.json` of the earlier run.
+    pub before: PathBuf,
+    /// `results.json` of the later run.
+    pub after: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReportCommand {
+    /// A `results.json`.
+    pub results: PathBuf,
+    /// The HTML file; beside the results by default.
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+}
+
+fn scale(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "a number".to_owned())?;
+    if value > 0.0 && value <= 1000.0 {
+        Ok(value)
+    } else {
+        Err("above 0 and at most 1000".to_owned())
+    }
+}
+
+fn repetitions(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n) if (1..=1024).contains(&n) => Ok(n),
+        _ => Err("1 to 1024".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn ycsbs_own_spelling_is_understood() {
+        let parsed = Arguments::try_parse_from([
+            "x",
+            "ycsb",
+            "-P",
+            "workloads/workloada",
+            "-p",
+            "recordcount=5",
+        ])
+        .unwrap();
+        let Command::Ycsb(ycsb) = parsed.command else {
+            panic!("not ycsb")
+        };
+        assert_eq!(
+            (ycsb.files, ycsb.properties),
+            (
+                vec!["workloads/workloada".to_owned()],
+                vec!["recordcount=5".to_owned()]
+            )
+        );
+    }
+}

@@ -1,0 +1,176 @@
+//! Runs a plan from beginning to end: refuses what cannot work, keeps what was measured.
+
+use super::{EXIT_INTERRUPTED, arguments::Common};
+use crate::{
+    contender::{Registry, UnknownContender},
+    harness::{
+        CgroupError, Interrupt, LaunchError, Launcher, MemoryGroup, SpaceError, check_space,
+    },
+    measure::{Outcome, RunResult},
+    report::{Document, DocumentError, Live},
+    suite::{Plan, Step, core::Row},
+};
+use std::{fs, io, path::PathBuf, process::ExitCode};
+
+/// Why nothing could be run.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    #[error("{0}")]
+    Usage(String),
+    #[error(transparent)]
+    Unknown(#[from] UnknownContender),
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+    #[error(transparent)]
+    Cgroup(#[from] CgroupError),
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+}
+
+const MIB: u64 = 1 << 20;
+/// Granted above the budget, half of it within these bounds: the process itself, histograms, allocator slack.
+const SLACK_BOUNDS: (u64, u64) = (24 * MIB, 48 * MIB);
+
+/// Computes the table of goals from what was measured so far.
+pub(super) type RowMaker = fn(&[RunResult]) -> Vec<Row>;
+
+/// A plan under way.
+pub(super) struct Execution<'a> {
+    registry: &'a Registry,
+    launcher: Launcher,
+    slack: Option<u64>,
+    out: PathBuf,
+    document: Document,
+    made_directory: bool,
+    /// Computes the table of goals.
+    pub rows: Option<RowMaker>,
+}
+
+impl<'a> Execution<'a> {
+    /// Checks space and cgroup before anything is run.
+    pub(super) fn begin(
+        kind: &str,
+        registry: &'a Registry,
+        common: &Common,
+        plan: &Plan,
+    ) -> Result<Self, Failure> {
+        if plan.jobs().next().is_none() {
+            return Err(Failure::Usage(
+                "none of the contenders takes part in this".to_owned(),
+            ));
+        }
+        let made_directory = !common.dir.exists();
+        fs::create_dir_all(&common.dir).map_err(|source| Failure::Io {
+            path: common.dir.clone(),
+            source,
+        })?;
+        let directory = common.dir.canonicalize().map_err(|source| Failure::Io {
+            path: common.dir.clone(),
+            source,
+        })?;
+        for job in plan.jobs() {
+            check_space(job, &directory)?;
+        }
+        if !common.no_cgroup && plan.jobs().any(|j| j.confined) {
+            const PROBE_BYTES: u64 = 1 << 30;
+            drop(MemoryGroup::create(PROBE_BYTES)?);
+        }
+        let document = Document::begin(kind, &directory);
+        if document.machine.file_system.starts_with("tmpfs") {
+            eprintln!(
+                "warning: {} is a tmpfs: the data are in memory, and no device is measured",
+                directory.display()
+            );
+        }
+        let launcher = Launcher {
+            directory,
+            slack: None,
+            interrupt: Interrupt::of_process(),
+            keep: common.keep,
+        };
+        let slack = (!common.no_cgroup).then_some(common.slack.unwrap_or(0));
+        Ok(Self {
+            registry,
+            launcher,
+            slack,
+            out: common.out.clone(),
+            document,
+            made_directory,
+            rows: None,
+        })
+    }
+
+    /// Runs all steps; an interrupt ends it early. Results are written after every job.
+    pub(super) fn run(&mut self, plan: &Plan) -> Result<Document, Failure> {
+        let mut live = Live::new(plan.jobs().count());
+        for step in &plan.steps {
+            if self.launcher.interrupt.is_raised() {
+                self.document.interrupted = true;
+                break;
+            }
+            let result = match step {
+                Step::Skip(result) => (**result).clone(),
+                Step::Run(job) => {
+                    live.begin(job);
+                    self.launcher.slack =
+                        self.slack.map(|chosen| slack_of(chosen, job.setup.budget));
+                    let entry = self.registry.get(&job.contender)?;
+                    let result = self.launcher.run(job, &entry.about, &mut live)?;
+                    live.end(&result.outcome);
+                    result
+                }
+            };
+            self.document.interrupted |= result.outcome == Outcome::Interrupted;
+            self.document.results.push(result);
+            if let Some(rows) = self.rows {
+                self.document.rows = rows(&self.document.results);
+            }
+            self.document.write(&self.out)?;
+        }
+        if self.made_directory && !self.launcher.keep {
+            // Left alone if anything is in it.
+            let _ = fs::remove_dir(&self.launcher.directory);
+        }
+        Ok(self.document.clone())
+    }
+
+    /// Says where the results are, and how the run ended.
+    pub(super) fn finish(&self, document: &Document) -> Result<ExitCode, Failure> {
+        let report = document.write(&self.out)?;
+        println!(
+            "results: {0}/results.json {0}/results.csv; report: {1}",
+            self.out.display(),
+            report.display()
+        );
+        let broken =
+            |r: &&RunResult| matches!(r.outcome, Outcome::WrongValue(_) | Outcome::Failed(_));
+        for run in document.results.iter().filter(broken) {
+            eprintln!(
+                "error: {} {}: {:?}",
+                run.scenario, run.contender, run.outcome
+            );
+        }
+        if document.interrupted {
+            println!("interrupted: the results are partial");
+            return Ok(ExitCode::from(EXIT_INTERRUPTED));
+        }
+        Ok(if document.results.iter().any(|r| broken(&r)) {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
+        })
+    }
+}
+
+/// What the cgroup grants above `budget`; `chosen` is the user's wish, 0 for none.
+fn slack_of(chosen: u64, budget: u64) -> u64 {
+    if chosen > 0 {
+        chosen
+    } else {
+        budget / 10 + (budget / 2).clamp(SLACK_BOUNDS.0, SLACK_BOUNDS.1)
+    }
+}

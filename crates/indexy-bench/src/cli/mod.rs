@@ -1,0 +1,268 @@
+//! The command line of `indexy-bench`, and of the program with peers.
+
+mod arguments;
+mod execute;
+
+use crate::{
+    contender::{About, Registry},
+    harness::{CHILD_ARGUMENT, child_main},
+    report::{Document, change_table, compare, detail_table, goal_table, html_text},
+    suite::{
+        Plan, YcsbRun,
+        core::{CoreOptions, Section, core_plan, core_rows},
+        figures::{FIGURES, Figure, find},
+        ycsb_plan,
+    },
+    workload::{Properties, builtin_names, builtin_text, described},
+};
+use arguments::{
+    Arguments, Command, Common, CompareCommand, CoreCommand, FiguresCommand, ReportCommand,
+    YcsbCommand,
+};
+use clap::Parser as _;
+use execute::{Execution, Failure};
+use std::{fs, process::ExitCode};
+
+/// Exit code of a mistake in the arguments, or of a run that could not begin.
+const EXIT_REFUSED: u8 = 2;
+/// Exit code of an interrupted run, as shells expect it.
+const EXIT_INTERRUPTED: u8 = 130;
+
+/// The program, with the contenders of `registry`.
+pub fn main_with(registry: &Registry) -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some(CHILD_ARGUMENT) {
+        return child_main(registry);
+    }
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        // clap prints help to standard output and mistakes to standard error; both choose their exit code.
+        Err(error) => error.exit(),
+    };
+    match run(registry, arguments) {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::from(EXIT_REFUSED)
+        }
+    }
+}
+
+fn run(registry: &Registry, arguments: Arguments) -> Result<ExitCode, Failure> {
+    match arguments.command {
+        Command::Core(command) => run_core(registry, &command),
+        Command::Figures(command) => run_figures(registry, &command),
+        Command::Ycsb(command) => run_ycsb(registry, &command),
+        Command::Compare(command) => run_compare(&command),
+        Command::Report(command) => run_report(&command),
+        Command::List => {
+            list(registry);
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn chosen<'a>(
+    registry: &'a Registry,
+    common: &Common,
+    left_out: &[&str],
+) -> Result<Vec<&'a About>, Failure> {
+    if common.contenders.is_empty() {
+        return Ok(registry
+            .iter()
+            .filter(|a| !left_out.contains(&a.name))
+            .collect());
+    }
+    let named = common
+        .contenders
+        .iter()
+        .map(|name| registry.get(name).map(|e| &e.about));
+    named.collect::<Result<_, _>>().map_err(Failure::from)
+}
+
+/// Contenders that take part only when they are named.
+const ONLY_IF_NAMED: [&str; 1] = ["null"];
+
+fn run_core(registry: &Registry, command: &CoreCommand) -> Result<ExitCode, Failure> {
+    let contenders = chosen(registry, &command.common, &ONLY_IF_NAMED)?;
+    let sections = if command.only.is_empty() {
+        Section::ALL.to_vec()
+    } else {
+        sections(&command.only)?
+    };
+    let options = CoreOptions {
+        scale: command.scale,
+        sections,
+        budget: command.budget,
+        repeats: command.repeat,
+        larger_repeats: command.larger_repeat,
+        read_seconds: command.read_seconds,
+        seed: command.common.seed,
+    };
+    let plan = core_plan(&options, &contenders);
+    let mut execution = Execution::begin("core", registry, &command.common, &plan)?;
+    execution.rows = Some(core_rows);
+    let document = execution.run(&plan)?;
+    for scenario in document.scenarios() {
+        println!("{}", detail_table(&scenario, &document.results));
+    }
+    println!("{}", goal_table(&document.rows));
+    execution.finish(&document)
+}
+
+fn sections(names: &[String]) -> Result<Vec<Section>, Failure> {
+    let parse = |name: &String| {
+        Section::ALL
+            .into_iter()
+            .find(|s| s.name() == name)
+            .ok_or_else(|| {
+                let valid = Section::ALL.map(Section::name).join(", ");
+                Failure::Usage(format!(
+                    "unknown section {name:?}; the valid ones are: {valid}"
+                ))
+            })
+    };
+    names.iter().map(parse).collect()
+}
+
+fn run_figures(registry: &Registry, command: &FiguresCommand) -> Result<ExitCode, Failure> {
+    let contenders = chosen(registry, &command.common, &ONLY_IF_NAMED)?;
+    let mut figures: Vec<&Figure> = Vec::new();
+    for name in &command.only {
+        let found = find(name);
+        if found.is_empty() {
+            let valid: Vec<&str> = FIGURES.iter().map(|f| f.id).collect();
+            return Err(Failure::Usage(format!(
+                "unknown figure {name:?}; the valid ones are: {}",
+                valid.join(", ")
+            )));
+        }
+        figures.extend(found);
+    }
+    if figures.is_empty() {
+        figures = FIGURES.iter().collect();
+    }
+    let sizes = command.preset.sizes(command.common.seed);
+    let mut plan = Plan::default();
+    for figure in &figures {
+        figure.add_jobs(&sizes, &contenders, &mut plan);
+    }
+    let mut execution = Execution::begin("figures", registry, &command.common, &plan)?;
+    let document = execution.run(&plan)?;
+    for figure in figures {
+        println!("{}", figure.title);
+        for finding in figure.findings(&document.results) {
+            println!("  {finding}");
+        }
+    }
+    execution.finish(&document)
+}
+
+fn run_ycsb(registry: &Registry, command: &YcsbCommand) -> Result<ExitCode, Failure> {
+    let contenders = chosen(registry, &command.common, &ONLY_IF_NAMED)?;
+    let mut workloads = Vec::new();
+    for file in &command.files {
+        let mut properties = Properties::default();
+        properties
+            .read(&workload_text(file)?)
+            .map_err(|e| Failure::Usage(format!("{file}: {e}")))?;
+        for line in &command.properties {
+            properties
+                .set_line(line)
+                .map_err(|e| Failure::Usage(e.to_string()))?;
+        }
+        let name = file.rsplit('/').next().unwrap_or(file).to_owned();
+        workloads.push((name, properties));
+    }
+    let run = YcsbRun {
+        scenario: "ycsb".to_owned(),
+        workloads,
+        budget: command.budget,
+        durability: command.durability.into(),
+        threads: command.threads,
+        max_seconds: command.seconds,
+        repeats: command.repeat,
+        seed: command.common.seed,
+        confined: true,
+    };
+    let plan = ycsb_plan(&run, &contenders).map_err(|e| Failure::Usage(e.to_string()))?;
+    let mut execution = Execution::begin("ycsb", registry, &command.common, &plan)?;
+    let document = execution.run(&plan)?;
+    println!("{}", detail_table("ycsb", &document.results));
+    execution.finish(&document)
+}
+
+/// The text of a property file, or of a built-in workload of that name.
+fn workload_text(name: &str) -> Result<String, Failure> {
+    match fs::read_to_string(name) {
+        Ok(text) => Ok(text),
+        Err(error) => {
+            // `workloads/workloada` works without a checkout of the files.
+            let base = name.rsplit('/').next().unwrap_or(name);
+            builtin_text(base).map(str::to_owned).ok_or_else(|| {
+                let valid = builtin_names().join(", ");
+                Failure::Usage(format!("workload {name}: {error}; built in are: {valid}"))
+            })
+        }
+    }
+}
+
+fn run_compare(command: &CompareCommand) -> Result<ExitCode, Failure> {
+    let (before, after) = (
+        Document::read(&command.before)?,
+        Document::read(&command.after)?,
+    );
+    println!(
+        "before: {} {} ({})",
+        before.started, before.commit, before.machine.processor
+    );
+    println!(
+        "after:  {} {} ({})",
+        after.started, after.commit, after.machine.processor
+    );
+    if before.machine != after.machine {
+        println!("note: not the same machine, kernel or file system");
+    }
+    let changes = compare(&before, &after);
+    if changes.is_empty() {
+        return Err(Failure::Usage(
+            "the two results have no phase in common".to_owned(),
+        ));
+    }
+    println!("{}", change_table(&changes));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_report(command: &ReportCommand) -> Result<ExitCode, Failure> {
+    let document = Document::read(&command.results)?;
+    let path = command
+        .out
+        .clone()
+        .unwrap_or_else(|| command.results.with_file_name("report.html"));
+    fs::write(&path, html_text(&document))
+        .map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;
+    println!("{}", path.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(registry: &Registry) {
+    println!("contenders");
+    for about in registry.iter() {
+        println!("  {:16} {}", about.name, about.summary);
+    }
+    println!(
+        "\nsections of core\n  {}",
+        Section::ALL.map(Section::name).join(", ")
+    );
+    println!("\nfigures");
+    for figure in FIGURES {
+        println!("  {:16} {}", figure.id, figure.title);
+    }
+    println!("\nworkloads\n  {}", builtin_names().join(", "));
+    println!("\nproperties (-p name=value)");
+    for (name, default, about) in described() {
+        println!(
+            "  {name:28} {:10} {about}",
+            if default.is_empty() { "-" } else { default }
+        );
+    }
+}

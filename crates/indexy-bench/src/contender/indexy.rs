@@ -1,0 +1,185 @@
+//! IndeXY itself, by its public API, in each pair of indexes that this build has.
+//!
+//! One tree in one database with the whole budget. Reads go through `get_with`, which copies nothing.
+
+use super::{
+    About, Contender, Durability, KeyShape, Outcome, PageCache, Registry, Session, Setup, Storage,
+};
+use indexy::{Db, IndexXKind, IndexYKind, Options, Stats, Tree};
+use std::{collections::BTreeMap, thread, time::Duration};
+
+const BUFFERED_INTERVAL_MS: u64 = 100;
+const TREE: &str = "data";
+
+pub(super) fn register(registry: &mut Registry) {
+    registry.add::<Indexy>(About {
+        name: "indexy",
+        summary: "IndeXY in its default pair: ART over an LSM tree",
+        storage: Storage::Disk,
+        page_cache: PageCache::Used,
+        keys: KeyShape::Bytes,
+        max_threads: usize::MAX,
+        scans: true,
+        reopens: true,
+        pages: false,
+        durabilities: &[Durability::None, Durability::Buffered, Durability::Sync],
+        variant: "art-lsm",
+    });
+}
+
+/// An open database and its one tree.
+#[derive(Debug)]
+pub struct Indexy {
+    db: Db,
+    tree: Tree,
+}
+
+/// The tree; it needs no state per thread.
+#[derive(Debug)]
+pub struct IndexySession<'a> {
+    tree: &'a Tree,
+}
+
+fn pair(variant: &str, page_bytes: usize) -> Outcome<(IndexXKind, IndexYKind)> {
+    const DEFAULT_PAGE_BYTES: u32 = 4096;
+    let page_bytes = if page_bytes > 0 {
+        u32::try_from(page_bytes)?
+    } else {
+        DEFAULT_PAGE_BYTES
+    };
+    let (x, y) = variant
+        .split_once('-')
+        .ok_or_else(|| format!("no pair {variant:?}"))?;
+    let x = match x {
+        "art" => IndexXKind::Art,
+        "bplus" => IndexXKind::BPlus,
+        _ => return Err(format!("no index X {x:?}").into()),
+    };
+    let y = match y {
+        "lsm" => IndexYKind::Lsm,
+        "rocksdb" => IndexYKind::RocksDb,
+        "bplus" => IndexYKind::BPlus { page_bytes },
+        _ => return Err(format!("no index Y {y:?}").into()),
+    };
+    Ok((x, y))
+}
+
+impl Contender for Indexy {
+    type Session<'a> = IndexySession<'a>;
+
+    fn open(setup: &Setup) -> Outcome<Self> {
+        let (x, y) = pair(&setup.variant, setup.page_bytes)?;
+        let durability = match setup.durability {
+            Durability::None => indexy::Durability::None,
+            Durability::Buffered => indexy::Durability::Buffered {
+                interval_ms: BUFFERED_INTERVAL_MS,
+            },
+            Durability::Sync => indexy::Durability::Sync,
+        };
+        let options = Options::new(setup.budget as usize)
+            .index_x(x)
+            .index_y(y)
+            .durability(durability);
+        let db = Db::open(&setup.path, options)?;
+        let tree = db.tree(TREE)?;
+        Ok(Self { db, tree })
+    }
+
+    fn session(&self) -> Outcome<IndexySession<'_>> {
+        Ok(IndexySession { tree: &self.tree })
+    }
+
+    fn settle(&self) -> Outcome<()> {
+        self.db.flush()?;
+        wait_for_quiet(&self.db);
+        Ok(())
+    }
+
+    fn memory_used(&self) -> Option<u64> {
+        Some(self.db.stats().memory_used_bytes)
+    }
+
+    fn counters(&self) -> BTreeMap<String, f64> {
+        let stats = self.db.stats();
+        let mut counters = flatten(&stats);
+        counters.insert("level0_runs".to_owned(), stats.y_runs as f64);
+        counters.insert("hit_ratio".to_owned(), stats.hit_ratio());
+        counters
+    }
+
+    fn close(self) -> Outcome<()> {
+        Ok(self.db.close()?)
+    }
+}
+
+/// Waits until compaction has nothing more to do: the shape of Y stays the same for a while.
+fn wait_for_quiet(db: &Db) {
+    const LOOK: Duration = Duration::from_millis(100);
+    const QUIET_LOOKS: u32 = 10;
+    const MOST_LOOKS: u32 = 6000;
+    let shape = |s: Stats| (s.y_runs, s.y_bytes_on_disk);
+    let (mut last, mut quiet) = (shape(db.stats()), 0);
+    for _ in 0..MOST_LOOKS {
+        if quiet == QUIET_LOOKS {
+            return;
+        }
+        thread::sleep(LOOK);
+        let now = shape(db.stats());
+        quiet = if now == last { quiet + 1 } else { 0 };
+        last = now;
+    }
+}
+
+/// Every number of the statistics by its name, so that new ones appear by themselves.
+fn flatten(stats: &Stats) -> BTreeMap<String, f64> {
+    let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(stats) else {
+        return BTreeMap::new();
+    };
+    fields
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value.as_f64()?)))
+        .collect()
+}
+
+impl Session for IndexySession<'_> {
+    #[inline]
+    fn insert(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
+        Ok(self.tree.insert(key, value)?)
+    }
+
+    #[inline]
+    fn get<R>(&mut self, key: &[u8], see: impl FnOnce(&[u8]) -> R) -> Outcome<Option<R>> {
+        Ok(self.tree.get_with(key, see)?)
+    }
+
+    #[inline]
+    fn multi_get(
+        &mut self,
+        keys: &[&[u8]],
+        mut see: impl FnMut(usize, Option<&[u8]>),
+    ) -> Outcome<()> {
+        for (index, value) in self.tree.multi_get(keys)?.iter().enumerate() {
+            see(index, value.as_deref());
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Outcome<()> {
+        Ok(self.tree.remove(key)?)
+    }
+
+    fn scan(
+        &mut self,
+        from: &[u8],
+        count: usize,
+        mut see: impl FnMut(&[u8], &[u8]),
+    ) -> Outcome<usize> {
+        let mut seen = 0;
+        for entry in self.tree.range(from..).take(count) {
+            let (key, value) = entry?;
+            see(&key, &value);
+            seen += 1;
+        }
+        Ok(seen)
+    }
+}

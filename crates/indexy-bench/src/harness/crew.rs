@@ -1,0 +1,248 @@
+//! The threads of one phase and the clock around them.
+//!
+//! The workers run (`worker.rs`); the calling thread sleeps from tick to tick, samples, and stops them at the time cap or an interrupt.
+//! The clock starts when all sessions are open and stops when all have finished, so that a
+//! commit at the end is part of the time.
+
+use super::job::{Broken, Emitter, Event, JobError, Phase};
+use super::worker::{Lane, Tally, Worker};
+use super::{Interrupt, Job};
+use crate::contender::{Contender, Session};
+use crate::measure::{Cpu, Io, Memory, PhaseResult, Tick, reset_peak_memory};
+use crate::workload::rng;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Barrier,
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    },
+    thread::{self, Thread},
+    time::{Duration, Instant},
+};
+
+/// What stays the same over all phases of a job.
+#[derive(Debug)]
+pub(super) struct Around<'a> {
+    pub job: &'a Job,
+    pub base: Memory,
+    pub interrupt: &'a Interrupt,
+}
+
+/// Runs `body` in `phase.threads` threads, each with a session of `contender`.
+/// `asked` is for display; `index` numbers the phase for its draws.
+/// Returns the result and what each thread's body returned.
+pub(super) fn run_crew<C: Contender, T: Send>(
+    contender: &C,
+    around: &Around<'_>,
+    phase: &Phase,
+    index: u64,
+    asked: u64,
+    emitter: &mut Emitter<'_>,
+    body: impl Fn(&mut C::Session<'_>, &mut Worker<'_>) -> Result<T, Broken> + Sync,
+) -> Result<(PhaseResult, Vec<T>), JobError> {
+    let threads = phase.threads.max(1);
+    let lanes: Vec<Lane> = (0..threads).map(|_| Lane::default()).collect();
+    let (stop, running) = (AtomicBool::new(false), AtomicUsize::new(threads));
+    let barrier = Barrier::new(threads + 1);
+    let watcher = thread::current();
+    let work = |thread: usize| -> Result<(Tally, T), Broken> {
+        let _leave = Leave {
+            running: &running,
+            stop: &stop,
+            watcher: &watcher,
+        };
+        // Whatever an engine does, the barrier is passed: the others wait there.
+        let session = catch_unwind(AssertUnwindSafe(|| contender.session()))
+            .unwrap_or_else(|panic| Err(panic_text(&*panic).into()));
+        barrier.wait();
+        let mut session = session?;
+        let draws = rng(around.job.seed, index, thread as u64);
+        let mut worker =
+            Worker::begin((thread, threads), draws, &lanes[thread], &stop, phase.clock);
+        let returned =
+            body(&mut session, &mut worker).inspect_err(|_| stop.store(true, Relaxed))?;
+        session.finish()?;
+        Ok((worker.into_tally(), returned))
+    };
+    reset_peak_memory();
+    let before = Before {
+        io: Io::now(),
+        cpu: Cpu::now(),
+    };
+    let (joined, watched) = thread::scope(|scope| {
+        let work = &work;
+        let handles: Vec<_> = (0..threads).map(|t| scope.spawn(move || work(t))).collect();
+        barrier.wait();
+        let watch = Watch {
+            around,
+            phase,
+            lanes: &lanes,
+            stop: &stop,
+            running: &running,
+            begun: Instant::now(),
+            io: before.io,
+        };
+        let watched = watch.until_done(contender, emitter);
+        let joined: Vec<_> = handles.into_iter().map(|h| h.join()).collect();
+        (joined, watched)
+    });
+    let mut tally = Tally::default();
+    let mut returned = Vec::new();
+    for result in joined {
+        let result = result.map_err(|panic| {
+            JobError::Invalid(format!("phase {}: {}", phase.name, panic_text(&*panic)))
+        })?;
+        let (one, value) = result.map_err(|broken| broken.in_phase(&phase.name))?;
+        tally.join(one);
+        returned.push(value);
+    }
+    let mut result = before.result(contender, around, watched);
+    result.name.clone_from(&phase.name);
+    result.x = phase.x;
+    result.threads = threads;
+    result.asked = asked;
+    result.done = tally.done;
+    result.found = tally.found;
+    result.partial = asked > 0 && tally.done < asked;
+    result.latency = tally.summaries();
+    result.payload_written = tally.payload;
+    Ok((result, returned))
+}
+
+/// Counters of the process when a phase began.
+struct Before {
+    io: Io,
+    cpu: Cpu,
+}
+
+impl Before {
+    /// What the phase did to the process and to the contender.
+    fn result<C: Contender>(
+        &self,
+        contender: &C,
+        around: &Around<'_>,
+        watched: Watched,
+    ) -> PhaseResult {
+        let accounted = contender.memory_used();
+        PhaseResult {
+            seconds: watched.seconds,
+            memory: Memory::now(),
+            base: around.base,
+            accounted,
+            accounted_peak: watched.accounted_peak.max(accounted),
+            io: Io::now() - self.io,
+            cpu: Cpu::now() - self.cpu,
+            disk: super::directory_bytes(&around.job.setup.path),
+            counters: contender.counters(),
+            series: watched.series,
+            ..PhaseResult::default()
+        }
+    }
+}
+
+/// Tells the watcher that a worker is gone, however it went; a panic stops the others.
+struct Leave<'a> {
+    running: &'a AtomicUsize,
+    stop: &'a AtomicBool,
+    watcher: &'a Thread,
+}
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.stop.store(true, Relaxed);
+        }
+        self.running.fetch_sub(1, Relaxed);
+        self.watcher.unpark();
+    }
+}
+
+/// The text of a panic's payload.
+pub(super) fn panic_text(payload: &(dyn std::any::Any + Send)) -> String {
+    let text = payload
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| payload.downcast_ref::<&str>().copied());
+    format!("panicked: {}", text.unwrap_or("(no message)"))
+}
+
+/// What the calling thread saw.
+struct Watched {
+    seconds: f64,
+    series: Vec<Tick>,
+    accounted_peak: Option<u64>,
+}
+
+/// The calling thread's part of a phase.
+struct Watch<'a> {
+    around: &'a Around<'a>,
+    phase: &'a Phase,
+    lanes: &'a [Lane],
+    stop: &'a AtomicBool,
+    running: &'a AtomicUsize,
+    begun: Instant,
+    io: Io,
+}
+
+impl Watch<'_> {
+    fn until_done<C: Contender>(&self, contender: &C, emitter: &mut Emitter<'_>) -> Watched {
+        let mut accounted_peak = None;
+        let tick = Duration::from_millis(self.around.job.tick_ms.max(10));
+        let cap = Some(self.phase.max_seconds)
+            .filter(|&s| s > 0.0)
+            .map(Duration::from_secs_f64);
+        let mut series = vec![Tick::default()];
+        let mut next = tick;
+        while self.running.load(Relaxed) > 0 {
+            let wake = cap
+                .filter(|_| !self.stop.load(Relaxed))
+                .map_or(next, |cap| cap.min(next));
+            thread::park_timeout(wake.saturating_sub(self.begun.elapsed()));
+            let now = self.begun.elapsed();
+            if self.around.interrupt.is_raised() || cap.is_some_and(|cap| now >= cap) {
+                self.stop.store(true, Relaxed);
+            }
+            if now >= next {
+                series.push(self.sample(contender, emitter, &mut accounted_peak));
+                while next <= self.begun.elapsed() {
+                    next += tick;
+                }
+            }
+        }
+        let seconds = self.begun.elapsed().as_secs_f64();
+        series.push(self.sample(contender, emitter, &mut accounted_peak));
+        Watched {
+            seconds,
+            series,
+            accounted_peak,
+        }
+    }
+
+    fn sample<C: Contender>(
+        &self,
+        contender: &C,
+        emitter: &mut Emitter<'_>,
+        accounted_peak: &mut Option<u64>,
+    ) -> Tick {
+        let accounted = contender.memory_used();
+        *accounted_peak = (*accounted_peak).max(accounted);
+        let io = Io::now() - self.io;
+        let tick = Tick {
+            at: self.begun.elapsed().as_secs_f64(),
+            ops: self.lanes.iter().map(Lane::done).sum(),
+            resident: Memory::now()
+                .resident
+                .saturating_sub(self.around.base.resident),
+            accounted: accounted.unwrap_or(0),
+            written: io.device_written,
+            read: io.device_read,
+        };
+        emitter.emit(&Event::Going {
+            at: tick.at,
+            ops: tick.ops,
+            resident: tick.resident,
+            accounted: tick.accounted,
+        });
+        tick
+    }
+}

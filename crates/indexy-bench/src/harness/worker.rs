@@ -1,0 +1,293 @@
+//! One thread's loop: operations, their count, and the clock of each.
+//!
+//! The count goes to a cache line of its own every few operations, together with a look at one
+//! read-mostly stop flag.
+
+use super::job::{Broken, Clock};
+use crate::measure::{Latencies, LatencySummary};
+use crate::workload::Rng;
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Operations between two looks at the stop flag.
+const CHUNK: u64 = 16;
+/// Chunks between two timed operations of [`Clock::Sampled`].
+const SAMPLED_CHUNKS: u64 = 4;
+
+/// Kinds of operations whose latencies are kept apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub(super) enum Kind {
+    Get,
+    Insert,
+    Update,
+    Scan,
+    ReadModifyWrite,
+    Delete,
+    MultiGet,
+}
+const KINDS: [(Kind, &str); 7] = [
+    (Kind::Get, "get"),
+    (Kind::Insert, "insert"),
+    (Kind::Update, "update"),
+    (Kind::Scan, "scan"),
+    (Kind::ReadModifyWrite, "read_modify_write"),
+    (Kind::Delete, "delete"),
+    (Kind::MultiGet, "multi_get"),
+];
+
+/// What one call did.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Done {
+    pub kind: Kind,
+    /// Operations that it counts as.
+    pub ops: u64,
+    /// Keys that it found.
+    pub found: u64,
+    /// Bytes of keys and values that it wrote.
+    pub payload: u64,
+}
+
+impl Done {
+    pub(super) fn one(kind: Kind, found: bool) -> Self {
+        Self {
+            kind,
+            ops: 1,
+            found: u64::from(found),
+            payload: 0,
+        }
+    }
+
+    pub(super) fn wrote(kind: Kind, payload: usize) -> Self {
+        Self {
+            kind,
+            ops: 1,
+            found: 0,
+            payload: payload as u64,
+        }
+    }
+}
+
+/// One worker's sums.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub done: u64,
+    pub found: u64,
+    pub payload: u64,
+    latencies: [Option<Box<Latencies>>; KINDS.len()],
+}
+
+impl Tally {
+    #[inline]
+    fn add(&mut self, done: Done) {
+        self.done += done.ops;
+        self.found += done.found;
+        self.payload += done.payload;
+    }
+
+    #[inline]
+    fn time(&mut self, kind: Kind, ns: u64) {
+        self.latencies[kind as usize]
+            .get_or_insert_default()
+            .record(ns);
+    }
+
+    pub(super) fn join(&mut self, other: Tally) {
+        self.done += other.done;
+        self.found += other.found;
+        self.payload += other.payload;
+        for (mine, theirs) in self.latencies.iter_mut().zip(other.latencies) {
+            if let Some(theirs) = theirs {
+                mine.get_or_insert_default().add(&theirs);
+            }
+        }
+    }
+
+    /// Latencies by the name of the kind.
+    pub(super) fn summaries(&self) -> BTreeMap<String, LatencySummary> {
+        let named = KINDS.iter().zip(&self.latencies);
+        named
+            .filter_map(|((_, name), l)| Some(((*name).to_owned(), l.as_ref()?.summary())))
+            .collect()
+    }
+}
+
+/// A counter that shares its cache lines (the hardware fetches two) with no other.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(super) struct Lane {
+    done: AtomicU64,
+}
+
+impl Lane {
+    /// Operations done so far.
+    pub(super) fn done(&self) -> u64 {
+        self.done.load(Relaxed)
+    }
+}
+
+/// What a worker's loop works with.
+pub(super) struct Worker<'a> {
+    /// Index of the thread.
+    pub thread: u64,
+    /// Threads of the phase.
+    pub threads: u64,
+    /// Draws of this thread in this phase.
+    pub rng: Rng,
+    tally: Tally,
+    lane: &'a Lane,
+    stop: &'a AtomicBool,
+    clock: Clock,
+    begun: Instant,
+}
+
+impl<'a> Worker<'a> {
+    /// A worker whose clock starts now.
+    pub(super) fn begin(
+        (thread, threads): (usize, usize),
+        rng: Rng,
+        lane: &'a Lane,
+        stop: &'a AtomicBool,
+        clock: Clock,
+    ) -> Self {
+        let (thread, threads) = (thread as u64, threads as u64);
+        let (tally, begun) = (Tally::default(), Instant::now());
+        Self {
+            thread,
+            threads,
+            rng,
+            tally,
+            lane,
+            stop,
+            clock,
+            begun,
+        }
+    }
+
+    /// What it did.
+    pub(super) fn into_tally(self) -> Tally {
+        self.tally
+    }
+
+    /// Calls `op` until `ops` operations are done or the phase is stopped.
+    #[inline]
+    pub(super) fn drive(
+        &mut self,
+        ops: u64,
+        op: impl FnMut(&mut Rng) -> Result<Done, Broken>,
+    ) -> Result<(), Broken> {
+        match self.clock {
+            Clock::Every => self.drive_every(ops, op),
+            Clock::Sampled => self.drive_sampled(ops, op),
+            Clock::OpenLoop(rate) => self.drive_open(ops, rate, op),
+        }
+    }
+
+    #[inline]
+    fn drive_every(
+        &mut self,
+        ops: u64,
+        mut op: impl FnMut(&mut Rng) -> Result<Done, Broken>,
+    ) -> Result<(), Broken> {
+        let mut last = Instant::now();
+        while self.tally.done < ops && !self.stop.load(Relaxed) {
+            for _ in 0..CHUNK {
+                let done = op(&mut self.rng)?;
+                let now = Instant::now();
+                self.tally.time(done.kind, nanoseconds(now - last));
+                last = now;
+                self.tally.add(done);
+                if self.tally.done >= ops {
+                    break;
+                }
+            }
+            self.lane.done.store(self.tally.done, Relaxed);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn drive_sampled(
+        &mut self,
+        ops: u64,
+        mut op: impl FnMut(&mut Rng) -> Result<Done, Broken>,
+    ) -> Result<(), Broken> {
+        let mut chunks = 0u64;
+        while self.tally.done < ops && !self.stop.load(Relaxed) {
+            if chunks.is_multiple_of(SAMPLED_CHUNKS) {
+                let begun = Instant::now();
+                let done = op(&mut self.rng)?;
+                self.tally.time(done.kind, nanoseconds(begun.elapsed()));
+                self.tally.add(done);
+            }
+            for _ in 0..CHUNK {
+                if self.tally.done >= ops {
+                    break;
+                }
+                let done = op(&mut self.rng)?;
+                self.tally.add(done);
+            }
+            chunks += 1;
+            self.lane.done.store(self.tally.done, Relaxed);
+        }
+        Ok(())
+    }
+
+    fn drive_open(
+        &mut self,
+        ops: u64,
+        rate: f64,
+        mut op: impl FnMut(&mut Rng) -> Result<Done, Broken>,
+    ) -> Result<(), Broken> {
+        let interval = self.threads as f64 / rate.max(1e-3);
+        // Threads take turns within an interval, so that the whole is even.
+        let offset = interval * self.thread as f64 / self.threads as f64;
+        let mut calls = 0u64;
+        while self.tally.done < ops && !self.stop.load(Relaxed) {
+            let due = Duration::from_secs_f64(offset + interval * calls as f64);
+            if !self.wait_until(due) {
+                break;
+            }
+            let done = op(&mut self.rng)?;
+            self.tally.time(
+                done.kind,
+                nanoseconds(self.begun.elapsed().saturating_sub(due)),
+            );
+            self.tally.add(done);
+            calls += 1;
+            self.lane.done.store(self.tally.done, Relaxed);
+        }
+        Ok(())
+    }
+
+    /// False if the phase was stopped meanwhile.
+    fn wait_until(&self, due: Duration) -> bool {
+        const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+        // The kernel wakes sleepers late by about this much; the rest is spun.
+        const SPUN: Duration = Duration::from_micros(80);
+        loop {
+            let now = self.begun.elapsed();
+            if now >= due {
+                return true;
+            }
+            if self.stop.load(Relaxed) {
+                return false;
+            }
+            let left = due - now;
+            if left > SPUN {
+                thread::sleep((left - SPUN).min(LONGEST_SLEEP));
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+}
+
+#[inline]
+fn nanoseconds(d: Duration) -> u64 {
+    d.as_nanos() as u64
+}

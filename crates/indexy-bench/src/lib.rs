@@ -1,0 +1,22 @@
+//! Measures IndeXY and, from the crate `indexy-bench-peers`, other engines: workloads, harness, report.
+//!
+//! - [`workload`]: keys, values, distributions, YCSB; pure functions of a seed.
+//! - [`contender`]: the seam to an engine, and the registry of engines by name.
+//! - [`harness`]: one job in one process, in a memory cgroup; the measured loops.
+//! - [`measure`]: latencies, memory, I/O, CPU.
+//! - [`suite`]: which jobs make up a table or a figure, and what is asked of the numbers.
+//! - [`report`]: tables, CSV, JSON, HTML with plots, comparisons.
+//!
+//! `docs/benchmarks.md` says how to run it and what each row means.
+
+#![forbid(unsafe_code)]
+
+mod cli;
+pub mod contender;
+pub mod harness;
+pub mod measure;
+pub mod report;
+pub mod suite;
+pub mod workload;
+
+pub use cli::main_with;

@@ -1,0 +1,19 @@
+//! Results for people and for programs: tables, CSV, JSON, one HTML file with plots, comparisons.
+//!
+//! Not here: measuring (`measure/`), which rows a table has (`suite/`).
+
+mod compare;
+mod csv;
+mod document;
+pub mod format;
+mod html;
+mod live;
+pub mod svg;
+mod table;
+
+pub use compare::{Change, change_table, compare};
+pub use csv::csv_text;
+pub use document::{Document, DocumentError};
+pub use html::html_text;
+pub use live::Live;
+pub use table::{Table, detail_table, goal_table};

@@ -1,0 +1,226 @@
+//! Figures 3 and 4 and Table II: inserts only.
+
+use super::{
+    Sizes,
+    draw::{by_x, contenders, ours_and_peers, ratio_text},
+};
+use crate::{
+    contender::{About, Focus},
+    harness::{Phase, Work},
+    measure::{PhaseResult, RunResult},
+    report::svg::{Plot, Series},
+    suite::{Draft, Plan},
+    workload::Order,
+};
+
+const VALUE_BYTES: [usize; 5] = [8, 64, 256, 1024, 4096];
+const PAGE_BYTES: [usize; 3] = [4096, 8192, 16_384];
+const KEY_BYTES: u64 = 8;
+const MIB: f64 = 1048576.0;
+
+fn load(sizes: &Sizes, keys: u64) -> Phase {
+    Phase::new(
+        "load",
+        sizes.threads,
+        Focus::Writes,
+        Work::Load {
+            from: 0,
+            count: keys,
+        },
+    )
+    .capped(sizes.load_seconds)
+}
+
+fn draft(sizes: &Sizes, scenario: impl Into<String>, keys: u64) -> Draft {
+    let mut draft = Draft::new(scenario, sizes.budget, keys, sizes.seed);
+    draft.confined = true;
+    draft
+}
+
+fn growth(sizes: &Sizes, all: &[&About], plan: &mut Plan, scenario: &str, order: Order) {
+    let mut draft = draft(sizes, scenario, sizes.insert_keys);
+    draft.order = order;
+    for about in all {
+        let settle = Phase::new("settle", 1, Focus::Writes, Work::Settle);
+        plan.add(
+            &draft,
+            about,
+            0,
+            vec![load(sizes, sizes.insert_keys), settle],
+        );
+    }
+}
+
+pub(super) fn random(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
+    growth(sizes, all, plan, "fig3-random", Order::Random);
+}
+
+pub(super) fn sequential(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
+    growth(sizes, all, plan, "fig3-sequential", Order::Sequential);
+}
+
+pub(super) fn page_sizes(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
+    for bytes in PAGE_BYTES {
+        let mut draft = draft(sizes, format!("table2-{}k", bytes >> 10), sizes.insert_keys);
+        draft.page_bytes = bytes;
+        for about in all.iter().filter(|a| a.pages) {
+            plan.add(
+                &draft,
+                about,
+                0,
+                vec![load(sizes, sizes.insert_keys).at(bytes as f64)],
+            );
+        }
+    }
+}
+
+pub(super) fn value_sizes(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
+    let volume = sizes.insert_keys * (KEY_BYTES + VALUE_BYTES[0] as u64);
+    for bytes in VALUE_BYTES {
+        let keys = volume / (KEY_BYTES + bytes as u64);
+        let mut draft = draft(sizes, format!("fig4-{bytes}"), keys);
+        draft.value_bytes = bytes;
+        for about in all {
+            plan.add(&draft, about, 0, vec![load(sizes, keys).at(bytes as f64)]);
+        }
+    }
+}
+
+pub(super) fn growth_plots(results: &[RunResult]) -> Vec<Plot> {
+    let series = |points: fn(&PhaseResult) -> Vec<(f64, f64)>| -> Vec<Series> {
+        let runs = results
+            .iter()
+            .filter_map(|r| Some((r.contender.clone(), r.phase("load")?)));
+        runs.map(|(name, phase)| Series {
+            name,
+            points: points(phase),
+            dashed: false,
+        })
+        .collect()
+    };
+    let mut memory = series(|p| {
+        p.series
+            .iter()
+            .map(|t| (t.ops as f64, t.resident as f64 / MIB))
+            .collect()
+    });
+    if let Some(run) = results.first() {
+        let budget = run.budget as f64 / MIB;
+        let last = memory
+            .iter()
+            .flat_map(|s| &s.points)
+            .map(|p| p.0)
+            .fold(0.0, f64::max);
+        memory.push(Series {
+            name: "budget".to_owned(),
+            points: vec![(0.0, budget), (last, budget)],
+            dashed: true,
+        });
+    }
+    vec![
+        Plot {
+            title: "Throughput over keys inserted".to_owned(),
+            x_label: "keys".to_owned(),
+            y_label: "inserts/s".to_owned(),
+            series: series(throughput_over_keys),
+            ..Plot::default()
+        },
+        Plot {
+            title: "Resident memory over keys inserted".to_owned(),
+            x_label: "keys".to_owned(),
+            y_label: "MiB".to_owned(),
+            series: memory,
+            ..Plot::default()
+        },
+    ]
+}
+
+fn throughput_over_keys(phase: &PhaseResult) -> Vec<(f64, f64)> {
+    let middle = |w: &[crate::measure::Tick]| w[0].ops.midpoint(w[1].ops) as f64;
+    phase
+        .series
+        .windows(2)
+        .zip(phase.throughput())
+        .map(|(w, (_, rate))| (middle(w), rate))
+        .collect()
+}
+
+/// Throughput of the second half of what was inserted: after the limit in every preset.
+fn late_rate(phase: &PhaseResult) -> Option<f64> {
+    let half = phase.done / 2;
+    let first = phase.series.iter().find(|t| t.ops >= half)?;
+    let last = phase.series.last()?;
+    (last.at > first.at).then(|| (last.ops - first.ops) as f64 / (last.at - first.at))
+}
+
+pub(super) fn growth_findings(results: &[RunResult]) -> Vec<String> {
+    let names = contenders(results);
+    let Some((ours, peers)) = ours_and_peers(&names) else {
+        return Vec::new();
+    };
+    let load = |who: &str| results.iter().find(|r| r.contender == who)?.phase("load");
+    let mut findings = Vec::new();
+    if let Some(rate) = load(ours).and_then(late_rate) {
+        for peer in peers {
+            if let Some(theirs) = load(peer).and_then(late_rate) {
+                findings.push(format!(
+                    "second half of the inserts: {}",
+                    ratio_text(rate, peer, theirs)
+                ));
+            }
+        }
+    }
+    for run in results.iter().filter(|r| r.contender == ours) {
+        let peak = run
+            .phases
+            .iter()
+            .map(PhaseResult::peak_resident)
+            .max()
+            .unwrap_or(0) as f64;
+        findings.push(format!(
+            "peak resident memory: {:.2} x the budget",
+            peak / run.budget as f64
+        ));
+    }
+    findings
+}
+
+pub(super) fn page_plots(results: &[RunResult]) -> Vec<Plot> {
+    vec![Plot {
+        title: "Random inserts by page size".to_owned(),
+        x_label: "bytes of a page".to_owned(),
+        y_label: "inserts/s".to_owned(),
+        series: by_x(results, "load", |_, p| p.rate()),
+        ..Plot::default()
+    }]
+}
+
+fn volume_series(results: &[RunResult]) -> Vec<Series> {
+    by_x(results, "load", |_, p| {
+        p.payload_written as f64 / MIB / p.seconds.max(1e-9)
+    })
+}
+
+pub(super) fn value_plots(results: &[RunResult]) -> Vec<Plot> {
+    vec![Plot {
+        title: "Random inserts by value size".to_owned(),
+        x_label: "bytes of a value".to_owned(),
+        y_label: "MiB/s of keys and values".to_owned(),
+        series: volume_series(results),
+        log_x: true,
+        log_y: true,
+        ..Plot::default()
+    }]
+}
+
+pub(super) fn value_findings(results: &[RunResult]) -> Vec<String> {
+    let gain = |s: &Series| Some(s.points.last()?.1 / s.points.first()?.1);
+    let text = |s: &Series| {
+        Some(format!(
+            "{}: {:.1} x the bytes per second at the largest value",
+            s.name,
+            gain(s)?
+        ))
+    };
+    volume_series(results).iter().filter_map(text).collect()
+}

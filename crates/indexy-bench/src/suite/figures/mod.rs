@@ -1,0 +1,164 @@
+//! The figures of the IndeXY paper (section III), scaled to the machine.
+//!
+//! A [`Figure`] says what is run, what the paper claims in words, how the results are drawn and which ratio speaks to the
+//! claim. Figures 9 to 11 (TPC-C) are not here.
+
+mod draw;
+mod inserts;
+mod reads;
+mod sizes;
+mod ycsb;
+
+pub use sizes::{Preset, Sizes};
+
+use crate::{
+    contender::{About, Storage},
+    measure::RunResult,
+    report::svg::Plot,
+    suite::Plan,
+};
+
+/// One figure or table of the paper.
+#[derive(Debug, Clone, Copy)]
+pub struct Figure {
+    /// How `--only` names it.
+    pub id: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// What the paper says, in our words.
+    pub claim: &'static str,
+    plan: fn(&Sizes, &[&About], &mut Plan),
+    plots: fn(&[RunResult]) -> Vec<Plot>,
+    findings: fn(&[RunResult]) -> Vec<String>,
+}
+
+impl Figure {
+    /// Adds the figure's jobs for those of `contenders` that keep data on disk.
+    pub fn add_jobs(&self, sizes: &Sizes, contenders: &[&About], plan: &mut Plan) {
+        let on_disk: Vec<&About> = contenders
+            .iter()
+            .copied()
+            .filter(|c| c.storage == Storage::Disk)
+            .collect();
+        (self.plan)(sizes, &on_disk, plan);
+    }
+
+    /// Its plots, as far as `results` fill them.
+    pub fn plots(&self, results: &[RunResult]) -> Vec<Plot> {
+        (self.plots)(&self.of(results))
+    }
+
+    /// Measured ratios that speak to the claim.
+    pub fn findings(&self, results: &[RunResult]) -> Vec<String> {
+        (self.findings)(&self.of(results))
+    }
+
+    /// The results of its scenarios, which begin with its id.
+    pub fn of(&self, results: &[RunResult]) -> Vec<RunResult> {
+        let own = |r: &&RunResult| {
+            r.scenario
+                .strip_prefix(self.id)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
+        results.iter().filter(own).cloned().collect()
+    }
+}
+
+/// All figures, in the paper's order.
+pub const FIGURES: &[Figure] = &[
+    Figure {
+        id: "fig3-random",
+        title: "Figure 3 (a, b): inserts in random order, throughput and memory",
+        claim: "Before the limit ART-based pairs insert 2.2 to 3.1 times as fast as a paged B+ tree. After it ART-LSM keeps a \
+                throughput more than 30 times that of pairs whose Index Y is a B+ tree, and the memory stays flat at the limit.",
+        plan: inserts::random,
+        plots: inserts::growth_plots,
+        findings: inserts::growth_findings,
+    },
+    Figure {
+        id: "fig3-sequential",
+        title: "Figure 3 (c, d): inserts in key order, throughput and memory",
+        claim: "In key order the choice of Index Y matters less: no leaf is visited twice.",
+        plan: inserts::sequential,
+        plots: inserts::growth_plots,
+        findings: inserts::growth_findings,
+    },
+    Figure {
+        id: "table2",
+        title: "Table II: random inserts with pages of 4, 8 and 16 KiB",
+        claim: "Larger pages slow a paged B+ tree down (44.7 to 27.2 k/s) and speed ART-B+ up (314 to 584 k/s), because \
+                pre-cleaning writes neighbouring keys together.",
+        plan: inserts::page_sizes,
+        plots: inserts::page_plots,
+        findings: draw::no_findings,
+    },
+    Figure {
+        id: "fig4",
+        title: "Figure 4: random inserts by value size",
+        claim: "In bytes per second every system gains from larger values; the B+ tree gains most.",
+        plan: inserts::value_sizes,
+        plots: inserts::value_plots,
+        findings: inserts::value_findings,
+    },
+    Figure {
+        id: "fig5",
+        title: "Figure 5: reads by size of the working set",
+        claim: "A working set that fits as keys but not as pages runs in memory in ART-based pairs, about 7 times as fast as in a \
+                paged B+ tree; RocksDB with its row cache lies between.",
+        plan: reads::working_sets,
+        plots: reads::working_set_plots,
+        findings: reads::point_findings,
+    },
+    Figure {
+        id: "fig6",
+        title: "Figure 6: reads by zipf exponent",
+        claim: "From an exponent of 0.7 on, ART-based pairs increasingly hold the hot keys in memory; a cache of pages does not, \
+                even at 0.99.",
+        plan: reads::skews,
+        plots: reads::skew_plots,
+        findings: reads::point_findings,
+    },
+    Figure {
+        id: "fig7",
+        title: "Figure 7: a working set that shifts",
+        claim: "Each time the key space is rotated by a quarter, throughput drops briefly and recovers; with 5 and 10 keys per \
+                access it is 4.3 and 7.2 times as high and recovers more slowly.",
+        plan: reads::shifts,
+        plots: reads::shift_plots,
+        findings: reads::shift_findings,
+    },
+    Figure {
+        id: "fig8",
+        title: "Figure 8: YCSB",
+        claim: "ART-based pairs lead in the load (more than 30 times) and in A, B, C, D and F; in E, which scans, \
+                ART-LSM falls behind the B+ tree by more than 40 %.",
+        plan: ycsb::workloads,
+        plots: ycsb::plots,
+        findings: ycsb::findings,
+    },
+];
+
+/// The figure named `id`; an id of several (`fig3`) gives all of them.
+pub fn find(id: &str) -> Vec<&'static Figure> {
+    FIGURES
+        .iter()
+        .filter(|f| {
+            f.id == id
+                || f.id
+                    .strip_prefix(id)
+                    .is_some_and(|rest| rest.starts_with('-'))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_found_by_their_whole_name_or_their_number() {
+        assert_eq!(find("fig3").len(), 2);
+        assert_eq!(find("fig5").len(), 1);
+        assert!(find("fig").is_empty() && find("fig9").is_empty());
+    }
+}

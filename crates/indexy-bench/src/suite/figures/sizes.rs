@@ -1,0 +1,91 @@
+//! How large the figures are.
+
+/// A named set of sizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Preset {
+    /// Every figure, tiny: does the tool work? About two minutes.
+    Smoke,
+    /// The paper's proportions at a fortieth of its sizes. About an hour.
+    Laptop,
+    /// The paper's sizes. Many hours, hundreds of gigabytes.
+    Paper,
+}
+
+/// The sizes of a preset. Times are caps in seconds, 0 for none.
+#[derive(Debug, Clone)]
+pub struct Sizes {
+    /// Memory budget in bytes.
+    pub budget: u64,
+    /// Keys of the insert figures.
+    pub insert_keys: u64,
+    /// Keys of the read figures and of YCSB.
+    pub read_keys: u64,
+    /// Threads.
+    pub threads: usize,
+    /// Cap of a load.
+    pub load_seconds: f64,
+    /// Cap of a warm-up.
+    pub warm_seconds: f64,
+    /// Cap of a measured read phase.
+    pub read_seconds: f64,
+    /// Cap of a YCSB run phase.
+    pub ycsb_seconds: f64,
+    /// Length of one phase of the shifting working set; its cap.
+    pub shift_seconds: f64,
+    /// Operations of a YCSB run phase, and keys read in a phase of the shifting working set (twice that).
+    pub operations: u64,
+    /// Seed of all draws.
+    pub seed: u64,
+}
+
+/// Threads of the paper's micro benchmarks.
+const PAPER_THREADS: usize = 4;
+
+impl Preset {
+    /// The sizes.
+    pub fn sizes(self, seed: u64) -> Sizes {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let threads = cores.clamp(2, PAPER_THREADS);
+        match self {
+            Preset::Smoke => Sizes {
+                budget: 8 << 20,
+                insert_keys: 800_000,
+                read_keys: 500_000,
+                threads,
+                load_seconds: 1.5,
+                warm_seconds: 0.2,
+                read_seconds: 0.3,
+                ycsb_seconds: 0.4,
+                shift_seconds: 0.5,
+                operations: 500_000,
+                seed,
+            },
+            Preset::Laptop => Sizes {
+                budget: 128 << 20,
+                insert_keys: 20_000_000,
+                read_keys: 8_000_000,
+                threads,
+                load_seconds: 45.0,
+                warm_seconds: 8.0,
+                read_seconds: 4.0,
+                ycsb_seconds: 8.0,
+                shift_seconds: 8.0,
+                operations: 8_000_000,
+                seed,
+            },
+            Preset::Paper => Sizes {
+                budget: 5 << 30,
+                insert_keys: 800_000_000,
+                read_keys: 320_000_000,
+                threads: PAPER_THREADS,
+                load_seconds: 0.0,
+                warm_seconds: 600.0,
+                read_seconds: 120.0,
+                ycsb_seconds: 0.0,
+                shift_seconds: 0.0,
+                operations: 320_000_000,
+                seed,
+            },
+        }
+    }
+}

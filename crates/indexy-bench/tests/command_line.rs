@@ -1,0 +1,216 @@
+//! The program from outside: what it prints, leaves and refuses.
+
+use std::{
+    path::Path,
+    process::{Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+fn program(dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_indexy-bench"));
+    command.current_dir(dir).args(arguments);
+    command
+}
+
+fn run(arguments: &[&str]) -> (Output, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let output = program(dir.path(), arguments).output().unwrap();
+    (output, dir)
+}
+
+fn results(dir: &Path) -> serde_json::Value {
+    let text = std::fs::read_to_string(dir.join("indexy-bench-results/results.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[track_caller]
+fn refused(arguments: &[&str], says: &[&str]) {
+    let (output, dir) = run(arguments);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    for part in says {
+        assert!(text.contains(part), "{part:?} is not in: {text}");
+    }
+    assert!(!dir.path().join("indexy-bench-results").exists());
+}
+
+#[test]
+fn a_small_table_is_measured_written_and_cleaned_up() {
+    let (output, dir) = run(&[
+        "core",
+        "--scale",
+        "0.001",
+        "--only",
+        "memory",
+        "--repeat",
+        "2",
+        "--contenders",
+        "btreemap,null",
+        "--no-cgroup",
+    ]);
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let document = results(dir.path());
+    let runs = document["results"].as_array().unwrap();
+    let finished = runs.iter().filter(|r| r["outcome"] == "finished").count();
+    let skipped = runs.iter().filter(|r| r["outcome"] == "skipped").count();
+    assert_eq!((finished, skipped), (6, 2), "BTreeMap takes no two threads");
+    let out = dir.path().join("indexy-bench-results");
+    assert!(out.join("results.csv").exists() && out.join("report.html").exists());
+    assert!(!dir.path().join("indexy-bench-data").exists());
+    let json = out.join("results.json");
+    let compared = program(dir.path(), &["compare"])
+        .arg(&json)
+        .arg(&json)
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&compared.stdout).contains("within noise"));
+}
+
+#[test]
+fn names_that_nobody_knows_are_refused_with_the_valid_ones() {
+    refused(
+        &["core", "--contenders", "mongo"],
+        &["mongo", "btreemap", "indexy-bench-peers"],
+    );
+    refused(
+        &["core", "--only", "speed"],
+        &["speed", "memory, durability, larger, replay"],
+    );
+    refused(
+        &["figures", "--only", "fig99"],
+        &["fig99", "fig3-random", "fig8"],
+    );
+    refused(
+        &["ycsb", "-P", "workloadz"],
+        &["workloadz", "workloada, workloadb"],
+    );
+    refused(
+        &["ycsb", "-P", "workloada", "-p", "recordcnt=3"],
+        &["recordcnt", "recordcount"],
+    );
+    refused(
+        &[
+            "ycsb",
+            "-P",
+            "workloada",
+            "-p",
+            "requestdistribution=normal",
+        ],
+        &["uniform, zipfian, latest"],
+    );
+}
+
+#[test]
+fn a_disk_that_is_too_small_is_refused_before_the_run() {
+    let records = "recordcount=1000000000000";
+    refused(
+        &[
+            "ycsb",
+            "-P",
+            "workloada",
+            "-p",
+            records,
+            "--contenders",
+            "indexy",
+            "--no-cgroup",
+        ],
+        &["MiB free", "may need"],
+    );
+}
+
+#[test]
+fn an_interrupt_keeps_what_was_measured_and_marks_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let arguments = [
+        "ycsb",
+        "-P",
+        "workloadc",
+        "-p",
+        "recordcount=20000",
+        "-p",
+        "operationcount=1000000000",
+        "-p",
+        "fieldcount=1",
+        "-p",
+        "fieldlength=8",
+        "-p",
+        "keyformat=u64",
+        "-p",
+        "target=5000",
+        "--contenders",
+        "btreemap",
+        "--threads",
+        "1",
+        "--no-cgroup",
+    ];
+    let child = program(dir.path(), &arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // The children say nothing before they are in the middle of it, so it is given a moment.
+    thread::sleep(Duration::from_millis(1500));
+    let interrupted = Instant::now();
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&child),
+        rustix::process::Signal::INT,
+    )
+    .unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert!(interrupted.elapsed() < Duration::from_secs(20));
+    let document = results(dir.path());
+    assert_eq!(document["interrupted"], true);
+    let phases = document["results"][0]["phases"].as_array().unwrap();
+    let last = phases.last().unwrap();
+    assert_eq!(
+        (last["name"].as_str(), last["partial"].as_bool()),
+        (Some("workloadc"), Some(true))
+    );
+    assert!(last["done"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_contender_that_dies_of_the_memory_limit_is_reported_as_such() {
+    if indexy_bench::harness::MemoryGroup::create(1 << 30).is_err() {
+        eprintln!("no memory cgroup can be made here: nothing is tested");
+        return;
+    }
+    // A map of three million keys takes more than 100 MiB, whatever its budget says.
+    let (output, dir) = run(&[
+        "ycsb",
+        "-P",
+        "workloada",
+        "-p",
+        "recordcount=3000000",
+        "-p",
+        "fieldcount=1",
+        "-p",
+        "fieldlength=8",
+        "-p",
+        "keyformat=u64",
+        "--budget",
+        "8MiB",
+        "--slack",
+        "8MiB",
+        "--contenders",
+        "btreemap",
+        "--threads",
+        "1",
+    ]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(
+        results(dir.path())["results"][0]["outcome"],
+        "died",
+        "{told}"
+    );
+    assert!(
+        told.contains("out of memory under the limit of 16 MiB"),
+        "{told}"
+    );
+}

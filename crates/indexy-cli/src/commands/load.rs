@@ -1,0 +1,317 @@
+//! `indexy load`: reads records and writes them, in constant memory.
+//!
+//! A malformed line, a signal and a failure all end the same way: what came before is flushed,
+//! and the user is told how far the load came.
+
+use crate::{
+    EXIT_FAILED,
+    args::{DurabilityArg, Load},
+    format::{Format, Parser},
+    input::{Lines, Next, Source},
+    interrupt::Interrupt,
+    size::{self, counted},
+    stdout::{self, say},
+    store::{self, Access},
+};
+use anyhow::Context as _;
+use indexy::{
+    Db, Error, Tree,
+    limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
+};
+use progress::Progress;
+use std::{process::ExitCode, time::Instant};
+
+mod progress;
+
+/// With `--durability sync`, records share one wait for the device up to this many bytes or records.
+const GROUP_BYTES: usize = 256 << 10;
+const GROUP_RECORDS: usize = 1000;
+/// Bad lines that `--skip-bad` names; the rest is only counted.
+const NAMED_BAD_LINES: u64 = 10;
+/// How many records pass between two looks at the clock.
+const RECORDS_PER_TICK: u64 = 256;
+
+/// Runs the command.
+pub fn run(args: &Load) -> anyhow::Result<ExitCode> {
+    let start = Instant::now();
+    let source = Source::open(args.file.as_deref())?;
+    let format = args.format.unwrap_or_else(|| match &args.file {
+        Some(file) => Format::of_file(file),
+        None => Format::Tsv,
+    });
+    let parser = Parser::new(format, args.encoding.encoding(), args.fields.fields()?);
+    let interrupt = Interrupt::install()?;
+    let db = store::open(&args.database, Access::Create)?;
+    let tree = store::tree(&db, &args.tree, Access::Create)?;
+    let mut loader = Loader {
+        name: source.name.clone(),
+        progress: Progress::new(args.quiet, source.size, db.clone()),
+        parser,
+        format,
+        skip_bad: args.skip_bad,
+        crlf: args.crlf,
+        group: (args.database.durability == DurabilityArg::Sync).then(|| Group::new(db.clone())),
+        tree,
+        line: 0,
+        records: 0,
+        bad: 0,
+    };
+    let mut lines = source.lines().context("cannot start reading")?;
+    let end = loader.load(&mut lines, &interrupt).and_then(|end| {
+        loader.write_group()?;
+        Ok(end)
+    });
+    loader.progress.flushing();
+    // What came before a failure is kept, and the failure is told even if keeping fails too.
+    let flushed = db.close();
+    loader.progress.finish();
+    let end = match (end, flushed) {
+        (Ok(end), Ok(())) => end,
+        (Err(error), _) => {
+            say(loader.how_far());
+            return Err(error);
+        }
+        (Ok(_), Err(error)) => return Err(error.into()),
+    };
+    report(&loader, end, start, args, &interrupt)
+}
+
+fn report(
+    loader: &Loader,
+    end: End,
+    start: Instant,
+    args: &Load,
+    interrupt: &Interrupt,
+) -> anyhow::Result<ExitCode> {
+    match end {
+        End::Done => {
+            if !args.quiet {
+                let elapsed = start.elapsed();
+                let mut text = format!(
+                    "loaded {} in {} ({})",
+                    counted(loader.records, "record"),
+                    size::duration(elapsed),
+                    size::rate(loader.records, elapsed)
+                );
+                if loader.bad > 0 {
+                    text += &format!("; skipped {}", counted(loader.bad, "malformed line"));
+                }
+                stdout::print(text)?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        End::BadLine(what) => {
+            say(format_args!(
+                "error: {}, line {}: {what}",
+                loader.name, loader.line
+            ));
+            say(loader.how_far());
+            Ok(ExitCode::from(EXIT_FAILED))
+        }
+        End::Interrupted => {
+            say(format_args!("interrupted after line {}", loader.line));
+            say(loader.how_far());
+            Ok(interrupt.exit_code())
+        }
+    }
+}
+
+/// Why reading ended, other than by a failure.
+enum End {
+    Done,
+    BadLine(String),
+    Interrupted,
+}
+
+struct Loader {
+    name: String,
+    progress: Progress,
+    parser: Parser,
+    format: Format,
+    skip_bad: bool,
+    crlf: bool,
+    tree: Tree,
+    group: Option<Group>,
+    /// Number of the line read last.
+    line: u64,
+    records: u64,
+    bad: u64,
+}
+
+impl Loader {
+    fn load(&mut self, lines: &mut Lines, interrupt: &Interrupt) -> anyhow::Result<End> {
+        loop {
+            if interrupt.is_set() {
+                return Ok(End::Interrupted);
+            }
+            let read = lines
+                .next()
+                .with_context(|| format!("cannot read {}", self.name))?;
+            let bad = match read {
+                Next::Line(line) => {
+                    self.line += 1;
+                    self.take_line(line)?
+                }
+                Next::TooLong => {
+                    self.line += 1;
+                    Some("longer than any record".into())
+                }
+                Next::Silent => {
+                    self.write_group()?;
+                    self.progress.tick(self.records, lines.consumed());
+                    continue;
+                }
+                Next::End => return Ok(End::Done),
+            };
+            if let Some(what) = bad {
+                if !self.skip_bad {
+                    return Ok(End::BadLine(what));
+                }
+                self.skip(&what);
+            }
+            if self.line.is_multiple_of(RECORDS_PER_TICK) {
+                self.progress.tick(self.records, lines.consumed());
+            }
+        }
+    }
+
+    /// Writes the record of a line; returns what is wrong with the line, if something is.
+    fn take_line(&mut self, line: &[u8]) -> anyhow::Result<Option<String>> {
+        let line = self.trimmed(line);
+        let (key, value) = match self.parser.parse(line) {
+            Ok(Some(record)) => record,
+            Ok(None) => return Ok(None),
+            Err(what) => return Ok(Some(self.hinted(what))),
+        };
+        if key.len() > MAX_KEY_BYTES {
+            return Ok(Some(format!(
+                "key of {} bytes is over the limit of {MAX_KEY_BYTES}",
+                key.len()
+            )));
+        }
+        if value.len() > MAX_VALUE_BYTES {
+            return Ok(Some(format!(
+                "value of {} bytes is over the limit of {MAX_VALUE_BYTES}",
+                value.len()
+            )));
+        }
+        if let Some(group) = &mut self.group {
+            // A large record goes alone: a batch has a limit.
+            if !group.has_room(key.len() + value.len()) {
+                self.records += group.write(&self.tree)?;
+            }
+            group.add(&key, &value);
+            return Ok(None);
+        }
+        match self.tree.insert(&key, &value) {
+            Ok(()) => self.records += 1,
+            // The tree's Index Y has a lower limit.
+            Err(error @ (Error::KeyTooLong { .. } | Error::ValueTooLong { .. })) => {
+                return Ok(Some(error.to_string()));
+            }
+            Err(error) => {
+                return Err(error).with_context(|| format!("{}, line {}", self.name, self.line));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The line without what an editor may have put around it.
+    fn trimmed<'a>(&self, line: &'a [u8]) -> &'a [u8] {
+        const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+        let mut line = line;
+        if self.line == 1 {
+            line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+            if line.ends_with(b"\r") && !self.crlf && self.format != Format::Jsonl {
+                self.progress.note(
+                    "note: lines seem to end in CR LF; the CR is loaded as data (--crlf drops it)",
+                );
+            }
+        }
+        if self.crlf {
+            line = line.strip_suffix(b"\r").unwrap_or(line);
+        }
+        line
+    }
+
+    fn hinted(&self, what: String) -> String {
+        if self.line == 1 && self.format == Format::Tsv {
+            format!("{what} (for one key per line: --format lines; for JSON: --format jsonl)")
+        } else {
+            what
+        }
+    }
+
+    fn skip(&mut self, what: &str) {
+        self.bad += 1;
+        if self.bad <= NAMED_BAD_LINES {
+            self.progress
+                .note(&format!("skipped line {}: {what}", self.line));
+        } else if self.bad == NAMED_BAD_LINES + 1 {
+            self.progress
+                .note("further malformed lines are only counted");
+        }
+    }
+
+    fn write_group(&mut self) -> anyhow::Result<()> {
+        if let Some(group) = &mut self.group {
+            self.records += group
+                .write(&self.tree)
+                .with_context(|| format!("{}, before line {}", self.name, self.line))?;
+        }
+        Ok(())
+    }
+
+    fn how_far(&self) -> String {
+        let mut text = format!(
+            "{} loaded before that; the database is consistent",
+            counted(self.records, "record")
+        );
+        if self.bad > 0 {
+            text += &format!("; skipped {}", counted(self.bad, "malformed line"));
+        }
+        text
+    }
+}
+
+/// Records that become durable together.
+struct Group {
+    db: Db,
+    records: Vec<(Vec<u8>, Vec<u8>)>,
+    bytes: usize,
+}
+
+impl Group {
+    fn new(db: Db) -> Self {
+        Self {
+            db,
+            records: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    fn add(&mut self, key: &[u8], value: &[u8]) {
+        self.bytes += key.len() + value.len();
+        self.records.push((key.to_vec(), value.to_vec()));
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        self.bytes + bytes <= GROUP_BYTES && self.records.len() < GROUP_RECORDS
+    }
+
+    /// Writes what is there; returns how many records that is.
+    fn write(&mut self, tree: &Tree) -> indexy::Result<u64> {
+        self.bytes = 0;
+        let records = std::mem::take(&mut self.records);
+        if let [(key, value)] = &records[..] {
+            tree.insert(key, value)?;
+        } else if !records.is_empty() {
+            let mut batch = self.db.batch();
+            for (key, value) in &records {
+                batch.insert(tree, key, value);
+            }
+            batch.commit()?;
+        }
+        Ok(records.len() as u64)
+    }
+}

@@ -1,0 +1,67 @@
+//! Ctrl-C, SIGTERM and a closed terminal: the first one asks to stop in good order, the second one kills.
+
+use anyhow::Context as _;
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM},
+    flag,
+};
+use std::{
+    fs,
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    },
+};
+
+/// Shells report the death by signal n as 128 + n.
+const SIGNAL_EXIT_BASE: u8 = 128;
+
+/// Whether, and by which signal, the user asked to stop.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupt(Arc<AtomicUsize>);
+
+impl Interrupt {
+    /// Takes over the signals of this process.
+    pub fn install() -> anyhow::Result<Self> {
+        let this = Self::default();
+        let again = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            if is_ignored(signal) {
+                continue;
+            }
+            let register = || {
+                // Handlers run in the order of registration: the second signal finds `again` set.
+                flag::register_conditional_shutdown(signal, exit_status(signal), again.clone())?;
+                flag::register(signal, again.clone())?;
+                let number = usize::try_from(signal).unwrap_or_default();
+                flag::register_usize(signal, this.0.clone(), number)
+            };
+            register().context("cannot handle signals")?;
+        }
+        Ok(this)
+    }
+
+    /// True once the user asked to stop. Cost: one relaxed load.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Relaxed) != 0
+    }
+
+    /// The exit code of a command that stopped because of it.
+    pub fn exit_code(&self) -> ExitCode {
+        let signal = u8::try_from(self.0.load(Relaxed)).unwrap_or_default();
+        ExitCode::from(SIGNAL_EXIT_BASE + signal)
+    }
+}
+
+/// True if our parent chose that this signal does nothing (`nohup`, `cmd &` in a script).
+fn is_ignored(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+fn exit_status(signal: i32) -> i32 {
+    i32::from(SIGNAL_EXIT_BASE) + signal
+}

@@ -1,0 +1,82 @@
+//! Ctrl-C during a load: the database is consistent, the user knows how far it came.
+
+use crate::Place;
+use std::{
+    io::{Read as _, Write as _},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+#[test]
+fn a_signal_stops_the_load_in_good_order() {
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        let place = Place::new();
+        let mut child = place
+            .command(&["load", "db"])
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // The input stays open: the load waits for more when the signal comes.
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(b"a\t1\nb\t2\nc\t3\nhalf a li").unwrap();
+        stdin.flush().unwrap();
+        std::thread::sleep(Duration::from_millis(1500));
+        let id = child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args([signal, &id])
+                .status()
+                .unwrap()
+                .success()
+        );
+        let mut said = String::new();
+        child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{said}");
+        assert!(said.contains("interrupted after line 3"), "{said}");
+        assert!(said.contains("3 records loaded"), "{said}");
+        drop(stdin);
+        place.run(&["verify", "db"]).succeeds();
+        place
+            .run(&["scan", "db", "--count"])
+            .succeeds()
+            .prints("3\n");
+    }
+}
+
+#[test]
+fn a_signal_that_the_parent_ignores_does_nothing() {
+    let place = Place::new();
+    let script = format!("trap '' HUP; exec {} load db", env!("CARGO_BIN_EXE_indexy"));
+    let mut child = Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(place.0.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"a\t1\n").unwrap();
+    std::thread::sleep(Duration::from_millis(1000));
+    let id = child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-HUP", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
+    std::thread::sleep(Duration::from_millis(300));
+    stdin.write_all(b"b\t2\n").unwrap();
+    drop(stdin);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    place
+        .run(&["scan", "db", "--count"])
+        .succeeds()
+        .prints("2\n");
+}

@@ -1,0 +1,188 @@
+//! `Batch`: writes to several keys and trees that happen as one.
+//!
+//! Keeps I8: holds the stripes of all its keys, taken in ascending order, from before its LSN until everything is
+//! applied; one log record, so that recovery has all of it or nothing. Keeps I6 by registering before it appends.
+
+#![forbid(unsafe_code)]
+
+use super::{
+    core::{Handle, TreeCore},
+    database::same_database,
+    options::Durability,
+    tree::{Tree, check_value},
+};
+use crate::{
+    error::{Error, Result},
+    key::{Key, Value},
+    wal::{BatchEncoder, MAX_BATCH_BYTES, RecordRef},
+};
+use std::{collections::HashMap, fmt, sync::Arc};
+
+/// Writes that are applied as one: after a crash all of them are there or none.
+///
+/// The last write to a key wins. A *concurrent reader* may see a part of a batch while it is being applied (snapshots
+/// come with transactions); a concurrent writer of one of its keys comes wholly before or after it. Without a log
+/// (`Durability::None`) there is no promise over a crash. A batch may hold a quarter of the memory budget.
+#[must_use = "a batch does nothing until it is committed"]
+pub struct Batch {
+    handle: Arc<Handle>,
+    ops: Vec<Op>,
+    bytes: usize,
+    /// The first mistake of the caller; `commit` returns it.
+    mistake: Option<Error>,
+}
+
+struct Op {
+    tree: Arc<TreeCore>,
+    key: Key,
+    value: Option<Value>,
+}
+
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch")
+            .field("len", &self.ops.len())
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Bytes counted per operation beside key and value.
+const OP_OVERHEAD_BYTES: usize = 64;
+
+impl Batch {
+    pub(super) fn new(handle: Arc<Handle>) -> Self {
+        Self {
+            handle,
+            ops: Vec::new(),
+            bytes: 0,
+            mistake: None,
+        }
+    }
+
+    /// Adds a write. A broken limit, or a tree of another database, is returned by [`Batch::commit`].
+    pub fn insert(&mut self, tree: &Tree, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
+        self.push(tree, key.as_ref(), Some(value.as_ref()));
+    }
+
+    /// Adds a removal; see [`Batch::insert`].
+    pub fn remove(&mut self, tree: &Tree, key: impl AsRef<[u8]>) {
+        self.push(tree, key.as_ref(), None);
+    }
+
+    /// Number of operations.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// Whether there is no operation.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
+    fn push(&mut self, tree: &Tree, key: &[u8], value: Option<&[u8]>) {
+        let (handle, core) = tree.parts();
+        let checked = if same_database(handle, &self.handle) {
+            tree.check_key(key)
+                .and_then(|()| check_value(value.map_or(0, <[u8]>::len), tree))
+        } else {
+            Err(Error::ForeignTree)
+        };
+        if let Err(mistake) = checked {
+            self.mistake.get_or_insert(mistake);
+            return;
+        }
+        self.bytes += OP_OVERHEAD_BYTES + key.len() + value.map_or(0, <[u8]>::len);
+        self.ops.push(Op {
+            tree: core.clone(),
+            key: Key::new(key),
+            value: value.map(Value::new),
+        });
+    }
+
+    /// Applies everything. On an error before the log record nothing happened; the errors are those of
+    /// [`Tree::insert`], and `BatchTooLarge`, `ForeignTree`.
+    pub fn commit(self) -> Result<()> {
+        let Self {
+            handle,
+            ops,
+            bytes,
+            mistake,
+        } = self;
+        if let Some(mistake) = mistake {
+            return Err(mistake);
+        }
+        let core = &handle.core;
+        core.check_writable()?;
+        let limit = (core.budget.limit() / 4).min(MAX_BATCH_BYTES);
+        if bytes > limit {
+            return Err(Error::BatchTooLarge { bytes, limit });
+        }
+        let ops = last_write_wins(ops);
+        if ops.is_empty() {
+            return Ok(());
+        }
+        let log = core.shared.log.get();
+        let mut encoder = BatchEncoder::default();
+        if log.is_some() {
+            for op in &ops {
+                encoder.push(record(op))?;
+            }
+        }
+        let admitted = core.shared.admit(bytes)?;
+        if let Some(log) = log {
+            log.admit(encoder.bytes() + OP_OVERHEAD_BYTES)?;
+        }
+        let mut stripes: Vec<usize> = ops
+            .iter()
+            .map(|op| core.stripes.of(op.tree.entry.id, &op.key))
+            .collect();
+        stripes.sort_unstable();
+        stripes.dedup();
+        let end = {
+            let _stripes = core.stripes.lock_all(&stripes);
+            ops.iter().try_for_each(|op| op.tree.live())?;
+            let _registered = log.map(|log| core.shared.batches.register(|| log.end()));
+            let end = log.map(|log| log.append(encoder.record())).transpose()?;
+            for op in &ops {
+                op.tree.joined.apply(&op.key, op.value.as_deref());
+            }
+            end
+        };
+        drop(admitted);
+        if let (Some(log), Some(end), Durability::Sync) = (log, end, core.options.durability) {
+            log.wait_durable(end)?;
+        }
+        Ok(())
+    }
+}
+
+/// Keeps the last operation on each key, in the order of the first.
+fn last_write_wins(ops: Vec<Op>) -> Vec<Op> {
+    let mut at: HashMap<(u32, Key), usize> = HashMap::with_capacity(ops.len());
+    let mut kept: Vec<Op> = Vec::with_capacity(ops.len());
+    for op in ops {
+        match at.entry((op.tree.entry.id, op.key.clone())) {
+            std::collections::hash_map::Entry::Occupied(slot) => kept[*slot.get()] = op,
+            std::collections::hash_map::Entry::Vacant(slot) => {
+                slot.insert(kept.len());
+                kept.push(op);
+            }
+        }
+    }
+    kept
+}
+
+fn record(op: &Op) -> RecordRef<'_> {
+    let tree = op.tree.entry.id;
+    match &op.value {
+        Some(value) => RecordRef::Put {
+            tree,
+            key: &op.key,
+            value,
+        },
+        None => RecordRef::Remove { tree, key: &op.key },
+    }
+}

@@ -1,0 +1,165 @@
+//! `checkpoint`: a copy that opens as a database of its own.
+//!
+//! Source: design 3. Order: hold the log; copy every Y; then the log up to an LSN that is durable afterwards; then the
+//! manifest, which makes the directory a database. What Y has was logged before (I5), what is not in a copied Y is in the
+//! copied log (I6: truncation pauses), so replay makes both one state: that of the last LSN copied.
+//!
+//! Threads: writers, cleaning and new trees go on meanwhile; only the last look at the manifest is locked.
+
+#![forbid(unsafe_code)]
+
+use super::{
+    core::{Core, TreeCore},
+    directory::{self, LOCK_FILE, LOG_DIR, TREES_DIR, tree_dir},
+    manifest::Manifest,
+};
+use crate::{
+    error::{Error, Result},
+    wal::Lsn,
+};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// Looks for trees that were made while others were copied, before the making of trees is held up.
+const PASSES: u32 = 4;
+
+pub(super) fn checkpoint(core: &Core, dest: &Path) -> Result<()> {
+    prepare(dest)?;
+    let copied = copy(core, dest);
+    if copied.is_err() {
+        // Half a copy is of no use; the first error is the one to report.
+        for name in [TREES_DIR, LOG_DIR] {
+            let _ = std::fs::remove_dir_all(dest.join(name));
+        }
+        for path in [Manifest::path(dest), dest.join(LOCK_FILE)] {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+    copied
+}
+
+fn copy(core: &Core, dest: &Path) -> Result<()> {
+    let log = core.shared.log.get();
+    let _hold = log.map(|log| log.hold());
+    // I6: read with the log held, and before any Y is copied: what lies below is in every copied Y.
+    let log_start = core.manifest.lock().log_start;
+    if log.is_none() && !core.options.read_only {
+        // Without a log the moment is that of a flush.
+        for tree in core.all_joined() {
+            tree.flush()?;
+        }
+    }
+    create_dir(&dest.join(TREES_DIR))?;
+    create_dir(&dest.join(LOG_DIR))?;
+    let (manifest, upto) = copy_trees(core, dest)?;
+    let mut manifest = Manifest {
+        log_start,
+        ..manifest
+    };
+    let log_dir = dest.join(LOG_DIR);
+    if let (Some(log), Some(upto)) = (log, upto) {
+        log.wait_durable(upto)?;
+        log.copy_to(&log_dir, upto)?;
+        manifest.log_durable = upto.0;
+    } else if core.options.read_only {
+        copy_files(&core.log_dir(), &log_dir)?;
+    } else {
+        // There is nothing to replay: no log is copied, and none is missing.
+        manifest.log_durable = 0;
+    }
+    core.storage.sync_dir(&dest.join(TREES_DIR))?;
+    core.storage.sync_dir(&log_dir)?;
+    manifest.write(&*core.storage, dest)?;
+    let lock = dest.join(LOCK_FILE);
+    std::fs::File::create(&lock).map_err(|e| Error::io("create", &lock, e))?;
+    core.storage.sync_dir(dest)?;
+    match dest.parent().filter(|p| !p.as_os_str().is_empty()) {
+        Some(parent) => core.storage.sync_dir(parent),
+        None => Ok(()),
+    }
+}
+
+/// Copies the Y of every tree. Returns the manifest that names exactly these, and the end of the log at a moment
+/// when it was the manifest.
+fn copy_trees(core: &Core, dest: &Path) -> Result<(Manifest, Option<Lsn>)> {
+    let mut copied: BTreeMap<u32, PathBuf> = BTreeMap::new();
+    for _ in 0..PASSES {
+        copy_missing(&core.all_trees(), dest, &mut copied)?;
+    }
+    // From here to the end that is read, no tree comes or goes.
+    let manifest = core.manifest.lock();
+    let named: Vec<_> = core
+        .all_trees()
+        .into_iter()
+        .filter(|tree| manifest.trees.iter().any(|t| t.id == tree.entry.id))
+        .collect();
+    copy_missing(&named, dest, &mut copied)?;
+    let upto = core.shared.log.get().map(|log| log.end());
+    for (id, dir) in copied {
+        // Dropped meanwhile.
+        if named.iter().all(|tree| tree.entry.id != id) {
+            directory::remove_tree(&dir)?;
+        }
+    }
+    Ok((manifest.clone(), upto))
+}
+
+fn copy_missing(
+    trees: &[Arc<TreeCore>],
+    dest: &Path,
+    copied: &mut BTreeMap<u32, PathBuf>,
+) -> Result<()> {
+    for tree in trees {
+        let id = tree.entry.id;
+        if copied.contains_key(&id) {
+            continue;
+        }
+        let dir = tree_dir(dest, id);
+        match tree.joined.copy_y_to(&dir) {
+            Err(error) if tree.live().is_ok() => return Err(error),
+            _ => copied.insert(id, dir),
+        };
+    }
+    Ok(())
+}
+
+fn create_dir(path: &Path) -> Result<()> {
+    std::fs::create_dir(path).map_err(|e| Error::io("create", path, e))
+}
+
+/// The destination is absent or an empty directory.
+fn prepare(dest: &Path) -> Result<()> {
+    match std::fs::read_dir(dest) {
+        Ok(mut entries) => match entries.next() {
+            None => Ok(()),
+            Some(_) => Err(Error::DestinationNotEmpty {
+                path: dest.to_path_buf(),
+            }),
+        },
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            std::fs::create_dir_all(dest).map_err(|e| Error::io("create", dest, e))
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => {
+            Err(Error::DestinationNotEmpty {
+                path: dest.to_path_buf(),
+            })
+        }
+        Err(e) => Err(Error::io("open", dest, e)),
+    }
+}
+
+/// Copies the files of a directory that nobody writes.
+fn copy_files(from: &Path, to: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(from).map_err(|e| Error::io("list", from, e))? {
+        let entry = entry.map_err(|e| Error::io("list", from, e))?;
+        let dest = to.join(entry.file_name());
+        std::fs::copy(entry.path(), &dest).map_err(|e| Error::io("copy", entry.path(), e))?;
+        std::fs::File::open(&dest)
+            .and_then(|f| f.sync_all())
+            .map_err(|e| Error::io("sync", &dest, e))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,287 @@
+//! What every handle of one open database shares, and how it ends.
+//!
+//! Threads: a tree's status and the database's are set first, then [`Stripes::barrier`] waits for the writers
+//! that looked before; so nothing is written after a `close` or `drop_tree` has gone on.
+
+#![forbid(unsafe_code)]
+
+use super::{
+    directory::{DirectoryLock, LOG_DIR},
+    manifest::{Manifest, TreeEntry},
+    options::{Durability, Options},
+    stripes::Stripes,
+};
+use crate::{
+    error::{Error, Result},
+    framework::{
+        background::{Background, Trees},
+        joined::Joined,
+        shared::Shared,
+        truncate::flush_all,
+    },
+    mem::{Memory, budget::Budget},
+    storage::Storage,
+    wal::Lsn,
+    x::IndexX,
+    y::lsm::LsmShared,
+};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// Longest time that `close` waits for reads in progress, before it leaves the directory locked until they end.
+const READERS_LIMIT: Duration = Duration::from_secs(2);
+const READERS_POLL: Duration = Duration::from_millis(1);
+
+/// Life of a tree handle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Status {
+    Open,
+    Dropped,
+    Closed,
+}
+
+/// One named tree.
+pub(crate) struct TreeCore {
+    pub entry: TreeEntry,
+    pub joined: Arc<Joined>,
+    status: AtomicU8,
+}
+
+impl TreeCore {
+    pub(crate) fn new(entry: TreeEntry, joined: Arc<Joined>) -> Self {
+        Self {
+            entry,
+            joined,
+            status: AtomicU8::new(Status::Open as u8),
+        }
+    }
+
+    pub(crate) fn set_status(&self, status: Status) {
+        self.status.store(status as u8, Ordering::Release);
+    }
+
+    /// Cost: one load.
+    #[inline]
+    pub(crate) fn live(&self) -> Result<()> {
+        let status = self.status.load(Ordering::Acquire);
+        if status == Status::Open as u8 {
+            Ok(())
+        } else {
+            Err(self.dead(status))
+        }
+    }
+
+    #[cold]
+    fn dead(&self, status: u8) -> Error {
+        if status == Status::Dropped as u8 {
+            Error::TreeDropped {
+                name: self.entry.name.clone(),
+            }
+        } else {
+            Error::Closed
+        }
+    }
+}
+
+/// The open database without its threads.
+pub(crate) struct Core {
+    pub path: PathBuf,
+    pub options: Options,
+    pub storage: Arc<dyn Storage>,
+    pub budget: Arc<Budget>,
+    pub shared: Arc<Shared>,
+    pub stripes: Stripes,
+    pub lsm: Arc<LsmShared>,
+    /// What every Index X is made of.
+    pub memory: Arc<Memory>,
+    /// Locked while the set of trees or the manifest changes.
+    pub manifest: Mutex<Manifest>,
+    pub trees: RwLock<BTreeMap<u32, Arc<TreeCore>>>,
+    pub closed: AtomicU8,
+    /// Held shared by calls that touch the directory beside writers and background threads; `close` takes it alone.
+    pub operations: RwLock<()>,
+    /// The last field: what the others do to files when they drop is done under the lock.
+    pub directory_lock: Mutex<Option<DirectoryLock>>,
+}
+
+impl Core {
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) == 0 {
+            Ok(())
+        } else {
+            Err(Error::Closed)
+        }
+    }
+
+    /// Keeps the database from being closed while the guard lives. Errors: `Closed`.
+    pub(crate) fn operation(&self) -> Result<RwLockReadGuard<'_, ()>> {
+        let guard = self.operations.read();
+        self.check_open()?;
+        Ok(guard)
+    }
+
+    /// For writes: open, not read-only, not poisoned.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        self.check_open()?;
+        if self.options.read_only {
+            return Err(Error::ReadOnly);
+        }
+        self.shared.poison.check()
+    }
+
+    pub(crate) fn all_trees(&self) -> Vec<Arc<TreeCore>> {
+        self.trees.read().values().cloned().collect()
+    }
+
+    pub(crate) fn all_joined(&self) -> Vec<Arc<Joined>> {
+        self.trees
+            .read()
+            .values()
+            .map(|t| t.joined.clone())
+            .collect()
+    }
+
+    pub(crate) fn log_dir(&self) -> PathBuf {
+        self.path.join(LOG_DIR)
+    }
+
+    /// Writes everything dirty to Y, makes it durable and cuts the log.
+    pub(crate) fn flush(&self) -> Result<()> {
+        flush_all(self, &self.shared)
+    }
+
+    /// I6: the manifest names the new start of the log before the log is cut there.
+    fn record_log_start(&self, start: Lsn) -> Result<()> {
+        let durable = self.shared.log.get().map_or(Lsn(0), |log| log.durable());
+        let mut manifest = self.manifest.lock();
+        if start.0 <= manifest.log_start {
+            return Ok(());
+        }
+        let mut next = manifest.clone();
+        next.log_start = start.0;
+        next.log_durable = next.log_durable.max(durable.0).max(start.0);
+        self.replace_manifest(&mut manifest, next)
+    }
+
+    /// Replaces the manifest, on disk and then in memory. A failure that may have left the disk with the new one
+    /// poisons: going on with the old one, writes could be acknowledged that the next open does not look for.
+    pub(crate) fn replace_manifest(&self, manifest: &mut Manifest, next: Manifest) -> Result<()> {
+        let Err(error) = next.write(&*self.storage, &self.path) else {
+            *manifest = next;
+            return Ok(());
+        };
+        let retry = matches!(error, Error::OutOfSpace { .. })
+            && matches!(Manifest::read(&*self.storage, &self.path), Ok(Some(found)) if found == *manifest);
+        if !retry {
+            self.shared.poison.set(&error);
+        }
+        Err(error)
+    }
+}
+
+impl Trees for Core {
+    fn trees(&self) -> Vec<Arc<Joined>> {
+        self.all_joined()
+    }
+
+    fn persist_log_start(&self, start: Lsn) -> Result<()> {
+        self.record_log_start(start)
+    }
+
+    fn log_limit_bytes(&self) -> u64 {
+        self.options.log_limit()
+    }
+
+    fn collect_garbage(&self) {
+        self.memory.collect();
+    }
+
+    fn x_bytes(&self) -> usize {
+        self.trees
+            .read()
+            .values()
+            .map(|t| t.joined.x.stats().bytes)
+            .sum()
+    }
+}
+
+/// The open database with its threads: what handles hold. The last one to go stops everything.
+pub(crate) struct Handle {
+    pub core: Arc<Core>,
+    pub background: Background,
+}
+
+impl Handle {
+    /// Flushes, stops the threads and lets go of the directory. The second call waits for the first and does nothing.
+    ///
+    /// Whatever fails, the handle is closed and the directory free; the first failure is returned.
+    pub(crate) fn close(&self) -> Result<()> {
+        let core = &self.core;
+        let first = core.closed.swap(1, Ordering::AcqRel) == 0;
+        core.shared.begin_closing();
+        // Waits for flushes, checkpoints and the like; later ones are refused.
+        let _alone = core.operations.write();
+        if !first {
+            return Ok(());
+        }
+        for tree in core.all_trees() {
+            tree.set_status(Status::Closed);
+        }
+        core.stripes.barrier();
+        let flushed = if core.options.read_only || core.shared.poison.check().is_err() {
+            core.shared.poison.check()
+        } else {
+            core.flush()
+        };
+        let stopped = self.stop();
+        self.release_directory();
+        flushed.and(stopped)
+    }
+
+    /// Ends a database that could not be opened: nothing is flushed.
+    pub(crate) fn abandon(&self) {
+        if self.core.closed.swap(1, Ordering::AcqRel) == 0 {
+            // Recovery's error is the one to report.
+            let _ = self.stop();
+        }
+    }
+
+    fn stop(&self) -> Result<()> {
+        self.background.stop();
+        self.core.shared.log.get().map_or(Ok(()), |log| log.close())
+    }
+
+    /// Files that were replaced go when their last reader does; not after somebody else may have the directory, who
+    /// might give a new file the same name. A reader that takes too long keeps the directory until the handle drops.
+    fn release_directory(&self) {
+        let deadline = Instant::now() + READERS_LIMIT;
+        while !self.core.all_joined().iter().all(|t| t.y.release_files()) {
+            if Instant::now() >= deadline {
+                return;
+            }
+            std::thread::sleep(READERS_POLL);
+        }
+        *self.core.directory_lock.lock() = None;
+    }
+}
+
+impl Drop for Handle {
+    /// Without `close`: nothing that the durability promised is lost. Without a log nothing was
+    /// promised; what is in memory is saved all the same, as far as that works.
+    fn drop(&mut self) {
+        let unlogged = matches!(self.core.options.durability, Durability::None);
+        if unlogged && !std::thread::panicking() && self.core.check_open().is_ok() {
+            let _ = self.close();
+        }
+        self.abandon();
+    }
+}

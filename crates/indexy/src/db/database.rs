@@ -1,0 +1,248 @@
+//! `Db`: the handle of an open database.
+
+#![forbid(unsafe_code)]
+
+use super::{
+    batch::Batch,
+    core::{Core, Handle, Status},
+    directory,
+    manifest::TreeEntry,
+    open,
+    options::{self, Options, TreeOptions},
+    stats::Stats,
+    tree::Tree,
+    verify::VerifyReport,
+};
+use crate::{
+    error::{Error, Result},
+    limits::MAX_TREE_NAME_BYTES,
+    mem::budget::Holder,
+};
+use std::{fmt, path::Path, sync::Arc};
+
+/// An open database: named trees under one memory budget and one log.
+///
+/// A handle is a reference: clones share everything and may be used from any thread. Dropping the last one (and the
+/// last [`Tree`], [`Range`](crate::Range) and [`Batch`]) stops the background threads and loses nothing that the
+/// [`Durability`](crate::Durability) promised; [`Db::close`] also writes everything to Index Y, so that the next open is quick.
+///
+/// After an I/O failure that endangers data (a failed fsync, say) the database is *poisoned*: reads go on, writes fail
+/// with the first cause.
+#[derive(Clone)]
+pub struct Db {
+    pub(crate) handle: Arc<Handle>,
+}
+
+impl fmt::Debug for Db {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Db")
+            .field("path", &self.core().path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Db {
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.handle.core
+    }
+
+    /// Opens the database in the directory `path`, or creates it.
+    ///
+    /// Replays what the log has beyond the last flush, within the memory budget. Cost: under a second after a
+    /// clean close; else the replay.
+    ///
+    /// Errors: `BudgetTooSmall`, `InvalidOption`, `Unsupported`, `NoDatabase`, `DestinationNotEmpty` (a new database in a
+    /// directory with other files), `Locked`, `FormatVersion`, `Corrupt`, `Io`, `OutOfSpace`.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
+        Ok(Self {
+            handle: Arc::new(open::open(path.as_ref(), options)?),
+        })
+    }
+
+    /// Opens the tree `name`, or creates it with the database's default pair of indexes.
+    ///
+    /// `name`: any UTF-8 of 1..=255 bytes. Cost of a creation: a few fsyncs.
+    /// Errors: `InvalidTreeName`, `NoSuchTree` (read-only), and those of a creation.
+    pub fn tree(&self, name: &str) -> Result<Tree> {
+        self.tree_with(name, TreeOptions::new())
+    }
+
+    /// Opens the tree `name`, or creates it with `options`. The pair is remembered: asking an existing tree for another
+    /// one is a `TreeMismatch`; what `options` leaves open is taken as it is.
+    pub fn tree_with(&self, name: &str, options: TreeOptions) -> Result<Tree> {
+        if name.is_empty() || name.len() > MAX_TREE_NAME_BYTES {
+            return Err(Error::InvalidTreeName { len: name.len() });
+        }
+        let _open = self.core().operation()?;
+        // Held while the tree is made, so that two callers do not make it twice.
+        let mut manifest = self.core().manifest.lock();
+        let known = manifest.trees.iter().find(|t| t.name == name).map(|t| t.id);
+        let existing = known.and_then(|id| self.core().trees.read().get(&id).cloned());
+        if let Some(tree) = existing {
+            check_match(&tree.entry, &options)?;
+            return Ok(Tree::new(self.handle.clone(), tree));
+        }
+        if self.core().options.read_only {
+            return Err(Error::NoSuchTree { name: name.into() });
+        }
+        self.core().check_writable()?;
+        let entry = TreeEntry {
+            id: manifest.next_tree_id,
+            name: name.into(),
+            index_x: options.index_x.unwrap_or(self.core().options.index_x),
+            index_y: options.index_y.unwrap_or(self.core().options.index_y),
+            resident: options.resident.unwrap_or(false),
+        };
+        options::check_pair(entry.index_x, entry.index_y)?;
+        // A tree's records all have higher LSNs than this.
+        let floor = self.core().shared.sweep_floor();
+        let tree = Arc::new(open::open_tree(self.core(), entry.clone(), floor)?);
+        let mut next = manifest.clone();
+        next.next_tree_id += 1;
+        next.trees.push(entry);
+        // Durable before the first record of the tree can be logged.
+        self.core().replace_manifest(&mut manifest, next)?;
+        self.core()
+            .trees
+            .write()
+            .insert(tree.entry.id, tree.clone());
+        Ok(Tree::new(self.handle.clone(), tree))
+    }
+
+    /// Names of all trees, in order of creation.
+    #[must_use]
+    pub fn tree_names(&self) -> Vec<String> {
+        self.core()
+            .trees
+            .read()
+            .values()
+            .map(|t| t.entry.name.clone())
+            .collect()
+    }
+
+    /// Drops a tree with everything in it. Its handles return `TreeDropped` from now on; its number is never used again.
+    ///
+    /// Errors: `NoSuchTree`, `ReadOnly`, `Poisoned`, `Io`.
+    pub fn drop_tree(&self, name: &str) -> Result<()> {
+        let _open = self.core().operation()?;
+        self.core().check_writable()?;
+        let mut manifest = self.core().manifest.lock();
+        let Some(at) = manifest.trees.iter().position(|t| t.name == name) else {
+            return Err(Error::NoSuchTree { name: name.into() });
+        };
+        let mut next = manifest.clone();
+        let entry = next.trees.remove(at);
+        self.core().replace_manifest(&mut manifest, next)?;
+        drop(manifest);
+        let tree = self.core().trees.write().remove(&entry.id);
+        if let Some(tree) = tree {
+            tree.set_status(Status::Dropped);
+            self.core().stripes.barrier();
+            tree.joined.discard();
+        }
+        directory::remove_tree(&directory::tree_dir(&self.core().path, entry.id))
+    }
+
+    /// An empty batch for this database.
+    pub fn batch(&self) -> Batch {
+        Batch::new(self.handle.clone())
+    }
+
+    /// Waits until everything written so far is durable in the log. Without a log: nothing to do.
+    ///
+    /// Errors: `Poisoned`, `OutOfSpace`, `Closed`.
+    pub fn sync(&self) -> Result<()> {
+        self.core().check_writable()?;
+        self.core().shared.wait_for_log()
+    }
+
+    /// Writes everything to Index Y, makes it durable there and cuts the log. Writers go on meanwhile; what
+    /// they write after the call began may or may not be included.
+    pub fn flush(&self) -> Result<()> {
+        let _open = self.core().operation()?;
+        self.core().check_writable()?;
+        self.core().flush()
+    }
+
+    /// Copies the database, as of one moment during the call, into the directory `dest`, which must be absent or empty;
+    /// it opens as a database of its own. Writers and readers go on.
+    ///
+    /// Cost: the immutable files of Index Y are hard-linked where the file system allows it, the log is copied.
+    /// Errors: `DestinationNotEmpty`, `Io`, `OutOfSpace`, `Poisoned`.
+    pub fn checkpoint(&self, dest: impl AsRef<Path>) -> Result<()> {
+        let _open = self.core().operation()?;
+        super::checkpoint::checkpoint(self.core(), dest.as_ref())
+    }
+
+    /// Walks everything: structure and order of every X, checksums and order of every Y, and clean entries of X against Y (I1, I2).
+    ///
+    /// Cost: reads all of Index Y once. A report lists what does not hold; an `Err` means that it could not go on.
+    pub fn verify(&self) -> Result<VerifyReport> {
+        let _open = self.core().operation()?;
+        super::verify::verify(self.core())
+    }
+
+    /// Figures about this database. Cost: sums of counters, no I/O.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        Stats::collect(self.core())
+    }
+
+    /// Changes the memory budget in bytes, up or down; a smaller one is reached by release in the background. The cache
+    /// of Index Y is emptied and resized; log buffers keep the size that they got at open.
+    ///
+    /// Errors: `BudgetTooSmall` (below the minimum, or below twice what caches and buffers need), `Closed`.
+    pub fn set_memory_budget(&self, bytes: usize) -> Result<()> {
+        self.core().check_open()?;
+        options::check_budget(bytes)?;
+        // Buffers keep the size that they got at open, the cache follows the budget; X needs room beside them.
+        let Core { budget, lsm, .. } = &**self.core();
+        let others = budget
+            .used()
+            .saturating_sub(budget.held(Holder::Arena) + budget.held(Holder::IndexY));
+        let minimum_bytes = 2 * (others + open::lsm_cache_bytes(bytes));
+        if bytes < minimum_bytes {
+            return Err(Error::BudgetTooSmall {
+                budget_bytes: bytes,
+                minimum_bytes,
+            });
+        }
+        budget.set_limit(bytes);
+        lsm.set_memory(open::lsm_cache_bytes(bytes));
+        budget.set(Holder::IndexY, lsm.memory_bytes());
+        self.core().shared.wake_releaser.notify();
+        self.core().shared.announce_freed();
+        Ok(())
+    }
+
+    /// Flushes and ends the database: every clone and every tree returns `Closed` from now on. Waits for flushes, checkpoints
+    /// and verifications in progress. The second call does nothing.
+    ///
+    /// Errors: those of [`Db::flush`]; the handle is closed all the same, and the log keeps what was not flushed.
+    pub fn close(&self) -> Result<()> {
+        self.handle.close()
+    }
+}
+
+/// An existing tree is what it is.
+fn check_match(entry: &TreeEntry, options: &TreeOptions) -> Result<()> {
+    let x = options.index_x.unwrap_or(entry.index_x);
+    let y = options.index_y.unwrap_or(entry.index_y);
+    let resident = options.resident.unwrap_or(entry.resident);
+    if (x, y, resident) == (entry.index_x, entry.index_y, entry.resident) {
+        return Ok(());
+    }
+    let pair = |x: &dyn fmt::Display, y: &dyn fmt::Display, r| {
+        format!("{x}-{y}{}", if r { ", resident" } else { "" })
+    };
+    Err(Error::TreeMismatch {
+        name: entry.name.clone(),
+        found: pair(&entry.index_x, &entry.index_y, entry.resident),
+        asked: pair(&x, &y, resident),
+    })
+}
+
+/// Used by `Tree` and `Batch` to tell databases apart.
+pub(crate) fn same_database(a: &Arc<Handle>, b: &Arc<Handle>) -> bool {
+    Arc::ptr_eq(a, b)
+}

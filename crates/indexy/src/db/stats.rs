@@ -1,0 +1,111 @@
+//! `Stats`: figures about a database.
+
+#![forbid(unsafe_code)]
+
+use super::core::Core;
+use crate::{framework::counters::read, x::IndexX};
+use serde::{Deserialize, Serialize};
+
+/// Figures about an open database, all trees together. Counters count since open.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Stats {
+    /// The memory budget in bytes.
+    pub memory_budget_bytes: u64,
+    /// What is taken of it: X by the slab, buffers, caches and filters of Y by a documented upper bound.
+    pub memory_used_bytes: u64,
+    /// Live bytes of all Index Xs: nodes, leaves, out-of-line values.
+    pub x_bytes: u64,
+    /// Entries in all Index Xs, tombstones included.
+    pub x_keys: u64,
+    /// Entries of X that Y does not have yet.
+    pub x_dirty_keys: u64,
+    /// Bytes of all Index Ys on disk.
+    pub y_bytes_on_disk: u64,
+    /// Sorted runs or levels that a read of Y may have to look at, over all trees.
+    pub y_runs: u64,
+    /// Reads answered by an entry in X.
+    pub hits: u64,
+    /// Reads that asked Index Y.
+    pub misses: u64,
+    /// Look-ups in Index Y.
+    pub y_reads: u64,
+    /// Reads of absent keys that X answered alone.
+    pub absent_without_io: u64,
+    /// Values read from Y that did not go into X: no room, too large, or something newer was there.
+    pub uncached_reads: u64,
+    /// Entries written to Y.
+    pub cleaned_keys: u64,
+    /// Key and value bytes written to Y.
+    pub cleaned_bytes: u64,
+    /// Sorted runs written to Y.
+    pub cleaned_runs: u64,
+    /// Regions that a release cut, each time it did.
+    pub released_regions: u64,
+    /// Bytes of X freed by releases.
+    pub released_bytes: u64,
+    /// Entries dropped from X by releases.
+    pub released_keys: u64,
+    /// Mounted ranges in all Index Xs.
+    pub mount_points: u64,
+    /// Writes that waited for memory.
+    pub stalls: u64,
+    /// Time that they waited, in microseconds, summed over threads.
+    pub stall_micros: u64,
+    /// Writes applied.
+    pub writes: u64,
+    /// Bytes of the log on disk.
+    pub log_bytes: u64,
+    /// Named trees.
+    pub trees: u64,
+}
+
+impl Stats {
+    /// Reads that X answered without Y, as a part of all reads; 1 when there was none.
+    #[must_use]
+    pub fn hit_ratio(&self) -> f64 {
+        let answered = self.hits + self.absent_without_io;
+        let all = answered + self.misses;
+        if all == 0 {
+            1.0
+        } else {
+            answered as f64 / all as f64
+        }
+    }
+
+    pub(super) fn collect(core: &Core) -> Self {
+        let shared = &core.shared;
+        let counters = &shared.counters;
+        let mut stats = Self {
+            memory_budget_bytes: core.budget.limit() as u64,
+            memory_used_bytes: core.budget.used() as u64,
+            hits: counters.hits(),
+            misses: read(&counters.misses),
+            y_reads: read(&counters.y_reads),
+            absent_without_io: counters.absent_without_io(),
+            uncached_reads: read(&counters.loads_refused),
+            cleaned_keys: read(&counters.cleaned_keys),
+            cleaned_bytes: read(&counters.cleaned_bytes),
+            cleaned_runs: read(&counters.runs),
+            released_regions: read(&counters.released_regions),
+            released_bytes: read(&counters.released_bytes),
+            released_keys: read(&counters.released_keys),
+            stalls: read(&counters.stalls),
+            stall_micros: read(&counters.stall_micros),
+            writes: counters.writes(),
+            log_bytes: shared.log.get().map_or(0, |log| log.bytes_on_disk()),
+            ..Self::default()
+        };
+        for tree in core.all_joined() {
+            let x = tree.x.stats();
+            stats.x_bytes += x.bytes as u64;
+            stats.x_keys += x.keys as u64;
+            stats.x_dirty_keys += x.dirty as u64;
+            stats.mount_points += x.mounts as u64;
+            stats.y_bytes_on_disk += tree.y.disk_bytes();
+            stats.y_runs += tree.y.run_count() as u64;
+            stats.trees += 1;
+        }
+        stats
+    }
+}

@@ -1,0 +1,108 @@
+//! `verify`: walks everything and reports what does not hold.
+
+#![forbid(unsafe_code)]
+
+use super::core::{Core, TreeCore};
+use crate::{
+    error::Result,
+    framework::scan_merge::MergeLimits,
+    x::{IndexX, Order},
+};
+use serde::{Deserialize, Serialize};
+
+/// What [`Db::verify`](crate::Db::verify) found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct VerifyReport {
+    /// One report a tree, in order of creation.
+    pub trees: Vec<TreeReport>,
+}
+
+/// What was found in one tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TreeReport {
+    /// Name of the tree.
+    pub name: String,
+    /// Live entries that a scan over X and Y together shows.
+    pub entries: u64,
+    /// Entries in memory, tombstones included.
+    pub x_entries: u64,
+    /// Entries on disk, superseded ones included.
+    pub y_entries: u64,
+    /// Clean entries of X that were compared with Y.
+    pub compared: u64,
+    /// What does not hold, each in a sentence.
+    pub problems: Vec<String>,
+}
+
+impl VerifyReport {
+    /// True when everything holds.
+    #[must_use]
+    pub fn is_ok(&self) -> bool {
+        self.trees.iter().all(|t| t.problems.is_empty())
+    }
+}
+
+/// Problems listed per tree; more are only counted by the last one.
+const MAX_PROBLEMS: usize = 100;
+
+pub(super) fn verify(core: &Core) -> Result<VerifyReport> {
+    let mut report = VerifyReport::default();
+    for tree in core.all_trees() {
+        let checked = verify_tree(&tree);
+        // A tree that was dropped meanwhile has no files to hold against it.
+        if tree.live().is_ok() {
+            report.trees.push(checked?);
+        }
+    }
+    Ok(report)
+}
+
+fn verify_tree(tree: &TreeCore) -> Result<TreeReport> {
+    let joined = &tree.joined;
+    let mut report = TreeReport {
+        name: tree.entry.name.clone(),
+        ..TreeReport::default()
+    };
+    if let Err(what) = joined.x.verify(false) {
+        report.problems.push(format!("in memory: {what}"));
+    }
+    report.x_entries = joined.x.stats().keys as u64;
+    match joined.y.verify() {
+        Ok(entries) => report.y_entries = entries,
+        Err(error) => report.problems.push(format!("on disk: {error}")),
+    }
+    if report.problems.is_empty() {
+        check_order(tree, &mut report)?;
+    }
+    joined.compare_clean_with_y(MAX_PROBLEMS, &mut report.compared, &mut report.problems)?;
+    Ok(report)
+}
+
+/// I9: a scan over everything ascends strictly.
+fn check_order(tree: &TreeCore, report: &mut TreeReport) -> Result<()> {
+    let limits = MergeLimits {
+        bytes: 256 << 10,
+        entries: 4096,
+    };
+    let mut from = Some(Vec::new());
+    let mut last: Option<crate::key::Key> = None;
+    while let Some(at) = from {
+        let chunk = tree
+            .joined
+            .scan_chunk(&at, None, Order::Ascending, limits)?;
+        for (key, _) in &chunk.entries {
+            if last.as_ref().is_some_and(|last| last >= key) && report.problems.len() < MAX_PROBLEMS
+            {
+                report
+                    .problems
+                    .push(format!("I9: key {key:?} comes after {:?}", last.as_ref()));
+            }
+            last = Some(key.clone());
+            report.entries += 1;
+        }
+        from = chunk.resume;
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! Compares the clean entries of X with Y: the check of I2 behind `verify`.
+//!
+//! Threads: each chunk under the transfer lock, so that nothing is in flight; writers go on. An entry that differs is
+//! looked at again: it may have been written meanwhile.
+
+#![forbid(unsafe_code)]
+
+use super::joined::Joined;
+use crate::{
+    error::Result,
+    key::Value,
+    x::{Chunk, IndexX, Lookup, Order, ScanLimits},
+};
+
+const LIMITS: ScanLimits = ScanLimits {
+    bytes: 256 << 10,
+    entries: 1024,
+    leaves: 1024,
+};
+
+impl Joined {
+    /// Compares every clean entry with what Y says; adds at most `limit` problems in all.
+    pub(crate) fn compare_clean_with_y(
+        &self,
+        limit: usize,
+        compared: &mut u64,
+        problems: &mut Vec<String>,
+    ) -> Result<()> {
+        let mut chunk = Chunk::default();
+        let mut from = Some(Vec::new());
+        while let Some(at) = from {
+            // A chunk at a time, so that cleaning, which writers may be waiting for, is not held up for long.
+            let _transfer = self.transfer.lock();
+            self.x.scan(&at, None, Order::Ascending, LIMITS, &mut chunk);
+            let clean: Vec<_> = chunk.entries.iter().filter(|e| !e.dirty).collect();
+            let keys: Vec<&[u8]> = clean.iter().map(|e| &e.key[..]).collect();
+            for (entry, in_y) in clean.iter().zip(self.y.multi_get(&keys)?) {
+                *compared += 1;
+                let differs = entry.value.as_deref() != in_y.as_deref();
+                if differs
+                    && self.unchanged(&entry.key, entry.value.as_deref())
+                    && problems.len() < limit
+                {
+                    problems.push(format!(
+                        "I2: the clean entry of key {:?} differs from disk",
+                        entry.key.escape_ascii().to_string()
+                    ));
+                }
+            }
+            from = chunk.resume.take();
+        }
+        Ok(())
+    }
+
+    /// The entry is still what it was, so that the difference is not a write that came in between.
+    fn unchanged(&self, key: &[u8], value: Option<&[u8]>) -> bool {
+        match self.x.get(key, Value::new) {
+            Lookup::Found(now) => value == Some(&now[..]),
+            Lookup::Deleted => value.is_none(),
+            Lookup::Absent | Lookup::AskY(_) => false,
+        }
+    }
+}

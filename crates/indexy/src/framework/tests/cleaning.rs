@@ -1,0 +1,177 @@
+//! Writes that meet a run on its way to Y (I2, I4, I5).
+
+use super::*;
+use crate::{
+    error::Error,
+    y::memory::{Op, Point},
+};
+
+/// Starts a clean of everything, stops it at `point`, does `meanwhile`, lets it go on.
+fn while_cleaning(tree: &Joined, y: &MemoryY, point: Point, meanwhile: impl FnOnce()) {
+    let pause = y.pause(point);
+    std::thread::scope(|s| {
+        s.spawn(|| clean(tree));
+        pause.wait_reached();
+        meanwhile();
+        pause.resume();
+    });
+}
+
+const IN_FLIGHT: [Point; 3] = [Point::RunDrained, Point::RunPublish, Point::RunVisible];
+
+#[test]
+fn i2_v2_written_while_v1_is_cleaned_stays_dirty() {
+    for point in IN_FLIGHT {
+        Rig::each(|rig, tree, y| {
+            put(tree, b"k", b"v1");
+            while_cleaning(tree, y, point, || {
+                put(tree, b"k", b"v2");
+                assert_eq!(get(tree, b"k"), some(b"v2"));
+            });
+            assert_eq!(in_y(y, b"k"), some(b"v1"));
+            assert_clean_means_equal(tree);
+            cut(tree);
+            assert_eq!(get(tree, b"k"), some(b"v2"), "after a cut");
+            clean(tree);
+            cut(tree);
+            assert_eq!(get(tree, b"k"), some(b"v2"), "from Y");
+            rig.flush().unwrap();
+            rig.crash_and(|tree| assert_eq!(get(tree, b"k"), some(b"v2")));
+        });
+    }
+}
+
+#[test]
+fn i2_a_remove_while_the_copy_is_in_flight_reaches_y() {
+    for point in IN_FLIGHT {
+        Rig::each(|rig, tree, y| {
+            // Neither in Y nor below a mount: only `in_y`, set at the copy, keeps the tombstone.
+            put(tree, b"k", b"v1");
+            while_cleaning(tree, y, point, || {
+                remove(tree, b"k");
+                assert_eq!(get(tree, b"k"), None);
+            });
+            assert_eq!(get(tree, b"k"), None);
+            cut(tree);
+            assert_eq!(get(tree, b"k"), None, "after a cut");
+            clean(tree);
+            assert_eq!(in_y(y, b"k"), None);
+            assert_eq!(get(tree, b"k"), None, "after the delete was cleaned");
+            rig.flush().unwrap();
+            rig.crash_and(|tree| assert_eq!(get(tree, b"k"), None));
+        });
+    }
+}
+
+#[test]
+fn i2_a_value_written_while_its_delete_is_in_flight_is_not_purged() {
+    for point in IN_FLIGHT {
+        Rig::each(|_, tree, y| {
+            put_away(tree, b"k", b"v1");
+            remove(tree, b"k");
+            while_cleaning(tree, y, point, || {
+                put(tree, b"k", b"v2");
+            });
+            assert_eq!(get(tree, b"k"), some(b"v2"));
+            clean(tree);
+            cut(tree);
+            assert_eq!(get(tree, b"k"), some(b"v2"));
+        });
+    }
+}
+
+#[test]
+fn i4_nothing_in_flight_is_cut() {
+    for point in [Point::RunDrained, Point::RunPublish] {
+        Rig::each(|_, tree, y| {
+            put(tree, b"a", b"1");
+            put(tree, b"b", b"1");
+            while_cleaning(tree, y, point, || {
+                assert_eq!(cut(tree).dropped, 0);
+                assert_eq!(get(tree, b"a"), some(b"1"));
+                assert_eq!(get(tree, b"b"), some(b"1"));
+            });
+            assert_eq!(cut(tree).dropped, 2);
+            assert_eq!(get(tree, b"a"), some(b"1"));
+        });
+    }
+}
+
+#[test]
+fn i4_a_run_that_y_fails_is_dirty_again() {
+    for applied in 0..4 {
+        Rig::each(|rig, tree, y| {
+            put_away(tree, b"gone", b"old");
+            put(tree, b"a", b"1");
+            put(tree, b"b", b"1");
+            remove(tree, b"gone");
+            let full = Error::OutOfSpace { path: "y".into() };
+            y.fail(Op::WriteRun, 0, applied, full);
+            assert!(matches!(
+                tree.write_back(Pick::All),
+                Err(Error::OutOfSpace { .. })
+            ));
+            cut(tree);
+            let check = |tree: &Joined| {
+                assert_eq!(get(tree, b"a"), some(b"1"));
+                assert_eq!(get(tree, b"b"), some(b"1"));
+                assert_eq!(get(tree, b"gone"), None);
+            };
+            check(tree);
+            clean(tree);
+            cut(tree);
+            check(tree);
+            assert_eq!(y.contents().len(), 2);
+            rig.flush().unwrap();
+            rig.crash_and(check);
+        });
+    }
+}
+
+#[test]
+fn i6_a_failed_run_does_not_raise_the_floor() {
+    Rig::each(|rig, tree, y| {
+        put(tree, b"a", b"1");
+        rig.log().sync().unwrap();
+        y.fail(Op::WriteRun, 0, 0, Error::OutOfSpace { path: "y".into() });
+        assert!(rig.flush().is_err());
+        rig.truncate();
+        assert_eq!(rig.manifest.lock().start, Lsn(0));
+        rig.crash_and(|tree| assert_eq!(get(tree, b"a"), some(b"1")));
+    });
+}
+
+#[test]
+fn i5_the_log_is_durable_before_y_shows_a_run() {
+    Rig::each(|rig, tree, y| {
+        let end = put(tree, b"k", b"v1");
+        assert!(rig.log().durable() < end);
+        while_cleaning(tree, y, Point::RunPublish, || {
+            assert!(rig.log().durable() >= end);
+        });
+    });
+}
+
+#[test]
+fn i4_a_value_too_large_for_x_does_not_lose_to_an_older_copy_in_flight() {
+    let large = vec![7; BUDGET / 8 + 1];
+    Rig::each(|rig, tree, y| {
+        put(tree, b"k", b"v1");
+        let pause = y.pause(Point::RunDrained);
+        std::thread::scope(|s| {
+            s.spawn(|| clean(tree));
+            pause.wait_reached();
+            let writer = s.spawn(|| put(tree, b"k", &large));
+            std::thread::sleep(A_WHILE);
+            assert!(!writer.is_finished(), "it waits for the run");
+            assert_eq!(get(tree, b"k"), some(b"v1"));
+            pause.resume();
+        });
+        assert!(get(tree, b"k").as_deref() == Some(&large[..]));
+        clean(tree);
+        cut(tree);
+        assert!(get(tree, b"k").as_deref() == Some(&large[..]));
+        rig.flush().unwrap();
+        rig.crash_and(|tree| assert!(get(tree, b"k").as_deref() == Some(&large[..])));
+    });
+}

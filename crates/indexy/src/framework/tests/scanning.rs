@@ -1,0 +1,90 @@
+//! Scans that meet a clean, a cut and a load between their look at X and their look at Y (I9).
+
+use super::*;
+use crate::{framework::scan_merge::MergeLimits, x::Order, y::memory::Point};
+
+const LIMITS: MergeLimits = MergeLimits {
+    bytes: 1 << 20,
+    entries: 10,
+};
+
+fn scan(tree: &Joined, order: Order) -> Vec<Vec<u8>> {
+    let (mut from, mut to) = (Vec::new(), None);
+    let mut keys = Vec::new();
+    loop {
+        let chunk = tree
+            .scan_chunk(&from, to.as_deref(), order, LIMITS)
+            .unwrap();
+        keys.extend(chunk.entries.iter().map(|(k, _)| k.to_vec()));
+        match (chunk.resume, order) {
+            (None, _) => return keys,
+            (Some(at), Order::Ascending) => from = at,
+            (Some(at), Order::Descending) => to = Some(at),
+        }
+    }
+}
+
+fn keys() -> Vec<Vec<u8>> {
+    (0..40u8).map(|n| vec![n]).collect()
+}
+
+#[test]
+fn i9_what_moves_between_x_and_y_is_seen_once() {
+    for order in [Order::Ascending, Order::Descending] {
+        for point in [Point::RangeStart, Point::RangeEnd] {
+            Rig::each(|_, tree, y| {
+                // Odd keys in Y alone, even ones dirty in X beside mounts.
+                for key in keys().iter().filter(|k| k[0] % 2 == 1) {
+                    put(tree, key, b"y");
+                }
+                clean(tree);
+                cut(tree);
+                for key in keys().iter().filter(|k| k[0] % 2 == 0) {
+                    put(tree, key, b"x");
+                }
+                let pause = y.pause(point);
+                let mut seen = std::thread::scope(|s| {
+                    let scan = s.spawn(|| scan(tree, order));
+                    pause.wait_reached();
+                    // Everything changes sides.
+                    clean(tree);
+                    cut(tree);
+                    for key in keys().iter().filter(|k| k[0] % 2 == 1) {
+                        assert_eq!(get(tree, key), some(b"y"));
+                    }
+                    pause.resume();
+                    scan.join().unwrap()
+                });
+                if order == Order::Descending {
+                    seen.reverse();
+                }
+                assert_eq!(seen, keys(), "{order:?} {point:?}");
+            });
+        }
+    }
+}
+
+#[test]
+fn i9_what_was_removed_before_the_scan_does_not_come_back_from_y() {
+    Rig::each(|_, tree, y| {
+        for key in keys() {
+            put(tree, &key, b"1");
+        }
+        clean(tree);
+        cut(tree);
+        for key in keys().iter().filter(|k| k[0] % 3 == 0) {
+            remove(tree, key);
+        }
+        let expected: Vec<_> = keys().into_iter().filter(|k| k[0] % 3 != 0).collect();
+        assert_eq!(scan(tree, Order::Ascending), expected);
+        let pause = y.pause(Point::RangeStart);
+        std::thread::scope(|s| {
+            let scan = s.spawn(|| scan(tree, Order::Ascending));
+            pause.wait_reached();
+            clean(tree);
+            pause.resume();
+            assert_eq!(scan.join().unwrap(), expected);
+        });
+        assert_eq!(scan(tree, Order::Ascending), expected);
+    });
+}

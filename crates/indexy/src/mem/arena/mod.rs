@@ -1,0 +1,231 @@
+//! The arena: blocks of memory for the nodes, leaves and values of Index X, with exact accounts.
+//!
+//! Small blocks come from *slabs* of equal blocks (`slab.rs`), which *shards* allocate from
+//! (`shard.rs`) and a *pool* supplies (`slab_pool.rs`); larger ones are runs of pages or mappings of their
+//! own (`large.rs`). All of them are parts of aligned chunks of address space (`chunk.rs`), through which
+//! a block finds its size and its arena.
+//!
+//! I7: what is charged to the budget ([`Holder::Arena`]) is what may be resident: slabs handed out (their unused blocks
+//! included) and in reserve, larger blocks, and the headers of chunks. It is charged by the slab, never by the block. The
+//! only thing beyond it is the unused rest of one huge page.
+//!
+//! The size of slabs, the number of shards and the use of huge pages follow from the budget at creation.
+//! Threads: any. Order of locks: none is taken under another.
+//! Not here: when a block may be freed (`mem/mod.rs`).
+
+mod chunk;
+mod classes;
+mod large;
+mod shard;
+mod slab;
+mod slab_pool;
+
+pub(super) use classes::block_bytes;
+
+use super::budget::{Budget, Holder};
+use chunk::{Kind, chunk_of};
+use classes::{SMALL_MAX, class_bytes, class_of};
+use crossbeam_utils::CachePadded;
+use large::Large;
+use shard::Shard;
+use slab::Slab;
+use slab_pool::SlabPool;
+use std::{
+    ptr::NonNull,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
+
+/// From this budget on, slabs are large, in bytes.
+const LARGE_SLABS_FROM: usize = 16 << 20;
+const SMALL_SLAB_SHIFT: u32 = 14;
+const LARGE_SLAB_SHIFT: u32 = 16;
+/// From this budget on, chunks ask for huge pages, in bytes.
+const HUGE_PAGES_FROM: usize = 64 << 20;
+/// A shard per so many bytes of budget: each may keep one partly used slab per class.
+const BUDGET_PER_SHARD: usize = 16 << 20;
+const SHARDS_MAX: usize = 64;
+/// The reserve is this part of the budget, within bounds.
+const RESERVE_PART: usize = 256;
+const RESERVE_SLABS: (usize, usize) = (2, 32);
+
+/// See the module header.
+pub(super) struct Arena {
+    shards: Box<[CachePadded<Shard>]>,
+    slabs: SlabPool,
+    large: Large,
+    charge: Charge,
+}
+
+/// A block that was handed out.
+pub(super) struct Allocated {
+    pub(super) block: NonNull<u64>,
+    pub(super) bytes: usize,
+    /// All of its bytes are zero.
+    pub(super) zeroed: bool,
+}
+
+/// What the arena has taken of the budget.
+struct Charge {
+    budget: Arc<Budget>,
+    bytes: AtomicUsize,
+}
+
+impl Charge {
+    fn take(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Relaxed);
+        self.budget.take(Holder::Arena, bytes);
+    }
+
+    fn give(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Relaxed);
+        self.budget.give(Holder::Arena, bytes);
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.budget.give(Holder::Arena, *self.bytes.get_mut());
+    }
+}
+
+impl Arena {
+    /// An arena shaped for the present limit of `budget` and so many `threads` at a time.
+    pub(super) fn new(budget: Arc<Budget>, threads: usize) -> Arc<Self> {
+        let limit = budget.limit();
+        let shift = if limit < LARGE_SLABS_FROM {
+            SMALL_SLAB_SHIFT
+        } else {
+            LARGE_SLAB_SHIFT
+        };
+        let (least, most) = RESERVE_SLABS;
+        let reserve = ((limit / RESERVE_PART) >> shift).clamp(least, most);
+        let shards = threads.min(limit / BUDGET_PER_SHARD).clamp(1, SHARDS_MAX);
+        // A power of two, so that a thread's shard is a mask away.
+        let shards = 1 << shards.ilog2();
+        Arc::new(Self {
+            shards: (0..shards)
+                .map(|_| CachePadded::new(Shard::new()))
+                .collect(),
+            slabs: SlabPool::new(shift, reserve, limit >= HUGE_PAGES_FROM),
+            large: Large::default(),
+            charge: Charge {
+                budget,
+                bytes: AtomicUsize::new(0),
+            },
+        })
+    }
+
+    /// Number of shards, a power of two.
+    pub(super) fn shards(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// A block of at least `bytes`, from the shard of `thread`.
+    #[inline]
+    pub(super) fn allocate(&self, bytes: usize, thread: usize) -> Allocated {
+        if bytes > SMALL_MAX {
+            return self.allocate_large(bytes);
+        }
+        let class = class_of(bytes);
+        let shard = thread & (self.shards.len() - 1);
+        let taken = match self.shards[shard].take(class) {
+            Some(taken) => taken,
+            None => self.refill(class, shard),
+        };
+        Allocated {
+            block: taken.block,
+            bytes: class_bytes(class),
+            zeroed: taken.zeroed,
+        }
+    }
+
+    #[cold]
+    fn refill(&self, class: usize, shard: usize) -> slab::Taken {
+        let handed = self.slabs.take(&self.charge, self);
+        handed
+            .slab
+            .prepare(self.slabs.shift(), class, shard, handed.zeroed);
+        match self.shards[shard].adopt(handed.slab) {
+            Some(taken) => taken,
+            None => unreachable!("an empty slab has a block of every class"),
+        }
+    }
+
+    #[cold]
+    fn allocate_large(&self, bytes: usize) -> Allocated {
+        let bytes = block_bytes(bytes);
+        Allocated {
+            block: self.large.take(bytes, &self.charge, self),
+            bytes,
+            zeroed: true,
+        }
+    }
+
+    /// Takes `block` back.
+    ///
+    /// # Safety
+    /// `block` is an allocated block of this arena that nobody accesses any more.
+    #[inline]
+    pub(super) unsafe fn free(&self, block: NonNull<u64>) {
+        // SAFETY: the block is allocated, so its chunk is mapped, with a header that does not change.
+        let header = unsafe { chunk_of(block).as_ref() };
+        debug_assert!(std::ptr::eq(header.arena, self), "block of another arena");
+        match header.kind {
+            Kind::Slabs { shift } => {
+                // SAFETY: an allocated block of a chunk of such slabs; the slab's owner does not change while a block is allocated.
+                let empty = unsafe {
+                    let slab = Slab::of(block, shift);
+                    self.shards[slab.shard()].put(slab, block)
+                };
+                if let Some(slab) = empty {
+                    self.slabs.give(slab, &self.charge);
+                }
+            }
+            // SAFETY: the caller's promise.
+            kind => unsafe { self.large.give(block, kind, &self.charge) },
+        }
+    }
+
+    /// Bytes of the blocks that are allocated.
+    #[cfg(test)]
+    pub(super) fn live_bytes(&self) -> usize {
+        let small: usize = self.shards.iter().map(|s| s.live_bytes()).sum();
+        small + self.large.live_bytes()
+    }
+
+    /// Bytes charged to the budget.
+    #[cfg(test)]
+    pub(super) fn charged_bytes(&self) -> usize {
+        self.charge.bytes.load(Relaxed)
+    }
+}
+
+/// Bytes of an allocated block.
+///
+/// # Safety
+/// `block` is an allocated block of an arena that lives.
+#[inline(always)]
+pub(super) unsafe fn size_of_block(block: NonNull<u64>) -> usize {
+    // SAFETY: the caller's promise: the chunk is mapped, its header does not change, and the kind says how to read the rest.
+    unsafe {
+        match chunk_of(block).as_ref().kind {
+            Kind::Slabs { shift } => Slab::of(block, shift).block_bytes(),
+            kind => large::block_bytes(block, kind),
+        }
+    }
+}
+
+/// The arena that `block` belongs to.
+///
+/// # Safety
+/// As [`size_of_block`].
+pub(super) unsafe fn arena_of(block: NonNull<u64>) -> *const Arena {
+    // SAFETY: the caller's promise: the chunk is mapped and its header does not change.
+    unsafe { chunk_of(block).as_ref() }.arena
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! A shard: the partly used slabs of every class that one group of threads allocates from.
+//!
+//! A block is taken from the fullest slab of its class, so that the emptier ones run empty and go back to the
+//! pool. A block is given back to the shard of its slab, whoever frees it.
+//!
+//! Locks: one per shard, for tens of nanoseconds; no other lock and no system call under it.
+//! Not here: where slabs come from (`slab_pool.rs`).
+
+use super::{
+    classes::CLASSES,
+    slab::{BINS, Slab, SlabHeader, Taken},
+};
+use parking_lot::Mutex;
+use std::{
+    ptr::{NonNull, null_mut},
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+/// See the module header.
+pub(super) struct Shard {
+    lists: Mutex<Lists>,
+    /// Bytes of its allocated blocks; written under the lock.
+    live: AtomicUsize,
+}
+
+/// First slab of each list; empty and full slabs are in none.
+struct Lists([[*mut SlabHeader; BINS]; CLASSES]);
+
+// SAFETY: the pointers are slabs that this shard owns; their headers are atomics, used under the shard's lock.
+unsafe impl Send for Lists {}
+
+impl Shard {
+    pub(super) fn new() -> Self {
+        Self {
+            lists: Mutex::new(Lists([[null_mut(); BINS]; CLASSES])),
+            live: AtomicUsize::new(0),
+        }
+    }
+
+    /// A block of `class`, if a slab of it has one free.
+    #[inline]
+    pub(super) fn take(&self, class: usize) -> Option<Taken> {
+        let mut lists = self.lists.lock();
+        let slab = lists.fullest(class)?;
+        self.take_from(&mut lists, slab)
+    }
+
+    /// Adopts a prepared, empty slab and takes its first block.
+    pub(super) fn adopt(&self, slab: Slab) -> Option<Taken> {
+        let mut lists = self.lists.lock();
+        lists.push(slab);
+        self.take_from(&mut lists, slab)
+    }
+
+    #[inline(always)]
+    fn take_from(&self, lists: &mut Lists, slab: Slab) -> Option<Taken> {
+        let before = slab.bin();
+        let taken = slab.take()?;
+        lists.moved(slab, before);
+        self.live
+            .store(self.live.load(Relaxed) + slab.block_bytes(), Relaxed);
+        Some(taken)
+    }
+
+    /// Takes `block` back into `slab`, which this shard owns. Returns the slab if it is empty now: then the
+    /// caller alone has it.
+    ///
+    /// # Safety
+    /// As [`Slab::put`].
+    #[inline]
+    pub(super) unsafe fn put(&self, slab: Slab, block: NonNull<u64>) -> Option<Slab> {
+        let mut lists = self.lists.lock();
+        let before = slab.bin();
+        // SAFETY: the caller's promise; the lock is held.
+        unsafe { slab.put(block) };
+        self.live
+            .store(self.live.load(Relaxed) - slab.block_bytes(), Relaxed);
+        if slab.is_empty() {
+            if let Some(bin) = before {
+                lists.remove(slab, bin);
+            }
+            return Some(slab);
+        }
+        lists.moved(slab, before);
+        None
+    }
+
+    #[cfg(test)]
+    pub(super) fn live_bytes(&self) -> usize {
+        self.live.load(Relaxed)
+    }
+}
+
+impl Lists {
+    #[inline(always)]
+    fn fullest(&self, class: usize) -> Option<Slab> {
+        let first = self.0[class].iter().rev().find(|first| !first.is_null())?;
+        // SAFETY: a slab in a list is owned by this shard, so its chunk is mapped.
+        unsafe { Slab::from_ptr(*first) }
+    }
+
+    /// Puts `slab` into the list it belongs in, after a change; `before`: the one it is in.
+    #[inline(always)]
+    fn moved(&mut self, slab: Slab, before: Option<usize>) {
+        let now = slab.bin();
+        if now == before {
+            return;
+        }
+        if let Some(bin) = before {
+            self.remove(slab, bin);
+        }
+        if now.is_some() {
+            self.push(slab);
+        }
+    }
+
+    fn push(&mut self, slab: Slab) {
+        let Some(bin) = slab.bin() else {
+            return;
+        };
+        let first = &mut self.0[slab.class()][bin];
+        let header = slab.header();
+        header.previous.store(null_mut(), Relaxed);
+        header.next.store(*first, Relaxed);
+        // SAFETY: a slab in a list is owned by this shard, so its chunk is mapped.
+        if let Some(second) = unsafe { Slab::from_ptr(*first) } {
+            second.header().previous.store(slab.as_ptr(), Relaxed);
+        }
+        *first = slab.as_ptr();
+    }
+
+    fn remove(&mut self, slab: Slab, bin: usize) {
+        let header = slab.header();
+        let (previous, next) = (header.previous.load(Relaxed), header.next.load(Relaxed));
+        // SAFETY: neighbours in a list are owned by this shard, so their chunks are mapped.
+        let neighbours = unsafe { (Slab::from_ptr(previous), Slab::from_ptr(next)) };
+        match neighbours.0 {
+            Some(slab) => slab.header().next.store(next, Relaxed),
+            None => self.0[slab.class()][bin] = next,
+        }
+        if let Some(slab) = neighbours.1 {
+            slab.header().previous.store(previous, Relaxed);
+        }
+    }
+}

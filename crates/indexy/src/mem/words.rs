@@ -1,0 +1,332 @@
+//! A block of memory seen as words that readers may look at while a writer changes them.
+//!
+//! Every access is a relaxed load or store of a whole aligned `AtomicU64`; there are no
+//! accesses of other sizes, so no mixed-size atomics and no data races in the sense
+//! of the language. A reader may see *any* mixture of old and new words: it uses nothing before
+//! the latch has validated it (`latch.rs`). Until then its offsets may be nonsense, so
+//! reads never leave the block: what lies behind its end reads as arbitrary bytes. Writers
+//! hold the latch, so their offsets are right; a wrong one panics and writes nothing outside.
+//!
+//! Bytes are little-endian in their word: byte `i` of the block is byte `i % 8` of word `i / 8`.
+//!
+//! Threads: readers any, writers one at a time, under the latch.
+//! Not here: what the bytes mean (node files of `x/`).
+
+use std::{
+    cmp::Ordering,
+    marker::PhantomData,
+    ptr::NonNull,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+/// A block as words; see the module header. Copying it copies the reference.
+#[derive(Clone, Copy)]
+pub(crate) struct Words<'a> {
+    first: NonNull<AtomicU64>,
+    /// Index of the last word; there is at least one.
+    last: usize,
+    block: PhantomData<&'a [AtomicU64]>,
+}
+
+// SAFETY: it is a shared reference to a slice of atomics, kept as pointer and length.
+unsafe impl Send for Words<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Words<'_> {}
+
+impl<'a> Words<'a> {
+    /// The first `bytes / 8` words of the block at `ptr`, at least one.
+    ///
+    /// # Safety
+    /// `ptr` is aligned to 8 and the start of `max(bytes, 8)` initialized bytes that stay allocated during `'a` (for a published
+    /// block: while the guard lives under which it was reached) and are accessed only through atomics of 8 bytes meanwhile.
+    #[inline(always)]
+    pub(crate) unsafe fn new(ptr: NonNull<u64>, bytes: usize) -> Self {
+        debug_assert!(ptr.is_aligned() && bytes >= 8);
+        Self {
+            first: ptr.cast(),
+            last: (bytes / 8).max(1) - 1,
+            block: PhantomData,
+        }
+    }
+
+    /// Bytes of the block, a multiple of 8.
+    #[inline(always)]
+    pub(crate) fn len_bytes(self) -> usize {
+        (self.last + 1) * 8
+    }
+
+    /// Word `i` as an atomic, for latches and pointers that need an ordering. Panics behind the end.
+    #[inline(always)]
+    pub(crate) fn atomic(self, i: usize) -> &'a AtomicU64 {
+        assert!(i <= self.last, "word {i} of {}", self.last + 1);
+        // SAFETY: `i <= last`, so it is inside the block, which lives during `'a` (`new`).
+        unsafe { self.first.add(i).as_ref() }
+    }
+
+    /// Word `i`, or the last one if `i` is behind the end.
+    #[inline(always)]
+    fn clamped(self, i: usize) -> u64 {
+        // SAFETY: the index is at most `last`, so inside the block, which lives during `'a` (`new`).
+        unsafe { self.first.add(i.min(self.last)).as_ref() }.load(Relaxed)
+    }
+
+    /// Word `i`; arbitrary behind the end.
+    #[inline(always)]
+    pub(crate) fn word(self, i: usize) -> u64 {
+        self.clamped(i)
+    }
+
+    /// Writes word `i`. Panics behind the end.
+    #[inline(always)]
+    pub(crate) fn set_word(self, i: usize, value: u64) {
+        self.atomic(i).store(value, Relaxed);
+    }
+
+    /// The 8 bytes from `at`, little-endian; arbitrary where they are behind the end. Two loads and a shift.
+    #[inline(always)]
+    pub(crate) fn read_u64(self, at: usize) -> u64 {
+        let (low, high) = (self.clamped(at / 8), self.clamped(at / 8 + 1));
+        funnel(low, high, at % 8)
+    }
+
+    /// The 4 bytes from `at`, as [`Words::read_u64`].
+    #[inline(always)]
+    #[cfg(test)]
+    pub(crate) fn read_u32(self, at: usize) -> u32 {
+        self.read_u64(at) as u32
+    }
+
+    /// The 2 bytes from `at`, as [`Words::read_u64`].
+    #[inline(always)]
+    #[cfg(test)]
+    pub(crate) fn read_u16(self, at: usize) -> u16 {
+        self.read_u64(at) as u16
+    }
+
+    /// The byte at `at`; arbitrary behind the end. One load.
+    #[inline(always)]
+    #[cfg(test)]
+    pub(crate) fn read_u8(self, at: usize) -> u8 {
+        (self.clamped(at / 8) >> (at % 8 * 8)) as u8
+    }
+
+    /// The 4 bytes from `at`, which is a multiple of 4. One load.
+    #[inline(always)]
+    pub(crate) fn aligned_u32(self, at: usize) -> u32 {
+        debug_assert!(at.is_multiple_of(4));
+        (self.clamped(at / 8) >> (at % 8 * 8)) as u32
+    }
+
+    /// The 2 bytes from `at`, which is a multiple of 2. One load.
+    #[inline(always)]
+    #[cfg(test)]
+    pub(crate) fn aligned_u16(self, at: usize) -> u16 {
+        debug_assert!(at.is_multiple_of(2));
+        (self.clamped(at / 8) >> (at % 8 * 8)) as u16
+    }
+
+    /// Copies the bytes from `at` into `to`; arbitrary where they are behind the end. One load per 8 bytes.
+    #[inline]
+    pub(crate) fn copy_out(self, at: usize, to: &mut [u8]) {
+        let shift = at % 8;
+        let mut next = at / 8;
+        let mut low = self.clamped(next);
+        let mut eights = to.chunks_exact_mut(8);
+        for eight in &mut eights {
+            next += 1;
+            let high = self.clamped(next);
+            eight.copy_from_slice(&funnel(low, high, shift).to_le_bytes());
+            low = high;
+        }
+        let rest = eights.into_remainder();
+        if !rest.is_empty() {
+            let bytes = funnel(low, self.clamped(next + 1), shift).to_le_bytes();
+            rest.copy_from_slice(&bytes[..rest.len()]);
+        }
+    }
+
+    /// Whether the bytes from `at` are `other`. Arbitrary (but never a crash) where they are behind the end.
+    #[inline]
+    pub(crate) fn eq(self, at: usize, other: &[u8]) -> bool {
+        let mut at = at;
+        let mut eights = other.chunks_exact(8);
+        for eight in &mut eights {
+            if self.read_u64(at) != load_le(eight) {
+                return false;
+            }
+            at = at.wrapping_add(8);
+        }
+        let rest = eights.remainder();
+        rest.is_empty() || (self.read_u64(at) ^ load_le(rest)) & low_bytes(rest.len()) == 0
+    }
+
+    /// Compares the `len` bytes from `at` with `other`, bytewise. Arbitrary where they are behind the end.
+    #[inline]
+    pub(crate) fn cmp(self, at: usize, len: usize, other: &[u8]) -> Ordering {
+        let common = len.min(other.len());
+        let mut done = 0;
+        for eight in other[..common].chunks(8) {
+            let mask = low_bytes(eight.len());
+            let (ours, theirs) = (self.read_u64(at.wrapping_add(done)) & mask, load_le(eight));
+            if ours != theirs {
+                return ours.swap_bytes().cmp(&theirs.swap_bytes());
+            }
+            done += eight.len();
+        }
+        len.cmp(&other.len())
+    }
+
+    /// Writes `bytes` at `at`. Panics if they do not fit.
+    #[inline]
+    pub(crate) fn write(self, at: usize, bytes: &[u8]) {
+        self.check(at, bytes.len());
+        let Some(head) = self.head(at, bytes.len()) else {
+            return;
+        };
+        let (first, rest) = bytes.split_at(head);
+        if head > 0 {
+            self.put_part(at, head, load_le(first));
+        }
+        let mut word = (at + head) / 8;
+        let mut eights = rest.chunks_exact(8);
+        for eight in &mut eights {
+            self.set_word(word, load_le(eight));
+            word += 1;
+        }
+        let tail = eights.remainder();
+        if !tail.is_empty() {
+            self.put_part(word * 8, tail.len(), load_le(tail));
+        }
+    }
+
+    /// Writes `len` zero bytes at `at`. Panics if they do not fit.
+    #[inline]
+    #[cfg(test)]
+    pub(crate) fn fill_zero(self, at: usize, len: usize) {
+        self.check(at, len);
+        self.store_ascending(at, len, |_| 0);
+    }
+
+    /// Copies `len` bytes from `from` to `to` inside the block; the two may overlap. Panics if they do not fit.
+    #[inline]
+    pub(crate) fn copy_within(self, from: usize, to: usize, len: usize) {
+        self.check(from, len);
+        self.check(to, len);
+        if to <= from {
+            // Each step reads its 8 bytes before it writes them lower down, and later steps read only above.
+            self.store_ascending(to, len, |done| self.read_u64(from + done));
+        } else {
+            self.store_descending(to, len, |done| self.read_u64(from + done));
+        }
+    }
+
+    /// Copies `len` bytes at `from` of another block to `to` of this one. Panics if they do not fit.
+    #[inline]
+    pub(crate) fn copy_from(self, source: &Words<'_>, from: usize, to: usize, len: usize) {
+        source.check(from, len);
+        self.check(to, len);
+        self.store_ascending(to, len, |done| source.read_u64(from + done));
+    }
+
+    /// Stores `len` bytes at `at`, word by word, upwards; `bytes(done)` gives 8 bytes from offset `done` on.
+    #[inline(always)]
+    fn store_ascending(self, at: usize, len: usize, bytes: impl Fn(usize) -> u64) {
+        let Some(mut done) = self.head(at, len) else {
+            return;
+        };
+        if done > 0 {
+            self.put_part(at, done, bytes(0));
+        }
+        while len - done >= 8 {
+            self.set_word((at + done) / 8, bytes(done));
+            done += 8;
+        }
+        if done < len {
+            self.put_part(at + done, len - done, bytes(done));
+        }
+    }
+
+    /// As [`Words::store_ascending`], from the end downwards.
+    #[inline(always)]
+    fn store_descending(self, at: usize, len: usize, bytes: impl Fn(usize) -> u64) {
+        let Some(head) = self.head(at, len) else {
+            return;
+        };
+        let mut done = head + (len - head) / 8 * 8;
+        if done < len {
+            self.put_part(at + done, len - done, bytes(done));
+        }
+        while done > head {
+            done -= 8;
+            self.set_word((at + done) / 8, bytes(done));
+        }
+        if head > 0 {
+            self.put_part(at, head, bytes(0));
+        }
+    }
+
+    /// How many of `len` bytes at `at` come before the first whole word; `None` if `len` is 0.
+    #[inline(always)]
+    fn head(self, at: usize, len: usize) -> Option<usize> {
+        (len > 0).then(|| (at.wrapping_neg() % 8).min(len))
+    }
+
+    /// Replaces the `len` (1..=8) bytes at `at`, all of one word, by the low bytes of `bytes`.
+    #[inline(always)]
+    fn put_part(self, at: usize, len: usize, bytes: u64) {
+        debug_assert!(len > 0 && at % 8 + len <= 8);
+        let shift = at % 8 * 8;
+        let mask = low_bytes(len) << shift;
+        let old = self.word(at / 8);
+        self.set_word(at / 8, (old & !mask) | (bytes << shift & mask));
+    }
+
+    #[inline(always)]
+    fn check(self, at: usize, len: usize) {
+        let size = self.len_bytes();
+        assert!(
+            at <= size && len <= size - at,
+            "{len} bytes at {at} of a block of {size}"
+        );
+    }
+}
+
+/// Bytes `shift..shift + 8` of the 16 bytes `low`, `high`; `shift < 8`.
+#[inline(always)]
+fn funnel(low: u64, high: u64, shift: usize) -> u64 {
+    (((u128::from(high) << 64) | u128::from(low)) >> (shift * 8)) as u64
+}
+
+/// A mask of the `len` (1..=8) low bytes.
+#[inline(always)]
+fn low_bytes(len: usize) -> u64 {
+    u64::MAX >> (64 - 8 * len)
+}
+
+/// The up to 8 `bytes`, little-endian.
+#[inline(always)]
+fn load_le(bytes: &[u8]) -> u64 {
+    let len = bytes.len();
+    if let Ok(eight) = <[u8; 8]>::try_from(bytes) {
+        u64::from_le_bytes(eight)
+    } else if len >= 4 {
+        // Two halves that overlap.
+        let low = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        let high = u32::from_le_bytes([
+            bytes[len - 4],
+            bytes[len - 3],
+            bytes[len - 2],
+            bytes[len - 1],
+        ]);
+        u64::from(low) | u64::from(high) << (8 * (len - 4))
+    } else {
+        bytes
+            .iter()
+            .rev()
+            .fold(0, |word, &b| word << 8 | u64::from(b))
+    }
+}
+
+#[cfg(test)]
+#[path = "words_tests.rs"]
+mod tests;

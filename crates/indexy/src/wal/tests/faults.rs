@@ -1,0 +1,282 @@
+//! I/Os that fail: nothing acknowledged is lost, nothing hangs, a full device is survived without a reopen.
+
+use super::*;
+use std::time::Instant;
+
+struct Run {
+    log: Log,
+    /// Start, end, content.
+    appended: Vec<(Lsn, Lsn, Owned)>,
+    acked: Lsn,
+    refused: Vec<Error>,
+}
+
+fn start(sim: &Sim, durability: LogDurability) -> Result<Run> {
+    let (log, _) = open_with(
+        Arc::new(sim.clone()),
+        small(durability),
+        Lsn(0),
+        Lsn(0),
+        false,
+    )?;
+    Ok(Run {
+        log,
+        appended: Vec::new(),
+        acked: Lsn(0),
+        refused: Vec::new(),
+    })
+}
+
+impl Run {
+    fn go(&mut self, records: std::ops::Range<u64>) {
+        for i in records {
+            match append(&self.log, &record(i)) {
+                Ok((start, end)) => self.appended.push((start, end, record(i))),
+                Err(e) => self.refused.push(e),
+            }
+            if i % 2 == 0 {
+                let end = self.log.end();
+                match self.log.wait_durable(end) {
+                    Ok(()) => self.acked = end,
+                    Err(e) => self.refused.push(e),
+                }
+            }
+        }
+    }
+
+    #[track_caller]
+    fn assert_survives(&self, sim: &Sim, seeds: u64) {
+        for seed in 0..seeds {
+            let (_, seen) = open_sim(&sim.crash(seed), Lsn(0), self.acked, false).unwrap();
+            for (got, want) in seen.iter().zip(&self.appended) {
+                assert_eq!((got.0, &got.1), (want.0, &want.2));
+            }
+            let acked = self.appended.iter().filter(|r| r.1 <= self.acked).count();
+            assert!(seen.len() >= acked && seen.len() <= self.appended.len());
+        }
+    }
+}
+
+#[test]
+fn a_fault_at_every_io_loses_nothing_acknowledged() {
+    let calm = Sim::default();
+    let mut run = start(&calm, LogDurability::Sync).unwrap();
+    run.go(0..30);
+    run.log.close().unwrap();
+    let ios = calm.ios();
+    for fault in [
+        Fault::Eio,
+        Fault::ShortWrite,
+        Fault::FailedSync,
+        Fault::Full,
+        Fault::ShortFull,
+    ] {
+        for forever in [false, true] {
+            for at in 1..=ios {
+                let sim = Sim::default();
+                sim.fail_at(at, fault, forever);
+                let Ok(mut run) = start(&sim, LogDurability::Sync) else {
+                    sim.heal();
+                    start(&sim, LogDurability::Sync).map(drop).unwrap();
+                    continue;
+                };
+                run.go(0..30);
+                let closed = run.log.close();
+                let fatal = run
+                    .refused
+                    .iter()
+                    .any(|e| matches!(e, Error::Poisoned { .. }));
+                let full = run
+                    .refused
+                    .iter()
+                    .any(|e| matches!(e, Error::OutOfSpace { .. }));
+                assert_eq!(
+                    run.refused.len(),
+                    run.refused
+                        .iter()
+                        .filter(|e| matches!(e, Error::Poisoned { .. } | Error::OutOfSpace { .. }))
+                        .count()
+                );
+                if fatal {
+                    assert!(
+                        closed.is_err(),
+                        "{fault:?} {forever} {at}: closed as if nothing had been"
+                    );
+                }
+                if matches!(fault, Fault::Full | Fault::ShortFull) {
+                    assert!(!fatal, "{fault:?} {forever} {at}: {:?}", run.refused);
+                } else {
+                    assert!(!full);
+                }
+                if closed.is_ok() {
+                    run.acked = run.log.durable();
+                    assert_eq!(run.acked, run.appended.last().unwrap().1);
+                }
+                sim.heal();
+                run.assert_survives(&sim, 3);
+            }
+        }
+    }
+}
+
+/// After a failed sync the log is over: no later wait succeeds, although a later sync of the system would.
+#[test]
+fn a_failed_sync_is_never_retried() {
+    let sim = Sim::default();
+    let mut run = start(&sim, LogDurability::Sync).unwrap();
+    run.go(0..5);
+    assert!(run.refused.is_empty());
+    sim.fail_at(0, Fault::FailedSync, false);
+    run.go(5..15);
+    assert_eq!(sim.faults(), 1);
+    let acked = run.acked;
+    run.log.sync().unwrap_err();
+    assert!(matches!(
+        run.log.append(RecordRef::Remove { tree: 1, key: b"k" }),
+        Err(Error::Poisoned { .. })
+    ));
+    assert!(run.log.admit(1).is_err());
+    assert!(run.log.close().is_err());
+    assert_eq!(run.log.durable(), acked);
+    run.assert_survives(&sim, 50);
+}
+
+#[test]
+fn a_full_device_is_survived_without_a_reopen() {
+    for (fault, durability) in [
+        (Fault::Full, LogDurability::Sync),
+        (Fault::ShortFull, LogDurability::Sync),
+        (
+            Fault::ShortFull,
+            LogDurability::Buffered {
+                interval: Duration::from_millis(2),
+            },
+        ),
+    ] {
+        for at in (0..25).step_by(4) {
+            let sim = Sim::default();
+            let mut run = start(&sim, durability).unwrap();
+            run.go(0..10);
+            assert!(run.refused.is_empty());
+            sim.fail_at(sim.ios() + at, fault, true);
+            let mut i = 10;
+            while run.refused.is_empty() {
+                run.go(i..i + 1);
+                i += 1;
+            }
+            let full = |e: &Error| matches!(e, Error::OutOfSpace { .. });
+            assert!(run.refused.iter().all(full), "{:?}", run.refused);
+            // While it is full, appends are refused at once, and memory does not grow.
+            let full = Instant::now();
+            let before = run.appended.len();
+            run.go(i..i + 50);
+            assert_eq!(run.appended.len(), before);
+            assert!(full.elapsed() < Duration::from_secs(2));
+            run.assert_survives(&sim, 3);
+            sim.heal();
+            run.refused.clear();
+            let deadline = Instant::now() + Duration::from_secs(10);
+            loop {
+                match append(&run.log, &record(1000)) {
+                    Ok((start, end)) => break run.appended.push((start, end, record(1000))),
+                    Err(e) => assert!(
+                        Instant::now() < deadline,
+                        "{at} {fault:?} {durability:?}: {e}"
+                    ),
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            run.go(1..20);
+            assert!(run.refused.is_empty());
+            run.log.close().unwrap();
+            run.acked = run.log.durable();
+            run.assert_survives(&sim, 3);
+        }
+    }
+}
+
+/// Many threads wait while the device fails: all of them return.
+#[test]
+fn waiters_wake_when_the_device_fails() {
+    for fault in [Fault::Eio, Fault::FailedSync, Fault::Full, Fault::PowerLoss] {
+        for buffered in [false, true] {
+            let sim = Sim::default();
+            let durability = if buffered {
+                LogDurability::Buffered {
+                    interval: Duration::from_millis(1),
+                }
+            } else {
+                LogDurability::Sync
+            };
+            let (log, _) = open_with(
+                Arc::new(sim.clone()),
+                small(durability),
+                Lsn(0),
+                Lsn(0),
+                false,
+            )
+            .unwrap();
+            sim.fail_at(60, fault, true);
+            std::thread::scope(|s| {
+                for t in 0..8u64 {
+                    let log = &log;
+                    s.spawn(move || {
+                        for i in 0.. {
+                            let value = vec![7; (i % 40) as usize * 500];
+                            let put = RecordRef::Put {
+                                tree: 1,
+                                key: &(t << 32 | i).to_be_bytes(),
+                                value: &value,
+                            };
+                            let Ok(_admission) = log.admit(put.encoded_len()) else {
+                                return;
+                            };
+                            let Ok(end) = log.append(put) else { return };
+                            if i % 3 == 0 && log.wait_durable(end).is_err() {
+                                return;
+                            }
+                        }
+                    });
+                }
+            });
+            log.close().unwrap_err();
+        }
+    }
+}
+
+/// A poison set elsewhere refuses appends, but does not lose what was appended before.
+#[test]
+fn a_poison_from_elsewhere_keeps_the_log_writing() {
+    let sim = Sim::default();
+    let poison = Arc::new(Poison::default());
+    let options = small(LogDurability::Buffered {
+        interval: Duration::from_secs(600),
+    });
+    let budget = Arc::new(Budget::new(1 << 30));
+    let log = Log::open(
+        Arc::new(sim.clone()),
+        Path::new(DIR),
+        options,
+        Lsn(0),
+        Lsn(0),
+        false,
+        poison.clone(),
+        budget,
+        &mut |_, _| Ok(()),
+    )
+    .unwrap();
+    append(&log, &record(1)).unwrap();
+    poison.set(&"the other part failed");
+    assert!(matches!(
+        append(&log, &record(2)),
+        Err(Error::Poisoned { .. })
+    ));
+    log.close().unwrap();
+    assert_eq!(
+        open_sim(&sim.crash(1), Lsn(0), Lsn(0), true)
+            .unwrap()
+            .1
+            .len(),
+        1
+    );
+}

@@ -1,0 +1,75 @@
+//! How many separators are at most a byte: what selects a child in Node4, Node16 and Node48.
+//!
+//! Unused separators are 0xFF, so that counting all of them is off only for byte 255, where the caller's
+//! clamp to the last child is right.
+
+use super::layout::{InnerRef, Kind, Shape};
+
+/// The number of separators (unused ones included) that are at most `byte`.
+#[inline]
+pub(super) fn rank(node: InnerRef<'_>, shape: Shape, byte: u8) -> usize {
+    let at = shape.separators();
+    match shape.kind {
+        Kind::Node4 => rank_8(node.cell(at), byte),
+        Kind::Node16 => rank_16(node.cell(at), node.cell(at + 1), byte),
+        Kind::Node48 => (0..3)
+            .map(|i| rank_16(node.cell(at + 2 * i), node.cell(at + 2 * i + 1), byte))
+            .sum(),
+        Kind::Node256 => 0,
+    }
+}
+
+/// How many of the eight bytes of `word` are at most `byte`.
+#[inline]
+fn rank_8(word: u64, byte: u8) -> usize {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = LOW << 7;
+    // Byte-wise `byte >= x` without carries between bytes: compare the low seven bits by a subtraction that
+    // cannot borrow, then let the top bits decide where they differ.
+    let wide = LOW * u64::from(byte);
+    let low_at_least = (wide | HIGH) - (word & !HIGH);
+    let at_least = (wide & !word) | (!(wide ^ word) & low_at_least);
+    (at_least & HIGH).count_ones() as usize
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn rank_16(low: u64, high: u64, byte: u8) -> usize {
+    use std::arch::x86_64::{
+        _mm_cmpeq_epi8, _mm_min_epu8, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi8,
+    };
+    // SAFETY: SSE2 is a part of x86_64.
+    let mask = unsafe {
+        let separators = _mm_set_epi64x(high as i64, low as i64);
+        let at_most = _mm_min_epu8(separators, _mm_set1_epi8(byte as i8));
+        _mm_movemask_epi8(_mm_cmpeq_epi8(at_most, separators))
+    };
+    mask.count_ones() as usize
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+fn rank_16(low: u64, high: u64, byte: u8) -> usize {
+    rank_8(low, byte) + rank_8(high, byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_to_count_agree_with_the_plain_one() {
+        let mut word = 0x0123_4567_89AB_CDEFu64;
+        for _ in 0..2000 {
+            word = word
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let other = word.rotate_left(23) ^ 0xFF00_8000_7F00_FFFF;
+            for byte in [0, 1, 0x7F, 0x80, 0x81, 0xFE, 0xFF, word as u8] {
+                let plain = |w: u64| w.to_le_bytes().iter().filter(|&&s| s <= byte).count();
+                assert_eq!(rank_8(word, byte), plain(word), "{word:x} {byte}");
+                assert_eq!(rank_16(word, other, byte), plain(word) + plain(other));
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Packed leaves: up to 64 entries of a range, in key order, in one block (decision 0001).
+//!
+//! A leaf is at one place of the tree for its whole life: its range and the depth of its suffixes never
+//! change. What must change them builds new leaves and marks the old one obsolete. So a leaf that is not
+//! obsolete is in the tree, and a reader that came to it need not look at its parent again.
+//!
+//! Threads: readers read optimistically (`LeafSeen`); a writer holds the latch (`LeafLatched`) for the time
+//! of one edit, and the parent's latch too when it replaces the leaf.
+
+mod check;
+pub(super) mod edit;
+pub(super) mod large;
+pub(super) mod layout;
+pub(super) mod search;
+pub(super) mod split;
+pub(super) mod stable;
+
+pub(super) use layout::LeafRef;
+
+use crate::{
+    mem::{Memory, latch::Version},
+    x::{Lookup, Stamp},
+};
+use large::LargeRef;
+use layout::{DIRTY, LARGE, MAX_INLINE_VALUE, TOMBSTONE};
+use stable::{LeafBuffer, StableLeaf};
+
+/// Values up to this are copied through a smaller buffer.
+const SMALL_VALUE: usize = 64;
+
+/// A leaf as it was at a version.
+#[derive(Clone, Copy)]
+pub(crate) struct LeafSeen<'g> {
+    leaf: LeafRef<'g>,
+    version: Version,
+}
+
+/// A leaf whose latch the owner of this holds; given up on drop.
+pub(crate) struct LeafLatched<'g> {
+    leaf: LeafRef<'g>,
+}
+
+/// What a range holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Measured {
+    pub keys: usize,
+    pub dirty: usize,
+    /// Arena bytes.
+    pub bytes: usize,
+    pub mounted: bool,
+}
+
+impl<'g> LeafRef<'g> {
+    /// Waits for a writer; `None` when the leaf is obsolete.
+    #[inline]
+    pub(crate) fn see(self) -> Option<LeafSeen<'g>> {
+        let version = self.latch_word().read()?;
+        Some(LeafSeen {
+            leaf: self,
+            version,
+        })
+    }
+
+    /// Waits for the latch; `None` when the leaf is obsolete.
+    pub(crate) fn latch(self) -> Option<LeafLatched<'g>> {
+        self.latch_word().lock().then(|| LeafLatched { leaf: self })
+    }
+}
+
+impl<'g> LeafSeen<'g> {
+    pub(crate) fn leaf(&self) -> LeafRef<'g> {
+        self.leaf
+    }
+
+    /// The leaf is still as it was seen.
+    #[inline]
+    pub(crate) fn unchanged(&self) -> bool {
+        self.leaf.latch_word().validate(self.version)
+    }
+
+    /// Latches the leaf, if it is still as it was seen. Does not wait.
+    pub(crate) fn try_latch(self) -> Option<LeafLatched<'g>> {
+        self.leaf
+            .latch_word()
+            .try_upgrade(self.version)
+            .then(|| LeafLatched { leaf: self.leaf })
+    }
+
+    /// A validated copy of the leaf.
+    pub(crate) fn copy<'x>(self, buffer: &'x mut LeafBuffer) -> Option<StableLeaf<'x>>
+    where
+        'g: 'x,
+    {
+        let copy = buffer.fill(self.leaf);
+        // SAFETY: the copy is used only when nothing changed while it was made; `'g` covers `'x`.
+        self.unchanged().then(|| unsafe { StableLeaf::new(copy) })
+    }
+
+    /// Counts and bytes; `None` when the leaf changed.
+    pub(crate) fn measure(self) -> Option<Measured> {
+        let (n, state) = (self.leaf.meta().n, self.leaf.state());
+        let slots = (0..n).map(|i| self.leaf.slot(i));
+        let (mut dirty, mut flags) = (0, 0);
+        for slot in slots {
+            dirty += usize::from(slot.is(DIRTY));
+            flags |= slot.flags();
+        }
+        let mut bytes = Memory::size_of(self.leaf.block());
+        if flags & LARGE != 0 {
+            bytes += self.copy(&mut LeafBuffer::new())?.large_bytes();
+        }
+        let mounted = state.mount.is_some();
+        self.unchanged().then_some(Measured {
+            keys: n,
+            dirty,
+            bytes,
+            mounted,
+        })
+    }
+
+    /// Looks `suffix` up. `Err` gives `found` back: the leaf changed meanwhile.
+    #[inline]
+    pub(crate) fn get<R, F: FnOnce(&[u8]) -> R>(
+        self,
+        suffix: &[u8],
+        track: bool,
+        found: F,
+    ) -> Result<Lookup<R>, F> {
+        let leaf = self.leaf;
+        let i = match leaf.find(suffix, || self.unchanged()) {
+            Some(Ok(i)) => i,
+            Some(Err(_)) => return self.missing().ok_or(found),
+            None => return Err(found),
+        };
+        let entry = leaf.entry(i);
+        let flags = entry.slot.flags();
+        if flags & (TOMBSTONE | LARGE) == 0 {
+            let done = if entry.value_len <= SMALL_VALUE {
+                self.copy_value::<SMALL_VALUE, _, _>(entry.tail(), entry.value_len, found)
+            } else {
+                let len = entry.value_len.min(MAX_INLINE_VALUE);
+                self.copy_value::<MAX_INLINE_VALUE, _, _>(entry.tail(), len, found)
+            };
+            if track && done.is_ok() {
+                leaf.reference(i);
+            }
+            return done.map(Lookup::Found);
+        }
+        let word = leaf.large_word(&entry);
+        if !self.unchanged() {
+            return Err(found);
+        }
+        if flags & TOMBSTONE != 0 {
+            return Ok(Lookup::Deleted);
+        }
+        if track {
+            leaf.reference(i);
+        }
+        // SAFETY: the leaf was validated after the word was read.
+        let large: LargeRef<'g> = unsafe { LargeRef::from_raw(word) };
+        Ok(Lookup::Found(found(large.value())))
+    }
+
+    fn missing<R>(self) -> Option<Lookup<R>> {
+        let mount = self.leaf.state().mount;
+        self.unchanged()
+            .then(|| mount.map_or(Lookup::Absent, Lookup::AskY))
+    }
+
+    #[inline]
+    fn copy_value<const N: usize, R, F: FnOnce(&[u8]) -> R>(
+        self,
+        at: usize,
+        len: usize,
+        found: F,
+    ) -> Result<R, F> {
+        let mut buffer = [0u8; N];
+        let value = &mut buffer[..len];
+        self.leaf.words().copy_out(at, value);
+        if self.unchanged() {
+            Ok(found(value))
+        } else {
+            Err(found)
+        }
+    }
+}
+
+impl<'g> LeafLatched<'g> {
+    pub(crate) fn leaf(&self) -> LeafRef<'g> {
+        self.leaf
+    }
+
+    /// The leaf as its latch holder sees it.
+    pub(crate) fn stable(&self) -> StableLeaf<'g> {
+        // SAFETY: latched; blocks that edits unlink stay for `'g`.
+        unsafe { StableLeaf::new(self.leaf) }
+    }
+
+    pub(crate) fn mount(&self) -> Option<Stamp> {
+        self.leaf.state().mount
+    }
+
+    /// Takes the leaf out of use. Its entries' large blocks are the caller's.
+    pub(crate) fn retire(self, memory: &Memory) {
+        let leaf = self.leaf;
+        std::mem::forget(self);
+        leaf.latch_word().unlock_obsolete();
+        // SAFETY: the caller replaced the word that led here, under the parent's latch; nobody finds it again.
+        unsafe { memory.retire(leaf.block()) };
+    }
+}
+
+impl Drop for LeafLatched<'_> {
+    fn drop(&mut self) {
+        self.leaf.latch_word().unlock();
+    }
+}

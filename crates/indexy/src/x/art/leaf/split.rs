@@ -1,0 +1,155 @@
+//! Building a leaf out of entries of another: growing, splitting, joining, cutting.
+//!
+//! The source is latched (or a validated copy); the new leaf is latched and not yet published.
+
+use super::{
+    LeafLatched,
+    layout::{HEADER_BYTES, LeafRef, MAX_BLOCK_BYTES, MAX_ENTRIES, SLOT_BYTES, Slot, head},
+    search::{EntryAt, Form, Lengths, entry_size},
+    stable::StableLeaf,
+};
+use crate::{
+    mem::{Guard, Memory, words::Words},
+    x::{RunId, Stamp, art::pointer::Symbol},
+};
+
+/// Bytes of a leaf of `entries` entries with `heap` heap bytes.
+pub(crate) fn leaf_bytes(entries: usize, heap: usize) -> usize {
+    HEADER_BYTES + entries * SLOT_BYTES + heap
+}
+
+/// Heap bytes of `entry` without the first `strip` bytes of its suffix.
+pub(crate) fn stripped_size(entry: &EntryAt, strip: usize) -> usize {
+    entry_size(entry.suffix_len - strip, entry.value_len, entry.form)
+}
+
+/// Where a leaf splits in two: entries below `at` have symbols below `symbol`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SplitAt {
+    pub at: usize,
+    pub symbol: Symbol,
+}
+
+impl<'x> StableLeaf<'x> {
+    /// The boundary between first symbols (after `skip` bytes, which all suffixes have in common) that is
+    /// nearest the middle; `None` when all are the same.
+    pub(crate) fn split_point(self, skip: usize) -> Option<SplitAt> {
+        let n = self.len();
+        let mut best: Option<SplitAt> = None;
+        let mut before = None;
+        for i in 0..n {
+            let symbol = self.symbol_at(i, skip);
+            if before.is_some_and(|b| b != symbol) {
+                let nearer = best.is_none_or(|b| i.abs_diff(n / 2) < b.at.abs_diff(n / 2));
+                if nearer {
+                    best = Some(SplitAt { at: i, symbol });
+                }
+            }
+            before = Some(symbol);
+        }
+        best
+    }
+
+    /// The symbol of entry `i` after `skip` bytes of its suffix.
+    fn symbol_at(self, i: usize, skip: usize) -> Symbol {
+        if skip == 0 {
+            return self.symbol(i);
+        }
+        let entry = self.entry(i);
+        if entry.suffix_len == skip {
+            return crate::x::art::pointer::END;
+        }
+        Symbol::from(self.suffix_byte(&entry, skip)) + 1
+    }
+
+    fn suffix_byte(self, entry: &EntryAt, at: usize) -> u8 {
+        match self.large(entry) {
+            Some(large) if entry.form == Form::BothOut => large.suffix(entry.suffix_len - at)[0],
+            _ => {
+                let mut byte = [0];
+                self.words().copy_out(entry.body + at, &mut byte);
+                byte[0]
+            }
+        }
+    }
+
+    /// Heap bytes of the entries in `range`, stripped.
+    pub(crate) fn heap_bytes(self, range: std::ops::Range<usize>, strip: usize) -> usize {
+        range.map(|i| stripped_size(&self.entry(i), strip)).sum()
+    }
+}
+
+impl<'g> LeafLatched<'g> {
+    /// A new, empty, latched leaf of at least `bytes` bytes. `guard` stands for the time that it may be used.
+    pub(crate) fn create(
+        memory: &Memory,
+        _guard: &'g Guard<'_>,
+        bytes: usize,
+        mount: Option<Stamp>,
+        run: RunId,
+    ) -> Self {
+        let block = memory.allocate(bytes.min(MAX_BLOCK_BYTES));
+        let bytes = block.bytes.min(MAX_BLOCK_BYTES);
+        // SAFETY: the block is new and zeroed; once published it is retired, not freed, so that it stays for
+        // as long as a guard does.
+        let words = unsafe { Words::new(block.ptr, bytes) };
+        let leaf = LeafRef::format(block.ptr, words, mount, run);
+        leaf.latch_word().lock();
+        Self { leaf }
+    }
+
+    /// Appends entry `i` of `from`, which sorts after all that are here, without the first `strip` bytes of its
+    /// suffix. The caller made room.
+    pub(crate) fn push_from(&self, from: StableLeaf<'_>, i: usize, strip: usize) {
+        let entry = from.entry(i);
+        let suffix_len = entry.suffix_len - strip;
+        let mut meta = self.leaf.meta();
+        debug_assert!(meta.n < MAX_ENTRIES);
+        let size = stripped_size(&entry, strip);
+        meta.top -= size;
+        let words = self.leaf.words();
+        let slot = if strip == 0 {
+            words.copy_from(&from.words(), entry.slot.offset(), meta.top, size);
+            entry.slot.with_offset(meta.top)
+        } else {
+            let start = self.write_stripped(from, &entry, suffix_len, meta.top);
+            Slot::new(start, meta.top, entry.slot.flags())
+        };
+        self.leaf.set_slot(meta.n, slot);
+        let referenced = from.refs() >> i & 1;
+        self.leaf.set_refs(self.leaf.refs() | referenced << meta.n);
+        meta.n += 1;
+        self.leaf.set_meta(meta);
+        self.note_flags(slot.flags());
+    }
+
+    /// Writes the last `suffix_len` bytes of the suffix of `entry` and its tail at `at`; returns its head.
+    fn write_stripped(
+        &self,
+        from: StableLeaf<'_>,
+        entry: &EntryAt,
+        suffix_len: usize,
+        at: usize,
+    ) -> u16 {
+        let words = self.leaf.words();
+        let strip = entry.suffix_len - suffix_len;
+        let lengths = Lengths::new(suffix_len, entry.value_len, entry.form);
+        words.write(at, lengths.as_slice());
+        let body = at + lengths.as_slice().len();
+        let mut tail = body;
+        let mut start = [0u8; 2];
+        let start = &mut start[..suffix_len.min(2)];
+        match from.large(entry) {
+            Some(large) if entry.form == Form::BothOut => {
+                start.copy_from_slice(&large.suffix(suffix_len)[..start.len()]);
+            }
+            _ => {
+                words.copy_from(&from.words(), entry.body + strip, body, suffix_len);
+                tail += suffix_len;
+                words.copy_out(body, start);
+            }
+        }
+        words.copy_from(&from.words(), entry.tail(), tail, entry.tail_len());
+        head(start)
+    }
+}

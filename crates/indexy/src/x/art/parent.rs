@@ -1,0 +1,296 @@
+//! What a child hangs on: an inner node, or the root of the tree.
+//!
+//! The root is one child word that covers every key, under a latch of its own.
+//!
+//! Keeps: who replaces a leaf or a node holds its latch and its parent's; the old one becomes obsolete and is
+//! retired here, after the word that led to it is gone.
+
+use super::{
+    inner::{InnerLatched, InnerRef, InnerSeen, Piece},
+    leaf::{LeafLatched, LeafRef},
+    pointer::{Child, ChildWord, END, LAST, Symbol},
+};
+use crate::{
+    mem::{
+        Guard, Memory,
+        latch::{Latch, Version},
+    },
+    sync::{
+        AtomicU64,
+        Ordering::{Acquire, Release},
+    },
+    x::Stamp,
+};
+
+/// The root of a tree, on a cache line of its own.
+#[repr(align(64))]
+pub(super) struct Root {
+    latch: Latch,
+    word: AtomicU64,
+}
+
+impl Root {
+    pub(super) fn new(mount: Option<Stamp>) -> Self {
+        Self {
+            latch: Latch::new(),
+            word: AtomicU64::new(ChildWord::empty(mount).raw()),
+        }
+    }
+
+    #[inline]
+    fn load(&self) -> ChildWord {
+        // Acquire: pairs with the release store of whoever published the child.
+        ChildWord::from_raw(self.word.load(Acquire))
+    }
+
+    /// The root as it is now. It is never obsolete. `guard` keeps what is reached from here.
+    #[inline]
+    pub(super) fn see<'g>(&'g self, _guard: &'g Guard<'_>) -> RootSeen<'g> {
+        let version = loop {
+            if let Some(version) = self.latch.read() {
+                break version;
+            }
+        };
+        RootSeen {
+            root: self,
+            version,
+        }
+    }
+
+    /// Frees every block of the tree. Not recursive: a tree may be as deep as its longest key.
+    pub(super) fn free_all(&mut self, memory: &Memory) {
+        let mut stack = vec![std::mem::replace(self.word.get_mut(), 0)];
+        while let Some(word) = stack.pop() {
+            // SAFETY: the tree is ours alone, so its words are what they say and nobody reads the blocks any
+            // more. Each block is reached once: a child that is repeated in a node is visited once.
+            match unsafe { ChildWord::from_raw(word).resolve() } {
+                Child::Empty(_) => {}
+                Child::Leaf(leaf) => {
+                    // SAFETY: as above.
+                    unsafe {
+                        leaf.free_large(memory);
+                        memory.free(leaf.block());
+                    }
+                }
+                Child::Inner(node) => {
+                    node.for_each_child(|_, _, word| stack.push(word.raw()));
+                    // SAFETY: as above.
+                    unsafe { memory.free(node.block()) };
+                }
+            }
+        }
+    }
+}
+
+/// The root as it was at a version.
+#[derive(Clone, Copy)]
+pub(super) struct RootSeen<'g> {
+    root: &'g Root,
+    version: Version,
+}
+
+/// The root, latched; given up on drop.
+pub(super) struct RootLatched<'g> {
+    root: &'g Root,
+}
+
+impl Drop for RootLatched<'_> {
+    fn drop(&mut self) {
+        self.root.latch.unlock();
+    }
+}
+
+/// A parent as it was at a version.
+#[derive(Clone, Copy)]
+pub(super) enum ParentSeen<'g> {
+    Root(RootSeen<'g>),
+    Inner(InnerSeen<'g>),
+}
+
+impl<'g> ParentSeen<'g> {
+    /// The child that covers `symbol`; `None` when the parent changed.
+    #[inline]
+    pub(super) fn child(&self, symbol: Symbol) -> Option<Child<'g>> {
+        match self {
+            Self::Inner(node) => node.child(symbol),
+            Self::Root(seen) => {
+                let word = seen.root.load();
+                let valid = seen.root.latch.validate(seen.version);
+                // SAFETY: the root was valid after the load; `'g` is within the guard's life (`see`).
+                valid.then(|| unsafe { word.resolve() })
+            }
+        }
+    }
+
+    /// Latches the parent, if it is still as it was seen. Does not wait.
+    pub(super) fn try_latch(self) -> Option<ParentLatched<'g>> {
+        match self {
+            Self::Inner(node) => node.try_latch().map(ParentLatched::Inner),
+            Self::Root(RootSeen { root, version }) => root
+                .latch
+                .try_upgrade(version)
+                .then(|| ParentLatched::Root(RootLatched { root })),
+        }
+    }
+
+    pub(super) fn is_root(&self) -> bool {
+        matches!(self, Self::Root(_))
+    }
+}
+
+/// A parent whose latch is held; given up on drop.
+pub(super) enum ParentLatched<'g> {
+    Root(RootLatched<'g>),
+    Inner(InnerLatched<'g>),
+}
+
+impl<'g> ParentLatched<'g> {
+    pub(super) fn child_word(&self, symbol: Symbol) -> ChildWord {
+        match self {
+            Self::Inner(node) => node.child_word(symbol),
+            Self::Root(latched) => latched.root.load(),
+        }
+    }
+
+    /// First and last symbol of the child that covers `symbol`.
+    pub(super) fn range(&self, symbol: Symbol) -> (Symbol, Symbol) {
+        match self {
+            Self::Inner(node) => node.range(symbol),
+            Self::Root(_) => (END, LAST),
+        }
+    }
+
+    pub(super) fn is_root(&self) -> bool {
+        matches!(self, Self::Root(_))
+    }
+
+    /// Puts `pieces` in place of the symbols `first..=last`: whole children, of which none is a leaf or a node
+    /// that others can still find. Returns by how much the number of mounted ranges changed.
+    fn put(&self, first: Symbol, last: Symbol, pieces: &[Piece]) -> isize {
+        match self {
+            Self::Inner(node) => node.replace(first, last, pieces),
+            Self::Root(latched) => {
+                debug_assert!(pieces.len() == 1);
+                let before = isize::from(latched.root.load().is_mount());
+                let word = pieces[0].word;
+                latched.root.word.store(word.raw(), Release);
+                isize::from(word.is_mount()) - before
+            }
+        }
+    }
+
+    /// Puts `pieces` in place of the empty child that covers `symbol`.
+    pub(super) fn replace_empty(&self, symbol: Symbol, pieces: &[Piece]) -> isize {
+        debug_assert!(self.child_word(symbol).is_empty());
+        let (first, last) = self.range(symbol);
+        self.put(first, last, pieces)
+    }
+
+    /// Puts `pieces` in place of `old`, which covers `symbol`, and retires it.
+    pub(super) fn replace_leaf(
+        &self,
+        memory: &Memory,
+        symbol: Symbol,
+        old: LeafLatched<'g>,
+        pieces: &[Piece],
+    ) -> isize {
+        assert!(self.child_word(symbol) == old.leaf().word());
+        let (first, last) = self.range(symbol);
+        let mounts = match (self, pieces) {
+            (Self::Inner(node), [piece]) if !piece.word.is_empty() => {
+                node.swap(symbol, piece.word);
+                0
+            }
+            _ => self.put(first, last, pieces),
+        };
+        old.retire(memory);
+        mounts
+    }
+
+    /// Puts `new` in place of the leaf `old`, for the same range, and retires `old`.
+    pub(super) fn swap_leaf(
+        &self,
+        memory: &Memory,
+        symbol: Symbol,
+        old: LeafLatched<'g>,
+        new: LeafRef<'g>,
+    ) {
+        let (first, _) = self.range(symbol);
+        self.replace_leaf(
+            memory,
+            symbol,
+            old,
+            &[Piece {
+                first,
+                word: new.word(),
+            }],
+        );
+    }
+
+    /// Replaces the leaf `old` by an empty range, joined with the mounted ranges beside it: all of them get
+    /// `mount`, a fresh stamp. Returns by how much the number of mounted ranges changed.
+    pub(super) fn empty_leaf(
+        &self,
+        memory: &Memory,
+        symbol: Symbol,
+        old: LeafLatched<'g>,
+        mount: Option<Stamp>,
+    ) -> isize {
+        assert!(self.child_word(symbol) == old.leaf().word());
+        let mounts = self.put_empty(symbol, mount);
+        old.retire(memory);
+        mounts
+    }
+
+    /// Puts the node `new` in place of the node `old`, which covers `symbol`, and retires that.
+    pub(super) fn swap_inner(
+        &self,
+        memory: &Memory,
+        symbol: Symbol,
+        old: InnerLatched<'g>,
+        new: InnerRef<'g>,
+    ) {
+        assert!(self.child_word(symbol) == old.node().word());
+        match self {
+            Self::Inner(node) => node.swap(symbol, new.word()),
+            Self::Root(latched) => latched.root.word.store(new.word().raw(), Release),
+        }
+        old.retire(memory);
+    }
+
+    /// Replaces the inner node `old`, which has no leaf or node below it, by an empty range. Returns by how much
+    /// the number of mounted ranges of this parent changed.
+    pub(super) fn empty_inner(
+        &self,
+        memory: &Memory,
+        symbol: Symbol,
+        old: InnerLatched<'g>,
+        mount: Option<Stamp>,
+    ) -> isize {
+        assert!(self.child_word(symbol) == old.node().word());
+        let mounts = self.put_empty(symbol, mount);
+        old.retire(memory);
+        mounts
+    }
+
+    /// Makes the child that covers `symbol` empty. With a fresh `mount` the mounted ranges beside it join it.
+    fn put_empty(&self, symbol: Symbol, mount: Option<Stamp>) -> isize {
+        let (mut first, mut last) = self.range(symbol);
+        if mount.is_some() {
+            while first > END && self.child_word(first - 1).is_mount() {
+                first = self.range(first - 1).0;
+            }
+            while last < LAST && self.child_word(last + 1).is_mount() {
+                last = self.range(last + 1).1;
+            }
+        }
+        let word = ChildWord::empty(mount);
+        self.put(first, last, &[Piece { first, word }])
+    }
+
+    /// Sets the mark of the empty range that covers `symbol`; a mount comes with a fresh stamp.
+    pub(super) fn remount(&self, symbol: Symbol, mount: Option<Stamp>) -> isize {
+        debug_assert!(self.child_word(symbol).is_empty());
+        self.put_empty(symbol, mount)
+    }
+}

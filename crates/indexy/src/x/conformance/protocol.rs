@@ -1,0 +1,296 @@
+//! The invariants of Index X, one by one.
+
+use super::{Make, world::World};
+use crate::x::{Chunk, Cut, IndexX, Load, Lookup, Order, Put, ScanLimits};
+use std::ops::ControlFlow;
+
+fn state<X: IndexX>(x: &X, key: &[u8]) -> Lookup<Vec<u8>> {
+    x.get(key, <[u8]>::to_vec)
+}
+
+fn number(n: u64) -> Vec<u8> {
+    n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes().to_vec()
+}
+
+pub(super) fn i1_an_entry_wins_and_only_a_mount_asks_y<X: IndexX>(make: Make<X>) {
+    let complete = make(false);
+    assert_eq!(state(&complete, b"k"), Lookup::Absent);
+    let mut world = World::new(make(true));
+    world.y.insert(b"k".to_vec(), b"old".to_vec());
+    world.truth.insert(b"k".to_vec(), b"old".to_vec());
+    assert!(matches!(state(&world.x, b"k"), Lookup::AskY(_)));
+    world.put(b"k", b"new");
+    assert_eq!(state(&world.x, b"k"), Lookup::Found(b"new".to_vec()));
+    world.remove(b"k");
+    assert_eq!(state(&world.x, b"k"), Lookup::Deleted);
+    world.check_all();
+}
+
+pub(super) fn i2_a_write_during_a_run_stays_dirty<X: IndexX>(make: Make<X>) {
+    let mut world = World::new(make(false));
+    world.put(b"k", b"v1");
+    world.begin_run(&[], None);
+    world.put(b"k", b"v2");
+    world.acknowledge();
+    assert_eq!(world.x.stats().dirty, 1);
+    assert_eq!(world.cut_all().dropped, 0);
+    world.check(b"k");
+    world.flush();
+    assert_eq!(world.y[&b"k"[..]], b"v2");
+    world.check_all();
+}
+
+pub(super) fn i2_a_failed_run_is_dirty_again<X: IndexX>(make: Make<X>) {
+    let mut world = World::new(make(false));
+    for n in 0..500 {
+        world.put(&number(n), b"v");
+    }
+    world.begin_run(&[], None);
+    assert_eq!(world.x.stats().dirty, 0);
+    world.fail(100);
+    assert_eq!(world.x.stats().dirty, 500);
+    assert_eq!(world.cut_all().dropped, 0);
+    world.flush();
+    assert_eq!(world.y, world.truth);
+    world.check_all();
+}
+
+pub(super) fn i3_a_reader_does_not_install_what_was_overwritten_and_released<X: IndexX>(
+    make: Make<X>,
+) {
+    for others in [0, 1, 1000] {
+        let mut world = World::new(make(false));
+        for n in 0..others {
+            world.put(&number(n), b"other");
+        }
+        world.put(b"k", b"v1");
+        world.flush();
+        world.cut_all();
+        let Some(load) = world.begin_load(b"k") else {
+            panic!("Y is asked for what was cut");
+        };
+        assert_eq!(load.value, b"v1");
+        world.put(b"k", b"v2");
+        world.flush();
+        world.cut_all();
+        assert_eq!(world.finish_load(&load), Load::Raced);
+        world.check(b"k");
+        world.check_all();
+    }
+}
+
+pub(super) fn i3_a_reader_does_not_install_what_was_deleted<X: IndexX>(make: Make<X>) {
+    for others in [0, 1, 1000] {
+        let mut world = World::new(make(false));
+        for n in 0..others {
+            world.put(&number(n), b"other");
+        }
+        world.put(b"k", b"v1");
+        world.flush();
+        world.cut_all();
+        let Some(load) = world.begin_load(b"k") else {
+            panic!("Y is asked for what was cut");
+        };
+        world.remove(b"k");
+        world.flush();
+        assert_eq!(world.x.stats().tombstones, 0, "Y has the delete");
+        assert_eq!(world.finish_load(&load), Load::Raced);
+        world.check(b"k");
+        world.check_all();
+    }
+}
+
+pub(super) fn i3_ordinary_writes_do_not_starve_a_load<X: IndexX>(make: Make<X>) {
+    let mut world = World::new(make(true));
+    world.y.insert(b"k".to_vec(), b"v".to_vec());
+    world.truth.insert(b"k".to_vec(), b"v".to_vec());
+    let load = world.begin_load(b"k");
+    for n in 0..1000 {
+        world.put(&number(n), b"other");
+    }
+    world.flush();
+    assert_eq!(
+        load.map(|load| world.finish_load(&load)),
+        Some(Load::Loaded)
+    );
+    assert_eq!(state(&world.x, b"k"), Lookup::Found(b"v".to_vec()));
+    world.check_all();
+}
+
+pub(super) fn i3_stamps_survive_splits<X: IndexX>(make: Make<X>) {
+    let mut world = World::new(make(true));
+    let keys: Vec<_> = (0..400).map(number).collect();
+    for key in &keys {
+        world.y.insert(key.clone(), b"v1".to_vec());
+        world.truth.insert(key.clone(), b"v1".to_vec());
+    }
+    let loads: Vec<_> = keys
+        .iter()
+        .filter_map(|key| world.begin_load(key))
+        .collect();
+    assert_eq!(loads.len(), keys.len());
+    for n in 0..3000 {
+        world.put(&number(1_000_000 + n), b"other");
+    }
+    for key in keys.iter().step_by(2) {
+        world.put(key, b"v2");
+    }
+    world.flush();
+    world.cut_all();
+    for load in &loads {
+        assert_eq!(world.finish_load(load), Load::Raced);
+        world.check(&load.key);
+    }
+    world.check_all();
+}
+
+pub(super) fn i4_a_cut_keeps_what_is_dirty_or_in_flight<X: IndexX>(make: Make<X>) {
+    let mut world = World::new(make(false));
+    for n in 0..1000 {
+        world.put(&number(n), b"v");
+    }
+    let all = Cut {
+        unclean: 1000,
+        ..Cut::default()
+    };
+    assert_eq!(world.cut_all(), all, "dirty");
+    world.begin_run(&[], None);
+    assert_eq!(world.cut_all(), all, "in flight");
+    for n in 0..1000 {
+        world.check(&number(n));
+    }
+    world.acknowledge();
+    let before = world.x.stats();
+    let cut = world.cut_all();
+    assert_eq!((cut.dropped, cut.unclean), (1000, 0));
+    assert_eq!(before.bytes - world.x.stats().bytes, cut.freed_bytes);
+    for n in 0..1000 {
+        assert!(matches!(state(&world.x, &number(n)), Lookup::AskY(_)));
+        world.check(&number(n));
+    }
+    world.check_all();
+}
+
+pub(super) fn i8_a_refused_commit_changes_nothing<X: IndexX>(make: Make<X>) {
+    let mut world = World::new(make(false));
+    for n in 0..300 {
+        world.put(&number(n), b"v");
+    }
+    let before = world.x.stats();
+    for n in 0..600 {
+        let value = (n % 2 == 0).then_some(&b"refused"[..]);
+        let put = world.x.put(&number(n), value, || Err(n));
+        if value.is_some() || n < 300 {
+            assert_eq!(put, Err(n));
+        } else {
+            assert_eq!(put, Ok(Put::Nothing));
+        }
+    }
+    let after = world.x.stats();
+    assert_eq!((before.keys, before.dirty), (after.keys, after.dirty));
+    for n in 0..600 {
+        world.check(&number(n));
+    }
+    world.check_all();
+}
+
+pub(super) fn removals_leave_tombstones_only_where_y_may_know_the_key<X: IndexX>(make: Make<X>) {
+    let mut world = World::new(make(false));
+    world.put(b"fresh", b"v");
+    world.remove(b"fresh");
+    world.remove(b"never");
+    assert_eq!(world.x.stats().keys, 0);
+    world.put(b"cleaned", b"v");
+    world.flush();
+    world.remove(b"cleaned");
+    assert_eq!((world.x.stats().keys, world.x.stats().tombstones), (1, 1));
+    assert_eq!(world.x.put(b"cleaned", None, || Err(())), Ok(Put::Nothing));
+    world.flush();
+    assert_eq!((world.x.stats().keys, world.y.len()), (0, 0));
+    let mut world = World::new(make(true));
+    world.put(b"k", b"v");
+    world.remove(b"k");
+    world.remove(b"other");
+    assert_eq!(world.x.stats().tombstones, 2);
+    world.check_all();
+}
+
+pub(super) fn evict_makes_y_decide<X: IndexX>(make: Make<X>) {
+    let mut world = World::new(make(false));
+    for n in 0..200 {
+        world.put(&number(n), b"v");
+    }
+    world.write_past(&number(7), b"in y");
+    world.write_past(b"new", b"in y");
+    world.write_past(&[], b"in y");
+    for key in [number(7), b"new".to_vec(), vec![]] {
+        assert!(matches!(state(&world.x, &key), Lookup::AskY(_)));
+        world.check(&key);
+    }
+    for n in 0..200 {
+        world.check(&number(n));
+    }
+    world.check_all();
+}
+
+pub(super) fn second_chance_spares_what_was_read<X: IndexX>(make: Make<X>) {
+    let mut world = World::new(make(false));
+    for n in 0..2000 {
+        world.put(&number(n), b"v");
+    }
+    world.flush();
+    world.x.track_references(true);
+    for n in 0..100 {
+        world.check(&number(n));
+    }
+    let cut = world.x.cut(&[], None, world.acked, true, usize::MAX);
+    assert_eq!(cut.dropped + cut.spared, 2000);
+    assert!(cut.spared <= 100);
+    let again = world.x.cut(&[], None, world.acked, true, usize::MAX);
+    assert_eq!(
+        (again.dropped, again.spared),
+        (cut.spared, 0),
+        "the bit counts once"
+    );
+    assert_eq!(world.x.stats().keys, 0);
+    world.check_all();
+}
+
+pub(super) fn scans_cover_what_they_say<X: IndexX>(make: Make<X>) {
+    let mut world = World::new(make(false));
+    for n in 0..3000 {
+        world.put(&number(n), b"v");
+    }
+    world.flush();
+    let third = u64::MAX / 3;
+    let (a, b) = (third.to_be_bytes(), (2 * third).to_be_bytes());
+    world.x.cut(&a, Some(&b), world.acked, false, usize::MAX);
+    let limits = ScanLimits {
+        bytes: usize::MAX,
+        entries: 100,
+        leaves: usize::MAX,
+    };
+    for order in [Order::Ascending, Order::Descending] {
+        world.check_scan(&[], None, order, limits);
+        world.check_scan(&a, Some(&b), order, limits);
+        world.check_scan(&b, Some(&a), order, limits);
+        world.check_scan(&a, Some(&a), order, limits);
+        world.check_scan(&[], Some(&[]), order, limits);
+    }
+    let mut chunk = Chunk::default();
+    let unlimited = ScanLimits {
+        entries: usize::MAX,
+        ..limits
+    };
+    world
+        .x
+        .scan(&[], None, Order::Ascending, unlimited, &mut chunk);
+    assert!(chunk.resume.is_none() && !chunk.mounted.is_empty());
+    let mut stopped = 0;
+    let flow = world.x.leaves(&[], None, &mut |_| {
+        stopped += 1;
+        ControlFlow::Break(())
+    });
+    assert!(flow.is_break() && stopped == 1);
+    world.check_all();
+}

@@ -1,0 +1,148 @@
+//! A database that is opened again, overwritten, compacted and opened again keeps the newest values.
+
+use crate::support::{MIB, Random, assert_sound, open};
+use indexy::{Db, Durability, Options};
+use std::collections::BTreeMap;
+
+const KEYS: u64 = 6000;
+
+fn key(i: u64) -> Vec<u8> {
+    format!("key/{:05}", i.wrapping_mul(2_654_435_761) % KEYS).into_bytes()
+}
+
+fn check(db: &Db, expected: &BTreeMap<Vec<u8>, Vec<u8>>, when: &str) {
+    let tree = db.tree("t").unwrap();
+    let found: BTreeMap<Vec<u8>, Vec<u8>> = tree
+        .iter()
+        .map(|e| e.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap())
+        .collect();
+    assert!(found == *expected, "{when}: scans differ");
+    for (key, value) in expected.iter().step_by(11) {
+        assert_eq!(
+            tree.get(key).unwrap().as_deref(),
+            Some(&value[..]),
+            "{when}"
+        );
+    }
+    assert_sound(db);
+}
+
+/// Overwrites, removes, flushes, reopens: with `crash`, without closing.
+fn run(options: &Options, crash: bool) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut expected = BTreeMap::new();
+    let mut random = Random(7);
+    for round in 0..8u64 {
+        let db = open(dir.path(), options);
+        check(&db, &expected, "opened");
+        let tree = db.tree("t").unwrap();
+        for part in 0..3 {
+            for n in 0..KEYS / 2 {
+                let key = key(random.next());
+                if random.one_in(5) {
+                    tree.remove(&key).unwrap();
+                    expected.remove(&key);
+                } else {
+                    let value = format!("{round}.{part}.{n}{}", "x".repeat((n % 150) as usize));
+                    tree.insert(&key, &value).unwrap();
+                    expected.insert(key, value.into_bytes());
+                }
+            }
+            if part < 2 {
+                db.flush().unwrap();
+            }
+        }
+        check(&db, &expected, "before the end");
+        if crash {
+            db.sync().unwrap();
+        } else {
+            db.close().unwrap();
+        }
+    }
+    check(&open(dir.path(), options), &expected, "at last");
+}
+
+#[test]
+fn closed_with_a_log() {
+    run(&Options::new(2 * MIB), false);
+}
+
+#[test]
+fn not_closed_with_a_log() {
+    run(&Options::new(2 * MIB), true);
+}
+
+#[test]
+fn closed_without_a_log() {
+    run(&Options::new(2 * MIB).durability(Durability::None), false);
+}
+
+#[test]
+fn a_short_log() {
+    run(&Options::new(2 * MIB).log_limit_bytes(1), true);
+}
+
+#[test]
+fn durability_may_change_from_open_to_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = [
+        Durability::Buffered { interval_ms: 50 },
+        Durability::None,
+        Durability::Sync,
+        Durability::None,
+        Durability::Buffered { interval_ms: 5 },
+        Durability::Sync,
+    ];
+    for (round, durability) in all.into_iter().enumerate() {
+        let db = open(dir.path(), &Options::new(2 * MIB).durability(durability));
+        let tree = db.tree("t").unwrap();
+        for earlier in 0..round as u32 {
+            for i in 0..500u32 {
+                let found = tree
+                    .get([earlier, i].map(u32::to_be_bytes).concat())
+                    .unwrap();
+                assert_eq!(found.unwrap(), earlier.to_be_bytes(), "{durability:?}");
+            }
+        }
+        for i in 0..500u32 {
+            let key = [round as u32, i].map(u32::to_be_bytes).concat();
+            tree.insert(key, (round as u32).to_be_bytes()).unwrap();
+        }
+        if round % 2 == 0 {
+            // What the next one finds is in the log.
+            db.sync().unwrap();
+            drop((db, tree));
+        } else {
+            db.close().unwrap();
+        }
+    }
+}
+
+#[test]
+fn many_trees() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options::new(16 * MIB);
+    let db = open(dir.path(), &options);
+    for t in 0..60u32 {
+        let tree = db.tree(&format!("tree {t}")).unwrap();
+        for i in 0..200u32 {
+            tree.insert(i.to_be_bytes(), t.to_be_bytes()).unwrap();
+        }
+    }
+    db.sync().unwrap();
+    for t in (0..60).step_by(3) {
+        db.drop_tree(&format!("tree {t}")).unwrap();
+    }
+    drop(db);
+    let db = open(dir.path(), &options);
+    assert_eq!(db.tree_names().len(), 40);
+    for t in (0..60u32).filter(|t| t % 3 != 0) {
+        let tree = db.tree(&format!("tree {t}")).unwrap();
+        assert_eq!(tree.len().unwrap(), 200);
+        assert_eq!(
+            tree.get(7u32.to_be_bytes()).unwrap().unwrap(),
+            t.to_be_bytes()
+        );
+    }
+    assert_sound(&db);
+}

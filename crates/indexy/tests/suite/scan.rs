@@ -1,0 +1,173 @@
+//! Scans beside writers (I9), and scans left open.
+
+use crate::support::{MIB, Random, open};
+use indexy::{Options, Tree};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+fn options() -> Options {
+    Options::new(2 * MIB)
+}
+
+const KEYS: u64 = 20_000;
+
+fn key(i: u64) -> [u8; 8] {
+    i.to_be_bytes()
+}
+
+/// Every third key is always there, every third comes and goes, every third is never there.
+fn set_up(tree: &Tree) {
+    for i in (0..KEYS).step_by(3) {
+        tree.insert(key(i), [1; 100]).unwrap();
+    }
+}
+
+fn check(keys: &[u64]) {
+    assert!(keys.is_sorted_by(|a, b| a < b), "in order and once");
+    assert!(keys.iter().all(|k| k % 3 != 2), "absent all the while");
+    let stable = keys.iter().filter(|k| *k % 3 == 0).count() as u64;
+    assert_eq!(stable, KEYS.div_ceil(3), "there all the while");
+}
+
+fn number((key, value): (indexy::Key, indexy::Value)) -> u64 {
+    assert_eq!(value.len(), 100);
+    u64::from_be_bytes(key[..].try_into().unwrap())
+}
+
+#[test]
+fn i9_under_writers_cleaning_and_release() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &options());
+    let tree = db.tree("t").unwrap();
+    set_up(&tree);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|s| {
+        for w in 0..2 {
+            let (tree, done) = (&tree, &done);
+            s.spawn(move || {
+                let mut random = Random(w);
+                while !done.load(SeqCst) {
+                    let i = random.below(KEYS / 3) * 3;
+                    tree.insert(key(i), [random.next() as u8; 100]).unwrap();
+                    tree.insert(key(i + 1), [2; 100]).unwrap();
+                    tree.remove(key(random.below(KEYS / 3) * 3 + 1)).unwrap();
+                }
+            });
+        }
+        s.spawn(|| {
+            while !done.load(SeqCst) {
+                db.flush().unwrap();
+            }
+        });
+        for round in 0..25 {
+            let mut random = Random(100 + round);
+            let mut scan = tree.iter().map(|e| number(e.unwrap()));
+            match round % 3 {
+                0 => check(&scan.collect::<Vec<_>>()),
+                1 => {
+                    let mut keys: Vec<_> = scan.rev().collect();
+                    keys.reverse();
+                    check(&keys);
+                }
+                _ => {
+                    let (mut low, mut high) = (vec![], vec![]);
+                    loop {
+                        let next = if random.one_in(2) {
+                            scan.next().map(|k| low.push(k))
+                        } else {
+                            scan.next_back().map(|k| high.push(k))
+                        };
+                        if next.is_none() {
+                            break;
+                        }
+                    }
+                    high.reverse();
+                    low.extend(high);
+                    check(&low);
+                }
+            }
+        }
+        done.store(true, SeqCst);
+    });
+}
+
+#[test]
+fn scans_left_open_pin_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &options());
+    let tree = db.tree("t").unwrap();
+    set_up(&tree);
+    let mut open_scans: Vec<_> = (0..50)
+        .map(|i| {
+            let mut scan = tree.range(key(i)..);
+            let back = i % 2 == 1;
+            if back {
+                scan.next_back().unwrap().unwrap();
+            } else {
+                scan.next().unwrap().unwrap();
+            }
+            scan
+        })
+        .collect();
+    // Everything is written away, compacted and written again several times over.
+    for round in 0..4u8 {
+        for i in (0..KEYS).step_by(3) {
+            tree.insert(key(i), [round; 100]).unwrap();
+        }
+        db.flush().unwrap();
+        let stats = db.stats();
+        assert!(
+            stats.memory_used_bytes <= stats.memory_budget_bytes,
+            "{stats:?}"
+        );
+    }
+    for scan in &mut open_scans {
+        let rest: Vec<_> = scan.map(|e| e.unwrap()).collect();
+        assert!(rest.len() as u64 >= KEYS / 3 - 50);
+        let values = rest.iter().filter(|(_, v)| v[0] == 3).count();
+        assert!(values > rest.len() / 2, "they go on with what is newest");
+    }
+}
+
+#[test]
+fn both_ends_meet() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &options());
+    let tree = db.tree("t").unwrap();
+    for n in [0u64, 1, 2, 17, 500] {
+        tree.remove_range::<&[u8]>(..).unwrap();
+        for i in 0..n {
+            tree.insert(key(i), b"v").unwrap();
+        }
+        if n == 17 {
+            db.flush().unwrap();
+        }
+        for taken_first in [0, n / 3, n] {
+            let mut scan = tree.iter();
+            let mut seen = 0;
+            for _ in 0..taken_first {
+                seen += u64::from(scan.next().is_some());
+            }
+            while scan.next_back().is_some() {
+                seen += 1;
+            }
+            assert_eq!(seen, n);
+            assert!(scan.next().is_none() && scan.next_back().is_none());
+        }
+    }
+    let range = |a: u64, b: u64| tree.range(key(a)..key(b)).count();
+    assert_eq!((range(5, 5), range(9, 5), range(5, 9)), (0, 0, 4));
+}
+
+#[test]
+fn scans_do_not_fill_x() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &options());
+    let tree = db.tree("t").unwrap();
+    set_up(&tree);
+    db.close().unwrap();
+    let db = open(dir.path(), &options());
+    let tree = db.tree("t").unwrap();
+    let before = db.stats().x_keys;
+    assert_eq!(tree.len().unwrap(), KEYS.div_ceil(3));
+    assert_eq!(db.stats().x_keys, before);
+}

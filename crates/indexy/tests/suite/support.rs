@@ -1,0 +1,97 @@
+//! What several files of this suite need: random numbers from a seed, settings from the environment, child processes.
+
+use indexy::{Db, Options};
+use std::{
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+pub const MIB: usize = 1 << 20;
+
+/// SplitMix64.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n.max(1)
+    }
+
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
+
+pub fn open(path: &Path, options: &Options) -> Db {
+    Db::open(path, options.clone()).unwrap()
+}
+
+/// Walks everything and finds nothing wrong.
+pub fn assert_sound(db: &Db) {
+    let report = db.verify().unwrap();
+    assert!(report.is_ok(), "{report:?}");
+}
+
+/// Name of the environment variable that tells a test that it is the child, with its argument.
+pub const CHILD: &str = "INDEXY_TEST_CHILD";
+
+/// The argument of the parent, in a test that is the child's part; `None` in an ordinary run.
+pub fn child_argument() -> Option<String> {
+    std::env::var(CHILD).ok()
+}
+
+/// A process that runs the test `name` of this binary with `argument`.
+pub fn child(name: &str, argument: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", name, "--nocapture", "--test-threads=1"])
+        .env(CHILD, argument)
+        .stdin(Stdio::null());
+    command
+}
+
+/// Waits for `child` and says whether it ended well; kills it and fails after `limit`.
+pub fn wait(mut child: Child, limit: Duration) -> bool {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.success();
+        }
+        if start.elapsed() > limit {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("the child still runs after {limit:?}");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Paths (relative), lengths, modification times and contents of everything below `dir`.
+pub fn fingerprint(dir: &Path) -> Vec<(String, std::time::SystemTime, Vec<u8>)> {
+    let mut all = Vec::new();
+    let mut todo = vec![dir.to_path_buf()];
+    while let Some(at) = todo.pop() {
+        for entry in std::fs::read_dir(&at).unwrap() {
+            let path = entry.unwrap().path();
+            let meta = std::fs::metadata(&path).unwrap();
+            let name = path.strip_prefix(dir).unwrap().display().to_string();
+            let content = if meta.is_dir() {
+                todo.push(path);
+                Vec::new()
+            } else {
+                std::fs::read(&path).unwrap()
+            };
+            all.push((name, meta.modified().unwrap(), content));
+        }
+    }
+    all.sort();
+    all
+}
