@@ -23,6 +23,7 @@ mod keys;
 mod manifest;
 mod merge;
 mod multi_get;
+mod shape;
 mod shared;
 mod snapshot;
 mod sweep;
@@ -49,14 +50,16 @@ use contain::{contain, contain_any};
 use cursor::Bounds;
 use lsm_tree::{
     AbstractTree, AnyTree, Config, SequenceNumberCounter,
-    compaction::Leveled,
+    compaction::{CompactionStrategy, Leveled, PullDown},
     config::{
         BlockSizePolicy, BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry, HashRatioPolicy,
         PartitioningPolicy, PinningPolicy, RestartIntervalPolicy,
     },
 };
+use manifest::Manifest;
 use merge::{Merge, Range};
 use parking_lot::{Mutex, RwLock};
+use shape::{LEVEL0_CONGESTED, LEVEL0_TRIGGER, Shape, Step};
 use snapshot::{NEWEST, Snapshot};
 use std::{
     path::{Path, PathBuf},
@@ -70,23 +73,16 @@ use std::{
 const PREFERRED_RUN_BYTES: usize = 8 << 20;
 /// Size of the tables that compaction writes, in bytes of data blocks.
 const TABLE_BYTES: u64 = 8 << 20;
-/// Tables in level 0 that start its compaction.
-const LEVEL0_TRIGGER: u8 = 4;
-/// Runs in level 0 from which on writers should wait.
-const LEVEL0_CONGESTED: usize = 8;
 /// Data blocks: one read of the device.
 const BLOCK_BYTES: u32 = 4 << 10;
 /// Entries between two keys that are stored whole in a data block.
 const RESTART_ENTRIES: u8 = 16;
-/// A level is this many times as large as the one above.
-const LEVEL_RATIO: f32 = 10.0;
 /// Bits a key in the filters: about one false answer in a hundred.
 const FILTER_BITS: f32 = 10.0;
 /// Entries that [`LsmY::is_empty`] looks at before it gives up.
 const EMPTY_SEARCH_ENTRIES: usize = 1024;
-/// What a compaction and a run in flight hold: filter and index of the tables being written, buffers. One of
-/// each runs at a time in a database, whose opener accounts for it.
-pub(crate) const WORK_BYTES: usize = 2 << 20;
+/// What a compaction and a run in flight hold: filter and index of the tables being written, buffers.
+const WORK_BYTES: usize = 2 << 20;
 
 /// An LSM tree in a directory of its own; see the module header.
 pub(crate) struct LsmY {
@@ -103,6 +99,8 @@ pub(crate) struct LsmY {
     /// A failed run or compaction left files.
     litter: AtomicBool,
     poison: Poison,
+    /// Size of the tables that compaction writes.
+    table_bytes: u64,
 }
 
 impl LsmY {
@@ -120,7 +118,7 @@ impl LsmY {
                 });
             }
             (_, false) => {
-                let tree = open_engine(path, shared, manifest.is_none())?;
+                let tree = open_engine(path, shared, manifest.as_ref())?;
                 let snapshot = Snapshot::of_tree(&tree, path, shared, None)?;
                 (Some(tree), snapshot)
             }
@@ -140,6 +138,7 @@ impl LsmY {
             publishing: Mutex::default(),
             litter: AtomicBool::new(false),
             poison: Poison::default(),
+            table_bytes: TABLE_BYTES,
         })
     }
 
@@ -167,6 +166,29 @@ impl LsmY {
         Ok(())
     }
 
+    /// One step of the engine. The caller holds `maintaining`.
+    fn compact(&self, tree: &AnyTree, strategy: Arc<dyn CompactionStrategy>) -> Result<()> {
+        // Every read pins its own snapshot, so no older version of a key is of use to anyone.
+        let step = contain(&self.dir, "compact", || tree.compact(strategy, NEWEST));
+        if let Err(e) = step {
+            self.after_failure(tree);
+            if let Some(_no_run) = self.writing.try_lock() {
+                self.clean_up(tree);
+            }
+            return Err(e);
+        }
+        self.publish(tree)?;
+        self.reap();
+        Ok(())
+    }
+
+    /// [`LsmY::sweep`], unless the tree must not be touched. What fails is tried again later.
+    fn clean_up(&self, tree: &AnyTree) {
+        if self.poison.check().is_ok() {
+            let _ = self.sweep(tree);
+        }
+    }
+
     /// Drops replaced snapshots that nobody reads any more (this deletes their tables' files).
     fn reap(&self) {
         let unused: Vec<_> = {
@@ -179,7 +201,18 @@ impl LsmY {
     }
 }
 
-fn open_engine(path: &Path, shared: &LsmShared, create: bool) -> Result<AnyTree> {
+fn leveled(shape: &Shape) -> Leveled {
+    Leveled::default()
+        .with_l0_threshold(LEVEL0_TRIGGER)
+        .with_table_target_size(shape.table_bytes)
+        .with_level_ratio_policy(shape.ratios.iter().map(|&r| r as f32).collect())
+}
+
+fn open_engine(
+    path: &Path,
+    shared: &Arc<LsmShared>,
+    manifest: Option<&Manifest>,
+) -> Result<AnyTree> {
     let seqno = SequenceNumberCounter::default();
     let visible = SequenceNumberCounter::default();
     let config = Config::new(path, seqno.clone(), visible.clone())
@@ -190,24 +223,22 @@ fn open_engine(path: &Path, shared: &LsmShared, create: bool) -> Result<AnyTree>
         .filter_block_partitioning_policy(PartitioningPolicy::all(true))
         .index_block_pinning_policy(PinningPolicy::all(false))
         .filter_block_pinning_policy(PinningPolicy::all(false))
-        .filter_policy(FilterPolicy::new(vec![
-            FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS)),
-            FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS)),
-            FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS)),
-            FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS)),
-            FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS)),
-            FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS)),
-            FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS)),
-        ]))
+        .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(
+            BloomConstructionPolicy::BitsPerKey(FILTER_BITS),
+        )))
         .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
         .data_block_restart_interval_policy(RestartIntervalPolicy::all(RESTART_ENTRIES))
         .data_block_hash_ratio_policy(HashRatioPolicy::all(0.0));
-    let tree = contain(path, "open", || config.open())?;
+    let tree = contain(path, "open", || config.open()).map_err(|e| {
+        // The engine does not say which table it is; opening them one by one does.
+        let culprit = manifest.and_then(|m| Snapshot::recover(path, m, shared).err());
+        culprit.unwrap_or(e)
+    })?;
     // I2: the engine starts counting at zero again, and a newer run would lose to an older one.
     let next = contain_any(path, || tree.get_highest_persisted_seqno())?.map_or(0, |n| n + 1);
     seqno.set(next);
     visible.set(next);
-    if create {
+    if manifest.is_none() {
         path.parent().map_or(Ok(()), copy::sync)?;
     }
     Ok(tree)
@@ -225,6 +256,7 @@ impl IndexY for LsmY {
             max_key_bytes: MAX_KEY_BYTES,
             max_value_bytes: MAX_VALUE_BYTES,
             preferred_run_bytes: PREFERRED_RUN_BYTES,
+            filters: true,
         }
     }
 
@@ -248,6 +280,10 @@ impl IndexY for LsmY {
             Ok(()) => self.publish(tree),
             Err(e) => {
                 self.after_failure(tree);
+                // Against the order of the locks, so only tried; else `maintain` does it.
+                if let Some(_no_maintenance) = self.maintaining.try_lock() {
+                    self.clean_up(tree);
+                }
                 Err(e)
             }
         }
@@ -262,25 +298,22 @@ impl IndexY for LsmY {
         let _one_maintainer = self.maintaining.lock();
         self.reap();
         let tree = self.writable()?;
-        if self.litter.load(Relaxed) {
-            self.sweep(tree)?;
+        if self.litter.load(Relaxed)
+            && let Some(_no_run) = self.writing.try_lock()
+        {
+            self.clean_up(tree);
         }
-        let before = self.snapshot().version;
-        let strategy = Leveled::default()
-            .with_l0_threshold(LEVEL0_TRIGGER)
-            .with_level_ratio_policy(vec![LEVEL_RATIO])
-            .with_table_target_size(TABLE_BYTES);
-        // Every read pins its own snapshot, so no older version of a key is of use to anyone.
-        let step = contain(&self.dir, "compact", || {
-            tree.compact(Arc::new(strategy), NEWEST)
-        });
-        if let Err(e) = step {
-            self.after_failure(tree);
-            return Err(e);
+        let before = self.snapshot();
+        let shape = Shape::of(before.level_bytes.iter().sum(), self.table_bytes);
+        self.compact(tree, Arc::new(leveled(&shape)))?;
+        let mut now = self.snapshot();
+        if now.version == before.version
+            && let Step::PullDown(from, to) = shape.when_idle(now.level0_runs, &now.level_bytes)
+        {
+            self.compact(tree, Arc::new(PullDown(from, to)))?;
+            now = self.snapshot();
         }
-        self.publish(tree)?;
-        self.reap();
-        if self.snapshot().version == before {
+        if now.version == before.version {
             Ok(Maintained::Idle)
         } else {
             Ok(Maintained::More)
@@ -312,7 +345,7 @@ impl IndexY for LsmY {
 
     fn memory_bytes(&self) -> usize {
         let retired: usize = self.retired.lock().iter().map(|s| s.memory_bytes).sum();
-        self.snapshot().memory_bytes + retired
+        self.snapshot().memory_bytes + retired + WORK_BYTES
     }
 
     fn disk_bytes(&self) -> u64 {
@@ -325,11 +358,6 @@ impl IndexY for LsmY {
 
     fn verify(&self) -> Result<u64> {
         verify::verify(&self.snapshot())
-    }
-
-    fn release_files(&self) -> bool {
-        self.reap();
-        self.retired.lock().is_empty()
     }
 
     fn copy_to(&self, dest: &Path) -> Result<()> {
