@@ -81,8 +81,9 @@ const RESTART_ENTRIES: u8 = 16;
 const FILTER_BITS: f32 = 10.0;
 /// Entries that [`LsmY::is_empty`] looks at before it gives up.
 const EMPTY_SEARCH_ENTRIES: usize = 1024;
-/// What a compaction and a run in flight hold: filter and index of the tables being written, buffers.
-const WORK_BYTES: usize = 2 << 20;
+/// What a compaction and a run in flight hold: filter and index of the tables being written, buffers. One of
+/// each runs at a time in a database, whose opener accounts for it.
+pub(crate) const WORK_BYTES: usize = 2 << 20;
 
 /// An LSM tree in a directory of its own; see the module header.
 pub(crate) struct LsmY {
@@ -256,7 +257,6 @@ impl IndexY for LsmY {
             max_key_bytes: MAX_KEY_BYTES,
             max_value_bytes: MAX_VALUE_BYTES,
             preferred_run_bytes: PREFERRED_RUN_BYTES,
-            filters: true,
         }
     }
 
@@ -345,7 +345,7 @@ impl IndexY for LsmY {
 
     fn memory_bytes(&self) -> usize {
         let retired: usize = self.retired.lock().iter().map(|s| s.memory_bytes).sum();
-        self.snapshot().memory_bytes + retired + WORK_BYTES
+        self.snapshot().memory_bytes + retired
     }
 
     fn disk_bytes(&self) -> u64 {
