@@ -327,6 +327,7 @@ fn dropped_trees() {
     dropped(tree.len().map(|_| ()));
     dropped(tree.remove_range::<&[u8]>(..));
     dropped(scan.try_for_each(|e| e.map(|_| ())));
+    drop(scan);
     dropped(batch.commit());
     assert!(other.is_empty().unwrap(), "a batch is whole or not at all");
     assert_err!(db.drop_tree("t"), Error::NoSuchTree { .. });
@@ -359,6 +360,7 @@ fn a_closed_database() {
     closed(tree.take(b"k").map(|_| ()));
     closed(tree.len().map(|_| ()));
     closed(scan.try_for_each(|e| e.map(|_| ())));
+    drop(scan);
     closed(batch.commit());
     closed(clone.tree("t").map(|_| ()));
     closed(clone.drop_tree("t"));

@@ -344,8 +344,16 @@ impl IndexY for LsmY {
     }
 
     fn memory_bytes(&self) -> usize {
-        let retired: usize = self.retired.lock().iter().map(|s| s.memory_bytes).sum();
-        self.snapshot().memory_bytes + retired
+        // Snapshots share most of their tables: each one counts once.
+        let (current, retired) = (self.snapshot(), self.retired.lock());
+        let snapshots = retired.iter().chain([&current]);
+        let mut tables: Vec<_> = snapshots
+            .flat_map(|s| &s.runs)
+            .flat_map(|run| &run.tables)
+            .collect();
+        tables.sort_unstable_by_key(|table| Arc::as_ptr(table));
+        tables.dedup_by_key(|table| Arc::as_ptr(table));
+        tables.iter().map(|table| table.memory_bytes()).sum()
     }
 
     fn disk_bytes(&self) -> u64 {

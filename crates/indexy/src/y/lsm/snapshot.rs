@@ -48,7 +48,6 @@ pub(super) struct Snapshot {
     pub(super) level_bytes: [u64; LEVELS],
     pub(super) entries: u64,
     pub(super) tombstones: u64,
-    pub(super) memory_bytes: usize,
     filter_bytes: usize,
     shared: Arc<LsmShared>,
 }
@@ -150,7 +149,6 @@ impl Snapshot {
             disk_bytes: tables().map(|t| t.file_bytes()).sum(),
             entries: metadata().map(|m| m.item_count).sum(),
             tombstones: metadata().map(|m| m.tombstone_count).sum(),
-            memory_bytes: tables().map(|t| t.memory_bytes()).sum(),
             filter_bytes,
             shared: Arc::clone(shared),
             runs,
