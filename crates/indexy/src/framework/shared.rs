@@ -34,8 +34,8 @@ const STALL_POLL: Duration = Duration::from_millis(5);
 /// More than this part of the budget at once is large; a good many threads may be admitted at the same time with less.
 const LARGE_PART: usize = 4096;
 
-/// The largest batch is this part of the budget: more is never wanted at once.
-const MOST_WANTED_PART: usize = 4;
+/// The largest batch and its copy for the log take less than this part of the budget: more is never wanted at once.
+const MOST_WANTED_PART: usize = 2;
 
 /// Leave to put bytes into X; a large amount is reserved while it lives.
 #[must_use]
