@@ -16,6 +16,11 @@ use indexy_bench::contender::Registry;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    indexy_bench::main_with(&registry())
+}
+
+/// Our own contenders, then the peers, the most telling first.
+fn registry() -> Registry {
     let mut registry = Registry::with_own();
     registry.set_with_peers();
     congee::register(&mut registry);
@@ -26,5 +31,8 @@ fn main() -> ExitCode {
     fjall::register(&mut registry);
     redb::register(&mut registry);
     lmdb::register(&mut registry);
-    indexy_bench::main_with(&registry)
+    registry
 }
+
+#[cfg(test)]
+mod tests;

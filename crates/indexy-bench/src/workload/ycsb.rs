@@ -139,7 +139,7 @@ impl Workload {
         if insert_count == 0 {
             return Err(p.invalid("recordcount", "more than insertstart"));
         }
-        if insert_start.saturating_add(insert_count) > records.max(insert_start + insert_count) {
+        if insert_start.saturating_add(insert_count) > records {
             return Err(p.invalid(
                 "insertcount",
                 "insertstart + insertcount within recordcount",

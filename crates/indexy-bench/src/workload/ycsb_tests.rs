@@ -99,6 +99,7 @@ fn values_out_of_range_are_refused_by_name() {
         ("insertorder=random", "hashed or ordered"),
         ("minscanlength=0", "minscanlength"),
         ("recordcount=0", "recordcount"),
+        ("insertcount=1001", "within recordcount"),
         ("threadcount=0", "1 to 1024"),
         ("hotspotdatafraction=2", "0 to 1"),
     ] {

@@ -9,11 +9,10 @@ use super::{
     core::{Handle, TreeCore},
     database::same_database,
     options::Durability,
-    tree::{Tree, check_key, check_value},
+    tree::{Tree, check_value},
 };
 use crate::{
     error::{Error, Result},
-    framework::shared::BATCH_COPIES,
     key::{Key, Value},
     wal::{BatchEncoder, MAX_BATCH_BYTES, RecordRef},
 };
@@ -23,8 +22,7 @@ use std::{collections::HashMap, fmt, sync::Arc};
 ///
 /// The last write to a key wins. A *concurrent reader* may see a part of a batch while it is being applied (snapshots
 /// come with transactions); a concurrent writer of one of its keys comes wholly before or after it. Without a log
-/// (`Durability::None`) there is no promise over a crash. A batch may hold a quarter of the memory budget, somewhat less
-/// of one below 8 MiB.
+/// (`Durability::None`) there is no promise over a crash. A batch may hold a quarter of the memory budget.
 #[must_use = "a batch does nothing until it is committed"]
 pub struct Batch {
     handle: Arc<Handle>,
@@ -87,7 +85,8 @@ impl Batch {
     fn push(&mut self, tree: &Tree, key: &[u8], value: Option<&[u8]>) {
         let (handle, core) = tree.parts();
         let checked = if same_database(handle, &self.handle) {
-            check_key(key).and_then(|()| check_value(value.map_or(0, <[u8]>::len), tree))
+            tree.check_key(key)
+                .and_then(|()| check_value(value.map_or(0, <[u8]>::len), tree))
         } else {
             Err(Error::ForeignTree)
         };
@@ -117,7 +116,7 @@ impl Batch {
         }
         let core = &handle.core;
         core.check_writable()?;
-        let limit = core.shared.batch_limit().min(MAX_BATCH_BYTES);
+        let limit = (core.budget.limit() / 4).min(MAX_BATCH_BYTES);
         if bytes > limit {
             return Err(Error::BatchTooLarge { bytes, limit });
         }
@@ -132,10 +131,13 @@ impl Batch {
                 encoder.push(record(op))?;
             }
         }
-        let admitted = core.shared.admit(BATCH_COPIES * bytes)?;
-        if let Some(log) = log {
-            log.admit(encoder.bytes() + OP_OVERHEAD_BYTES)?;
-        }
+        let record = encoder.bytes() + OP_OVERHEAD_BYTES;
+        let copied = log.map_or(0, |log| log.extra_bytes(record));
+        let admitted = core
+            .shared
+            .admit(bytes + copied.min(core.budget.limit() / 8))?;
+        // Kept until the record is appended.
+        let _room = log.map(|log| log.admit(record)).transpose()?;
         let mut stripes: Vec<usize> = ops
             .iter()
             .map(|op| core.stripes.of(op.tree.entry.id, &op.key))

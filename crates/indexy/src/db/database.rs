@@ -144,7 +144,6 @@ impl Db {
     }
 
     /// An empty batch for this database.
-    #[must_use]
     pub fn batch(&self) -> Batch {
         Batch::new(self.handle.clone())
     }

@@ -38,7 +38,7 @@ pub enum IndexXKind {
     /// Adaptive radix tree with packed leaves.
     #[default]
     Art,
-    /// B+ tree.
+    /// B+ tree. Not in this version: opening a tree with it is `Unsupported`.
     BPlus,
 }
 
@@ -50,9 +50,9 @@ pub enum IndexYKind {
     /// Log-structured merge tree (crate `lsm-tree`).
     #[default]
     Lsm,
-    /// RocksDB; needs the cargo feature `rocksdb`.
+    /// RocksDB. Not in this version: opening a tree with it is `Unsupported`.
     RocksDb,
-    /// Paged B+ tree with its own buffer pool.
+    /// Paged B+ tree with its own buffer pool. Not in this version: opening a tree with it is `Unsupported`.
     BPlus {
         /// Bytes of a page: 4096, 8192 or 16384.
         page_bytes: u32,
@@ -209,11 +209,7 @@ pub(crate) fn check_pair(x: IndexXKind, y: IndexYKind) -> Result<()> {
     }
     match y {
         IndexYKind::Lsm => Ok(()),
-        IndexYKind::RocksDb if cfg!(feature = "rocksdb") => Ok(()),
-        IndexYKind::RocksDb => Err(Error::Unsupported {
-            what: "index_y rocksdb: build with the cargo feature `rocksdb`".into(),
-        }),
-        IndexYKind::BPlus { .. } => Err(Error::Unsupported {
+        IndexYKind::RocksDb | IndexYKind::BPlus { .. } => Err(Error::Unsupported {
             what: format!("index_y {y} in this version"),
         }),
     }

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::core::Core;
-use crate::{framework::counters::read, x::IndexX};
+use crate::{framework::counters::read, mem::budget::Holder, x::IndexX};
 use serde::{Deserialize, Serialize};
 
 /// Figures about an open database, all trees together. Counters count since open.
@@ -78,7 +78,12 @@ impl Stats {
         let counters = &shared.counters;
         let mut stats = Self {
             memory_budget_bytes: core.budget.limit() as u64,
-            memory_used_bytes: core.budget.used() as u64,
+            // What is only promised to writers is not taken yet.
+            memory_used_bytes: core
+                .budget
+                .used()
+                .saturating_sub(core.budget.held(Holder::Admitted))
+                as u64,
             hits: counters.hits(),
             misses: read(&counters.misses),
             y_reads: read(&counters.y_reads),

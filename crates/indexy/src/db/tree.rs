@@ -15,7 +15,7 @@ use crate::{
     framework::{joined::Joined, shared::Admitted},
     key::{Key, Value, prefix_end, successor},
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
-    wal::Lsn,
+    wal::{Admission, Lsn},
     x::IndexX,
 };
 use std::{
@@ -105,7 +105,7 @@ impl Tree {
     ) -> Result<Option<R>> {
         let key = key.as_ref();
         self.tree.live()?;
-        check_key(key)?;
+        self.check_key(key)?;
         self.alive(self.joined().get(key, read))
     }
 
@@ -118,7 +118,7 @@ impl Tree {
         self.tree.live()?;
         let keys: Vec<K> = keys.into_iter().collect();
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
-        keys.iter().try_for_each(|k| check_key(k))?;
+        keys.iter().try_for_each(|k| self.check_key(k))?;
         self.alive(self.joined().multi_get(&keys))
     }
 
@@ -265,8 +265,9 @@ impl Tree {
             let new = change(old.as_deref());
             let bytes = new.as_ref().map_or(0, Vec::len);
             check_value(bytes, self)?;
-            // How much it is was not known before. Waiting with the stripe held is safe: what frees memory takes none.
-            let _admitted = self.admit(bytes)?;
+            // How much it is was not known before. Waiting for memory with the stripe held is safe: what frees memory
+            // takes none. The log is not waited for: room in it may be promised to who waits for this stripe.
+            let _admitted = self.core().shared.admit(admitted(bytes, self.core()))?;
             let end = joined.put(key, new.as_deref())?;
             Ok((new.map(Value::from), end))
         })
@@ -275,6 +276,19 @@ impl Tree {
     /// What a read of Y fails with when the tree was dropped or closed meanwhile: that.
     pub(super) fn alive<R>(&self, read: Result<R>) -> Result<R> {
         read.or_else(|error| self.tree.live().and(Err(error)))
+    }
+
+    /// `KeyTooLong` beyond what the API or this tree's Index Y takes.
+    #[inline]
+    pub(super) fn check_key(&self, key: &[u8]) -> Result<()> {
+        let limit = MAX_KEY_BYTES.min(self.joined().limits.max_key_bytes);
+        if key.len() > limit {
+            return Err(Error::KeyTooLong {
+                len: key.len(),
+                limit,
+            });
+        }
+        Ok(())
     }
 
     /// The frame of every single-key write; see the module header.
@@ -286,7 +300,7 @@ impl Tree {
     ) -> Result<R> {
         let core = self.core();
         self.tree.live()?;
-        check_key(key)?;
+        self.check_key(key)?;
         check_value(value_len, self)?;
         if core.options.read_only {
             return Err(Error::ReadOnly);
@@ -305,38 +319,31 @@ impl Tree {
         Ok(result)
     }
 
-    /// Waits until a write of `bytes`, key and value, has room in X and in the log.
-    fn admit(&self, bytes: usize) -> Result<Admitted<'_>> {
+    /// Waits until a write of `bytes`, key and value, has room in X and in the log; both are kept for it while
+    /// the answer lives.
+    fn admit(&self, bytes: usize) -> Result<(Admitted<'_>, Option<Admission<'_>>)> {
         let core = self.core();
-        // A value that X does not hold takes no room there.
-        let into_x = match bytes > core.budget.limit() / 8 {
-            true => 0,
-            false => bytes + ENTRY_OVERHEAD_BYTES,
-        };
         let log = core.shared.log.get();
-        // The log has a copy of its own until it is written.
-        let admitted = core
-            .shared
-            .admit(into_x * (1 + usize::from(log.is_some())))?;
-        if let Some(log) = log {
-            log.admit(bytes + RECORD_OVERHEAD_BYTES)?;
-        }
-        Ok(admitted)
+        let record = bytes + RECORD_OVERHEAD_BYTES;
+        let copied = log.map_or(0, |log| log.extra_bytes(record));
+        // One long record at a time may take more than its share: it has to be copied somewhere.
+        let memory = admitted(bytes, core) + copied.min(core.budget.limit() / 8);
+        let admitted = core.shared.admit(memory)?;
+        Ok((admitted, log.map(|log| log.admit(record)).transpose()?))
     }
 }
 
-pub(super) fn check_key(key: &[u8]) -> Result<()> {
-    if key.len() > MAX_KEY_BYTES {
-        return Err(Error::KeyTooLong {
-            len: key.len(),
-            limit: MAX_KEY_BYTES,
-        });
+/// Bytes of X to ask admission for: a value that X does not hold takes none.
+fn admitted(bytes: usize, core: &Core) -> usize {
+    if bytes > core.budget.limit() / 8 {
+        0
+    } else {
+        bytes + ENTRY_OVERHEAD_BYTES
     }
-    Ok(())
 }
 
 pub(super) fn check_value(len: usize, tree: &Tree) -> Result<()> {
-    let limit = MAX_VALUE_BYTES.min(tree.joined().y.capabilities().max_value_bytes);
+    let limit = MAX_VALUE_BYTES.min(tree.joined().limits.max_value_bytes);
     if len > limit {
         return Err(Error::ValueTooLong { len, limit });
     }

@@ -66,6 +66,9 @@ pub(crate) trait Trees: Send + Sync + 'static {
     fn x_bytes(&self) -> usize;
 }
 
+/// What a thread does until it is stopped.
+type Body = fn(&Worker);
+
 /// The running threads.
 pub(crate) struct Background {
     stop: Arc<AtomicBool>,
@@ -86,7 +89,7 @@ impl Background {
             shared: shared.clone(),
             threads: Mutex::default(),
         };
-        let bodies: [(&str, fn(&Worker)); 3] = [
+        let bodies: [(&str, Body); 3] = [
             ("indexy-release", Worker::release_loop),
             ("indexy-clean", Worker::clean_loop),
             ("indexy-compact", Worker::compact_loop),
@@ -135,7 +138,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(&self, name: &str, body: fn(&Self)) {
+    fn run(&self, name: &str, body: Body) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(self))) {
             let what = panic
                 .downcast_ref::<&str>()

@@ -16,7 +16,7 @@ use crate::{
     key::Value,
     wal::{Log, Lsn, RecordRef},
     x::{AnyX, IndexX, Load, Lookup, Put, RunId},
-    y::{IndexY, RunEntry, RunSource},
+    y::{Capabilities, IndexY, RunEntry, RunSource},
 };
 use parking_lot::Mutex;
 use std::sync::{
@@ -29,6 +29,8 @@ pub(crate) struct Joined {
     pub id: u32,
     pub x: AnyX,
     pub y: Arc<dyn IndexY>,
+    /// What Y can take.
+    pub limits: Capabilities,
     /// Never released.
     pub resident: bool,
     pub regions: Regions,
@@ -61,6 +63,7 @@ impl Joined {
         Self {
             id,
             x,
+            limits: y.capabilities(),
             y,
             resident,
             regions: Regions::new(floor),
@@ -222,7 +225,7 @@ impl Joined {
     fn wrote(&self, key: &[u8]) {
         self.regions.note_write(key);
         let writes = self.shared.counters.write();
-        if writes % WRITES_PER_TICK == 0 {
+        if writes.is_multiple_of(WRITES_PER_TICK) {
             self.shared.wake_cleaner.notify();
         }
     }

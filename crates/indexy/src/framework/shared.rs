@@ -34,11 +34,8 @@ const STALL_POLL: Duration = Duration::from_millis(5);
 /// More than this part of the budget at once is large; a good many threads may be admitted at the same time with less.
 const LARGE_PART: usize = 4096;
 
-/// Part of the budget that is made free for those who wait for large amounts, and part that one batch may have, in
-/// 1/16. A batch is in memory three times for a moment: encoded, in the log, and in X.
-const MOST_WANTED: usize = 12;
-const LARGEST_BATCH: usize = 4;
-pub(crate) const BATCH_COPIES: usize = 3;
+/// The largest batch and its copy for the log take less than this part of the budget: more is never wanted at once.
+const MOST_WANTED_PART: usize = 2;
 
 /// Leave to put bytes into X; a large amount is reserved while it lives.
 #[must_use]
@@ -177,16 +174,8 @@ impl Shared {
 
     /// Bytes beyond the marks that the releaser should make room for: somebody waits for so many at once.
     pub(crate) fn wanted(&self) -> usize {
-        let most = self.budget.limit() / 16 * MOST_WANTED;
+        let most = self.budget.limit() / MOST_WANTED_PART;
         self.wanted.load(Ordering::Relaxed).min(most)
-    }
-
-    /// Largest batch in bytes: a quarter of the budget, or what caches and buffers leave for it in a small one.
-    pub(crate) fn batch_limit(&self) -> usize {
-        let held = |holder| self.budget.held(holder);
-        let fixed = held(Holder::IndexY) + held(Holder::IndexYTrees) + held(Holder::Transfer);
-        let room = self.watermarks().low.saturating_sub(fixed);
-        (self.budget.limit() / 16 * LARGEST_BATCH).min(room / (BATCH_COPIES + 1))
     }
 
     #[cold]

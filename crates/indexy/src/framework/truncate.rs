@@ -39,10 +39,9 @@ pub(crate) fn truncate(all: &dyn Trees, shared: &Shared) -> Result<Option<Lsn>> 
     // I6: the floor first. Runs acknowledged by now are durable afterwards; later ones do not count.
     let (trees, floor) = survey(all, shared);
     for tree in trees {
-        if let Err(error) = tree.y.make_durable() {
-            if !tree.discarded() {
-                return Err(error);
-            }
+        match tree.y.make_durable() {
+            Err(error) if !tree.discarded() => return Err(error),
+            _ => {}
         }
     }
     if let (Some(log), Some(floor)) = (shared.log.get(), floor) {

@@ -124,6 +124,7 @@ impl Latch {
 
     /// Gives the lock back when *nothing* was written under it: readers keep their versions.
     #[inline(always)]
+    #[allow(dead_code, reason = "for the model check")]
     pub(crate) fn unlock_unchanged(&self) {
         self.release(|word| word & !LOCKED);
     }
@@ -148,12 +149,14 @@ impl Latch {
 
     /// Whether someone holds it right now. For assertions.
     #[inline]
+    #[allow(dead_code, reason = "for the model check")]
     pub(crate) fn is_locked(&self) -> bool {
         self.0.load(Relaxed) & LOCKED != 0
     }
 
     /// Whether the node has left the tree.
     #[inline]
+    #[allow(dead_code, reason = "for the model check")]
     pub(crate) fn is_obsolete(&self) -> bool {
         self.0.load(Relaxed) & OBSOLETE != 0
     }

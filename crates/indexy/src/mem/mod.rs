@@ -131,12 +131,6 @@ impl Memory {
         unsafe { arena::size_of_block(block) }
     }
 
-    /// The size in bytes of the block that `allocate(bytes)` gives; the same for every memory.
-    #[inline(always)]
-    pub(crate) fn class_size(bytes: usize) -> usize {
-        arena::block_bytes(bytes)
-    }
-
     /// Pushes reclamation along: of what any thread has retired so far, frees what no guard can reach any more, and lets
     /// the rest be freed by the last guard that can.
     pub(crate) fn collect(&self) {
@@ -144,11 +138,13 @@ impl Memory {
     }
 
     /// Bytes of the allocated blocks, retired ones that are not freed yet included.
+    #[cfg(test)]
     pub(crate) fn live_bytes(&self) -> usize {
         self.arena.live_bytes()
     }
 
     /// Bytes taken from the system and charged to the budget: slabs and their unused blocks, the reserve, headers.
+    #[cfg(test)]
     pub(crate) fn slab_bytes(&self) -> usize {
         self.arena.charged_bytes()
     }

@@ -91,18 +91,21 @@ impl<'a> Words<'a> {
 
     /// The 4 bytes from `at`, as [`Words::read_u64`].
     #[inline(always)]
+    #[cfg(test)]
     pub(crate) fn read_u32(self, at: usize) -> u32 {
         self.read_u64(at) as u32
     }
 
     /// The 2 bytes from `at`, as [`Words::read_u64`].
     #[inline(always)]
+    #[cfg(test)]
     pub(crate) fn read_u16(self, at: usize) -> u16 {
         self.read_u64(at) as u16
     }
 
     /// The byte at `at`; arbitrary behind the end. One load.
     #[inline(always)]
+    #[cfg(test)]
     pub(crate) fn read_u8(self, at: usize) -> u8 {
         (self.clamped(at / 8) >> (at % 8 * 8)) as u8
     }
@@ -116,6 +119,7 @@ impl<'a> Words<'a> {
 
     /// The 2 bytes from `at`, which is a multiple of 2. One load.
     #[inline(always)]
+    #[cfg(test)]
     pub(crate) fn aligned_u16(self, at: usize) -> u16 {
         debug_assert!(at.is_multiple_of(2));
         (self.clamped(at / 8) >> (at % 8 * 8)) as u16
@@ -197,6 +201,7 @@ impl<'a> Words<'a> {
 
     /// Writes `len` zero bytes at `at`. Panics if they do not fit.
     #[inline]
+    #[cfg(test)]
     pub(crate) fn fill_zero(self, at: usize, len: usize) {
         self.check(at, len);
         self.store_ascending(at, len, |_| 0);

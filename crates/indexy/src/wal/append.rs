@@ -153,7 +153,7 @@ impl AppendSide {
         this
     }
 
-    fn buffer_bytes(&self) -> usize {
+    pub(super) fn buffer_bytes(&self) -> usize {
         self.buffers.first().map_or(0, AppendBuffer::capacity)
     }
 

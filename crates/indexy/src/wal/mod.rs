@@ -28,7 +28,9 @@ mod writer;
 mod tests;
 
 pub(crate) use append::Admission;
-pub(crate) use record::{BatchEncoder, MAX_BATCH_BYTES, Malformed, RecordRef, batch_ops};
+#[cfg(test)]
+pub(crate) use record::Malformed;
+pub(crate) use record::{BatchEncoder, MAX_BATCH_BYTES, RecordRef, batch_ops};
 
 use crate::{
     error::{Error, Result},
@@ -165,6 +167,15 @@ impl Log {
         self.shared.side.admit(bytes)
     }
 
+    /// Memory that a record of `bytes` takes beside the buffers until it is written.
+    pub(crate) fn extra_bytes(&self, bytes: usize) -> usize {
+        if bytes > self.shared.side.buffer_bytes() {
+            bytes
+        } else {
+            0
+        }
+    }
+
     /// Appends one record; returns the LSN just behind it. Never does or awaits I/O.
     ///
     /// Cost: two atomic additions and the copy; once per buffer a short lock; a record longer than a
@@ -191,6 +202,7 @@ impl Log {
     }
 
     /// [`Log::wait_durable`] for everything appended so far.
+    #[cfg(test)]
     pub(crate) fn sync(&self) -> Result<()> {
         self.wait_durable(self.end())
     }

@@ -85,6 +85,7 @@ impl Head {
 impl<'a> RecordRef<'a> {
     /// Bytes that it takes in the log.
     #[inline]
+    #[cfg(test)]
     pub(crate) fn encoded_len(&self) -> usize {
         let (head, a, b) = self.parts();
         head.len + a.len() + b.len()
@@ -252,13 +253,9 @@ impl BatchEncoder {
         self.ops.len()
     }
 
+    #[cfg(test)]
     pub(crate) fn count(&self) -> u32 {
         self.count
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.ops.clear();
-        self.count = 0;
     }
 }
 

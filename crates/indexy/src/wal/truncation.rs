@@ -9,8 +9,8 @@ use super::{
     record::decode_record,
     recovery::SegmentInfo,
     segment::{
-        GROUP_HEADER_BYTES, GroupHeader, GroupKind, SEGMENT_HEADER_BYTES, SegmentHeader,
-        segment_path,
+        GROUP_ALIGN, GROUP_HEADER_BYTES, GroupHeader, GroupKind, SEGMENT_HEADER_BYTES,
+        SegmentHeader, segment_path,
     },
     writer::random,
 };
@@ -197,7 +197,11 @@ fn copy_bytes(source: &dyn StorageFile, dest: &dyn StorageFile, len: u64) -> Res
     while at < len {
         let want = COPY_BYTES.min((len - at) as usize);
         let chunk = buf.get_mut(..want).unwrap_or_default();
-        if source.read_at(chunk, at)? < want {
+        let read = source.read_at(chunk, at)?;
+        // The padding behind the last group need not be in the file: it is zero.
+        chunk.get_mut(read..).unwrap_or_default().fill(0);
+        let is_padding = at + want as u64 == len && want - read < GROUP_ALIGN;
+        if read < want && !is_padding {
             return Err(Error::corrupt(
                 source.path(),
                 at,

@@ -10,6 +10,10 @@ use super::{
 use std::ops::ControlFlow;
 
 /// An Index X of any kind. The branch costs a predicted jump.
+#[cfg_attr(
+    test,
+    allow(clippy::large_enum_variant, reason = "the reference is for tests")
+)]
 pub(crate) enum AnyX {
     Art(Art),
     /// The reference, for tests of the framework.
@@ -67,7 +71,7 @@ impl IndexX for AnyX {
         from: &[u8],
         to: Option<&[u8]>,
         run: RunId,
-        sink: &mut dyn FnMut(&[u8], Option<&[u8]>) -> ControlFlow<StopWalk>,
+        sink: &mut crate::x::CleanSink<'_>,
     ) -> ControlFlow<StopWalk> {
         each!(self, x => x.clean(from, to, run, sink))
     }

@@ -160,6 +160,9 @@ pub(crate) struct Chunk {
     pub resume: Option<Vec<u8>>,
 }
 
+/// Takes the entries of [`IndexX::clean`]: a key and its value, `None` for a tombstone.
+pub(crate) type CleanSink<'a> = dyn FnMut(&[u8], Option<&[u8]>) -> ControlFlow<StopWalk> + 'a;
+
 /// Error type of callbacks that end a walk early; never leaves this crate.
 pub(crate) type StopWalk = ();
 
@@ -221,7 +224,7 @@ pub(crate) trait IndexX: Send + Sync {
         from: &[u8],
         to: Option<&[u8]>,
         run: RunId,
-        sink: &mut dyn FnMut(&[u8], Option<&[u8]>) -> ControlFlow<StopWalk>,
+        sink: &mut CleanSink<'_>,
     ) -> ControlFlow<StopWalk>;
 
     /// Y failed `run`: marks every entry of the leaves in `[from, to)` that the run copied from

@@ -207,7 +207,7 @@ impl IndexX for ModelX {
         from: &[u8],
         to: Option<&[u8]>,
         run: RunId,
-        sink: &mut dyn FnMut(&[u8], Option<&[u8]>) -> ControlFlow<StopWalk>,
+        sink: &mut crate::x::CleanSink<'_>,
     ) -> ControlFlow<StopWalk> {
         let keys = self.0.read().keys(from, to);
         for k in keys {

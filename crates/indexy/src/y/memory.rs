@@ -162,11 +162,6 @@ impl MemoryY {
         });
     }
 
-    /// Forgets every fault that has not struck.
-    pub(crate) fn heal(&self) {
-        self.0.faults.lock().clear();
-    }
-
     /// The next thread that comes to `point` stops there until the `Pause` is dropped.
     pub(crate) fn pause(&self, point: Point) -> Pause {
         let stop = Arc::new(Mutex::new(Stop {
@@ -179,16 +174,6 @@ impl MemoryY {
             shared: Arc::clone(&self.0),
             stop,
         }
-    }
-
-    /// Sets what `congested` says.
-    pub(crate) fn set_congested(&self, congested: bool) {
-        self.0.congested.store(congested, SeqCst);
-    }
-
-    /// Sets what the capabilities say (0: 1 byte, so that runs are not joined).
-    pub(crate) fn set_preferred_run_bytes(&self, bytes: usize) {
-        self.0.preferred_run_bytes.store(bytes, Relaxed);
     }
 
     /// Point reads so far.
@@ -263,11 +248,6 @@ impl Pause {
         self.shared.wait(reached, "for a thread to come to a pause");
     }
 
-    /// Whether a thread is stopped here.
-    pub(crate) fn reached(&self) -> bool {
-        self.stop.lock().reached
-    }
-
     /// Lets the thread go on.
     pub(crate) fn resume(self) {}
 }
@@ -318,7 +298,6 @@ impl IndexY for MemoryY {
             max_key_bytes: MAX_KEY_BYTES,
             max_value_bytes: MAX_VALUE_BYTES,
             preferred_run_bytes: self.0.preferred_run_bytes.load(Relaxed).max(1),
-            filters: false,
         }
     }
 

@@ -46,8 +46,6 @@ pub(crate) struct Capabilities {
     /// Payload of a run, in bytes, below which writing gets wasteful; neighbouring regions
     /// are joined until they have it.
     pub preferred_run_bytes: usize,
-    /// A key that is absent is mostly answered without reading a data block.
-    pub filters: bool,
 }
 
 /// One element of a sorted run: a key and its value, `None` for a delete.

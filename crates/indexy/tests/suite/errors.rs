@@ -306,7 +306,7 @@ fn in_use_child() {
 fn dropped_trees() {
     let (dir, db, tree) = database();
     tree.insert(b"k", b"v").unwrap();
-    let scan = tree.iter();
+    let mut scan = tree.iter();
     let mut batch = db.batch();
     let other = db.tree("other").unwrap();
     batch.insert(&other, b"k", b"v");
@@ -326,7 +326,8 @@ fn dropped_trees() {
     dropped(tree.first().map(|_| ()));
     dropped(tree.len().map(|_| ()));
     dropped(tree.remove_range::<&[u8]>(..));
-    dropped(scan.map(|e| e.map(|_| ())).collect());
+    dropped(scan.try_for_each(|e| e.map(|_| ())));
+    drop(scan);
     dropped(batch.commit());
     assert!(other.is_empty().unwrap(), "a batch is whole or not at all");
     assert_err!(db.drop_tree("t"), Error::NoSuchTree { .. });
@@ -348,7 +349,7 @@ fn a_closed_database() {
     let (_dir, db, tree) = database();
     tree.insert(b"k", b"v").unwrap();
     let clone = db.clone();
-    let scan = tree.iter();
+    let mut scan = tree.iter();
     let mut batch = db.batch();
     batch.insert(&tree, b"k", b"w");
     db.close().unwrap();
@@ -358,7 +359,8 @@ fn a_closed_database() {
     closed(tree.get(b"k").map(|_| ()));
     closed(tree.take(b"k").map(|_| ()));
     closed(tree.len().map(|_| ()));
-    closed(scan.map(|e| e.map(|_| ())).collect());
+    closed(scan.try_for_each(|e| e.map(|_| ())));
+    drop(scan);
     closed(batch.commit());
     closed(clone.tree("t").map(|_| ()));
     closed(clone.drop_tree("t"));

@@ -187,13 +187,16 @@ fn run(case: Case, skip: u64, dir: &Path) {
         let closed = db.close();
         assert!(closed.is_ok() || !case.full(), "{case:?}: {closed:?}");
     }
+    // The last handles go before the directory is opened again.
     drop((tree, db));
     let db = open(dir, &options());
     let tree = db.tree("t").unwrap();
     let run = Run {
+        case,
         db: &db,
         tree: &tree,
-        ..run
+        history: &history,
+        done: &done,
     };
     (0..KEYS).for_each(|n| run.check(n));
     assert_sound(&db);

@@ -11,10 +11,8 @@ pub const MIB: usize = 1 << 20;
 
 /// A number from the environment.
 pub fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name)
-        .ok()
-        .and_then(|v| v.parse().ok())
-        .unwrap_or(default)
+    let value = std::env::var(name).ok();
+    value.and_then(|v| v.parse().ok()).unwrap_or(default)
 }
 
 /// SplitMix64.

@@ -49,8 +49,10 @@ struct Rig {
     ys: Mutex<BTreeMap<u32, MemoryY>>,
     manifest: Mutex<Manifest>,
     /// Happens once, right after somebody has listed the trees.
-    after_listing: Mutex<Option<Box<dyn FnOnce(&Rig) + Send>>>,
+    after_listing: Mutex<Option<AfterListing>>,
 }
+
+type AfterListing = Box<dyn FnOnce(&Rig) + Send>;
 
 impl Trees for Rig {
     fn trees(&self) -> Vec<Arc<Joined>> {

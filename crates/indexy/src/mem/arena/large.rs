@@ -132,6 +132,7 @@ impl Large {
         }
     }
 
+    #[cfg(test)]
     pub(super) fn live_bytes(&self) -> usize {
         self.live.load(Relaxed)
     }

@@ -190,12 +190,14 @@ impl Arena {
     }
 
     /// Bytes of the blocks that are allocated.
+    #[cfg(test)]
     pub(super) fn live_bytes(&self) -> usize {
         let small: usize = self.shards.iter().map(|s| s.live_bytes()).sum();
         small + self.large.live_bytes()
     }
 
     /// Bytes charged to the budget.
+    #[cfg(test)]
     pub(super) fn charged_bytes(&self) -> usize {
         self.charge.bytes.load(Relaxed)
     }

@@ -85,6 +85,7 @@ impl Shard {
         None
     }
 
+    #[cfg(test)]
     pub(super) fn live_bytes(&self) -> usize {
         self.live.load(Relaxed)
     }

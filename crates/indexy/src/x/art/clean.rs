@@ -52,10 +52,7 @@ impl Batch {
         self.entries.push((key_end, self.bytes.len(), tombstone));
     }
 
-    fn drain(
-        &self,
-        sink: &mut dyn FnMut(&[u8], Option<&[u8]>) -> ControlFlow<StopWalk>,
-    ) -> ControlFlow<StopWalk> {
+    fn drain(&self, sink: &mut crate::x::CleanSink<'_>) -> ControlFlow<StopWalk> {
         let mut start = 0;
         for &(key_end, end, tombstone) in &self.entries {
             let value = (!tombstone).then(|| &self.bytes[key_end..end]);
@@ -73,7 +70,7 @@ impl Art {
         from: &[u8],
         to: Option<&[u8]>,
         run: RunId,
-        sink: &mut dyn FnMut(&[u8], Option<&[u8]>) -> ControlFlow<StopWalk>,
+        sink: &mut crate::x::CleanSink<'_>,
     ) -> ControlFlow<StopWalk> {
         let mut batch = Batch::default();
         let mut buffer = LeafBuffer::new();

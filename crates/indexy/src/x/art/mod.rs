@@ -19,6 +19,8 @@
 //! | `reshape`, `shrink` | growing and splitting; giving back |
 //! | `scan`, `clean`, `cut` | what the framework asks for |
 
+#[cfg(test)]
+mod bench;
 mod clean;
 mod counts;
 mod cut;
@@ -136,7 +138,7 @@ impl IndexX for Art {
         from: &[u8],
         to: Option<&[u8]>,
         run: RunId,
-        sink: &mut dyn FnMut(&[u8], Option<&[u8]>) -> ControlFlow<StopWalk>,
+        sink: &mut crate::x::CleanSink<'_>,
     ) -> ControlFlow<StopWalk> {
         self.copy_dirty(from, to, run, sink)
     }

@@ -122,14 +122,6 @@ impl<'g> ParentSeen<'g> {
         }
     }
 
-    /// First and last symbol of the child that covers `symbol`; `None` when the parent changed.
-    pub(super) fn range(&self, symbol: Symbol) -> Option<(Symbol, Symbol)> {
-        match self {
-            Self::Inner(node) => node.range(symbol),
-            Self::Root(_) => Some((END, LAST)),
-        }
-    }
-
     /// Latches the parent, if it is still as it was seen. Does not wait.
     pub(super) fn try_latch(self) -> Option<ParentLatched<'g>> {
         match self {
@@ -165,14 +157,6 @@ impl<'g> ParentLatched<'g> {
         match self {
             Self::Inner(node) => node.range(symbol),
             Self::Root(_) => (END, LAST),
-        }
-    }
-
-    /// There is room for `more` children.
-    pub(super) fn has_room(&self, more: usize) -> bool {
-        match self {
-            Self::Inner(node) => node.has_room(more),
-            Self::Root(_) => more == 0,
         }
     }
 

@@ -49,7 +49,7 @@ fn value(i: usize, write: u64) -> Vec<u8> {
     let mut value = write.to_le_bytes().to_vec();
     value.extend_from_slice(&(i as u64).to_le_bytes());
     // Lengths change, so that entries move; some live out of line.
-    let extra = if write % 61 == 0 {
+    let extra = if write.is_multiple_of(61) {
         700
     } else {
         (write % 40) as usize
@@ -70,7 +70,7 @@ impl<X: IndexX> Shared<X> {
         let _stripe = self.stripes[i % self.stripes.len()].lock();
         let write = self.begun[i].fetch_add(1, Ordering::SeqCst) + 1;
         let bytes = value(i, write);
-        let given = (write % 2 == 0).then_some(&bytes[..]);
+        let given = write.is_multiple_of(2).then_some(&bytes[..]);
         let done = self.x.put(&key(i), given, || Ok::<(), ()>(()));
         assert!(done.is_ok());
         self.finished[i].store(write, Ordering::SeqCst);
@@ -86,7 +86,7 @@ impl<X: IndexX> Shared<X> {
             Lookup::AskY(stamp) => {
                 let bytes = self.y.read().get(&key).cloned();
                 if let Some(bytes) = &bytes {
-                    if i % 5 == 0 {
+                    if i.is_multiple_of(5) {
                         thread::yield_now();
                     }
                     self.x.load(&key, bytes, stamp);

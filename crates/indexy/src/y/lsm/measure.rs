@@ -67,6 +67,14 @@ fn proc(file: &str, field: &str) -> u64 {
     number.parse().unwrap()
 }
 
+/// Processor time of this process so far.
+fn cpu_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<_> = text.split_whitespace().collect();
+    let ticks = |i: usize| fields[i].parse::<f64>().unwrap();
+    (ticks(13) + ticks(14)) / 100.0
+}
+
 fn rss_kib() -> u64 {
     proc("status", "VmRSS:")
 }
@@ -82,10 +90,10 @@ fn load() {
     let (mut ingest, mut compact) = (Duration::ZERO, Duration::ZERO);
     let (mut most_level0, mut most_runs, mut longest_step) = (0, 0, Duration::ZERO);
     let before = proc("io", "write_bytes:");
-    let mut peak_rss = 0;
+    let (mut peak_rss, mut cpu) = (0, 0.0);
     for from in (0..keys).step_by(run_keys as usize) {
         let mut source = run(from, run_keys.min(keys - from));
-        let start = Instant::now();
+        let (start, cpu_before) = (Instant::now(), cpu_seconds());
         y.write_run(&mut source).unwrap();
         ingest += start.elapsed();
         drop(source);
@@ -101,13 +109,15 @@ fn load() {
                 break;
             }
         }
+        cpu += cpu_seconds() - cpu_before;
     }
     let written = proc("io", "write_bytes:") - before;
     let seconds = (ingest + compact).as_secs_f64();
     println!(
-        "load: {keys} keys in {seconds:.1} s = {:.2} M/s (ingest {:.1} s, compaction {:.1} s, longest step {:.0} ms); written {} MiB = {:.1} x the payload; \
+        "load: {keys} keys in {seconds:.1} s = {:.2} M/s ({:.2} M/s of processor time; ingest {:.1} s, compaction {:.1} s, longest step {:.0} ms); written {} MiB = {:.1} x the payload; \
          on disk {} MiB, {} runs (most {most_runs}, level 0 {most_level0}), {} tables; rss now {} MiB, peak {} MiB; shared {} KiB, tree {} KiB",
         keys as f64 / seconds / 1e6,
+        keys as f64 / cpu / 1e6,
         ingest.as_secs_f64(),
         compact.as_secs_f64(),
         longest_step.as_secs_f64() * 1e3,
@@ -328,4 +338,27 @@ fn gets_beside_writes() {
             y.run_count(),
         );
     });
+}
+
+#[test]
+#[ignore = "measurement"]
+fn shape() {
+    let (_shared, y) = open();
+    for run in &y.snapshot().runs {
+        let sum = |f: &dyn Fn(&super::table::TableReader) -> u64| {
+            run.tables.iter().map(|t| f(t)).sum::<u64>()
+        };
+        println!(
+            "run: {} tables, {} KiB, filters {} KiB, {} entries, index {:?} KiB, top {:?}",
+            run.tables.len(),
+            sum(&|t| t.file_bytes()) >> 10,
+            sum(&|t| t.filter_bytes() as u64) >> 10,
+            sum(&|t| t.engine().metadata.item_count),
+            sum(&|t| t.engine().regions.index.map_or(0, |h| u64::from(h.size()))) >> 10,
+            sum(&|t| u64::from(
+                t.engine().regions.tli.size()
+                    + t.engine().regions.filter_tli.map_or(0, |h| h.size())
+            )) >> 10,
+        );
+    }
 }

@@ -25,6 +25,7 @@ mod keys;
 mod manifest;
 mod merge;
 mod multi_get;
+mod shape;
 mod shared;
 mod snapshot;
 mod sweep;
@@ -51,14 +52,16 @@ use contain::{contain, contain_any};
 use cursor::Bounds;
 use lsm_tree::{
     AbstractTree, AnyTree, Config, SequenceNumberCounter,
-    compaction::Leveled,
+    compaction::{CompactionStrategy, Leveled, PullDown},
     config::{
         BlockSizePolicy, BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry, HashRatioPolicy,
         PartitioningPolicy, PinningPolicy, RestartIntervalPolicy,
     },
 };
+use manifest::Manifest;
 use merge::{Merge, Range};
 use parking_lot::{Mutex, RwLock};
+use shape::{LEVEL0_CONGESTED, LEVEL0_TRIGGER, Shape, Step};
 use snapshot::{NEWEST, Snapshot};
 use std::{
     path::{Path, PathBuf},
@@ -72,12 +75,10 @@ use std::{
 const PREFERRED_RUN_BYTES: usize = 8 << 20;
 /// Size of the tables that compaction writes, in bytes of data blocks.
 const TABLE_BYTES: u64 = 8 << 20;
-/// Tables in level 0 that start its compaction.
-const LEVEL0_TRIGGER: u8 = 4;
-/// Runs in level 0 from which on writers should wait.
-const LEVEL0_CONGESTED: usize = 8;
 /// Data blocks: one read of the device.
 const BLOCK_BYTES: u32 = 4 << 10;
+/// Entries between two keys that are stored whole in a data block.
+const RESTART_ENTRIES: u8 = 16;
 /// Bits a key in the filters: about one false answer in a hundred.
 const FILTER_BITS: f32 = 10.0;
 /// Entries that [`LsmY::is_empty`] looks at before it gives up.
@@ -101,6 +102,8 @@ pub(crate) struct LsmY {
     /// A failed run or compaction left files.
     litter: AtomicBool,
     poison: Poison,
+    /// Size of the tables that compaction writes.
+    table_bytes: u64,
 }
 
 impl LsmY {
@@ -118,7 +121,7 @@ impl LsmY {
                 });
             }
             (_, false) => {
-                let tree = open_engine(path, shared, manifest.is_none())?;
+                let tree = open_engine(path, shared, manifest.as_ref())?;
                 let snapshot = Snapshot::of_tree(&tree, path, shared, None)?;
                 (Some(tree), snapshot)
             }
@@ -138,6 +141,7 @@ impl LsmY {
             publishing: Mutex::default(),
             litter: AtomicBool::new(false),
             poison: Poison::default(),
+            table_bytes: TABLE_BYTES,
         })
     }
 
@@ -165,6 +169,29 @@ impl LsmY {
         Ok(())
     }
 
+    /// One step of the engine. The caller holds `maintaining`.
+    fn compact(&self, tree: &AnyTree, strategy: Arc<dyn CompactionStrategy>) -> Result<()> {
+        // Every read pins its own snapshot, so no older version of a key is of use to anyone.
+        let step = contain(&self.dir, "compact", || tree.compact(strategy, NEWEST));
+        if let Err(e) = step {
+            self.after_failure(tree);
+            if let Some(_no_run) = self.writing.try_lock() {
+                self.clean_up(tree);
+            }
+            return Err(e);
+        }
+        self.publish(tree)?;
+        self.reap();
+        Ok(())
+    }
+
+    /// [`LsmY::sweep`], unless the tree must not be touched. What fails is tried again later.
+    fn clean_up(&self, tree: &AnyTree) {
+        if self.poison.check().is_ok() {
+            let _ = self.sweep(tree);
+        }
+    }
+
     /// Drops replaced snapshots that nobody reads any more (this deletes their tables' files).
     fn reap(&self) {
         let unused: Vec<_> = {
@@ -177,7 +204,18 @@ impl LsmY {
     }
 }
 
-fn open_engine(path: &Path, shared: &LsmShared, create: bool) -> Result<AnyTree> {
+fn leveled(shape: &Shape) -> Leveled {
+    Leveled::default()
+        .with_l0_threshold(LEVEL0_TRIGGER)
+        .with_table_target_size(shape.table_bytes)
+        .with_level_ratio_policy(shape.ratios.iter().map(|&r| r as f32).collect())
+}
+
+fn open_engine(
+    path: &Path,
+    shared: &Arc<LsmShared>,
+    manifest: Option<&Manifest>,
+) -> Result<AnyTree> {
     let seqno = SequenceNumberCounter::default();
     let visible = SequenceNumberCounter::default();
     let config = Config::new(path, seqno.clone(), visible.clone())
@@ -188,26 +226,22 @@ fn open_engine(path: &Path, shared: &LsmShared, create: bool) -> Result<AnyTree>
         .filter_block_partitioning_policy(PartitioningPolicy::all(true))
         .index_block_pinning_policy(PinningPolicy::all(false))
         .filter_block_pinning_policy(PinningPolicy::all(false))
-        .filter_policy(FilterPolicy::new(vec![
-            FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS)),
-            FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS)),
-            FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS)),
-            FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS)),
-            FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS)),
-            FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS)),
-            FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(
-                exp("LASTBITS", 10) as f32
-            )),
-        ]))
-        .data_block_size_policy(BlockSizePolicy::all(exp("BLOCK", 4096) as u32))
-        .data_block_restart_interval_policy(RestartIntervalPolicy::all(exp("RESTART", 16) as u8))
-        .data_block_hash_ratio_policy(HashRatioPolicy::all(exp("HASH", 0) as f32 / 100.0));
-    let tree = contain(path, "open", || config.open())?;
+        .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(
+            BloomConstructionPolicy::BitsPerKey(FILTER_BITS),
+        )))
+        .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
+        .data_block_restart_interval_policy(RestartIntervalPolicy::all(RESTART_ENTRIES))
+        .data_block_hash_ratio_policy(HashRatioPolicy::all(0.0));
+    let tree = contain(path, "open", || config.open()).map_err(|e| {
+        // The engine does not say which table it is; opening them one by one does.
+        let culprit = manifest.and_then(|m| Snapshot::recover(path, m, shared).err());
+        culprit.unwrap_or(e)
+    })?;
     // I2: the engine starts counting at zero again, and a newer run would lose to an older one.
     let next = contain_any(path, || tree.get_highest_persisted_seqno())?.map_or(0, |n| n + 1);
     seqno.set(next);
     visible.set(next);
-    if create {
+    if manifest.is_none() {
         path.parent().map_or(Ok(()), copy::sync)?;
     }
     Ok(tree)
@@ -225,7 +259,6 @@ impl IndexY for LsmY {
             max_key_bytes: MAX_KEY_BYTES,
             max_value_bytes: MAX_VALUE_BYTES,
             preferred_run_bytes: PREFERRED_RUN_BYTES,
-            filters: true,
         }
     }
 
@@ -249,6 +282,10 @@ impl IndexY for LsmY {
             Ok(()) => self.publish(tree),
             Err(e) => {
                 self.after_failure(tree);
+                // Against the order of the locks, so only tried; else `maintain` does it.
+                if let Some(_no_maintenance) = self.maintaining.try_lock() {
+                    self.clean_up(tree);
+                }
                 Err(e)
             }
         }
@@ -263,25 +300,22 @@ impl IndexY for LsmY {
         let _one_maintainer = self.maintaining.lock();
         self.reap();
         let tree = self.writable()?;
-        if self.litter.load(Relaxed) {
-            self.sweep(tree)?;
+        if self.litter.load(Relaxed)
+            && let Some(_no_run) = self.writing.try_lock()
+        {
+            self.clean_up(tree);
         }
-        let before = self.snapshot().version;
-        let strategy = Leveled::default()
-            .with_l0_threshold(exp("L0", LEVEL0_TRIGGER as usize) as u8)
-            .with_level_ratio_policy(vec![exp("RATIO", 10) as f32])
-            .with_table_target_size(exp("TABLE", TABLE_BYTES as usize) as u64);
-        // Every read pins its own snapshot, so no older version of a key is of use to anyone.
-        let step = contain(&self.dir, "compact", || {
-            tree.compact(Arc::new(strategy), NEWEST)
-        });
-        if let Err(e) = step {
-            self.after_failure(tree);
-            return Err(e);
+        let before = self.snapshot();
+        let shape = Shape::of(before.level_bytes.iter().sum(), self.table_bytes);
+        self.compact(tree, Arc::new(leveled(&shape)))?;
+        let mut now = self.snapshot();
+        if now.version == before.version
+            && let Step::PullDown(from, to) = shape.when_idle(now.level0_runs, &now.level_bytes)
+        {
+            self.compact(tree, Arc::new(PullDown(from, to)))?;
+            now = self.snapshot();
         }
-        self.publish(tree)?;
-        self.reap();
-        if self.snapshot().version == before {
+        if now.version == before.version {
             Ok(Maintained::Idle)
         } else {
             Ok(Maintained::More)
@@ -312,8 +346,16 @@ impl IndexY for LsmY {
     }
 
     fn memory_bytes(&self) -> usize {
-        let retired: usize = self.retired.lock().iter().map(|s| s.memory_bytes).sum();
-        self.snapshot().memory_bytes + retired
+        // Snapshots share most of their tables: each one counts once.
+        let (current, retired) = (self.snapshot(), self.retired.lock());
+        let snapshots = retired.iter().chain([&current]);
+        let mut tables: Vec<_> = snapshots
+            .flat_map(|s| &s.runs)
+            .flat_map(|run| &run.tables)
+            .collect();
+        tables.sort_unstable_by_key(|table| Arc::as_ptr(table));
+        tables.dedup_by_key(|table| Arc::as_ptr(table));
+        tables.iter().map(|table| table.memory_bytes()).sum()
     }
 
     fn disk_bytes(&self) -> u64 {
@@ -328,18 +370,9 @@ impl IndexY for LsmY {
         verify::verify(&self.snapshot())
     }
 
-    fn release_files(&self) -> bool {
-        self.reap();
-        self.retired.lock().is_empty()
-    }
-
     fn copy_to(&self, dest: &Path) -> Result<()> {
         let _no_maintenance = self.maintaining.lock();
         let _no_run = self.writing.lock();
         copy::copy(&self.dir, dest)
     }
-}
-
-fn exp(name: &str, default: usize) -> usize {
-    std::env::var(name).map_or(default, |v| v.parse().unwrap())
 }

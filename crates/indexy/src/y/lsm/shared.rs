@@ -58,9 +58,15 @@ impl LsmShared {
             .fetch_add(now.wrapping_sub(before), Relaxed);
     }
 
-    /// Whether the cache can hold every filter beside what else it is for.
-    pub(super) fn filters_fit(&self) -> bool {
-        self.filter_bytes.load(Relaxed) <= self.blocks.bytes() / FILTER_SHARE
+    /// Whether filters that are the first `bytes` of a tree's `of_bytes` bytes are worth loading for every read.
+    ///
+    /// The newest runs come first: they are small, and asked for nearly every key in vain. A tree has its share of the
+    /// cache, by the size of its filters. What does not fit would be read from the device for each
+    /// key, and a filter costs as much as the data block it may save.
+    pub(super) fn filters_fit(&self, bytes: usize, of_bytes: usize) -> bool {
+        let all = self.filter_bytes.load(Relaxed).max(of_bytes);
+        let room = self.blocks.bytes() / FILTER_SHARE;
+        all <= room || bytes as u128 * all as u128 <= room as u128 * of_bytes as u128
     }
 }
 

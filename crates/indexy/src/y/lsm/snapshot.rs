@@ -10,6 +10,7 @@
 use super::{
     contain::{contain, contain_any, contain_decoding},
     manifest::{self, Manifest},
+    shape::LEVELS,
     shared::LsmShared,
     table::{FilterUse, Place, TableReader},
 };
@@ -32,8 +33,8 @@ pub(super) const NEWEST: SeqNo = SeqNo::MAX;
 /// Disjoint tables in key order.
 pub(super) struct Run {
     pub(super) tables: Vec<Arc<TableReader>>,
-    /// Of the last level, where most keys that exist at all are.
-    last: bool,
+    /// Filters of this run and of all newer ones, in bytes.
+    filter_bytes: usize,
 }
 
 /// See the module header.
@@ -43,9 +44,10 @@ pub(super) struct Snapshot {
     pub(super) level0_runs: usize,
     pub(super) version: u64,
     pub(super) disk_bytes: u64,
+    /// Data blocks in the tables of each level.
+    pub(super) level_bytes: [u64; LEVELS],
     pub(super) entries: u64,
     pub(super) tombstones: u64,
-    pub(super) memory_bytes: usize,
     filter_bytes: usize,
     shared: Arc<LsmShared>,
 }
@@ -123,16 +125,19 @@ impl Snapshot {
             contain_decoding(&path, || TableReader::open(table, shared)).map(Arc::new)
         };
         let level0_runs = levels.first().map_or(0, Vec::len);
-        let last_level = levels.len().saturating_sub(1);
         let mut runs = Vec::new();
-        for (level, tables) in levels
-            .into_iter()
-            .enumerate()
-            .flat_map(|(level, runs)| runs.into_iter().map(move |run| (level, run)))
-        {
+        let mut filter_bytes = 0;
+        let mut level_bytes = [0; LEVELS];
+        let numbered = levels.into_iter().enumerate();
+        for (level, run) in numbered.flat_map(|(n, runs)| runs.into_iter().map(move |r| (n, r))) {
+            if let Some(bytes) = level_bytes.get_mut(level) {
+                *bytes += run.iter().map(|t| t.metadata.file_size).sum::<u64>();
+            }
+            let tables = run.into_iter().map(open).collect::<Result<Vec<_>>>()?;
+            filter_bytes += tables.iter().map(|t| t.filter_bytes()).sum::<usize>();
             runs.push(Run {
-                tables: tables.into_iter().map(open).collect::<Result<_>>()?,
-                last: level == last_level,
+                tables,
+                filter_bytes,
             });
         }
         let tables = || runs.iter().flat_map(|run| &run.tables);
@@ -140,11 +145,11 @@ impl Snapshot {
         Ok(Self {
             level0_runs,
             version,
+            level_bytes,
             disk_bytes: tables().map(|t| t.file_bytes()).sum(),
             entries: metadata().map(|m| m.item_count).sum(),
             tombstones: metadata().map(|m| m.tombstone_count).sum(),
-            memory_bytes: tables().map(|t| t.memory_bytes()).sum(),
-            filter_bytes: tables().map(|t| t.filter_bytes()).sum(),
+            filter_bytes,
             shared: Arc::clone(shared),
             runs,
         })
@@ -188,9 +193,9 @@ impl Snapshot {
             let Some(table) = run.tables.get(at).filter(|t| t.min() <= key) else {
                 continue;
             };
-            let filter = match run.last && !self.shared.filters_fit() {
-                true => FilterUse::IfCached,
-                false => FilterUse::Always,
+            let filter = match self.shared.filters_fit(run.filter_bytes, self.filter_bytes) {
+                true => FilterUse::Always,
+                false => FilterUse::IfCached,
             };
             let place = contain_decoding(table.path(), || {
                 if table.may_hold(key, search.hash, filter)? {

@@ -37,11 +37,9 @@ impl LsmY {
         }
     }
 
-    /// Removes files that belong to nothing. The caller is the maintainer.
+    /// Removes files that belong to nothing, if no one may be using such files. The caller holds
+    /// `maintaining` and `writing`.
     pub(super) fn sweep(&self, tree: &AnyTree) -> Result<()> {
-        let Some(_no_run) = self.writing.try_lock() else {
-            return Ok(());
-        };
         self.publish(tree)?;
         self.reap();
         if !self.retired.lock().is_empty() {

@@ -83,6 +83,11 @@ impl TableReader {
     /// Opens `table`: reads its top-level indexes.
     pub(super) fn open(table: Table, shared: &Arc<LsmShared>) -> Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
+        let name = table.path.file_name().and_then(|name| name.to_str());
+        if name != Some(&*table.id().to_string()) {
+            let what = format!("this is table {} in the place of another", table.id());
+            return Err(Error::corrupt(&*table.path, 0, what));
+        }
         let file = open_file(&table.path)?;
         let (regions, metadata) = (&table.regions, &table.metadata);
         let load = |handle| {

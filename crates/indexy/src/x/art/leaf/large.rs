@@ -79,10 +79,6 @@ impl<'g> LargeRef<'g> {
         self.suffix_len
     }
 
-    pub(crate) fn block(self) -> NonNull<u64> {
-        self.block
-    }
-
     pub(crate) fn value(self) -> &'g [u8] {
         &self.bytes[self.suffix_len..]
     }

@@ -4,7 +4,7 @@
 
 use super::{
     large::LargeRef,
-    layout::{LeafRef, MAX_BLOCK_BYTES, Meta, Slot, State, TOMBSTONE},
+    layout::{LeafRef, MAX_BLOCK_BYTES, Meta, Slot, State},
     search::{EntryAt, Form},
 };
 use crate::{
@@ -155,10 +155,6 @@ impl<'x> StableLeaf<'x> {
         self.push_suffix(&self.entry(i), 0, &mut a);
         self.push_suffix(&self.entry(j), 0, &mut b);
         a.cmp(&b)
-    }
-
-    pub(crate) fn is_tombstone(self, i: usize) -> bool {
-        self.slot(i).is(TOMBSTONE)
     }
 
     /// Bytes of the large blocks of the entries.
