@@ -259,6 +259,15 @@ impl Broken {
         Self::Wrong(format!("key {}: {mismatch}", show(key)))
     }
 
+    /// A version older than one that was acknowledged before the read began, or never written.
+    #[cold]
+    pub(super) fn stale(key: &[u8], floor: u32, version: u32) -> Self {
+        let key = show(key);
+        Self::Wrong(format!(
+            "key {key}: version {version} read, {floor} was acknowledged before"
+        ))
+    }
+
     /// A key that must be there and is not.
     #[cold]
     pub(super) fn missing(key: &[u8]) -> Self {

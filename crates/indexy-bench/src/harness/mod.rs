@@ -15,6 +15,7 @@ mod ledger;
 mod points;
 mod run;
 mod space;
+mod versions;
 mod worker;
 mod ycsb;
 

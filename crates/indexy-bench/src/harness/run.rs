@@ -4,6 +4,7 @@ use super::crew::{Around, panic_text, run_crew};
 use super::job::{Broken, Emitter, Event, Job, JobError, Phase, UNBOUNDED, Work};
 use super::ledger::Ledger;
 use super::points::Points;
+use super::versions::Versions;
 use super::{Clock, Interrupt, directory_bytes, ycsb};
 use crate::contender::Contender;
 use crate::measure::{Cpu, Io, Memory, PhaseResult, reset_peak_memory};
@@ -37,6 +38,7 @@ pub fn run_job<C: Contender>(job: &Job, emitter: &mut Emitter<'_>) -> Result<(),
         next_new: AtomicU64::new(0),
         record_limit: job.preloaded,
         ledger: Ledger::default(),
+        versions: Some(Versions::default()),
         rewritten: false,
     };
     for (index, phase) in job.phases.iter().enumerate() {
@@ -101,6 +103,8 @@ struct Run<'a, C> {
     /// All YCSB records below are inserted.
     record_limit: u64,
     ledger: Ledger,
+    /// None once a phase has written records without a version.
+    versions: Option<Versions>,
     /// A phase may have written records again that an earlier one deleted.
     rewritten: bool,
 }
@@ -292,16 +296,15 @@ impl<C: Contender> Run<'_, C> {
             });
         }
         workload.insert_count = workload.insert_count.min(there);
-        let rewrites =
-            workload.share(Operation::Update) + workload.share(Operation::ReadModifyWrite) > 0.0;
-        if workload.share(Operation::Delete) > 0.0 && self.ledger.is_empty() {
-            self.ledger = Ledger::new(self.record_limit + workload.operations);
-        }
-        self.rewritten |= rewrites;
-        let deletes_are_final = !self.rewritten;
-        let shared = Shared::new(self.record_limit);
+        self.watch(&workload);
+        let (shared, unwatched) = (Shared::new(self.record_limit), Versions::default());
+        let past = ycsb::Past {
+            shared: &shared,
+            ledger: &self.ledger,
+            versions: self.versions.as_ref().unwrap_or(&unwatched),
+            deletes_are_final: !self.rewritten,
+        };
         let asked = workload.operations;
-        let ledger = &self.ledger;
         let (result, _) = run_crew(
             self.contender()?,
             &self.around,
@@ -309,19 +312,28 @@ impl<C: Contender> Run<'_, C> {
             index,
             asked,
             emitter,
-            |session, worker| {
-                ycsb::run(
-                    session,
-                    worker,
-                    &workload,
-                    &shared,
-                    ledger,
-                    deletes_are_final,
-                )
-            },
+            |session, worker| ycsb::run(session, worker, &workload, &past),
         )?;
         self.record_limit = self.record_limit.max(shared.inserted.limit());
         Ok(result)
+    }
+
+    /// Prepares what later reads are held against, before `workload` runs.
+    fn watch(&mut self, workload: &Workload) {
+        let updates = workload.share(Operation::Update);
+        let rewrites = updates + workload.share(Operation::ReadModifyWrite) > 0.0;
+        self.rewritten |= rewrites;
+        if workload.share(Operation::Delete) > 0.0 && self.ledger.is_empty() {
+            self.ledger = Ledger::new(self.record_limit + workload.operations);
+        }
+        if !rewrites {
+            return;
+        }
+        if !workload.writes_whole_records() || !workload.records.has_versions() {
+            self.versions = None;
+        } else if let Some(versions) = self.versions.as_mut().filter(|v| v.is_empty()) {
+            *versions = Versions::new(self.record_limit);
+        }
     }
 
     fn reopen(&mut self, phase: &Phase, emitter: &mut Emitter<'_>) -> Result<(), JobError> {

@@ -69,6 +69,7 @@ impl Session for MapSession<'_> {
     fn insert(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
         let mut value = value.to_vec();
         match self.map.fault.as_str() {
+            "stale" if self.map.entries().contains_key(key) && value[0] % 4 == 0 => return Ok(()),
             "lose" if key == victim() => return Ok(()),
             "flip" if key == victim() => value[3] ^= 1,
             "error" => return Err("device on fire".into()),
@@ -361,6 +362,16 @@ fn a_correct_engine_passes_every_ycsb_workload() {
         assert_eq!(results.len(), 2 + all.len());
         assert!(results[2..].iter().all(|p| p.done == 3000));
     }
+}
+
+#[test]
+fn a_lost_update_is_seen_as_a_stale_read() {
+    let one_field = [("fieldcount", "1"), ("operationcount", "20000")];
+    let error = run("stale", ycsb_phases(&["a"], &one_field)).0.unwrap_err();
+    assert!(
+        error.to_string().contains("was acknowledged before"),
+        "{error}"
+    );
 }
 
 #[test]

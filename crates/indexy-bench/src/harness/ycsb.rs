@@ -3,6 +3,7 @@
 use super::job::Broken;
 use super::ledger::Ledger;
 use super::points::share;
+use super::versions::Versions;
 use super::worker::{Done, Kind, Worker};
 use crate::contender::{Outcome, Session};
 use crate::workload::{Client, Operation, Rng, Shared, Workload, seed_of};
@@ -32,17 +33,13 @@ pub(super) fn run<S: Session>(
     session: &mut S,
     worker: &mut Worker<'_>,
     workload: &Workload,
-    shared: &Shared,
-    ledger: &Ledger,
-    deletes_are_final: bool,
+    past: &Past<'_>,
 ) -> Result<(), Broken> {
     let mut run = Run {
         session,
         workload,
-        shared,
-        ledger,
+        past,
         client: workload.client(),
-        deletes_are_final,
         key: Vec::new(),
         record: Vec::new(),
         last: Vec::new(),
@@ -51,14 +48,21 @@ pub(super) fn run<S: Session>(
     worker.drive(mine, |rng| run.step(rng))
 }
 
+/// What is known of the records, shared by the threads of a run.
+#[derive(Debug)]
+pub(super) struct Past<'a> {
+    pub shared: &'a Shared,
+    pub ledger: &'a Ledger,
+    pub versions: &'a Versions,
+    /// Nothing writes a record again that was deleted.
+    pub deletes_are_final: bool,
+}
+
 struct Run<'a, S> {
     session: &'a mut S,
     workload: &'a Workload,
-    shared: &'a Shared,
-    ledger: &'a Ledger,
+    past: &'a Past<'a>,
     client: Client<'a>,
-    /// Nothing writes a record again that was deleted.
-    deletes_are_final: bool,
     key: Vec<u8>,
     record: Vec<u8>,
     /// Last key of a scan.
@@ -80,9 +84,9 @@ impl<S: Session> Run<'_, S> {
             Operation::Scan => self.scan(rng),
             Operation::Delete => {
                 let number = self.choose(rng);
-                self.ledger.ask(number);
+                self.past.ledger.ask(number);
                 self.session.remove(&self.key)?;
-                self.ledger.acknowledge(number);
+                self.past.ledger.acknowledge(number);
                 Ok(Done::one(Kind::Delete, false))
             }
         }
@@ -90,7 +94,7 @@ impl<S: Session> Run<'_, S> {
 
     /// Draws a record and makes its key.
     fn choose(&mut self, rng: &mut Rng) -> u64 {
-        let number = self.client.record(self.shared, rng);
+        let number = self.client.record(self.past.shared, rng);
         self.workload.keys.write(number, &mut self.key);
         number
     }
@@ -98,32 +102,37 @@ impl<S: Session> Run<'_, S> {
     /// Reads the record of `self.key` and checks it; with `keep`, copies it to `self.record`.
     fn read(&mut self, number: u64, field: Option<usize>, keep: bool) -> Result<bool, Broken> {
         let seed = seed_of(&self.key);
-        let gone = self.deletes_are_final && self.ledger.must_be_absent(number);
+        let gone = self.past.deletes_are_final && self.past.ledger.must_be_absent(number);
+        let floor = self.past.versions.floor(number);
         let (records, record) = (&self.workload.records, &mut self.record);
         let checked = self.session.get(&self.key, |bytes| {
             if keep {
                 record.clear();
                 record.extend_from_slice(bytes);
             }
-            records.check(seed, bytes, field)
+            let checked = records.check(seed, bytes, field);
+            checked.map(|()| records.version(seed, bytes).unwrap_or(0))
         })?;
         match checked {
-            Some(Ok(())) if gone => Err(Broken::ghost(&self.key, "deleted")),
-            Some(Ok(())) => Ok(true),
+            Some(Ok(_)) if gone => Err(Broken::ghost(&self.key, "deleted")),
+            Some(Ok(version)) if !self.past.versions.allows(number, floor, version) => {
+                Err(Broken::stale(&self.key, floor, version))
+            }
+            Some(Ok(_)) => Ok(true),
             Some(Err(mismatch)) => Err(Broken::value(&self.key, &mismatch)),
-            None if self.ledger.may_be_absent(number) => Ok(false),
+            None if self.past.ledger.may_be_absent(number) => Ok(false),
             None => Err(Broken::missing(&self.key)),
         }
     }
 
     fn insert(&mut self) -> Outcome<Done> {
-        let number = self.shared.inserted.take();
+        let number = self.past.shared.inserted.take();
         self.workload.keys.write(number, &mut self.key);
         self.workload
             .records
             .fill(seed_of(&self.key), 0, &mut self.record);
         self.session.insert(&self.key, &self.record)?;
-        self.shared.inserted.acknowledge(number);
+        self.past.shared.inserted.acknowledge(number);
         Ok(Done::wrote(
             Kind::Insert,
             self.key.len() + self.record.len(),
@@ -131,14 +140,11 @@ impl<S: Session> Run<'_, S> {
     }
 
     fn update(&mut self, rng: &mut Rng) -> Result<Done, Broken> {
-        if self.workload.records.fields() > 1 && !self.workload.write_all {
+        if !self.workload.writes_whole_records() {
             return self.read_modify_write(rng, Kind::Update);
         }
-        self.choose(rng);
-        self.workload
-            .records
-            .fill(seed_of(&self.key), rng.random(), &mut self.record);
-        self.session.insert(&self.key, &self.record)?;
+        let number = self.choose(rng);
+        self.write_whole(number, rng)?;
         Ok(Done::wrote(
             Kind::Update,
             self.key.len() + self.record.len(),
@@ -150,17 +156,16 @@ impl<S: Session> Run<'_, S> {
         if !self.read(number, None, true)? {
             return Ok(Done::one(kind, false));
         }
-        let seed = seed_of(&self.key);
-        let version = rng.random();
-        if self.workload.write_all {
-            self.workload.records.fill(seed, version, &mut self.record);
+        if self.workload.writes_whole_records() {
+            self.write_whole(number, rng)?;
         } else {
             let field = rng.random_range(0..self.workload.records.fields());
+            let seed = seed_of(&self.key);
             self.workload
                 .records
-                .fill_field(seed, field, version, &mut self.record);
+                .fill_field(seed, field, rng.random(), &mut self.record);
+            self.session.insert(&self.key, &self.record)?;
         }
-        self.session.insert(&self.key, &self.record)?;
         let payload = (self.key.len() + self.record.len()) as u64;
         Ok(Done {
             kind,
@@ -168,6 +173,20 @@ impl<S: Session> Run<'_, S> {
             found: 1,
             payload,
         })
+    }
+
+    /// Writes a new version of all of record `number`, whose key is in `self.key`.
+    fn write_whole(&mut self, number: u64, rng: &mut Rng) -> Outcome<()> {
+        let watched = self.past.versions.begin_write(number);
+        let version = watched.unwrap_or_else(|| rng.random());
+        self.workload
+            .records
+            .fill(seed_of(&self.key), version, &mut self.record);
+        self.session.insert(&self.key, &self.record)?;
+        if let Some(version) = watched {
+            self.past.versions.end_write(number, version);
+        }
+        Ok(())
     }
 
     fn scan(&mut self, rng: &mut Rng) -> Result<Done, Broken> {
@@ -203,7 +222,7 @@ impl<S: Session> Run<'_, S> {
                 "scan of {count} showed {seen} entries and counted {returned}"
             )));
         }
-        if seen == 0 && !self.ledger.may_be_absent(number) {
+        if seen == 0 && !self.past.ledger.may_be_absent(number) {
             return Err(Broken::missing(&self.key));
         }
         Ok(Done {

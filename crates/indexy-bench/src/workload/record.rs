@@ -26,6 +26,8 @@ pub struct Records {
     lengths: FieldLengths,
 }
 
+/// A shorter field has no room for a version.
+const VERSIONED_BYTES: usize = 8;
 const LENGTH_EXPONENT: f64 = 0.99;
 /// A record must stay well below what every engine takes as one value.
 const MAX_RECORD_BYTES: usize = 16 << 20;
@@ -106,6 +108,19 @@ impl Records {
         };
         Values::fill(field_seed(seed, field), version, slice);
         true
+    }
+
+    /// The version that the first field of `record` carries, if it is one of the key with `seed` and has room for a version.
+    pub fn version(&self, seed: u64, record: &[u8]) -> Option<u32> {
+        version_of(field_seed(seed, 0), record.get(..self.length(seed, 0))?)
+    }
+
+    /// True if every record is one value with a version of its own.
+    pub fn has_versions(&self) -> bool {
+        let (FieldLengths::Constant(least)
+        | FieldLengths::Uniform(least, _)
+        | FieldLengths::Zipfian(least, _)) = self.lengths;
+        least >= VERSIONED_BYTES
     }
 
     /// Checks all fields, or only `field`.

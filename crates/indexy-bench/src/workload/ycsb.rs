@@ -186,6 +186,11 @@ impl Workload {
         self.shares[at] - if at == 0 { 0.0 } else { self.shares[at - 1] }
     }
 
+    /// True if an update writes all of a record.
+    pub fn writes_whole_records(&self) -> bool {
+        self.write_all || self.records.fields() == 1
+    }
+
     /// The client of one thread.
     pub fn client(&self) -> Client<'_> {
         let new_records = (self.operations as f64 * self.share(Operation::Insert) * 2.0) as u64;

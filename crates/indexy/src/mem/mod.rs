@@ -35,6 +35,9 @@ pub(crate) struct Block {
     pub bytes: usize,
 }
 
+// SAFETY: it owns its memory, which is not tied to a thread.
+unsafe impl Send for Block {}
+
 /// Keeps every block that was reachable when it was entered from being freed. Stays on its thread; may be nested.
 pub(crate) struct Guard<'a> {
     _entered: LocalGuard<'a>,
@@ -129,6 +132,12 @@ impl Memory {
     pub(crate) fn size_of(block: NonNull<u64>) -> usize {
         // SAFETY: an allocated block, as said above.
         unsafe { arena::size_of_block(block) }
+    }
+
+    /// Size in bytes of the block that [`Memory::allocate`] hands out for `bytes`.
+    #[inline]
+    pub(crate) fn class_size(bytes: usize) -> usize {
+        arena::block_bytes(bytes)
     }
 
     /// Pushes reclamation along: of what any thread has retired so far, frees what no guard can reach any more, and lets

@@ -280,3 +280,18 @@ impl FreePages {
         }
     }
 }
+#[cfg(test)]
+impl Large {
+    /// What the tables say is charged.
+    pub(super) fn expected_charge(&self) -> usize {
+        let state = self.state.lock();
+        let free = |c: &RunChunk| c.pages.runs().map(|(_, pages)| pages).sum::<usize>();
+        let runs: usize = state
+            .chunks
+            .iter()
+            .flatten()
+            .map(|c| (PAGES - free(c)) * PAGE)
+            .sum();
+        runs + state.singles.values().map(Mapping::bytes).sum::<usize>()
+    }
+}

@@ -216,3 +216,29 @@ impl SlabPool {
         }
     }
 }
+#[cfg(test)]
+impl SlabPool {
+    /// What the tables say is charged.
+    pub(super) fn expected_charge(&self) -> usize {
+        let state = self.state.lock();
+        let slabs = CHUNK_BYTES >> self.shift;
+        let mapped = state.chunks.iter().flatten();
+        mapped
+            .map(|chunk| {
+                let used = |&i: &usize| (self.all_slabs() & !chunk.free) >> i & 1 == 1;
+                // SAFETY: the chunk is mapped, and `i` is one of its slabs.
+                let slab = |i| unsafe { Slab::new(chunk.mapping.base(), self.shift, i) };
+                let bytes: usize = (0..slabs)
+                    .filter(used)
+                    .map(|i| self.charge_of(slab(i)))
+                    .sum();
+                bytes + self.header_charge()
+            })
+            .sum()
+    }
+
+    /// The most that may be charged when no block is allocated: the reserve, and the headers of its chunks and of the spare one.
+    pub(super) fn resting_bytes(&self) -> usize {
+        (self.reserve << self.shift) + (self.reserve + 1) * self.header_charge()
+    }
+}

@@ -1,1 +1,289 @@
+//! Accounts, reuse and return of memory, without garbage collection.
 
+use super::*;
+use chunk::CHUNK_BYTES;
+use classes::PAGE;
+use parking_lot::Mutex;
+use proptest::{collection::vec, prelude::*};
+use rand::{Rng, SeedableRng, rngs::StdRng, seq::SliceRandom};
+use std::collections::BTreeMap;
+
+const BUDGETS: [usize; 4] = [2 << 20, 15 << 20, 40 << 20, 256 << 20];
+
+fn arena(limit: usize) -> (Arc<Budget>, Arc<Arena>) {
+    let budget = Arc::new(Budget::new(limit));
+    let arena = Arena::new(Arc::clone(&budget), 4);
+    (budget, arena)
+}
+
+/// An allocated block filled with a pattern of its own, which must be intact when it is freed.
+struct Filled {
+    block: NonNull<u64>,
+    bytes: usize,
+    pattern: u64,
+}
+
+impl Filled {
+    fn new(arena: &Arena, bytes: usize, thread: usize, pattern: u64) -> Self {
+        let allocated = arena.allocate(bytes, thread);
+        assert_eq!(allocated.bytes, block_bytes(bytes));
+        assert!(allocated.bytes >= bytes);
+        assert_eq!(allocated.block.addr().get() % 16, 0);
+        if allocated.bytes % 64 == 0 {
+            assert_eq!(allocated.block.addr().get() % 64, 0);
+        }
+        // SAFETY: just allocated.
+        assert_eq!(unsafe { size_of_block(allocated.block) }, allocated.bytes);
+        let mut filled = Self {
+            block: allocated.block,
+            bytes: allocated.bytes,
+            pattern,
+        };
+        if allocated.zeroed {
+            assert!(filled.words().iter().all(|&w| w == 0), "not zero");
+        }
+        filled.words().fill(pattern);
+        filled
+    }
+
+    fn words(&mut self) -> &mut [u64] {
+        // SAFETY: the block is allocated and this value alone accesses it.
+        unsafe { std::slice::from_raw_parts_mut(self.block.as_ptr(), self.bytes / 8) }
+    }
+
+    fn free(mut self, arena: &Arena) {
+        let pattern = self.pattern;
+        assert!(self.words().iter().all(|&w| w == pattern), "blocks overlap");
+        // SAFETY: the block is allocated, and this was its only owner.
+        unsafe { arena.free(self.block) };
+    }
+}
+
+/// Mostly nodes and leaves, now and then a value of its own.
+fn any_size(random: &mut StdRng) -> usize {
+    match random.random_range(0..1000) {
+        0..700 => random.random_range(0..2000),
+        700..990 => random.random_range(0..=SMALL_MAX),
+        990..999 => random.random_range(SMALL_MAX..100_000),
+        _ => random.random_range(100_000..3 << 20),
+    }
+}
+
+impl Arena {
+    /// What the tables say is charged.
+    fn expected_charge(&self) -> usize {
+        self.slabs.expected_charge() + self.large.expected_charge()
+    }
+
+    /// The most that may be charged when nothing is allocated.
+    fn resting_bytes(&self) -> usize {
+        self.slabs.resting_bytes() + PAGE
+    }
+}
+
+#[test]
+fn i7_the_charge_is_exact_at_every_step() {
+    for limit in BUDGETS {
+        let (budget, arena) = arena(limit);
+        let mut random = StdRng::seed_from_u64(limit as u64);
+        let mut blocks = Vec::new();
+        let mut live = 0;
+        for step in 0..30_000_usize {
+            let grow = if step / 5_000 % 2 == 0 { 0.7 } else { 0.3 };
+            if blocks.is_empty() || random.random_bool(grow) {
+                let filled = Filled::new(&arena, any_size(&mut random), step % 4, random.random());
+                live += filled.bytes;
+                blocks.push(filled);
+            } else {
+                let at = random.random_range(0..blocks.len());
+                let filled: Filled = blocks.swap_remove(at);
+                live -= filled.bytes;
+                filled.free(&arena);
+            }
+            if step % 500 == 0 {
+                assert_eq!(arena.live_bytes(), live);
+                assert_eq!(arena.charged_bytes(), arena.expected_charge());
+                assert_eq!(budget.held(Holder::Arena), arena.charged_bytes());
+                assert!(arena.charged_bytes() >= live);
+            }
+        }
+        blocks.shuffle(&mut random);
+        blocks.into_iter().for_each(|filled| filled.free(&arena));
+        assert_eq!(arena.live_bytes(), 0);
+        assert_eq!(arena.charged_bytes(), arena.expected_charge());
+        assert!(arena.charged_bytes() <= arena.resting_bytes(), "{limit}");
+        assert_eq!(budget.used(), arena.charged_bytes());
+        drop(arena);
+        assert_eq!(budget.used(), 0);
+    }
+}
+
+#[test]
+fn threads_never_get_overlapping_blocks() {
+    for limit in [2 << 20, 256 << 20] {
+        let (budget, arena) = arena(limit);
+        // What a thread has allocated, any other may free.
+        let shared = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let (arena, shared) = (&arena, &shared);
+                scope.spawn(move || {
+                    let mut random = StdRng::seed_from_u64(thread as u64);
+                    let mut own = Vec::new();
+                    for _ in 0..20_000 {
+                        if own.len() < 300 && random.random() {
+                            own.push(Filled::new(
+                                arena,
+                                any_size(&mut random) / 4,
+                                thread,
+                                random.random(),
+                            ));
+                        } else if let Some(filled) = own.pop() {
+                            let mut shared = shared.lock();
+                            shared.push(filled);
+                            let at = random.random_range(0..shared.len());
+                            let other: Filled = shared.swap_remove(at);
+                            drop(shared);
+                            other.free(arena);
+                        }
+                    }
+                    own.into_iter().for_each(|filled| filled.free(arena));
+                });
+            }
+        });
+        shared
+            .into_inner()
+            .into_iter()
+            .for_each(|filled| filled.free(&arena));
+        assert_eq!(arena.live_bytes(), 0);
+        assert_eq!(arena.charged_bytes(), arena.expected_charge());
+        assert!(arena.charged_bytes() <= arena.resting_bytes());
+        drop(arena);
+        assert_eq!(budget.used(), 0);
+    }
+}
+
+// SAFETY: it owns its block.
+unsafe impl Send for Filled {}
+
+#[test]
+fn a_drained_class_serves_the_others() {
+    for limit in BUDGETS {
+        let (_, arena) = arena(limit);
+        let fill = limit / 2;
+        let mut peak = 0;
+        for bytes in [64, 1024, 176, 4096, 700, 8192] {
+            let count = fill / block_bytes(bytes);
+            let blocks: Vec<_> = (0..count)
+                .map(|i| Filled::new(&arena, bytes, 0, i as u64))
+                .collect();
+            peak = peak.max(arena.charged_bytes());
+            blocks.into_iter().for_each(|filled| filled.free(&arena));
+        }
+        assert!(
+            peak <= fill + fill / 5 + arena.resting_bytes(),
+            "{limit}: {peak} for {fill}"
+        );
+    }
+}
+
+#[test]
+fn the_fullest_slabs_are_used_first() {
+    let (_, arena) = arena(256 << 20);
+    let mut random = StdRng::seed_from_u64(7);
+    let mut blocks: Vec<_> = (0..20_000)
+        .map(|i| Filled::new(&arena, 1000, 0, i))
+        .collect();
+    let full = arena.charged_bytes();
+    // Three quarters go, everywhere; then blocks come and go one by one. The live ones move together.
+    blocks.shuffle(&mut random);
+    blocks.drain(5_000..).for_each(|filled| filled.free(&arena));
+    let scattered = arena.charged_bytes();
+    for i in 0..100_000 {
+        let at = random.random_range(0..blocks.len());
+        let new = Filled::new(&arena, 1000, 0, i);
+        std::mem::replace(&mut blocks[at], new).free(&arena);
+    }
+    let settled = arena.charged_bytes();
+    assert!(scattered > full * 9 / 10, "the test needs scattered blocks");
+    assert!(settled < full * 2 / 5, "{full} {scattered} {settled}");
+    blocks.into_iter().for_each(|filled| filled.free(&arena));
+}
+
+#[test]
+fn every_block_finds_its_arena() {
+    let (_, first) = arena(2 << 20);
+    let (_, second) = arena(256 << 20);
+    for arena in [&first, &second] {
+        for bytes in [1, 4096, 8192, 8193, 1 << 20, (1 << 20) + 1, 5 << 20] {
+            let filled = Filled::new(arena, bytes, 0, 1);
+            // SAFETY: the block is allocated.
+            assert!(std::ptr::eq(
+                unsafe { arena_of(filled.block) },
+                Arc::as_ptr(arena)
+            ));
+            filled.free(arena);
+        }
+    }
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn a_write_after_the_free_is_found() {
+    let (_, arena) = arena(2 << 20);
+    let other = Filled::new(&arena, 100, 0, 1);
+    let filled = Filled::new(&arena, 100, 0, 1);
+    let stale = filled.block;
+    filled.free(&arena);
+    // SAFETY: the memory is mapped as long as the arena lives, and no other thread uses it.
+    unsafe { stale.add(3).write(5) };
+    let reused = std::panic::AssertUnwindSafe(|| arena.allocate(100, 0).block);
+    assert!(std::panic::catch_unwind(reused).is_err());
+    std::mem::forget(other);
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn a_second_free_is_found() {
+    let (_, arena) = arena(2 << 20);
+    let other = Filled::new(&arena, 100, 0, 1);
+    let block = Filled::new(&arena, 100, 0, 1).block;
+    // SAFETY: the block is allocated. The second time it is not, which the arena is to find out before anything is harmed.
+    let free = || unsafe { arena.free(block) };
+    let panics = || std::panic::catch_unwind(std::panic::AssertUnwindSafe(free)).is_err();
+    assert!(!panics());
+    assert!(panics());
+    std::mem::forget(other);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn large_blocks_are_where_no_other_is(sizes in vec((1..300_usize, any::<bool>()), 1..200)) {
+        let (budget, arena) = arena(2 << 20);
+        let mut blocks: BTreeMap<usize, Filled> = BTreeMap::new();
+        for (i, (pages, free)) in sizes.into_iter().enumerate() {
+            if free && !blocks.is_empty() {
+                let key = *blocks.keys().nth(i % blocks.len()).unwrap();
+                blocks.remove(&key).unwrap().free(&arena);
+                continue;
+            }
+            let bytes = SMALL_MAX + pages * PAGE - i % PAGE;
+            let filled = Filled::new(&arena, bytes, 0, i as u64);
+            let start = filled.block.addr().get();
+            let before = blocks.range(..=start).next_back();
+            prop_assert!(before.is_none_or(|(at, b)| at + b.bytes <= start));
+            let after = blocks.range(start..).next();
+            prop_assert!(after.is_none_or(|(at, _)| start + filled.bytes <= *at));
+            blocks.insert(start, filled);
+        }
+        let live: usize = blocks.values().map(|b| b.bytes).sum();
+        prop_assert_eq!(arena.live_bytes(), live);
+        prop_assert_eq!(arena.charged_bytes(), arena.expected_charge());
+        prop_assert!(arena.charged_bytes() <= live + (blocks.len() + 2) * PAGE);
+        blocks.into_values().for_each(|filled| filled.free(&arena));
+        prop_assert!(budget.used() <= arena.resting_bytes());
+        prop_assert!(budget.used() < CHUNK_BYTES);
+    }
+}

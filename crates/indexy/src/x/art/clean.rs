@@ -173,18 +173,18 @@ impl Art {
     pub(super) fn purge_tombstones(&self, from: &[u8], to: Option<&[u8]>, acked: RunId) {
         let mut at = first(from, to);
         while let Some(key) = at {
-            let (bounds, vanished) = self.step(&key, |step| match step.place.spot {
+            let (bounds, shrunk) = self.step(&key, |step| match step.place.spot {
                 Spot::Leaf(leaf) => self.purge_leaf(step, leaf, to, acked),
                 _ => Some(false),
             });
-            if vanished {
-                self.collapse(&self.memory.enter(), Probe::at(&key));
+            if shrunk {
+                self.merge(&self.memory.enter(), Probe::at(&key));
             }
             at = bounds.next(to);
         }
     }
 
-    /// Whether the leaf vanished; `None` when it changed.
+    /// Whether the leaf shrunk; `None` when it changed.
     fn purge_leaf(
         &self,
         step: &Step<'_, '_>,

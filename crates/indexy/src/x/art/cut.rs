@@ -65,19 +65,19 @@ impl Art {
             if cut.freed_bytes >= enough_bytes {
                 break;
             }
-            let (bounds, vanished) = self.step(&key, |step| match step.place.spot {
+            let (bounds, shrunk) = self.step(&key, |step| match step.place.spot {
                 Spot::Leaf(leaf) => self.cut_leaf(step, leaf, to, acked, spare, &mut cut),
                 _ => Some(false),
             });
-            if vanished {
-                cut.freed_bytes += self.collapse(&self.memory.enter(), Probe::at(&key));
+            if shrunk {
+                cut.freed_bytes += self.merge(&self.memory.enter(), Probe::at(&key));
             }
             at = bounds.next(to);
         }
         cut
     }
 
-    /// Cuts one leaf; whether it vanished, `None` when it changed.
+    /// Cuts one leaf; whether it became smaller, `None` when it changed.
     fn cut_leaf(
         &self,
         step: &Step<'_, '_>,
@@ -122,7 +122,7 @@ impl Art {
         let used = leaf_bytes(meta.n, leaf.leaf().size() - meta.top - meta.dead);
         let small = self.resize(step.guard, &parent, step.place.symbol, leaf, used);
         cut.freed_bytes += (before - leaf_arena_bytes(&small)) as usize + large;
-        Some(false)
+        Some(true)
     }
 
     /// Drops entry `i` of `leaf`; returns the bytes of its large block.
@@ -154,7 +154,7 @@ impl Art {
 
     /// See [`IndexX::evict`](crate::x::IndexX::evict).
     pub(super) fn evict_key(&self, key: &[u8]) {
-        let (_, vanished) = self.step(key, |step| match step.place.spot {
+        let (_, shrunk) = self.step(key, |step| match step.place.spot {
             Spot::Leaf(leaf) => {
                 let leaf = leaf.try_latch()?;
                 if let Ok(i) = leaf.stable().find(&key[step.place.depth..]) {
@@ -182,8 +182,8 @@ impl Art {
                 Some(false)
             }
         });
-        if vanished {
-            self.collapse(&self.memory.enter(), Probe::at(key));
+        if shrunk {
+            self.merge(&self.memory.enter(), Probe::at(key));
         }
     }
 

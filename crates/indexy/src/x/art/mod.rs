@@ -16,7 +16,8 @@
 //! | `inner/`, `leaf/` | the blocks, and all unsafe code |
 //! | `search`, `walk` | going down; going through ranges |
 //! | `put`, `draft` | writes and loads |
-//! | `reshape`, `shrink` | growing and splitting; giving back |
+//! | `reshape` | growing and splitting |
+//! | `shrink`, `merge` | giving memory back |
 //! | `scan`, `clean`, `cut` | what the framework asks for |
 
 #[cfg(test)]
@@ -27,6 +28,7 @@ mod cut;
 mod draft;
 mod inner;
 mod leaf;
+mod merge;
 mod parent;
 pub(super) mod pointer;
 mod put;
@@ -34,6 +36,8 @@ mod reshape;
 mod scan;
 mod search;
 mod shrink;
+#[cfg(test)]
+mod tests;
 mod verify;
 mod walk;
 

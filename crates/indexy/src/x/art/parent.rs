@@ -250,11 +250,7 @@ impl<'g> ParentLatched<'g> {
         old: InnerLatched<'g>,
         new: InnerRef<'g>,
     ) {
-        assert!(self.child_word(symbol) == old.node().word());
-        match self {
-            Self::Inner(node) => node.swap(symbol, new.word()),
-            Self::Root(latched) => latched.root.word.store(new.word().raw(), Release),
-        }
+        self.swap_word(symbol, &old, new.word());
         old.retire(memory);
     }
 
@@ -271,6 +267,45 @@ impl<'g> ParentLatched<'g> {
         let mounts = self.put_empty(symbol, mount);
         old.retire(memory);
         mounts
+    }
+
+    /// Puts the leaf `new` in place of the node `old`, which covers `symbol` and has only the leaf `below`, and
+    /// retires both.
+    pub(super) fn pull_up_leaf(
+        &self,
+        memory: &Memory,
+        symbol: Symbol,
+        old: InnerLatched<'g>,
+        below: LeafLatched<'g>,
+        new: LeafRef<'g>,
+    ) {
+        self.swap_word(symbol, &old, new.word());
+        below.retire(memory);
+        old.retire(memory);
+    }
+
+    /// Puts the node `new` in place of the node `old`, which covers `symbol` and has only the node `below`, and
+    /// retires both.
+    pub(super) fn pull_up_inner(
+        &self,
+        memory: &Memory,
+        symbol: Symbol,
+        old: InnerLatched<'g>,
+        below: InnerLatched<'g>,
+        new: InnerRef<'g>,
+    ) {
+        self.swap_word(symbol, &old, new.word());
+        below.retire(memory);
+        old.retire(memory);
+    }
+
+    /// Puts `word` in place of the node `old`.
+    fn swap_word(&self, symbol: Symbol, old: &InnerLatched<'g>, word: ChildWord) {
+        assert!(self.child_word(symbol) == old.node().word());
+        match self {
+            Self::Inner(node) => node.swap(symbol, word),
+            Self::Root(latched) => latched.root.word.store(word.raw(), Release),
+        }
     }
 
     /// Makes the child that covers `symbol` empty. With a fresh `mount` the mounted ranges beside it join it.
@@ -292,5 +327,32 @@ impl<'g> ParentLatched<'g> {
     pub(super) fn remount(&self, symbol: Symbol, mount: Option<Stamp>) -> isize {
         debug_assert!(self.child_word(symbol).is_empty());
         self.put_empty(symbol, mount)
+    }
+}
+
+impl<'g> InnerLatched<'g> {
+    /// Puts `new` in place of the leaf `left` and its neighbour `right`, which covers `symbol`, and retires both.
+    pub(super) fn join_leaves(
+        &self,
+        memory: &Memory,
+        symbol: Symbol,
+        left: LeafLatched<'g>,
+        right: LeafLatched<'g>,
+        new: LeafRef<'g>,
+    ) {
+        let (middle, last) = self.range(symbol);
+        assert!(self.child_word(symbol) == right.leaf().word());
+        assert!(middle > END && self.child_word(middle - 1) == left.leaf().word());
+        let (first, _) = self.range(middle - 1);
+        self.replace(
+            first,
+            last,
+            &[Piece {
+                first,
+                word: new.word(),
+            }],
+        );
+        left.retire(memory);
+        right.retire(memory);
     }
 }

@@ -27,8 +27,9 @@ use crate::{
 };
 
 /// What an attempt to write came to.
-enum Attempt<T> {
-    Done(T),
+enum Attempt {
+    /// Done; whether the leaf became smaller.
+    Done(bool),
     /// Go down again.
     Again,
 }
@@ -67,7 +68,10 @@ impl Art {
                 let attempt = self.apply(&guard, &place, leaf, edit, suffix, &mut draft, || {
                     commit.take().map_or(Ok(()), |commit| commit())
                 })?;
-                if let Attempt::Done(()) = attempt {
+                if let Attempt::Done(shrunk) = attempt {
+                    if shrunk {
+                        self.merge(&guard, Probe::at(key));
+                    }
                     return Ok(Put::Applied);
                 }
             }
@@ -98,7 +102,7 @@ impl Art {
                 let attempt = self.apply(&guard, &place, leaf, edit, suffix, &mut draft, || {
                     Ok::<(), std::convert::Infallible>(())
                 });
-                if let Ok(Attempt::Done(())) = attempt {
+                if let Ok(Attempt::Done(_)) = attempt {
                     return Load::Loaded;
                 }
             }
@@ -142,7 +146,7 @@ impl Art {
         suffix: &[u8],
         draft: &mut Draft<'_>,
         commit: impl FnOnce() -> Result<(), E>,
-    ) -> Result<Attempt<()>, E> {
+    ) -> Result<Attempt, E> {
         let (entry, enough, slots) = match edit {
             Edit::Insert { flags, .. } => {
                 let entry = draft.entry(suffix, flags);
@@ -170,9 +174,9 @@ impl Art {
             old.retire(&self.memory);
         }
         if let Edit::Remove { .. } = edit {
-            self.tidy(guard, place, leaf);
+            return Ok(Attempt::Done(self.tidy(guard, place, leaf)));
         }
-        Ok(Attempt::Done(()))
+        Ok(Attempt::Done(false))
     }
 }
 

@@ -48,7 +48,7 @@ fn roomy(needed: usize) -> usize {
 }
 
 /// Bytes of a node in the arena.
-fn arena_bytes(node: InnerRef<'_>) -> isize {
+pub(super) fn arena_bytes(node: InnerRef<'_>) -> isize {
     Memory::size_of(node.block()) as isize
 }
 

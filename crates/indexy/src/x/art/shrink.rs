@@ -1,8 +1,9 @@
-//! Giving memory back when entries are gone: leaves shrink and vanish, nodes without anything below vanish.
+//! Giving memory back when entries are gone: leaves shrink and vanish.
 //!
-//! All of it is best effort: a latch that is not free is not waited for, the rest stays for the next time.
+//! Best effort: a latch that is not free is not waited for, the rest stays for the next time.
 //!
 //! Keeps: a range that swallows others is mounted if one of them was, with a fresh stamp (I3).
+//! Not here: joining leaves and dropping nodes (`merge.rs`).
 
 #![forbid(unsafe_code)]
 
@@ -10,14 +11,11 @@ use super::{
     Art,
     counts::Delta,
     leaf::{LeafLatched, split::leaf_bytes},
-    parent::{ParentLatched, ParentSeen},
+    parent::ParentLatched,
     reshape::leaf_arena_bytes,
-    search::{Place, Probe, Spot},
+    search::Place,
 };
-use crate::{
-    mem::{Guard, Memory},
-    x::Stamp,
-};
+use crate::mem::Guard;
 
 /// A leaf is rebuilt when less than one part in so many of it is used.
 const SPARSE: usize = 2;
@@ -25,8 +23,8 @@ const SPARSE: usize = 2;
 const SMALL_LEAF_BYTES: usize = 128;
 
 impl Art {
-    /// After entries were dropped from `leaf`, which is at `place`: makes it fit what is left. True when the
-    /// range is empty now, so that nodes above may be.
+    /// After entries were dropped from `leaf`, which is at `place`: makes it fit what is left. True when
+    /// that changed its size, so that it is worth while to look around it (`merge.rs`).
     pub(super) fn tidy<'g>(
         &self,
         guard: &'g Guard<'_>,
@@ -44,9 +42,9 @@ impl Art {
         };
         if meta.n > 0 {
             self.resize(guard, &parent, place.symbol, leaf, used);
-            return false;
+        } else {
+            self.vanish(&parent, place, leaf);
         }
-        self.vanish(&parent, place, leaf);
         true
     }
 
@@ -67,47 +65,5 @@ impl Art {
             mounts,
             ..Delta::default()
         });
-    }
-
-    /// Replaces the nodes on the way to `key` that have nothing below them by empty ranges. Returns the bytes freed.
-    pub(super) fn collapse(&self, guard: &Guard<'_>, probe: Probe<'_>) -> usize {
-        let mut freed = 0;
-        loop {
-            let place = self.descend(guard, probe);
-            match self.collapse_parent(&place) {
-                Some(bytes) => freed += bytes,
-                None => return freed,
-            }
-        }
-    }
-
-    fn collapse_parent(&self, place: &Place<'_>) -> Option<usize> {
-        let (Spot::Empty(_), ParentSeen::Inner(node)) = (place.spot, place.parent) else {
-            return None;
-        };
-        let (above, symbol) = place.above?;
-        let node = node.try_latch()?;
-        let mut mount: Option<Stamp> = node.gap();
-        let mut bare = true;
-        node.node().for_each_child(|_, _, word| {
-            bare &= word.is_empty();
-            if word.is_mount() {
-                mount = Some(0);
-            }
-        });
-        if !bare {
-            return None;
-        }
-        let above = above.try_latch()?;
-        let bytes = Memory::size_of(node.node().block());
-        let own = node.mounts();
-        let mount = mount.map(|_| self.tick());
-        let mounts = above.empty_inner(&self.memory, symbol, node, mount) - own;
-        self.counts.add(Delta {
-            bytes: -(bytes as isize),
-            mounts,
-            ..Delta::default()
-        });
-        Some(bytes)
     }
 }

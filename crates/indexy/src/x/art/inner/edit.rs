@@ -22,6 +22,19 @@ pub(crate) struct Piece {
     pub word: ChildWord,
 }
 
+/// What is below a node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Census {
+    /// Children, neighbours that are one empty range counted once.
+    pub children: usize,
+    /// Leaves and nodes among them.
+    pub full: usize,
+    /// The first symbol of the first of those.
+    pub first_full: Symbol,
+    /// An empty child, or the gap, is mounted.
+    pub mounted: bool,
+}
+
 /// Most children of a node that has separators.
 const MOST_RANKED: usize = 48;
 /// A child is replaced by at most this many.
@@ -216,6 +229,30 @@ impl<'g> InnerLatched<'g> {
             gap,
             pieces.as_slice(),
         )
+    }
+
+    /// A copy with another prefix and gap, of the smallest kind. Not yet published.
+    pub(crate) fn copy_under(
+        &self,
+        memory: &Memory,
+        guard: &'g Guard<'_>,
+        prefix: &[u8],
+        gap: Option<Stamp>,
+    ) -> InnerRef<'g> {
+        let pieces = self.node.pieces::<SYMBOLS>();
+        InnerRef::create(memory, guard, Kind::Node4, prefix, gap, pieces.as_slice())
+    }
+
+    /// What is below the node.
+    pub(crate) fn census(&self) -> Census {
+        let pieces = self.node.pieces::<SYMBOLS>();
+        let full = |p: &&Piece| !p.word.is_empty();
+        Census {
+            children: pieces.n,
+            full: pieces.as_slice().iter().filter(full).count(),
+            first_full: pieces.as_slice().iter().find(full).map_or(END, |p| p.first),
+            mounted: self.mounts() > 0,
+        }
     }
 
     /// Sets the mount of the gap; returns by how much the number of mounted ranges changed.

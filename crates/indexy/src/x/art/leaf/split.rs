@@ -4,7 +4,10 @@
 
 use super::{
     LeafLatched,
-    layout::{HEADER_BYTES, LeafRef, MAX_BLOCK_BYTES, MAX_ENTRIES, SLOT_BYTES, Slot, head},
+    layout::{
+        HEADER_BYTES, LeafRef, MAX_BLOCK_BYTES, MAX_ENTRIES, MAX_INLINE_SUFFIX, Meta, SLOT_BYTES,
+        Slot, head,
+    },
     search::{EntryAt, Form, Lengths, entry_size},
     stable::StableLeaf,
 };
@@ -21,6 +24,13 @@ pub(crate) fn leaf_bytes(entries: usize, heap: usize) -> usize {
 /// Heap bytes of `entry` without the first `strip` bytes of its suffix.
 pub(crate) fn stripped_size(entry: &EntryAt, strip: usize) -> usize {
     entry_size(entry.suffix_len - strip, entry.value_len, entry.form)
+}
+
+/// Heap bytes of `entry` with `more` bytes before its suffix; `None` when it cannot have them in a leaf.
+pub(crate) fn extended_size(entry: &EntryAt, more: usize) -> Option<usize> {
+    let suffix_len = entry.suffix_len + more;
+    (entry.form != Form::BothOut && suffix_len <= MAX_INLINE_SUFFIX)
+        .then(|| entry_size(suffix_len, entry.value_len, entry.form))
 }
 
 /// Where a leaf splits in two: entries below `at` have symbols below `symbol`.
@@ -73,6 +83,13 @@ impl<'x> StableLeaf<'x> {
         }
     }
 
+    /// Heap bytes of all entries, with `more` bytes before each suffix; `None` when that cannot be.
+    pub(crate) fn extended_bytes(self, more: usize) -> Option<usize> {
+        (0..self.len())
+            .map(|i| extended_size(&self.entry(i), more))
+            .sum()
+    }
+
     /// Heap bytes of the entries in `range`, stripped.
     pub(crate) fn heap_bytes(self, range: std::ops::Range<usize>, strip: usize) -> usize {
         range.map(|i| stripped_size(&self.entry(i), strip)).sum()
@@ -115,8 +132,36 @@ impl<'g> LeafLatched<'g> {
             let start = self.write_stripped(from, &entry, suffix_len, meta.top);
             Slot::new(start, meta.top, entry.slot.flags())
         };
+        self.push_slot(meta, slot, from.refs() >> i & 1);
+    }
+
+    /// Appends entry `i` of `from`, which sorts after all that are here, with `front` before its suffix. The caller
+    /// made room, and saw that it can be (`extended_size`).
+    pub(crate) fn push_extended(&self, from: StableLeaf<'_>, i: usize, front: &[u8]) {
+        let entry = from.entry(i);
+        let Some(size) = extended_size(&entry, front.len()) else {
+            unreachable!("an entry with its suffix out of line was to be extended");
+        };
+        let mut meta = self.leaf.meta();
+        meta.top -= size;
+        let (words, old) = (self.leaf.words(), from.words());
+        let suffix_len = front.len() + entry.suffix_len;
+        let lengths = Lengths::new(suffix_len, entry.value_len, entry.form);
+        words.write(meta.top, lengths.as_slice());
+        let body = meta.top + lengths.as_slice().len();
+        words.write(body, front);
+        words.copy_from(&old, entry.body, body + front.len(), entry.suffix_len);
+        words.copy_from(&old, entry.tail(), body + suffix_len, entry.tail_len());
+        let mut start = [0u8; 2];
+        let start = &mut start[..suffix_len.min(2)];
+        words.copy_out(body, start);
+        let slot = Slot::new(head(start), meta.top, entry.slot.flags());
+        self.push_slot(meta, slot, from.refs() >> i & 1);
+    }
+
+    /// Writes the slot of an entry whose heap part starts at `meta.top`.
+    fn push_slot(&self, mut meta: Meta, slot: Slot, referenced: u64) {
         self.leaf.set_slot(meta.n, slot);
-        let referenced = from.refs() >> i & 1;
         self.leaf.set_refs(self.leaf.refs() | referenced << meta.n);
         meta.n += 1;
         self.leaf.set_meta(meta);

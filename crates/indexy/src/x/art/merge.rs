@@ -1,0 +1,250 @@
+//! Giving memory back above leaves: small leaves are joined, nodes that hold a single thing are pulled up, nodes
+//! that hold nothing vanish, large nodes that hold little become smaller ones.
+//!
+//! Best effort: a latch that is not free is not waited for, the rest stays for the next time. Nothing is done that
+//! does not free bytes.
+//!
+//! Keeps: a range that takes others in is mounted if one of them was, with a fresh stamp (I3); a leaf made of two
+//! remembers the later run (I4).
+
+#![forbid(unsafe_code)]
+
+use super::{
+    Art,
+    counts::Delta,
+    inner::{InnerLatched, Kind},
+    leaf::{LeafLatched, layout::MAX_ENTRIES, split::leaf_bytes, stable::StableLeaf},
+    parent::{ParentLatched, ParentSeen},
+    pointer::{Child, END, Symbol},
+    reshape::{MAX_LEAF_BYTES, arena_bytes, leaf_arena_bytes},
+    search::{Place, Probe, Spot},
+};
+use crate::{
+    mem::{Guard, Memory},
+    x::Stamp,
+};
+
+/// Leaves are joined up to this size, so that they have room before they split again.
+const JOINED_LEAF_BYTES: usize = MAX_LEAF_BYTES * 5 / 8;
+/// And up to so many entries.
+const JOINED_ENTRIES: usize = MAX_ENTRIES / 2;
+/// A node becomes one of a smaller kind when that is filled by no more than so many parts of four.
+const FILLED_QUARTERS: usize = 3;
+
+/// A mount that several ranges have together, when they become one.
+fn union(art: &Art, mounted: bool) -> Option<Stamp> {
+    mounted.then(|| art.tick())
+}
+
+impl Art {
+    /// Merges around `probe` as long as that frees bytes. Returns how many.
+    pub(super) fn merge(&self, guard: &Guard<'_>, probe: Probe<'_>) -> usize {
+        let mut freed = 0;
+        loop {
+            let place = self.descend(guard, probe);
+            match self.merge_here(guard, &place) {
+                Some(bytes) => freed += bytes,
+                None => return freed,
+            }
+        }
+    }
+
+    fn merge_here<'g>(&self, guard: &'g Guard<'_>, place: &Place<'g>) -> Option<usize> {
+        let (ParentSeen::Inner(node), Some((above, symbol))) = (place.parent, place.above) else {
+            return None;
+        };
+        let node = node.try_latch()?;
+        let census = node.census();
+        if census.full >= 2 {
+            if let Some(freed) = self.join_left(guard, &node, place) {
+                return Some(freed);
+            }
+            return self.shrink_kind(guard, above, symbol, node, census.children);
+        }
+        let above = above.try_latch()?;
+        let mounted = census.mounted;
+        match node.resolve(census.first_full) {
+            Child::Empty(_) => Some(self.drop_node(&above, symbol, node, mounted)),
+            Child::Leaf(leaf) => {
+                let leaf = leaf.see()?.try_latch()?;
+                let mounted = mounted || leaf.mount().is_some();
+                self.pull_up_leaf(guard, &above, symbol, node, leaf, mounted)
+            }
+            Child::Inner(below) => {
+                let below = below.see()?.try_latch()?;
+                let byte = census.first_full.checked_sub(1)? as u8;
+                self.pull_up_inner(guard, &above, symbol, node, below, byte, mounted)
+            }
+        }
+    }
+
+    /// Replaces a node with nothing below it by an empty range.
+    fn drop_node<'g>(
+        &self,
+        above: &ParentLatched<'g>,
+        symbol: Symbol,
+        node: InnerLatched<'g>,
+        mounted: bool,
+    ) -> usize {
+        let bytes = arena_bytes(node.node());
+        let own = node.mounts();
+        let mounts = above.empty_inner(&self.memory, symbol, node, union(self, mounted)) - own;
+        self.counts.add(Delta {
+            bytes: -bytes,
+            mounts,
+            ..Delta::default()
+        });
+        bytes as usize
+    }
+
+    /// Joins the small leaf at `place` with the one before it.
+    fn join_left<'g>(
+        &self,
+        guard: &'g Guard<'_>,
+        node: &InnerLatched<'g>,
+        place: &Place<'g>,
+    ) -> Option<usize> {
+        let Spot::Leaf(right) = place.spot else {
+            return None;
+        };
+        let (first, _) = node.range(place.symbol);
+        if first == END || right.leaf().meta().n > JOINED_ENTRIES {
+            return None;
+        }
+        let Child::Leaf(left) = node.resolve(first - 1) else {
+            return None;
+        };
+        let (left, right) = (left.see()?.try_latch()?, right.try_latch()?);
+        let mounted = left.mount().is_some();
+        let (a, b) = (left.stable(), right.stable());
+        let bytes = leaf_bytes(a.len() + b.len(), a.live_bytes() + b.live_bytes());
+        let before = leaf_arena_bytes(&left) + leaf_arena_bytes(&right);
+        if mounted != right.mount().is_some()
+            || a.len() + b.len() > JOINED_ENTRIES
+            || bytes > JOINED_LEAF_BYTES
+            || Memory::class_size(bytes) as isize >= before
+        {
+            return None;
+        }
+        let run = a.meta().run.max(b.meta().run);
+        let mount = union(self, mounted);
+        let new = LeafLatched::create(&self.memory, guard, bytes, mount, run);
+        for from in [a, b] {
+            (0..from.len()).for_each(|i| new.push_from(from, i, 0));
+        }
+        node.join_leaves(&self.memory, place.symbol, left, right, new.leaf());
+        let bytes = leaf_arena_bytes(&new) - before;
+        let mounts = -isize::from(mounted);
+        self.counts.add(Delta {
+            bytes,
+            mounts,
+            ..Delta::default()
+        });
+        Some(bytes.unsigned_abs())
+    }
+
+    /// Replaces `node` by a smaller copy, if it has few enough children.
+    fn shrink_kind<'g>(
+        &self,
+        guard: &'g Guard<'_>,
+        above: ParentSeen<'g>,
+        symbol: Symbol,
+        node: InnerLatched<'g>,
+        children: usize,
+    ) -> Option<usize> {
+        let roomy = (children * 4).div_ceil(FILLED_QUARTERS);
+        let kind = Kind::for_children(roomy);
+        if kind >= node.node().shape().kind {
+            return None;
+        }
+        let above = above.try_latch()?;
+        let new = node.copy(&self.memory, guard, kind, 0);
+        let bytes = arena_bytes(new) - arena_bytes(node.node());
+        above.swap_inner(&self.memory, symbol, node, new);
+        self.counts.add(Delta {
+            bytes,
+            ..Delta::default()
+        });
+        Some(bytes.unsigned_abs())
+    }
+
+    /// Puts the only leaf below `node` in its place.
+    fn pull_up_leaf<'g>(
+        &self,
+        guard: &'g Guard<'_>,
+        above: &ParentLatched<'g>,
+        symbol: Symbol,
+        node: InnerLatched<'g>,
+        leaf: LeafLatched<'g>,
+        mounted: bool,
+    ) -> Option<usize> {
+        let front = front(above, symbol, &node);
+        let old = leaf.stable();
+        let bytes = leaf_bytes(old.len(), old.extended_bytes(front.len())?);
+        let before = arena_bytes(node.node()) + leaf_arena_bytes(&leaf);
+        if bytes > JOINED_LEAF_BYTES || Memory::class_size(bytes) as isize >= before {
+            return None;
+        }
+        let own = node.mounts() + isize::from(leaf.mount().is_some());
+        let run = old.meta().run;
+        let new = LeafLatched::create(&self.memory, guard, bytes, union(self, mounted), run);
+        (0..old.len()).for_each(|i| new.push_extended(old, i, &front));
+        above.pull_up_leaf(&self.memory, symbol, node, leaf, new.leaf());
+        let bytes = leaf_arena_bytes(&new) - before;
+        let mounts = isize::from(mounted) - own;
+        self.counts.add(Delta {
+            bytes,
+            mounts,
+            ..Delta::default()
+        });
+        Some(bytes.unsigned_abs())
+    }
+
+    /// Puts the only node below `node`, at `byte`, in its place, with a prefix that covers both.
+    #[allow(clippy::too_many_arguments)]
+    fn pull_up_inner<'g>(
+        &self,
+        guard: &'g Guard<'_>,
+        above: &ParentLatched<'g>,
+        symbol: Symbol,
+        node: InnerLatched<'g>,
+        below: InnerLatched<'g>,
+        byte: u8,
+        mounted: bool,
+    ) -> Option<usize> {
+        let mut prefix = Vec::new();
+        node.node().push_prefix(&mut prefix);
+        prefix.push(byte);
+        below.node().push_prefix(&mut prefix);
+        let mounted = mounted || below.gap().is_some();
+        let before = arena_bytes(node.node()) + arena_bytes(below.node());
+        let own = node.mounts() + below.mounts();
+        let new = below.copy_under(&self.memory, guard, &prefix, union(self, mounted));
+        let bytes = arena_bytes(new) - before;
+        let mounts = new.mounts() - own;
+        above.pull_up_inner(&self.memory, symbol, node, below, new);
+        self.counts.add(Delta {
+            bytes,
+            mounts,
+            ..Delta::default()
+        });
+        Some(bytes.unsigned_abs())
+    }
+}
+
+/// What comes before the suffixes of the leaves below `node` when they hang on `above`.
+fn front(above: &ParentLatched<'_>, symbol: Symbol, node: &InnerLatched<'_>) -> Vec<u8> {
+    let mut front = Vec::new();
+    if !above.is_root() {
+        front.push((symbol - 1) as u8);
+    }
+    node.node().push_prefix(&mut front);
+    front
+}
+
+impl StableLeaf<'_> {
+    /// Heap bytes in use.
+    fn live_bytes(self) -> usize {
+        self.size() - self.meta().top - self.meta().dead
+    }
+}
