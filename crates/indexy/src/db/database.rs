@@ -5,7 +5,7 @@
 use super::{
     batch::Batch,
     core::{Core, Handle, Status},
-    directory,
+    directory, index_y,
     manifest::TreeEntry,
     open,
     options::{self, Options, TreeOptions},
@@ -199,11 +199,13 @@ impl Db {
         self.core().check_open()?;
         options::check_budget(bytes)?;
         // Buffers keep the size that they got at open, the cache follows the budget; X needs room beside them.
-        let Core { budget, lsm, .. } = &**self.core();
+        let Core {
+            budget, y_shared, ..
+        } = &**self.core();
         let others = budget
             .used()
             .saturating_sub(budget.held(Holder::Arena) + budget.held(Holder::IndexY));
-        let minimum_bytes = 2 * (others + open::lsm_cache_bytes(bytes));
+        let minimum_bytes = 2 * (others + index_y::cache_bytes(bytes));
         if bytes < minimum_bytes {
             return Err(Error::BudgetTooSmall {
                 budget_bytes: bytes,
@@ -211,8 +213,8 @@ impl Db {
             });
         }
         budget.set_limit(bytes);
-        lsm.set_memory(open::lsm_cache_bytes(bytes));
-        budget.set(Holder::IndexY, lsm.memory_bytes());
+        y_shared.set_memory(index_y::cache_bytes(bytes));
+        budget.set(Holder::IndexY, y_shared.memory_bytes());
         self.core().shared.wake_releaser.notify();
         self.core().shared.announce_freed();
         Ok(())

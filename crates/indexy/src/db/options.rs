@@ -207,12 +207,7 @@ pub(crate) fn check_pair(x: IndexXKind, y: IndexYKind) -> Result<()> {
             what: format!("index_x {x} in this version"),
         });
     }
-    match y {
-        IndexYKind::Lsm => Ok(()),
-        IndexYKind::RocksDb | IndexYKind::BPlus { .. } => Err(Error::Unsupported {
-            what: format!("index_y {y} in this version"),
-        }),
-    }
+    super::index_y::supported(y)
 }
 
 /// Options of one tree; what is not set is taken from the database's options.
