@@ -1,7 +1,8 @@
 //! The tagged word that stands for a child, and the symbols that select it.
 //!
 //! A child word is one of: 0 (an empty, complete range), a stamp (an empty, mounted range), a pointer to a
-//! leaf, a pointer to an inner node. The low three bits tell which.
+//! leaf, a pointer to an inner node. The low three bits tell which; the high four bits of a pointer to a leaf tell how
+//! many cache lines it has, so that all of it can be fetched at once before it is looked at.
 //!
 //! Below a node a key goes on with a *symbol*: "the key ends here" (0) or byte `b` (`b + 1`).
 //!
@@ -36,11 +37,11 @@ const MOUNT: u64 = 1;
 const LEAF: u64 = 2;
 const INNER: u64 = 3;
 
-#[cfg(target_arch = "x86_64")]
+/// Where the number of a leaf's cache lines, less one, is; addresses of a process are far below.
+const LINES_SHIFT: u32 = 60;
+const MAX_LINES: usize = 16;
+const ADDRESS: u64 = (1 << LINES_SHIFT) - 1 - TAG;
 const LINE_BYTES: usize = 64;
-/// Header and slots of most leaves.
-#[cfg(target_arch = "x86_64")]
-const LEAF_LINES: usize = 4;
 /// Header, separators and children of most nodes.
 #[cfg(target_arch = "x86_64")]
 const INNER_LINES: usize = 3;
@@ -58,8 +59,12 @@ impl ChildWord {
         mount.map_or(Self::EMPTY, |stamp| Self(stamp << TAG_BITS | MOUNT))
     }
 
-    pub(super) fn leaf(block: NonNull<u64>) -> Self {
-        Self(block.as_ptr().expose_provenance() as u64 | LEAF)
+    /// The word of a leaf of `bytes` bytes.
+    pub(super) fn leaf(block: NonNull<u64>, bytes: usize) -> Self {
+        let lines = bytes.div_ceil(LINE_BYTES).clamp(1, MAX_LINES) as u64;
+        let address = block.as_ptr().expose_provenance() as u64;
+        debug_assert!(address & !ADDRESS == 0);
+        Self(address | LEAF | (lines - 1) << LINES_SHIFT)
     }
 
     pub(super) fn inner(block: NonNull<u64>) -> Self {
@@ -96,9 +101,9 @@ impl ChildWord {
         #[cfg(target_arch = "x86_64")]
         if self.0 & TAG > MOUNT {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let block = std::ptr::without_provenance::<i8>((self.0 & !TAG) as usize);
+            let block = std::ptr::without_provenance::<i8>((self.0 & ADDRESS) as usize);
             let lines = if self.0 & TAG == LEAF {
-                LEAF_LINES
+                (self.0 >> LINES_SHIFT) as usize + 1
             } else {
                 INNER_LINES
             };
@@ -116,7 +121,7 @@ impl ChildWord {
     /// the guard entered before that load lives for `'g`.
     #[inline]
     pub(super) unsafe fn resolve<'g>(self) -> Child<'g> {
-        let block = std::ptr::with_exposed_provenance_mut::<u64>((self.0 & !TAG) as usize);
+        let block = std::ptr::with_exposed_provenance_mut::<u64>((self.0 & ADDRESS) as usize);
         match self.0 & TAG {
             // SAFETY: by the contract above the word is one that `leaf` made of a live leaf.
             LEAF => Child::Leaf(unsafe { LeafRef::from_block(NonNull::new_unchecked(block)) }),

@@ -210,7 +210,7 @@ impl<'g> LeafRef<'g> {
     }
 
     pub(crate) fn word(self) -> ChildWord {
-        ChildWord::leaf(self.block)
+        ChildWord::leaf(self.block, self.size())
     }
 
     /// Bytes of the block.
