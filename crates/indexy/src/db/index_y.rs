@@ -8,6 +8,8 @@
 #![forbid(unsafe_code)]
 
 use super::options::IndexYKind;
+#[cfg(feature = "rocksdb")]
+use crate::y::rocks::{RocksShared, RocksY};
 use crate::{
     error::{Error, Result},
     y::{
@@ -33,7 +35,9 @@ pub(super) fn cache_bytes(budget_bytes: usize) -> usize {
 pub(super) fn supported(kind: IndexYKind) -> Result<()> {
     let reason = match kind {
         IndexYKind::Lsm => return Ok(()),
-        IndexYKind::RocksDb | IndexYKind::BPlus { .. } => "in this version",
+        IndexYKind::RocksDb if cfg!(feature = "rocksdb") => return Ok(()),
+        IndexYKind::RocksDb => "in a build without the cargo feature `rocksdb`",
+        IndexYKind::BPlus { .. } => "in this version",
     };
     Err(Error::Unsupported {
         what: format!("index_y {kind} {reason}"),
@@ -49,13 +53,21 @@ struct Kinds {
     /// For all kinds together, in bytes.
     total: usize,
     lsm: Option<Arc<LsmShared>>,
+    #[cfg(feature = "rocksdb")]
+    rocks: Option<Arc<RocksShared>>,
 }
 
 impl YShared {
     /// Shares of a database with `total` bytes for the caches of its Index Ys. Nothing is allocated yet.
     pub(super) fn new(total: usize) -> Self {
-        let kinds = Mutex::new(Kinds { total, lsm: None });
-        Self { kinds }
+        Self {
+            kinds: Mutex::new(Kinds {
+                total,
+                lsm: None,
+                #[cfg(feature = "rocksdb")]
+                rocks: None,
+            }),
+        }
     }
 
     /// Opens the Index Y of one tree in `dir`, or creates it there unless `read_only`.
@@ -68,7 +80,10 @@ impl YShared {
         supported(kind)?;
         match kind {
             IndexYKind::Lsm => Ok(Arc::new(LsmY::open(dir, &self.lsm(), read_only)?)),
-            IndexYKind::RocksDb | IndexYKind::BPlus { .. } => Err(Error::Unsupported {
+            #[cfg(feature = "rocksdb")]
+            IndexYKind::RocksDb => Ok(Arc::new(RocksY::open(dir, &self.rocks(), read_only)?)),
+            // Refused above.
+            _ => Err(Error::Unsupported {
                 what: format!("index_y {kind}"),
             }),
         }
@@ -82,6 +97,17 @@ impl YShared {
         let lsm = Arc::new(LsmShared::new(kinds.make_room()));
         kinds.lsm = Some(Arc::clone(&lsm));
         lsm
+    }
+
+    #[cfg(feature = "rocksdb")]
+    fn rocks(&self) -> Arc<RocksShared> {
+        let mut kinds = self.kinds.lock();
+        if let Some(rocks) = &kinds.rocks {
+            return Arc::clone(rocks);
+        }
+        let rocks = Arc::new(RocksShared::new(kinds.make_room()));
+        kinds.rocks = Some(Arc::clone(&rocks));
+        rocks
     }
 
     /// Upper bound in bytes of what the shared caches hold, whatever the trees do.
@@ -107,21 +133,32 @@ trait Caches {
     fn set_memory(&self, bytes: usize);
 }
 
-impl Caches for LsmShared {
-    fn memory_bytes(&self) -> usize {
-        self.memory_bytes()
-    }
+macro_rules! caches {
+    ($kind:ty) => {
+        impl Caches for $kind {
+            fn memory_bytes(&self) -> usize {
+                self.memory_bytes()
+            }
 
-    fn set_memory(&self, bytes: usize) {
-        self.set_memory(bytes);
-    }
+            fn set_memory(&self, bytes: usize) {
+                self.set_memory(bytes);
+            }
+        }
+    };
 }
+caches!(LsmShared);
+#[cfg(feature = "rocksdb")]
+caches!(RocksShared);
 
 impl Kinds {
     /// The kinds in use.
     fn each(&self) -> Vec<&dyn Caches> {
-        let lsm = self.lsm.as_deref().map(|kind| kind as &dyn Caches);
-        [lsm].into_iter().flatten().collect()
+        let kinds = [
+            self.lsm.as_deref().map(|kind| kind as &dyn Caches),
+            #[cfg(feature = "rocksdb")]
+            self.rocks.as_deref().map(|kind| kind as &dyn Caches),
+        ];
+        kinds.into_iter().flatten().collect()
     }
 
     fn resize(&self, share: usize) {
