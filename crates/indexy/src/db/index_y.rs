@@ -9,7 +9,7 @@
 
 use super::options::IndexYKind;
 #[cfg(feature = "rocksdb")]
-use crate::y::rocks::{RocksShared, RocksY};
+use crate::y::rocks::{self, RocksShared, RocksY};
 use crate::{
     error::{Error, Result},
     y::{
@@ -24,7 +24,15 @@ use std::{path::Path, sync::Arc};
 const CACHE_PART: usize = 12;
 const MIN_CACHE_BYTES: usize = 256 << 10;
 /// What runs and compactions of one database hold while they work; one of each runs at a time.
+#[cfg(not(feature = "rocksdb"))]
 pub(super) const WORK_BYTES: usize = lsm::WORK_BYTES;
+#[cfg(feature = "rocksdb")]
+pub(super) const WORK_BYTES: usize = max(lsm::WORK_BYTES, rocks::WORK_BYTES);
+
+#[cfg(feature = "rocksdb")]
+const fn max(a: usize, b: usize) -> usize {
+    if a > b { a } else { b }
+}
 
 /// Caches of Index Y under a budget, all kinds together, in bytes.
 pub(super) fn cache_bytes(budget_bytes: usize) -> usize {

@@ -295,14 +295,14 @@ fn run(command: &mut Command) {
 #[test]
 #[ignore = "mounts a file system: needs root"]
 fn a_full_disk_costs_the_run_or_the_step_and_nothing_else() {
-    let disk = Mounted::new(40);
+    let disk = Mounted::new(24);
     let path = disk.path().join("tree");
     let shared = Arc::new(RocksShared::new(1 << 20));
     let y = RocksY::open(&path, &shared, false).unwrap();
     let mut model = Model::new();
     let mut rng = StdRng::seed_from_u64(31);
     let (mut refused_runs, mut refused_steps) = (0, 0);
-    for round in 0u32..60 {
+    for round in 0u32..30 {
         let mut run: BTreeMap<Vec<u8>, Option<Vec<u8>>> = BTreeMap::new();
         for _ in 0..20_000 {
             let key = rng.random_range(0u64..60_000).to_be_bytes().to_vec();
@@ -312,7 +312,7 @@ fn a_full_disk_costs_the_run_or_the_step_and_nothing_else() {
         // Ballast that comes and goes fills the device at other points.
         let ballast = disk.path().join("ballast");
         if round % 3 == 1 {
-            fs::write(&ballast, vec![0; rng.random_range(1 << 20..12 << 20)]).ok();
+            fs::write(&ballast, vec![0; rng.random_range(1 << 20..16 << 20)]).ok();
         }
         match conformance::write(&y, &entries) {
             Ok(()) => {
