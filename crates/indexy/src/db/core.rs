@@ -80,6 +80,10 @@ impl TreeCore {
         }
     }
 
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.status.load(Ordering::Acquire) == Status::Dropped as u8
+    }
+
     #[cold]
     fn dead(&self, status: u8) -> Error {
         if status == Status::Dropped as u8 {

@@ -116,6 +116,7 @@ impl Db {
             .trees
             .read()
             .values()
+            .filter(|t| !t.is_dropped())
             .map(|t| t.entry.name.clone())
             .collect()
     }
@@ -134,10 +135,12 @@ impl Db {
         let entry = next.trees.remove(at);
         self.core().replace_manifest(&mut manifest, next)?;
         drop(manifest);
-        let tree = self.core().trees.write().remove(&entry.id);
+        let tree = self.core().trees.read().get(&entry.id).cloned();
         if let Some(tree) = tree {
             tree.set_status(Status::Dropped);
+            // A writer of another tree that holds a stripe may wait for memory: this tree is still one to be released.
             self.core().stripes.barrier();
+            self.core().trees.write().remove(&entry.id);
             tree.joined.discard();
         }
         directory::remove_tree(&directory::tree_dir(&self.core().path, entry.id))

@@ -156,6 +156,18 @@ impl Shared {
         Some(Admitted(None))
     }
 
+    /// Bytes that may still be taken before writers have to wait.
+    pub(crate) fn room(&self) -> usize {
+        self.watermarks().hard.saturating_sub(self.budget.used())
+    }
+
+    /// For who takes memory that nobody refuses: X has to make room.
+    pub(crate) fn ask_for_release(&self) {
+        if self.budget.used() >= self.watermarks().high {
+            self.wake_releaser.notify();
+        }
+    }
+
     fn is_large(&self, bytes: usize) -> bool {
         bytes > self.budget.limit() / LARGE_PART
     }
