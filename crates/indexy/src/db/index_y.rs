@@ -182,3 +182,41 @@ impl Kinds {
         share
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_compiled_in_is_refused_with_a_reason() {
+        assert!(supported(IndexYKind::Lsm).is_ok());
+        let rocks = supported(IndexYKind::RocksDb);
+        if cfg!(feature = "rocksdb") {
+            assert!(rocks.is_ok());
+        } else {
+            let refused = rocks.unwrap_err().to_string();
+            assert!(refused.contains("feature `rocksdb`"), "{refused}");
+        }
+    }
+
+    /// I7: a kind that comes later gets its part of the same total, and the others give it up.
+    #[cfg(feature = "rocksdb")]
+    #[test]
+    fn i7_kinds_share_the_total() {
+        let (dir, total) = (tempfile::tempdir().unwrap(), 16 << 20);
+        let shared = YShared::new(total);
+        let open = |kind: IndexYKind| {
+            let path = dir.path().join(kind.to_string());
+            shared.open(kind, &path, false).unwrap()
+        };
+        assert_eq!(shared.memory_bytes(), total);
+        let lsm = open(IndexYKind::Lsm);
+        assert_eq!(shared.memory_bytes(), total);
+        let rocks = open(IndexYKind::RocksDb);
+        assert!(shared.memory_bytes() <= total + (1 << 20));
+        shared.set_memory(total / 2);
+        let now = shared.memory_bytes();
+        assert!((total / 2..=total / 2 + (1 << 20)).contains(&now), "{now}");
+        assert!(lsm.is_empty().unwrap() && rocks.is_empty().unwrap());
+    }
+}

@@ -143,7 +143,7 @@ impl Engine {
     pub(super) fn tables_at(&self, level: usize) -> u64 {
         let text = self
             .db
-            .property_value(&properties::num_files_at_level(level));
+            .property_value(properties::num_files_at_level(level));
         text.ok()
             .flatten()
             .and_then(|n| n.parse().ok())

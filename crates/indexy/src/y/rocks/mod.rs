@@ -25,6 +25,8 @@ mod write;
 #[cfg(test)]
 mod damage_tests;
 #[cfg(test)]
+mod measure;
+#[cfg(test)]
 mod memory_tests;
 #[cfg(test)]
 mod tests;
