@@ -50,7 +50,7 @@ pub enum IndexYKind {
     /// Log-structured merge tree (crate `lsm-tree`).
     #[default]
     Lsm,
-    /// RocksDB. Not in this version: opening a tree with it is `Unsupported`.
+    /// RocksDB, in builds with the cargo feature `rocksdb`; in others opening a tree with it is `Unsupported`.
     RocksDb,
     /// Paged B+ tree with its own buffer pool. Not in this version: opening a tree with it is `Unsupported`.
     BPlus {
