@@ -32,10 +32,20 @@
 
 mod any;
 pub(crate) mod art;
+mod batch;
+mod bounds;
+mod child;
+mod chunk;
 #[cfg(test)]
 mod conformance;
+mod counts;
+mod draft;
+mod form;
+mod large;
 #[cfg(test)]
 pub(crate) mod model;
+mod patience;
+mod root;
 
 pub(crate) use any::AnyX;
 

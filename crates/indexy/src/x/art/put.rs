@@ -10,20 +10,21 @@
 
 use super::{
     Art,
-    counts::Delta,
-    draft::Draft,
-    leaf::{
-        LeafLatched,
-        edit::NewEntry,
-        large::LargeRef,
-        layout::{DIRTY, IN_Y, TOMBSTONE},
-    },
+    leaf::LeafLatched,
     reshape::Need,
-    search::{Patience, Place, Probe, Spot},
+    search::{Place, Spot},
 };
 use crate::{
     mem::Guard,
-    x::{Load, Put, Stamp},
+    x::{
+        Load, Put, Stamp,
+        bounds::Probe,
+        counts::Delta,
+        draft::Draft,
+        form::{DIRTY, IN_Y, NewEntry, TOMBSTONE},
+        large::LargeRef,
+        patience::Patience,
+    },
 };
 
 /// What an attempt to write came to.

@@ -17,7 +17,8 @@
 //!
 //! Kind, prefix and place in the tree never change after a node was made; the rest changes under the latch.
 
-use super::super::pointer::{ChildWord, SYMBOLS, Symbol};
+use super::super::pointer::{SYMBOLS, Symbol};
+use crate::x::child::ChildWord;
 use crate::{
     mem::{latch::Latch, words::Words},
     x::Stamp,
