@@ -34,6 +34,7 @@ mod any;
 pub(crate) mod art;
 mod batch;
 mod bounds;
+pub(crate) mod bptree;
 mod child;
 mod chunk;
 #[cfg(test)]
@@ -45,6 +46,7 @@ mod large;
 #[cfg(test)]
 pub(crate) mod model;
 mod patience;
+mod plan;
 mod root;
 
 pub(crate) use any::AnyX;
