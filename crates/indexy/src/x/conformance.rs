@@ -69,3 +69,16 @@ mod art {
     }
     super::conformance_suite!(make);
 }
+
+mod bptree {
+    use crate::{
+        mem::{Memory, budget::Budget},
+        x::bptree::BPlus,
+    };
+    use std::sync::Arc;
+
+    fn make(mounted: bool) -> BPlus {
+        BPlus::new(Memory::new(Arc::new(Budget::new(64 << 20))), mounted)
+    }
+    super::conformance_suite!(make);
+}
