@@ -3,7 +3,7 @@
 //!
 //! `INDEXY_MODEL_OPS` sets the number of operations per case (default 260,000; four cases), `INDEXY_MODEL_SEED` the seed.
 
-use indexy::{Batch, Db, Durability, Options, Tree};
+use indexy::{Batch, Db, Durability, IndexXKind, Options, Tree};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::{collections::BTreeMap, path::Path};
 
@@ -316,5 +316,27 @@ fn a_short_log_that_forces_cleaning_by_age() {
         options,
         value_bytes: 1000,
         keys: 30_000,
+    });
+}
+
+#[test]
+fn a_bplus_tree_in_memory() {
+    let options = Options::new(2 << 20).index_x(IndexXKind::BPlus);
+    run(&Case {
+        seed: 5,
+        options,
+        value_bytes: 200,
+        keys: 60_000,
+    });
+}
+
+#[test]
+fn a_bplus_tree_in_memory_and_large_values() {
+    let options = Options::new(2 << 20).index_x(IndexXKind::BPlus);
+    run(&Case {
+        seed: 6,
+        options,
+        value_bytes: 400_000,
+        keys: 3_000,
     });
 }

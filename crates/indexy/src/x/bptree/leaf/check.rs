@@ -35,7 +35,7 @@ impl StableLeaf<'_> {
             return Err(format!("tombstone {i} has a value"));
         }
         if i > 0 && self.compare(i - 1, i) != Ordering::Less {
-            return Err(format!("entries {} and {i} are not in order", i - 1));
+            return Err(format!("entries {} and {i} are not in order {:?} {:?} {:?} {:?} {:?} {:?}", i - 1, self.entry(i-1), self.entry(i), self.suffix(i-1), self.suffix(i), self.kind(), self.meta()));
         }
         let suffix = self.suffix(i);
         if head(&suffix) != entry.head || suffix.len() != entry.suffix_len {
