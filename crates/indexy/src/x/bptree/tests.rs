@@ -167,27 +167,3 @@ fn keys_nested_as_deep_as_keys_can_be() {
     memory.collect();
     assert_eq!(memory.live_bytes(), 0);
 }
-
-#[test]
-fn tmp_debug() {
-    let mut rng = StdRng::seed_from_u64(1);
-    let tree = BPlus::new(memory(), false);
-    for step in 0..20_000 {
-        let len = rng.random_range(0..300);
-        let key: Vec<u8> = (0..len).map(|_| rng.random_range(0..4)).collect();
-        if std::env::var("DBG").is_ok() && step > 3000 { eprintln!("{step}"); }
-        let op = if rng.random_range(0..3) == 0 {
-            remove(&tree, &key[..len.min(6)]);
-            format!("remove {:?}", &key[..len.min(6)])
-        } else {
-            let n = rng.random_range(0..=len);
-            let v = rng.random_range(0..900);
-            put(&tree, &key[..n], &vec![1; v]);
-            format!("put {:?} {n} {v}", &key[..n])
-        };
-        if step < 3000 { continue; }
-        if step % 10 == 0 && let Err(e) = tree.verify(true) {
-            panic!("step {step} {op}: {e}");
-        }
-    }
-}

@@ -192,6 +192,9 @@ impl<'g> Builder<'g> {
         mask: u64,
         shift: Shift<'_>,
     ) {
+        if mask == 0 {
+            return;
+        }
         let whole = matches!(shift, Shift::Strip(0) | Shift::Extend([]));
         let start = mask.trailing_zeros() as usize;
         let len = mask.count_ones() as usize;
@@ -218,10 +221,6 @@ impl<'g> Builder<'g> {
         };
         let rest = suffix_len.saturating_sub(HEAD_BYTES);
         let mut meta = to.meta();
-        if meta.n > 0 {
-            let stable = self.leaf.stable();
-            debug_assert!(stable.len() == meta.n);
-        }
         let (words, old, n) = (to.words(), from.words(), meta.n);
         for i in 0..len {
             to.heads().push(n + i, from.heads().get(start + i));

@@ -11,6 +11,9 @@ impl StableLeaf<'_> {
     /// `Err` says what is wrong.
     pub(in crate::x::bptree) fn check(self) -> Result<(), String> {
         let (meta, leaf, n) = (self.meta(), self.raw(), self.len());
+        if self.kind() == Kind::Slotted && meta.top < leaf_bytes(Kind::Slotted, meta.cap, 0) {
+            return Err(format!("the heap starts at {}", meta.top));
+        }
         if n > meta.cap || leaf_bytes(self.kind(), meta.cap, 0) > leaf.size() {
             return Err(format!("{n} entries, room for {}", meta.cap));
         }
@@ -35,7 +38,7 @@ impl StableLeaf<'_> {
             return Err(format!("tombstone {i} has a value"));
         }
         if i > 0 && self.compare(i - 1, i) != Ordering::Less {
-            return Err(format!("entries {} and {i} are not in order {:?} {:?} {:?} {:?} {:?} {:?}", i - 1, self.entry(i-1), self.entry(i), self.suffix(i-1), self.suffix(i), self.kind(), self.meta()));
+            return Err(format!("entries {} and {i} are not in order", i - 1));
         }
         let suffix = self.suffix(i);
         if head(&suffix) != entry.head || suffix.len() != entry.suffix_len {
