@@ -133,11 +133,6 @@ impl Batch {
         }
         let record = encoder.bytes() + OP_OVERHEAD_BYTES;
         let copied = log.map_or(0, |log| log.extra_bytes(record));
-        let admitted = core
-            .shared
-            .admit(bytes + copied.min(core.budget.limit() / 8))?;
-        // Kept until the record is appended.
-        let _room = log.map(|log| log.admit(record)).transpose()?;
         let mut stripes: Vec<usize> = ops
             .iter()
             .map(|op| core.stripes.of(op.tree.entry.id, &op.key))
@@ -147,6 +142,9 @@ impl Batch {
         let end = {
             let _stripes = core.stripes.lock_all(&stripes);
             ops.iter().try_for_each(|op| op.tree.live())?;
+            // After the stripes, see `tree.rs`; the room in the log is kept until the record is appended.
+            let _admitted = core.shared.admit(bytes + core.shared.copy_bytes(copied))?;
+            let _room = log.map(|log| log.admit(record)).transpose()?;
             let _registered = log.map(|log| core.shared.batches.register(|| log.end()));
             let end = log.map(|log| log.append(encoder.record())).transpose()?;
             for op in &ops {
@@ -154,7 +152,6 @@ impl Batch {
             }
             end
         };
-        drop(admitted);
         if let (Some(log), Some(end), Durability::Sync) = (log, end, core.options.durability) {
             log.wait_durable(end)?;
         }

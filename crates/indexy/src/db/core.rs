@@ -7,6 +7,7 @@
 
 use super::{
     directory::{DirectoryLock, LOG_DIR},
+    index_y::YShared,
     manifest::{Manifest, TreeEntry},
     options::{Durability, Options},
     stripes::Stripes,
@@ -23,7 +24,6 @@ use crate::{
     storage::Storage,
     wal::Lsn,
     x::IndexX,
-    y::lsm::LsmShared,
 };
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use std::{
@@ -80,6 +80,10 @@ impl TreeCore {
         }
     }
 
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.status.load(Ordering::Acquire) == Status::Dropped as u8
+    }
+
     #[cold]
     fn dead(&self, status: u8) -> Error {
         if status == Status::Dropped as u8 {
@@ -100,7 +104,7 @@ pub(crate) struct Core {
     pub budget: Arc<Budget>,
     pub shared: Arc<Shared>,
     pub stripes: Stripes,
-    pub lsm: Arc<LsmShared>,
+    pub y_shared: YShared,
     /// What every Index X is made of.
     pub memory: Arc<Memory>,
     /// Locked while the set of trees or the manifest changes.

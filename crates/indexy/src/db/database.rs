@@ -5,7 +5,7 @@
 use super::{
     batch::Batch,
     core::{Core, Handle, Status},
-    directory,
+    directory, index_y,
     manifest::TreeEntry,
     open,
     options::{self, Options, TreeOptions},
@@ -116,6 +116,7 @@ impl Db {
             .trees
             .read()
             .values()
+            .filter(|t| !t.is_dropped())
             .map(|t| t.entry.name.clone())
             .collect()
     }
@@ -134,10 +135,12 @@ impl Db {
         let entry = next.trees.remove(at);
         self.core().replace_manifest(&mut manifest, next)?;
         drop(manifest);
-        let tree = self.core().trees.write().remove(&entry.id);
+        let tree = self.core().trees.read().get(&entry.id).cloned();
         if let Some(tree) = tree {
             tree.set_status(Status::Dropped);
+            // A writer of another tree that holds a stripe may wait for memory: this tree is still one to be released.
             self.core().stripes.barrier();
+            self.core().trees.write().remove(&entry.id);
             tree.joined.discard();
         }
         directory::remove_tree(&directory::tree_dir(&self.core().path, entry.id))
@@ -196,11 +199,13 @@ impl Db {
         self.core().check_open()?;
         options::check_budget(bytes)?;
         // Buffers keep the size that they got at open, the cache follows the budget; X needs room beside them.
-        let Core { budget, lsm, .. } = &**self.core();
+        let Core {
+            budget, y_shared, ..
+        } = &**self.core();
         let others = budget
             .used()
             .saturating_sub(budget.held(Holder::Arena) + budget.held(Holder::IndexY));
-        let minimum_bytes = 2 * (others + open::lsm_cache_bytes(bytes));
+        let minimum_bytes = 2 * (others + index_y::cache_bytes(bytes));
         if bytes < minimum_bytes {
             return Err(Error::BudgetTooSmall {
                 budget_bytes: bytes,
@@ -208,8 +213,8 @@ impl Db {
             });
         }
         budget.set_limit(bytes);
-        lsm.set_memory(open::lsm_cache_bytes(bytes));
-        budget.set(Holder::IndexY, lsm.memory_bytes());
+        y_shared.set_memory(index_y::cache_bytes(bytes));
+        budget.set(Holder::IndexY, y_shared.memory_bytes());
         self.core().shared.wake_releaser.notify();
         self.core().shared.announce_freed();
         Ok(())

@@ -7,6 +7,7 @@ mod database;
 mod directory;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod fuzzing;
+mod index_y;
 mod manifest;
 mod open;
 mod options;

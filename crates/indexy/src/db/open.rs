@@ -8,8 +8,9 @@
 use super::{
     core::{Core, Handle, TreeCore},
     directory::{self, DirectoryLock, LOG_DIR, TREES_DIR},
+    index_y::{self, YShared},
     manifest::{Manifest, TreeEntry},
-    options::{Durability, IndexXKind, IndexYKind, Options},
+    options::{Durability, IndexXKind, Options},
     stripes::Stripes,
 };
 use crate::{
@@ -27,10 +28,6 @@ use crate::{
     storage::{Buffered, Storage},
     wal::{Log, LogDurability, LogOptions, Lsn, RecordRef, batch_ops},
     x::{AnyX, art::Art, bptree::BPlus},
-    y::{
-        IndexY,
-        lsm::{LsmShared, LsmY, WORK_BYTES},
-    },
 };
 use parking_lot::{Mutex, RwLock};
 use std::{
@@ -43,11 +40,8 @@ use std::{
     time::Duration,
 };
 
-/// Part of the budget that goes to the block cache of the LSM trees.
-const LSM_CACHE_PART: usize = 12;
 /// What runs and compactions in flight take is counted up to this part of the budget.
 const WORK_PART: usize = 32;
-const MIN_LSM_CACHE_BYTES: usize = 256 << 10;
 /// Part of the budget that one of the log's buffers takes, and its bounds.
 const LOG_BUFFER_PART: usize = 128;
 const LOG_BUFFER_BYTES: (usize, usize) = (16 << 10, 1 << 20);
@@ -64,13 +58,13 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
     let poison = Arc::new(Poison::default());
     let shared = Arc::new(Shared::new(budget.clone(), poison));
     let memory = Memory::new(budget.clone());
-    let lsm = Arc::new(LsmShared::new(lsm_cache_bytes(options.memory_budget_bytes)));
+    let y_shared = YShared::new(index_y::cache_bytes(options.memory_budget_bytes));
     let stripes = Stripes::new(options.memory_budget_bytes);
-    budget.take(Holder::IndexY, lsm.memory_bytes());
+    budget.take(Holder::IndexY, y_shared.memory_bytes());
     // Small budgets do not have this much: there the rest is a fixed cost beside the budget (README, limits).
     budget.take(
         Holder::Transfer,
-        stripes.bytes() + WORK_BYTES.min(options.memory_budget_bytes / WORK_PART),
+        stripes.bytes() + index_y::WORK_BYTES.min(options.memory_budget_bytes / WORK_PART),
     );
     let core = Arc::new(Core {
         path: path.to_path_buf(),
@@ -78,7 +72,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
         budget,
         shared: shared.clone(),
         stripes,
-        lsm,
+        y_shared,
         memory,
         manifest: Mutex::new(manifest.clone()),
         trees: RwLock::new(BTreeMap::new()),
@@ -105,11 +99,6 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
             Err(error)
         }
     }
-}
-
-/// Block cache of the LSM trees under a budget.
-pub(super) fn lsm_cache_bytes(budget_bytes: usize) -> usize {
-    (budget_bytes / LSM_CACHE_PART).max(MIN_LSM_CACHE_BYTES)
 }
 
 /// Locks the directory and reads its manifest; creates both where that is asked for.
@@ -211,14 +200,12 @@ fn remove_orphans(core: &Core, manifest: &Manifest) -> Result<()> {
 pub(super) fn open_tree(core: &Core, entry: TreeEntry, floor: Lsn) -> Result<TreeCore> {
     super::options::check_pair(entry.index_x, entry.index_y)?;
     let dir = directory::tree_dir(&core.path, entry.id);
-    let y: Arc<dyn IndexY> = match entry.index_y {
-        IndexYKind::Lsm => Arc::new(LsmY::open(&dir, &core.lsm, core.options.read_only)?),
-        other => {
-            return Err(Error::Unsupported {
-                what: format!("index_y {other}"),
-            });
-        }
-    };
+    let y = core
+        .y_shared
+        .open(entry.index_y, &dir, core.options.read_only)?;
+    // The first tree of a kind makes its caches.
+    core.budget
+        .set(Holder::IndexY, core.y_shared.memory_bytes());
     let mounted = !y.is_empty()?;
     let x = match entry.index_x {
         IndexXKind::Art => AnyX::Art(Art::new(core.memory.clone(), mounted)),

@@ -50,7 +50,7 @@ pub enum IndexYKind {
     /// Log-structured merge tree (crate `lsm-tree`).
     #[default]
     Lsm,
-    /// RocksDB. Not in this version: opening a tree with it is `Unsupported`.
+    /// RocksDB, in builds with the cargo feature `rocksdb`; in others opening a tree with it is `Unsupported`.
     RocksDb,
     /// Paged B+ tree with its own buffer pool. Not in this version: opening a tree with it is `Unsupported`.
     BPlus {
@@ -205,12 +205,7 @@ pub(crate) fn check_pair(x: IndexXKind, y: IndexYKind) -> Result<()> {
     match x {
         IndexXKind::Art | IndexXKind::BPlus => {}
     }
-    match y {
-        IndexYKind::Lsm => Ok(()),
-        IndexYKind::RocksDb | IndexYKind::BPlus { .. } => Err(Error::Unsupported {
-            what: format!("index_y {y} in this version"),
-        }),
-    }
+    super::index_y::supported(y)
 }
 
 /// Options of one tree; what is not set is taken from the database's options.

@@ -5,7 +5,10 @@
 use super::tree::Tree;
 use crate::{
     error::Result,
-    framework::scan_merge::{MergeLimits, Merged},
+    framework::{
+        scan_merge::{MergeLimits, Merged},
+        shared::Shared,
+    },
     key::{Key, Value},
     limits::MAX_KEY_BYTES,
     mem::budget::Holder,
@@ -46,8 +49,19 @@ const MAX_CHUNK_ENTRIES: usize = 4096;
 /// Bytes of a chunk: this part of the budget, within bounds.
 const CHUNK_BUDGET_PART: usize = 128;
 const CHUNK_BYTES: (usize, usize) = (8 << 10, 256 << 10);
+/// And no more than this part of the memory that is free: many scans may be open.
+const CHUNK_ROOM_PART: usize = 16;
+/// Unless that is less.
+const TIGHT_CHUNK_BYTES: usize = 2 << 10;
 /// Memory of an entry in a chunk beside its bytes.
 const ENTRY_OVERHEAD_BYTES: usize = 48;
+
+/// Bytes that the next chunk of a scan may take.
+fn chunk_bytes(shared: &Shared) -> usize {
+    let (min, max) = CHUNK_BYTES;
+    let whole = (shared.budget.limit() / CHUNK_BUDGET_PART).clamp(min, max);
+    whole.min((shared.room() / CHUNK_ROOM_PART).max(TIGHT_CHUNK_BYTES))
+}
 
 impl fmt::Debug for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -88,14 +102,14 @@ impl Range {
             let (_, tree) = self.tree.parts();
             tree.live()?;
             let (handle, _) = self.tree.parts();
-            let budget = handle.core.budget.clone();
-            let (min, max) = CHUNK_BYTES;
-            let bytes = (budget.limit() / CHUNK_BUDGET_PART).clamp(min, max);
+            let shared = handle.core.shared.clone();
+            let bytes = chunk_bytes(&shared);
             let buffer = match order {
                 Order::Ascending => &mut self.front,
                 Order::Descending => &mut self.back,
             };
-            let entries = buffer.entries_wanted.max(FIRST_CHUNK_ENTRIES);
+            let most = (bytes / ENTRY_OVERHEAD_BYTES).max(FIRST_CHUNK_ENTRIES);
+            let entries = buffer.entries_wanted.max(FIRST_CHUNK_ENTRIES).min(most);
             buffer.entries_wanted = (entries * 2).min(MAX_CHUNK_ENTRIES);
             let limits = MergeLimits { bytes, entries };
             let tree = &self.tree;
@@ -104,8 +118,9 @@ impl Range {
                 .scan_chunk(&from, to.as_deref(), order, limits);
             let merged = tree.alive(chunk)?;
             let taken = merged.bytes + merged.entries.len() * ENTRY_OVERHEAD_BYTES;
-            budget.give(Holder::Scans, buffer.bytes);
-            budget.take(Holder::Scans, taken);
+            shared.budget.give(Holder::Scans, buffer.bytes);
+            shared.budget.take(Holder::Scans, taken);
+            shared.ask_for_release();
             buffer.bytes = taken;
             let Merged {
                 entries, resume, ..

@@ -1,7 +1,11 @@
 //! `Tree`: a named, ordered, concurrent map.
 //!
-//! Every write: limits, admission to memory and log (both may wait, nothing is held; `update` asks again), the key's stripe, `live` under the
-//! stripe, apply (the log record is made under the leaf's latch, I8), let go, and with `Sync` wait for the log.
+//! Every write: limits, the key's stripe, `live` under the stripe, admission to memory and then to the log (both may wait),
+//! apply (the log record is made under the leaf's latch, I8), let go, and with `Sync` wait for the log.
+//!
+//! Admission comes after the stripe, so that nobody waits for a stripe while room is reserved for him: `update`, which
+//! knows only under the stripe what it needs, could otherwise wait for room that is kept for who waits for it. What
+//! frees memory and what writes the log take no stripe.
 
 #![forbid(unsafe_code)]
 
@@ -265,9 +269,8 @@ impl Tree {
             let new = change(old.as_deref());
             let bytes = new.as_ref().map_or(0, Vec::len);
             check_value(bytes, self)?;
-            // How much it is was not known before. Waiting for memory with the stripe held is safe: what frees memory
-            // takes none. The log is not waited for: room in it may be promised to who waits for this stripe.
-            let _admitted = self.core().shared.admit(admitted(bytes, self.core()))?;
+            // How much it is was not known before.
+            let _admitted = self.admit(key.len() + bytes)?;
             let end = joined.put(key, new.as_deref())?;
             Ok((new.map(Value::from), end))
         })
@@ -308,9 +311,9 @@ impl Tree {
         core.shared.poison.check()?;
         let log = core.shared.log.get();
         let (result, end) = {
-            let _admitted = self.admit(key.len() + value_len)?;
             let _stripe = core.stripes.lock(self.tree.entry.id, key);
             self.tree.live()?;
+            let _admitted = self.admit(key.len() + value_len)?;
             self.alive(apply(self.joined()))?
         };
         if let (Some(log), Some(end), Durability::Sync) = (log, end, core.options.durability) {
@@ -326,8 +329,7 @@ impl Tree {
         let log = core.shared.log.get();
         let record = bytes + RECORD_OVERHEAD_BYTES;
         let copied = log.map_or(0, |log| log.extra_bytes(record));
-        // One long record at a time may take more than its share: it has to be copied somewhere.
-        let memory = admitted(bytes, core) + copied.min(core.budget.limit() / 8);
+        let memory = admitted(bytes, core) + core.shared.copy_bytes(copied);
         let admitted = core.shared.admit(memory)?;
         Ok((admitted, log.map(|log| log.admit(record)).transpose()?))
     }

@@ -92,7 +92,6 @@ impl Memory {
     }
 
     /// As [`Memory::allocate`], but the bytes are arbitrary: for who writes all that a reader may use.
-    #[allow(dead_code, reason = "for nodes that are built as a whole")]
     #[inline]
     pub(crate) fn allocate_unzeroed(&self, bytes: usize) -> Block {
         let allocated = self.arena.allocate(bytes, thread_number());

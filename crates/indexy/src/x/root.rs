@@ -73,7 +73,8 @@ impl<'g> RootSeen<'g> {
     /// Latches the root, if it is still as it was seen. Does not wait.
     pub(in crate::x) fn try_latch(self) -> Option<RootLatched<'g>> {
         let latched = self.root.latch.try_upgrade(self.version);
-        latched.then_some(RootLatched { root: self.root })
+        // Not `then_some`: one made in vain would unlock when it is dropped.
+        latched.then(|| RootLatched { root: self.root })
     }
 }
 

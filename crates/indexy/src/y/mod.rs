@@ -23,6 +23,8 @@
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod fuzzing;
 pub(crate) mod lsm;
+#[cfg(feature = "rocksdb")]
+pub(crate) mod rocks;
 
 #[cfg(test)]
 pub(crate) mod conformance;

@@ -3,7 +3,9 @@
 //! In a process of its own, whose resident memory is watched all the while. `INDEXY_BUDGET_TIMES` (default 20) is the size
 //! of the data in budgets.
 
-use crate::support::{MIB, Random, assert_sound, child, child_argument, open, setting, wait};
+use crate::support::{
+    MIB, Random, StopAtDrop, assert_sound, child, child_argument, open, setting, wait,
+};
 use indexy::{Db, Options, Tree};
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
@@ -83,10 +85,10 @@ fn watched_child() {
     let tree = db.tree("t").unwrap();
     let keys = setting("INDEXY_BUDGET_TIMES", 20) * BUDGET as u64 / 258;
     std::thread::scope(|s| {
-        let watcher = s.spawn(|| watch.run(&db));
+        s.spawn(|| watch.run(&db));
+        // Also when a check fails: the watcher would keep the process forever.
+        let _stop = StopAtDrop(&watch.done);
         work(&db, &tree, keys, &watch);
-        watch.done.store(true, SeqCst);
-        watcher.join().unwrap();
     });
     println!("{:?}", db.stats());
 }

@@ -1,6 +1,6 @@
 //! Checkpoints taken while others write open as a state that was: a prefix of the log.
 
-use crate::support::{MIB, assert_sound, open};
+use crate::support::{MIB, StopAtDrop, assert_sound, open};
 use indexy::{Db, Durability, Options};
 use std::{
     path::Path,
@@ -119,14 +119,6 @@ fn run(options: &Options, rounds: u32) {
     });
     assert_sound(&db);
     assert!(!db.tree("a").unwrap().contains_key(b"mine").unwrap());
-}
-
-struct StopAtDrop<'a>(&'a AtomicBool);
-
-impl Drop for StopAtDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, SeqCst);
-    }
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use crate::{
     history::History,
-    support::{MIB, Random, assert_sound, child, child_argument, open, wait},
+    support::{MIB, Random, StopAtDrop, assert_sound, child, child_argument, open, wait},
 };
 use indexy::{Db, Durability, Error, Options, Tree};
 use std::{
@@ -18,8 +18,12 @@ use std::{
 
 const KEYS: u64 = 4000;
 const WRITERS: u64 = 2;
+/// Large entries of a batch beside them.
+const FILLERS: u64 = 20;
 /// How long writers go on with the fault in place.
 const UNDER_FAULT: Duration = Duration::from_millis(500);
+/// And at most until it has struck.
+const UNTIL_STRUCK: Duration = Duration::from_secs(60);
 /// How long writing may take to go on once there is room.
 const RECOVERY: Duration = Duration::from_secs(30);
 
@@ -85,6 +89,25 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Every `step`-th key, in batches: each waits for the disk once.
+    fn write_many(&self, step: u64) {
+        let all: Vec<u64> = (0..KEYS).step_by(step as usize).collect();
+        for some in all.chunks(100) {
+            let mut batch = self.db.batch();
+            let writes: Vec<_> = some.iter().map(|&n| (n, self.history.begin(n))).collect();
+            for &(n, write) in &writes {
+                match self.history.value(n, write) {
+                    Some(value) => batch.insert(self.tree, self.history.key(n), value),
+                    None => batch.remove(self.tree, self.history.key(n)),
+                }
+            }
+            batch.commit().unwrap();
+            writes
+                .into_iter()
+                .for_each(|(n, write)| self.history.acknowledge(n, write));
+        }
+    }
+
     fn check(&self, n: u64) {
         let look = self.history.look(n);
         let found = self.tree.get(self.history.key(n));
@@ -104,14 +127,26 @@ impl Run<'_> {
         }
     }
 
+    /// Enough for a new file of the log every few calls, however slow the disk is.
+    fn fill_log(&self, round: u64) -> indexy::Result<()> {
+        let mut batch = self.db.batch();
+        for n in 0..FILLERS {
+            batch.insert(self.tree, format!("filler {n}"), vec![round as u8; 8000]);
+        }
+        batch.commit()
+    }
+
     /// Flushes, makes and drops trees: what touches Y and the manifest.
-    fn disturb(&self, end: Instant) {
+    fn disturb(&self) {
+        let start = Instant::now();
         for round in 0.. {
-            if Instant::now() > end {
+            let passed = start.elapsed();
+            if passed > UNTIL_STRUCK || passed > UNDER_FAULT && tell("struck") {
                 return;
             }
             let name = format!("tree {round}");
             for result in [
+                self.fill_log(round),
                 self.db.tree(&name).map(|_| ()),
                 self.db.flush(),
                 self.db.sync(),
@@ -165,16 +200,16 @@ fn run(case: Case, skip: u64, dir: &Path) {
         history: &history,
         done: &done,
     };
-    (0..KEYS).for_each(|n| run.write(n).unwrap());
+    run.write_many(1);
     db.flush().unwrap();
     case.arm(skip);
     std::thread::scope(|s| {
+        let _stop = StopAtDrop(&done);
         for writer in 0..WRITERS {
             let run = &run;
             s.spawn(move || run.write_under_fault(writer));
         }
-        run.disturb(Instant::now() + UNDER_FAULT);
-        done.store(true, SeqCst);
+        run.disturb();
     });
     let struck = tell("struck");
     tell("disarm");
@@ -200,7 +235,7 @@ fn run(case: Case, skip: u64, dir: &Path) {
     };
     (0..KEYS).for_each(|n| run.check(n));
     assert_sound(&db);
-    (0..KEYS).step_by(3).for_each(|n| run.write(n).unwrap());
+    run.write_many(3);
     db.close().unwrap();
     assert!(struck, "{case:?}: the fault never struck");
 }

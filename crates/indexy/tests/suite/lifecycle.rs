@@ -1,6 +1,6 @@
 //! Closing and dropping while others read, write, flush and take checkpoints.
 
-use crate::support::{MIB, Random, assert_sound, open};
+use crate::support::{MIB, Random, StopAtDrop, assert_sound, open};
 use indexy::{Db, Durability, Error, Options, Tree};
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
@@ -88,13 +88,13 @@ fn making_and_dropping_trees_beside_flushes_and_checkpoints() {
     let done = AtomicBool::new(false);
     std::thread::scope(|s| {
         s.spawn(|| {
+            let _stop = StopAtDrop(&done);
             for i in 0..60 {
                 let tree = db.tree("short-lived").unwrap();
                 fill(&tree, 0, 200);
                 kept.insert(key(i), b"1").unwrap();
                 db.drop_tree("short-lived").unwrap();
             }
-            done.store(true, SeqCst);
         });
         s.spawn(|| {
             while !done.load(SeqCst) {

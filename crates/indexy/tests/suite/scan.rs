@@ -1,6 +1,6 @@
 //! Scans beside writers (I9), and scans left open.
 
-use crate::support::{MIB, Random, open};
+use crate::support::{MIB, Random, StopAtDrop, open};
 use indexy::{Options, Tree};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
@@ -58,6 +58,7 @@ fn i9_under_writers_cleaning_and_release() {
                 db.flush().unwrap();
             }
         });
+        let _stop = StopAtDrop(&done);
         for round in 0..25 {
             let mut random = Random(100 + round);
             let mut scan = tree.iter().map(|e| number(e.unwrap()));
@@ -86,7 +87,6 @@ fn i9_under_writers_cleaning_and_release() {
                 }
             }
         }
-        done.store(true, SeqCst);
     });
 }
 

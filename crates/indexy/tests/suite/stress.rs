@@ -4,7 +4,7 @@
 
 use crate::{
     history::{History, parse},
-    support::{MIB, Random, assert_sound, open, setting},
+    support::{MIB, Random, StopAtDrop, assert_sound, open, setting},
 };
 use indexy::{Db, Durability, Options, Tree};
 use std::{
@@ -265,6 +265,7 @@ fn run(options: &Options) {
         done: AtomicBool::new(false),
     };
     std::thread::scope(|s| {
+        let _stop = StopAtDrop(&run.done);
         let workers: Vec<_> = (0..THREADS)
             .map(|t| {
                 s.spawn({
@@ -281,7 +282,6 @@ fn run(options: &Options) {
         {
             std::thread::sleep(Duration::from_millis(20));
         }
-        run.done.store(true, SeqCst);
     });
     run.check_everything();
     let stats = run.db.stats();

@@ -4,6 +4,7 @@ use indexy::{Db, Options};
 use std::{
     path::Path,
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering::SeqCst},
     time::{Duration, Instant},
 };
 
@@ -33,6 +34,15 @@ impl Random {
 
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
+    }
+}
+
+/// Raises a flag at the end of a scope, also when a check in it fails: threads that wait for it come to an end.
+pub struct StopAtDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for StopAtDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
     }
 }
 

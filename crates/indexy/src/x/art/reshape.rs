@@ -113,7 +113,9 @@ impl Art {
         leaf: LeafLatched<'g>,
         bytes: usize,
     ) -> LeafLatched<'g> {
-        let new = self.part(guard, &leaf, 0..leaf.leaf().meta().n, 0, bytes);
+        let (mount, run) = (leaf.mount(), leaf.leaf().meta().run);
+        let new = LeafLatched::create(&self.memory, guard, bytes, mount, run);
+        new.copy_all(leaf.stable());
         self.counts.add(Delta {
             bytes: leaf_arena_bytes(&new) - leaf_arena_bytes(&leaf),
             ..Delta::default()

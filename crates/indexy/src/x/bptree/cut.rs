@@ -22,7 +22,6 @@ use super::{
 use crate::x::{
     Cut, RunId,
     bounds::{Probe, first},
-    child::ChildWord,
     counts::Delta,
 };
 use std::ops::Range;
@@ -126,7 +125,7 @@ impl BPlus {
         let mut new = Builder::new(&self.memory, step.guard, &plan, false, old.meta().depth);
         new.push_from(old, keep, Shift::Strip(0));
         let new = new.finish(leaf.mount(), old.run());
-        parent.set(at, ChildWord::leaf(new.leaf().block()));
+        parent.set(at, new.leaf().word());
         let freed = leaf.arena_bytes() - new.arena_bytes();
         self.counts.add(Delta {
             bytes: -freed,

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     mem::{Guard, Memory},
-    x::{Stamp, bounds::Probe, child::ChildWord, counts::Delta},
+    x::{Stamp, bounds::Probe, counts::Delta},
 };
 
 /// A leaf is rebuilt when less than one part in so many of it is used.
@@ -118,11 +118,11 @@ impl BPlus {
                 let Spot::Inner(node) = place.spot else {
                     break;
                 };
-                if node.node().level() == level {
-                    if let Some(bytes) = self.merge_inner(guard, &place, probe) {
-                        freed += bytes;
-                        continue 'again;
-                    }
+                if node.node().level() == level
+                    && let Some(bytes) = self.merge_inner(guard, &place, probe)
+                {
+                    freed += bytes;
+                    continue 'again;
                 }
                 level = place.hop.parent.level();
             }
@@ -194,7 +194,7 @@ impl BPlus {
         }
         let run = left.leaf().run().max(right.leaf().run());
         let new = new.finish(self.union(mounted), run);
-        node.set_child(first, ChildWord::leaf(new.leaf().block()));
+        node.set_child(first, new.leaf().word());
         let freed = before - new.arena_bytes() + node.remove(&self.memory, first);
         left.retire(&self.memory);
         right.retire(&self.memory);

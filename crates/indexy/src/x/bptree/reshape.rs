@@ -68,7 +68,7 @@ impl BPlus {
         let mut plan = Plan::default();
         plan.add(&draft.entry(&key[depth..], 0));
         let leaf = Builder::new(&self.memory, guard, &plan, true, depth).finish(mount, 0);
-        parent.set(place.hop.at, ChildWord::leaf(leaf.leaf().block()));
+        parent.set(place.hop.at, leaf.leaf().word());
         self.counts.add(Delta {
             bytes: leaf.arena_bytes(),
             ..Delta::default()
@@ -128,7 +128,7 @@ impl BPlus {
         let mut new = Builder::new(&self.memory, guard, plan, spare, old.meta().depth);
         new.push_from(old, mask(0..old.len()), Shift::Strip(0));
         let new = new.finish(leaf.mount(), leaf.leaf().run());
-        parent.set(at, ChildWord::leaf(new.leaf().block()));
+        parent.set(at, new.leaf().word());
         self.counts.add(Delta {
             bytes: new.arena_bytes() - leaf.arena_bytes(),
             ..Delta::default()
@@ -202,7 +202,7 @@ impl BPlus {
             bytes: new.arena_bytes(),
             ..Delta::default()
         });
-        ChildWord::leaf(new.leaf().block())
+        new.leaf().word()
     }
 
     /// The heap bytes of `separator` in `parent`, if that has to take it with one more child of `level`, and has no room.

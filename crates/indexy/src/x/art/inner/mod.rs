@@ -116,6 +116,7 @@ impl<'g> InnerSeen<'g> {
     pub(crate) fn child(&self, symbol: Symbol) -> Option<Child<'g>> {
         let shape = self.node.shape();
         let word = self.node.child_at(shape, self.node.index_of(shape, symbol));
+        word.prefetch();
         // SAFETY: the word is used only when the node was valid after it was loaded; the guard that keeps this
         // node for `'g` keeps its child.
         self.unchanged().then(|| unsafe { word.resolve() })

@@ -28,6 +28,8 @@ pub(crate) const MAX_ENTRIES: usize = 64;
 pub(crate) const MAX_BLOCK_BYTES: usize = 4080;
 pub(crate) const HEADER_BYTES: usize = 32;
 pub(crate) const SLOT_BYTES: usize = 4;
+pub(crate) const SLOTS_PER_WORD: usize = 8 / SLOT_BYTES;
+
 const LATCH: usize = 0;
 const META: usize = 1;
 const STATE: usize = 2;
@@ -113,6 +115,11 @@ impl Slot {
     pub(crate) fn with_flags(self, flags: u32) -> Self {
         Self(self.0 & !0xF | flags)
     }
+    /// What to add to a word of slots to move their offsets up by `bytes`.
+    pub(crate) fn further(bytes: usize) -> u64 {
+        let one = (bytes as u64) << 4;
+        one | one << 32
+    }
     pub(crate) fn with_offset(self, offset: usize) -> Self {
         Self::new(self.head(), offset, self.flags())
     }
@@ -158,6 +165,8 @@ impl<'g> LeafRef<'g> {
     ) -> Self {
         let bytes = words.len_bytes();
         debug_assert!(bytes <= MAX_BLOCK_BYTES && bytes.is_multiple_of(SIZE_UNIT));
+        words.set_word(LATCH, 0);
+        words.set_word(REFS, 0);
         words.set_word(STATE, ((bytes / SIZE_UNIT) as u64) << 3);
         let leaf = Self { words, block };
         leaf.set_meta(Meta {
@@ -187,7 +196,7 @@ impl<'g> LeafRef<'g> {
     }
 
     pub(crate) fn word(self) -> ChildWord {
-        ChildWord::leaf(self.block)
+        ChildWord::leaf(self.block, self.size())
     }
 
     /// Bytes of the block.

@@ -4,7 +4,10 @@
 
 use super::{
     LeafLatched,
-    layout::{HEADER_BYTES, LeafRef, MAX_BLOCK_BYTES, MAX_ENTRIES, Meta, SLOT_BYTES, Slot, head},
+    layout::{
+        HEADER_BYTES, LeafRef, MAX_BLOCK_BYTES, MAX_ENTRIES, Meta, SLOT_BYTES, SLOTS_PER_WORD,
+        Slot, State, head,
+    },
     search::EntryAt,
     stable::StableLeaf,
 };
@@ -106,14 +109,45 @@ impl<'g> LeafLatched<'g> {
         mount: Option<Stamp>,
         run: RunId,
     ) -> Self {
-        let block = memory.allocate(bytes.min(MAX_BLOCK_BYTES));
+        let block = memory.allocate_unzeroed(bytes.min(MAX_BLOCK_BYTES));
         let bytes = block.bytes.min(MAX_BLOCK_BYTES);
-        // SAFETY: the block is new and zeroed; once published it is retired, not freed, so that it stays for
+        // SAFETY: the block is new; `format` writes its header, and nothing else is read before it was written, but by
+        // who may read garbage. Once published it is retired, not freed, so that it stays for
         // as long as a guard does.
         let words = unsafe { Words::new(block.ptr, bytes) };
         let leaf = LeafRef::format(block.ptr, words, mount, run);
         leaf.latch_word().lock();
         Self { leaf }
+    }
+
+    /// Takes over all entries of `from` into this empty leaf. The caller made room.
+    ///
+    /// Into a larger leaf, with nothing dead between them, they go as two blocks: the heap as it is, the slots with all
+    /// offsets moved by the same distance.
+    pub(crate) fn copy_all(&self, from: StableLeaf<'_>) {
+        let (old, mut meta) = (from.meta(), self.leaf.meta());
+        let (size, old_size) = (self.leaf.size(), from.size());
+        if old.dead > 0 || size < old_size {
+            (0..old.n).for_each(|i| self.push_from(from, i, 0));
+            return;
+        }
+        let further = size - old_size;
+        let (words, old_words) = (self.leaf.words(), from.words());
+        let more = Slot::further(further);
+        for word in 0..old.n.div_ceil(SLOTS_PER_WORD) {
+            let at = HEADER_BYTES / 8 + word;
+            words.set_word(at, old_words.word(at).wrapping_add(more));
+        }
+        // After the slots: the last word of these may reach into the heap.
+        meta.top = old.top + further;
+        words.copy_from(&old_words, old.top, meta.top, old_size - old.top);
+        meta.n = old.n;
+        self.leaf.set_refs(from.refs());
+        self.leaf.set_meta(meta);
+        self.leaf.set_state(State {
+            mount: self.leaf.state().mount,
+            ..from.state()
+        });
     }
 
     /// Appends entry `i` of `from`, which sorts after all that are here, without the first `strip` bytes of its

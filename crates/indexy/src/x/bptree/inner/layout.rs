@@ -35,6 +35,8 @@ pub(in crate::x::bptree) const MIN_CHILDREN_TO_SPLIT: usize = 4;
 pub(super) const MAX_INLINE_SEPARATOR: usize = 64;
 
 pub(super) const HEADER_BYTES: usize = 32;
+/// What a search looks at first: header, hints and heads.
+const FETCH_BYTES: usize = 512;
 const SLOT_BYTES: usize = 2;
 const CHILD_BYTES: usize = 8;
 pub(super) const RECORD_HEADER: usize = 4;
@@ -139,7 +141,7 @@ impl<'g> InnerRef<'g> {
     }
 
     pub(in crate::x::bptree) fn word(self) -> ChildWord {
-        ChildWord::inner(self.block)
+        ChildWord::inner(self.block, FETCH_BYTES)
     }
 
     pub(in crate::x::bptree) fn size(self) -> usize {

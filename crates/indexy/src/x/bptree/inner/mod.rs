@@ -118,6 +118,7 @@ impl<'g> InnerSeen<'g> {
     #[inline]
     pub(in crate::x::bptree) fn child(&self, i: usize) -> Option<Child<'g>> {
         let word = self.node.child_word(i);
+        word.prefetch();
         // SAFETY: validated after the load; the guard under which the node was reached lives for `'g`.
         self.unchanged().then(|| unsafe { Child::resolve(word) })
     }

@@ -198,11 +198,10 @@ impl<'g> Builder<'g> {
         let whole = matches!(shift, Shift::Strip(0) | Shift::Extend([]));
         let start = mask.trailing_zeros() as usize;
         let len = mask.count_ones() as usize;
-        if whole && from.kind() == self.leaf.leaf.kind() && mask == self::mask(start..start + len) {
-            if let Kind::Fixed { .. } = from.kind() {
-                self.push_run(from, start, len);
-                return;
-            }
+        let fixed = from.kind() != Kind::Slotted && from.kind() == self.leaf.leaf.kind();
+        if whole && fixed && mask == self::mask(start..start + len) {
+            self.push_run(from, start, len);
+            return;
         }
         for i in (0..from.len()).filter(|i| mask >> i & 1 != 0) {
             self.push(from, i, shift);

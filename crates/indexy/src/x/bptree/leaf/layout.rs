@@ -23,6 +23,7 @@ use crate::{
     mem::{latch::Latch, words::Words},
     x::{
         RunId, Stamp,
+        child::ChildWord,
         form::{MAX_INLINE_SUFFIX, MAX_INLINE_VALUE},
     },
 };
@@ -177,6 +178,11 @@ impl<'g> LeafRef<'g> {
 
     pub(in crate::x::bptree) fn block(self) -> NonNull<u64> {
         self.block
+    }
+
+    /// The word that leads here: a search looks at header, hints and heads, then at one entry.
+    pub(in crate::x::bptree) fn word(self) -> ChildWord {
+        ChildWord::leaf(self.block, self.arrays())
     }
 
     /// Bytes of the block.

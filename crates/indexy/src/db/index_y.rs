@@ -1,0 +1,222 @@
+//! The one place that chooses between the kinds of Index Y, and divides among them the memory that all trees share.
+//!
+//! A kind's caches are made with its first tree; the part of the budget is divided evenly among the kinds in use.
+//! A further kind is one field of [`Kinds`], one arm of [`YShared::open`] and of [`supported`], and a line in `each`.
+//!
+//! Keeps: I7 ([`YShared::memory_bytes`] is an upper bound of all of it, whichever kinds come later).
+
+#![forbid(unsafe_code)]
+
+use super::options::IndexYKind;
+#[cfg(feature = "rocksdb")]
+use crate::y::rocks::{self, RocksShared, RocksY};
+use crate::{
+    error::{Error, Result},
+    y::{
+        IndexY,
+        lsm::{self, LsmShared, LsmY},
+    },
+};
+use parking_lot::Mutex;
+use std::{path::Path, sync::Arc};
+
+/// Part of the budget that goes to the caches of Index Y.
+const CACHE_PART: usize = 12;
+const MIN_CACHE_BYTES: usize = 256 << 10;
+/// What runs and compactions of one database hold while they work; one of each runs at a time.
+#[cfg(not(feature = "rocksdb"))]
+pub(super) const WORK_BYTES: usize = lsm::WORK_BYTES;
+#[cfg(feature = "rocksdb")]
+pub(super) const WORK_BYTES: usize = max(lsm::WORK_BYTES, rocks::WORK_BYTES);
+
+#[cfg(feature = "rocksdb")]
+const fn max(a: usize, b: usize) -> usize {
+    if a > b { a } else { b }
+}
+
+/// Caches of Index Y under a budget, all kinds together, in bytes.
+pub(super) fn cache_bytes(budget_bytes: usize) -> usize {
+    (budget_bytes / CACHE_PART).max(MIN_CACHE_BYTES)
+}
+
+/// Whether this build opens trees of `kind`; else `Unsupported`, with what to do about it.
+pub(super) fn supported(kind: IndexYKind) -> Result<()> {
+    let reason = match kind {
+        IndexYKind::Lsm => return Ok(()),
+        IndexYKind::RocksDb if cfg!(feature = "rocksdb") => return Ok(()),
+        IndexYKind::RocksDb => "in a build without the cargo feature `rocksdb`",
+        IndexYKind::BPlus { .. } => "in this version",
+    };
+    Err(Error::Unsupported {
+        what: format!("index_y {kind} {reason}"),
+    })
+}
+
+/// What the Index Ys of a database share, by kind.
+pub(crate) struct YShared {
+    kinds: Mutex<Kinds>,
+}
+
+struct Kinds {
+    /// For all kinds together, in bytes.
+    total: usize,
+    lsm: Option<Arc<LsmShared>>,
+    #[cfg(feature = "rocksdb")]
+    rocks: Option<Arc<RocksShared>>,
+}
+
+impl YShared {
+    /// Shares of a database with `total` bytes for the caches of its Index Ys. Nothing is allocated yet.
+    pub(super) fn new(total: usize) -> Self {
+        Self {
+            kinds: Mutex::new(Kinds {
+                total,
+                lsm: None,
+                #[cfg(feature = "rocksdb")]
+                rocks: None,
+            }),
+        }
+    }
+
+    /// Opens the Index Y of one tree in `dir`, or creates it there unless `read_only`.
+    pub(super) fn open(
+        &self,
+        kind: IndexYKind,
+        dir: &Path,
+        read_only: bool,
+    ) -> Result<Arc<dyn IndexY>> {
+        supported(kind)?;
+        match kind {
+            IndexYKind::Lsm => Ok(Arc::new(LsmY::open(dir, &self.lsm(), read_only)?)),
+            #[cfg(feature = "rocksdb")]
+            IndexYKind::RocksDb => Ok(Arc::new(RocksY::open(dir, &self.rocks(), read_only)?)),
+            // Refused above.
+            _ => Err(Error::Unsupported {
+                what: format!("index_y {kind}"),
+            }),
+        }
+    }
+
+    fn lsm(&self) -> Arc<LsmShared> {
+        let mut kinds = self.kinds.lock();
+        if let Some(lsm) = &kinds.lsm {
+            return Arc::clone(lsm);
+        }
+        let lsm = Arc::new(LsmShared::new(kinds.make_room()));
+        kinds.lsm = Some(Arc::clone(&lsm));
+        lsm
+    }
+
+    #[cfg(feature = "rocksdb")]
+    fn rocks(&self) -> Arc<RocksShared> {
+        let mut kinds = self.kinds.lock();
+        if let Some(rocks) = &kinds.rocks {
+            return Arc::clone(rocks);
+        }
+        let rocks = Arc::new(RocksShared::new(kinds.make_room()));
+        kinds.rocks = Some(Arc::clone(&rocks));
+        rocks
+    }
+
+    /// Upper bound in bytes of what the shared caches hold, whatever the trees do.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let kinds = self.kinds.lock();
+        let taken: usize = kinds.each().iter().map(|kind| kind.memory_bytes()).sum();
+        // Kinds that come later take their share of the same total.
+        taken.max(kinds.total)
+    }
+
+    /// Changes the total, at any time; what was cached may be forgotten.
+    pub(super) fn set_memory(&self, total: usize) {
+        let mut kinds = self.kinds.lock();
+        kinds.total = total;
+        let share = total / kinds.each().len().max(1);
+        kinds.resize(share);
+    }
+}
+
+/// Memory that one kind's trees share.
+trait Caches {
+    fn memory_bytes(&self) -> usize;
+    fn set_memory(&self, bytes: usize);
+}
+
+macro_rules! caches {
+    ($kind:ty) => {
+        impl Caches for $kind {
+            fn memory_bytes(&self) -> usize {
+                self.memory_bytes()
+            }
+
+            fn set_memory(&self, bytes: usize) {
+                self.set_memory(bytes);
+            }
+        }
+    };
+}
+caches!(LsmShared);
+#[cfg(feature = "rocksdb")]
+caches!(RocksShared);
+
+impl Kinds {
+    /// The kinds in use.
+    fn each(&self) -> Vec<&dyn Caches> {
+        let kinds = [
+            self.lsm.as_deref().map(|kind| kind as &dyn Caches),
+            #[cfg(feature = "rocksdb")]
+            self.rocks.as_deref().map(|kind| kind as &dyn Caches),
+        ];
+        kinds.into_iter().flatten().collect()
+    }
+
+    fn resize(&self, share: usize) {
+        for kind in self.each() {
+            kind.set_memory(share);
+        }
+    }
+
+    /// Makes the kinds in use smaller for one more; returns its share in bytes.
+    fn make_room(&self) -> usize {
+        let share = self.total / (self.each().len() + 1);
+        self.resize(share);
+        share
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_compiled_in_is_refused_with_a_reason() {
+        assert!(supported(IndexYKind::Lsm).is_ok());
+        let rocks = supported(IndexYKind::RocksDb);
+        if cfg!(feature = "rocksdb") {
+            assert!(rocks.is_ok());
+        } else {
+            let refused = rocks.unwrap_err().to_string();
+            assert!(refused.contains("feature `rocksdb`"), "{refused}");
+        }
+    }
+
+    /// I7: a kind that comes later gets its part of the same total, and the others give it up.
+    #[cfg(feature = "rocksdb")]
+    #[test]
+    fn i7_kinds_share_the_total() {
+        let (dir, total) = (tempfile::tempdir().unwrap(), 16 << 20);
+        let shared = YShared::new(total);
+        let open = |kind: IndexYKind| {
+            let path = dir.path().join(kind.to_string());
+            shared.open(kind, &path, false).unwrap()
+        };
+        assert_eq!(shared.memory_bytes(), total);
+        let lsm = open(IndexYKind::Lsm);
+        assert_eq!(shared.memory_bytes(), total);
+        let rocks = open(IndexYKind::RocksDb);
+        assert!(shared.memory_bytes() <= total + (1 << 20));
+        shared.set_memory(total / 2);
+        let now = shared.memory_bytes();
+        assert!((total / 2..=total / 2 + (1 << 20)).contains(&now), "{now}");
+        assert!(lsm.is_empty().unwrap() && rocks.is_empty().unwrap());
+    }
+}
