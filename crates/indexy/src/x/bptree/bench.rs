@@ -154,3 +154,21 @@ fn two_threads() {
     });
     report("get random, 2 threads", n, since);
 }
+
+/// The peer: an ordered map of the standard library, with keys and values in its nodes.
+#[test]
+#[ignore = "measures"]
+fn random_keys_in_a_btree_map() {
+    let (mut map, n) = (std::collections::BTreeMap::new(), count());
+    let since = Instant::now();
+    for i in 0..n {
+        map.insert(spread(i), i.to_le_bytes());
+    }
+    report("BTreeMap insert random", n, since);
+    let since = Instant::now();
+    for i in 0..n {
+        let i = i.wrapping_mul(7_368_787) % n;
+        assert!(map.get(&spread(i)).is_some());
+    }
+    report("BTreeMap get random", n, since);
+}

@@ -134,13 +134,6 @@ impl<'g> Heads<'g> {
             .write(self.heads + n * HEAD_BYTES, &head.to_le_bytes());
     }
 
-    /// Copies the heads `range` of another node to the front. The hints are not kept.
-    pub(super) fn copy_from(self, other: Heads<'_>, range: std::ops::Range<usize>) {
-        let from = other.heads + range.start * HEAD_BYTES;
-        let len = range.len() * HEAD_BYTES;
-        self.words.copy_from(&other.words, from, self.heads, len);
-    }
-
     /// Makes the hints of heads from `i` on agree with the `n` heads that are there.
     pub(super) fn refresh_hints(self, i: usize, n: usize) {
         if !self.has_hints() {

@@ -118,11 +118,11 @@ impl BPlus {
                 let Spot::Inner(node) = place.spot else {
                     break;
                 };
-                if node.node().level() == level {
-                    if let Some(bytes) = self.merge_inner(guard, &place, probe) {
-                        freed += bytes;
-                        continue 'again;
-                    }
+                if node.node().level() == level
+                    && let Some(bytes) = self.merge_inner(guard, &place, probe)
+                {
+                    freed += bytes;
+                    continue 'again;
                 }
                 level = place.hop.parent.level();
             }

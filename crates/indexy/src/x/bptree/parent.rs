@@ -74,13 +74,6 @@ pub(super) enum ParentLatched<'g> {
 }
 
 impl<'g> ParentLatched<'g> {
-    pub(super) fn word(&self, at: usize) -> ChildWord {
-        match self {
-            Self::Inner(node) => node.child_word(at),
-            Self::Root(root) => root.word(),
-        }
-    }
-
     /// Puts `word` in place of child `at`.
     pub(super) fn set(&self, at: usize, word: ChildWord) {
         match self {

@@ -192,14 +192,16 @@ impl<'g> Builder<'g> {
         mask: u64,
         shift: Shift<'_>,
     ) {
+        if mask == 0 {
+            return;
+        }
         let whole = matches!(shift, Shift::Strip(0) | Shift::Extend([]));
         let start = mask.trailing_zeros() as usize;
         let len = mask.count_ones() as usize;
-        if whole && from.kind() == self.leaf.leaf.kind() && mask == self::mask(start..start + len) {
-            if let Kind::Fixed { .. } = from.kind() {
-                self.push_run(from, start, len);
-                return;
-            }
+        let fixed = from.kind() != Kind::Slotted && from.kind() == self.leaf.leaf.kind();
+        if whole && fixed && mask == self::mask(start..start + len) {
+            self.push_run(from, start, len);
+            return;
         }
         for i in (0..from.len()).filter(|i| mask >> i & 1 != 0) {
             self.push(from, i, shift);
@@ -218,10 +220,6 @@ impl<'g> Builder<'g> {
         };
         let rest = suffix_len.saturating_sub(HEAD_BYTES);
         let mut meta = to.meta();
-        if meta.n > 0 {
-            let stable = self.leaf.stable();
-            debug_assert!(stable.len() == meta.n);
-        }
         let (words, old, n) = (to.words(), from.words(), meta.n);
         for i in 0..len {
             to.heads().push(n + i, from.heads().get(start + i));

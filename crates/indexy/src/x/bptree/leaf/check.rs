@@ -11,6 +11,9 @@ impl StableLeaf<'_> {
     /// `Err` says what is wrong.
     pub(in crate::x::bptree) fn check(self) -> Result<(), String> {
         let (meta, leaf, n) = (self.meta(), self.raw(), self.len());
+        if self.kind() == Kind::Slotted && meta.top < leaf_bytes(Kind::Slotted, meta.cap, 0) {
+            return Err(format!("the heap starts at {}", meta.top));
+        }
         if n > meta.cap || leaf_bytes(self.kind(), meta.cap, 0) > leaf.size() {
             return Err(format!("{n} entries, room for {}", meta.cap));
         }

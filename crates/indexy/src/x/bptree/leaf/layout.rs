@@ -40,13 +40,13 @@ pub(super) const HEADER_BYTES: usize = 64;
 pub(super) const SLOT_BYTES: usize = 2;
 const SIZE_UNIT: usize = 16;
 
-/// Room for a single entry of any size that is kept inline.
+/// Room for a single entry of any size that is kept inline, beside the one that it replaces.
 const SINGLE_BYTES: usize =
-    HEADER_BYTES + array_bytes(1) + 8 + 10 + MAX_INLINE_SUFFIX + MAX_INLINE_VALUE;
+    HEADER_BYTES + array_bytes(1) + 8 + 2 * (10 + MAX_INLINE_SUFFIX + MAX_INLINE_VALUE);
 /// Blocks of leaves have this at most.
-pub(super) const MAX_BLOCK_BYTES: usize = if LEAF_BYTES > 1024 { LEAF_BYTES } else { 1024 };
+pub(super) const MAX_BLOCK_BYTES: usize = if LEAF_BYTES > 2048 { LEAF_BYTES } else { 2048 };
 
-const _: () = assert!(LEAF_BYTES >= 256 && MAX_BLOCK_BYTES <= 4096 && SINGLE_BYTES <= 1024);
+const _: () = assert!(LEAF_BYTES >= 256 && MAX_BLOCK_BYTES <= 4096 && SINGLE_BYTES <= 2048);
 
 const LATCH: usize = 0;
 const META: usize = 1;
@@ -180,8 +180,9 @@ impl<'g> LeafRef<'g> {
         self.block
     }
 
+    /// The word that leads here: a search looks at header, hints and heads, then at one entry.
     pub(in crate::x::bptree) fn word(self) -> ChildWord {
-        ChildWord::leaf(self.block, self.size())
+        ChildWord::leaf(self.block, self.arrays())
     }
 
     /// Bytes of the block.
