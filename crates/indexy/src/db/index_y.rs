@@ -13,6 +13,7 @@ use crate::{
     y::{
         IndexY,
         lsm::{self, LsmShared, LsmY},
+        paged::{self, PAGE_SIZES, PagedShared, PagedY},
     },
 };
 use parking_lot::Mutex;
@@ -22,7 +23,11 @@ use std::{path::Path, sync::Arc};
 const CACHE_PART: usize = 12;
 const MIN_CACHE_BYTES: usize = 256 << 10;
 /// What runs and compactions of one database hold while they work; one of each runs at a time.
-pub(super) const WORK_BYTES: usize = lsm::WORK_BYTES;
+pub(super) const WORK_BYTES: usize = if lsm::WORK_BYTES > paged::WORK_BYTES {
+    lsm::WORK_BYTES
+} else {
+    paged::WORK_BYTES
+};
 
 /// Caches of Index Y under a budget, all kinds together, in bytes.
 pub(super) fn cache_bytes(budget_bytes: usize) -> usize {
@@ -33,7 +38,9 @@ pub(super) fn cache_bytes(budget_bytes: usize) -> usize {
 pub(super) fn supported(kind: IndexYKind) -> Result<()> {
     let reason = match kind {
         IndexYKind::Lsm => return Ok(()),
-        IndexYKind::RocksDb | IndexYKind::BPlus { .. } => "in this version",
+        IndexYKind::BPlus { page_bytes } if PAGE_SIZES.contains(&page_bytes) => return Ok(()),
+        IndexYKind::BPlus { .. } => "(pages have 4096, 8192 or 16384 bytes)",
+        IndexYKind::RocksDb => "in this version",
     };
     Err(Error::Unsupported {
         what: format!("index_y {kind} {reason}"),
@@ -49,12 +56,17 @@ struct Kinds {
     /// For all kinds together, in bytes.
     total: usize,
     lsm: Option<Arc<LsmShared>>,
+    paged: Option<Arc<PagedShared>>,
 }
 
 impl YShared {
     /// Shares of a database with `total` bytes for the caches of its Index Ys. Nothing is allocated yet.
     pub(super) fn new(total: usize) -> Self {
-        let kinds = Mutex::new(Kinds { total, lsm: None });
+        let kinds = Mutex::new(Kinds {
+            total,
+            lsm: None,
+            paged: None,
+        });
         Self { kinds }
     }
 
@@ -68,7 +80,12 @@ impl YShared {
         supported(kind)?;
         match kind {
             IndexYKind::Lsm => Ok(Arc::new(LsmY::open(dir, &self.lsm(), read_only)?)),
-            IndexYKind::RocksDb | IndexYKind::BPlus { .. } => Err(Error::Unsupported {
+            IndexYKind::BPlus { page_bytes } => {
+                let (storage, shared) = (paged::device(), self.paged());
+                let y = PagedY::open(&storage, dir, page_bytes, &shared, read_only)?;
+                Ok(Arc::new(y))
+            }
+            IndexYKind::RocksDb => Err(Error::Unsupported {
                 what: format!("index_y {kind}"),
             }),
         }
@@ -82,6 +99,16 @@ impl YShared {
         let lsm = Arc::new(LsmShared::new(kinds.make_room()));
         kinds.lsm = Some(Arc::clone(&lsm));
         lsm
+    }
+
+    fn paged(&self) -> Arc<PagedShared> {
+        let mut kinds = self.kinds.lock();
+        if let Some(paged) = &kinds.paged {
+            return Arc::clone(paged);
+        }
+        let paged = Arc::new(PagedShared::new(kinds.make_room()));
+        kinds.paged = Some(Arc::clone(&paged));
+        paged
     }
 
     /// Upper bound in bytes of what the shared caches hold, whatever the trees do.
@@ -117,11 +144,22 @@ impl Caches for LsmShared {
     }
 }
 
+impl Caches for PagedShared {
+    fn memory_bytes(&self) -> usize {
+        self.memory_bytes()
+    }
+
+    fn set_memory(&self, bytes: usize) {
+        self.set_memory(bytes);
+    }
+}
+
 impl Kinds {
     /// The kinds in use.
     fn each(&self) -> Vec<&dyn Caches> {
         let lsm = self.lsm.as_deref().map(|kind| kind as &dyn Caches);
-        [lsm].into_iter().flatten().collect()
+        let paged = self.paged.as_deref().map(|kind| kind as &dyn Caches);
+        [lsm, paged].into_iter().flatten().collect()
     }
 
     fn resize(&self, share: usize) {

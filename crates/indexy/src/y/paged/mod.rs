@@ -11,7 +11,7 @@
 //! Keeps: I4 (a failed run leaves what was there), I5 (`before_publish` precedes publication), I6 ([`IndexY::make_durable`] is the only
 //! thing that syncs), I7 (`pool.rs` bounds the frames, [`IndexY::memory_bytes`] counts the rest).
 //!
-//! Threads: none of its own but those that `multi_get` reads with (`readers.rs`). Locks, in this order: `maintaining`
+//! Threads: none of its own. Locks, in this order: `maintaining`
 //! (`maintain`, `copy_to`), `writing` (one run), `committed` (one commit), `space`; then those of the pool. Only the first three are
 //! held across I/O, and reads take none of these.
 //! Not here: when to write and when to make durable (the framework).
@@ -48,7 +48,7 @@ use crate::{
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
     mem::{aligned::AlignedBuffer, frames::FrameView},
     poison::Poison,
-    storage::{Storage, StorageFile},
+    storage::{Direct, Storage, StorageFile},
     x::Order,
 };
 use arc_swap::ArcSwap;
@@ -67,7 +67,7 @@ use superblock::Superblock;
 use version::Version;
 
 /// Sizes of pages that there are, in bytes.
-pub(crate) const PAGE_SIZES: [usize; 3] = [4096, 8192, 16384];
+pub(crate) const PAGE_SIZES: [u32; 3] = [4096, 8192, 16384];
 /// What a run and a commit of one database hold while they work: output buffers, the open path.
 pub(crate) const WORK_BYTES: usize = 1 << 20;
 
@@ -97,14 +97,14 @@ pub(crate) struct PagedY {
 impl PagedY {
     /// Opens the tree in `dir`, or creates one there with pages of `page_bytes` unless `read_only`.
     ///
-    /// `tree`: a random number for a tree that is created. Read-only writes not a byte.
+    /// Read-only writes not a byte.
     /// Cost: two reads, and those of the map (a page for every 32,000 pages or more).
     /// Errors: `NoDatabase` (read-only and nothing there), `InvalidOption` (no such page size), `Corrupt` (also for another page size
     /// than the file's), `Io`, `FormatVersion`.
     pub(crate) fn open(
         storage: &Arc<dyn Storage>,
         dir: &Path,
-        page_bytes: usize,
+        page_bytes: u32,
         shared: &PagedShared,
         read_only: bool,
     ) -> Result<Self> {
@@ -114,6 +114,7 @@ impl PagedY {
                 reason: format!("page_bytes is {page_bytes}: it is one of {PAGE_SIZES:?}"),
             });
         }
+        let page_bytes = page_bytes as usize;
         let path = dir.join(PAGES);
         if !storage.exists(&path)? {
             if read_only {
@@ -154,6 +155,11 @@ impl PagedY {
         }
         self.poison.check()
     }
+}
+
+/// Where page files lie: on the device itself, past the system's cache.
+pub(crate) fn device() -> Arc<dyn Storage> {
+    Arc::new(Direct)
 }
 
 /// Makes an empty page file; a crash leaves it whole or not there.

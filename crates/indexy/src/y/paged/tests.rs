@@ -2,24 +2,27 @@
 
 use super::*;
 use crate::{
-    storage::Buffered,
-    y::conformance::{Store, conformance_tests},
-};
+        y::conformance::{Store, conformance_tests}};
 use tempfile::TempDir;
+
+mod crash;
+mod damage;
+mod decode;
+mod stress;
 
 /// A tree in a temporary directory.
 pub(super) struct OnDisk {
     dir: TempDir,
     storage: Arc<dyn Storage>,
     shared: PagedShared,
-    page_bytes: usize,
+    page_bytes: u32,
 }
 
 impl OnDisk {
-    pub(super) fn new(page_bytes: usize, memory_bytes: usize) -> Self {
+    pub(super) fn new(page_bytes: u32, memory_bytes: usize) -> Self {
         Self {
             dir: TempDir::new().unwrap(),
-            storage: Arc::new(Buffered),
+            storage: device(),
             shared: PagedShared::new(memory_bytes),
             page_bytes,
         }
