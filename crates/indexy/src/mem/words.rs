@@ -212,11 +212,27 @@ impl<'a> Words<'a> {
     pub(crate) fn copy_within(self, from: usize, to: usize, len: usize) {
         self.check(from, len);
         self.check(to, len);
+        if (from | to | len).is_multiple_of(8) {
+            return self.copy_words(from / 8, to / 8, len / 8);
+        }
         if to <= from {
             // Each step reads its 8 bytes before it writes them lower down, and later steps read only above.
             self.store_ascending(to, len, |done| self.read_u64(from + done));
         } else {
             self.store_descending(to, len, |done| self.read_u64(from + done));
+        }
+    }
+
+    /// As `copy_within`, in words, of which the caller checked that they are there.
+    #[inline]
+    fn copy_words(self, from: usize, to: usize, words: usize) {
+        // SAFETY: the caller checked that both stretches are inside the block, which lives during `'a` (`new`).
+        let word = |i: usize| unsafe { self.first.add(i).as_ref() };
+        let copy = |i: usize| word(to + i).store(word(from + i).load(Relaxed), Relaxed);
+        if to <= from {
+            (0..words).for_each(copy);
+        } else {
+            (0..words).rev().for_each(copy);
         }
     }
 

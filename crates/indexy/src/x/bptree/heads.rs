@@ -134,6 +134,16 @@ impl<'g> Heads<'g> {
             .write(self.heads + n * HEAD_BYTES, &head.to_le_bytes());
     }
 
+    /// Puts the heads `range` of another node behind the `n` that are there. The hints are not kept.
+    pub(super) fn push_from(self, n: usize, other: Heads<'_>, range: std::ops::Range<usize>) {
+        let (from, to) = (
+            other.heads + range.start * HEAD_BYTES,
+            self.heads + n * HEAD_BYTES,
+        );
+        let len = range.len() * HEAD_BYTES;
+        self.words.copy_from(&other.words, from, to, len);
+    }
+
     /// Makes the hints of heads from `i` on agree with the `n` heads that are there.
     pub(super) fn refresh_hints(self, i: usize, n: usize) {
         if !self.has_hints() {

@@ -337,7 +337,7 @@ fn split_point(leaf: StableLeaf<'_>, at: Option<usize>, suffix: &[u8]) -> (usize
 
 /// How many bytes entry `i` and the one before have in common; heads only, which is nearly always enough.
 fn common(leaf: StableLeaf<'_>, i: usize) -> u32 {
-    let differ = leaf.entry(i - 1).head ^ leaf.entry(i).head;
+    let differ = leaf.head(i - 1) ^ leaf.head(i);
     differ.leading_zeros() / u8::BITS
 }
 

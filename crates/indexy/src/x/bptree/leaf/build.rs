@@ -86,6 +86,13 @@ impl Plan {
         mask: u64,
         shift: Shift<'_>,
     ) -> bool {
+        if let Kind::Fixed {
+            suffix_len,
+            value_len,
+        } = from.kind()
+        {
+            return mask == 0 || self.add_fixed(mask, shift, suffix_len, value_len);
+        }
         (0..from.len()).filter(|i| mask >> i & 1 != 0).all(|i| {
             let entry = from.entry(i);
             let suits = shift.suits(entry.form, entry.suffix_len);
@@ -96,6 +103,25 @@ impl Plan {
             }
             suits
         })
+    }
+
+    /// Announces entries of a fixed leaf, tombstones as if they had a value.
+    fn add_fixed(
+        &mut self,
+        mask: u64,
+        shift: Shift<'_>,
+        suffix_len: usize,
+        value_len: usize,
+    ) -> bool {
+        let suits = shift.suits(Form::Inline, suffix_len);
+        if suits {
+            let suffix_len = shift.len(suffix_len);
+            let more = mask.count_ones() as usize - 1;
+            self.note(suffix_len, value_len, Form::Inline, false);
+            self.n += more;
+            self.heap += more * heap_bytes(suffix_len, value_len, Form::Inline);
+        }
+        suits
     }
 
     pub(in crate::x::bptree) fn kind(&self) -> Kind {
@@ -221,9 +247,7 @@ impl<'g> Builder<'g> {
         let rest = suffix_len.saturating_sub(HEAD_BYTES);
         let mut meta = to.meta();
         let (words, old, n) = (to.words(), from.words(), meta.n);
-        for i in 0..len {
-            to.heads().push(n + i, from.heads().get(start + i));
-        }
+        to.heads().push_from(n, from.heads(), start..start + len);
         let arrays = [
             (from.arrays(), to.arrays(), rest),
             (from.values(rest), to.values(rest), value_len),

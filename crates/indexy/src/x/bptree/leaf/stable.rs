@@ -106,6 +106,11 @@ impl<'x> StableLeaf<'x> {
         self.leaf.entry(i)
     }
 
+    /// The head of entry `i`.
+    pub(in crate::x::bptree) fn head(self, i: usize) -> u32 {
+        self.leaf.heads().get(i)
+    }
+
     /// The index of `suffix`, or the one where it belongs.
     #[inline]
     pub(in crate::x::bptree) fn find(self, suffix: &[u8]) -> Result<usize, usize> {
