@@ -151,9 +151,7 @@ impl Segment {
         };
         let base = mapped.ok().and_then(|p| NonNull::new(p.cast::<u8>()));
         let Some(base) = base else {
-            handle_alloc_error(
-                Layout::from_size_align(bytes, 4096).unwrap_or(Layout::new::<u8>()),
-            );
+            handle_alloc_error(Layout::from_size_align(bytes, 4096).unwrap_or(Layout::new::<u8>()));
         };
         let meta = (0..frames).map(|_| Meta {
             tag: AtomicU64::new(NO_PAGE),

@@ -130,7 +130,9 @@ impl<'a> Filling<'a> {
 }
 
 /// Bytes behind the header that a page of all `elements` would take.
-pub(super) fn filled_bytes<'a>(elements: impl IntoIterator<Item = &'a (impl Element + 'a)>) -> usize {
+pub(super) fn filled_bytes<'a>(
+    elements: impl IntoIterator<Item = &'a (impl Element + 'a)>,
+) -> usize {
     let mut filling = Filling::default();
     let mut bytes = 0;
     for element in elements {
@@ -207,11 +209,7 @@ pub(super) fn inner(page: &mut [u8], level: u8, children: &[Child]) {
     fill(page, header, bounds, |_, _, _| (0, 0));
     let start = page.len() - children.len() * REFERENCE_BYTES;
     for (i, child) in children.iter().enumerate() {
-        put(
-            page,
-            start + i * REFERENCE_BYTES,
-            &child.page.to_le_bytes(),
-        );
+        put(page, start + i * REFERENCE_BYTES, &child.page.to_le_bytes());
     }
 }
 

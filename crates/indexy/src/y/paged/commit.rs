@@ -9,8 +9,8 @@
 //! written. What fails before that can be tried again.
 
 use super::{
-    PagedY, map::StoredMap, output::Output, page::PageNo, run::Run,
-    superblock::Superblock, version::Version,
+    PagedY, map::StoredMap, output::Output, page::PageNo, run::Run, superblock::Superblock,
+    version::Version,
 };
 use crate::{
     error::{Error, Result},
@@ -96,9 +96,7 @@ impl PagedY {
         let mut output = Output::new(self);
         let stored = {
             let before = self.space.lock().committed().clone();
-            let stored = committed
-                .map
-                .write(&mut output, self, &before, &bits, end);
+            let stored = committed.map.write(&mut output, self, &before, &bits, end);
             stored.and_then(|map| output.flush().map(|()| map))
         };
         let taken = std::mem::take(&mut output.taken);

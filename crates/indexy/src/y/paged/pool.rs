@@ -11,11 +11,7 @@
 //!
 //! Threads: any. Locks: a shard of the table, the clock's hand; never held across I/O.
 
-use super::{
-    file::PageFile,
-    node,
-    page::PageNo,
-};
+use super::{file::PageFile, node, page::PageNo};
 use crate::{
     error::Result,
     mem::{

@@ -268,7 +268,6 @@ impl Space {
         let lists: usize = self.leaving.iter().map(|(_, p)| p.capacity()).sum();
         let bits = [Some(&self.busy), Some(&self.current), Some(&self.committed)];
         let bits = bits.into_iter().chain([self.committing.as_ref()]).flatten();
-        bits.map(Bits::bytes).sum::<usize>()
-            + (lists + self.held.capacity()) * size_of::<PageNo>()
+        bits.map(Bits::bytes).sum::<usize>() + (lists + self.held.capacity()) * size_of::<PageNo>()
     }
 }

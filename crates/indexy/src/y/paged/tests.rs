@@ -1,8 +1,7 @@
 //! The conformance suite on real files, and what is special about this engine.
 
 use super::*;
-use crate::{
-        y::conformance::{Store, conformance_tests}};
+use crate::y::conformance::{Store, conformance_tests};
 use tempfile::TempDir;
 
 mod crash;

@@ -71,7 +71,10 @@ fn either_superblock_alone_is_enough() {
     let mut damaged = bytes(&sim);
     damaged[30] ^= 4;
     damaged[superblock::COPIES[1] as usize + 30] ^= 4;
-    assert!(matches!(look(damaged), Err(Error::Corrupt { offset: 0, .. })));
+    assert!(matches!(
+        look(damaged),
+        Err(Error::Corrupt { offset: 0, .. })
+    ));
 }
 
 #[test]
@@ -96,7 +99,10 @@ fn misplaced_pages_and_those_of_another_tree_are_found() {
     let page = |n: usize| n * 4096..(n + 1) * 4096;
     let mut found = 0;
     for n in 4..whole.len() / 4096 {
-        for from in [&whole[page(if n == 4 { 5 } else { n - 1 })], &other[page(n)]] {
+        for from in [
+            &whole[page(if n == 4 { 5 } else { n - 1 })],
+            &other[page(n)],
+        ] {
             let mut damaged = whole.clone();
             damaged[page(n)].copy_from_slice(from);
             match look(damaged) {
@@ -116,7 +122,10 @@ fn misplaced_pages_and_those_of_another_tree_are_found() {
 fn another_page_size_is_refused() {
     let (sim, _) = sample();
     assert!(matches!(open_sim(&sim, 8192), Err(Error::Corrupt { .. })));
-    assert!(matches!(open_sim(&sim, 5000), Err(Error::InvalidOption { .. })));
+    assert!(matches!(
+        open_sim(&sim, 5000),
+        Err(Error::InvalidOption { .. })
+    ));
 }
 
 #[test]

@@ -47,7 +47,11 @@ fn readers_beside_runs_commits_and_a_changing_pool() {
                     assert!(round_of(key, &found) >= floor);
                     if seed == 0 {
                         let from = key.to_be_bytes();
-                        let order = if key % 2 == 0 { Order::Ascending } else { Order::Descending };
+                        let order = if key % 2 == 0 {
+                            Order::Ascending
+                        } else {
+                            Order::Descending
+                        };
                         let (from, to) = match order {
                             Order::Ascending => (&from[..], None),
                             Order::Descending => (&b""[..], Some(&from[..])),
@@ -83,7 +87,9 @@ fn readers_beside_runs_commits_and_a_changing_pool() {
             let from = rng.random_range(0..KEYS - 2000);
             let step = rng.random_range(1..40);
             let keys: Vec<u32> = (from..from + 2000).step_by(step).collect();
-            let run = keys.iter().map(|k| put(&k.to_be_bytes(), &value(*k, round)));
+            let run = keys
+                .iter()
+                .map(|k| put(&k.to_be_bytes(), &value(*k, round)));
             write(&y, &run.collect()).unwrap();
             for key in keys {
                 acknowledged[key as usize].store(round, SeqCst);
