@@ -499,7 +499,6 @@ impl<'y> Run<'y> {
     }
 
     /// Takes the next child of the last page of the path, and where it ends.
-    #[expect(clippy::type_complexity, reason = "a child and its end")]
     fn right_neighbour(
         &mut self,
         to: &Option<Vec<u8>>,
