@@ -1,7 +1,9 @@
 //! The whole API against ordered maps: random operations with odd keys, small budgets, forced cleaning and release,
 //! and reopening in between.
 //!
-//! `INDEXY_MODEL_OPS` sets the number of operations per case (default 260,000; four cases), `INDEXY_MODEL_SEED` the seed.
+//! `INDEXY_TEST_PAIRS` says with which pairs of indexes (`pairs/mod.rs`); `INDEXY_MODEL_OPS` sets the number of operations per case (default 260,000; four cases), `INDEXY_MODEL_SEED` the seed.
+
+mod pairs;
 
 use indexy::{Batch, Db, Durability, Options, Tree};
 use rand::{Rng, SeedableRng, rngs::StdRng};
@@ -236,12 +238,19 @@ fn open(path: &Path, options: &Options) -> (Db, Vec<Tree>) {
 }
 
 fn run(case: &Case) {
+    for pair in pairs::chosen(case.seed as usize) {
+        println!("{}", pairs::name(pair));
+        run_with(case, pairs::options(pair, case.options.clone()));
+    }
+}
+
+fn run_with(case: &Case, options: Options) {
     let ops = from_env("INDEXY_MODEL_OPS", 260_000);
     let seed = from_env("INDEXY_MODEL_SEED", case.seed);
     let dir = tempfile::tempdir().unwrap();
     let mut rng = StdRng::seed_from_u64(seed);
     let mut models = vec![Model::new(); TREES];
-    let (mut db, mut trees) = open(dir.path(), &case.options);
+    let (mut db, mut trees) = open(dir.path(), &options);
     for op in 0..ops {
         step(&db, &trees, &mut models, &mut rng, case);
         let budget = [2usize << 20, 3 << 20, 8 << 20][rng.random_range(0..3)];
@@ -259,7 +268,7 @@ fn run(case: &Case) {
             }
             trees.clear();
             drop(db);
-            (db, trees) = open(dir.path(), &case.options);
+            (db, trees) = open(dir.path(), &options);
             for (tree, model) in trees.iter().zip(&models) {
                 check_all(tree, model);
             }

@@ -143,9 +143,7 @@ impl Batch {
             let _stripes = core.stripes.lock_all(&stripes);
             ops.iter().try_for_each(|op| op.tree.live())?;
             // After the stripes, see `tree.rs`; the room in the log is kept until the record is appended.
-            let _admitted = core
-                .shared
-                .admit(bytes + copied.min(core.budget.limit() / 8))?;
+            let _admitted = core.shared.admit(bytes + core.shared.copy_bytes(copied))?;
             let _room = log.map(|log| log.admit(record)).transpose()?;
             let _registered = log.map(|log| core.shared.batches.register(|| log.end()));
             let end = log.map(|log| log.append(encoder.record())).transpose()?;

@@ -8,6 +8,8 @@
 #![forbid(unsafe_code)]
 
 use super::options::IndexYKind;
+#[cfg(feature = "rocksdb")]
+use crate::y::rocks::{self, RocksShared, RocksY};
 use crate::{
     error::{Error, Result},
     y::{
@@ -23,11 +25,15 @@ use std::{path::Path, sync::Arc};
 const CACHE_PART: usize = 12;
 const MIN_CACHE_BYTES: usize = 256 << 10;
 /// What runs and compactions of one database hold while they work; one of each runs at a time.
-pub(super) const WORK_BYTES: usize = if lsm::WORK_BYTES > paged::WORK_BYTES {
-    lsm::WORK_BYTES
-} else {
-    paged::WORK_BYTES
-};
+#[cfg(not(feature = "rocksdb"))]
+pub(super) const WORK_BYTES: usize = max(lsm::WORK_BYTES, paged::WORK_BYTES);
+#[cfg(feature = "rocksdb")]
+pub(super) const WORK_BYTES: usize =
+    max(max(lsm::WORK_BYTES, paged::WORK_BYTES), rocks::WORK_BYTES);
+
+const fn max(a: usize, b: usize) -> usize {
+    if a > b { a } else { b }
+}
 
 /// Caches of Index Y under a budget, all kinds together, in bytes.
 pub(super) fn cache_bytes(budget_bytes: usize) -> usize {
@@ -40,7 +46,8 @@ pub(super) fn supported(kind: IndexYKind) -> Result<()> {
         IndexYKind::Lsm => return Ok(()),
         IndexYKind::BPlus { page_bytes } if PAGE_SIZES.contains(&page_bytes) => return Ok(()),
         IndexYKind::BPlus { .. } => "(pages have 4096, 8192 or 16384 bytes)",
-        IndexYKind::RocksDb => "in this version",
+        IndexYKind::RocksDb if cfg!(feature = "rocksdb") => return Ok(()),
+        IndexYKind::RocksDb => "in a build without the cargo feature `rocksdb`",
     };
     Err(Error::Unsupported {
         what: format!("index_y {kind} {reason}"),
@@ -57,17 +64,22 @@ struct Kinds {
     total: usize,
     lsm: Option<Arc<LsmShared>>,
     paged: Option<Arc<PagedShared>>,
+    #[cfg(feature = "rocksdb")]
+    rocks: Option<Arc<RocksShared>>,
 }
 
 impl YShared {
     /// Shares of a database with `total` bytes for the caches of its Index Ys. Nothing is allocated yet.
     pub(super) fn new(total: usize) -> Self {
-        let kinds = Mutex::new(Kinds {
-            total,
-            lsm: None,
-            paged: None,
-        });
-        Self { kinds }
+        Self {
+            kinds: Mutex::new(Kinds {
+                total,
+                lsm: None,
+                paged: None,
+                #[cfg(feature = "rocksdb")]
+                rocks: None,
+            }),
+        }
     }
 
     /// Opens the Index Y of one tree in `dir`, or creates it there unless `read_only`.
@@ -85,6 +97,10 @@ impl YShared {
                 let y = PagedY::open(&storage, dir, page_bytes, &shared, read_only)?;
                 Ok(Arc::new(y))
             }
+            #[cfg(feature = "rocksdb")]
+            IndexYKind::RocksDb => Ok(Arc::new(RocksY::open(dir, &self.rocks(), read_only)?)),
+            // Refused above.
+            #[cfg(not(feature = "rocksdb"))]
             IndexYKind::RocksDb => Err(Error::Unsupported {
                 what: format!("index_y {kind}"),
             }),
@@ -111,6 +127,17 @@ impl YShared {
         paged
     }
 
+    #[cfg(feature = "rocksdb")]
+    fn rocks(&self) -> Arc<RocksShared> {
+        let mut kinds = self.kinds.lock();
+        if let Some(rocks) = &kinds.rocks {
+            return Arc::clone(rocks);
+        }
+        let rocks = Arc::new(RocksShared::new(kinds.make_room()));
+        kinds.rocks = Some(Arc::clone(&rocks));
+        rocks
+    }
+
     /// Upper bound in bytes of what the shared caches hold, whatever the trees do.
     pub(super) fn memory_bytes(&self) -> usize {
         let kinds = self.kinds.lock();
@@ -134,32 +161,34 @@ trait Caches {
     fn set_memory(&self, bytes: usize);
 }
 
-impl Caches for LsmShared {
-    fn memory_bytes(&self) -> usize {
-        self.memory_bytes()
-    }
+macro_rules! caches {
+    ($kind:ty) => {
+        impl Caches for $kind {
+            fn memory_bytes(&self) -> usize {
+                self.memory_bytes()
+            }
 
-    fn set_memory(&self, bytes: usize) {
-        self.set_memory(bytes);
-    }
+            fn set_memory(&self, bytes: usize) {
+                self.set_memory(bytes);
+            }
+        }
+    };
 }
-
-impl Caches for PagedShared {
-    fn memory_bytes(&self) -> usize {
-        self.memory_bytes()
-    }
-
-    fn set_memory(&self, bytes: usize) {
-        self.set_memory(bytes);
-    }
-}
+caches!(LsmShared);
+caches!(PagedShared);
+#[cfg(feature = "rocksdb")]
+caches!(RocksShared);
 
 impl Kinds {
     /// The kinds in use.
     fn each(&self) -> Vec<&dyn Caches> {
-        let lsm = self.lsm.as_deref().map(|kind| kind as &dyn Caches);
-        let paged = self.paged.as_deref().map(|kind| kind as &dyn Caches);
-        [lsm, paged].into_iter().flatten().collect()
+        let kinds = [
+            self.lsm.as_deref().map(|kind| kind as &dyn Caches),
+            self.paged.as_deref().map(|kind| kind as &dyn Caches),
+            #[cfg(feature = "rocksdb")]
+            self.rocks.as_deref().map(|kind| kind as &dyn Caches),
+        ];
+        kinds.into_iter().flatten().collect()
     }
 
     fn resize(&self, share: usize) {
@@ -173,5 +202,43 @@ impl Kinds {
         let share = self.total / (self.each().len() + 1);
         self.resize(share);
         share
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_compiled_in_is_refused_with_a_reason() {
+        assert!(supported(IndexYKind::Lsm).is_ok());
+        let rocks = supported(IndexYKind::RocksDb);
+        if cfg!(feature = "rocksdb") {
+            assert!(rocks.is_ok());
+        } else {
+            let refused = rocks.unwrap_err().to_string();
+            assert!(refused.contains("feature `rocksdb`"), "{refused}");
+        }
+    }
+
+    /// I7: a kind that comes later gets its part of the same total, and the others give it up.
+    #[cfg(feature = "rocksdb")]
+    #[test]
+    fn i7_kinds_share_the_total() {
+        let (dir, total) = (tempfile::tempdir().unwrap(), 16 << 20);
+        let shared = YShared::new(total);
+        let open = |kind: IndexYKind| {
+            let path = dir.path().join(kind.to_string());
+            shared.open(kind, &path, false).unwrap()
+        };
+        assert_eq!(shared.memory_bytes(), total);
+        let lsm = open(IndexYKind::Lsm);
+        assert_eq!(shared.memory_bytes(), total);
+        let rocks = open(IndexYKind::RocksDb);
+        assert!(shared.memory_bytes() <= total + (1 << 20));
+        shared.set_memory(total / 2);
+        let now = shared.memory_bytes();
+        assert!((total / 2..=total / 2 + (1 << 20)).contains(&now), "{now}");
+        assert!(lsm.is_empty().unwrap() && rocks.is_empty().unwrap());
     }
 }

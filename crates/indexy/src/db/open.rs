@@ -27,7 +27,7 @@ use crate::{
     poison::Poison,
     storage::{Buffered, Storage},
     wal::{Log, LogDurability, LogOptions, Lsn, RecordRef, batch_ops},
-    x::{AnyX, art::Art},
+    x::{AnyX, art::Art, bptree::BPlus},
 };
 use parking_lot::{Mutex, RwLock};
 use std::{
@@ -209,11 +209,7 @@ pub(super) fn open_tree(core: &Core, entry: TreeEntry, floor: Lsn) -> Result<Tre
     let mounted = !y.is_empty()?;
     let x = match entry.index_x {
         IndexXKind::Art => AnyX::Art(Art::new(core.memory.clone(), mounted)),
-        other @ IndexXKind::BPlus => {
-            return Err(Error::Unsupported {
-                what: format!("index_x {other}"),
-            });
-        }
+        IndexXKind::BPlus => AnyX::BPlus(BPlus::new(core.memory.clone(), mounted)),
     };
     let joined = Joined::new(entry.id, x, y, entry.resident, floor, core.shared.clone());
     Ok(TreeCore::new(entry, Arc::new(joined)))

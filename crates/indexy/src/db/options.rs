@@ -38,7 +38,7 @@ pub enum IndexXKind {
     /// Adaptive radix tree with packed leaves.
     #[default]
     Art,
-    /// B+ tree. Not in this version: opening a tree with it is `Unsupported`.
+    /// B+ tree with prefix-truncated nodes, normalized key heads and hints.
     BPlus,
 }
 
@@ -50,7 +50,7 @@ pub enum IndexYKind {
     /// Log-structured merge tree (crate `lsm-tree`).
     #[default]
     Lsm,
-    /// RocksDB. Not in this version: opening a tree with it is `Unsupported`.
+    /// RocksDB, in builds with the cargo feature `rocksdb`; in others opening a tree with it is `Unsupported`.
     RocksDb,
     /// Paged B+ tree with its own buffer pool.
     BPlus {
@@ -202,10 +202,8 @@ pub(crate) fn check_budget(bytes: usize) -> Result<()> {
 
 /// What this build can open.
 pub(crate) fn check_pair(x: IndexXKind, y: IndexYKind) -> Result<()> {
-    if x != IndexXKind::Art {
-        return Err(Error::Unsupported {
-            what: format!("index_x {x} in this version"),
-        });
+    match x {
+        IndexXKind::Art | IndexXKind::BPlus => {}
     }
     super::index_y::supported(y)
 }

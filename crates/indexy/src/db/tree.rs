@@ -329,8 +329,7 @@ impl Tree {
         let log = core.shared.log.get();
         let record = bytes + RECORD_OVERHEAD_BYTES;
         let copied = log.map_or(0, |log| log.extra_bytes(record));
-        // One long record at a time may take more than its share: it has to be copied somewhere.
-        let memory = admitted(bytes, core) + copied.min(core.budget.limit() / 8);
+        let memory = admitted(bytes, core) + core.shared.copy_bytes(copied);
         let admitted = core.shared.admit(memory)?;
         Ok((admitted, log.map(|log| log.admit(record)).transpose()?))
     }

@@ -37,6 +37,9 @@ const LARGE_PART: usize = 4096;
 /// The largest batch and its copy for the log take less than this part of the budget: more is never wanted at once.
 const MOST_WANTED_PART: usize = 2;
 
+/// A batch, and so a record of one, is no more than this part of the budget.
+const LARGEST_COPY_PART: usize = 4;
+
 /// Leave to put bytes into X; a large amount is reserved while it lives.
 #[must_use]
 pub(crate) struct Admitted<'a>(Option<(&'a Shared, usize)>);
@@ -156,9 +159,20 @@ impl Shared {
         Some(Admitted(None))
     }
 
+    /// What to ask for when the log has to copy a record of `bytes`: all of it. More than any batch has is not asked for,
+    /// because it might never be free: such a value goes to Y alone, one at a time, beside the budget.
+    pub(crate) fn copy_bytes(&self, bytes: usize) -> usize {
+        bytes.min(self.budget.limit() / LARGEST_COPY_PART)
+    }
+
     /// Bytes that may still be taken before writers have to wait.
     pub(crate) fn room(&self) -> usize {
         self.watermarks().hard.saturating_sub(self.budget.used())
+    }
+
+    /// There is room to build something before what it replaces is freed.
+    pub(crate) fn may_copy(&self) -> bool {
+        self.budget.used() < self.watermarks().hard.midpoint(self.budget.limit())
     }
 
     /// For who takes memory that nobody refuses: X has to make room.

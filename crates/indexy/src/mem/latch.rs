@@ -19,7 +19,7 @@
 use crate::sync::{
     AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
-    fence, spin_loop, yield_now,
+    fence, point, spin_loop, yield_now,
 };
 
 const LOCKED: u64 = 1;
@@ -57,6 +57,7 @@ impl Latch {
     /// Waits until unlocked and returns the version; `None` if the node is obsolete.
     #[inline(always)]
     pub(crate) fn read(&self) -> Option<Version> {
+        point();
         // Acquire: partner is the Release of `unlock`; the reads that follow see at least that writer's words.
         let word = self.0.load(Acquire);
         if word & (LOCKED | OBSOLETE) == 0 {
@@ -83,6 +84,7 @@ impl Latch {
     /// Whether nothing changed since `seen`: all that was read in between is one consistent state.
     #[inline(always)]
     pub(crate) fn validate(&self, seen: Version) -> bool {
+        point();
         // Partner is the `fence(Release)` of `try_upgrade` and `lock`: if one of the reads before this fence saw a word
         // written under a later lock, the load below sees that lock.
         fence(Acquire);
@@ -92,6 +94,7 @@ impl Latch {
     /// Locks if nothing changed since `seen`. Never waits.
     #[inline(always)]
     pub(crate) fn try_upgrade(&self, seen: Version) -> bool {
+        point();
         // Acquire: partner is the Release of `unlock`.
         let locked = self
             .0
@@ -137,6 +140,7 @@ impl Latch {
 
     #[inline(always)]
     fn release(&self, next: impl FnOnce(u64) -> u64) {
+        point();
         // Relaxed: only the holder changes a locked word.
         let word = self.0.load(Relaxed);
         debug_assert!(

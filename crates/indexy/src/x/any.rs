@@ -2,11 +2,11 @@
 
 #![forbid(unsafe_code)]
 
-use super::art::Art;
 use super::{
     Chunk, Cut, IndexX, LeafInfo, Load, Lookup, Order, Put, RunId, ScanLimits, Stamp, StopWalk,
     XStats,
 };
+use super::{art::Art, bptree::BPlus};
 use std::ops::ControlFlow;
 
 /// An Index X of any kind. The branch costs a predicted jump.
@@ -16,6 +16,7 @@ use std::ops::ControlFlow;
 )]
 pub(crate) enum AnyX {
     Art(Art),
+    BPlus(BPlus),
     /// The reference, for tests of the framework.
     #[cfg(test)]
     Model(super::model::ModelX),
@@ -25,6 +26,7 @@ macro_rules! each {
     ($self:ident, $x:ident => $call:expr) => {
         match $self {
             AnyX::Art($x) => $call,
+            AnyX::BPlus($x) => $call,
             #[cfg(test)]
             AnyX::Model($x) => $call,
         }

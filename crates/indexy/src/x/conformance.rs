@@ -6,7 +6,9 @@
 //! | `sequential` | random histories of one thread, checked after each step |
 //! | `protocol` | the invariants I1 to I4 and I8, one by one |
 //! | `stress` | many threads with a cleaner and a cutter |
+//! | `interleaved` | few threads, their steps in every order that a scheduler comes upon |
 
+mod interleaved;
 mod protocol;
 mod sequential;
 mod stress;
@@ -36,6 +38,7 @@ macro_rules! conformance_suite {
                 scans_cover_what_they_say,
             ],
             stress: [writers_readers_and_a_cutter],
+            interleaved: [i4_a_cut_against_writes, i3_loads_against_writes, i2_runs_against_writes],
         );
     };
     ($make:expr, $($group:ident: [$($test:ident),* $(,)?],)*) => {
@@ -63,6 +66,19 @@ mod art {
 
     fn make(mounted: bool) -> Art {
         Art::new(Memory::new(Arc::new(Budget::new(64 << 20))), mounted)
+    }
+    super::conformance_suite!(make);
+}
+
+mod bptree {
+    use crate::{
+        mem::{Memory, budget::Budget},
+        x::bptree::BPlus,
+    };
+    use std::sync::Arc;
+
+    fn make(mounted: bool) -> BPlus {
+        BPlus::new(Memory::new(Arc::new(Budget::new(64 << 20))), mounted)
     }
     super::conformance_suite!(make);
 }

@@ -32,10 +32,22 @@
 
 mod any;
 pub(crate) mod art;
+mod batch;
+mod bounds;
+pub(crate) mod bptree;
+mod child;
+mod chunk;
 #[cfg(test)]
 mod conformance;
+mod counts;
+mod draft;
+mod form;
+mod large;
 #[cfg(test)]
 pub(crate) mod model;
+mod patience;
+mod plan;
+mod root;
 
 pub(crate) use any::AnyX;
 

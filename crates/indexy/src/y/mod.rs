@@ -24,6 +24,8 @@
 pub(crate) mod fuzzing;
 pub(crate) mod lsm;
 pub(crate) mod paged;
+#[cfg(feature = "rocksdb")]
+pub(crate) mod rocks;
 
 #[cfg(test)]
 pub(crate) mod conformance;

@@ -18,6 +18,8 @@ use std::{
 
 const KEYS: u64 = 4000;
 const WRITERS: u64 = 2;
+/// Large entries of a batch beside them.
+const FILLERS: u64 = 20;
 /// How long writers go on with the fault in place.
 const UNDER_FAULT: Duration = Duration::from_millis(500);
 /// And at most until it has struck.
@@ -125,6 +127,15 @@ impl Run<'_> {
         }
     }
 
+    /// Enough for a new file of the log every few calls, however slow the disk is.
+    fn fill_log(&self, round: u64) -> indexy::Result<()> {
+        let mut batch = self.db.batch();
+        for n in 0..FILLERS {
+            batch.insert(self.tree, format!("filler {n}"), vec![round as u8; 8000]);
+        }
+        batch.commit()
+    }
+
     /// Flushes, makes and drops trees: what touches Y and the manifest.
     fn disturb(&self) {
         let start = Instant::now();
@@ -135,6 +146,7 @@ impl Run<'_> {
             }
             let name = format!("tree {round}");
             for result in [
+                self.fill_log(round),
                 self.db.tree(&name).map(|_| ()),
                 self.db.flush(),
                 self.db.sync(),

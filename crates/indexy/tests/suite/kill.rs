@@ -4,7 +4,10 @@
 //! which one the log was synced (or everything flushed). The notes are plain writes to a file: they
 //! survive the death of the process, not of the machine. `INDEXY_KILL_ROUNDS` (default 7) a case.
 
-use crate::support::{MIB, Random, assert_sound, child, child_argument, open, setting};
+use crate::{
+    pairs::{self, Pair},
+    support::{MIB, Random, assert_sound, child, child_argument, open, setting},
+};
 use indexy::{Db, Durability, Options, Tree};
 use std::{
     fs::File,
@@ -18,15 +21,30 @@ const WRITERS: u64 = 4;
 /// A writer's keys, overwritten round and round; prime, so that every key sees every kind of write.
 const KEYS: u64 = 4003;
 
-fn options(durability: &str) -> Options {
-    let durability = match durability {
+/// How a case is opened. Its text is what the child gets.
+#[derive(Clone, Copy)]
+struct Opened<'a> {
+    durability: &'a str,
+    pair: Pair,
+}
+
+impl Opened<'_> {
+    fn argument(self, dir: &Path) -> String {
+        let pair = pairs::name(self.pair);
+        format!("{} {pair} {}", self.durability, dir.display())
+    }
+}
+
+fn options(opened: Opened<'_>) -> Options {
+    let durability = match opened.durability {
         "none" => Durability::None,
         "buffered" => Durability::Buffered { interval_ms: 20 },
         _ => Durability::Sync,
     };
-    Options::new(2 * MIB)
+    let options = Options::new(2 * MIB)
         .durability(durability)
-        .log_limit_bytes(8 << 20)
+        .log_limit_bytes(8 << 20);
+    pairs::options(opened.pair, options)
 }
 
 // --- what a writer does, and what it leaves ------------------------------------
@@ -112,9 +130,11 @@ fn writing_child() {
     let Some(argument) = child_argument() else {
         return;
     };
-    let (durability, dir) = argument.split_once(' ').unwrap();
+    let mut parts = argument.splitn(3, ' ');
+    let [durability, pair, dir] = [(); 3].map(|()| parts.next().unwrap());
+    let pair = pairs::named(pair);
     let dir = Path::new(dir);
-    let db = open(&dir.join("db"), &options(durability));
+    let db = open(&dir.join("db"), &options(Opened { durability, pair }));
     let starts: Vec<u64> = find(&db).iter().map(Found::count).collect();
     std::thread::scope(|s| {
         for (writer, &from) in starts.iter().enumerate() {
@@ -240,8 +260,9 @@ fn find_writer(a: &Tree, b: &Tree, writer: u64) -> Found {
     Found { a, b, seen, counts }
 }
 
-fn check(dir: &Path, durability: &str) {
-    let db = open(&dir.join("db"), &options(durability));
+fn check(dir: &Path, opened: Opened<'_>) {
+    let durability = opened.durability;
+    let db = open(&dir.join("db"), &options(opened));
     assert_sound(&db);
     let shared = db
         .tree("a")
@@ -300,17 +321,24 @@ fn check(dir: &Path, durability: &str) {
     db.close().unwrap();
 }
 
-fn start(dir: &Path, durability: &str) -> Child {
-    let argument = format!("{durability} {}", dir.display());
-    child("kill::writing_child", &argument).spawn().unwrap()
+fn start(dir: &Path, opened: Opened<'_>) -> Child {
+    child("kill::writing_child", &opened.argument(dir))
+        .spawn()
+        .unwrap()
 }
 
-fn run(durability: &str) {
+fn run(number: usize, durability: &str) {
+    for pair in pairs::chosen(number) {
+        run_with(Opened { durability, pair });
+    }
+}
+
+fn run_with(opened: Opened<'_>) {
     let rounds = setting("INDEXY_KILL_ROUNDS", 7);
     let dir = tempfile::tempdir().unwrap();
     let mut random = Random(setting("INDEXY_KILL_SEED", 1));
     for round in 0..rounds {
-        let mut child = start(dir.path(), durability);
+        let mut child = start(dir.path(), opened);
         // Now and then while it is still recovering.
         let life = if round % 3 == 2 {
             random.below(60)
@@ -326,37 +354,45 @@ fn run(durability: &str) {
         child.wait().unwrap();
         // Opened and closed twice: recovery of what a recovery left.
         if dir.path().join("db").exists() {
-            check(dir.path(), durability);
-            check(dir.path(), durability);
+            check(dir.path(), opened);
+            check(dir.path(), opened);
         }
     }
     let writes: u64 = (0..WRITERS)
         .map(|w| noted(dir.path(), w, ACKNOWLEDGED))
         .sum();
-    println!("{durability}: {writes} writes in {rounds} lives");
+    println!(
+        "{}, {}: {writes} writes in {rounds} lives",
+        opened.durability,
+        pairs::name(opened.pair)
+    );
     assert!(writes > 0);
 }
 
 #[test]
 fn i8_buffered_keeps_a_prefix() {
-    run("buffered");
+    run(0, "buffered");
 }
 
 #[test]
 fn i8_sync_keeps_what_was_acknowledged() {
-    run("sync");
+    run(1, "sync");
 }
 
 #[test]
 fn without_a_log_keys_are_as_new_as_the_last_flush() {
-    run("none");
+    run(2, "none");
 }
 
 /// The checker itself: it tells a state that is no prefix.
 #[test]
 fn a_lost_write_is_noticed() {
     let dir = tempfile::tempdir().unwrap();
-    let db = open(dir.path(), &options("buffered"));
+    let opened = Opened {
+        durability: "buffered",
+        pair: pairs::chosen(3)[0],
+    };
+    let db = open(dir.path(), &options(opened));
     let (a, b) = (db.tree("a").unwrap(), db.tree("b").unwrap());
     for n in 0..3 * KEYS {
         match kind(n) {

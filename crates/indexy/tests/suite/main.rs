@@ -9,6 +9,8 @@ mod flip;
 mod history;
 mod kill;
 mod lifecycle;
+#[path = "../pairs/mod.rs"]
+mod pairs;
 mod read_only;
 mod reopen;
 mod scan;

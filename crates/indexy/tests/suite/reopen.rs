@@ -1,6 +1,9 @@
 //! A database that is opened again, overwritten, compacted and opened again keeps the newest values.
 
-use crate::support::{MIB, Random, assert_sound, open};
+use crate::{
+    pairs,
+    support::{MIB, Random, assert_sound, open},
+};
 use indexy::{Db, Durability, Options};
 use std::collections::BTreeMap;
 
@@ -27,8 +30,15 @@ fn check(db: &Db, expected: &BTreeMap<Vec<u8>, Vec<u8>>, when: &str) {
     assert_sound(db);
 }
 
+/// [`run_with`] the pairs of this test.
+fn run(number: usize, options: &Options, crash: bool) {
+    for pair in pairs::chosen(number) {
+        run_with(&pairs::options(pair, options.clone()), crash);
+    }
+}
+
 /// Overwrites, removes, flushes, reopens: with `crash`, without closing.
-fn run(options: &Options, crash: bool) {
+fn run_with(options: &Options, crash: bool) {
     let dir = tempfile::tempdir().unwrap();
     let mut expected = BTreeMap::new();
     let mut random = Random(7);
@@ -64,22 +74,26 @@ fn run(options: &Options, crash: bool) {
 
 #[test]
 fn closed_with_a_log() {
-    run(&Options::new(2 * MIB), false);
+    run(0, &Options::new(2 * MIB), false);
 }
 
 #[test]
 fn not_closed_with_a_log() {
-    run(&Options::new(2 * MIB), true);
+    run(1, &Options::new(2 * MIB), true);
 }
 
 #[test]
 fn closed_without_a_log() {
-    run(&Options::new(2 * MIB).durability(Durability::None), false);
+    run(
+        2,
+        &Options::new(2 * MIB).durability(Durability::None),
+        false,
+    );
 }
 
 #[test]
 fn a_short_log() {
-    run(&Options::new(2 * MIB).log_limit_bytes(1), true);
+    run(3, &Options::new(2 * MIB).log_limit_bytes(1), true);
 }
 
 #[test]

@@ -10,58 +10,21 @@
 
 use super::{
     Art,
-    counts::Delta,
     leaf::{
         LeafSeen,
-        layout::{DIRTY, IN_Y, TOMBSTONE},
         stable::{LeafBuffer, StableLeaf},
     },
-    search::{Probe, Spot},
-    walk::{Step, first},
+    search::Spot,
+    walk::Step,
 };
-use crate::x::{RunId, StopWalk};
+use crate::x::{
+    RunId, StopWalk,
+    batch::{BATCH_BYTES, Batch},
+    bounds::{Probe, first},
+    counts::Delta,
+    form::{DIRTY, IN_Y, TOMBSTONE},
+};
 use std::ops::ControlFlow;
-
-/// Values copied in one step: the rest of a leaf with large values is taken in further steps.
-const BATCH_BYTES: usize = 256 << 10;
-
-/// Entries on their way to the sink.
-#[derive(Default)]
-struct Batch {
-    bytes: Vec<u8>,
-    /// End of the key and of the value in `bytes`; whether it is a tombstone.
-    entries: Vec<(usize, usize, bool)>,
-}
-
-impl Batch {
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.bytes.shrink_to(2 * BATCH_BYTES);
-        self.entries.clear();
-    }
-
-    fn push(&mut self, path: &[u8], leaf: StableLeaf<'_>, i: usize) {
-        let entry = leaf.entry(i);
-        self.bytes.extend_from_slice(path);
-        leaf.push_suffix(&entry, 0, &mut self.bytes);
-        let key_end = self.bytes.len();
-        let tombstone = entry.slot.is(TOMBSTONE);
-        if !tombstone {
-            leaf.push_value(&entry, &mut self.bytes);
-        }
-        self.entries.push((key_end, self.bytes.len(), tombstone));
-    }
-
-    fn drain(&self, sink: &mut crate::x::CleanSink<'_>) -> ControlFlow<StopWalk> {
-        let mut start = 0;
-        for &(key_end, end, tombstone) in &self.entries {
-            let value = (!tombstone).then(|| &self.bytes[key_end..end]);
-            sink(&self.bytes[start..key_end], value)?;
-            start = end;
-        }
-        ControlFlow::Continue(())
-    }
-}
 
 impl Art {
     /// See [`IndexX::clean`](crate::x::IndexX::clean).
@@ -130,7 +93,7 @@ impl Art {
         });
         let path = &step.key[..step.place.depth];
         for i in (within.start..end).filter(|&i| copy.slot(i).is(DIRTY)) {
-            batch.push(path, copy, i);
+            push(batch, path, copy, i);
         }
         Some((end < within.end).then(|| {
             let mut next = path.to_vec();
@@ -214,4 +177,15 @@ impl Art {
         }
         Some(self.tidy(step.guard, &step.place, leaf))
     }
+}
+
+fn push(batch: &mut Batch, path: &[u8], leaf: StableLeaf<'_>, i: usize) {
+    let entry = leaf.entry(i);
+    let value =
+        (!entry.slot.is(TOMBSTONE)).then_some(|out: &mut Vec<u8>| leaf.push_value(&entry, out));
+    let key = |out: &mut Vec<u8>| {
+        out.extend_from_slice(path);
+        leaf.push_suffix(&entry, 0, out);
+    };
+    batch.push(key, value);
 }

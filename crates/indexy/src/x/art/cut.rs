@@ -11,13 +11,17 @@
 
 use super::{
     Art,
-    counts::Delta,
-    leaf::{LeafLatched, LeafSeen, layout::DIRTY, split::leaf_bytes, stable::StableLeaf},
+    leaf::{LeafLatched, LeafSeen, split::leaf_bytes, stable::StableLeaf},
     reshape::leaf_arena_bytes,
-    search::{Probe, Spot},
-    walk::{Step, first},
+    search::Spot,
+    walk::Step,
 };
-use crate::x::{Cut, RunId};
+use crate::x::{
+    Cut, RunId,
+    bounds::{Probe, first},
+    counts::Delta,
+    form::DIRTY,
+};
 use std::ops::Range;
 
 /// Which entries of a leaf a cut takes.

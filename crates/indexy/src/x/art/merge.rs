@@ -11,17 +11,16 @@
 
 use super::{
     Art,
-    counts::Delta,
     inner::{InnerLatched, Kind},
     leaf::{LeafLatched, layout::MAX_ENTRIES, split::leaf_bytes, stable::StableLeaf},
     parent::{ParentLatched, ParentSeen},
     pointer::{Child, END, Symbol},
     reshape::{MAX_LEAF_BYTES, arena_bytes, leaf_arena_bytes},
-    search::{Place, Probe, Spot},
+    search::{Place, Spot},
 };
 use crate::{
     mem::{Guard, Memory},
-    x::Stamp,
+    x::{Stamp, bounds::Probe, counts::Delta},
 };
 
 /// Leaves are joined up to this size, so that they have room before they split again.

@@ -23,9 +23,7 @@
 #[cfg(test)]
 mod bench;
 mod clean;
-mod counts;
 mod cut;
-mod draft;
 mod inner;
 mod leaf;
 mod merge;
@@ -46,10 +44,10 @@ use crate::{
     x::{
         Chunk, Cut, IndexX, LeafInfo, Load, Lookup, Order, Put, RunId, ScanLimits, Stamp, StopWalk,
         XStats,
+        counts::{Counts, Delta},
+        root::Root,
     },
 };
-use counts::Counts;
-use parent::Root;
 use std::{
     ops::ControlFlow,
     sync::{
@@ -72,7 +70,7 @@ impl Art {
     /// An empty tree whose whole range is mounted, or complete.
     pub(crate) fn new(memory: Arc<Memory>, mounted: bool) -> Self {
         let counts = Counts::default();
-        counts.add(counts::Delta {
+        counts.add(Delta {
             mounts: isize::from(mounted),
             ..Default::default()
         });
@@ -98,7 +96,7 @@ impl Art {
 
 impl Drop for Art {
     fn drop(&mut self) {
-        self.root.free_all(&self.memory);
+        parent::free_all(&mut self.root, &self.memory);
     }
 }
 

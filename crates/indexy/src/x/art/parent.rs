@@ -1,102 +1,43 @@
 //! What a child hangs on: an inner node, or the root of the tree.
 //!
-//! The root is one child word that covers every key, under a latch of its own.
-//!
 //! Keeps: who replaces a leaf or a node holds its latch and its parent's; the old one becomes obsolete and is
 //! retired here, after the word that led to it is gone.
 
 use super::{
     inner::{InnerLatched, InnerRef, InnerSeen, Piece},
     leaf::{LeafLatched, LeafRef},
-    pointer::{Child, ChildWord, END, LAST, Symbol},
+    pointer::{Child, END, LAST, Symbol},
 };
 use crate::{
-    mem::{
-        Guard, Memory,
-        latch::{Latch, Version},
+    mem::Memory,
+    x::{
+        Stamp,
+        child::ChildWord,
+        root::{Root, RootLatched, RootSeen},
     },
-    sync::{
-        AtomicU64,
-        Ordering::{Acquire, Release},
-    },
-    x::Stamp,
 };
 
-/// The root of a tree, on a cache line of its own.
-#[repr(align(64))]
-pub(super) struct Root {
-    latch: Latch,
-    word: AtomicU64,
-}
-
-impl Root {
-    pub(super) fn new(mount: Option<Stamp>) -> Self {
-        Self {
-            latch: Latch::new(),
-            word: AtomicU64::new(ChildWord::empty(mount).raw()),
-        }
-    }
-
-    #[inline]
-    fn load(&self) -> ChildWord {
-        // Acquire: pairs with the release store of whoever published the child.
-        ChildWord::from_raw(self.word.load(Acquire))
-    }
-
-    /// The root as it is now. It is never obsolete. `guard` keeps what is reached from here.
-    #[inline]
-    pub(super) fn see<'g>(&'g self, _guard: &'g Guard<'_>) -> RootSeen<'g> {
-        let version = loop {
-            if let Some(version) = self.latch.read() {
-                break version;
-            }
-        };
-        RootSeen {
-            root: self,
-            version,
-        }
-    }
-
-    /// Frees every block of the tree. Not recursive: a tree may be as deep as its longest key.
-    pub(super) fn free_all(&mut self, memory: &Memory) {
-        let mut stack = vec![std::mem::replace(self.word.get_mut(), 0)];
-        while let Some(word) = stack.pop() {
-            // SAFETY: the tree is ours alone, so its words are what they say and nobody reads the blocks any
-            // more. Each block is reached once: a child that is repeated in a node is visited once.
-            match unsafe { ChildWord::from_raw(word).resolve() } {
-                Child::Empty(_) => {}
-                Child::Leaf(leaf) => {
-                    // SAFETY: as above.
-                    unsafe {
-                        leaf.free_large(memory);
-                        memory.free(leaf.block());
-                    }
-                }
-                Child::Inner(node) => {
-                    node.for_each_child(|_, _, word| stack.push(word.raw()));
-                    // SAFETY: as above.
-                    unsafe { memory.free(node.block()) };
+/// Frees every block of the tree. Not recursive: a tree may be as deep as its longest key.
+pub(super) fn free_all(root: &mut Root, memory: &Memory) {
+    let mut stack = vec![root.take()];
+    while let Some(word) = stack.pop() {
+        // SAFETY: the tree is ours alone, so its words are what they say and nobody reads the blocks any
+        // more. Each block is reached once: a child that is repeated in a node is visited once.
+        match unsafe { word.resolve() } {
+            Child::Empty(_) => {}
+            Child::Leaf(leaf) => {
+                // SAFETY: as above.
+                unsafe {
+                    leaf.free_large(memory);
+                    memory.free(leaf.block());
                 }
             }
+            Child::Inner(node) => {
+                node.for_each_child(|_, _, word| stack.push(word));
+                // SAFETY: as above.
+                unsafe { memory.free(node.block()) };
+            }
         }
-    }
-}
-
-/// The root as it was at a version.
-#[derive(Clone, Copy)]
-pub(super) struct RootSeen<'g> {
-    root: &'g Root,
-    version: Version,
-}
-
-/// The root, latched; given up on drop.
-pub(super) struct RootLatched<'g> {
-    root: &'g Root,
-}
-
-impl Drop for RootLatched<'_> {
-    fn drop(&mut self) {
-        self.root.latch.unlock();
     }
 }
 
@@ -114,10 +55,8 @@ impl<'g> ParentSeen<'g> {
         match self {
             Self::Inner(node) => node.child(symbol),
             Self::Root(seen) => {
-                let word = seen.root.load();
-                let valid = seen.root.latch.validate(seen.version);
                 // SAFETY: the root was valid after the load; `'g` is within the guard's life (`see`).
-                valid.then(|| unsafe { word.resolve() })
+                seen.word().map(|word| unsafe { word.resolve() })
             }
         }
     }
@@ -126,10 +65,7 @@ impl<'g> ParentSeen<'g> {
     pub(super) fn try_latch(self) -> Option<ParentLatched<'g>> {
         match self {
             Self::Inner(node) => node.try_latch().map(ParentLatched::Inner),
-            Self::Root(RootSeen { root, version }) => root
-                .latch
-                .try_upgrade(version)
-                .then(|| ParentLatched::Root(RootLatched { root })),
+            Self::Root(root) => root.try_latch().map(ParentLatched::Root),
         }
     }
 
@@ -148,7 +84,7 @@ impl<'g> ParentLatched<'g> {
     pub(super) fn child_word(&self, symbol: Symbol) -> ChildWord {
         match self {
             Self::Inner(node) => node.child_word(symbol),
-            Self::Root(latched) => latched.root.load(),
+            Self::Root(latched) => latched.word(),
         }
     }
 
@@ -171,9 +107,9 @@ impl<'g> ParentLatched<'g> {
             Self::Inner(node) => node.replace(first, last, pieces),
             Self::Root(latched) => {
                 debug_assert!(pieces.len() == 1);
-                let before = isize::from(latched.root.load().is_mount());
+                let before = isize::from(latched.word().is_mount());
                 let word = pieces[0].word;
-                latched.root.word.store(word.raw(), Release);
+                latched.set(word);
                 isize::from(word.is_mount()) - before
             }
         }
@@ -304,7 +240,7 @@ impl<'g> ParentLatched<'g> {
         assert!(self.child_word(symbol) == old.node().word());
         match self {
             Self::Inner(node) => node.swap(symbol, word),
-            Self::Root(latched) => latched.root.word.store(word.raw(), Release),
+            Self::Root(latched) => latched.set(word),
         }
     }
 

@@ -10,20 +10,22 @@
 
 use super::{
     Art,
-    counts::Delta,
-    draft::Draft,
-    leaf::{
-        LeafLatched,
-        edit::NewEntry,
-        large::LargeRef,
-        layout::{DIRTY, IN_Y, TOMBSTONE},
-    },
+    leaf::LeafLatched,
     reshape::Need,
-    search::{Patience, Place, Probe, Spot},
+    search::{Place, Spot},
 };
 use crate::{
     mem::Guard,
-    x::{Load, Put, Stamp},
+    x::{
+        Load, Put, Stamp,
+        bounds::Probe,
+        counts::Delta,
+        draft::Draft,
+        form::{IN_Y, NewEntry},
+        large::LargeRef,
+        patience::Patience,
+        plan::{Edit, plan_put},
+    },
 };
 
 /// What an attempt to write came to.
@@ -32,14 +34,6 @@ enum Attempt {
     Done(bool),
     /// Go down again.
     Again,
-}
-
-/// What is to be done with an entry.
-#[derive(Clone, Copy)]
-enum Edit {
-    Insert { at: usize, flags: u32 },
-    Replace { at: usize, flags: u32 },
-    Remove { at: usize },
 }
 
 impl Art {
@@ -61,8 +55,9 @@ impl Art {
             }
             let suffix = &key[place.depth..];
             if let Some(leaf) = self.leaf_at(&guard, &place, draft.need(suffix)) {
-                let edit = plan_put(&leaf, suffix, value);
-                let Some(edit) = edit else {
+                let stable = leaf.stable();
+                let found = stable.find(suffix).map(|at| (at, stable.slot(at).flags()));
+                let Some(edit) = plan_put(found, leaf.mount().is_some(), value.is_some()) else {
                     return Ok(Put::Nothing);
                 };
                 let attempt = self.apply(&guard, &place, leaf, edit, suffix, &mut draft, || {
@@ -177,39 +172,6 @@ impl Art {
             return Ok(Attempt::Done(self.tidy(guard, place, leaf)));
         }
         Ok(Attempt::Done(false))
-    }
-}
-
-/// What a write of `value` to `suffix` has to do in `leaf`; `None`: nothing.
-fn plan_put(leaf: &LeafLatched<'_>, suffix: &[u8], value: Option<&[u8]>) -> Option<Edit> {
-    let mounted = leaf.mount().is_some();
-    match (leaf.stable().find(suffix), value) {
-        (Err(at), Some(_)) => {
-            let flags = if mounted { DIRTY | IN_Y } else { DIRTY };
-            Some(Edit::Insert { at, flags })
-        }
-        (Err(_), None) if !mounted => None,
-        (Err(at), None) => Some(Edit::Insert {
-            at,
-            flags: DIRTY | IN_Y | TOMBSTONE,
-        }),
-        (Ok(at), Some(_)) => {
-            let flags = DIRTY | leaf.stable().slot(at).flags() & IN_Y;
-            Some(Edit::Replace { at, flags })
-        }
-        (Ok(at), None) => {
-            let flags = leaf.stable().slot(at).flags();
-            if flags & TOMBSTONE != 0 {
-                None
-            } else if flags & IN_Y == 0 && !mounted {
-                Some(Edit::Remove { at })
-            } else {
-                Some(Edit::Replace {
-                    at,
-                    flags: DIRTY | TOMBSTONE | flags & IN_Y,
-                })
-            }
-        }
     }
 }
 

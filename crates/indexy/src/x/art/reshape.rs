@@ -11,7 +11,6 @@
 
 use super::{
     Art,
-    counts::Delta,
     inner::{InnerLatched, InnerRef, InnerSeen, Kind, Piece},
     leaf::{
         LeafLatched,
@@ -19,12 +18,12 @@ use super::{
         split::{SplitAt, leaf_bytes},
     },
     parent::{ParentLatched, ParentSeen},
-    pointer::{ChildWord, END, LAST, Symbol},
+    pointer::{END, LAST, Symbol},
     search::Place,
 };
 use crate::{
     mem::{Guard, Memory},
-    x::Stamp,
+    x::{Stamp, child::ChildWord, counts::Delta},
 };
 
 /// A leaf does not grow beyond this, unless it has a single entry.

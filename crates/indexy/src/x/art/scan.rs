@@ -11,70 +11,38 @@ use super::{
     Art,
     leaf::{
         Measured,
-        layout::{DIRTY, TOMBSTONE},
         stable::{LeafBuffer, StableLeaf},
     },
-    search::{Patience, Probe, Spot},
-    walk::{Below, Bounds, entries_within, first},
+    search::Spot,
 };
-use crate::x::{Chunk, ChunkEntry, LeafInfo, Order, ScanLimits, StopWalk};
-use std::ops::{ControlFlow, Range};
+use crate::x::{
+    Chunk, ChunkEntry, LeafInfo, Order, ScanLimits, StopWalk,
+    bounds::{Below, Bounds, Probe, entries_within, first},
+    chunk::Filling,
+    form::{DIRTY, TOMBSTONE},
+    patience::Patience,
+};
+use std::ops::ControlFlow;
 
 /// A scan under way.
 struct Scan<'a> {
-    from: &'a [u8],
-    to: Option<&'a [u8]>,
-    order: Order,
-    out: &'a mut Chunk,
-    bytes: usize,
-    leaves: usize,
+    filling: Filling<'a>,
     /// The bytes that the keys of the current leaf have before their suffixes.
     path: Vec<u8>,
 }
 
-impl Scan<'_> {
-    fn add_leaf(&mut self, leaf: StableLeaf<'_>, within: Range<usize>) {
-        self.leaves += 1;
-        match self.order {
-            Order::Ascending => within.for_each(|i| self.add_entry(leaf, i)),
-            Order::Descending => within.rev().for_each(|i| self.add_entry(leaf, i)),
-        }
-    }
-
-    fn add_entry(&mut self, leaf: StableLeaf<'_>, i: usize) {
-        let entry = leaf.entry(i);
-        let mut key = Vec::with_capacity(self.path.len() + entry.suffix_len);
-        key.extend_from_slice(&self.path);
-        leaf.push_suffix(&entry, 0, &mut key);
-        let value = (!entry.slot.is(TOMBSTONE)).then(|| {
-            let mut value = Vec::with_capacity(entry.value_len);
-            leaf.push_value(&entry, &mut value);
-            value
-        });
-        self.bytes += key.len() + value.as_ref().map_or(0, Vec::len);
-        let dirty = entry.slot.is(DIRTY);
-        self.out.entries.push(ChunkEntry { key, value, dirty });
-    }
-
-    /// Notes that the part of `bounds` in `from..to` is mounted.
-    fn add_mounted(&mut self, bounds: &Bounds, from: &[u8], to: Option<&[u8]>) {
-        let start = from.max(&bounds.start[..]);
-        let end = match (bounds.end.as_deref(), to) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-        if end.is_some_and(|end| end <= start) {
-            return;
-        }
-        let end = end.map(<[u8]>::to_vec);
-        match (self.out.mounted.last_mut(), self.order) {
-            (Some(last), Order::Ascending) if last.1.as_deref() == Some(start) => last.1 = end,
-            (Some(last), Order::Descending) if end.as_ref() == Some(&last.0) => {
-                last.0 = start.to_vec();
-            }
-            _ => self.out.mounted.push((start.to_vec(), end)),
-        }
-    }
+fn chunk_entry(path: &[u8], leaf: StableLeaf<'_>, i: usize) -> ChunkEntry {
+    let entry = leaf.entry(i);
+    let mut key = Vec::with_capacity(path.len() + entry.suffix_len);
+    key.extend_from_slice(path);
+    leaf.push_suffix(&entry, 0, &mut key);
+    let value = (!entry.slot.is(TOMBSTONE)).then(|| {
+        let mut value = Vec::with_capacity(entry.value_len);
+        leaf.push_value(&entry, &mut value);
+        value
+    });
+    let dirty = entry.slot.is(DIRTY);
+    ChunkEntry { key, value, dirty }
 }
 
 impl Art {
@@ -87,19 +55,11 @@ impl Art {
         limits: ScanLimits,
         out: &mut Chunk,
     ) {
-        out.entries.clear();
-        out.mounted.clear();
-        out.resume = None;
-        if to.is_some_and(|to| to <= from) {
+        let Some(filling) = Filling::begin(from, to, order, out) else {
             return;
-        }
+        };
         let mut scan = Scan {
-            from,
-            to,
-            order,
-            out,
-            bytes: 0,
-            leaves: 0,
+            filling,
             path: Vec::new(),
         };
         let mut buffer = LeafBuffer::new();
@@ -113,11 +73,7 @@ impl Art {
                 Order::Ascending => bounds.next(to),
                 Order::Descending => Some(bounds.start).filter(|start| &start[..] > from),
             };
-            let full = scan.bytes >= limits.bytes
-                || scan.out.entries.len() >= limits.entries
-                || scan.leaves >= limits.leaves;
-            if at.is_none() || full {
-                scan.out.resume = at;
+            if scan.filling.ends(&mut at, &limits) {
                 return;
             }
         }
@@ -131,7 +87,7 @@ impl Art {
         buffer: &mut LeafBuffer,
     ) -> Bounds {
         let below;
-        let probe = match (scan.order, at) {
+        let probe = match (scan.filling.order, at) {
             (Order::Ascending, Some(at)) => Probe::at(at),
             _ => {
                 below = Below::new(at);
@@ -143,9 +99,9 @@ impl Art {
         loop {
             let place = self.descend(&guard, probe);
             if let Some(bounds) = place.bounds(probe) {
-                let (from, to) = match scan.order {
-                    Order::Ascending => (at.unwrap_or_default(), scan.to),
-                    Order::Descending => (scan.from, at),
+                let (from, to) = match scan.filling.order {
+                    Order::Ascending => (at.unwrap_or_default(), scan.filling.to),
+                    Order::Descending => (scan.filling.from, at),
                 };
                 match place.spot {
                     Spot::Leaf(seen) => {
@@ -154,17 +110,18 @@ impl Art {
                             let n = leaf.len();
                             let within = entries_within(&bounds, place.depth, n, from, to, find);
                             probe.fill(place.depth, &mut scan.path);
-                            scan.add_leaf(leaf, within);
+                            let Scan { filling, path } = scan;
+                            filling.leaf(within, |i| chunk_entry(path, leaf, i));
                             if leaf.state().mount.is_some() {
-                                scan.add_mounted(&bounds, from, to);
+                                scan.filling.add_mounted(&bounds, from, to);
                             }
                             return bounds;
                         }
                     }
                     Spot::Empty(mount) | Spot::Gap { mount, .. } => {
-                        scan.leaves += 1;
+                        scan.filling.empty();
                         if mount.is_some() {
-                            scan.add_mounted(&bounds, from, to);
+                            scan.filling.add_mounted(&bounds, from, to);
                         }
                         return bounds;
                     }

@@ -14,54 +14,15 @@ use super::{
     Art,
     inner::InnerSeen,
     leaf::LeafSeen,
-    parent::{ParentSeen, Root},
+    parent::ParentSeen,
     pointer::{Child, END, LAST, Symbol, first_symbol},
 };
 use crate::{
     mem::Guard,
-    sync::{spin_loop, yield_now},
-    x::{Lookup, Stamp},
+    x::{Lookup, Stamp, bounds::Probe, patience::Patience, root::Root},
 };
 
-/// Restarts that only spin; later ones give the processor away.
-const SPINS: u32 = 32;
-
-/// Waits a little longer each time that something has to be tried again.
-#[derive(Default)]
-pub(super) struct Patience(u32);
-
-impl Patience {
-    #[cold]
-    pub(super) fn wait(&mut self) {
-        if self.0 < SPINS {
-            self.0 += 1;
-            spin_loop();
-        } else {
-            yield_now();
-        }
-    }
-}
-
-/// A key, or something just below a key.
-#[derive(Clone, Copy)]
-pub(super) struct Probe<'k> {
-    pub bytes: &'k [u8],
-    /// Endless bytes 0xFF follow.
-    pub padded: bool,
-}
-
-impl<'k> Probe<'k> {
-    pub(super) fn at(key: &'k [u8]) -> Self {
-        Self {
-            bytes: key,
-            padded: false,
-        }
-    }
-
-    fn rest(&self, from: usize) -> &'k [u8] {
-        self.bytes.get(from..).unwrap_or(&[])
-    }
-
+impl Probe<'_> {
     fn symbol(&self, at: usize) -> Symbol {
         let rest = self.rest(at);
         if rest.is_empty() && self.padded {
@@ -69,23 +30,6 @@ impl<'k> Probe<'k> {
         } else {
             first_symbol(rest)
         }
-    }
-
-    /// Puts the first `len` bytes in `out`.
-    pub(super) fn fill(&self, len: usize, out: &mut Vec<u8>) {
-        out.clear();
-        out.extend_from_slice(&self.bytes[..len.min(self.bytes.len())]);
-        out.resize(len, u8::MAX);
-    }
-
-    /// As `fill`, but a key that is shorter stays so.
-    pub(super) fn fill_if_there(&self, len: usize, out: &mut Vec<u8>) {
-        let len = if self.padded {
-            len
-        } else {
-            len.min(self.bytes.len())
-        };
-        self.fill(len, out);
     }
 
     /// The number of prefix bytes of `node` that the probe has from `start` on.

@@ -9,13 +9,12 @@
 
 use super::{
     Art,
-    counts::Delta,
     leaf::{LeafLatched, split::leaf_bytes},
     parent::ParentLatched,
     reshape::leaf_arena_bytes,
     search::Place,
 };
-use crate::mem::Guard;
+use crate::{mem::Guard, x::counts::Delta};
 
 /// A leaf is rebuilt when less than one part in so many of it is used.
 const SPARSE: usize = 2;

@@ -7,16 +7,19 @@
 
 use super::{
     Art,
-    leaf::{
-        layout::{DIRTY, TOMBSTONE},
-        stable::{LeafBuffer, StableLeaf},
-    },
+    leaf::stable::{LeafBuffer, StableLeaf},
     parent::ParentSeen,
     pointer::{Child, END, LAST},
     search::Spot,
-    walk::Bounds,
 };
-use crate::{mem::Memory, x::XStats};
+use crate::{
+    mem::Memory,
+    x::{
+        XStats,
+        bounds::Bounds,
+        form::{DIRTY, TOMBSTONE},
+    },
+};
 
 impl Art {
     /// See [`IndexX::verify`](crate::x::IndexX::verify).

@@ -10,39 +10,17 @@ use super::{
     leaf::stable::StableLeaf,
     parent::ParentSeen,
     pointer::{END, LAST},
-    search::{Patience, Place, Probe, Spot},
+    search::{Place, Spot},
 };
-use crate::{key::prefix_end, mem::Guard};
+use crate::{
+    key::prefix_end,
+    mem::Guard,
+    x::{
+        bounds::{Bounds, Probe, entries_within},
+        patience::Patience,
+    },
+};
 use std::ops::Range;
-
-/// `from`, unless nothing is below `to` from there on.
-pub(super) fn first(from: &[u8], to: Option<&[u8]>) -> Option<Vec<u8>> {
-    to.is_none_or(|to| from < to).then(|| from.to_vec())
-}
-
-/// The keys that a range covers: `start..end`, `None` = to the end of the key space.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Bounds {
-    pub start: Vec<u8>,
-    pub end: Option<Vec<u8>>,
-}
-
-impl Bounds {
-    /// Where to go on to reach `to`; `None` when it is reached.
-    pub(super) fn next(self, to: Option<&[u8]>) -> Option<Vec<u8>> {
-        self.end.filter(|end| to.is_none_or(|to| &end[..] < to))
-    }
-
-    /// The whole range is within `from..to`.
-    pub(super) fn within(&self, from: &[u8], to: Option<&[u8]>) -> bool {
-        let ends = match (&self.end, to) {
-            (_, None) => true,
-            (None, Some(_)) => false,
-            (Some(end), Some(to)) => &end[..] <= to,
-        };
-        from <= &self.start[..] && ends
-    }
-}
 
 impl Place<'_> {
     /// The bounds of the range that `probe` led to; `None` when the parent changed since.
@@ -98,34 +76,6 @@ impl Place<'_> {
     }
 }
 
-/// Which of the entries of a leaf at `depth`, whose range has these bounds, are in `from..to`. `find` gives the
-/// first slot that is not below a suffix.
-pub(super) fn entries_within(
-    bounds: &Bounds,
-    depth: usize,
-    n: usize,
-    from: &[u8],
-    to: Option<&[u8]>,
-    find: impl Fn(&[u8]) -> usize,
-) -> Range<usize> {
-    let first = if from > &bounds.start[..] {
-        find(&from[depth..])
-    } else {
-        0
-    };
-    let end = match to {
-        Some(to) if bounds.end.as_ref().is_none_or(|end| to < &end[..]) => {
-            if to > &bounds.start[..] {
-                find(&to[depth..])
-            } else {
-                0
-            }
-        }
-        _ => n,
-    };
-    first.min(end)..end
-}
-
 impl Art {
     /// Goes down to `key` and lets `act` look at or change what is there, again until it answers.
     /// Returns the bounds of the range, as they were, with the answer.
@@ -176,39 +126,5 @@ impl<'g> Step<'g, '_> {
             to,
             find,
         )
-    }
-}
-
-/// A probe for the keys just below `to`, and the bytes that it borrows.
-pub(super) struct Below {
-    bytes: Vec<u8>,
-    padded: bool,
-}
-
-impl Below {
-    /// `to` is not empty; `None` stands for the end of the key space.
-    pub(super) fn new(to: Option<&[u8]>) -> Self {
-        let mut bytes = to.unwrap_or_default().to_vec();
-        let padded = match bytes.last_mut() {
-            // The key just below `k ++ 0` is `k`.
-            Some(0) => {
-                bytes.pop();
-                false
-            }
-            // Just below `k ++ b` is `k ++ (b - 1)` with endless 0xFF.
-            Some(byte) => {
-                *byte -= 1;
-                true
-            }
-            None => true,
-        };
-        Self { bytes, padded }
-    }
-
-    pub(super) fn probe(&self) -> Probe<'_> {
-        Probe {
-            bytes: &self.bytes,
-            padded: self.padded,
-        }
     }
 }

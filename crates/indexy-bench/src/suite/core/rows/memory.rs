@@ -18,12 +18,16 @@ pub(super) fn memory_rows(n: &Numbers<'_>) -> Vec<Row> {
             (p.done > 0 && p.resident() > 0).then(|| p.resident() as f64 / p.done as f64)
         })
     };
+    // Caches that are set aside at open, used or not, are no price of a key.
+    let aside = n
+        .value(one, OURS, "open", |p| Some(p.accounted? as f64))
+        .unwrap_or(0.0);
     let accounted = n.value(one, OURS, "insert", |p| {
-        Some(p.accounted? as f64 / p.done.max(1) as f64)
+        Some((p.accounted? as f64 - aside) / p.done.max(1) as f64)
     });
     for (what, ours) in [
         ("memory per key, resident", per_key(OURS)),
-        ("memory per key, by own count", accounted),
+        ("memory per key, by own count above that at open", accounted),
     ] {
         let peers = ["congee", "btreemap", "skiplist"]
             .map(|who| format!("{who} {}", text(per_key(who), |b| format!("{b:.1} B"))));

@@ -11,7 +11,8 @@ use crate::{
     mem::{Guard, Memory, words::Words},
     x::{
         Stamp,
-        art::pointer::{ChildWord, END, LAST, SYMBOLS, Symbol},
+        art::pointer::{END, LAST, SYMBOLS, Symbol},
+        child::ChildWord,
     },
 };
 

@@ -17,7 +17,8 @@
 //!
 //! Kind, prefix and place in the tree never change after a node was made; the rest changes under the latch.
 
-use super::super::pointer::{ChildWord, SYMBOLS, Symbol};
+use super::super::pointer::{SYMBOLS, Symbol};
+use crate::x::child::ChildWord;
 use crate::{
     mem::{latch::Latch, words::Words},
     x::Stamp,
@@ -28,6 +29,8 @@ use std::{
 };
 
 pub(crate) const HEADER_BYTES: usize = 24;
+/// What a search looks at in most nodes: header, separators and children.
+const FETCH_BYTES: usize = 192;
 const LATCH: usize = 0;
 const META: usize = 1;
 const GAP: usize = 2;
@@ -159,7 +162,7 @@ impl<'g> InnerRef<'g> {
     }
 
     pub(crate) fn word(self) -> ChildWord {
-        ChildWord::inner(self.block)
+        ChildWord::inner(self.block, FETCH_BYTES)
     }
 
     #[inline]

@@ -16,7 +16,8 @@ mod rank;
 pub(super) use edit::Piece;
 pub(super) use layout::{InnerRef, Kind};
 
-use super::pointer::{Child, ChildWord, END, LAST, Symbol};
+use super::pointer::{Child, END, LAST, Symbol};
+use crate::x::child::ChildWord;
 use crate::{
     mem::{Memory, latch::Version},
     x::Stamp,

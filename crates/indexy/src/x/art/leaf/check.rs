@@ -1,9 +1,10 @@
 //! What must be true of a leaf.
 
 use super::{
-    layout::{DIRTY, HEADER_BYTES, IN_Y, LARGE, SLOT_BYTES, TOMBSTONE, head},
+    layout::{HEADER_BYTES, SLOT_BYTES, head},
     stable::StableLeaf,
 };
+use crate::x::form::{DIRTY, IN_Y, LARGE, TOMBSTONE};
 use std::cmp::Ordering;
 
 impl StableLeaf<'_> {

@@ -6,46 +6,13 @@
 
 use super::{
     LeafLatched,
-    large::LargeRef,
-    layout::{
-        DIRTY, HEADER_BYTES, LARGE, MAX_BLOCK_BYTES, MAX_ENTRIES, Meta, SLOT_BYTES, Slot,
-        TOMBSTONE, head,
-    },
-    search::{Form, Lengths, entry_size},
+    layout::{HEADER_BYTES, MAX_BLOCK_BYTES, MAX_ENTRIES, Meta, SLOT_BYTES, Slot, head},
     stable::LeafBuffer,
 };
-use crate::x::{RunId, Stamp};
-
-/// An entry to be written.
-#[derive(Clone, Copy)]
-pub(crate) struct NewEntry<'a> {
-    pub suffix: &'a [u8],
-    /// Empty for a tombstone.
-    pub value: &'a [u8],
-    /// The block that holds the value, and the suffix if that is long.
-    pub large: Option<LargeRef<'a>>,
-    /// `DIRTY`, `IN_Y`, `TOMBSTONE`.
-    pub flags: u32,
-}
-
-impl NewEntry<'_> {
-    /// Heap bytes that it takes.
-    pub(crate) fn size(&self) -> usize {
-        entry_size(self.suffix.len(), self.value.len(), self.form())
-    }
-
-    fn form(&self) -> Form {
-        match self.large {
-            None => Form::Inline,
-            Some(large) if large.suffix_len() > 0 => Form::BothOut,
-            Some(_) => Form::ValueOut,
-        }
-    }
-
-    fn flags(&self) -> u32 {
-        self.flags | if self.large.is_some() { LARGE } else { 0 }
-    }
-}
+use crate::x::{
+    RunId, Stamp,
+    form::{DIRTY, Form, LARGE, Lengths, NewEntry, TOMBSTONE},
+};
 
 impl<'g> LeafLatched<'g> {
     /// There is room for one more entry of `size` heap bytes.

@@ -16,10 +16,9 @@
 //! Everything is read as relaxed atomic words, and may be torn until the version was validated: so every
 //! offset and length is clamped to the block by `Words`.
 
-use super::super::pointer::ChildWord;
 use crate::{
     mem::{latch::Latch, words::Words},
-    x::{RunId, Stamp},
+    x::{RunId, Stamp, child::ChildWord},
 };
 use std::{ptr::NonNull, sync::atomic::Ordering::Relaxed};
 
@@ -30,10 +29,6 @@ pub(crate) const MAX_BLOCK_BYTES: usize = 4080;
 pub(crate) const HEADER_BYTES: usize = 32;
 pub(crate) const SLOT_BYTES: usize = 4;
 pub(crate) const SLOTS_PER_WORD: usize = 8 / SLOT_BYTES;
-/// Longer values live out of line.
-pub(crate) const MAX_INLINE_VALUE: usize = 512;
-/// Longer suffixes live out of line, with their value.
-pub(crate) const MAX_INLINE_SUFFIX: usize = 256;
 
 const LATCH: usize = 0;
 const META: usize = 1;
@@ -43,15 +38,6 @@ const SIZE_UNIT: usize = 16;
 
 const _: () = assert!(MAX_BLOCK_BYTES / SIZE_UNIT <= 0xFF && MAX_BLOCK_BYTES <= 0xFFF);
 const _: () = assert!(HEADER_BYTES == (REFS + 1) * 8);
-
-/// Newer than what Y was given.
-pub(crate) const DIRTY: u32 = 1;
-/// Y may hold some version of the key.
-pub(crate) const IN_Y: u32 = 2;
-/// The key was removed.
-pub(crate) const TOMBSTONE: u32 = 4;
-/// The value, and a long suffix, are in a block of their own.
-pub(crate) const LARGE: u32 = 8;
 
 /// Counts and offsets of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,7 +196,7 @@ impl<'g> LeafRef<'g> {
     }
 
     pub(crate) fn word(self) -> ChildWord {
-        ChildWord::leaf(self.block)
+        ChildWord::leaf(self.block, self.size())
     }
 
     /// Bytes of the block.

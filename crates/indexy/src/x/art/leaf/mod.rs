@@ -9,7 +9,6 @@
 
 mod check;
 pub(super) mod edit;
-pub(super) mod large;
 pub(super) mod layout;
 pub(super) mod search;
 pub(super) mod split;
@@ -19,10 +18,12 @@ pub(super) use layout::LeafRef;
 
 use crate::{
     mem::{Memory, latch::Version},
-    x::{Lookup, Stamp},
+    x::{
+        Lookup, Stamp,
+        form::{DIRTY, Form, LARGE, MAX_INLINE_VALUE, TOMBSTONE},
+        large::LargeRef,
+    },
 };
-use large::LargeRef;
-use layout::{DIRTY, LARGE, MAX_INLINE_VALUE, TOMBSTONE};
 use stable::{LeafBuffer, StableLeaf};
 
 /// Values up to this are copied through a smaller buffer.
@@ -181,6 +182,22 @@ impl<'g> LeafSeen<'g> {
             Ok(found(value))
         } else {
             Err(found)
+        }
+    }
+}
+
+impl LeafRef<'_> {
+    /// Frees the large blocks of a leaf of a tree that is being dropped.
+    ///
+    /// # Safety
+    /// The caller owns the tree alone and does not look at the leaf's entries again.
+    pub(in crate::x::art) unsafe fn free_large(self, memory: &Memory) {
+        for i in 0..self.meta().n {
+            let entry = self.entry(i);
+            if entry.form != Form::Inline {
+                // SAFETY: nobody changes or reads the leaf; the block is the entry's.
+                unsafe { LargeRef::from_raw(self.large_word(&entry)).free(memory) };
+            }
         }
     }
 }

@@ -5,38 +5,15 @@
 //!
 //! Keeps: the caller validates before it uses the answer.
 
-use super::{
+use super::layout::{LeafRef, Slot, head};
+use crate::x::{
+    form::{Form, LARGE, varint},
     large::LargeRef,
-    layout::{LARGE, LeafRef, MAX_INLINE_SUFFIX, MAX_INLINE_VALUE, Slot, head},
 };
 use std::cmp::Ordering;
 
 /// A longer run of equal heads is searched by halving.
 const LINEAR_RUN: usize = 4;
-
-/// Where suffix and value of an entry are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// Both in the leaf.
-    Inline,
-    /// The suffix in the leaf, the value in a large block.
-    ValueOut,
-    /// Both in a large block.
-    BothOut,
-}
-
-impl Form {
-    /// The form of a new entry.
-    pub(crate) fn of(suffix_len: usize, value_len: usize) -> Self {
-        if suffix_len > MAX_INLINE_SUFFIX {
-            Self::BothOut
-        } else if value_len > MAX_INLINE_VALUE {
-            Self::ValueOut
-        } else {
-            Self::Inline
-        }
-    }
-}
 
 /// Where an entry's parts are.
 #[derive(Clone, Copy, Debug)]
@@ -81,84 +58,6 @@ impl EntryAt {
     pub(crate) fn size(&self) -> usize {
         self.tail() + self.tail_len() - self.slot.offset()
     }
-}
-
-/// Heap bytes that an entry takes.
-pub(crate) fn entry_size(suffix_len: usize, value_len: usize, form: Form) -> usize {
-    let body = match form {
-        Form::Inline => suffix_len + value_len,
-        Form::ValueOut => suffix_len + 8,
-        Form::BothOut => 8,
-    };
-    varint_len(suffix_len) + varint_len(value_word(value_len, form)) + body
-}
-
-/// The second number of an entry: the length of the value; with a large block also whether the suffix is there.
-fn value_word(value_len: usize, form: Form) -> usize {
-    match form {
-        Form::Inline => value_len,
-        Form::ValueOut => value_len << 1,
-        Form::BothOut => value_len << 1 | 1,
-    }
-}
-
-/// What an entry starts with: its two lengths. At most 10 bytes.
-pub(super) struct Lengths {
-    bytes: [u8; 10],
-    len: usize,
-}
-
-impl Lengths {
-    pub(super) fn new(suffix_len: usize, value_len: usize, form: Form) -> Self {
-        let mut lengths = Self {
-            bytes: [0; 10],
-            len: 0,
-        };
-        put_varint(suffix_len, &mut lengths.bytes, &mut lengths.len);
-        put_varint(
-            value_word(value_len, form),
-            &mut lengths.bytes,
-            &mut lengths.len,
-        );
-        lengths
-    }
-
-    pub(super) fn as_slice(&self) -> &[u8] {
-        &self.bytes[..self.len]
-    }
-}
-
-fn varint_len(n: usize) -> usize {
-    ((n | 1).ilog2() / 7 + 1) as usize
-}
-
-/// Reads a varint from the low bytes of `word`; returns it and its length (at most 5).
-#[inline]
-fn varint(word: u64) -> (usize, usize) {
-    if word & 0x80 == 0 {
-        return ((word & 0x7F) as usize, 1);
-    }
-    let (mut n, mut len) = (0u64, 0);
-    while len < 5 {
-        let byte = word >> (8 * len);
-        n |= (byte & 0x7F) << (7 * len);
-        len += 1;
-        if byte & 0x80 == 0 {
-            break;
-        }
-    }
-    (n as usize, len)
-}
-
-/// Appends the varint of `n` to `out` at `*at`.
-fn put_varint(mut n: usize, out: &mut [u8], at: &mut usize) {
-    while n >= 0x80 {
-        out[*at] = n as u8 | 0x80;
-        *at += 1;
-        n >>= 7;
-    }
-    out[*at] = n as u8;
-    *at += 1;
 }
 
 impl<'g> LeafRef<'g> {
@@ -274,32 +173,5 @@ impl<'g> LeafRef<'g> {
         // SAFETY: the leaf did not change since the entry and the word were read.
         let large = unsafe { LargeRef::from_raw(word) };
         Some(large.suffix(entry.suffix_len).cmp(suffix))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn varints_round_trip() {
-        for n in [
-            0,
-            1,
-            127,
-            128,
-            300,
-            16_383,
-            16_384,
-            65_534,
-            (1 << 28) - 1,
-            1 << 28,
-        ] {
-            let mut bytes = [0u8; 8];
-            let mut at = 0;
-            put_varint(n, &mut bytes, &mut at);
-            assert_eq!(at, varint_len(n));
-            assert_eq!(varint(u64::from_le_bytes(bytes)), (n, at));
-        }
     }
 }

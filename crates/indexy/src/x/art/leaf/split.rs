@@ -5,15 +5,19 @@
 use super::{
     LeafLatched,
     layout::{
-        HEADER_BYTES, LeafRef, MAX_BLOCK_BYTES, MAX_ENTRIES, MAX_INLINE_SUFFIX, Meta, SLOT_BYTES,
-        SLOTS_PER_WORD, Slot, State, head,
+        HEADER_BYTES, LeafRef, MAX_BLOCK_BYTES, MAX_ENTRIES, Meta, SLOT_BYTES, SLOTS_PER_WORD,
+        Slot, State, head,
     },
-    search::{EntryAt, Form, Lengths, entry_size},
+    search::EntryAt,
     stable::StableLeaf,
 };
 use crate::{
     mem::{Guard, Memory, words::Words},
-    x::{RunId, Stamp, art::pointer::Symbol},
+    x::{
+        RunId, Stamp,
+        art::pointer::Symbol,
+        form::{Form, Lengths, MAX_INLINE_SUFFIX, entry_size},
+    },
 };
 
 /// Bytes of a leaf of `entries` entries with `heap` heap bytes.

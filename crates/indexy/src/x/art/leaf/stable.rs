@@ -3,13 +3,16 @@
 //! Everything here may be trusted, and pointers to large blocks may be followed.
 
 use super::{
-    large::LargeRef,
     layout::{LeafRef, MAX_BLOCK_BYTES, Meta, Slot, State},
-    search::{EntryAt, Form},
+    search::EntryAt,
 };
 use crate::{
     mem::words::Words,
-    x::art::pointer::{END, Symbol},
+    x::{
+        art::pointer::{END, Symbol},
+        form::Form,
+        large::LargeRef,
+    },
 };
 use std::{cmp::Ordering, ptr::NonNull, sync::atomic::AtomicU64};
 

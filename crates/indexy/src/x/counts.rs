@@ -7,14 +7,16 @@
 
 #![forbid(unsafe_code)]
 
-use super::leaf::layout::{DIRTY, TOMBSTONE};
-use crate::x::XStats;
+use super::{
+    XStats,
+    form::{DIRTY, TOMBSTONE},
+};
 use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 use thread_local::ThreadLocal;
 
 /// By how much an operation changed the counts.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Delta {
+pub(in crate::x) struct Delta {
     pub bytes: isize,
     pub keys: isize,
     pub tombstones: isize,
@@ -24,14 +26,14 @@ pub(super) struct Delta {
 
 impl Delta {
     /// One more entry with these flags.
-    pub(super) fn add_entry(&mut self, flags: u32) {
+    pub(in crate::x) fn add_entry(&mut self, flags: u32) {
         self.keys += 1;
         self.dirty += isize::from(flags & DIRTY != 0);
         self.tombstones += isize::from(flags & TOMBSTONE != 0);
     }
 
     /// One entry less.
-    pub(super) fn drop_entry(&mut self, flags: u32) {
+    pub(in crate::x) fn drop_entry(&mut self, flags: u32) {
         self.keys -= 1;
         self.dirty -= isize::from(flags & DIRTY != 0);
         self.tombstones -= isize::from(flags & TOMBSTONE != 0);
@@ -57,14 +59,14 @@ fn bump(counter: &AtomicIsize, by: isize) {
 }
 
 #[derive(Default)]
-pub(super) struct Counts {
+pub(in crate::x) struct Counts {
     shards: ThreadLocal<Shard>,
 }
 
 impl Counts {
     /// Adds `delta`. Cost: no shared cache line is written.
     #[inline]
-    pub(super) fn add(&self, delta: Delta) {
+    pub(in crate::x) fn add(&self, delta: Delta) {
         let shard = self.shards.get_or_default();
         bump(&shard.bytes, delta.bytes);
         bump(&shard.keys, delta.keys);
@@ -74,7 +76,7 @@ impl Counts {
     }
 
     /// The sums.
-    pub(super) fn sum(&self) -> XStats {
+    pub(in crate::x) fn sum(&self) -> XStats {
         let total = |counter: fn(&Shard) -> &AtomicIsize| {
             let sum: isize = self.shards.iter().map(|s| counter(s).load(Relaxed)).sum();
             usize::try_from(sum).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Values, and suffixes, that are too long for a leaf: immutable blocks of their own.
+//! Values, and suffixes of keys, that are too long for a node: immutable blocks of their own.
 //!
 //! | offset | what |
 //! |---|---|
@@ -10,7 +10,6 @@
 //!
 //! Threads: written before it is published, never changed, retired when the entry is.
 
-use super::{layout::LeafRef, search::Form};
 use crate::mem::{Block, Memory};
 use std::ptr::NonNull;
 
@@ -63,14 +62,14 @@ impl<'g> LargeRef<'g> {
     /// `raw` was read from a large entry of a leaf that was validated after it (or is latched), under a guard
     /// that lives for `'g`.
     #[inline]
-    pub(super) unsafe fn from_raw(raw: u64) -> Self {
+    pub(in crate::x) unsafe fn from_raw(raw: u64) -> Self {
         let block = std::ptr::with_exposed_provenance_mut::<u64>(raw as usize);
         // SAFETY: entries hold only what `raw` gave, never null.
         unsafe { Self::from_block(NonNull::new_unchecked(block)) }
     }
 
     /// What an entry holds.
-    pub(super) fn raw(self) -> u64 {
+    pub(in crate::x) fn raw(self) -> u64 {
         self.block.as_ptr().expose_provenance() as u64
     }
 
@@ -84,7 +83,7 @@ impl<'g> LargeRef<'g> {
     }
 
     /// The last `len` bytes of the suffix part.
-    pub(super) fn suffix(self, len: usize) -> &'g [u8] {
+    pub(in crate::x) fn suffix(self, len: usize) -> &'g [u8] {
         let part = &self.bytes[..self.suffix_len];
         &part[part.len().saturating_sub(len)..]
     }
@@ -95,25 +94,18 @@ impl<'g> LargeRef<'g> {
         unsafe { memory.retire(self.block) };
     }
 
+    /// Frees the block at once.
+    ///
+    /// # Safety
+    /// The tree that it belonged to is being dropped: nobody else looks at it, and it is freed once.
+    pub(in crate::x) unsafe fn free(self, memory: &Memory) {
+        // SAFETY: the caller's promise.
+        unsafe { memory.free(self.block) };
+    }
+
     /// Bytes that it takes in the arena.
     pub(crate) fn arena_bytes(self) -> usize {
         Memory::size_of(self.block)
-    }
-}
-
-impl LeafRef<'_> {
-    /// Frees the large blocks of a leaf of a tree that is being dropped.
-    ///
-    /// # Safety
-    /// The caller owns the tree alone and does not look at the leaf's entries again.
-    pub(in crate::x::art) unsafe fn free_large(self, memory: &Memory) {
-        for i in 0..self.meta().n {
-            let entry = self.entry(i);
-            if entry.form != Form::Inline {
-                // SAFETY: nobody changes or reads the leaf; the block is the entry's.
-                unsafe { memory.free(LargeRef::from_raw(self.large_word(&entry)).block) };
-            }
-        }
     }
 }
 

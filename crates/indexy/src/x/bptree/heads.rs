@@ -1,0 +1,213 @@
+//! Normalized heads of keys, and the hints that narrow the search among them.
+//!
+//! A *head* is the first four bytes of a key behind the node's prefix, big-endian, zero padded, as a number: two keys
+//! with different heads compare as those. The heads of a node stand in one array. A node of more than
+//! [`HINTS`] keys has a *hint array* of one cache line before it: every `stride`-th head, so that one vectorized
+//! comparison says in which stretch of `stride` heads a key belongs.
+//!
+//! Source: IOMemTable ("normalized keys in a cache-friendly manner, a hint array to narrow down the search
+//! range"). [`HEADS_AND_HINTS`] switches both off for measurements: then nodes search whole keys by halving.
+//!
+//! Nothing here trusts what it reads: the caller validates. SSE2 is part of x86-64, so nothing is detected.
+
+use crate::mem::words::Words;
+
+/// Whether searches use heads and hints: off with `--cfg indexy_plain_search`, to measure their effect.
+pub(super) const HEADS_AND_HINTS: bool = cfg!(not(indexy_plain_search));
+
+/// Bytes of a head.
+pub(super) const HEAD_BYTES: usize = 4;
+/// Hints of a node that has them: one cache line.
+pub(super) const HINTS: usize = 16;
+/// What a hint says where there is no head.
+const NO_HINT: u32 = u32::MAX;
+
+/// The head of a key behind the node's prefix.
+#[inline]
+pub(super) fn head(suffix: &[u8]) -> u32 {
+    if let Some(four) = suffix.first_chunk::<HEAD_BYTES>() {
+        return u32::from_be_bytes(*four);
+    }
+    let mut four = [0; HEAD_BYTES];
+    four[..suffix.len()].copy_from_slice(suffix);
+    u32::from_be_bytes(four)
+}
+
+/// Bytes of `suffix` that its head does not hold.
+#[inline]
+pub(super) fn rest(suffix: &[u8]) -> &[u8] {
+    suffix.get(HEAD_BYTES..).unwrap_or_default()
+}
+
+/// Bytes of hints and heads of a node with room for so many keys.
+pub(super) const fn array_bytes(cap: usize) -> usize {
+    hint_bytes(cap) + (cap * HEAD_BYTES).next_multiple_of(8)
+}
+
+const fn hint_bytes(cap: usize) -> usize {
+    if cap > HINTS { HINTS * HEAD_BYTES } else { 0 }
+}
+
+/// The heads of a node.
+#[derive(Clone, Copy)]
+pub(super) struct Heads<'g> {
+    words: Words<'g>,
+    /// Offset of the hints, if there are any, and of the heads.
+    hints: usize,
+    heads: usize,
+    cap: usize,
+}
+
+impl<'g> Heads<'g> {
+    /// Hints and heads of a node with room for `cap` keys, from offset `at` on, a multiple of 8.
+    #[inline]
+    pub(super) fn new(words: Words<'g>, at: usize, cap: usize) -> Self {
+        Self {
+            words,
+            hints: at,
+            heads: at + hint_bytes(cap),
+            cap,
+        }
+    }
+
+    #[inline]
+    pub(super) fn get(self, i: usize) -> u32 {
+        self.words.aligned_u32(self.heads + i * HEAD_BYTES)
+    }
+
+    #[inline]
+    fn has_hints(self) -> bool {
+        self.cap > HINTS
+    }
+
+    /// Heads that one hint stands for.
+    #[inline]
+    fn stride(self) -> usize {
+        self.cap.div_ceil(HINTS)
+    }
+
+    /// How many of the first `n` heads are below `wanted`.
+    #[inline]
+    pub(super) fn count_below(self, n: usize, wanted: u32) -> usize {
+        if !self.has_hints() {
+            return self.count_by_halving(n, wanted);
+        }
+        let stride = self.stride();
+        let first = count_hints_below(self.words, self.hints, wanted) * stride;
+        let end = (first + stride).min(n);
+        // Branchless: the stretch is short, and where in it the key belongs is not predictable.
+        (first..end).fold(first.min(n), |at, i| at + usize::from(self.get(i) < wanted))
+    }
+
+    #[inline]
+    fn count_by_halving(self, n: usize, wanted: u32) -> usize {
+        let (mut base, mut len) = (0, n);
+        while len > 1 {
+            let half = len / 2;
+            let below = self.get(base + half - 1) < wanted;
+            base += if below { half } else { 0 };
+            len -= half;
+        }
+        base + usize::from(n > 0 && self.get(base) < wanted)
+    }
+
+    /// Puts a head at `i`; those from there on, of `n`, move up.
+    pub(super) fn insert(self, i: usize, n: usize, head: u32) {
+        let at = self.heads + i * HEAD_BYTES;
+        self.words
+            .copy_within(at, at + HEAD_BYTES, (n - i) * HEAD_BYTES);
+        self.words.write(at, &head.to_le_bytes());
+        self.refresh_hints(i, n + 1);
+    }
+
+    /// Takes the head at `i` out of `n`.
+    pub(super) fn remove(self, i: usize, n: usize) {
+        let at = self.heads + i * HEAD_BYTES;
+        self.words
+            .copy_within(at + HEAD_BYTES, at, (n - i - 1) * HEAD_BYTES);
+        self.refresh_hints(i, n - 1);
+    }
+
+    /// Puts a head behind the `n` that are there. The hints are not kept: see `refresh_hints`.
+    pub(super) fn push(self, n: usize, head: u32) {
+        self.words
+            .write(self.heads + n * HEAD_BYTES, &head.to_le_bytes());
+    }
+
+    /// Makes the hints of heads from `i` on agree with the `n` heads that are there.
+    pub(super) fn refresh_hints(self, i: usize, n: usize) {
+        if !self.has_hints() {
+            return;
+        }
+        let stride = self.stride();
+        let hint = |k: usize| {
+            let at = (k + 1) * stride - 1;
+            u64::from(if at < n { self.get(at) } else { NO_HINT })
+        };
+        for pair in i / stride / 2..HINTS / 2 {
+            let both = hint(2 * pair) | hint(2 * pair + 1) << 32;
+            self.words.set_word(self.hints / 8 + pair, both);
+        }
+    }
+
+    /// What is wrong with the hints.
+    pub(super) fn check(self, n: usize) -> Result<(), String> {
+        let hints = if self.has_hints() { HINTS } else { 0 };
+        for k in 0..hints {
+            let at = (k + 1) * self.stride() - 1;
+            let right = if at < n { self.get(at) } else { NO_HINT };
+            if self.words.aligned_u32(self.hints + k * HEAD_BYTES) != right {
+                return Err(format!("hint {k} of {n} heads is wrong"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many of the hints at `at` are below `wanted`; they ascend.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn count_hints_below(words: Words<'_>, at: usize, wanted: u32) -> usize {
+    // SAFETY: SSE2 is part of x86-64.
+    unsafe { count_with_sse2(words, at, wanted) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse2")]
+#[inline]
+fn count_with_sse2(words: Words<'_>, at: usize, wanted: u32) -> usize {
+    use std::arch::x86_64::{
+        _mm_cmplt_epi32, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32, _mm_set_epi64x,
+        _mm_set1_epi32, _mm_xor_si128,
+    };
+    // SSE2 compares signed numbers: flipping the highest bit keeps the order.
+    let flip = _mm_set1_epi32(i32::MIN);
+    let wanted = _mm_set1_epi32((wanted ^ 1 << 31) as i32);
+    let word = |i: usize| words.word(at / 8 + i) as i64;
+    let below = |quarter: usize| {
+        let four = _mm_set_epi64x(word(2 * quarter + 1), word(2 * quarter));
+        _mm_cmplt_epi32(_mm_xor_si128(four, flip), wanted)
+    };
+    let all = _mm_packs_epi16(
+        _mm_packs_epi32(below(0), below(1)),
+        _mm_packs_epi32(below(2), below(3)),
+    );
+    (!_mm_movemask_epi8(all)).trailing_zeros() as usize
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+fn count_hints_below(words: Words<'_>, at: usize, wanted: u32) -> usize {
+    count_plainly(words, at, wanted)
+}
+
+/// The same without vectors.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn count_plainly(words: Words<'_>, at: usize, wanted: u32) -> usize {
+    let below = |k: usize| words.aligned_u32(at + k * HEAD_BYTES) < wanted;
+    (0..HINTS).take_while(|&k| below(k)).count()
+}
+
+#[cfg(test)]
+#[path = "heads_tests.rs"]
+mod tests;

@@ -1,0 +1,138 @@
+//! Changing a latched node in place.
+//!
+//! Keeps: heap bytes that no separator owns are counted as dead.
+//! Threads: the holder of the latch.
+
+use super::{
+    super::heads::{HEAD_BYTES, head, rest},
+    InnerLatched,
+    layout::{HEADER_BYTES, InnerRef, MAX_INLINE_SEPARATOR, Meta, RECORD_HEADER, record_bytes},
+    read::SeparatorAt,
+};
+use crate::{
+    mem::Memory,
+    x::{
+        child::ChildWord,
+        large::{LargeRef, OwnedLarge},
+    },
+};
+
+/// A separator to be written, with its block if it is too long for a node. The block is freed on drop.
+pub(in crate::x::bptree) struct NewSeparator<'a> {
+    suffix: &'a [u8],
+    large: Option<OwnedLarge<'a>>,
+}
+
+impl<'a> NewSeparator<'a> {
+    /// `suffix`: a separator without the prefix of the node that it is for.
+    pub(in crate::x::bptree) fn new(memory: &'a Memory, suffix: &'a [u8]) -> Self {
+        let long = suffix.len() > MAX_INLINE_SEPARATOR;
+        let large = long.then(|| OwnedLarge::create(memory, suffix, &[]));
+        Self { suffix, large }
+    }
+}
+
+impl<'g> InnerRef<'g> {
+    /// Appends the separator that is at `at`, and in `large` if it has a block of its own.
+    pub(super) fn append_separator(
+        self,
+        at: &SeparatorAt,
+        large: Option<LargeRef<'_>>,
+        out: &mut Vec<u8>,
+    ) {
+        if let Some(large) = large {
+            out.extend_from_slice(large.suffix(at.len));
+            return;
+        }
+        let len = at.len.min(MAX_INLINE_SEPARATOR);
+        out.extend_from_slice(&at.head.to_be_bytes()[..len.min(HEAD_BYTES)]);
+        let start = out.len();
+        out.resize(start + len.saturating_sub(HEAD_BYTES), 0);
+        self.words().copy_out(at.rest, &mut out[start..]);
+    }
+
+    /// Writes the record of a separator; returns its slot, and the bytes of a large block that the node has now.
+    pub(super) fn write_separator(self, new: NewSeparator<'_>) -> (usize, usize) {
+        let len = new.suffix.len();
+        if len <= HEAD_BYTES {
+            return (len, 0);
+        }
+        let mut heap = self.heap();
+        heap.top -= record_bytes(len);
+        debug_assert!(heap.top >= HEADER_BYTES);
+        let words = self.words();
+        let record = (len as u32) << 1 | u32::from(new.large.is_some());
+        words.write(heap.top, &record.to_le_bytes());
+        let body = heap.top + RECORD_HEADER;
+        let large = match new.large {
+            Some(large) => {
+                words.write(body, &large.get().raw().to_le_bytes());
+                large.publish()
+            }
+            None => {
+                words.write(body, rest(new.suffix));
+                0
+            }
+        };
+        self.set_heap(heap);
+        (heap.top, large)
+    }
+}
+
+impl InnerLatched<'_> {
+    /// There is room for one more child, behind a separator of so many heap bytes.
+    pub(in crate::x::bptree) fn has_room(&self, heap_bytes: usize) -> bool {
+        let meta = self.meta();
+        meta.n < meta.cap && self.node().gap() >= heap_bytes
+    }
+
+    pub(in crate::x::bptree) fn set_child(&self, i: usize, word: ChildWord) {
+        self.node().set_child_word(i, word);
+    }
+
+    /// Puts child `i + 1` in, behind `separator`. The caller checked `has_room`. Returns the bytes that the node has more.
+    pub(in crate::x::bptree) fn insert(
+        &self,
+        i: usize,
+        separator: NewSeparator<'_>,
+        word: ChildWord,
+    ) -> isize {
+        let node = self.node();
+        let meta = node.meta();
+        let behind = meta.n - 1 - i;
+        node.shift_slots(i, i + 1, behind);
+        node.shift_children(i + 1, i + 2, behind);
+        node.heads().insert(i, meta.n - 1, head(separator.suffix));
+        let (slot, large) = node.write_separator(separator);
+        node.set_slot(i, slot);
+        node.set_child_word(i + 1, word);
+        node.set_meta(Meta {
+            n: meta.n + 1,
+            ..meta
+        });
+        large as isize
+    }
+
+    /// Takes separator `i` and child `i + 1` out. Returns the bytes that the node has less.
+    pub(in crate::x::bptree) fn remove(&self, memory: &Memory, i: usize) -> isize {
+        let node = self.node();
+        let meta = node.meta();
+        let large = self.large(i);
+        let mut heap = node.heap();
+        heap.dead += record_bytes(node.separator_at(i).len);
+        node.set_heap(heap);
+        let behind = meta.n - 2 - i;
+        node.shift_slots(i + 1, i, behind);
+        node.shift_children(i + 2, i + 1, behind);
+        node.heads().remove(i, meta.n - 1);
+        node.set_meta(Meta {
+            n: meta.n - 1,
+            ..meta
+        });
+        let bytes = large.map_or(0, LargeRef::arena_bytes);
+        if let Some(large) = large {
+            large.retire(memory);
+        }
+        bytes as isize
+    }
+}

@@ -1,0 +1,229 @@
+//! Inner nodes: separators and child words.
+//!
+//! As leaves, nodes are at one place for their whole life: range, level and depth never change. Children and
+//! separators inside do, under the latch. A node with more or fewer than fit is replaced.
+//!
+//! A child may be an empty range (complete, or mounted with a stamp), a leaf, or a node of any lower level: so a leaf may
+//! stand high in the tree where nothing else is left, and levels are filled in when it splits.
+//!
+//! Threads: readers read optimistically (`InnerSeen`); a writer holds the latch (`InnerLatched`).
+
+pub(super) mod build;
+pub(super) mod edit;
+pub(super) mod layout;
+mod read;
+
+pub(super) use layout::InnerRef;
+
+use super::{child::Child, heads};
+use crate::{
+    mem::{Memory, latch::Version},
+    x::{bounds::Probe, child::ChildWord, large::LargeRef},
+};
+use layout::Meta;
+
+/// A node as it was at a version.
+#[derive(Clone, Copy)]
+pub(in crate::x::bptree) struct InnerSeen<'g> {
+    node: InnerRef<'g>,
+    version: Version,
+}
+
+/// A node whose latch the owner of this holds; given up on drop.
+pub(in crate::x::bptree) struct InnerLatched<'g> {
+    node: InnerRef<'g>,
+}
+
+impl<'g> InnerRef<'g> {
+    /// Waits for a writer; `None` when the node is obsolete.
+    #[inline]
+    pub(in crate::x::bptree) fn see(self) -> Option<InnerSeen<'g>> {
+        let version = self.latch_word().read()?;
+        Some(InnerSeen {
+            node: self,
+            version,
+        })
+    }
+
+    /// Waits for the latch; `None` when the node is obsolete.
+    pub(in crate::x::bptree) fn latch(self) -> Option<InnerLatched<'g>> {
+        self.latch_word()
+            .lock()
+            .then(|| InnerLatched { node: self })
+    }
+
+    /// Frees a node of a tree that is being dropped, with its large separators; its children are appended to `below`.
+    ///
+    /// # Safety
+    /// The caller owns the tree alone and does not look at the node again.
+    pub(in crate::x::bptree) unsafe fn free(self, memory: &Memory, below: &mut Vec<ChildWord>) {
+        let n = self.meta().n;
+        below.extend((0..n).map(|i| self.child_word(i)));
+        for i in 0..n - 1 {
+            // SAFETY: nobody changes or reads the node; the block is the separator's.
+            unsafe {
+                if let Some(large) = self.large(&self.separator_at(i)) {
+                    large.free(memory);
+                }
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { memory.free(self.block()) };
+    }
+}
+
+impl<'g> InnerSeen<'g> {
+    #[inline]
+    pub(in crate::x::bptree) fn node(&self) -> InnerRef<'g> {
+        self.node
+    }
+
+    /// The node is still as it was seen.
+    #[inline]
+    pub(in crate::x::bptree) fn unchanged(&self) -> bool {
+        self.node.latch_word().validate(self.version)
+    }
+
+    /// The child for `key`; `None` when the node changed.
+    #[inline]
+    pub(in crate::x::bptree) fn child_for(&self, key: &[u8]) -> Option<Child<'g>> {
+        let suffix = key.get(self.node.depth()..).unwrap_or_default();
+        let i = self.node.child_of(suffix, || self.unchanged())?;
+        self.child(i)
+    }
+
+    /// The index of the child for `probe`; `None` when the node changed.
+    pub(in crate::x::bptree) fn index_for(&self, probe: Probe<'_>) -> Option<usize> {
+        let suffix = probe.rest(self.node.depth());
+        if !probe.padded {
+            return self.node.child_of(suffix, || self.unchanged());
+        }
+        // What starts with `suffix` goes on with less than endless 0xFF.
+        let (mut lo, mut hi) = (0, self.node.meta().n - 1);
+        let mut separator = Vec::new();
+        while lo < hi {
+            let mid = (lo + hi) / 2;
+            separator.clear();
+            self.push_separator(mid, &mut separator)?;
+            if separator.starts_with(suffix) || &separator[..] < suffix {
+                lo = mid + 1;
+            } else {
+                hi = mid;
+            }
+        }
+        Some(lo)
+    }
+
+    /// Child `i`; `None` when the node changed.
+    #[inline]
+    pub(in crate::x::bptree) fn child(&self, i: usize) -> Option<Child<'g>> {
+        let word = self.node.child_word(i);
+        word.prefetch();
+        // SAFETY: validated after the load; the guard under which the node was reached lives for `'g`.
+        self.unchanged().then(|| unsafe { Child::resolve(word) })
+    }
+
+    /// Appends separator `i`, without the node's prefix; `None` when the node changed.
+    pub(in crate::x::bptree) fn push_separator(&self, i: usize, out: &mut Vec<u8>) -> Option<()> {
+        let at = self.node.separator_at(i);
+        let word = self.node.words().read_u64(at.rest);
+        if !self.unchanged() {
+            return None;
+        }
+        // SAFETY: validated after the word was read.
+        let large = at.large.then(|| unsafe { LargeRef::from_raw(word) });
+        self.node.append_separator(&at, large, out);
+        self.unchanged().then_some(())
+    }
+
+    /// Children; garbage when the node changed.
+    pub(in crate::x::bptree) fn children(&self) -> usize {
+        self.node.meta().n
+    }
+
+    /// Bytes of the block that are in use, about; garbage when the node changed.
+    pub(in crate::x::bptree) fn used_bytes(&self) -> usize {
+        self.node.used_bytes()
+    }
+
+    /// Latches the node, if it is still as it was seen. Does not wait.
+    pub(in crate::x::bptree) fn try_latch(self) -> Option<InnerLatched<'g>> {
+        self.node
+            .latch_word()
+            .try_upgrade(self.version)
+            .then(|| InnerLatched { node: self.node })
+    }
+}
+
+impl<'g> InnerLatched<'g> {
+    pub(in crate::x::bptree) fn node(&self) -> InnerRef<'g> {
+        self.node
+    }
+
+    pub(in crate::x::bptree) fn meta(&self) -> Meta {
+        self.node.meta()
+    }
+
+    pub(in crate::x::bptree) fn child_word(&self, i: usize) -> ChildWord {
+        self.node.child_word(i)
+    }
+
+    /// Child `i`.
+    pub(in crate::x::bptree) fn child(&self, i: usize) -> Child<'g> {
+        // SAFETY: latched; the guard under which the node was reached lives for `'g`.
+        unsafe { Child::resolve(self.node.child_word(i)) }
+    }
+
+    /// Appends separator `i`, without the node's prefix.
+    pub(in crate::x::bptree) fn push_separator(&self, i: usize, out: &mut Vec<u8>) {
+        let at = self.node.separator_at(i);
+        self.node.append_separator(&at, self.large(i), out);
+    }
+
+    /// What is wrong inside the node.
+    pub(in crate::x::bptree) fn check(&self) -> Result<(), String> {
+        let (meta, node) = (self.meta(), self.node);
+        node.heads().check(meta.n - 1)?;
+        for i in 0..meta.n - 1 {
+            let mut separator = Vec::new();
+            self.push_separator(i, &mut separator);
+            let at = node.separator_at(i);
+            if heads::head(&separator) != at.head || separator.len() != at.len {
+                return Err(format!("separator {i} is not what it says"));
+            }
+        }
+        Ok(())
+    }
+
+    fn large(&self, i: usize) -> Option<LargeRef<'g>> {
+        // SAFETY: latched, so that the separator is whole.
+        unsafe { self.node.large(&self.node.separator_at(i)) }
+    }
+
+    /// Bytes in the arena, with those of large separators.
+    pub(in crate::x::bptree) fn arena_bytes(&self) -> isize {
+        let large = (0..self.meta().n - 1).filter_map(|i| self.large(i));
+        let large: usize = large.map(LargeRef::arena_bytes).sum();
+        (Memory::size_of(self.node.block()) + large) as isize
+    }
+
+    /// Takes the node out of use, with its large separators: what replaces it has its own.
+    pub(in crate::x::bptree) fn retire(self, memory: &Memory) {
+        let node = self.node;
+        for i in 0..node.meta().n - 1 {
+            if let Some(large) = self.large(i) {
+                large.retire(memory);
+            }
+        }
+        std::mem::forget(self);
+        node.latch_word().unlock_obsolete();
+        // SAFETY: the caller replaced the word that led here, under the parent's latch; nobody finds it again.
+        unsafe { memory.retire(node.block()) };
+    }
+}
+
+impl Drop for InnerLatched<'_> {
+    fn drop(&mut self) {
+        self.node.latch_word().unlock();
+    }
+}

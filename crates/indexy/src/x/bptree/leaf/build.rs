@@ -1,0 +1,320 @@
+//! Building a leaf out of entries of others: growing, splitting, joining, cutting.
+//!
+//! The sources are latched (or validated copies); the new leaf is latched and not yet published.
+
+use super::{
+    super::heads::{HEAD_BYTES, head, rest},
+    LeafLatched,
+    edit::heap_bytes,
+    layout::{
+        Bit, Kind, LEAF_BYTES, LeafRef, MAX_BLOCK_BYTES, MAX_ENTRIES, Meta, Slot, leaf_bytes,
+    },
+    read::EntryAt,
+    stable::StableLeaf,
+};
+use crate::{
+    mem::{Guard, Memory, words::Words},
+    x::{
+        RunId, Stamp,
+        form::{Form, Lengths, MAX_INLINE_SUFFIX, NewEntry},
+    },
+};
+
+/// How the suffixes of a source's entries become those of the new leaf.
+#[derive(Clone, Copy)]
+pub(in crate::x::bptree) enum Shift<'a> {
+    /// The new leaf is so much deeper.
+    Strip(usize),
+    /// The new leaf is less deep: these bytes come before each suffix.
+    Extend(&'a [u8]),
+}
+
+impl Shift<'_> {
+    fn len(self, suffix_len: usize) -> usize {
+        match self {
+            Self::Strip(bytes) => suffix_len - bytes,
+            Self::Extend(front) => suffix_len + front.len(),
+        }
+    }
+
+    /// An entry in this form may be shifted.
+    fn suits(self, form: Form, suffix_len: usize) -> bool {
+        match self {
+            Self::Strip(_) | Self::Extend([]) => true,
+            Self::Extend(_) => form != Form::BothOut && self.len(suffix_len) <= MAX_INLINE_SUFFIX,
+        }
+    }
+}
+
+/// What a leaf is to hold: entries are announced first, so that kind and size are known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::x::bptree) struct Plan {
+    pub n: usize,
+    /// Bytes of a heap with all of them.
+    heap: usize,
+    /// What a fixed leaf of them would be.
+    suffix_len: Option<usize>,
+    value_len: Option<usize>,
+    mixed: bool,
+}
+
+impl Plan {
+    fn note(&mut self, suffix_len: usize, value_len: usize, form: Form, tombstone: bool) {
+        self.n += 1;
+        self.heap += heap_bytes(suffix_len, value_len, form);
+        let same = |known: &mut Option<usize>, len| *known.get_or_insert(len) == len;
+        self.mixed |= form != Form::Inline
+            || !same(&mut self.suffix_len, suffix_len)
+            || !tombstone && !same(&mut self.value_len, value_len);
+    }
+
+    /// Announces a new entry.
+    pub(in crate::x::bptree) fn add(&mut self, entry: &NewEntry<'_>) {
+        let tombstone = entry.flags & crate::x::form::TOMBSTONE != 0;
+        self.note(
+            entry.suffix.len(),
+            entry.value.len(),
+            entry.form(),
+            tombstone,
+        );
+    }
+
+    /// Announces those entries of `from` that are in `mask`. False when one of them cannot be shifted.
+    pub(in crate::x::bptree) fn add_from(
+        &mut self,
+        from: StableLeaf<'_>,
+        mask: u64,
+        shift: Shift<'_>,
+    ) -> bool {
+        (0..from.len()).filter(|i| mask >> i & 1 != 0).all(|i| {
+            let entry = from.entry(i);
+            let suits = shift.suits(entry.form, entry.suffix_len);
+            if suits {
+                let tombstone = from.has(i, Bit::Tombstone);
+                let suffix_len = shift.len(entry.suffix_len);
+                self.note(suffix_len, entry.value_len, entry.form, tombstone);
+            }
+            suits
+        })
+    }
+
+    pub(in crate::x::bptree) fn kind(&self) -> Kind {
+        match self.suffix_len {
+            Some(suffix_len) if !self.mixed => {
+                Kind::of(suffix_len, self.value_len.unwrap_or_default())
+            }
+            _ => Kind::Slotted,
+        }
+    }
+
+    /// Bytes of a leaf with exactly the announced entries.
+    pub(in crate::x::bptree) fn bytes(&self) -> usize {
+        leaf_bytes(self.kind(), self.n, self.heap)
+    }
+
+    /// They may stand in one leaf.
+    pub(in crate::x::bptree) fn fits(&self) -> bool {
+        self.n <= MAX_ENTRIES && (self.bytes() <= LEAF_BYTES || self.n < 2)
+    }
+
+    /// Room for entries, and bytes, of the leaf to be made, with some `spare` room if there may be.
+    fn size(&self, spare: bool) -> (usize, usize) {
+        let kind = self.kind();
+        let mut cap = self.n.max(1);
+        if spare {
+            cap = (self.n + (self.n / 4).max(2)).min(MAX_ENTRIES);
+        }
+        loop {
+            let heap = self.heap * cap / self.n.max(1);
+            let bytes = leaf_bytes(kind, cap, heap.max(self.heap));
+            if bytes <= LEAF_BYTES || cap <= self.n {
+                return (cap, bytes.min(MAX_BLOCK_BYTES));
+            }
+            cap -= 1;
+        }
+    }
+}
+
+/// A mask of the entries in `range`.
+pub(in crate::x::bptree) fn mask(range: std::ops::Range<usize>) -> u64 {
+    if range.is_empty() {
+        return 0;
+    }
+    u64::MAX >> (64 - range.len()) << range.start
+}
+
+/// A leaf in the making.
+pub(in crate::x::bptree) struct Builder<'g> {
+    leaf: LeafLatched<'g>,
+    suffix: Vec<u8>,
+}
+
+impl<'g> Builder<'g> {
+    /// A new, empty, latched leaf at `depth` with room for what `plan` says, and `spare` room. `guard` stands for the
+    /// time that it may be used.
+    pub(in crate::x::bptree) fn new(
+        memory: &Memory,
+        _guard: &'g Guard<'_>,
+        plan: &Plan,
+        spare: bool,
+        depth: usize,
+    ) -> Self {
+        let (mut cap, bytes) = plan.size(spare);
+        let block = memory.allocate(bytes);
+        let bytes = block.bytes.min(MAX_BLOCK_BYTES);
+        let kind = plan.kind();
+        // What the block has beyond what was asked for holds more entries; in a heap it serves as it is.
+        while kind != Kind::Slotted && cap < MAX_ENTRIES && leaf_bytes(kind, cap + 1, 0) <= bytes {
+            cap += 1;
+        }
+        // SAFETY: the block is new and zeroed; once published it is retired, not freed, so that it stays for
+        // as long as a guard does.
+        let words = unsafe { Words::new(block.ptr, bytes) };
+        let meta = Meta {
+            n: 0,
+            cap,
+            top: bytes,
+            dead: 0,
+            depth,
+        };
+        let leaf = LeafRef::format(block.ptr, words, kind, meta);
+        leaf.latch_word().lock();
+        Self {
+            leaf: LeafLatched { leaf },
+            suffix: Vec::new(),
+        }
+    }
+
+    /// Appends those entries of `from` that are in `mask`; they sort after all that are here, and were announced.
+    pub(in crate::x::bptree) fn push_from(
+        &mut self,
+        from: StableLeaf<'_>,
+        mask: u64,
+        shift: Shift<'_>,
+    ) {
+        if mask == 0 {
+            return;
+        }
+        let whole = matches!(shift, Shift::Strip(0) | Shift::Extend([]));
+        let start = mask.trailing_zeros() as usize;
+        let len = mask.count_ones() as usize;
+        let fixed = from.kind() != Kind::Slotted && from.kind() == self.leaf.leaf.kind();
+        if whole && fixed && mask == self::mask(start..start + len) {
+            self.push_run(from, start, len);
+            return;
+        }
+        for i in (0..from.len()).filter(|i| mask >> i & 1 != 0) {
+            self.push(from, i, shift);
+        }
+    }
+
+    /// Appends `len` entries of a leaf with the same layout.
+    fn push_run(&mut self, from: StableLeaf<'_>, start: usize, len: usize) {
+        let (to, from) = (self.leaf.leaf, from.raw());
+        let Kind::Fixed {
+            suffix_len,
+            value_len,
+        } = from.kind()
+        else {
+            return;
+        };
+        let rest = suffix_len.saturating_sub(HEAD_BYTES);
+        let mut meta = to.meta();
+        let (words, old, n) = (to.words(), from.words(), meta.n);
+        for i in 0..len {
+            to.heads().push(n + i, from.heads().get(start + i));
+        }
+        let arrays = [
+            (from.arrays(), to.arrays(), rest),
+            (from.values(rest), to.values(rest), value_len),
+        ];
+        for (source, target, size) in arrays {
+            let (source, target) = (source + start * size, target + n * size);
+            words.copy_from(&old, source, target, len * size);
+        }
+        for bit in [Bit::Dirty, Bit::InY, Bit::Tombstone, Bit::Referenced] {
+            let bits = from.bits(bit) >> start & mask(0..len);
+            if bits != 0 {
+                to.set_bits(bit, to.bits(bit) | bits << n);
+            }
+        }
+        meta.n += len;
+        to.set_meta(meta);
+    }
+
+    fn push(&mut self, from: StableLeaf<'_>, i: usize, shift: Shift<'_>) {
+        let entry = from.entry(i);
+        self.suffix.clear();
+        let suffix_len = shift.len(entry.suffix_len);
+        match shift {
+            Shift::Strip(bytes) => {
+                from.push_suffix(&entry, &mut self.suffix);
+                self.suffix.drain(..bytes);
+            }
+            Shift::Extend(front) => {
+                self.suffix.extend_from_slice(front);
+                from.push_suffix(&entry, &mut self.suffix);
+            }
+        }
+        debug_assert!(self.suffix.len() == suffix_len);
+        let leaf = self.leaf.leaf;
+        let mut meta = leaf.meta();
+        let n = meta.n;
+        leaf.heads().push(n, head(&self.suffix));
+        match leaf.kind() {
+            Kind::Fixed {
+                suffix_len,
+                value_len,
+            } => self.push_fixed(from, &entry, n, suffix_len, value_len),
+            Kind::Slotted => {
+                meta.top -= heap_bytes(suffix_len, entry.value_len, entry.form);
+                self.push_body(from, &entry, meta.top);
+                leaf.set_slot(n, Slot::new(meta.top, entry.form != Form::Inline));
+            }
+        }
+        for bit in [Bit::Dirty, Bit::InY, Bit::Tombstone, Bit::Referenced] {
+            if from.has(i, bit) {
+                leaf.set_bits(bit, leaf.bits(bit) | 1 << n);
+            }
+        }
+        meta.n += 1;
+        leaf.set_meta(meta);
+    }
+
+    fn push_fixed(
+        &self,
+        from: StableLeaf<'_>,
+        entry: &EntryAt,
+        n: usize,
+        suffix_len: usize,
+        value_len: usize,
+    ) {
+        let leaf = self.leaf.leaf;
+        let rest_len = suffix_len.saturating_sub(HEAD_BYTES);
+        let (words, old) = (leaf.words(), from.raw().words());
+        words.write(leaf.arrays() + n * rest_len, rest(&self.suffix));
+        let value = leaf.values(rest_len) + n * value_len;
+        words.copy_from(&old, entry.tail, value, entry.value_len);
+    }
+
+    fn push_body(&self, from: StableLeaf<'_>, entry: &EntryAt, at: usize) {
+        let (words, old) = (self.leaf.leaf.words(), from.raw().words());
+        let lengths = Lengths::new(self.suffix.len(), entry.value_len, entry.form);
+        words.write(at, lengths.as_slice());
+        let mut end = at + lengths.as_slice().len();
+        if entry.form != Form::BothOut {
+            words.write(end, rest(&self.suffix));
+            end += rest(&self.suffix).len();
+        }
+        words.copy_from(&old, entry.tail, end, entry.tail_len());
+    }
+
+    /// The leaf, with the mark, the stamp and the run that it is to have. Still latched.
+    pub(in crate::x::bptree) fn finish(self, mount: Option<Stamp>, run: RunId) -> LeafLatched<'g> {
+        let leaf = self.leaf.leaf;
+        leaf.heads().refresh_hints(0, leaf.meta().n);
+        leaf.set_mount(mount);
+        leaf.set_run(run);
+        self.leaf
+    }
+}

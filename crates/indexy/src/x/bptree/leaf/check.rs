@@ -1,0 +1,82 @@
+//! What must be true of a leaf.
+
+use super::{
+    super::heads::head,
+    layout::{Bit, Kind, leaf_bytes},
+    stable::StableLeaf,
+};
+use std::cmp::Ordering;
+
+impl StableLeaf<'_> {
+    /// `Err` says what is wrong.
+    pub(in crate::x::bptree) fn check(self) -> Result<(), String> {
+        let (meta, leaf, n) = (self.meta(), self.raw(), self.len());
+        if self.kind() == Kind::Slotted && meta.top < leaf_bytes(Kind::Slotted, meta.cap, 0) {
+            return Err(format!("the heap starts at {}", meta.top));
+        }
+        if n > meta.cap || leaf_bytes(self.kind(), meta.cap, 0) > leaf.size() {
+            return Err(format!("{n} entries, room for {}", meta.cap));
+        }
+        leaf.heads().check(n)?;
+        for bit in [Bit::Dirty, Bit::InY, Bit::Tombstone] {
+            if n < 64 && self.bits(bit) >> n != 0 {
+                return Err(format!("a bit behind the {n} entries is set"));
+            }
+        }
+        for i in 0..n {
+            self.check_entry(i)?;
+        }
+        self.check_heap()
+    }
+
+    fn check_entry(self, i: usize) -> Result<(), String> {
+        let entry = self.entry(i);
+        if !self.has(i, Bit::Dirty) && !self.has(i, Bit::InY) {
+            return Err(format!("I2: entry {i} is clean and not in Y"));
+        }
+        if self.has(i, Bit::Tombstone) && entry.value_len != 0 {
+            return Err(format!("tombstone {i} has a value"));
+        }
+        if i > 0 && self.compare(i - 1, i) != Ordering::Less {
+            return Err(format!("entries {} and {i} are not in order", i - 1));
+        }
+        let suffix = self.suffix(i);
+        if head(&suffix) != entry.head || suffix.len() != entry.suffix_len {
+            return Err(format!("the suffix of entry {i} is not what it says"));
+        }
+        let wrong = |len| len != entry.value_len;
+        if self
+            .large(&entry)
+            .is_some_and(|large| wrong(large.value().len()))
+        {
+            return Err(format!("the large block of entry {i} is of another size"));
+        }
+        Ok(())
+    }
+
+    fn check_heap(self) -> Result<(), String> {
+        if self.kind() != Kind::Slotted {
+            return Ok(());
+        }
+        let (meta, size) = (self.meta(), self.raw().size());
+        let mut spans: Vec<_> = (0..self.len())
+            .map(|i| self.entry(i))
+            .map(|entry| (entry.start, entry.size()))
+            .collect();
+        spans.sort_unstable();
+        let (mut used, mut end) = (0, meta.top);
+        for (at, len) in spans {
+            if at < end || at + len > size {
+                return Err(format!("an entry at {at} overlaps another, or the end"));
+            }
+            (end, used) = (at + len, used + len);
+        }
+        if used + meta.dead + meta.top != size {
+            return Err(format!(
+                "{used} used and {} dead bytes above {}",
+                meta.dead, meta.top
+            ));
+        }
+        Ok(())
+    }
+}

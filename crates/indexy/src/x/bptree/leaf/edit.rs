@@ -1,0 +1,284 @@
+//! Changing a latched leaf in place.
+//!
+//! Keeps: bytes in the heap that no entry owns are counted as dead, so that room is known exactly. An edit
+//! fails only where it says so, before it changed anything.
+//! Threads: the holder of the latch; readers that look on meanwhile find the version changed.
+
+use super::{
+    super::heads::{HEAD_BYTES, head, rest},
+    LeafLatched,
+    layout::{Bit, Kind, MAX_FIXED_BYTES, SLOT_BYTES, Slot},
+    stable::LeafBuffer,
+};
+use crate::x::{
+    RunId, Stamp,
+    form::{DIRTY, Form, IN_Y, Lengths, NewEntry, TOMBSTONE, entry_size},
+};
+
+const BITS: [(Bit, u32); 3] = [
+    (Bit::Dirty, DIRTY),
+    (Bit::InY, IN_Y),
+    (Bit::Tombstone, TOMBSTONE),
+];
+
+/// Heap bytes of an entry of a slotted leaf: the head stands elsewhere.
+pub(in crate::x::bptree) fn heap_bytes(suffix_len: usize, value_len: usize, form: Form) -> usize {
+    let in_head = match form {
+        Form::BothOut => 0,
+        _ => suffix_len.min(HEAD_BYTES),
+    };
+    entry_size(suffix_len, value_len, form) - in_head
+}
+
+impl Kind {
+    /// The kind of a leaf that has only entries with these lengths.
+    pub(in crate::x::bptree) fn of(suffix_len: usize, value_len: usize) -> Self {
+        if suffix_len + value_len > MAX_FIXED_BYTES {
+            return Self::Slotted;
+        }
+        Self::Fixed {
+            suffix_len,
+            value_len,
+        }
+    }
+
+    /// A leaf of this kind can have `entry`.
+    #[inline]
+    pub(in crate::x::bptree) fn takes(self, entry: &NewEntry<'_>) -> bool {
+        match self {
+            Self::Slotted => true,
+            Self::Fixed {
+                suffix_len,
+                value_len,
+            } => {
+                entry.suffix.len() == suffix_len
+                    && entry.large.is_none()
+                    && (entry.value.len() == value_len || entry.flags & TOMBSTONE != 0)
+            }
+        }
+    }
+}
+
+impl<'g> LeafLatched<'g> {
+    /// There is room for `entry`, which is not here yet.
+    #[inline]
+    pub(in crate::x::bptree) fn has_room(&self, entry: &NewEntry<'_>) -> bool {
+        let leaf = self.leaf;
+        let meta = leaf.meta();
+        let kind = leaf.kind();
+        let heap = || heap_bytes(entry.suffix.len(), entry.value.len(), entry.form()) <= leaf.gap();
+        meta.n < meta.cap && kind.takes(entry) && (kind != Kind::Slotted || heap())
+    }
+
+    /// There is room to write `entry` in place of entry `i`.
+    pub(in crate::x::bptree) fn has_room_instead(&self, i: usize, entry: &NewEntry<'_>) -> bool {
+        let leaf = self.leaf;
+        if leaf.kind() != Kind::Slotted {
+            return leaf.kind().takes(entry);
+        }
+        let size = heap_bytes(entry.suffix.len(), entry.value.len(), entry.form());
+        size <= leaf.entry(i).size() || leaf.gap() >= size
+    }
+
+    /// Writes `entry` at index `i`; those from there on move up. The caller checked `has_room`.
+    pub(in crate::x::bptree) fn insert(&self, i: usize, entry: &NewEntry<'_>) {
+        let leaf = self.leaf;
+        let mut meta = leaf.meta();
+        leaf.heads().insert(i, meta.n, head(entry.suffix));
+        self.open_bits(i);
+        match leaf.kind() {
+            Kind::Fixed {
+                suffix_len,
+                value_len,
+            } => {
+                let rest = suffix_len.saturating_sub(HEAD_BYTES);
+                self.shift(leaf.arrays(), rest, i, i + 1, meta.n - i);
+                self.shift(leaf.values(rest), value_len, i, i + 1, meta.n - i);
+                self.write_fixed(i, entry, rest, value_len);
+            }
+            Kind::Slotted => {
+                meta.top -= heap_bytes(entry.suffix.len(), entry.value.len(), entry.form());
+                self.write_body(meta.top, entry);
+                self.shift(leaf.arrays(), SLOT_BYTES, i, i + 1, meta.n - i);
+                leaf.set_slot(i, Slot::new(meta.top, entry.large.is_some()));
+            }
+        }
+        meta.n += 1;
+        leaf.set_meta(meta);
+        self.set_flags(i, entry.flags);
+    }
+
+    /// Moves `count` elements of `size` bytes in the array at `array`.
+    fn shift(&self, array: usize, size: usize, from: usize, to: usize, count: usize) {
+        if size > 0 {
+            let (from, to) = (array + from * size, array + to * size);
+            self.leaf.words().copy_within(from, to, count * size);
+        }
+    }
+
+    fn write_fixed(&self, i: usize, entry: &NewEntry<'_>, rest_len: usize, value_len: usize) {
+        let leaf = self.leaf;
+        let words = leaf.words();
+        words.write(leaf.arrays() + i * rest_len, rest(entry.suffix));
+        if entry.flags & TOMBSTONE == 0 {
+            words.write(leaf.values(rest_len) + i * value_len, entry.value);
+        }
+    }
+
+    /// Makes room for the bits of entry `i`.
+    fn open_bits(&self, i: usize) {
+        let below = (1u64 << i) - 1;
+        for bit in [Bit::Dirty, Bit::InY, Bit::Tombstone, Bit::Referenced] {
+            let bits = self.leaf.bits(bit);
+            if bits > below {
+                self.leaf.set_bits(bit, bits & below | (bits & !below) << 1);
+            }
+        }
+    }
+
+    /// Writes `entry`, of the same suffix, over entry `i`. The caller checked `has_room_instead`.
+    pub(in crate::x::bptree) fn replace(&self, i: usize, entry: &NewEntry<'_>) {
+        let leaf = self.leaf;
+        match leaf.kind() {
+            Kind::Fixed {
+                suffix_len,
+                value_len,
+            } => {
+                let rest = suffix_len.saturating_sub(HEAD_BYTES);
+                self.write_fixed(i, entry, rest, value_len);
+            }
+            Kind::Slotted => self.replace_slotted(i, entry),
+        }
+        self.set_flags(i, entry.flags);
+    }
+
+    fn replace_slotted(&self, i: usize, entry: &NewEntry<'_>) {
+        let leaf = self.leaf;
+        let old = leaf.entry(i);
+        let before = old.size();
+        let after = heap_bytes(entry.suffix.len(), entry.value.len(), entry.form());
+        let mut meta = leaf.meta();
+        let offset = if after <= before {
+            meta.dead += before - after;
+            old.start
+        } else {
+            meta.dead += before;
+            meta.top -= after;
+            meta.top
+        };
+        self.write_body(offset, entry);
+        leaf.set_slot(i, Slot::new(offset, entry.large.is_some()));
+        leaf.set_meta(meta);
+    }
+
+    fn write_body(&self, at: usize, entry: &NewEntry<'_>) {
+        let form = entry.form();
+        let lengths = Lengths::new(entry.suffix.len(), entry.value.len(), form);
+        let words = self.leaf.words();
+        words.write(at, lengths.as_slice());
+        let mut end = at + lengths.as_slice().len();
+        if form != Form::BothOut {
+            words.write(end, rest(entry.suffix));
+            end += rest(entry.suffix).len();
+        }
+        match entry.large {
+            Some(large) => words.write(end, &large.raw().to_le_bytes()),
+            None => words.write(end, entry.value),
+        }
+    }
+
+    /// Drops entry `i`.
+    pub(in crate::x::bptree) fn remove(&self, i: usize) {
+        let leaf = self.leaf;
+        let mut meta = leaf.meta();
+        let after = meta.n - i - 1;
+        match leaf.kind() {
+            Kind::Fixed {
+                suffix_len,
+                value_len,
+            } => {
+                let rest = suffix_len.saturating_sub(HEAD_BYTES);
+                self.shift(leaf.arrays(), rest, i + 1, i, after);
+                self.shift(leaf.values(rest), value_len, i + 1, i, after);
+            }
+            Kind::Slotted => {
+                let entry = leaf.entry(i);
+                if entry.start == meta.top {
+                    meta.top += entry.size();
+                } else {
+                    meta.dead += entry.size();
+                }
+                self.shift(leaf.arrays(), SLOT_BYTES, i + 1, i, after);
+            }
+        }
+        leaf.heads().remove(i, meta.n);
+        let below = (1u64 << i) - 1;
+        for bit in [Bit::Dirty, Bit::InY, Bit::Tombstone, Bit::Referenced] {
+            let bits = leaf.bits(bit);
+            leaf.set_bits(bit, bits & below | (bits >> 1) & !below);
+        }
+        meta.n -= 1;
+        if meta.n == 0 {
+            (meta.top, meta.dead) = (leaf.size(), 0);
+        }
+        leaf.set_meta(meta);
+    }
+
+    /// Replaces the flags of entry `i`.
+    #[inline]
+    pub(in crate::x::bptree) fn set_flags(&self, i: usize, flags: u32) {
+        let mask = 1u64 << i;
+        for (bit, flag) in BITS {
+            let bits = self.leaf.bits(bit);
+            let now = if flags & flag != 0 {
+                bits | mask
+            } else {
+                bits & !mask
+            };
+            if now != bits {
+                self.leaf.set_bits(bit, now);
+            }
+        }
+    }
+
+    /// The entries of `mask` were copied to a run: they are clean and in Y from now on.
+    pub(in crate::x::bptree) fn mark_copied(&self, mask: u64, run: RunId) {
+        let leaf = self.leaf;
+        leaf.set_bits(Bit::Dirty, leaf.bits(Bit::Dirty) & !mask);
+        leaf.set_bits(Bit::InY, leaf.bits(Bit::InY) | mask);
+        leaf.set_run(run);
+    }
+
+    /// Marks the entries of `mask` dirty.
+    pub(in crate::x::bptree) fn mark_dirty(&self, mask: u64) {
+        let bits = self.leaf.bits(Bit::Dirty);
+        self.leaf.set_bits(Bit::Dirty, bits | mask);
+    }
+
+    pub(in crate::x::bptree) fn set_mount(&self, mount: Option<Stamp>) {
+        self.leaf.set_mount(mount);
+    }
+
+    /// Forgets the reference bits among `mask`.
+    pub(in crate::x::bptree) fn clear_references(&self, mask: u64) {
+        let bits = self.leaf.bits(Bit::Referenced);
+        self.leaf.set_bits(Bit::Referenced, bits & !mask);
+    }
+
+    /// Moves the entries of a slotted leaf together, so that no heap byte is dead.
+    pub(in crate::x::bptree) fn compact(&self) {
+        let leaf = self.leaf;
+        let mut buffer = LeafBuffer::new();
+        let old = self.stable().copy(&mut buffer).raw();
+        let mut meta = leaf.meta();
+        (meta.top, meta.dead) = (leaf.size(), 0);
+        for i in 0..meta.n {
+            let (entry, slot) = (old.entry(i), old.slot(i));
+            meta.top -= entry.size();
+            let words = leaf.words();
+            words.copy_from(&old.words(), entry.start, meta.top, entry.size());
+            leaf.set_slot(i, Slot::new(meta.top, slot.is_large()));
+        }
+        leaf.set_meta(meta);
+    }
+}

@@ -1,0 +1,332 @@
+//! The bytes of a leaf.
+//!
+//! | offset | what |
+//! |---|---|
+//! | 0 | latch |
+//! | 8 | entries (8 bits), room for entries (8), heap top (16), dead heap bytes (16), depth (16) |
+//! | 16 | mounted (1 bit), value length of a fixed leaf (10), stamp (53) |
+//! | 24 | run (32), fixed (1), suffix length of a fixed leaf (15), block size / 16 (16) |
+//! | 32 | a bit per entry each: dirty, in Y, tombstone, referenced |
+//! | 64 | hints (only with room for more than 16 entries), heads (4 bytes each): `heads.rs` |
+//! | then | *fixed*: what suffixes have behind their heads, values, each in an array |
+//! | | *slotted*: slots (16 bits: offset, whether large), and from `top` to the end the heap: `suffix length, value length` (varints), the suffix behind its head, the value; or a pointer to them |
+//!
+//! A suffix is a key without its first `depth` bytes, which all keys of the leaf's range have in common (prefix
+//! truncation; the bytes themselves are not stored: who needs them came with them). *Fixed* is a leaf whose
+//! suffixes have one length and whose values have one length, small ones: no slots and no lengths.
+//!
+//! Everything is read as relaxed atomic words, and may be torn until the version was validated: so every
+//! offset and length is clamped to the block by `Words`.
+
+use super::super::heads::{HEAD_BYTES, Heads, array_bytes};
+use crate::{
+    mem::{latch::Latch, words::Words},
+    x::{
+        RunId, Stamp,
+        child::ChildWord,
+        form::{MAX_INLINE_SUFFIX, MAX_INLINE_VALUE},
+    },
+};
+use std::{ptr::NonNull, sync::atomic::Ordering::Relaxed};
+
+/// A leaf does not grow beyond this, unless it has a single entry: the node size of leaves.
+pub(in crate::x::bptree) const LEAF_BYTES: usize = 1024;
+/// Most entries of a leaf: a bit each in the header.
+pub(in crate::x::bptree) const MAX_ENTRIES: usize = 64;
+/// Suffix and value of an entry of a fixed leaf, together, at most.
+pub(super) const MAX_FIXED_BYTES: usize = 32;
+
+pub(super) const HEADER_BYTES: usize = 64;
+pub(super) const SLOT_BYTES: usize = 2;
+const SIZE_UNIT: usize = 16;
+
+/// Room for a single entry of any size that is kept inline, beside the one that it replaces.
+const SINGLE_BYTES: usize =
+    HEADER_BYTES + array_bytes(1) + 8 + 2 * (10 + MAX_INLINE_SUFFIX + MAX_INLINE_VALUE);
+/// Blocks of leaves have this at most.
+pub(super) const MAX_BLOCK_BYTES: usize = if LEAF_BYTES > 2048 { LEAF_BYTES } else { 2048 };
+
+const _: () = assert!(LEAF_BYTES >= 256 && MAX_BLOCK_BYTES <= 4096 && SINGLE_BYTES <= 2048);
+
+const LATCH: usize = 0;
+const META: usize = 1;
+const STATE: usize = 2;
+const KIND: usize = 3;
+const BITS: usize = 4;
+
+/// A bit that every entry has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::x::bptree) enum Bit {
+    /// Newer than what Y was given.
+    Dirty,
+    /// Y may hold some version of the key.
+    InY,
+    /// The key was removed.
+    Tombstone,
+    /// Read since the last cut. A hint: an edit at the same time may lose or move it.
+    Referenced,
+}
+
+/// How the entries of a leaf are laid out; never changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::x::bptree) enum Kind {
+    Fixed { suffix_len: usize, value_len: usize },
+    Slotted,
+}
+
+/// Counts and offsets of a leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::x::bptree) struct Meta {
+    pub n: usize,
+    /// Room for so many entries; never changes.
+    pub cap: usize,
+    /// Where the heap starts.
+    pub top: usize,
+    /// Heap bytes that belong to no entry.
+    pub dead: usize,
+    /// Bytes of a key before its suffix; never changes.
+    pub depth: usize,
+}
+
+impl Meta {
+    fn pack(self) -> u64 {
+        debug_assert!(self.n <= self.cap && self.cap <= MAX_ENTRIES && self.top <= MAX_BLOCK_BYTES);
+        debug_assert!(self.dead <= MAX_BLOCK_BYTES && self.depth <= usize::from(u16::MAX));
+        self.n as u64
+            | (self.cap as u64) << 8
+            | (self.top as u64) << 16
+            | (self.dead as u64) << 32
+            | (self.depth as u64) << 48
+    }
+
+    #[inline]
+    fn unpack(word: u64) -> Self {
+        Self {
+            n: (word as usize & 0xFF).min(MAX_ENTRIES),
+            cap: (word as usize >> 8 & 0xFF).min(MAX_ENTRIES),
+            top: word as usize >> 16 & 0xFFFF,
+            dead: word as usize >> 32 & 0xFFFF,
+            depth: word as usize >> 48,
+        }
+    }
+}
+
+/// Bytes of a leaf of this kind with room for `cap` entries and, if it is slotted, `heap` bytes for them.
+pub(in crate::x::bptree) fn leaf_bytes(kind: Kind, cap: usize, heap: usize) -> usize {
+    let arrays = HEADER_BYTES + array_bytes(cap);
+    match kind {
+        Kind::Slotted => arrays + (cap * SLOT_BYTES).next_multiple_of(8) + heap,
+        Kind::Fixed {
+            suffix_len,
+            value_len,
+        } => {
+            let rest = suffix_len.saturating_sub(HEAD_BYTES);
+            arrays + (cap * rest).next_multiple_of(8) + cap * value_len
+        }
+    }
+}
+
+/// A leaf, or a copy of one.
+#[derive(Clone, Copy)]
+pub(in crate::x::bptree) struct LeafRef<'g> {
+    words: Words<'g>,
+    block: NonNull<u64>,
+}
+
+impl<'g> LeafRef<'g> {
+    /// # Safety
+    /// `block` is a leaf that stays allocated for `'g`.
+    #[inline]
+    pub(in crate::x::bptree) unsafe fn from_block(block: NonNull<u64>) -> Self {
+        // SAFETY: a leaf has a header; by the contract it stays allocated.
+        let header = unsafe { Words::new(block, HEADER_BYTES) };
+        // The size bits never change after the leaf was made.
+        let size = (header.word(KIND) as usize >> 48) * SIZE_UNIT;
+        // SAFETY: as above; `size` is what was allocated.
+        let words = unsafe { Words::new(block, size) };
+        Self { words, block }
+    }
+
+    /// Writes the header of a new leaf, whose block is zeroed.
+    pub(super) fn format(block: NonNull<u64>, words: Words<'g>, kind: Kind, meta: Meta) -> Self {
+        let bytes = words.len_bytes();
+        debug_assert!(bytes <= MAX_BLOCK_BYTES && bytes.is_multiple_of(SIZE_UNIT));
+        debug_assert!(leaf_bytes(kind, meta.cap, 0) <= bytes);
+        let size = ((bytes / SIZE_UNIT) as u64) << 48;
+        let (kind, value_len) = match kind {
+            Kind::Slotted => (0, 0),
+            Kind::Fixed {
+                suffix_len,
+                value_len,
+            } => (1 | (suffix_len as u64) << 1, value_len as u64),
+        };
+        words.set_word(KIND, size | kind << 32);
+        words.set_word(STATE, value_len << 1);
+        let leaf = Self { words, block };
+        leaf.set_meta(meta);
+        leaf.heads().refresh_hints(0, 0);
+        leaf
+    }
+
+    /// The words of a copy in place of these.
+    pub(super) fn with_words<'x>(self, words: Words<'x>) -> LeafRef<'x> {
+        LeafRef {
+            words,
+            block: self.block,
+        }
+    }
+
+    pub(in crate::x::bptree) fn block(self) -> NonNull<u64> {
+        self.block
+    }
+
+    /// The word that leads here: a search looks at header, hints and heads, then at one entry.
+    pub(in crate::x::bptree) fn word(self) -> ChildWord {
+        ChildWord::leaf(self.block, self.arrays())
+    }
+
+    /// Bytes of the block.
+    pub(in crate::x::bptree) fn size(self) -> usize {
+        self.words.len_bytes()
+    }
+
+    #[inline]
+    pub(super) fn words(self) -> Words<'g> {
+        self.words
+    }
+
+    #[inline]
+    pub(super) fn latch_word(self) -> &'g Latch {
+        Latch::of(self.words.atomic(LATCH))
+    }
+
+    #[inline]
+    pub(in crate::x::bptree) fn meta(self) -> Meta {
+        Meta::unpack(self.words.word(META))
+    }
+
+    pub(super) fn set_meta(self, meta: Meta) {
+        self.words.set_word(META, meta.pack());
+    }
+
+    /// Bytes of a key before its suffix.
+    #[inline]
+    pub(in crate::x::bptree) fn depth(self) -> usize {
+        self.meta().depth
+    }
+
+    #[inline]
+    pub(in crate::x::bptree) fn kind(self) -> Kind {
+        let word = self.words.word(KIND) >> 32;
+        if word & 1 == 0 {
+            return Kind::Slotted;
+        }
+        Kind::Fixed {
+            suffix_len: word as usize >> 1 & 0x7FFF,
+            value_len: self.words.word(STATE) as usize >> 1 & 0x3FF,
+        }
+    }
+
+    /// The last run that copied from this leaf.
+    pub(in crate::x::bptree) fn run(self) -> RunId {
+        self.words.word(KIND) as RunId
+    }
+
+    pub(super) fn set_run(self, run: RunId) {
+        let kind = self.words.word(KIND) >> 32 << 32;
+        self.words.set_word(KIND, kind | u64::from(run));
+    }
+
+    /// The range is mounted with this stamp, or complete.
+    #[inline]
+    pub(in crate::x::bptree) fn mount(self) -> Option<Stamp> {
+        let word = self.words.word(STATE);
+        (word & 1 != 0).then_some(word >> 11)
+    }
+
+    pub(super) fn set_mount(self, mount: Option<Stamp>) {
+        let value_len = self.words.word(STATE) & 0x3FF << 1;
+        let stamp = mount.map_or(0, |stamp| stamp << 11 | 1);
+        self.words.set_word(STATE, value_len | stamp);
+    }
+
+    #[inline]
+    pub(in crate::x::bptree) fn bits(self, bit: Bit) -> u64 {
+        self.words.word(BITS + bit as usize)
+    }
+
+    pub(super) fn set_bits(self, bit: Bit, bits: u64) {
+        self.words.set_word(BITS + bit as usize, bits);
+    }
+
+    #[inline]
+    pub(in crate::x::bptree) fn has(self, i: usize, bit: Bit) -> bool {
+        self.bits(bit) >> (i & 63) & 1 != 0
+    }
+
+    /// Notes that entry `i` was read.
+    #[inline]
+    pub(super) fn reference(self, i: usize) {
+        let bit = 1u64 << (i & 63);
+        if self.bits(Bit::Referenced) & bit == 0 {
+            let word = self.words.atomic(BITS + Bit::Referenced as usize);
+            word.fetch_or(bit, Relaxed);
+        }
+    }
+
+    #[inline]
+    pub(super) fn heads(self) -> Heads<'g> {
+        Heads::new(self.words, HEADER_BYTES, self.meta().cap)
+    }
+
+    /// Offset of the slots, or of the first array of a fixed leaf.
+    #[inline]
+    pub(super) fn arrays(self) -> usize {
+        HEADER_BYTES + array_bytes(self.meta().cap)
+    }
+
+    /// Offset of the values of a fixed leaf with so much of each suffix behind its head.
+    #[inline]
+    pub(super) fn values(self, rest: usize) -> usize {
+        self.arrays() + (self.meta().cap * rest).next_multiple_of(8)
+    }
+
+    /// Slot `i` of a slotted leaf; garbage when there are not so many.
+    #[inline]
+    pub(super) fn slot(self, i: usize) -> Slot {
+        let at = self.arrays() + i * SLOT_BYTES;
+        Slot((self.words.aligned_u32(at & !3) >> (at % 4 * 8)) as u16)
+    }
+
+    pub(super) fn set_slot(self, i: usize, slot: Slot) {
+        let at = self.arrays() + i * SLOT_BYTES;
+        self.words.write(at, &slot.0.to_le_bytes());
+    }
+
+    /// Bytes between the slots and the heap of a slotted leaf.
+    pub(in crate::x::bptree) fn gap(self) -> usize {
+        let meta = self.meta();
+        let slots = self.arrays() + (meta.cap * SLOT_BYTES).next_multiple_of(8);
+        meta.top.saturating_sub(slots)
+    }
+}
+
+/// Where an entry of a slotted leaf is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot(u16);
+
+impl Slot {
+    pub(super) fn new(offset: usize, large: bool) -> Self {
+        debug_assert!(offset < MAX_BLOCK_BYTES);
+        Self((offset as u16) << 1 | u16::from(large))
+    }
+    #[inline]
+    pub(super) fn offset(self) -> usize {
+        usize::from(self.0 >> 1)
+    }
+    /// The value, and a long suffix, are in a block of their own.
+    #[inline]
+    pub(super) fn is_large(self) -> bool {
+        self.0 & 1 != 0
+    }
+}

@@ -1,0 +1,204 @@
+//! Finding and reading entries of a leaf.
+//!
+//! Nothing here trusts what it reads: lengths and offsets are clamped, loops are bounded, and a pointer is
+//! followed only after `stable` said that it was read from a leaf that has not changed since.
+//!
+//! Keeps: the caller validates before it uses the answer.
+
+use super::{
+    super::heads::{HEAD_BYTES, HEADS_AND_HINTS, head, rest},
+    layout::{Bit, Kind, LeafRef},
+};
+use crate::x::{
+    form::{Form, varint},
+    large::LargeRef,
+};
+use std::cmp::Ordering;
+
+/// A longer run of equal heads is searched by halving.
+const LINEAR_RUN: usize = 4;
+
+/// Where an entry's parts are.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::x::bptree) struct EntryAt {
+    pub form: Form,
+    /// Length of the suffix, wherever it is.
+    pub suffix_len: usize,
+    /// Length of the value, wherever it is.
+    pub value_len: usize,
+    pub head: u32,
+    /// Offset of the entry in the heap; of a fixed one that of its value.
+    pub start: usize,
+    /// Offset of what the suffix has behind its head, if that is in the leaf.
+    pub rest: usize,
+    /// Offset of the value, or of the pointer to the large block.
+    pub tail: usize,
+}
+
+impl EntryAt {
+    /// Bytes behind the head that are in the leaf.
+    pub(super) fn rest_len(&self) -> usize {
+        match self.form {
+            Form::BothOut => 0,
+            _ => self.suffix_len.saturating_sub(HEAD_BYTES),
+        }
+    }
+
+    /// Bytes of value, or of the pointer, in the leaf.
+    pub(super) fn tail_len(&self) -> usize {
+        match self.form {
+            Form::Inline => self.value_len,
+            _ => 8,
+        }
+    }
+
+    /// Heap bytes of an entry of a slotted leaf.
+    pub(super) fn size(&self) -> usize {
+        self.tail + self.tail_len() - self.start
+    }
+}
+
+impl<'g> LeafRef<'g> {
+    /// Entry `i`.
+    #[inline]
+    pub(in crate::x::bptree) fn entry(self, i: usize) -> EntryAt {
+        let head = self.heads().get(i);
+        match self.kind() {
+            Kind::Fixed {
+                suffix_len,
+                value_len,
+            } => {
+                let rest = suffix_len.saturating_sub(HEAD_BYTES);
+                let tail = self.values(rest) + i * value_len;
+                let there = if self.has(i, Bit::Tombstone) {
+                    0
+                } else {
+                    value_len
+                };
+                EntryAt {
+                    form: Form::Inline,
+                    suffix_len,
+                    value_len: there,
+                    head,
+                    start: tail,
+                    rest: self.arrays() + i * rest,
+                    tail,
+                }
+            }
+            Kind::Slotted => self.slotted_entry(i, head),
+        }
+    }
+
+    #[inline]
+    fn slotted_entry(self, i: usize, head: u32) -> EntryAt {
+        let slot = self.slot(i);
+        let start = slot.offset();
+        let word = self.words().read_u64(start);
+        let (suffix_len, a) = varint(word);
+        let (number, b) = varint(word >> (8 * a));
+        let (form, value_len) = if !slot.is_large() {
+            (Form::Inline, number)
+        } else if number & 1 == 0 {
+            (Form::ValueOut, number >> 1)
+        } else {
+            (Form::BothOut, number >> 1)
+        };
+        let rest = start + a + b;
+        let mut entry = EntryAt {
+            form,
+            suffix_len,
+            value_len,
+            head,
+            start,
+            rest,
+            tail: rest,
+        };
+        entry.tail += entry.rest_len();
+        entry
+    }
+
+    /// The word that points to the large block of `entry`; to be followed after validation only.
+    #[inline]
+    pub(super) fn large_word(self, entry: &EntryAt) -> u64 {
+        self.words().read_u64(entry.tail)
+    }
+
+    /// The index of `suffix`, or the one where it belongs. `stable` is asked before a pointer is followed and
+    /// says whether the leaf is still as it was when the search began; `None` when it is not.
+    #[inline]
+    pub(super) fn find(
+        self,
+        suffix: &[u8],
+        stable: impl Fn() -> bool,
+    ) -> Option<Result<usize, usize>> {
+        let n = self.meta().n;
+        if !HEADS_AND_HINTS {
+            return self.find_by_halving(0, n, suffix, stable);
+        }
+        let wanted = head(suffix);
+        let heads = self.heads();
+        let first = heads.count_below(n, wanted);
+        let mut at = first;
+        while at < n && heads.get(at) == wanted {
+            if at - first == LINEAR_RUN {
+                return self.find_by_halving(at, n, suffix, stable);
+            }
+            match self.compare(at, suffix, &stable)? {
+                Ordering::Equal => return Some(Ok(at)),
+                Ordering::Greater => return Some(Err(at)),
+                Ordering::Less => at += 1,
+            }
+        }
+        Some(Err(at))
+    }
+
+    /// Goes on with `find` in `lo..hi`: all before `lo` are less.
+    #[cold]
+    fn find_by_halving(
+        self,
+        mut lo: usize,
+        mut hi: usize,
+        suffix: &[u8],
+        stable: impl Fn() -> bool,
+    ) -> Option<Result<usize, usize>> {
+        let wanted = head(suffix);
+        while lo < hi {
+            let mid = (lo + hi) / 2;
+            let order = match self.heads().get(mid).cmp(&wanted) {
+                Ordering::Equal => self.compare(mid, suffix, &stable)?,
+                other => other,
+            };
+            match order {
+                Ordering::Equal => return Some(Ok(mid)),
+                Ordering::Greater => hi = mid,
+                Ordering::Less => lo = mid + 1,
+            }
+        }
+        Some(Err(lo))
+    }
+
+    /// Compares the suffix of entry `i` with `suffix`, which has the same head.
+    #[inline]
+    fn compare(self, i: usize, suffix: &[u8], stable: impl Fn() -> bool) -> Option<Ordering> {
+        let entry = self.entry(i);
+        if entry.form != Form::BothOut {
+            if entry.suffix_len.min(suffix.len()) < HEAD_BYTES {
+                // One is the other with zero bytes behind.
+                return Some(entry.suffix_len.cmp(&suffix.len()));
+            }
+            let words = self.words();
+            if entry.suffix_len == suffix.len() && words.eq(entry.rest, rest(suffix)) {
+                return Some(Ordering::Equal);
+            }
+            let len = entry.suffix_len - HEAD_BYTES;
+            return Some(words.cmp(entry.rest, len, rest(suffix)));
+        }
+        let word = self.large_word(&entry);
+        if !stable() {
+            return None;
+        }
+        // SAFETY: the leaf did not change since the entry and the word were read.
+        let large = unsafe { LargeRef::from_raw(word) };
+        Some(large.suffix(entry.suffix_len).cmp(suffix))
+    }
+}

@@ -1,0 +1,333 @@
+//! Giving memory back when entries are gone: leaves shrink and vanish, small leaves are joined, nodes with a single child
+//! are replaced by it, small nodes are joined, large nodes that hold little become smaller ones.
+//!
+//! Best effort: a latch that is not free is not waited for, the rest stays for the next time. Nothing is done that
+//! does not free bytes.
+//!
+//! Keeps: a range that takes others in is mounted if one of them was, with a fresh stamp (I3); a leaf made of two
+//! remembers the later run (I4).
+
+#![forbid(unsafe_code)]
+
+use super::{
+    BPlus,
+    child::Child,
+    inner::{InnerLatched, InnerSeen, build::Parts, layout::INNER_BYTES},
+    leaf::{
+        LeafLatched,
+        build::{Builder, Plan, Shift, mask},
+        layout::{LEAF_BYTES, MAX_ENTRIES},
+    },
+    parent::{ParentLatched, ParentSeen},
+    path::{Place, Spot, common_prefix},
+};
+use crate::{
+    mem::{Guard, Memory},
+    x::{Stamp, bounds::Probe, counts::Delta},
+};
+
+/// A leaf is rebuilt when less than one part in so many of it is used.
+const SPARSE: usize = 2;
+/// Smaller leaves are not rebuilt.
+const SMALL_LEAF_BYTES: usize = 128;
+/// Leaves are joined up to this size, so that they have room before they split again.
+const JOINED_LEAF_BYTES: usize = LEAF_BYTES * 5 / 8;
+/// And up to so many entries.
+const JOINED_ENTRIES: usize = MAX_ENTRIES * 5 / 8;
+/// Nodes are joined up to this size.
+const JOINED_INNER_BYTES: usize = INNER_BYTES * 5 / 8;
+
+impl BPlus {
+    /// After entries were dropped from `leaf`, which is at `place`: makes it fit what is left. True when
+    /// that changed its size, so that it is worth while to look around it.
+    pub(super) fn tidy<'g>(
+        &self,
+        guard: &'g Guard<'_>,
+        place: &Place<'g>,
+        leaf: LeafLatched<'g>,
+    ) -> bool {
+        let old = leaf.stable();
+        let mut plan = Plan::default();
+        plan.add_from(old, mask(0..old.len()), Shift::Strip(0));
+        let size = leaf.leaf().size();
+        if plan.n > 0 && (size <= SMALL_LEAF_BYTES || plan.bytes() * SPARSE >= size) {
+            return false;
+        }
+        let Some(parent) = place.hop.parent.try_latch() else {
+            return false;
+        };
+        if plan.n > 0 {
+            self.resize(guard, &parent, place.hop.at, leaf, &plan, false);
+        } else {
+            self.vanish(&parent, place.hop.at, leaf);
+        }
+        true
+    }
+
+    /// Replaces `leaf`, which has no entries, by an empty range. Returns the bytes freed.
+    pub(super) fn vanish(
+        &self,
+        parent: &ParentLatched<'_>,
+        at: usize,
+        leaf: LeafLatched<'_>,
+    ) -> isize {
+        let mounted = leaf.mount().is_some();
+        let freed = self.empty(parent, at, mounted, isize::from(mounted)) + leaf.arena_bytes();
+        self.counts.add(Delta {
+            bytes: -leaf.arena_bytes(),
+            ..Delta::default()
+        });
+        leaf.retire(&self.memory);
+        freed
+    }
+
+    /// Makes child `at` an empty range in place of what had `marks` mounted ranges. Returns the bytes freed in the parent.
+    pub(super) fn empty(
+        &self,
+        parent: &ParentLatched<'_>,
+        at: usize,
+        mounted: bool,
+        marks: isize,
+    ) -> isize {
+        let (mounts, bytes) = parent.put_empty(&self.memory, at, self.union(mounted));
+        self.counts.add(Delta {
+            bytes,
+            mounts: mounts - marks,
+            ..Delta::default()
+        });
+        -bytes
+    }
+
+    /// The mount of several ranges that become one.
+    fn union(&self, mounted: bool) -> Option<Stamp> {
+        mounted.then(|| self.tick())
+    }
+
+    /// Merges around `probe`, from the leaf up, as long as something can be. Returns the bytes freed.
+    pub(super) fn merge(&self, guard: &Guard<'_>, probe: Probe<'_>) -> isize {
+        let mut freed = 0;
+        'again: loop {
+            let place = self.descend(guard, probe);
+            if let Some(bytes) = self.join_leaf(guard, &place, probe) {
+                freed += bytes;
+                continue;
+            }
+            let mut level = place.hop.parent.level();
+            while level < usize::MAX {
+                let place = self.descend_to(guard, probe, level);
+                let Spot::Inner(node) = place.spot else {
+                    break;
+                };
+                if node.node().level() == level
+                    && let Some(bytes) = self.merge_inner(guard, &place, probe)
+                {
+                    freed += bytes;
+                    continue 'again;
+                }
+                level = place.hop.parent.level();
+            }
+            return freed;
+        }
+    }
+
+    /// Joins the small leaf at `place` with one beside it.
+    fn join_leaf(&self, guard: &Guard<'_>, place: &Place<'_>, probe: Probe<'_>) -> Option<isize> {
+        let Spot::Leaf(leaf) = place.spot else {
+            return None;
+        };
+        let at = place.hop.at;
+        if leaf.leaf().meta().n > JOINED_ENTRIES {
+            return None;
+        }
+        at.checked_sub(1)
+            .and_then(|left| self.join_leaves(guard, place, probe, left))
+            .or_else(|| self.join_leaves(guard, place, probe, at))
+    }
+
+    /// Joins the leaves `first` and `first + 1` of the parent at `place`.
+    fn join_leaves(
+        &self,
+        guard: &Guard<'_>,
+        place: &Place<'_>,
+        probe: Probe<'_>,
+        first: usize,
+    ) -> Option<isize> {
+        let ParentSeen::Inner(node) = place.hop.parent else {
+            return None;
+        };
+        if first + 1 >= node.children() {
+            return None;
+        }
+        let bounds = place.bounds_of(probe, first, first + 1)?;
+        let (Child::Leaf(left), Child::Leaf(right)) = (node.child(first)?, node.child(first + 1)?)
+        else {
+            return None;
+        };
+        let middle = key_between(&node, first, probe)?;
+        let (left, right) = (left.see()?.try_latch()?, right.see()?.try_latch()?);
+        let mounted = left.mount().is_some();
+        if mounted != right.mount().is_some() {
+            return None;
+        }
+        let depth = common_prefix(&bounds.start, bounds.end.as_deref());
+        let parts = [&left, &right].map(|leaf| {
+            let old = leaf.stable();
+            (old, mask(0..old.len()), &middle[depth..old.meta().depth])
+        });
+        let mut plan = Plan::default();
+        for (old, entries, front) in parts {
+            if !plan.add_from(old, entries, Shift::Extend(front)) {
+                return None;
+            }
+        }
+        let before = left.arena_bytes() + right.arena_bytes();
+        if plan.n > JOINED_ENTRIES
+            || plan.bytes() > JOINED_LEAF_BYTES
+            || Memory::class_size(plan.bytes()) as isize >= before
+        {
+            return None;
+        }
+        let node = node.try_latch()?;
+        let mut new = Builder::new(&self.memory, guard, &plan, false, depth);
+        for (old, entries, front) in parts {
+            new.push_from(old, entries, Shift::Extend(front));
+        }
+        let run = left.leaf().run().max(right.leaf().run());
+        let new = new.finish(self.union(mounted), run);
+        node.set_child(first, new.leaf().word());
+        let freed = before - new.arena_bytes() + node.remove(&self.memory, first);
+        left.retire(&self.memory);
+        right.retire(&self.memory);
+        self.counts.add(Delta {
+            bytes: -freed,
+            mounts: -isize::from(mounted),
+            ..Delta::default()
+        });
+        Some(freed)
+    }
+
+    /// Makes the node at `place` smaller, or takes it out.
+    fn merge_inner(&self, guard: &Guard<'_>, place: &Place<'_>, probe: Probe<'_>) -> Option<isize> {
+        let Spot::Inner(seen) = place.spot else {
+            return None;
+        };
+        let at = place.hop.at;
+        if seen.children() == 1 {
+            let node = seen.try_latch()?;
+            let parent = place.hop.parent.try_latch()?;
+            return Some(self.pull_up(&parent, at, node));
+        }
+        if seen.used_bytes() > JOINED_INNER_BYTES {
+            return None;
+        }
+        at.checked_sub(1)
+            .and_then(|left| self.join_nodes(guard, place, probe, left))
+            .or_else(|| self.join_nodes(guard, place, probe, at))
+            .or_else(|| self.shrink(guard, place))
+    }
+
+    /// Puts the only child of `node` in its place.
+    fn pull_up(&self, parent: &ParentLatched<'_>, at: usize, node: InnerLatched<'_>) -> isize {
+        let word = node.child_word(0);
+        let mut freed = node.arena_bytes();
+        self.counts.add(Delta {
+            bytes: -freed,
+            ..Delta::default()
+        });
+        if word.is_empty() {
+            let mounted = word.is_mount();
+            freed += self.empty(parent, at, mounted, isize::from(mounted));
+        } else {
+            parent.set(at, word);
+        }
+        node.retire(&self.memory);
+        freed
+    }
+
+    /// Joins the nodes `first` and `first + 1`, of one level, of the parent at `place`.
+    fn join_nodes(
+        &self,
+        guard: &Guard<'_>,
+        place: &Place<'_>,
+        probe: Probe<'_>,
+        first: usize,
+    ) -> Option<isize> {
+        let ParentSeen::Inner(parent) = place.hop.parent else {
+            return None;
+        };
+        if first + 1 >= parent.children() {
+            return None;
+        }
+        let bounds = place.bounds_of(probe, first, first + 1)?;
+        let (Child::Inner(left), Child::Inner(right)) =
+            (parent.child(first)?, parent.child(first + 1)?)
+        else {
+            return None;
+        };
+        let middle = key_between(&parent, first, probe)?;
+        let (left, right) = (left.see()?, right.see()?);
+        let level = left.node().level();
+        if level != right.node().level()
+            || left.used_bytes() + right.used_bytes() > JOINED_INNER_BYTES
+        {
+            return None;
+        }
+        let (left, right) = (left.try_latch()?, right.try_latch()?);
+        let depth = common_prefix(&bounds.start, bounds.end.as_deref());
+        let mut parts = Parts::default();
+        parts.add(&left, &middle[depth..left.meta().depth]);
+        parts.separators.push(middle[depth..].to_vec());
+        parts.add(&right, &middle[depth..right.meta().depth]);
+        if parts.bytes(0) > JOINED_INNER_BYTES {
+            return None;
+        }
+        let parent = parent.try_latch()?;
+        let new = parts.build(&self.memory, guard, level, depth, 0, 0);
+        parent.set_child(first, new.node().word());
+        let before = left.arena_bytes() + right.arena_bytes();
+        let freed = before - new.arena_bytes() + parent.remove(&self.memory, first);
+        left.retire(&self.memory);
+        right.retire(&self.memory);
+        self.counts.add(Delta {
+            bytes: -freed,
+            ..Delta::default()
+        });
+        Some(freed)
+    }
+
+    /// Replaces the node at `place` by a smaller one.
+    fn shrink(&self, guard: &Guard<'_>, place: &Place<'_>) -> Option<isize> {
+        let Spot::Inner(seen) = place.spot else {
+            return None;
+        };
+        if seen.used_bytes() * SPARSE > seen.node().size() {
+            return None;
+        }
+        let node = seen.try_latch()?;
+        let parent = place.hop.parent.try_latch()?;
+        let mut parts = Parts::default();
+        parts.add(&node, &[]);
+        let (_, bytes) = parts.size(0, 0);
+        if Memory::class_size(bytes) >= Memory::size_of(node.node().block()) {
+            return None;
+        }
+        let meta = node.meta();
+        let new = parts.build(&self.memory, guard, meta.level, meta.depth, 0, 0);
+        parent.set(place.hop.at, new.node().word());
+        let freed = node.arena_bytes() - new.arena_bytes();
+        node.retire(&self.memory);
+        self.counts.add(Delta {
+            bytes: -freed,
+            ..Delta::default()
+        });
+        Some(freed)
+    }
+}
+
+/// The whole key of separator `at` of `node`, which `probe` led to; `None` when the node changed.
+fn key_between(node: &InnerSeen<'_>, at: usize, probe: Probe<'_>) -> Option<Vec<u8>> {
+    let mut key = Vec::new();
+    probe.fill(node.node().depth(), &mut key);
+    node.push_separator(at, &mut key)?;
+    Some(key)
+}

@@ -1,0 +1,115 @@
+//! What a child hangs on: an inner node, or the root of the tree.
+//!
+//! Keeps: who replaces a leaf or a node holds its latch and its parent's; the old one becomes obsolete and is
+//! retired after the word that led to it is gone.
+
+use super::{
+    child::Child,
+    inner::{InnerLatched, InnerSeen},
+};
+use crate::{
+    mem::Memory,
+    x::{
+        Stamp,
+        child::ChildWord,
+        root::{Root, RootLatched, RootSeen},
+    },
+};
+
+/// Frees every block of a tree that is being dropped.
+pub(super) fn free_all(root: &mut Root, memory: &Memory) {
+    let mut stack = vec![root.take()];
+    while let Some(word) = stack.pop() {
+        // SAFETY: the tree is ours alone, so its words are what they say, each block is reached once, and
+        // nobody reads it any more.
+        unsafe {
+            match Child::resolve(word) {
+                Child::Empty(_) => {}
+                Child::Leaf(leaf) => leaf.free(memory),
+                Child::Inner(node) => node.free(memory, &mut stack),
+            }
+        }
+    }
+}
+
+/// A parent as it was at a version.
+#[derive(Clone, Copy)]
+pub(super) enum ParentSeen<'g> {
+    Root(RootSeen<'g>),
+    Inner(InnerSeen<'g>),
+}
+
+impl<'g> ParentSeen<'g> {
+    /// Child `at`; `None` when the parent changed.
+    #[inline]
+    pub(super) fn child(&self, at: usize) -> Option<Child<'g>> {
+        match self {
+            Self::Inner(node) => node.child(at),
+            // SAFETY: the root was valid after the load; `'g` is within the guard's life (`Root::see`).
+            Self::Root(root) => root.word().map(|word| unsafe { Child::resolve(word) }),
+        }
+    }
+
+    /// Latches the parent, if it is still as it was seen. Does not wait.
+    pub(super) fn try_latch(self) -> Option<ParentLatched<'g>> {
+        match self {
+            Self::Inner(node) => node.try_latch().map(ParentLatched::Inner),
+            Self::Root(root) => root.try_latch().map(ParentLatched::Root),
+        }
+    }
+
+    /// Above the level of every child; more than any node has, for the root.
+    pub(super) fn level(&self) -> usize {
+        match self {
+            Self::Inner(node) => node.node().level(),
+            Self::Root(_) => usize::MAX,
+        }
+    }
+}
+
+/// A parent whose latch is held; given up on drop.
+pub(super) enum ParentLatched<'g> {
+    Root(RootLatched<'g>),
+    Inner(InnerLatched<'g>),
+}
+
+impl<'g> ParentLatched<'g> {
+    /// Puts `word` in place of child `at`.
+    pub(super) fn set(&self, at: usize, word: ChildWord) {
+        match self {
+            Self::Inner(node) => node.set_child(at, word),
+            Self::Root(root) => root.set(word),
+        }
+    }
+
+    /// Makes child `at` an empty range, joined with empty ranges beside it that are mounted, or complete, as it is.
+    /// `mount` is a fresh stamp. Returns by how much the number of mounted ranges and the bytes of the parent changed.
+    /// The old child's mark is not counted.
+    pub(super) fn put_empty(
+        &self,
+        memory: &Memory,
+        at: usize,
+        mount: Option<Stamp>,
+    ) -> (isize, isize) {
+        let word = ChildWord::empty(mount);
+        let Self::Inner(node) = self else {
+            self.set(at, word);
+            return (isize::from(mount.is_some()), 0);
+        };
+        let alike = |other: ChildWord| other.is_empty() && other.is_mount() == word.is_mount();
+        let (mut joined, mut bytes, mut at) = (0, 0, at);
+        node.set_child(at, word);
+        if at + 1 < node.meta().n && alike(node.child_word(at + 1)) {
+            bytes -= node.remove(memory, at);
+            joined += 1;
+        }
+        if at > 0 && alike(node.child_word(at - 1)) {
+            bytes -= node.remove(memory, at - 1);
+            at -= 1;
+            joined += 1;
+            node.set_child(at, word);
+        }
+        let mounts = if mount.is_some() { 1 - joined } else { 0 };
+        (mounts, bytes)
+    }
+}

@@ -1,0 +1,348 @@
+//! Changing the structure so that a write finds room: none of this changes what the tree says.
+//!
+//! Each step latches what it replaces and its parent, builds the new blocks, publishes them with one word,
+//! and marks the old ones obsolete. A step that does not get a latch at once gives up; the caller
+//! goes down again.
+//!
+//! Keeps: every part of a range that is split has the mark and the stamp of the whole (I3). Latches are
+//! taken without waiting, so that no order among them is needed.
+
+#![forbid(unsafe_code)]
+
+use super::{
+    BPlus,
+    inner::{
+        build::Parts,
+        edit::NewSeparator,
+        layout::{INNER_BYTES, MAX_CHILDREN, MIN_CHILDREN_TO_SPLIT, record_bytes},
+    },
+    leaf::{
+        LeafLatched,
+        build::{Builder, Plan, Shift, mask},
+        edit::heap_bytes,
+        layout::Kind,
+        stable::StableLeaf,
+    },
+    parent::ParentLatched,
+    path::{Place, Spot, common_prefix},
+};
+use crate::{
+    mem::Guard,
+    x::{
+        Stamp,
+        bounds::{Bounds, Probe},
+        child::ChildWord,
+        counts::Delta,
+        draft::Draft,
+        form::NewEntry,
+        plan::Edit,
+    },
+};
+
+/// A leaf that is full of dead bytes is tidied in place only when that gives at least this much room.
+const WORTHWHILE_BYTES: usize = 64;
+
+/// Two neighbours that take the place of one child.
+struct Halves {
+    left: ChildWord,
+    /// Between them; a whole key.
+    separator: Vec<u8>,
+    right: ChildWord,
+    /// Of the children.
+    level: usize,
+}
+
+impl BPlus {
+    /// Puts a leaf with room for the entry of `key` into the empty range at `place`, mounted as that is.
+    pub(super) fn fill<'g>(
+        &self,
+        guard: &'g Guard<'_>,
+        place: &Place<'g>,
+        key: &[u8],
+        mount: Option<Stamp>,
+        draft: &mut Draft<'_>,
+    ) -> Option<LeafLatched<'g>> {
+        let bounds = place.bounds(Probe::at(key))?;
+        let depth = common_prefix(&bounds.start, bounds.end.as_deref());
+        let parent = place.hop.parent.try_latch()?;
+        let mut plan = Plan::default();
+        plan.add(&draft.entry(&key[depth..], 0));
+        let leaf = Builder::new(&self.memory, guard, &plan, true, depth).finish(mount, 0);
+        parent.set(place.hop.at, leaf.leaf().word());
+        self.counts.add(Delta {
+            bytes: leaf.arena_bytes(),
+            ..Delta::default()
+        });
+        Some(leaf)
+    }
+
+    /// Makes room in `leaf`, which is at `place`, for what `edit` does with `entry`. Gives back a latched leaf with the same
+    /// entries at the same indices; or `None` when the structure changed, or a latch was not free.
+    pub(super) fn make_room<'g>(
+        &self,
+        guard: &'g Guard<'_>,
+        place: &Place<'g>,
+        key: &[u8],
+        leaf: LeafLatched<'g>,
+        edit: Edit,
+        entry: &NewEntry<'_>,
+    ) -> Option<LeafLatched<'g>> {
+        let stable = leaf.stable();
+        let mut plan = Plan::default();
+        plan.add_from(stable, mask(0..stable.len()), Shift::Strip(0));
+        plan.add(entry);
+        let (at, more) = match edit {
+            Edit::Insert { at, .. } => (Some(at), 1),
+            Edit::Replace { .. } | Edit::Remove { .. } => {
+                // The old version stays until the new one is written.
+                plan.n -= 1;
+                (None, 0)
+            }
+        };
+        let meta = stable.meta();
+        let size = heap_bytes(entry.suffix.len(), entry.value.len(), entry.form());
+        let roomy = leaf.leaf().gap() + meta.dead >= size + WORTHWHILE_BYTES;
+        if stable.kind() == Kind::Slotted && meta.n + more <= meta.cap && roomy {
+            leaf.compact();
+            return Some(leaf);
+        }
+        if plan.fits() {
+            let parent = place.hop.parent.try_latch()?;
+            return Some(self.resize(guard, &parent, place.hop.at, leaf, &plan, true));
+        }
+        self.split_leaf(guard, place, key, leaf, at);
+        None
+    }
+
+    /// Replaces `leaf` by one for `plan` with the same entries.
+    pub(super) fn resize<'g>(
+        &self,
+        guard: &'g Guard<'_>,
+        parent: &ParentLatched<'g>,
+        at: usize,
+        leaf: LeafLatched<'g>,
+        plan: &Plan,
+        spare: bool,
+    ) -> LeafLatched<'g> {
+        let old = leaf.stable();
+        let mut new = Builder::new(&self.memory, guard, plan, spare, old.meta().depth);
+        new.push_from(old, mask(0..old.len()), Shift::Strip(0));
+        let new = new.finish(leaf.mount(), leaf.leaf().run());
+        parent.set(at, new.leaf().word());
+        self.counts.add(Delta {
+            bytes: new.arena_bytes() - leaf.arena_bytes(),
+            ..Delta::default()
+        });
+        leaf.retire(&self.memory);
+        new
+    }
+
+    /// Splits `leaf`, in which a new entry of `key` is to be at index `at`.
+    fn split_leaf<'g>(
+        &self,
+        guard: &'g Guard<'_>,
+        place: &Place<'g>,
+        key: &[u8],
+        leaf: LeafLatched<'g>,
+        at: Option<usize>,
+    ) -> Option<()> {
+        let bounds = place.bounds(Probe::at(key))?;
+        let old = leaf.stable();
+        let (split, suffix) = split_point(old, at, &key[old.meta().depth..]);
+        let mut separator = key[..old.meta().depth].to_vec();
+        separator.extend_from_slice(&suffix);
+        let parent = place.hop.parent.try_latch()?;
+        if let Some(need) = self.lacking(&parent, 0, &separator) {
+            // Nothing may be latched that a way down meets.
+            drop((parent, leaf));
+            return self.grow(guard, key, 1, need);
+        }
+        let mounted = leaf.mount().is_some();
+        let depth = common_prefix(&bounds.start, Some(&separator));
+        let left = self.part(guard, &leaf, 0..split, depth);
+        let depth = common_prefix(&separator, bounds.end.as_deref());
+        let right = self.part(guard, &leaf, split..old.len(), depth);
+        let halves = Halves {
+            left,
+            separator,
+            right,
+            level: 0,
+        };
+        self.put_halves(guard, &parent, place.hop.at, &halves, &bounds);
+        self.counts.add(Delta {
+            bytes: -leaf.arena_bytes(),
+            mounts: isize::from(mounted),
+            ..Delta::default()
+        });
+        leaf.retire(&self.memory);
+        Some(())
+    }
+
+    /// A published-to-be leaf with the entries `range` of `leaf`, at a depth of its own; an empty range when there are none.
+    fn part(
+        &self,
+        guard: &Guard<'_>,
+        leaf: &LeafLatched<'_>,
+        range: std::ops::Range<usize>,
+        depth: usize,
+    ) -> ChildWord {
+        if range.is_empty() {
+            return ChildWord::empty(leaf.mount());
+        }
+        let old = leaf.stable();
+        let (entries, shift) = (mask(range.clone()), Shift::Strip(depth - old.meta().depth));
+        let mut plan = Plan::default();
+        plan.add_from(old, entries, shift);
+        // A leaf that keeps all is one that keys are appended behind: it is left full.
+        let spare = range.len() < old.len();
+        let mut new = Builder::new(&self.memory, guard, &plan, spare, depth);
+        new.push_from(old, entries, shift);
+        let new = new.finish(leaf.mount(), leaf.leaf().run());
+        self.counts.add(Delta {
+            bytes: new.arena_bytes(),
+            ..Delta::default()
+        });
+        new.leaf().word()
+    }
+
+    /// The heap bytes of `separator` in `parent`, if that has to take it with one more child of `level`, and has no room.
+    fn lacking(&self, parent: &ParentLatched<'_>, level: usize, separator: &[u8]) -> Option<usize> {
+        let ParentLatched::Inner(node) = parent else {
+            return None;
+        };
+        let meta = node.meta();
+        if meta.level > level + 1 {
+            return None;
+        }
+        let need = record_bytes(separator.len() - meta.depth);
+        (!node.has_room(need)).then_some(need)
+    }
+
+    /// Puts `halves` in place of child `at`, whose range has these bounds. The caller made room.
+    fn put_halves(
+        &self,
+        guard: &Guard<'_>,
+        parent: &ParentLatched<'_>,
+        at: usize,
+        halves: &Halves,
+        bounds: &Bounds,
+    ) {
+        let mut bytes = 0;
+        match parent {
+            ParentLatched::Inner(node) if node.meta().level == halves.level + 1 => {
+                let suffix = &halves.separator[node.meta().depth..];
+                node.set_child(at, halves.left);
+                let separator = NewSeparator::new(&self.memory, suffix);
+                bytes += node.insert(at, separator, halves.right);
+            }
+            // A level that is not there yet: the root grows, or the child stood higher than its level.
+            _ => {
+                let depth = common_prefix(&bounds.start, bounds.end.as_deref());
+                let parts = Parts {
+                    separators: vec![halves.separator.clone()],
+                    children: vec![halves.left, halves.right],
+                };
+                let level = halves.level + 1;
+                let node = parts.build(&self.memory, guard, level, depth, depth, 0);
+                bytes += node.arena_bytes();
+                parent.set(at, node.node().word());
+            }
+        }
+        self.counts.add(Delta {
+            bytes,
+            ..Delta::default()
+        });
+    }
+
+    /// Makes room in the node of `level` on the way to `key` for one child more, and `need` heap bytes: by a larger node, or
+    /// by two. Best effort.
+    fn grow(&self, guard: &Guard<'_>, key: &[u8], level: usize, need: usize) -> Option<()> {
+        let place = self.descend_to(guard, Probe::at(key), level);
+        let Spot::Inner(node) = place.spot else {
+            return None;
+        };
+        if node.node().level() != level {
+            return None;
+        }
+        let bounds = place.bounds(Probe::at(key))?;
+        let node = node.try_latch()?;
+        let parent = place.hop.parent.try_latch()?;
+        let depth = node.meta().depth;
+        let mut parts = Parts::default();
+        parts.add(&node, &[]);
+        let n = parts.children.len();
+        let fits = parts.bytes_with(need) <= INNER_BYTES && n < MAX_CHILDREN;
+        if fits || n < MIN_CHILDREN_TO_SPLIT {
+            let new = parts.build(&self.memory, guard, level, depth, 0, need);
+            parent.set(place.hop.at, new.node().word());
+            self.counts.add(Delta {
+                bytes: new.arena_bytes() - node.arena_bytes(),
+                ..Delta::default()
+            });
+            node.retire(&self.memory);
+            return Some(());
+        }
+        let (middle, right) = parts.split_off(parts.split_point());
+        let mut separator = key[..depth].to_vec();
+        separator.extend_from_slice(&middle);
+        if let Some(need) = self.lacking(&parent, level, &separator) {
+            drop((parent, node));
+            return self.grow(guard, key, level + 1, need);
+        }
+        let build = |parts: &Parts, start: &[u8], end: Option<&[u8]>| {
+            let deeper = common_prefix(start, end);
+            let new = parts.build(&self.memory, guard, level, deeper, deeper - depth, need);
+            (new.arena_bytes(), new.node().word())
+        };
+        let (a, left) = build(&parts, &bounds.start, Some(&separator));
+        let (b, right) = build(&right, &separator, bounds.end.as_deref());
+        let halves = Halves {
+            left,
+            separator,
+            right,
+            level,
+        };
+        self.put_halves(guard, &parent, place.hop.at, &halves, &bounds);
+        self.counts.add(Delta {
+            bytes: a + b - node.arena_bytes(),
+            ..Delta::default()
+        });
+        node.retire(&self.memory);
+        Some(())
+    }
+}
+
+/// Where a leaf splits: the index of the first entry of the right part, and the shortest separator. `at` is where
+/// a new key with `suffix` is to go.
+fn split_point(leaf: StableLeaf<'_>, at: Option<usize>, suffix: &[u8]) -> (usize, Vec<u8>) {
+    let n = leaf.len();
+    // Keys that come in order: what is there stays full, the new key starts a leaf of its own.
+    if at == Some(n) {
+        return (n, shortest_between(&leaf.suffix(n - 1), suffix));
+    }
+    if at == Some(0) {
+        return (0, shortest_between(suffix, &leaf.suffix(0)));
+    }
+    let window = n / 2 - n / 8..=n / 2 + n / 8;
+    let short = |i: usize| common(leaf, i);
+    let best = window
+        .filter(|&i| i > 0 && i < n)
+        .min_by_key(|&i| (short(i), i.abs_diff(n / 2)))
+        .unwrap_or(n / 2);
+    (
+        best,
+        shortest_between(&leaf.suffix(best - 1), &leaf.suffix(best)),
+    )
+}
+
+/// How many bytes entry `i` and the one before have in common; heads only, which is nearly always enough.
+fn common(leaf: StableLeaf<'_>, i: usize) -> u32 {
+    let differ = leaf.entry(i - 1).head ^ leaf.entry(i).head;
+    differ.leading_zeros() / u8::BITS
+}
+
+/// The shortest key that is above `low` and not above `high`, which is above `low`.
+fn shortest_between(low: &[u8], high: &[u8]) -> Vec<u8> {
+    let same = low.iter().zip(high).take_while(|(a, b)| a == b).count();
+    high[..same + 1].to_vec()
+}

@@ -1,0 +1,168 @@
+//! Scans, and the walk over leaf sizes.
+//!
+//! Keeps: I9, X's part: each leaf is read atomically, entries come in order, and every mounted range that was
+//! met is reported, so that what is not in X is asked of Y.
+//!
+//! Threads: any; no latch is taken. The guard is entered for one leaf at a time.
+
+#![forbid(unsafe_code)]
+
+use super::{
+    BPlus,
+    leaf::{
+        Measured,
+        layout::Bit,
+        stable::{LeafBuffer, StableLeaf},
+    },
+    path::Spot,
+};
+use crate::x::{
+    Chunk, ChunkEntry, LeafInfo, Order, ScanLimits, StopWalk,
+    bounds::{Below, Bounds, Probe, entries_within, first},
+    chunk::Filling,
+    patience::Patience,
+};
+use std::ops::ControlFlow;
+
+/// A scan under way.
+struct Scan<'a> {
+    filling: Filling<'a>,
+    /// The bytes that the keys of the current leaf have before their suffixes.
+    path: Vec<u8>,
+}
+
+fn chunk_entry(path: &[u8], leaf: StableLeaf<'_>, i: usize) -> ChunkEntry {
+    let entry = leaf.entry(i);
+    let mut key = Vec::with_capacity(path.len() + entry.suffix_len);
+    key.extend_from_slice(path);
+    leaf.push_suffix(&entry, &mut key);
+    let value = (!leaf.has(i, Bit::Tombstone)).then(|| {
+        let mut value = Vec::with_capacity(entry.value_len);
+        leaf.push_value(&entry, &mut value);
+        value
+    });
+    let dirty = leaf.has(i, Bit::Dirty);
+    ChunkEntry { key, value, dirty }
+}
+
+impl BPlus {
+    /// See [`IndexX::scan`](crate::x::IndexX::scan).
+    pub(super) fn collect(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        order: Order,
+        limits: ScanLimits,
+        out: &mut Chunk,
+    ) {
+        let Some(filling) = Filling::begin(from, to, order, out) else {
+            return;
+        };
+        let mut scan = Scan {
+            filling,
+            path: Vec::new(),
+        };
+        let mut buffer = LeafBuffer::new();
+        let mut at = match order {
+            Order::Ascending => Some(from.to_vec()),
+            Order::Descending => to.map(<[u8]>::to_vec),
+        };
+        loop {
+            let bounds = self.scan_range(&mut scan, at.as_deref(), &mut buffer);
+            at = match order {
+                Order::Ascending => bounds.next(to),
+                Order::Descending => Some(bounds.start).filter(|start| &start[..] > from),
+            };
+            if scan.filling.ends(&mut at, &limits) {
+                return;
+            }
+        }
+    }
+
+    /// Adds the range at `at` (descending: just below it) to `scan`.
+    fn scan_range(
+        &self,
+        scan: &mut Scan<'_>,
+        at: Option<&[u8]>,
+        buffer: &mut LeafBuffer,
+    ) -> Bounds {
+        let below;
+        let probe = match (scan.filling.order, at) {
+            (Order::Ascending, Some(at)) => Probe::at(at),
+            _ => {
+                below = Below::new(at);
+                below.probe()
+            }
+        };
+        let guard = self.memory.enter();
+        let mut patience = Patience::default();
+        loop {
+            let place = self.descend(&guard, probe);
+            if let Some(bounds) = place.bounds(probe) {
+                let (from, to) = match scan.filling.order {
+                    Order::Ascending => (at.unwrap_or_default(), scan.filling.to),
+                    Order::Descending => (scan.filling.from, at),
+                };
+                match place.spot {
+                    Spot::Leaf(seen) => {
+                        if let Some(leaf) = seen.copy(buffer) {
+                            let find = |suffix: &[u8]| leaf.find(suffix).unwrap_or_else(|i| i);
+                            let (n, depth) = (leaf.len(), leaf.meta().depth);
+                            let within = entries_within(&bounds, depth, n, from, to, find);
+                            probe.fill(depth, &mut scan.path);
+                            let Scan { filling, path } = scan;
+                            filling.leaf(within, |i| chunk_entry(path, leaf, i));
+                            if leaf.mount().is_some() {
+                                scan.filling.add_mounted(&bounds, from, to);
+                            }
+                            return bounds;
+                        }
+                    }
+                    Spot::Empty(mount) => {
+                        scan.filling.empty();
+                        if mount.is_some() {
+                            scan.filling.add_mounted(&bounds, from, to);
+                        }
+                        return bounds;
+                    }
+                    Spot::Inner(_) => {}
+                }
+            }
+            patience.wait();
+        }
+    }
+
+    /// See [`IndexX::leaves`](crate::x::IndexX::leaves).
+    pub(super) fn visit_leaves(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        visit: &mut dyn FnMut(LeafInfo<'_>) -> ControlFlow<StopWalk>,
+    ) -> ControlFlow<StopWalk> {
+        let mut at = first(from, to);
+        while let Some(key) = at {
+            let (bounds, seen) = self.step(&key, |step| match step.place.spot {
+                Spot::Leaf(leaf) => leaf.measure(),
+                Spot::Empty(mount) => {
+                    let mounted = mount.is_some();
+                    Some(Measured {
+                        mounted,
+                        ..Measured::default()
+                    })
+                }
+                Spot::Inner(_) => None,
+            });
+            if seen.keys > 0 || seen.bytes > 0 || seen.mounted {
+                visit(LeafInfo {
+                    start: &bounds.start,
+                    keys: seen.keys,
+                    dirty: seen.dirty,
+                    bytes: seen.bytes,
+                    mounted: seen.mounted,
+                })?;
+            }
+            at = bounds.next(to);
+        }
+        ControlFlow::Continue(())
+    }
+}

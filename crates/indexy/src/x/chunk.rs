@@ -1,0 +1,93 @@
+//! Filling the chunk of a scan.
+//!
+//! Keeps: I9, X's part: every mounted range that was met is reported, so that what is not in X is asked of Y.
+
+#![forbid(unsafe_code)]
+
+use super::{Chunk, ChunkEntry, Order, ScanLimits, bounds::Bounds};
+use std::ops::Range;
+
+/// A scan under way.
+pub(in crate::x) struct Filling<'a> {
+    pub from: &'a [u8],
+    pub to: Option<&'a [u8]>,
+    pub order: Order,
+    out: &'a mut Chunk,
+    bytes: usize,
+    leaves: usize,
+}
+
+impl<'a> Filling<'a> {
+    /// Empties `out`; `None` when there is nothing to scan.
+    pub(in crate::x) fn begin(
+        from: &'a [u8],
+        to: Option<&'a [u8]>,
+        order: Order,
+        out: &'a mut Chunk,
+    ) -> Option<Self> {
+        out.entries.clear();
+        out.mounted.clear();
+        out.resume = None;
+        to.is_none_or(|to| from < to).then_some(Self {
+            from,
+            to,
+            order,
+            out,
+            bytes: 0,
+            leaves: 0,
+        })
+    }
+
+    /// Calls `add` with the numbers in `within`, in the order of the scan: entries of one more leaf.
+    pub(in crate::x) fn leaf(
+        &mut self,
+        within: Range<usize>,
+        add: impl FnMut(usize) -> ChunkEntry,
+    ) {
+        self.leaves += 1;
+        let first = self.out.entries.len();
+        match self.order {
+            Order::Ascending => self.out.entries.extend(within.map(add)),
+            Order::Descending => self.out.entries.extend(within.rev().map(add)),
+        }
+        let bytes = |e: &ChunkEntry| e.key.len() + e.value.as_ref().map_or(0, Vec::len);
+        self.bytes += self.out.entries[first..].iter().map(bytes).sum::<usize>();
+    }
+
+    /// Counts one more empty range.
+    pub(in crate::x) fn empty(&mut self) {
+        self.leaves += 1;
+    }
+
+    /// Goes on at `at`. True when the scan is at its end or the chunk is full.
+    pub(in crate::x) fn ends(&mut self, at: &mut Option<Vec<u8>>, limits: &ScanLimits) -> bool {
+        let full = self.bytes >= limits.bytes
+            || self.out.entries.len() >= limits.entries
+            || self.leaves >= limits.leaves;
+        if at.is_none() || full {
+            self.out.resume = at.take();
+            return true;
+        }
+        false
+    }
+
+    /// Notes that the part of `bounds` in `from..to` is mounted.
+    pub(in crate::x) fn add_mounted(&mut self, bounds: &Bounds, from: &[u8], to: Option<&[u8]>) {
+        let start = from.max(&bounds.start[..]);
+        let end = match (bounds.end.as_deref(), to) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        if end.is_some_and(|end| end <= start) {
+            return;
+        }
+        let end = end.map(<[u8]>::to_vec);
+        match (self.out.mounted.last_mut(), self.order) {
+            (Some(last), Order::Ascending) if last.1.as_deref() == Some(start) => last.1 = end,
+            (Some(last), Order::Descending) if end.as_ref() == Some(&last.0) => {
+                last.0 = start.to_vec();
+            }
+            _ => self.out.mounted.push((start.to_vec(), end)),
+        }
+    }
+}
