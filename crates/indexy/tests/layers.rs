@@ -8,9 +8,18 @@ const VOCABULARY: [&str; 6] = ["error", "key", "limits", "poison", "sync", "Erro
 /// What each folder may import beside the vocabulary and itself.
 const MAY_IMPORT: [(&str, &[&str]); 7] = [
     ("mem", &[]),
-    ("storage", &[]),
+    ("storage", &["mem::aligned"]),
     ("x", &["mem"]),
-    ("y", &["mem::budget", "x::Order"]),
+    (
+        "y",
+        &[
+            "mem::budget",
+            "mem::aligned",
+            "mem::frames",
+            "storage",
+            "x::Order",
+        ],
+    ),
     ("wal", &["storage", "mem::budget", "mem::append_buffer"]),
     ("framework", &["x", "y", "wal", "mem"]),
     ("db", &["framework", "x", "y", "wal", "mem", "storage"]),

@@ -9,7 +9,7 @@
 //! range takes the newest version for each leaf: it may see the part of a run that lies ahead of it.
 //!
 //! Keeps: I4 (a failed run leaves what was there), I5 (`before_publish` precedes publication), I6 ([`IndexY::make_durable`] is the only
-//! thing that syncs), I7 (`pool.rs` bounds the frames, [`IndexY::memory_bytes`] counts the rest).
+//! thing that syncs, with the drop), I7 (`pool.rs` bounds the frames, [`IndexY::memory_bytes`] counts the rest).
 //!
 //! Threads: none of its own. Locks, in this order: `maintaining`
 //! (`maintain`, `copy_to`), `writing` (one run), `committed` (one commit), `space`; then those of the pool. Only the first three are
@@ -154,6 +154,15 @@ impl PagedY {
             return Err(Error::ReadOnly);
         }
         self.poison.check()
+    }
+}
+
+/// Without a crash everything acknowledged is there after a reopen. What fails here comes back from the log.
+impl Drop for PagedY {
+    fn drop(&mut self) {
+        if self.writable().is_ok() {
+            let _ = self.commit();
+        }
     }
 }
 

@@ -26,6 +26,8 @@ pub(super) const SLOT_BYTES: usize = 8;
 pub(super) const REFERENCE_BYTES: usize = 8;
 pub(super) const FAR_KEY: u16 = 1 << 15;
 pub(super) const FAR_VALUE: u16 = 1 << 14;
+/// Of pages with a longer prefix the heads do not decide: a stub may end before its head does.
+const MAX_PREFIX_FOR_HEADS: usize = max_stub(4096) - 4;
 const LENGTH: u16 = FAR_VALUE - 1;
 /// Bits of a reference that name the page; above them is the hint.
 const NUMBER_BITS: u32 = PAGE_LIMIT.trailing_zeros();
@@ -232,6 +234,7 @@ impl<'a> Node<'a> {
             return Ok(Some((if all_less { self.count } else { 0 }, false)));
         };
         let head = head_of(rest);
+        let heads_decide = self.prefix.len() <= MAX_PREFIX_FOR_HEADS;
         let (mut low, mut high) = (0, self.count);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -239,11 +242,11 @@ impl<'a> Node<'a> {
                 return Ok(None);
             };
             let order = match found.cmp(&head) {
-                Ordering::Equal => match self.key(middle) {
+                other if heads_decide && other != Ordering::Equal => other,
+                _ => match self.key(middle) {
                     Some(at) => at.compare_rest(key, rest, fetch)?,
                     None => return Ok(None),
                 },
-                other => other,
             };
             match order {
                 Ordering::Less => low = middle + 1,

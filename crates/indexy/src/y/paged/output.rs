@@ -3,7 +3,7 @@
 //! Nothing that is written here can be reached by anyone until a version or a superblock names it. Not
 //! durable: that is for who writes the superblock. Threads: one.
 
-use super::{PagedY, page::PageNo};
+use super::{PagedY, node::Far, overflow, page::PageNo};
 use crate::{
     error::{Error, Result},
     mem::aligned::AlignedBuffer,
@@ -98,5 +98,17 @@ impl<'y> Output<'y> {
             }
             None => self.y.file.read(number, to),
         }
+    }
+
+    /// The bytes of a chain of which pages may still wait here.
+    pub(super) fn fetch(&self, far: Far) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        overflow::walk(
+            &self.y.file,
+            far,
+            |number, to| self.read(number, to),
+            |_, part| bytes.extend_from_slice(part),
+        )?;
+        Ok(bytes)
     }
 }

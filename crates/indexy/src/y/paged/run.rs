@@ -185,6 +185,7 @@ impl<'y> Run<'y> {
     fn descend(&mut self, key: &[u8]) -> Result<()> {
         let y = self.y;
         while self.leaf.is_none() {
+            let output = &self.output;
             let Some(open) = self.path.last_mut() else {
                 return Err(y.senseless(self.base.root));
             };
@@ -194,8 +195,8 @@ impl<'y> Run<'y> {
             };
             let mut to = open.to.clone();
             while let Some(next) = open.rest.peek() {
-                if next.from.compare(key, &|far| y.fetch(far))? == Ordering::Greater {
-                    to = Some(next.from.whole(&|far| y.fetch(far))?);
+                if next.from.compare(key, &|far| output.fetch(far))? == Ordering::Greater {
+                    to = Some(next.from.whole(&|far| output.fetch(far))?);
                     break;
                 }
                 open.made.push(child);
@@ -239,13 +240,13 @@ impl<'y> Run<'y> {
 
     /// Merges one entry of the run into the open leaf.
     fn apply(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
-        let y = self.y;
+        let output = &self.output;
         let Some(leaf) = &mut self.leaf else {
-            return Err(y.senseless(self.base.root));
+            return Err(self.y.senseless(self.base.root));
         };
         let mut old = None;
         while let Some(entry) = leaf.rest.peek() {
-            match entry.key.compare(key, &|far| y.fetch(far))? {
+            match entry.key.compare(key, &|far| output.fetch(far))? {
                 Ordering::Greater => break,
                 Ordering::Less => {
                     if let Some(entry) = leaf.rest.next() {
@@ -498,12 +499,11 @@ impl<'y> Run<'y> {
     }
 
     /// Takes the next child of the last page of the path, and where it ends.
-    #[expect(clippy::type_complexity, reason = "a child and its end")]
     fn right_neighbour(
         &mut self,
         to: &Option<Vec<u8>>,
     ) -> Result<Option<(Child, Option<Vec<u8>>)>> {
-        let y = self.y;
+        let output = &self.output;
         let Some(parent) = self.path.last_mut().filter(|_| to.is_some()) else {
             return Ok(None);
         };
@@ -511,7 +511,7 @@ impl<'y> Run<'y> {
             return Ok(None);
         };
         let end = match parent.rest.peek() {
-            Some(next) => Some(next.from.whole(&|far| y.fetch(far))?),
+            Some(next) => Some(next.from.whole(&|far| output.fetch(far))?),
             None => parent.to.clone(),
         };
         self.mark_changed();
@@ -552,12 +552,12 @@ impl<'y> Run<'y> {
 
     /// The shortest key that is greater than `left` and not greater than `right`.
     fn separator(&mut self, left: Option<Bound>, right: &Bound) -> Result<Bound> {
-        let y = self.y;
+        let output = &self.output;
         let left = match left {
-            Some(left) => left.whole(&|far| y.fetch(far))?,
+            Some(left) => left.whole(&|far| output.fetch(far))?,
             None => Vec::new(),
         };
-        let right = right.whole(&|far| y.fetch(far))?;
+        let right = right.whole(&|far| output.fetch(far))?;
         let shortest = build::common_prefix(&left, &right) + 1;
         self.bound(right.get(..shortest).unwrap_or(&right))
     }

@@ -141,6 +141,7 @@ impl Space {
     }
 
     /// Pages in use for whatever reason.
+    #[cfg(test)]
     pub(super) fn busy_pages(&self) -> u64 {
         self.end - self.first - self.free
     }
