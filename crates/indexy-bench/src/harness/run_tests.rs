@@ -69,7 +69,9 @@ impl Session for MapSession<'_> {
     fn insert(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
         let mut value = value.to_vec();
         match self.map.fault.as_str() {
-            "stale" if self.map.entries().contains_key(key) && value[0] % 4 == 0 => return Ok(()),
+            "stale" if self.map.entries().contains_key(key) && value[0].is_multiple_of(4) => {
+                return Ok(());
+            }
             "lose" if key == victim() => return Ok(()),
             "flip" if key == victim() => value[3] ^= 1,
             "error" => return Err("device on fire".into()),

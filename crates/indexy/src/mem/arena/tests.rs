@@ -29,7 +29,7 @@ impl Filled {
         assert_eq!(allocated.bytes, block_bytes(bytes));
         assert!(allocated.bytes >= bytes);
         assert_eq!(allocated.block.addr().get() % 16, 0);
-        if allocated.bytes % 64 == 0 {
+        if allocated.bytes.is_multiple_of(64) {
             assert_eq!(allocated.block.addr().get() % 64, 0);
         }
         // SAFETY: just allocated.
@@ -218,10 +218,8 @@ fn every_block_finds_its_arena() {
         for bytes in [1, 4096, 8192, 8193, 1 << 20, (1 << 20) + 1, 5 << 20] {
             let filled = Filled::new(arena, bytes, 0, 1);
             // SAFETY: the block is allocated.
-            assert!(std::ptr::eq(
-                unsafe { arena_of(filled.block) },
-                Arc::as_ptr(arena)
-            ));
+            let owner = unsafe { arena_of(filled.block) };
+            assert!(std::ptr::eq(owner, Arc::as_ptr(arena)));
             filled.free(arena);
         }
     }
@@ -231,7 +229,7 @@ fn every_block_finds_its_arena() {
 #[cfg(debug_assertions)]
 fn a_write_after_the_free_is_found() {
     let (_, arena) = arena(2 << 20);
-    let other = Filled::new(&arena, 100, 0, 1);
+    let _other = Filled::new(&arena, 100, 0, 1);
     let filled = Filled::new(&arena, 100, 0, 1);
     let stale = filled.block;
     filled.free(&arena);
@@ -239,21 +237,19 @@ fn a_write_after_the_free_is_found() {
     unsafe { stale.add(3).write(5) };
     let reused = std::panic::AssertUnwindSafe(|| arena.allocate(100, 0).block);
     assert!(std::panic::catch_unwind(reused).is_err());
-    std::mem::forget(other);
 }
 
 #[test]
 #[cfg(debug_assertions)]
 fn a_second_free_is_found() {
     let (_, arena) = arena(2 << 20);
-    let other = Filled::new(&arena, 100, 0, 1);
+    let _other = Filled::new(&arena, 100, 0, 1);
     let block = Filled::new(&arena, 100, 0, 1).block;
     // SAFETY: the block is allocated. The second time it is not, which the arena is to find out before anything is harmed.
     let free = || unsafe { arena.free(block) };
     let panics = || std::panic::catch_unwind(std::panic::AssertUnwindSafe(free)).is_err();
     assert!(!panics());
     assert!(panics());
-    std::mem::forget(other);
 }
 
 proptest! {

@@ -69,7 +69,7 @@ impl<X: IndexX> World<X> {
     fn write(&self, i: usize) {
         let write = self.begun[i].fetch_add(1, SeqCst) + 1;
         let bytes = value(i, write);
-        let given = (write % 3 != 0).then_some(&bytes[..]);
+        let given = (!write.is_multiple_of(3)).then_some(&bytes[..]);
         assert!(self.x.put(&key(i), given, || Ok::<(), ()>(())).is_ok());
         point();
         self.finished[i].store(write, SeqCst);
@@ -99,7 +99,7 @@ impl<X: IndexX> World<X> {
                 "key {i}: read {write}, between {oldest} and {newest} were possible"
             ),
             None => assert!(
-                oldest % 3 == 0 || newest > oldest,
+                oldest.is_multiple_of(3) || newest > oldest,
                 "key {i}: nothing, but {oldest} was there"
             ),
         }
