@@ -15,6 +15,7 @@ use crate::{
     y::{
         IndexY,
         lsm::{self, LsmShared, LsmY},
+        paged::{self, PAGE_SIZES, PagedShared, PagedY},
     },
 };
 use parking_lot::Mutex;
@@ -25,11 +26,11 @@ const CACHE_PART: usize = 12;
 const MIN_CACHE_BYTES: usize = 256 << 10;
 /// What runs and compactions of one database hold while they work; one of each runs at a time.
 #[cfg(not(feature = "rocksdb"))]
-pub(super) const WORK_BYTES: usize = lsm::WORK_BYTES;
+pub(super) const WORK_BYTES: usize = max(lsm::WORK_BYTES, paged::WORK_BYTES);
 #[cfg(feature = "rocksdb")]
-pub(super) const WORK_BYTES: usize = max(lsm::WORK_BYTES, rocks::WORK_BYTES);
+pub(super) const WORK_BYTES: usize =
+    max(max(lsm::WORK_BYTES, paged::WORK_BYTES), rocks::WORK_BYTES);
 
-#[cfg(feature = "rocksdb")]
 const fn max(a: usize, b: usize) -> usize {
     if a > b { a } else { b }
 }
@@ -43,9 +44,10 @@ pub(super) fn cache_bytes(budget_bytes: usize) -> usize {
 pub(super) fn supported(kind: IndexYKind) -> Result<()> {
     let reason = match kind {
         IndexYKind::Lsm => return Ok(()),
+        IndexYKind::BPlus { page_bytes } if PAGE_SIZES.contains(&page_bytes) => return Ok(()),
+        IndexYKind::BPlus { .. } => "(pages have 4096, 8192 or 16384 bytes)",
         IndexYKind::RocksDb if cfg!(feature = "rocksdb") => return Ok(()),
         IndexYKind::RocksDb => "in a build without the cargo feature `rocksdb`",
-        IndexYKind::BPlus { .. } => "in this version",
     };
     Err(Error::Unsupported {
         what: format!("index_y {kind} {reason}"),
@@ -61,6 +63,7 @@ struct Kinds {
     /// For all kinds together, in bytes.
     total: usize,
     lsm: Option<Arc<LsmShared>>,
+    paged: Option<Arc<PagedShared>>,
     #[cfg(feature = "rocksdb")]
     rocks: Option<Arc<RocksShared>>,
 }
@@ -72,6 +75,7 @@ impl YShared {
             kinds: Mutex::new(Kinds {
                 total,
                 lsm: None,
+                paged: None,
                 #[cfg(feature = "rocksdb")]
                 rocks: None,
             }),
@@ -88,10 +92,16 @@ impl YShared {
         supported(kind)?;
         match kind {
             IndexYKind::Lsm => Ok(Arc::new(LsmY::open(dir, &self.lsm(), read_only)?)),
+            IndexYKind::BPlus { page_bytes } => {
+                let (storage, shared) = (paged::device(), self.paged());
+                let y = PagedY::open(&storage, dir, page_bytes, &shared, read_only)?;
+                Ok(Arc::new(y))
+            }
             #[cfg(feature = "rocksdb")]
             IndexYKind::RocksDb => Ok(Arc::new(RocksY::open(dir, &self.rocks(), read_only)?)),
             // Refused above.
-            _ => Err(Error::Unsupported {
+            #[cfg(not(feature = "rocksdb"))]
+            IndexYKind::RocksDb => Err(Error::Unsupported {
                 what: format!("index_y {kind}"),
             }),
         }
@@ -105,6 +115,16 @@ impl YShared {
         let lsm = Arc::new(LsmShared::new(kinds.make_room()));
         kinds.lsm = Some(Arc::clone(&lsm));
         lsm
+    }
+
+    fn paged(&self) -> Arc<PagedShared> {
+        let mut kinds = self.kinds.lock();
+        if let Some(paged) = &kinds.paged {
+            return Arc::clone(paged);
+        }
+        let paged = Arc::new(PagedShared::new(kinds.make_room()));
+        kinds.paged = Some(Arc::clone(&paged));
+        paged
     }
 
     #[cfg(feature = "rocksdb")]
@@ -155,6 +175,7 @@ macro_rules! caches {
     };
 }
 caches!(LsmShared);
+caches!(PagedShared);
 #[cfg(feature = "rocksdb")]
 caches!(RocksShared);
 
@@ -163,6 +184,7 @@ impl Kinds {
     fn each(&self) -> Vec<&dyn Caches> {
         let kinds = [
             self.lsm.as_deref().map(|kind| kind as &dyn Caches),
+            self.paged.as_deref().map(|kind| kind as &dyn Caches),
             #[cfg(feature = "rocksdb")]
             self.rocks.as_deref().map(|kind| kind as &dyn Caches),
         ];

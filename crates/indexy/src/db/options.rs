@@ -52,7 +52,7 @@ pub enum IndexYKind {
     Lsm,
     /// RocksDB, in builds with the cargo feature `rocksdb`; in others opening a tree with it is `Unsupported`.
     RocksDb,
-    /// Paged B+ tree with its own buffer pool. Not in this version: opening a tree with it is `Unsupported`.
+    /// Paged B+ tree with its own buffer pool.
     BPlus {
         /// Bytes of a page: 4096, 8192 or 16384.
         page_bytes: u32,

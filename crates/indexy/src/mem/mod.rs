@@ -7,9 +7,11 @@
 //! Design 4. Threads: any; no assumption that a thread ever exits or comes back.
 //! Not here: who is to release memory when (`framework/`), node layouts (`x/`).
 
+pub(crate) mod aligned;
 pub(crate) mod append_buffer;
 mod arena;
 pub(crate) mod budget;
+pub(crate) mod frames;
 pub(crate) mod latch;
 mod retire;
 pub(crate) mod words;

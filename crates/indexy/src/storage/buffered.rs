@@ -76,7 +76,11 @@ impl Storage for Buffered {
     }
 }
 
-fn open_with(options: &OpenOptions, op: &'static str, path: &Path) -> Result<Arc<dyn StorageFile>> {
+pub(super) fn open_with(
+    options: &OpenOptions,
+    op: &'static str,
+    path: &Path,
+) -> Result<Arc<dyn StorageFile>> {
     let file = options.open(path).map_err(|e| Error::io(op, path, e))?;
     Ok(Arc::new(BufferedFile {
         file,

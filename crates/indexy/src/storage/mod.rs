@@ -11,10 +11,12 @@
 #![forbid(unsafe_code)]
 
 mod buffered;
+mod direct;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod sim;
 
 pub(crate) use buffered::Buffered;
+pub(crate) use direct::Direct;
 
 use crate::error::Result;
 use std::{

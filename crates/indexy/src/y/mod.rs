@@ -23,6 +23,7 @@
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod fuzzing;
 pub(crate) mod lsm;
+pub(crate) mod paged;
 #[cfg(feature = "rocksdb")]
 pub(crate) mod rocks;
 

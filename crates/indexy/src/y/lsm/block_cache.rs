@@ -13,7 +13,7 @@
 
 #![forbid(unsafe_code)]
 
-use byteview::ByteView;
+use lsm_tree::Slice;
 use parking_lot::Mutex;
 use std::{
     collections::{HashMap, VecDeque},
@@ -79,7 +79,7 @@ impl BlockCache {
     }
 
     /// A copy of a block.
-    pub(super) fn get(&self, key: BlockKey) -> Option<ByteView> {
+    pub(super) fn get(&self, key: BlockKey) -> Option<Slice> {
         self.shard(key).lock().get(key)
     }
 
@@ -150,7 +150,7 @@ impl Shard {
         self.next.len()
     }
 
-    fn get(&mut self, key: BlockKey) -> Option<ByteView> {
+    fn get(&mut self, key: BlockKey) -> Option<Slice> {
         let slot = self.slots.get_mut(*self.map.get(&key)? as usize)?;
         slot.used = true;
         let mut chain = Chain {
@@ -159,7 +159,7 @@ impl Shard {
             frame: slot.first,
             within: 0,
         };
-        ByteView::from_reader(&mut chain, slot.len as usize).ok()
+        Slice::from_reader(&mut chain, slot.len as usize).ok()
     }
 
     fn insert(&mut self, key: BlockKey, block: &[u8], worth: Worth) {

@@ -51,11 +51,12 @@ use crate::{
 use contain::{contain, contain_any};
 use cursor::Bounds;
 use lsm_tree::{
-    AbstractTree, AnyTree, Config, SequenceNumberCounter,
+    AbstractTree, AnyTree, CompressionType, Config, SequenceNumberCounter,
     compaction::{CompactionStrategy, Leveled, PullDown},
     config::{
-        BlockSizePolicy, BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry, HashRatioPolicy,
-        PartitioningPolicy, PinningPolicy, RestartIntervalPolicy,
+        BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy,
+        FilterPolicyEntry, HashRatioPolicy, PartitioningPolicy, PinningPolicy,
+        RestartIntervalPolicy,
     },
 };
 use manifest::Manifest;
@@ -229,6 +230,9 @@ fn open_engine(
         .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(
             BloomConstructionPolicy::BitsPerKey(FILTER_BITS),
         )))
+        // Said, because the default compresses as soon as any crate of the program switches that on in the engine.
+        .data_block_compression_policy(CompressionPolicy::all(CompressionType::None))
+        .index_block_compression_policy(CompressionPolicy::all(CompressionType::None))
         .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
         .data_block_restart_interval_policy(RestartIntervalPolicy::all(RESTART_ENTRIES))
         .data_block_hash_ratio_policy(HashRatioPolicy::all(0.0));

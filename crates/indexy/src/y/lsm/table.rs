@@ -14,7 +14,6 @@ use super::{
     shared::LsmShared,
 };
 use crate::error::{Error, Result};
-use byteview::ByteView;
 use lsm_tree::{
     InternalValue, SeqNo, Slice, Table, UserKey,
     coding::Decode,
@@ -26,7 +25,7 @@ use lsm_tree::{
 };
 use std::{
     fs::File,
-    io,
+    io::{self, IoSliceMut},
     os::unix::fs::FileExt,
     path::Path,
     sync::{
@@ -42,6 +41,9 @@ const NEWEST: SeqNo = SeqNo::MAX;
 const FIXED_BYTES: usize = 2 << 10;
 /// Table of contents and trailer of a file.
 const CONTENTS_AND_TRAILER_BYTES: u64 = 320;
+
+/// In front of every block.
+const HEADER_BYTES: usize = Header::serialized_len();
 
 /// See the module header.
 pub(super) struct TableReader {
@@ -323,35 +325,43 @@ fn open_file(path: &Path) -> Result<File> {
 }
 
 /// Payload of a block, its header and checksum compared.
-fn read_block(file: &File, path: &Path, handle: BlockHandle, kind: BlockType) -> Result<ByteView> {
+fn read_block(file: &File, path: &Path, handle: BlockHandle, kind: BlockType) -> Result<Slice> {
     let offset = *handle.offset();
     let corrupt = |what: &str| Error::corrupt(path, offset, what);
-    let mut at = ReadAt { file, offset };
-    let bytes =
-        ByteView::from_reader(&mut at, handle.size() as usize).map_err(|e| match e.kind() {
-            io::ErrorKind::UnexpectedEof => corrupt("the file ends inside a block"),
-            _ => Error::io("read", path, e),
-        })?;
-    let header_bytes = Header::serialized_len();
-    let Some((mut header, payload)) = bytes.split_at_checked(header_bytes) else {
+    let mut at = BlockReader {
+        file,
+        offset,
+        header: [0; HEADER_BYTES],
+        done: 0,
+    };
+    let Some(bytes) = (handle.size() as usize).checked_sub(HEADER_BYTES) else {
         return Err(corrupt("a block shorter than its header"));
     };
-    let header =
-        Header::decode_from(&mut header).map_err(|_| corrupt("malformed header of a block"))?;
+    let payload = Slice::from_reader(&mut at, bytes).map_err(|e| match e.kind() {
+        io::ErrorKind::UnexpectedEof => corrupt("the file ends inside a block"),
+        _ => Error::io("read", path, e),
+    })?;
+    let header = Header::decode_from(&mut at.header.as_slice())
+        .map_err(|_| corrupt("malformed header of a block"))?;
     if header.block_type != kind {
         return Err(corrupt("a block of another kind"));
     }
-    if header.uncompressed_length as usize != payload.len() {
+    if header.data_length as usize != payload.len() {
         return Err(corrupt("a block of another length"));
     }
-    if xxh3_128(payload) != header.checksum.into_u128() {
+    if header.uncompressed_length != header.data_length {
+        return Err(corrupt(
+            "a compressed block, which this version never writes",
+        ));
+    }
+    if xxh3_128(&payload) != header.checksum.into_u128() {
         return Err(corrupt("a block that does not match its checksum"));
     }
-    Ok(bytes.slice(header_bytes..))
+    Ok(payload)
 }
 
 /// A checked payload in the form that the engine's decoders take.
-fn as_block(payload: ByteView, kind: BlockType) -> Block {
+fn as_block(payload: Slice, kind: BlockType) -> Block {
     let len = payload.len() as u32;
     Block {
         header: Header {
@@ -360,20 +370,37 @@ fn as_block(payload: ByteView, kind: BlockType) -> Block {
             data_length: len,
             uncompressed_length: len,
         },
-        data: Slice::from(payload),
+        data: payload,
     }
 }
 
-/// Reads on from an offset, without a cursor in the file.
-struct ReadAt<'a> {
+/// Reads a block: its header aside, its payload where the caller says. Both with one read of the file.
+struct BlockReader<'a> {
     file: &'a File,
     offset: u64,
+    header: [u8; HEADER_BYTES],
+    /// Bytes read so far, header included.
+    done: usize,
 }
 
-impl io::Read for ReadAt<'_> {
+impl io::Read for BlockReader<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let n = self.file.read_at(out, self.offset)?;
-        self.offset += n as u64;
+        while self.done < HEADER_BYTES {
+            let rest = &mut self.header[self.done..];
+            let missing = rest.len();
+            let mut parts = [IoSliceMut::new(rest), IoSliceMut::new(out)];
+            let at = self.offset + self.done as u64;
+            let n = rustix::io::preadv(self.file, &mut parts, at)?;
+            if n == 0 {
+                return Ok(0);
+            }
+            self.done += n;
+            if n > missing {
+                return Ok(n - missing);
+            }
+        }
+        let n = self.file.read_at(out, self.offset + self.done as u64)?;
+        self.done += n;
         Ok(n)
     }
 }

@@ -108,7 +108,7 @@ fn bound_memory(options: &mut Options) {
 /// No log of what RocksDB does and no statistics: neither files nor the thread that would write them.
 fn silence(options: &mut Options) {
     options.set_log_level(LogLevel::Fatal);
-    // A logger of ours keeps it from opening a LOG file, which a read-only open would do too.
+    // A logger of ours keeps it from writing LOG files.
     options.set_info_logger(InfoLogger::new_callback_logger(LogLevel::Fatal, |_, _| {}));
     options.set_stats_dump_period_sec(0);
     options.set_stats_persist_period_sec(0);

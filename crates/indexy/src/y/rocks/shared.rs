@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// 16 MiB has been seen to take 60 MiB. See `docs/decisions/0003-rocksdb-as-index-y.md` and `memory_tests.rs`.
 const CAPACITY_PERCENT: usize = 25;
 /// Least capacity, in bytes, that a tree works with.
-const MIN_CAPACITY_BYTES: usize = 128 << 10;
+const MIN_CAPACITY_BYTES: usize = 64 << 10;
 
 /// Shared by all RocksDB trees of a database: see the module header.
 pub(crate) struct RocksShared {

@@ -1,0 +1,91 @@
+//! Frames: what a guard protects, what comes back, and a race of readers with reuse.
+
+use super::*;
+use std::sync::atomic::AtomicBool;
+
+fn fill(frames: &Frames, tag: u64) -> Option<u32> {
+    let mut frame = frames.take()?;
+    frame.bytes_mut().fill(tag as u8);
+    Some(frame.publish(tag, 4096 - 64))
+}
+
+#[test]
+fn a_guard_keeps_what_it_found() {
+    let frames = Frames::new(4096, 1);
+    let number = fill(&frames, 7).unwrap();
+    let guard = frames.enter();
+    let view = guard.find(number, 7).unwrap();
+    assert!(guard.find(number, 8).is_none());
+    assert!(frames.unlink(number, 7));
+    assert!(!frames.unlink(number, 7));
+    for _ in 0..10 {
+        frames.reclaim();
+        assert!(frames.take().is_none(), "still read");
+    }
+    assert!(view.bytes.iter().all(|&b| b == 7));
+    assert_eq!((view.bytes.len(), view.words.len()), (4096 - 64, 8));
+    assert!(guard.find(number, 7).is_none());
+    drop(guard);
+    assert_eq!(frames.reclaim(), 1);
+    assert_eq!(fill(&frames, 8), Some(number));
+}
+
+#[test]
+fn the_limit_goes_down_and_up() {
+    let frames = Frames::new(4096, 200);
+    let numbers: Vec<u32> = (1..=200).map(|tag| fill(&frames, tag).unwrap()).collect();
+    assert!(frames.take().is_none());
+    frames.set_limit(50);
+    for (number, tag) in numbers.iter().zip(1..) {
+        assert!(frames.unlink(*number, tag));
+    }
+    while frames.reclaim() > 0 {}
+    assert_eq!(frames.free_frames(), 50);
+    frames.set_limit(300);
+    assert_eq!(frames.free_frames(), 300);
+    assert!((1..=300).all(|tag| fill(&frames, tag).is_some()));
+    assert!(frames.take().is_none());
+}
+
+/// Every frame is filled with its tag alone; a reader that finds a tag must find nothing else.
+#[test]
+fn readers_never_see_a_frame_change() {
+    const TAGS: u64 = 64;
+    let frames = Frames::new(4096, 4);
+    let homes: Vec<AtomicU64> = (0..=TAGS).map(|_| AtomicU64::new(0)).collect();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for seed in 0..3u64 {
+            let (frames, homes, stop) = (&frames, &homes, &stop);
+            scope.spawn(move || {
+                let mut at = seed;
+                let mut found = 0u64;
+                while !stop.load(Relaxed) {
+                    at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    let tag = at >> 33;
+                    let tag = tag % TAGS + 1;
+                    let guard = frames.enter();
+                    let number = homes[tag as usize].load(Relaxed) as u32;
+                    if let Some(view) = guard.find(number, tag) {
+                        found += 1;
+                        std::thread::yield_now();
+                        assert!(view.bytes.iter().all(|&b| b == tag as u8));
+                    }
+                }
+                found
+            });
+        }
+        for round in 0..20_000u64 {
+            let tag = round % TAGS + 1;
+            frames.reclaim();
+            match fill(&frames, tag) {
+                Some(number) => homes[tag as usize].store(u64::from(number), Relaxed),
+                None => {
+                    let victim = (round * 7) as u32 % 4;
+                    frames.unlink(victim, frames.tag(victim));
+                }
+            }
+        }
+        stop.store(true, Relaxed);
+    });
+}

@@ -1,0 +1,147 @@
+//! Publishing a version to readers, and making it durable.
+//!
+//! To become durable a version's pages (with the system since its run ended) and the map of used pages are synced, then the
+//! superblock is written and synced. What only older versions have is reused after that at the earliest, so that
+//! a crash at any moment finds a whole version: the last one that was made durable, or the one that was about to be.
+//! I6: the log is cut only after [`PagedY::commit`].
+//!
+//! A sync that fails poisons the tree, for nobody knows what reached the device; so does a superblock that may be half
+//! written. What fails before that can be tried again.
+
+use super::{
+    PagedY, map::StoredMap, output::Output, page::PageNo, run::Run, superblock::Superblock,
+    version::Version,
+};
+use crate::{
+    error::{Error, Result},
+    y::RunSource,
+};
+use std::sync::Arc;
+
+/// What the last superblock says, and where its map lies.
+pub(super) struct Committed {
+    pub(super) superblock: Superblock,
+    pub(super) map: StoredMap,
+}
+
+impl PagedY {
+    /// Writes a run and shows it to readers. The caller holds the lock of writers.
+    pub(super) fn apply_run(&self, source: &mut dyn RunSource) -> Result<()> {
+        let base = self.version.load_full();
+        let mut run = Run::new(self, &base);
+        let outcome = source
+            .drain(&mut |(key, value)| run.push(key, value))
+            .and_then(|()| run.finish())
+            // I5: nothing of the run can be seen or become durable before the log is.
+            .and_then(|next| source.before_publish().map(|()| next));
+        let taken = std::mem::take(&mut run.output.taken);
+        let removed = std::mem::take(&mut run.removed);
+        drop(run);
+        match outcome {
+            Ok(Some(next)) => self.publish(base, next, &taken, removed),
+            Ok(None) => self.release(&taken),
+            Err(error) => {
+                self.release(&taken);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn publish(
+        &self,
+        replaced: Arc<Version>,
+        next: Version,
+        taken: &[PageNo],
+        removed: Vec<PageNo>,
+    ) {
+        let unseen = {
+            // Under the lock, so that a commit takes a version with its pages.
+            let mut space = self.space.lock();
+            let unseen = space.publish(replaced, taken, removed);
+            self.version.store(Arc::new(next));
+            unseen
+        };
+        self.release(&unseen);
+        self.reap();
+    }
+
+    /// Frees what only versions had that nobody reads any more. Cost: a few instructions, and those for each page.
+    pub(super) fn reap(&self) {
+        let unread = self.space.lock().unread();
+        self.release(&unread);
+    }
+
+    /// Frees pages that nothing needs.
+    pub(super) fn release(&self, pages: &[PageNo]) {
+        // First, while nobody else can get them.
+        for page in pages {
+            self.pool.forget(self.tag(*page));
+        }
+        self.space.lock().free(pages);
+    }
+
+    /// Makes the present version durable. Cost: two syncs, and the map's pages that changed.
+    pub(super) fn commit(&self) -> Result<()> {
+        let mut committed = self.committed.lock();
+        self.poison.check()?;
+        let (version, bits, end) = {
+            let mut space = self.space.lock();
+            if !space.changed {
+                return Ok(());
+            }
+            let bits = space.begin_commit();
+            (self.version.load_full(), bits, space.end())
+        };
+        let mut output = Output::new(self);
+        let stored = {
+            let before = self.space.lock().committed().clone();
+            let stored = committed.map.write(&mut output, self, &before, &bits, end);
+            stored.and_then(|map| output.flush().map(|()| map))
+        };
+        let taken = std::mem::take(&mut output.taken);
+        drop(output);
+        let map = match stored {
+            Ok(map) => map,
+            Err(error) => {
+                let free = self.space.lock().abort_commit();
+                self.release(&free);
+                self.release(&taken);
+                return Err(error);
+            }
+        };
+        let superblock = Superblock {
+            generation: committed.superblock.generation + 1,
+            root: version.root,
+            height: version.height,
+            entries: version.entries,
+            // The pages of the map, too, lie before it.
+            end: self.space.lock().end(),
+            map: map.first(),
+            ..committed.superblock
+        };
+        drop(version);
+        self.write_superblock(&superblock)
+            .map_err(|error| self.poisoned(&error))?;
+        self.file.set_committed(superblock.generation);
+        let gone = committed.map.without(&map);
+        *committed = Committed { superblock, map };
+        let free = self.space.lock().end_commit();
+        self.release(&free);
+        self.release(&gone);
+        Ok(())
+    }
+
+    fn write_superblock(&self, superblock: &Superblock) -> Result<()> {
+        let file = &*self.file.storage;
+        // The second copy, too, is of the last generation after this sync: the first one may be torn now.
+        file.sync()?;
+        superblock.write(file, 0)?;
+        file.sync()?;
+        superblock.write(file, 1)
+    }
+
+    fn poisoned(&self, error: &Error) -> Error {
+        self.poison.set(error)
+    }
+}

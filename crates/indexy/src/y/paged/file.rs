@@ -1,0 +1,97 @@
+//! The page file: pages at their places, each checked when read and sealed when written.
+//!
+//! Bytes 0 to [`PAGES_START`] hold the two superblocks; page `n` lies at `n * page_bytes`. Threads: any. Nothing is cached.
+
+use super::page::{self, Identity, PageNo};
+use crate::{
+    error::{Error, Result},
+    storage::StorageFile,
+};
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+/// What lies before is not pages. A multiple of every page size.
+pub(super) const PAGES_START: u64 = 16 << 10;
+
+pub(super) struct PageFile {
+    pub(super) storage: Arc<dyn StorageFile>,
+    pub(super) page_bytes: usize,
+    /// Random number of the tree, in every page.
+    pub(super) tree: u64,
+    /// Generation that is being written: no page can be newer.
+    birth: AtomicU64,
+}
+
+impl PageFile {
+    pub(super) fn new(
+        storage: Arc<dyn StorageFile>,
+        page_bytes: usize,
+        tree: u64,
+        committed: u64,
+    ) -> Self {
+        Self {
+            storage,
+            page_bytes,
+            tree,
+            birth: AtomicU64::new(committed + 1),
+        }
+    }
+
+    /// The first page behind the superblocks.
+    pub(super) fn first_page(&self) -> PageNo {
+        PAGES_START / self.page_bytes as u64
+    }
+
+    /// Generation `committed` is durable; what is written from now on is of the next.
+    pub(super) fn set_committed(&self, committed: u64) {
+        self.birth.store(committed + 1, Relaxed);
+    }
+
+    fn identity(&self, number: PageNo) -> Identity {
+        Identity {
+            number,
+            tree: self.tree,
+            birth: self.birth.load(Relaxed),
+        }
+    }
+
+    pub(super) fn offset(&self, number: PageNo) -> u64 {
+        number * self.page_bytes as u64
+    }
+
+    /// Reads page `number` into `to`, which has the size of a page. Cost: one read of the device.
+    pub(super) fn read(&self, number: PageNo, to: &mut [u8]) -> Result<()> {
+        let offset = self.offset(number);
+        let got = self.storage.read_at(to, offset)?;
+        if got < self.page_bytes {
+            let what = format!("page {number}: the file ends");
+            return Err(Error::corrupt(self.path(), offset, what));
+        }
+        page::check(to, self.identity(number), self.path(), offset)
+    }
+
+    /// Completes a page that is to be written.
+    pub(super) fn seal(&self, number: PageNo, page: &mut [u8]) {
+        page::seal(page, self.identity(number));
+    }
+
+    /// Writes sealed pages with consecutive numbers from `first` on.
+    pub(super) fn write(&self, first: PageNo, pages: &[u8]) -> Result<()> {
+        self.storage.write_at(pages, self.offset(first))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.storage.path()
+    }
+
+    /// What is wrong with the content of a page.
+    pub(super) fn corrupt(&self, number: PageNo, what: &str) -> Error {
+        let what = format!("page {number}: {what}");
+        Error::corrupt(self.path(), self.offset(number), what)
+    }
+}

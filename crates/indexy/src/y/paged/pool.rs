@@ -1,0 +1,290 @@
+//! The buffer pool: which page is in which frame, and which goes when frames run out.
+//!
+//! Frames are never dirty: a run writes its pages itself, in batches, so that making room costs no I/O and a reader never pays for
+//! a writer. Replacement is second chance (clock): a frame that was read since the hand came by stays once more. The
+//! inner pages, which every read marks, stay therefore as long as there is room for them.
+//!
+//! A child is found by the hint in its reference (the frame's number; the frame's tag says whether the
+//! page is still there), else by the table, which then renews the hint. So a hit takes no lock.
+//! When no frame is free the reader makes some, and if all are being read it uses memory of its own: a read
+//! neither waits nor fails for want of frames (I7: that is one page a reading thread).
+//!
+//! Threads: any. Locks: a shard of the table, the clock's hand; never held across I/O.
+
+use super::{file::PageFile, node, page::PageNo};
+use crate::{
+    error::Result,
+    mem::{
+        aligned::AlignedBuffer,
+        frames::{
+            FRAME_OVERHEAD_BYTES, FrameGuard, FrameView, Frames, MAX_FRAMES, NO_PAGE, OwnedFrame,
+        },
+    },
+};
+use parking_lot::Mutex;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+const SHARDS: usize = 16;
+/// What an entry of the table costs at most.
+const TABLE_BYTES: usize = 48;
+/// Fewest frames that a pool works with: a path, and some for what is read beside.
+const MIN_FRAMES: usize = 24;
+/// One in so many frames is kept free.
+const FREE_PART: usize = 16;
+/// Frames that are made free at once, at most.
+const MAX_BATCH: usize = 64;
+/// Bits of a tag that name the page in its tree.
+const PAGE_BITS: u32 = 40;
+
+/// One size of pages.
+pub(super) struct Pool {
+    pub(super) frames: Frames,
+    table: [Mutex<HashMap<u64, u32>>; SHARDS],
+    hand: Mutex<usize>,
+    trees: AtomicU64,
+    /// Pages read from devices.
+    pub(super) reads: AtomicU64,
+}
+
+/// A page that was read from the device.
+pub(super) enum Loaded<'p> {
+    Frame(OwnedFrame<'p>),
+    Alone(AlignedBuffer),
+}
+
+impl Pool {
+    fn new(page_bytes: usize, memory_bytes: usize) -> Self {
+        Self {
+            frames: Frames::new(page_bytes, frames_for(page_bytes, memory_bytes)),
+            table: Default::default(),
+            hand: Mutex::new(0),
+            trees: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
+        }
+    }
+
+    /// A number for a tree's tags, never given twice.
+    pub(super) fn number_tree(&self) -> u64 {
+        self.trees.fetch_add(1, Relaxed) + 1
+    }
+
+    pub(super) fn tag(tree: u64, page: PageNo) -> u64 {
+        tree << PAGE_BITS | page
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let frame = self.frames.page_bytes() + FRAME_OVERHEAD_BYTES + TABLE_BYTES;
+        self.frames.limit() * frame + self.frames.fixed_bytes()
+    }
+
+    /// Changes the size. Pages in frames that have to go are forgotten.
+    fn set_memory(&self, bytes: usize) {
+        let limit = frames_for(self.frames.page_bytes(), bytes);
+        self.frames.set_limit(limit);
+        for number in limit..self.frames.used_once() {
+            self.evict(number as u32);
+        }
+        self.frames.reclaim();
+        for shard in &self.table {
+            shard.lock().shrink_to(limit / SHARDS);
+        }
+    }
+
+    fn shard(&self, tag: u64) -> &Mutex<HashMap<u64, u32>> {
+        let hash = tag.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60;
+        &self.table[hash as usize % SHARDS]
+    }
+
+    /// The page `tag` if it is in a frame; `hint` (0: none) says which to look at first. Returns the frame's hint too.
+    #[inline]
+    pub(super) fn find<'g>(
+        &self,
+        guard: &'g FrameGuard<'_>,
+        tag: u64,
+        hint: u32,
+    ) -> Option<(FrameView<'g>, u32)> {
+        if let Some(number) = hint.checked_sub(1)
+            && let Some(view) = guard.find(number, tag)
+        {
+            return Some((view, hint));
+        }
+        let number = *self.shard(tag).lock().get(&tag)?;
+        Some((guard.find(number, tag)?, number + 1))
+    }
+
+    /// Whether the page is in a frame, most likely.
+    pub(super) fn contains(&self, tag: u64) -> bool {
+        self.shard(tag).lock().contains_key(&tag)
+    }
+
+    /// Reads page `number` from the device, into a frame if one can be had.
+    pub(super) fn load(&self, file: &PageFile, number: PageNo) -> Result<Loaded<'_>> {
+        self.reads.fetch_add(1, Relaxed);
+        match self.free_frame() {
+            Some(mut frame) => {
+                file.read(number, frame.bytes_mut())?;
+                Ok(Loaded::Frame(frame))
+            }
+            None => {
+                let mut page = AlignedBuffer::new(file.page_bytes);
+                file.read(number, &mut page)?;
+                Ok(Loaded::Alone(page))
+            }
+        }
+    }
+
+    /// Shows a page that was read. It must be one that the caller's version has.
+    pub(super) fn keep(&self, tag: u64, page: Loaded<'_>) {
+        if let Loaded::Frame(frame) = page {
+            self.show(tag, frame);
+        }
+    }
+
+    /// Puts a page that was written into a frame, if one is free.
+    pub(super) fn insert(&self, tag: u64, page: &[u8]) {
+        if let Some(mut frame) = self.free_frame()
+            && frame.bytes().len() == page.len()
+        {
+            frame.bytes_mut().copy_from_slice(page);
+            self.show(tag, frame);
+        }
+    }
+
+    fn show(&self, tag: u64, frame: OwnedFrame<'_>) {
+        let split = node::split(frame.bytes());
+        let mut table = self.shard(tag).lock();
+        let there = table.get(&tag).map(|number| self.frames.tag(*number));
+        if there != Some(tag) {
+            table.insert(tag, frame.publish(tag, split));
+        }
+    }
+
+    /// The page is going to be free: what is known of it must not be found under its number again.
+    pub(super) fn forget(&self, tag: u64) {
+        let number = self.shard(tag).lock().remove(&tag);
+        if let Some(number) = number {
+            self.frames.unlink(number, tag);
+        }
+    }
+
+    fn free_frame(&self) -> Option<OwnedFrame<'_>> {
+        self.frames.take().or_else(|| {
+            self.replenish();
+            self.frames.take()
+        })
+    }
+
+    /// The page provider's step: makes frames free until as many are as should be. True if it did something.
+    pub(super) fn replenish(&self) -> bool {
+        let Some(mut hand) = self.hand.try_lock() else {
+            return self.frames.reclaim() > 0;
+        };
+        let batch = (self.frames.limit() / FREE_PART).clamp(1, MAX_BATCH);
+        let mut evicted = 0;
+        let used = self.frames.used_once();
+        // Twice around: the first time may only clear the marks.
+        let mut steps = 2 * used;
+        while self.frames.free_frames() + evicted < batch && steps > 0 {
+            steps -= 1;
+            *hand = if *hand + 1 < used { *hand + 1 } else { 0 };
+            let number = *hand as u32;
+            if !self.frames.clear_used(number) && self.evict(number) {
+                evicted += 1;
+            }
+        }
+        self.frames.reclaim() > 0 || evicted > 0
+    }
+
+    fn evict(&self, number: u32) -> bool {
+        let tag = self.frames.tag(number);
+        if tag == NO_PAGE || !self.frames.unlink(number, tag) {
+            return false;
+        }
+        let mut table = self.shard(tag).lock();
+        if table.get(&tag) == Some(&number) {
+            table.remove(&tag);
+        }
+        true
+    }
+}
+
+impl Loaded<'_> {
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Frame(frame) => frame.bytes(),
+            Self::Alone(page) => page,
+        }
+    }
+}
+
+fn frames_for(page_bytes: usize, memory_bytes: usize) -> usize {
+    let frame = page_bytes + FRAME_OVERHEAD_BYTES + TABLE_BYTES;
+    (memory_bytes / frame).clamp(MIN_FRAMES, MAX_FRAMES)
+}
+
+/// What all paged trees of a database share: a pool for each size of pages in use.
+pub(crate) struct PagedShared {
+    pools: Mutex<Pools>,
+}
+
+struct Pools {
+    /// For all pools together, in bytes.
+    total: usize,
+    pools: Vec<Arc<Pool>>,
+}
+
+impl PagedShared {
+    /// Pools of together `memory_bytes` bytes (a few dozen pages at least). Nothing is allocated yet.
+    pub(crate) fn new(memory_bytes: usize) -> Self {
+        let pools = Mutex::new(Pools {
+            total: memory_bytes,
+            pools: Vec::new(),
+        });
+        Self { pools }
+    }
+
+    /// Upper bound in bytes of what the pools hold in memory, whatever the trees do (I7).
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let pools = self.pools.lock();
+        let taken: usize = pools.pools.iter().map(|p| p.memory_bytes()).sum();
+        taken.max(pools.total)
+    }
+
+    /// Changes the size, at any time; pages that do not fit any more are forgotten.
+    pub(crate) fn set_memory(&self, memory_bytes: usize) {
+        let mut pools = self.pools.lock();
+        pools.total = memory_bytes;
+        pools.divide(pools.pools.len());
+    }
+
+    pub(super) fn pool(&self, page_bytes: usize) -> Arc<Pool> {
+        let mut pools = self.pools.lock();
+        let found = pools
+            .pools
+            .iter()
+            .find(|p| p.frames.page_bytes() == page_bytes);
+        if let Some(pool) = found {
+            return Arc::clone(pool);
+        }
+        let parts = pools.pools.len() + 1;
+        pools.divide(parts);
+        let pool = Arc::new(Pool::new(page_bytes, pools.total / parts));
+        pools.pools.push(Arc::clone(&pool));
+        pool
+    }
+}
+
+impl Pools {
+    /// Gives every pool one of `parts` equal parts.
+    fn divide(&self, parts: usize) {
+        for pool in &self.pools {
+            pool.set_memory(self.total / parts.max(1));
+        }
+    }
+}

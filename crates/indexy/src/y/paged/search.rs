@@ -1,0 +1,173 @@
+//! Reads: from the root to a leaf, through the pool, then the answer.
+//!
+//! A search holds a version (so that its pages stay what they are) and, while it is in frames, a guard of the pool. The guard
+//! is left for every read of the device, and the search goes on from the page that was read. (Only a key longer than an eighth of a page
+//! that agrees with the one asked in all of that is fetched with the guard held: it delays reuse of frames, nobody waits.)
+
+use super::{
+    PagedY,
+    node::{Far, Node, ValueAt},
+    overflow,
+    page::PageNo,
+    pool::Pool,
+    version::Version,
+};
+use crate::{
+    error::{Error, Result},
+    key::Value,
+};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A value, or where it is.
+pub(super) enum Found {
+    Nothing,
+    Near(Value),
+    Far(Far),
+}
+
+/// A step of a search: what to do at an inner page.
+pub(super) trait Route {
+    /// The child to go to.
+    fn child(&mut self, node: &Node<'_>) -> Result<Option<usize>>;
+}
+
+/// Where a search is on its way down.
+struct At {
+    page: PageNo,
+    hint: u32,
+    level: u8,
+}
+
+impl PagedY {
+    pub(super) fn fetch(&self, far: Far) -> Result<Vec<u8>> {
+        overflow::read(&self.file, far)
+    }
+
+    pub(super) fn tag(&self, page: PageNo) -> u64 {
+        Pool::tag(self.number, page)
+    }
+
+    pub(super) fn senseless(&self, page: PageNo) -> Error {
+        self.file.corrupt(page, "the node makes no sense")
+    }
+
+    /// The newest value of `key` in `version`.
+    pub(super) fn get_in(&self, version: &Version, key: &[u8]) -> Result<Option<Value>> {
+        let found = self.at_leaf(version, &mut ToKey { y: self, key }, |leaf| {
+            self.value_in(leaf, key)
+        })?;
+        match found {
+            None | Some(Found::Nothing) => Ok(None),
+            Some(Found::Near(value)) => Ok(Some(value)),
+            Some(Found::Far(far)) => Ok(Some(self.fetch(far)?.into())),
+        }
+    }
+
+    /// The answer for `key` in its leaf; `None` inside if the page makes no sense.
+    pub(super) fn value_in(&self, leaf: &Node<'_>, key: &[u8]) -> Result<Option<Found>> {
+        let found = leaf.search(key, &|far| self.fetch(far))?;
+        Ok(found.and_then(|(at, equal)| {
+            if !equal {
+                return Some(Found::Nothing);
+            }
+            Some(match leaf.value(at)? {
+                ValueAt::Near(bytes) => Found::Near(Value::new(bytes)),
+                ValueAt::Far(far) => Found::Far(far),
+            })
+        }))
+    }
+
+    /// Goes to a leaf and reads from it; `None`: the tree is empty. `read` answers `None` if the leaf makes no sense.
+    pub(super) fn at_leaf<R>(
+        &self,
+        version: &Version,
+        route: &mut impl Route,
+        read: impl Fn(&Node<'_>) -> Result<Option<R>>,
+    ) -> Result<Option<R>> {
+        if version.root == 0 {
+            return Ok(None);
+        }
+        let mut at = At {
+            page: version.root,
+            hint: version.hint.load(Relaxed),
+            level: version.height.saturating_sub(1),
+        };
+        loop {
+            if let Some(answer) = self.in_frames(version, &mut at, route, &read)? {
+                return Ok(Some(answer));
+            }
+            let loaded = self.pool.load(&self.file, at.page)?;
+            let (page, tag) = (at.page, self.tag(at.page));
+            let node = self.node_of(Node::of_page(loaded.bytes()), &at)?;
+            let step = if node.is_leaf() {
+                read(&node)?.ok_or_else(|| self.senseless(page)).map(Some)?
+            } else {
+                self.step(&node, &mut at, route)?;
+                None
+            };
+            self.pool.keep(tag, loaded);
+            if step.is_some() {
+                return Ok(step);
+            }
+        }
+    }
+
+    /// Goes on as far as pages are in frames; `None`: the page that `at` is at is not.
+    fn in_frames<R>(
+        &self,
+        version: &Version,
+        at: &mut At,
+        route: &mut impl Route,
+        read: &impl Fn(&Node<'_>) -> Result<Option<R>>,
+    ) -> Result<Option<R>> {
+        let guard = self.pool.frames.enter();
+        let mut parent: Option<(Node<'_>, usize)> = None;
+        while let Some((view, hint)) = self.pool.find(&guard, self.tag(at.page), at.hint) {
+            if hint != at.hint {
+                match &parent {
+                    Some((node, i)) => node.hint(*i, at.page, hint),
+                    None if at.page == version.root => version.hint.store(hint, Relaxed),
+                    None => {}
+                }
+            }
+            let node = self.node_of(Node::of_frame(view), at)?;
+            if node.is_leaf() {
+                let answer = read(&node)?.ok_or_else(|| self.senseless(at.page))?;
+                return Ok(Some(answer));
+            }
+            let i = self.step(&node, at, route)?;
+            parent = Some((node, i));
+        }
+        Ok(None)
+    }
+
+    /// The node at `at`, if it is one and of the right level (so that no search goes round in circles).
+    fn node_of<'a>(&self, node: Option<Node<'a>>, at: &At) -> Result<Node<'a>> {
+        node.filter(|n| n.level == at.level)
+            .ok_or_else(|| self.senseless(at.page))
+    }
+
+    fn step(&self, node: &Node<'_>, at: &mut At, route: &mut impl Route) -> Result<usize> {
+        let child = route.child(node)?;
+        let next = child.and_then(|i| Some((i, node.child(i)?)));
+        let (i, (page, hint)) = next.ok_or_else(|| self.senseless(at.page))?;
+        *at = At {
+            page,
+            hint,
+            level: at.level.saturating_sub(1),
+        };
+        Ok(i)
+    }
+}
+
+/// To the leaf that has a key.
+pub(super) struct ToKey<'k> {
+    pub(super) y: &'k PagedY,
+    pub(super) key: &'k [u8],
+}
+
+impl Route for ToKey<'_> {
+    fn child(&mut self, node: &Node<'_>) -> Result<Option<usize>> {
+        node.child_for(self.key, &|far| self.y.fetch(far))
+    }
+}

@@ -1,0 +1,145 @@
+//! Damaged files: found, named, never returned as data.
+
+use super::crash::{content, open_sim, script};
+use super::*;
+use crate::{
+    storage::sim::Sim,
+    y::conformance::{Model, write},
+};
+
+const FILE: &str = "/tree/pages";
+
+/// A disk with a tree whose versions are durable, and its content.
+fn sample() -> (Sim, Model) {
+    let sim = Sim::default();
+    let y = open_sim(&sim, 4096).unwrap();
+    for n in 0..4 {
+        write(&y, &script(n)).unwrap();
+        y.make_durable().unwrap();
+    }
+    let content = content(&y).unwrap();
+    drop(y);
+    (sim, content)
+}
+
+fn bytes(sim: &Sim) -> Vec<u8> {
+    sim.contents()[Path::new(FILE)].clone()
+}
+
+/// Opens the file with other bytes; what it says, or where it says it is damaged.
+fn look(bytes: Vec<u8>) -> Result<Model> {
+    let sim = Sim::default();
+    sim.tamper(Path::new(FILE), bytes);
+    let y = open_sim(&sim, 4096)?;
+    let model = content(&y);
+    let checked = y.verify();
+    if model.is_ok() && checked.is_err() {
+        return Err(checked.unwrap_err());
+    }
+    model
+}
+
+#[test]
+fn a_flipped_bit_is_found_or_harmless() {
+    let (sim, model) = sample();
+    let whole = bytes(&sim);
+    let mut found = 0;
+    for at in (0..whole.len()).step_by(101) {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1 << (at % 8);
+        match look(damaged) {
+            Ok(content) => assert!(content == model, "byte {at}"),
+            Err(Error::Corrupt { path, offset, .. }) => {
+                assert_eq!(path, Path::new(FILE));
+                assert_eq!(offset / 4096, at as u64 / 4096, "byte {at}");
+                found += 1;
+            }
+            Err(e) => panic!("byte {at}: {e}"),
+        }
+    }
+    assert!(found > 50, "{found}");
+}
+
+#[test]
+fn either_superblock_alone_is_enough() {
+    let (sim, model) = sample();
+    for copy in superblock::COPIES {
+        let mut damaged = bytes(&sim);
+        damaged[copy as usize + 30] ^= 4;
+        assert!(look(damaged).unwrap() == model);
+    }
+    let mut damaged = bytes(&sim);
+    damaged[30] ^= 4;
+    damaged[superblock::COPIES[1] as usize + 30] ^= 4;
+    assert!(matches!(
+        look(damaged),
+        Err(Error::Corrupt { offset: 0, .. })
+    ));
+}
+
+#[test]
+fn a_truncated_file_is_found() {
+    let (sim, model) = sample();
+    let whole = bytes(&sim);
+    for pages in 0..whole.len() / 4096 {
+        for cut in [pages * 4096, pages * 4096 + 700] {
+            match look(whole[..cut].to_vec()) {
+                Ok(content) => assert!(content == model),
+                Err(e) => assert!(matches!(e, Error::Corrupt { .. }), "{e}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn misplaced_pages_and_those_of_another_tree_are_found() {
+    let (sim, model) = sample();
+    let whole = bytes(&sim);
+    let other = bytes(&sample().0);
+    let page = |n: usize| n * 4096..(n + 1) * 4096;
+    let mut found = 0;
+    for n in 4..whole.len() / 4096 {
+        for from in [
+            &whole[page(if n == 4 { 5 } else { n - 1 })],
+            &other[page(n)],
+        ] {
+            let mut damaged = whole.clone();
+            damaged[page(n)].copy_from_slice(from);
+            match look(damaged) {
+                Ok(content) => assert!(content == model),
+                Err(Error::Corrupt { offset, .. }) => {
+                    assert_eq!(offset, n as u64 * 4096);
+                    found += 1;
+                }
+                Err(e) => panic!("{e}"),
+            }
+        }
+    }
+    assert!(found > 20, "{found}");
+}
+
+#[test]
+fn another_page_size_is_refused() {
+    let (sim, _) = sample();
+    assert!(matches!(open_sim(&sim, 8192), Err(Error::Corrupt { .. })));
+    assert!(matches!(
+        open_sim(&sim, 5000),
+        Err(Error::InvalidOption { .. })
+    ));
+}
+
+#[test]
+fn read_only_needs_a_tree_and_refuses_writes() {
+    let (sim, model) = sample();
+    let storage: Arc<dyn Storage> = Arc::new(sim.clone());
+    let shared = PagedShared::new(0);
+    let open = |dir: &str| PagedY::open(&storage, Path::new(dir), 4096, &shared, true);
+    assert!(matches!(open("/none"), Err(Error::NoDatabase { .. })));
+    let before = sim.contents();
+    let y = open("/tree").unwrap();
+    assert!(content(&y).unwrap() == model);
+    assert!(matches!(write(&y, &script(1)), Err(Error::ReadOnly)));
+    y.make_durable().unwrap();
+    drop(y);
+    assert!(before == sim.contents());
+}

@@ -1,0 +1,85 @@
+//! Arbitrary bytes: no decoder panics, whatever the checksums say.
+
+use super::*;
+use crate::y::conformance::{Entries, put, write};
+use node::Node;
+use proptest::prelude::*;
+
+/// Goes through everything that a page can be asked.
+fn read_all(page: &[u8]) {
+    let _ = node::split(page);
+    let Some(node) = Node::of_page(page) else {
+        return;
+    };
+    let fetch = |_| Err(Error::Closed);
+    for key in [&b""[..], b"abc", &[0xff; 40]] {
+        let _ = node.search(key, &fetch);
+        let _ = node.child_for(key, &fetch);
+    }
+    for i in 0..node.keys().min(3000) + 1 {
+        let _ = (node.child(i), node.value(i), node.key(i).map(|k| k.stub()));
+    }
+    let _ = build::entries(&node);
+    let _ = build::children(&node, build::Bound::default());
+}
+
+fn a_leaf() -> Vec<u8> {
+    let entries: Vec<build::Entry> = (0u32..40)
+        .map(|i| build::Entry {
+            key: build::Bound {
+                stub: i.to_be_bytes()[..].into(),
+                far: None,
+            },
+            value: build::Content::Near([7u8; 20][..].into()),
+        })
+        .collect();
+    let mut page = vec![0; 4096];
+    build::leaf(&mut page, &entries);
+    page
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_pages(kind in 0u8..7, level in 0u8..3, page in prop::collection::vec(any::<u8>(), 0..4096)) {
+        let mut page = page;
+        for (at, byte) in [(32, kind), (33, level), (40, 0), (41, 0), (42, 0), (43, 0), (44, 0), (45, 0), (46, 0), (47, 0)] {
+            if let Some(to) = page.get_mut(at) {
+                *to = byte;
+            }
+        }
+        read_all(&page);
+    }
+
+    #[test]
+    fn pages_with_a_few_wrong_bytes(changes in prop::collection::vec((0usize..500, any::<u8>()), 1..8)) {
+        let mut page = a_leaf();
+        for (at, byte) in changes {
+            page[at] = byte;
+        }
+        read_all(&page);
+    }
+
+    #[test]
+    fn arbitrary_superblocks(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let mut bytes = bytes;
+        let _ = Superblock::decode(&bytes, Path::new("p"), 0);
+        if bytes.len() > 80 {
+            page::put(&mut bytes, 0, b"indexyBP");
+            page::put(&mut bytes, 8, &1u32.to_le_bytes());
+            let sum = xxhash_rust::xxh3::xxh3_64(&bytes[..72]);
+            page::put(&mut bytes, 72, &sum.to_le_bytes());
+            let _ = Superblock::decode(&bytes, Path::new("p"), 0);
+        }
+    }
+
+    /// Nodes of every shape: what goes in comes out, at any key length.
+    #[test]
+    fn trees_of_odd_keys(keys in prop::collection::btree_set(prop::collection::vec(0u8..3, 0..900), 1..60)) {
+        let store = OnDisk::new(4096, 0);
+        let y = crate::y::conformance::Store::open(&store);
+        let run: Entries = keys.iter().map(|k| put(k, &k[..k.len() / 2])).collect();
+        write(&y, &run).unwrap();
+        let model = keys.iter().map(|k| (k.clone(), k[..k.len() / 2].to_vec())).collect();
+        crate::y::conformance::check(&y, &model);
+    }
+}

@@ -1,0 +1,142 @@
+//! Checking everything: each page of the newest version, the order of all keys, chains, and the map of used pages.
+
+use super::{
+    PagedY,
+    build::{self, Bound, Content},
+    node::{Far, Node},
+    overflow,
+    page::PageNo,
+    space::Bits,
+    version::Version,
+};
+use crate::{
+    error::{Error, Result},
+    mem::aligned::AlignedBuffer,
+};
+use std::cmp::Ordering;
+
+/// What was seen so far.
+struct Walk<'y> {
+    y: &'y PagedY,
+    pages: Bits,
+    entries: u64,
+    last: Option<Vec<u8>>,
+}
+
+impl PagedY {
+    /// Reads every page of the newest version from the device; returns the number of entries.
+    pub(super) fn verify_all(&self) -> Result<u64> {
+        let (version, used) = {
+            let space = self.space.lock();
+            (self.version.load_full(), space.current().clone())
+        };
+        let mut walk = Walk {
+            y: self,
+            pages: Bits::default(),
+            entries: 0,
+            last: None,
+        };
+        walk.tree(&version)?;
+        if walk.entries != version.entries {
+            let what = format!(
+                "{} entries found, {} counted",
+                walk.entries, version.entries
+            );
+            return Err(self.file.corrupt(version.root, &what));
+        }
+        let lost = used.pages().find(|page| !walk.pages.get(*page));
+        let unmarked = walk.pages.pages().find(|page| !used.get(*page));
+        match lost.or(unmarked) {
+            Some(page) => Err(self
+                .file
+                .corrupt(page, "the tree and the map of used pages differ")),
+            None => Ok(walk.entries),
+        }
+    }
+}
+
+impl Walk<'_> {
+    fn tree(&mut self, version: &Version) -> Result<()> {
+        if version.root == 0 {
+            return Ok(());
+        }
+        let level = version.height.saturating_sub(1);
+        self.node(version.root, level, &Bound::default(), None)
+    }
+
+    /// Everything under `page` lies in `[from, to)`.
+    fn node(&mut self, page: PageNo, level: u8, from: &Bound, to: Option<&Bound>) -> Result<()> {
+        self.mark(page)?;
+        let mut bytes = AlignedBuffer::new(self.y.file.page_bytes);
+        self.y.file.read(page, &mut bytes)?;
+        let node = Node::of_page(&bytes)
+            .filter(|n| n.level == level)
+            .ok_or_else(|| self.y.senseless(page))?;
+        if node.is_leaf() {
+            return self.leaf(page, &node, from, to);
+        }
+        let children = build::children(&node, from.clone());
+        let children = children.ok_or_else(|| self.y.senseless(page))?;
+        for (i, child) in children.iter().enumerate() {
+            if i > 0 {
+                self.chain(child.from.far)?;
+            }
+            let end = children.get(i + 1).map(|next| &next.from).or(to);
+            self.node(child.page, level - 1, &child.from, end)?;
+        }
+        Ok(())
+    }
+
+    fn leaf(
+        &mut self,
+        page: PageNo,
+        node: &Node<'_>,
+        from: &Bound,
+        to: Option<&Bound>,
+    ) -> Result<()> {
+        let fetch = |far| self.y.fetch(far);
+        let entries = build::entries(node).ok_or_else(|| self.y.senseless(page))?;
+        for entry in &entries {
+            let key = entry.key.whole(&fetch)?;
+            let before = from.compare(&key, &fetch)? == Ordering::Greater;
+            let behind = match to {
+                Some(to) => to.compare(&key, &fetch)? != Ordering::Greater,
+                None => false,
+            };
+            if before || behind || self.last.as_ref().is_some_and(|last| *last >= key) {
+                return Err(self.y.file.corrupt(page, "keys are out of order"));
+            }
+            self.last = Some(key);
+            self.chain(entry.key.far)?;
+            if let Content::Far(far) = entry.value {
+                self.chain(Some(far))?;
+            }
+            self.entries += 1;
+        }
+        Ok(())
+    }
+
+    fn chain(&mut self, far: Option<Far>) -> Result<()> {
+        let Some(far) = far else { return Ok(()) };
+        let file = &self.y.file;
+        let mut pages = Vec::new();
+        overflow::walk(
+            file,
+            far,
+            |number, to| file.read(number, to),
+            |number, _| pages.push(number),
+        )?;
+        pages.into_iter().try_for_each(|page| self.mark(page))
+    }
+
+    fn mark(&mut self, page: PageNo) -> Result<()> {
+        if self.pages.set(page, true) {
+            return Err(self.twice(page));
+        }
+        Ok(())
+    }
+
+    fn twice(&self, page: PageNo) -> Error {
+        self.y.file.corrupt(page, "the page is used twice")
+    }
+}
