@@ -396,10 +396,12 @@ fn a_torn_read_is_detected() {
             });
         }
         scope.spawn(|| {
-            for turn in 0_u64.. {
+            let mut turn = 0_u64;
+            while met.load(Relaxed) < MEETINGS {
+                turn += 1;
                 let seen = latch().read().unwrap();
                 let first = node.word(WORDS);
-                if turn % 8 == 0 {
+                if turn.is_multiple_of(8) {
                     // Writers go on even if there is one processor for all.
                     std::thread::yield_now();
                 }
@@ -407,8 +409,8 @@ fn a_torn_read_is_detected() {
                 let equal = (1..WORDS).rev().all(|i| node.word(i) == first);
                 if latch().validate(seen) {
                     torn.fetch_add(u64::from(!equal), Relaxed);
-                } else if met.fetch_add(u64::from(!equal), Relaxed) >= MEETINGS {
-                    break;
+                } else {
+                    met.fetch_add(u64::from(!equal), Relaxed);
                 }
             }
         });
