@@ -35,6 +35,7 @@ macro_rules! conformance_suite {
                 removals_leave_tombstones_only_where_y_may_know_the_key,
                 evict_makes_y_decide,
                 second_chance_spares_what_was_read,
+                second_chance_spares_what_was_loaded,
                 scans_cover_what_they_say,
             ],
             stress: [writers_readers_and_a_cutter],

@@ -208,7 +208,7 @@ pub(crate) trait IndexX: Send + Sync {
 
     /// Installs a value read from Y as a clean entry, if `stamp` (from [`Lookup::AskY`], taken
     /// before Y was read) is still the stamp of the range, the range is still mounted
-    /// and the key has no entry (I3).
+    /// and the key has no entry (I3). The entry counts as referenced: somebody has just read it.
     fn load(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Load;
 
     /// Drops the entry of `key` and makes its range mounted with a fresh stamp: Y decides

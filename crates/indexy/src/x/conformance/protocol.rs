@@ -256,6 +256,32 @@ pub(super) fn second_chance_spares_what_was_read<X: IndexX>(make: Make<X>) {
     world.check_all();
 }
 
+/// What was loaded was read: it outlives one cut that spares, and not two.
+pub(super) fn second_chance_spares_what_was_loaded<X: IndexX>(make: Make<X>) {
+    let mut world = World::new(make(false));
+    for n in 0..500 {
+        world.put(&number(n), b"v");
+    }
+    world.flush();
+    world.x.track_references(true);
+    world.x.cut(&[], None, world.acked, false, usize::MAX);
+    for n in 0..100 {
+        world.check(&number(n));
+    }
+    // Half of them are read again.
+    for n in 0..50 {
+        world.check(&number(n));
+    }
+    let loaded = world.x.stats().keys;
+    assert!(loaded > 0);
+    let cut = world.x.cut(&[], None, world.acked, true, usize::MAX);
+    // An X may do without bits, and spares nothing then.
+    assert!(cut.spared == 0 || cut.spared == loaded, "{cut:?}");
+    world.x.cut(&[], None, world.acked, true, usize::MAX);
+    assert_eq!(world.x.stats().keys, 0, "the bit counts once");
+    world.check_all();
+}
+
 pub(super) fn scans_cover_what_they_say<X: IndexX>(make: Make<X>) {
     let mut world = World::new(make(false));
     for n in 0..3000 {

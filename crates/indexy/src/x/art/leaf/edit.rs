@@ -37,6 +37,10 @@ impl<'g> LeafLatched<'g> {
         meta.n += 1;
         leaf.set_meta(meta);
         self.note_flags(entry.flags);
+        if entry.flags & DIRTY == 0 {
+            // It comes from Y because it was read.
+            leaf.reference(i);
+        }
     }
 
     /// Moves the slots from `i` on, and their reference bits, up by one.

@@ -106,6 +106,10 @@ impl<'g> LeafLatched<'g> {
         meta.n += 1;
         leaf.set_meta(meta);
         self.set_flags(i, entry.flags);
+        if entry.flags & DIRTY == 0 {
+            // It comes from Y because it was read.
+            leaf.reference(i);
+        }
     }
 
     /// Moves `count` elements of `size` bytes in the array at `array`.
