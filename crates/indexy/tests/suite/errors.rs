@@ -117,7 +117,7 @@ fn options_that_cannot_work() {
     let path = dir.path().join("db");
     let zero = options().durability(Durability::Buffered { interval_ms: 0 });
     assert_err!(Db::open(&path, zero), Error::InvalidOption { option, .. } if option == "durability");
-    let paged = IndexYKind::BPlus { page_bytes: 4096 };
+    let paged = IndexYKind::BPlus { page_bytes: 5000 };
     assert_err!(
         Db::open(&path, options().index_y(paged)),
         Error::Unsupported { .. }
