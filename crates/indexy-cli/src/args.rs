@@ -81,7 +81,7 @@ pub struct TreeArgs {
     /// Name of the tree
     #[arg(long, value_name = "NAME", default_value = "default", help_heading = DATABASE)]
     pub tree: String,
-    /// Index in memory of a new tree: art or bplus [default: art]
+    /// Index in memory of a new tree: art, bplus or none [default: art]
     #[arg(long, value_name = "X", value_parser = parse_index_x, help_heading = DATABASE)]
     pub index_x: Option<IndexXKind>,
     /// Index on disk of a new tree: lsm, rocksdb or bplus:PAGEBYTES
@@ -116,7 +116,8 @@ fn parse_index_x(text: &str) -> Result<IndexXKind, String> {
     match text {
         "art" => Ok(IndexXKind::Art),
         "bplus" => Ok(IndexXKind::BPlus),
-        _ => Err("use art or bplus".into()),
+        "none" => Ok(IndexXKind::None),
+        _ => Err("use art, bplus or none".into()),
     }
 }
 
@@ -433,6 +434,7 @@ mod tests {
     #[test]
     fn index_pairs() {
         assert_eq!(parse_index_x("bplus"), Ok(IndexXKind::BPlus));
+        assert_eq!(parse_index_x("none"), Ok(IndexXKind::None));
         assert!(parse_index_x("rbtree").is_err());
         assert_eq!(parse_index_y("lsm"), Ok(IndexYKind::Lsm));
         assert_eq!(

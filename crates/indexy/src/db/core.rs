@@ -105,6 +105,8 @@ pub(crate) struct Core {
     pub shared: Arc<Shared>,
     pub stripes: Stripes,
     pub y_shared: YShared,
+    /// What the caches of `y_shared` were given; see `division.rs`.
+    pub y_cache_bytes: Mutex<usize>,
     /// What every Index X is made of.
     pub memory: Arc<Memory>,
     /// Locked while the set of trees or the manifest changes.
@@ -215,6 +217,10 @@ impl Trees for Core {
             .values()
             .map(|t| t.joined.x.stats().bytes)
             .sum()
+    }
+
+    fn divide_memory(&self) {
+        Self::divide_memory(self);
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
     directory, index_y,
     manifest::TreeEntry,
     open,
-    options::{self, Options, TreeOptions},
+    options::{self, IndexXKind, Options, TreeOptions},
     stats::Stats,
     tree::Tree,
     verify::VerifyReport,
@@ -94,6 +94,12 @@ impl Db {
             resident: options.resident.unwrap_or(false),
         };
         options::check_pair(entry.index_x, entry.index_y)?;
+        if entry.resident && entry.index_x == IndexXKind::None {
+            return Err(Error::InvalidOption {
+                option: "resident",
+                reason: "a tree without an Index X has nowhere to be resident".into(),
+            });
+        }
         // A tree's records all have higher LSNs than this.
         let floor = self.core().shared.sweep_floor();
         let tree = Arc::new(open::open_tree(self.core(), entry.clone(), floor)?);
@@ -106,6 +112,7 @@ impl Db {
             .trees
             .write()
             .insert(tree.entry.id, tree.clone());
+        self.core().divide_memory();
         Ok(Tree::new(self.handle.clone(), tree))
     }
 
@@ -142,6 +149,7 @@ impl Db {
             self.core().stripes.barrier();
             self.core().trees.write().remove(&entry.id);
             tree.joined.discard();
+            self.core().divide_memory();
         }
         directory::remove_tree(&directory::tree_dir(&self.core().path, entry.id))
     }
@@ -199,9 +207,7 @@ impl Db {
         self.core().check_open()?;
         options::check_budget(bytes)?;
         // Buffers keep the size that they got at open, the cache follows the budget; X needs room beside them.
-        let Core {
-            budget, y_shared, ..
-        } = &**self.core();
+        let budget = &self.core().budget;
         let others = budget
             .used()
             .saturating_sub(budget.held(Holder::Arena) + budget.held(Holder::IndexY));
@@ -213,8 +219,7 @@ impl Db {
             });
         }
         budget.set_limit(bytes);
-        y_shared.set_memory(index_y::cache_bytes(bytes));
-        budget.set(Holder::IndexY, y_shared.memory_bytes());
+        self.core().divide_memory();
         self.core().shared.wake_releaser.notify();
         self.core().shared.announce_freed();
         Ok(())

@@ -5,6 +5,7 @@ mod checkpoint;
 mod core;
 mod database;
 mod directory;
+mod division;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod fuzzing;
 mod index_y;

@@ -58,7 +58,8 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
     let poison = Arc::new(Poison::default());
     let shared = Arc::new(Shared::new(budget.clone(), poison));
     let memory = Memory::new(budget.clone());
-    let y_shared = YShared::new(index_y::cache_bytes(options.memory_budget_bytes));
+    let y_cache_bytes = index_y::cache_bytes(options.memory_budget_bytes);
+    let y_shared = YShared::new(y_cache_bytes);
     let stripes = Stripes::new(options.memory_budget_bytes);
     budget.take(Holder::IndexY, y_shared.memory_bytes());
     // Small budgets do not have this much: there the rest is a fixed cost beside the budget (README, limits).
@@ -73,6 +74,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
         shared: shared.clone(),
         stripes,
         y_shared,
+        y_cache_bytes: Mutex::new(y_cache_bytes),
         memory,
         manifest: Mutex::new(manifest.clone()),
         trees: RwLock::new(BTreeMap::new()),
@@ -88,6 +90,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
         let tree = open_tree(&core, entry, Lsn(manifest.log_start))?;
         core.trees.write().insert(tree.entry.id, Arc::new(tree));
     }
+    core.divide_memory();
     let trees: Arc<dyn Trees> = core.clone();
     let background = Background::start(&shared, &trees, core.options.read_only)
         .map_err(|e| Error::io("start a thread for", path, e))?;
@@ -209,9 +212,13 @@ pub(super) fn open_tree(core: &Core, entry: TreeEntry, floor: Lsn) -> Result<Tre
     let mounted = !y.is_empty()?;
     let x = match entry.index_x {
         IndexXKind::Art => AnyX::Art(Art::new(core.memory.clone(), mounted)),
-        IndexXKind::BPlus => AnyX::BPlus(BPlus::new(core.memory.clone(), mounted)),
+        // A write buffer has no use for anything but density and order.
+        IndexXKind::BPlus | IndexXKind::None => {
+            AnyX::BPlus(BPlus::new(core.memory.clone(), mounted))
+        }
     };
-    let joined = Joined::new(entry.id, x, y, entry.resident, floor, core.shared.clone());
+    let joined = Joined::new(entry.id, x, y, entry.resident, floor, core.shared.clone())
+        .buffer_only(entry.index_x == IndexXKind::None);
     Ok(TreeCore::new(entry, Arc::new(joined)))
 }
 

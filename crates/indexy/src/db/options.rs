@@ -40,6 +40,11 @@ pub enum IndexXKind {
     Art,
     /// B+ tree with prefix-truncated nodes, normalized key heads and hints.
     BPlus,
+    /// None: Index Y alone, as a system of one structure. Writes are gathered in a small sorted buffer in memory, reads that miss
+    /// it are answered by Y and not kept there. When no tree of a database has an Index X, the caches of Y (block
+    /// cache of an LSM tree, pages of a paged one) get most of the budget, the buffer an eighth (LSM) or a sixteenth (paged);
+    /// beside trees that have one, Y's caches stay small. Everything else is as ever. Such a tree cannot be resident.
+    None,
 }
 
 /// The on-disk index of a tree.
@@ -64,6 +69,7 @@ impl fmt::Display for IndexXKind {
         f.write_str(match self {
             Self::Art => "art",
             Self::BPlus => "bplus",
+            Self::None => "none",
         })
     }
 }
@@ -203,7 +209,7 @@ pub(crate) fn check_budget(bytes: usize) -> Result<()> {
 /// What this build can open.
 pub(crate) fn check_pair(x: IndexXKind, y: IndexYKind) -> Result<()> {
     match x {
-        IndexXKind::Art | IndexXKind::BPlus => {}
+        IndexXKind::Art | IndexXKind::BPlus | IndexXKind::None => {}
     }
     super::index_y::supported(y)
 }

@@ -32,7 +32,8 @@ pub struct Stats {
     pub y_reads: u64,
     /// Reads of absent keys that X answered alone.
     pub absent_without_io: u64,
-    /// Values read from Y that did not go into X: no room, too large, or something newer was there.
+    /// Values read from Y that did not go into X: no room, too large, something newer was there, or
+    /// the tree has no Index X.
     pub uncached_reads: u64,
     /// Entries written to Y.
     pub cleaned_keys: u64,

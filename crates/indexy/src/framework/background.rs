@@ -64,6 +64,8 @@ pub(crate) trait Trees: Send + Sync + 'static {
     fn collect_garbage(&self);
     /// Live bytes of all Xs.
     fn x_bytes(&self) -> usize;
+    /// Gives X and the caches of Y their parts of the budget, as they are now.
+    fn divide_memory(&self);
 }
 
 /// What a thread does until it is stopped.
@@ -282,6 +284,7 @@ impl Worker {
             self.tally_index_y();
             let mut patience = RECLAIM_TRIES;
             while !self.stopping() {
+                self.trees.divide_memory();
                 if self.live_over(self.shared.watermarks().high) > 0 {
                     let need = self.live_over(self.shared.watermarks().low);
                     if !self.release_once(need) {

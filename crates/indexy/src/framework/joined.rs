@@ -33,6 +33,8 @@ pub(crate) struct Joined {
     pub limits: Capabilities,
     /// Never released.
     pub resident: bool,
+    /// X is a write buffer: what is read from Y does not go there.
+    pub buffer_only: bool,
     pub regions: Regions,
     pub shared: Arc<Shared>,
     pub(super) transfer: Mutex<Transfer>,
@@ -66,11 +68,20 @@ impl Joined {
             limits: y.capabilities(),
             y,
             resident,
+            buffer_only: false,
             regions: Regions::new(floor),
             shared,
             transfer: Mutex::default(),
             acked: AtomicU32::new(0),
             discarded: AtomicBool::new(false),
+        }
+    }
+
+    /// The same with an X that is a write buffer and nothing else.
+    pub(crate) fn buffer_only(self, buffer_only: bool) -> Self {
+        Self {
+            buffer_only,
+            ..self
         }
     }
 
@@ -93,7 +104,7 @@ impl Joined {
         Ok(())
     }
 
-    /// The newest value of `key`, handed to `found`. A miss reads Y once and caches the value in X.
+    /// The newest value of `key`, handed to `found`. A miss reads Y once and caches the value in X, unless that is a mere buffer.
     pub(crate) fn get<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         if sample::due() {
             self.regions.note_access(key);
@@ -166,7 +177,8 @@ impl Joined {
     /// I3: installs what Y said, unless something may have changed since `stamp` was read.
     fn load(&self, key: &[u8], value: &[u8], stamp: crate::x::Stamp) {
         let bytes = key.len() + value.len();
-        let loaded = !self.too_large_for_x(bytes)
+        let loaded = !self.buffer_only
+            && !self.too_large_for_x(bytes)
             && self
                 .shared
                 .admit_load(bytes)

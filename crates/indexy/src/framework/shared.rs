@@ -77,6 +77,8 @@ pub(crate) struct Shared {
     y_failure: Mutex<Option<Error>>,
     /// Bytes that writers wait for, summed.
     wanted: AtomicUsize,
+    /// Bytes that X has to make room for, so that the caches of Y get their part.
+    owed_to_y: AtomicUsize,
     freed: (Mutex<()>, Condvar),
 }
 
@@ -98,6 +100,7 @@ impl Shared {
             releasable_bytes: AtomicUsize::new(usize::MAX),
             y_failure: Mutex::new(None),
             wanted: AtomicUsize::new(0),
+            owed_to_y: AtomicUsize::new(0),
             freed: Default::default(),
         }
     }
@@ -200,8 +203,18 @@ impl Shared {
 
     /// Bytes beyond the marks that the releaser should make room for: somebody waits for so many at once.
     pub(crate) fn wanted(&self) -> usize {
+        self.writers_want() + self.owed_to_y.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that writers wait for, as far as they can be had.
+    pub(crate) fn writers_want(&self) -> usize {
         let most = self.budget.limit() / MOST_WANTED_PART;
         self.wanted.load(Ordering::Relaxed).min(most)
+    }
+
+    /// Says how much the caches of Y want beyond what they have.
+    pub(crate) fn owe_to_y(&self, bytes: usize) {
+        self.owed_to_y.store(bytes, Ordering::Relaxed);
     }
 
     #[cold]

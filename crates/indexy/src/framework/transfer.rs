@@ -150,7 +150,11 @@ impl Joined {
     /// Arena bytes of dirty entries that make a run of the size that Y likes.
     pub(super) fn run_bytes(&self) -> u64 {
         let preferred = self.y.capabilities().preferred_run_bytes;
-        watermark::run_bytes(self.shared.budget.limit(), preferred) as u64
+        let limit = self.shared.budget.limit();
+        if self.buffer_only {
+            return watermark::buffer_run_bytes(limit, preferred) as u64;
+        }
+        watermark::run_bytes(limit, preferred) as u64
     }
 
     fn dirty_bytes(&self, table: &Table) -> Vec<u64> {

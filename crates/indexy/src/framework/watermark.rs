@@ -45,3 +45,8 @@ pub(crate) fn region_bytes(budget: usize) -> usize {
 pub(crate) fn run_bytes(budget: usize, preferred: usize) -> usize {
     preferred.min(budget / 4).max(MIN_REGION_BYTES)
 }
+
+/// The same where X is a mere write buffer: about half of what that holds, so that the other half takes writes meanwhile.
+pub(crate) fn buffer_run_bytes(budget: usize, preferred: usize) -> usize {
+    preferred.min(budget / 16).max(MIN_REGION_BYTES)
+}

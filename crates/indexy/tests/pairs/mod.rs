@@ -8,7 +8,7 @@ use indexy::{Db, Error, IndexXKind, IndexYKind, Options};
 /// An Index X and an Index Y.
 pub type Pair = (IndexXKind, IndexYKind);
 
-const X: [IndexXKind; 2] = [IndexXKind::Art, IndexXKind::BPlus];
+const X: [IndexXKind; 3] = [IndexXKind::Art, IndexXKind::BPlus, IndexXKind::None];
 const Y: [IndexYKind; 3] = [
     IndexYKind::Lsm,
     IndexYKind::RocksDb,

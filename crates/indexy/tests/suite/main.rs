@@ -1,5 +1,6 @@
 //! The library as a program sees it, one behaviour a file. One binary, because linking takes longer than most tests.
 
+mod alone;
 mod budget;
 mod checkpoint;
 mod concurrency;

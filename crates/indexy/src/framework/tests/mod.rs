@@ -76,6 +76,8 @@ impl Trees for Rig {
     fn x_bytes(&self) -> usize {
         0
     }
+
+    fn divide_memory(&self) {}
 }
 
 impl Rig {

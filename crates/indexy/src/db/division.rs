@@ -1,0 +1,159 @@
+//! How the budget is divided between Index X and the caches of Index Y.
+//!
+//! Source: IndeXY III-A, which compares with systems of one structure. A database that has an Index X gives Y a small, fixed part
+//! (`index_y.rs`). One whose trees all have [`IndexXKind::None`] gives Y everything that the write buffer, the log and Y's own
+//! tables leave. That changes: tables grow, and a batch may need more than the write buffer at once. The caches
+//! shrink at once, and grow when X has made room.
+//!
+//! Keeps: I7 (the caches never grow into memory that something else has).
+//! Threads: any; one divides at a time. Takes no other lock but that of the caches.
+
+#![forbid(unsafe_code)]
+
+use super::{
+    core::Core,
+    index_y,
+    options::{IndexXKind, IndexYKind},
+};
+use crate::{framework::watermark::Watermarks, mem::budget::Holder};
+
+/// The write buffer of trees without an Index X, as part of the budget: over an LSM tree it is the memtable...
+const MEMTABLE_PART: usize = 8;
+/// ...and over a paged tree it gathers what goes to the same page.
+const GATHER_PART: usize = 16;
+/// What a read-only database replays from its log has to fit without being written away.
+const READ_ONLY_PART: usize = 2;
+/// A smaller one would be written away all the time.
+const MIN_BUFFER_BYTES: usize = 256 << 10;
+/// The caches of such a database change their size by this part of the budget, because some forget all when they do.
+const STEP_PART: usize = 32;
+
+/// What the division depends on, in bytes.
+#[derive(Debug, Clone, Copy)]
+struct Needs {
+    limit: usize,
+    /// The log's buffers, runs in flight, tables of Y.
+    fixed: usize,
+    /// What the write buffer is to hold.
+    buffer: usize,
+    /// What a writer waits for.
+    wanted: usize,
+}
+
+/// Bytes for the caches of Y where there is no Index X. Pure.
+fn without_x(needs: Needs) -> usize {
+    let Needs { limit, fixed, .. } = needs;
+    let step = limit / STEP_PART;
+    let taken = fixed + needs.buffer.max(needs.wanted);
+    let rest = Watermarks::of(limit).low.saturating_sub(taken);
+    (rest / step * step).max(index_y::cache_bytes(limit))
+}
+
+impl Core {
+    /// Gives the caches of Y their part of the budget, as it is now. Cost: a lock; now and then a cache is made anew.
+    pub(crate) fn divide_memory(&self) {
+        let mut now = self.y_cache_bytes.lock();
+        let limit = self.budget.limit();
+        let alone = self.write_buffer_bytes(limit);
+        let asked = match alone {
+            Some(buffer) => without_x(self.needs(limit, buffer)),
+            None => index_y::cache_bytes(limit),
+        };
+        // A little more room is not worth what a cache forgets.
+        let enough = alone.is_some() && (*now..*now + 2 * (limit / STEP_PART)).contains(&asked);
+        let grow = asked.saturating_sub(*now);
+        let marks = Watermarks::of(limit);
+        let fits = self.budget.used() + grow <= marks.high.midpoint(marks.hard);
+        let owed = if alone.is_some() && !enough && !fits {
+            grow
+        } else {
+            0
+        };
+        self.shared.owe_to_y(owed);
+        if !enough && owed == 0 && asked != *now {
+            self.y_shared.set_memory(asked);
+            *now = asked;
+        }
+        self.budget
+            .set(Holder::IndexY, self.y_shared.memory_bytes());
+    }
+
+    fn needs(&self, limit: usize, buffer: usize) -> Needs {
+        let held = [Holder::Log, Holder::Transfer, Holder::IndexYTrees];
+        Needs {
+            limit,
+            fixed: held.iter().map(|h| self.budget.held(*h)).sum(),
+            buffer,
+            wanted: self.shared.writers_want(),
+        }
+    }
+
+    /// Bytes of the write buffer when no tree has an Index X; before there is a tree, by the database's default.
+    fn write_buffer_bytes(&self, limit: usize) -> Option<usize> {
+        let trees = self.trees.read();
+        let default = (self.options.index_x, self.options.index_y);
+        let entries = trees.values().map(|t| (t.entry.index_x, t.entry.index_y));
+        let pairs: Vec<_> = match trees.is_empty() {
+            true => vec![default],
+            false => entries.collect(),
+        };
+        let paged = |y: &IndexYKind| matches!(y, IndexYKind::BPlus { .. });
+        let part = match pairs.iter().all(|(_, y)| paged(y)) {
+            _ if self.options.read_only => READ_ONLY_PART,
+            true => GATHER_PART,
+            false => MEMTABLE_PART,
+        };
+        let alone = pairs.iter().all(|(x, _)| *x == IndexXKind::None);
+        alone.then_some((limit / part).max(MIN_BUFFER_BYTES))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn needs(limit: usize) -> Needs {
+        Needs {
+            limit,
+            fixed: limit / 32,
+            buffer: limit / 8,
+            wanted: 0,
+        }
+    }
+
+    #[test]
+    fn most_of_the_budget_is_cache() {
+        let limit = 128 << 20;
+        let bytes = without_x(needs(limit));
+        assert!((limit / 8 * 5..limit / 4 * 3).contains(&bytes), "{bytes}");
+    }
+
+    /// I7: tables of Y, and a batch that somebody waits for, come before the caches.
+    #[test]
+    fn i7_caches_give_way() {
+        let limit = 64 << 20;
+        let usual = without_x(needs(limit));
+        let tables = without_x(Needs {
+            fixed: limit / 3,
+            ..needs(limit)
+        });
+        let batch = without_x(Needs {
+            wanted: limit / 2,
+            ..needs(limit)
+        });
+        assert!(tables < usual && batch < usual, "{usual} {tables} {batch}");
+        let low = Watermarks::of(limit).low;
+        assert!(tables + limit / 3 + limit / 8 <= low);
+        assert!(batch + limit / 32 + limit / 2 <= low);
+    }
+
+    #[test]
+    fn never_less_than_with_an_index_x() {
+        let limit = 2 << 20;
+        let full = Needs {
+            fixed: limit,
+            ..needs(limit)
+        };
+        assert_eq!(without_x(full), index_y::cache_bytes(limit));
+    }
+}
