@@ -4,7 +4,7 @@ mod arguments;
 mod execute;
 
 use crate::{
-    contender::{About, Registry},
+    contender::{About, Registry, only_if_named},
     harness::{CHILD_ARGUMENT, child_main},
     report::{Document, change_table, compare, detail_table, goal_table, html_text},
     suite::{
@@ -69,7 +69,7 @@ fn chosen<'a>(
     if common.contenders.is_empty() {
         return Ok(registry
             .iter()
-            .filter(|a| !left_out.contains(&a.name))
+            .filter(|a| !left_out.contains(&a.name) && !only_if_named(a.name))
             .collect());
     }
     let named = common

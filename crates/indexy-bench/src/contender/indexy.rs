@@ -1,6 +1,11 @@
-//! IndeXY itself, by its public API, in each pair of indexes that this build has.
+//! IndeXY itself, by its public API, in each pair of indexes that this build has, and each Index Y alone.
 //!
 //! One tree in one database with the whole budget. Reads go through `get_with`, which copies nothing.
+//!
+//! A variant is `X-Y`: X is `art`, `bplus` or `none`, Y is `lsm`, `rocksdb` or `bplus`; `bplus8k` has pages of that size, plain `bplus`
+//! those that the job asks for. The two systems of one structure that the paper compares with are `bplus-alone` (its
+//! B+-B+: what LeanStore is) and `lsm-alone` (its RocksDB; there is no row cache, because that is what an
+//! Index X is; the peers' `rocksdb` has one). Their names do not begin as ours do, so that figures hold ours against them.
 
 use super::{
     About, Contender, Durability, KeyShape, Outcome, PageCache, Registry, Session, Setup, Storage,
@@ -12,7 +17,7 @@ const BUFFERED_INTERVAL_MS: u64 = 100;
 const TREE: &str = "data";
 
 pub(super) fn register(registry: &mut Registry) {
-    registry.add::<Indexy>(About {
+    let about = About {
         name: "indexy",
         summary: "IndeXY in its default pair: ART over an LSM tree",
         storage: Storage::Disk,
@@ -24,7 +29,71 @@ pub(super) fn register(registry: &mut Registry) {
         pages: false,
         durabilities: &[Durability::None, Durability::Buffered, Durability::Sync],
         variant: "art-lsm",
-    });
+    };
+    registry.add::<Indexy>(about.clone());
+    for (name, variant, summary) in MORE {
+        registry.add::<Indexy>(About {
+            name,
+            summary,
+            variant,
+            pages: variant.ends_with("-bplus"),
+            ..about.clone()
+        });
+    }
+}
+
+/// Further configurations: name, variant, summary. They take part when they are named.
+const MORE: [(&str, &str, &str); 9] = [
+    (
+        "indexy-bplus-lsm",
+        "bplus-lsm",
+        "IndeXY: B+ tree over an LSM tree",
+    ),
+    (
+        "indexy-art-bplus",
+        "art-bplus",
+        "IndeXY: ART over a paged B+ tree, pages as asked for",
+    ),
+    (
+        "indexy-art-bplus4k",
+        "art-bplus4k",
+        "IndeXY: ART over a paged B+ tree, pages of 4 KiB",
+    ),
+    (
+        "indexy-art-bplus8k",
+        "art-bplus8k",
+        "IndeXY: ART over a paged B+ tree, pages of 8 KiB",
+    ),
+    (
+        "indexy-art-bplus16k",
+        "art-bplus16k",
+        "IndeXY: ART over a paged B+ tree, pages of 16 KiB",
+    ),
+    (
+        "indexy-bplus-bplus",
+        "bplus-bplus",
+        "IndeXY: B+ tree over a paged B+ tree",
+    ),
+    (
+        "indexy-bplus-bplus16k",
+        "bplus-bplus16k",
+        "IndeXY: B+ tree over a paged B+ tree, pages of 16 KiB",
+    ),
+    (
+        "bplus-alone",
+        "none-bplus",
+        "our paged B+ tree alone: the budget is its pool",
+    ),
+    (
+        "lsm-alone",
+        "none-lsm",
+        "our LSM tree alone: the budget is memtable and block cache",
+    ),
+];
+
+/// Names that take part when they are named.
+pub(crate) fn only_if_named(name: &str) -> bool {
+    MORE.iter().any(|more| more.0 == name)
 }
 
 /// An open database and its one tree.
@@ -53,12 +122,16 @@ fn pair(variant: &str, page_bytes: usize) -> Outcome<(IndexXKind, IndexYKind)> {
     let x = match x {
         "art" => IndexXKind::Art,
         "bplus" => IndexXKind::BPlus,
+        "none" => IndexXKind::None,
         _ => return Err(format!("no index X {x:?}").into()),
     };
     let y = match y {
         "lsm" => IndexYKind::Lsm,
         "rocksdb" => IndexYKind::RocksDb,
         "bplus" => IndexYKind::BPlus { page_bytes },
+        "bplus4k" => IndexYKind::BPlus { page_bytes: 4096 },
+        "bplus8k" => IndexYKind::BPlus { page_bytes: 8192 },
+        "bplus16k" => IndexYKind::BPlus { page_bytes: 16384 },
         _ => return Err(format!("no index Y {y:?}").into()),
     };
     Ok((x, y))

@@ -13,6 +13,7 @@ mod registry;
 
 pub use btreemap::StdBTreeMap;
 pub use indexy::Indexy;
+pub(crate) use indexy::only_if_named;
 pub use null::Null;
 pub use registry::{About, Entry, KeyShape, PageCache, Registry, Storage, UnknownContender};
 
