@@ -236,6 +236,56 @@ impl<'a> Words<'a> {
         }
     }
 
+    /// Moves the `len` bytes at `at` up by `gap` (1..=7) bytes; what is in the gap then is arbitrary. Panics if they do not
+    /// fit. One load and one store a word, upwards, where `copy_within` takes two loads: what the next word lost travels along.
+    #[inline]
+    pub(crate) fn open_gap(self, at: usize, gap: usize, len: usize) {
+        assert!((1..8).contains(&gap), "a gap of {gap}");
+        self.check(at, gap + len);
+        if len == 0 {
+            return;
+        }
+        let end = at + len + gap;
+        let (first, last) = (at / 8, (end - 1) / 8);
+        let shift = gap * 8;
+        // SAFETY: `check`: words up to the one of byte `end - 1` are inside the block, which lives during `'a` (`new`).
+        let word = |i: usize| unsafe { self.first.add(i).as_ref() };
+        // Bytes below `at` stay, and bytes from `end` on.
+        let below = (1u64 << (at % 8 * 8)) - 1;
+        let above = !(u64::MAX >> ((8 - 1 - (end - 1) % 8) * 8));
+        let old = word(first).load(Relaxed);
+        let mut carry = old >> (64 - shift);
+        let moved = old & below | (old & !below) << shift;
+        if first == last {
+            return word(first).store(moved & !above | old & above, Relaxed);
+        }
+        word(first).store(moved, Relaxed);
+        for i in first + 1..last {
+            let old = word(i).load(Relaxed);
+            word(i).store(old << shift | carry, Relaxed);
+            carry = old >> (64 - shift);
+        }
+        let old = word(last).load(Relaxed);
+        word(last).store((old << shift | carry) & !above | old & above, Relaxed);
+    }
+
+    /// Has the processor fetch the bytes from `from` on: a writer will want them all, and one after the other they would
+    /// cost a trip to memory each.
+    #[inline]
+    pub(crate) fn prefetch_from(self, from: usize) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let block = self.first.as_ptr().cast::<i8>();
+            for at in (from..self.len_bytes()).step_by(64) {
+                // SAFETY: a prefetch reads nothing, whatever the address is.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(block.wrapping_add(at)) };
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = from;
+    }
+
     /// Copies `len` bytes at `from` of another block to `to` of this one. Panics if they do not fit.
     #[inline]
     pub(crate) fn copy_from(self, source: &Words<'_>, from: usize, to: usize, len: usize) {

@@ -116,6 +116,20 @@ proptest! {
     }
 
     #[test]
+    fn a_gap_moves_what_is_above_it(bytes in block(), (at, len) in range(), gap in 1..8usize) {
+        prop_assume!(at + len + gap <= BYTES);
+        let owned = Owned::of(&bytes);
+        owned.words().open_gap(at, gap, len);
+        let mut model = bytes.clone();
+        model.copy_within(at..at + len, at + gap);
+        let mut found = owned.bytes();
+        // What is in the gap is for the caller to write.
+        found[at..at + gap].fill(0);
+        model[at..at + gap].fill(0);
+        prop_assert_eq!(found, model);
+    }
+
+    #[test]
     fn reads_beyond_the_end_are_harmless(bytes in block(), at in prop_oneof![0..2 * BYTES, any::<usize>()], len in 0..40usize) {
         let owned = Owned::of(&bytes);
         let w = owned.words();

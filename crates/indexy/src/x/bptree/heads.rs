@@ -114,8 +114,7 @@ impl<'g> Heads<'g> {
     /// Puts a head at `i`; those from there on, of `n`, move up.
     pub(super) fn insert(self, i: usize, n: usize, head: u32) {
         let at = self.heads + i * HEAD_BYTES;
-        self.words
-            .copy_within(at, at + HEAD_BYTES, (n - i) * HEAD_BYTES);
+        self.words.open_gap(at, HEAD_BYTES, (n - i) * HEAD_BYTES);
         self.words.write(at, &head.to_le_bytes());
         self.refresh_hints(i, n + 1);
     }

@@ -20,7 +20,7 @@ use crate::{
         bounds::Probe,
         counts::Delta,
         draft::Draft,
-        form::{IN_Y, NewEntry},
+        form::{Form, IN_Y, NewEntry},
         large::LargeRef,
         patience::Patience,
         plan::{Edit, plan_put},
@@ -47,6 +47,11 @@ impl BPlus {
         let mut draft = Draft::new(&self.memory, value.unwrap_or_default());
         let mut patience = Patience::default();
         let mut commit = Some(commit);
+        if let Some(value) = value
+            && self.put_in_place(&guard, key, value, &mut commit)?
+        {
+            return Ok(Put::Applied);
+        }
         loop {
             let place = self.descend(&guard, Probe::at(key));
             if value.is_none() && place.empty() == Some(None) {
@@ -71,6 +76,58 @@ impl BPlus {
             }
             patience.wait();
         }
+    }
+
+    /// The short way of a small value into a leaf that has room for it: nothing but the leaf is looked at. False when the
+    /// long way has to be taken; then nothing was done.
+    #[inline]
+    fn put_in_place<E>(
+        &self,
+        guard: &Guard<'_>,
+        key: &[u8],
+        value: &[u8],
+        commit: &mut Option<impl FnOnce() -> Result<(), E>>,
+    ) -> Result<bool, E> {
+        let Some(seen) = self.leaf_of(guard, key) else {
+            return Ok(false);
+        };
+        seen.prefetch_to_write();
+        let suffix = key.get(seen.leaf().depth()..).unwrap_or_default();
+        if Form::of(suffix.len(), value.len()) != Form::Inline {
+            return Ok(false);
+        }
+        let Some(leaf) = seen.try_latch() else {
+            return Ok(false);
+        };
+        let stable = leaf.stable();
+        let found = stable.find(suffix).map(|at| (at, stable.flags(at)));
+        let Some(edit) = plan_put(found, leaf.mount().is_some(), true) else {
+            return Ok(false);
+        };
+        let (Edit::Insert { flags, .. } | Edit::Replace { flags, .. }) = edit else {
+            return Ok(false);
+        };
+        let entry = NewEntry {
+            suffix,
+            value,
+            large: None,
+            flags,
+        };
+        let enough = match edit {
+            Edit::Replace { at, .. } => leaf.has_room_instead(at, &entry),
+            _ => leaf.has_room(&entry),
+        };
+        let Some(commit) = commit.take_if(|_| enough) else {
+            return Ok(false);
+        };
+        // I8: from here on nothing fails.
+        commit()?;
+        let (delta, old) = edit_leaf(&leaf, edit, Some(&entry));
+        self.counts.add(delta);
+        if let Some(old) = old {
+            old.retire(&self.memory);
+        }
+        Ok(true)
     }
 
     /// See [`IndexX::load`](crate::x::IndexX::load).

@@ -3,7 +3,7 @@
 //! Keeps: I1 (an entry wins; without one, only a mount makes Y's word count).
 //! Threads: any, under a guard. No latch is taken.
 
-use super::{BPlus, child::Child, parent::ParentSeen};
+use super::{BPlus, child::Child, leaf::LeafSeen, parent::ParentSeen};
 use crate::{
     mem::Guard,
     x::{Lookup, patience::Patience, root::Root},
@@ -23,6 +23,21 @@ impl BPlus {
                 Err(again) => found = again,
             }
             patience.wait();
+        }
+    }
+}
+
+impl BPlus {
+    /// The leaf of `key`, if there is one and nothing changes on the way: what most writes need to know of it.
+    #[inline]
+    pub(super) fn leaf_of<'g>(&'g self, guard: &'g Guard<'_>, key: &[u8]) -> Option<LeafSeen<'g>> {
+        let mut child = ParentSeen::Root(self.root.see(guard)).child(0);
+        loop {
+            match child? {
+                Child::Inner(node) => child = node.see().and_then(|node| node.child_for(key)),
+                Child::Leaf(leaf) => return leaf.see(),
+                Child::Empty(_) => return None,
+            }
         }
     }
 }

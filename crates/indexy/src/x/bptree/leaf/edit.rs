@@ -92,14 +92,14 @@ impl<'g> LeafLatched<'g> {
                 value_len,
             } => {
                 let rest = suffix_len.saturating_sub(HEAD_BYTES);
-                self.shift(leaf.arrays(), rest, i, i + 1, meta.n - i);
-                self.shift(leaf.values(rest), value_len, i, i + 1, meta.n - i);
+                self.open(leaf.arrays(), rest, i, meta.n - i);
+                self.open(leaf.values(rest), value_len, i, meta.n - i);
                 self.write_fixed(i, entry, rest, value_len);
             }
             Kind::Slotted => {
                 meta.top -= heap_bytes(entry.suffix.len(), entry.value.len(), entry.form());
                 self.write_body(meta.top, entry);
-                self.shift(leaf.arrays(), SLOT_BYTES, i, i + 1, meta.n - i);
+                self.open(leaf.arrays(), SLOT_BYTES, i, meta.n - i);
                 leaf.set_slot(i, Slot::new(meta.top, entry.large.is_some()));
             }
         }
@@ -109,6 +109,17 @@ impl<'g> LeafLatched<'g> {
         if entry.flags & DIRTY == 0 {
             // It comes from Y because it was read.
             leaf.reference(i);
+        }
+    }
+
+    /// Opens a gap for element `i` of `size` bytes in the array at `array`; `count` elements move up.
+    #[inline]
+    fn open(&self, array: usize, size: usize, i: usize, count: usize) {
+        if (1..8).contains(&size) {
+            let words = self.leaf.words();
+            words.open_gap(array + i * size, size, count * size);
+        } else {
+            self.shift(array, size, i, i + 1, count);
         }
     }
 

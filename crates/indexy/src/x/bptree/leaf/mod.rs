@@ -105,6 +105,12 @@ impl<'g> LeafSeen<'g> {
             .then(|| LeafLatched { leaf: self.leaf })
     }
 
+    /// Has the processor fetch what a search does not need and a write does.
+    #[inline]
+    pub(in crate::x::bptree) fn prefetch_to_write(&self) {
+        self.leaf.words().prefetch_from(self.leaf.arrays());
+    }
+
     /// A validated copy of the leaf.
     pub(in crate::x::bptree) fn copy<'x>(self, buffer: &'x mut LeafBuffer) -> Option<StableLeaf<'x>>
     where
