@@ -87,7 +87,7 @@ fn the_budget_is_the_cache_of_y() {
 fn i7_what_is_read_does_not_go_to_the_buffer() {
     with_both(|pair| {
         let dir = tempfile::tempdir().unwrap();
-        let keys = 3 * BUDGET as u64 / 108;
+        let keys = 2 * BUDGET as u64 / 108;
         let db = open(dir.path(), &options(pair).durability(Durability::None));
         let tree = db.tree("t").unwrap();
         let most = most_used(&db, || fill(&tree, keys));
