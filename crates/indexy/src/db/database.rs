@@ -93,7 +93,9 @@ impl Db {
             index_y: options.index_y.unwrap_or(self.core().options.index_y),
             resident: options.resident.unwrap_or(false),
         };
-        options::check_pair(entry.index_x, entry.index_y)?;
+        self.core()
+            .options
+            .check_pair(entry.index_x, entry.index_y)?;
         // A tree's records all have higher LSNs than this.
         let floor = self.core().shared.sweep_floor();
         let tree = Arc::new(open::open_tree(self.core(), entry.clone(), floor)?);

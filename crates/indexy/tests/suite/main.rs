@@ -3,6 +3,7 @@
 mod budget;
 mod checkpoint;
 mod concurrency;
+mod custom_y;
 mod errors;
 mod faults;
 mod flip;
