@@ -3,11 +3,14 @@
 //! Runs are committed without waiting for the device; `save` makes the last commit durable. redb then records
 //! its free space too ("quick repair"), so that a killed process's file opens at once, read-only as well.
 
-use crate::error::contain;
+use crate::{
+    error::{contain, contain_panics},
+    overlay::Overlay,
+};
 use indexy::{Error, Key, Result, Value};
 use redb::{
-    Builder, Database, Durability, ReadOnlyDatabase, ReadOnlyTable, ReadTransaction,
-    ReadableDatabase, ReadableTableMetadata, TableDefinition, WriteTransaction,
+    Builder, Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTableMetadata,
+    TableDefinition, WriteTransaction,
 };
 use std::{
     fs::{self, File},
@@ -24,17 +27,16 @@ const NEW_FILE: &str = "data.redb.new";
 
 pub(crate) const ENTRIES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("entries");
 
+/// The table as of one run.
+pub(crate) type Snapshot = ReadOnlyTable<&'static [u8], &'static [u8]>;
+
 /// A value is stored behind the crc32c of its key and itself.
 const CHECKSUM_BYTES: usize = 4;
 
-enum Handle {
-    Writable(Database),
-    ReadOnly(ReadOnlyDatabase),
-}
-
 pub(crate) struct Engine {
     pub path: PathBuf,
-    handle: Handle,
+    database: Database,
+    read_only: bool,
     /// Runs published since the file was opened...
     published: AtomicU64,
     /// ...and how many of them are durable. Locked while one makes them so.
@@ -52,16 +54,16 @@ impl Engine {
         }
         let mut builder = Builder::new();
         builder.set_cache_size(cache_bytes);
-        let handle = contain(&path, "open", || {
-            if read_only {
-                builder.open_read_only(&path).map(Handle::ReadOnly)
-            } else {
-                builder.open(&path).map(Handle::Writable)
-            }
-        })?;
+        let database = if read_only {
+            let overlay = contain(&path, "open", || Overlay::open(&path))?;
+            contain(&path, "open", || builder.create_with_backend(overlay))?
+        } else {
+            contain(&path, "open", || builder.open(&path))?
+        };
         let engine = Self {
             path,
-            handle,
+            database,
+            read_only,
             published: AtomicU64::new(0),
             durable: Mutex::new(0),
             len: AtomicU64::new(0),
@@ -70,25 +72,27 @@ impl Engine {
         Ok(engine)
     }
 
-    fn begin_read(&self) -> Result<ReadTransaction> {
-        contain(&self.path, "read", || match &self.handle {
-            Handle::Writable(database) => database.begin_read(),
-            Handle::ReadOnly(database) => database.begin_read(),
-        })
+    /// The table as of the last run.
+    pub(crate) fn entries(&self) -> Result<Snapshot> {
+        let transaction = contain(&self.path, "read", || self.database.begin_read())?;
+        contain(&self.path, "read", || transaction.open_table(ENTRIES))
     }
 
-    /// The table as of the last run.
-    pub(crate) fn entries(&self) -> Result<ReadOnlyTable<&'static [u8], &'static [u8]>> {
-        let transaction = self.begin_read()?;
-        contain(&self.path, "read", || transaction.open_table(ENTRIES))
+    /// The value of `key` in `entries`.
+    pub(crate) fn get(&self, entries: &Snapshot, key: &[u8]) -> Result<Option<Value>> {
+        let found = contain(&self.path, "read", || entries.get_owned(key))?;
+        contain_panics(&self.path, "read", || {
+            let value = found.map(|stored| self.unseal(key, stored.value()));
+            value.transpose()
+        })
     }
 
     /// A transaction; one at a time, the next one waits here. Dropped without `publish`, it never was.
     pub(crate) fn begin_write(&self) -> Result<WriteTransaction> {
-        match &self.handle {
-            Handle::Writable(database) => contain(&self.path, "write", || database.begin_write()),
-            Handle::ReadOnly(_) => Err(Error::ReadOnly),
+        if self.read_only {
+            return Err(Error::ReadOnly);
         }
+        contain(&self.path, "write", || self.database.begin_write())
     }
 
     /// Readers see what `transaction` wrote from now on; a crash may still take it.
@@ -152,7 +156,7 @@ impl Engine {
 impl Drop for Engine {
     /// A plain drop keeps acknowledged runs. If that fails, the log still has them.
     fn drop(&mut self) {
-        if matches!(self.handle, Handle::Writable(_)) {
+        if !self.read_only {
             let _ = self.save();
         }
     }
@@ -199,12 +203,15 @@ pub(crate) fn copy(from: &Engine, dest: &Path) -> Result<()> {
     fs::create_dir_all(dest).map_err(|e| Error::io("create", dest, e))?;
     let path = dest.join(FILE);
     fill(&path, COPY_CACHE_BYTES, |table| {
-        let all = contain(&from.path, "read", || source.range_owned::<&[u8]>(..))?;
-        for entry in all {
-            let (key, stored) = contain(&from.path, "read", || entry)?;
-            from.unseal(key.value(), stored.value())?;
+        let mut all = contain(&from.path, "read", || source.range_owned::<&[u8]>(..))?;
+        while let Some(entry) = contain(&from.path, "read", || all.next().transpose())? {
+            let (key, stored) = entry;
+            let value = contain_panics(&from.path, "read", || {
+                from.unseal(key.value(), stored.value())
+            })?;
             contain(&path, "write", || {
-                table.insert(key.value(), stored.value()).map(drop)
+                let stored = Engine::seal(key.value(), &value);
+                table.insert(key.value(), &*stored).map(drop)
             })?;
         }
         Ok(())

@@ -13,12 +13,18 @@ pub(crate) fn contain<T, E: Into<redb::Error>>(
     op: &'static str,
     call: impl FnOnce() -> Result<T, E>,
 ) -> Result<T> {
+    contain_panics(path, op, || call().map_err(|e| typed(path, op, e.into())))
+}
+
+/// As [`contain`], for code of ours that looks into redb's pages.
+pub(crate) fn contain_panics<T>(
+    path: &Path,
+    op: &'static str,
+    call: impl FnOnce() -> Result<T>,
+) -> Result<T> {
     // What a panic leaves behind is redb's: a transaction that it aborts, or locks that it finds poisoned.
-    match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(typed(path, op, error.into())),
-        Err(_) => Err(Error::corrupt(path, 0, format!("redb panicked in a {op}"))),
-    }
+    catch_unwind(AssertUnwindSafe(call))
+        .unwrap_or_else(|_| Err(Error::corrupt(path, 0, format!("redb panicked in a {op}"))))
 }
 
 fn typed(path: &Path, op: &'static str, error: redb::Error) -> Error {
@@ -40,12 +46,6 @@ fn typed(path: &Path, op: &'static str, error: redb::Error) -> Error {
             supported: REDB_FORMAT,
         },
         redb::Error::DatabaseAlreadyOpen => Error::Locked { path: path.into() },
-        redb::Error::RepairAborted => Error::Unsupported {
-            what: format!(
-                "opening {} read-only: it was never saved whole; open it once for writing",
-                path.display()
-            ),
-        },
         other => Error::io(op, path, io::Error::other(other.to_string())),
     }
 }

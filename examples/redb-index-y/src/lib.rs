@@ -3,10 +3,12 @@
 //! `docs/adding-an-index.md` walks through it. Three parts:
 //! - [`RedbFactory`] is what a program registers;
 //! - `RedbShared` divides the caches among the trees of one database (`shared.rs`);
-//! - `RedbY` is the Index Y of one tree (`tree.rs`), over an open redb file (`engine.rs`).
+//! - `RedbY` is the Index Y of one tree (`tree.rs`), over an open redb file (`engine.rs`),
+//!   which is not written to when it is open read-only (`overlay.rs`).
 
 mod engine;
 mod error;
+mod overlay;
 mod shared;
 mod tree;
 

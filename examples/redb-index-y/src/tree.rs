@@ -2,7 +2,7 @@
 
 use crate::{
     engine::{self, ENTRIES, Engine},
-    error::contain,
+    error::{contain, contain_panics},
     shared::Slice,
 };
 use indexy::{
@@ -64,24 +64,14 @@ impl IndexY for RedbY {
 
     fn get(&self, key: &[u8]) -> Result<Option<Value>> {
         let engine = self.engine()?;
-        let entries = engine.entries()?;
-        let found = contain(&engine.path, "read", || entries.get_owned(key))?;
-        found
-            .map(|stored| engine.unseal(key, stored.value()))
-            .transpose()
+        engine.get(&engine.entries()?, key)
     }
 
     fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
         let engine = self.engine()?;
         // One transaction for all.
         let entries = engine.entries()?;
-        let get = |key: &&[u8]| {
-            let found = contain(&engine.path, "read", || entries.get_owned(*key))?;
-            found
-                .map(|stored| engine.unseal(key, stored.value()))
-                .transpose()
-        };
-        keys.iter().map(get).collect()
+        keys.iter().map(|key| engine.get(&entries, key)).collect()
     }
 
     fn range(&self, from: &[u8], to: Option<&[u8]>, order: Order) -> Result<YIter<'_>> {
@@ -213,9 +203,9 @@ impl Iterator for Entries {
     type Item = Result<(Key, Value)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (range, order) = (&mut self.range, self.order);
-        let next = contain(&self.engine.path, "read", || {
-            let next = match order {
+        let (range, engine) = (&mut self.range, &self.engine);
+        let next = contain(&engine.path, "read", || {
+            let next = match self.order {
                 Order::Ascending => range.next(),
                 Order::Descending => range.next_back(),
             };
@@ -225,7 +215,9 @@ impl Iterator for Entries {
             Ok(entry) => entry?,
             Err(error) => return Some(Err(error)),
         };
-        let value = self.engine.unseal(key.value(), stored.value());
-        Some(value.map(|value| (Key::new(key.value()), value)))
+        Some(contain_panics(&engine.path, "read", || {
+            let value = engine.unseal(key.value(), stored.value())?;
+            Ok((Key::new(key.value()), value))
+        }))
     }
 }

@@ -6,8 +6,12 @@ use std::{path::Path, process::Command};
 const KEYS: u32 = 120_000;
 
 fn options() -> Options {
+    options_of(4 << 20)
+}
+
+fn options_of(budget_bytes: usize) -> Options {
     let redb = IndexYKind::custom(redb_index_y::NAME).unwrap();
-    redb_index_y::register(Options::new(4 << 20))
+    redb_index_y::register(Options::new(budget_bytes))
         .unwrap()
         .index_y(redb)
 }
@@ -102,24 +106,10 @@ fn a_killed_process_loses_nothing_that_was_synced() {
         .env(KILLED, dir.path());
     assert!(!child.output().unwrap().status.success(), "it was to abort");
     // First as it lies there, without a byte written.
-    check(
-        &Db::open(dir.path(), options().memory(64 << 20).read_only(true)).unwrap(),
-        "t",
-    );
+    // Read-only, the log has to fit into memory.
+    let read_only = options_of(64 << 20).read_only(true);
+    check(&Db::open(dir.path(), read_only).unwrap(), "t");
     check(&Db::open(dir.path(), options()).unwrap(), "t");
-}
-
-/// More memory, for a log that has to fit: read-only there is nowhere to write it.
-trait Memory {
-    fn memory(self, bytes: usize) -> Options;
-}
-
-impl Memory for Options {
-    fn memory(self, bytes: usize) -> Options {
-        let redb = IndexYKind::custom(redb_index_y::NAME).unwrap();
-        let options = redb_index_y::register(Options::new(bytes)).unwrap();
-        options.index_y(redb)
-    }
 }
 
 #[test]
