@@ -46,7 +46,7 @@ fn an_interrupted_demo_cleans_up() {
     let place = Place::new();
     std::fs::create_dir(place.path("tmp")).unwrap();
     let mut child = place
-        .command(&["demo", "--seconds", "60", "--budget", "4M"])
+        .command_for_signals(&["demo", "--seconds", "60", "--budget", "4M"])
         .env("TMPDIR", place.path("tmp"))
         .stderr(Stdio::null())
         .spawn()

@@ -12,7 +12,7 @@ fn a_signal_stops_the_load_in_good_order() {
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
         let place = Place::new();
         let mut child = place
-            .command(&["load", "db"])
+            .command_for_signals(&["load", "db"])
             .stdin(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

@@ -49,6 +49,19 @@ impl Place {
         command
     }
 
+    /// A command that signals end, also when these tests run in the background of a script, which ignores
+    /// some: a program keeps what its parent ignores.
+    fn command_for_signals<S: AsRef<OsStr>>(&self, args: &[S]) -> Command {
+        let mut command = Command::new("env");
+        command
+            .arg("--default-signal=INT,TERM,HUP")
+            .arg(env!("CARGO_BIN_EXE_indexy"))
+            .current_dir(self.0.path())
+            .args(args)
+            .stdin(Stdio::null());
+        command
+    }
+
     fn run<S: AsRef<OsStr>>(&self, args: &[S]) -> Ran {
         Ran(self.command(args).output().unwrap())
     }
