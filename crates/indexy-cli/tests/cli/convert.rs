@@ -249,7 +249,7 @@ fn a_signal_leaves_nothing() {
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
         let place = Place::with_records(&many(60_000));
         let child = place
-            .command(&[
+            .command_for_signals(&[
                 "convert",
                 "db",
                 "new",
