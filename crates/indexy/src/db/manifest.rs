@@ -157,8 +157,7 @@ pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Manifest> {
     }
     serde_json::from_slice(body).map_err(|e| {
         // The checksum holds: what is not understood was written so.
-        unknown_kind(body)
-            .unwrap_or_else(|| corrupt(HEADER_BYTES, &format!("manifest body: {e}")))
+        unknown_kind(body).unwrap_or_else(|| corrupt(HEADER_BYTES, &format!("manifest body: {e}")))
     })
 }
 
@@ -177,11 +176,20 @@ fn unknown_kind(body: &[u8]) -> Option<Error> {
     let known = |kind: &serde_json::Value, is_known: bool| (!is_known).then(|| kind.to_string());
     let manifest: Trees = serde_json::from_slice(body).ok()?;
     manifest.trees.iter().find_map(|tree| {
-        let x = known(&tree.index_x, IndexXKind::deserialize(&tree.index_x).is_ok());
-        let y = known(&tree.index_y, IndexYKind::deserialize(&tree.index_y).is_ok());
+        let x = known(
+            &tree.index_x,
+            IndexXKind::deserialize(&tree.index_x).is_ok(),
+        );
+        let y = known(
+            &tree.index_y,
+            IndexYKind::deserialize(&tree.index_y).is_ok(),
+        );
         let kind = x.or(y)?;
         Some(Error::Unsupported {
-            what: format!("tree {:?} with the index {kind}, which this version does not know", tree.name),
+            what: format!(
+                "tree {:?} with the index {kind}, which this version does not know",
+                tree.name
+            ),
         })
     })
 }
