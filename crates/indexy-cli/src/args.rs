@@ -51,6 +51,8 @@ pub enum Command {
     Verify(Verify),
     /// Copy the database, as of this moment, to another directory
     Checkpoint(Checkpoint),
+    /// Copy the database to another pair of indexes
+    Convert(Convert),
     /// Write all records of a tree to standard output, for `load`
     Dump(Dump),
     /// Show on this machine what the index does; about 75 seconds
@@ -375,6 +377,40 @@ pub struct Checkpoint {
     /// Where the copy goes: absent, or an empty directory
     #[arg(value_name = "DEST")]
     pub dest: PathBuf,
+}
+
+/// `convert`
+#[derive(Debug, Args)]
+#[command(
+    group = clap::ArgGroup::new("pair").args(["index_x", "index_y"]).multiple(true).required(true),
+    after_help = "\
+SRC is read and not changed. DEST appears when all of it is written, durable and
+read back; a conversion that is interrupted or fails leaves nothing. What is not
+given (an index, the other trees with --tree) stays as it is in SRC."
+)]
+pub struct Convert {
+    /// Directory of the database
+    #[arg(value_name = "SRC")]
+    pub src: PathBuf,
+    /// Where the new database goes; nothing may be there
+    #[arg(value_name = "DEST")]
+    pub dest: PathBuf,
+    /// Index in memory: art or bplus
+    #[arg(long, value_name = "X", value_parser = parse_index_x)]
+    pub index_x: Option<IndexXKind>,
+    /// Index on disk: lsm, rocksdb or bplus:PAGEBYTES
+    #[arg(long, value_name = "Y", value_parser = parse_index_y)]
+    pub index_y: Option<IndexYKind>,
+    /// Convert this tree only (may be repeated), and copy the others
+    #[arg(long, value_name = "NAME")]
+    pub tree: Vec<String>,
+    /// Memory budget, one half for SRC and one for DEST, for instance 256M
+    /// [default: a quarter of the memory]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub budget: Option<u64>,
+    /// No progress, no summary
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 /// `dump`

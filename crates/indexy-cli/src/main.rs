@@ -10,6 +10,7 @@ mod demo;
 mod format;
 mod input;
 mod interrupt;
+mod progress;
 mod size;
 mod stdout;
 mod store;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Command::Stats(args) => commands::stats::run(args),
         Command::Verify(args) => commands::verify::run(args),
         Command::Checkpoint(args) => commands::checkpoint::run(args),
+        Command::Convert(args) => commands::convert::run(args),
         Command::Dump(args) => commands::dump::run(args),
         Command::Demo(args) => demo::run(args),
         Command::DemoVictim(args) => demo::crash::victim(args),

@@ -2,10 +2,11 @@
 
 use crate::{
     args::{Database, TreeArgs},
+    size,
     stdout::say,
 };
 use anyhow::{Context as _, bail};
-use indexy::{Db, Error, Options, Tree, TreeOptions};
+use indexy::{Db, Durability, Error, Options, Tree, TreeOptions};
 use std::path::Path;
 
 /// What a command does to the database.
@@ -22,21 +23,10 @@ pub enum Access {
 /// Opens the database.
 pub fn open(args: &Database, access: Access) -> anyhow::Result<Db> {
     let path = &args.path;
-    let options = match args.budget {
-        Some(bytes) => Options::new(
-            usize::try_from(bytes).context("the budget is larger than the address space")?,
-        ),
-        None => Options::default(),
-    };
-    let options = options
+    let options = budget(args.budget)?
         .durability(args.durability.into())
         .create_if_missing(false);
-    if path.is_file() {
-        bail!(
-            "{} is a file, not the directory of a database",
-            path.display()
-        );
-    }
+    refuse_file(path)?;
     let opened = match access {
         Access::Read => open_to_read(path, options),
         Access::Write => Db::open(path, options),
@@ -51,14 +41,65 @@ pub fn open(args: &Database, access: Access) -> anyhow::Result<Db> {
     opened.map_err(|error| explain_open(path, error))
 }
 
+fn budget(bytes: Option<u64>) -> anyhow::Result<Options> {
+    Ok(match bytes {
+        Some(bytes) => Options::new(
+            usize::try_from(bytes).context("the budget is larger than the address space")?,
+        ),
+        None => Options::default(),
+    })
+}
+
+fn refuse_file(path: &Path) -> anyhow::Result<()> {
+    if path.is_file() {
+        bail!(
+            "{} is a file, not the directory of a database",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+/// The two databases of a conversion: `src` opened without writing a byte, and a new one in the absent directory
+/// `dest`, which has no log and is durable when it is closed. Each gets half of the budget in bytes.
+pub fn open_pair(src: &Path, dest: &Path, bytes: Option<u64>) -> anyhow::Result<(Db, Db)> {
+    refuse_file(src)?;
+    let half = Options::new(budget(bytes)?.memory_budget_bytes() / 2);
+    let from = Db::open(src, half.clone().read_only(true))
+        .map_err(|error| explain_half(explain_open(src, error), bytes))?;
+    let to = Db::open(dest, half.durability(Durability::None))
+        .with_context(|| format!("cannot create {}", dest.display()))?;
+    Ok((from, to))
+}
+
+/// Opens the database in `path` to read it, with half of the budget in bytes.
+pub fn reopen_half(path: &Path, bytes: Option<u64>) -> anyhow::Result<Db> {
+    let half = Options::new(budget(bytes)?.memory_budget_bytes() / 2);
+    Db::open(path, half.read_only(true)).map_err(|error| explain_open(path, error))
+}
+
+/// A budget that is too small was half of the one given.
+fn explain_half(error: anyhow::Error, bytes: Option<u64>) -> anyhow::Error {
+    match error.downcast_ref::<Error>() {
+        Some(Error::BudgetTooSmall { minimum_bytes, .. }) => {
+            let needed = size::bytes(2 * *minimum_bytes as u64);
+            let given = bytes.map_or(String::new(), |b| format!(" of {}", size::bytes(b)));
+            anyhow::anyhow!(
+                "the budget{given} is too small: two databases are open, and this one needs {needed} for both"
+            )
+        }
+        _ => error,
+    }
+}
+
 fn open_to_read(path: &Path, options: Options) -> indexy::Result<Db> {
     match Db::open(path, options.clone().read_only(true)) {
-        Err(Error::Unsupported { what }) => {
+        // An index may have to write when it opens. What it cannot do at all, it cannot do this way either.
+        Err(Error::Unsupported { what }) => Db::open(path, options).inspect(|_| {
             say(format_args!(
                 "note: opened for writing, because read-only is not possible: {what}"
             ));
-            Db::open(path, options)
-        }
+        }),
         other => other,
     }
 }
@@ -90,17 +131,7 @@ fn explain_open(path: &Path, error: Error) -> anyhow::Error {
 /// Opens the tree; only [`Access::Create`] makes a new one.
 pub fn tree(db: &Db, args: &TreeArgs, access: Access) -> anyhow::Result<Tree> {
     if access != Access::Create {
-        let names = db.tree_names();
-        if !names.contains(&args.tree) {
-            if names.is_empty() {
-                bail!("the database has no tree yet");
-            }
-            bail!(
-                "no tree named {:?}; there is {}",
-                args.tree,
-                quoted_list(&names)
-            );
-        }
+        require_tree(db, &args.tree)?;
     }
     if args.index_x.is_none() && args.index_y.is_none() {
         return Ok(db.tree(&args.tree)?);
@@ -113,6 +144,18 @@ pub fn tree(db: &Db, args: &TreeArgs, access: Access) -> anyhow::Result<Tree> {
         options = options.index_y(kind);
     }
     Ok(db.tree_with(&args.tree, options)?)
+}
+
+/// Fails with the names that there are.
+pub fn require_tree(db: &Db, name: &str) -> anyhow::Result<()> {
+    let names = db.tree_names();
+    if names.is_empty() {
+        bail!("the database has no tree yet");
+    }
+    if !names.iter().any(|n| n == name) {
+        bail!("no tree named {name:?}; there is {}", quoted_list(&names));
+    }
+    Ok(())
 }
 
 fn quoted_list(names: &[String]) -> String {

@@ -187,8 +187,9 @@ pub enum Error {
 }
 
 impl Error {
-    /// Wraps an I/O error with its file and operation; a full device becomes [`Error::OutOfSpace`].
-    pub(crate) fn io(op: &'static str, path: impl AsRef<Path>, source: io::Error) -> Self {
+    /// Wraps an I/O error with its file and operation (`"open"`, `"write"`, ...); a full device becomes
+    /// [`Error::OutOfSpace`]. For implementers of [`IndexY`](crate::index_y::IndexY).
+    pub fn io(op: &'static str, path: impl AsRef<Path>, source: io::Error) -> Self {
         let path = path.as_ref().to_path_buf();
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::OutOfSpace { path },
@@ -200,8 +201,9 @@ impl Error {
         }
     }
 
-    /// Data on disk that breaks its format.
-    pub(crate) fn corrupt(path: impl AsRef<Path>, offset: u64, what: impl Into<String>) -> Self {
+    /// Data on disk that breaks its format: file, offset in bytes (0 if unknown), and what does not hold. For
+    /// implementers of [`IndexY`](crate::index_y::IndexY).
+    pub fn corrupt(path: impl AsRef<Path>, offset: u64, what: impl Into<String>) -> Self {
         Self::Corrupt {
             path: path.as_ref().to_path_buf(),
             offset,

@@ -21,6 +21,7 @@ pub mod error;
 mod framework;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzzing;
+pub mod index_y;
 pub mod key;
 pub mod limits;
 mod mem;
@@ -32,8 +33,8 @@ mod x;
 mod y;
 
 pub use db::{
-    Batch, Db, Durability, IndexXKind, IndexYKind, Options, Range, Stats, Tree, TreeOptions,
-    TreeReport, VerifyReport,
+    Batch, Db, Durability, IndexXKind, IndexYKind, IndexYName, Options, Range, Stats, Tree,
+    TreeOptions, TreeReport, VerifyReport,
 };
 pub use error::{Error, Result};
 pub use key::{Key, Value};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 const VOCABULARY: [&str; 6] = ["error", "key", "limits", "poison", "sync", "Error"];
 
 /// What each folder may import beside the vocabulary and itself.
-const MAY_IMPORT: [(&str, &[&str]); 7] = [
+const MAY_IMPORT: [(&str, &[&str]); 8] = [
     ("mem", &[]),
     ("storage", &["mem::aligned"]),
     ("x", &["mem"]),
@@ -20,6 +20,7 @@ const MAY_IMPORT: [(&str, &[&str]); 7] = [
             "x::Order",
         ],
     ),
+    ("index_y", &["x::Order", "y"]),
     ("wal", &["storage", "mem::budget", "mem::append_buffer"]),
     ("framework", &["x", "y", "wal", "mem"]),
     ("db", &["framework", "x", "y", "wal", "mem", "storage"]),

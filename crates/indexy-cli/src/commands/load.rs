@@ -9,6 +9,7 @@ use crate::{
     format::{Format, Parser},
     input::{Lines, Next, Source},
     interrupt::Interrupt,
+    progress::Progress,
     size::{self, counted},
     stdout::{self, say},
     store::{self, Access},
@@ -18,10 +19,7 @@ use indexy::{
     Db, Error, Tree,
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
 };
-use progress::Progress;
 use std::{process::ExitCode, time::Instant};
-
-mod progress;
 
 /// With `--durability sync`, records share one wait for the device up to this many bytes or records.
 const GROUP_BYTES: usize = 256 << 10;

@@ -1,6 +1,7 @@
 //! One file per subcommand: it reads its arguments, does its work and returns the exit code.
 
 pub mod checkpoint;
+pub mod convert;
 pub mod del;
 pub mod dump;
 pub mod get;

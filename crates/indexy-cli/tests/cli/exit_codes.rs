@@ -34,7 +34,7 @@ fn of_single_keys() {
 #[test]
 fn of_wrong_usage() {
     let place = Place::with_records("a\t1\n");
-    let wrong: [&[&str]; 12] = [
+    let wrong: [&[&str]; 15] = [
         &[],
         &["frobnicate"],
         &["get"],
@@ -46,6 +46,9 @@ fn of_wrong_usage() {
         &["load", "db", "--durability", "perhaps"],
         &["load", "db", "--format", "xml"],
         &["load", "db", "--index-x", "rbtree"],
+        &["convert", "db", "--index-y", "lsm"],
+        &["convert", "db", "new"],
+        &["convert", "db", "new", "--index-y", "cuckoo"],
         &["load", "db", "--key-field", "a", "--value-field", "a"],
     ];
     for args in wrong {

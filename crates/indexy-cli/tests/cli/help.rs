@@ -2,7 +2,7 @@
 
 use crate::Place;
 
-const COMMANDS: [&str; 10] = [
+const COMMANDS: [&str; 11] = [
     "load",
     "get",
     "put",
@@ -11,6 +11,7 @@ const COMMANDS: [&str; 10] = [
     "stats",
     "verify",
     "checkpoint",
+    "convert",
     "dump",
     "demo",
 ];

@@ -3,6 +3,7 @@
 mod bad_lines;
 mod broken_pipe;
 mod checkpoint;
+mod convert;
 mod demo;
 mod encodings;
 mod exit_codes;

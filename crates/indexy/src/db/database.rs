@@ -93,7 +93,9 @@ impl Db {
             index_y: options.index_y.unwrap_or(self.core().options.index_y),
             resident: options.resident.unwrap_or(false),
         };
-        options::check_pair(entry.index_x, entry.index_y)?;
+        self.core()
+            .options
+            .check_pair(entry.index_x, entry.index_y)?;
         if entry.resident && entry.index_x == IndexXKind::None {
             return Err(Error::InvalidOption {
                 option: "resident",

@@ -1,38 +1,46 @@
 //! The one place that chooses between the kinds of Index Y, and divides among them the memory that all trees share.
 //!
 //! A kind's caches are made with its first tree; the part of the budget is divided evenly among the kinds in use.
-//! A further kind is one field of [`Kinds`], one arm of [`YShared::open`] and of [`supported`], and a line in `each`.
+//! A further kind of this crate is one field of [`Kinds`], one arm of [`YShared::open`] and of [`supported`], and a line
+//! in `each`. Kinds from outside come by their factories.
 //!
 //! Keeps: I7 ([`YShared::memory_bytes`] is an upper bound of all of it, whichever kinds come later).
 
 #![forbid(unsafe_code)]
 
-use super::options::IndexYKind;
+use super::{
+    custom::{Factories, IndexYName},
+    options::IndexYKind,
+};
 #[cfg(feature = "rocksdb")]
 use crate::y::rocks::{self, RocksShared, RocksY};
 use crate::{
     error::{Error, Result},
     y::{
-        IndexY,
+        IndexY, IndexYShared,
         lsm::{self, LsmShared, LsmY},
         paged::{self, PAGE_SIZES, PagedShared, PagedY},
     },
 };
 use parking_lot::Mutex;
-use std::{path::Path, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 /// Part of the budget that goes to the caches of Index Y.
 const CACHE_PART: usize = 12;
 const MIN_CACHE_BYTES: usize = 256 << 10;
 /// What runs and compactions of one database hold while they work; one of each runs at a time.
 #[cfg(not(feature = "rocksdb"))]
-pub(super) const WORK_BYTES: usize = max(lsm::WORK_BYTES, paged::WORK_BYTES);
+const WORK_BYTES: usize = max(lsm::WORK_BYTES, paged::WORK_BYTES);
 #[cfg(feature = "rocksdb")]
-pub(super) const WORK_BYTES: usize =
-    max(max(lsm::WORK_BYTES, paged::WORK_BYTES), rocks::WORK_BYTES);
+const WORK_BYTES: usize = max(max(lsm::WORK_BYTES, paged::WORK_BYTES), rocks::WORK_BYTES);
 
 const fn max(a: usize, b: usize) -> usize {
     if a > b { a } else { b }
+}
+
+/// What runs and maintenance of this database's kinds hold while they work, in bytes.
+pub(super) fn work_bytes(factories: &Factories) -> usize {
+    WORK_BYTES.max(factories.work_bytes())
 }
 
 /// Caches of Index Y under a budget, all kinds together, in bytes.
@@ -40,14 +48,18 @@ pub(super) fn cache_bytes(budget_bytes: usize) -> usize {
     (budget_bytes / CACHE_PART).max(MIN_CACHE_BYTES)
 }
 
-/// Whether this build opens trees of `kind`; else `Unsupported`, with what to do about it.
-pub(super) fn supported(kind: IndexYKind) -> Result<()> {
+/// Whether trees of `kind` can be opened; else `Unsupported`, with what to do about it.
+pub(super) fn supported(kind: IndexYKind, factories: &Factories) -> Result<()> {
     let reason = match kind {
         IndexYKind::Lsm => return Ok(()),
         IndexYKind::BPlus { page_bytes } if PAGE_SIZES.contains(&page_bytes) => return Ok(()),
         IndexYKind::BPlus { .. } => "(pages have 4096, 8192 or 16384 bytes)",
         IndexYKind::RocksDb if cfg!(feature = "rocksdb") => return Ok(()),
         IndexYKind::RocksDb => "in a build without the cargo feature `rocksdb`",
+        IndexYKind::Custom(name) if factories.get(name).is_some() => return Ok(()),
+        IndexYKind::Custom(_) => {
+            "(this program has no factory of that name: Options::register_index_y comes before opening)"
+        }
     };
     Err(Error::Unsupported {
         what: format!("index_y {kind} {reason}"),
@@ -56,6 +68,7 @@ pub(super) fn supported(kind: IndexYKind) -> Result<()> {
 
 /// What the Index Ys of a database share, by kind.
 pub(crate) struct YShared {
+    factories: Factories,
     kinds: Mutex<Kinds>,
 }
 
@@ -66,18 +79,21 @@ struct Kinds {
     paged: Option<Arc<PagedShared>>,
     #[cfg(feature = "rocksdb")]
     rocks: Option<Arc<RocksShared>>,
+    custom: BTreeMap<IndexYName, Arc<dyn IndexYShared>>,
 }
 
 impl YShared {
     /// Shares of a database with `total` bytes for the caches of its Index Ys. Nothing is allocated yet.
-    pub(super) fn new(total: usize) -> Self {
+    pub(super) fn new(total: usize, factories: Factories) -> Self {
         Self {
+            factories,
             kinds: Mutex::new(Kinds {
                 total,
                 lsm: None,
                 paged: None,
                 #[cfg(feature = "rocksdb")]
                 rocks: None,
+                custom: BTreeMap::new(),
             }),
         }
     }
@@ -89,7 +105,7 @@ impl YShared {
         dir: &Path,
         read_only: bool,
     ) -> Result<Arc<dyn IndexY>> {
-        supported(kind)?;
+        supported(kind, &self.factories)?;
         match kind {
             IndexYKind::Lsm => Ok(Arc::new(LsmY::open(dir, &self.lsm(), read_only)?)),
             IndexYKind::BPlus { page_bytes } => {
@@ -104,7 +120,32 @@ impl YShared {
             IndexYKind::RocksDb => Err(Error::Unsupported {
                 what: format!("index_y {kind}"),
             }),
+            IndexYKind::Custom(name) => self.open_custom(name, dir, read_only),
         }
+    }
+
+    /// Calls of one kind come one at a time, as the contract says: the lock is held across them.
+    fn open_custom(
+        &self,
+        name: IndexYName,
+        dir: &Path,
+        read_only: bool,
+    ) -> Result<Arc<dyn IndexY>> {
+        let mut kinds = self.kinds.lock();
+        let shared = match kinds.custom.get(&name) {
+            Some(shared) => Arc::clone(shared),
+            None => {
+                let factory = self.factories.get(name).ok_or(Error::Unsupported {
+                    what: format!("index_y {}", IndexYKind::Custom(name)),
+                })?;
+                let shared = factory
+                    .share(kinds.make_room())
+                    .inspect_err(|_| kinds.divide())?;
+                kinds.custom.insert(name, Arc::clone(&shared));
+                shared
+            }
+        };
+        shared.open(dir, read_only)
     }
 
     fn lsm(&self) -> Arc<LsmShared> {
@@ -141,7 +182,10 @@ impl YShared {
     /// Upper bound in bytes of what the shared caches hold, whatever the trees do.
     pub(super) fn memory_bytes(&self) -> usize {
         let kinds = self.kinds.lock();
-        let taken: usize = kinds.each().iter().map(|kind| kind.memory_bytes()).sum();
+        let taken = kinds
+            .each()
+            .iter()
+            .fold(0usize, |sum, kind| sum.saturating_add(kind.memory_bytes()));
         // Kinds that come later take their share of the same total.
         taken.max(kinds.total)
     }
@@ -150,8 +194,7 @@ impl YShared {
     pub(super) fn set_memory(&self, total: usize) {
         let mut kinds = self.kinds.lock();
         kinds.total = total;
-        let share = total / kinds.each().len().max(1);
-        kinds.resize(share);
+        kinds.divide();
     }
 }
 
@@ -179,6 +222,16 @@ caches!(PagedShared);
 #[cfg(feature = "rocksdb")]
 caches!(RocksShared);
 
+impl Caches for Arc<dyn IndexYShared> {
+    fn memory_bytes(&self) -> usize {
+        (**self).memory_bytes()
+    }
+
+    fn set_memory(&self, bytes: usize) {
+        (**self).set_memory(bytes);
+    }
+}
+
 impl Kinds {
     /// The kinds in use.
     fn each(&self) -> Vec<&dyn Caches> {
@@ -188,7 +241,13 @@ impl Kinds {
             #[cfg(feature = "rocksdb")]
             self.rocks.as_deref().map(|kind| kind as &dyn Caches),
         ];
-        kinds.into_iter().flatten().collect()
+        let custom = self.custom.values().map(|kind| kind as &dyn Caches);
+        kinds.into_iter().flatten().chain(custom).collect()
+    }
+
+    /// Gives every kind in use the same part of the total.
+    fn divide(&self) {
+        self.resize(self.total / self.each().len().max(1));
     }
 
     fn resize(&self, share: usize) {
@@ -211,8 +270,8 @@ mod tests {
 
     #[test]
     fn what_is_not_compiled_in_is_refused_with_a_reason() {
-        assert!(supported(IndexYKind::Lsm).is_ok());
-        let rocks = supported(IndexYKind::RocksDb);
+        assert!(supported(IndexYKind::Lsm, &Factories::default()).is_ok());
+        let rocks = supported(IndexYKind::RocksDb, &Factories::default());
         if cfg!(feature = "rocksdb") {
             assert!(rocks.is_ok());
         } else {
@@ -226,7 +285,7 @@ mod tests {
     #[test]
     fn i7_kinds_share_the_total() {
         let (dir, total) = (tempfile::tempdir().unwrap(), 16 << 20);
-        let shared = YShared::new(total);
+        let shared = YShared::new(total, Factories::default());
         let open = |kind: IndexYKind| {
             let path = dir.path().join(kind.to_string());
             shared.open(kind, &path, false).unwrap()

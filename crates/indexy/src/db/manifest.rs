@@ -155,7 +155,43 @@ pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Manifest> {
             supported: FORMAT_VERSION,
         });
     }
-    serde_json::from_slice(body).map_err(|e| corrupt(HEADER_BYTES, &format!("manifest body: {e}")))
+    serde_json::from_slice(body).map_err(|e| {
+        // The checksum holds: what is not understood was written so.
+        unknown_kind(body).unwrap_or_else(|| corrupt(HEADER_BYTES, &format!("manifest body: {e}")))
+    })
+}
+
+/// The error for a tree with an index that a later version may know, if that is what is wrong with `body`.
+fn unknown_kind(body: &[u8]) -> Option<Error> {
+    #[derive(Deserialize)]
+    struct Trees {
+        trees: Vec<Pair>,
+    }
+    #[derive(Deserialize)]
+    struct Pair {
+        name: String,
+        index_x: serde_json::Value,
+        index_y: serde_json::Value,
+    }
+    let known = |kind: &serde_json::Value, is_known: bool| (!is_known).then(|| kind.to_string());
+    let manifest: Trees = serde_json::from_slice(body).ok()?;
+    manifest.trees.iter().find_map(|tree| {
+        let x = known(
+            &tree.index_x,
+            IndexXKind::deserialize(&tree.index_x).is_ok(),
+        );
+        let y = known(
+            &tree.index_y,
+            IndexYKind::deserialize(&tree.index_y).is_ok(),
+        );
+        let kind = x.or(y)?;
+        Some(Error::Unsupported {
+            what: format!(
+                "tree {:?} with the index {kind}, which this version does not know",
+                tree.name
+            ),
+        })
+    })
 }
 
 fn checksum(version_and_length: &[u8], body: &[u8]) -> u32 {
@@ -183,6 +219,54 @@ mod tests {
     fn round_trip() {
         let bytes = sample().encode().unwrap();
         assert_eq!(decode(&bytes, Path::new("m")).unwrap(), sample());
+    }
+
+    fn with_body(body: &str) -> Result<Manifest> {
+        decode(&with_header(body.as_bytes()), Path::new("m"))
+    }
+
+    /// As versions before `custom` wrote it, byte for byte.
+    const BEFORE_CUSTOM: &str = r#"{"database_id":7,"next_tree_id":4,"trees":[{"id":1,"name":"a","index_x":"art","index_y":"lsm","resident":false},{"id":2,"name":"b","index_x":"bplus","index_y":"rocksdb","resident":true},{"id":3,"name":"c","index_x":"art","index_y":{"bplus":{"page_bytes":8192}},"resident":false}],"log_start":5,"log_durable":6}"#;
+
+    #[test]
+    fn old_manifests_are_read_and_written_as_they_were() {
+        let manifest = with_body(BEFORE_CUSTOM).unwrap();
+        assert_eq!(manifest.trees[1].index_y, IndexYKind::RocksDb);
+        let bytes = manifest.encode().unwrap();
+        assert_eq!(bytes, with_header(BEFORE_CUSTOM.as_bytes()));
+    }
+
+    #[test]
+    fn a_custom_kind_is_kept_by_name() {
+        let body = BEFORE_CUSTOM.replace(r#""lsm""#, r#"{"custom":"my-own"}"#);
+        let manifest = with_body(&body).unwrap();
+        let kind = manifest.trees[0].index_y;
+        assert_eq!(kind, IndexYKind::custom("my-own").unwrap());
+        let bytes = manifest.encode().unwrap();
+        assert_eq!(bytes, with_header(body.as_bytes()));
+    }
+
+    #[test]
+    fn a_kind_of_a_later_version_is_unsupported_and_named() {
+        for (from, to) in [
+            (r#""lsm""#, r#""cuckoo""#),
+            (r#""lsm""#, r#"{"cuckoo":{"slots":4}}"#),
+            (r#""bplus","index_y""#, r#""cuckoo","index_y""#),
+            // No name that this version could register.
+            (r#""lsm""#, r#"{"custom":"Cuckoo Hash"}"#),
+        ] {
+            let body = BEFORE_CUSTOM.replace(from, to);
+            assert_ne!(body, BEFORE_CUSTOM);
+            let refused = with_body(&body).unwrap_err();
+            assert!(matches!(refused, Error::Unsupported { .. }), "{refused}");
+            let said = refused.to_string();
+            assert!(said.to_lowercase().contains("cuckoo"), "{said}");
+        }
+        // Anything else that does not hold is damage.
+        for (from, to) in [(r#""id":1"#, r#""id":-1"#), ("log_start", "start")] {
+            let refused = with_body(&BEFORE_CUSTOM.replace(from, to)).unwrap_err();
+            assert!(matches!(refused, Error::Corrupt { .. }), "{refused}");
+        }
     }
 
     #[test]

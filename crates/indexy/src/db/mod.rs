@@ -3,6 +3,7 @@
 mod batch;
 mod checkpoint;
 mod core;
+mod custom;
 mod database;
 mod directory;
 mod division;
@@ -19,6 +20,7 @@ mod tree;
 mod verify;
 
 pub use batch::Batch;
+pub use custom::IndexYName;
 pub use database::Db;
 pub use options::{Durability, IndexXKind, IndexYKind, Options, TreeOptions};
 pub use range::Range;

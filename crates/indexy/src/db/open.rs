@@ -54,18 +54,23 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
     options.validate()?;
     let storage: Arc<dyn Storage> = Arc::new(Buffered);
     let (lock, manifest) = take_directory(&*storage, path, &options)?;
+    // Before anything is written: what one tree lacks keeps the whole database closed.
+    for tree in &manifest.trees {
+        options.check_pair(tree.index_x, tree.index_y)?;
+    }
     let budget = Arc::new(Budget::new(options.memory_budget_bytes));
     let poison = Arc::new(Poison::default());
     let shared = Arc::new(Shared::new(budget.clone(), poison));
     let memory = Memory::new(budget.clone());
     let y_cache_bytes = index_y::cache_bytes(options.memory_budget_bytes);
-    let y_shared = YShared::new(y_cache_bytes);
+    let y_shared = YShared::new(y_cache_bytes, options.factories.clone());
     let stripes = Stripes::new(options.memory_budget_bytes);
     budget.take(Holder::IndexY, y_shared.memory_bytes());
     // Small budgets do not have this much: there the rest is a fixed cost beside the budget (README, limits).
     budget.take(
         Holder::Transfer,
-        stripes.bytes() + index_y::WORK_BYTES.min(options.memory_budget_bytes / WORK_PART),
+        stripes.bytes()
+            + index_y::work_bytes(&options.factories).min(options.memory_budget_bytes / WORK_PART),
     );
     let core = Arc::new(Core {
         path: path.to_path_buf(),
@@ -201,7 +206,6 @@ fn remove_orphans(core: &Core, manifest: &Manifest) -> Result<()> {
 
 /// Opens the Y of a tree and puts an empty X before it.
 pub(super) fn open_tree(core: &Core, entry: TreeEntry, floor: Lsn) -> Result<TreeCore> {
-    super::options::check_pair(entry.index_x, entry.index_y)?;
     let dir = directory::tree_dir(&core.path, entry.id);
     let y = core
         .y_shared

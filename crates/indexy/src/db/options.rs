@@ -2,12 +2,14 @@
 
 #![forbid(unsafe_code)]
 
+use super::custom::{Factories, IndexYName};
 use crate::{
     error::{Error, Result},
     limits::MIN_MEMORY_BUDGET_BYTES,
+    y::IndexYFactory,
 };
 use serde::{Deserialize, Serialize};
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 /// When a write is safe from a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +71,17 @@ pub enum IndexYKind {
         /// Bytes of a page: 4096, 8192 or 16384.
         page_bytes: u32,
     },
+    /// One of your own, registered with [`Options::register_index_y`]; see [`index_y`](crate::index_y).
+    Custom(IndexYName),
+}
+
+impl IndexYKind {
+    /// The kind registered as `name` with [`Options::register_index_y`].
+    ///
+    /// `name`: as [`IndexYName::new`] takes it. Errors: `InvalidOption`.
+    pub fn custom(name: &str) -> Result<Self> {
+        IndexYName::new(name).map(Self::Custom)
+    }
 }
 
 impl fmt::Display for IndexXKind {
@@ -87,6 +100,7 @@ impl fmt::Display for IndexYKind {
             Self::Lsm => f.write_str("lsm"),
             Self::RocksDb => f.write_str("rocksdb"),
             Self::BPlus { page_bytes } => write!(f, "bplus:{page_bytes}"),
+            Self::Custom(name) => write!(f, "custom:{name}"),
         }
     }
 }
@@ -107,6 +121,7 @@ pub struct Options {
     pub(crate) create_if_missing: bool,
     pub(crate) read_only: bool,
     pub(crate) log_limit_bytes: Option<u64>,
+    pub(crate) factories: Factories,
 }
 
 /// Bounds of the default of [`Options::log_limit_bytes`], which is twice the memory budget.
@@ -132,6 +147,7 @@ impl Options {
             create_if_missing: true,
             read_only: false,
             log_limit_bytes: None,
+            factories: Factories::default(),
         }
     }
 
@@ -147,6 +163,16 @@ impl Options {
     pub fn index_y(mut self, kind: IndexYKind) -> Self {
         self.index_y = kind;
         self
+    }
+
+    /// Makes the kind [`IndexYKind::custom`]`(name)` known, so that databases with trees of that kind open and new
+    /// trees can have it. Registered anew, a name means the new factory. Costs nothing while no tree has the kind, but
+    /// for its [`work_bytes`](IndexYFactory::work_bytes).
+    ///
+    /// `name`: as [`IndexYName::new`] takes it; the database remembers it. Errors: `InvalidOption`.
+    pub fn register_index_y(mut self, name: &str, factory: Arc<dyn IndexYFactory>) -> Result<Self> {
+        self.factories.register(IndexYName::new(name)?, factory);
+        Ok(self)
     }
 
     /// When a write is safe from a crash. Default: [`Durability::default`].
@@ -199,7 +225,15 @@ impl Options {
                 reason,
             });
         }
-        check_pair(self.index_x, self.index_y)
+        self.check_pair(self.index_x, self.index_y)
+    }
+
+    /// What this build and the registered factories can open.
+    pub(crate) fn check_pair(&self, x: IndexXKind, y: IndexYKind) -> Result<()> {
+        match x {
+            IndexXKind::Art | IndexXKind::BPlus | IndexXKind::None => {}
+        }
+        super::index_y::supported(y, &self.factories)
     }
 }
 
@@ -211,14 +245,6 @@ pub(crate) fn check_budget(bytes: usize) -> Result<()> {
         });
     }
     Ok(())
-}
-
-/// What this build can open.
-pub(crate) fn check_pair(x: IndexXKind, y: IndexYKind) -> Result<()> {
-    match x {
-        IndexXKind::Art | IndexXKind::BPlus | IndexXKind::None => {}
-    }
-    super::index_y::supported(y)
 }
 
 /// Options of one tree; what is not set is taken from the database's options.

@@ -88,6 +88,12 @@ impl Tree {
         (self.tree.entry.index_x, self.tree.entry.index_y)
     }
 
+    /// Whether the tree is never released from memory; see [`TreeOptions::resident`](crate::TreeOptions::resident).
+    #[must_use]
+    pub fn is_resident(&self) -> bool {
+        self.tree.entry.resident
+    }
+
     // --- reads ------------------------------------------------------------------
 
     /// The newest value of `key`.

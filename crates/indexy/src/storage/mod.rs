@@ -13,6 +13,10 @@
 mod buffered;
 mod direct;
 #[cfg(any(test, feature = "testing"))]
+#[cfg_attr(
+    not(test),
+    allow(dead_code, reason = "the fuzzer's targets need a part of it")
+)]
 pub(crate) mod sim;
 
 pub(crate) use buffered::Buffered;

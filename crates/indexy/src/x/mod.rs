@@ -93,8 +93,10 @@ pub(crate) enum Put {
 
 /// Direction of a scan.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
-pub(crate) enum Order {
+pub enum Order {
+    /// From the least key to the greatest.
     Ascending,
+    /// From the greatest key to the least.
     Descending,
 }
 

@@ -1,4 +1,17 @@
-//! What every Index Y must do. One generic test a behaviour; [`conformance_tests`] lists them for a [`Store`].
+//! What every Index Y must do: one function a behaviour. [`conformance_tests`] makes a `#[test]` of each.
+//!
+//! An implementer writes a [`Store`] (where one Y lives, across reopens) and calls the macro with an expression that
+//! makes a fresh one:
+//!
+//! ```ignore
+//! mod conformance {
+//!     use super::*;
+//!     indexy::index_y::conformance::conformance_tests!(OnDisk::new());
+//! }
+//! ```
+//!
+//! Behaviours panic when the Y under test does not have them. The other functions are for tests of one's own.
+//! Compiled for tests and with the cargo feature `testing`.
 
 #![forbid(unsafe_code)]
 
@@ -11,7 +24,7 @@ use crate::{
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use std::{
     collections::BTreeMap,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
         mpsc,
@@ -19,25 +32,41 @@ use std::{
     time::Duration,
 };
 
-/// A place where one Y lives, across reopens.
-pub(crate) trait Store {
+/// A place where one Y lives, across reopens. One test has one store.
+pub trait Store {
+    /// The implementation under test.
     type Y: IndexY;
-    /// Opens it; the first time creates it.
+    /// Opens it; the first time creates it. The one opened before was dropped.
     fn open(&self) -> Self::Y;
     /// Opens another one, in the directory of a copy.
     fn open_copy(&self, dir: &Path) -> Self::Y;
-    /// An absent directory for a copy.
-    fn copy_dir(&self) -> std::path::PathBuf;
+    /// An absent directory for a copy; the same at every call.
+    fn copy_dir(&self) -> PathBuf;
+
+    /// The directory with the files of [`Store::open`]. `None`, for a Y without files, leaves out the behaviours that
+    /// look at them.
+    fn dir(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// Opens the Y in `dir` read-only. `None` leaves out the behaviours of a Y opened so.
+    fn open_read_only(&self, _dir: &Path) -> Option<Result<Self::Y>> {
+        None
+    }
 }
 
-pub(crate) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
-pub(crate) type Entries = Vec<(Vec<u8>, Option<Vec<u8>>)>;
+/// What a Y should hold.
+pub type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+/// A sorted run, or what a scan gave: keys and values, `None` for a delete.
+pub type Entries = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
 /// A run from a list, with a call before publication and an optional end with an error.
-pub(crate) struct ListRun<'a> {
+pub struct ListRun<'a> {
+    /// The entries, ascending.
     pub entries: &'a Entries,
     /// Fails instead of giving the entry of this number.
     pub fail_at: Option<usize>,
+    /// What [`RunSource::before_publish`] does.
     pub before_publish: &'a mut dyn FnMut() -> Result<()>,
 }
 
@@ -61,7 +90,7 @@ impl RunSource for ListRun<'_> {
 }
 
 /// Writes `entries` (ascending) as one run.
-pub(crate) fn write(y: &dyn IndexY, entries: &Entries) -> Result<()> {
+pub fn write(y: &dyn IndexY, entries: &Entries) -> Result<()> {
     y.write_run(&mut ListRun {
         entries,
         fail_at: None,
@@ -70,7 +99,7 @@ pub(crate) fn write(y: &dyn IndexY, entries: &Entries) -> Result<()> {
 }
 
 /// Writes a run and the model.
-pub(crate) fn write_both(y: &dyn IndexY, model: &mut Model, entries: &Entries) {
+pub fn write_both(y: &dyn IndexY, model: &mut Model, entries: &Entries) {
     write(y, entries).expect("run");
     for (key, value) in entries {
         match value {
@@ -80,15 +109,18 @@ pub(crate) fn write_both(y: &dyn IndexY, model: &mut Model, entries: &Entries) {
     }
 }
 
-pub(crate) fn put(key: &[u8], value: &[u8]) -> (Vec<u8>, Option<Vec<u8>>) {
+/// An entry of a run: `key` gets `value`.
+pub fn put(key: &[u8], value: &[u8]) -> (Vec<u8>, Option<Vec<u8>>) {
     (key.to_vec(), Some(value.to_vec()))
 }
 
-pub(crate) fn del(key: &[u8]) -> (Vec<u8>, Option<Vec<u8>>) {
+/// An entry of a run: `key` is deleted.
+pub fn del(key: &[u8]) -> (Vec<u8>, Option<Vec<u8>>) {
     (key.to_vec(), None)
 }
 
-pub(crate) fn scan(y: &dyn IndexY, from: &[u8], to: Option<&[u8]>, order: Order) -> Entries {
+/// Everything that a scan gives.
+pub fn scan(y: &dyn IndexY, from: &[u8], to: Option<&[u8]>, order: Order) -> Entries {
     let iter = y.range(from, to, order).expect("range");
     iter.map(|entry| entry.expect("entry"))
         .map(|(k, v)| (k.to_vec(), Some(v.to_vec())))
@@ -96,7 +128,7 @@ pub(crate) fn scan(y: &dyn IndexY, from: &[u8], to: Option<&[u8]>, order: Order)
 }
 
 /// Compares everything that `y` says with `model`.
-pub(crate) fn check(y: &dyn IndexY, model: &Model) {
+pub fn check(y: &dyn IndexY, model: &Model) {
     let expected: Entries = model
         .iter()
         .map(|(k, v)| (k.clone(), Some(v.clone())))
@@ -128,7 +160,7 @@ pub(crate) fn check(y: &dyn IndexY, model: &Model) {
 }
 
 /// Calls `maintain` until there is nothing to do.
-pub(crate) fn settle(y: &dyn IndexY) {
+pub fn settle(y: &dyn IndexY) {
     for _ in 0..1000 {
         if y.maintain().expect("maintain") == super::Maintained::Idle {
             return;
@@ -137,7 +169,8 @@ pub(crate) fn settle(y: &dyn IndexY) {
     panic!("maintenance does not come to rest");
 }
 
-pub(crate) fn starts_empty<S: Store>(store: &S) {
+/// A new Y holds nothing, also after a reopen.
+pub fn starts_empty<S: Store>(store: &S) {
     let y = store.open();
     assert!(y.is_empty().unwrap());
     assert_eq!(y.approximate_len(), 0);
@@ -150,7 +183,8 @@ pub(crate) fn starts_empty<S: Store>(store: &S) {
     check(&store.open(), &Model::new());
 }
 
-pub(crate) fn an_empty_run_changes_nothing<S: Store>(store: &S) {
+/// A run without entries publishes and leaves everything as it was.
+pub fn an_empty_run_changes_nothing<S: Store>(store: &S) {
     let y = store.open();
     let mut published = false;
     let result = y.write_run(&mut ListRun {
@@ -169,7 +203,8 @@ pub(crate) fn an_empty_run_changes_nothing<S: Store>(store: &S) {
     check(&store.open(), &Model::new());
 }
 
-pub(crate) fn the_newest_run_wins<S: Store>(store: &S) {
+/// The value of the last acknowledged run is the answer, deletes included.
+pub fn the_newest_run_wins<S: Store>(store: &S) {
     let y = store.open();
     let mut model = Model::new();
     write_both(
@@ -190,7 +225,8 @@ pub(crate) fn the_newest_run_wins<S: Store>(store: &S) {
     check(&y, &model);
 }
 
-pub(crate) fn i2_overwrites_after_reopen_win<S: Store>(store: &S) {
+/// I2: what is written after a reopen wins over what was there before, round after round.
+pub fn i2_overwrites_after_reopen_win<S: Store>(store: &S) {
     let mut model = Model::new();
     for round in 0u32..8 {
         let y = store.open();
@@ -216,7 +252,8 @@ pub(crate) fn i2_overwrites_after_reopen_win<S: Store>(store: &S) {
     check(&store.open(), &model);
 }
 
-pub(crate) fn deletes_hide_and_go_away<S: Store>(store: &S) {
+/// Deletes hide what older runs put, through maintenance and a reopen, and a deleted key can come back.
+pub fn deletes_hide_and_go_away<S: Store>(store: &S) {
     let y = store.open();
     let mut model = Model::new();
     let keys: Vec<Vec<u8>> = (0u32..2000).map(|i| i.to_be_bytes().to_vec()).collect();
@@ -238,7 +275,8 @@ pub(crate) fn deletes_hide_and_go_away<S: Store>(store: &S) {
     check(&y, &model);
 }
 
-pub(crate) fn empty_and_zero_keys<S: Store>(store: &S) {
+/// The empty key and keys of zeros are keys like any other.
+pub fn empty_and_zero_keys<S: Store>(store: &S) {
     let y = store.open();
     let mut model = Model::new();
     let keys: Vec<Vec<u8>> = vec![
@@ -276,7 +314,8 @@ pub(crate) fn empty_and_zero_keys<S: Store>(store: &S) {
     check(&y, &model);
 }
 
-pub(crate) fn longest_keys<S: Store>(store: &S) {
+/// Keys of `max_key_bytes` work, and so do ends of ranges that are one byte longer.
+pub fn longest_keys<S: Store>(store: &S) {
     let y = store.open();
     let max = y.capabilities().max_key_bytes;
     assert!(max <= MAX_KEY_BYTES);
@@ -318,7 +357,8 @@ pub(crate) fn longest_keys<S: Store>(store: &S) {
     check(&store.open(), &model);
 }
 
-pub(crate) fn too_long_a_key_is_refused<S: Store>(store: &S) {
+/// A key over `max_key_bytes` is `KeyTooLong`, and the Y goes on.
+pub fn too_long_a_key_is_refused<S: Store>(store: &S) {
     let y = store.open();
     let mut model = Model::new();
     write_both(&y, &mut model, &vec![put(b"a", b"1")]);
@@ -333,7 +373,8 @@ pub(crate) fn too_long_a_key_is_refused<S: Store>(store: &S) {
     check(&y, &model);
 }
 
-pub(crate) fn empty_and_large_values<S: Store>(store: &S) {
+/// Values of 0 bytes and of 16 MiB.
+pub fn empty_and_large_values<S: Store>(store: &S) {
     let y = store.open();
     let mut model = Model::new();
     let large = |seed: u8, n: usize| -> Vec<u8> {
@@ -382,7 +423,8 @@ fn check_range(y: &dyn IndexY, model: &Model, from: &[u8], to: Option<&[u8]>) {
     );
 }
 
-pub(crate) fn ranges_of_every_shape<S: Store>(store: &S) {
+/// Ranges with any two ends, inverted and empty ones too, in both orders.
+pub fn ranges_of_every_shape<S: Store>(store: &S) {
     let y = store.open();
     let mut model = Model::new();
     let mut rng = StdRng::seed_from_u64(1);
@@ -419,7 +461,8 @@ pub(crate) fn ranges_of_every_shape<S: Store>(store: &S) {
     }
 }
 
-pub(crate) fn random_runs_match_a_model<S: Store>(store: &S) {
+/// Random runs with reopens (by a plain drop) and maintenance in between, against a `BTreeMap`.
+pub fn random_runs_match_a_model<S: Store>(store: &S) {
     let mut rng = StdRng::seed_from_u64(2);
     let mut model = Model::new();
     let mut y = store.open();
@@ -456,7 +499,8 @@ pub(crate) fn random_runs_match_a_model<S: Store>(store: &S) {
     check(&y, &model);
 }
 
-pub(crate) fn multi_get_answers_in_order<S: Store>(store: &S) {
+/// `multi_get` answers in the order asked, with duplicates and absent keys.
+pub fn multi_get_answers_in_order<S: Store>(store: &S) {
     let y = store.open();
     let mut model = Model::new();
     let entries = (0u32..3000).map(|i| put(&(i * 2).to_be_bytes(), &i.to_le_bytes()));
@@ -477,7 +521,8 @@ pub(crate) fn multi_get_answers_in_order<S: Store>(store: &S) {
     }
 }
 
-pub(crate) fn i5_before_publish_comes_last_and_before_readers<S: Store>(store: &S) {
+/// I5: `before_publish` is called once, after the last entry and before any reader sees one; if it fails, nothing appears.
+pub fn i5_before_publish_comes_last_and_before_readers<S: Store>(store: &S) {
     let y = store.open();
     let mut model = Model::new();
     write_both(&y, &mut model, &vec![put(b"a", b"old")]);
@@ -512,7 +557,8 @@ pub(crate) fn i5_before_publish_comes_last_and_before_readers<S: Store>(store: &
     check(&store.open(), &model);
 }
 
-pub(crate) fn i4_a_failed_source_leaves_what_was<S: Store>(store: &S) {
+/// I4: a source that fails anywhere leaves the Y as it was, and the run can be written again.
+pub fn i4_a_failed_source_leaves_what_was<S: Store>(store: &S) {
     let y = store.open();
     let mut model = Model::new();
     let entries: Entries = (0u32..5000)
@@ -539,7 +585,8 @@ pub(crate) fn i4_a_failed_source_leaves_what_was<S: Store>(store: &S) {
     check(&store.open(), &model);
 }
 
-pub(crate) fn an_open_iterator_outlives_runs_and_maintenance<S: Store>(store: &S) {
+/// An iterator goes on while runs are written and maintained: every key once, in order.
+pub fn an_open_iterator_outlives_runs_and_maintenance<S: Store>(store: &S) {
     let y = store.open();
     let mut model = Model::new();
     let entries = |value: u8| -> Entries {
@@ -572,7 +619,8 @@ pub(crate) fn an_open_iterator_outlives_runs_and_maintenance<S: Store>(store: &S
     check(&y, &model);
 }
 
-pub(crate) fn readers_run_beside_a_writer_and_a_maintainer<S: Store>(store: &S) {
+/// Readers see at least the last acknowledged run while one thread writes and one maintains.
+pub fn readers_run_beside_a_writer_and_a_maintainer<S: Store>(store: &S) {
     let y = store.open();
     const KEYS: u32 = 2000;
     let round = |n: u64| -> Entries {
@@ -625,7 +673,8 @@ pub(crate) fn readers_run_beside_a_writer_and_a_maintainer<S: Store>(store: &S) 
     assert_eq!(y.verify().unwrap(), u64::from(KEYS));
 }
 
-pub(crate) fn copies_open_equal<S: Store>(store: &S) {
+/// A copy opens as what the original was, and the two have nothing in common from then on.
+pub fn copies_open_equal<S: Store>(store: &S) {
     let y = store.open();
     let mut model = Model::new();
     for n in 0u8..6 {
@@ -658,7 +707,8 @@ pub(crate) fn copies_open_equal<S: Store>(store: &S) {
     check(&store.open_copy(&dir), &changed);
 }
 
-pub(crate) fn counts_are_near<S: Store>(store: &S) {
+/// Estimates of entries, bytes and runs are of the right order, and memory is bounded.
+pub fn counts_are_near<S: Store>(store: &S) {
     let y = store.open();
     let mut model = Model::new();
     write_both(
@@ -697,7 +747,7 @@ pub(crate) fn counts_are_near<S: Store>(store: &S) {
 }
 
 /// A thread blocked inside `before_publish` must not keep readers or the maintainer from working.
-pub(crate) fn a_run_waiting_for_the_log_blocks_nobody<S: Store>(store: &S)
+pub fn a_run_waiting_for_the_log_blocks_nobody<S: Store>(store: &S)
 where
     S::Y: 'static,
 {
@@ -735,23 +785,114 @@ where
     check(&y, &model);
 }
 
-/// Makes a test of every behaviour, each with a fresh store from `$store`.
-macro_rules! conformance_tests {
+/// Every file below `dir` with its bytes.
+fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut todo = vec![dir.to_path_buf()];
+    while let Some(at) = todo.pop() {
+        for entry in std::fs::read_dir(&at).expect("list") {
+            let path = entry.expect("list").path();
+            if path.is_dir() {
+                todo.push(path);
+            } else {
+                let bytes = std::fs::read(&path).expect("read");
+                files.insert(path.strip_prefix(dir).expect("below").to_path_buf(), bytes);
+            }
+        }
+    }
+    files
+}
+
+/// I6: the files as a killed process leaves them open as of `make_durable` at least: per key, that state or a later one.
+/// Nothing is closed or dropped before.
+pub fn i6_a_killed_process_keeps_what_was_durable<S: Store>(store: &S) {
+    let Some(dir) = store.dir() else { return };
+    let y = store.open();
+    let run = |n: u8, keys: std::ops::Range<u32>| -> Entries {
+        keys.map(|i| put(&i.to_be_bytes(), &[n; 40])).collect()
+    };
+    write(&y, &run(1, 0..4000)).unwrap();
+    y.make_durable().unwrap();
+    // Acknowledged, not durable: any part of it may come back.
+    write(&y, &run(2, 1000..2000)).unwrap();
+    let copy = store.copy_dir();
+    for (path, bytes) in files(&dir) {
+        let path = copy.join(path);
+        std::fs::create_dir_all(path.parent().expect("parent")).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+    if let Some(read_only) = store.open_read_only(&copy) {
+        let read_only = read_only.expect("read-only after a kill");
+        assert_eq!(read_only.verify().unwrap(), 4000);
+    }
+    let again = store.open_copy(&copy);
+    assert_eq!(again.verify().unwrap(), 4000);
+    for i in 0u32..4000 {
+        let value = again.get(&i.to_be_bytes()).unwrap().expect("was durable");
+        let newest = if (1000..2000).contains(&i) { 2 } else { 1 };
+        assert!(value == [1; 40] || value == [newest; 40], "key {i}");
+    }
+    // The log writes again what was not durable.
+    write(&again, &run(2, 1000..2000)).unwrap();
+    let mut model = Model::new();
+    for (key, value) in run(1, 0..4000).into_iter().chain(run(2, 1000..2000)) {
+        model.insert(key, value.expect("a value"));
+    }
+    check(&again, &model);
+    check(&y, &model);
+}
+
+/// Opened read-only, a Y answers everything and changes no byte of its files; an absent one is an error and stays absent.
+pub fn read_only_changes_nothing<S: Store>(store: &S) {
+    let Some(dir) = store.dir() else { return };
+    if let Some(absent) = store.open_read_only(&store.copy_dir()) {
+        assert!(absent.is_err(), "there is nothing to open");
+        assert!(!store.copy_dir().exists());
+    } else {
+        return;
+    }
+    let mut model = Model::new();
+    let y = store.open();
+    for n in 0u8..4 {
+        let entries = (0u32..3000).step_by(1 + usize::from(n));
+        let run = entries.map(|i| put(&i.to_be_bytes(), &[n; 60])).collect();
+        write_both(&y, &mut model, &run);
+    }
+    y.make_durable().unwrap();
+    drop(y);
+    let before = files(&dir);
+    let y = store.open_read_only(&dir).expect("as before").unwrap();
+    check(&y, &model);
+    assert!(!y.is_empty().unwrap() && y.approximate_len() > 0);
+    // A checkpoint of a database that is open read-only.
+    y.copy_to(&store.copy_dir()).unwrap();
+    drop(y);
+    assert!(files(&dir) == before, "a file was changed");
+    check(&store.open_copy(&store.copy_dir()), &model);
+}
+
+/// Makes a test of every behaviour, each with a fresh store from `$store`. In a module of its own: the tests have
+/// the names of the behaviours.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! index_y_conformance_tests {
     ($store:expr) => {
-        $crate::y::conformance::conformance_tests!($store;
+        $crate::index_y::conformance::conformance_tests!($store;
             starts_empty, an_empty_run_changes_nothing, the_newest_run_wins, i2_overwrites_after_reopen_win,
             deletes_hide_and_go_away, empty_and_zero_keys, longest_keys, too_long_a_key_is_refused,
             empty_and_large_values, ranges_of_every_shape, random_runs_match_a_model,
             multi_get_answers_in_order, i5_before_publish_comes_last_and_before_readers,
             i4_a_failed_source_leaves_what_was, an_open_iterator_outlives_runs_and_maintenance,
             readers_run_beside_a_writer_and_a_maintainer, copies_open_equal, counts_are_near,
-            a_run_waiting_for_the_log_blocks_nobody);
+            a_run_waiting_for_the_log_blocks_nobody, i6_a_killed_process_keeps_what_was_durable,
+            read_only_changes_nothing);
     };
     ($store:expr; $($name:ident),+) => {
         $(#[test]
         fn $name() {
-            $crate::y::conformance::$name(&$store);
+            $crate::index_y::conformance::$name(&$store);
         })+
     };
 }
-pub(crate) use conformance_tests;
+#[doc(inline)]
+pub use crate::index_y_conformance_tests as conformance_tests;

@@ -2,24 +2,14 @@
 //!
 //! Source: IndeXY II-A, II-D; design 2.3, 3, 5.1.
 //!
-//! Y is any ordered map on disk that takes sorted runs. It has no log of its own: what it
-//! acknowledged but had not yet made durable comes back from ours (I6).
-//!
-//! Who may do what, when:
-//! - Any thread may call [`IndexY::get`], [`IndexY::multi_get`], [`IndexY::range`], at any time, beside one writer.
-//! - One thread at a time is inside [`IndexY::write_run`] (the framework's transfer lock), and
-//!   one inside [`IndexY::maintain`]; the two run beside each other.
-//! - After `write_run` returned `Ok`, every later read sees the run. While it runs, a read sees
-//!   all of it, none of it, or (if the implementation says so) a part of it: entries in
-//!   flight are still in X, which wins (I1, I4).
-//! - After `write_run` returned `Err`, any part of the run may be visible; the caller writes it again.
-//!
-//! Keys are 0..=65,534 bytes, the empty key included; every implementation maps what its engine
-//! does not take. Damaged files give `Corrupt` with file and offset as far as the engine
-//! knows them, never wrong data, never a panic (adapters contain the engine's).
+//! What an implementer has to know, threads and crashes included, is the text of `crate::index_y`, which makes
+//! this contract public. Here are the contract and the implementations of this crate.
 
 #![forbid(unsafe_code)]
 
+#[cfg(any(test, feature = "testing"))]
+pub mod conformance;
+mod factory;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod fuzzing;
 pub(crate) mod lsm;
@@ -28,9 +18,9 @@ pub(crate) mod paged;
 pub(crate) mod rocks;
 
 #[cfg(test)]
-pub(crate) mod conformance;
-#[cfg(test)]
 pub(crate) mod memory;
+
+pub use factory::{IndexYFactory, IndexYShared};
 
 use crate::{
     error::Result,
@@ -39,34 +29,35 @@ use crate::{
 };
 use std::path::Path;
 
-/// What an Index Y can do and likes.
+/// What an Index Y can do and likes. Constant for the life of a Y.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Capabilities {
-    /// Longest key in bytes.
+pub struct Capabilities {
+    /// Longest key in bytes, at most [`MAX_KEY_BYTES`](crate::limits::MAX_KEY_BYTES). The tree refuses longer ones.
     pub max_key_bytes: usize,
-    /// Longest value in bytes.
+    /// Longest value in bytes, at most [`MAX_VALUE_BYTES`](crate::limits::MAX_VALUE_BYTES). The tree refuses longer ones.
     pub max_value_bytes: usize,
     /// Payload of a run, in bytes, below which writing gets wasteful; neighbouring regions
-    /// are joined until they have it.
+    /// are joined until they have it. Megabytes for an LSM; what a commit costs decides for a B+ tree.
     pub preferred_run_bytes: usize,
 }
 
 /// One element of a sorted run: a key and its value, `None` for a delete.
-pub(crate) type RunEntry<'a> = (&'a [u8], Option<&'a [u8]>);
+pub type RunEntry<'a> = (&'a [u8], Option<&'a [u8]>);
 
 /// Where [`IndexY::write_run`] pulls a run from. Keys ascend strictly.
-pub(crate) trait RunSource {
-    /// Feeds every entry to `sink`; an error of `sink` ends it and is returned.
+pub trait RunSource {
+    /// Feeds every entry to `sink`; an error of `sink` ends it and is returned. The bytes are valid during the
+    /// call of `sink` only. To be called once.
     fn drain(&mut self, sink: &mut dyn FnMut(RunEntry<'_>) -> Result<()>) -> Result<()>;
 
-    /// Called once, after the last entry and before the run becomes visible to readers
-    /// or durable: the caller waits here for the log (I5).
+    /// To be called once, after the last entry and before the run becomes visible to readers
+    /// or durable: the caller waits here for the log (I5). Its error ends the run, of which nothing may appear.
     fn before_publish(&mut self) -> Result<()>;
 }
 
 /// What a call of [`IndexY::maintain`] left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Maintained {
+pub enum Maintained {
     /// Nothing is due.
     Idle,
     /// Work was done; call again.
@@ -74,27 +65,33 @@ pub(crate) enum Maintained {
 }
 
 /// Entries of a range of Y, in the asked order.
-pub(crate) type YIter<'a> = Box<dyn Iterator<Item = Result<(Key, Value)>> + Send + 'a>;
+pub type YIter<'a> = Box<dyn Iterator<Item = Result<(Key, Value)>> + Send + 'a>;
 
-/// Index Y. See the module header for who may call what.
-pub(crate) trait IndexY: Send + Sync {
+/// The on-disk index of one tree. The text of the [module](crate::index_y) says who may call what, when.
+pub trait IndexY: Send + Sync {
+    /// What it can do and likes.
     fn capabilities(&self) -> Capabilities;
 
     /// The newest value of `key`. Cost: at most about one device read with warm upper levels.
     fn get(&self, key: &[u8]) -> Result<Option<Value>>;
 
-    /// The newest values of `keys`, in the order asked.
+    /// The newest values of `keys`, in the order asked; keys may come twice.
     fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
         keys.iter().map(|k| self.get(k)).collect()
     }
 
-    /// Entries of `[from, to)`. The iterator may pin files of Y; callers drop it within one chunk.
+    /// Entries of `[from, to)`, from the end that `order` says; nothing where `to <= from`. `to` may be one byte longer
+    /// than a key can be. The iterator may pin files of Y; callers drop it within one chunk.
     fn range(&self, from: &[u8], to: Option<&[u8]>, order: Order) -> Result<YIter<'_>>;
 
-    /// Writes one sorted run. See the module header for what is visible when.
+    /// Writes one sorted run: drains the source, calls `before_publish`, publishes. A key over the limit is `KeyTooLong`.
+    ///
+    /// After `Ok`, every later read sees the run, and so does every later open after a plain drop. After `Err` the caller
+    /// writes it again.
     fn write_run(&self, source: &mut dyn RunSource) -> Result<()>;
 
-    /// Makes every acknowledged run durable.
+    /// Makes every acknowledged run durable: afterwards it survives a crash of the machine. Called before the log is
+    /// cut (I6), beside a `write_run` in flight, which does not count.
     fn make_durable(&self) -> Result<()>;
 
     /// One bounded step of background work (compaction, garbage).
@@ -113,16 +110,17 @@ pub(crate) trait IndexY: Send + Sync {
     /// Entries, roughly; no I/O.
     fn approximate_len(&self) -> u64;
 
-    /// Upper bound of the memory that it holds, in bytes, shared caches excluded.
+    /// Upper bound of the memory that this tree's Y holds for itself, in bytes; without what [`IndexYShared`] reports.
+    /// Asked about five times a second; no I/O.
     fn memory_bytes(&self) -> usize;
 
-    /// Bytes on disk.
+    /// Bytes on disk; no I/O beyond a look at the file's size.
     fn disk_bytes(&self) -> u64;
 
-    /// Sorted runs or levels that a point read may have to look at; for stats.
+    /// Sorted runs or levels that a point read may have to look at, 0 when it is empty; for stats.
     fn run_count(&self) -> usize;
 
-    /// Reads everything and checks checksums and order; returns the number of entries.
+    /// Reads everything and checks checksums and order; returns the number of entries. Readers and the writer go on.
     fn verify(&self) -> Result<u64>;
 
     /// Drops what older states of the tree keep on disk; false while a reader still uses one. After `true`, and
@@ -131,7 +129,7 @@ pub(crate) trait IndexY: Send + Sync {
         true
     }
 
-    /// Copies a consistent image into the absent directory `dest` and makes it durable. The caller
-    /// holds the transfer lock; maintenance is held off inside.
+    /// Copies a consistent image into the absent directory `dest` and makes it durable. No run is in flight meanwhile;
+    /// readers go on, maintenance is held off inside.
     fn copy_to(&self, dest: &Path) -> Result<()>;
 }

@@ -4,6 +4,7 @@ mod alone;
 mod budget;
 mod checkpoint;
 mod concurrency;
+mod custom_y;
 mod errors;
 mod faults;
 mod flip;

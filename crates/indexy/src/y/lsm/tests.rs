@@ -61,6 +61,12 @@ impl Store for OnDisk {
     fn copy_dir(&self) -> PathBuf {
         self.dir.path().join("copy")
     }
+    fn dir(&self) -> Option<PathBuf> {
+        Some(self.path())
+    }
+    fn open_read_only(&self, dir: &Path) -> Option<Result<LsmY>> {
+        Some(LsmY::open(dir, &self.shared, true))
+    }
 }
 
 mod suite {

@@ -43,6 +43,13 @@ impl Store for OnDisk {
     fn copy_dir(&self) -> PathBuf {
         self.dir.path().join("copy")
     }
+    fn dir(&self) -> Option<PathBuf> {
+        Some(self.dir.path().join("tree"))
+    }
+    fn open_read_only(&self, dir: &Path) -> Option<Result<PagedY>> {
+        let (storage, shared) = (&self.storage, &self.shared);
+        Some(PagedY::open(storage, dir, self.page_bytes, shared, true))
+    }
 }
 
 mod pages_of_4_kib {

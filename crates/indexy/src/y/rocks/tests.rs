@@ -50,6 +50,14 @@ impl Store for OnDisk {
     fn copy_dir(&self) -> PathBuf {
         self.dir.path().join("copy")
     }
+
+    fn dir(&self) -> Option<PathBuf> {
+        Some(self.path())
+    }
+
+    fn open_read_only(&self, dir: &Path) -> Option<Result<RocksY>> {
+        Some(RocksY::open(dir, &self.shared, true))
+    }
 }
 
 conformance_tests!(OnDisk::new());

@@ -1,4 +1,4 @@
-//! How a load goes: a bar on a terminal, a line every few seconds elsewhere.
+//! How a load or a conversion goes: a bar on a terminal, a line every few seconds elsewhere.
 
 use crate::{size, stdout::say};
 use indexy::Db;
@@ -21,7 +21,7 @@ enum Shown {
     Nothing,
 }
 
-/// The progress of one load.
+/// The progress of one load or conversion.
 pub struct Progress {
     shown: Shown,
     db: Db,
@@ -33,7 +33,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// `size`: bytes of input, if known.
+    /// `size`: what `tick` counts up to (bytes of input, say), if known. Memory is that of `db`.
     pub fn new(quiet: bool, size: Option<u64>, db: Db) -> Self {
         let shown = if quiet {
             Shown::Nothing
@@ -53,8 +53,8 @@ impl Progress {
         }
     }
 
-    /// Tells how far the load is; cheap when nothing is due.
-    pub fn tick(&mut self, records: u64, bytes: u64) {
+    /// Tells how far it is; cheap when nothing is due.
+    pub fn tick(&mut self, records: u64, position: u64) {
         let interval = match self.shown {
             Shown::Bar(_) => BAR_INTERVAL,
             Shown::Lines => LINE_INTERVAL,
@@ -82,14 +82,14 @@ impl Progress {
         );
         match &self.shown {
             Shown::Bar(bar) => {
-                bar.set_position(bytes);
+                bar.set_position(position);
                 bar.set_message(text);
                 bar.tick();
             }
             Shown::Lines => match self.size {
                 Some(size) if size > 0 => say(format_args!(
                     "{}  {text}",
-                    size::percent(bytes as f64, size as f64)
+                    size::percent(position as f64, size as f64)
                 )),
                 _ => say(text),
             },

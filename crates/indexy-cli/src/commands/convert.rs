@@ -1,0 +1,278 @@
+//! `indexy convert`: the same trees and records with another pair of indexes, in another directory.
+//!
+//! The new database is written beside DEST, under a name that no other command takes for it, made durable, read back and
+//! compared, and only then renamed. So DEST is whole whenever it is there, whatever stops the conversion.
+
+use crate::{
+    args::Convert,
+    interrupt::Interrupt,
+    progress::Progress,
+    size::{self, counted},
+    stdout::{self, say},
+    store,
+};
+use anyhow::{Context as _, bail, ensure};
+use indexy::{Db, IndexXKind, IndexYKind, Tree, TreeOptions};
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Instant,
+};
+use xxhash_rust::xxh3::Xxh3Default;
+
+/// Appended to the name of DEST while it is not whole.
+const UNFINISHED: &str = ".unfinished";
+/// How many records pass between two looks at the clock and at signals.
+const RECORDS_PER_TICK: u64 = 256;
+
+/// Runs the command.
+pub fn run(args: &Convert) -> anyhow::Result<ExitCode> {
+    let start = Instant::now();
+    let interrupt = Interrupt::install()?;
+    let unfinished = Unfinished::beside(&args.src, &args.dest)?;
+    let converted = convert(args, &unfinished, &interrupt)?;
+    let Some(trees) = converted else {
+        drop(unfinished);
+        say("interrupted; nothing was converted");
+        return Ok(interrupt.exit_code());
+    };
+    unfinished.becomes(&args.dest)?;
+    if !args.quiet {
+        report(&trees, args, start)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(trees: &[Converted], args: &Convert, start: Instant) -> anyhow::Result<()> {
+    for tree in trees {
+        let pair = |(x, y): (IndexXKind, IndexYKind)| format!("{x} + {y}");
+        stdout::print(format_args!(
+            "{}: {} -> {}, {}",
+            tree.name,
+            pair(tree.from),
+            pair(tree.to),
+            counted(tree.content.records, "record")
+        ))?;
+    }
+    let records = trees.iter().map(|tree| tree.content.records).sum();
+    let elapsed = start.elapsed();
+    stdout::print(format_args!(
+        "converted {} of {} to {} in {} ({})",
+        counted(records, "record"),
+        counted(trees.len() as u64, "tree"),
+        args.dest.display(),
+        size::duration(elapsed),
+        size::rate(records, elapsed)
+    ))
+}
+
+/// One tree of the new database.
+struct Converted {
+    name: String,
+    from: (IndexXKind, IndexYKind),
+    to: (IndexXKind, IndexYKind),
+    content: Content,
+}
+
+/// What the records of a tree come to, in key order.
+#[derive(Debug, PartialEq, Eq)]
+struct Content {
+    records: u64,
+    hash: u128,
+}
+
+/// Writes the new database and reads it back; `None` when interrupted. Both databases are closed afterwards.
+fn convert(
+    args: &Convert,
+    unfinished: &Unfinished,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Option<Vec<Converted>>> {
+    let (src, dest) = store::open_pair(&args.src, &unfinished.path, args.budget)?;
+    for name in &args.tree {
+        store::require_tree(&src, name)?;
+    }
+    let trees = src
+        .tree_names()
+        .iter()
+        .map(|name| src.tree(name))
+        .collect::<Result<Vec<Tree>, _>>()?;
+    let about = trees.iter().map(Tree::approximate_len).sum();
+    let mut progress = Progress::new(args.quiet, Some(about), dest.clone());
+    let mut converted = Vec::new();
+    let mut before = 0;
+    for tree in &trees {
+        let name = tree.name();
+        let new = create_like(&dest, tree, args)
+            .with_context(|| format!("cannot create tree {name:?}"))?;
+        let mut copy = |key: &[u8], value: &[u8]| new.insert(key, value);
+        let mut tick = |records: u64| {
+            let all = before + records;
+            progress.tick(all, all.min(about));
+        };
+        let Some(content) = read(tree, interrupt, &mut copy, &mut tick)
+            .with_context(|| format!("in tree {name:?}"))?
+        else {
+            progress.finish();
+            return Ok(None);
+        };
+        before += content.records;
+        converted.push(Converted {
+            name: name.into(),
+            from: tree.pair(),
+            to: new.pair(),
+            content,
+        });
+    }
+    progress.flushing();
+    let closed = dest.close();
+    src.close()?;
+    drop((trees, src, dest));
+    let same = closed
+        .map_err(Into::into)
+        .and_then(|()| compare(args, unfinished, &converted, interrupt));
+    progress.finish();
+    Ok(same?.then_some(converted))
+}
+
+/// The tree of the same name and options, but for the pair where that is asked for.
+fn create_like(dest: &Db, tree: &Tree, args: &Convert) -> anyhow::Result<Tree> {
+    let (mut x, mut y) = tree.pair();
+    if args.tree.is_empty() || args.tree.iter().any(|name| name == tree.name()) {
+        x = args.index_x.unwrap_or(x);
+        y = args.index_y.unwrap_or(y);
+    }
+    let options = TreeOptions::new().index_x(x).index_y(y);
+    let options = options.resident(tree.is_resident());
+    Ok(dest.tree_with(tree.name(), options)?)
+}
+
+/// Hands every record to `each`, in key order; `None` when interrupted.
+fn read(
+    tree: &Tree,
+    interrupt: &Interrupt,
+    each: &mut dyn FnMut(&[u8], &[u8]) -> indexy::Result<()>,
+    tick: &mut dyn FnMut(u64),
+) -> anyhow::Result<Option<Content>> {
+    let mut hasher = Xxh3Default::new();
+    let mut records = 0u64;
+    for record in tree.iter() {
+        let (key, value) = record?;
+        each(&key, &value)?;
+        for part in [&key[..], &value[..]] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        records += 1;
+        if records.is_multiple_of(RECORDS_PER_TICK) {
+            if interrupt.is_set() {
+                return Ok(None);
+            }
+            tick(records);
+        }
+    }
+    if interrupt.is_set() {
+        return Ok(None);
+    }
+    let hash = hasher.digest128();
+    Ok(Some(Content { records, hash }))
+}
+
+/// Reads what is on disk and compares it with what was to be there; false when interrupted.
+fn compare(
+    args: &Convert,
+    unfinished: &Unfinished,
+    converted: &[Converted],
+    interrupt: &Interrupt,
+) -> anyhow::Result<bool> {
+    let db = store::reopen_half(&unfinished.path, args.budget)?;
+    for expected in converted {
+        let tree = db.tree(&expected.name)?;
+        let found = read(&tree, interrupt, &mut |_, _| Ok(()), &mut |_| {})?;
+        let Some(found) = found else {
+            return Ok(false);
+        };
+        ensure!(
+            found == expected.content,
+            "tree {:?} reads back as {}, {} were written; nothing was converted",
+            expected.name,
+            counted(found.records, "record"),
+            counted(expected.content.records, "record")
+        );
+    }
+    db.close()?;
+    Ok(true)
+}
+
+/// The new database while it is not whole; dropping it removes it.
+struct Unfinished {
+    path: PathBuf,
+    /// The directory that it is in.
+    parent: PathBuf,
+    keep: bool,
+}
+
+impl Unfinished {
+    /// Checks that `dest` may come to be, and makes an empty directory beside it that is this conversion's alone.
+    fn beside(src: &Path, dest: &Path) -> anyhow::Result<Self> {
+        let src_there = fs::canonicalize(src).ok();
+        if let (Some(src), Ok(dest)) = (&src_there, fs::canonicalize(dest)) {
+            ensure!(*src != dest, "SRC and DEST are the same database");
+        }
+        if fs::symlink_metadata(dest).is_ok() {
+            bail!("{} exists", dest.display());
+        }
+        let Some(name) = dest.file_name() else {
+            bail!("{} does not name a directory", dest.display());
+        };
+        let parent = match dest.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+            _ => PathBuf::from("."),
+        };
+        let there = fs::canonicalize(&parent)
+            .with_context(|| format!("cannot write to {}", parent.display()))?;
+        if src_there.is_some_and(|src| there.starts_with(src)) {
+            bail!("{} is inside of {}", dest.display(), src.display());
+        }
+        let mut name = name.to_os_string();
+        name.push(UNFINISHED);
+        let path = parent.join(name);
+        match fs::create_dir(&path) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => bail!(
+                "{} exists: another conversion is writing it, or one that was killed left it; remove it in that case",
+                path.display()
+            ),
+            made => made.with_context(|| format!("cannot create {}", path.display()))?,
+        }
+        Ok(Self {
+            path,
+            parent,
+            keep: false,
+        })
+    }
+
+    /// It is whole: it gets its name, durably.
+    fn becomes(mut self, dest: &Path) -> anyhow::Result<()> {
+        let sync = |path: &Path| -> io::Result<()> { File::open(path)?.sync_all() };
+        sync(&self.path)
+            .and_then(|()| fs::rename(&self.path, dest))
+            .with_context(|| format!("cannot rename {}", self.path.display()))?;
+        self.keep = true;
+        sync(&self.parent).with_context(|| format!("cannot sync {}", self.parent.display()))
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if self.keep {
+            return;
+        }
+        match fs::remove_dir_all(&self.path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                say(format_args!("cannot remove {}: {e}", self.path.display()));
+            }
+            _ => {}
+        }
+    }
+}
