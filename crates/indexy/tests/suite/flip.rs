@@ -3,7 +3,10 @@
 //!
 //! `INDEXY_FLIPS` (default 6) flips a file, at places drawn from `INDEXY_FLIP_SEED`, and always the first and the last byte.
 
-use crate::support::{MIB, Random, child, child_argument, open, setting, wait};
+use crate::{
+    pairs::{self, Pair},
+    support::{MIB, Random, child, child_argument, open, setting, wait},
+};
 use indexy::{Batch, Db, Error, Options};
 use std::{
     collections::BTreeMap,
@@ -11,8 +14,8 @@ use std::{
     time::Duration,
 };
 
-fn options() -> Options {
-    Options::new(2 * MIB)
+fn options(pair: Pair) -> Options {
+    pairs::options(pair, Options::new(2 * MIB))
 }
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -27,8 +30,8 @@ fn model() -> Model {
     (0..6000).filter(|i| i % 11 != 3).map(entry).collect()
 }
 
-fn make(path: &Path) {
-    let db = open(path, &options());
+fn make(path: &Path, options: &Options) {
+    let db = open(path, options);
     let (tree, other) = (db.tree("t").unwrap(), db.tree("other").unwrap());
     let model = model();
     let old = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes();
@@ -180,7 +183,9 @@ fn flipping_child() {
     let Some(argument) = child_argument() else {
         return;
     };
-    let root = Path::new(&argument);
+    let (pair, root) = argument.split_once(' ').unwrap();
+    let options = options(pairs::named(pair));
+    let root = Path::new(root);
     let (whole, damaged) = (root.join("whole"), root.join("damaged"));
     let model = model();
     let mut random = Random(setting("INDEXY_FLIP_SEED", 1));
@@ -201,8 +206,11 @@ fn flipping_child() {
             bytes[at as usize] ^= 1 << bit;
             std::fs::write(damaged.join(&name), &bytes).unwrap();
             let in_y = name.starts_with("trees");
-            let what = format!("bit {bit} of byte {at} of {} ({len} bytes)", name.display());
-            for options in [options().read_only(true), options()] {
+            let what = format!(
+                "{pair}: bit {bit} of byte {at} of {} ({len} bytes)",
+                name.display()
+            );
+            for options in [options.clone().read_only(true), options.clone()] {
                 let result = std::panic::catch_unwind(|| attempt(&damaged, options, &model, in_y));
                 match result {
                     Ok(Ok(())) => {}
@@ -216,21 +224,29 @@ fn flipping_child() {
 
 #[test]
 fn a_flipped_bit_anywhere_is_noticed_or_harmless() {
-    let dir = tempfile::tempdir().unwrap();
-    make(&dir.path().join("whole"));
-    let flips = child("flip::flipping_child", dir.path().to_str().unwrap()).spawn();
-    let limit = 120 + 20 * setting("INDEXY_FLIPS", 6);
-    assert!(
-        wait(flips.unwrap(), Duration::from_secs(limit)),
-        "see above"
-    );
+    for pair in pairs::chosen(0, 1) {
+        let dir = tempfile::tempdir().unwrap();
+        make(&dir.path().join("whole"), &options(pair));
+        let argument = format!("{} {}", pairs::name(pair), dir.path().display());
+        let flips = child("flip::flipping_child", &argument).spawn();
+        let limit = 120 + 20 * setting("INDEXY_FLIPS", 6);
+        assert!(
+            wait(flips.unwrap(), Duration::from_secs(limit)),
+            "see above"
+        );
+    }
 }
 
 #[test]
 fn a_file_cut_short_is_noticed_or_harmless() {
+    pairs::chosen(0, 1).into_iter().for_each(cut_files);
+}
+
+fn cut_files(pair: Pair) {
+    let options = options(pair);
     let dir = tempfile::tempdir().unwrap();
     let (whole, damaged) = (dir.path().join("whole"), dir.path().join("damaged"));
-    make(&whole);
+    make(&whole, &options);
     let model = model();
     for file in files(&whole) {
         let name = file.strip_prefix(&whole).unwrap().to_path_buf();
@@ -246,8 +262,14 @@ fn a_file_cut_short_is_noticed_or_harmless() {
             let path = damaged.join(&name);
             let file = std::fs::File::options().write(true).open(path).unwrap();
             file.set_len(cut).unwrap();
-            let what = format!("{} cut to {cut} of {len} bytes", name.display());
-            if let Err(wrong) = attempt(&damaged, options(), &model, name.starts_with("trees")) {
+            let what = format!(
+                "{}: {} cut to {cut} of {len} bytes",
+                pairs::name(pair),
+                name.display()
+            );
+            if let Err(wrong) =
+                attempt(&damaged, options.clone(), &model, name.starts_with("trees"))
+            {
                 panic!("{what}: {wrong}");
             }
         }
