@@ -96,7 +96,12 @@ impl Db {
         options::check_pair(entry.index_x, entry.index_y)?;
         // A tree's records all have higher LSNs than this.
         let floor = self.core().shared.sweep_floor();
-        let tree = Arc::new(open::open_tree(self.core(), entry.clone(), floor)?);
+        let tree = Arc::new(open::open_tree(
+            self.core(),
+            manifest.database_id,
+            entry.clone(),
+            floor,
+        )?);
         let mut next = manifest.clone();
         next.next_tree_id += 1;
         next.trees.push(entry);

@@ -7,7 +7,7 @@ use crate::{
     pairs::{self, Pair},
     support::{MIB, Random, StopAtDrop, assert_sound, child, child_argument, open, setting, wait},
 };
-use indexy::{Db, Options, Tree};
+use indexy::{Db, IndexYKind, Options, Tree, TreeOptions};
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
     time::Duration,
@@ -171,4 +171,62 @@ fn watch(pair: Pair, times: u64) {
     println!("{argument}");
     let running = child("budget::watched_child", &argument).spawn();
     assert!(wait(running.unwrap(), Duration::from_secs(900)));
+}
+
+const SMALL_BUDGET: usize = 2 * MIB;
+
+/// Trees of every size of pages and one of another kind, in the smallest budget: their pools share what one would have.
+#[test]
+fn mixed_child() {
+    let Some(path) = child_argument() else {
+        return;
+    };
+    let before = resident_bytes();
+    let db = open(path.as_ref(), &Options::new(SMALL_BUDGET));
+    let kinds = [4096, 8192, 16384].map(|page_bytes| IndexYKind::BPlus { page_bytes });
+    let kinds = kinds.into_iter().chain([IndexYKind::Lsm]);
+    let trees: Vec<Tree> = kinds
+        .map(|y| {
+            let options = TreeOptions::new().index_y(y);
+            db.tree_with(&y.to_string(), options).unwrap()
+        })
+        .collect();
+    let keys = 4 * SMALL_BUDGET as u64 / 258;
+    let mut resident = 0;
+    let mut check = |n: u64| {
+        if n.is_multiple_of(64) {
+            resident = resident.max(resident_bytes() - before);
+            let used = db.stats().memory_used_bytes;
+            assert!(used <= SMALL_BUDGET as u64, "{used} bytes are used");
+        }
+    };
+    for n in 0..keys {
+        for tree in &trees {
+            tree.insert(key(n), value(n, 1)).unwrap();
+        }
+        check(n);
+    }
+    db.flush().unwrap();
+    let mut random = Random(1);
+    for i in 0..keys {
+        let n = random.below(keys);
+        let tree = &trees[i as usize % trees.len()];
+        assert!(tree.get(key(n)).unwrap().unwrap() == value(n, 1));
+        check(i);
+    }
+    for tree in &trees {
+        assert_eq!(tree.len().unwrap(), keys);
+        check(0);
+    }
+    println!("resident {} KiB at most", resident >> 10);
+    let allowed = SMALL_BUDGET as u64 / 100 * 110 + (32 << 20);
+    assert!(resident <= allowed, "{resident} bytes are resident");
+    assert_sound(&db);
+}
+
+#[test]
+fn i7_pools_of_all_sizes_in_the_smallest_budget() {
+    let dir = tempfile::tempdir().unwrap();
+    let running = child("budget::mixed_child", dir.path().to_str().unwrap()).spawn();
+    assert!(wait(running.unwrap(), Duration::from_secs(300)));
 }

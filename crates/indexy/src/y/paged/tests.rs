@@ -28,7 +28,7 @@ impl OnDisk {
     }
 
     fn open_at(&self, path: &Path) -> PagedY {
-        PagedY::open(&self.storage, path, self.page_bytes, &self.shared, false).unwrap()
+        PagedY::open(&self.storage, path, self.page_bytes, &self.shared, 1, false).unwrap()
     }
 }
 
