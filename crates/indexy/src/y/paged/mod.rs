@@ -26,6 +26,7 @@ mod file;
 #[cfg(any(test, feature = "testing"))]
 pub(super) mod fuzzing;
 mod map;
+mod multi_get;
 mod node;
 mod output;
 mod overflow;
@@ -38,6 +39,8 @@ mod superblock;
 mod verify;
 mod version;
 
+#[cfg(test)]
+mod measure;
 #[cfg(test)]
 mod tests;
 
@@ -260,8 +263,7 @@ impl IndexY for PagedY {
     }
 
     fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
-        let version = self.version.load();
-        keys.iter().map(|key| self.get_in(&version, key)).collect()
+        self.multi_get_in(&self.version.load(), keys)
     }
 
     fn range(&self, from: &[u8], to: Option<&[u8]>, order: Order) -> Result<YIter<'_>> {
