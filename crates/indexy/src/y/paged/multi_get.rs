@@ -1,11 +1,9 @@
-//! Many point reads at once, their reads of the device overlapped.
+//! Many point reads at once: a page that several keys need is read once.
 //!
-//! All keys go down as far as pages are in frames; the pages that are missing are read together, in the order of the
-//! file, by a few threads that live for one such round; then the keys go on. One version answers all of them.
-//!
-//! Threads and not an asynchronous interface of the system: a round of reads takes longer than its threads cost, and this works
-//! wherever the library does. Where the system gives no thread the caller reads alone.
-//! I7: a thread holds one page, in a frame or its own; a wave asks for a part of the frames at most.
+//! All keys go down as far as pages are in frames; then the pages that are missing are read, in the order of the
+//! file, and the keys go on. One version answers all of them.
+//! I7: a wave asks for a part of the frames at most.
+//! Not here: overlapped reads (decision 0005 says what was tried).
 
 use super::{
     PagedY,
@@ -14,18 +12,10 @@ use super::{
     version::Version,
 };
 use crate::{error::Result, key::Value};
-use parking_lot::Mutex;
-use std::{
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
-    thread,
-};
 
 /// Keys of a wave at most, and the part of the pool's frames that it may ask for.
 const WAVE_KEYS: usize = 256;
 const WAVE_PART: usize = 4;
-/// Reads that are worth a thread, and the most threads of a round.
-const READS_PER_THREAD: usize = 3;
-const MAX_THREADS: usize = 16;
 
 /// A key on its way down.
 struct Wanted<'k> {
@@ -35,7 +25,7 @@ struct Wanted<'k> {
 }
 
 impl PagedY {
-    /// Values of `keys` in `version`, in the order asked. Cost: a round of overlapped reads for each level that is not in memory.
+    /// Values of `keys` in `version`, in the order asked. Cost: a read of the device for each page that is not in memory.
     pub(super) fn multi_get_in(
         &self,
         version: &Version,
@@ -112,32 +102,12 @@ impl PagedY {
         Ok(())
     }
 
-    /// Reads pages of the caller's version into frames, several at a time.
+    /// Reads pages of the caller's version into frames.
     fn load_all(&self, pages: &[PageNo]) -> Result<()> {
-        let next = AtomicUsize::new(0);
-        let outcome = Mutex::new(Ok(()));
-        let work = || {
-            while let Some(page) = pages.get(next.fetch_add(1, Relaxed)) {
-                let loaded = self.pool.load(&self.file, *page);
-                match loaded {
-                    Ok(loaded) => self.pool.keep(self.tag(*page), loaded),
-                    Err(error) => {
-                        *outcome.lock() = Err(error);
-                        break;
-                    }
-                }
-            }
-        };
-        let others = (pages.len() / READS_PER_THREAD).min(MAX_THREADS - 1);
-        thread::scope(|scope| {
-            for _ in 0..others {
-                // Refused: those that are there do the work.
-                if thread::Builder::new().spawn_scoped(scope, work).is_err() {
-                    break;
-                }
-            }
-            work();
-        });
-        outcome.into_inner()
+        for page in pages {
+            let loaded = self.pool.load(&self.file, *page)?;
+            self.pool.keep(self.tag(*page), loaded);
+        }
+        Ok(())
     }
 }
