@@ -1,8 +1,8 @@
 //! The threads of the framework: cleaner, releaser, compactor.
 //!
 //! Source: IndeXY II-B (insert-count timer), II-C (release thread); design 4.
-//! - cleaner: one check-back pass per expired timer; the oldest regions when the releaser is short of clean
-//!   ones; regions below a target when the log is over its limit; then truncates the log.
+//! - cleaner: one check-back pass per expired timer; the oldest regions when that selects nothing and memory is short, and
+//!   when the releaser is short of clean ones; regions below a target when the log is over its limit; then truncates the log.
 //! - releaser: from the high watermark down to the low one.
 //! - compactor: Y's maintenance.
 //!
@@ -13,7 +13,10 @@
 
 #![forbid(unsafe_code)]
 
-use super::{joined::Joined, release, shared::Shared, transfer::Pick, truncate, watermark};
+use super::{
+    counters, joined::Joined, pressure::Pressure, release, shared::Shared, transfer::Pick,
+    truncate, watermark,
+};
 use crate::{
     error::{Error, Result},
     mem::budget::Holder,
@@ -41,6 +44,9 @@ const RETRY: Duration = Duration::from_millis(100);
 /// Looks at what was freed this often, and so many times, before more is released.
 const RECLAIM_POLL: Duration = Duration::from_micros(500);
 const RECLAIM_TRIES: u32 = 8;
+
+/// How often the releaser looks how full the holes are that writers fill.
+const HOLES_POLL: Duration = Duration::from_millis(2);
 
 /// The releaser's wait for the cleaner.
 const CLEANER_POLL: Duration = Duration::from_millis(2);
@@ -73,6 +79,7 @@ type Body = fn(&Worker);
 pub(crate) struct Background {
     stop: Arc<AtomicBool>,
     shared: Arc<Shared>,
+    trees: Arc<dyn Trees>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -87,6 +94,7 @@ impl Background {
         let background = Self {
             stop,
             shared: shared.clone(),
+            trees: trees.clone(),
             threads: Mutex::default(),
         };
         let bodies: [(&str, Body); 3] = [
@@ -112,6 +120,9 @@ impl Background {
     /// Stops and joins the threads. Idempotent.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Release);
+        for tree in self.trees.trees() {
+            tree.y.interrupt();
+        }
         for thread in self.threads.lock().drain(..) {
             while !thread.is_finished() {
                 self.shared.wake_cleaner.notify();
@@ -128,6 +139,12 @@ impl Drop for Background {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// Half of what a tree has in X is dirty: the next release might find too little.
+fn mostly_dirty(tree: &Joined) -> bool {
+    let stats = tree.x.stats();
+    stats.dirty * 2 > stats.keys
 }
 
 struct Worker {
@@ -180,6 +197,7 @@ impl Worker {
 
     fn clean_loop(&self) {
         let mut written_at_last_pass = 0;
+        let mut released_at_last_pass = 0;
         let mut next_floor = Lsn(0);
         while !self.stopping() {
             self.shared.wake_cleaner.wait(IDLE);
@@ -196,7 +214,9 @@ impl Worker {
                 result
             } else if written - written_at_last_pass >= self.timer_keys() {
                 written_at_last_pass = written;
-                self.one_pass(&trees)
+                let released = counters::read(&self.shared.counters.released_bytes);
+                let demand = released > std::mem::replace(&mut released_at_last_pass, released);
+                self.one_pass(&trees, demand)
             } else {
                 Ok(())
             };
@@ -222,19 +242,29 @@ impl Worker {
         (self.shared.budget.limit() as u64 / TIMER_PART / ASSUMED_ENTRY_BYTES).max(MIN_TIMER_KEYS)
     }
 
-    /// One check-back pass over every monitored tree.
-    fn one_pass(&self, trees: &[Arc<Joined>]) -> Result<()> {
+    /// One check-back pass over every monitored tree. Where memory was released since the last pass (`demand`) and
+    /// none of them had gone quiet, what was cleaned longest ago in the dirtiest tree, so that the
+    /// releaser does not have to wait for it.
+    fn one_pass(&self, trees: &[Arc<Joined>], demand: bool) -> Result<()> {
+        let mut cleaned = 0;
         for tree in trees
             .iter()
             .filter(|t| t.regions.monitored() && !t.resident)
         {
             self.wait_while_congested(tree);
-            tree.write_back(Pick::CheckBack)?;
+            cleaned += tree.write_back(Pick::CheckBack)?.keys;
             if tree.y.approximate_len() == 0 {
                 tree.clear_mounts_if_y_is_empty()?;
             }
         }
-        Ok(())
+        let releasable = trees.iter().filter(|t| !t.resident);
+        match releasable.max_by_key(|t| t.x.stats().dirty) {
+            Some(tree) if demand && cleaned == 0 && mostly_dirty(tree) => {
+                self.wait_while_congested(tree);
+                tree.write_back(Pick::Oldest).map(|_| ())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The releaser found too little clean: the oldest dirty regions of every tree, a run each.
@@ -277,48 +307,72 @@ impl Worker {
     // --- releaser --------------------------------------------------------------
 
     fn release_loop(&self) {
+        let mut pressure = Pressure::default();
+        let mut pause = IDLE;
+        let mut seen = (0, 0);
         while !self.stopping() {
-            self.shared.wake_releaser.wait(IDLE);
+            let woken = self.shared.wake_releaser.wait(pause);
             self.tally_index_y();
-            let mut patience = RECLAIM_TRIES;
-            while !self.stopping() {
-                if self.live_over(self.shared.watermarks().high) > 0 {
-                    let need = self.live_over(self.shared.watermarks().low);
-                    if !self.release_once(need) {
-                        break;
-                    }
-                } else if self.slabs_over() > 0 {
-                    // What was freed may still wait for readers, or lie in slabs that are not empty yet.
-                    self.trees.collect_garbage();
-                    self.shared.announce_freed();
-                    if patience > 0 {
-                        patience -= 1;
-                        std::thread::sleep(RECLAIM_POLL);
-                    } else if self.release_once(self.slabs_over()) {
-                        patience = RECLAIM_TRIES;
-                    } else {
-                        break;
-                    }
+            self.release_while_due(&mut pressure);
+            self.shared.rest_release();
+            // While writers fill the holes in what X holds, nothing tells how full they are: look, as long as something changes.
+            let marks = self.shared.watermarks();
+            let now = (self.shared.budget.used(), self.live());
+            pause = match now.0 >= marks.high {
+                true if woken || now != seen => HOLES_POLL,
+                true => (pause * 2).min(IDLE),
+                false => IDLE,
+            };
+            seen = now;
+        }
+    }
+
+    fn release_while_due(&self, pressure: &mut Pressure) {
+        let mut patience = RECLAIM_TRIES;
+        while !self.stopping() {
+            let (marks, limit) = (self.shared.watermarks(), self.shared.budget.limit());
+            let (used, live) = (self.shared.budget.used(), self.live());
+            let goal = pressure.observe(used, live, &marks, limit);
+            self.shared.set_live_fits(live <= goal.high);
+            if live > goal.high {
+                if !self.release_once((live - goal.low) as u64) {
+                    break;
+                }
+                pressure.released(used, &marks, limit);
+            } else if self.slabs_over() > 0 {
+                // What was freed may still wait for readers, or lie in slabs that are not empty yet.
+                self.trees.collect_garbage();
+                self.shared.announce_freed();
+                if patience > 0 {
+                    patience -= 1;
+                    std::thread::sleep(RECLAIM_POLL);
+                } else if self.release_once(self.slabs_over()) {
+                    patience = RECLAIM_TRIES;
                 } else {
                     break;
                 }
+            } else {
+                break;
             }
         }
     }
 
-    /// Live bytes over `mark`: those of X, all that others hold, and what somebody waits for.
-    fn live_over(&self, mark: usize) -> u64 {
+    /// Bytes in use: what lives in X, all that others hold, and what somebody waits for.
+    fn live(&self) -> usize {
         let used = self.shared.budget.used();
         let others = used.saturating_sub(self.shared.budget.held(Holder::Arena));
-        let live = others + self.trees.x_bytes() + self.shared.wanted();
-        live.saturating_sub(mark) as u64
+        others + self.trees.x_bytes() + self.shared.wanted()
     }
 
-    /// Bytes, fragments of slabs and retired blocks included, over a mark between high and hard (I7).
+    /// Bytes, holes in slabs and retired blocks included, over what they may be. The last resort, also for who wants much at
+    /// once, to whom holes are of no use (I7).
     fn slabs_over(&self) -> u64 {
-        let marks = self.shared.watermarks();
-        let used = self.shared.budget.used() + self.shared.wanted();
-        used.saturating_sub(marks.high.midpoint(marks.hard)) as u64
+        let (marks, wanted) = (self.shared.watermarks(), self.shared.wanted());
+        let mark = match wanted {
+            0 => marks.hard.midpoint(marks.ceiling),
+            _ => marks.high.midpoint(marks.hard),
+        };
+        (self.shared.budget.used() + wanted).saturating_sub(mark) as u64
     }
 
     /// Releases once; asks the cleaner when too little was clean. False when nothing more can be done now.

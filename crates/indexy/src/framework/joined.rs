@@ -6,11 +6,11 @@
 //!
 //! Threads: any number of readers. A writer holds the key's stripe (`db/stripes.rs`). The transfer lock
 //! admits one run, one re-choice of regions or one direct write at a time; locks are taken in the order
-//! stripe, transfer lock, leaf latch. Nothing is latched or pinned while Y is read.
+//! stripe, transfer lock, survey, leaf latch. Nothing is latched or pinned while Y is read.
 
 #![forbid(unsafe_code)]
 
-use super::{counters, regions::Regions, sample, shared::Shared};
+use super::{counters, regions::Regions, sample, shared::Shared, survey::Survey};
 use crate::{
     error::{Error, Result},
     key::Value,
@@ -36,6 +36,7 @@ pub(crate) struct Joined {
     pub regions: Regions,
     pub shared: Arc<Shared>,
     pub(super) transfer: Mutex<Transfer>,
+    pub(super) survey: Mutex<Survey>,
     /// Every run up to this one is settled: acknowledged, or failed and dirty again.
     pub(super) acked: AtomicU32,
     /// The tree was dropped: its Y may be gone. Set under the transfer lock.
@@ -69,6 +70,7 @@ impl Joined {
             regions: Regions::new(floor),
             shared,
             transfer: Mutex::default(),
+            survey: Mutex::default(),
             acked: AtomicU32::new(0),
             discarded: AtomicBool::new(false),
         }

@@ -1,8 +1,8 @@
 //! The check-back pass: which regions to clean now.
 //!
 //! Source: IndeXY II-B, Fig. 2. `D=1,C=0` becomes `D=0,C=1`; `D=1,C=1` becomes `D=0,C=1` and is skipped (it
-//! is being written); `D=0,C=1` is selected. A pass that selects nothing takes the region whose
-//! floor is oldest (design 3), or uniform inserts would starve it for ever.
+//! is being written); `D=0,C=1` is selected. A pass that selects nothing while memory
+//! is released takes those that were cleaned longest ago (design 3), or uniform inserts would starve it for ever.
 //! Differs: neighbours that are due are joined until the run is as large as Y likes.
 //! Pure but for the bits of the table. Not here: the copying (`transfer.rs`), the timer (`background.rs`).
 
@@ -49,23 +49,24 @@ pub(crate) fn check_back(
     (selected, next)
 }
 
-/// The dirty regions with the oldest floors, until they make up `run_bytes`; ascending.
+/// Dirty regions from the one that was cleaned longest ago on, in key order, until they make up `run_bytes`; ascending.
 ///
-/// Neighbours of equal age stay together, so that a run covers few and long ranges.
+/// One stretch of keys, so that runs go round the key space one behind the other: runs that do not
+/// overlap are merged less by Y.
 pub(crate) fn oldest(table: &Table, dirty_bytes: &[u64], run_bytes: u64) -> Vec<usize> {
-    let mut by_age: Vec<usize> = (0..table.len()).filter(|&i| dirty_bytes[i] > 0).collect();
-    by_age.sort_by_key(|&i| (table.floor(i), i));
+    let dirty = |i: &usize| dirty_bytes[*i] > 0;
+    let first = (0..table.len())
+        .filter(dirty)
+        .min_by_key(|&i| (table.cleaned(i), i));
     let mut bytes = 0;
-    let mut selected = Vec::new();
-    for i in by_age {
-        selected.push(i);
-        bytes += dirty_bytes[i];
-        if bytes >= run_bytes {
-            break;
-        }
-    }
-    selected.sort_unstable();
-    selected
+    (first.unwrap_or(table.len())..table.len())
+        .filter(dirty)
+        .take_while(|&i| {
+            let more = bytes < run_bytes;
+            bytes += dirty_bytes[i];
+            more
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -125,11 +126,29 @@ mod tests {
     #[test]
     fn the_oldest_goes_first_when_nothing_is_quiet() {
         let table = four();
-        for (i, floor) in [30, 10, 20, 40].into_iter().enumerate() {
-            table.raise_floor(i, Lsn(floor));
+        for (i, run) in [30, 10, 20, 40].into_iter().enumerate() {
+            table.set_cleaned(i, run);
         }
         assert_eq!(oldest(&table, &[5, 5, 5, 5], 8), [1, 2]);
         assert_eq!(oldest(&table, &[5, 0, 0, 5], 1), [0]);
+        assert_eq!(
+            oldest(&table, &[5, 0, 5, 5], 100),
+            [2, 3],
+            "on to the end, not round it"
+        );
         assert_eq!(oldest(&table, &[0; 4], 1), [] as [usize; 0]);
+    }
+
+    #[test]
+    fn runs_of_the_oldest_go_round_the_keys() {
+        let table = four();
+        let starts: Vec<usize> = (1..=6)
+            .map(|run| {
+                let selected = oldest(&table, &[5; 4], 10);
+                selected.iter().for_each(|&i| table.set_cleaned(i, run));
+                selected[0]
+            })
+            .collect();
+        assert_eq!(starts, [0, 2, 0, 2, 0, 2]);
     }
 }

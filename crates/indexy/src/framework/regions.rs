@@ -11,7 +11,7 @@
 
 #![forbid(unsafe_code)]
 
-use crate::wal::Lsn;
+use crate::{wal::Lsn, x::RunId};
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -23,10 +23,14 @@ pub(crate) struct Cell {
     dirty: AtomicBool,
     /// C: a candidate for cleaning since the last pass.
     candidate: AtomicBool,
+    /// Cut or cleaned since its size was measured.
+    changed: AtomicBool,
     /// Sampled accesses since the last release, decayed.
     accesses: AtomicU32,
     /// Nothing dirty in this region has an LSN below (I6).
     floor: AtomicU64,
+    /// The run that cleaned it last. (Not the floor: without a log all floors are alike.)
+    cleaned: AtomicU32,
 }
 
 /// A table of regions; immutable but for its cells.
@@ -115,12 +119,31 @@ impl Table {
         self.cells[i].candidate.store(candidate, Relaxed);
     }
 
+    pub(crate) fn changed(&self, i: usize) -> bool {
+        self.cells[i].changed.load(Relaxed)
+    }
+
+    /// A cut or a run went over region `i`, so that its measured size no longer holds; or it is measured now.
+    pub(crate) fn set_changed(&self, i: usize, changed: bool) {
+        // Not moved behind the walk that follows: it is walked under latches, which order it.
+        self.cells[i].changed.store(changed, Relaxed);
+    }
+
     pub(crate) fn accesses(&self, i: usize) -> u64 {
         u64::from(self.cells[i].accesses.load(Relaxed))
     }
 
     pub(crate) fn floor(&self, i: usize) -> Lsn {
         Lsn(self.cells[i].floor.load(Relaxed))
+    }
+
+    /// The run that cleaned region `i` last, 0 for none.
+    pub(crate) fn cleaned(&self, i: usize) -> RunId {
+        self.cells[i].cleaned.load(Relaxed)
+    }
+
+    pub(crate) fn set_cleaned(&self, i: usize, run: RunId) {
+        self.cells[i].cleaned.store(run, Relaxed);
     }
 
     /// I6: raised only by a sweep over the whole region that began when the log ended at `floor`.
@@ -204,12 +227,13 @@ impl Regions {
 
     /// Replaces the boundaries and starts monitoring. Caller holds the transfer lock.
     ///
-    /// Every new region starts with D set and with the lowest floor of the old ones that it
-    /// overlaps (I6); its accesses are the old ones', shared by overlap count.
+    /// Every new region starts with D set and with the lowest floor (I6) and run of the old ones that it
+    /// overlaps; its accesses are the old ones', shared by overlap count.
     pub(crate) fn rebound(&self, starts: Vec<Box<[u8]>>) {
         let old = self.table();
         let mut floors = Vec::with_capacity(starts.len());
         let mut accesses = Vec::with_capacity(starts.len());
+        let mut cleaned = Vec::with_capacity(starts.len());
         for (i, start) in starts.iter().enumerate() {
             let first = old.find(start);
             let last = match starts.get(i + 1) {
@@ -226,6 +250,7 @@ impl Regions {
                 .map(|c| c.floor.load(Relaxed))
                 .min()
                 .unwrap_or(0)));
+            cleaned.push(overlapped.iter().map(|c| c.cleaned.load(Relaxed)).min());
             accesses.push(
                 overlapped
                     .iter()
@@ -235,8 +260,9 @@ impl Regions {
             );
         }
         let new = Table::new(starts, floors);
-        for (cell, accesses) in new.cells.iter().zip(accesses) {
+        for ((cell, accesses), cleaned) in new.cells.iter().zip(accesses).zip(cleaned) {
             cell.accesses.store(accesses, Relaxed);
+            cell.cleaned.store(cleaned.unwrap_or(0), Relaxed);
         }
         self.table.store(Arc::new(new));
         self.monitored.store(true, Relaxed);

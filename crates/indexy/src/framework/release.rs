@@ -13,6 +13,7 @@ use super::{
     joined::Joined,
     regions::Table,
     shared::Shared,
+    survey::Precision,
     transfer::RegionStats,
     watermark,
 };
@@ -37,7 +38,12 @@ struct View<'a> {
 pub(crate) fn release(trees: &[Arc<Joined>], shared: &Shared, need_bytes: u64) -> u64 {
     let mut freed = 0;
     for round in 0..ROUNDS {
-        let views = survey(trees, shared);
+        // What cost little to know was not enough: all of it, once.
+        let precision = match round {
+            1 => Precision::Exact,
+            _ => Precision::Rough,
+        };
+        let views = survey(trees, shared, precision);
         let Some(root) = candidates(&views) else {
             break;
         };
@@ -61,7 +67,7 @@ pub(crate) fn release(trees: &[Arc<Joined>], shared: &Shared, need_bytes: u64) -
 }
 
 /// Sizes of all regions, with boundaries chosen (anew) where they do not fit.
-fn survey<'a>(trees: &'a [Arc<Joined>], shared: &Shared) -> Vec<View<'a>> {
+fn survey<'a>(trees: &'a [Arc<Joined>], shared: &Shared, precision: Precision) -> Vec<View<'a>> {
     let target = watermark::region_bytes(shared.budget.limit()) as u64;
     let mut resident = 0;
     let mut releasable = 0;
@@ -71,11 +77,11 @@ fn survey<'a>(trees: &'a [Arc<Joined>], shared: &Shared) -> Vec<View<'a>> {
             resident += tree.x.stats().bytes;
             continue;
         }
-        let mut view = view(tree);
+        let mut view = view(tree, precision);
         let oversize = view.stats.iter().any(|s| s.bytes > OVERSIZE * target);
         if !tree.regions.monitored() || oversize {
             tree.choose_regions(target);
-            view = self::view(tree);
+            view = self::view(tree, precision);
         }
         releasable += view.stats.iter().map(|s| s.bytes as usize).sum::<usize>();
         views.push(view);
@@ -85,9 +91,8 @@ fn survey<'a>(trees: &'a [Arc<Joined>], shared: &Shared) -> Vec<View<'a>> {
     views
 }
 
-fn view(tree: &Joined) -> View<'_> {
-    let table = tree.regions.table();
-    let stats = tree.region_stats(&table);
+fn view(tree: &Joined, precision: Precision) -> View<'_> {
+    let (table, stats) = tree.survey(precision);
     View { tree, table, stats }
 }
 
@@ -127,6 +132,7 @@ fn cut(views: &[View<'_>], mut at: usize, shared: &Shared, enough: u64, spare: b
         // I7: what is spared is copied, and what it was copied from may have to wait for readers.
         let spare = spare && shared.may_copy();
         let cut = view.tree.x.cut(from, to, view.tree.acked(), spare, enough);
+        view.table.set_changed(at, true);
         let counters = &shared.counters;
         counters::add(&counters.released_regions, u64::from(cut.dropped > 0));
         counters::add(&counters.released_keys, cut.dropped as u64);

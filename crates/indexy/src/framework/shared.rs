@@ -40,6 +40,9 @@ const MOST_WANTED_PART: usize = 2;
 /// A batch, and so a record of one, is no more than this part of the budget.
 const LARGEST_COPY_PART: usize = 4;
 
+/// The releaser rests until this part of the budget more is used.
+const REST_PART: usize = 1024;
+
 /// Leave to put bytes into X; a large amount is reserved while it lives.
 #[must_use]
 pub(crate) struct Admitted<'a>(Option<(&'a Shared, usize)>);
@@ -75,8 +78,12 @@ pub(crate) struct Shared {
     pub releasable_bytes: AtomicUsize,
     /// Why Y refused the last run, while it does: writers that wait for memory get it.
     y_failure: Mutex<Option<Error>>,
-    /// Bytes that writers wait for, summed.
+    /// Bytes that writers of large amounts wait for, summed.
     wanted: AtomicUsize,
+    /// Below so many bytes in use the releaser is not woken.
+    release_mark: AtomicUsize,
+    /// See [`Shared::set_live_fits`].
+    live_fits: AtomicBool,
     freed: (Mutex<()>, Condvar),
 }
 
@@ -98,6 +105,8 @@ impl Shared {
             releasable_bytes: AtomicUsize::new(usize::MAX),
             y_failure: Mutex::new(None),
             wanted: AtomicUsize::new(0),
+            release_mark: AtomicUsize::new(0),
+            live_fits: AtomicBool::new(true),
             freed: Default::default(),
         }
     }
@@ -133,10 +142,8 @@ impl Shared {
     pub(crate) fn admit(&self, bytes: usize) -> Result<Admitted<'_>> {
         let used = self.budget.used() + bytes;
         let marks = self.watermarks();
-        if used >= marks.high {
-            self.wake_releaser.notify();
-        }
-        if used >= marks.hard || self.is_large(bytes) {
+        self.wake_releaser_at(used, &marks);
+        if self.is_large(bytes) || !self.fits(used, &marks) {
             return self.wait_for_memory(bytes);
         }
         Ok(Admitted(None))
@@ -146,17 +153,12 @@ impl Shared {
     pub(crate) fn admit_load(&self, bytes: usize) -> Option<Admitted<'_>> {
         let used = self.budget.used() + bytes;
         let marks = self.watermarks();
-        if used >= marks.high {
-            self.wake_releaser.notify();
-        }
-        if used >= marks.hard {
-            return None;
-        }
+        self.wake_releaser_at(used, &marks);
         if self.is_large(bytes) {
             let _guard = self.freed.0.lock();
             return self.reserve(bytes);
         }
-        Some(Admitted(None))
+        self.fits(used, &marks).then_some(Admitted(None))
     }
 
     /// What to ask for when the log has to copy a record of `bytes`: all of it. More than any batch has is not asked for,
@@ -177,9 +179,27 @@ impl Shared {
 
     /// For who takes memory that nobody refuses: X has to make room.
     pub(crate) fn ask_for_release(&self) {
-        if self.budget.used() >= self.watermarks().high {
+        self.wake_releaser_at(self.budget.used(), &self.watermarks());
+    }
+
+    /// Wakes the releaser when `used` calls for it: not before more is used than when it last found nothing to do.
+    #[inline]
+    fn wake_releaser_at(&self, used: usize, marks: &Watermarks) {
+        if used >= marks.high && used >= self.release_mark.load(Ordering::Relaxed) {
             self.wake_releaser.notify();
         }
+    }
+
+    /// The releaser has done what it can, or has nothing to do: it need not be woken again for a little more.
+    pub(crate) fn rest_release(&self) {
+        let mark = self.budget.used() + self.budget.limit() / REST_PART;
+        let mark = mark.min(self.watermarks().ceiling);
+        self.release_mark.store(mark, Ordering::Relaxed);
+    }
+
+    /// What lives in X, with all else, is below the high mark, or not: as the releaser saw it last.
+    pub(crate) fn set_live_fits(&self, fits: bool) {
+        self.live_fits.store(fits, Ordering::Relaxed);
     }
 
     fn is_large(&self, bytes: usize) -> bool {
@@ -188,14 +208,21 @@ impl Shared {
 
     /// Reserves a large amount if it fits. The caller holds the lock of `freed`, so that no other does meanwhile.
     fn reserve(&self, bytes: usize) -> Option<Admitted<'_>> {
-        let fits = self.budget.used() + bytes < self.watermarks().hard;
-        fits.then(|| match self.is_large(bytes) {
-            true => {
-                self.budget.take(Holder::Admitted, bytes);
-                Admitted(Some((self, bytes)))
-            }
-            false => Admitted(None),
+        let (used, marks) = (self.budget.used() + bytes, self.watermarks());
+        if !self.is_large(bytes) {
+            return self.fits(used, &marks).then_some(Admitted(None));
+        }
+        (used < marks.hard).then(|| {
+            self.budget.take(Holder::Admitted, bytes);
+            Admitted(Some((self, bytes)))
         })
+    }
+
+    /// Whether a small amount fits that makes it `used` bytes, if X has to take more for it, which it need not while
+    /// there are holes in what it has.
+    #[inline]
+    fn fits(&self, used: usize, marks: &Watermarks) -> bool {
+        used < marks.hard || used < marks.ceiling && self.live_fits.load(Ordering::Relaxed)
     }
 
     /// Bytes beyond the marks that the releaser should make room for: somebody waits for so many at once.
@@ -212,9 +239,10 @@ impl Shared {
         }
         let started = Instant::now();
         counters::add(&self.counters.stalls, 1);
-        self.wanted.fetch_add(bytes, Ordering::Relaxed);
+        let wanted = if self.is_large(bytes) { bytes } else { 0 };
+        self.wanted.fetch_add(wanted, Ordering::Relaxed);
         let result = self.wait_until_freed(&mut guard, started, bytes);
-        self.wanted.fetch_sub(bytes, Ordering::Relaxed);
+        self.wanted.fetch_sub(wanted, Ordering::Relaxed);
         counters::add(
             &self.counters.stall_micros,
             started.elapsed().as_micros() as u64,

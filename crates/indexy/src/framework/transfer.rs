@@ -18,12 +18,13 @@ use super::{
     joined::{Joined, Transfer},
     preclean,
     regions::Table,
+    survey::Precision,
     watermark,
 };
 use crate::{
     error::{Error, Result},
     wal::Lsn,
-    x::{IndexX, RunId},
+    x::{IndexX, LeafInfo, RunId},
     y::{Maintained, RunEntry, RunSource},
 };
 use std::{ops::ControlFlow, sync::atomic::Ordering};
@@ -56,10 +57,16 @@ pub(crate) struct RegionStats {
     pub dirty: u64,
     /// Arena bytes.
     pub bytes: u64,
-    pub mounted: bool,
 }
 
 impl RegionStats {
+    /// Counts one leaf more.
+    pub(super) fn add(&mut self, leaf: &LeafInfo<'_>) {
+        self.keys += leaf.keys as u64;
+        self.dirty += leaf.dirty as u64;
+        self.bytes += leaf.bytes as u64;
+    }
+
     /// Bytes that a cut would free now, roughly.
     pub(crate) fn clean_bytes(&self) -> u64 {
         (self.bytes * (self.keys - self.dirty))
@@ -104,19 +111,20 @@ impl Joined {
         };
         let result = self.y.write_run(&mut source);
         let written = source.written;
-        if let Err(error) = result {
+        if result.is_err() {
             for (from, to) in &ranges {
                 self.x.redirty(from, *to, run);
             }
-            self.settle_run(run);
-            return Err(error);
         }
         self.settle_run(run);
+        selected.iter().for_each(|&i| table.set_changed(i, true));
+        result?;
         for (from, to) in &ranges {
             self.x.settle(from, *to, run);
         }
         for &i in &selected {
             table.raise_floor(i, floor);
+            table.set_cleaned(i, run);
         }
         let counters = &self.shared.counters;
         counters::add(&counters.cleaned_keys, written.keys);
@@ -137,13 +145,19 @@ impl Joined {
             Pick::All => (0..table.len()).collect(),
             Pick::Below(lsn) => (0..table.len()).filter(|&i| table.floor(i) < lsn).collect(),
             Pick::CheckBack => {
-                let dirty = self.dirty_bytes(table);
+                let dirty = self.dirty_bytes(table, Precision::Rough);
                 let (selected, cursor) =
                     preclean::check_back(table, &dirty, transfer.cursor, run_bytes);
                 transfer.cursor = cursor;
                 selected
             }
-            Pick::Oldest => preclean::oldest(table, &self.dirty_bytes(table), run_bytes),
+            Pick::Oldest => [Precision::Rough, Precision::Exact]
+                .into_iter()
+                .map(|precision| {
+                    preclean::oldest(table, &self.dirty_bytes(table, precision), run_bytes)
+                })
+                .find(|selected| !selected.is_empty())
+                .unwrap_or_default(),
         }
     }
 
@@ -153,29 +167,19 @@ impl Joined {
         watermark::run_bytes(self.shared.budget.limit(), preferred) as u64
     }
 
-    fn dirty_bytes(&self, table: &Table) -> Vec<u64> {
-        self.region_stats(table)
-            .iter()
-            .map(RegionStats::dirty_bytes)
-            .collect()
-    }
-
-    /// Walks X once and sums its leaves by region. Cost: one visit per leaf, no I/O.
-    pub(crate) fn region_stats(&self, table: &Table) -> Vec<RegionStats> {
-        let mut stats = vec![RegionStats::default(); table.len()];
-        let mut at = 0;
-        let _ = self.x.leaves(&[], None, &mut |leaf| {
-            while table.bounds(at).1.is_some_and(|end| leaf.start >= end) {
-                at += 1;
-            }
-            let region = &mut stats[at];
-            region.keys += leaf.keys as u64;
-            region.dirty += leaf.dirty as u64;
-            region.bytes += leaf.bytes as u64;
-            region.mounted |= leaf.mounted;
-            ControlFlow::Continue(())
-        });
-        stats
+    /// What cleaning each region would write, roughly; not 0 where something dirty came since it was measured.
+    fn dirty_bytes(&self, table: &Table, precision: Precision) -> Vec<u64> {
+        let (of, stats) = self.survey(precision);
+        debug_assert!(
+            std::ptr::eq(&*of, table),
+            "the caller holds the transfer lock"
+        );
+        let dirty = |(i, stats): (usize, &RegionStats)| {
+            stats
+                .dirty_bytes()
+                .max(u64::from(table.dirty(i) || table.candidate(i)))
+        };
+        stats.iter().enumerate().map(dirty).collect()
     }
 
     /// Chooses regions of about `target` bytes anew. Returns without doing anything while a run is in flight.

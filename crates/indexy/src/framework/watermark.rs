@@ -11,8 +11,11 @@ pub(crate) struct Watermarks {
     pub low: usize,
     /// Release starts here.
     pub high: usize,
-    /// Writers wait and loads go uncached from here on.
+    /// From here on writers wait and loads go uncached, except small ones while X has room in what it holds already: it
+    /// holds slabs, and what was released leaves holes in them.
     pub hard: usize,
+    /// From here on they wait in any case.
+    pub ceiling: usize,
 }
 
 /// Parts of the budget, in 1/256: the three marks. Above the hard one is what nobody asks admission for: tables that Y
@@ -20,6 +23,9 @@ pub(crate) struct Watermarks {
 const LOW: usize = 212;
 const HIGH: usize = 226;
 const HARD: usize = 238;
+/// What is left above the ceiling, in 1/256 and at least in bytes.
+const ABOVE_CEILING: usize = 8;
+const MIN_ABOVE_CEILING: usize = 256 << 10;
 
 impl Watermarks {
     pub(crate) fn of(budget: usize) -> Self {
@@ -28,6 +34,8 @@ impl Watermarks {
             low: part(LOW),
             high: part(HIGH),
             hard: part(HARD),
+            ceiling: part(HARD)
+                .max(budget - part(ABOVE_CEILING).max(MIN_ABOVE_CEILING).min(budget)),
         }
     }
 }

@@ -33,6 +33,9 @@ pub(crate) enum Holder {
 }
 const HOLDERS: usize = 7;
 
+/// The budget is tight from this part of it on, in 1/256.
+const TIGHT: usize = 236;
+
 /// The budget and what is taken of it, in bytes.
 #[derive(Debug)]
 pub(crate) struct Budget {
@@ -77,6 +80,11 @@ impl Budget {
 
     pub(crate) fn held(&self, holder: Holder) -> usize {
         self.held[holder as usize].load(Relaxed)
+    }
+
+    /// Little is left: who can use what is taken already takes no more.
+    pub(crate) fn is_tight(&self) -> bool {
+        self.used() >= self.limit() / 256 * TIGHT
     }
 
     /// All that is taken.

@@ -109,7 +109,6 @@ pub(crate) struct LeafInfo<'a> {
     pub dirty: usize,
     /// Bytes in the arena, out-of-line values included.
     pub bytes: usize,
-    pub mounted: bool,
 }
 
 /// What a cut did.
@@ -266,7 +265,7 @@ pub(crate) trait IndexX: Send + Sync {
     /// wholly inside complete.
     fn clear_mounts(&self, from: &[u8], to: Option<&[u8]>);
 
-    /// Visits leaves and empty mounted ranges that touch `[from, to)` in ascending order.
+    /// Visits the leaves that touch `[from, to)` in ascending order.
     fn leaves(
         &self,
         from: &[u8],

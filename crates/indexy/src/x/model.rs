@@ -290,17 +290,16 @@ impl IndexX for ModelX {
                 .map(|k| {
                     let e = &s.entries[&k];
                     let bytes = k.len() + e.value.as_ref().map_or(0, Vec::len) + 64;
-                    (usize::from(e.dirty), bytes, s.mount(&k).is_some(), k)
+                    (usize::from(e.dirty), bytes, k)
                 })
                 .collect()
         };
-        for (dirty, bytes, mounted, start) in &leaves {
+        for (dirty, bytes, start) in &leaves {
             visit(LeafInfo {
                 start,
                 keys: 1,
                 dirty: *dirty,
                 bytes: *bytes,
-                mounted: *mounted,
             })?;
         }
         ControlFlow::Continue(())

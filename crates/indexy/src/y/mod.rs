@@ -100,6 +100,10 @@ pub(crate) trait IndexY: Send + Sync {
     /// One bounded step of background work (compaction, garbage).
     fn maintain(&self) -> Result<Maintained>;
 
+    /// A `maintain` under way ends soon, and later ones do nothing: the database is being closed. What is given up
+    /// was not needed. From any thread.
+    fn interrupt(&self) {}
+
     /// True while runs should wait for [`IndexY::maintain`] (too many level-0 runs, say).
     fn congested(&self) -> bool;
 

@@ -24,7 +24,7 @@ pub(super) use classes::block_bytes;
 
 use super::budget::{Budget, Holder};
 use chunk::{Kind, chunk_of};
-use classes::{SMALL_MAX, class_bytes, class_of};
+use classes::{CLASSES, SMALL_MAX, class_bytes, class_of};
 use crossbeam_utils::CachePadded;
 use large::Large;
 use shard::Shard;
@@ -50,6 +50,8 @@ const SHARDS_MAX: usize = 64;
 /// The reserve is this part of the budget, within bounds.
 const RESERVE_PART: usize = 256;
 const RESERVE_SLABS: (usize, usize) = (2, 32);
+/// A free block may be this part larger than what was asked for before a new slab is taken, when memory is tight.
+const LARGER_PART: usize = 2;
 
 /// See the module header.
 pub(super) struct Arena {
@@ -65,6 +67,16 @@ pub(super) struct Allocated {
     pub(super) bytes: usize,
     /// All of its bytes are zero.
     pub(super) zeroed: bool,
+}
+
+impl Allocated {
+    fn of(taken: slab::Taken, class: usize) -> Self {
+        Self {
+            block: taken.block,
+            bytes: class_bytes(class),
+            zeroed: taken.zeroed,
+        }
+    }
 }
 
 /// What the arena has taken of the budget.
@@ -131,25 +143,31 @@ impl Arena {
         }
         let class = class_of(bytes);
         let shard = thread & (self.shards.len() - 1);
-        let taken = match self.shards[shard].take(class) {
-            Some(taken) => taken,
+        match self.shards[shard].take(class) {
+            Some(taken) => Allocated::of(taken, class),
             None => self.refill(class, shard),
-        };
-        Allocated {
-            block: taken.block,
-            bytes: class_bytes(class),
-            zeroed: taken.zeroed,
         }
     }
 
+    /// A block where no slab of `class` has one free: of a new slab, or, when memory is tight, a somewhat larger one that
+    /// is free already.
     #[cold]
-    fn refill(&self, class: usize, shard: usize) -> slab::Taken {
+    fn refill(&self, class: usize, shard: usize) -> Allocated {
+        if self.charge.budget.is_tight() {
+            let most = class_bytes(class) + class_bytes(class) / LARGER_PART;
+            let larger = (class + 1..CLASSES).take_while(|&larger| class_bytes(larger) <= most);
+            for class in larger {
+                if let Some(taken) = self.shards[shard].take(class) {
+                    return Allocated::of(taken, class);
+                }
+            }
+        }
         let handed = self.slabs.take(&self.charge, self);
         handed
             .slab
             .prepare(self.slabs.shift(), class, shard, handed.zeroed);
         match self.shards[shard].adopt(handed.slab) {
-            Some(taken) => taken,
+            Some(taken) => Allocated::of(taken, class),
             None => unreachable!("an empty slab has a block of every class"),
         }
     }

@@ -125,7 +125,9 @@ impl Art {
         leaf.recount_flags();
         let used = leaf_bytes(meta.n, leaf.leaf().size() - meta.top - meta.dead);
         let small = self.resize(step.guard, &parent, step.place.symbol, leaf, used);
-        cut.freed_bytes += (before - leaf_arena_bytes(&small)) as usize + large;
+        // Less than nothing where only a larger block was free.
+        let freed = before - leaf_arena_bytes(&small);
+        cut.freed_bytes = cut.freed_bytes.saturating_add_signed(freed) + large;
         Some(true)
     }
 

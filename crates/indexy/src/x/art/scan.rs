@@ -142,21 +142,14 @@ impl Art {
         while let Some(key) = at {
             let (bounds, seen) = self.step(&key, |step| match step.place.spot {
                 Spot::Leaf(leaf) => leaf.measure(),
-                Spot::Empty(mount) | Spot::Gap { mount, .. } => {
-                    let mounted = mount.is_some();
-                    Some(Measured {
-                        mounted,
-                        ..Measured::default()
-                    })
-                }
+                Spot::Empty(_) | Spot::Gap { .. } => Some(Measured::default()),
             });
-            if seen.keys > 0 || seen.bytes > 0 || seen.mounted {
+            if seen.bytes > 0 {
                 visit(LeafInfo {
                     start: &bounds.start,
                     keys: seen.keys,
                     dirty: seen.dirty,
                     bytes: seen.bytes,
-                    mounted: seen.mounted,
                 })?;
             }
             at = bounds.next(to);

@@ -97,7 +97,7 @@ fn load() {
         y.write_run(&mut source).unwrap();
         ingest += start.elapsed();
         drop(source);
-        most_level0 = most_level0.max(y.snapshot().level0_runs);
+        most_level0 = most_level0.max(y.snapshot().level0.runs);
         most_runs = most_runs.max(y.run_count());
         loop {
             let start = Instant::now();

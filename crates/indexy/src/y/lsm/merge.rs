@@ -166,6 +166,7 @@ impl Range {
         let from = keys::stored(from);
         let to = to.map(keys::stored);
         let empty = to.as_ref().is_some_and(|to| *to <= from);
+        snapshot.pace.waste(snapshot.level0.runs as u64);
         let bounds = Bounds {
             from: UserKey::from(&*from),
             to: to.map(|to| UserKey::from(&*to)),

@@ -25,9 +25,11 @@ mod keys;
 mod manifest;
 mod merge;
 mod multi_get;
+mod pace;
 mod shape;
 mod shared;
 mod snapshot;
+mod stop;
 mod sweep;
 mod table;
 mod verify;
@@ -62,7 +64,7 @@ use lsm_tree::{
 use manifest::Manifest;
 use merge::{Merge, Range};
 use parking_lot::{Mutex, RwLock};
-use shape::{LEVEL0_CONGESTED, LEVEL0_TRIGGER, Shape, Step};
+use shape::{LEVEL0_CONGESTED, Shape, Step};
 use snapshot::{NEWEST, Snapshot};
 use std::{
     path::{Path, PathBuf},
@@ -71,9 +73,11 @@ use std::{
         atomic::{AtomicBool, Ordering::Relaxed},
     },
 };
+use stop::Stop;
 
-/// Payload of a run below which level 0 fills with small tables faster than it is worth.
-const PREFERRED_RUN_BYTES: usize = 8 << 20;
+/// Payload of a run: with less, level 0 fills with small tables faster than it is worth; with more, a run
+/// is long in flight, and is more than one table. In between it grows with the budget.
+const PREFERRED_RUN_BYTES: (usize, usize) = (8 << 20, 48 << 20);
 /// Size of the tables that compaction writes, in bytes of data blocks.
 const TABLE_BYTES: u64 = 8 << 20;
 /// Data blocks: one read of the device.
@@ -102,6 +106,7 @@ pub(crate) struct LsmY {
     publishing: Mutex<()>,
     /// A failed run or compaction left files.
     litter: AtomicBool,
+    stop: Stop,
     poison: Poison,
     /// Size of the tables that compaction writes.
     table_bytes: u64,
@@ -114,6 +119,7 @@ impl LsmY {
     /// Errors: `NoDatabase` (read-only and nothing there), `Corrupt`, `Io`, `FormatVersion`.
     pub(crate) fn open(path: &Path, shared: &Arc<LsmShared>, read_only: bool) -> Result<Self> {
         let manifest = manifest::load(path)?;
+        let stop = Stop::default();
         let (tree, snapshot) = match (&manifest, read_only) {
             (Some(manifest), true) => (None, Snapshot::recover(path, manifest, shared)?),
             (None, true) => {
@@ -122,7 +128,7 @@ impl LsmY {
                 });
             }
             (_, false) => {
-                let tree = open_engine(path, shared, manifest.as_ref())?;
+                let tree = open_engine(path, shared, manifest.as_ref(), &stop)?;
                 let snapshot = Snapshot::of_tree(&tree, path, shared, None)?;
                 (Some(tree), snapshot)
             }
@@ -141,6 +147,7 @@ impl LsmY {
             writing: Mutex::default(),
             publishing: Mutex::default(),
             litter: AtomicBool::new(false),
+            stop,
             poison: Poison::default(),
             table_bytes: TABLE_BYTES,
         })
@@ -179,7 +186,7 @@ impl LsmY {
             if let Some(_no_run) = self.writing.try_lock() {
                 self.clean_up(tree);
             }
-            return Err(e);
+            return if self.stop.is_set() { Ok(()) } else { Err(e) };
         }
         self.publish(tree)?;
         self.reap();
@@ -207,7 +214,7 @@ impl LsmY {
 
 fn leveled(shape: &Shape) -> Leveled {
     Leveled::default()
-        .with_l0_threshold(LEVEL0_TRIGGER)
+        .with_l0_threshold(shape.trigger)
         .with_table_target_size(shape.table_bytes)
         .with_level_ratio_policy(shape.ratios.iter().map(|&r| r as f32).collect())
 }
@@ -216,6 +223,7 @@ fn open_engine(
     path: &Path,
     shared: &Arc<LsmShared>,
     manifest: Option<&Manifest>,
+    stop: &Stop,
 ) -> Result<AnyTree> {
     let seqno = SequenceNumberCounter::default();
     let visible = SequenceNumberCounter::default();
@@ -235,7 +243,8 @@ fn open_engine(
         .index_block_compression_policy(CompressionPolicy::all(CompressionType::None))
         .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
         .data_block_restart_interval_policy(RestartIntervalPolicy::all(RESTART_ENTRIES))
-        .data_block_hash_ratio_policy(HashRatioPolicy::all(0.0));
+        .data_block_hash_ratio_policy(HashRatioPolicy::all(0.0))
+        .with_compaction_filter_factory(Some(Arc::new(stop.clone())));
     let tree = contain(path, "open", || config.open()).map_err(|e| {
         // The engine does not say which table it is; opening them one by one does.
         let culprit = manifest.and_then(|m| Snapshot::recover(path, m, shared).err());
@@ -262,7 +271,9 @@ impl IndexY for LsmY {
         Capabilities {
             max_key_bytes: MAX_KEY_BYTES,
             max_value_bytes: MAX_VALUE_BYTES,
-            preferred_run_bytes: PREFERRED_RUN_BYTES,
+            // Of the budget a twelfth is cache.
+            preferred_run_bytes: (self.shared.memory_bytes() / 4 * 3)
+                .clamp(PREFERRED_RUN_BYTES.0, PREFERRED_RUN_BYTES.1),
         }
     }
 
@@ -283,7 +294,11 @@ impl IndexY for LsmY {
         let tree = self.writable()?;
         let written = write::write_run(tree, &self.dir, source);
         match written {
-            Ok(()) => self.publish(tree),
+            Ok(()) => {
+                self.publish(tree)?;
+                self.snapshot().pace.wrote();
+                Ok(())
+            }
             Err(e) => {
                 self.after_failure(tree);
                 // Against the order of the locks, so only tried; else `maintain` does it.
@@ -309,25 +324,36 @@ impl IndexY for LsmY {
         {
             self.clean_up(tree);
         }
+        if self.stop.is_set() {
+            return Ok(Maintained::Idle);
+        }
         let before = self.snapshot();
-        let shape = Shape::of(before.level_bytes.iter().sum(), self.table_bytes);
+        let (mode, trigger) = before.pace.plan(before.level0, self.table_bytes);
+        let total = before.level_bytes.iter().sum();
+        let shape = Shape::of(total, self.table_bytes, trigger);
         self.compact(tree, Arc::new(leveled(&shape)))?;
         let mut now = self.snapshot();
         if now.version == before.version
-            && let Step::PullDown(from, to) = shape.when_idle(now.level0_runs, &now.level_bytes)
+            && let Step::PullDown(from, to) = shape.when_idle(now.level0.runs, &now.level_bytes)
         {
             self.compact(tree, Arc::new(PullDown(from, to)))?;
             now = self.snapshot();
         }
-        if now.version == before.version {
-            Ok(Maintained::Idle)
-        } else {
+        let changed = now.version != before.version;
+        before.pace.done(mode, changed);
+        if changed {
             Ok(Maintained::More)
+        } else {
+            Ok(Maintained::Idle)
         }
     }
 
     fn congested(&self) -> bool {
-        self.snapshot().level0_runs >= LEVEL0_CONGESTED
+        self.snapshot().level0.runs >= LEVEL0_CONGESTED
+    }
+
+    fn interrupt(&self) {
+        self.stop.set();
     }
 
     fn is_empty(&self) -> Result<bool> {

@@ -12,10 +12,11 @@
 
 #![forbid(unsafe_code)]
 
-/// Tables in level 0 that start its compaction.
+/// Tables in level 0 that are worth a compaction.
 pub(super) const LEVEL0_TRIGGER: u8 = 6;
-/// Runs in level 0 from which on writers should wait.
-pub(super) const LEVEL0_CONGESTED: usize = 8;
+/// Runs in level 0 from which on writers should wait. They go on while those that start a compaction
+/// (`pace.rs`) are merged, which takes as long as it takes to write about as many.
+pub(super) const LEVEL0_CONGESTED: usize = 12;
 /// Levels of the engine.
 pub(super) const LEVELS: usize = 7;
 /// Between neighbouring levels; the first ratio is between a fifth of it and twice it.
@@ -26,8 +27,10 @@ const STUCK: u64 = 3;
 /// Sizes of the levels, in bytes of table data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// Tables to write; the first level has as many as start a compaction of level 0.
+    /// Tables to write.
     pub(super) table_bytes: u64,
+    /// Tables that start a compaction of level 0, and that the first level has.
+    pub(super) trigger: u8,
     /// Between the first and the second level, and so on; the last one counts for all that follow.
     pub(super) ratios: Vec<u64>,
 }
@@ -41,9 +44,9 @@ pub(super) enum Step {
 }
 
 impl Shape {
-    /// For `total` bytes in all, in tables of `table_bytes`.
-    pub(super) fn of(total: u64, table_bytes: u64) -> Self {
-        let first_level = (table_bytes * u64::from(LEVEL0_TRIGGER)).max(1);
+    /// For `total` bytes in all, in tables of `table_bytes`, with `trigger` of them in the first level.
+    pub(super) fn of(total: u64, table_bytes: u64, trigger: u8) -> Self {
+        let first_level = (table_bytes * u64::from(trigger)).max(1);
         let mut first_ratio = total / first_level;
         let mut ratios = Vec::new();
         while first_ratio > 2 * RATIO && ratios.len() + 3 < LEVELS {
@@ -53,12 +56,13 @@ impl Shape {
         ratios.insert(0, first_ratio.max(2));
         Self {
             table_bytes,
+            trigger,
             ratios,
         }
     }
 
     fn first_level_bytes(&self) -> u64 {
-        self.table_bytes * u64::from(LEVEL0_TRIGGER)
+        self.table_bytes * u64::from(self.trigger)
     }
 
     /// What has to be done by force, when compaction found nothing to do with levels of these sizes.
@@ -87,7 +91,7 @@ mod tests {
     #[test]
     fn most_is_in_the_last_level() {
         for total in (0..200).map(|n| (1.15f64.powi(n) * MIB as f64) as u64) {
-            let shape = Shape::of(total, 8 * MIB);
+            let shape = Shape::of(total, 8 * MIB, LEVEL0_TRIGGER);
             let all: u64 = shape.ratios.iter().product();
             let last = shape.first_level_bytes() * all;
             assert!(shape.ratios.iter().all(|r| (2..=20).contains(r)) || total > 10 << 40);
@@ -102,14 +106,14 @@ mod tests {
 
     #[test]
     fn a_stuck_tree_is_pulled_down() {
-        let shape = Shape::of(600 * MIB, 8 * MIB);
+        let shape = Shape::of(600 * MIB, 8 * MIB, LEVEL0_TRIGGER);
         let mut levels = [0; LEVELS];
-        assert_eq!(shape.when_idle(7, &levels), Step::Nothing);
-        assert_eq!(shape.when_idle(8, &levels), Step::PullDown(0, 6));
+        assert_eq!(shape.when_idle(11, &levels), Step::Nothing);
+        assert_eq!(shape.when_idle(12, &levels), Step::PullDown(0, 6));
         levels[6] = 500 * MIB;
         levels[5] = 50 * MIB;
-        assert_eq!(shape.when_idle(8, &levels), Step::PullDown(0, 5));
+        assert_eq!(shape.when_idle(12, &levels), Step::PullDown(0, 5));
         levels[5] = 200 * MIB;
-        assert_eq!(shape.when_idle(8, &levels), Step::PullDown(5, 6));
+        assert_eq!(shape.when_idle(12, &levels), Step::PullDown(5, 6));
     }
 }

@@ -10,6 +10,7 @@
 use super::{
     contain::{contain, contain_any, contain_decoding},
     manifest::{self, Manifest},
+    pace::{Level0, Pace},
     shape::LEVELS,
     shared::LsmShared,
     table::{FilterUse, Place, TableReader},
@@ -41,7 +42,7 @@ pub(super) struct Run {
 pub(super) struct Snapshot {
     /// Newest first: the runs of level 0, then one run a level.
     pub(super) runs: Vec<Run>,
-    pub(super) level0_runs: usize,
+    pub(super) level0: Level0,
     pub(super) version: u64,
     pub(super) disk_bytes: u64,
     /// Data blocks in the tables of each level.
@@ -49,6 +50,8 @@ pub(super) struct Snapshot {
     pub(super) entries: u64,
     pub(super) tombstones: u64,
     filter_bytes: usize,
+    /// Of the tree: outlives this state.
+    pub(super) pace: Arc<Pace>,
     shared: Arc<LsmShared>,
 }
 
@@ -68,12 +71,13 @@ impl Snapshot {
                 .collect();
             (version.id(), levels)
         })?;
+        let pace = before.map_or_else(Arc::default, |snapshot| Arc::clone(&snapshot.pace));
         let known: HashMap<u64, &Arc<TableReader>> = before
             .iter()
             .flat_map(|snapshot| snapshot.tables())
             .map(|table| (table.id(), table))
             .collect();
-        Self::new(version, levels, &known, shared)
+        Self::new(version, levels, &known, shared, &pace)
     }
 
     /// Opens what `manifest` lists, without the rest of the engine: nothing is written.
@@ -108,7 +112,8 @@ impl Snapshot {
                 runs.iter().map(open_run).collect()
             })
             .collect::<Result<Vec<_>>>()?;
-        Self::new(manifest.version, levels, &HashMap::new(), shared)
+        let pace = Arc::default();
+        Self::new(manifest.version, levels, &HashMap::new(), shared, &pace)
     }
 
     fn new(
@@ -116,6 +121,7 @@ impl Snapshot {
         levels: Vec<Vec<Vec<Table>>>,
         known: &HashMap<u64, &Arc<TableReader>>,
         shared: &Arc<LsmShared>,
+        pace: &Arc<Pace>,
     ) -> Result<Self> {
         let open = |table: Table| {
             if let Some(&reader) = known.get(&table.id()) {
@@ -124,7 +130,7 @@ impl Snapshot {
             let path = Arc::clone(&table.path);
             contain_decoding(&path, || TableReader::open(table, shared)).map(Arc::new)
         };
-        let level0_runs = levels.first().map_or(0, Vec::len);
+        let level0 = level0(levels.first().map_or(&[][..], Vec::as_slice));
         let mut runs = Vec::new();
         let mut filter_bytes = 0;
         let mut level_bytes = [0; LEVELS];
@@ -143,13 +149,14 @@ impl Snapshot {
         let tables = || runs.iter().flat_map(|run| &run.tables);
         let metadata = || tables().map(|t| &t.engine().metadata);
         Ok(Self {
-            level0_runs,
+            level0,
             version,
             level_bytes,
             disk_bytes: tables().map(|t| t.file_bytes()).sum(),
             entries: metadata().map(|m| m.item_count).sum(),
             tombstones: metadata().map(|m| m.tombstone_count).sum(),
             filter_bytes,
+            pace: Arc::clone(pace),
             shared: Arc::clone(shared),
             runs,
         })
@@ -187,7 +194,11 @@ impl Snapshot {
         search: &mut Search,
         key: &[u8],
     ) -> Result<Option<(&Arc<TableReader>, Place)>> {
+        if std::mem::take(&mut search.in_level0) {
+            self.pace.waste(1);
+        }
         while let Some(run) = self.runs.get(search.run) {
+            search.in_level0 = search.run < self.level0.runs;
             search.run += 1;
             let at = run.tables.partition_point(|t| t.max() < key);
             let Some(table) = run.tables.get(at).filter(|t| t.min() <= key) else {
@@ -212,9 +223,21 @@ impl Snapshot {
     }
 }
 
+fn level0(runs: &[Vec<Table>]) -> Level0 {
+    let tables = || runs.iter().flatten();
+    Level0 {
+        runs: runs.len(),
+        tables: tables().count(),
+        bytes: tables().map(|t| t.metadata.file_size).sum(),
+        entries: tables().map(|t| t.metadata.item_count).sum(),
+    }
+}
+
 /// How far the search for a key has come.
 pub(super) struct Search {
     run: usize,
+    /// It was sent to a block of level 0.
+    in_level0: bool,
     hash: u64,
 }
 
@@ -222,6 +245,7 @@ impl Search {
     pub(super) fn new(key: &[u8]) -> Self {
         Self {
             run: 0,
+            in_level0: false,
             hash: Builder::get_hash(key),
         }
     }

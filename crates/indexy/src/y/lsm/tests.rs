@@ -115,7 +115,7 @@ fn all_levels_fill_and_agree_with_a_model() {
         let run = random_run(&mut rng, 40_000, 800, &[round as u8; 40]);
         conformance::write_both(&y, &mut model, &run);
         conformance::settle(&y);
-        most_runs = most_runs.max(y.run_count() - y.snapshot().level0_runs);
+        most_runs = most_runs.max(y.run_count() - y.snapshot().level0.runs);
         assert!(!y.congested());
         if round % 40 == 39 {
             conformance::check(&y, &model);

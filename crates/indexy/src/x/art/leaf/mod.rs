@@ -48,7 +48,6 @@ pub(crate) struct Measured {
     pub dirty: usize,
     /// Arena bytes.
     pub bytes: usize,
-    pub mounted: bool,
 }
 
 impl<'g> LeafRef<'g> {
@@ -99,7 +98,7 @@ impl<'g> LeafSeen<'g> {
 
     /// Counts and bytes; `None` when the leaf changed.
     pub(crate) fn measure(self) -> Option<Measured> {
-        let (n, state) = (self.leaf.meta().n, self.leaf.state());
+        let n = self.leaf.meta().n;
         let slots = (0..n).map(|i| self.leaf.slot(i));
         let (mut dirty, mut flags) = (0, 0);
         for slot in slots {
@@ -110,12 +109,10 @@ impl<'g> LeafSeen<'g> {
         if flags & LARGE != 0 {
             bytes += self.copy(&mut LeafBuffer::new())?.large_bytes();
         }
-        let mounted = state.mount.is_some();
         self.unchanged().then_some(Measured {
             keys: n,
             dirty,
             bytes,
-            mounted,
         })
     }
 

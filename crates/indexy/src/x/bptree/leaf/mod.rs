@@ -49,7 +49,6 @@ pub(in crate::x::bptree) struct Measured {
     pub dirty: usize,
     /// Arena bytes.
     pub bytes: usize,
-    pub mounted: bool,
 }
 
 impl<'g> LeafRef<'g> {
@@ -128,7 +127,6 @@ impl<'g> LeafSeen<'g> {
             keys: n,
             dirty: leaf.bits(Bit::Dirty).count_ones() as usize,
             bytes,
-            mounted: leaf.mount().is_some(),
         };
         self.unchanged().then_some(measured)
     }

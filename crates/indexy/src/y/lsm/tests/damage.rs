@@ -32,7 +32,7 @@ impl Damaged {
                     conformance::settle(&y);
                 }
             }
-            assert!(y.run_count() >= 3 && y.snapshot().level0_runs >= 2);
+            assert!(y.run_count() >= 3 && y.snapshot().level0.runs >= 2);
         }
         let files = files(&store.path());
         Self {

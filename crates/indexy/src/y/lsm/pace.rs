@@ -1,0 +1,207 @@
+//! When level 0 is compacted: as late as reads and space allow.
+//!
+//! Each compaction of level 0 rewrites what it overlaps below, so the more runs go into one, the less is rewritten a key: while
+//! writers are fast (a load), the processor time that merging takes is theirs. The runs of the framework are key ranges,
+//! and disjoint tables count as one run, so that six runs of level 0 can be eighty tables. What lateness costs are
+//! reads that look into several runs in vain. So level 0 is compacted when
+//! - reads have paid as much for it as compacting it costs (a ski-rental: at most twice the best choice in hindsight), or
+//! - nothing was written for a while: then nobody waits for the processor, or
+//! - it has too many runs or tables.
+//!
+//! The levels below follow at once. Threads: any may count; one decides (`maintaining`).
+
+#![forbid(unsafe_code)]
+
+use super::shape::LEVEL0_TRIGGER;
+use parking_lot::Mutex;
+use std::{
+    sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    time::{Duration, Instant},
+};
+
+/// Runs of level 0 that are compacted whatever reads do.
+const MOST_RUNS: usize = 6;
+/// Tables of level 0 that are compacted whatever reads do; the engine counts up to 255.
+const MOST_TABLES: usize = 192;
+/// What the engine cannot reach.
+const NEVER: u8 = u8::MAX;
+/// Fewer tables are not worth a compaction, unless each is a run.
+const FEWEST_TABLES: usize = LEVEL0_TRIGGER as usize;
+/// Without a run for so long, writers are thought to rest.
+const QUIET: Duration = Duration::from_secs(5);
+/// Entries that are merged in the time of one block looked at in vain: 100 us with two threads at one device, at 0.5 us
+/// an entry.
+const ENTRIES_A_BLOCK: u64 = 200;
+
+/// Level 0 as it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Level0 {
+    pub(super) runs: usize,
+    pub(super) tables: usize,
+    pub(super) bytes: u64,
+    pub(super) entries: u64,
+}
+
+/// What has happened since level 0 was compacted last.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// Blocks of level 0 that reads looked into in vain.
+    wasted: AtomicU64,
+    last_run: Mutex<Option<Instant>>,
+    /// Bytes of level 0 when it was compacted last: how large the level below should be.
+    batch_bytes: AtomicU64,
+    /// The levels below are not in shape yet.
+    settling: AtomicBool,
+}
+
+/// What to ask the engine for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Level 0 and what follows from it.
+    Compact,
+    /// The levels below it.
+    Settle,
+    /// Tables that can be moved without merging.
+    Rest,
+}
+
+impl Pace {
+    /// A read looked into `blocks` of level 0 in vain.
+    pub(super) fn waste(&self, blocks: u64) {
+        self.wasted.fetch_add(blocks, Relaxed);
+    }
+
+    /// A run was written.
+    pub(super) fn wrote(&self) {
+        *self.last_run.lock() = Some(Instant::now());
+    }
+
+    fn quiet(&self) -> bool {
+        self.last_run.lock().is_none_or(|at| at.elapsed() >= QUIET)
+    }
+
+    /// What to do now, and with how many tables of level 0 its compaction starts.
+    pub(super) fn plan(&self, level0: Level0, table_bytes: u64) -> (Mode, u8) {
+        let quiet = self.quiet();
+        if due(level0, self.wasted.load(Relaxed), quiet) {
+            self.batch_bytes.store(level0.bytes, Relaxed);
+            return (
+                Mode::Compact,
+                trigger(level0.bytes, table_bytes).min(at_most_u8(level0.tables)),
+            );
+        }
+        if quiet {
+            // Towards the shape that is best for reads: the first level as small as can be.
+            return (Mode::Settle, LEVEL0_TRIGGER);
+        }
+        if self.settling.load(Relaxed) {
+            let batch = trigger(self.batch_bytes.load(Relaxed), table_bytes);
+            return (Mode::Settle, batch.max(at_most_u8(level0.tables + 1)));
+        }
+        (Mode::Rest, NEVER)
+    }
+
+    /// `changed`: the engine found something to do in `mode`.
+    pub(super) fn done(&self, mode: Mode, changed: bool) {
+        match mode {
+            Mode::Compact => {
+                self.wasted.store(0, Relaxed);
+                self.settling.store(true, Relaxed);
+            }
+            Mode::Settle if !changed => self.settling.store(false, Relaxed),
+            Mode::Settle | Mode::Rest => {}
+        }
+    }
+}
+
+/// Whether level 0 is to be compacted now.
+fn due(level0: Level0, wasted: u64, quiet: bool) -> bool {
+    if level0.runs >= MOST_RUNS || level0.tables >= MOST_TABLES {
+        return true;
+    }
+    let paid = wasted.saturating_mul(ENTRIES_A_BLOCK) >= level0.entries;
+    level0.tables >= FEWEST_TABLES && (quiet || paid)
+}
+
+/// Tables that have `bytes` together, as the engine counts the size of the first level.
+fn trigger(bytes: u64, table_bytes: u64) -> u8 {
+    let tables = bytes / table_bytes.max(1);
+    u8::try_from(tables).unwrap_or(NEVER).max(LEVEL0_TRIGGER)
+}
+
+fn at_most_u8(n: usize) -> u8 {
+    u8::try_from(n).unwrap_or(NEVER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: u64 = 8 << 20;
+
+    fn level0(runs: usize, tables: usize) -> Level0 {
+        Level0 {
+            runs,
+            tables,
+            bytes: tables as u64 * (5 << 20),
+            entries: tables as u64 * 250_000,
+        }
+    }
+
+    #[test]
+    fn a_load_is_left_alone_until_runs_overlap_too_often() {
+        let pace = Pace::default();
+        pace.wrote();
+        assert_eq!(pace.plan(level0(1, 40), TABLE), (Mode::Rest, NEVER));
+        assert_eq!(pace.plan(level0(5, 65), TABLE), (Mode::Rest, NEVER));
+        let (mode, tables) = pace.plan(level0(6, 80), TABLE);
+        assert_eq!(
+            (mode, tables),
+            (Mode::Compact, 50),
+            "400 MiB in tables of 8 MiB"
+        );
+        pace.done(mode, true);
+        assert_eq!(pace.plan(level0(1, 9), TABLE), (Mode::Settle, 50));
+        pace.done(Mode::Settle, false);
+        assert_eq!(pace.plan(level0(1, 9), TABLE), (Mode::Rest, NEVER));
+    }
+
+    #[test]
+    fn reads_that_paid_for_it_get_it() {
+        let pace = Pace::default();
+        pace.wrote();
+        let now = level0(2, 8);
+        pace.waste(now.entries / ENTRIES_A_BLOCK - 1);
+        assert_eq!(pace.plan(now, TABLE).0, Mode::Rest);
+        pace.waste(1);
+        assert_eq!(pace.plan(now, TABLE), (Mode::Compact, LEVEL0_TRIGGER));
+        assert_eq!(
+            pace.plan(level0(2, 5), TABLE).0,
+            Mode::Rest,
+            "too little to merge"
+        );
+        pace.done(Mode::Compact, true);
+        assert_eq!(pace.plan(now, TABLE).0, Mode::Settle, "paid once");
+    }
+
+    #[test]
+    fn quiet_times_are_used() {
+        let pace = Pace::default();
+        assert_eq!(
+            pace.plan(level0(1, 6), TABLE),
+            (Mode::Compact, LEVEL0_TRIGGER)
+        );
+        assert_eq!(
+            pace.plan(level0(1, 5), TABLE),
+            (Mode::Settle, LEVEL0_TRIGGER)
+        );
+    }
+
+    #[test]
+    fn many_tables_are_too_many_and_few_overlapping_ones_too() {
+        let pace = Pace::default();
+        pace.wrote();
+        assert_eq!(pace.plan(level0(1, 192), TABLE).0, Mode::Compact);
+        assert_eq!(pace.plan(level0(6, 6), TABLE), (Mode::Compact, 6));
+    }
+}
