@@ -19,7 +19,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     Target {
         name: "log_record",
         run: log_record,
@@ -52,6 +52,11 @@ pub const TARGETS: [Target; 7] = [
         name: "index_y_manifest",
         run: index_y_manifest,
         samples: || y::fuzzing::samples(),
+    },
+    Target {
+        name: "index_y_page",
+        run: index_y_page,
+        samples: || y::fuzzing::page_samples(),
     },
     Target {
         name: "key_encoding",
@@ -88,6 +93,11 @@ pub fn manifest(bytes: &[u8]) {
 /// The engine's manifest and table of contents.
 pub fn index_y_manifest(bytes: &[u8]) {
     y::fuzzing::decode(bytes);
+}
+
+/// Pages of a paged B+ tree: nodes, chains, the map, the superblock.
+pub fn index_y_page(bytes: &[u8]) {
+    y::fuzzing::decode_page(bytes);
 }
 
 /// Two keys (the first byte says where the second begins): the way to Index Y and back keeps them and their order.

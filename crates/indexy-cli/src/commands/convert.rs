@@ -148,11 +148,14 @@ fn create_like(dest: &Db, tree: &Tree, args: &Convert) -> anyhow::Result<Tree> {
     Ok(dest.tree_with(tree.name(), options)?)
 }
 
+/// Takes a key and its value.
+type Record<'a> = dyn FnMut(&[u8], &[u8]) -> indexy::Result<()> + 'a;
+
 /// Hands every record to `each`, in key order; `None` when interrupted.
 fn read(
     tree: &Tree,
     interrupt: &Interrupt,
-    each: &mut dyn FnMut(&[u8], &[u8]) -> indexy::Result<()>,
+    each: &mut Record<'_>,
     tick: &mut dyn FnMut(u64),
 ) -> anyhow::Result<Option<Content>> {
     let mut hasher = Xxh3Default::new();

@@ -104,7 +104,12 @@ impl Db {
         }
         // A tree's records all have higher LSNs than this.
         let floor = self.core().shared.sweep_floor();
-        let tree = Arc::new(open::open_tree(self.core(), entry.clone(), floor)?);
+        let tree = Arc::new(open::open_tree(
+            self.core(),
+            manifest.database_id,
+            entry.clone(),
+            floor,
+        )?);
         let mut next = manifest.clone();
         next.next_tree_id += 1;
         next.trees.push(entry);

@@ -98,11 +98,13 @@ impl YShared {
         }
     }
 
-    /// Opens the Index Y of one tree in `dir`, or creates it there unless `read_only`.
+    /// Opens the Index Y of one tree in `dir`, or creates it there unless `read_only`. `owner`: a number that the tree of this
+    /// database has alone, for kinds that tell files of another one by it.
     pub(super) fn open(
         &self,
         kind: IndexYKind,
         dir: &Path,
+        owner: u64,
         read_only: bool,
     ) -> Result<Arc<dyn IndexY>> {
         supported(kind, &self.factories)?;
@@ -110,7 +112,7 @@ impl YShared {
             IndexYKind::Lsm => Ok(Arc::new(LsmY::open(dir, &self.lsm(), read_only)?)),
             IndexYKind::BPlus { page_bytes } => {
                 let (storage, shared) = (paged::device(), self.paged());
-                let y = PagedY::open(&storage, dir, page_bytes, &shared, read_only)?;
+                let y = PagedY::open(&storage, dir, page_bytes, &shared, owner, read_only)?;
                 Ok(Arc::new(y))
             }
             #[cfg(feature = "rocksdb")]
@@ -288,7 +290,7 @@ mod tests {
         let shared = YShared::new(total, Factories::default());
         let open = |kind: IndexYKind| {
             let path = dir.path().join(kind.to_string());
-            shared.open(kind, &path, false).unwrap()
+            shared.open(kind, &path, 1, false).unwrap()
         };
         assert_eq!(shared.memory_bytes(), total);
         let lsm = open(IndexYKind::Lsm);

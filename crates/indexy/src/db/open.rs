@@ -92,7 +92,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
         remove_orphans(&core, &manifest)?;
     }
     for entry in manifest.trees.iter().cloned() {
-        let tree = open_tree(&core, entry, Lsn(manifest.log_start))?;
+        let tree = open_tree(&core, manifest.database_id, entry, Lsn(manifest.log_start))?;
         core.trees.write().insert(tree.entry.id, Arc::new(tree));
     }
     core.divide_memory();
@@ -204,12 +204,24 @@ fn remove_orphans(core: &Core, manifest: &Manifest) -> Result<()> {
     Ok(())
 }
 
+/// A number that tree `id` of this database and of its checkpoints has, and hardly any other.
+fn owner(database_id: u128, id: u32) -> u64 {
+    let bytes = [&database_id.to_le_bytes()[..], &id.to_le_bytes()].concat();
+    xxhash_rust::xxh3::xxh3_64(&bytes)
+}
+
 /// Opens the Y of a tree and puts an empty X before it.
-pub(super) fn open_tree(core: &Core, entry: TreeEntry, floor: Lsn) -> Result<TreeCore> {
+pub(super) fn open_tree(
+    core: &Core,
+    database_id: u128,
+    entry: TreeEntry,
+    floor: Lsn,
+) -> Result<TreeCore> {
     let dir = directory::tree_dir(&core.path, entry.id);
+    let owner = owner(database_id, entry.id);
     let y = core
         .y_shared
-        .open(entry.index_y, &dir, core.options.read_only)?;
+        .open(entry.index_y, &dir, owner, core.options.read_only)?;
     // The first tree of a kind makes its caches.
     core.budget
         .set(Holder::IndexY, core.y_shared.memory_bytes());

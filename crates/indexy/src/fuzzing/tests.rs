@@ -102,4 +102,4 @@ macro_rules! targets {
     };
 }
 
-targets!(log_record log_group log_segment log_payload manifest index_y_manifest key_encoding);
+targets!(log_record log_group log_segment log_payload manifest index_y_manifest index_y_page key_encoding);

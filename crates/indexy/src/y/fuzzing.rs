@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::lsm::fuzzing as lsm;
+use super::{lsm::fuzzing as lsm, paged::fuzzing as paged};
 
 pub(crate) fn samples() -> Vec<Vec<u8>> {
     lsm::samples()
@@ -10,6 +10,14 @@ pub(crate) fn samples() -> Vec<Vec<u8>> {
 
 pub(crate) fn decode(bytes: &[u8]) {
     lsm::decode(bytes);
+}
+
+pub(crate) fn page_samples() -> Vec<Vec<u8>> {
+    paged::samples()
+}
+
+pub(crate) fn decode_page(bytes: &[u8]) {
+    paged::decode(bytes);
 }
 
 pub(crate) fn keys(a: &[u8], b: &[u8]) {

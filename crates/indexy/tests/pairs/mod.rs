@@ -1,7 +1,8 @@
 //! Which pairs of indexes the tests of the whole API run with.
 //!
-//! `INDEXY_TEST_PAIRS`: `sample` (the default) gives each test one of the pairs that are compiled in, so that all are seen by some
-//! test; `all` gives each test every one; a name such as `art-rocksdb` gives each test that pair.
+//! `INDEXY_TEST_PAIRS`: `sample` (the default) shares a few pairs, among which is every X and every Y (with every size of
+//! pages), out among the tests of a file; `all` gives each test every pair that is compiled in; a name such as `art-rocksdb`
+//! gives each test that pair, and several names with commas between them those.
 
 use indexy::{Db, Error, IndexXKind, IndexYKind, Options};
 
@@ -9,10 +10,12 @@ use indexy::{Db, Error, IndexXKind, IndexYKind, Options};
 pub type Pair = (IndexXKind, IndexYKind);
 
 const X: [IndexXKind; 3] = [IndexXKind::Art, IndexXKind::BPlus, IndexXKind::None];
-const Y: [IndexYKind; 3] = [
+const Y: [IndexYKind; 5] = [
     IndexYKind::Lsm,
-    IndexYKind::RocksDb,
     IndexYKind::BPlus { page_bytes: 4096 },
+    IndexYKind::BPlus { page_bytes: 8192 },
+    IndexYKind::BPlus { page_bytes: 16384 },
+    IndexYKind::RocksDb,
 ];
 
 pub fn name((x, y): Pair) -> String {
@@ -26,19 +29,22 @@ pub fn options((x, y): Pair, options: Options) -> Options {
 /// The pair of that name.
 #[allow(dead_code, reason = "not every binary starts children")]
 pub fn named(text: &str) -> Pair {
-    let there = compiled_in();
-    let found = there.into_iter().find(|pair| name(*pair) == text);
+    let mut every = pairs();
+    let found = every.find(|pair| name(*pair) == text);
     found.unwrap_or_else(|| panic!("no pair {text}"))
 }
 
-/// The pairs of test number `number`.
-pub fn chosen(number: usize) -> Vec<Pair> {
-    let there = compiled_in();
+/// The pairs of test number `number` of the `of` tests that share them.
+pub fn chosen(number: usize, of: usize) -> Vec<Pair> {
+    let there: Vec<Pair> = pairs().filter(|pair| is_compiled_in(*pair)).collect();
     let asked = std::env::var("INDEXY_TEST_PAIRS").unwrap_or_default();
     let chosen: Vec<Pair> = match asked.as_str() {
-        "" | "sample" => vec![there[number % there.len()]],
+        "" | "sample" => share(&sample(&there), number, of),
         "all" => there,
-        pair => there.into_iter().filter(|p| name(*p) == pair).collect(),
+        names => {
+            let wanted = |pair: &Pair| names.split(',').any(|text| name(*pair) == text);
+            there.into_iter().filter(wanted).collect()
+        }
     };
     assert!(
         !chosen.is_empty(),
@@ -47,10 +53,29 @@ pub fn chosen(number: usize) -> Vec<Pair> {
     chosen
 }
 
-/// The pairs that a database opens with.
-fn compiled_in() -> Vec<Pair> {
-    let pairs = X.iter().flat_map(|x| Y.iter().map(|y| (*x, *y)));
-    pairs.filter(|pair| is_compiled_in(*pair)).collect()
+fn pairs() -> impl Iterator<Item = Pair> {
+    X.iter().flat_map(|x| Y.iter().map(|y| (*x, *y)))
+}
+
+/// Every Y once, with one X and the other in turn, and an LSM tree alone.
+fn sample(there: &[Pair]) -> Vec<Pair> {
+    let in_memory = [IndexXKind::Art, IndexXKind::BPlus];
+    let turn = |(i, y): (usize, &IndexYKind)| (in_memory[i % in_memory.len()], *y);
+    let turns = Y.iter().enumerate().map(turn);
+    let alone = std::iter::once((IndexXKind::None, IndexYKind::Lsm));
+    turns
+        .chain(alone)
+        .filter(|pair| there.contains(pair))
+        .collect()
+}
+
+fn share(sample: &[Pair], number: usize, of: usize) -> Vec<Pair> {
+    let mine = sample.iter().skip(number % of).step_by(of);
+    let mine: Vec<Pair> = mine.copied().collect();
+    if mine.is_empty() {
+        return vec![sample[number % sample.len()]];
+    }
+    mine
 }
 
 fn is_compiled_in(pair: Pair) -> bool {

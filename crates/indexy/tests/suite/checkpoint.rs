@@ -1,6 +1,9 @@
 //! Checkpoints taken while others write open as a state that was: a prefix of the log.
 
-use crate::support::{MIB, StopAtDrop, assert_sound, open};
+use crate::{
+    pairs::{self, Pair},
+    support::{MIB, StopAtDrop, assert_sound, open},
+};
 use indexy::{Db, Durability, Options};
 use std::{
     path::Path,
@@ -68,7 +71,18 @@ fn check(path: &Path, options: &Options, at_least: &[u64], at_most: &[AtomicU64]
     }
 }
 
-fn run(options: &Options, rounds: u32) {
+/// Tests of this file that share the pairs.
+const CASES: usize = 4;
+
+/// [`run_with`] the pairs of test `number`.
+fn run(number: usize, options: &Options, rounds: u32) {
+    for pair in pairs::chosen(number, CASES) {
+        println!("{}", pairs::name(pair));
+        run_with(&pairs::options(pair, options.clone()), rounds);
+    }
+}
+
+fn run_with(options: &Options, rounds: u32) {
     let dir = tempfile::tempdir().unwrap();
     let db = open(dir.path(), options);
     db.tree("a").unwrap();
@@ -123,21 +137,25 @@ fn run(options: &Options, rounds: u32) {
 
 #[test]
 fn under_load_buffered() {
-    run(&Options::new(3 * MIB), 12);
+    run(0, &Options::new(3 * MIB), 12);
 }
 
 #[test]
 fn under_load_with_a_short_log() {
-    run(&Options::new(3 * MIB).log_limit_bytes(1 << 20), 8);
+    run(1, &Options::new(3 * MIB).log_limit_bytes(1 << 20), 8);
 }
 
 #[test]
 fn under_load_sync() {
-    run(&Options::new(3 * MIB).durability(Durability::Sync), 4);
+    run(2, &Options::new(3 * MIB).durability(Durability::Sync), 4);
 }
 
 #[test]
 fn without_a_log_holds_what_was_there_before() {
+    pairs::chosen(3, CASES).into_iter().for_each(without_a_log);
+}
+
+fn without_a_log(pair: Pair) {
     let dir = tempfile::tempdir().unwrap();
     let copies = tempfile::tempdir().unwrap();
     // With a log first, so that there has been one.
@@ -145,7 +163,7 @@ fn without_a_log_holds_what_was_there_before() {
         .into_iter()
         .enumerate()
     {
-        let options = Options::new(2 * MIB).durability(durability);
+        let options = pairs::options(pair, Options::new(2 * MIB).durability(durability));
         let db = open(dir.path(), &options);
         let tree = db.tree("t").unwrap();
         for i in 0..5000u32 {

@@ -3,16 +3,19 @@
 //!
 //! `INDEXY_FLIPS` (default 6) flips a file, at places drawn from `INDEXY_FLIP_SEED`, and always the first and the last byte.
 
-use crate::support::{MIB, Random, child, child_argument, open, setting, wait};
-use indexy::{Batch, Db, Error, Options};
+use crate::{
+    pairs::{self, Pair},
+    support::{MIB, Random, child, child_argument, open, setting, wait},
+};
+use indexy::{Batch, Db, Error, IndexXKind, IndexYKind, Options};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-fn options() -> Options {
-    Options::new(2 * MIB)
+fn options(pair: Pair) -> Options {
+    pairs::options(pair, Options::new(2 * MIB))
 }
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -27,8 +30,8 @@ fn model() -> Model {
     (0..6000).filter(|i| i % 11 != 3).map(entry).collect()
 }
 
-fn make(path: &Path) {
-    let db = open(path, &options());
+fn make(path: &Path, options: &Options) {
+    let db = open(path, options);
     let (tree, other) = (db.tree("t").unwrap(), db.tree("other").unwrap());
     let model = model();
     let old = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes();
@@ -142,8 +145,14 @@ fn read_all(db: &Db, model: &Model) -> Result<bool, String> {
     Ok(reported)
 }
 
-/// Opens a damaged copy, reads, verifies, writes.
-fn attempt(path: &Path, options: Options, model: &Model, in_y: bool) -> Result<(), String> {
+/// Whether every byte of the file `name` of a database says something. Page files have free pages, and two superblocks
+/// of which one replaces the other.
+fn every_byte_counts(pair: Pair, name: &Path) -> bool {
+    name.starts_with("trees") && !matches!(pair.1, IndexYKind::BPlus { .. })
+}
+
+/// Opens a damaged copy, reads, verifies, writes. If every byte of what is damaged `counts`, the damage must be noticed.
+fn attempt(path: &Path, options: Options, model: &Model, counts: bool) -> Result<(), String> {
     let read_only = options == options.clone().read_only(true);
     let db = match Db::open(path, options) {
         Ok(db) => db,
@@ -156,7 +165,7 @@ fn attempt(path: &Path, options: Options, model: &Model, in_y: bool) -> Result<(
         Err(e) if typed(&e) => false,
         Err(e) => return Err(format!("verify: {e:?}")),
     };
-    if in_y && sound {
+    if counts && sound {
         return Err("verify: nothing noticed".into());
     }
     let reported = read_all(&db, model)?;
@@ -180,7 +189,10 @@ fn flipping_child() {
     let Some(argument) = child_argument() else {
         return;
     };
-    let root = Path::new(&argument);
+    let (pair, root) = argument.split_once(' ').unwrap();
+    let pair = pairs::named(pair);
+    let options = options(pair);
+    let root = Path::new(root);
     let (whole, damaged) = (root.join("whole"), root.join("damaged"));
     let model = model();
     let mut random = Random(setting("INDEXY_FLIP_SEED", 1));
@@ -200,10 +212,15 @@ fn flipping_child() {
             let mut bytes = bytes.clone();
             bytes[at as usize] ^= 1 << bit;
             std::fs::write(damaged.join(&name), &bytes).unwrap();
-            let in_y = name.starts_with("trees");
-            let what = format!("bit {bit} of byte {at} of {} ({len} bytes)", name.display());
-            for options in [options().read_only(true), options()] {
-                let result = std::panic::catch_unwind(|| attempt(&damaged, options, &model, in_y));
+            let counts = every_byte_counts(pair, &name);
+            let what = format!(
+                "{}: bit {bit} of byte {at} of {} ({len} bytes)",
+                pairs::name(pair),
+                name.display()
+            );
+            for options in [options.clone().read_only(true), options.clone()] {
+                let result =
+                    std::panic::catch_unwind(|| attempt(&damaged, options, &model, counts));
                 match result {
                     Ok(Ok(())) => {}
                     Ok(Err(wrong)) => panic!("{what}: {wrong}"),
@@ -216,21 +233,29 @@ fn flipping_child() {
 
 #[test]
 fn a_flipped_bit_anywhere_is_noticed_or_harmless() {
-    let dir = tempfile::tempdir().unwrap();
-    make(&dir.path().join("whole"));
-    let flips = child("flip::flipping_child", dir.path().to_str().unwrap()).spawn();
-    let limit = 120 + 20 * setting("INDEXY_FLIPS", 6);
-    assert!(
-        wait(flips.unwrap(), Duration::from_secs(limit)),
-        "see above"
-    );
+    for pair in pairs::chosen(0, 1) {
+        let dir = tempfile::tempdir().unwrap();
+        make(&dir.path().join("whole"), &options(pair));
+        let argument = format!("{} {}", pairs::name(pair), dir.path().display());
+        let flips = child("flip::flipping_child", &argument).spawn();
+        let limit = 120 + 20 * setting("INDEXY_FLIPS", 6);
+        assert!(
+            wait(flips.unwrap(), Duration::from_secs(limit)),
+            "see above"
+        );
+    }
 }
 
 #[test]
 fn a_file_cut_short_is_noticed_or_harmless() {
+    pairs::chosen(0, 1).into_iter().for_each(cut_files);
+}
+
+fn cut_files(pair: Pair) {
+    let options = options(pair);
     let dir = tempfile::tempdir().unwrap();
     let (whole, damaged) = (dir.path().join("whole"), dir.path().join("damaged"));
-    make(&whole);
+    make(&whole, &options);
     let model = model();
     for file in files(&whole) {
         let name = file.strip_prefix(&whole).unwrap().to_path_buf();
@@ -246,10 +271,69 @@ fn a_file_cut_short_is_noticed_or_harmless() {
             let path = damaged.join(&name);
             let file = std::fs::File::options().write(true).open(path).unwrap();
             file.set_len(cut).unwrap();
-            let what = format!("{} cut to {cut} of {len} bytes", name.display());
-            if let Err(wrong) = attempt(&damaged, options(), &model, name.starts_with("trees")) {
+            let what = format!(
+                "{}: {} cut to {cut} of {len} bytes",
+                pairs::name(pair),
+                name.display()
+            );
+            if let Err(wrong) = attempt(
+                &damaged,
+                options.clone(),
+                &model,
+                every_byte_counts(pair, &name),
+            ) {
                 panic!("{what}: {wrong}");
             }
+        }
+    }
+}
+
+/// Bytes behind the end: of a file that is written at its end, as a crash leaves them, or of one that never has any.
+#[test]
+fn a_file_that_has_grown_is_noticed_or_harmless() {
+    pairs::chosen(1, 2).into_iter().for_each(grow_files);
+}
+
+fn grow_files(pair: Pair) {
+    let dir = tempfile::tempdir().unwrap();
+    let (whole, damaged) = (dir.path().join("whole"), dir.path().join("damaged"));
+    make(&whole, &options(pair));
+    let model = model();
+    for file in files(&whole) {
+        let name = file.strip_prefix(&whole).unwrap().to_path_buf();
+        for more in [1, 20_000] {
+            let _ = std::fs::remove_dir_all(&damaged);
+            copy(&whole, &damaged);
+            let path = damaged.join(&name);
+            let mut bytes = std::fs::read(&path).unwrap();
+            bytes.extend((0..more).map(|i: u32| (i * 7) as u8));
+            std::fs::write(path, &bytes).unwrap();
+            if let Err(wrong) = attempt(&damaged, options(pair), &model, false) {
+                let pair = pairs::name(pair);
+                panic!("{pair}: {more} bytes behind {}: {wrong}", name.display());
+            }
+        }
+    }
+}
+
+/// The pages of one tree in the place of another's: of the same database, or of another one with the same history.
+#[test]
+fn a_page_file_of_another_tree_is_noticed() {
+    let pair = (IndexXKind::BPlus, IndexYKind::BPlus { page_bytes: 4096 });
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let (whole, twin, damaged) = (path("whole"), path("twin"), path("damaged"));
+    for to in [&whole, &twin] {
+        make(to, &options(pair));
+    }
+    let pages = |of: &Path, tree: u32| of.join(format!("trees/{tree}/pages"));
+    for from in [pages(&whole, 2), pages(&twin, 1)] {
+        let _ = std::fs::remove_dir_all(&damaged);
+        copy(&whole, &damaged);
+        std::fs::copy(&from, pages(&damaged, 1)).unwrap();
+        match Db::open(&damaged, options(pair)).map(|_| ()) {
+            Err(Error::Corrupt { path, .. }) => assert_eq!(path, pages(&damaged, 1)),
+            other => panic!("{}: {other:?}", from.display()),
         }
     }
 }

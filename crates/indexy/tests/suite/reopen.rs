@@ -1,7 +1,7 @@
 //! A database that is opened again, overwritten, compacted and opened again keeps the newest values.
 
 use crate::{
-    pairs,
+    pairs::{self, Pair},
     support::{MIB, Random, assert_sound, open},
 };
 use indexy::{Db, Durability, Options};
@@ -30,9 +30,12 @@ fn check(db: &Db, expected: &BTreeMap<Vec<u8>, Vec<u8>>, when: &str) {
     assert_sound(db);
 }
 
+/// Tests of this file that share the pairs.
+const CASES: usize = 6;
+
 /// [`run_with`] the pairs of this test.
 fn run(number: usize, options: &Options, crash: bool) {
-    for pair in pairs::chosen(number) {
+    for pair in pairs::chosen(number, CASES) {
         run_with(&pairs::options(pair, options.clone()), crash);
     }
 }
@@ -98,6 +101,12 @@ fn a_short_log() {
 
 #[test]
 fn durability_may_change_from_open_to_open() {
+    pairs::chosen(4, CASES)
+        .into_iter()
+        .for_each(durability_changes);
+}
+
+fn durability_changes(pair: Pair) {
     let dir = tempfile::tempdir().unwrap();
     let all = [
         Durability::Buffered { interval_ms: 50 },
@@ -108,7 +117,10 @@ fn durability_may_change_from_open_to_open() {
         Durability::Sync,
     ];
     for (round, durability) in all.into_iter().enumerate() {
-        let db = open(dir.path(), &Options::new(2 * MIB).durability(durability));
+        let db = open(
+            dir.path(),
+            &pairs::options(pair, Options::new(2 * MIB).durability(durability)),
+        );
         let tree = db.tree("t").unwrap();
         for earlier in 0..round as u32 {
             for i in 0..500u32 {
@@ -134,8 +146,12 @@ fn durability_may_change_from_open_to_open() {
 
 #[test]
 fn many_trees() {
+    pairs::chosen(5, CASES).into_iter().for_each(many_trees_of);
+}
+
+fn many_trees_of(pair: Pair) {
     let dir = tempfile::tempdir().unwrap();
-    let options = Options::new(16 * MIB);
+    let options = pairs::options(pair, Options::new(16 * MIB));
     let db = open(dir.path(), &options);
     for t in 0..60u32 {
         let tree = db.tree(&format!("tree {t}")).unwrap();

@@ -4,6 +4,7 @@
 
 use crate::{
     history::{History, parse},
+    pairs,
     support::{MIB, Random, StopAtDrop, assert_sound, open, setting},
 };
 use indexy::{Db, Durability, Options, Tree};
@@ -251,7 +252,18 @@ impl Run {
     }
 }
 
-fn run(options: &Options) {
+/// Tests of this file.
+const CASES: usize = 3;
+
+/// [`run_with`] the pairs of test `number`.
+fn run(number: usize, options: &Options) {
+    for pair in pairs::chosen(number, CASES) {
+        println!("{}", pairs::name(pair));
+        run_with(&pairs::options(pair, options.clone()));
+    }
+}
+
+fn run_with(options: &Options) {
     let seconds = setting("INDEXY_STRESS_SECONDS", 8);
     let seed = setting("INDEXY_STRESS_SEED", 1);
     let dir = tempfile::tempdir().unwrap();
@@ -311,17 +323,16 @@ fn run(options: &Options) {
 
 #[test]
 fn eight_threads_buffered() {
-    run(&Options::new(4 * MIB));
+    run(0, &Options::new(4 * MIB));
 }
 
 #[test]
 fn eight_threads_without_a_log() {
-    run(&Options::new(4 * MIB).durability(Durability::None));
+    run(1, &Options::new(4 * MIB).durability(Durability::None));
 }
 
 #[test]
 fn eight_threads_sync_with_a_short_log() {
-    run(&Options::new(4 * MIB)
-        .durability(Durability::Sync)
-        .log_limit_bytes(2 << 20));
+    let options = Options::new(4 * MIB).durability(Durability::Sync);
+    run(2, &options.log_limit_bytes(2 << 20));
 }

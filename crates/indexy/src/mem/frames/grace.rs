@@ -7,13 +7,17 @@
 //!
 //! Nobody waits here: [`Grace::step`] looks and comes back later.
 
+use crate::sync::point;
 use crossbeam_utils::CachePadded;
 use std::sync::atomic::{
     AtomicU32, AtomicUsize,
     Ordering::{Relaxed, Release, SeqCst},
 };
 
-const SHARDS: usize = 64;
+/// Few in tests, so that a scheduler that may stop at each of them finds the races between them.
+const SHARDS: usize = if cfg!(test) { 2 } else { 64 };
+/// A bit for each.
+const ALL_SHARDS: u64 = u64::MAX >> (64 - SHARDS);
 const PHASES: usize = 2;
 /// Looks at the counters in one step.
 const LOOKS: usize = 2 * PHASES;
@@ -49,13 +53,15 @@ impl Readers {
             shard: crate::mem::thread_number() % SHARDS,
             phase: self.phase.load(Relaxed) % PHASES,
         };
-        // Partner: the loads in `all_zero`.
+        point();
+        // Partner: the loads in `see_zeros`.
         self.counts[ticket.shard][ticket.phase].fetch_add(1, SeqCst);
         ticket
     }
 
     #[inline]
     pub(super) fn exit(&self, ticket: Ticket) {
+        point();
         // Release: what was read in the frames was read before; partner: the loads in `see_zeros`.
         self.counts[ticket.shard][ticket.phase].fetch_sub(1, Release);
     }
@@ -100,7 +106,7 @@ impl Grace {
                 break;
             }
             self.see_zeros(readers);
-            if self.seen == [u64::MAX; PHASES] {
+            if self.seen == [ALL_SHARDS; PHASES] {
                 unread.append(&mut self.waiting);
                 self.begin();
             }
@@ -117,6 +123,7 @@ impl Grace {
     fn see_zeros(&mut self, readers: &Readers) {
         for (shard, counts) in readers.counts.iter().enumerate() {
             for (phase, count) in counts.iter().enumerate() {
+                point();
                 // Partner: `enter`; SeqCst for the order with the unlinking of the frames, which came before.
                 if count.load(SeqCst) == 0 {
                     self.seen[phase] |= 1 << shard;

@@ -18,6 +18,7 @@ mod segments;
 #[cfg(test)]
 mod tests;
 
+use crate::sync::point;
 use grace::{Grace, Readers};
 use parking_lot::Mutex;
 use segments::{Meta, Segments};
@@ -159,6 +160,7 @@ impl Frames {
                 .compare_exchange(tag, NO_PAGE, SeqCst, Relaxed)
                 .is_ok();
         if gone {
+            point();
             self.grace.lock().add(number);
         }
         gone
@@ -222,6 +224,7 @@ impl<'p> FrameGuard<'p> {
     #[inline]
     pub(crate) fn find(&self, number: u32, tag: u64) -> Option<FrameView<'_>> {
         let meta = self.frames.segments.meta(number)?;
+        point();
         // Partner: the compare-and-exchange in `unlink`. This guard's count was raised before, by a SeqCst
         // operation: either we see the frame unlinked, or `grace.rs` sees the count.
         if tag == NO_PAGE || meta.tag.load(SeqCst) != tag {

@@ -89,3 +89,47 @@ fn readers_never_see_a_frame_change() {
         stop.store(true, Relaxed);
     });
 }
+
+/// The same under a scheduler that may put another thread in at every step: what is rare with real threads is common
+/// here. One thread evicts and refills the only frame; the readers take no lock, so that none is ever waited for.
+#[test]
+fn no_schedule_shows_a_reader_a_frame_that_changes() {
+    use crate::sync::{point, while_scheduled};
+    use shuttle::{scheduler::RandomScheduler, thread};
+    use std::sync::Arc;
+    const SCHEDULES: usize = 3000;
+    const ROUNDS: u64 = 4;
+    let scenario = || {
+        let frames = Arc::new(Frames::new(4096, 1));
+        let number = fill(&frames, 1).unwrap();
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                let frames = frames.clone();
+                thread::spawn(move || {
+                    for tag in 1..=ROUNDS {
+                        let guard = frames.enter();
+                        if let Some(view) = guard.find(number, tag) {
+                            for at in [0, 1000, 4000] {
+                                point();
+                                assert_eq!(u64::from(view.bytes[at]), tag, "the frame changed");
+                            }
+                        }
+                    }
+                })
+            })
+            .collect();
+        for tag in 1..ROUNDS {
+            assert!(frames.unlink(number, tag));
+            while frames.reclaim() == 0 {
+                point();
+            }
+            assert_eq!(fill(&frames, tag + 1), Some(number));
+            point();
+        }
+        readers.into_iter().for_each(|r| r.join().unwrap());
+    };
+    let runner = shuttle::Runner::new(RandomScheduler::new(SCHEDULES), shuttle::Config::default());
+    while_scheduled(|| {
+        runner.run(scenario);
+    });
+}

@@ -5,12 +5,13 @@
 //! a crash at any moment finds a whole version: the last one that was made durable, or the one that was about to be.
 //! I6: the log is cut only after [`PagedY::commit`].
 //!
-//! A sync that fails poisons the tree, for nobody knows what reached the device; so does a superblock that may be half
-//! written. What fails before that can be tried again.
+//! A sync that fails poisons the tree, for nobody knows what reached the device. A write that fails (no space: file systems
+//! that copy on write need some for a superblock too) can be tried again: while the first copy is doubtful the second one is
+//! of the durable version, and what the doubtful one may name is held until another one has taken its place.
 
 use super::{
-    PagedY, map::StoredMap, output::Output, page::PageNo, run::Run, superblock::Superblock,
-    version::Version,
+    PagedY, map::StoredMap, output::Output, page::PageNo, run::Run, space::Bits,
+    superblock::Superblock, version::Version,
 };
 use crate::{
     error::{Error, Result},
@@ -22,6 +23,27 @@ use std::sync::Arc;
 pub(super) struct Committed {
     pub(super) superblock: Superblock,
     pub(super) map: StoredMap,
+    /// The last generation that a superblock was written for, perhaps in vain.
+    tried: u64,
+    /// The second copy may be torn or older.
+    stale: bool,
+}
+
+impl Committed {
+    /// Both copies say the same, and lie on the device as far as anything does.
+    pub(super) fn new(superblock: Superblock, map: StoredMap) -> Self {
+        Self {
+            tried: superblock.generation,
+            superblock,
+            map,
+            stale: false,
+        }
+    }
+
+    /// A write of a superblock failed, and was not made good yet.
+    pub(super) fn doubtful(&self) -> bool {
+        self.stale || self.tried != self.superblock.generation
+    }
 }
 
 impl PagedY {
@@ -93,25 +115,19 @@ impl PagedY {
             let bits = space.begin_commit();
             (self.version.load_full(), bits, space.end())
         };
-        let mut output = Output::new(self);
-        let stored = {
-            let before = self.space.lock().committed().clone();
-            let stored = committed.map.write(&mut output, self, &before, &bits, end);
-            stored.and_then(|map| output.flush().map(|()| map))
-        };
-        let taken = std::mem::take(&mut output.taken);
-        drop(output);
-        let map = match stored {
+        let (stored, taken) = self.write_map(&committed, &bits, end);
+        let prepared = stored.and_then(|map| self.prepare(&mut committed).map(|()| map));
+        let map = match prepared {
             Ok(map) => map,
             Err(error) => {
-                let free = self.space.lock().abort_commit();
+                let free = self.space.lock().abort_commit(None);
                 self.release(&free);
                 self.release(&taken);
                 return Err(error);
             }
         };
         let superblock = Superblock {
-            generation: committed.superblock.generation + 1,
+            generation: committed.tried + 1,
             root: version.root,
             height: version.height,
             entries: version.entries,
@@ -121,24 +137,51 @@ impl PagedY {
             ..committed.superblock
         };
         drop(version);
-        self.write_superblock(&superblock)
-            .map_err(|error| self.poisoned(&error))?;
+        let file = &*self.file.storage;
+        // From here on pages of this generation may be named by a superblock.
+        committed.tried = superblock.generation;
         self.file.set_committed(superblock.generation);
+        if let Err(error) = superblock.write(file, 0) {
+            let free = self.space.lock().abort_commit(Some(&taken));
+            self.release(&free);
+            return Err(error);
+        }
+        file.sync().map_err(|error| self.poisoned(&error))?;
+        // It is durable; the second copy can follow later.
+        let stale = superblock.write(file, 1).is_err();
         let gone = committed.map.without(&map);
-        *committed = Committed { superblock, map };
+        *committed = Committed {
+            stale,
+            ..Committed::new(superblock, map)
+        };
         let free = self.space.lock().end_commit();
         self.release(&free);
         self.release(&gone);
         Ok(())
     }
 
-    fn write_superblock(&self, superblock: &Superblock) -> Result<()> {
+    /// Writes the map of a commit; returns also the pages that were taken for it.
+    fn write_map(
+        &self,
+        committed: &Committed,
+        bits: &Bits,
+        end: PageNo,
+    ) -> (Result<StoredMap>, Vec<PageNo>) {
+        let mut output = Output::new(self);
+        let before = self.space.lock().committed().clone();
+        let stored = committed.map.write(&mut output, self, &before, bits, end);
+        let stored = stored.and_then(|map| output.flush().map(|()| map));
+        (stored, std::mem::take(&mut output.taken))
+    }
+
+    /// Makes the pages durable, and with them the second copy, which is the one that counts while the first one is written.
+    fn prepare(&self, committed: &mut Committed) -> Result<()> {
         let file = &*self.file.storage;
-        // The second copy, too, is of the last generation after this sync: the first one may be torn now.
-        file.sync()?;
-        superblock.write(file, 0)?;
-        file.sync()?;
-        superblock.write(file, 1)
+        if committed.stale {
+            committed.superblock.write(file, 1)?;
+            committed.stale = false;
+        }
+        file.sync().map_err(|error| self.poisoned(&error))
     }
 
     fn poisoned(&self, error: &Error) -> Error {

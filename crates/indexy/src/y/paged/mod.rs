@@ -23,7 +23,10 @@ mod commit;
 mod copy;
 mod cursor;
 mod file;
+#[cfg(any(test, feature = "testing"))]
+pub(super) mod fuzzing;
 mod map;
+mod multi_get;
 mod node;
 mod output;
 mod overflow;
@@ -36,6 +39,8 @@ mod superblock;
 mod verify;
 mod version;
 
+#[cfg(test)]
+mod measure;
 #[cfg(test)]
 mod tests;
 
@@ -97,6 +102,7 @@ pub(crate) struct PagedY {
 impl PagedY {
     /// Opens the tree in `dir`, or creates one there with pages of `page_bytes` unless `read_only`.
     ///
+    /// `owner` is any number that the database and the tree in it have alone: the file of another one is `Corrupt`.
     /// Read-only writes not a byte.
     /// Cost: two reads, and those of the map (a page for every 32,000 pages or more).
     /// Errors: `NoDatabase` (read-only and nothing there), `InvalidOption` (no such page size), `Corrupt` (also for another page size
@@ -106,6 +112,7 @@ impl PagedY {
         dir: &Path,
         page_bytes: u32,
         shared: &PagedShared,
+        owner: u64,
         read_only: bool,
     ) -> Result<Self> {
         if !PAGE_SIZES.contains(&page_bytes) {
@@ -122,10 +129,10 @@ impl PagedY {
                     path: dir.to_path_buf(),
                 });
             }
-            create(&**storage, dir, page_bytes)?;
+            create(&**storage, dir, page_bytes, owner)?;
         }
         let opened = storage.open(&path, !read_only)?;
-        let superblock = load_superblock(&opened, page_bytes, read_only)?;
+        let superblock = load_superblock(&opened, page_bytes, owner, read_only)?;
         let file = PageFile::new(opened, page_bytes, superblock.tree, superblock.generation);
         let (map, used) = StoredMap::load(&file, superblock.map, superblock.end)?;
         if superblock.root != 0 && !used.get(superblock.root) {
@@ -142,7 +149,7 @@ impl PagedY {
             read_only,
             version: ArcSwap::from_pointee(version),
             space: Mutex::new(space),
-            committed: Mutex::new(Committed { superblock, map }),
+            committed: Mutex::new(Committed::new(superblock, map)),
             writing: Mutex::default(),
             maintaining: Mutex::default(),
             poison: Poison::default(),
@@ -172,7 +179,7 @@ pub(crate) fn device() -> Arc<dyn Storage> {
 }
 
 /// Makes an empty page file; a crash leaves it whole or not there.
-fn create(storage: &dyn Storage, dir: &Path, page_bytes: usize) -> Result<()> {
+fn create(storage: &dyn Storage, dir: &Path, page_bytes: usize, owner: u64) -> Result<()> {
     storage.create_dir_all(dir)?;
     let path: PathBuf = dir.join(NEW_PAGES);
     if storage.exists(&path)? {
@@ -188,6 +195,7 @@ fn create(storage: &dyn Storage, dir: &Path, page_bytes: usize) -> Result<()> {
         entries: 0,
         end: PAGES_START / page_bytes as u64,
         map: 0,
+        owner,
     };
     file.allocate(0, PAGES_START)?;
     for copy in 0..superblock::COPIES.len() {
@@ -208,9 +216,14 @@ fn random() -> u64 {
 fn load_superblock(
     file: &Arc<dyn StorageFile>,
     page_bytes: usize,
+    owner: u64,
     read_only: bool,
 ) -> Result<Superblock> {
     let (superblock, stale) = Superblock::load(&**file)?;
+    if superblock.owner != owner {
+        let what = "superblock: the pages of another tree or database";
+        return Err(Error::corrupt(file.path(), 0, what.to_string()));
+    }
     if superblock.page_bytes as usize != page_bytes {
         let found = superblock.page_bytes;
         let what = format!("superblock: pages of {found} bytes, asked for {page_bytes}");
@@ -219,6 +232,9 @@ fn load_superblock(
     // The next commit begins with the first copy: the second must be of this generation by then, and
     // is, for a commit syncs before.
     if let (Some(copy), false) = (stale, read_only) {
+        // The copy that is kept may be that of a commit that was not synced: it must not be the only one that was ever written,
+        // nor be taken for durable.
+        file.sync()?;
         superblock.write(&**file, copy)?;
     }
     Ok(superblock)
@@ -247,8 +263,7 @@ impl IndexY for PagedY {
     }
 
     fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
-        let version = self.version.load();
-        keys.iter().map(|key| self.get_in(&version, key)).collect()
+        self.multi_get_in(&self.version.load(), keys)
     }
 
     fn range(&self, from: &[u8], to: Option<&[u8]>, order: Order) -> Result<YIter<'_>> {

@@ -33,8 +33,9 @@ use std::{
 const SHARDS: usize = 16;
 /// What an entry of the table costs at most.
 const TABLE_BYTES: usize = 48;
-/// Fewest frames that a pool works with: a path, and some for what is read beside.
-const MIN_FRAMES: usize = 24;
+/// Fewest frames that a pool works with: a path, and some for what is read beside. All sizes together take 224 KiB
+/// then, less than the least share of a database's caches (I7); a reader who finds no free one uses a page of its own.
+const MIN_FRAMES: usize = 8;
 /// One in so many frames is kept free.
 const FREE_PART: usize = 16;
 /// Frames that are made free at once, at most.

@@ -32,10 +32,26 @@ pub(super) trait Route {
 }
 
 /// Where a search is on its way down.
-struct At {
+#[derive(Clone, Copy)]
+pub(super) struct At {
     page: PageNo,
     hint: u32,
     level: u8,
+}
+
+impl At {
+    /// Before the first step; `None`: the tree is empty.
+    pub(super) fn root(version: &Version) -> Option<Self> {
+        (version.root != 0).then(|| Self {
+            page: version.root,
+            hint: version.hint.load(Relaxed),
+            level: version.height.saturating_sub(1),
+        })
+    }
+
+    pub(super) fn page(&self) -> PageNo {
+        self.page
+    }
 }
 
 impl PagedY {
@@ -56,11 +72,16 @@ impl PagedY {
         let found = self.at_leaf(version, &mut ToKey { y: self, key }, |leaf| {
             self.value_in(leaf, key)
         })?;
-        match found {
-            None | Some(Found::Nothing) => Ok(None),
-            Some(Found::Near(value)) => Ok(Some(value)),
-            Some(Found::Far(far)) => Ok(Some(self.fetch(far)?.into())),
-        }
+        self.value_of(found.unwrap_or(Found::Nothing))
+    }
+
+    /// Reads the value if it is elsewhere.
+    pub(super) fn value_of(&self, found: Found) -> Result<Option<Value>> {
+        Ok(match found {
+            Found::Nothing => None,
+            Found::Near(value) => Some(value),
+            Found::Far(far) => Some(self.fetch(far)?.into()),
+        })
     }
 
     /// The answer for `key` in its leaf; `None` inside if the page makes no sense.
@@ -84,13 +105,8 @@ impl PagedY {
         route: &mut impl Route,
         read: impl Fn(&Node<'_>) -> Result<Option<R>>,
     ) -> Result<Option<R>> {
-        if version.root == 0 {
+        let Some(mut at) = At::root(version) else {
             return Ok(None);
-        }
-        let mut at = At {
-            page: version.root,
-            hint: version.hint.load(Relaxed),
-            level: version.height.saturating_sub(1),
         };
         loop {
             if let Some(answer) = self.in_frames(version, &mut at, route, &read)? {
@@ -113,7 +129,7 @@ impl PagedY {
     }
 
     /// Goes on as far as pages are in frames; `None`: the page that `at` is at is not.
-    fn in_frames<R>(
+    pub(super) fn in_frames<R>(
         &self,
         version: &Version,
         at: &mut At,

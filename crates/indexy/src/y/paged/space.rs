@@ -3,7 +3,7 @@
 //! A page is busy from its allocation until nothing can need it any more:
 //! 1. the present version does not have it (`current`),
 //! 2. no version that a reader may still hold has it (`leaving`),
-//! 3. neither the durable superblock nor one that is being written has it (`committed`, `committing`, `held`).
+//! 3. neither the durable superblock nor one that is being written has it (`committed`, `committing`, `doubtful`, `held`).
 //!
 //! So a crash at any moment finds every page of the last durable version as it was. I4, I6: that version is what the
 //! framework was told is durable.
@@ -44,6 +44,15 @@ impl Bits {
         let was = *word & bit != 0;
         *word = if to { *word | bit } else { *word & !bit };
         was
+    }
+
+    fn unite(&mut self, other: &Self) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        for (word, more) in self.0.iter_mut().zip(&other.0) {
+            *word |= more;
+        }
     }
 
     pub(super) fn count(&self) -> u64 {
@@ -105,6 +114,8 @@ pub(super) struct Space {
     current: Bits,
     committed: Bits,
     committing: Option<Bits>,
+    /// Pages that a superblock may name whose writing failed, until one took its place.
+    doubtful: Option<Bits>,
     /// Left the current version, read by nobody, but in a superblock.
     held: Vec<PageNo>,
     /// Versions that were replaced, oldest first, with the pages that their successors do not have.
@@ -130,6 +141,7 @@ impl Space {
             current: used.clone(),
             committed: used,
             committing: None,
+            doubtful: None,
             held: Vec::new(),
             leaving: VecDeque::new(),
             changed: false,
@@ -228,8 +240,9 @@ impl Space {
     }
 
     fn in_superblock(&self, page: PageNo) -> bool {
-        let committing = self.committing.as_ref();
-        self.committed.get(page) || committing.is_some_and(|bits| bits.get(page))
+        let others = [&self.committing, &self.doubtful];
+        let mut others = others.into_iter().flatten();
+        self.committed.get(page) || others.any(|bits| bits.get(page))
     }
 
     /// The current version is going to be written as durable; returns its pages.
@@ -244,18 +257,27 @@ impl Space {
         if let Some(bits) = self.committing.take() {
             self.committed = bits;
         }
+        self.doubtful = None;
         let held = std::mem::take(&mut self.held);
         let (still, free) = held.into_iter().partition(|page| self.committed.get(*page));
         self.held = still;
         free
     }
 
-    /// It did not become durable, and nothing of it reached a superblock.
-    pub(super) fn abort_commit(&mut self) -> Vec<PageNo> {
-        self.committing = None;
+    /// It did not become durable. `map`: the pages of its map, if a superblock may name it all the same.
+    pub(super) fn abort_commit(&mut self, map: Option<&[PageNo]>) -> Vec<PageNo> {
+        let bits = self.committing.take();
         self.changed = true;
+        if let (Some(bits), Some(map)) = (bits, map) {
+            let doubtful = self.doubtful.get_or_insert_default();
+            doubtful.unite(&bits);
+            for page in map {
+                doubtful.set(*page, true);
+            }
+            self.held.extend_from_slice(map);
+        }
         let held = std::mem::take(&mut self.held);
-        let (still, free) = held.into_iter().partition(|page| self.committed.get(*page));
+        let (still, free) = held.into_iter().partition(|page| self.in_superblock(*page));
         self.held = still;
         free
     }
@@ -268,7 +290,10 @@ impl Space {
     pub(super) fn memory_bytes(&self) -> usize {
         let lists: usize = self.leaving.iter().map(|(_, p)| p.capacity()).sum();
         let bits = [Some(&self.busy), Some(&self.current), Some(&self.committed)];
-        let bits = bits.into_iter().chain([self.committing.as_ref()]).flatten();
+        let bits = bits
+            .into_iter()
+            .chain([self.committing.as_ref(), self.doubtful.as_ref()])
+            .flatten();
         bits.map(Bits::bytes).sum::<usize>() + (lists + self.held.capacity()) * size_of::<PageNo>()
     }
 }

@@ -12,7 +12,8 @@
 //! | 48 | 8 | entries |
 //! | 56 | 8 | pages up to which the map says which are used |
 //! | 64 | 8 | first page of the list of the map's parts, 0: none |
-//! | 72 | 8 | xxh3 of the bytes before |
+//! | 72 | 8 | owner: what database and tree the file was made for |
+//! | 80 | 8 | xxh3 of the bytes before |
 //!
 //! The rest of the 4 KiB is zeros. A generation is written to the first copy, synced, and then to the second, which the sync before
 //! the next generation makes durable. So a crash finds one of them whole, and a damaged one is replaced by the other
@@ -30,7 +31,7 @@ use xxhash_rust::xxh3::xxh3_64;
 const MAGIC: &[u8; 8] = b"indexyBP";
 const VERSION: u32 = 1;
 const BYTES: usize = 4096;
-const SUM_AT: usize = 72;
+const SUM_AT: usize = 80;
 /// Where the copies lie: never in one write of a device.
 pub(super) const COPIES: [u64; 2] = [0, 8 << 10];
 
@@ -44,6 +45,8 @@ pub(super) struct Superblock {
     pub(super) entries: u64,
     pub(super) end: PageNo,
     pub(super) map: PageNo,
+    /// See [`PagedY::open`](super::PagedY::open).
+    pub(super) owner: u64,
 }
 
 impl Superblock {
@@ -60,6 +63,7 @@ impl Superblock {
             self.entries,
             self.end,
             self.map,
+            self.owner,
         ];
         for (i, word) in words.iter().enumerate() {
             put(&mut bytes, 16 + i * 8, &word.to_le_bytes());
@@ -99,6 +103,7 @@ impl Superblock {
             entries: word(4)?,
             end: word(5)?,
             map: word(6)?,
+            owner: word(7)?,
         };
         found.plausible().map_err(corrupt)?;
         Ok(found)
@@ -124,8 +129,8 @@ impl Superblock {
         file.write_at(&self.encode(), offset)
     }
 
-    /// The newest whole superblock of the file, and the number of a copy that is not that one.
-    pub(super) fn load(file: &dyn StorageFile) -> Result<(Self, Option<usize>)> {
+    /// What each copy says. Errors (of the call): `Io`.
+    pub(super) fn copies(file: &dyn StorageFile) -> Result<[Result<Self>; 2]> {
         let mut found: [Result<Self>; 2] = [Err(Error::Closed), Err(Error::Closed)];
         for (slot, offset) in found.iter_mut().zip(COPIES) {
             let mut bytes = AlignedBuffer::new(BYTES);
@@ -133,7 +138,12 @@ impl Superblock {
             let bytes = bytes.get(..got).unwrap_or_default();
             *slot = Self::decode(bytes, file.path(), offset);
         }
-        match found {
+        Ok(found)
+    }
+
+    /// The newest whole superblock of the file, and the number of a copy that is not that one.
+    pub(super) fn load(file: &dyn StorageFile) -> Result<(Self, Option<usize>)> {
+        match Self::copies(file)? {
             [Ok(first), Ok(second)] if first.tree != second.tree => Err(Error::corrupt(
                 file.path(),
                 COPIES[1],

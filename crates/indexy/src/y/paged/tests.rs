@@ -28,7 +28,7 @@ impl OnDisk {
     }
 
     fn open_at(&self, path: &Path) -> PagedY {
-        PagedY::open(&self.storage, path, self.page_bytes, &self.shared, false).unwrap()
+        PagedY::open(&self.storage, path, self.page_bytes, &self.shared, 1, false).unwrap()
     }
 }
 
@@ -48,7 +48,7 @@ impl Store for OnDisk {
     }
     fn open_read_only(&self, dir: &Path) -> Option<Result<PagedY>> {
         let (storage, shared) = (&self.storage, &self.shared);
-        Some(PagedY::open(storage, dir, self.page_bytes, shared, true))
+        Some(PagedY::open(storage, dir, self.page_bytes, shared, 1, true))
     }
 }
 
@@ -61,4 +61,41 @@ mod pages_of_4_kib {
 mod pages_of_16_kib_tiny_pool {
     use super::*;
     conformance_tests!(OnDisk::new(16384, 0));
+}
+
+/// Cold and warm, with room for all pages and for next to none: what single reads find, in the order asked.
+#[test]
+fn many_at_once_find_what_single_reads_find() {
+    use crate::y::conformance::{Entries, put, write};
+    for memory_bytes in [0, 128 << 10, 8 << 20] {
+        let store = OnDisk::new(4096, memory_bytes);
+        let key = |i: u32| (i * 2).wrapping_mul(0x9e37_79b1).to_be_bytes();
+        let y = store.open();
+        let mut run: Entries = (0..20_000u32)
+            .map(|i| {
+                put(
+                    &key(i),
+                    &vec![i as u8; if i % 500 == 7 { 9000 } else { 40 }],
+                )
+            })
+            .collect();
+        run.sort();
+        write(&y, &run).unwrap();
+        drop(y);
+        let y = store.open();
+        for round in 0..20u32 {
+            let wanted: Vec<Vec<u8>> = (0..300u32)
+                .map(|i| match (i * 71 + round * 997) % 21_000 {
+                    absent @ 20_000.. => absent.to_be_bytes().to_vec(),
+                    there => key(there).to_vec(),
+                })
+                .collect();
+            let wanted: Vec<&[u8]> = wanted.iter().map(|k| &k[..]).collect();
+            let found = y.multi_get(&wanted).unwrap();
+            for (key, value) in wanted.iter().zip(found) {
+                assert_eq!(value, y.get(key).unwrap());
+            }
+        }
+        assert!(y.multi_get(&[]).unwrap().is_empty());
+    }
 }

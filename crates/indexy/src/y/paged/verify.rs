@@ -1,12 +1,15 @@
-//! Checking everything: each page of the newest version, the order of all keys, chains, and the map of used pages.
+//! Checking everything: each page of the newest version, the order of all keys, chains, the map of used pages, and what
+//! the next open starts from: both copies of the superblock and the stored map.
 
 use super::{
     PagedY,
     build::{self, Bound, Content},
+    map::StoredMap,
     node::{Far, Node},
     overflow,
     page::PageNo,
     space::Bits,
+    superblock::Superblock,
     version::Version,
 };
 use crate::{
@@ -46,12 +49,39 @@ impl PagedY {
         }
         let lost = used.pages().find(|page| !walk.pages.get(*page));
         let unmarked = walk.pages.pages().find(|page| !used.get(*page));
-        match lost.or(unmarked) {
-            Some(page) => Err(self
-                .file
-                .corrupt(page, "the tree and the map of used pages differ")),
-            None => Ok(walk.entries),
+        if let Some(page) = lost.or(unmarked) {
+            let what = "the tree and the map of used pages differ";
+            return Err(self.file.corrupt(page, what));
         }
+        self.verify_durable()?;
+        Ok(walk.entries)
+    }
+
+    /// Reads what the next open will. Free pages are all that nobody looks at.
+    fn verify_durable(&self) -> Result<()> {
+        // Held: no commit changes it meanwhile.
+        let committed = self.committed.lock();
+        if committed.doubtful() || self.poison.check().is_err() {
+            // After a commit that failed either copy may be anything, as its caller was told.
+            return Ok(());
+        }
+        let found = Superblock::copies(&*self.file.storage)?;
+        // The other one is older after a crash in a commit, in a tree that was opened to be read only.
+        let mut newest = false;
+        for copy in found {
+            newest |= copy? == committed.superblock;
+        }
+        if !newest {
+            let what = "superblock: not the one that was written".to_string();
+            return Err(Error::corrupt(self.file.path(), 0, what));
+        }
+        let superblock = &committed.superblock;
+        let (map, bits) = StoredMap::load(&self.file, superblock.map, superblock.end)?;
+        if map != committed.map || !bits.pages().eq(self.space.lock().committed().pages()) {
+            let what = "the stored map is not the one that was written";
+            return Err(self.file.corrupt(superblock.map, what));
+        }
+        Ok(())
     }
 }
 

@@ -26,6 +26,15 @@ fn bytes(sim: &Sim) -> Vec<u8> {
     sim.contents()[Path::new(FILE)].clone()
 }
 
+/// Pages that somebody needs: of the tree, of the stored map, and those of the superblocks.
+fn needed(sim: &Sim) -> Vec<u64> {
+    let y = open_sim(sim, 4096).unwrap();
+    let mut pages: Vec<u64> = superblock::COPIES.iter().map(|at| at / 4096).collect();
+    pages.extend(y.space.lock().current().pages());
+    pages.extend(y.committed.lock().map.pages());
+    pages
+}
+
 /// Opens the file with other bytes; what it says, or where it says it is damaged.
 fn look(bytes: Vec<u8>) -> Result<Model> {
     let sim = Sim::default();
@@ -42,15 +51,22 @@ fn look(bytes: Vec<u8>) -> Result<Model> {
 fn a_flipped_bit_is_found_or_harmless() {
     let (sim, model) = sample();
     let whole = bytes(&sim);
+    let needed = needed(&sim);
     let mut found = 0;
     for at in (0..whole.len()).step_by(101) {
+        let page = at as u64 / 4096;
         let mut damaged = whole.clone();
         damaged[at] ^= 1 << (at % 8);
         match look(damaged) {
-            Ok(content) => assert!(content == model, "byte {at}"),
+            Ok(content) => {
+                assert!(content == model, "byte {at}");
+                // A superblock is replaced by its copy at open.
+                let replaced = page < PAGES_START / 4096;
+                assert!(replaced || !needed.contains(&page), "byte {at}: unseen");
+            }
             Err(Error::Corrupt { path, offset, .. }) => {
                 assert_eq!(path, Path::new(FILE));
-                assert_eq!(offset / 4096, at as u64 / 4096, "byte {at}");
+                assert_eq!(offset / 4096, page, "byte {at}");
                 found += 1;
             }
             Err(e) => panic!("byte {at}: {e}"),
@@ -87,6 +103,48 @@ fn a_truncated_file_is_found() {
                 Err(e) => assert!(matches!(e, Error::Corrupt { .. }), "{e}"),
             }
         }
+    }
+}
+
+/// Whatever is damaged while the tree is open, `verify` finds it before the next open does.
+#[test]
+fn damage_of_what_the_next_open_reads_is_found_now() {
+    let (sim, _) = sample();
+    let y = open_sim(&sim, 4096).unwrap();
+    let whole = bytes(&sim);
+    for page in needed(&sim) {
+        let at = page as usize * 4096;
+        let mut damaged = whole[at..at + 4096].to_vec();
+        damaged[27] ^= 1;
+        y.file.storage.write_at(&damaged, at as u64).unwrap();
+        match y.verify() {
+            Err(Error::Corrupt { offset, .. }) => assert_eq!(offset, page * 4096),
+            other => panic!("page {page}: {other:?}"),
+        }
+        let right = &whole[at..at + 4096];
+        y.file.storage.write_at(right, at as u64).unwrap();
+        y.verify().unwrap();
+    }
+}
+
+/// A crash may leave pages behind the end that the superblock knows; they are nobody's.
+#[test]
+fn what_lies_behind_the_end_is_harmless() {
+    let (sim, model) = sample();
+    for more in [1, 700, 4096, 40_000] {
+        let mut grown = bytes(&sim);
+        grown.extend((0..more).map(|i| (i * 7) as u8));
+        sim.tamper(Path::new(FILE), grown);
+        let y = open_sim(&sim, 4096).unwrap();
+        assert!(content(&y).unwrap() == model);
+        write(&y, &script(5)).unwrap();
+        y.make_durable().unwrap();
+        y.verify().unwrap();
+        let now = content(&y).unwrap();
+        drop(y);
+        assert!(content(&open_sim(&sim, 4096).unwrap()).unwrap() == now);
+        let (fresh, _) = sample();
+        sim.tamper(Path::new(FILE), bytes(&fresh));
     }
 }
 
@@ -128,11 +186,21 @@ fn another_page_size_is_refused() {
 }
 
 #[test]
+fn the_file_of_another_owner_is_refused() {
+    let (sim, _) = sample();
+    let storage: Arc<dyn Storage> = Arc::new(sim);
+    let shared = PagedShared::new(0);
+    let open = |owner| PagedY::open(&storage, Path::new("/tree"), 4096, &shared, owner, false);
+    assert!(matches!(open(2), Err(Error::Corrupt { .. })));
+    assert!(open(1).is_ok());
+}
+
+#[test]
 fn read_only_needs_a_tree_and_refuses_writes() {
     let (sim, model) = sample();
     let storage: Arc<dyn Storage> = Arc::new(sim.clone());
     let shared = PagedShared::new(0);
-    let open = |dir: &str| PagedY::open(&storage, Path::new(dir), 4096, &shared, true);
+    let open = |dir: &str| PagedY::open(&storage, Path::new(dir), 4096, &shared, 1, true);
     assert!(matches!(open("/none"), Err(Error::NoDatabase { .. })));
     let before = sim.contents();
     let y = open("/tree").unwrap();

@@ -63,11 +63,11 @@ proptest! {
     fn arbitrary_superblocks(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut bytes = bytes;
         let _ = Superblock::decode(&bytes, Path::new("p"), 0);
-        if bytes.len() > 80 {
+        if bytes.len() > 88 {
             page::put(&mut bytes, 0, b"indexyBP");
             page::put(&mut bytes, 8, &1u32.to_le_bytes());
-            let sum = xxhash_rust::xxh3::xxh3_64(&bytes[..72]);
-            page::put(&mut bytes, 72, &sum.to_le_bytes());
+            let sum = xxhash_rust::xxh3::xxh3_64(&bytes[..80]);
+            page::put(&mut bytes, 80, &sum.to_le_bytes());
             let _ = Superblock::decode(&bytes, Path::new("p"), 0);
         }
     }
