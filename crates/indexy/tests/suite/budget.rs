@@ -202,7 +202,8 @@ fn mixed_child() {
     };
     for n in 0..keys {
         for tree in &trees {
-            tree.insert(key(n), value(n, 1)).unwrap();
+            let inserted = tree.insert(key(n), value(n, 1));
+            inserted.unwrap_or_else(|e| panic!("{e}: {:?}", db.stats()));
         }
         check(n);
     }
