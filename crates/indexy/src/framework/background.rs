@@ -48,9 +48,6 @@ const RECLAIM_TRIES: u32 = 8;
 /// How often the releaser looks how full the holes are that writers fill.
 const HOLES_POLL: Duration = Duration::from_millis(2);
 
-/// Slabs are to come back when this part of the budget is left below the ceiling.
-const SLACK_PART: usize = 64;
-
 /// The releaser's wait for the cleaner.
 const CLEANER_POLL: Duration = Duration::from_millis(2);
 
@@ -375,8 +372,7 @@ impl Worker {
     fn slabs_over(&self) -> u64 {
         let (marks, wanted) = (self.shared.watermarks(), self.shared.wanted());
         let mark = match wanted {
-            // Less than where small writes wait, however small the budget is.
-            0 => marks.hard.midpoint(marks.ceiling) - self.shared.budget.limit() / SLACK_PART,
+            0 => marks.slabs,
             _ => marks.high.midpoint(marks.hard),
         };
         (self.shared.budget.used() + wanted).saturating_sub(mark) as u64

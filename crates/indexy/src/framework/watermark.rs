@@ -16,6 +16,8 @@ pub(crate) struct Watermarks {
     pub hard: usize,
     /// From here on they wait in any case.
     pub ceiling: usize,
+    /// Over this, release goes on until slabs come back. Below where small writes wait, or nobody would help them.
+    pub slabs: usize,
 }
 
 /// Parts of the budget, in 1/256: the three marks. Above the hard one is what nobody asks admission for: tables that Y
@@ -26,16 +28,21 @@ const HARD: usize = 238;
 /// What is left above the ceiling, in 1/256 and at least in bytes.
 const ABOVE_CEILING: usize = 8;
 const MIN_ABOVE_CEILING: usize = 256 << 10;
+/// Between the mark of slabs and the middle of hard mark and ceiling, in 1/256.
+const BELOW_SLABS: usize = 4;
 
 impl Watermarks {
     pub(crate) fn of(budget: usize) -> Self {
         let part = |n: usize| (budget / 256).saturating_mul(n);
+        let hard = part(HARD);
+        let above = part(ABOVE_CEILING).max(MIN_ABOVE_CEILING);
+        let ceiling = hard.max(budget.saturating_sub(above));
         Self {
             low: part(LOW),
             high: part(HIGH),
-            hard: part(HARD),
-            ceiling: part(HARD)
-                .max(budget - part(ABOVE_CEILING).max(MIN_ABOVE_CEILING).min(budget)),
+            hard,
+            ceiling,
+            slabs: hard.midpoint(ceiling) - part(BELOW_SLABS),
         }
     }
 }
@@ -57,4 +64,29 @@ pub(crate) fn run_bytes(budget: usize, preferred: usize) -> usize {
 /// The same where X is a mere write buffer: about half of what that holds, so that the other half takes writes meanwhile.
 pub(crate) fn buffer_run_bytes(budget: usize, preferred: usize) -> usize {
     preferred.min(budget / 16).max(MIN_REGION_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nobody waits where nobody releases: a small write (1/4096 of the budget) waits only over the mark of slabs.
+    #[test]
+    fn marks_are_in_order_in_every_budget() {
+        for budget in (0..400).map(|n| (1.05f64.powi(n) * f64::from(2 << 20)) as usize) {
+            let marks = Watermarks::of(budget);
+            let Watermarks {
+                low,
+                high,
+                hard,
+                ceiling,
+                slabs,
+            } = marks;
+            assert!(
+                low < high && high < hard && hard <= ceiling && ceiling < budget,
+                "{marks:?}"
+            );
+            assert!(slabs > high && slabs + budget / 4096 < ceiling, "{marks:?}");
+        }
+    }
 }
