@@ -36,6 +36,8 @@ struct Needs {
     fixed: usize,
     /// What the write buffer is to hold.
     buffer: usize,
+    /// What X holds now. Not all of it can be had for a writer: slabs come back when they are empty.
+    x: usize,
     /// What a writer waits for.
     wanted: usize,
 }
@@ -44,7 +46,7 @@ struct Needs {
 fn without_x(needs: Needs) -> usize {
     let Needs { limit, fixed, .. } = needs;
     let step = limit / STEP_PART;
-    let taken = fixed + needs.buffer.max(needs.wanted);
+    let taken = fixed + needs.buffer.max(needs.wanted + needs.x.min(needs.buffer));
     let rest = Watermarks::of(limit).low.saturating_sub(taken);
     (rest / step * step).max(index_y::cache_bytes(limit))
 }
@@ -84,6 +86,7 @@ impl Core {
             limit,
             fixed: held.iter().map(|h| self.budget.held(*h)).sum(),
             buffer,
+            x: self.budget.held(Holder::Arena),
             wanted: self.shared.writers_want(),
         }
     }
@@ -117,6 +120,7 @@ mod tests {
             limit,
             fixed: limit / 32,
             buffer: limit / 8,
+            x: limit / 8,
             wanted: 0,
         }
     }
@@ -144,7 +148,7 @@ mod tests {
         assert!(tables < usual && batch < usual, "{usual} {tables} {batch}");
         let low = Watermarks::of(limit).low;
         assert!(tables + limit / 3 + limit / 8 <= low);
-        assert!(batch + limit / 32 + limit / 2 <= low);
+        assert!(batch + limit / 32 + limit / 8 + limit / 2 <= low);
     }
 
     #[test]
