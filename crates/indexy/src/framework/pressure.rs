@@ -16,7 +16,7 @@ use super::watermark::Watermarks;
 const STEP_DOWN_PART: usize = 64;
 /// ...so much that used grows.
 const GROWTH_PART: usize = 256;
-/// It rises by this part with each release.
+/// It rises by this part with each release, or by half of what used is below its mark.
 const STEP_UP_PART: usize = 128;
 /// It does not fall below this part of the budget.
 const LEAST_PART: usize = 4;
@@ -63,7 +63,8 @@ impl Pressure {
     pub(super) fn released(&mut self, used: usize, marks: &Watermarks, limit: usize) {
         if used < marks.high {
             self.grown_to = 0;
-            let raised = self.cap.map(|cap| cap + limit / STEP_UP_PART);
+            let rise = (limit / STEP_UP_PART).max((marks.high - used) / 2);
+            let raised = self.cap.map(|cap| cap + rise);
             self.cap = raised.filter(|&cap| cap < marks.high);
         }
     }
