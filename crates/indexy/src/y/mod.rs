@@ -18,6 +18,8 @@ pub(crate) mod paged;
 pub(crate) mod rocks;
 
 #[cfg(test)]
+mod measured;
+#[cfg(test)]
 pub(crate) mod memory;
 
 pub use factory::{IndexYFactory, IndexYShared};

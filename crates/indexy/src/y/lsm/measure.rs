@@ -5,9 +5,11 @@
 
 use super::{LsmShared, LsmY};
 use crate::{
-    error::Result,
     x::Order,
-    y::{IndexY, Maintained, RunEntry, RunSource},
+    y::{
+        IndexY, Maintained,
+        measured::{Sorted, key},
+    },
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::{
@@ -30,27 +32,6 @@ fn open() -> (Arc<LsmShared>, LsmY) {
     let shared = Arc::new(LsmShared::new(parameter("CACHE", 12 << 20)));
     let y = LsmY::open(&PathBuf::from(dir), &shared, false).unwrap();
     (shared, y)
-}
-
-/// Key number `i`: distinct and in no order.
-fn key(i: u64) -> [u8; 8] {
-    let mut x = i.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (x ^ (x >> 31)).to_be_bytes()
-}
-
-struct Sorted(Vec<([u8; 8], u64)>);
-
-impl RunSource for Sorted {
-    fn drain(&mut self, sink: &mut dyn FnMut(RunEntry<'_>) -> Result<()>) -> Result<()> {
-        self.0
-            .iter()
-            .try_for_each(|(key, i)| sink((key, Some(&i.to_le_bytes()))))
-    }
-    fn before_publish(&mut self) -> Result<()> {
-        Ok(())
-    }
 }
 
 fn run(from: u64, n: u64) -> Sorted {

@@ -270,3 +270,31 @@ fn filters_are_used_while_they_fit() {
     shared.account_filters(of(30), 0);
     assert!(shared.filters_fit(of(1), of(10)));
 }
+
+/// Closing does not wait for a merge; what it leaves is as if it had not been begun.
+#[test]
+fn i4_an_interrupted_compaction_changes_nothing() {
+    let store = OnDisk::tiny();
+    let (mut rng, mut model) = (StdRng::seed_from_u64(5), Model::new());
+    let y = store.open();
+    for _ in 0..4 {
+        let run = random_run(&mut rng, 4_000, 800, &[7; 40]);
+        conformance::write_both(&y, &mut model, &run);
+    }
+    let before = y.snapshot();
+    y.interrupt();
+    assert_eq!(y.maintain().unwrap(), Maintained::Idle);
+    // As if it had come in the middle of one.
+    let merge = Arc::new(PullDown(0, 6));
+    y.compact(y.writable().unwrap(), merge).unwrap();
+    assert_eq!(y.snapshot().level0, before.level0);
+    drop(before);
+    conformance::check(&y, &model);
+    drop(y);
+    let y = store.open();
+    conformance::check(&y, &model);
+    let merge = Arc::new(PullDown(0, 6));
+    y.compact(y.writable().unwrap(), merge).unwrap();
+    assert_eq!(y.snapshot().level0.runs, 0, "opened again, it merges");
+    conformance::check(&y, &model);
+}

@@ -4,8 +4,8 @@
 //! `INDEXY_MEASURE_DIR` (kept between steps), `_KEYS`, `_RUN_KEYS`, `_CACHE` (bytes), `_PAGE` (bytes), `_SECONDS`, `_BATCH`.
 //! `cargo test --release -p indexy --lib paged::measure::NAME -- --ignored --exact --nocapture`
 
-use super::{IndexY, PagedShared, PagedY, Relaxed, Result, RunSource, device};
-use crate::y::RunEntry;
+use super::{IndexY, PagedShared, PagedY, Relaxed, device};
+use crate::y::measured::{Sorted, key};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::{
     path::PathBuf,
@@ -23,27 +23,6 @@ fn open() -> PagedY {
     let shared = PagedShared::new(parameter("CACHE", 12 << 20));
     let page = parameter("PAGE", 4096) as u32;
     PagedY::open(&device(), &PathBuf::from(dir), page, &shared, 1, false).unwrap()
-}
-
-/// Key number `i`: distinct and in no order.
-fn key(i: u64) -> [u8; 8] {
-    let mut x = i.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (x ^ (x >> 31)).to_be_bytes()
-}
-
-struct Sorted(Vec<([u8; 8], u64)>);
-
-impl RunSource for Sorted {
-    fn drain(&mut self, sink: &mut dyn FnMut(RunEntry<'_>) -> Result<()>) -> Result<()> {
-        self.0
-            .iter()
-            .try_for_each(|(key, i)| sink((key, Some(&i.to_le_bytes()))))
-    }
-    fn before_publish(&mut self) -> Result<()> {
-        Ok(())
-    }
 }
 
 /// Random keys in sorted runs of `_RUN_KEYS`: entries a second, bytes written by the process for each byte of entries.
