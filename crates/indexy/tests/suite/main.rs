@@ -5,6 +5,7 @@ mod budget;
 mod checkpoint;
 mod concurrency;
 mod custom_y;
+mod disk_image;
 mod errors;
 mod faults;
 mod flip;
@@ -13,6 +14,7 @@ mod kill;
 mod lifecycle;
 #[path = "../pairs/mod.rs"]
 mod pairs;
+mod power_loss;
 mod read_only;
 mod reopen;
 mod scan;
