@@ -6,7 +6,7 @@
 //! workload, batches are whole, `verify` finds nothing, a finished checkpoint opens as the state that it was taken of. At the end
 //! the journal must give exactly what is in the directory, so that no call goes by unseen.
 //!
-//! `INDEXY_POWER_IMAGES`: images a case (default 70), `all`: every place in the journal, with `INDEXY_POWER_LOSSES`
+//! `INDEXY_POWER_IMAGES`: images a case (default 60), `all`: every place in the journal, with `INDEXY_POWER_LOSSES`
 //! (default 8) of them each. `INDEXY_POWER_SEED` varies workload and images.
 
 use crate::{
@@ -24,8 +24,8 @@ use std::{
     time::Duration,
 };
 
-const OPS: u64 = 560;
-const KEYS: u64 = 5000;
+const OPS: u64 = 600;
+const KEYS: u64 = 12_000;
 /// Over an eighth of the budget: such a value goes past Index X.
 const LARGE: usize = 300_000;
 /// Trees that are there from the first operations on, and one that comes and goes.
@@ -73,7 +73,7 @@ fn put(random: &mut Random, tree: &'static str) -> Put {
     let key = key(random.below(KEYS));
     let value = (!random.one_in(6)).then(|| {
         let seed = random.next();
-        (0..80 + seed % 300)
+        (0..100 + seed % 500)
             .map(|i| (seed >> (i % 50)) as u8)
             .collect()
     });
@@ -114,7 +114,7 @@ fn workload(seed: u64, sync: bool) -> Vec<Op> {
             i if i % 5 == 0 => Op::One(put(&mut random, tree)),
             i if i % 29 == 0 && !sync => Op::Sync,
             _ => Op::Batch(
-                (0..24)
+                (0..34)
                     .map(|i| put(&mut random, if i % 6 == 0 { "a" } else { tree }))
                     .collect(),
             ),
@@ -307,7 +307,7 @@ fn journaled_child() {
     );
     assert!(
         this.cleaned > 10 && this.released > 0,
-        "a workload too small"
+        "too small a workload"
     );
 }
 
@@ -401,7 +401,7 @@ fn places(journal: &[Record], seed: u64) -> Vec<(usize, u64)> {
     // Next to names that come and go, for the most part: there is less of them, and more to go wrong.
     let names = |(at, record): (usize, &Record)| b"cdrlux".contains(&record.op).then_some(at);
     let near: Vec<usize> = journal.iter().enumerate().filter_map(names).collect();
-    let mut places: Vec<(usize, u64)> = (0..setting("INDEXY_POWER_IMAGES", 70))
+    let mut places: Vec<(usize, u64)> = (0..setting("INDEXY_POWER_IMAGES", 60))
         .map(|n| {
             let at = match random.below(3) {
                 0 => random.below(journal.len() as u64 + 1) as usize,
