@@ -7,7 +7,8 @@
 //! the journal must give exactly what is in the directory, so that no call goes by unseen.
 //!
 //! `INDEXY_POWER_IMAGES`: images a case (default 60), `all`: every place in the journal, with `INDEXY_POWER_LOSSES`
-//! (default 8) of them each. `INDEXY_POWER_SEED` varies workload and images.
+//! (default 8) of them each. `INDEXY_POWER_SEED` varies workload and images. After a failure
+//! `INDEXY_POWER_JOURNAL=<directory that was named last>` and `INDEXY_POWER_AT=<place>` try that place of that journal again.
 
 use crate::{
     disk_image::{Disk, Loss, Record, read_journal},
@@ -365,11 +366,22 @@ impl Case {
         let mut possible = progress.safe..=progress.started;
         assert!(
             possible.any(|n| self.states[n] == found),
-            "it is after operation {:?}",
-            self.states.iter().position(|state| *state == found)
+            "each tree is as after these operations: {:?}",
+            self.explain(&found)
         );
         assert_sound(&db);
         found
+    }
+
+    /// The operations after which each tree that was found is what it was.
+    fn explain(&self, found: &State) -> BTreeMap<String, Vec<usize>> {
+        let mut after = BTreeMap::new();
+        for (name, sum) in found {
+            let fits = |n: &usize| self.states[*n].get(name) == Some(sum);
+            let all = (0..self.states.len()).filter(fits).collect();
+            after.insert(name.clone(), all);
+        }
+        after
     }
 
     /// A copy is that of its moment as soon as it opens; a finished one opens.
@@ -397,6 +409,10 @@ fn places(journal: &[Record], seed: u64) -> Vec<(usize, u64)> {
             .flat_map(|at| (0..losses).map(move |loss| (at, loss)))
             .collect();
     }
+    let at = setting("INDEXY_POWER_AT", u64::MAX) as usize;
+    if at <= journal.len() {
+        return (0..64).map(|loss| (at, loss)).collect();
+    }
     let mut random = Random(seed);
     // Next to names that come and go, for the most part: there is less of them, and more to go wrong.
     let names = |(at, record): (usize, &Record)| b"cdrlux".contains(&record.op).then_some(at);
@@ -414,22 +430,30 @@ fn places(journal: &[Record], seed: u64) -> Vec<(usize, u64)> {
     places
 }
 
-fn power_fails(pair: Pair, kind: &str) {
-    let seed = setting("INDEXY_POWER_SEED", 1);
-    let dir = fast_dir();
-    let root = dir.path().canonicalize().unwrap().join("disk");
-    std::fs::create_dir(&root).unwrap();
-    let file = dir.path().join("journal");
+/// Runs the workload in `root`, with a journal of it in `file`.
+fn run_child(pair: Pair, kind: &str, seed: u64, file: &Path, root: &Path) {
+    std::fs::create_dir(root).unwrap();
     let argument = format!("{} {kind} {seed} {}", pairs::name(pair), root.display());
     let child = child("power_loss::journaled_child", &argument)
-        .env("LD_PRELOAD", shim(dir.path()))
+        .env("LD_PRELOAD", shim(file.parent().unwrap()))
         .env(
             "INDEXY_JOURNAL",
             format!("{}:{}", file.display(), root.display()),
         )
         .spawn();
     assert!(wait(child.unwrap(), Duration::from_secs(300)), "see above");
+}
 
+fn power_fails(pair: Pair, kind: &str) {
+    let seed = setting("INDEXY_POWER_SEED", 1);
+    let dir = fast_dir();
+    let kept = std::env::var("INDEXY_POWER_JOURNAL").ok();
+    let home = kept.as_deref().map_or(dir.path(), Path::new);
+    let root = home.canonicalize().unwrap().join("disk");
+    let file = home.join("journal");
+    if kept.is_none() {
+        run_child(pair, kind, seed, &file, &root);
+    }
     let journal = read_journal(&file);
     let ops = workload(seed, kind == "sync");
     let case = Case {
