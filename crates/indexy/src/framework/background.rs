@@ -17,13 +17,7 @@ use super::{
     counters, joined::Joined, pressure::Pressure, release, shared::Shared, transfer::Pick,
     truncate, watermark,
 };
-use crate::{
-    error::Result,
-    mem::budget::Holder,
-    wal::Lsn,
-    x::IndexX,
-    y::Maintained,
-};
+use crate::{error::Result, mem::budget::Holder, wal::Lsn, x::IndexX, y::Maintained};
 use parking_lot::Mutex;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},

@@ -7,11 +7,13 @@ mod concurrency;
 mod custom_y;
 mod disk_image;
 mod errors;
+mod fault_sites;
 mod faults;
 mod flip;
 mod history;
 mod kill;
 mod lifecycle;
+mod no_permission;
 #[path = "../pairs/mod.rs"]
 mod pairs;
 mod power_loss;

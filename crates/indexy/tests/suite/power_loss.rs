@@ -13,7 +13,9 @@
 use crate::{
     disk_image::{Disk, Loss, Record, read_journal},
     pairs::{self, Pair},
-    support::{MIB, Random, assert_sound, child, child_argument, open, setting, shim, tell, wait},
+    support::{
+        MIB, Random, assert_sound, child, child_argument, fast_dir, open, setting, shim, tell, wait,
+    },
 };
 use indexy::{Db, Durability, IndexXKind, IndexYKind, Options, Stats, Tree};
 use std::{
@@ -313,11 +315,6 @@ fn journaled_child() {
 }
 
 // --- the parent ---------------------------------------------------------------------
-
-/// Memory instead of a disk, where there is some: what is durable is for the journal to say.
-fn fast_dir() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
-}
 
 /// What the marks up to a place in the journal say.
 #[derive(Default, Clone, Copy, Debug)]

@@ -134,3 +134,8 @@ pub fn tell(command: &str) -> bool {
     let error = std::fs::File::open(format!("/indexy-fault/{command}")).unwrap_err();
     error.kind() == std::io::ErrorKind::AlreadyExists
 }
+
+/// A directory in memory, where there is one: for tests that are not about how long a disk takes.
+pub fn fast_dir() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
+}
