@@ -104,12 +104,12 @@ impl Db {
         }
         // A tree's records all have higher LSNs than this.
         let floor = self.core().shared.sweep_floor();
-        let tree = Arc::new(open::open_tree(
-            self.core(),
-            manifest.database_id,
-            entry.clone(),
-            floor,
-        )?);
+        let opened = open::open_tree(self.core(), manifest.database_id, entry.clone(), floor);
+        let tree = Arc::new(opened.inspect_err(|_| {
+            // What is there may look whole and not be durable (a failed sync): no later attempt takes it for its own.
+            manifest.next_tree_id += 1;
+            let _ = directory::remove_tree(&directory::tree_dir(&self.core().path, entry.id));
+        })?);
         let mut next = manifest.clone();
         next.next_tree_id += 1;
         next.trees.push(entry);

@@ -17,13 +17,7 @@ use super::{
     counters, joined::Joined, pressure::Pressure, release, shared::Shared, transfer::Pick,
     truncate, watermark,
 };
-use crate::{
-    error::{Error, Result},
-    mem::budget::Holder,
-    wal::Lsn,
-    x::IndexX,
-    y::Maintained,
-};
+use crate::{error::Result, mem::budget::Holder, wal::Lsn, x::IndexX, y::Maintained};
 use parking_lot::Mutex;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -175,24 +169,15 @@ impl Worker {
         self.stop.load(Ordering::Acquire) || self.shared.poison.check().is_err()
     }
 
-    /// True if `result` is a failure; remembers out-of-space, poisons on anything else.
+    /// True if `result` is a failure, which is remembered for those who wait for memory.
     fn failed<T>(&self, result: Result<T>) -> bool {
-        match result {
-            Ok(_) => {
-                self.shared.set_y_failure(None);
-                false
-            }
-            Err(error @ Error::OutOfSpace { .. }) => {
-                self.shared.set_y_failure(Some(error));
-                self.shared.announce_freed();
-                true
-            }
-            Err(error) => {
-                self.shared.poison.set(&error);
-                self.shared.announce_freed();
-                true
-            }
+        let failure = self.shared.guarded(result).err();
+        let failed = failure.is_some();
+        self.shared.set_y_failure(failure);
+        if failed {
+            self.shared.announce_freed();
         }
+        failed
     }
 
     // --- cleaner ---------------------------------------------------------------

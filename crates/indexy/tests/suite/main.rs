@@ -6,14 +6,18 @@ mod budget;
 mod checkpoint;
 mod concurrency;
 mod custom_y;
+mod disk_image;
 mod errors;
+mod fault_sites;
 mod faults;
 mod flip;
 mod history;
 mod kill;
 mod lifecycle;
+mod no_permission;
 #[path = "../pairs/mod.rs"]
 mod pairs;
+mod power_loss;
 mod read_only;
 mod reopen;
 mod scan;
