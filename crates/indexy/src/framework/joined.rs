@@ -257,7 +257,7 @@ impl Joined {
             Some(log) if logged => Some(log.append(record(self.id, key, value))?),
             _ => None,
         };
-        self.y.write_run(&mut OneEntry {
+        self.hand_to_y(&mut OneEntry {
             entry: (key, value),
             log: self.shared.log.get(),
         })?;

@@ -1,6 +1,7 @@
 //! The library as a program sees it, one behaviour a file. One binary, because linking takes longer than most tests.
 
 mod alone;
+mod batches;
 mod budget;
 mod checkpoint;
 mod concurrency;
@@ -11,10 +12,14 @@ mod flip;
 mod history;
 mod kill;
 mod lifecycle;
+mod log_limit;
 #[path = "../pairs/mod.rs"]
 mod pairs;
 mod read_only;
 mod reopen;
+mod room;
 mod scan;
 mod stress;
+mod stuck;
 mod support;
+mod tombstones;
