@@ -6,7 +6,7 @@
 
 mod pairs;
 
-use indexy::{Batch, Db, Durability, Error, IndexXKind, Options, Stats, Tree};
+use indexy::{Batch, Db, Durability, Error, Options, Stats, Tree};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::{collections::BTreeMap, ops::Bound, path::Path};
 
@@ -275,11 +275,12 @@ fn run(case: &Case) {
         let start = std::time::Instant::now();
         let done = run_with(case, pairs::options(pair, case.options.clone()), ops);
         println!("{name}: {ops} operations, {:?}, {done:?}", start.elapsed());
-        // Regions were written away, and but for mere buffers cut, while the operations went on.
-        assert!(done.cleaned_runs > 20, "{name}: {done:?}");
+        // Regions were written away, read again, and but for mere buffers cut, while the operations went on.
+        assert!(done.cleaned_runs > 0, "{name}: {done:?}");
         assert!(done.y_reads > ops / 200, "{name}: {done:?}");
-        if pair.0 != IndexXKind::None {
-            assert!(done.released_regions > 20, "{name}: {done:?}");
+        if pair == pairs::DEFAULT && ops >= 100_000 {
+            assert!(done.cleaned_runs > 20, "{name}: {done:?}");
+            assert!(done.released_regions > 50, "{name}: {done:?}");
         }
     }
 }

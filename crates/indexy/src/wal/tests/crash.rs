@@ -154,8 +154,7 @@ fn i8_buffered_records_become_durable_by_themselves() {
         let sim = Sim::default();
         let interval = Duration::from_millis(20);
         let options = small(LogDurability::Buffered { interval });
-        let (log, _) =
-            open_with(Arc::new(sim.clone()), options, Lsn(0), Lsn(0), false).unwrap();
+        let (log, _) = open_with(Arc::new(sim.clone()), options, Lsn(0), Lsn(0), false).unwrap();
         let mut progress = Progress::default();
         // A few records that fill no buffer, then some that fill a few.
         for records in [1, 3, 40] {
