@@ -25,6 +25,8 @@ enum Mood {
     Hangs,
     /// They panic when Y has all entries in hand and shows none.
     Panics,
+    /// Runs are good, maintenance panics.
+    MaintenancePanics,
 }
 
 struct Moods {
@@ -85,6 +87,11 @@ impl IndexY for MoodyY {
         self.y.make_durable()
     }
     fn maintain(&self) -> Result<Maintained> {
+        let mood = *self.moods.now.lock().unwrap();
+        assert!(
+            mood != Mood::MaintenancePanics,
+            "this Y is not well, and panicked"
+        );
         self.y.maintain()
     }
     fn congested(&self) -> bool {
@@ -201,13 +208,22 @@ fn write_until_refused(tree: &Tree) -> Vec<(u64, Error)> {
 
 #[test]
 fn a_panic_of_the_cleaner_poisons_and_wakes_everybody() {
+    a_panic_poisons_and_wakes_everybody(Mood::Panics);
+}
+
+#[test]
+fn a_panic_of_the_compactor_poisons_and_wakes_everybody() {
+    a_panic_poisons_and_wakes_everybody(Mood::MaintenancePanics);
+}
+
+fn a_panic_poisons_and_wakes_everybody(mood: Mood) {
     let dir = tempfile::tempdir().unwrap();
     let moods = moods();
     let db = open(dir.path(), &options(&moods));
     let tree = db.tree("t").unwrap();
     fill(&tree, 0..FIRST);
     db.sync().unwrap();
-    moods.set(Mood::Panics);
+    moods.set(mood);
     let start = Instant::now();
     let stopped = write_until_refused(&tree);
     assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
