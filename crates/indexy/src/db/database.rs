@@ -59,6 +59,18 @@ impl Db {
         })
     }
 
+    /// As [`Db::open`], with log and manifest on `storage`.
+    #[cfg(test)]
+    pub(crate) fn open_on(
+        storage: Arc<dyn crate::storage::Storage>,
+        path: &Path,
+        options: Options,
+    ) -> Result<Self> {
+        Ok(Self {
+            handle: Arc::new(open::open_on(storage, path, options)?),
+        })
+    }
+
     /// Opens the tree `name`, or creates it with the database's default pair of indexes.
     ///
     /// `name`: any UTF-8 of 1..=255 bytes. Cost of a creation: a few fsyncs.

@@ -45,14 +45,18 @@ const WORK_PART: usize = 32;
 /// Part of the budget that one of the log's buffers takes, and its bounds.
 const LOG_BUFFER_PART: usize = 128;
 const LOG_BUFFER_BYTES: (usize, usize) = (16 << 10, 1 << 20);
-/// A segment is this part of the log's limit, within bounds.
+/// A segment is this part of the log's limit, within bounds. (Tests of this crate fill some.)
 const SEGMENT_PART: u64 = 8;
-const SEGMENT_BYTES: (u64, u64) = (1 << 20, 64 << 20);
+const SEGMENT_BYTES: (u64, u64) = (if cfg!(test) { 4 << 10 } else { 1 << 20 }, 64 << 20);
 
 /// Opens or creates the database in `path`.
 pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
+    open_on(Arc::new(Buffered), path, options)
+}
+
+/// As [`open`], with log and manifest on `storage`; the lock and the directories of trees are on the real one.
+pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) -> Result<Handle> {
     options.validate()?;
-    let storage: Arc<dyn Storage> = Arc::new(Buffered);
     let (lock, manifest) = take_directory(&*storage, path, &options)?;
     // Before anything is written: what one tree lacks keeps the whole database closed.
     for tree in &manifest.trees {

@@ -264,7 +264,7 @@ impl Joined {
             to_log: self.shared.log.get().filter(|_| logged),
             logged: None,
         };
-        self.shared.guarded(self.y.write_run(&mut source))?;
+        self.shared.guarded(self.hand_to_y(&mut source))?;
         self.x.evict(key);
         self.shared.wake_compactor.notify();
         Ok(source.logged.map(|(end, _applied_now)| end))

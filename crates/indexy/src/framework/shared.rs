@@ -25,8 +25,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Longest time that a writer waits for memory before it gets `MemoryStalled`.
-pub(crate) const STALL_LIMIT: Duration = Duration::from_secs(60);
+/// Longest time that a writer waits for memory before it gets `MemoryStalled`. Tests of this crate do not have so long.
+pub(crate) const STALL_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 60 });
 
 /// A waiting writer looks again at least this often.
 const STALL_POLL: Duration = Duration::from_millis(5);

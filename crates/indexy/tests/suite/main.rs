@@ -2,6 +2,7 @@
 
 mod alone;
 mod api;
+mod batches;
 mod budget;
 mod checkpoint;
 mod concurrency;
@@ -14,12 +15,16 @@ mod flip;
 mod history;
 mod kill;
 mod lifecycle;
+mod log_limit;
 mod no_permission;
 #[path = "../pairs/mod.rs"]
 mod pairs;
 mod power_loss;
 mod read_only;
 mod reopen;
+mod room;
 mod scan;
 mod stress;
+mod stuck;
 mod support;
+mod tombstones;
