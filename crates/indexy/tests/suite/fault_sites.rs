@@ -288,7 +288,7 @@ fn sites_child() {
                 let mut sites = 0;
                 while strikes(fault, skip, &options) {
                     sites += 1;
-                    skip = if all { skip + 1 } else { skip * 3 / 2 + 2 };
+                    skip = if all { skip + 1 } else { skip * 2 + 3 };
                 }
                 println!("{name}: {fault:?}: {sites} sites, up to {skip}");
             }
