@@ -18,7 +18,7 @@ fn a_full_disk_costs_the_run_or_the_step_and_nothing_else() {
     let dir = TempDir::new().unwrap();
     let (_, module) = module_path!().split_once("::").unwrap();
     let name = format!("{module}::a_full_disk_costs_the_run_or_the_step_and_nothing_else");
-    let mount = format!("mount -t tmpfs -o size={DISK_BYTES} none "$0" && exec "$@"");
+    let mount = format!(r#"mount -t tmpfs -o size={DISK_BYTES} none "$0" && exec "$@""#);
     let ended = Command::new("unshare")
         .args(["--mount", "--", "sh", "-c", &mount])
         .arg(dir.path())
