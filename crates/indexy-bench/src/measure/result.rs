@@ -11,6 +11,10 @@ pub struct Tick {
     pub at: f64,
     /// Operations so far.
     pub ops: u64,
+    /// Transactions so far by kind, in the order New-Order, Payment, Order-Status, Delivery, Stock-Level; none
+    /// where there are no transactions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transactions: Option<[u64; 5]>,
     /// Resident bytes, less what was resident before the contender was opened.
     pub resident: u64,
     /// Bytes that the contender says it holds; 0 if it does not say.
