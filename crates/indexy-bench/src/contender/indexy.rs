@@ -112,6 +112,11 @@ pub struct IndexySession<'a> {
     tree: &'a Tree,
 }
 
+/// True if `variant` names a pair of indexes.
+pub(crate) fn is_pair(variant: &str) -> bool {
+    pair(variant, 0).is_ok()
+}
+
 /// The pair of indexes that `variant` names.
 pub(super) fn pair(variant: &str, page_bytes: usize) -> Outcome<(IndexXKind, IndexYKind)> {
     const DEFAULT_PAGE_BYTES: u32 = 4096;
@@ -178,7 +183,7 @@ impl Contender for Indexy {
 
     fn settle(&self) -> Outcome<()> {
         self.db.flush()?;
-        wait_for_quiet(&self.db);
+        wait_for_quiet(&[&self.db]);
         Ok(())
     }
 
@@ -205,18 +210,21 @@ pub(super) fn counters(db: &Db) -> BTreeMap<String, f64> {
 }
 
 /// Waits until compaction has nothing more to do: the shape of Y stays the same for a while.
-pub(super) fn wait_for_quiet(db: &Db) {
+pub(super) fn wait_for_quiet(databases: &[&Db]) {
     const LOOK: Duration = Duration::from_millis(100);
     const QUIET_LOOKS: u32 = 10;
     const MOST_LOOKS: u32 = 6000;
-    let shape = |s: Stats| (s.y_runs, s.y_bytes_on_disk);
-    let (mut last, mut quiet) = (shape(db.stats()), 0);
+    let shape = || -> Vec<_> {
+        let stats = databases.iter().map(|db| db.stats());
+        stats.map(|s| (s.y_runs, s.y_bytes_on_disk)).collect()
+    };
+    let (mut last, mut quiet) = (shape(), 0);
     for _ in 0..MOST_LOOKS {
         if quiet == QUIET_LOOKS {
             return;
         }
         thread::sleep(LOOK);
-        let now = shape(db.stats());
+        let now = shape();
         quiet = if now == last { quiet + 1 } else { 0 };
         last = now;
     }

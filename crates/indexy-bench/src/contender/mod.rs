@@ -14,7 +14,7 @@ mod tables;
 
 pub use btreemap::StdBTreeMap;
 pub use indexy::Indexy;
-pub(crate) use indexy::only_if_named;
+pub(crate) use indexy::{is_pair, only_if_named};
 pub use null::Null;
 pub use registry::{About, Entry, KeyShape, PageCache, Registry, Storage, UnknownContender};
 pub use tables::{BTreeTables, IndexyTables, Others, TableBatch, TableSetup, Tables};

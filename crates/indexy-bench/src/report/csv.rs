@@ -4,7 +4,7 @@ use super::table::remark;
 use crate::measure::{PhaseResult, RunResult};
 use std::fmt::Write as _;
 
-const HEAD: &str = "scenario,contender,repeat,durability,budget_bytes,memory_limit_bytes,page_cache,outcome,phase,x,threads,asked,done,found,seconds,ops_per_second,partial,\
+const HEAD: &str = "scenario,contender,repeat,durability,budget_bytes,memory_limit_bytes,page_cache,outcome,phase,x,threads,asked,done,found,seconds,ops_per_second,ops_1s_p5,ops_1s_p50,ops_1s_p95,partial,\
 operation,latency_count,mean_us,p50_us,p95_us,p99_us,p999_us,max_us,resident_bytes,peak_resident_bytes,accounted_bytes,accounted_peak_bytes,\
 device_read_bytes,device_written_bytes,read_calls,write_calls,payload_written_bytes,write_amplification,disk_bytes,user_cpu_seconds,system_cpu_seconds";
 
@@ -41,11 +41,15 @@ fn line(
     l: &crate::measure::LatencySummary,
 ) {
     let optional = |n: Option<u64>| n.map_or_else(String::new, |n| n.to_string());
+    let steadiness = p.steadiness(|t| t.ops).map_or_else(
+        || ",,".to_owned(),
+        |s| format!("{:.1},{:.1},{:.1}", s.p5, s.p50, s.p95),
+    );
     let outcome = remark(&run.outcome);
     // Writing to a string cannot fail.
     let _ = write!(
         text,
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:.6},{:.1},{},",
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:.6},{:.1},{},{},",
         quoted(&run.scenario),
         quoted(&run.contender),
         run.repeat,
@@ -66,6 +70,7 @@ fn line(
         p.found,
         p.seconds,
         p.rate(),
+        steadiness,
         p.partial,
     );
     let _ = write!(

@@ -159,10 +159,11 @@ impl Tables for IndexyTables {
     }
 
     fn settle(&self) -> Outcome<()> {
-        for db in self.databases() {
+        let databases: Vec<&Db> = self.databases().collect();
+        for db in &databases {
             db.flush()?;
-            wait_for_quiet(db);
         }
+        wait_for_quiet(&databases);
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! How large the figures are.
 
+use crate::tpcc::Scale;
+
 /// A named set of sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Preset {
@@ -9,6 +11,25 @@ pub enum Preset {
     Laptop,
     /// The paper's sizes. Many hours, hundreds of gigabytes.
     Paper,
+}
+
+/// The sizes of the TPC-C figures.
+#[derive(Debug, Clone)]
+pub struct TpccSizes {
+    /// The database.
+    pub scale: Scale,
+    /// Memory budget in bytes, all tables together.
+    pub budget: u64,
+    /// Share of the budget that the tables beside ORDER-LINE have.
+    pub others_share: f64,
+    /// Thread counts.
+    pub threads: &'static [usize],
+    /// Page sizes in bytes.
+    pub pages: &'static [usize],
+    /// Cap of a load; 0 for none.
+    pub load_seconds: f64,
+    /// Length of a run.
+    pub seconds: f64,
 }
 
 /// The sizes of a preset. Times are caps in seconds, 0 for none.
@@ -34,6 +55,8 @@ pub struct Sizes {
     pub shift_seconds: f64,
     /// Operations of a YCSB run phase, and keys read in a phase of the shifting working set (twice that).
     pub operations: u64,
+    /// Sizes of the TPC-C figures.
+    pub tpcc: TpccSizes,
     /// Seed of all draws.
     pub seed: u64,
 }
@@ -58,6 +81,19 @@ impl Preset {
                 ycsb_seconds: 0.4,
                 shift_seconds: 0.5,
                 operations: 500_000,
+                tpcc: TpccSizes {
+                    scale: Scale {
+                        warehouses: 1,
+                        items: 2000,
+                        customers: 60,
+                    },
+                    budget: 16 << 20,
+                    others_share: 0.5,
+                    threads: &[2],
+                    pages: &[4096, 16_384],
+                    load_seconds: 3.0,
+                    seconds: 1.2,
+                },
                 seed,
             },
             Preset::Laptop => Sizes {
@@ -71,6 +107,16 @@ impl Preset {
                 ycsb_seconds: 8.0,
                 shift_seconds: 8.0,
                 operations: 8_000_000,
+                // The rows beside ORDER-LINE take about 60 % of the budget, as in the paper.
+                tpcc: TpccSizes {
+                    scale: Scale::full(2),
+                    budget: 384 << 20,
+                    others_share: 0.75,
+                    threads: &[1, 2, 4],
+                    pages: &[4096, 8192, 16_384],
+                    load_seconds: 60.0,
+                    seconds: 30.0,
+                },
                 seed,
             },
             Preset::Paper => Sizes {
@@ -84,6 +130,15 @@ impl Preset {
                 ycsb_seconds: 0.0,
                 shift_seconds: 0.0,
                 operations: 320_000_000,
+                tpcc: TpccSizes {
+                    scale: Scale::full(100),
+                    budget: 30 << 30,
+                    others_share: 0.5,
+                    threads: &[2, 4, 8, 16],
+                    pages: &[4096, 8192, 16_384],
+                    load_seconds: 0.0,
+                    seconds: 600.0,
+                },
                 seed,
             },
         }
