@@ -5,6 +5,7 @@
 //! commit at the end is part of the time.
 
 use super::job::{Broken, Emitter, Event, JobError, Phase};
+use super::recent::Seen;
 use super::worker::{Lane, TRANSACTIONS, Tally, Worker};
 use super::{Interrupt, Job};
 use crate::contender::{Contender, Outcome, Session};
@@ -149,7 +150,7 @@ pub(super) fn run_crew<E: Engine, T: Send>(
         let work = &work;
         let handles: Vec<_> = (0..threads).map(|t| scope.spawn(move || work(t))).collect();
         barrier.wait();
-        let watch = Watch {
+        let mut watch = Watch {
             around,
             phase,
             lanes: &lanes,
@@ -157,6 +158,8 @@ pub(super) fn run_crew<E: Engine, T: Send>(
             running: &running,
             begun: Instant::now(),
             io: before.io,
+            cpu: before.cpu,
+            seen: Seen::default(),
         };
         let watched = watch.until_done(engine, emitter);
         let joined: Vec<_> = handles.into_iter().map(|h| h.join()).collect();
@@ -253,10 +256,13 @@ struct Watch<'a> {
     running: &'a AtomicUsize,
     begun: Instant,
     io: Io,
+    cpu: Cpu,
+    /// Latencies up to the last tick.
+    seen: Seen,
 }
 
 impl Watch<'_> {
-    fn until_done<E: Engine>(&self, engine: &E, emitter: &mut Emitter<'_>) -> Watched {
+    fn until_done<E: Engine>(&mut self, engine: &E, emitter: &mut Emitter<'_>) -> Watched {
         let mut accounted_peak = None;
         let tick = Duration::from_millis(self.around.job.tick_ms.max(10));
         let cap = Some(self.phase.max_seconds)
@@ -301,18 +307,20 @@ impl Watch<'_> {
     }
 
     fn sample<E: Engine>(
-        &self,
+        &mut self,
         engine: &E,
         emitter: &mut Emitter<'_>,
         accounted_peak: &mut Option<u64>,
     ) -> Tick {
         let accounted = engine.used();
         *accounted_peak = (*accounted_peak).max(accounted);
-        let io = Io::now() - self.io;
+        let (io, cpu) = (Io::now() - self.io, Cpu::now() - self.cpu);
         let tick = Tick {
             at: self.begun.elapsed().as_secs_f64(),
             ops: self.lanes.iter().map(Lane::done).sum(),
             transactions: self.transactions(),
+            latency: self.seen.since(self.lanes.iter().map(|l| &l.recent)),
+            cpu: cpu.user + cpu.system,
             resident: Memory::now()
                 .resident
                 .saturating_sub(self.around.base.resident),

@@ -13,6 +13,7 @@ mod job;
 mod launch;
 mod ledger;
 mod points;
+mod recent;
 mod run;
 mod space;
 mod tables;

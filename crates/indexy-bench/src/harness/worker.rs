@@ -4,6 +4,7 @@
 //! read-mostly stop flag.
 
 use super::job::{Broken, Clock};
+use super::recent::Recent;
 use crate::measure::{Latencies, LatencySummary};
 use crate::tpcc::Transaction;
 use crate::workload::Rng;
@@ -146,6 +147,8 @@ impl Tally {
 pub(super) struct Lane {
     done: AtomicU64,
     transactions: [AtomicU64; TRANSACTIONS],
+    /// Of operations that were timed.
+    pub recent: Recent,
 }
 
 impl Lane {
@@ -207,6 +210,12 @@ impl<'a> Worker<'a> {
         }
     }
 
+    #[inline]
+    fn time(&mut self, kind: Kind, ns: u64) {
+        self.tally.time(kind, ns);
+        self.lane.recent.record(ns);
+    }
+
     /// What it did.
     pub(super) fn into_tally(self) -> Tally {
         self.tally
@@ -238,7 +247,7 @@ impl<'a> Worker<'a> {
             }
             let begun = Instant::now();
             let done = op(item)?;
-            self.tally.time(done.kind, nanoseconds(begun.elapsed()));
+            self.time(done.kind, nanoseconds(begun.elapsed()));
             self.tally.add(done);
             self.lane.publish(&self.tally);
         }
@@ -256,7 +265,7 @@ impl<'a> Worker<'a> {
             for _ in 0..CHUNK {
                 let done = op(&mut self.rng)?;
                 let now = Instant::now();
-                self.tally.time(done.kind, nanoseconds(now - last));
+                self.time(done.kind, nanoseconds(now - last));
                 last = now;
                 self.tally.add(done);
                 if self.tally.done >= ops {
@@ -279,7 +288,7 @@ impl<'a> Worker<'a> {
             if chunks.is_multiple_of(SAMPLED_CHUNKS) {
                 let begun = Instant::now();
                 let done = op(&mut self.rng)?;
-                self.tally.time(done.kind, nanoseconds(begun.elapsed()));
+                self.time(done.kind, nanoseconds(begun.elapsed()));
                 self.tally.add(done);
             }
             for _ in 0..CHUNK {
@@ -311,7 +320,7 @@ impl<'a> Worker<'a> {
                 break;
             }
             let done = op(&mut self.rng)?;
-            self.tally.time(
+            self.time(
                 done.kind,
                 nanoseconds(self.begun.elapsed().saturating_sub(due)),
             );

@@ -163,6 +163,15 @@ fn scenario_section(out: &mut String, scenario: &str, results: &[RunResult]) {
                 .collect()
         });
         out.push_str(&memory.to_svg());
+        let mut slow = over_time(&of, phase, "p99 latency, us", |p| {
+            let timed = p
+                .series
+                .iter()
+                .filter_map(|t| Some((t.at, t.latency?.p99_us)));
+            timed.collect()
+        });
+        slow.log_y = true;
+        out.push_str(&slow.to_svg());
     }
     for plot in transaction_plots(&of) {
         out.push_str(&plot.to_svg());

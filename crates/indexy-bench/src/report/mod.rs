@@ -13,7 +13,7 @@ mod table;
 mod tpcc;
 
 pub use compare::{Change, change_table, compare};
-pub use csv::csv_text;
+pub use csv::{csv_text, series_text};
 pub use document::{Document, DocumentError};
 pub use html::html_text;
 pub use live::Live;

@@ -6,12 +6,15 @@ use super::{
     table::Table,
 };
 use crate::{
+    contender::Durability,
     measure::{PhaseResult, RunResult, Steadiness},
     tpcc::Transaction,
 };
 
 /// The share of the budget from which on the memory counts as full.
 const FULL: f64 = 0.85;
+/// Without a log nothing is written before memory is needed; this part of the budget, written, says that it is.
+const WRITTEN_PART: u64 = 32;
 
 /// The parts of a run, before and after the memory was full.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -29,13 +32,15 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Of a phase that ran on `budget` bytes.
-    pub fn of(phase: &PhaseResult, budget: u64) -> Self {
-        let limit = budget as f64 * FULL;
+    /// Of a phase of `run`.
+    pub fn of(phase: &PhaseResult, run: &RunResult) -> Self {
+        let limit = run.budget as f64 * FULL;
+        let unlogged = run.durability == Durability::None.name();
         let series = &phase.series;
-        let full = series
-            .iter()
-            .position(|t| t.resident.max(t.accounted) as f64 >= limit);
+        let full = series.iter().position(|t| {
+            let evicts = unlogged && t.written > run.budget / WRITTEN_PART;
+            evicts || t.resident as f64 >= limit
+        });
         let Some((first, last)) = series.first().zip(series.last()) else {
             return Self::default();
         };
@@ -104,7 +109,7 @@ pub fn transaction_table(scenario: &str, results: &[RunResult]) -> Option<Table>
 }
 
 fn sum_cells(name: &str, run: &RunResult, phase: &PhaseResult) -> Vec<String> {
-    let parts = Parts::of(phase, run.budget);
+    let parts = Parts::of(phase, run);
     let dash = |r: Option<f64>| r.map_or_else(|| "-".to_owned(), rate);
     let blank = String::new;
     vec![
@@ -192,52 +197,60 @@ mod tests {
             at,
             ops,
             resident,
-            written: ops * 10,
+            written: ops / 100,
             transactions: Some([ops, 0, 0, 0, 0]),
             ..Tick::default()
         }
     }
 
-    #[test]
-    fn a_run_is_parted_where_the_memory_is_full() {
-        let mut phase = PhaseResult {
-            series: vec![tick(0.0, 0, 0), tick(2.0, 200, 84), tick(4.0, 400, 85)],
-            ..PhaseResult::default()
-        };
-        phase.series.push(tick(8.0, 440, 90));
-        let parts = Parts::of(&phase, 100);
-        assert_eq!(
-            (
-                parts.full_at,
-                parts.before,
-                parts.after,
-                parts.written_after
-            ),
-            (Some(4.0), Some(100.0), Some(10.0), Some(100.0))
-        );
-        let never = Parts::of(&phase, 1000);
-        assert_eq!(
-            (never.full_at, never.before, never.after),
-            (None, Some(55.0), None)
-        );
-        assert_eq!(Parts::of(&PhaseResult::default(), 1), Parts::default());
-    }
-
-    #[test]
-    fn only_phases_with_transactions_are_in_the_table() {
-        let mut run = RunResult {
+    fn run(budget: u64, durability: &str) -> RunResult {
+        RunResult {
             scenario: "tpcc".into(),
             contender: "x".into(),
             repeat: 0,
-            budget: 100,
+            budget,
             memory_limit: None,
-            durability: "none".into(),
+            durability: durability.into(),
             page_cache: "x".into(),
             seed: 0,
             outcome: crate::measure::Outcome::Finished,
             phases: vec![PhaseResult::default()],
             parameters: Default::default(),
+        }
+    }
+
+    #[test]
+    fn a_run_is_parted_where_the_memory_is_full() {
+        let series = vec![
+            tick(0.0, 0, 0),
+            tick(2.0, 200, 84),
+            tick(4.0, 400, 85),
+            tick(8.0, 800, 90),
+        ];
+        let phase = PhaseResult {
+            series,
+            ..PhaseResult::default()
         };
+        let parts = Parts::of(&phase, &run(100, "buffered"));
+        assert_eq!((parts.full_at, parts.written_after), (Some(4.0), Some(1.0)));
+        assert_eq!((parts.before, parts.after), (Some(100.0), Some(100.0)));
+        // Two bytes are written by second 2: without a log that is more than a 32nd of the budget.
+        let unlogged = Parts::of(&phase, &run(60, "none"));
+        assert_eq!(unlogged.full_at, Some(2.0));
+        let never = Parts::of(&phase, &run(1000, "none"));
+        assert_eq!(
+            (never.full_at, never.before, never.after),
+            (None, Some(100.0), None)
+        );
+        assert_eq!(
+            Parts::of(&PhaseResult::default(), &run(1, "none")),
+            Parts::default()
+        );
+    }
+
+    #[test]
+    fn only_phases_with_transactions_are_in_the_table() {
+        let mut run = run(100, "none");
         assert!(transaction_table("tpcc", std::slice::from_ref(&run)).is_none());
         run.phases.push(PhaseResult {
             latency: [("new_order".to_owned(), Default::default())].into(),

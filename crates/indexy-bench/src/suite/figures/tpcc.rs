@@ -137,7 +137,7 @@ fn by_x(results: &[RunResult], y: impl Fn(&Parts) -> Option<f64>) -> Vec<Series>
     let of = |name: &str| {
         let own = runs(results).filter(|(r, _)| r.contender == name);
         let mut points: Vec<(f64, f64)> = own
-            .filter_map(|(r, p)| Some((p.x?, y(&Parts::of(p, r.budget))?)))
+            .filter_map(|(r, p)| Some((p.x?, y(&Parts::of(p, r))?)))
             .collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         points
@@ -221,7 +221,7 @@ pub(super) fn findings(results: &[RunResult]) -> Vec<String> {
 
 /// "fig9-line-2t indexy: 20 k/s before the limit at 4 s, 18 k/s after; whole seconds 15 k/s to 21 k/s (p5 to p95)".
 fn story(run: &RunResult, phase: &PhaseResult) -> String {
-    let parts = Parts::of(phase, run.budget);
+    let parts = Parts::of(phase, run);
     let course = match (parts.full_at, parts.before, parts.after) {
         (None, before, _) => format!("{}; the limit was not reached", rate(before.unwrap_or(0.0))),
         (Some(at), before, after) => format!(
@@ -254,7 +254,7 @@ mod tests {
             at: at as f64,
             ops: at * rate,
             resident: if at < 3 { 0 } else { 100 },
-            written: at << 20,
+            written: if at < 3 { 0 } else { at << 20 },
             transactions: Some([at * rate, 0, 0, 0, 0]),
             ..Tick::default()
         };
