@@ -14,9 +14,10 @@ pub use sizes::{Preset, Sizes, TpccSizes};
 
 use crate::{
     contender::{About, Storage},
+    harness::Work,
     measure::RunResult,
     report::svg::Plot,
-    suite::Plan,
+    suite::{Plan, Step},
 };
 
 /// One figure or table of the paper.
@@ -43,7 +44,21 @@ impl Figure {
             .copied()
             .filter(|c| c.storage == Storage::Disk)
             .collect();
+        let before = plan.steps.len();
         (self.plan)(sizes, &on_disk, plan);
+        for step in &mut plan.steps[before..] {
+            if let Step::Run(job) = step
+                && !sizes.settles
+            {
+                // At the end of a job it is what is measured, not a wait.
+                let last = job.phases.len().saturating_sub(1);
+                let mut index = 0;
+                job.phases.retain(|phase| {
+                    index += 1;
+                    phase.work != Work::Settle || index > last
+                });
+            }
+        }
     }
 
     /// Its plots, as far as `results` fill them.
@@ -205,6 +220,41 @@ pub fn find(id: &str) -> Vec<&'static Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn phases_are_capped_and_smoke_does_not_wait() {
+        let registry = crate::contender::Registry::with_own();
+        let all: Vec<&About> = registry.iter().filter(|a| a.name == "indexy").collect();
+        let jobs = |preset: Preset| -> Vec<crate::harness::Job> {
+            let (sizes, mut plan) = (preset.sizes(1), Plan::default());
+            FIGURES
+                .iter()
+                .for_each(|f| f.add_jobs(&sizes, &all, &mut plan));
+            plan.jobs().cloned().collect()
+        };
+        let seconds = |jobs: &[crate::harness::Job]| -> f64 {
+            let phases = jobs.iter().flat_map(|job| &job.phases);
+            let uncapped = [Work::Settle, Work::Reopen];
+            phases
+                .filter(|p| !uncapped.contains(&p.work) && p.name != "check")
+                .map(|p| {
+                    assert!(p.max_seconds > 0.0, "{} is not capped", p.name);
+                    p.max_seconds
+                })
+                .sum()
+        };
+        let smoke = jobs(Preset::Smoke);
+        let waits = |job: &crate::harness::Job| {
+            let settles = job.phases.iter().map(|p| p.work == Work::Settle);
+            settles.rev().skip(1).any(|settle| settle)
+        };
+        assert!(!smoke.iter().any(waits));
+        // Three of ours in two minutes; loads end long before their cap.
+        let most = seconds(&smoke);
+        assert!(3.0 * most < 180.0, "{most} s");
+        let most = seconds(&jobs(Preset::Laptop)) / 60.0;
+        assert!(most < 60.0, "{most} minutes");
+    }
 
     #[test]
     fn figures_are_found_by_their_whole_name_or_their_number() {

@@ -43,6 +43,8 @@ pub struct Sizes {
     pub read_keys: u64,
     /// Threads.
     pub threads: usize,
+    /// Whether reads and transactions wait until the load's background work is done. It takes a second at least.
+    pub settles: bool,
     /// Cap of a load.
     pub load_seconds: f64,
     /// Cap of a warm-up.
@@ -71,16 +73,17 @@ impl Preset {
         let threads = cores.clamp(2, PAPER_THREADS);
         match self {
             Preset::Smoke => Sizes {
-                budget: 8 << 20,
-                insert_keys: 800_000,
-                read_keys: 500_000,
+                budget: 4 << 20,
+                insert_keys: 400_000,
+                read_keys: 250_000,
                 threads,
-                load_seconds: 1.5,
-                warm_seconds: 0.2,
-                read_seconds: 0.3,
-                ycsb_seconds: 0.4,
-                shift_seconds: 0.5,
-                operations: 500_000,
+                settles: false,
+                load_seconds: 1.0,
+                warm_seconds: 0.15,
+                read_seconds: 0.25,
+                ycsb_seconds: 0.3,
+                shift_seconds: 0.3,
+                operations: 250_000,
                 tpcc: TpccSizes {
                     scale: Scale {
                         warehouses: 1,
@@ -92,7 +95,7 @@ impl Preset {
                     threads: &[2],
                     pages: &[4096, 16_384],
                     load_seconds: 3.0,
-                    seconds: 1.2,
+                    seconds: 1.1,
                 },
                 seed,
             },
@@ -101,6 +104,7 @@ impl Preset {
                 insert_keys: 20_000_000,
                 read_keys: 8_000_000,
                 threads,
+                settles: true,
                 load_seconds: 45.0,
                 warm_seconds: 8.0,
                 read_seconds: 4.0,
@@ -124,6 +128,7 @@ impl Preset {
                 insert_keys: 800_000_000,
                 read_keys: 320_000_000,
                 threads: PAPER_THREADS,
+                settles: true,
                 load_seconds: 0.0,
                 warm_seconds: 600.0,
                 read_seconds: 120.0,
