@@ -79,10 +79,10 @@ impl Preset {
                 threads,
                 settles: false,
                 load_seconds: 1.0,
-                warm_seconds: 0.15,
-                read_seconds: 0.25,
-                ycsb_seconds: 0.3,
-                shift_seconds: 0.3,
+                warm_seconds: 0.1,
+                read_seconds: 0.2,
+                ycsb_seconds: 0.25,
+                shift_seconds: 0.25,
                 operations: 250_000,
                 tpcc: TpccSizes {
                     scale: Scale {
