@@ -10,9 +10,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::{
-    batches::Registration, counters, regions::Regions, sample, shared::Shared, survey::Survey,
-};
+use super::{counters, regions::Regions, sample, shared::Shared, survey::Survey};
 use crate::{
     error::{Error, Result},
     key::Value,
@@ -267,7 +265,7 @@ impl Joined {
         self.shared.guarded(self.hand_to_y(&mut source))?;
         self.x.evict(key);
         self.shared.wake_compactor.notify();
-        Ok(source.logged.map(|(end, _applied_now)| end))
+        Ok(source.logged)
     }
 }
 
@@ -288,8 +286,8 @@ struct OneEntry<'a> {
     shared: &'a Shared,
     /// Where the entry is still to be logged.
     to_log: Option<&'a Log>,
-    /// End of its record; I6: what keeps the record in the log until the run is acknowledged.
-    logged: Option<(Lsn, Registration<'a>)>,
+    /// End of its record. I6: floors rise under the transfer lock alone, which is held until the run is acknowledged.
+    logged: Option<Lsn>,
 }
 
 impl RunSource for OneEntry<'_> {
@@ -299,10 +297,8 @@ impl RunSource for OneEntry<'_> {
 
     fn before_publish(&mut self) -> Result<()> {
         if let Some(log) = self.to_log.take() {
-            let registration = self.shared.batches.register(|| log.end());
             let (key, value) = self.entry;
-            let end = log.append(record(self.tree, key, value))?;
-            self.logged = Some((end, registration));
+            self.logged = Some(log.append(record(self.tree, key, value))?);
         }
         // I5: log before Y.
         self.shared.wait_for_log()

@@ -68,7 +68,8 @@ fn i7_writers_wait_for_a_y_that_hangs_and_are_told_in_the_end() {
             }
         });
         pause.wait_reached();
-        assert!(rig.shared.budget.used() <= SMALL_BUDGET);
+        let used = rig.shared.budget.used();
+        assert!(used <= SMALL_BUDGET, "{used} of {SMALL_BUDGET}");
         let counters = &rig.shared.counters;
         assert!(counters::read(&counters.stalls) >= WRITERS);
         let stalled = u128::from(counters::read(&counters.stall_micros));

@@ -6,7 +6,7 @@ use std::process::Command;
 
 /// Tells the child where the small file system is.
 const DISK: &str = "INDEXY_TEST_FULL_DISK";
-const DISK_BYTES: usize = 32 << 20;
+const DISK_BYTES: usize = 14 << 20;
 /// What libtest ends with when a test fails.
 const TEST_FAILED: i32 = 101;
 
@@ -59,19 +59,24 @@ fn fill(disk: &Path) {
                 refused_runs += 1;
             }
         }
-        loop {
+        let idle = loop {
             match y.maintain() {
                 Ok(Maintained::More) => {}
-                Ok(Maintained::Idle) => break,
+                Ok(Maintained::Idle) => break true,
                 Err(e) => {
                     assert!(matches!(e, Error::OutOfSpace { .. }), "{e:?}");
                     refused_steps += 1;
-                    break;
+                    break false;
                 }
             }
-        }
+        };
         let tables = files(&path.join(manifest::TABLES)).len();
-        assert_eq!(tables, y.snapshot().tables().count(), "round {round}");
+        let used = y.snapshot().tables().count();
+        // What a refused step left goes with the next one, if something was still read.
+        assert!(
+            tables >= used && (tables == used || !idle),
+            "round {round}: {tables} {used}"
+        );
         if round % 10 == 9 {
             conformance::check(&y, &model);
         }
