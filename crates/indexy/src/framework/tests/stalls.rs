@@ -39,8 +39,7 @@ fn fill(rig: &Rig, tree: &Joined, next: &AtomicU64) -> (Error, Duration) {
 #[test]
 fn i7_writers_wait_for_a_y_that_hangs_and_are_told_in_the_end() {
     for kind in [XKind::Art, XKind::BPlus] {
-        let rig = Rig::new(kind);
-        rig.shared.budget.set_limit(SMALL_BUDGET);
+        let rig = Rig::with_budget(kind, SMALL_BUDGET);
         let (tree, y) = rig.tree(TREE);
         let pause = y.pause(Point::RunStart);
         let trees: Arc<dyn Trees> = rig.clone();
@@ -68,7 +67,8 @@ fn i7_writers_wait_for_a_y_that_hangs_and_are_told_in_the_end() {
             }
         });
         pause.wait_reached();
-        assert!(rig.shared.budget.used() <= SMALL_BUDGET);
+        let used = rig.shared.budget.used();
+        assert!(used <= SMALL_BUDGET, "{kind:?}: {used}");
         let counters = &rig.shared.counters;
         assert!(counters::read(&counters.stalls) >= WRITERS);
         let stalled = u128::from(counters::read(&counters.stall_micros));
@@ -89,15 +89,15 @@ fn i7_writers_wait_for_a_y_that_hangs_and_are_told_in_the_end() {
             (0..2 * tried).filter(|&n| there(n)).count() as u64,
             2 * tried - WRITERS
         );
-        assert!(rig.shared.budget.used() <= SMALL_BUDGET);
+        let used = rig.shared.budget.used();
+        assert!(used <= SMALL_BUDGET, "{kind:?}: {used}");
         drop(background);
     }
 }
 
 #[test]
 fn i7_who_waits_for_memory_is_sent_away_by_a_close() {
-    let rig = Rig::new(XKind::Art);
-    rig.shared.budget.set_limit(SMALL_BUDGET);
+    let rig = Rig::with_budget(XKind::Art, SMALL_BUDGET);
     let (tree, _) = rig.tree(TREE);
     // Nobody cleans or releases.
     let next = AtomicU64::new(0);
