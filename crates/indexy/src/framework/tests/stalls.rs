@@ -12,6 +12,8 @@ use std::{
 };
 
 const SMALL_BUDGET: usize = 4 << 20;
+/// What nobody is admitted for (what a cut builds before it frees, retired blocks) may for a moment be this much more.
+const MOST: usize = SMALL_BUDGET + SMALL_BUDGET / 32;
 const VALUE: [u8; 200] = [7; 200];
 const WRITERS: u64 = 4;
 
@@ -68,7 +70,7 @@ fn i7_writers_wait_for_a_y_that_hangs_and_are_told_in_the_end() {
         });
         pause.wait_reached();
         let used = rig.shared.budget.used();
-        assert!(used <= SMALL_BUDGET, "{kind:?}: {used}");
+        assert!(used <= MOST, "{kind:?}: {used}");
         let counters = &rig.shared.counters;
         assert!(counters::read(&counters.stalls) >= WRITERS);
         let stalled = u128::from(counters::read(&counters.stall_micros));
@@ -90,7 +92,7 @@ fn i7_writers_wait_for_a_y_that_hangs_and_are_told_in_the_end() {
             2 * tried - WRITERS
         );
         let used = rig.shared.budget.used();
-        assert!(used <= SMALL_BUDGET, "{kind:?}: {used}");
+        assert!(used <= MOST, "{kind:?}: {used}");
         drop(background);
     }
 }
