@@ -1,5 +1,6 @@
 //! Measures IndeXY and, from the crate `indexy-bench-peers`, other engines: workloads, harness, report.
 //!
+//! - [`tpcc`]: TPC-C, rows to transactions to consistency conditions.
 //! - [`workload`]: keys, values, distributions, YCSB; pure functions of a seed.
 //! - [`contender`]: the seam to an engine, and the registry of engines by name.
 //! - [`harness`]: one job in one process, in a memory cgroup; the measured loops.
@@ -17,6 +18,7 @@ pub mod harness;
 pub mod measure;
 pub mod report;
 pub mod suite;
+pub mod tpcc;
 pub mod workload;
 
 pub use cli::main_with;

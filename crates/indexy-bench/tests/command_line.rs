@@ -72,6 +72,52 @@ fn a_small_table_is_measured_written_and_cleaned_up() {
 }
 
 #[test]
+fn tpcc_is_run_checked_and_told_by_kind() {
+    let (output, dir) = run(&[
+        "tpcc",
+        "--warehouses",
+        "1",
+        "--items",
+        "500",
+        "--customers",
+        "30",
+        "--seconds",
+        "1.2",
+        "--budget",
+        "16MiB",
+        "--contenders",
+        "indexy,bplus-alone,null",
+        "--others",
+        "art-lsm",
+        "--resident",
+        "--no-cgroup",
+    ]);
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{told}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    for word in ["new_order", "stock_level", "rolled back", "no named tables"] {
+        assert!(told.contains(word), "{word:?} is not in: {told}");
+    }
+    let document = results(dir.path());
+    for index in 0..2 {
+        let run = &document["results"][index];
+        assert_eq!(run["outcome"], "finished");
+        let phases = run["phases"].as_array().unwrap();
+        let names: Vec<_> = phases.iter().filter_map(|p| p["name"].as_str()).collect();
+        assert_eq!(names, ["open", "load", "settle", "run", "check"]);
+        assert!(phases[3]["done"].as_u64().unwrap() > 0);
+    }
+    let out = dir.path().join("indexy-bench-results");
+    let report = std::fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(report.contains("transactions by kind") && report.contains("svg"));
+    let csv = std::fs::read_to_string(out.join("results.csv")).unwrap();
+    assert!(csv.contains(",stock_level,"));
+}
+
+#[test]
 fn names_that_nobody_knows_are_refused_with_the_valid_ones() {
     refused(
         &["core", "--contenders", "mongo"],
@@ -83,8 +129,14 @@ fn names_that_nobody_knows_are_refused_with_the_valid_ones() {
     );
     refused(
         &["figures", "--only", "fig99"],
-        &["fig99", "fig3-random", "fig8"],
+        &["fig99", "fig3-random", "fig8", "fig11"],
     );
+    refused(
+        &["tpcc", "--others", "art-redb"],
+        &["art-redb", "-lsm, -bplus"],
+    );
+    refused(&["tpcc", "--mix", "half"], &["half", "standard, paper"]);
+    refused(&["tpcc", "--resident"], &["--others"]);
     refused(
         &["ycsb", "-P", "workloadz"],
         &["workloadz", "workloada, workloadb"],
@@ -115,6 +167,28 @@ fn a_disk_that_is_too_small_is_refused_before_the_run() {
             "workloada",
             "-p",
             records,
+            "--contenders",
+            "indexy",
+            "--no-cgroup",
+        ],
+        &["MiB free", "may need"],
+    );
+    refused(
+        &[
+            "tpcc",
+            "--warehouses",
+            "10000",
+            "--contenders",
+            "indexy",
+            "--no-cgroup",
+        ],
+        &["MiB free", "scenario tpcc may need"],
+    );
+    refused(
+        &[
+            "figures",
+            "--preset",
+            "paper",
             "--contenders",
             "indexy",
             "--no-cgroup",

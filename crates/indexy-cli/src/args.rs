@@ -23,7 +23,7 @@ const DEFAULT_PAGE_BYTES: u64 = 4096;
     max_term_width = HELP_COLUMNS,
     arg_required_else_help = true,
     disable_help_subcommand = true,
-    after_help = "Exit codes: 0 done; 1 failed, or the key is not there; 2 wrong usage.\n\
+    after_help = "Exit codes: 0 done; 1 failed, or the key is not there; 2 wrong usage;\n128 + n stopped by signal n.\n\
                   Sizes: K, M, G, T are powers of 1024; KB, MB, GB, TB powers of 1000."
 )]
 pub struct Cli {

@@ -48,6 +48,18 @@ macro_rules! bytes_type {
             }
         }
 
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self::new(text.as_bytes())
+            }
+        }
+
+        impl From<$name> for Vec<u8> {
+            fn from(bytes: $name) -> Self {
+                bytes.to_vec()
+            }
+        }
+
         impl From<Vec<u8>> for $name {
             fn from(bytes: Vec<u8>) -> Self {
                 Self(ByteView::from(bytes))

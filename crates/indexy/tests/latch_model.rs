@@ -1,6 +1,6 @@
 //! The latch under every interleaving and every value that the memory model lets a load return.
 //!
-//! Run: `RUSTFLAGS="--cfg loom" cargo test --release -p indexy --test latch_model`.
+//! Run: `RUSTFLAGS="--cfg loom" cargo test -p indexy --test latch_model`.
 //!
 //! The latch's file is compiled a second time here, over loom's atomics. Taking out the `fence(Acquire)` of `validate`, the
 //! comparison in it, or the `fence(Release)` after locking makes `no_torn_read_is_validated` fail.

@@ -28,6 +28,8 @@ const MAY_IMPORT: [(&str, &[&str]); 8] = [
 
 /// Folders that may hold `unsafe`.
 const UNSAFE: [&str; 2] = ["mem", "x"];
+/// The one file elsewhere: the kernel writes into buffers after the call that names them.
+const UNSAFE_FILE: &str = "storage/ring.rs";
 const MAX_LINES: usize = 800;
 
 struct File {
@@ -187,7 +189,7 @@ fn unsafe_stays_in_its_folders() {
             code.split(|c: char| !(c.is_alphanumeric() || c == '_'))
                 .any(|t| t == w)
         };
-        let may = UNSAFE.contains(&&*file.folder());
+        let may = UNSAFE.contains(&&*file.folder()) || file.path == Path::new(UNSAFE_FILE);
         assert!(may || !word("unsafe"), "{}: unsafe", file.path.display());
     }
 }

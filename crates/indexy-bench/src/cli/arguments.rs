@@ -1,6 +1,6 @@
 //! What the command line takes.
 
-use crate::{contender::Durability, report::format::parse_bytes, suite::figures::Preset};
+use crate::{contender::Durability, report::format::parse_bytes, suite::figures::Preset, tpcc};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -20,6 +20,8 @@ pub(super) enum Command {
     Figures(FiguresCommand),
     /// One or several YCSB workloads after one load.
     Ycsb(YcsbCommand),
+    /// TPC-C: load, run, consistency check.
+    Tpcc(TpccCommand),
     /// What changed between two results.
     Compare(CompareCommand),
     /// Writes the HTML report of a result again.
@@ -117,6 +119,55 @@ pub(super) struct YcsbCommand {
     pub common: Common,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct TpccCommand {
+    /// Warehouses; each is about 75 MB of rows.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub warehouses: u16,
+    /// Items, and rows of stock per warehouse. The specification has 100000; fewer is for trials.
+    #[arg(long, default_value_t = tpcc::ITEMS, value_parser = clap::value_parser!(u32).range(20..=100_000))]
+    pub items: u32,
+    /// Customers per district. The specification has 3000; fewer is for trials.
+    #[arg(long, default_value_t = tpcc::CUSTOMERS, value_parser = clap::value_parser!(u32).range(10..=3000))]
+    pub customers: u32,
+    /// Which transactions: the specification's mix, or the paper's New-Order and Payment, half and half.
+    #[arg(long, value_enum, default_value_t = tpcc::Mix::Standard)]
+    pub mix: tpcc::Mix,
+    /// Threads.
+    #[arg(long, default_value_t = 2, value_parser = repetitions)]
+    pub threads: usize,
+    /// Seconds that the mix runs.
+    #[arg(long, default_value_t = 60.0, value_parser = positive)]
+    pub seconds: f64,
+    /// Time cap of the load in seconds; 0 for none. A load that is cut short leaves nothing to run on.
+    #[arg(long, default_value_t = 0.0)]
+    pub load_seconds: f64,
+    /// Memory budget of each contender, all tables together.
+    #[arg(long, default_value = "128MiB", value_parser = parse_bytes)]
+    pub budget: u64,
+    /// When a write survives a crash.
+    #[arg(long, value_enum, default_value_t = DurabilityArgument::None)]
+    pub durability: DurabilityArgument,
+    /// The pair of indexes of all tables but ORDER-LINE, as `art-lsm`, in a database of their own; by default all tables have
+    /// the contender's pair.
+    #[arg(long)]
+    pub others: Option<String>,
+    /// With --others: these tables never leave memory, as in the paper.
+    #[arg(long, requires = "others")]
+    pub resident: bool,
+    /// With --others: their share of the budget.
+    #[arg(long, default_value_t = 0.75, value_parser = share, requires = "others")]
+    pub others_share: f64,
+    /// Page size of contenders that let it be chosen.
+    #[arg(long, default_value = "0", value_parser = parse_bytes)]
+    pub page: u64,
+    /// Repetitions.
+    #[arg(long, default_value_t = 1, value_parser = repetitions)]
+    pub repeat: usize,
+    #[command(flatten)]
+    pub common: Common,
+}
+
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum DurabilityArgument {
     None,
@@ -157,6 +208,20 @@ fn scale(text: &str) -> Result<f64, String> {
         Ok(value)
     } else {
         Err("above 0 and at most 1000".to_owned())
+    }
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(value) if value > 0.0 && value <= 1e6 => Ok(value),
+        _ => Err("above 0 and at most 1000000".to_owned()),
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(value) if (0.05..=0.95).contains(&value) => Ok(value),
+        _ => Err("0.05 to 0.95".to_owned()),
     }
 }
 

@@ -4,20 +4,23 @@ mod arguments;
 mod execute;
 
 use crate::{
-    contender::{About, Registry, only_if_named},
+    contender::{About, Others, Registry, is_pair, only_if_named},
     harness::{CHILD_ARGUMENT, child_main},
-    report::{Document, change_table, compare, detail_table, goal_table, html_text},
+    report::{
+        Document, change_table, compare, detail_table, goal_table, html_text, transaction_table,
+    },
     suite::{
-        Plan, YcsbRun,
+        Plan, TpccRun, YcsbRun,
         core::{CoreOptions, Section, core_plan, core_rows},
         figures::{FIGURES, Figure, find},
-        ycsb_plan,
+        tpcc_plan, ycsb_plan,
     },
+    tpcc,
     workload::{Properties, builtin_names, builtin_text, described},
 };
 use arguments::{
     Arguments, Command, Common, CompareCommand, CoreCommand, FiguresCommand, ReportCommand,
-    YcsbCommand,
+    TpccCommand, YcsbCommand,
 };
 use clap::Parser as _;
 use execute::{Execution, Failure};
@@ -52,6 +55,7 @@ fn run(registry: &Registry, arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Core(command) => run_core(registry, &command),
         Command::Figures(command) => run_figures(registry, &command),
         Command::Ycsb(command) => run_ycsb(registry, &command),
+        Command::Tpcc(command) => run_tpcc(registry, &command),
         Command::Compare(command) => run_compare(&command),
         Command::Report(command) => run_report(&command),
         Command::List => {
@@ -124,8 +128,15 @@ fn sections(names: &[String]) -> Result<Vec<Section>, Failure> {
     names.iter().map(parse).collect()
 }
 
+/// Pairs of ours that the paper's figures show, beside what always takes part.
+const PAPER_PAIRS: [&str; 2] = ["indexy-art-bplus", "bplus-alone"];
+
 fn run_figures(registry: &Registry, command: &FiguresCommand) -> Result<ExitCode, Failure> {
-    let contenders = chosen(registry, &command.common, &ONLY_IF_NAMED)?;
+    let mut contenders = chosen(registry, &command.common, &ONLY_IF_NAMED)?;
+    if command.common.contenders.is_empty() {
+        let shown = registry.iter().filter(|a| PAPER_PAIRS.contains(&a.name));
+        contenders.extend(shown);
+    }
     let mut figures: Vec<&Figure> = Vec::new();
     for name in &command.only {
         let found = find(name);
@@ -146,6 +157,7 @@ fn run_figures(registry: &Registry, command: &FiguresCommand) -> Result<ExitCode
     for figure in &figures {
         figure.add_jobs(&sizes, &contenders, &mut plan);
     }
+    leave_out(registry, &mut plan);
     let mut execution = Execution::begin("figures", registry, &command.common, &plan)?;
     let document = execution.run(&plan)?;
     for figure in figures {
@@ -189,6 +201,77 @@ fn run_ycsb(registry: &Registry, command: &YcsbCommand) -> Result<ExitCode, Fail
     let document = execution.run(&plan)?;
     println!("{}", detail_table("ycsb", &document.results));
     execution.finish(&document)
+}
+
+/// What the paper compares, and our other structure alone.
+const TPCC_CONTENDERS: [&str; 4] = ["indexy", "indexy-art-bplus", "bplus-alone", "lsm-alone"];
+
+fn run_tpcc(registry: &Registry, command: &TpccCommand) -> Result<ExitCode, Failure> {
+    let contenders: Vec<&About> = if command.common.contenders.is_empty() {
+        let present = registry.present(&TPCC_CONTENDERS);
+        registry
+            .iter()
+            .filter(|a| present.contains(&a.name))
+            .collect()
+    } else {
+        chosen(registry, &command.common, &[])?
+    };
+    let run = TpccRun {
+        scenario: "tpcc".to_owned(),
+        config: tpcc::Config {
+            scale: tpcc::Scale {
+                warehouses: command.warehouses,
+                items: command.items,
+                customers: command.customers,
+            },
+            mix: command.mix,
+            others: others(command)?,
+        },
+        budget: command.budget,
+        page_bytes: command.page as usize,
+        durability: command.durability.into(),
+        threads: command.threads,
+        load_seconds: command.load_seconds,
+        seconds: command.seconds,
+        repeats: command.repeat,
+        seed: command.common.seed,
+        x: None,
+    };
+    let mut plan = Plan::default();
+    tpcc_plan(&run, &contenders, &mut plan);
+    leave_out(registry, &mut plan);
+    let mut execution = Execution::begin("tpcc", registry, &command.common, &plan)?;
+    let document = execution.run(&plan)?;
+    println!("{}", detail_table("tpcc", &document.results));
+    if let Some(table) = transaction_table("tpcc", &document.results) {
+        println!("{table}");
+    }
+    execution.finish(&document)
+}
+
+/// The indexes of the tables beside ORDER-LINE.
+fn others(command: &TpccCommand) -> Result<Others, Failure> {
+    let Some(pair) = &command.others else {
+        return Ok(Others::Same);
+    };
+    if !is_pair(pair) {
+        return Err(Failure::Usage(format!(
+            "no pair {pair:?}; the valid ones are art, bplus or none, then -lsm, -bplus, -bplus4k, -bplus8k or -bplus16k"
+        )));
+    }
+    Ok(Others::Apart {
+        pair: pair.clone(),
+        resident: command.resident,
+        share: command.others_share,
+    })
+}
+
+/// Takes contenders out of jobs that they have no tables for.
+fn leave_out(registry: &Registry, plan: &mut Plan) {
+    plan.leave_out(|job| {
+        let entry = registry.get(&job.contender).ok()?;
+        Some((&entry.about, entry.refusal(job)?))
+    });
 }
 
 /// The text of a property file, or of a built-in workload of that name.

@@ -22,6 +22,7 @@ pub(super) fn register(registry: &mut Registry) {
         durabilities: &[Durability::None],
         variant: "",
     });
+    registry.add_tables::<super::BTreeTables>("btreemap");
 }
 
 /// The map, behind a lock that its one session holds from beginning to end.

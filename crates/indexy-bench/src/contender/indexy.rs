@@ -7,11 +7,12 @@
 //! B+-B+: what LeanStore is) and `lsm-alone` (its RocksDB; there is no row cache, because that is what an
 //! Index X is; the peers' `rocksdb` has one). Their names do not begin as ours do, so that figures hold ours against them.
 
+use super::tables::IndexyTables;
 use super::{
     About, Contender, Durability, KeyShape, Outcome, PageCache, Registry, Session, Setup, Storage,
 };
 use indexy::{Db, IndexXKind, IndexYKind, Options, Stats, Tree};
-use std::{collections::BTreeMap, thread, time::Duration};
+use std::{collections::BTreeMap, path::Path, thread, time::Duration};
 
 const BUFFERED_INTERVAL_MS: u64 = 100;
 const TREE: &str = "data";
@@ -31,6 +32,7 @@ pub(super) fn register(registry: &mut Registry) {
         variant: "art-lsm",
     };
     registry.add::<Indexy>(about.clone());
+    registry.add_tables::<IndexyTables>(about.name);
     for (name, variant, summary) in MORE {
         registry.add::<Indexy>(About {
             name,
@@ -39,6 +41,7 @@ pub(super) fn register(registry: &mut Registry) {
             pages: variant.ends_with("-bplus"),
             ..about.clone()
         });
+        registry.add_tables::<IndexyTables>(name);
     }
 }
 
@@ -109,7 +112,13 @@ pub struct IndexySession<'a> {
     tree: &'a Tree,
 }
 
-fn pair(variant: &str, page_bytes: usize) -> Outcome<(IndexXKind, IndexYKind)> {
+/// True if `variant` names a pair of indexes.
+pub(crate) fn is_pair(variant: &str) -> bool {
+    pair(variant, 0).is_ok()
+}
+
+/// The pair of indexes that `variant` names.
+pub(super) fn pair(variant: &str, page_bytes: usize) -> Outcome<(IndexXKind, IndexYKind)> {
     const DEFAULT_PAGE_BYTES: u32 = 4096;
     let page_bytes = if page_bytes > 0 {
         u32::try_from(page_bytes)?
@@ -137,23 +146,33 @@ fn pair(variant: &str, page_bytes: usize) -> Outcome<(IndexXKind, IndexYKind)> {
     Ok((x, y))
 }
 
+/// Opens or creates the database at `path`.
+pub(super) fn open_database(
+    path: &Path,
+    budget: u64,
+    (x, y): (IndexXKind, IndexYKind),
+    durability: Durability,
+) -> Outcome<Db> {
+    let durability = match durability {
+        Durability::None => indexy::Durability::None,
+        Durability::Buffered => indexy::Durability::Buffered {
+            interval_ms: BUFFERED_INTERVAL_MS,
+        },
+        Durability::Sync => indexy::Durability::Sync,
+    };
+    let options = Options::new(budget as usize)
+        .index_x(x)
+        .index_y(y)
+        .durability(durability);
+    Ok(Db::open(path, options)?)
+}
+
 impl Contender for Indexy {
     type Session<'a> = IndexySession<'a>;
 
     fn open(setup: &Setup) -> Outcome<Self> {
         let (x, y) = pair(&setup.variant, setup.page_bytes)?;
-        let durability = match setup.durability {
-            Durability::None => indexy::Durability::None,
-            Durability::Buffered => indexy::Durability::Buffered {
-                interval_ms: BUFFERED_INTERVAL_MS,
-            },
-            Durability::Sync => indexy::Durability::Sync,
-        };
-        let options = Options::new(setup.budget as usize)
-            .index_x(x)
-            .index_y(y)
-            .durability(durability);
-        let db = Db::open(&setup.path, options)?;
+        let db = open_database(&setup.path, setup.budget, (x, y), setup.durability)?;
         let tree = db.tree(TREE)?;
         Ok(Self { db, tree })
     }
@@ -164,7 +183,7 @@ impl Contender for Indexy {
 
     fn settle(&self) -> Outcome<()> {
         self.db.flush()?;
-        wait_for_quiet(&self.db);
+        wait_for_quiet(&[&self.db]);
         Ok(())
     }
 
@@ -173,11 +192,7 @@ impl Contender for Indexy {
     }
 
     fn counters(&self) -> BTreeMap<String, f64> {
-        let stats = self.db.stats();
-        let mut counters = flatten(&stats);
-        counters.insert("level0_runs".to_owned(), stats.y_runs as f64);
-        counters.insert("hit_ratio".to_owned(), stats.hit_ratio());
-        counters
+        counters(&self.db)
     }
 
     fn close(self) -> Outcome<()> {
@@ -185,19 +200,31 @@ impl Contender for Indexy {
     }
 }
 
+/// The statistics of `db` by name.
+pub(super) fn counters(db: &Db) -> BTreeMap<String, f64> {
+    let stats = db.stats();
+    let mut counters = flatten(&stats);
+    counters.insert("level0_runs".to_owned(), stats.y_runs as f64);
+    counters.insert("hit_ratio".to_owned(), stats.hit_ratio());
+    counters
+}
+
 /// Waits until compaction has nothing more to do: the shape of Y stays the same for a while.
-fn wait_for_quiet(db: &Db) {
+pub(super) fn wait_for_quiet(databases: &[&Db]) {
     const LOOK: Duration = Duration::from_millis(100);
     const QUIET_LOOKS: u32 = 10;
     const MOST_LOOKS: u32 = 6000;
-    let shape = |s: Stats| (s.y_runs, s.y_bytes_on_disk);
-    let (mut last, mut quiet) = (shape(db.stats()), 0);
+    let shape = || -> Vec<_> {
+        let stats = databases.iter().map(|db| db.stats());
+        stats.map(|s| (s.y_runs, s.y_bytes_on_disk)).collect()
+    };
+    let (mut last, mut quiet) = (shape(), 0);
     for _ in 0..MOST_LOOKS {
         if quiet == QUIET_LOOKS {
             return;
         }
         thread::sleep(LOOK);
-        let now = shape(db.stats());
+        let now = shape();
         quiet = if now == last { quiet + 1 } else { 0 };
         last = now;
     }

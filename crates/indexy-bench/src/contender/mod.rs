@@ -10,12 +10,14 @@ mod btreemap;
 mod indexy;
 mod null;
 mod registry;
+mod tables;
 
 pub use btreemap::StdBTreeMap;
 pub use indexy::Indexy;
-pub(crate) use indexy::only_if_named;
+pub(crate) use indexy::{is_pair, only_if_named};
 pub use null::Null;
 pub use registry::{About, Entry, KeyShape, PageCache, Registry, Storage, UnknownContender};
+pub use tables::{BTreeTables, IndexyTables, Others, TableBatch, TableSetup, Tables};
 
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};

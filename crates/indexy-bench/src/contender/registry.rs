@@ -1,7 +1,7 @@
 //! Contenders by name.
 
-use super::Contender;
-use crate::harness::{Emitter, Job, JobError, run_job};
+use super::{Contender, Tables};
+use crate::harness::{Emitter, Job, JobError, run_job, run_tables_job};
 use std::fmt;
 
 /// Where an engine keeps its data.
@@ -60,6 +60,8 @@ pub struct About {
     pub variant: &'static str,
 }
 
+const NO_TABLES: &str = "has no named tables that are written to as one";
+
 type Runner = fn(&Job, &mut Emitter<'_>) -> Result<(), JobError>;
 
 /// A registered contender.
@@ -67,12 +69,22 @@ pub struct Entry {
     /// What it is.
     pub about: About,
     runner: Runner,
+    tables_runner: Option<Runner>,
 }
 
 impl Entry {
     /// Runs `job` in this process.
     pub fn run(&self, job: &Job, emitter: &mut Emitter<'_>) -> Result<(), JobError> {
+        if job.needs_tables() {
+            let none = || JobError::Invalid(NO_TABLES.to_owned());
+            return self.tables_runner.ok_or_else(none)?(job, emitter);
+        }
         (self.runner)(job, emitter)
+    }
+
+    /// Why the contender cannot run `job`, if it cannot.
+    pub fn refusal(&self, job: &Job) -> Option<&'static str> {
+        (job.needs_tables() && self.tables_runner.is_none()).then_some(NO_TABLES)
     }
 }
 
@@ -114,7 +126,14 @@ impl Registry {
         self.entries.push(Entry {
             about,
             runner: run_job::<C>,
+            tables_runner: None,
         });
+    }
+
+    /// Says that the contender `name`, added before, has several tables too: `T` are they.
+    pub fn add_tables<T: Tables>(&mut self, name: &str) {
+        let entry = self.entries.iter_mut().find(|e| e.about.name == name);
+        entry.expect("added before").tables_runner = Some(run_tables_job::<T>);
     }
 
     /// Says that the peers are there, so that messages need not point to them.

@@ -5,12 +5,14 @@
 //! commit at the end is part of the time.
 
 use super::job::{Broken, Emitter, Event, JobError, Phase};
-use super::worker::{Lane, Tally, Worker};
+use super::recent::Seen;
+use super::worker::{Lane, TRANSACTIONS, Tally, Worker};
 use super::{Interrupt, Job};
-use crate::contender::{Contender, Session};
+use crate::contender::{Contender, Outcome, Session};
 use crate::measure::{Cpu, Io, Memory, PhaseResult, Tick, reset_peak_memory};
 use crate::workload::rng;
 use std::{
+    collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Barrier,
@@ -28,17 +30,92 @@ pub(super) struct Around<'a> {
     pub interrupt: &'a Interrupt,
 }
 
-/// Runs `body` in `phase.threads` threads, each with a session of `contender`.
+/// What the threads of a phase share.
+pub(super) trait Engine: Sync {
+    /// What one thread works through.
+    type Seat<'a>
+    where
+        Self: 'a;
+
+    /// The calling thread's.
+    fn seat(&self) -> Outcome<Self::Seat<'_>>;
+
+    /// Called at the end of a phase.
+    fn finish(seat: &mut Self::Seat<'_>) -> Outcome<()>;
+
+    /// Bytes that the engine itself says it holds, if it does.
+    fn used(&self) -> Option<u64>;
+
+    /// Counters of the engine by name.
+    fn counts(&self) -> BTreeMap<String, f64>;
+}
+
+impl<C: Contender> Engine for C {
+    type Seat<'a> = C::Session<'a>;
+
+    fn seat(&self) -> Outcome<C::Session<'_>> {
+        self.session()
+    }
+
+    fn finish(seat: &mut C::Session<'_>) -> Outcome<()> {
+        seat.finish()
+    }
+
+    fn used(&self) -> Option<u64> {
+        self.memory_used()
+    }
+
+    fn counts(&self) -> BTreeMap<String, f64> {
+        self.counters()
+    }
+}
+
+/// What [`timed`] is given: the opened engine, its memory, its counters.
+type Opened<E> = (E, Option<u64>, BTreeMap<String, f64>);
+
+/// Opens an engine and reports the time as a phase of its own, called `name`.
+pub(super) fn timed<E>(
+    around: &Around<'_>,
+    name: &str,
+    emitter: &mut Emitter<'_>,
+    open: impl FnOnce() -> Outcome<Opened<E>>,
+) -> Result<E, JobError> {
+    reset_peak_memory();
+    let (io, cpu, begun) = (Io::now(), Cpu::now(), Instant::now());
+    let (engine, accounted, counters) = open().map_err(JobError::engine("open"))?;
+    let seconds = begun.elapsed().as_secs_f64();
+    let result = PhaseResult {
+        name: name.to_owned(),
+        threads: 1,
+        asked: 1,
+        done: 1,
+        seconds,
+        memory: Memory::now(),
+        base: around.base,
+        accounted,
+        io: Io::now() - io,
+        cpu: Cpu::now() - cpu,
+        disk: super::directory_bytes(&around.job.setup.path),
+        counters,
+        ..PhaseResult::default()
+    };
+    emitter.emit(&Event::Phase {
+        result: Box::new(result),
+    });
+    Ok(engine)
+}
+
+/// Runs `body` in `phase.threads` threads, each with a seat at `engine`.
 /// `asked` is for display; `index` numbers the phase for its draws.
 /// Returns the result and what each thread's body returned.
-pub(super) fn run_crew<C: Contender, T: Send>(
-    contender: &C,
+pub(super) fn run_crew<E: Engine, T: Send>(
+    engine: &E,
     around: &Around<'_>,
     phase: &Phase,
     index: u64,
     asked: u64,
     emitter: &mut Emitter<'_>,
-    body: impl Fn(&mut C::Session<'_>, &mut Worker<'_>) -> Result<T, Broken> + Sync,
+    body: impl Fn(&mut E::Seat<'_>, &mut Worker<'_>) -> Result<T, Broken> + Sync,
 ) -> Result<(PhaseResult, Vec<T>), JobError> {
     let threads = phase.threads.max(1);
     let lanes: Vec<Lane> = (0..threads).map(|_| Lane::default()).collect();
@@ -52,7 +129,7 @@ pub(super) fn run_crew<C: Contender, T: Send>(
             watcher: &watcher,
         };
         // Whatever an engine does, the barrier is passed: the others wait there.
-        let session = catch_unwind(AssertUnwindSafe(|| contender.session()))
+        let session = catch_unwind(AssertUnwindSafe(|| engine.seat()))
             .unwrap_or_else(|panic| Err(panic_text(&*panic).into()));
         barrier.wait();
         let mut session = session?;
@@ -61,7 +138,7 @@ pub(super) fn run_crew<C: Contender, T: Send>(
             Worker::begin((thread, threads), draws, &lanes[thread], &stop, phase.clock);
         let returned =
             body(&mut session, &mut worker).inspect_err(|_| stop.store(true, Relaxed))?;
-        session.finish()?;
+        E::finish(&mut session)?;
         Ok((worker.into_tally(), returned))
     };
     reset_peak_memory();
@@ -73,7 +150,7 @@ pub(super) fn run_crew<C: Contender, T: Send>(
         let work = &work;
         let handles: Vec<_> = (0..threads).map(|t| scope.spawn(move || work(t))).collect();
         barrier.wait();
-        let watch = Watch {
+        let mut watch = Watch {
             around,
             phase,
             lanes: &lanes,
@@ -81,8 +158,10 @@ pub(super) fn run_crew<C: Contender, T: Send>(
             running: &running,
             begun: Instant::now(),
             io: before.io,
+            cpu: before.cpu,
+            seen: Seen::default(),
         };
-        let watched = watch.until_done(contender, emitter);
+        let watched = watch.until_done(engine, emitter);
         let joined: Vec<_> = handles.into_iter().map(|h| h.join()).collect();
         (joined, watched)
     });
@@ -96,7 +175,7 @@ pub(super) fn run_crew<C: Contender, T: Send>(
         tally.join(one);
         returned.push(value);
     }
-    let mut result = before.result(contender, around, watched);
+    let mut result = before.result(engine, around, watched);
     result.name.clone_from(&phase.name);
     result.x = phase.x;
     result.threads = threads;
@@ -117,13 +196,8 @@ struct Before {
 
 impl Before {
     /// What the phase did to the process and to the contender.
-    fn result<C: Contender>(
-        &self,
-        contender: &C,
-        around: &Around<'_>,
-        watched: Watched,
-    ) -> PhaseResult {
-        let accounted = contender.memory_used();
+    fn result<E: Engine>(&self, engine: &E, around: &Around<'_>, watched: Watched) -> PhaseResult {
+        let accounted = engine.used();
         PhaseResult {
             seconds: watched.seconds,
             memory: Memory::now(),
@@ -133,7 +207,7 @@ impl Before {
             io: Io::now() - self.io,
             cpu: Cpu::now() - self.cpu,
             disk: super::directory_bytes(&around.job.setup.path),
-            counters: contender.counters(),
+            counters: engine.counts(),
             series: watched.series,
             ..PhaseResult::default()
         }
@@ -182,10 +256,13 @@ struct Watch<'a> {
     running: &'a AtomicUsize,
     begun: Instant,
     io: Io,
+    cpu: Cpu,
+    /// Latencies up to the last tick.
+    seen: Seen,
 }
 
 impl Watch<'_> {
-    fn until_done<C: Contender>(&self, contender: &C, emitter: &mut Emitter<'_>) -> Watched {
+    fn until_done<E: Engine>(&mut self, engine: &E, emitter: &mut Emitter<'_>) -> Watched {
         let mut accounted_peak = None;
         let tick = Duration::from_millis(self.around.job.tick_ms.max(10));
         let cap = Some(self.phase.max_seconds)
@@ -203,14 +280,14 @@ impl Watch<'_> {
                 self.stop.store(true, Relaxed);
             }
             if now >= next {
-                series.push(self.sample(contender, emitter, &mut accounted_peak));
+                series.push(self.sample(engine, emitter, &mut accounted_peak));
                 while next <= self.begun.elapsed() {
                     next += tick;
                 }
             }
         }
         let seconds = self.begun.elapsed().as_secs_f64();
-        series.push(self.sample(contender, emitter, &mut accounted_peak));
+        series.push(self.sample(engine, emitter, &mut accounted_peak));
         Watched {
             seconds,
             series,
@@ -218,18 +295,32 @@ impl Watch<'_> {
         }
     }
 
-    fn sample<C: Contender>(
-        &self,
-        contender: &C,
+    /// Transactions of each kind so far, if there were any.
+    fn transactions(&self) -> Option<[u64; TRANSACTIONS]> {
+        let mut sum = [0; TRANSACTIONS];
+        for lane in self.lanes {
+            for (sum, one) in sum.iter_mut().zip(lane.transactions()) {
+                *sum += one;
+            }
+        }
+        sum.iter().any(|n| *n > 0).then_some(sum)
+    }
+
+    fn sample<E: Engine>(
+        &mut self,
+        engine: &E,
         emitter: &mut Emitter<'_>,
         accounted_peak: &mut Option<u64>,
     ) -> Tick {
-        let accounted = contender.memory_used();
+        let accounted = engine.used();
         *accounted_peak = (*accounted_peak).max(accounted);
-        let io = Io::now() - self.io;
+        let (io, cpu) = (Io::now() - self.io, Cpu::now() - self.cpu);
         let tick = Tick {
             at: self.begun.elapsed().as_secs_f64(),
             ops: self.lanes.iter().map(Lane::done).sum(),
+            transactions: self.transactions(),
+            latency: self.seen.since(self.lanes.iter().map(|l| &l.recent)),
+            cpu: cpu.user + cpu.system,
             resident: Memory::now()
                 .resident
                 .saturating_sub(self.around.base.resident),

@@ -3,6 +3,7 @@
 use crate::{
     contender::{Fault, Focus, Setup},
     measure::{Outcome, PhaseResult},
+    tpcc,
     workload::{Mismatch, Order, Pick},
 };
 use serde::{Deserialize, Serialize};
@@ -77,12 +78,31 @@ pub enum Work {
         /// Its properties.
         properties: Vec<(String, String)>,
     },
+    /// A step of TPC-C.
+    Tpcc {
+        /// Which.
+        step: TpccStep,
+        /// The same in all steps of a job.
+        config: tpcc::Config,
+    },
     /// Writes out what is buffered and waits for background work.
     Settle,
     /// Closes the engine properly and opens it again; the time is that of the opening.
     Reopen,
     /// Ends the process without closing anything, as a crash of the process would.
     Abandon,
+}
+
+/// A step of TPC-C.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TpccStep {
+    /// Fills the tables.
+    Load,
+    /// Runs the mix.
+    Run,
+    /// Holds the consistency conditions against what is there.
+    Check,
 }
 
 /// One step of a job.
@@ -168,6 +188,21 @@ pub struct Job {
     pub cgroup_procs: Option<PathBuf>,
     /// What tells this run apart, for tables and plots.
     pub parameters: BTreeMap<String, f64>,
+}
+
+impl Job {
+    /// True if it is for a contender with several tables.
+    pub fn needs_tables(&self) -> bool {
+        self.tpcc().is_some()
+    }
+
+    /// What its steps of TPC-C have in common, if it has any.
+    pub fn tpcc(&self) -> Option<&tpcc::Config> {
+        self.phases.iter().find_map(|phase| match &phase.work {
+            Work::Tpcc { config, .. } => Some(config),
+            _ => None,
+        })
+    }
 }
 
 /// What a child reports, one line of JSON each.

@@ -1,18 +1,15 @@
 //! One job, from open to close, in this process.
 
-use super::crew::{Around, panic_text, run_crew};
+use super::crew::{Around, panic_text, run_crew, timed};
 use super::job::{Broken, Emitter, Event, Job, JobError, Phase, UNBOUNDED, Work};
 use super::ledger::Ledger;
 use super::points::Points;
 use super::versions::Versions;
-use super::{Clock, Interrupt, directory_bytes, ycsb};
+use super::{Clock, Interrupt, ycsb};
 use crate::contender::Contender;
-use crate::measure::{Cpu, Io, Memory, PhaseResult, reset_peak_memory};
+use crate::measure::{Memory, PhaseResult};
 use crate::workload::{Keys, Operation, Pick, Properties, Shared, Values, Workload};
-use std::{
-    sync::atomic::AtomicU64,
-    time::{Duration, Instant},
-};
+use std::{sync::atomic::AtomicU64, time::Duration};
 
 /// Runs `job` with contender `C`; every phase's result goes to `emitter` as soon as it is there.
 ///
@@ -66,29 +63,11 @@ fn timed_open<C: Contender>(
     name: &str,
     emitter: &mut Emitter<'_>,
 ) -> Result<C, JobError> {
-    reset_peak_memory();
-    let (io, cpu, begun) = (Io::now(), Cpu::now(), Instant::now());
-    let contender = C::open(&around.job.setup).map_err(JobError::engine("open"))?;
-    let seconds = begun.elapsed().as_secs_f64();
-    let result = PhaseResult {
-        name: name.to_owned(),
-        threads: 1,
-        asked: 1,
-        done: 1,
-        seconds,
-        memory: Memory::now(),
-        base: around.base,
-        accounted: contender.memory_used(),
-        io: Io::now() - io,
-        cpu: Cpu::now() - cpu,
-        disk: directory_bytes(&around.job.setup.path),
-        counters: contender.counters(),
-        ..PhaseResult::default()
-    };
-    emitter.emit(&Event::Phase {
-        result: Box::new(result),
-    });
-    Ok(contender)
+    timed(around, name, emitter, || {
+        let contender = C::open(&around.job.setup)?;
+        let (memory, counters) = (contender.memory_used(), contender.counters());
+        Ok((contender, memory, counters))
+    })
 }
 
 /// A job under way.
@@ -143,6 +122,10 @@ impl<C: Contender> Run<'_, C> {
             Work::YcsbRun { properties } => {
                 self.ycsb_run(phase, index, workload(properties)?, emitter)?
             }
+            Work::Tpcc { .. } => {
+                let text = "the contender has one table";
+                return Err(JobError::Invalid(text.to_owned()));
+            }
             _ => self.points(phase, index, asked, emitter)?,
         };
         emitter.emit(&Event::Phase {
@@ -161,6 +144,7 @@ impl<C: Contender> Run<'_, C> {
             }
             Work::YcsbLoad { .. }
             | Work::YcsbRun { .. }
+            | Work::Tpcc { .. }
             | Work::Settle
             | Work::Reopen
             | Work::Abandon => 0,

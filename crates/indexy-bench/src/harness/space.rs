@@ -1,6 +1,6 @@
 //! Disk space: enough of it before a run, and how much was used.
 
-use super::{Job, Phase, Work};
+use super::{Job, Phase, TpccStep, Work};
 use crate::workload::{Properties, Workload};
 use std::{
     fs,
@@ -42,6 +42,7 @@ pub fn needed_bytes(job: &Job) -> u64 {
                 Work::YcsbLoad { properties } | Work::YcsbRun { properties } => {
                     ycsb_bytes(properties, &phase.work, entry)
                 }
+                Work::Tpcc { step, config } => tpcc_bytes(*step, config, phase),
                 _ => 0,
             };
             bytes.min(most_in_time(phase, small))
@@ -62,6 +63,20 @@ fn most_in_time(phase: &Phase, entry: u64) -> u64 {
         (phase.max_seconds * FASTEST_PER_SECOND) as u64 * entry
     } else {
         u64::MAX
+    }
+}
+
+fn tpcc_bytes(step: TpccStep, config: &crate::tpcc::Config, phase: &Phase) -> u64 {
+    /// An order with ten lines, and the versions of rows that wait for compaction.
+    const TRANSACTION_BYTES: f64 = 1500.0;
+    const FASTEST_PER_SECOND: f64 = 20_000.0;
+    match step {
+        TpccStep::Load => config.scale.bytes(),
+        TpccStep::Run => {
+            let rate = FASTEST_PER_SECOND * phase.threads as f64;
+            (phase.max_seconds * rate * TRANSACTION_BYTES) as u64
+        }
+        TpccStep::Check => 0,
     }
 }
 

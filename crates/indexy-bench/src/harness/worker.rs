@@ -4,7 +4,9 @@
 //! read-mostly stop flag.
 
 use super::job::{Broken, Clock};
+use super::recent::Recent;
 use crate::measure::{Latencies, LatencySummary};
+use crate::tpcc::Transaction;
 use crate::workload::Rng;
 use std::{
     collections::BTreeMap,
@@ -29,8 +31,18 @@ pub(super) enum Kind {
     ReadModifyWrite,
     Delete,
     MultiGet,
+    Check,
+    // The transactions come last, in the order of their numbers.
+    NewOrder,
+    Payment,
+    OrderStatus,
+    Delivery,
+    StockLevel,
 }
-const KINDS: [(Kind, &str); 7] = [
+/// How many kinds of transactions there are.
+pub(super) const TRANSACTIONS: usize = Transaction::ALL.len();
+const FIRST_TRANSACTION: usize = Kind::NewOrder as usize;
+const KINDS: [(Kind, &str); 13] = [
     (Kind::Get, "get"),
     (Kind::Insert, "insert"),
     (Kind::Update, "update"),
@@ -38,6 +50,12 @@ const KINDS: [(Kind, &str); 7] = [
     (Kind::ReadModifyWrite, "read_modify_write"),
     (Kind::Delete, "delete"),
     (Kind::MultiGet, "multi_get"),
+    (Kind::Check, "check"),
+    (Kind::NewOrder, Transaction::NewOrder.name()),
+    (Kind::Payment, Transaction::Payment.name()),
+    (Kind::OrderStatus, Transaction::OrderStatus.name()),
+    (Kind::Delivery, Transaction::Delivery.name()),
+    (Kind::StockLevel, Transaction::StockLevel.name()),
 ];
 
 /// What one call did.
@@ -78,6 +96,7 @@ pub(super) struct Tally {
     pub done: u64,
     pub found: u64,
     pub payload: u64,
+    transactions: [u64; TRANSACTIONS],
     latencies: [Option<Box<Latencies>>; KINDS.len()],
 }
 
@@ -87,6 +106,9 @@ impl Tally {
         self.done += done.ops;
         self.found += done.found;
         self.payload += done.payload;
+        if let Some(index) = (done.kind as usize).checked_sub(FIRST_TRANSACTION) {
+            self.transactions[index] += done.ops;
+        }
     }
 
     #[inline]
@@ -100,6 +122,9 @@ impl Tally {
         self.done += other.done;
         self.found += other.found;
         self.payload += other.payload;
+        for (mine, theirs) in self.transactions.iter_mut().zip(other.transactions) {
+            *mine += theirs;
+        }
         for (mine, theirs) in self.latencies.iter_mut().zip(other.latencies) {
             if let Some(theirs) = theirs {
                 mine.get_or_insert_default().add(&theirs);
@@ -121,12 +146,29 @@ impl Tally {
 #[repr(align(128))]
 pub(super) struct Lane {
     done: AtomicU64,
+    transactions: [AtomicU64; TRANSACTIONS],
+    /// Of operations that were timed.
+    pub recent: Recent,
 }
 
 impl Lane {
     /// Operations done so far.
     pub(super) fn done(&self) -> u64 {
         self.done.load(Relaxed)
+    }
+
+    /// Of these, the transactions, by their numbers.
+    pub(super) fn transactions(&self) -> [u64; TRANSACTIONS] {
+        self.transactions.each_ref().map(|n| n.load(Relaxed))
+    }
+
+    fn publish(&self, tally: &Tally) {
+        self.done.store(tally.done, Relaxed);
+        for (lane, count) in self.transactions.iter().zip(tally.transactions) {
+            if count > 0 {
+                lane.store(count, Relaxed);
+            }
+        }
     }
 }
 
@@ -168,6 +210,12 @@ impl<'a> Worker<'a> {
         }
     }
 
+    #[inline]
+    fn time(&mut self, kind: Kind, ns: u64) {
+        self.tally.time(kind, ns);
+        self.lane.recent.record(ns);
+    }
+
     /// What it did.
     pub(super) fn into_tally(self) -> Tally {
         self.tally
@@ -187,6 +235,25 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// Calls `op` for each of `items` until the phase is stopped; true if all had their turn.
+    pub(super) fn each<I>(
+        &mut self,
+        items: impl Iterator<Item = I>,
+        mut op: impl FnMut(I) -> Result<Done, Broken>,
+    ) -> Result<bool, Broken> {
+        for item in items {
+            if self.stop.load(Relaxed) {
+                return Ok(false);
+            }
+            let begun = Instant::now();
+            let done = op(item)?;
+            self.time(done.kind, nanoseconds(begun.elapsed()));
+            self.tally.add(done);
+            self.lane.publish(&self.tally);
+        }
+        Ok(true)
+    }
+
     #[inline]
     fn drive_every(
         &mut self,
@@ -198,14 +265,14 @@ impl<'a> Worker<'a> {
             for _ in 0..CHUNK {
                 let done = op(&mut self.rng)?;
                 let now = Instant::now();
-                self.tally.time(done.kind, nanoseconds(now - last));
+                self.time(done.kind, nanoseconds(now - last));
                 last = now;
                 self.tally.add(done);
                 if self.tally.done >= ops {
                     break;
                 }
             }
-            self.lane.done.store(self.tally.done, Relaxed);
+            self.lane.publish(&self.tally);
         }
         Ok(())
     }
@@ -221,7 +288,7 @@ impl<'a> Worker<'a> {
             if chunks.is_multiple_of(SAMPLED_CHUNKS) {
                 let begun = Instant::now();
                 let done = op(&mut self.rng)?;
-                self.tally.time(done.kind, nanoseconds(begun.elapsed()));
+                self.time(done.kind, nanoseconds(begun.elapsed()));
                 self.tally.add(done);
             }
             for _ in 0..CHUNK {
@@ -232,7 +299,7 @@ impl<'a> Worker<'a> {
                 self.tally.add(done);
             }
             chunks += 1;
-            self.lane.done.store(self.tally.done, Relaxed);
+            self.lane.publish(&self.tally);
         }
         Ok(())
     }
@@ -253,13 +320,13 @@ impl<'a> Worker<'a> {
                 break;
             }
             let done = op(&mut self.rng)?;
-            self.tally.time(
+            self.time(
                 done.kind,
                 nanoseconds(self.begun.elapsed().saturating_sub(due)),
             );
             self.tally.add(done);
             calls += 1;
-            self.lane.done.store(self.tally.done, Relaxed);
+            self.lane.publish(&self.tally);
         }
         Ok(())
     }

@@ -4,6 +4,19 @@ use super::{Cpu, Io, LatencySummary, Memory};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// Latencies between two moments of a phase, in microseconds, up to 6 % too high.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct TickLatency {
+    /// Median.
+    pub p50_us: f64,
+    /// 99 % are below.
+    pub p99_us: f64,
+    /// 99.9 % are below.
+    pub p999_us: f64,
+    /// The slowest.
+    pub max_us: f64,
+}
+
 /// One moment of a phase.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tick {
@@ -11,6 +24,16 @@ pub struct Tick {
     pub at: f64,
     /// Operations so far.
     pub ops: u64,
+    /// Transactions so far by kind, in the order New-Order, Payment, Order-Status, Delivery, Stock-Level; none
+    /// where there are no transactions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transactions: Option<[u64; 5]>,
+    /// Latencies since the last moment; none if no operation was timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<TickLatency>,
+    /// Seconds of CPU so far in this phase, of all threads.
+    #[serde(default)]
+    pub cpu: f64,
     /// Resident bytes, less what was resident before the contender was opened.
     pub resident: u64,
     /// Bytes that the contender says it holds; 0 if it does not say.

@@ -102,7 +102,7 @@ impl Document {
         }
     }
 
-    /// Writes `results.json`, `results.csv` and `report.html` into `directory`; returns the path of the report.
+    /// Writes `results.json`, `results.csv`, `series.csv` and `report.html` into `directory`; returns the path of the report.
     pub fn write(&self, directory: &Path) -> Result<PathBuf, DocumentError> {
         let at = |path: PathBuf| move |source| DocumentError::Io { path, source };
         fs::create_dir_all(directory).map_err(at(directory.to_path_buf()))?;
@@ -113,6 +113,7 @@ impl Document {
         let files = [
             ("results.json", json),
             ("results.csv", super::csv_text(&self.results)),
+            ("series.csv", super::series_text(&self.results)),
             ("report.html", super::html_text(self)),
         ];
         for (name, text) in files {

@@ -4,6 +4,7 @@ use super::{
     Document, detail_table, format, goal_table,
     svg::{Plot, Series, escape},
     table::Table,
+    transaction_plots, transaction_table,
 };
 use crate::{
     measure::RunResult,
@@ -123,6 +124,9 @@ fn figure_section(out: &mut String, figure: &Figure, results: &[RunResult]) {
             escape(scenario)
         );
         bare_table(out, &detail_table(scenario, results));
+        if let Some(transactions) = transaction_table(scenario, results) {
+            bare_table(out, &transactions);
+        }
         out.push_str("</details>");
     }
 }
@@ -130,6 +134,9 @@ fn figure_section(out: &mut String, figure: &Figure, results: &[RunResult]) {
 fn scenario_section(out: &mut String, scenario: &str, results: &[RunResult]) {
     let details = detail_table(scenario, results);
     table(out, &details);
+    if let Some(transactions) = transaction_table(scenario, results) {
+        table(out, &transactions);
+    }
     let of: Vec<&RunResult> = results
         .iter()
         .filter(|r| r.scenario == scenario && r.repeat == 0)
@@ -156,6 +163,18 @@ fn scenario_section(out: &mut String, scenario: &str, results: &[RunResult]) {
                 .collect()
         });
         out.push_str(&memory.to_svg());
+        let mut slow = over_time(&of, phase, "p99 latency, us", |p| {
+            let timed = p
+                .series
+                .iter()
+                .filter_map(|t| Some((t.at, t.latency?.p99_us)));
+            timed.collect()
+        });
+        slow.log_y = true;
+        out.push_str(&slow.to_svg());
+    }
+    for plot in transaction_plots(&of) {
+        out.push_str(&plot.to_svg());
     }
 }
 

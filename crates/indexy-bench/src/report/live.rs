@@ -12,7 +12,7 @@ use std::{
 
 const SPARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Points of the sparkline.
-const POINTS: usize = 24;
+const POINTS: usize = 16;
 
 /// Prints to standard error, so that standard output keeps the tables.
 #[derive(Debug)]
@@ -23,6 +23,7 @@ pub struct Live {
     asked: u64,
     last: (f64, u64),
     rates: VecDeque<f64>,
+    memory: VecDeque<f64>,
     phase: String,
 }
 
@@ -36,6 +37,7 @@ impl Live {
             asked: 0,
             last: (0.0, 0),
             rates: VecDeque::new(),
+            memory: VecDeque::new(),
             phase: String::new(),
         }
     }
@@ -70,10 +72,8 @@ impl Live {
             0.0
         };
         self.last = (at, ops);
-        self.rates.push_back(speed);
-        if self.rates.len() > POINTS {
-            self.rates.pop_front();
-        }
+        push(&mut self.rates, speed);
+        push(&mut self.memory, resident as f64);
         if !self.terminal {
             return;
         }
@@ -88,11 +88,12 @@ impl Live {
             String::new()
         };
         eprint!(
-            "\r\u{1b}[2K   {:16}{share} {:>10} {} resident {}{own} {:.0} s",
+            "\r\u{1b}[2K   {:16}{share} {:>10} {} resident {} {}{own} {:.0} s",
             self.phase,
             rate(speed),
             sparkline(self.rates.make_contiguous()),
             bytes(resident as f64),
+            sparkline(self.memory.make_contiguous()),
             at
         );
         let _ = io::stderr().flush();
@@ -107,6 +108,7 @@ impl View for Live {
                 self.asked = *asked;
                 self.last = (0.0, 0);
                 self.rates.clear();
+                self.memory.clear();
             }
             Event::Going {
                 at,
@@ -133,6 +135,14 @@ impl View for Live {
             }
             Event::Ended { .. } => {}
         }
+    }
+}
+
+/// Adds a point at the end, and lets the oldest go when there are too many.
+fn push(points: &mut VecDeque<f64>, value: f64) {
+    points.push_back(value);
+    if points.len() > POINTS {
+        points.pop_front();
     }
 }
 

@@ -10,10 +10,12 @@ mod html;
 mod live;
 pub mod svg;
 mod table;
+mod tpcc;
 
 pub use compare::{Change, change_table, compare};
-pub use csv::csv_text;
+pub use csv::{csv_text, series_text};
 pub use document::{Document, DocumentError};
 pub use html::html_text;
 pub use live::Live;
 pub use table::{Table, detail_table, goal_table};
+pub use tpcc::{Parts, transaction_phases, transaction_plots, transaction_table};

@@ -50,6 +50,18 @@ impl Plan {
         }
     }
 
+    /// Replaces each job for which `refusal` has a reason by that reason.
+    pub fn leave_out<'a>(&mut self, refusal: impl Fn(&Job) -> Option<(&'a About, &'static str)>) {
+        for step in &mut self.steps {
+            let Step::Run(job) = step else { continue };
+            if let Some((about, why)) = refusal(job) {
+                let mut result = crate::harness::empty_result(job, about, None);
+                result.outcome = Outcome::Skipped(why.to_owned());
+                *step = Step::Skip(Box::new(result));
+            }
+        }
+    }
+
     /// The last job that was added, if the last step is one.
     pub fn last_job_mut(&mut self) -> Option<&mut Job> {
         match self.steps.last_mut()? {
@@ -86,6 +98,8 @@ pub struct Draft {
     pub scans: bool,
     /// Keys are not of eight bytes.
     pub long_keys: bool,
+    /// It runs on several tables, whose keys and values are bytes.
+    pub tables: bool,
     /// What tells the runs of a figure apart.
     pub parameters: BTreeMap<String, f64>,
 }
@@ -106,6 +120,7 @@ impl Draft {
             confined: false,
             scans: false,
             long_keys: false,
+            tables: false,
             parameters: BTreeMap::new(),
         }
     }
@@ -143,7 +158,8 @@ impl Draft {
 
     /// Why `about` cannot run the scenario, if it cannot.
     fn refusal(&self, about: &About, job: &Job) -> Option<String> {
-        let shape = about.keys == KeyShape::EightBytes && (self.long_keys || self.value_bytes != 8);
+        let short = about.keys == KeyShape::EightBytes && !self.tables;
+        let shape = short && (self.long_keys || self.value_bytes != 8);
         if shape {
             Some("takes keys and values of 8 bytes only".to_owned())
         } else if !about.durabilities.contains(&self.durability) {

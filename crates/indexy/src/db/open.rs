@@ -10,7 +10,7 @@ use super::{
     directory::{self, DirectoryLock, LOG_DIR, TREES_DIR},
     index_y::{self, YShared},
     manifest::{Manifest, TreeEntry},
-    options::{Durability, IndexXKind, Options},
+    options::{Durability, IndexXKind, IndexYKind, Options},
     stripes::Stripes,
 };
 use crate::{
@@ -96,6 +96,7 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
         remove_orphans(&core, &manifest)?;
     }
     for entry in manifest.trees.iter().cloned() {
+        refuse_lost_tree(&core, &entry)?;
         let tree = open_tree(&core, manifest.database_id, entry, Lsn(manifest.log_start))?;
         core.trees.write().insert(tree.entry.id, Arc::new(tree));
     }
@@ -176,6 +177,23 @@ fn refuse_lost_manifest(path: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A tree was whole before the manifest named it: where its files are gone it is not made anew. (What an Index Y from
+/// outside keeps in its directory is its own affair.)
+fn refuse_lost_tree(core: &Core, entry: &TreeEntry) -> Result<()> {
+    let dir = directory::tree_dir(&core.path, entry.id);
+    let lost = match std::fs::read_dir(&dir) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => true,
+        Err(e) => return Err(Error::io("open", dir, e)),
+    };
+    match entry.index_y {
+        IndexYKind::Lsm | IndexYKind::RocksDb | IndexYKind::BPlus { .. } if lost => {
+            Err(Error::corrupt(dir, 0, "the files of the tree are missing"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// An id that no other database has: the process's hasher keys are random, time and pid tell them apart.

@@ -119,8 +119,8 @@ impl Tree {
         self.alive(self.joined().get(key, read))
     }
 
-    /// The newest values of `keys`, in the order asked. The reads of Index Y overlap, so that cold keys cost
-    /// much less than one [`Tree::get`] each. Each key is read at some moment of the call, not all at the same.
+    /// The newest values of `keys`, in the order asked. Over an LSM the reads of Index Y overlap, so that cold keys cost about half
+    /// of one [`Tree::get`] each; a paged tree reads each page once, one after the other. Each key is read at some moment of the call, not all at the same.
     pub fn multi_get<K: AsRef<[u8]>>(
         &self,
         keys: impl IntoIterator<Item = K>,
@@ -196,7 +196,13 @@ impl Tree {
 
     /// Writes `value` under `key`.
     ///
-    /// Cost: no I/O but what the durability asks for; may wait for memory to become free.
+    /// Cost: no I/O but what the durability asks for; may wait for memory to become free. A value over an eighth of the
+    /// memory budget is written to Index Y at once, and is durable when the call returns.
+    ///
+    /// Errors: `KeyTooLong`, `ValueTooLong`, `ReadOnly`, `Closed`, `TreeDropped`: nothing was written. `OutOfSpace` or `Poisoned` while
+    /// the log is made durable: the write is seen, and the next open may find it or not. Where Index Y has no room for a value over an
+    /// eighth of the budget, the old value stays and nothing is logged; if the device fills up or fails later in
+    /// the call, the next open may find the new one.
     /// Source: IndeXY II-B; keeps I4, I7, I8.
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
@@ -243,6 +249,18 @@ impl Tree {
     }
 
     /// Writes `new` if the key's value is `old`; `None` means absent, on either side. Returns whether it did. Atomic.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("locks")?;
+    /// // A bare `None` has no type: say which.
+    /// const ABSENT: Option<&[u8]> = None;
+    /// assert!(tree.compare_and_swap("lock", ABSENT, Some("mine"))?);
+    /// assert!(!tree.compare_and_swap("lock", ABSENT, Some("yours"))?);
+    /// assert!(tree.compare_and_swap("lock", Some("mine"), ABSENT)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn compare_and_swap<O: AsRef<[u8]>, N: AsRef<[u8]>>(
         &self,
         key: impl AsRef<[u8]>,

@@ -1,4 +1,4 @@
-//! Writers between their log append and their apply that hold no leaf latch: batches.
+//! Writers between their log append and their apply that hold no leaf latch: batches, and values that go past X.
 //!
 //! Keeps I6: a sweep that begins at log end L may only claim "nothing dirty below L" down to the oldest
 //! batch still being applied. A batch registers the log's end *before* it appends, so that its LSN is at

@@ -322,6 +322,24 @@ impl Shared {
         self.freed.1.notify_all();
     }
 
+    /// What a write to Y, or to the files of the log, came to. A failure poisons, whoever met it: what a failed write or sync
+    /// left on the device nobody knows, and a later one that succeeds says nothing about it. Not so a full device, and what
+    /// Y refuses beforehand.
+    pub(crate) fn guarded<T>(&self, result: Result<T>) -> Result<T> {
+        if let Err(error) = &result {
+            match error {
+                Error::OutOfSpace { .. }
+                | Error::Closed
+                | Error::KeyTooLong { .. }
+                | Error::ValueTooLong { .. } => return result,
+                Error::Poisoned { cause } => self.poison.set(cause),
+                error => self.poison.set(error),
+            };
+            self.announce_freed();
+        }
+        result
+    }
+
     /// Remembers or clears why Y refuses runs.
     pub(crate) fn set_y_failure(&self, failure: Option<Error>) {
         *self.y_failure.lock() = failure;

@@ -110,7 +110,7 @@ impl Joined {
             run,
             written: Written::default(),
         };
-        let result = self.hand_to_y(&mut source);
+        let result = self.shared.guarded(self.hand_to_y(&mut source));
         let written = source.written;
         if result.is_err() {
             for (from, to) in &ranges {
@@ -227,15 +227,25 @@ impl Joined {
 
     /// Cleans everything; waits for Y's maintenance where it is congested.
     pub(crate) fn flush(&self) -> Result<()> {
-        while self.y.congested() && self.y.maintain()? == Maintained::More {
+        while self.y.congested() && self.shared.guarded(self.y.maintain())? == Maintained::More {
             self.shared.poison.check()?;
         }
         self.write_back(Pick::All).map(|_| ())
     }
 
+    /// Makes every run that is acknowledged by now durable.
+    pub(super) fn make_durable(&self) -> Result<()> {
+        match self.y.make_durable() {
+            Err(_) if self.discarded() => Ok(()),
+            made => self.shared.guarded(made),
+        }
+    }
+
     /// Copies Y, as it is between two runs, into the absent directory `dest`.
     pub(crate) fn copy_y_to(&self, dest: &std::path::Path) -> Result<()> {
         let _transfer = self.transfer.lock();
+        // What fails from there on is the copy.
+        self.make_durable()?;
         self.y.copy_to(dest)
     }
 

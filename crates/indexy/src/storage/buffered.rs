@@ -5,7 +5,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::{Storage, StorageFile};
+use super::{ReadAt, Storage, StorageFile, ring};
 use crate::error::{Error, Result};
 use std::{
     fs::{self, File, OpenOptions},
@@ -108,6 +108,13 @@ impl StorageFile for BufferedFile {
             }
         }
         Ok(done)
+    }
+
+    fn read_all(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
+        ring::read_all(&self.file, reads, |read| {
+            read.got = self.read_at(read.to, read.offset)?;
+            Ok(())
+        })
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {

@@ -8,10 +8,11 @@
 //! promised: unsynced writes may reach the disk in any order, in part, or never.
 //! Threads: every method may be called from any thread.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod buffered;
 mod direct;
+mod ring;
 #[cfg(any(test, feature = "testing"))]
 #[cfg_attr(
     not(test),
@@ -45,11 +46,26 @@ pub(crate) trait Storage: Send + Sync {
     fn sync_dir(&self, dir: &Path) -> Result<()>;
 }
 
+/// A read that is wanted with others.
+pub(crate) struct ReadAt<'b> {
+    pub(crate) offset: u64,
+    pub(crate) to: &'b mut [u8],
+    /// Bytes read: less than the length of `to` only at the end of the file.
+    pub(crate) got: usize,
+}
+
 /// One file of a [`Storage`].
 pub(crate) trait StorageFile: Send + Sync {
     fn len(&self) -> Result<u64>;
     /// Reads up to `buf.len()` bytes at `offset`; less only at the end of the file.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize>;
+    /// Reads all of `reads`, in any order; at once where the system can.
+    fn read_all(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
+        for read in reads {
+            read.got = self.read_at(read.to, read.offset)?;
+        }
+        Ok(())
+    }
     /// Writes all of `buf` at `offset`.
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()>;
     /// Makes everything written durable (fdatasync).

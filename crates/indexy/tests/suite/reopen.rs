@@ -5,7 +5,10 @@ use crate::{
     support::{MIB, Random, assert_sound, open},
 };
 use indexy::{Db, Durability, Options};
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 const KEYS: u64 = 6000;
 
@@ -175,4 +178,51 @@ fn many_trees_of(pair: Pair) {
         );
     }
     assert_sound(&db);
+}
+
+/// I2: overlapping runs are really merged, with newer ones from after a reopen above them.
+#[test]
+fn overwritten_after_a_reopen_and_compacted() {
+    const ROUNDS: u32 = 3;
+    const FLUSHES: u32 = 8;
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options::new(4 * MIB).durability(Durability::None);
+    let mut newest = 0;
+    for round in 0..ROUNDS {
+        let db = open(dir.path(), &options);
+        let tree = db.tree("t").unwrap();
+        for flush in 0..FLUSHES {
+            newest = round * FLUSHES + flush + 1;
+            for i in 0..2000u32 {
+                let key = i.wrapping_mul(2_654_435_761).to_be_bytes();
+                if i % 7 == newest % 7 {
+                    tree.remove(key).unwrap();
+                } else {
+                    tree.insert(key, newest.to_be_bytes()).unwrap();
+                }
+            }
+            db.flush().unwrap();
+        }
+        let waiting = Instant::now();
+        // Each flush wrote a run over all keys; some are one now.
+        while db.stats().y_runs >= u64::from(FLUSHES) {
+            assert!(waiting.elapsed() < Duration::from_secs(60), "never merged");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_newest(&db, newest);
+        db.close().unwrap();
+    }
+    assert_newest(&open(dir.path(), &options), newest);
+}
+
+fn assert_newest(db: &Db, newest: u32) {
+    let tree = db.tree("t").unwrap();
+    for i in 0..2000u32 {
+        let found = tree
+            .get(i.wrapping_mul(2_654_435_761).to_be_bytes())
+            .unwrap();
+        let expected = (i % 7 != newest % 7).then(|| newest.to_be_bytes().to_vec());
+        assert_eq!(found.as_deref(), expected.as_deref(), "{i} of run {newest}");
+    }
+    assert_sound(db);
 }

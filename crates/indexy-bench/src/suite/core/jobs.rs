@@ -259,7 +259,7 @@ fn larger_phases(options: &CoreOptions, keys: u64) -> Vec<Phase> {
         Phase::new("settle", 1, Focus::Writes, Work::Settle),
         reads("warm-set", Work::Touch { pick: set.clone() }).capped(options.seconds(LOAD_SECONDS)),
         reads("get-set", single(&set)),
-        reads("warm-zipf", single(&zipf)).capped(2.0 * seconds),
+        reads("warm-zipf", single(&zipf)).capped(6.0 * seconds),
         reads("get-zipf", single(&zipf)),
         reads("get-cold", single(&uniform)),
         reads("multi-get-cold", multi(&uniform)),

@@ -1,5 +1,7 @@
 //! How large the figures are.
 
+use crate::tpcc::Scale;
+
 /// A named set of sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Preset {
@@ -9,6 +11,25 @@ pub enum Preset {
     Laptop,
     /// The paper's sizes. Many hours, hundreds of gigabytes.
     Paper,
+}
+
+/// The sizes of the TPC-C figures.
+#[derive(Debug, Clone)]
+pub struct TpccSizes {
+    /// The database.
+    pub scale: Scale,
+    /// Memory budget in bytes, all tables together.
+    pub budget: u64,
+    /// Share of the budget that the tables beside ORDER-LINE have.
+    pub others_share: f64,
+    /// Thread counts.
+    pub threads: &'static [usize],
+    /// Page sizes in bytes.
+    pub pages: &'static [usize],
+    /// Cap of a load; 0 for none.
+    pub load_seconds: f64,
+    /// Length of a run.
+    pub seconds: f64,
 }
 
 /// The sizes of a preset. Times are caps in seconds, 0 for none.
@@ -22,6 +43,8 @@ pub struct Sizes {
     pub read_keys: u64,
     /// Threads.
     pub threads: usize,
+    /// Whether reads and transactions wait until the load's background work is done. It takes a second at least.
+    pub settles: bool,
     /// Cap of a load.
     pub load_seconds: f64,
     /// Cap of a warm-up.
@@ -34,6 +57,8 @@ pub struct Sizes {
     pub shift_seconds: f64,
     /// Operations of a YCSB run phase, and keys read in a phase of the shifting working set (twice that).
     pub operations: u64,
+    /// Sizes of the TPC-C figures.
+    pub tpcc: TpccSizes,
     /// Seed of all draws.
     pub seed: u64,
 }
@@ -48,16 +73,30 @@ impl Preset {
         let threads = cores.clamp(2, PAPER_THREADS);
         match self {
             Preset::Smoke => Sizes {
-                budget: 8 << 20,
-                insert_keys: 800_000,
-                read_keys: 500_000,
+                budget: 4 << 20,
+                insert_keys: 400_000,
+                read_keys: 250_000,
                 threads,
-                load_seconds: 1.5,
-                warm_seconds: 0.2,
-                read_seconds: 0.3,
-                ycsb_seconds: 0.4,
-                shift_seconds: 0.5,
-                operations: 500_000,
+                settles: false,
+                load_seconds: 1.0,
+                warm_seconds: 0.1,
+                read_seconds: 0.2,
+                ycsb_seconds: 0.25,
+                shift_seconds: 0.25,
+                operations: 250_000,
+                tpcc: TpccSizes {
+                    scale: Scale {
+                        warehouses: 1,
+                        items: 2000,
+                        customers: 60,
+                    },
+                    budget: 16 << 20,
+                    others_share: 0.5,
+                    threads: &[2],
+                    pages: &[4096, 16_384],
+                    load_seconds: 3.0,
+                    seconds: 1.1,
+                },
                 seed,
             },
             Preset::Laptop => Sizes {
@@ -65,12 +104,23 @@ impl Preset {
                 insert_keys: 20_000_000,
                 read_keys: 8_000_000,
                 threads,
+                settles: true,
                 load_seconds: 45.0,
                 warm_seconds: 8.0,
                 read_seconds: 4.0,
                 ycsb_seconds: 8.0,
                 shift_seconds: 8.0,
                 operations: 8_000_000,
+                // The rows beside ORDER-LINE take about 60 % of the budget, as in the paper.
+                tpcc: TpccSizes {
+                    scale: Scale::full(2),
+                    budget: 384 << 20,
+                    others_share: 0.75,
+                    threads: &[1, 2, 4],
+                    pages: &[4096, 8192, 16_384],
+                    load_seconds: 60.0,
+                    seconds: 30.0,
+                },
                 seed,
             },
             Preset::Paper => Sizes {
@@ -78,12 +128,22 @@ impl Preset {
                 insert_keys: 800_000_000,
                 read_keys: 320_000_000,
                 threads: PAPER_THREADS,
+                settles: true,
                 load_seconds: 0.0,
                 warm_seconds: 600.0,
                 read_seconds: 120.0,
                 ycsb_seconds: 0.0,
                 shift_seconds: 0.0,
                 operations: 320_000_000,
+                tpcc: TpccSizes {
+                    scale: Scale::full(100),
+                    budget: 30 << 30,
+                    others_share: 0.5,
+                    threads: &[2, 4, 8, 16],
+                    pages: &[4096, 8192, 16_384],
+                    load_seconds: 0.0,
+                    seconds: 600.0,
+                },
                 seed,
             },
         }

@@ -1,4 +1,4 @@
-//! Threads on one buffer. Under the model checker (`RUSTFLAGS="--cfg loom" cargo test --release -p indexy --lib
+//! Threads on one buffer. Under the model checker (`RUSTFLAGS="--cfg loom" cargo test -p indexy --lib
 //! append_buffer`) every interleaving of two appenders and the one who seals; else many of them.
 
 use super::*;

@@ -5,7 +5,7 @@
 use super::page::{self, Identity, PageNo};
 use crate::{
     error::{Error, Result},
-    storage::StorageFile,
+    storage::{ReadAt, StorageFile},
 };
 use std::{
     path::Path,
@@ -66,13 +66,36 @@ impl PageFile {
 
     /// Reads page `number` into `to`, which has the size of a page. Cost: one read of the device.
     pub(super) fn read(&self, number: PageNo, to: &mut [u8]) -> Result<()> {
+        let got = self.storage.read_at(to, self.offset(number))?;
+        self.check(number, to, got)
+    }
+
+    /// Reads pages into buffers of the size of a page. Cost: a read of the device each, overlapped where the system can.
+    pub(super) fn read_all(&self, pages: &mut [(PageNo, &mut [u8])]) -> Result<()> {
+        let mut reads = Vec::with_capacity(pages.len());
+        for (number, to) in pages.iter_mut() {
+            reads.push(ReadAt {
+                offset: self.offset(*number),
+                to,
+                got: 0,
+            });
+        }
+        self.storage.read_all(&mut reads)?;
+        let got: Vec<usize> = reads.iter().map(|read| read.got).collect();
+        pages
+            .iter()
+            .zip(got)
+            .try_for_each(|((number, page), got)| self.check(*number, page, got))
+    }
+
+    /// Whether `page`, of which `got` bytes were read, is page `number`.
+    fn check(&self, number: PageNo, page: &[u8], got: usize) -> Result<()> {
         let offset = self.offset(number);
-        let got = self.storage.read_at(to, offset)?;
         if got < self.page_bytes {
             let what = format!("page {number}: the file ends");
             return Err(Error::corrupt(self.path(), offset, what));
         }
-        page::check(to, self.identity(number), self.path(), offset)
+        page::check(page, self.identity(number), self.path(), offset)
     }
 
     /// Completes a page that is to be written.

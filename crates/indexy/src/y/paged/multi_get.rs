@@ -1,13 +1,11 @@
-//! Many point reads at once: a page that several keys need is read once.
+//! Many point reads at once: a page that several keys need is read once, and the reads overlap.
 //!
-//! All keys go down as far as pages are in frames; then the pages that are missing are read, in the order of the
-//! file, and the keys go on. One version answers all of them.
+//! All keys go down as far as pages are in frames; then the pages that are missing are read together (`storage/ring.rs`), and
+//! the keys go on. One version answers all of them.
 //! I7: a wave asks for a part of the frames at most.
-//! Not here: overlapped reads (decision 0005 says what was tried).
 
 use super::{
     PagedY,
-    page::PageNo,
     search::{At, Found, ToKey},
     version::Version,
 };
@@ -72,7 +70,7 @@ impl PagedY {
             if missing.len() < 2 {
                 break;
             }
-            self.load_all(&missing)?;
+            self.pool.load_all(&self.file, self.number, &missing)?;
         }
         // Those whose pages did not stay until they were looked at, and single ones.
         for want in wanted {
@@ -98,15 +96,6 @@ impl PagedY {
     fn answer(&self, found: Found, slot: usize, values: &mut [Option<Value>]) -> Result<()> {
         if let Some(value) = values.get_mut(slot) {
             *value = self.value_of(found)?;
-        }
-        Ok(())
-    }
-
-    /// Reads pages of the caller's version into frames.
-    fn load_all(&self, pages: &[PageNo]) -> Result<()> {
-        for page in pages {
-            let loaded = self.pool.load(&self.file, *page)?;
-            self.pool.keep(self.tag(*page), loaded);
         }
         Ok(())
     }

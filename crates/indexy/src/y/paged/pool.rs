@@ -140,6 +140,25 @@ impl Pool {
         }
     }
 
+    /// Reads pages `numbers` of tree `tree` into frames and shows them; as many, from the first on, as frames can be had
+    /// for. They must be pages that the caller's version has.
+    pub(super) fn load_all(&self, file: &PageFile, tree: u64, numbers: &[PageNo]) -> Result<()> {
+        let mut frames: Vec<OwnedFrame<'_>> = Vec::with_capacity(numbers.len());
+        while frames.len() < numbers.len()
+            && let Some(frame) = self.free_frame()
+        {
+            frames.push(frame);
+        }
+        self.reads.fetch_add(frames.len() as u64, Relaxed);
+        let to = frames.iter_mut().map(OwnedFrame::bytes_mut);
+        let mut pages: Vec<(PageNo, &mut [u8])> = numbers.iter().copied().zip(to).collect();
+        file.read_all(&mut pages)?;
+        for (number, frame) in numbers.iter().zip(frames) {
+            self.show(Self::tag(tree, *number), frame);
+        }
+        Ok(())
+    }
+
     /// Shows a page that was read. It must be one that the caller's version has.
     pub(super) fn keep(&self, tag: u64, page: Loaded<'_>) {
         if let Loaded::Frame(frame) = page {

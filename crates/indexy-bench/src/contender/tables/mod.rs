@@ -1,0 +1,109 @@
+//! The seam to an engine that has several named ordered tables and writes to several of them as one.
+//!
+//! A workload of transactions ([`crate::tpcc`]) reads table by table and collects its writes in a [`TableBatch`]; dropping
+//! the batch is the rollback. Isolation is the caller's: no transaction here reads while another one commits what it reads.
+//! Not here: contenders with one table (`contender/mod.rs`).
+
+mod btreemap;
+mod indexy;
+
+pub use btreemap::BTreeTables;
+pub use indexy::IndexyTables;
+
+use super::{Outcome, Setup};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Which pair of indexes the tables have that are not the one under test.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Others {
+    /// The contender's own pair, in the same database.
+    #[default]
+    Same,
+    /// A pair of their own, as `art-lsm`, in a database of their own with a fixed share of the budget.
+    Apart {
+        /// Index X and Index Y, as the variants of contenders spell them.
+        pair: String,
+        /// True if they never leave memory, as in the paper.
+        resident: bool,
+        /// Their share of the budget, of 0..1.
+        share: f64,
+    },
+}
+
+/// How to open an engine with several tables.
+#[derive(Debug, Clone, Copy)]
+pub struct TableSetup<'a> {
+    /// Path, budget, durability, threads and variant.
+    pub setup: &'a Setup,
+    /// Names of the tables; a table is called by its index here.
+    pub names: &'a [&'static str],
+    /// The table under test, which has the contender's pair.
+    pub subject: usize,
+    /// What the others have.
+    pub others: &'a Others,
+}
+
+/// An open engine with several tables.
+pub trait Tables: Send + Sync + Sized + 'static {
+    /// Writes that happen as one.
+    type Batch<'a>: TableBatch
+    where
+        Self: 'a;
+
+    /// Opens what is in `setup.path`, or creates it.
+    fn open(setup: &TableSetup<'_>) -> Outcome<Self>;
+
+    /// Shows the value of `key` to `see`.
+    fn get<R>(&self, table: usize, key: &[u8], see: impl FnOnce(&[u8]) -> R) -> Outcome<Option<R>>;
+
+    /// Shows the entries of `[from, to)` in order, until `see` returns false.
+    fn scan(
+        &self,
+        table: usize,
+        from: &[u8],
+        to: &[u8],
+        see: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Outcome<()>;
+
+    /// Shows the last entry of `[from, to)`.
+    fn last<R>(
+        &self,
+        table: usize,
+        from: &[u8],
+        to: &[u8],
+        see: impl FnOnce(&[u8], &[u8]) -> R,
+    ) -> Outcome<Option<R>>;
+
+    /// Begins a batch.
+    fn batch(&self) -> Self::Batch<'_>;
+
+    /// Writes out what is buffered and waits until background work is done.
+    fn settle(&self) -> Outcome<()>;
+
+    /// Bytes that the engine itself says it holds, if it does.
+    fn memory_used(&self) -> Option<u64> {
+        None
+    }
+
+    /// Counters of the engine that explain its numbers, by name.
+    fn counters(&self) -> BTreeMap<String, f64> {
+        BTreeMap::new()
+    }
+
+    /// Closes it properly.
+    fn close(self) -> Outcome<()>;
+}
+
+/// Writes that happen as one. Dropped without a commit, nothing happened.
+pub trait TableBatch {
+    /// Puts `value` at `key` of `table`, new or not.
+    fn put(&mut self, table: usize, key: &[u8], value: &[u8]);
+
+    /// Removes `key` of `table` if it is there.
+    fn remove(&mut self, table: usize, key: &[u8]);
+
+    /// Does it.
+    fn commit(self) -> Outcome<()>;
+}

@@ -1,1 +1,0 @@
-//! Test tools shared by the crates of IndeXY.

@@ -1,0 +1,155 @@
+//! Behaviours of the files: reopening, copies, a killed process, opening read-only.
+
+use super::{Entries, Model, Store, check, del, put, settle, write, write_both};
+use crate::y::IndexY;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+/// I2: what is written after a reopen wins over what was there before, round after round.
+pub fn i2_overwrites_after_reopen_win<S: Store>(store: &S) {
+    let mut model = Model::new();
+    for round in 0u32..8 {
+        let y = store.open();
+        check(&y, &model);
+        // Several runs a round, so that a counter restarting at zero would be behind.
+        for step in 0..=round {
+            let value = format!("{round}.{step}");
+            let mut entries: Entries = (0u32..50)
+                .map(|i| put(&i.to_be_bytes(), value.as_bytes()))
+                .collect();
+            entries.push(match round % 2 {
+                0 => put(b"x", value.as_bytes()),
+                _ => del(b"x"),
+            });
+            write_both(&y, &mut model, &entries);
+            check(&y, &model);
+        }
+        if round % 3 == 2 {
+            settle(&y);
+        }
+        y.make_durable().unwrap();
+    }
+    check(&store.open(), &model);
+}
+
+/// A copy opens as what the original was, and the two have nothing in common from then on.
+pub fn copies_open_equal<S: Store>(store: &S) {
+    let y = store.open();
+    let mut model = Model::new();
+    for n in 0u8..6 {
+        let entries = (0u32..1000).filter(|i| i % 7 != u32::from(n));
+        write_both(
+            &y,
+            &mut model,
+            &entries.map(|i| put(&i.to_be_bytes(), &[n; 30])).collect(),
+        );
+    }
+    let before = model.clone();
+    let dir = store.copy_dir();
+    y.copy_to(&dir).unwrap();
+    // What happens to the original later does not reach the copy, and the other way round.
+    write_both(
+        &y,
+        &mut model,
+        &(0u32..1000).map(|i| del(&i.to_be_bytes())).collect(),
+    );
+    settle(&y);
+    let copy = store.open_copy(&dir);
+    check(&copy, &before);
+    let mut changed = before;
+    write_both(&copy, &mut changed, &vec![put(b"only here", b"1")]);
+    settle(&copy);
+    check(&copy, &changed);
+    check(&y, &model);
+    drop((y, copy));
+    check(&store.open(), &model);
+    check(&store.open_copy(&dir), &changed);
+}
+
+/// Every file below `dir` with its bytes.
+fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut todo = vec![dir.to_path_buf()];
+    while let Some(at) = todo.pop() {
+        for entry in std::fs::read_dir(&at).expect("list") {
+            let path = entry.expect("list").path();
+            if path.is_dir() {
+                todo.push(path);
+            } else {
+                let bytes = std::fs::read(&path).expect("read");
+                files.insert(path.strip_prefix(dir).expect("below").to_path_buf(), bytes);
+            }
+        }
+    }
+    files
+}
+
+/// I6: the files as a killed process leaves them open as of `make_durable` at least: per key, that state or a later one.
+/// Nothing is closed or dropped before.
+pub fn i6_a_killed_process_keeps_what_was_durable<S: Store>(store: &S) {
+    let Some(dir) = store.dir() else { return };
+    let y = store.open();
+    let run = |n: u8, keys: std::ops::Range<u32>| -> Entries {
+        keys.map(|i| put(&i.to_be_bytes(), &[n; 40])).collect()
+    };
+    write(&y, &run(1, 0..4000)).unwrap();
+    y.make_durable().unwrap();
+    // Acknowledged, not durable: any part of it may come back.
+    write(&y, &run(2, 1000..2000)).unwrap();
+    let copy = store.copy_dir();
+    for (path, bytes) in files(&dir) {
+        let path = copy.join(path);
+        std::fs::create_dir_all(path.parent().expect("parent")).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+    if let Some(read_only) = store.open_read_only(&copy) {
+        let read_only = read_only.expect("read-only after a kill");
+        assert_eq!(read_only.verify().unwrap(), 4000);
+    }
+    let again = store.open_copy(&copy);
+    assert_eq!(again.verify().unwrap(), 4000);
+    for i in 0u32..4000 {
+        let value = again.get(&i.to_be_bytes()).unwrap().expect("was durable");
+        let newest = if (1000..2000).contains(&i) { 2 } else { 1 };
+        assert!(value == [1; 40] || value == [newest; 40], "key {i}");
+    }
+    // The log writes again what was not durable.
+    write(&again, &run(2, 1000..2000)).unwrap();
+    let mut model = Model::new();
+    for (key, value) in run(1, 0..4000).into_iter().chain(run(2, 1000..2000)) {
+        model.insert(key, value.expect("a value"));
+    }
+    check(&again, &model);
+    check(&y, &model);
+}
+
+/// Opened read-only, a Y answers everything and changes no byte of its files; an absent one is an error and stays absent.
+pub fn read_only_changes_nothing<S: Store>(store: &S) {
+    let Some(dir) = store.dir() else { return };
+    if let Some(absent) = store.open_read_only(&store.copy_dir()) {
+        assert!(absent.is_err(), "there is nothing to open");
+        assert!(!store.copy_dir().exists());
+    } else {
+        return;
+    }
+    let mut model = Model::new();
+    let y = store.open();
+    for n in 0u8..4 {
+        let entries = (0u32..3000).step_by(1 + usize::from(n));
+        let run = entries.map(|i| put(&i.to_be_bytes(), &[n; 60])).collect();
+        write_both(&y, &mut model, &run);
+    }
+    y.make_durable().unwrap();
+    drop(y);
+    let before = files(&dir);
+    let y = store.open_read_only(&dir).expect("as before").unwrap();
+    check(&y, &model);
+    assert!(!y.is_empty().unwrap() && y.approximate_len() > 0);
+    // A checkpoint of a database that is open read-only.
+    y.copy_to(&store.copy_dir()).unwrap();
+    drop(y);
+    assert!(files(&dir) == before, "a file was changed");
+    check(&store.open_copy(&store.copy_dir()), &model);
+}
