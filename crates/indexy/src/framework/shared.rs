@@ -26,7 +26,7 @@ use std::{
 };
 
 /// Longest time that a writer waits for memory before it gets `MemoryStalled`. Tests of this crate do not have so long.
-pub(crate) const STALL_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 60 });
+pub(crate) const STALL_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 4 } else { 60 });
 
 /// A waiting writer looks again at least this often.
 const STALL_POLL: Duration = Duration::from_millis(5);

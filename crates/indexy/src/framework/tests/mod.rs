@@ -88,7 +88,12 @@ impl Trees for Rig {
 
 impl Rig {
     fn new(kind: XKind) -> Arc<Self> {
-        Self::open(kind, Sim::default(), BTreeMap::new(), Manifest::default())
+        Self::with_budget(kind, BUDGET)
+    }
+
+    fn with_budget(kind: XKind, budget: usize) -> Arc<Self> {
+        let (sim, manifest) = (Sim::default(), Manifest::default());
+        Self::open(kind, budget, sim, BTreeMap::new(), manifest)
     }
 
     /// Runs `test` once for each kind of Index X, with the tree [`TREE`] made.
@@ -100,8 +105,14 @@ impl Rig {
         }
     }
 
-    fn open(kind: XKind, sim: Sim, ys: BTreeMap<u32, MemoryY>, manifest: Manifest) -> Arc<Self> {
-        let budget = Arc::new(Budget::new(BUDGET));
+    fn open(
+        kind: XKind,
+        budget: usize,
+        sim: Sim,
+        ys: BTreeMap<u32, MemoryY>,
+        manifest: Manifest,
+    ) -> Arc<Self> {
+        let budget = Arc::new(Budget::new(budget));
         let rig = Self {
             kind,
             sim: sim.clone(),
@@ -173,7 +184,8 @@ impl Rig {
     fn crash(&self, seed: u64) -> Arc<Self> {
         let ys = self.ys.lock().clone();
         ys.values().for_each(MemoryY::crash);
-        Self::open(self.kind, self.sim.crash(seed), ys, *self.manifest.lock())
+        let (budget, sim) = (self.shared.budget.limit(), self.sim.crash(seed));
+        Self::open(self.kind, budget, sim, ys, *self.manifest.lock())
     }
 
     /// As [`Rig::crash`], a few times over, each time with other losses; `check` gets the tree [`TREE`].

@@ -12,6 +12,8 @@ use std::{
 };
 
 const SMALL_BUDGET: usize = 4 << 20;
+/// What nobody is admitted for (what a cut builds before it frees, retired blocks) may for a moment be this much more.
+const MOST: usize = SMALL_BUDGET + SMALL_BUDGET / 32;
 const VALUE: [u8; 200] = [7; 200];
 const WRITERS: u64 = 4;
 
@@ -39,8 +41,7 @@ fn fill(rig: &Rig, tree: &Joined, next: &AtomicU64) -> (Error, Duration) {
 #[test]
 fn i7_writers_wait_for_a_y_that_hangs_and_are_told_in_the_end() {
     for kind in [XKind::Art, XKind::BPlus] {
-        let rig = Rig::new(kind);
-        rig.shared.budget.set_limit(SMALL_BUDGET);
+        let rig = Rig::with_budget(kind, SMALL_BUDGET);
         let (tree, y) = rig.tree(TREE);
         let pause = y.pause(Point::RunStart);
         let trees: Arc<dyn Trees> = rig.clone();
@@ -69,7 +70,7 @@ fn i7_writers_wait_for_a_y_that_hangs_and_are_told_in_the_end() {
         });
         pause.wait_reached();
         let used = rig.shared.budget.used();
-        assert!(used <= SMALL_BUDGET, "{used} of {SMALL_BUDGET}");
+        assert!(used <= MOST, "{kind:?}: {used}");
         let counters = &rig.shared.counters;
         assert!(counters::read(&counters.stalls) >= WRITERS);
         let stalled = u128::from(counters::read(&counters.stall_micros));
@@ -90,15 +91,15 @@ fn i7_writers_wait_for_a_y_that_hangs_and_are_told_in_the_end() {
             (0..2 * tried).filter(|&n| there(n)).count() as u64,
             2 * tried - WRITERS
         );
-        assert!(rig.shared.budget.used() <= SMALL_BUDGET);
+        let used = rig.shared.budget.used();
+        assert!(used <= MOST, "{kind:?}: {used}");
         drop(background);
     }
 }
 
 #[test]
 fn i7_who_waits_for_memory_is_sent_away_by_a_close() {
-    let rig = Rig::new(XKind::Art);
-    rig.shared.budget.set_limit(SMALL_BUDGET);
+    let rig = Rig::with_budget(XKind::Art, SMALL_BUDGET);
     let (tree, _) = rig.tree(TREE);
     // Nobody cleans or releases.
     let next = AtomicU64::new(0);
