@@ -1,13 +1,14 @@
 //! The whole API against ordered maps: random operations with odd keys, small budgets, forced cleaning and release,
 //! and reopening in between.
 //!
-//! `INDEXY_TEST_PAIRS` says with which pairs of indexes (`pairs/mod.rs`); `INDEXY_MODEL_OPS` sets the number of operations per case (default 260,000; four cases), `INDEXY_MODEL_SEED` the seed.
+//! `INDEXY_TEST_PAIRS` says with which pairs of indexes (`pairs/mod.rs`); `INDEXY_MODEL_OPS` sets the number of operations per case
+//! and pair (default: 260,000 with the default pair, 60,000 with others; four cases), `INDEXY_MODEL_SEED` the seed.
 
 mod pairs;
 
-use indexy::{Batch, Db, Durability, Options, Tree};
+use indexy::{Batch, Db, Durability, Error, Options, Stats, Tree};
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, ops::Bound, path::Path};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -58,13 +59,27 @@ fn entry((k, v): (&Vec<u8>, &Vec<u8>)) -> (Vec<u8>, Vec<u8>) {
     (k.clone(), v.clone())
 }
 
+fn bound(rng: &mut StdRng, key: Vec<u8>) -> Bound<Vec<u8>> {
+    match rng.random_range(0..7) {
+        0 => Bound::Unbounded,
+        1..=3 => Bound::Included(key),
+        _ => Bound::Excluded(key),
+    }
+}
+
 fn check_scan(tree: &Tree, model: &Model, rng: &mut StdRng, keys: u64) {
     let (a, b) = (key(rng, keys), key(rng, keys));
     let (a, b) = if a <= b { (a, b) } else { (b, a) };
     let take = rng.random_range(1..200);
-    let expected = model.range(a.clone()..b.clone()).map(entry);
+    // Two excluded bounds that are equal are refused by the map, and an empty range here.
+    let bounds = if a == b {
+        (Bound::Included(a), Bound::Excluded(b))
+    } else {
+        (bound(rng, a), bound(rng, b))
+    };
+    let expected = model.range(bounds.clone()).map(entry);
     let found = tree
-        .range(&a[..]..&b[..])
+        .range(bounds)
         .map(|e| e.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap());
     match rng.random_range(0..3) {
         0 => assert_eq!(
@@ -153,7 +168,11 @@ fn step(db: &Db, trees: &[Tree], models: &mut [Model], rng: &mut StdRng, case: &
                 .or_insert_with(|| vec![7]);
             assert_eq!(new.as_deref(), Some(&slot[..]));
         }
-        55..=84 => {
+        55..=64 => {
+            let found = tree.get_with(&k, <[u8]>::to_vec).unwrap();
+            assert_eq!(found.as_ref(), models[t].get(&k), "key {k:?}");
+        }
+        65..=84 => {
             assert_eq!(
                 tree.get(&k).unwrap().as_deref(),
                 models[t].get(&k).map(|v| &v[..]),
@@ -232,9 +251,13 @@ fn step(db: &Db, trees: &[Tree], models: &mut [Model], rng: &mut StdRng, case: &
 fn open(path: &Path, options: &Options) -> (Db, Vec<Tree>) {
     let db = Db::open(path, options.clone()).unwrap();
     let trees = (0..TREES)
-        .map(|t| db.tree(&format!("tree {t}")).unwrap())
+        .map(|t| db.tree(&tree_name(t)).unwrap())
         .collect();
     (db, trees)
+}
+
+fn tree_name(t: usize) -> String {
+    format!("tree {t}")
 }
 
 /// Tests of this file.
@@ -242,51 +265,169 @@ const CASES: usize = 4;
 
 fn run(case: &Case) {
     for pair in pairs::chosen(case.seed as usize, CASES) {
-        println!("{}", pairs::name(pair));
-        run_with(case, pairs::options(pair, case.options.clone()));
+        let ops = if pair == pairs::DEFAULT {
+            260_000
+        } else {
+            60_000
+        };
+        let ops = from_env("INDEXY_MODEL_OPS", ops);
+        let name = pairs::name(pair);
+        let start = std::time::Instant::now();
+        let done = run_with(case, pairs::options(pair, case.options.clone()), ops);
+        println!("{name}: {ops} operations, {:?}, {done:?}", start.elapsed());
+        // Regions were written away, read again, and but for mere buffers cut, while the operations went on.
+        assert!(done.cleaned_runs > 0, "{name}: {done:?}");
+        assert!(done.y_reads > ops / 200, "{name}: {done:?}");
+        if pair == pairs::DEFAULT && ops >= 100_000 {
+            assert!(done.cleaned_runs > 20, "{name}: {done:?}");
+            assert!(done.released_regions > 50, "{name}: {done:?}");
+        }
     }
 }
 
-fn run_with(case: &Case, options: Options) {
-    let ops = from_env("INDEXY_MODEL_OPS", 260_000);
+/// What the framework did, over all opens.
+#[derive(Debug, Default)]
+struct Done {
+    cleaned_runs: u64,
+    released_regions: u64,
+    released_keys: u64,
+    y_reads: u64,
+    stalls: u64,
+}
+
+impl Done {
+    fn add(&mut self, stats: &Stats) {
+        self.cleaned_runs += stats.cleaned_runs;
+        self.released_regions += stats.released_regions;
+        self.released_keys += stats.released_keys;
+        self.y_reads += stats.y_reads;
+        self.stalls += stats.stalls;
+    }
+}
+
+/// One database, the maps that say what is in it, and what happens once in a while.
+struct Run<'a> {
+    path: &'a Path,
+    options: Options,
+    rng: StdRng,
+    db: Db,
+    trees: Vec<Tree>,
+    models: Vec<Model>,
+    done: Done,
+}
+
+impl Run<'_> {
+    fn check_all(&self) {
+        for (tree, model) in self.trees.iter().zip(&self.models) {
+            check_all(tree, model);
+        }
+    }
+
+    fn verify(&self) {
+        let report = self.db.verify().unwrap();
+        assert!(report.is_ok(), "{report:?}");
+    }
+
+    fn reopen(mut self) -> Self {
+        self.done.add(&self.db.stats());
+        // With a log, dropping is enough; without one, only what was flushed is promised.
+        if self.rng.random() {
+            self.db.close().unwrap();
+            assert!(matches!(self.trees[0].get(b"x"), Err(Error::Closed)));
+        }
+        self.trees.clear();
+        drop(self.db);
+        (self.db, self.trees) = open(self.path, &self.options);
+        self.check_all();
+        self
+    }
+
+    fn change_budget(&mut self) {
+        let budget = [2usize << 20, 3 << 20, 8 << 20][self.rng.random_range(0..3)];
+        match self.db.set_memory_budget(budget) {
+            Ok(()) | Err(Error::BudgetTooSmall { .. }) => {}
+            Err(e) => panic!("{e}"),
+        }
+    }
+
+    /// Numbers of entries: the exact one, and the estimate, which counts at most what is in X and in Y (and there no
+    /// more than was written).
+    fn check_lengths(&self, ops: u64) {
+        for (tree, model) in self.trees.iter().zip(&self.models) {
+            let len = model.len() as u64;
+            assert_eq!(tree.len().unwrap(), len);
+            assert_eq!(tree.is_empty().unwrap(), len == 0);
+            let about = tree.approximate_len();
+            assert!(2 * about >= len, "{about} of {len}");
+            // A batch writes 30 keys at most.
+            assert!(about <= 30 * (ops + 1), "{about} after {ops} operations");
+        }
+    }
+
+    /// A checkpoint opens as what the database is now, and is one of its own.
+    fn check_checkpoint(&mut self) {
+        let copies = tempfile::tempdir().unwrap();
+        let path = copies.path().join("copy");
+        self.db.checkpoint(&path).unwrap();
+        let (copy, trees) = open(&path, &self.options);
+        for (tree, model) in trees.iter().zip(&self.models) {
+            check_all(tree, model);
+        }
+        trees[0].insert(b"of the copy alone", b"1").unwrap();
+        drop((trees, copy));
+        self.check_all();
+    }
+
+    /// A tree goes with all that is in it; its name is free for another.
+    fn drop_tree(&mut self) {
+        let t = self.rng.random_range(0..TREES);
+        let name = tree_name(t);
+        self.db.drop_tree(&name).unwrap();
+        let gone = self.trees[t].insert(b"k", b"v");
+        assert!(matches!(gone, Err(Error::TreeDropped { .. })), "{gone:?}");
+        self.models[t].clear();
+        self.trees[t] = self.db.tree(&name).unwrap();
+        assert!(self.trees[t].is_empty().unwrap());
+        assert_eq!(self.trees[t].approximate_len(), 0);
+    }
+}
+
+fn run_with(case: &Case, options: Options, ops: u64) -> Done {
     let seed = from_env("INDEXY_MODEL_SEED", case.seed);
     let dir = tempfile::tempdir().unwrap();
-    let mut rng = StdRng::seed_from_u64(seed);
-    let mut models = vec![Model::new(); TREES];
-    let (mut db, mut trees) = open(dir.path(), &options);
+    let (db, trees) = open(dir.path(), &options);
+    let mut run = Run {
+        path: dir.path(),
+        options,
+        rng: StdRng::seed_from_u64(seed),
+        db,
+        trees,
+        models: vec![Model::new(); TREES],
+        done: Done::default(),
+    };
     for op in 0..ops {
-        step(&db, &trees, &mut models, &mut rng, case);
-        let budget = [2usize << 20, 3 << 20, 8 << 20][rng.random_range(0..3)];
-        if rng.random_range(0..5000) == 0 {
-            match db.set_memory_budget(budget) {
-                Ok(()) | Err(indexy::Error::BudgetTooSmall { .. }) => {}
-                Err(e) => panic!("{e}"),
-            }
+        step(&run.db, &run.trees, &mut run.models, &mut run.rng, case);
+        match run.rng.random_range(0..60_000) {
+            0..12 => run.change_budget(),
+            12..24 => run.check_lengths(op),
+            24..26 => run.check_checkpoint(),
+            26..28 => run.drop_tree(),
+            _ => {}
         }
-        if rng.random_range(0..ops / 6) == 0 {
-            // With a log, dropping is enough; without one, only what was flushed is promised.
-            if rng.random() {
-                db.close().unwrap();
-                assert!(matches!(trees[0].get(b"x"), Err(indexy::Error::Closed)));
-            }
-            trees.clear();
-            drop(db);
-            (db, trees) = open(dir.path(), &options);
-            for (tree, model) in trees.iter().zip(&models) {
-                check_all(tree, model);
-            }
+        if run.rng.random_range(0..ops / 6) == 0 {
+            run = run.reopen();
         }
         if op % (ops / 4) == ops / 8 {
-            let report = db.verify().unwrap();
-            assert!(report.is_ok(), "{report:?}");
+            run.verify();
         }
     }
-    for (tree, model) in trees.iter().zip(&models) {
-        check_all(tree, model);
-    }
-    let report = db.verify().unwrap();
-    assert!(report.is_ok(), "{report:?}");
-    db.close().unwrap();
+    run.check_lengths(ops);
+    run.check_all();
+    run.verify();
+    run.check_checkpoint();
+    run.done.add(&run.db.stats());
+    run.db.close().unwrap();
+    run.done
 }
 
 #[test]
@@ -316,7 +457,7 @@ fn few_keys_overwritten_often_without_a_log() {
         seed: 3,
         options,
         value_bytes: 3000,
-        keys: 2_000,
+        keys: 10_000,
     });
 }
 

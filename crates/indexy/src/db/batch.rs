@@ -1,7 +1,7 @@
 //! `Batch`: writes to several keys and trees that happen as one.
 //!
 //! Keeps I8: holds the stripes of all its keys, taken in ascending order, from before its LSN until everything is
-//! applied; one log record, so that recovery has all of it or nothing. Keeps I6 by registering before it appends.
+//! applied; one log record, so that recovery has all of it or nothing. I6 is kept by `framework/batches.rs`.
 
 #![forbid(unsafe_code)]
 
@@ -145,12 +145,10 @@ impl Batch {
             // After the stripes, see `tree.rs`; the room in the log is kept until the record is appended.
             let _admitted = core.shared.admit(bytes + core.shared.copy_bytes(copied))?;
             let _room = log.map(|log| log.admit(record)).transpose()?;
-            let _registered = log.map(|log| core.shared.batches.register(|| log.end()));
-            let end = log.map(|log| log.append(encoder.record())).transpose()?;
-            for op in &ops {
-                op.tree.joined.apply(&op.key, op.value.as_deref());
-            }
-            end
+            let writes = ops
+                .iter()
+                .map(|op| (&*op.tree.joined, &*op.key, op.value.as_deref()));
+            core.shared.commit_batch(encoder.record(), writes)?
         };
         if let (Some(log), Some(end), Durability::Sync) = (log, end, core.options.durability) {
             log.wait_durable(end)?;

@@ -26,8 +26,8 @@ use std::{fmt, path::Path, sync::Arc};
 /// last [`Tree`], [`Range`](crate::Range) and [`Batch`]) stops the background threads and loses nothing that the
 /// [`Durability`](crate::Durability) promised; [`Db::close`] also writes everything to Index Y, so that the next open is quick.
 ///
-/// After an I/O failure that endangers data (a failed fsync, say) the database is *poisoned*: reads go on, writes fail
-/// with the first cause.
+/// After a failed fsync or write of its own files, by whichever call or thread, the database is *poisoned*: the call that met
+/// it gets the error itself, reads go on, writes fail with the first cause. A full device (`OutOfSpace`) does not poison.
 #[derive(Clone)]
 pub struct Db {
     pub(crate) handle: Arc<Handle>,
@@ -56,6 +56,18 @@ impl Db {
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         Ok(Self {
             handle: Arc::new(open::open(path.as_ref(), options)?),
+        })
+    }
+
+    /// As [`Db::open`], with log and manifest on `storage`.
+    #[cfg(test)]
+    pub(crate) fn open_on(
+        storage: Arc<dyn crate::storage::Storage>,
+        path: &Path,
+        options: Options,
+    ) -> Result<Self> {
+        Ok(Self {
+            handle: Arc::new(open::open_on(storage, path, options)?),
         })
     }
 
@@ -104,12 +116,12 @@ impl Db {
         }
         // A tree's records all have higher LSNs than this.
         let floor = self.core().shared.sweep_floor();
-        let tree = Arc::new(open::open_tree(
-            self.core(),
-            manifest.database_id,
-            entry.clone(),
-            floor,
-        )?);
+        let opened = open::open_tree(self.core(), manifest.database_id, entry.clone(), floor);
+        let tree = Arc::new(opened.inspect_err(|_| {
+            // What is there may look whole and not be durable (a failed sync): no later attempt takes it for its own.
+            manifest.next_tree_id += 1;
+            let _ = directory::remove_tree(&directory::tree_dir(&self.core().path, entry.id));
+        })?);
         let mut next = manifest.clone();
         next.next_tree_id += 1;
         next.trees.push(entry);

@@ -10,7 +10,7 @@ use super::{
     directory::{self, DirectoryLock, LOG_DIR, TREES_DIR},
     index_y::{self, YShared},
     manifest::{Manifest, TreeEntry},
-    options::{Durability, IndexXKind, Options},
+    options::{Durability, IndexXKind, IndexYKind, Options},
     stripes::Stripes,
 };
 use crate::{
@@ -45,14 +45,18 @@ const WORK_PART: usize = 32;
 /// Part of the budget that one of the log's buffers takes, and its bounds.
 const LOG_BUFFER_PART: usize = 128;
 const LOG_BUFFER_BYTES: (usize, usize) = (16 << 10, 1 << 20);
-/// A segment is this part of the log's limit, within bounds.
+/// A segment is this part of the log's limit, within bounds. (Tests of this crate fill some.)
 const SEGMENT_PART: u64 = 8;
-const SEGMENT_BYTES: (u64, u64) = (1 << 20, 64 << 20);
+const SEGMENT_BYTES: (u64, u64) = (if cfg!(test) { 4 << 10 } else { 1 << 20 }, 64 << 20);
 
 /// Opens or creates the database in `path`.
 pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
+    open_on(Arc::new(Buffered), path, options)
+}
+
+/// As [`open`], with log and manifest on `storage`; the lock and the directories of trees are on the real one.
+pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) -> Result<Handle> {
     options.validate()?;
-    let storage: Arc<dyn Storage> = Arc::new(Buffered);
     let (lock, manifest) = take_directory(&*storage, path, &options)?;
     // Before anything is written: what one tree lacks keeps the whole database closed.
     for tree in &manifest.trees {
@@ -92,6 +96,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
         remove_orphans(&core, &manifest)?;
     }
     for entry in manifest.trees.iter().cloned() {
+        refuse_lost_tree(&core, &entry)?;
         let tree = open_tree(&core, manifest.database_id, entry, Lsn(manifest.log_start))?;
         core.trees.write().insert(tree.entry.id, Arc::new(tree));
     }
@@ -172,6 +177,23 @@ fn refuse_lost_manifest(path: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A tree was whole before the manifest named it: where its files are gone it is not made anew. (What an Index Y from
+/// outside keeps in its directory is its own affair.)
+fn refuse_lost_tree(core: &Core, entry: &TreeEntry) -> Result<()> {
+    let dir = directory::tree_dir(&core.path, entry.id);
+    let lost = match std::fs::read_dir(&dir) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => true,
+        Err(e) => return Err(Error::io("open", dir, e)),
+    };
+    match entry.index_y {
+        IndexYKind::Lsm | IndexYKind::RocksDb | IndexYKind::BPlus { .. } if lost => {
+            Err(Error::corrupt(dir, 0, "the files of the tree are missing"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// An id that no other database has: the process's hasher keys are random, time and pid tell them apart.

@@ -196,7 +196,13 @@ impl Tree {
 
     /// Writes `value` under `key`.
     ///
-    /// Cost: no I/O but what the durability asks for; may wait for memory to become free.
+    /// Cost: no I/O but what the durability asks for; may wait for memory to become free. A value over an eighth of the
+    /// memory budget is written to Index Y at once, and is durable when the call returns.
+    ///
+    /// Errors: `KeyTooLong`, `ValueTooLong`, `ReadOnly`, `Closed`, `TreeDropped`: nothing was written. `OutOfSpace` or `Poisoned` while
+    /// the log is made durable: the write is seen, and the next open may find it or not. Where Index Y has no room for a value over an
+    /// eighth of the budget, the old value stays and nothing is logged; if the device fills up or fails later in
+    /// the call, the next open may find the new one.
     /// Source: IndeXY II-B; keeps I4, I7, I8.
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());

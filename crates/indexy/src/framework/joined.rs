@@ -10,7 +10,9 @@
 
 #![forbid(unsafe_code)]
 
-use super::{counters, regions::Regions, sample, shared::Shared, survey::Survey};
+use super::{
+    batches::Registration, counters, regions::Regions, sample, shared::Shared, survey::Survey,
+};
 use crate::{
     error::{Error, Result},
     key::Value,
@@ -248,22 +250,24 @@ impl Joined {
     ///
     /// I2/I4: under the transfer lock no older copy of the key is in flight, so none can land on top;
     /// the entry in X, if any, answers until Y has the new one.
+    /// The record is logged when all of the value is with Y but not to be seen: what Y has no room for leaves no record
+    /// that the next open would replay.
     fn put_past_x(&self, key: &[u8], value: Option<&[u8]>, logged: bool) -> Result<Option<Lsn>> {
         let _transfer = self.transfer.lock();
         if self.discarded() {
             return Ok(None);
         }
-        let end = match self.shared.log.get() {
-            Some(log) if logged => Some(log.append(record(self.id, key, value))?),
-            _ => None,
-        };
-        self.y.write_run(&mut OneEntry {
+        let mut source = OneEntry {
+            tree: self.id,
             entry: (key, value),
-            log: self.shared.log.get(),
-        })?;
+            shared: &self.shared,
+            to_log: self.shared.log.get().filter(|_| logged),
+            logged: None,
+        };
+        self.shared.guarded(self.hand_to_y(&mut source))?;
         self.x.evict(key);
         self.shared.wake_compactor.notify();
-        Ok(end)
+        Ok(source.logged.map(|(end, _applied_now)| end))
     }
 }
 
@@ -277,10 +281,15 @@ fn record<'a>(tree: u32, key: &'a [u8], value: Option<&'a [u8]>) -> RecordRef<'a
     }
 }
 
-/// A run of one entry.
+/// A run of one entry, which logs it on the way.
 struct OneEntry<'a> {
+    tree: u32,
     entry: RunEntry<'a>,
-    log: Option<&'a Log>,
+    shared: &'a Shared,
+    /// Where the entry is still to be logged.
+    to_log: Option<&'a Log>,
+    /// End of its record; I6: what keeps the record in the log until the run is acknowledged.
+    logged: Option<(Lsn, Registration<'a>)>,
 }
 
 impl RunSource for OneEntry<'_> {
@@ -289,7 +298,13 @@ impl RunSource for OneEntry<'_> {
     }
 
     fn before_publish(&mut self) -> Result<()> {
+        if let Some(log) = self.to_log.take() {
+            let registration = self.shared.batches.register(|| log.end());
+            let (key, value) = self.entry;
+            let end = log.append(record(self.tree, key, value))?;
+            self.logged = Some((end, registration));
+        }
         // I5: log before Y.
-        self.log.map_or(Ok(()), |log| log.wait_durable(log.end()))
+        self.shared.wait_for_log()
     }
 }

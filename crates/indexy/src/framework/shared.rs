@@ -25,8 +25,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Longest time that a writer waits for memory before it gets `MemoryStalled`.
-pub(crate) const STALL_LIMIT: Duration = Duration::from_secs(60);
+/// Longest time that a writer waits for memory before it gets `MemoryStalled`. Tests of this crate do not have so long.
+pub(crate) const STALL_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 4 } else { 60 });
 
 /// A waiting writer looks again at least this often.
 const STALL_POLL: Duration = Duration::from_millis(5);
@@ -320,6 +320,24 @@ impl Shared {
     pub(crate) fn announce_freed(&self) {
         let _guard = self.freed.0.lock();
         self.freed.1.notify_all();
+    }
+
+    /// What a write to Y, or to the files of the log, came to. A failure poisons, whoever met it: what a failed write or sync
+    /// left on the device nobody knows, and a later one that succeeds says nothing about it. Not so a full device, and what
+    /// Y refuses beforehand.
+    pub(crate) fn guarded<T>(&self, result: Result<T>) -> Result<T> {
+        if let Err(error) = &result {
+            match error {
+                Error::OutOfSpace { .. }
+                | Error::Closed
+                | Error::KeyTooLong { .. }
+                | Error::ValueTooLong { .. } => return result,
+                Error::Poisoned { cause } => self.poison.set(cause),
+                error => self.poison.set(error),
+            };
+            self.announce_freed();
+        }
+        result
     }
 
     /// Remembers or clears why Y refuses runs.

@@ -18,6 +18,7 @@ use super::{
     joined::{Joined, Transfer},
     preclean,
     regions::Table,
+    shared::Shared,
     survey::Precision,
     watermark,
 };
@@ -109,7 +110,7 @@ impl Joined {
             run,
             written: Written::default(),
         };
-        let result = self.y.write_run(&mut source);
+        let result = self.shared.guarded(self.hand_to_y(&mut source));
         let written = source.written;
         if result.is_err() {
             for (from, to) in &ranges {
@@ -132,6 +133,25 @@ impl Joined {
         counters::add(&counters.runs, u64::from(written.keys > 0));
         self.shared.wake_compactor.notify();
         Ok(written)
+    }
+
+    /// Has Y write a run. The caller holds the transfer lock.
+    ///
+    /// A Y that panics, on whatever thread, leaves a run of which nobody knows what Y took: its entries are marked clean
+    /// (I2), and the next run to go well would let them be cut and their log be truncated. So nothing is written from then
+    /// on; poisoned before the transfer lock is let go.
+    pub(super) fn hand_to_y(&self, source: &mut dyn RunSource) -> Result<()> {
+        struct Alarm<'a>(&'a Shared);
+        impl Drop for Alarm<'_> {
+            fn drop(&mut self) {
+                self.0.poison.set(&"writing to Index Y panicked");
+                self.0.announce_freed();
+            }
+        }
+        let alarm = Alarm(&self.shared);
+        let result = self.y.write_run(source);
+        std::mem::forget(alarm);
+        result
     }
 
     /// From now on leaves of this run may be cut; pairs with the load in `acked`.
@@ -207,15 +227,25 @@ impl Joined {
 
     /// Cleans everything; waits for Y's maintenance where it is congested.
     pub(crate) fn flush(&self) -> Result<()> {
-        while self.y.congested() && self.y.maintain()? == Maintained::More {
+        while self.y.congested() && self.shared.guarded(self.y.maintain())? == Maintained::More {
             self.shared.poison.check()?;
         }
         self.write_back(Pick::All).map(|_| ())
     }
 
+    /// Makes every run that is acknowledged by now durable.
+    pub(super) fn make_durable(&self) -> Result<()> {
+        match self.y.make_durable() {
+            Err(_) if self.discarded() => Ok(()),
+            made => self.shared.guarded(made),
+        }
+    }
+
     /// Copies Y, as it is between two runs, into the absent directory `dest`.
     pub(crate) fn copy_y_to(&self, dest: &std::path::Path) -> Result<()> {
         let _transfer = self.transfer.lock();
+        // What fails from there on is the copy.
+        self.make_durable()?;
         self.y.copy_to(dest)
     }
 

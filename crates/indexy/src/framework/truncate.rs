@@ -39,14 +39,11 @@ pub(crate) fn truncate(all: &dyn Trees, shared: &Shared) -> Result<Option<Lsn>> 
     // I6: the floor first. Runs acknowledged by now are durable afterwards; later ones do not count.
     let (trees, floor) = survey(all, shared);
     for tree in trees {
-        match tree.y.make_durable() {
-            Err(error) if !tree.discarded() => return Err(error),
-            _ => {}
-        }
+        tree.make_durable()?;
     }
     if let (Some(log), Some(floor)) = (shared.log.get(), floor) {
         all.persist_log_start(floor)?;
-        log.truncate_below(floor)?;
+        shared.guarded(log.truncate_below(floor))?;
     }
     Ok(floor)
 }

@@ -42,6 +42,8 @@ pub(crate) enum Op {
     Get,
     Range,
     WriteRun,
+    /// While the run is read, before `before_publish`.
+    DrainRun,
     MakeDurable,
     Maintain,
 }
@@ -361,6 +363,7 @@ impl IndexY for MemoryY {
             Ok(())
         });
         drained?;
+        self.check(Op::DrainRun)?;
         self.at(Point::RunDrained);
         source.before_publish()?; // I5
         self.at(Point::RunPublish);

@@ -1,13 +1,16 @@
 //! Which pairs of indexes the tests of the whole API run with.
 //!
-//! `INDEXY_TEST_PAIRS`: `sample` (the default) shares a few pairs, among which is every X and every Y (with every size of
-//! pages), out among the tests of a file; `all` gives each test every pair that is compiled in; a name such as `art-rocksdb`
+//! `INDEXY_TEST_PAIRS`: `sample` (the default) gives each test the pair that users get who ask for none, and shares a few others,
+//! among which is every X and every Y (with every size of pages), out among the tests of a file; `all` gives each test every pair that is compiled in; a name such as `art-rocksdb`
 //! gives each test that pair, and several names with commas between them those.
 
 use indexy::{Db, Error, IndexXKind, IndexYKind, Options};
 
 /// An Index X and an Index Y.
 pub type Pair = (IndexXKind, IndexYKind);
+
+/// What a database is made of when nobody asks for anything else.
+pub const DEFAULT: Pair = (IndexXKind::Art, IndexYKind::Lsm);
 
 const X: [IndexXKind; 3] = [IndexXKind::Art, IndexXKind::BPlus, IndexXKind::None];
 const Y: [IndexYKind; 5] = [
@@ -69,11 +72,13 @@ fn sample(there: &[Pair]) -> Vec<Pair> {
         .collect()
 }
 
+/// The default pair and a part of the others, at least one.
 fn share(sample: &[Pair], number: usize, of: usize) -> Vec<Pair> {
-    let mine = sample.iter().skip(number % of).step_by(of);
-    let mine: Vec<Pair> = mine.copied().collect();
-    if mine.is_empty() {
-        return vec![sample[number % sample.len()]];
+    let others: Vec<Pair> = sample.iter().copied().filter(|p| *p != DEFAULT).collect();
+    let mine = others.iter().skip(number % of).step_by(of).copied();
+    let mut mine: Vec<Pair> = std::iter::once(DEFAULT).chain(mine).collect();
+    if mine.len() == 1 {
+        mine.push(others[number % others.len()]);
     }
     mine
 }

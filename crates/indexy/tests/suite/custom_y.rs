@@ -21,7 +21,7 @@ use std::{
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// A map in memory, written to one file as a whole. Slow, and right.
-struct FileY {
+pub struct FileY {
     dir: PathBuf,
     read_only: bool,
     map: Mutex<Arc<Map>>,
@@ -62,7 +62,7 @@ fn load(dir: &Path) -> Result<Map> {
 }
 
 impl FileY {
-    fn open(dir: &Path, read_only: bool) -> Result<Self> {
+    pub fn open(dir: &Path, read_only: bool) -> Result<Self> {
         if !read_only && !dir.join(FILE).exists() {
             save(dir, &Map::new())?;
         }

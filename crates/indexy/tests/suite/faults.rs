@@ -7,12 +7,13 @@
 use crate::{
     history::History,
     pairs::{self, Pair},
-    support::{MIB, Random, StopAtDrop, assert_sound, child, child_argument, open, wait},
+    support::{
+        MIB, Random, StopAtDrop, assert_sound, child, child_argument, open, shim, tell, wait,
+    },
 };
 use indexy::{Db, Durability, Error, IndexYKind, Options, Tree};
 use std::{
-    path::{Path, PathBuf},
-    process::Command,
+    path::Path,
     sync::atomic::{AtomicBool, Ordering::SeqCst},
     time::{Duration, Instant},
 };
@@ -54,12 +55,6 @@ impl Case {
             self.op, self.kind, self.filter
         ));
     }
-}
-
-/// Gives the shim a command; returns true if it answers "yes".
-fn tell(command: &str) -> bool {
-    let error = std::fs::File::open(format!("/indexy-fault/{command}")).unwrap_err();
-    error.kind() == std::io::ErrorKind::AlreadyExists
 }
 
 fn typed(case: Case, error: &Error) -> bool {
@@ -226,6 +221,7 @@ fn run(case: Case, options: &Options, skip: u64, dir: &Path) {
     drop((tree, db));
     let db = open(dir, options);
     let tree = db.tree("t").unwrap();
+    history.reopened();
     let run = Run {
         case,
         db: &db,
@@ -297,23 +293,6 @@ fn faulty_child() {
         // The first calls, and later ones.
         run(case, &options, n as u64 % 3, &dir.path().join("db"));
     }
-}
-
-/// The shim, compiled once per run of this binary.
-fn shim(dir: &Path) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fault_shim/shim.rs");
-    let library = dir.join("libfault_shim.so");
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let built = Command::new(rustc)
-        .args(["--edition", "2024", "--crate-type", "cdylib", "-o"])
-        .arg(&library)
-        .arg(source)
-        .status();
-    assert!(
-        built.is_ok_and(|status| status.success()),
-        "the shim does not compile"
-    );
-    library
 }
 
 /// Faults at `site`, with the pairs of test `number` of `of`.

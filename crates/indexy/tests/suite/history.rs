@@ -1,5 +1,6 @@
 //! What each key may hold, for many threads to check against: a key has one writer at a time, its writes are
-//! numbered, and a reader knows which numbers were acknowledged before it looked and begun before it was done.
+//! numbered, and a reader knows which numbers were acknowledged or seen by somebody before it looked, and which were begun
+//! before it was done.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
@@ -10,6 +11,8 @@ struct Bounds {
     started: AtomicU64,
     /// Acknowledged writes; raised after it.
     acknowledged: AtomicU64,
+    /// The newest write that a reader is known to have seen, acknowledged or not; raised after the read.
+    observed: AtomicU64,
 }
 
 /// Histories of the keys `0..len`. Write number 0 is the absence before the first.
@@ -19,10 +22,10 @@ pub struct History {
     value_bytes: u64,
 }
 
-/// A look at one key: what was acknowledged before it.
+/// A look at one key: what it may not be older than. Somebody may see a newer write while it goes on: that does not count.
 pub struct Look {
     key: u64,
-    acknowledged: u64,
+    oldest: u64,
 }
 
 impl History {
@@ -75,38 +78,50 @@ impl History {
         self.keys[n as usize].started.load(SeqCst)
     }
 
+    /// The database was opened again, perhaps after a failure: what was seen and never acknowledged may be gone.
+    pub fn reopened(&self) {
+        for key in &self.keys {
+            key.observed.store(0, SeqCst);
+        }
+    }
+
     /// Before a read.
     pub fn look(&self, key: u64) -> Look {
-        let acknowledged = self.keys[key as usize].acknowledged.load(SeqCst);
-        Look { key, acknowledged }
+        let bounds = &self.keys[key as usize];
+        let acknowledged = bounds.acknowledged.load(SeqCst);
+        let oldest = acknowledged.max(bounds.observed.load(SeqCst));
+        Look { key, oldest }
     }
 
     /// After the read: `found` is what one of the possible writes left. Panics if not.
     pub fn check(&self, look: &Look, found: Option<&[u8]>) {
-        let Look { key, acknowledged } = *look;
-        let started = self.keys[key as usize].started.load(SeqCst);
-        let range = format!("key {key}, writes {acknowledged}..={started}");
+        let Look { key, oldest } = *look;
+        let bounds = &self.keys[key as usize];
+        let started = bounds.started.load(SeqCst);
+        let range = format!("key {key}, writes {oldest}..={started}");
         let Some(found) = found else {
-            let removed = (acknowledged..=started).any(|w| self.value(key, w).is_none());
-            assert!(removed, "{range}: found nothing");
+            // Of several removals it may have been the first.
+            let removal = (oldest..=started).find(|&w| self.value(key, w).is_none());
+            let removal = removal.unwrap_or_else(|| panic!("{range}: found nothing"));
+            bounds.observed.fetch_max(removal, SeqCst);
             return;
         };
         let (of, write) = parse(found);
         assert!(of == key, "{range}: found a value of key {of}");
         assert!(
-            (acknowledged..=started).contains(&write),
+            (oldest..=started).contains(&write),
             "{range}: found write {write}"
         );
         assert!(
             self.value(key, write).as_deref() == Some(found),
             "{range}: the value of write {write} is damaged"
         );
+        bounds.observed.fetch_max(write, SeqCst);
     }
 
     /// True if the key was there with no write under way since `look`.
     pub fn certainly_there(&self, look: &Look) -> bool {
-        self.newest(look.key) == look.acknowledged
-            && self.value(look.key, look.acknowledged).is_some()
+        self.newest(look.key) == look.oldest && self.value(look.key, look.oldest).is_some()
     }
 }
 
@@ -114,4 +129,41 @@ impl History {
 pub fn parse(value: &[u8]) -> (u64, u64) {
     let word = |at: usize| u64::from_be_bytes(value[at..at + 8].try_into().unwrap());
     (word(0), word(8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A history of one key whose writes 1 and 2 are values.
+    fn history() -> (History, u64) {
+        let history = History::new(100, 100);
+        let two_values = |&n: &u64| (1..3).all(|w| history.value(n, w).is_some());
+        let key = (0..100).find(two_values).unwrap();
+        (history, key)
+    }
+
+    #[test]
+    #[should_panic(expected = "found write 1")]
+    fn who_looks_after_a_write_was_seen_does_not_see_an_older_one() {
+        let (history, key) = history();
+        let first = history.begin(key);
+        history.acknowledge(key, first);
+        history.begin(key);
+        let look = history.look(key);
+        history.check(&look, history.value(key, 2).as_deref());
+        let later = history.look(key);
+        history.check(&later, history.value(key, 1).as_deref());
+    }
+
+    #[test]
+    fn who_looked_before_may_see_the_older_one() {
+        let (history, key) = history();
+        let first = history.begin(key);
+        history.acknowledge(key, first);
+        history.begin(key);
+        let (look, beside) = (history.look(key), history.look(key));
+        history.check(&look, history.value(key, 2).as_deref());
+        history.check(&beside, history.value(key, 1).as_deref());
+    }
 }

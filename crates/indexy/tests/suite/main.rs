@@ -2,20 +2,29 @@
 
 mod alone;
 mod api;
+mod batches;
 mod budget;
 mod checkpoint;
 mod concurrency;
 mod custom_y;
+mod disk_image;
 mod errors;
+mod fault_sites;
 mod faults;
 mod flip;
 mod history;
 mod kill;
 mod lifecycle;
+mod log_limit;
+mod no_permission;
 #[path = "../pairs/mod.rs"]
 mod pairs;
+mod power_loss;
 mod read_only;
 mod reopen;
+mod room;
 mod scan;
 mod stress;
+mod stuck;
 mod support;
+mod tombstones;

@@ -7,7 +7,7 @@ use crate::{
     pairs,
     support::{MIB, Random, StopAtDrop, assert_sound, open, setting},
 };
-use indexy::{Db, Durability, Options, Tree};
+use indexy::{Db, Durability, IndexXKind, Options, Tree};
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
     time::{Duration, Instant},
@@ -298,6 +298,13 @@ fn run_with(options: &Options) {
     run.check_everything();
     let stats = run.db.stats();
     println!("stress: {stats:?}");
+    // All of it happened: runs, and but for mere buffers cuts and loads.
+    assert!(stats.cleaned_runs > 10, "{stats:?}");
+    assert!(stats.y_reads > 1000, "{stats:?}");
+    if run.tree.pair().0 != IndexXKind::None {
+        assert!(stats.released_regions > 10, "{stats:?}");
+        assert!(stats.y_reads > 2 * stats.uncached_reads, "{stats:?}");
+    }
     let Run {
         db,
         tree,

@@ -2,7 +2,7 @@
 
 use indexy::{Db, Options};
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::atomic::{AtomicBool, Ordering::SeqCst},
     time::{Duration, Instant},
@@ -110,4 +110,32 @@ pub fn fingerprint(dir: &Path) -> Vec<(String, std::time::SystemTime, Vec<u8>)> 
     }
     all.sort();
     all
+}
+
+/// The shim of `tests/fault_shim`, compiled into `dir`.
+pub fn shim(dir: &Path) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fault_shim/shim.rs");
+    let library = dir.join("libfault_shim.so");
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let built = Command::new(rustc)
+        .args(["--edition", "2024", "--crate-type", "cdylib", "-o"])
+        .arg(&library)
+        .arg(source)
+        .status();
+    assert!(
+        built.is_ok_and(|status| status.success()),
+        "the shim does not compile"
+    );
+    library
+}
+
+/// Gives the shim a command; returns true if it answers "yes".
+pub fn tell(command: &str) -> bool {
+    let error = std::fs::File::open(format!("/indexy-fault/{command}")).unwrap_err();
+    error.kind() == std::io::ErrorKind::AlreadyExists
+}
+
+/// A directory in memory, where there is one: for tests that are not about how long a disk takes.
+pub fn fast_dir() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
 }

@@ -65,48 +65,95 @@ fn i6_a_writer_between_append_and_apply_holds_the_log() {
     });
 }
 
-/// Everything that `commit` does between its log record and its writes may be overtaken by a checkpoint.
+/// A checkpoint overtakes a batch at every step between its log record and the end of its writes.
 #[test]
 fn i6_a_batch_across_a_sweep_holds_the_log() {
-    Rig::each(|rig, tree, _| {
-        put(tree, b"a", b"1");
-        let mut batch = BatchEncoder::default();
-        for key in [b"b", b"c"] {
-            let (tree, value) = (TREE, &b"2"[..]);
-            batch.push(RecordRef::Put { tree, key, value }).unwrap();
-        }
-        let registered = rig.shared.batches.register(|| rig.log().end());
-        rig.log().append(batch.record()).unwrap();
-        rig.log().sync().unwrap();
-        // A half applied one, too.
-        rig.flush().unwrap();
-        tree.apply(b"b", Some(b"2"));
-        rig.flush().unwrap();
-        rig.crash_and(|tree| {
-            assert_eq!(get(tree, b"a"), some(b"1"));
-            assert_eq!(get(tree, b"b"), some(b"2"));
-            assert_eq!(get(tree, b"c"), some(b"2"));
+    for checkpoints in 1..8u8 {
+        Rig::each(|rig, tree, _| {
+            put(tree, b"a", b"1");
+            let keys: [&[u8]; 2] = [b"b", b"c"];
+            let mut step = 0;
+            let writes = keys.map(|key| (&**tree, key, some_value(b"2")));
+            // Before the first write, before the second, and after it.
+            let mut writes = writes.into_iter();
+            let interrupted = std::iter::from_fn(|| {
+                rig.log().sync().unwrap();
+                if checkpoints >> step & 1 == 1 {
+                    rig.flush().unwrap();
+                }
+                step += 1;
+                let write = writes.next();
+                if write.is_none() {
+                    // The lights go out before it is known to be applied.
+                    rig.crash_and(|tree| {
+                        assert_eq!(get(tree, b"a"), some(b"1"));
+                        assert_eq!(get(tree, b"b"), some(b"2"));
+                        assert_eq!(get(tree, b"c"), some(b"2"));
+                    });
+                }
+                write
+            });
+            let batch = encoded(&keys.map(|key| (key, Some(&b"2"[..]))));
+            rig.shared
+                .commit_batch(batch.record(), interrupted)
+                .unwrap();
         });
-        drop(registered);
+    }
+}
+
+/// The lights go out while a part of a batch is in Y and durable there: the log has the rest.
+#[test]
+fn i8_a_half_applied_batch_that_was_checkpointed_is_whole_after_a_crash() {
+    Rig::each(|rig, tree, y| {
+        let mut writes = [&b"b"[..], b"c"]
+            .map(|key| (&**tree, key, some_value(b"2")))
+            .into_iter();
+        let mut step = 0;
+        let interrupted = std::iter::from_fn(|| {
+            if step == 1 {
+                rig.flush().unwrap();
+                assert_eq!(y.durable_contents().len(), 1);
+                rig.crash_and(|tree| {
+                    assert_eq!(get(tree, b"b"), some(b"2"));
+                    assert_eq!(get(tree, b"c"), some(b"2"));
+                });
+            }
+            step += 1;
+            writes.next()
+        });
+        let batch = encoded(&[(b"b", Some(b"2")), (b"c", Some(b"2"))]);
+        rig.shared
+            .commit_batch(batch.record(), interrupted)
+            .unwrap();
     });
 }
 
 #[test]
 fn i6_a_batch_that_is_applied_lets_the_log_go() {
     Rig::each(|rig, tree, _| {
-        let registered = rig.shared.batches.register(|| rig.log().end());
-        let end = rig
-            .log()
-            .append(RecordRef::Remove {
-                tree: TREE,
-                key: b"x",
-            })
-            .unwrap();
-        tree.apply(b"x", None);
-        drop(registered);
+        let batch = encoded(&[(b"x", None)]);
+        let writes = [(&**tree, &b"x"[..], None)].into_iter();
+        let end = rig.shared.commit_batch(batch.record(), writes).unwrap();
         rig.flush().unwrap();
-        assert!(rig.manifest.lock().start >= end);
+        assert!(Some(rig.manifest.lock().start) >= end);
     });
+}
+
+fn encoded(writes: &[(&[u8], Option<&[u8]>)]) -> BatchEncoder {
+    let mut batch = BatchEncoder::default();
+    for &(key, value) in writes {
+        let tree = TREE;
+        let record = match value {
+            Some(value) => RecordRef::Put { tree, key, value },
+            None => RecordRef::Remove { tree, key },
+        };
+        batch.push(record).unwrap();
+    }
+    batch
+}
+
+fn some_value(bytes: &'static [u8]) -> Option<&'static [u8]> {
+    Some(bytes)
 }
 
 /// The tree [`TREE`] is made and written to at the n-th time that a flush has listed the trees.

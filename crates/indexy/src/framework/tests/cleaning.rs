@@ -154,7 +154,7 @@ fn i5_the_log_is_durable_before_y_shows_a_run() {
 
 #[test]
 fn i4_a_value_too_large_for_x_does_not_lose_to_an_older_copy_in_flight() {
-    let large = vec![7; BUDGET / 8 + 1];
+    let large = large();
     Rig::each(|rig, tree, y| {
         put(tree, b"k", b"v1");
         let pause = y.pause(Point::RunDrained);
@@ -173,5 +173,88 @@ fn i4_a_value_too_large_for_x_does_not_lose_to_an_older_copy_in_flight() {
         assert!(get(tree, b"k").as_deref() == Some(&large[..]));
         rig.flush().unwrap();
         rig.crash_and(|tree| assert!(get(tree, b"k").as_deref() == Some(&large[..])));
+    });
+}
+
+/// A value that X does not hold.
+fn large() -> Vec<u8> {
+    vec![7; BUDGET / 8 + 1]
+}
+
+/// Writes a large value, and has `meanwhile` happen when Y is at `point` with it.
+fn while_put_past_x(tree: &Joined, y: &MemoryY, point: Point, meanwhile: impl FnOnce()) {
+    let pause = y.pause(point);
+    std::thread::scope(|s| {
+        let writer = s.spawn(|| put(tree, b"large", &large()));
+        pause.wait_reached();
+        meanwhile();
+        pause.resume();
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn i5_the_log_is_durable_before_y_shows_a_value_past_x() {
+    Rig::each(|rig, tree, y| {
+        let small = put(tree, b"small", b"v");
+        while_put_past_x(tree, y, Point::RunPublish, || {
+            assert!(rig.log().end().0 > small.0 + large().len() as u64);
+            assert_eq!(rig.log().durable(), rig.log().end());
+        });
+    });
+}
+
+#[test]
+fn i6_a_value_past_x_stays_in_the_log_until_y_has_it() {
+    Rig::each(|rig, tree, y| {
+        while_put_past_x(tree, y, Point::RunPublish, || rig.truncate());
+        rig.crash_and(|tree| assert!(get(tree, b"large") == Some(large())));
+    });
+}
+
+#[test]
+fn a_value_past_x_that_y_has_no_room_for_is_not_logged() {
+    Rig::each(|rig, tree, y| {
+        put(tree, b"large", b"old");
+        let end = rig.log().end();
+        rig.log().sync().unwrap();
+        y.fail(Op::DrainRun, 0, 0, Error::OutOfSpace { path: "y".into() });
+        let refused = tree.put(b"large", Some(&large())).unwrap_err();
+        assert!(matches!(refused, Error::OutOfSpace { .. }), "{refused}");
+        assert_eq!(rig.log().end(), end);
+        assert_eq!(get(tree, b"large"), some(b"old"));
+        rig.crash_and(|tree| assert_eq!(get(tree, b"large"), some(b"old")));
+    });
+}
+
+#[test]
+fn a_failure_of_y_poisons_whoever_meets_it() {
+    let failure = || Error::io("sync", "y", std::io::Error::other("broken"));
+    for op in [Op::DrainRun, Op::WriteRun, Op::MakeDurable] {
+        Rig::each(|rig, tree, y| {
+            put(tree, b"k", b"v");
+            y.fail(op, 0, 0, failure());
+            let met = rig.flush().unwrap_err();
+            assert_eq!(met.to_string(), failure().to_string());
+            let Err(Error::Poisoned { cause }) = rig.shared.poison.check() else {
+                panic!("{op:?}: not poisoned");
+            };
+            assert_eq!(*cause, *failure().to_string(), "{op:?}");
+            assert_eq!(get(tree, b"k"), some(b"v"), "{op:?}");
+        });
+    }
+    Rig::each(|rig, tree, y| {
+        y.fail(Op::WriteRun, 0, 0, failure());
+        assert!(tree.put(b"large", Some(&large())).is_err());
+        assert!(rig.shared.poison.check().is_err());
+    });
+    Rig::each(|rig, tree, y| {
+        put(tree, b"k", b"v");
+        y.fail(Op::WriteRun, 0, 0, Error::OutOfSpace { path: "y".into() });
+        assert!(rig.flush().is_err());
+        assert!(
+            rig.shared.poison.check().is_ok(),
+            "a full device is no such failure"
+        );
     });
 }

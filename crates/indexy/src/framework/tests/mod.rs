@@ -7,7 +7,9 @@ mod checkpointing;
 mod cleaning;
 mod cutting;
 mod loading;
+mod power;
 mod scanning;
+mod stalls;
 
 use super::{background::Trees, joined::Joined, shared::Shared, transfer::Pick, truncate};
 use crate::{
@@ -16,7 +18,7 @@ use crate::{
     mem::{Memory, budget::Budget},
     storage::{Storage, sim::Sim},
     wal::{Log, LogDurability, LogOptions, Lsn, RecordRef, batch_ops},
-    x::{AnyX, Cut, IndexX, art::Art, model::ModelX},
+    x::{AnyX, Cut, IndexX, art::Art, bptree::BPlus, model::ModelX},
     y::{IndexY, memory::MemoryY},
 };
 use parking_lot::{Mutex, RwLock};
@@ -31,8 +33,9 @@ const TREE: u32 = 1;
 enum XKind {
     Model,
     Art,
+    BPlus,
 }
-const X_KINDS: [XKind; 2] = [XKind::Model, XKind::Art];
+const X_KINDS: [XKind; 3] = [XKind::Model, XKind::Art, XKind::BPlus];
 
 /// What survives a crash beside the log and the Ys.
 #[derive(Debug, Default, Clone, Copy)]
@@ -45,6 +48,7 @@ struct Rig {
     kind: XKind,
     sim: Sim,
     shared: Arc<Shared>,
+    memory: Arc<Memory>,
     trees: RwLock<BTreeMap<u32, Arc<Joined>>>,
     ys: Mutex<BTreeMap<u32, MemoryY>>,
     manifest: Mutex<Manifest>,
@@ -72,9 +76,11 @@ impl Trees for Rig {
     fn log_limit_bytes(&self) -> u64 {
         u64::MAX
     }
-    fn collect_garbage(&self) {}
+    fn collect_garbage(&self) {
+        self.memory.collect();
+    }
     fn x_bytes(&self) -> usize {
-        0
+        self.trees.read().values().map(|t| t.x.stats().bytes).sum()
     }
 
     fn divide_memory(&self) {}
@@ -82,7 +88,12 @@ impl Trees for Rig {
 
 impl Rig {
     fn new(kind: XKind) -> Arc<Self> {
-        Self::open(kind, Sim::default(), BTreeMap::new(), Manifest::default())
+        Self::with_budget(kind, BUDGET)
+    }
+
+    fn with_budget(kind: XKind, budget: usize) -> Arc<Self> {
+        let (sim, manifest) = (Sim::default(), Manifest::default());
+        Self::open(kind, budget, sim, BTreeMap::new(), manifest)
     }
 
     /// Runs `test` once for each kind of Index X, with the tree [`TREE`] made.
@@ -94,12 +105,19 @@ impl Rig {
         }
     }
 
-    fn open(kind: XKind, sim: Sim, ys: BTreeMap<u32, MemoryY>, manifest: Manifest) -> Arc<Self> {
-        let budget = Arc::new(Budget::new(BUDGET));
+    fn open(
+        kind: XKind,
+        budget: usize,
+        sim: Sim,
+        ys: BTreeMap<u32, MemoryY>,
+        manifest: Manifest,
+    ) -> Arc<Self> {
+        let budget = Arc::new(Budget::new(budget));
         let rig = Self {
             kind,
             sim: sim.clone(),
             shared: Arc::new(Shared::new(budget.clone(), Arc::default())),
+            memory: Memory::new(budget),
             trees: RwLock::default(),
             ys: Mutex::new(ys.clone()),
             manifest: Mutex::new(manifest),
@@ -131,9 +149,11 @@ impl Rig {
     fn make_tree(&self, id: u32, floor: Lsn) -> Arc<Joined> {
         let y = self.ys.lock().entry(id).or_default().clone();
         let mounted = !y.is_empty().unwrap();
+        let memory = || self.memory.clone();
         let x = match self.kind {
             XKind::Model => AnyX::Model(ModelX::new(mounted)),
-            XKind::Art => AnyX::Art(Art::new(Memory::new(self.shared.budget.clone()), mounted)),
+            XKind::Art => AnyX::Art(Art::new(memory(), mounted)),
+            XKind::BPlus => AnyX::BPlus(BPlus::new(memory(), mounted)),
         };
         let joined = Joined::new(id, x, Arc::new(y), false, floor, self.shared.clone());
         let joined = Arc::new(joined);
@@ -164,7 +184,8 @@ impl Rig {
     fn crash(&self, seed: u64) -> Arc<Self> {
         let ys = self.ys.lock().clone();
         ys.values().for_each(MemoryY::crash);
-        Self::open(self.kind, self.sim.crash(seed), ys, *self.manifest.lock())
+        let (budget, sim) = (self.shared.budget.limit(), self.sim.crash(seed));
+        Self::open(self.kind, budget, sim, ys, *self.manifest.lock())
     }
 
     /// As [`Rig::crash`], a few times over, each time with other losses; `check` gets the tree [`TREE`].

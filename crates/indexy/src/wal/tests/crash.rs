@@ -145,6 +145,39 @@ fn i5_what_recovery_calls_durable_survives_a_power_failure() {
     }
 }
 
+/// Buffered: what was appended becomes durable by itself, soon, and is there after a power failure although nobody ever
+/// waited for it.
+#[test]
+fn i8_buffered_records_become_durable_by_themselves() {
+    const PATIENCE: Duration = Duration::from_secs(20);
+    for seed in 0..12u64 {
+        let sim = Sim::default();
+        let interval = Duration::from_millis(20);
+        let options = small(LogDurability::Buffered { interval });
+        let (log, _) = open_with(Arc::new(sim.clone()), options, Lsn(0), Lsn(0), false).unwrap();
+        let mut progress = Progress::default();
+        // A few records that fill no buffer, then some that fill a few.
+        for records in [1, 3, 40] {
+            for _ in 0..records {
+                let record = record(progress.appended.len() as u64);
+                let (start, end) = append(&log, &record).unwrap();
+                progress.appended.push((start, end, record));
+            }
+            let (end, start) = (log.end(), std::time::Instant::now());
+            while log.durable() < end {
+                assert!(start.elapsed() < PATIENCE, "nobody made it durable");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            progress.acked = end;
+            // The power fails now; the log is not closed, and goes on in another world.
+            let (after, seen) = open_sim(&sim.crash(seed), Lsn(0), Lsn(0), false).unwrap();
+            let mut survivor = progress.clone();
+            survivor.settle(&seen, after.end());
+            assert_eq!(survivor.appended.len(), progress.appended.len());
+        }
+    }
+}
+
 #[test]
 fn i8_crash_under_concurrent_writers() {
     for seed in 0..60u64 {

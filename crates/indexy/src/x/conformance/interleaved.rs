@@ -29,6 +29,8 @@ struct World<X> {
     y: parking_lot::Mutex<Map>,
     begun: Vec<AtomicU64>,
     finished: Vec<AtomicU64>,
+    /// The newest write that a reader saw: who looks later sees none older.
+    observed: Vec<AtomicU64>,
     acked: AtomicU32,
 }
 
@@ -61,6 +63,7 @@ impl<X: IndexX> World<X> {
             y: Default::default(),
             begun: (0..KEYS).map(|_| AtomicU64::new(0)).collect(),
             finished: (0..KEYS).map(|_| AtomicU64::new(0)).collect(),
+            observed: (0..KEYS).map(|_| AtomicU64::new(0)).collect(),
             acked: AtomicU32::new(0),
         })
     }
@@ -76,7 +79,8 @@ impl<X: IndexX> World<X> {
     }
 
     fn read(&self, i: usize) {
-        let oldest = self.finished[i].load(SeqCst);
+        let finished = self.finished[i].load(SeqCst);
+        let oldest = finished.max(self.observed[i].load(SeqCst));
         point();
         let seen = match self.x.get(&key(i), |bytes| write_of(i, bytes)) {
             Lookup::Found(write) => Some(write),
@@ -93,16 +97,13 @@ impl<X: IndexX> World<X> {
         };
         point();
         let newest = self.begun[i].load(SeqCst);
-        match seen {
-            Some(write) => assert!(
-                (oldest..=newest).contains(&write),
-                "key {i}: read {write}, between {oldest} and {newest} were possible"
-            ),
-            None => assert!(
-                oldest.is_multiple_of(3) || newest > oldest,
-                "key {i}: nothing, but {oldest} was there"
-            ),
-        }
+        // Absent: the first removal that it may have been (write 0 is the absence before the first).
+        let write = seen.unwrap_or(oldest.next_multiple_of(3));
+        assert!(
+            (oldest..=newest).contains(&write),
+            "key {i}: read {seen:?}, between {oldest} and {newest} were possible"
+        );
+        self.observed[i].fetch_max(write, SeqCst);
     }
 
     fn run(&self, run: u32, fails: bool) {

@@ -203,7 +203,11 @@ fn create(storage: &dyn Storage, dir: &Path, page_bytes: usize, owner: u64) -> R
     }
     file.sync()?;
     storage.rename(&path, &dir.join(PAGES))?;
-    storage.sync_dir(dir)
+    storage.sync_dir(dir)?;
+    // The directory's own name must last too.
+    dir.parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .map_or(Ok(()), |parent| storage.sync_dir(parent))
 }
 
 /// A number that no other tree has.

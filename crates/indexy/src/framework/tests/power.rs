@@ -1,0 +1,443 @@
+//! A whole database on a simulated disk loses power at its n-th I/O, for every n: log, manifest and a lossy Index Y together.
+//!
+//! What comes back is checked against a history: the trees that there must be, and in them the state after some first part
+//! of all writes, each of them (and so each batch) whole, at least as many as were acknowledged as durable
+//! (I8). A log that was cut too far, a manifest that points past what survived (I6), a run in Y that the log does not know
+//! of (I5), and a dropped tree that comes back under an old number, all show as a state that is no such part.
+//!
+//! A sample runs by default; `INDEXY_POWER_SEEDS` says with how many seeds every n is tried.
+//! The log alone: `wal/tests/crash.rs`. Real disks: `tests/suite/{kill,faults}.rs`.
+
+use crate::{
+    db::{Db, Durability, IndexXKind, IndexYKind, Options, Tree},
+    error::Result,
+    framework::truncate,
+    storage::{
+        Storage,
+        sim::{Fault, Sim},
+    },
+    x::IndexX,
+    y::{IndexY, IndexYFactory, IndexYShared, memory::MemoryY},
+};
+use parking_lot::Mutex;
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+const NAMES: [&str; 3] = ["a", "b", "c"];
+const KEYS: u8 = 14;
+/// Operations of the first life, and of the second.
+const FIRST_LIFE: usize = 70;
+const SECOND_LIFE: usize = 25;
+/// Tried at so many I/Os of each case when nothing is asked for.
+const SAMPLE: u64 = 110;
+
+/// The Index Ys of a database by the number of their tree. They outlive the process, not what was not durable.
+#[derive(Default)]
+struct Ys(Mutex<BTreeMap<u32, MemoryY>>);
+
+impl Ys {
+    fn crash(&self, random: &mut StdRng) {
+        for y in self.0.lock().values() {
+            y.crash_keeping(random.random_range(0..4));
+        }
+    }
+}
+
+struct Factory(Arc<Ys>);
+
+impl IndexYFactory for Factory {
+    fn share(&self, _cache_bytes: usize) -> Result<Arc<dyn IndexYShared>> {
+        Ok(Arc::new(Self(self.0.clone())))
+    }
+    fn work_bytes(&self) -> usize {
+        0
+    }
+}
+
+impl IndexYShared for Factory {
+    fn open(&self, dir: &Path, _read_only: bool) -> Result<Arc<dyn IndexY>> {
+        let number = dir.file_name().unwrap().to_str().unwrap();
+        let mut ys = self.0.0.lock();
+        Ok(Arc::new(
+            ys.entry(number.parse().unwrap()).or_default().clone(),
+        ))
+    }
+    fn memory_bytes(&self) -> usize {
+        0
+    }
+    fn set_memory(&self, _cache_bytes: usize) {}
+}
+
+/// What is known of a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    /// Its creation was begun and may have come to something.
+    Begun,
+    Here,
+    /// Its drop was begun.
+    Ending,
+    Gone,
+}
+
+#[derive(Debug, Clone)]
+struct Incarnation {
+    name: &'static str,
+    life: Life,
+}
+
+/// A write to the tree of that number in [`History::trees`].
+#[derive(Debug, Clone)]
+struct Write {
+    tree: usize,
+    key: u8,
+    value: Option<Vec<u8>>,
+}
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+#[derive(Debug, Default)]
+struct History {
+    trees: Vec<Incarnation>,
+    /// What was begun, in order; each happens as a whole.
+    steps: Vec<Vec<Write>>,
+    /// So many of them were acknowledged as durable.
+    durable: usize,
+    /// Numbers that trees got; none comes twice.
+    numbers: Vec<u32>,
+}
+
+impl History {
+    /// The trees after the first `steps` steps.
+    fn state(&self, steps: usize) -> Vec<Map> {
+        let mut maps = vec![Map::new(); self.trees.len()];
+        for write in self.steps[..steps].iter().flatten() {
+            match &write.value {
+                Some(value) => maps[write.tree].insert(vec![write.key], value.clone()),
+                None => maps[write.tree].remove(&vec![write.key]),
+            };
+        }
+        maps
+    }
+
+    fn newest(&self, name: &str) -> Option<usize> {
+        self.trees.iter().rposition(|t| t.name == name)
+    }
+
+    /// Checks what came back, and goes on from there.
+    fn settle(&mut self, db: &Db) {
+        let names = db.tree_names();
+        for name in NAMES {
+            let there = names.iter().any(|n| n == name);
+            let Some(at) = self.newest(name) else {
+                assert!(!there, "tree {name} was never made");
+                continue;
+            };
+            match self.trees[at].life {
+                Life::Here => assert!(there, "tree {name} is lost"),
+                Life::Gone => assert!(!there, "tree {name} came back"),
+                Life::Begun | Life::Ending => {}
+            }
+            self.trees[at].life = if there { Life::Here } else { Life::Gone };
+        }
+        let found: Vec<Option<Map>> = (0..self.trees.len())
+            .map(|i| {
+                let Incarnation { name, life } = self.trees[i];
+                (life == Life::Here).then(|| contents(&db.tree(name).unwrap()))
+            })
+            .collect();
+        let is_state = |steps: &usize| {
+            let state = self.state(*steps);
+            let agrees = |(found, state): (&Option<Map>, &Map)| {
+                found.as_ref().is_none_or(|found| found == state)
+            };
+            found.iter().zip(&state).all(agrees)
+        };
+        let steps = (self.durable..=self.steps.len()).rev().find(is_state);
+        let steps = steps.unwrap_or_else(|| {
+            panic!(
+                "no state between {} and {} steps: {found:?}\n{self:?}",
+                self.durable,
+                self.steps.len()
+            )
+        });
+        self.steps.truncate(steps);
+        self.durable = steps;
+        let report = db.verify().unwrap();
+        assert!(report.is_ok(), "{report:?}");
+    }
+
+    fn all_durable(&mut self) {
+        self.durable = self.steps.len();
+    }
+
+    /// Trees that are certainly there.
+    fn here(&self) -> Vec<usize> {
+        (0..self.trees.len())
+            .filter(|&i| self.trees[i].life == Life::Here)
+            .collect()
+    }
+}
+
+fn contents(tree: &Tree) -> Map {
+    let entries = tree.iter().map(std::result::Result::unwrap);
+    entries.map(|(k, v)| (k.to_vec(), v.to_vec())).collect()
+}
+
+/// One database and what it should hold.
+struct World<'a> {
+    /// For the lock of the directory; the files are in `sim`.
+    dir: &'a Path,
+    sim: Sim,
+    ys: Arc<Ys>,
+    history: History,
+    random: StdRng,
+    case: Case,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    x: IndexXKind,
+    sync: bool,
+}
+
+impl<'a> World<'a> {
+    fn new(dir: &'a Path, case: Case, seed: u64) -> Self {
+        let sim = Sim::default();
+        // The real directory has the lock, and so is not taken for somebody else's.
+        sim.tamper(&dir.join("LOCK"), vec![]);
+        Self {
+            dir,
+            sim,
+            ys: Arc::default(),
+            history: History::default(),
+            random: StdRng::seed_from_u64(seed),
+            case,
+        }
+    }
+
+    fn open(&self) -> Result<Db> {
+        let durability = if self.case.sync {
+            Durability::Sync
+        } else {
+            // Nothing becomes durable unless somebody waits for it.
+            let interval_ms = 600_000;
+            Durability::Buffered { interval_ms }
+        };
+        let options = Options::new(2 << 20)
+            .index_x(self.case.x)
+            .index_y(IndexYKind::custom("memory").unwrap())
+            .durability(durability)
+            .log_limit_bytes(24 << 10)
+            .register_index_y("memory", Arc::new(Factory(self.ys.clone())))?;
+        Db::open_on(
+            Arc::new(self.sim.clone()) as Arc<dyn Storage>,
+            self.dir,
+            options,
+        )
+    }
+
+    /// Opens, checks what came back, and does so many operations; until the power goes.
+    fn live(&mut self, operations: usize) -> Result<()> {
+        let db = self.open()?;
+        self.history.settle(&db);
+        for _ in 0..operations {
+            self.operation(&db)?;
+        }
+        if self.random.random() {
+            db.close()?;
+            self.history.all_durable();
+        }
+        Ok(())
+    }
+
+    fn crash(&mut self) {
+        self.sim = self.sim.crash(self.random.random());
+        self.ys.crash(&mut self.random);
+    }
+
+    fn operation(&mut self, db: &Db) -> Result<()> {
+        let here = self.history.here();
+        let Some(&tree) = here.get(self.random.random_range(0..here.len().max(1))) else {
+            return self.create(db);
+        };
+        let handle = |world: &Self, tree: usize| db.tree(world.history.trees[tree].name);
+        let core = db.core();
+        match self.random.random_range(0..100) {
+            0..=44 => {
+                let write = self.any_write(tree);
+                self.history.steps.push(vec![write.clone()]);
+                let tree = handle(self, tree)?;
+                match write.value {
+                    Some(value) => tree.insert([write.key], value)?,
+                    None => tree.remove([write.key])?,
+                }
+                self.acknowledge();
+            }
+            45..=62 => {
+                let mut batch = db.batch();
+                let mut writes = BTreeMap::new();
+                for _ in 0..self.random.random_range(1..7) {
+                    let tree = here[self.random.random_range(0..here.len())];
+                    let write = self.any_write(tree);
+                    let handle = handle(self, tree)?;
+                    match &write.value {
+                        Some(value) => batch.insert(&handle, [write.key], value),
+                        None => batch.remove(&handle, [write.key]),
+                    }
+                    writes.insert((tree, write.key), write);
+                }
+                self.history.steps.push(writes.into_values().collect());
+                batch.commit()?;
+                self.acknowledge();
+            }
+            63..=71 => {
+                let joined = core.all_joined();
+                joined[self.random.random_range(0..joined.len())].flush()?;
+            }
+            72..=79 => core.all_joined().iter().for_each(|tree| {
+                tree.x.cut(&[], None, tree.acked(), false, usize::MAX);
+            }),
+            80..=84 => {
+                db.sync()?;
+                self.history.all_durable();
+            }
+            85..=89 => {
+                db.flush()?;
+                self.history.all_durable();
+            }
+            90..=92 => {
+                truncate::truncate(&**core, &core.shared)?;
+            }
+            93..=95 => self.create(db)?,
+            96..=97 => {
+                self.history.trees[tree].life = Life::Ending;
+                db.drop_tree(self.history.trees[tree].name)?;
+                self.history.trees[tree].life = Life::Gone;
+            }
+            _ => {
+                let now = self.history.state(self.history.steps.len());
+                for tree in here {
+                    assert_eq!(contents(&handle(self, tree)?), now[tree]);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a tree that is not there, if there is one.
+    fn create(&mut self, db: &Db) -> Result<()> {
+        let here = self.history.here();
+        let taken = |name: &str| here.iter().any(|&i| self.history.trees[i].name == name);
+        let Some(name) = NAMES.into_iter().find(|name| !taken(name)) else {
+            return Ok(());
+        };
+        let at = self.history.trees.len();
+        let life = Life::Begun;
+        self.history.trees.push(Incarnation { name, life });
+        db.tree(name)?;
+        self.history.trees[at].life = Life::Here;
+        let trees = db.core().all_trees();
+        let number = trees
+            .iter()
+            .find(|t| t.entry.name == name)
+            .unwrap()
+            .entry
+            .id;
+        assert!(
+            !self.history.numbers.contains(&number),
+            "number {number} again"
+        );
+        self.history.numbers.push(number);
+        Ok(())
+    }
+
+    fn any_write(&mut self, tree: usize) -> Write {
+        let key = self.random.random_range(0..KEYS);
+        let long = self.random.random_range(0..12) == 0;
+        let len = self.random.random_range(0..if long { 3000 } else { 200 });
+        // No two writes have the same value.
+        let mut value = (self.history.steps.len() as u64).to_le_bytes().to_vec();
+        value.resize(8 + len, key);
+        let value = (self.random.random_range(0..4) > 0).then_some(value);
+        Write { tree, key, value }
+    }
+
+    fn acknowledge(&mut self) {
+        if self.case.sync {
+            self.history.all_durable();
+        }
+    }
+}
+
+/// I/Os of a first life that nothing happens to.
+fn ios(dir: &Path, case: Case) -> u64 {
+    let mut world = World::new(dir, case, 0);
+    world.live(FIRST_LIFE).unwrap();
+    world.sim.ios()
+}
+
+/// Power fails at I/O number `at` of the first life, and some time in the second; the third finds what it must.
+fn run(dir: &Path, case: Case, at: u64, seed: u64) {
+    let mut world = World::new(dir, case, seed);
+    world.sim.fail_at(at, Fault::PowerLoss, true);
+    let _ = world.live(FIRST_LIFE);
+    world.crash();
+    let again = world.random.random_range(1..120);
+    world.sim.fail_at(again, Fault::PowerLoss, true);
+    let _ = world.live(SECOND_LIFE);
+    world.crash();
+    world.live(6).unwrap();
+    // Nothing is lost without a crash.
+    world.history.all_durable();
+    let db = world.open().unwrap();
+    world.history.settle(&db);
+    db.close().unwrap();
+}
+
+fn every_io(case: Case) {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("trees")).unwrap();
+    let ios = ios(dir.path(), case);
+    assert!(ios > 60, "{ios}");
+    let asked = std::env::var("INDEXY_POWER_SEEDS").ok();
+    let seeds: u64 = asked.as_ref().map_or(1, |s| s.parse().unwrap());
+    let stride = if asked.is_some() {
+        1
+    } else {
+        ios.div_ceil(SAMPLE)
+    };
+    for at in (1..=ios + ios / 4).step_by(stride as usize) {
+        for seed in 0..seeds {
+            let seed = at * 1000 + seed;
+            let what = std::panic::AssertUnwindSafe(|| run(dir.path(), case, at, seed));
+            if let Err(panic) = std::panic::catch_unwind(what) {
+                eprintln!("power failure at I/O {at}, seed {seed}, {case:?}");
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+}
+
+#[test]
+fn i8_art_sync() {
+    let (x, sync) = (IndexXKind::Art, true);
+    every_io(Case { x, sync });
+}
+
+#[test]
+fn i8_art_buffered() {
+    let (x, sync) = (IndexXKind::Art, false);
+    every_io(Case { x, sync });
+}
+
+#[test]
+fn i8_bplus_sync() {
+    let (x, sync) = (IndexXKind::BPlus, true);
+    every_io(Case { x, sync });
+}
+
+#[test]
+fn i8_bplus_buffered() {
+    let (x, sync) = (IndexXKind::BPlus, false);
+    every_io(Case { x, sync });
+}

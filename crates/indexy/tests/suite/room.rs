@@ -1,0 +1,119 @@
+//! Room in memory: a budget that shrinks at run time, and reads that find none (I7).
+
+use crate::{
+    pairs,
+    support::{MIB, assert_sound, open},
+};
+use indexy::{Options, Tree, TreeOptions};
+use std::time::Duration;
+
+fn key(n: u64) -> [u8; 8] {
+    n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()
+}
+
+fn value(n: u64) -> Vec<u8> {
+    vec![n as u8; 100 + (n % 50) as usize]
+}
+
+fn fill(tree: &Tree, keys: u64) {
+    for n in 0..keys {
+        tree.insert(key(n), value(n)).unwrap();
+    }
+}
+
+fn check(tree: &Tree, keys: impl Iterator<Item = u64>) {
+    for n in keys {
+        assert_eq!(
+            tree.get(key(n)).unwrap().as_deref(),
+            Some(&value(n)[..]),
+            "{n}"
+        );
+    }
+}
+
+#[test]
+fn i7_a_smaller_budget_is_reached_soon() {
+    const KEYS: u64 = 250_000;
+    for pair in [pairs::named("art-lsm"), pairs::named("bplus-bplus:4096")] {
+        shrink(pair, KEYS);
+    }
+}
+
+fn shrink(pair: pairs::Pair, keys: u64) {
+    // Buffers keep the size that they got at open: less than a sixth is refused.
+    let (large, small) = (64 * MIB, 12 * MIB);
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &pairs::options(pair, Options::new(large)));
+    let tree = db.tree("t").unwrap();
+    fill(&tree, keys);
+    let before = db.stats().memory_used_bytes;
+    assert!(
+        before > 3 * small as u64,
+        "{before} bytes are nothing to shrink"
+    );
+    db.set_memory_budget(small).unwrap();
+    // Five seconds, in steps, so that a time in which the whole process does not run does not count.
+    let reached = (0..1000).any(|_| {
+        std::thread::sleep(Duration::from_millis(5));
+        db.stats().memory_used_bytes <= small as u64
+    });
+    assert!(reached, "{} bytes", db.stats().memory_used_bytes);
+    // It stays there, whatever is read and written.
+    for n in (0..keys).step_by(3) {
+        check(&tree, [n].into_iter());
+        tree.insert(key(n), value(n)).unwrap();
+        if n % 300 == 0 {
+            let used = db.stats().memory_used_bytes;
+            assert!(used <= small as u64, "{used} bytes");
+        }
+    }
+    check(&tree, 0..keys);
+    assert_sound(&db);
+    // And up again: X takes more than the small budget could ever hold.
+    db.set_memory_budget(large).unwrap();
+    check(&tree, 0..keys);
+    let x_bytes = db.stats().x_bytes;
+    assert!(x_bytes > small as u64, "{x_bytes} bytes");
+    db.close().unwrap();
+}
+
+/// A resident tree has all the room: what is read from Y is right, and not kept.
+#[test]
+fn i7_a_cold_read_without_room_is_answered_uncached() {
+    const COLD: u64 = 20_000;
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &Options::new(8 * MIB));
+    let cold = db.tree("cold").unwrap();
+    fill(&cold, COLD);
+    db.flush().unwrap();
+    let resident = db
+        .tree_with("resident", TreeOptions::new().resident(true))
+        .unwrap();
+    let mut n = 0u64;
+    let refused = loop {
+        match resident.insert(n.to_be_bytes(), [7; 200]) {
+            Ok(()) => n += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(
+        matches!(refused, indexy::Error::ResidentTreesTooLarge { .. }),
+        "{refused}"
+    );
+    let before = db.stats();
+    for _ in 0..2 {
+        check(&cold, (0..COLD).step_by(7));
+        let keys: Vec<_> = (0..64).map(|n| key(n * 100)).collect();
+        for (n, found) in cold.multi_get(&keys).unwrap().iter().enumerate() {
+            assert_eq!(found.as_deref(), Some(&value(n as u64 * 100)[..]));
+        }
+    }
+    let after = db.stats();
+    let uncached = after.uncached_reads - before.uncached_reads;
+    let reads = after.y_reads - before.y_reads;
+    assert!(uncached > reads / 2, "{uncached} of {reads} reads of Y");
+    assert!(reads > COLD / 7, "{reads}");
+    assert!(after.memory_used_bytes <= 8 * MIB as u64);
+    assert_eq!(resident.len().unwrap(), n);
+    assert_sound(&db);
+}

@@ -1,0 +1,91 @@
+//! Many deletes that are in Index Y and not merged away yet: scans that meet them are right, and come to an end.
+
+use crate::{
+    pairs,
+    support::{MIB, assert_sound, open},
+};
+use indexy::{Db, Options, Tree};
+use std::time::{Duration, Instant};
+
+const KEYS: u64 = 300_000;
+/// Keys that stay, at the end.
+const KEPT: u64 = 10;
+/// Skipping a delete costs well under a microsecond; this is for a machine with much else to do.
+const SANE: Duration = Duration::from_secs(5);
+
+fn in_time<R>(what: &str, work: impl FnOnce() -> R) -> R {
+    let start = Instant::now();
+    let result = work();
+    let took = start.elapsed();
+    println!("{what}: {took:?}");
+    assert!(took < SANE, "{what} took {took:?}");
+    result
+}
+
+fn number(entry: (indexy::Key, indexy::Value)) -> u64 {
+    u64::from_be_bytes(entry.0[..].try_into().unwrap())
+}
+
+fn some(range: impl Iterator<Item = indexy::Result<(indexy::Key, indexy::Value)>>) -> Vec<u64> {
+    range.take(5).map(|e| number(e.unwrap())).collect()
+}
+
+/// `KEYS` in Y, and deletes of nearly all of them in a run above.
+fn removed(db: &Db) -> Tree {
+    let tree = db.tree("t").unwrap();
+    for n in 0..KEYS {
+        tree.insert(n.to_be_bytes(), b"v").unwrap();
+    }
+    db.flush().unwrap();
+    for n in 0..KEYS - KEPT {
+        tree.remove(n.to_be_bytes()).unwrap();
+    }
+    db.flush().unwrap();
+    tree
+}
+
+#[test]
+fn i9_scans_over_deletes_that_are_not_merged_away() {
+    for pair in ["art-lsm", "bplus-lsm", "art-bplus:4096"] {
+        let pair = pairs::named(pair);
+        println!("{}", pairs::name(pair));
+        let dir = tempfile::tempdir().unwrap();
+        // So large that nothing goes to Y but by the two flushes, too little for Y to merge.
+        let options = pairs::options(pair, Options::new(128 * MIB));
+        let db = open(dir.path(), &options);
+        drop(removed(&db));
+        db.close().unwrap();
+        drop(db);
+        let db = open(dir.path(), &options);
+        let tree = db.tree("t").unwrap();
+        if matches!(pair.1, indexy::IndexYKind::Lsm) {
+            assert_eq!(db.stats().y_runs, 2, "the deletes are there still");
+        }
+        let first = in_time("first", || tree.first().unwrap().map(number));
+        assert_eq!(first, Some(KEYS - KEPT));
+        let last = in_time("last", || tree.last().unwrap().map(number));
+        assert_eq!(last, Some(KEYS - 1));
+        let kept: Vec<u64> = (KEYS - KEPT..KEYS).collect();
+        let found = in_time("a short scan", || some(tree.range(7u64.to_be_bytes()..)));
+        assert_eq!(found, kept[..5]);
+        let end = (KEYS - KEPT + 1).to_be_bytes();
+        let found = in_time("a short scan back", || some(tree.range(..end).rev()));
+        assert_eq!(found, kept[..1]);
+        let middle = 1000u64.to_be_bytes()..(KEYS / 2).to_be_bytes();
+        let found = in_time("nothing at all", || some(tree.range(middle)));
+        assert_eq!(found, [0; 0]);
+        assert_eq!(in_time("len", || tree.len().unwrap()), KEPT);
+        assert!(!in_time("is_empty", || tree.is_empty().unwrap()));
+        // What goes on beside: neither writers nor a close wait for such a scan.
+        std::thread::scope(|s| {
+            let scans = s.spawn(|| (0..5).for_each(|_| assert!(tree.first().unwrap().is_some())));
+            in_time("a write and a flush beside scans", || {
+                tree.insert(KEYS.to_be_bytes(), b"v").unwrap();
+                db.flush().unwrap();
+            });
+            scans.join().unwrap();
+        });
+        assert_sound(&db);
+        in_time("close", || db.close().unwrap());
+    }
+}
