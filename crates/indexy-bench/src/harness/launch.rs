@@ -41,6 +41,8 @@ pub struct Launcher {
 const GRACE: Duration = Duration::from_secs(180);
 /// How often the parent looks for an interrupt.
 const LOOK: Duration = Duration::from_millis(100);
+/// A step of the parent's loop that took longer was interrupted by a stop of the process or of the machine.
+const LONGEST_STEP: Duration = Duration::from_secs(5);
 /// Lines of standard error that a report quotes.
 const QUOTED_LINES: usize = 8;
 
@@ -106,7 +108,14 @@ impl Launcher {
         let mut told = None;
         let mut deadline: Option<Instant> = None;
         let mut signals_sent = 0;
+        let mut awake = Instant::now();
         loop {
+            // A parent that was itself stopped for a while was not the only one: the child gets the time back.
+            let asleep = awake.elapsed();
+            if asleep > LONGEST_STEP {
+                deadline = deadline.map(|d| d + asleep);
+            }
+            awake = Instant::now();
             match events.recv_timeout(LOOK) {
                 Ok(event) => {
                     match &event {

@@ -139,11 +139,18 @@ fn a_broken_condition_fails_the_run() {
 
 #[test]
 fn a_load_that_was_cut_short_leaves_nothing_to_run_on_and_says_so() {
-    let phases = vec![
+    let mut phases = vec![
         step("load", TpccStep::Load, 1e-9),
         step("run", TpccStep::Run, 0.2),
         step("check", TpccStep::Check, 0.0),
     ];
+    // Far more than a thread loads before it is told to stop.
+    for phase in &mut phases {
+        if let Work::Tpcc { config, .. } = &mut phase.work {
+            config.scale.warehouses = 10;
+            config.scale.items = 100_000;
+        }
+    }
     let (phases, ended) = results::<BTreeTables>(&job("", PathBuf::new(), phases));
     ended.unwrap();
     assert!(phases.iter().skip(1).all(|p| p.partial));

@@ -29,11 +29,14 @@ impl BTreeTables {
     }
 }
 
+/// Table, key and new value; none removes the key.
+type Write = (usize, Box<[u8]>, Option<Box<[u8]>>);
+
 /// Writes in the order in which they came.
 #[derive(Debug)]
 pub struct MapBatch<'a> {
     tables: &'a BTreeTables,
-    writes: Vec<(usize, Box<[u8]>, Option<Box<[u8]>>)>,
+    writes: Vec<Write>,
 }
 
 impl Tables for BTreeTables {
