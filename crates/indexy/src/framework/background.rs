@@ -323,8 +323,7 @@ impl Worker {
             let goal = pressure.observe(used, live, &marks, limit);
             self.shared.set_live_fits(live <= goal.high);
             if live > goal.high {
-                let excess = (live - goal.high) as u64;
-                if !self.release_once((live - goal.low) as u64, excess) {
+                if !self.release_once((live - goal.low) as u64) {
                     break;
                 }
                 pressure.released(used, &marks, limit);
@@ -335,7 +334,7 @@ impl Worker {
                 if patience > 0 {
                     patience -= 1;
                     std::thread::sleep(RECLAIM_POLL);
-                } else if self.release_once(self.slabs_over(), 0) {
+                } else if self.release_once(self.slabs_over()) {
                     patience = RECLAIM_TRIES;
                 } else {
                     break;
@@ -365,18 +364,9 @@ impl Worker {
     }
 
     /// Releases once; asks the cleaner when too little was clean. False when nothing more can be done now.
-    /// Writers go on as soon as `excess` is free, if that is anything: the rest is freed ahead of need.
-    fn release_once(&self, need: u64, excess: u64) -> bool {
+    fn release_once(&self, need: u64) -> bool {
         let trees = self.trees.trees();
-        let mut waiting = excess > 0;
-        let freed = release::release(&trees, &self.shared, need, &mut |freed| {
-            if waiting && freed >= excess {
-                waiting = false;
-                self.trees.collect_garbage();
-                self.shared.set_live_fits(true);
-                self.shared.announce_freed();
-            }
-        });
+        let freed = release::release(&trees, &self.shared, need);
         self.trees.collect_garbage();
         self.shared.announce_freed();
         if freed >= need {

@@ -34,13 +34,8 @@ struct View<'a> {
     stats: Vec<RegionStats>,
 }
 
-/// Frees about `need_bytes` of X; returns what it freed. Tells `progress` after each cut how much that is so far.
-pub(crate) fn release(
-    trees: &[Arc<Joined>],
-    shared: &Shared,
-    need_bytes: u64,
-    progress: &mut dyn FnMut(u64),
-) -> u64 {
+/// Frees about `need_bytes` of X; returns what it freed.
+pub(crate) fn release(trees: &[Arc<Joined>], shared: &Shared, need_bytes: u64) -> u64 {
     let mut freed = 0;
     for round in 0..ROUNDS {
         // What cost little to know was not enough: all of it, once.
@@ -57,7 +52,6 @@ pub(crate) fn release(
             for at in chosen.first..chosen.first + chosen.len {
                 if freed < need_bytes {
                     freed += cut(&views, at, shared, need_bytes - freed, spare);
-                    progress(freed);
                 }
             }
         }

@@ -221,6 +221,7 @@ fn run(case: Case, options: &Options, skip: u64, dir: &Path) {
     drop((tree, db));
     let db = open(dir, options);
     let tree = db.tree("t").unwrap();
+    history.reopened();
     let run = Run {
         case,
         db: &db,

@@ -78,6 +78,13 @@ impl History {
         self.keys[n as usize].started.load(SeqCst)
     }
 
+    /// The database was opened again, perhaps after a failure: what was seen and never acknowledged may be gone.
+    pub fn reopened(&self) {
+        for key in &self.keys {
+            key.observed.store(0, SeqCst);
+        }
+    }
+
     /// Before a read.
     pub fn look(&self, key: u64) -> Look {
         let bounds = &self.keys[key as usize];

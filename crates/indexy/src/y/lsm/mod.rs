@@ -327,20 +327,23 @@ impl IndexY for LsmY {
         if self.stop.is_set() {
             return Ok(Maintained::Idle);
         }
+        // Not held any longer: files of a step that fails are removed only when nobody has an old snapshot.
         let before = self.snapshot();
-        let (mode, trigger) = before.pace.plan(before.level0, self.table_bytes);
+        let (version, pace) = (before.version, Arc::clone(&before.pace));
+        let (mode, trigger) = pace.plan(before.level0, self.table_bytes);
         let total = before.level_bytes.iter().sum();
+        drop(before);
         let shape = Shape::of(total, self.table_bytes, trigger);
         self.compact(tree, Arc::new(leveled(&shape)))?;
-        let mut now = self.snapshot();
-        if now.version == before.version
-            && let Step::PullDown(from, to) = shape.when_idle(now.level0.runs, &now.level_bytes)
-        {
+        let now = self.snapshot();
+        let idle = now.version == version;
+        let step = idle.then(|| shape.when_idle(now.level0.runs, &now.level_bytes));
+        drop(now);
+        if let Some(Step::PullDown(from, to)) = step {
             self.compact(tree, Arc::new(PullDown(from, to)))?;
-            now = self.snapshot();
         }
-        let changed = now.version != before.version;
-        before.pace.done(mode, changed);
+        let changed = self.snapshot().version != version;
+        pace.done(mode, changed);
         if changed {
             Ok(Maintained::More)
         } else {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 /// Tells the child where the small file system is.
 const DISK: &str = "INDEXY_TEST_FULL_DISK";
-const DISK_BYTES: usize = 32 << 20;
+const DISK_BYTES: usize = 20 << 20;
 /// What libtest ends with when a test fails.
 const TEST_FAILED: i32 = 101;
 
