@@ -89,3 +89,43 @@ fn i9_scans_over_deletes_that_are_not_merged_away() {
         in_time("close", || db.close().unwrap());
     }
 }
+
+/// Design 2.2: once Y is empty, its mounts are cleared in passing, and absent keys are answered by X alone.
+#[test]
+fn mounts_of_an_empty_y_are_cleared() {
+    const KEYS: u64 = 60_000;
+    let dir = tempfile::tempdir().unwrap();
+    // A Y that knows at once that it is empty.
+    let options = pairs::options(pairs::named("art-bplus:4096"), Options::new(4 * MIB));
+    let db = open(dir.path(), &options);
+    let tree = db.tree("t").unwrap();
+    let ticks = db.tree("ticks").unwrap();
+    for n in 0..KEYS {
+        tree.insert(n.to_be_bytes(), [7; 100]).unwrap();
+    }
+    for n in 0..KEYS {
+        tree.remove(n.to_be_bytes()).unwrap();
+    }
+    db.flush().unwrap();
+    assert!(tree.is_empty().unwrap());
+    // Passes are due by the number of writes, in whatever tree.
+    let cleared = (0..100u64).any(|round| {
+        for n in 0..20_000 {
+            ticks
+                .insert((n % 1000u64).to_be_bytes(), round.to_be_bytes())
+                .unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+        let before = db.stats();
+        for n in 0..KEYS / 50 {
+            assert_eq!(tree.get((n * 50).to_be_bytes()).unwrap(), None);
+        }
+        let after = db.stats();
+        let alone = after.absent_without_io - before.absent_without_io;
+        after.y_reads == before.y_reads && alone == KEYS / 50
+    });
+    assert!(cleared, "{:?}", db.stats());
+    tree.insert(b"k", b"v").unwrap();
+    assert_eq!(tree.get(b"k").unwrap().as_deref(), Some(&b"v"[..]));
+    assert_sound(&db);
+}

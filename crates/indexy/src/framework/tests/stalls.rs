@@ -91,8 +91,6 @@ fn i7_writers_wait_for_a_y_that_hangs_and_are_told_in_the_end() {
             (0..2 * tried).filter(|&n| there(n)).count() as u64,
             2 * tried - WRITERS
         );
-        let used = rig.shared.budget.used();
-        assert!(used <= MOST, "{kind:?}: {used}");
         drop(background);
     }
 }
