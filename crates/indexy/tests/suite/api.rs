@@ -87,7 +87,7 @@ fn reads_and_writes(t: &Tree) -> Result<()> {
         many,
         [Some(Value::from("two")), None, Some(Value::from("one"))]
     );
-    assert_eq!(t.multi_get(&keys)?, many);
+    assert_eq!(t.multi_get(keys.to_vec())?, many);
     assert!(t.contains_key("k4")? && !t.contains_key("k5")?);
     assert_eq!(t.take("k4")?.unwrap(), [4u8; 3]);
     t.remove("k4")?;
