@@ -119,8 +119,8 @@ impl Tree {
         self.alive(self.joined().get(key, read))
     }
 
-    /// The newest values of `keys`, in the order asked. Over an LSM the reads of Index Y overlap, so that cold keys cost about half
-    /// of one [`Tree::get`] each; a paged tree reads each page once, one after the other. Each key is read at some moment of the call, not all at the same.
+    /// The newest values of `keys`, in the order asked. The reads of Index Y overlap, so that cold keys cost about half of one
+    /// [`Tree::get`] each. Each key is read at some moment of the call, not all at the same.
     pub fn multi_get<K: AsRef<[u8]>>(
         &self,
         keys: impl IntoIterator<Item = K>,

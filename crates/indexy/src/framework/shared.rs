@@ -25,11 +25,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Longest time that a writer waits for memory before it gets `MemoryStalled`. Tests of this crate do not have so long.
+/// Longest time that a writer waits for memory before it gets `MemoryStalled`; a time in which the whole process stands still
+/// does not count. Tests of this crate do not have so long.
 pub(crate) const STALL_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 4 } else { 60 });
 
 /// A waiting writer looks again at least this often.
 const STALL_POLL: Duration = Duration::from_millis(5);
+/// What took longer was a process that was stopped, not a writer that waits.
+const LONGEST_POLL: Duration = Duration::from_millis(200);
 
 /// More than this part of the budget at once is large; a good many threads may be admitted at the same time with less.
 const LARGE_PART: usize = 4096;
@@ -254,7 +257,7 @@ impl Shared {
         counters::add(&self.counters.stalls, 1);
         let wanted = if self.is_large(bytes) { bytes } else { 0 };
         self.wanted.fetch_add(wanted, Ordering::Relaxed);
-        let result = self.wait_until_freed(&mut guard, started, bytes);
+        let result = self.wait_until_freed(&mut guard, bytes);
         self.wanted.fetch_sub(wanted, Ordering::Relaxed);
         counters::add(
             &self.counters.stall_micros,
@@ -266,9 +269,9 @@ impl Shared {
     fn wait_until_freed(
         &self,
         guard: &mut MutexGuard<'_, ()>,
-        started: Instant,
         bytes: usize,
     ) -> Result<Admitted<'_>> {
+        let mut waited = Duration::ZERO;
         loop {
             self.poison.check()?;
             if self.closing.load(Ordering::Acquire) {
@@ -281,14 +284,16 @@ impl Shared {
                 return Err(failure);
             }
             self.check_resident(bytes)?;
-            if started.elapsed() >= STALL_LIMIT {
+            if waited >= STALL_LIMIT {
                 return Err(Error::MemoryStalled {
                     budget_bytes: self.budget.limit(),
-                    waited_ms: started.elapsed().as_millis() as u64,
+                    waited_ms: waited.as_millis() as u64,
                 });
             }
             self.wake_releaser.notify();
+            let from = Instant::now();
             self.freed.1.wait_for(guard, STALL_POLL);
+            waited += from.elapsed().min(LONGEST_POLL);
         }
     }
 
