@@ -227,7 +227,15 @@ impl Joined {
 
     /// Cleans everything; waits for Y's maintenance where it is congested.
     pub(crate) fn flush(&self) -> Result<()> {
-        while self.y.congested() && self.shared.guarded(self.y.maintain())? == Maintained::More {
+        while self.y.congested() {
+            let step = match self.y.maintain() {
+                // Dropped meanwhile: its files may be gone, which says nothing about the others.
+                Err(_) if self.discarded() => return Ok(()),
+                step => self.shared.guarded(step)?,
+            };
+            if step == Maintained::Idle {
+                break;
+            }
             self.shared.poison.check()?;
         }
         self.write_back(Pick::All).map(|_| ())
