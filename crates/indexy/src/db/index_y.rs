@@ -69,6 +69,8 @@ pub(super) fn supported(kind: IndexYKind, factories: &Factories) -> Result<()> {
 /// What the Index Ys of a database share, by kind.
 pub(crate) struct YShared {
     factories: Factories,
+    /// Tables are read past the page cache.
+    direct_reads: bool,
     kinds: Mutex<Kinds>,
 }
 
@@ -84,9 +86,10 @@ struct Kinds {
 
 impl YShared {
     /// Shares of a database with `total` bytes for the caches of its Index Ys. Nothing is allocated yet.
-    pub(super) fn new(total: usize, factories: Factories) -> Self {
+    pub(super) fn new(total: usize, factories: Factories, direct_reads: bool) -> Self {
         Self {
             factories,
+            direct_reads,
             kinds: Mutex::new(Kinds {
                 total,
                 lsm: None,
@@ -155,7 +158,7 @@ impl YShared {
         if let Some(lsm) = &kinds.lsm {
             return Arc::clone(lsm);
         }
-        let lsm = Arc::new(LsmShared::new(kinds.make_room()));
+        let lsm = Arc::new(LsmShared::new(kinds.make_room(), self.direct_reads));
         kinds.lsm = Some(Arc::clone(&lsm));
         lsm
     }
@@ -287,7 +290,7 @@ mod tests {
     #[test]
     fn i7_kinds_share_the_total() {
         let (dir, total) = (tempfile::tempdir().unwrap(), 16 << 20);
-        let shared = YShared::new(total, Factories::default());
+        let shared = YShared::new(total, Factories::default(), false);
         let open = |kind: IndexYKind| {
             let path = dir.path().join(kind.to_string());
             shared.open(kind, &path, 1, false).unwrap()

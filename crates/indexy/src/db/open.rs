@@ -67,7 +67,11 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
     let shared = Arc::new(Shared::new(budget.clone(), poison));
     let memory = Memory::new(budget.clone());
     let y_cache_bytes = index_y::cache_bytes(options.memory_budget_bytes);
-    let y_shared = YShared::new(y_cache_bytes, options.factories.clone());
+    let y_shared = YShared::new(
+        y_cache_bytes,
+        options.factories.clone(),
+        options.reads_directly(),
+    );
     let stripes = Stripes::new(options.memory_budget_bytes);
     budget.take(Holder::IndexY, y_shared.memory_bytes());
     // Small budgets do not have this much: there the rest is a fixed cost beside the budget (README, limits).

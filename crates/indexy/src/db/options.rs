@@ -121,11 +121,15 @@ pub struct Options {
     pub(crate) create_if_missing: bool,
     pub(crate) read_only: bool,
     pub(crate) log_limit_bytes: Option<u64>,
+    pub(crate) direct_reads: Option<bool>,
     pub(crate) factories: Factories,
 }
 
 /// Bounds of the default of [`Options::log_limit_bytes`], which is twice the memory budget.
 const DEFAULT_LOG_LIMIT_BYTES: (u64, u64) = (64 << 20, 1 << 30);
+
+/// With a budget over this part of the memory that the process may use, the page cache is not worth its cost.
+const PAGE_CACHE_PART: usize = 2;
 
 impl Default for Options {
     /// A quarter of the memory that the process may use: of its cgroup's limit (v1 or v2), else of physical memory.
@@ -147,6 +151,7 @@ impl Options {
             create_if_missing: true,
             read_only: false,
             log_limit_bytes: None,
+            direct_reads: None,
             factories: Factories::default(),
         }
     }
@@ -204,6 +209,19 @@ impl Options {
         self
     }
 
+    /// Whether single keys are read from tables of [`IndexYKind::Lsm`] past the page cache of the operating system. Default: where the process may use less than twice the budget (its cgroup's limit, v1 or v2, or
+    /// physical memory, when the database is opened).
+    ///
+    /// With spare memory the page cache is a second cache, which no budget counts and which the system takes back at will.
+    /// Without, it answers next to nothing and has to evict for every read: past it a cold get takes two thirds of the time.
+    /// Long scans read ahead through the page cache either way. [`IndexYKind::BPlus`] reads past it always, RocksDB through it.
+    /// A file system that refuses direct I/O gets the other.
+    #[must_use]
+    pub fn direct_reads(mut self, direct: bool) -> Self {
+        self.direct_reads = Some(direct);
+        self
+    }
+
     /// The memory budget in bytes.
     #[must_use]
     pub fn memory_budget_bytes(&self) -> usize {
@@ -214,6 +232,13 @@ impl Options {
         let (min, max) = DEFAULT_LOG_LIMIT_BYTES;
         self.log_limit_bytes
             .unwrap_or((2 * self.memory_budget_bytes as u64).clamp(min, max))
+    }
+
+    /// Whether tables are read past the page cache, decided now.
+    pub(crate) fn reads_directly(&self) -> bool {
+        self.direct_reads.unwrap_or_else(|| {
+            super::directory::memory_limit_bytes() / PAGE_CACHE_PART < self.memory_budget_bytes
+        })
     }
 
     pub(crate) fn validate(&self) -> Result<()> {

@@ -5,7 +5,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::{ReadAt, Storage, StorageFile, ring};
+use super::{ReadAt, Storage, StorageFile, overlap};
 use crate::error::{Error, Result};
 use std::{
     fs::{self, File, OpenOptions},
@@ -111,10 +111,11 @@ impl StorageFile for BufferedFile {
     }
 
     fn read_all(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
-        ring::read_all(&self.file, reads, |read| {
+        overlap(reads, |_| &self.file);
+        for read in reads.iter_mut().filter(|read| read.got < read.to.len()) {
             read.got = self.read_at(read.to, read.offset)?;
-            Ok(())
-        })
+        }
+        Ok(())
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {

@@ -22,6 +22,7 @@ pub(crate) mod sim;
 
 pub(crate) use buffered::Buffered;
 pub(crate) use direct::Direct;
+pub(crate) use ring::overlap;
 
 use crate::error::Result;
 use std::{

@@ -3,7 +3,7 @@
 //! Rings are kept for the next caller: one takes about 10 KiB of the kernel's memory and a file descriptor. Where
 //! there is no io_uring (old kernels, containers that forbid it), and for what it does not complete, reads are made one by one.
 //!
-//! `unsafe` is here because the kernel writes into buffers after the call that names them. What keeps it sound: [`overlap`]
+//! `unsafe` is here because the kernel writes into buffers after the call that names them. What keeps it sound: [`complete`]
 //! returns only when every read that it submitted has completed, whatever fails in between.
 //! Threads: any; the lock of the idle rings is not held across I/O.
 
@@ -32,35 +32,19 @@ static IDLE: Mutex<Vec<IoUring>> = Mutex::new(Vec::new());
 /// The kernel refused to make a ring: it is not asked again.
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
-/// What became of a read: as `pread` would say, or nothing.
-type Completed = Option<i32>;
-
-/// Starts all `reads` of `file` and waits for them; `one` makes, or completes, a read that the ring did not.
-pub(super) fn read_all(
-    file: &File,
-    reads: &mut [ReadAt<'_>],
-    one: impl Fn(&mut ReadAt<'_>) -> crate::error::Result<()>,
-) -> crate::error::Result<()> {
-    for wave in reads.chunks_mut(DEPTH) {
-        let completed = match taken() {
-            Some(mut ring) if wave.len() > 1 => {
-                let (completed, usable) = overlap(&mut ring, file, wave);
-                if usable {
-                    give_back(ring);
-                }
-                completed
-            }
-            _ => vec![None; wave.len()],
-        };
-        for (read, result) in wave.iter_mut().zip(completed) {
-            match result.map(usize::try_from) {
-                Some(Ok(got)) if got == read.to.len() => read.got = got,
-                // In part, at the end of the file, interrupted, failed: the plain call says which.
-                _ => one(read)?,
-            }
+/// Starts all `reads`, each of the file that `file_of` has for its number, and waits for them.
+///
+/// Sets `got` of those that were completed in full. The others keep what they had there: they reached the end of the
+/// file, were interrupted or failed, or there is no ring; the plain call says which.
+pub(crate) fn overlap<'f>(reads: &mut [ReadAt<'_>], file_of: impl Fn(usize) -> &'f File) {
+    for (number, wave) in reads.chunks_mut(DEPTH).enumerate() {
+        if wave.len() > 1
+            && let Some(mut ring) = taken()
+            && complete(&mut ring, wave, |n| file_of(number * DEPTH + n))
+        {
+            give_back(ring);
         }
     }
-    Ok(())
 }
 
 /// An idle ring, or a new one.
@@ -93,18 +77,22 @@ fn give_back(ring: IoUring) {
     }
 }
 
-/// Submits up to [`DEPTH`] reads and waits for all that were. Also returns whether the ring is empty again.
-fn overlap(ring: &mut IoUring, file: &File, reads: &mut [ReadAt<'_>]) -> (Vec<Completed>, bool) {
-    let mut completed = vec![None; reads.len()];
+/// Submits up to [`DEPTH`] reads and waits for all that were. Returns whether the ring is empty again.
+fn complete<'f>(
+    ring: &mut IoUring,
+    reads: &mut [ReadAt<'_>],
+    file_of: impl Fn(usize) -> &'f File,
+) -> bool {
     let mut pending = 0;
     for (number, read) in reads.iter_mut().enumerate() {
         let len = u32::try_from(read.to.len()).unwrap_or(u32::MAX);
-        let entry = opcode::Read::new(types::Fd(file.as_raw_fd()), read.to.as_mut_ptr(), len)
+        let file = types::Fd(file_of(number).as_raw_fd());
+        let entry = opcode::Read::new(file, read.to.as_mut_ptr(), len)
             .offset(read.offset)
             .build()
             .user_data(number as u64);
-        // SAFETY: `file` and the buffer, `len` bytes of which are written at most, are borrowed by this function,
-        // which does not return while the read is in flight: see the loop below.
+        // SAFETY: the file and the buffer, `len` bytes of which are written at most, are borrowed for longer than this
+        // function runs, and it does not return while the read is in flight: see the loop below.
         if unsafe { ring.submission().push(&entry) }.is_err() {
             break;
         }
@@ -114,48 +102,54 @@ fn overlap(ring: &mut IoUring, file: &File, reads: &mut [ReadAt<'_>]) -> (Vec<Co
         let waited = ring.submit_and_wait(pending);
         for entry in ring.completion() {
             pending -= 1;
-            if let Some(slot) = completed.get_mut(entry.user_data() as usize) {
-                *slot = Some(entry.result());
+            if let Some(read) = reads.get_mut(entry.user_data() as usize)
+                && usize::try_from(entry.result()) == Ok(read.to.len())
+            {
+                read.got = read.to.len();
             }
         }
         match waited {
             Err(e) if e.kind() != io::ErrorKind::Interrupted => {
                 // What the kernel has not taken it will not write to; the ring goes, with what is queued in it.
                 if pending == ring.submission().len() {
-                    return (completed, false);
+                    return false;
                 }
                 thread::sleep(PAUSE);
             }
             _ => {}
         }
     }
-    (completed, true)
+    true
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Error;
-    use std::{os::unix::fs::FileExt, path::Path};
+    use std::os::unix::fs::FileExt;
 
     const BLOCK: usize = 512;
 
-    fn plain<'f>(file: &'f File) -> impl Fn(&mut ReadAt<'_>) -> crate::error::Result<()> + 'f {
-        |read| {
-            read.got = file
-                .read_at(read.to, read.offset)
-                .map_err(|e| Error::io("read", Path::new("file"), e))?;
-            Ok(())
+    /// What the callers do.
+    fn read_all<'f>(
+        reads: &mut [ReadAt<'_>],
+        file_of: impl Fn(usize) -> &'f File,
+    ) -> io::Result<()> {
+        overlap(reads, &file_of);
+        for (n, read) in reads.iter_mut().enumerate() {
+            if read.got < read.to.len() {
+                read.got = file_of(n).read_at(read.to, read.offset)?;
+            }
         }
+        Ok(())
     }
 
-    fn blocks(count: usize) -> (File, Vec<Vec<u8>>) {
+    fn file(blocks: usize, first: u8) -> File {
         let file = tempfile::tempfile().unwrap();
-        for n in 0..count {
-            file.write_all_at(&[n as u8; BLOCK], (n * BLOCK) as u64)
-                .unwrap();
+        for n in 0..blocks {
+            let block = [first.wrapping_add(n as u8); BLOCK];
+            file.write_all_at(&block, (n * BLOCK) as u64).unwrap();
         }
-        (file, vec![vec![0xee; BLOCK]; count])
+        file
     }
 
     fn reads<'b>(buffers: &'b mut [Vec<u8>], at: impl Fn(usize) -> usize) -> Vec<ReadAt<'b>> {
@@ -167,20 +161,22 @@ mod tests {
         buffers.iter_mut().enumerate().map(read).collect()
     }
 
-    /// More than a ring holds, in an order of their own, from several threads.
+    /// More than a ring holds, in an order of their own, of two files, from several threads.
     #[test]
     fn every_buffer_gets_its_own_bytes() {
         thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     let count = 3 * DEPTH + 7;
-                    let (file, mut buffers) = blocks(count);
+                    let files = [file(count, 0), file(count, 100)];
+                    let mut buffers = vec![vec![0xee; BLOCK]; count];
                     let at = |n| (n * 31) % count;
                     let mut all = reads(&mut buffers, at);
-                    read_all(&file, &mut all, plain(&file)).unwrap();
+                    read_all(&mut all, |n| &files[n % 2]).unwrap();
                     assert!(all.iter().all(|r| r.got == BLOCK));
                     for (n, buffer) in buffers.iter().enumerate() {
-                        assert_eq!(buffer, &[at(n) as u8; BLOCK]);
+                        let first = 100 * (n % 2) as u8;
+                        assert_eq!(buffer, &[first.wrapping_add(at(n) as u8); BLOCK]);
                     }
                 });
             }
@@ -190,19 +186,22 @@ mod tests {
 
     #[test]
     fn the_end_of_the_file_is_a_short_read() {
-        let (file, mut buffers) = blocks(5);
+        let file = file(5, 0);
         file.set_len((3 * BLOCK + 100) as u64).unwrap();
+        let mut buffers = vec![vec![0xee; BLOCK]; 5];
         let mut all = reads(&mut buffers, |n| n);
-        read_all(&file, &mut all, plain(&file)).unwrap();
+        read_all(&mut all, |_| &file).unwrap();
         let got: Vec<usize> = all.iter().map(|r| r.got).collect();
         assert_eq!(got, [BLOCK, BLOCK, BLOCK, 100, 0]);
     }
 
     #[test]
     fn a_failed_read_is_an_error() {
-        let (_, mut buffers) = blocks(3);
+        let mut buffers = vec![vec![0xee; BLOCK]; 3];
         let directory = File::open("/").unwrap();
         let mut all = reads(&mut buffers, |n| n);
-        assert!(read_all(&directory, &mut all, plain(&directory)).is_err());
+        overlap(&mut all, |_| &directory);
+        assert!(all.iter().all(|read| read.got == 0));
+        assert!(read_all(&mut all, |_| &directory).is_err());
     }
 }

@@ -116,7 +116,7 @@ impl TableCursor {
                 Some((place, last)) => {
                     self.readahead.ascend(&self.table, place)?;
                     *next = (last, 0);
-                    *block = Some((self.table.data_block(place)?, None));
+                    *block = Some((self.readahead.block(&self.table, place)?, None));
                 }
             }
             return Ok(());
@@ -163,7 +163,7 @@ impl TableCursor {
             return Ok(());
         };
         self.readahead.descend(&self.table, place)?;
-        let block = self.table.data_block(place)?;
+        let block = self.readahead.block(&self.table, place)?;
         let mut entries = block.iter();
         entries.seek(&self.bounds.from);
         for entry in entries {
@@ -186,6 +186,15 @@ struct Readahead {
 }
 
 impl Readahead {
+    /// What is read ahead lies in the page cache.
+    fn block(&self, table: &TableReader, place: Place) -> Result<DataBlock> {
+        if self.blocks > READAHEAD_AFTER_BLOCKS {
+            table.data_block_ahead(place)
+        } else {
+            table.data_block(place)
+        }
+    }
+
     fn ascend(&mut self, table: &TableReader, place: Place) -> Result<()> {
         self.blocks += 1;
         let end = place.offset + u64::from(place.size);

@@ -29,7 +29,10 @@ fn parameter(name: &str, default: usize) -> usize {
 
 fn open() -> (Arc<LsmShared>, LsmY) {
     let dir = std::env::var("INDEXY_MEASURE_DIR").expect("INDEXY_MEASURE_DIR");
-    let shared = Arc::new(LsmShared::new(parameter("CACHE", 12 << 20)));
+    let shared = Arc::new(LsmShared::new(
+        parameter("CACHE", 12 << 20),
+        parameter("DIRECT", 0) == 1,
+    ));
     let y = LsmY::open(&PathBuf::from(dir), &shared, false).unwrap();
     (shared, y)
 }

@@ -19,6 +19,7 @@ mod block_cache;
 mod contain;
 mod copy;
 mod cursor;
+mod file;
 #[cfg(any(test, feature = "testing"))]
 pub(super) mod fuzzing;
 mod keys;

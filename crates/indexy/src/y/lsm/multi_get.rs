@@ -1,21 +1,20 @@
 //! Many point reads at once, their device reads overlapped by one thread.
 //!
-//! First the blocks are located (indexes are mostly cached) and the system is asked to read them, which does not
-//! wait; then they are read. Keys are taken in order, so that neighbours share a block. A key that is not in its
-//! block goes on to an older run in the next wave.
+//! First the blocks are located (indexes are mostly cached); then they are read at once, past the page cache, or where they are read
+//! through it the system is asked for all before the first is read. Keys are taken in order, so that neighbours share a block. A key
+//! that is not in its block goes on to an older run in the next wave.
 
 #![forbid(unsafe_code)]
 
 use super::{
     keys,
     snapshot::{Search, Snapshot, look_up},
-    table::{Place, TableReader},
+    table::{Place, TableReader, load_together},
 };
 use crate::{error::Result, key::Value};
-use std::sync::Arc;
 
-/// Blocks asked for at once, at most: more than a device takes in parallel, and less than a megabyte.
-const WAVE_BLOCKS: usize = 128;
+/// Blocks asked for at once, at most: what a device takes in parallel, and in two copies less than a megabyte.
+const WAVE_BLOCKS: usize = 64;
 
 /// A key still looked for.
 struct Wanted<'a> {
@@ -57,22 +56,18 @@ fn wave<'k>(
     wanted: Vec<Wanted<'k>>,
     values: &mut [Option<Value>],
 ) -> Result<Vec<Wanted<'k>>> {
-    let mut located: Vec<(Wanted<'k>, &Arc<TableReader>, Place)> = Vec::with_capacity(wanted.len());
+    let mut wants = Vec::with_capacity(wanted.len());
+    let mut places: Vec<(&TableReader, Place)> = Vec::with_capacity(wanted.len());
     for mut want in wanted {
-        let Some((table, place)) = snapshot.next_place(&mut want.search, &want.key)? else {
-            continue;
-        };
-        let asked = located
-            .last()
-            .is_some_and(|(_, t, p)| Arc::ptr_eq(t, table) && *p == place);
-        if !asked && !table.is_cached(place) {
-            table.prefetch(place.offset, place.size.into())?;
+        if let Some((table, place)) = snapshot.next_place(&mut want.search, &want.key)? {
+            wants.push(want);
+            places.push((table, place));
         }
-        located.push((want, table, place));
     }
+    let loaded = load_together(&places)?;
     let mut again = Vec::new();
-    for (want, table, place) in located {
-        match look_up(table, place, &want.key)? {
+    for ((want, (table, place)), payload) in wants.into_iter().zip(places).zip(loaded) {
+        match look_up(table, place, payload.as_ref(), &want.key)? {
             None => again.push(want),
             Some(value) => {
                 if let Some(slot) = values.get_mut(want.slot) {

@@ -22,6 +22,8 @@ const FILTER_SHARE: usize = 2;
 pub(crate) struct LsmShared {
     pub(super) blocks: BlockCache,
     pub(super) descriptors: DescriptorTable,
+    /// Blocks are read past the system's page cache.
+    pub(super) direct_reads: bool,
     /// For the engine, which insists on having them.
     pub(super) engine_cache: Arc<Cache>,
     pub(super) engine_descriptors: Arc<DescriptorTable>,
@@ -31,10 +33,11 @@ pub(crate) struct LsmShared {
 
 impl LsmShared {
     /// Caches of together `memory_bytes` bytes (a few hundred KiB at least); see [`LsmShared::memory_bytes`].
-    pub(crate) fn new(memory_bytes: usize) -> Self {
+    pub(crate) fn new(memory_bytes: usize, direct_reads: bool) -> Self {
         Self {
             blocks: BlockCache::new(cache_bytes(memory_bytes)),
             descriptors: DescriptorTable::new(MAX_OPEN_TABLES),
+            direct_reads,
             engine_cache: Arc::new(Cache::with_capacity_bytes(0)),
             engine_descriptors: Arc::new(DescriptorTable::new(1)),
             filter_bytes: AtomicUsize::new(0),

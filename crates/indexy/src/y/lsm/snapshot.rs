@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{error::Result, key::Value};
 use lsm_tree::{
-    AbstractTree, AnyTree, Checksum, SeqNo, Table, table::filter::standard_bloom::Builder,
+    AbstractTree, AnyTree, Checksum, SeqNo, Slice, Table, table::filter::standard_bloom::Builder,
 };
 use std::{
     collections::HashMap,
@@ -181,7 +181,7 @@ impl Snapshot {
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Value>> {
         let mut search = Search::new(key);
         while let Some((table, place)) = self.next_place(&mut search, key)? {
-            if let Some(value) = look_up(table, place, key)? {
+            if let Some(value) = look_up(table, place, None, key)? {
                 return Ok(value);
             }
         }
@@ -251,13 +251,14 @@ impl Search {
     }
 }
 
-/// What the block at `place` says about `key`: nothing, that it is deleted (`Some(None)`), or its value.
+/// What the block at `place` (`loaded`, if it is) says about `key`: nothing, that it is deleted (`Some(None)`), or its value.
 pub(super) fn look_up(
     table: &TableReader,
     place: Place,
+    loaded: Option<&Slice>,
     key: &[u8],
 ) -> Result<Option<Option<Value>>> {
-    let entry = contain_decoding(table.path(), || table.find(place, key))?;
+    let entry = contain_decoding(table.path(), || table.find(place, loaded, key))?;
     // A copy: the engine's value would keep its whole block in memory.
     Ok(entry.map(|entry| (!entry.is_tombstone()).then(|| Value::new(&entry.value))))
 }

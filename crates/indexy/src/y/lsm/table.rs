@@ -11,12 +11,12 @@
 
 use super::{
     block_cache::{BlockKey, Worth},
+    file::{self, Access, DirectRead},
     shared::LsmShared,
 };
 use crate::error::{Error, Result};
 use lsm_tree::{
     InternalValue, SeqNo, Slice, Table, UserKey,
-    coding::Decode,
     table::{
         Block, BlockHandle, BlockOffset, DataBlock, IndexBlock, KeyedBlockHandle,
         block::{BlockType, Header, decoder::ParsedItem},
@@ -25,25 +25,21 @@ use lsm_tree::{
 };
 use std::{
     fs::File,
-    io::{self, IoSliceMut},
-    os::unix::fs::FileExt,
     path::Path,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
-use xxhash_rust::xxh3::xxh3_128;
 
 /// Reads see everything.
 const NEWEST: SeqNo = SeqNo::MAX;
 /// What the engine and we hold for an open table beside its top-level indexes, at most.
 const FIXED_BYTES: usize = 2 << 10;
+/// Blocks over this size are not read together with others.
+const TOGETHER_BYTES: u32 = 16 << 10;
 /// Table of contents and trailer of a file.
 const CONTENTS_AND_TRAILER_BYTES: u64 = 320;
-
-/// In front of every block.
-const HEADER_BYTES: usize = Header::serialized_len();
 
 /// See the module header.
 pub(super) struct TableReader {
@@ -51,6 +47,8 @@ pub(super) struct TableReader {
     shared: Arc<LsmShared>,
     /// Names the table in the shared caches.
     number: u64,
+    /// How point reads and short walks get at the file.
+    access: Access,
     min: Box<[u8]>,
     max: Box<[u8]>,
     index: IndexBlock,
@@ -90,10 +88,11 @@ impl TableReader {
             let what = format!("this is table {} in the place of another", table.id());
             return Err(Error::corrupt(&*table.path, 0, what));
         }
-        let file = open_file(&table.path)?;
+        let (file, access) = file::open(&table.path, shared.direct_reads)?;
         let (regions, metadata) = (&table.regions, &table.metadata);
         let load = |handle| {
-            let bytes = read_block(&file, &table.path, handle, BlockType::Index)?;
+            let from = (&file, access);
+            let bytes = file::read_block(from, &table.path, handle, BlockType::Index)?;
             Ok::<_, Error>(IndexBlock::new(as_block(bytes, BlockType::Index)))
         };
         Ok(Self {
@@ -104,6 +103,7 @@ impl TableReader {
             min: Box::from(&**metadata.key_range.min()),
             max: Box::from(&**metadata.key_range.max()),
             number: NEXT.fetch_add(1, Relaxed),
+            access,
             shared: Arc::clone(shared),
             table,
         })
@@ -215,23 +215,37 @@ impl TableReader {
         Ok(touching(&block, from, to))
     }
 
-    /// The newest entry of `key` in the block at `place`.
-    pub(super) fn find(&self, place: Place, key: &[u8]) -> Result<Option<InternalValue>> {
-        Ok(self.data_block(place)?.point_read(key, NEWEST))
+    /// The newest entry of `key` in the block at `place`, which is `loaded` or is loaded now.
+    pub(super) fn find(
+        &self,
+        place: Place,
+        loaded: Option<&Slice>,
+        key: &[u8],
+    ) -> Result<Option<InternalValue>> {
+        let block = match loaded {
+            Some(payload) => DataBlock::new(as_block(payload.clone(), BlockType::Data)),
+            None => self.data_block(place)?,
+        };
+        Ok(block.point_read(key, NEWEST))
     }
 
     pub(super) fn data_block(&self, place: Place) -> Result<DataBlock> {
         Ok(DataBlock::new(self.load(place.handle(), BlockType::Data)?))
     }
 
-    /// Whether a read of the block needs the device or the system's cache.
-    pub(super) fn is_cached(&self, place: Place) -> bool {
+    /// The same block, for a walk that has asked for what lies ahead ([`TableReader::prefetch`]).
+    pub(super) fn data_block_ahead(&self, place: Place) -> Result<DataBlock> {
+        let block = self.load_by(Access::Buffered, place.handle(), BlockType::Data)?;
+        Ok(DataBlock::new(block))
+    }
+
+    fn is_cached(&self, place: Place) -> bool {
         self.shared.blocks.has(self.block_key(place.offset))
     }
 
     /// Asks the system to read `bytes` bytes at `offset` soon, and does not wait.
     pub(super) fn prefetch(&self, offset: u64, bytes: u64) -> Result<()> {
-        let file = self.file()?;
+        let file = self.file(Access::Buffered)?;
         let advice = rustix::fs::Advice::WillNeed;
         // A hint: where it is not taken the read is merely slower.
         let _ = rustix::fs::fadvise(&*file, offset, std::num::NonZeroU64::new(bytes), advice);
@@ -247,11 +261,16 @@ impl TableReader {
     }
 
     fn load(&self, handle: BlockHandle, kind: BlockType) -> Result<Block> {
+        self.load_by(self.access, handle, kind)
+    }
+
+    fn load_by(&self, access: Access, handle: BlockHandle, kind: BlockType) -> Result<Block> {
         let key = self.block_key(*handle.offset());
         if let Some(bytes) = self.shared.blocks.get(key) {
             return Ok(as_block(bytes, kind));
         }
-        let bytes = read_block(&*self.file()?, self.path(), handle, kind)?;
+        let file = self.file(access)?;
+        let bytes = file::read_block((&file, access), self.path(), handle, kind)?;
         let worth = match kind {
             BlockType::Data => Worth::Unknown,
             _ => Worth::Shared,
@@ -260,23 +279,78 @@ impl TableReader {
         Ok(as_block(bytes, kind))
     }
 
-    fn file(&self) -> Result<Arc<File>> {
-        let name = (self.number, self.id()).into();
+    fn file(&self, access: Access) -> Result<Arc<File>> {
+        let name = self.file_name(access).into();
         if let Some(file) = self.shared.descriptors.access_for_table(&name) {
             return Ok(file);
         }
-        let file = Arc::new(open_file(self.path())?);
+        let file = Arc::new(file::open_as(self.path(), access)?);
         self.shared
             .descriptors
             .insert_for_table(name, Arc::clone(&file));
         Ok(file)
     }
+
+    /// Names the open file among those of all tables.
+    fn file_name(&self, access: Access) -> (u64, u64) {
+        let buffered = u64::from(access == Access::Buffered);
+        (2 * self.number + buffered, self.id())
+    }
+}
+
+/// Payloads of the data blocks at `places`, read together past the page cache and put into the block cache.
+///
+/// `None` for those that are to be loaded one by one: cached, large, or in files that are read through the page cache; the
+/// system has been asked to read these. Memory: what is read, twice.
+pub(super) fn load_together(places: &[(&TableReader, Place)]) -> Result<Vec<Option<Slice>>> {
+    let mut payloads = vec![None; places.len()];
+    let (mut slots, mut reads) = (vec![], vec![]);
+    for (slot, &(table, place)) in places.iter().enumerate() {
+        if same_as_before(places, slot) || table.is_cached(place) {
+            continue;
+        }
+        match table.access {
+            Access::Buffered => table.prefetch(place.offset, place.size.into())?,
+            Access::Direct { sector_bytes } if place.size <= TOGETHER_BYTES => {
+                slots.push(slot);
+                reads.push(DirectRead {
+                    file: table.file(table.access)?,
+                    path: table.path(),
+                    handle: place.handle(),
+                    sector_bytes,
+                });
+            }
+            Access::Direct { .. } => {}
+        }
+    }
+    for (slot, payload) in slots.into_iter().zip(file::read_blocks(&reads)?) {
+        let (table, place) = places[slot];
+        let key = table.block_key(place.offset);
+        table.shared.blocks.insert(key, &payload, Worth::Unknown);
+        payloads[slot] = Some(payload);
+    }
+    for slot in 1..places.len() {
+        if same_as_before(places, slot) {
+            payloads[slot] = payloads[slot - 1].clone();
+        }
+    }
+    Ok(payloads)
+}
+
+fn same_as_before(places: &[(&TableReader, Place)], slot: usize) -> bool {
+    let before = slot.checked_sub(1).and_then(|before| places.get(before));
+    before.is_some_and(|&(table, place)| {
+        let (this, at) = places[slot];
+        std::ptr::eq(table, this) && place == at
+    })
 }
 
 impl Drop for TableReader {
     fn drop(&mut self) {
-        let name = (self.number, self.id()).into();
-        self.shared.descriptors.remove_for_table(&name);
+        for access in [Access::Buffered, self.access] {
+            let name = self.file_name(access).into();
+            self.shared.descriptors.remove_for_table(&name);
+        }
     }
 }
 
@@ -317,49 +391,6 @@ fn first_reaching_entry(index: &IndexBlock, key: &[u8], seqno: SeqNo) -> Option<
     Some(iter.next()?.materialize(index.as_slice()))
 }
 
-fn open_file(path: &Path) -> Result<File> {
-    File::open(path).map_err(|e| match e.kind() {
-        io::ErrorKind::NotFound => Error::corrupt(path, 0, "the file is missing"),
-        _ => Error::io("open", path, e),
-    })
-}
-
-/// Payload of a block, its header and checksum compared.
-fn read_block(file: &File, path: &Path, handle: BlockHandle, kind: BlockType) -> Result<Slice> {
-    let offset = *handle.offset();
-    let corrupt = |what: &str| Error::corrupt(path, offset, what);
-    let mut at = BlockReader {
-        file,
-        offset,
-        header: [0; HEADER_BYTES],
-        done: 0,
-    };
-    let Some(bytes) = (handle.size() as usize).checked_sub(HEADER_BYTES) else {
-        return Err(corrupt("a block shorter than its header"));
-    };
-    let payload = Slice::from_reader(&mut at, bytes).map_err(|e| match e.kind() {
-        io::ErrorKind::UnexpectedEof => corrupt("the file ends inside a block"),
-        _ => Error::io("read", path, e),
-    })?;
-    let header = Header::decode_from(&mut at.header.as_slice())
-        .map_err(|_| corrupt("malformed header of a block"))?;
-    if header.block_type != kind {
-        return Err(corrupt("a block of another kind"));
-    }
-    if header.data_length as usize != payload.len() {
-        return Err(corrupt("a block of another length"));
-    }
-    if header.uncompressed_length != header.data_length {
-        return Err(corrupt(
-            "a compressed block, which this version never writes",
-        ));
-    }
-    if xxh3_128(&payload) != header.checksum.into_u128() {
-        return Err(corrupt("a block that does not match its checksum"));
-    }
-    Ok(payload)
-}
-
 /// A checked payload in the form that the engine's decoders take.
 fn as_block(payload: Slice, kind: BlockType) -> Block {
     let len = payload.len() as u32;
@@ -371,36 +402,5 @@ fn as_block(payload: Slice, kind: BlockType) -> Block {
             uncompressed_length: len,
         },
         data: payload,
-    }
-}
-
-/// Reads a block: its header aside, its payload where the caller says. Both with one read of the file.
-struct BlockReader<'a> {
-    file: &'a File,
-    offset: u64,
-    header: [u8; HEADER_BYTES],
-    /// Bytes read so far, header included.
-    done: usize,
-}
-
-impl io::Read for BlockReader<'_> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        while self.done < HEADER_BYTES {
-            let rest = &mut self.header[self.done..];
-            let missing = rest.len();
-            let mut parts = [IoSliceMut::new(rest), IoSliceMut::new(out)];
-            let at = self.offset + self.done as u64;
-            let n = rustix::io::preadv(self.file, &mut parts, at)?;
-            if n == 0 {
-                return Ok(0);
-            }
-            self.done += n;
-            if n > missing {
-                return Ok(n - missing);
-            }
-        }
-        let n = self.file.read_at(out, self.offset + self.done as u64)?;
-        self.done += n;
-        Ok(n)
     }
 }

@@ -21,15 +21,15 @@ impl OnDisk {
     pub(super) fn new() -> Self {
         Self {
             dir: temporary(),
-            shared: Arc::new(LsmShared::new(4 << 20)),
+            shared: Arc::new(LsmShared::new(4 << 20, false)),
             table_bytes: TABLE_BYTES,
         }
     }
 
-    /// With levels that a few KiB fill, and next to no cache.
+    /// With levels that a few KiB fill, and next to no cache; read past the system's cache too.
     pub(super) fn tiny() -> Self {
         Self {
-            shared: Arc::new(LsmShared::new(0)),
+            shared: Arc::new(LsmShared::new(0, true)),
             table_bytes: 4 << 10,
             ..Self::new()
         }
@@ -256,7 +256,7 @@ fn i7_the_cache_keeps_its_size_and_can_change_it() {
 
 #[test]
 fn filters_are_used_while_they_fit() {
-    let shared = LsmShared::new(4 << 20);
+    let shared = LsmShared::new(4 << 20, false);
     let of = |mib: usize| mib << 20;
     shared.account_filters(0, of(1));
     assert!(shared.filters_fit(of(1), of(1)));

@@ -44,8 +44,9 @@ impl Damaged {
 
     /// Puts `bytes` in the place of `file`, reads everything, and puts the file back.
     fn try_with(&self, file: &Path, bytes: &[u8], writable: bool) -> Outcome {
-        // A new cache each time, so that nothing is remembered.
-        let shared = Arc::new(LsmShared::new(0));
+        // A new cache each time, so that nothing is remembered. Read through the system's cache and past it, in turn.
+        let direct = bytes.len().is_multiple_of(2) != writable;
+        let shared = Arc::new(LsmShared::new(0, direct));
         fs::write(file, bytes).unwrap();
         let opened = LsmY::open(&self.store.path(), &shared, !writable);
         let outcome = match opened {
@@ -197,7 +198,7 @@ fn files_that_are_missing_or_swapped_are_detected() {
     let paths: Vec<_> = damaged.files.keys().collect();
     for path in &paths {
         fs::remove_file(path).unwrap();
-        let shared = Arc::new(LsmShared::new(0));
+        let shared = Arc::new(LsmShared::new(0, false));
         for read_only in [true, false] {
             let opened = LsmY::open(&damaged.store.path(), &shared, read_only);
             assert_eq!(

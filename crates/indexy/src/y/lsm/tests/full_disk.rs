@@ -37,7 +37,7 @@ fn a_full_disk_costs_the_run_or_the_step_and_nothing_else() {
 
 fn fill(disk: &Path) {
     let path = disk.join("tree");
-    let shared = Arc::new(LsmShared::new(1 << 20));
+    let shared = Arc::new(LsmShared::new(1 << 20, false));
     let open = || LsmY::open(&path, &shared, false).unwrap();
     let mut y = open();
     let mut model = Model::new();

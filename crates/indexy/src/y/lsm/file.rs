@@ -1,0 +1,261 @@
+//! Blocks of a table's file: read, and checked against their headers.
+//!
+//! Two ways to the device. *Buffered*: through the system's page cache, one `pread` a block into its final place. *Direct*: past
+//! it, as many sectors as the block lies on, one copy more. Where memory is short the page cache answers next to nothing
+//! and costs each read an eviction; `shared.rs` says which is used.
+//! Threads: any. Nothing is cached here.
+
+#![forbid(unsafe_code)]
+
+use crate::{
+    error::{Error, Result},
+    mem::aligned::AlignedBuffer,
+    storage::{ReadAt, overlap},
+};
+use lsm_tree::{
+    Slice,
+    coding::Decode,
+    table::{
+        BlockHandle,
+        block::{BlockType, Header},
+    },
+};
+use rustix::fs::OFlags;
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, IoSliceMut, Read},
+    os::unix::fs::{FileExt, OpenOptionsExt},
+    path::Path,
+    sync::Arc,
+};
+use xxhash_rust::xxh3::xxh3_128;
+
+/// In front of every block.
+const HEADER_BYTES: usize = Header::serialized_len();
+/// Sectors of devices, in bytes: what offsets and lengths of direct reads are multiples of.
+const SECTOR_BYTES: [u16; 2] = [512, 4096];
+
+/// How a file was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    Buffered,
+    Direct { sector_bytes: u16 },
+}
+
+/// Opens a table's file; past the page cache if `direct` and the file system does that.
+pub(super) fn open(path: &Path, direct: bool) -> Result<(File, Access)> {
+    if direct {
+        for sector_bytes in SECTOR_BYTES {
+            let access = Access::Direct { sector_bytes };
+            // Some refuse only when it comes to reading. Whatever is wrong with the file itself is
+            // wrong again, and told, without the flag.
+            if let Ok(file) = open_as(path, access)
+                && file
+                    .read_at(&mut AlignedBuffer::new(0)[..sector_bytes.into()], 0)
+                    .is_ok()
+            {
+                return Ok((file, access));
+            }
+        }
+    }
+    Ok((open_as(path, Access::Buffered)?, Access::Buffered))
+}
+
+/// Opens a table's file as it was opened before.
+pub(super) fn open_as(path: &Path, access: Access) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    if let Access::Direct { .. } = access {
+        // The flag is a bit of a C int.
+        options.custom_flags(OFlags::DIRECT.bits().cast_signed());
+    }
+    options.open(path).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => Error::corrupt(path, 0, "the file is missing"),
+        _ => Error::io("open", path, e),
+    })
+}
+
+/// Payload of a block, its header and checksum compared. Cost: one read of the file.
+pub(super) fn read_block(
+    (file, access): (&File, Access),
+    path: &Path,
+    handle: BlockHandle,
+    kind: BlockType,
+) -> Result<Slice> {
+    match access {
+        Access::Buffered => read_buffered(file, path, handle, kind),
+        Access::Direct { sector_bytes } => {
+            let mut sectors = Sectors::of(handle, sector_bytes);
+            sectors.read(file, path)?;
+            sectors.payload(path, handle, kind)
+        }
+    }
+}
+
+/// A block of a file that was opened for direct access.
+pub(super) struct DirectRead<'f> {
+    pub(super) file: Arc<File>,
+    pub(super) path: &'f Path,
+    pub(super) handle: BlockHandle,
+    pub(super) sector_bytes: u16,
+}
+
+/// Payloads of the data blocks `blocks`, in their order, their reads overlapped. Memory: all of them at once, twice.
+pub(super) fn read_blocks(blocks: &[DirectRead<'_>]) -> Result<Vec<Slice>> {
+    let sectors = |block: &DirectRead<'_>| Sectors::of(block.handle, block.sector_bytes);
+    let mut buffers: Vec<Sectors> = blocks.iter().map(sectors).collect();
+    let mut reads: Vec<ReadAt<'_>> = buffers.iter_mut().map(Sectors::as_read).collect();
+    overlap(&mut reads, |n| &blocks[n].file);
+    let got: Vec<usize> = reads.iter().map(|read| read.got).collect();
+    let mut payloads = Vec::with_capacity(blocks.len());
+    for ((block, mut sectors), got) in blocks.iter().zip(buffers).zip(got) {
+        sectors.got = got;
+        if got < sectors.bytes {
+            // In part, interrupted or failed: the plain call says which.
+            sectors.read(&block.file, block.path)?;
+        }
+        payloads.push(sectors.payload(block.path, block.handle, BlockType::Data)?);
+    }
+    Ok(payloads)
+}
+
+/// The sectors that a block lies on.
+struct Sectors {
+    buffer: AlignedBuffer,
+    /// Where they begin in the file, and how long they are.
+    start: u64,
+    bytes: usize,
+    sector_bytes: usize,
+    got: usize,
+}
+
+impl Sectors {
+    fn of(handle: BlockHandle, sector_bytes: u16) -> Self {
+        let sector = u64::from(sector_bytes);
+        let start = *handle.offset() / sector * sector;
+        let end = (*handle.offset() + u64::from(handle.size())).next_multiple_of(sector);
+        let bytes = (end - start) as usize;
+        Self {
+            buffer: AlignedBuffer::new(bytes),
+            start,
+            bytes,
+            sector_bytes: sector_bytes.into(),
+            got: 0,
+        }
+    }
+
+    fn as_read(&mut self) -> ReadAt<'_> {
+        ReadAt {
+            offset: self.start,
+            to: &mut self.buffer[..self.bytes],
+            got: 0,
+        }
+    }
+
+    fn read(&mut self, file: &File, path: &Path) -> Result<()> {
+        self.got = 0;
+        while self.got < self.bytes {
+            let to = &mut self.buffer[self.got..self.bytes];
+            match file.read_at(to, self.start + self.got as u64) {
+                Ok(0) => break,
+                Ok(n) => self.got += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(Error::io("read", path, e)),
+            }
+            if !self.got.is_multiple_of(self.sector_bytes) {
+                // The end of the file, which need not be that of a sector.
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn payload(&self, path: &Path, handle: BlockHandle, kind: BlockType) -> Result<Slice> {
+        let from = (*handle.offset() - self.start) as usize;
+        let to = from + handle.size() as usize;
+        let block = self.buffer.get(from..to.min(self.got).max(from));
+        let block = block.filter(|block| block.len() == to - from);
+        let block = block.ok_or_else(|| corrupt(path, handle, "the file ends inside a block"))?;
+        let (header, payload) = block
+            .split_first_chunk::<HEADER_BYTES>()
+            .ok_or_else(|| too_short(path, handle))?;
+        check(header, payload, kind).map_err(|what| corrupt(path, handle, what))?;
+        Ok(Slice::from(payload))
+    }
+}
+
+fn corrupt(path: &Path, handle: BlockHandle, what: &str) -> Error {
+    Error::corrupt(path, *handle.offset(), what)
+}
+
+fn too_short(path: &Path, handle: BlockHandle) -> Error {
+    corrupt(path, handle, "a block shorter than its header")
+}
+
+fn read_buffered(file: &File, path: &Path, handle: BlockHandle, kind: BlockType) -> Result<Slice> {
+    let mut at = BlockReader {
+        file,
+        offset: *handle.offset(),
+        header: [0; HEADER_BYTES],
+        done: 0,
+    };
+    let Some(bytes) = (handle.size() as usize).checked_sub(HEADER_BYTES) else {
+        return Err(too_short(path, handle));
+    };
+    let payload = Slice::from_reader(&mut at, bytes).map_err(|e| match e.kind() {
+        io::ErrorKind::UnexpectedEof => corrupt(path, handle, "the file ends inside a block"),
+        _ => Error::io("read", path, e),
+    })?;
+    check(&at.header, &payload, kind).map_err(|what| corrupt(path, handle, what))?;
+    Ok(payload)
+}
+
+/// Whether `header` says what `payload` is; else what is wrong.
+fn check(header: &[u8; HEADER_BYTES], payload: &[u8], kind: BlockType) -> Result<(), &'static str> {
+    let header =
+        Header::decode_from(&mut header.as_slice()).map_err(|_| "malformed header of a block")?;
+    if header.block_type != kind {
+        return Err("a block of another kind");
+    }
+    if header.data_length as usize != payload.len() {
+        return Err("a block of another length");
+    }
+    if header.uncompressed_length != header.data_length {
+        return Err("a compressed block, which this version never writes");
+    }
+    if xxh3_128(payload) != header.checksum.into_u128() {
+        return Err("a block that does not match its checksum");
+    }
+    Ok(())
+}
+
+/// Reads a block: its header aside, its payload where the caller says. Both with one read of the file.
+struct BlockReader<'a> {
+    file: &'a File,
+    offset: u64,
+    header: [u8; HEADER_BYTES],
+    /// Bytes read so far, header included.
+    done: usize,
+}
+
+impl Read for BlockReader<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while self.done < HEADER_BYTES {
+            let rest = &mut self.header[self.done..];
+            let missing = rest.len();
+            let mut parts = [IoSliceMut::new(rest), IoSliceMut::new(out)];
+            let at = self.offset + self.done as u64;
+            let n = rustix::io::preadv(self.file, &mut parts, at)?;
+            if n == 0 {
+                return Ok(0);
+            }
+            self.done += n;
+            if n > missing {
+                return Ok(n - missing);
+            }
+        }
+        let n = self.file.read_at(out, self.offset + self.done as u64)?;
+        self.done += n;
+        Ok(n)
+    }
+}
