@@ -4,7 +4,7 @@
 //! all of it is free, and the blocks of a region lie in many slabs. So bytes taken (used) hardly fall when bytes in use (live) do,
 //! and going on until they do would empty X. Instead the marks hold for what lives, under a *cap* that is found out: where used goes on
 //! growing past its mark, the holes do not do for what comes in, and the cap goes below what lives now; while used is below its
-//! mark, the cap rises again.
+//! mark, the cap rises again, and to what lives at once: that much has been seen to fit.
 //!
 //! Pure; used by the releaser. Keeps I7 with the hard mark and the ceiling (`watermark.rs`), where writers wait.
 
@@ -55,6 +55,9 @@ impl Pressure {
             let lower = live.saturating_sub(limit / STEP_DOWN_PART);
             let cap = self.cap.map_or(lower, |cap| cap.min(lower));
             self.cap = Some(cap.max(limit / LEAST_PART));
+        } else if used < marks.high {
+            self.grown_to = 0;
+            self.cap = self.cap.map(|cap| cap.max(live));
         }
         self.goal(marks)
     }
@@ -109,6 +112,21 @@ mod tests {
             pressure.observe(mark + (i + 2) * LIMIT / 256, 0, &marks, LIMIT)
         });
         assert_eq!(never_less.high, LIMIT / 4);
+    }
+
+    #[test]
+    fn what_lives_below_the_mark_is_not_released() {
+        let (mut pressure, marks) = (Pressure::default(), Watermarks::of(LIMIT));
+        let goal = pressure.observe(marks.hard, 100 << 10, &marks, LIMIT);
+        assert!(goal.high < 100 << 10);
+        let goal = pressure.observe(marks.high - 1, 120 << 10, &marks, LIMIT);
+        assert_eq!(goal.high, 120 << 10);
+        // Seen to fit, so it is the cap from now on.
+        let goal = pressure.observe(marks.high, 121 << 10, &marks, LIMIT);
+        assert_eq!(goal.high, 120 << 10);
+        // Growth counts anew.
+        let goal = pressure.observe(marks.hard, 121 << 10, &marks, LIMIT);
+        assert_eq!(goal.high, (121 << 10) - LIMIT / 64);
     }
 
     #[test]
