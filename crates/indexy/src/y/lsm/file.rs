@@ -24,6 +24,7 @@ use rustix::fs::OFlags;
 use std::{
     fs::{File, OpenOptions},
     io::{self, IoSliceMut, Read},
+    ops::Range,
     os::unix::fs::{FileExt, OpenOptionsExt},
     path::Path,
     sync::Arc,
@@ -85,9 +86,11 @@ pub(super) fn read_block(
     match access {
         Access::Buffered => read_buffered(file, path, handle, kind),
         Access::Direct { sector_bytes } => {
-            let mut sectors = Sectors::of(handle, sector_bytes);
-            sectors.read(file, path)?;
-            sectors.payload(path, handle, kind)
+            let span = Span::of(handle, sector_bytes);
+            let mut buffer = AlignedBuffer::new(span.bytes);
+            let to = &mut buffer[..span.bytes];
+            let got = span.read(file, path, to)?;
+            span.payload(&to[..got], path, handle, kind)
         }
     }
 }
@@ -100,81 +103,109 @@ pub(super) struct DirectRead<'f> {
     pub(super) sector_bytes: u16,
 }
 
-/// Payloads of the data blocks `blocks`, in their order, their reads overlapped. Memory: all of them at once, twice.
-pub(super) fn read_blocks(blocks: &[DirectRead<'_>]) -> Result<Vec<Slice>> {
-    let sectors = |block: &DirectRead<'_>| Sectors::of(block.handle, block.sector_bytes);
-    let mut buffers: Vec<Sectors> = blocks.iter().map(sectors).collect();
-    let mut reads: Vec<ReadAt<'_>> = buffers.iter_mut().map(Sectors::as_read).collect();
-    overlap(&mut reads, |n| &blocks[n].file);
-    let got: Vec<usize> = reads.iter().map(|read| read.got).collect();
-    let mut payloads = Vec::with_capacity(blocks.len());
-    for ((block, mut sectors), got) in blocks.iter().zip(buffers).zip(got) {
-        sectors.got = got;
-        if got < sectors.bytes {
-            // In part, interrupted or failed: the plain call says which.
-            sectors.read(&block.file, block.path)?;
-        }
-        payloads.push(sectors.payload(block.path, block.handle, BlockType::Data)?);
-    }
-    Ok(payloads)
+/// Data blocks that were read together, past the page cache, their reads overlapped.
+pub(super) struct Together<'f> {
+    buffer: AlignedBuffer,
+    parts: Vec<Part<'f>>,
 }
 
-/// The sectors that a block lies on.
-struct Sectors {
-    buffer: AlignedBuffer,
-    /// Where they begin in the file, and how long they are.
+struct Part<'f> {
+    block: DirectRead<'f>,
+    span: Span,
+    /// Where its sectors are in the buffer, as many as there were.
+    at: Range<usize>,
+}
+
+impl<'f> Together<'f> {
+    pub(super) fn read(blocks: Vec<DirectRead<'f>>) -> Result<Self> {
+        let mut end = 0usize;
+        let part = |block: DirectRead<'f>| {
+            let span = Span::of(block.handle, block.sector_bytes);
+            // Memory aligned as the offsets are.
+            let start = end.next_multiple_of(span.sector_bytes);
+            end = start + span.bytes;
+            let at = start..end;
+            Part { block, span, at }
+        };
+        let mut parts: Vec<Part<'f>> = blocks.into_iter().map(part).collect();
+        let mut buffer = AlignedBuffer::new(end);
+        let mut reads = Vec::with_capacity(parts.len());
+        let (mut rest, mut from) = (&mut buffer[..end], 0);
+        for part in &parts {
+            let (before, after) = rest.split_at_mut(part.at.end - from);
+            let offset = part.span.start;
+            let to = &mut before[part.at.start - from..];
+            reads.push(ReadAt { offset, to, got: 0 });
+            (rest, from) = (after, part.at.end);
+        }
+        overlap(&mut reads, |n| &parts[n].block.file);
+        let got: Vec<usize> = reads.iter().map(|read| read.got).collect();
+        for (part, mut got) in parts.iter_mut().zip(got) {
+            if got < part.span.bytes {
+                // In part, interrupted or failed: the plain call says which.
+                let (file, path) = (&part.block.file, part.block.path);
+                got = part.span.read(file, path, &mut buffer[part.at.clone()])?;
+            }
+            part.at.end = part.at.start + got;
+        }
+        Ok(Self { buffer, parts })
+    }
+
+    /// The payload of block `n`, checked.
+    pub(super) fn payload(&self, n: usize) -> Result<Slice> {
+        let Part { block, span, at } = &self.parts[n];
+        let sectors = &self.buffer[at.clone()];
+        span.payload(sectors, block.path, block.handle, BlockType::Data)
+    }
+}
+
+/// The sectors of a file that a block lies on.
+struct Span {
     start: u64,
     bytes: usize,
     sector_bytes: usize,
-    got: usize,
 }
 
-impl Sectors {
+impl Span {
     fn of(handle: BlockHandle, sector_bytes: u16) -> Self {
         let sector = u64::from(sector_bytes);
         let start = *handle.offset() / sector * sector;
         let end = (*handle.offset() + u64::from(handle.size())).next_multiple_of(sector);
-        let bytes = (end - start) as usize;
         Self {
-            buffer: AlignedBuffer::new(bytes),
             start,
-            bytes,
+            bytes: (end - start) as usize,
             sector_bytes: sector_bytes.into(),
-            got: 0,
         }
     }
 
-    fn as_read(&mut self) -> ReadAt<'_> {
-        ReadAt {
-            offset: self.start,
-            to: &mut self.buffer[..self.bytes],
-            got: 0,
-        }
-    }
-
-    fn read(&mut self, file: &File, path: &Path) -> Result<()> {
-        self.got = 0;
-        while self.got < self.bytes {
-            let to = &mut self.buffer[self.got..self.bytes];
-            match file.read_at(to, self.start + self.got as u64) {
+    /// Reads them; returns how many bytes there are, less than `to` holds only at the end of the file.
+    fn read(&self, file: &File, path: &Path, to: &mut [u8]) -> Result<usize> {
+        let mut got = 0;
+        while got < to.len() {
+            match file.read_at(&mut to[got..], self.start + got as u64) {
                 Ok(0) => break,
-                Ok(n) => self.got += n,
+                Ok(n) => got += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) => return Err(Error::io("read", path, e)),
             }
-            if !self.got.is_multiple_of(self.sector_bytes) {
+            if !got.is_multiple_of(self.sector_bytes) {
                 // The end of the file, which need not be that of a sector.
                 break;
             }
         }
-        Ok(())
+        Ok(got)
     }
 
-    fn payload(&self, path: &Path, handle: BlockHandle, kind: BlockType) -> Result<Slice> {
+    /// The block's payload out of its sectors, checked.
+    fn payload(
+        &self,
+        sectors: &[u8],
+        path: &Path,
+        handle: BlockHandle,
+        kind: BlockType,
+    ) -> Result<Slice> {
         let from = (*handle.offset() - self.start) as usize;
-        let to = from + handle.size() as usize;
-        let block = self.buffer.get(from..to.min(self.got).max(from));
-        let block = block.filter(|block| block.len() == to - from);
+        let block = sectors.get(from..from + handle.size() as usize);
         let block = block.ok_or_else(|| corrupt(path, handle, "the file ends inside a block"))?;
         let (header, payload) = block
             .split_first_chunk::<HEADER_BYTES>()

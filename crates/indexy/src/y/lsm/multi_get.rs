@@ -9,11 +9,11 @@
 use super::{
     keys,
     snapshot::{Search, Snapshot, look_up},
-    table::{Place, TableReader, load_together},
+    table::{Batch, Place, TableReader},
 };
 use crate::{error::Result, key::Value};
 
-/// Blocks asked for at once, at most: what a device takes in parallel, and in two copies less than a megabyte.
+/// Blocks asked for at once, at most: what a device takes in parallel, and less than half a megabyte.
 const WAVE_BLOCKS: usize = 64;
 
 /// A key still looked for.
@@ -64,10 +64,11 @@ fn wave<'k>(
             places.push((table, place));
         }
     }
-    let loaded = load_together(&places)?;
+    let mut batch = Batch::read(&places)?;
     let mut again = Vec::new();
-    for ((want, (table, place)), payload) in wants.into_iter().zip(places).zip(loaded) {
-        match look_up(table, place, payload.as_ref(), &want.key)? {
+    for (slot, (want, (table, place))) in wants.into_iter().zip(&places).enumerate() {
+        let payload = batch.payload(slot)?;
+        match look_up(table, *place, payload.as_ref(), &want.key)? {
             None => again.push(want),
             Some(value) => {
                 if let Some(slot) = values.get_mut(want.slot) {

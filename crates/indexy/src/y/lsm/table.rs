@@ -11,7 +11,7 @@
 
 use super::{
     block_cache::{BlockKey, Worth},
-    file::{self, Access, DirectRead},
+    file::{self, Access, DirectRead, Together},
     shared::LsmShared,
 };
 use crate::error::{Error, Result};
@@ -298,43 +298,66 @@ impl TableReader {
     }
 }
 
-/// Payloads of the data blocks at `places`, read together past the page cache and put into the block cache.
-///
-/// `None` for those that are to be loaded one by one: cached, large, or in files that are read through the page cache; the
-/// system has been asked to read these. Memory: what is read, twice.
-pub(super) fn load_together(places: &[(&TableReader, Place)]) -> Result<Vec<Option<Slice>>> {
-    let mut payloads = vec![None; places.len()];
-    let (mut slots, mut reads) = (vec![], vec![]);
-    for (slot, &(table, place)) in places.iter().enumerate() {
-        if same_as_before(places, slot) || table.is_cached(place) {
-            continue;
-        }
-        match table.access {
-            Access::Buffered => table.prefetch(place.offset, place.size.into())?,
-            Access::Direct { sector_bytes } if place.size <= TOGETHER_BYTES => {
-                slots.push(slot);
-                reads.push(DirectRead {
-                    file: table.file(table.access)?,
-                    path: table.path(),
-                    handle: place.handle(),
-                    sector_bytes,
-                });
+/// Data blocks that several reads want, in the order of the reads.
+pub(super) struct Batch<'t> {
+    places: &'t [(&'t TableReader, Place)],
+    together: Together<'t>,
+    /// Numbers of the blocks that were read together.
+    numbers: Vec<Option<usize>>,
+    /// The payload that was asked for last.
+    last: Option<Slice>,
+}
+
+impl<'t> Batch<'t> {
+    /// Reads the blocks at `places` together: past the page cache, unless they are cached or large; in files that are read
+    /// through it the system is asked to read them, and they are loaded one by one. Memory: what is read.
+    pub(super) fn read(places: &'t [(&'t TableReader, Place)]) -> Result<Self> {
+        let mut numbers = vec![None; places.len()];
+        let mut reads = Vec::with_capacity(places.len());
+        for (slot, &(table, place)) in places.iter().enumerate() {
+            if same_as_before(places, slot) || table.is_cached(place) {
+                continue;
             }
-            Access::Direct { .. } => {}
+            match table.access {
+                Access::Buffered => table.prefetch(place.offset, place.size.into())?,
+                Access::Direct { sector_bytes } if place.size <= TOGETHER_BYTES => {
+                    numbers[slot] = Some(reads.len());
+                    reads.push(DirectRead {
+                        file: table.file(table.access)?,
+                        path: table.path(),
+                        handle: place.handle(),
+                        sector_bytes,
+                    });
+                }
+                Access::Direct { .. } => {}
+            }
         }
+        Ok(Self {
+            places,
+            together: Together::read(reads)?,
+            numbers,
+            last: None,
+        })
     }
-    for (slot, payload) in slots.into_iter().zip(file::read_blocks(&reads)?) {
-        let (table, place) = places[slot];
-        let key = table.block_key(place.offset);
-        table.shared.blocks.insert(key, &payload, Worth::Unknown);
-        payloads[slot] = Some(payload);
-    }
-    for slot in 1..places.len() {
-        if same_as_before(places, slot) {
-            payloads[slot] = payloads[slot - 1].clone();
+
+    /// The payload for read number `slot`, and puts it into the block cache. Reads are asked about in order.
+    ///
+    /// `None`: it is to be loaded as any other.
+    pub(super) fn payload(&mut self, slot: usize) -> Result<Option<Slice>> {
+        if !same_as_before(self.places, slot) {
+            self.last = match self.numbers[slot] {
+                None => None,
+                Some(number) => {
+                    let payload = self.together.payload(number)?;
+                    let (table, place) = self.places[slot];
+                    let key = table.block_key(place.offset);
+                    table.shared.blocks.insert(key, &payload, Worth::Unknown);
+                    Some(payload)
+                }
+            };
         }
+        Ok(self.last.clone())
     }
-    Ok(payloads)
 }
 
 fn same_as_before(places: &[(&TableReader, Place)], slot: usize) -> bool {
