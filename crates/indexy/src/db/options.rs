@@ -309,3 +309,17 @@ impl TreeOptions {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_are_direct_where_memory_is_short_or_when_told() {
+        let memory = crate::db::directory::memory_limit_bytes();
+        let (much, little) = (Options::new(memory / 4), Options::new(memory / 4 * 3));
+        assert!(!much.reads_directly() && little.reads_directly());
+        assert!(much.direct_reads(true).reads_directly());
+        assert!(!little.direct_reads(false).reads_directly());
+    }
+}

@@ -111,7 +111,7 @@ impl StorageFile for BufferedFile {
     }
 
     fn read_all(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
-        overlap(reads, |_| &self.file);
+        overlap(reads, |_| &self.file, |_, _| {});
         for read in reads.iter_mut().filter(|read| read.got < read.to.len()) {
             read.got = self.read_at(read.to, read.offset)?;
         }

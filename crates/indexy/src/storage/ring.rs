@@ -4,7 +4,7 @@
 //! there is no io_uring (old kernels, containers that forbid it), and for what it does not complete, reads are made one by one.
 //!
 //! `unsafe` is here because the kernel writes into buffers after the call that names them. What keeps it sound: [`complete`]
-//! returns only when every read that it submitted has completed, whatever fails in between.
+//! returns, or unwinds, only when every read that it submitted has completed, whatever fails in between.
 //! Threads: any; the lock of the idle rings is not held across I/O.
 
 #![allow(unsafe_code)]
@@ -32,15 +32,26 @@ static IDLE: Mutex<Vec<IoUring>> = Mutex::new(Vec::new());
 /// The kernel refused to make a ring: it is not asked again.
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
-/// Starts all `reads`, each of the file that `file_of` has for its number, and waits for them.
+/// Starts all `reads`, each of the file that `file_of` has for its number, and calls `done` with the number and the bytes of each
+/// as it completes, while others are still under way; waits for all.
 ///
-/// Sets `got` of those that were completed in full. The others keep what they had there: they reached the end of the
+/// That is for reads completed in full, whose `got` is set. The others keep what they had there: they reached the end of the
 /// file, were interrupted or failed, or there is no ring; the plain call says which.
-pub(crate) fn overlap<'f>(reads: &mut [ReadAt<'_>], file_of: impl Fn(usize) -> &'f File) {
+pub(crate) fn overlap<'f>(
+    reads: &mut [ReadAt<'_>],
+    file_of: impl Fn(usize) -> &'f File,
+    mut done: impl FnMut(usize, &[u8]),
+) {
     for (number, wave) in reads.chunks_mut(DEPTH).enumerate() {
+        let first = number * DEPTH;
         if wave.len() > 1
             && let Some(mut ring) = taken()
-            && complete(&mut ring, wave, |n| file_of(number * DEPTH + n))
+            && complete(
+                &mut ring,
+                wave,
+                |n| file_of(first + n),
+                |n, bytes| done(first + n, bytes),
+            )
         {
             give_back(ring);
         }
@@ -82,8 +93,13 @@ fn complete<'f>(
     ring: &mut IoUring,
     reads: &mut [ReadAt<'_>],
     file_of: impl Fn(usize) -> &'f File,
+    mut done: impl FnMut(usize, &[u8]),
 ) -> bool {
-    let mut pending = 0;
+    let mut flight = Flight {
+        ring,
+        pending: 0,
+        lost: false,
+    };
     for (number, read) in reads.iter_mut().enumerate() {
         let len = u32::try_from(read.to.len()).unwrap_or(u32::MAX);
         let file = types::Fd(file_of(number).as_raw_fd());
@@ -92,34 +108,60 @@ fn complete<'f>(
             .build()
             .user_data(number as u64);
         // SAFETY: the file and the buffer, `len` bytes of which are written at most, are borrowed for longer than this
-        // function runs, and it does not return while the read is in flight: see the loop below.
-        if unsafe { ring.submission().push(&entry) }.is_err() {
+        // function runs, and it neither returns nor unwinds while the read is in flight: `flight` waits when it is dropped.
+        // The buffer is not touched before its completion was seen.
+        if unsafe { flight.ring.submission().push(&entry) }.is_err() {
             break;
         }
-        pending += 1;
+        flight.pending += 1;
     }
-    while pending > 0 {
-        let waited = ring.submit_and_wait(pending);
-        for entry in ring.completion() {
-            pending -= 1;
-            if let Some(read) = reads.get_mut(entry.user_data() as usize)
-                && usize::try_from(entry.result()) == Ok(read.to.len())
-            {
-                read.got = read.to.len();
-            }
+    while let Some((number, result)) = flight.next() {
+        if let Some(read) = reads.get_mut(number)
+            && usize::try_from(result) == Ok(read.to.len())
+        {
+            read.got = read.to.len();
+            done(number, read.to);
         }
-        match waited {
-            Err(e) if e.kind() != io::ErrorKind::Interrupted => {
-                // What the kernel has not taken it will not write to; the ring goes, with what is queued in it.
-                if pending == ring.submission().len() {
-                    return false;
+    }
+    !flight.lost
+}
+
+/// Reads that the kernel may be writing to the buffers of. Dropping it waits for them.
+struct Flight<'r> {
+    ring: &'r mut IoUring,
+    pending: usize,
+    /// Some entries were never taken by the kernel: they are still in the ring.
+    lost: bool,
+}
+
+impl Flight<'_> {
+    /// Number and result of a read that completed; waits for one. `None`: nothing is in flight.
+    fn next(&mut self) -> Option<(usize, i32)> {
+        while self.pending > 0 {
+            if let Some(entry) = self.ring.completion().next() {
+                self.pending -= 1;
+                return Some((entry.user_data() as usize, entry.result()));
+            }
+            match self.ring.submit_and_wait(1) {
+                Err(e) if e.kind() != io::ErrorKind::Interrupted => {
+                    // What the kernel has not taken it will not write to; the ring goes, with what is queued in it.
+                    if self.pending == self.ring.submission().len() {
+                        (self.pending, self.lost) = (0, true);
+                    } else {
+                        thread::sleep(PAUSE);
+                    }
                 }
-                thread::sleep(PAUSE);
+                _ => {}
             }
-            _ => {}
         }
+        None
     }
-    true
+}
+
+impl Drop for Flight<'_> {
+    fn drop(&mut self) {
+        while self.next().is_some() {}
+    }
 }
 
 #[cfg(test)]
@@ -134,7 +176,13 @@ mod tests {
         reads: &mut [ReadAt<'_>],
         file_of: impl Fn(usize) -> &'f File,
     ) -> io::Result<()> {
-        overlap(reads, &file_of);
+        let mut completed = vec![];
+        overlap(reads, &file_of, |n, bytes| {
+            completed.push((n, bytes.to_vec()))
+        });
+        for (n, bytes) in completed {
+            assert_eq!((reads[n].got, &bytes[..]), (bytes.len(), &*reads[n].to));
+        }
         for (n, read) in reads.iter_mut().enumerate() {
             if read.got < read.to.len() {
                 read.got = file_of(n).read_at(read.to, read.offset)?;
@@ -184,6 +232,27 @@ mod tests {
         assert!(IDLE.lock().len() <= IDLE_RINGS);
     }
 
+    /// The caller's panic passes only when nothing is in flight; the ring is not used again.
+    #[test]
+    fn a_panic_waits_for_the_other_reads() {
+        let file = file(DEPTH, 0);
+        let mut buffers = vec![vec![0xee; BLOCK]; DEPTH];
+        let mut all = reads(&mut buffers, |n| n);
+        let panics =
+            std::panic::AssertUnwindSafe(|| overlap(&mut all, |_| &file, |_, _| panic!("once")));
+        if std::panic::catch_unwind(panics).is_err() {
+            // Every buffer was written.
+            for (n, buffer) in buffers.iter().enumerate() {
+                assert_eq!(buffer, &[n as u8; BLOCK]);
+            }
+        } else {
+            assert!(
+                REFUSED.load(Relaxed),
+                "there are rings, so something completed"
+            );
+        }
+    }
+
     #[test]
     fn the_end_of_the_file_is_a_short_read() {
         let file = file(5, 0);
@@ -200,7 +269,11 @@ mod tests {
         let mut buffers = vec![vec![0xee; BLOCK]; 3];
         let directory = File::open("/").unwrap();
         let mut all = reads(&mut buffers, |n| n);
-        overlap(&mut all, |_| &directory);
+        overlap(
+            &mut all,
+            |_| &directory,
+            |n, _| panic!("read {n} of a directory"),
+        );
         assert!(all.iter().all(|read| read.got == 0));
         assert!(read_all(&mut all, |_| &directory).is_err());
     }

@@ -103,60 +103,59 @@ pub(super) struct DirectRead<'f> {
     pub(super) sector_bytes: u16,
 }
 
-/// Data blocks that were read together, past the page cache, their reads overlapped.
-pub(super) struct Together<'f> {
-    buffer: AlignedBuffer,
-    parts: Vec<Part<'f>>,
-}
-
-struct Part<'f> {
-    block: DirectRead<'f>,
+/// Where a block's sectors are in a buffer.
+struct Part {
     span: Span,
-    /// Where its sectors are in the buffer, as many as there were.
     at: Range<usize>,
 }
 
-impl<'f> Together<'f> {
-    pub(super) fn read(blocks: Vec<DirectRead<'f>>) -> Result<Self> {
-        let mut end = 0usize;
-        let part = |block: DirectRead<'f>| {
-            let span = Span::of(block.handle, block.sector_bytes);
-            // Memory aligned as the offsets are.
-            let start = end.next_multiple_of(span.sector_bytes);
-            end = start + span.bytes;
-            let at = start..end;
-            Part { block, span, at }
-        };
-        let mut parts: Vec<Part<'f>> = blocks.into_iter().map(part).collect();
-        let mut buffer = AlignedBuffer::new(end);
-        let mut reads = Vec::with_capacity(parts.len());
-        let (mut rest, mut from) = (&mut buffer[..end], 0);
-        for part in &parts {
-            let (before, after) = rest.split_at_mut(part.at.end - from);
-            let offset = part.span.start;
-            let to = &mut before[part.at.start - from..];
-            reads.push(ReadAt { offset, to, got: 0 });
-            (rest, from) = (after, part.at.end);
-        }
-        overlap(&mut reads, |n| &parts[n].block.file);
-        let got: Vec<usize> = reads.iter().map(|read| read.got).collect();
-        for (part, mut got) in parts.iter_mut().zip(got) {
-            if got < part.span.bytes {
-                // In part, interrupted or failed: the plain call says which.
-                let (file, path) = (&part.block.file, part.block.path);
-                got = part.span.read(file, path, &mut buffer[part.at.clone()])?;
-            }
-            part.at.end = part.at.start + got;
-        }
-        Ok(Self { buffer, parts })
+/// Reads data blocks past the page cache, their reads overlapped, and calls `done` with the number and the checked payload of each
+/// as it arrives. The first error, of a read or of `done`, is returned when all reads have ended. Memory: all blocks at once.
+pub(super) fn read_together(
+    blocks: &[DirectRead<'_>],
+    mut done: impl FnMut(usize, Slice) -> Result<()>,
+) -> Result<()> {
+    let mut end = 0usize;
+    let part = |block: &DirectRead<'_>| {
+        let span = Span::of(block.handle, block.sector_bytes);
+        // Memory aligned as the offsets are.
+        let start = end.next_multiple_of(span.sector_bytes);
+        end = start + span.bytes;
+        let at = start..end;
+        Part { span, at }
+    };
+    let parts: Vec<Part> = blocks.iter().map(part).collect();
+    let mut buffer = AlignedBuffer::new(end);
+    let mut reads = Vec::with_capacity(parts.len());
+    let (mut rest, mut from) = (&mut buffer[..end], 0);
+    for part in &parts {
+        let (before, after) = rest.split_at_mut(part.at.end - from);
+        let offset = part.span.start;
+        let to = &mut before[part.at.start - from..];
+        reads.push(ReadAt { offset, to, got: 0 });
+        (rest, from) = (after, part.at.end);
     }
-
-    /// The payload of block `n`, checked.
-    pub(super) fn payload(&self, n: usize) -> Result<Slice> {
-        let Part { block, span, at } = &self.parts[n];
-        let sectors = &self.buffer[at.clone()];
-        span.payload(sectors, block.path, block.handle, BlockType::Data)
+    let mut outcome = Ok(());
+    let mut arrived = |n: usize, sectors: &[u8]| {
+        if outcome.is_ok() {
+            let block: &DirectRead<'_> = &blocks[n];
+            let payload = parts[n]
+                .span
+                .payload(sectors, block.path, block.handle, BlockType::Data);
+            outcome = payload.and_then(|payload| done(n, payload));
+        }
+    };
+    overlap(&mut reads, |n| &blocks[n].file, &mut arrived);
+    for (n, read) in reads.iter_mut().enumerate() {
+        if read.got < read.to.len() {
+            // In part, interrupted or failed: the plain call says which.
+            let got = parts[n]
+                .span
+                .read(&blocks[n].file, blocks[n].path, read.to)?;
+            arrived(n, &read.to[..got]);
+        }
     }
+    outcome
 }
 
 /// The sectors of a file that a block lies on.

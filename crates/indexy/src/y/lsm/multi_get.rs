@@ -9,7 +9,7 @@
 use super::{
     keys,
     snapshot::{Search, Snapshot, look_up},
-    table::{Batch, Place, TableReader},
+    table::{Place, TableReader, load_together},
 };
 use crate::{error::Result, key::Value};
 
@@ -64,18 +64,22 @@ fn wave<'k>(
             places.push((table, place));
         }
     }
-    let mut batch = Batch::read(&places)?;
-    let mut again = Vec::new();
-    for (slot, (want, (table, place))) in wants.into_iter().zip(&places).enumerate() {
-        let payload = batch.payload(slot)?;
-        match look_up(table, *place, payload.as_ref(), &want.key)? {
-            None => again.push(want),
+    let mut further = vec![false; wants.len()];
+    load_together(&places, |slot, payload| {
+        let ((table, place), want) = (places[slot], &wants[slot]);
+        match look_up(table, place, payload, &want.key)? {
+            None => further[slot] = true,
             Some(value) => {
                 if let Some(slot) = values.get_mut(want.slot) {
                     *slot = value;
                 }
             }
         }
-    }
-    Ok(again)
+        Ok(())
+    })?;
+    let again = wants.into_iter().zip(further);
+    Ok(again
+        .filter(|(_, further)| *further)
+        .map(|(want, _)| want)
+        .collect())
 }

@@ -11,7 +11,7 @@
 
 use super::{
     block_cache::{BlockKey, Worth},
-    file::{self, Access, DirectRead, Together},
+    file::{self, Access, DirectRead},
     shared::LsmShared,
 };
 use crate::error::{Error, Result};
@@ -298,74 +298,52 @@ impl TableReader {
     }
 }
 
-/// Data blocks that several reads want, in the order of the reads.
-pub(super) struct Batch<'t> {
-    places: &'t [(&'t TableReader, Place)],
-    together: Together<'t>,
-    /// Numbers of the blocks that were read together.
-    numbers: Vec<Option<usize>>,
-    /// The payload that was asked for last.
-    last: Option<Slice>,
-}
-
-impl<'t> Batch<'t> {
-    /// Reads the blocks at `places` together: past the page cache, unless they are cached or large; in files that are read
-    /// through it the system is asked to read them, and they are loaded one by one. Memory: what is read.
-    pub(super) fn read(places: &'t [(&'t TableReader, Place)]) -> Result<Self> {
-        let mut numbers = vec![None; places.len()];
-        let mut reads = Vec::with_capacity(places.len());
-        for (slot, &(table, place)) in places.iter().enumerate() {
-            if same_as_before(places, slot) || table.is_cached(place) {
-                continue;
+/// Calls `found` for each of `places` with its number and the payload of the data block there; `None`: it is to be loaded as any other.
+///
+/// Blocks are read together, past the page cache, unless they are cached or large, and `found` is called as they arrive; in files that are
+/// read through the page cache the system is asked to read them all. Neighbours of one place share a read. Memory: what is read.
+pub(super) fn load_together(
+    places: &[(&TableReader, Place)],
+    mut found: impl FnMut(usize, Option<&Slice>) -> Result<()>,
+) -> Result<()> {
+    let (mut reads, mut groups, mut others) = (vec![], vec![], vec![]);
+    let same =
+        |a: &(&TableReader, Place), b: &(&TableReader, Place)| std::ptr::eq(a.0, b.0) && a.1 == b.1;
+    let mut end = 0;
+    for group in places.chunk_by(same) {
+        let slots = end..end + group.len();
+        end = slots.end;
+        let (table, place) = group[0];
+        match table.access {
+            _ if table.is_cached(place) => others.push(slots),
+            Access::Direct { sector_bytes } if place.size <= TOGETHER_BYTES => {
+                groups.push(slots);
+                reads.push(DirectRead {
+                    file: table.file(table.access)?,
+                    path: table.path(),
+                    handle: place.handle(),
+                    sector_bytes,
+                });
             }
-            match table.access {
-                Access::Buffered => table.prefetch(place.offset, place.size.into())?,
-                Access::Direct { sector_bytes } if place.size <= TOGETHER_BYTES => {
-                    numbers[slot] = Some(reads.len());
-                    reads.push(DirectRead {
-                        file: table.file(table.access)?,
-                        path: table.path(),
-                        handle: place.handle(),
-                        sector_bytes,
-                    });
+            access => {
+                if access == Access::Buffered {
+                    table.prefetch(place.offset, place.size.into())?;
                 }
-                Access::Direct { .. } => {}
+                others.push(slots);
             }
         }
-        Ok(Self {
-            places,
-            together: Together::read(reads)?,
-            numbers,
-            last: None,
-        })
     }
-
-    /// The payload for read number `slot`, and puts it into the block cache. Reads are asked about in order.
-    ///
-    /// `None`: it is to be loaded as any other.
-    pub(super) fn payload(&mut self, slot: usize) -> Result<Option<Slice>> {
-        if !same_as_before(self.places, slot) {
-            self.last = match self.numbers[slot] {
-                None => None,
-                Some(number) => {
-                    let payload = self.together.payload(number)?;
-                    let (table, place) = self.places[slot];
-                    let key = table.block_key(place.offset);
-                    table.shared.blocks.insert(key, &payload, Worth::Unknown);
-                    Some(payload)
-                }
-            };
-        }
-        Ok(self.last.clone())
-    }
-}
-
-fn same_as_before(places: &[(&TableReader, Place)], slot: usize) -> bool {
-    let before = slot.checked_sub(1).and_then(|before| places.get(before));
-    before.is_some_and(|&(table, place)| {
-        let (this, at) = places[slot];
-        std::ptr::eq(table, this) && place == at
-    })
+    file::read_together(&reads, |n, payload| {
+        let mut slots = groups[n].clone();
+        let (table, place) = places[slots.start];
+        let key = table.block_key(place.offset);
+        table.shared.blocks.insert(key, &payload, Worth::Unknown);
+        slots.try_for_each(|slot| found(slot, Some(&payload)))
+    })?;
+    others
+        .into_iter()
+        .flatten()
+        .try_for_each(|slot| found(slot, None))
 }
 
 impl Drop for TableReader {
