@@ -71,6 +71,8 @@ pub(crate) enum Point {
     DurableStart,
     /// In `make_durable`, before it returns.
     DurableEnd,
+    /// In `maintain`, before it has any effect.
+    MaintainStart,
 }
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -176,6 +178,11 @@ impl MemoryY {
             shared: Arc::clone(&self.0),
             stop,
         }
+    }
+
+    /// From now on it has fallen behind, or has not.
+    pub(crate) fn set_congested(&self, congested: bool) {
+        self.0.congested.store(congested, SeqCst);
     }
 
     /// Point reads so far.
@@ -393,6 +400,7 @@ impl IndexY for MemoryY {
     }
 
     fn maintain(&self) -> Result<Maintained> {
+        self.at(Point::MaintainStart);
         self.check(Op::Maintain)?;
         Ok(Maintained::Idle)
     }

@@ -258,3 +258,26 @@ fn a_failure_of_y_poisons_whoever_meets_it() {
         );
     });
 }
+
+/// Its files go while Y works on them: that fails, and says nothing about the other trees.
+#[test]
+fn a_tree_dropped_during_its_flush_costs_the_others_nothing() {
+    let failure = || Error::io("read", "y", std::io::Error::other("gone"));
+    for dropped in [true, false] {
+        Rig::each(|rig, tree, y| {
+            y.set_congested(true);
+            y.fail(Op::Maintain, 0, 0, failure());
+            let pause = y.pause(Point::MaintainStart);
+            std::thread::scope(|s| {
+                let flush = s.spawn(|| tree.flush());
+                pause.wait_reached();
+                if dropped {
+                    tree.discard();
+                }
+                pause.resume();
+                assert_eq!(flush.join().unwrap().is_ok(), dropped);
+            });
+            assert_eq!(rig.shared.poison.check().is_ok(), dropped);
+        });
+    }
+}

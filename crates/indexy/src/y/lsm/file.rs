@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+use super::buffers::ReadBuffers;
 use crate::{
     error::{Error, Result},
     mem::aligned::AlignedBuffer,
@@ -104,31 +105,76 @@ pub(super) struct DirectRead<'f> {
 }
 
 /// Where a block's sectors are in a buffer.
+#[derive(Debug)]
 struct Part {
     span: Span,
     at: Range<usize>,
 }
 
-/// Reads data blocks past the page cache, their reads overlapped, and calls `done` with the number and the checked payload of each
-/// as it arrives. The first error, of a read or of `done`, is returned when all reads have ended. Memory: all blocks at once.
+/// Reads data blocks past the page cache, their reads overlapped as far as a lent buffer goes, and calls `done` with the number and the
+/// checked payload of each as it arrives. The first error, of a read or of `done`, is returned when all reads have ended.
 pub(super) fn read_together(
     blocks: &[DirectRead<'_>],
+    buffers: &ReadBuffers,
     mut done: impl FnMut(usize, Slice) -> Result<()>,
 ) -> Result<()> {
+    let lent = if blocks.len() > 1 {
+        buffers.lend()
+    } else {
+        None
+    };
+    let Some(mut buffer) = lent else {
+        // Others keep the device busy.
+        return blocks.iter().enumerate().try_for_each(|(n, block)| {
+            let access = Access::Direct {
+                sector_bytes: block.sector_bytes,
+            };
+            let from = (&*block.file, access);
+            done(
+                n,
+                read_block(from, block.path, block.handle, BlockType::Data)?,
+            )
+        });
+    };
+    let mut first = 0;
+    while let Some(rest) = blocks.get(first..).filter(|rest| !rest.is_empty()) {
+        let parts = parts(rest, buffer.len());
+        let wave = &rest[..parts.len()];
+        read_wave(wave, &parts, &mut buffer, |n, payload| {
+            done(first + n, payload)
+        })?;
+        first += parts.len();
+    }
+    Ok(())
+}
+
+/// Places in a buffer of `room` bytes for the first of `blocks`, as many as fit, one at least.
+fn parts(blocks: &[DirectRead<'_>], room: usize) -> Vec<Part> {
     let mut end = 0usize;
-    let part = |block: &DirectRead<'_>| {
+    let mut parts = Vec::with_capacity(blocks.len());
+    for block in blocks {
         let span = Span::of(block.handle, block.sector_bytes);
         // Memory aligned as the offsets are.
         let start = end.next_multiple_of(span.sector_bytes);
         end = start + span.bytes;
+        if end > room {
+            break;
+        }
         let at = start..end;
-        Part { span, at }
-    };
-    let parts: Vec<Part> = blocks.iter().map(part).collect();
-    let mut buffer = AlignedBuffer::new(end);
+        parts.push(Part { span, at });
+    }
+    parts
+}
+
+fn read_wave(
+    blocks: &[DirectRead<'_>],
+    parts: &[Part],
+    buffer: &mut [u8],
+    mut done: impl FnMut(usize, Slice) -> Result<()>,
+) -> Result<()> {
     let mut reads = Vec::with_capacity(parts.len());
-    let (mut rest, mut from) = (&mut buffer[..end], 0);
-    for part in &parts {
+    let (mut rest, mut from) = (buffer, 0);
+    for part in parts {
         let (before, after) = rest.split_at_mut(part.at.end - from);
         let offset = part.span.start;
         let to = &mut before[part.at.start - from..];
@@ -138,10 +184,8 @@ pub(super) fn read_together(
     let mut outcome = Ok(());
     let mut arrived = |n: usize, sectors: &[u8]| {
         if outcome.is_ok() {
-            let block: &DirectRead<'_> = &blocks[n];
-            let payload = parts[n]
-                .span
-                .payload(sectors, block.path, block.handle, BlockType::Data);
+            let (block, span) = (&blocks[n], &parts[n].span);
+            let payload = span.payload(sectors, block.path, block.handle, BlockType::Data);
             outcome = payload.and_then(|payload| done(n, payload));
         }
     };
@@ -149,9 +193,8 @@ pub(super) fn read_together(
     for (n, read) in reads.iter_mut().enumerate() {
         if read.got < read.to.len() {
             // In part, interrupted or failed: the plain call says which.
-            let got = parts[n]
-                .span
-                .read(&blocks[n].file, blocks[n].path, read.to)?;
+            let block = &blocks[n];
+            let got = parts[n].span.read(&block.file, block.path, read.to)?;
             arrived(n, &read.to[..got]);
         }
     }
@@ -159,6 +202,7 @@ pub(super) fn read_together(
 }
 
 /// The sectors of a file that a block lies on.
+#[derive(Debug)]
 struct Span {
     start: u64,
     bytes: usize,
@@ -169,7 +213,9 @@ impl Span {
     fn of(handle: BlockHandle, sector_bytes: u16) -> Self {
         let sector = u64::from(sector_bytes);
         let start = *handle.offset() / sector * sector;
-        let end = (*handle.offset() + u64::from(handle.size())).next_multiple_of(sector);
+        // A damaged handle may say anything.
+        let end = handle.offset().saturating_add(handle.size().into());
+        let end = end.checked_next_multiple_of(sector).unwrap_or(end);
         Self {
             start,
             bytes: (end - start) as usize,

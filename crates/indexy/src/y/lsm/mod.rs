@@ -16,6 +16,7 @@
 
 mod archive;
 mod block_cache;
+mod buffers;
 mod contain;
 mod copy;
 mod cursor;

@@ -1,8 +1,8 @@
-//! What all LSM trees of a database share: block cache, open files.
+//! What all LSM trees of a database share: block cache, buffers for direct reads, open files.
 
 #![forbid(unsafe_code)]
 
-use super::block_cache::BlockCache;
+use super::{block_cache::BlockCache, buffers::ReadBuffers};
 use lsm_tree::{Cache, DescriptorTable};
 use std::sync::{
     Arc,
@@ -15,6 +15,8 @@ const MAX_OPEN_TABLES: usize = 256;
 const MIN_CACHE_BYTES: usize = 256 << 10;
 /// Descriptor tables and the engine's own cache, which nothing is read through.
 const FIXED_BYTES: usize = 256 << 10;
+/// Part of the memory that buffers for direct reads may take.
+const BUFFERS_PART: usize = 8;
 /// Part of the cache up to which filters are worth loading for every read.
 const FILTER_SHARE: usize = 2;
 
@@ -22,8 +24,10 @@ const FILTER_SHARE: usize = 2;
 pub(crate) struct LsmShared {
     pub(super) blocks: BlockCache,
     pub(super) descriptors: DescriptorTable,
-    /// Blocks are read past the system's page cache.
+    /// Blocks are read past the system's page cache...
     pub(super) direct_reads: bool,
+    /// ...several at once with these.
+    pub(super) buffers: ReadBuffers,
     /// For the engine, which insists on having them.
     pub(super) engine_cache: Arc<Cache>,
     pub(super) engine_descriptors: Arc<DescriptorTable>,
@@ -34,24 +38,35 @@ pub(crate) struct LsmShared {
 impl LsmShared {
     /// Caches of together `memory_bytes` bytes (a few hundred KiB at least); see [`LsmShared::memory_bytes`].
     pub(crate) fn new(memory_bytes: usize, direct_reads: bool) -> Self {
-        Self {
-            blocks: BlockCache::new(cache_bytes(memory_bytes)),
+        let shared = Self {
+            blocks: BlockCache::new(0),
             descriptors: DescriptorTable::new(MAX_OPEN_TABLES),
             direct_reads,
+            buffers: ReadBuffers::default(),
             engine_cache: Arc::new(Cache::with_capacity_bytes(0)),
             engine_descriptors: Arc::new(DescriptorTable::new(1)),
             filter_bytes: AtomicUsize::new(0),
-        }
+        };
+        shared.set_memory(memory_bytes);
+        shared
     }
 
     /// Upper bound in bytes of what this holds in memory, whatever the trees do (I7).
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.blocks.bytes() + FIXED_BYTES
+        self.blocks.bytes() + self.buffers.bytes() + FIXED_BYTES
     }
 
     /// Changes the size, at any time; what was cached is forgotten.
     pub(crate) fn set_memory(&self, memory_bytes: usize) {
-        self.blocks.resize(cache_bytes(memory_bytes));
+        let bytes = memory_bytes.saturating_sub(FIXED_BYTES);
+        let for_buffers = if self.direct_reads {
+            bytes / BUFFERS_PART
+        } else {
+            0
+        };
+        self.buffers.set_memory(for_buffers);
+        let for_blocks = bytes.saturating_sub(self.buffers.bytes());
+        self.blocks.resize(for_blocks.max(MIN_CACHE_BYTES));
     }
 
     /// A tree's filters went from `before` to `now` bytes.
@@ -71,10 +86,4 @@ impl LsmShared {
         let room = self.blocks.bytes() / FILTER_SHARE;
         all <= room || bytes as u128 * all as u128 <= room as u128 * of_bytes as u128
     }
-}
-
-fn cache_bytes(memory_bytes: usize) -> usize {
-    memory_bytes
-        .saturating_sub(FIXED_BYTES)
-        .max(MIN_CACHE_BYTES)
 }

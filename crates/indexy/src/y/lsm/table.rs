@@ -163,12 +163,17 @@ impl TableReader {
             return Ok(true);
         };
         let handle = handle.into_inner();
-        if filter == FilterUse::IfCached
-            && !self.shared.blocks.has(self.block_key(*handle.offset()))
-        {
-            return Ok(true);
-        }
-        let block = FilterBlock::new(self.load(handle, BlockType::Filter)?);
+        let block = match filter {
+            FilterUse::Always => self.load(handle, BlockType::Filter)?,
+            FilterUse::IfCached => {
+                let cached = self.shared.blocks.get(self.block_key(*handle.offset()));
+                let Some(bytes) = cached else {
+                    return Ok(true);
+                };
+                as_block(bytes, BlockType::Filter)
+            }
+        };
+        let block = FilterBlock::new(block);
         block
             .maybe_contains_hash(hash)
             .map_err(|e| self.corrupt(*handle.offset(), format!("filter: {e:?}")))
@@ -301,7 +306,7 @@ impl TableReader {
 /// Calls `found` for each of `places` with its number and the payload of the data block there; `None`: it is to be loaded as any other.
 ///
 /// Blocks are read together, past the page cache, unless they are cached or large, and `found` is called as they arrive; in files that are
-/// read through the page cache the system is asked to read them all. Neighbours of one place share a read. Memory: what is read.
+/// read through the page cache the system is asked to read them all. Neighbours of one place share a read.
 pub(super) fn load_together(
     places: &[(&TableReader, Place)],
     mut found: impl FnMut(usize, Option<&Slice>) -> Result<()>,
@@ -333,7 +338,10 @@ pub(super) fn load_together(
             }
         }
     }
-    file::read_together(&reads, |n, payload| {
+    let Some((first, _)) = places.first() else {
+        return Ok(());
+    };
+    file::read_together(&reads, &first.shared.buffers, |n, payload| {
         let mut slots = groups[n].clone();
         let (table, place) = places[slots.start];
         let key = table.block_key(place.offset);

@@ -21,15 +21,16 @@ impl OnDisk {
     pub(super) fn new() -> Self {
         Self {
             dir: temporary(),
-            shared: Arc::new(LsmShared::new(4 << 20, false)),
+            // Past the page cache, with a buffer for reads that are made together.
+            shared: Arc::new(LsmShared::new(4 << 20, true)),
             table_bytes: TABLE_BYTES,
         }
     }
 
-    /// With levels that a few KiB fill, and next to no cache; read past the system's cache too.
+    /// With levels that a few KiB fill, and next to no cache; read through the system's.
     pub(super) fn tiny() -> Self {
         Self {
-            shared: Arc::new(LsmShared::new(0, true)),
+            shared: Arc::new(LsmShared::new(0, false)),
             table_bytes: 4 << 10,
             ..Self::new()
         }
