@@ -232,6 +232,31 @@ fn a_database_without_its_manifest_is_not_made_anew() {
 }
 
 #[test]
+fn a_tree_without_its_files_is_not_made_anew() {
+    let page_bytes = 4096;
+    for y in [IndexYKind::Lsm, IndexYKind::BPlus { page_bytes }] {
+        let dir = tempfile::tempdir().unwrap();
+        let db = open(dir.path(), &options().index_y(y));
+        db.tree("t").unwrap().insert(b"k", b"v").unwrap();
+        db.close().unwrap();
+        let (files, kept) = (dir.path().join("trees/1"), dir.path().join("kept"));
+        std::fs::rename(&files, &kept).unwrap();
+        for there in [false, true] {
+            if there {
+                std::fs::create_dir(&files).unwrap();
+            }
+            for options in [options(), options().read_only(true)] {
+                assert_err!(Db::open(dir.path(), options), Error::Corrupt { path, .. } if path == files);
+            }
+        }
+        std::fs::remove_dir(&files).unwrap();
+        std::fs::rename(&kept, &files).unwrap();
+        let db = open(dir.path(), &options());
+        assert_eq!(db.tree("t").unwrap().get(b"k").unwrap().unwrap(), b"v");
+    }
+}
+
+#[test]
 fn a_database_without_its_lock_file_opens() {
     let (dir, db, tree) = database();
     tree.insert(b"k", b"v").unwrap();
