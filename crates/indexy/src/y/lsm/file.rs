@@ -335,3 +335,43 @@ impl Read for BlockReader<'_> {
         Ok(n)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{super::buffers::BUFFER_BYTES, *};
+    use lsm_tree::table::BlockOffset;
+
+    /// What a ring does not complete in full is read again, and whatever comes of that is told: nothing is passed over.
+    #[test]
+    fn reads_past_the_end_are_errors() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("7");
+        std::fs::write(&path, vec![7; 10_000]).unwrap();
+        let (file, access) = open(&path, true).unwrap();
+        let Access::Direct { sector_bytes } = access else {
+            // This file system has no direct reads.
+            return;
+        };
+        let file = Arc::new(file);
+        let read = |offset: u64| DirectRead {
+            file: Arc::clone(&file),
+            path: &path,
+            handle: BlockHandle::new(BlockOffset(offset), 4_900),
+            sector_bytes,
+        };
+        let buffers = ReadBuffers::default();
+        for bytes in [0, BUFFER_BYTES] {
+            buffers.set_memory(bytes);
+            for offsets in [[8_000, 9_000], [100_000, 200_000], [u64::MAX - 9, 8_000]] {
+                let reads = offsets.map(read);
+                let outcome = read_together(&reads, &buffers, |_, _| Ok(()));
+                assert!(outcome.is_err(), "{offsets:?} with {bytes}");
+            }
+            let malformed = read_together(&[0, 1_000].map(read), &buffers, |_, _| Ok(()));
+            assert!(
+                matches!(malformed, Err(Error::Corrupt { .. })),
+                "{malformed:?}"
+            );
+        }
+    }
+}
