@@ -9,8 +9,9 @@ use crate::mem::aligned::AlignedBuffer;
 use parking_lot::Mutex;
 use std::ops::{Deref, DerefMut};
 
-/// Room for 64 blocks of the usual size: what a device works on in parallel.
-pub(super) const BUFFER_BYTES: usize = 384 << 10;
+/// Room for some 34 blocks of the usual size. Two of these at work are as much as a device does in parallel, and two are there
+/// from a budget of 48 MiB on: with one, of twice the size, the second thread read one by one.
+pub(super) const BUFFER_BYTES: usize = 192 << 10;
 
 /// See the module header.
 #[derive(Default)]
