@@ -209,11 +209,13 @@ impl Options {
         self
     }
 
-    /// Whether single keys are read from tables of [`IndexYKind::Lsm`] past the page cache of the operating system. Default: where the process may use less than twice the budget (its cgroup's limit, v1 or v2, or
-    /// physical memory, when the database is opened).
+    /// Whether single keys are read from tables of [`IndexYKind::Lsm`] past the page cache of the operating system.
+    /// Default: where the process may use less than twice the budget (its cgroup's limit, v1 or v2, or physical memory,
+    /// when the database is opened).
     ///
     /// With spare memory the page cache is a second cache, which no budget counts and which the system takes back at will.
-    /// Without, it answers next to nothing and has to evict for every read: past it a cold get takes two thirds of the time.
+    /// Without, it answers next to nothing and has to evict for every read: past it a cold get was
+    /// measured at three quarters of the time, its 99th percentile at half.
     /// Long scans read ahead through the page cache either way. [`IndexYKind::BPlus`] reads past it always, RocksDB through it.
     /// A file system that refuses direct I/O gets the other.
     #[must_use]

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{error::Result, key::Value};
 
-/// Blocks asked for at once, at most: what a device takes in parallel, and less than half a megabyte.
+/// Blocks located before the first is read, at most: about what a device takes in parallel. `buffers.rs` bounds the memory.
 const WAVE_BLOCKS: usize = 64;
 
 /// A key still looked for.
