@@ -3,12 +3,19 @@
 //! Tuning: the buffer is the largest power of two (it takes no other) within the budget; inner nodes
 //! come on top. Direct I/O. It has no log here: its own one is written every millisecond and fits none of
 //! our durabilities but `buffered`. It opens what it wrote only from a snapshot, so no reopening.
+//!
+//! `bf-tree-memory` is its own mode without a file: everything is in the buffer, which has to have room for it. The other one
+//! writes pages out however large its buffer is, and reads them back.
 
 use bf_tree::{BfTree, Config, LeafInsertResult, LeafReadResult, ScanReturnField, StorageBackend};
 use indexy_bench::contender::{
     About, Contender, Durability, KeyShape, Outcome, PageCache, Registry, Session, Setup, Storage,
 };
+use std::path::PathBuf;
 
+/// The variant without a file, and what bf-tree calls that.
+const IN_MEMORY: &str = "memory";
+const NO_FILE: &str = ":cache:";
 /// Smallest page in bytes; larger records need a larger one.
 const PAGE_BYTES: usize = 4096;
 const MAX_PAGE_BYTES: usize = 32_768;
@@ -28,6 +35,19 @@ pub fn register(registry: &mut Registry) {
         pages: true,
         durabilities: &[Durability::None],
         variant: "",
+    });
+    registry.add::<Bf>(About {
+        name: "bf-tree-memory",
+        summary: "bf-tree without a file: its buffer, of the budget, holds everything",
+        storage: Storage::Memory,
+        page_cache: PageCache::Unused,
+        keys: KeyShape::Bytes,
+        max_threads: usize::MAX,
+        scans: true,
+        reopens: false,
+        pages: false,
+        durabilities: &[Durability::None],
+        variant: IN_MEMORY,
     });
 }
 
@@ -57,12 +77,17 @@ impl Contender for Bf {
         if wanted > MAX_PAGE_BYTES {
             return Err(format!("bf-tree takes no records of {record_bytes} bytes").into());
         }
-        let mut config = Config::new(
-            setup.path.join("data.bftree"),
-            previous_power_of_two(setup.budget) as usize,
-        );
+        let in_memory = setup.variant == IN_MEMORY;
+        let file = if in_memory {
+            PathBuf::from(NO_FILE)
+        } else {
+            setup.path.join("data.bftree")
+        };
+        let mut config = Config::new(file, previous_power_of_two(setup.budget) as usize);
+        if !in_memory {
+            config.storage_backend(StorageBackend::StdDirect);
+        }
         config
-            .storage_backend(StorageBackend::StdDirect)
             .leaf_page_size(wanted)
             .cb_max_key_len(setup.key_bytes)
             .cb_max_record_size(record_bytes.max(64))

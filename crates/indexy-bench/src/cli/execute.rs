@@ -141,7 +141,7 @@ impl<'a> Execution<'a> {
     /// Says where the results are, and how the run ended.
     pub(super) fn finish(&self, document: &Document) -> Result<ExitCode, Failure> {
         let report = document.write(&self.out)?;
-        println!(
+        say!(
             "results: {0}/results.json {0}/results.csv; report: {1}",
             self.out.display(),
             report.display()
@@ -155,7 +155,7 @@ impl<'a> Execution<'a> {
             );
         }
         if document.interrupted {
-            println!("interrupted: the results are partial");
+            say!("interrupted: the results are partial");
             return Ok(ExitCode::from(EXIT_INTERRUPTED));
         }
         Ok(if document.results.iter().any(|r| broken(&r)) {

@@ -1,5 +1,13 @@
 //! The command line of `indexy-bench`, and of the program with peers.
 
+/// Prints a line. Whoever was reading may have gone (`list | head`): that is no reason to lose the rest of a run.
+macro_rules! say {
+    ($($part:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout(), $($part)*);
+    }};
+}
+
 mod arguments;
 mod execute;
 
@@ -107,9 +115,9 @@ fn run_core(registry: &Registry, command: &CoreCommand) -> Result<ExitCode, Fail
     execution.rows = Some(core_rows);
     let document = execution.run(&plan)?;
     for scenario in document.scenarios() {
-        println!("{}", detail_table(&scenario, &document.results));
+        say!("{}", detail_table(&scenario, &document.results));
     }
-    println!("{}", goal_table(&document.rows));
+    say!("{}", goal_table(&document.rows));
     execution.finish(&document)
 }
 
@@ -128,14 +136,14 @@ fn sections(names: &[String]) -> Result<Vec<Section>, Failure> {
     names.iter().map(parse).collect()
 }
 
-/// Pairs of ours that the paper's figures show, beside what always takes part.
-const PAPER_PAIRS: [&str; 2] = ["indexy-art-bplus", "bplus-alone"];
+/// Variants of a peer that the figures do without.
+const NOT_IN_FIGURES: [&str; 3] = ["null", "rocksdb-blocks", "rocksdb-cached"];
 
 fn run_figures(registry: &Registry, command: &FiguresCommand) -> Result<ExitCode, Failure> {
-    let mut contenders = chosen(registry, &command.common, &ONLY_IF_NAMED)?;
+    let mut contenders = chosen(registry, &command.common, &NOT_IN_FIGURES)?;
     if command.common.contenders.is_empty() {
-        let shown = registry.iter().filter(|a| PAPER_PAIRS.contains(&a.name));
-        contenders.extend(shown);
+        let ours = command.preset.ours();
+        contenders.extend(registry.iter().filter(|a| ours.contains(&a.name)));
     }
     let mut figures: Vec<&Figure> = Vec::new();
     for name in &command.only {
@@ -161,9 +169,9 @@ fn run_figures(registry: &Registry, command: &FiguresCommand) -> Result<ExitCode
     let mut execution = Execution::begin("figures", registry, &command.common, &plan)?;
     let document = execution.run(&plan)?;
     for figure in figures {
-        println!("{}", figure.title);
+        say!("{}", figure.title);
         for finding in figure.findings(&document.results) {
-            println!("  {finding}");
+            say!("  {finding}");
         }
     }
     execution.finish(&document)
@@ -199,7 +207,7 @@ fn run_ycsb(registry: &Registry, command: &YcsbCommand) -> Result<ExitCode, Fail
     let plan = ycsb_plan(&run, &contenders).map_err(|e| Failure::Usage(e.to_string()))?;
     let mut execution = Execution::begin("ycsb", registry, &command.common, &plan)?;
     let document = execution.run(&plan)?;
-    println!("{}", detail_table("ycsb", &document.results));
+    say!("{}", detail_table("ycsb", &document.results));
     execution.finish(&document)
 }
 
@@ -242,9 +250,9 @@ fn run_tpcc(registry: &Registry, command: &TpccCommand) -> Result<ExitCode, Fail
     leave_out(registry, &mut plan);
     let mut execution = Execution::begin("tpcc", registry, &command.common, &plan)?;
     let document = execution.run(&plan)?;
-    println!("{}", detail_table("tpcc", &document.results));
+    say!("{}", detail_table("tpcc", &document.results));
     if let Some(table) = transaction_table("tpcc", &document.results) {
-        println!("{table}");
+        say!("{table}");
     }
     execution.finish(&document)
 }
@@ -294,16 +302,20 @@ fn run_compare(command: &CompareCommand) -> Result<ExitCode, Failure> {
         Document::read(&command.before)?,
         Document::read(&command.after)?,
     );
-    println!(
+    say!(
         "before: {} {} ({})",
-        before.started, before.commit, before.machine.processor
+        before.started,
+        before.commit,
+        before.machine.processor
     );
-    println!(
+    say!(
         "after:  {} {} ({})",
-        after.started, after.commit, after.machine.processor
+        after.started,
+        after.commit,
+        after.machine.processor
     );
     if before.machine != after.machine {
-        println!("note: not the same machine, kernel or file system");
+        say!("note: not the same machine, kernel or file system");
     }
     let changes = compare(&before, &after);
     if changes.is_empty() {
@@ -311,7 +323,7 @@ fn run_compare(command: &CompareCommand) -> Result<ExitCode, Failure> {
             "the two results have no phase in common".to_owned(),
         ));
     }
-    println!("{}", change_table(&changes));
+    say!("{}", change_table(&changes));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -323,27 +335,27 @@ fn run_report(command: &ReportCommand) -> Result<ExitCode, Failure> {
         .unwrap_or_else(|| command.results.with_file_name("report.html"));
     fs::write(&path, html_text(&document))
         .map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;
-    println!("{}", path.display());
+    say!("{}", path.display());
     Ok(ExitCode::SUCCESS)
 }
 
 fn list(registry: &Registry) {
-    println!("contenders");
+    say!("contenders");
     for about in registry.iter() {
-        println!("  {:16} {}", about.name, about.summary);
+        say!("  {:16} {}", about.name, about.summary);
     }
-    println!(
+    say!(
         "\nsections of core\n  {}",
         Section::ALL.map(Section::name).join(", ")
     );
-    println!("\nfigures");
+    say!("\nfigures");
     for figure in FIGURES {
-        println!("  {:16} {}", figure.id, figure.title);
+        say!("  {:16} {}", figure.id, figure.title);
     }
-    println!("\nworkloads\n  {}", builtin_names().join(", "));
-    println!("\nproperties (-p name=value)");
+    say!("\nworkloads\n  {}", builtin_names().join(", "));
+    say!("\nproperties (-p name=value)");
     for (name, default, about) in described() {
-        println!(
+        say!(
             "  {name:28} {:10} {about}",
             if default.is_empty() { "-" } else { default }
         );

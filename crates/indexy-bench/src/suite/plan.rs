@@ -50,6 +50,23 @@ impl Plan {
         }
     }
 
+    /// Lets `about` go on with `phases` after its job of the scenario of `draft`; one that does not exist yet begins with `begin`.
+    pub fn go_on(&mut self, draft: &Draft, about: &About, begin: &[Phase], phases: &[Phase]) {
+        let same =
+            |scenario: &str, contender: &str| scenario == draft.scenario && contender == about.name;
+        for step in &mut self.steps {
+            match step {
+                Step::Run(job) if same(&job.scenario, &job.contender) => {
+                    job.phases.extend_from_slice(phases);
+                    return;
+                }
+                Step::Skip(result) if same(&result.scenario, &result.contender) => return,
+                _ => {}
+            }
+        }
+        self.add(draft, about, 0, [begin, phases].concat());
+    }
+
     /// Replaces each job for which `refusal` has a reason by that reason.
     pub fn leave_out<'a>(&mut self, refusal: impl Fn(&Job) -> Option<(&'a About, &'static str)>) {
         for step in &mut self.steps {

@@ -26,7 +26,7 @@ pub(crate) struct Candidate {
     pub keys: u64,
     /// Bytes that releasing it would free.
     pub bytes: u64,
-    /// Regions `first..first + len` of the table that it covers.
+    /// Regions `first..first + len` of the table that it covers, those without a candidate of their own included.
     pub first: usize,
     pub len: usize,
     /// Empty for a region itself.
@@ -132,12 +132,14 @@ pub(crate) fn build(regions: Vec<Candidate>) -> Option<Candidate> {
 }
 
 fn join(children: Vec<Candidate>) -> Candidate {
+    let first = children.first().map_or(0, |c| c.first);
+    let end = children.last().map_or(0, |c| c.first + c.len);
     Candidate {
         accesses: children.iter().map(|c| c.accesses).sum(),
         keys: children.iter().map(|c| c.keys).sum(),
         bytes: children.iter().map(|c| c.bytes).sum(),
-        first: children.first().map_or(0, |c| c.first),
-        len: children.iter().map(|c| c.len).sum(),
+        first,
+        len: end - first,
         children,
     }
 }
@@ -208,6 +210,13 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(ids(&select(two, 10)), [1]);
+    }
+
+    #[test]
+    fn a_subtree_reaches_from_its_first_region_to_its_last() {
+        let regions = (0..20).map(|i| region(3 * i, 1, 10, 10)).collect();
+        let root = build(regions).unwrap();
+        assert_eq!((root.first, root.len), (0, 3 * 19 + 1));
     }
 
     #[test]

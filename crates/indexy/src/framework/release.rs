@@ -43,11 +43,15 @@ pub(crate) fn release(trees: &[Arc<Joined>], shared: &Shared, need_bytes: u64) -
             1 => Precision::Exact,
             _ => Precision::Rough,
         };
+        let spare = round < SPARING_ROUNDS;
+        if !spare && freed == 0 {
+            // Something is clean, and not where it was counted: see `survey.rs`.
+            rechoose(trees, shared);
+        }
         let views = survey(trees, shared, precision);
         let Some(root) = candidates(&views) else {
             break;
         };
-        let spare = round < SPARING_ROUNDS;
         for chosen in density::select(root, need_bytes - freed) {
             for at in chosen.first..chosen.first + chosen.len {
                 if freed < need_bytes {
@@ -91,15 +95,24 @@ fn survey<'a>(trees: &'a [Arc<Joined>], shared: &Shared, precision: Precision) -
     views
 }
 
+/// Regions that begin where leaves do, so that each holds what is counted to it.
+fn rechoose(trees: &[Arc<Joined>], shared: &Shared) {
+    let target = watermark::region_bytes(shared.budget.limit()) as u64;
+    for tree in trees.iter().filter(|tree| !tree.resident) {
+        tree.choose_regions(target);
+    }
+}
+
 fn view(tree: &Joined, precision: Precision) -> View<'_> {
     let (table, stats) = tree.survey(precision);
     View { tree, table, stats }
 }
 
-/// The region tree over all trees; a region's number counts through the views.
+/// The region tree over all trees; a region's number counts through the views. Regions in which no leaf begins go with the one
+/// before: its last leaf may reach into them.
 fn candidates(views: &[View<'_>]) -> Option<Candidate> {
     let mut first = 0;
-    let mut regions = Vec::new();
+    let mut regions: Vec<Candidate> = Vec::new();
     for view in views {
         for (i, stats) in view.stats.iter().enumerate() {
             let bytes = stats.clean_bytes();
@@ -113,6 +126,12 @@ fn candidates(views: &[View<'_>]) -> Option<Candidate> {
                     len: 1,
                     children: vec![],
                 });
+            } else if stats.keys == 0
+                && let Some(before) = regions.last_mut()
+                && before.first >= first
+                && before.first + before.len == first + i
+            {
+                before.len += 1;
             }
         }
         first += view.table.len();

@@ -5,6 +5,10 @@
 //! a quarter as many keys as X has were written or loaded. In between sizes are too small by what was added.
 //! No invariant depends on them: they choose; who finds too little chosen asks for [`Precision::Exact`].
 //!
+//! A leaf counts for the region that it begins in. Regions are chosen so that a leaf begins with each; later X joins small leaves
+//! over the bounds of regions, and what lies behind a bound counts for the region before. So who finds nothing where something
+//! was counted has the regions chosen anew (`release.rs`, `transfer.rs`): else it would be looked for there for ever.
+//!
 //! Threads: releaser and cleaner, under the survey's own lock, which is taken last and held during the walk. A region's
 //! `changed` is cleared before it is walked, so that what happens meanwhile has it walked again.
 

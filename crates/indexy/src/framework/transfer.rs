@@ -91,8 +91,19 @@ impl Joined {
         if self.discarded() {
             return Ok(Written::default());
         }
+        let written = self.write_picked(pick, &mut transfer)?;
+        if pick != Pick::Oldest || written.keys > 0 || self.x.stats().dirty == 0 {
+            return Ok(written);
+        }
+        // Something is dirty, and not where it was counted: see `survey.rs`.
+        let target = watermark::region_bytes(self.shared.budget.limit());
+        self.divide(target as u64);
+        self.write_picked(pick, &mut transfer)
+    }
+
+    fn write_picked(&self, pick: Pick, transfer: &mut Transfer) -> Result<Written> {
         let table = self.regions.table();
-        let selected = self.pick(pick, &table, &mut transfer);
+        let selected = self.pick(pick, &table, transfer);
         if selected.is_empty() {
             return Ok(Written::default());
         }
@@ -116,6 +127,7 @@ impl Joined {
             for (from, to) in &ranges {
                 self.x.redirty(from, *to, run);
             }
+            selected.iter().for_each(|&i| table.set_dirty(i, true));
         }
         self.settle_run(run);
         selected.iter().for_each(|&i| table.set_changed(i, true));
@@ -208,9 +220,13 @@ impl Joined {
 
     /// Chooses regions of about `target` bytes anew. Returns without doing anything while a run is in flight.
     pub(crate) fn choose_regions(&self, target: u64) {
-        let Some(_transfer) = self.transfer.try_lock() else {
-            return;
-        };
+        if let Some(_transfer) = self.transfer.try_lock() {
+            self.divide(target);
+        }
+    }
+
+    /// The same. The caller holds the transfer lock.
+    fn divide(&self, target: u64) {
         let mut starts: Vec<Box<[u8]>> = vec![Box::default()];
         let mut bytes = 0;
         let _ = self.x.leaves(&[], None, &mut |leaf| {

@@ -61,9 +61,20 @@ impl Latch {
         // Acquire: partner is the Release of `unlock`; the reads that follow see at least that writer's words.
         let word = self.0.load(Acquire);
         if word & (LOCKED | OBSOLETE) == 0 {
+            self.as_if_locked(word);
             return Some(Version(word));
         }
         self.read_slow()
+    }
+
+    /// What taking or giving up a read-write lock would cost a reader at least: the word's cache line for itself, twice
+    /// a node. Nothing, unless built with `--cfg indexy_read_locks`, which is there to measure what optimistic reading is worth.
+    #[inline(always)]
+    fn as_if_locked(&self, word: u64) {
+        if cfg!(indexy_read_locks) {
+            // Whether it succeeds does not matter: the word stays as it is.
+            let _ = self.0.compare_exchange(word, word, Acquire, Relaxed);
+        }
     }
 
     #[cold]
@@ -88,6 +99,7 @@ impl Latch {
         // Partner is the `fence(Release)` of `try_upgrade` and `lock`: if one of the reads before this fence saw a word
         // written under a later lock, the load below sees that lock.
         fence(Acquire);
+        self.as_if_locked(seen.0);
         self.0.load(Relaxed) == seen.0
     }
 

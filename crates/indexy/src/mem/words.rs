@@ -160,9 +160,26 @@ impl<'a> Words<'a> {
         rest.is_empty() || (self.read_u64(at) ^ load_le(rest)) & low_bytes(rest.len()) == 0
     }
 
-    /// Compares the `len` bytes from `at` with `other`, bytewise. Arbitrary where they are behind the end.
+    /// Compares the `len` bytes from `at` with `other`, bytewise. Arbitrary where they are behind the end. Two loads for up to
+    /// eight bytes.
     #[inline]
     pub(crate) fn cmp(self, at: usize, len: usize, other: &[u8]) -> Ordering {
+        let first = len.min(other.len()).min(8);
+        if first > 0 {
+            let mask = low_bytes(first);
+            let (ours, theirs) = (self.read_u64(at) & mask, load_le(&other[..first]));
+            if ours != theirs {
+                return ours.swap_bytes().cmp(&theirs.swap_bytes());
+            }
+        }
+        if first < 8 {
+            return len.cmp(&other.len());
+        }
+        self.cmp_on(at.wrapping_add(8), len - 8, &other[8..])
+    }
+
+    /// Goes on with `cmp` behind the first eight bytes.
+    fn cmp_on(self, at: usize, len: usize, other: &[u8]) -> Ordering {
         let common = len.min(other.len());
         let mut done = 0;
         for eight in other[..common].chunks(8) {

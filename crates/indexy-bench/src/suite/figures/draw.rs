@@ -60,6 +60,28 @@ pub(super) fn ours_and_peers(names: &[String]) -> Option<(&str, Vec<&str>)> {
     ))
 }
 
+/// The results whose load was finished, and a remark on each of the others: who holds fewer keys reads from fewer, so that its
+/// reads are shown and not compared.
+pub(super) fn whole_loads(results: &[RunResult]) -> (Vec<RunResult>, Vec<String>) {
+    use crate::report::format::count;
+    let missing = |run: &RunResult| {
+        let load = run.phase("load")?;
+        (load.done < load.asked).then(|| {
+            format!(
+                "{} loaded {} of {} keys in its time: not compared",
+                run.contender,
+                count(load.done as f64),
+                count(load.asked as f64)
+            )
+        })
+    };
+    let whole = results.iter().filter(|r| missing(r).is_none()).cloned();
+    (
+        whole.collect(),
+        results.iter().filter_map(missing).collect(),
+    )
+}
+
 /// "3.2 x rocksdb (1.2 M/s against 375 k/s)".
 pub(super) fn ratio_text(ours: f64, peer: &str, theirs: f64) -> String {
     use crate::report::format::rate;

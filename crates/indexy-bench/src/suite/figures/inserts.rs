@@ -18,17 +18,17 @@ const PAGE_BYTES: [usize; 3] = [4096, 8192, 16_384];
 const KEY_BYTES: u64 = 8;
 const MIB: f64 = 1048576.0;
 
-fn load(sizes: &Sizes, keys: u64) -> Phase {
+fn load(threads: usize, keys: u64, seconds: f64) -> Phase {
     Phase::new(
         "load",
-        sizes.threads,
+        threads,
         Focus::Writes,
         Work::Load {
             from: 0,
             count: keys,
         },
     )
-    .capped(sizes.load_seconds)
+    .capped(seconds)
 }
 
 fn draft(sizes: &Sizes, scenario: impl Into<String>, keys: u64) -> Draft {
@@ -46,7 +46,10 @@ fn growth(sizes: &Sizes, all: &[&About], plan: &mut Plan, scenario: &str, order:
             &draft,
             about,
             0,
-            vec![load(sizes, sizes.insert_keys), settle],
+            vec![
+                load(sizes.threads, sizes.insert_keys, sizes.load_seconds),
+                settle,
+            ],
         );
     }
 }
@@ -68,7 +71,7 @@ pub(super) fn page_sizes(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
                 &draft,
                 about,
                 0,
-                vec![load(sizes, sizes.insert_keys).at(bytes as f64)],
+                vec![load(sizes.threads, sizes.insert_keys, sizes.size_seconds).at(bytes as f64)],
             );
         }
     }
@@ -81,7 +84,8 @@ pub(super) fn value_sizes(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
         let mut draft = draft(sizes, format!("fig4-{bytes}"), keys);
         draft.value_bytes = bytes;
         for about in all {
-            plan.add(&draft, about, 0, vec![load(sizes, keys).at(bytes as f64)]);
+            let load = load(sizes.threads, keys, sizes.size_seconds);
+            plan.add(&draft, about, 0, vec![load.at(bytes as f64)]);
         }
     }
 }

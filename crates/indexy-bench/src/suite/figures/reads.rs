@@ -1,8 +1,10 @@
 //! Figures 5, 6 and 7: reads after a load.
+//!
+//! Figures 5 and 6 read what one load left, one after the other in one job; so do the three parts of Figure 7.
 
 use super::{
     Sizes,
-    draw::{best_at, by_x, ours_and_peers, ratio_text},
+    draw::{best_at, by_x, ours_and_peers, ratio_text, whole_loads},
 };
 use crate::{
     contender::{About, Focus},
@@ -22,6 +24,11 @@ const BATCH: usize = 64;
 const SHIFT_EXPONENT: f64 = 0.7;
 const SHIFTS: u64 = 4;
 const UNITS: [u64; 3] = [1, 5, 10];
+/// The scenario of Figures 5 and 6.
+pub(super) const READS: &str = "reads";
+const SET: &str = "get-set-";
+const ZIPF: &str = "get-zipf-";
+const ZIPF_BATCHED: &str = "multi-get-zipf-";
 
 fn begin(sizes: &Sizes) -> Vec<Phase> {
     let load = Work::Load {
@@ -29,14 +36,13 @@ fn begin(sizes: &Sizes) -> Vec<Phase> {
         count: sizes.read_keys,
     };
     vec![
-        // Reads need all keys, so the load has no tight cap.
-        Phase::new("load", sizes.threads, Focus::Writes, load).capped(4.0 * sizes.load_seconds),
+        Phase::new("load", sizes.threads, Focus::Writes, load).capped(sizes.read_load_seconds),
         Phase::new("settle", 1, Focus::Writes, Work::Settle),
     ]
 }
 
 fn draft(sizes: &Sizes, scenario: impl Into<String>) -> Draft {
-    let mut draft = Draft::new(scenario, sizes.budget, sizes.read_keys, sizes.seed);
+    let mut draft = Draft::new(scenario, sizes.read_budget, sizes.read_keys, sizes.seed);
     draft.confined = true;
     draft
 }
@@ -46,7 +52,7 @@ fn reading(sizes: &Sizes, name: String, seconds: f64, work: Work) -> Phase {
 }
 
 pub(super) fn working_sets(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
-    let mut phases = begin(sizes);
+    let mut phases = Vec::new();
     for share in SETS {
         let set = ((sizes.read_keys as f64 * share) as u64).max(1);
         let pick = Pick::WorkingSet {
@@ -60,19 +66,19 @@ pub(super) fn working_sets(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
         };
         phases.push(reading(
             sizes,
-            format!("warm-{set}"),
+            format!("warm-set-{set}"),
             sizes.warm_seconds,
             Work::Touch { pick },
         ));
-        phases.push(reading(sizes, format!("get-{set}"), sizes.read_seconds, read).at(set as f64));
+        phases.push(reading(sizes, format!("{SET}{set}"), sizes.read_seconds, read).at(set as f64));
     }
     for about in all {
-        plan.add(&draft(sizes, "fig5"), about, 0, phases.clone());
+        plan.go_on(&draft(sizes, READS), about, &begin(sizes), &phases);
     }
 }
 
 pub(super) fn skews(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
-    let mut phases = begin(sizes);
+    let mut phases = Vec::new();
     for exponent in EXPONENTS {
         let pick = Pick::Zipf {
             keys: sizes.read_keys,
@@ -87,14 +93,14 @@ pub(super) fn skews(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
         };
         phases.push(reading(
             sizes,
-            format!("warm-{exponent}"),
+            format!("warm-zipf-{exponent}"),
             sizes.warm_seconds,
             read(&pick),
         ));
         phases.push(
             reading(
                 sizes,
-                format!("get-{exponent}"),
+                format!("{ZIPF}{exponent}"),
                 sizes.read_seconds,
                 read(&pick),
             )
@@ -109,7 +115,7 @@ pub(super) fn skews(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
             phases.push(
                 reading(
                     sizes,
-                    format!("multi-get-{exponent}"),
+                    format!("{ZIPF_BATCHED}{exponent}"),
                     sizes.read_seconds,
                     multi,
                 )
@@ -118,58 +124,70 @@ pub(super) fn skews(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
         }
     }
     for about in all {
-        plan.add(&draft(sizes, "fig6"), about, 0, phases.clone());
+        plan.go_on(&draft(sizes, READS), about, &begin(sizes), &phases);
     }
 }
 
 pub(super) fn shifts(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
+    let mut draft = draft(sizes, "fig7");
+    draft.order = Order::Sequential;
+    let pick = |shift: u64| Pick::Zipf {
+        keys: sizes.read_keys,
+        exponent: SHIFT_EXPONENT,
+        scattered: false,
+        rotate: shift * sizes.read_keys / SHIFTS,
+    };
+    // The paper reads twice as many keys in a phase as there are; a time cap may end it earlier.
+    let ops = if sizes.shift_seconds > 0.0 {
+        UNBOUNDED
+    } else {
+        2 * sizes.operations
+    };
+    let mut phases = begin(sizes);
     for unit in UNITS {
-        let mut draft = draft(sizes, format!("fig7-{unit}"));
-        draft.order = Order::Sequential;
-        let pick = |shift: u64| Pick::Zipf {
-            keys: sizes.read_keys,
-            exponent: SHIFT_EXPONENT,
-            scattered: false,
-            rotate: shift * sizes.read_keys / SHIFTS,
-        };
         let read = |shift, ops| Work::Read {
             pick: pick(shift),
             ops,
             unit,
         };
-        // The paper reads twice as many keys in a phase as there are; a time cap may end it earlier.
-        let ops = if sizes.shift_seconds > 0.0 {
-            UNBOUNDED
-        } else {
-            2 * sizes.operations
-        };
-        let mut phases = begin(sizes);
-        phases.push(reading(
-            sizes,
-            "warm".to_owned(),
-            sizes.warm_seconds,
-            read(0, UNBOUNDED),
-        ));
+        let name = format!("warm-{unit}");
+        let warm = reading(sizes, name, sizes.warm_seconds, read(0, UNBOUNDED));
+        phases.push(warm);
         for shift in 0..SHIFTS {
-            phases.push(
-                reading(
-                    sizes,
-                    format!("shift-{shift}"),
-                    sizes.shift_seconds,
-                    read(shift, ops),
-                )
-                .at(shift as f64),
-            );
+            let (name, seconds) = (shift_name(unit, shift), sizes.shift_seconds);
+            let phase = reading(sizes, name, seconds, read(shift, ops));
+            phases.push(phase.at(shift as f64));
         }
-        for about in all {
-            plan.add(&draft, about, 0, phases.clone());
-        }
+    }
+    for about in all {
+        plan.add(&draft, about, 0, phases.clone());
     }
 }
 
-fn points_plot(results: &[RunResult], title: &str, x_label: &str, log_x: bool) -> Vec<Plot> {
-    let mut series = by_x(results, "get-", |_, p| p.rate());
-    let batched = by_x(results, "multi-get-", |_, p| p.rate());
+fn shift_name(unit: u64, shift: u64) -> String {
+    format!("unit-{unit}-shift-{shift}")
+}
+
+/// The phases of `run` with `unit` keys an access, in order.
+fn shift_phases(run: &RunResult, unit: u64) -> impl Iterator<Item = &PhaseResult> {
+    (0..SHIFTS).filter_map(move |shift| run.phase(&shift_name(unit, shift)))
+}
+
+pub(super) fn working_set_plots(results: &[RunResult]) -> Vec<Plot> {
+    vec![Plot {
+        title: "Gets by size of the working set".to_owned(),
+        x_label: "keys of the working set".to_owned(),
+        y_label: "gets/s".to_owned(),
+        series: by_x(results, SET, |_, p| p.rate()),
+        log_x: true,
+        log_y: true,
+        ..Plot::default()
+    }]
+}
+
+pub(super) fn skew_plots(results: &[RunResult]) -> Vec<Plot> {
+    let mut series = by_x(results, ZIPF, |_, p| p.rate());
+    let batched = by_x(results, ZIPF_BATCHED, |_, p| p.rate());
     let ours = batched
         .into_iter()
         .filter(|s| s.name.starts_with("indexy") && !s.points.is_empty());
@@ -179,32 +197,46 @@ fn points_plot(results: &[RunResult], title: &str, x_label: &str, log_x: bool) -
         ..s
     }));
     vec![Plot {
-        title: title.to_owned(),
-        x_label: x_label.to_owned(),
+        title: "Gets by zipf exponent".to_owned(),
+        x_label: "exponent".to_owned(),
         y_label: "gets/s".to_owned(),
         series,
-        log_x,
         log_y: true,
         ..Plot::default()
     }]
 }
 
-pub(super) fn working_set_plots(results: &[RunResult]) -> Vec<Plot> {
-    points_plot(
-        results,
-        "Gets by size of the working set",
-        "keys of the working set",
-        true,
-    )
+pub(super) fn working_set_findings(results: &[RunResult]) -> Vec<String> {
+    point_findings(results, SET)
 }
 
-pub(super) fn skew_plots(results: &[RunResult]) -> Vec<Plot> {
-    points_plot(results, "Gets by zipf exponent", "exponent", false)
+/// Also what batches gain.
+pub(super) fn skew_findings(results: &[RunResult]) -> Vec<String> {
+    let mut found = point_findings(results, ZIPF);
+    let (single, batched) = (
+        by_x(results, ZIPF, |_, p| p.rate()),
+        by_x(results, ZIPF_BATCHED, |_, p| p.rate()),
+    );
+    for (one, many) in single.iter().zip(&batched) {
+        let pairs = many.points.iter().filter_map(|&(x, rate)| {
+            let at = one.points.iter().find(|p| p.0 == x)?;
+            Some((x, rate / at.1))
+        });
+        let ours = one.name.starts_with("indexy");
+        found.extend(pairs.filter(|_| ours).map(|(x, ratio)| {
+            format!(
+                "{} at {x}: batches of {BATCH} get {ratio:.2} x single gets",
+                one.name
+            )
+        }));
+    }
+    found
 }
 
 /// At each x, ours against the best peer.
-pub(super) fn point_findings(results: &[RunResult]) -> Vec<String> {
-    let series = by_x(results, "get-", |_, p| p.rate());
+fn point_findings(results: &[RunResult], phase: &str) -> Vec<String> {
+    let (whole, remarks) = whole_loads(results);
+    let series = by_x(&whole, phase, |_, p| p.rate());
     let names: Vec<String> = series.iter().map(|s| s.name.clone()).collect();
     let Some((ours, peers)) = ours_and_peers(&names) else {
         return Vec::new();
@@ -218,13 +250,13 @@ pub(super) fn point_findings(results: &[RunResult]) -> Vec<String> {
         let (peer, theirs) = best_at(&series, &peers, x)?;
         Some(format!("at {x}: {}", ratio_text(y, peer, theirs)))
     };
-    own.into_iter().filter_map(at).collect()
+    own.into_iter().filter_map(at).chain(remarks).collect()
 }
 
-/// The phases of one run one after the other, on one time axis.
-fn shift_series(run: &RunResult) -> Series {
+/// The phases with `unit` keys an access one after the other, on one time axis.
+fn shift_series(run: &RunResult, unit: u64) -> Series {
     let (mut offset, mut points) = (0.0, Vec::new());
-    for phase in run.phases.iter().filter(|p| p.name.starts_with("shift-")) {
+    for phase in shift_phases(run, unit) {
         points.extend(
             phase
                 .throughput()
@@ -242,14 +274,12 @@ fn shift_series(run: &RunResult) -> Series {
 
 pub(super) fn shift_plots(results: &[RunResult]) -> Vec<Plot> {
     let plot = |unit: u64| {
-        let runs = results
-            .iter()
-            .filter(|r| r.scenario == format!("fig7-{unit}"));
+        let series = results.iter().map(|run| shift_series(run, unit));
         Plot {
             title: format!("Gets while the key space rotates, {unit} key(s) per access"),
             x_label: "seconds".to_owned(),
             y_label: "gets/s".to_owned(),
-            series: runs.map(shift_series).collect(),
+            series: series.filter(|s| !s.points.is_empty()).collect(),
             ..Plot::default()
         }
     };
@@ -276,23 +306,21 @@ fn recovery(phase: &PhaseResult) -> Option<f64> {
 }
 
 pub(super) fn shift_findings(results: &[RunResult]) -> Vec<String> {
-    let ours = results.iter().filter(|r| r.contender.starts_with("indexy"));
-    let text = |run: &RunResult| {
-        let later = run
-            .phases
-            .iter()
-            .filter(|p| p.name.starts_with("shift-") && p.name != "shift-0");
-        let worst = later
-            .filter_map(recovery)
-            .fold(None, |worst: Option<f64>, r| {
-                Some(worst.map_or(r, |w| w.max(r)))
-            })?;
-        Some(format!(
-            "{} {}: 90 % of the steady throughput again after {:.0} % of a phase at worst",
-            run.scenario,
-            run.contender,
-            100.0 * worst
-        ))
+    let worst = |run: &RunResult, unit: u64| {
+        let later = shift_phases(run, unit).skip(1).filter_map(recovery);
+        later.reduce(f64::max)
     };
-    ours.filter_map(text).collect()
+    let mut found = Vec::new();
+    for run in results.iter().filter(|r| r.contender.starts_with("indexy")) {
+        for unit in UNITS {
+            if let Some(worst) = worst(run, unit) {
+                found.push(format!(
+                    "{}, {unit} key(s) per access: 90 % of the steady throughput again after {:.0} % of a phase at worst",
+                    run.contender,
+                    100.0 * worst
+                ));
+            }
+        }
+    }
+    found
 }

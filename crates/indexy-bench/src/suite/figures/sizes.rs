@@ -7,7 +7,7 @@ use crate::tpcc::Scale;
 pub enum Preset {
     /// Every figure, tiny: does the tool work? About two minutes.
     Smoke,
-    /// The paper's proportions at a fortieth of its sizes. About an hour.
+    /// The paper's proportions at a fortieth of its sizes, reads at an eightieth. About an hour with all engines on two cores.
     Laptop,
     /// The paper's sizes. Many hours, hundreds of gigabytes.
     Paper,
@@ -35,8 +35,10 @@ pub struct TpccSizes {
 /// The sizes of a preset. Times are caps in seconds, 0 for none.
 #[derive(Debug, Clone)]
 pub struct Sizes {
-    /// Memory budget in bytes.
+    /// Memory budget of the insert figures in bytes.
     pub budget: u64,
+    /// Memory budget of the read figures and of YCSB in bytes: about what the keys and values of `read_keys` take, as in the paper.
+    pub read_budget: u64,
     /// Keys of the insert figures.
     pub insert_keys: u64,
     /// Keys of the read figures and of YCSB.
@@ -45,8 +47,12 @@ pub struct Sizes {
     pub threads: usize,
     /// Whether reads and transactions wait until the load's background work is done. It takes a second at least.
     pub settles: bool,
-    /// Cap of a load.
+    /// Cap of the inserts of Figure 3.
     pub load_seconds: f64,
+    /// Cap of the inserts at one value or page size.
+    pub size_seconds: f64,
+    /// Cap of a load before reads. They need all keys, so it is no tight one: who does not get there reads what it has, and is not compared.
+    pub read_load_seconds: f64,
     /// Cap of a warm-up.
     pub warm_seconds: f64,
     /// Cap of a measured read phase.
@@ -66,7 +72,26 @@ pub struct Sizes {
 /// Threads of the paper's micro benchmarks.
 const PAPER_THREADS: usize = 4;
 
+/// Configurations of ours beside the default pair: the systems of the paper's Table I.
+const OURS: [&str; 5] = [
+    "indexy-art-bplus",
+    "indexy-bplus-lsm",
+    "indexy-bplus-bplus",
+    "bplus-alone",
+    "lsm-alone",
+];
+/// What smoke has of them, to be done in two minutes.
+const OURS_IN_SMOKE: [&str; 2] = ["indexy-art-bplus", "bplus-alone"];
+
 impl Preset {
+    /// Our configurations that its figures show beside the default pair, unless contenders are named.
+    pub fn ours(self) -> &'static [&'static str] {
+        match self {
+            Preset::Smoke => &OURS_IN_SMOKE,
+            Preset::Laptop | Preset::Paper => &OURS,
+        }
+    }
+
     /// The sizes.
     pub fn sizes(self, seed: u64) -> Sizes {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
@@ -74,11 +99,14 @@ impl Preset {
         match self {
             Preset::Smoke => Sizes {
                 budget: 4 << 20,
+                read_budget: 4 << 20,
                 insert_keys: 400_000,
                 read_keys: 250_000,
                 threads,
                 settles: false,
                 load_seconds: 1.0,
+                size_seconds: 1.0,
+                read_load_seconds: 4.0,
                 warm_seconds: 0.1,
                 read_seconds: 0.2,
                 ycsb_seconds: 0.25,
@@ -101,16 +129,19 @@ impl Preset {
             },
             Preset::Laptop => Sizes {
                 budget: 128 << 20,
+                read_budget: 64 << 20,
                 insert_keys: 20_000_000,
-                read_keys: 8_000_000,
+                read_keys: 4_000_000,
                 threads,
                 settles: true,
-                load_seconds: 45.0,
-                warm_seconds: 8.0,
-                read_seconds: 4.0,
-                ycsb_seconds: 8.0,
-                shift_seconds: 8.0,
-                operations: 8_000_000,
+                load_seconds: 20.0,
+                size_seconds: 6.0,
+                read_load_seconds: 80.0,
+                warm_seconds: 3.0,
+                read_seconds: 2.5,
+                ycsb_seconds: 4.0,
+                shift_seconds: 4.0,
+                operations: 4_000_000,
                 // The rows beside ORDER-LINE take about 60 % of the budget, as in the paper.
                 tpcc: TpccSizes {
                     scale: Scale::full(2),
@@ -118,18 +149,21 @@ impl Preset {
                     others_share: 0.75,
                     threads: &[1, 2, 4],
                     pages: &[4096, 8192, 16_384],
-                    load_seconds: 60.0,
-                    seconds: 30.0,
+                    load_seconds: 40.0,
+                    seconds: 20.0,
                 },
                 seed,
             },
             Preset::Paper => Sizes {
                 budget: 5 << 30,
+                read_budget: 5 << 30,
                 insert_keys: 800_000_000,
                 read_keys: 320_000_000,
                 threads: PAPER_THREADS,
                 settles: true,
                 load_seconds: 0.0,
+                size_seconds: 0.0,
+                read_load_seconds: 0.0,
                 warm_seconds: 600.0,
                 read_seconds: 120.0,
                 ycsb_seconds: 0.0,

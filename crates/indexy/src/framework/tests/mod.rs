@@ -8,6 +8,7 @@ mod cleaning;
 mod cutting;
 mod loading;
 mod power;
+mod releasing;
 mod scanning;
 mod stalls;
 

@@ -155,20 +155,51 @@ fn two_threads() {
     report("get random, 2 threads", n, since);
 }
 
+/// 24 bytes, the first four of them in common, as YCSB's keys.
+fn user(i: u64) -> [u8; 24] {
+    let mut key = *b"user00000000000000000000";
+    let mut left = u64::from_be_bytes(spread(i));
+    for digit in key[4..].iter_mut().rev() {
+        *digit += (left % 10) as u8;
+        left /= 10;
+    }
+    key
+}
+
+#[test]
+#[ignore = "measures"]
+fn string_keys() {
+    let (tree, n) = (empty(), count() / 2);
+    insert_all(&tree, "insert 24-byte strings", n, user);
+    get_all(&tree, "get 24-byte strings", n, user);
+}
+
 /// The peer: an ordered map of the standard library, with keys and values in its nodes.
 #[test]
 #[ignore = "measures"]
 fn random_keys_in_a_btree_map() {
-    let (mut map, n) = (std::collections::BTreeMap::new(), count());
+    in_a_btree_map("8 bytes", count(), spread);
+}
+
+/// The same with strings: in its nodes, and as an owner of strings would have them.
+#[test]
+#[ignore = "measures"]
+fn string_keys_in_a_btree_map() {
+    in_a_btree_map("24 bytes", count() / 2, user);
+    in_a_btree_map("boxed strings", count() / 2, |i| Box::<[u8]>::from(user(i)));
+}
+
+fn in_a_btree_map<K: Ord>(what: &str, n: u64, key: impl Fn(u64) -> K) {
+    let mut map = std::collections::BTreeMap::new();
     let since = Instant::now();
     for i in 0..n {
-        map.insert(spread(i), i.to_le_bytes());
+        map.insert(key(i), i.to_le_bytes());
     }
-    report("BTreeMap insert random", n, since);
+    report(&format!("BTreeMap insert {what}"), n, since);
     let since = Instant::now();
     for i in 0..n {
         let i = i.wrapping_mul(7_368_787) % n;
-        assert!(map.contains_key(&spread(i)));
+        assert!(map.contains_key(&key(i)));
     }
-    report("BTreeMap get random", n, since);
+    report(&format!("BTreeMap get {what}"), n, since);
 }

@@ -13,7 +13,7 @@ use super::{
     BPlus,
     leaf::{
         LeafLatched, LeafSeen,
-        build::{Builder, Plan, Shift, mask},
+        build::{Builder, Plan, Shift, Spare, mask},
         layout::Bit,
         stable::StableLeaf,
     },
@@ -122,7 +122,13 @@ impl BPlus {
         }
         let mut plan = Plan::default();
         plan.add_from(old, keep, Shift::Strip(0));
-        let mut new = Builder::new(&self.memory, step.guard, &plan, false, old.meta().depth);
+        let mut new = Builder::new(
+            &self.memory,
+            step.guard,
+            &plan,
+            Spare::None,
+            old.meta().depth,
+        );
         new.push_from(old, keep, Shift::Strip(0));
         let new = new.finish(leaf.mount(), old.run());
         parent.set(at, new.leaf().word());

@@ -11,6 +11,7 @@
 //! Nothing here trusts what it reads: the caller validates. SSE2 is part of x86-64, so nothing is detected.
 
 use crate::mem::words::Words;
+use std::{cmp::Ordering, ops::Range};
 
 /// Whether searches use heads and hints: off with `--cfg indexy_plain_search`, to measure their effect.
 pub(super) const HEADS_AND_HINTS: bool = cfg!(not(indexy_plain_search));
@@ -37,6 +38,36 @@ pub(super) fn head(suffix: &[u8]) -> u32 {
 #[inline]
 pub(super) fn rest(suffix: &[u8]) -> &[u8] {
     suffix.get(HEAD_BYTES..).unwrap_or_default()
+}
+
+/// A longer run of equal heads is searched by halving.
+const LINEAR_RUN: usize = 4;
+
+/// What is looked for: its head, and what comes behind that, ready to be compared.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'k> {
+    pub suffix: &'k [u8],
+    pub head: u32,
+}
+
+impl<'k> Wanted<'k> {
+    #[inline]
+    pub(super) fn new(suffix: &'k [u8]) -> Self {
+        Self {
+            suffix,
+            head: head(suffix),
+        }
+    }
+
+    /// Compares a key of `len` bytes with the same head, whose bytes behind that are at `rest`, with what is wanted.
+    #[inline]
+    pub(super) fn order_of(&self, words: Words<'_>, len: usize, rest_at: usize) -> Ordering {
+        if len.min(self.suffix.len()) < HEAD_BYTES {
+            // One is the other with zero bytes behind.
+            return len.cmp(&self.suffix.len());
+        }
+        words.cmp(rest_at, len - HEAD_BYTES, rest(self.suffix))
+    }
 }
 
 /// Bytes of hints and heads of a node with room for so many keys.
@@ -109,6 +140,29 @@ impl<'g> Heads<'g> {
             len -= half;
         }
         base + usize::from(n > 0 && self.get(base) < wanted)
+    }
+
+    /// Where keys with the head `wanted` may be among the `n`: those before are below it, those behind above.
+    #[inline]
+    pub(super) fn equal(self, n: usize, wanted: u32) -> Range<usize> {
+        let first = self.count_below(n, wanted);
+        let same = |at: usize| at < n && self.get(at) == wanted;
+        let mut end = first;
+        while end - first < LINEAR_RUN && same(end) {
+            end += 1;
+        }
+        if end - first == LINEAR_RUN && same(end) {
+            end = self.end_of(n, wanted);
+        }
+        first..end.max(first)
+    }
+
+    /// The end of a long run of `wanted`.
+    #[cold]
+    fn end_of(self, n: usize, wanted: u32) -> usize {
+        wanted
+            .checked_add(1)
+            .map_or(n, |above| self.count_below(n, above))
     }
 
     /// Puts a head at `i`; those from there on, of `n`, move up.

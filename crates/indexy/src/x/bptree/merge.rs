@@ -15,7 +15,7 @@ use super::{
     inner::{InnerLatched, InnerSeen, build::Parts, layout::INNER_BYTES},
     leaf::{
         LeafLatched,
-        build::{Builder, Plan, Shift, mask},
+        build::{Builder, Plan, Shift, Spare, mask},
         layout::{LEAF_BYTES, MAX_ENTRIES},
     },
     parent::{ParentLatched, ParentSeen},
@@ -57,7 +57,7 @@ impl BPlus {
             return false;
         };
         if plan.n > 0 {
-            self.resize(guard, &parent, place.hop.at, leaf, &plan, false);
+            self.resize(guard, &parent, place.hop.at, leaf, &plan, Spare::None);
         } else {
             self.vanish(&parent, place.hop.at, leaf);
         }
@@ -188,7 +188,7 @@ impl BPlus {
             return None;
         }
         let node = node.try_latch()?;
-        let mut new = Builder::new(&self.memory, guard, &plan, false, depth);
+        let mut new = Builder::new(&self.memory, guard, &plan, Spare::None, depth);
         for (old, entries, front) in parts {
             new.push_from(old, entries, Shift::Extend(front));
         }

@@ -18,7 +18,7 @@ use super::{
     },
     leaf::{
         LeafLatched,
-        build::{Builder, Plan, Shift, mask},
+        build::{Builder, Plan, Shift, Spare, mask},
         edit::heap_bytes,
         layout::Kind,
         stable::StableLeaf,
@@ -67,7 +67,7 @@ impl BPlus {
         let parent = place.hop.parent.try_latch()?;
         let mut plan = Plan::default();
         plan.add(&draft.entry(&key[depth..], 0));
-        let leaf = Builder::new(&self.memory, guard, &plan, true, depth).finish(mount, 0);
+        let leaf = Builder::new(&self.memory, guard, &plan, Spare::Some, depth).finish(mount, 0);
         parent.set(place.hop.at, leaf.leaf().word());
         self.counts.add(Delta {
             bytes: leaf.arena_bytes(),
@@ -108,7 +108,11 @@ impl BPlus {
         }
         if plan.fits() {
             let parent = place.hop.parent.try_latch()?;
-            return Some(self.resize(guard, &parent, place.hop.at, leaf, &plan, true));
+            let spare = match at {
+                Some(at) if at == stable.len() => Spare::Much,
+                _ => Spare::Some,
+            };
+            return Some(self.resize(guard, &parent, place.hop.at, leaf, &plan, spare));
         }
         self.split_leaf(guard, place, key, leaf, at);
         None
@@ -122,7 +126,7 @@ impl BPlus {
         at: usize,
         leaf: LeafLatched<'g>,
         plan: &Plan,
-        spare: bool,
+        spare: Spare,
     ) -> LeafLatched<'g> {
         let old = leaf.stable();
         let mut new = Builder::new(&self.memory, guard, plan, spare, old.meta().depth);
@@ -194,7 +198,11 @@ impl BPlus {
         let mut plan = Plan::default();
         plan.add_from(old, entries, shift);
         // A leaf that keeps all is one that keys are appended behind: it is left full.
-        let spare = range.len() < old.len();
+        let spare = if range.len() < old.len() {
+            Spare::Some
+        } else {
+            Spare::None
+        };
         let mut new = Builder::new(&self.memory, guard, &plan, spare, depth);
         new.push_from(old, entries, shift);
         let new = new.finish(leaf.mount(), leaf.leaf().run());

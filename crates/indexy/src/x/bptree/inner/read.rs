@@ -3,14 +3,11 @@
 //! Nothing here trusts what it reads, as in leaves: the caller validates, `stable` is asked before a pointer is followed.
 
 use super::{
-    super::heads::{HEAD_BYTES, HEADS_AND_HINTS, head, rest},
+    super::heads::{HEAD_BYTES, HEADS_AND_HINTS, Wanted},
     layout::{InnerRef, RECORD_HEADER},
 };
 use crate::x::large::LargeRef;
-use std::cmp::Ordering;
-
-/// A longer run of equal heads is searched by halving.
-const LINEAR_RUN: usize = 4;
+use std::{cmp::Ordering, ops::Range};
 
 /// Where a separator is.
 #[derive(Clone, Copy, Debug)]
@@ -55,17 +52,12 @@ impl<'g> InnerRef<'g> {
             .then(|| unsafe { LargeRef::from_raw(self.words().read_u64(at.rest)) })
     }
 
-    /// Compares separator `i` with `suffix`, which has the same head; `None` when the node changed.
+    /// Compares separator `i` with what is wanted, which has the same head; `None` when the node changed.
     #[inline]
-    fn compare(self, i: usize, suffix: &[u8], stable: impl Fn() -> bool) -> Option<Ordering> {
+    fn compare(self, i: usize, wanted: &Wanted<'_>, stable: impl Fn() -> bool) -> Option<Ordering> {
         let at = self.separator_at(i);
-        if at.len.min(suffix.len()) < HEAD_BYTES {
-            // One is the other with zero bytes behind.
-            return Some(at.len.cmp(&suffix.len()));
-        }
         if !at.large {
-            let len = at.len - HEAD_BYTES;
-            return Some(self.words().cmp(at.rest, len, rest(suffix)));
+            return Some(wanted.order_of(self.words(), at.len, at.rest));
         }
         let word = self.words().read_u64(at.rest);
         if !stable() {
@@ -73,46 +65,39 @@ impl<'g> InnerRef<'g> {
         }
         // SAFETY: the node did not change since the separator and the word were read.
         let large = unsafe { LargeRef::from_raw(word) };
-        Some(large.suffix(at.len).cmp(suffix))
+        Some(large.suffix(at.len).cmp(wanted.suffix))
     }
 
     /// The child for `suffix`: the number of separators that are not above it. `None` when the node changed.
     #[inline]
     pub(super) fn child_of(self, suffix: &[u8], stable: impl Fn() -> bool) -> Option<usize> {
         let n = self.meta().n - 1;
+        let wanted = Wanted::new(suffix);
         if !HEADS_AND_HINTS {
-            return self.child_by_halving(0, n, suffix, stable);
+            return self.child_by_halving(0..n, &wanted, stable);
         }
-        let wanted = head(suffix);
-        let heads = self.heads();
-        let first = heads.count_below(n, wanted);
-        let mut at = first;
-        while at < n && heads.get(at) == wanted {
-            if at - first == LINEAR_RUN {
-                return self.child_by_halving(at, n, suffix, stable);
-            }
-            if self.compare(at, suffix, &stable)? == Ordering::Greater {
-                break;
-            }
-            at += 1;
+        let equal = self.heads().equal(n, wanted.head);
+        if equal.is_empty() {
+            return Some(equal.start);
         }
-        Some(at)
+        self.child_by_halving(equal, &wanted, stable)
     }
 
-    /// Goes on with `child_of`: the separators before `lo` are not above `suffix`, those from `hi` on are.
-    #[cold]
+    /// Goes on with `child_of`: the separators before `within` are not above what is wanted, those behind it are.
     fn child_by_halving(
         self,
-        mut lo: usize,
-        mut hi: usize,
-        suffix: &[u8],
+        within: Range<usize>,
+        wanted: &Wanted<'_>,
         stable: impl Fn() -> bool,
     ) -> Option<usize> {
-        let wanted = head(suffix);
+        let Range {
+            start: mut lo,
+            end: mut hi,
+        } = within;
         while lo < hi {
             let mid = (lo + hi) / 2;
-            let order = match self.heads().get(mid).cmp(&wanted) {
-                Ordering::Equal => self.compare(mid, suffix, &stable)?,
+            let order = match self.heads().get(mid).cmp(&wanted.head) {
+                Ordering::Equal => self.compare(mid, wanted, &stable)?,
                 other => other,
             };
             if order == Ordering::Greater {

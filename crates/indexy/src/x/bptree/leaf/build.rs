@@ -46,6 +46,19 @@ impl Shift<'_> {
     }
 }
 
+/// Room beside what a leaf is to hold, if its size allows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::x::bptree) enum Spare {
+    None,
+    /// Of the entries one [`SPARE_PART`]th.
+    Some,
+    /// As many again: keys are appended, and the leaf will soon be full.
+    Much,
+}
+
+/// See [`Spare::Some`]: less of it takes less memory, and more copies of a leaf that grows.
+const SPARE_PART: usize = 4;
+
 /// What a leaf is to hold: entries are announced first, so that kind and size are known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::x::bptree) struct Plan {
@@ -143,13 +156,15 @@ impl Plan {
         self.n <= MAX_ENTRIES && (self.bytes() <= LEAF_BYTES || self.n < 2)
     }
 
-    /// Room for entries, and bytes, of the leaf to be made, with some `spare` room if there may be.
-    fn size(&self, spare: bool) -> (usize, usize) {
+    /// Room for entries, and bytes, of the leaf to be made.
+    fn size(&self, spare: Spare) -> (usize, usize) {
         let kind = self.kind();
-        let mut cap = self.n.max(1);
-        if spare {
-            cap = (self.n + (self.n / 4).max(2)).min(MAX_ENTRIES);
-        }
+        let more = match spare {
+            Spare::None => 0,
+            Spare::Some => (self.n / SPARE_PART).max(2),
+            Spare::Much => self.n.max(2),
+        };
+        let mut cap = (self.n + more).clamp(1, MAX_ENTRIES);
         loop {
             let heap = self.heap * cap / self.n.max(1);
             let bytes = leaf_bytes(kind, cap, heap.max(self.heap));
@@ -176,13 +191,13 @@ pub(in crate::x::bptree) struct Builder<'g> {
 }
 
 impl<'g> Builder<'g> {
-    /// A new, empty, latched leaf at `depth` with room for what `plan` says, and `spare` room. `guard` stands for the
+    /// A new, empty, latched leaf at `depth` with room for what `plan` says and `spare`. `guard` stands for the
     /// time that it may be used.
     pub(in crate::x::bptree) fn new(
         memory: &Memory,
         _guard: &'g Guard<'_>,
         plan: &Plan,
-        spare: bool,
+        spare: Spare,
         depth: usize,
     ) -> Self {
         let (mut cap, bytes) = plan.size(spare);

@@ -6,17 +6,14 @@
 //! Keeps: the caller validates before it uses the answer.
 
 use super::{
-    super::heads::{HEAD_BYTES, HEADS_AND_HINTS, head, rest},
+    super::heads::{HEAD_BYTES, HEADS_AND_HINTS, Wanted},
     layout::{Bit, Kind, LeafRef},
 };
 use crate::x::{
     form::{Form, varint},
     large::LargeRef,
 };
-use std::cmp::Ordering;
-
-/// A longer run of equal heads is searched by halving.
-const LINEAR_RUN: usize = 4;
+use std::{cmp::Ordering, ops::Range};
 
 /// Where an entry's parts are.
 #[derive(Clone, Copy, Debug)]
@@ -132,40 +129,34 @@ impl<'g> LeafRef<'g> {
         stable: impl Fn() -> bool,
     ) -> Option<Result<usize, usize>> {
         let n = self.meta().n;
-        if !HEADS_AND_HINTS {
-            return self.find_by_halving(0, n, suffix, stable);
+        let wanted = Wanted::new(suffix);
+        let within = if HEADS_AND_HINTS {
+            self.heads().equal(n, wanted.head)
+        } else {
+            0..n
+        };
+        if within.is_empty() {
+            return Some(Err(within.start));
         }
-        let wanted = head(suffix);
-        let heads = self.heads();
-        let first = heads.count_below(n, wanted);
-        let mut at = first;
-        while at < n && heads.get(at) == wanted {
-            if at - first == LINEAR_RUN {
-                return self.find_by_halving(at, n, suffix, stable);
-            }
-            match self.compare(at, suffix, &stable)? {
-                Ordering::Equal => return Some(Ok(at)),
-                Ordering::Greater => return Some(Err(at)),
-                Ordering::Less => at += 1,
-            }
-        }
-        Some(Err(at))
+        self.find_within(within, &wanted, stable)
     }
 
-    /// Goes on with `find` in `lo..hi`: all before `lo` are less.
-    #[cold]
-    fn find_by_halving(
+    /// Goes on with `find`: all entries before `within` are less, all behind it greater.
+    #[inline]
+    fn find_within(
         self,
-        mut lo: usize,
-        mut hi: usize,
-        suffix: &[u8],
+        within: Range<usize>,
+        wanted: &Wanted<'_>,
         stable: impl Fn() -> bool,
     ) -> Option<Result<usize, usize>> {
-        let wanted = head(suffix);
+        let Range {
+            start: mut lo,
+            end: mut hi,
+        } = within;
         while lo < hi {
             let mid = (lo + hi) / 2;
-            let order = match self.heads().get(mid).cmp(&wanted) {
-                Ordering::Equal => self.compare(mid, suffix, &stable)?,
+            let order = match self.heads().get(mid).cmp(&wanted.head) {
+                Ordering::Equal => self.compare(mid, wanted, &stable)?,
                 other => other,
             };
             match order {
@@ -177,21 +168,17 @@ impl<'g> LeafRef<'g> {
         Some(Err(lo))
     }
 
-    /// Compares the suffix of entry `i` with `suffix`, which has the same head.
+    /// Compares the suffix of entry `i` with what is wanted, which has the same head.
     #[inline]
-    fn compare(self, i: usize, suffix: &[u8], stable: impl Fn() -> bool) -> Option<Ordering> {
+    fn compare(self, i: usize, wanted: &Wanted<'_>, stable: impl Fn() -> bool) -> Option<Ordering> {
+        if let Kind::Fixed { suffix_len, .. } = self.kind() {
+            let rest = suffix_len.saturating_sub(HEAD_BYTES);
+            let at = self.arrays() + i * rest;
+            return Some(wanted.order_of(self.words(), suffix_len, at));
+        }
         let entry = self.entry(i);
         if entry.form != Form::BothOut {
-            if entry.suffix_len.min(suffix.len()) < HEAD_BYTES {
-                // One is the other with zero bytes behind.
-                return Some(entry.suffix_len.cmp(&suffix.len()));
-            }
-            let words = self.words();
-            if entry.suffix_len == suffix.len() && words.eq(entry.rest, rest(suffix)) {
-                return Some(Ordering::Equal);
-            }
-            let len = entry.suffix_len - HEAD_BYTES;
-            return Some(words.cmp(entry.rest, len, rest(suffix)));
+            return Some(wanted.order_of(self.words(), entry.suffix_len, entry.rest));
         }
         let word = self.large_word(&entry);
         if !stable() {
@@ -199,6 +186,6 @@ impl<'g> LeafRef<'g> {
         }
         // SAFETY: the leaf did not change since the entry and the word were read.
         let large = unsafe { LargeRef::from_raw(word) };
-        Some(large.suffix(entry.suffix_len).cmp(suffix))
+        Some(large.suffix(entry.suffix_len).cmp(wanted.suffix))
     }
 }
