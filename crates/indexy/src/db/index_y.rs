@@ -2,7 +2,7 @@
 //!
 //! A kind's caches are made with its first tree; the part of the budget is divided evenly among the kinds in use.
 //! A further kind of this crate is one field of [`Kinds`], one arm of [`YShared::open`] and of [`supported`], and a line
-//! in `each`. Kinds from outside come by their factories.
+//! in `each`, its part of `WORK_BYTES`, and its name in `RESERVED` of `custom.rs`. Kinds from outside come by their factories.
 //!
 //! Keeps: I7 ([`YShared::memory_bytes`] is an upper bound of all of it, whichever kinds come later).
 

@@ -18,7 +18,7 @@ pub trait IndexYFactory: Send + Sync {
     /// Called once a database, before its first tree of this kind is opened or made; databases without one never call it.
     ///
     /// `cache_bytes`: this kind's share of the memory for caches of Index Y, in bytes, all its trees together.
-    /// It may be as little as 128 KiB, and [`IndexYShared::set_memory`] changes it. No I/O.
+    /// It may be well under 128 KiB, and [`IndexYShared::set_memory`] changes it. No I/O.
     fn share(&self, cache_bytes: usize) -> Result<Arc<dyn IndexYShared>>;
 
     /// Upper bound of the memory in bytes that one run and one step of maintenance hold while they work, beside caches

@@ -341,7 +341,13 @@ pub fn counts_are_near<S: Store>(store: &S) {
             .map(|i| put(&i.to_be_bytes(), &[3; 20]))
             .collect(),
     );
-    assert_eq!(y.approximate_len(), 10_000);
+    assert!(
+        (5000..=20_000).contains(&y.approximate_len()),
+        "{}",
+        y.approximate_len()
+    );
+    // Until then a run may be in memory only.
+    y.make_durable().unwrap();
     assert!(
         y.disk_bytes() >= 100_000 && y.disk_bytes() < 2_000_000,
         "{}",

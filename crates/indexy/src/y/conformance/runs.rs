@@ -65,7 +65,7 @@ pub fn i4_a_failed_source_leaves_what_was<S: Store>(store: &S) {
             before_publish: &mut || panic!("not reached"),
         });
         assert!(matches!(failed, Err(Error::Closed)));
-        // The contract allows a part to be visible; ours show none.
+        // Nothing is visible when `before_publish` was not reached.
         check(&y, &model);
     }
     write_both(&y, &mut model, &newer);
