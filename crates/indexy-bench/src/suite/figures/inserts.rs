@@ -71,7 +71,7 @@ pub(super) fn page_sizes(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
                 &draft,
                 about,
                 0,
-                vec![load(sizes.threads, sizes.insert_keys, sizes.size_seconds).at(bytes as f64)],
+                vec![load(sizes.threads, sizes.insert_keys, sizes.load_seconds).at(bytes as f64)],
             );
         }
     }

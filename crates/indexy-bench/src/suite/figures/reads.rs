@@ -67,7 +67,7 @@ pub(super) fn working_sets(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
         phases.push(reading(
             sizes,
             format!("warm-set-{set}"),
-            sizes.warm_seconds,
+            sizes.touch_seconds,
             Work::Touch { pick },
         ));
         phases.push(reading(sizes, format!("{SET}{set}"), sizes.read_seconds, read).at(set as f64));

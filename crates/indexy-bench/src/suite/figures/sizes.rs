@@ -47,14 +47,16 @@ pub struct Sizes {
     pub threads: usize,
     /// Whether reads and transactions wait until the load's background work is done. It takes a second at least.
     pub settles: bool,
-    /// Cap of the inserts of Figure 3.
+    /// Cap of the inserts of Figure 3 and Table II, which only say something once memory is full.
     pub load_seconds: f64,
-    /// Cap of the inserts at one value or page size.
+    /// Cap of the inserts at one value size.
     pub size_seconds: f64,
     /// Cap of a load before reads. They need all keys, so it is no tight one: who does not get there reads what it has, and is not compared.
     pub read_load_seconds: f64,
-    /// Cap of a warm-up.
+    /// Cap of a warm-up by draws.
     pub warm_seconds: f64,
+    /// Cap of touching each key of a working set once.
+    pub touch_seconds: f64,
     /// Cap of a measured read phase.
     pub read_seconds: f64,
     /// Cap of a YCSB run phase.
@@ -108,6 +110,7 @@ impl Preset {
                 size_seconds: 1.0,
                 read_load_seconds: 4.0,
                 warm_seconds: 0.1,
+                touch_seconds: 0.1,
                 read_seconds: 0.2,
                 ycsb_seconds: 0.25,
                 shift_seconds: 0.25,
@@ -138,6 +141,7 @@ impl Preset {
                 size_seconds: 4.0,
                 read_load_seconds: 80.0,
                 warm_seconds: 2.0,
+                touch_seconds: 8.0,
                 read_seconds: 2.0,
                 ycsb_seconds: 3.0,
                 shift_seconds: 3.0,
@@ -165,6 +169,7 @@ impl Preset {
                 size_seconds: 0.0,
                 read_load_seconds: 0.0,
                 warm_seconds: 600.0,
+                touch_seconds: 600.0,
                 read_seconds: 120.0,
                 ycsb_seconds: 0.0,
                 shift_seconds: 0.0,
