@@ -12,8 +12,12 @@ const RIGHT: f64 = 16.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 46.0;
 const LEGEND_LINE: f64 = 18.0;
-const PALETTE: [&str; 8] = [
+const LEGEND_WIDTH: f64 = 640.0;
+/// Names of so many characters stand four in a line.
+const SHORT_NAME: usize = 20;
+const PALETTE: [&str; 14] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#000000",
+    "#332288", "#882255", "#44aa99", "#999933", "#661100", "#ddcc77",
 ];
 
 /// One named line or set of bars.
@@ -103,7 +107,7 @@ impl Axis {
 impl Plot {
     /// The picture, as an `svg` element.
     pub fn to_svg(&self) -> String {
-        let rows = self.series.len().div_ceil(4);
+        let rows = self.series.len().div_ceil(self.legend_columns());
         let height = HEIGHT + rows as f64 * LEGEND_LINE;
         let mut out = String::new();
         // Writing to a string cannot fail, here and below.
@@ -278,10 +282,21 @@ impl Plot {
         }
     }
 
+    /// Columns of the legend: fewer where names are long.
+    fn legend_columns(&self) -> usize {
+        let longest = self.series.iter().map(|s| s.name.chars().count()).max();
+        if longest.unwrap_or(0) > SHORT_NAME {
+            2
+        } else {
+            4
+        }
+    }
+
     fn legend(&self, out: &mut String) {
+        let columns = self.legend_columns();
         for (index, series) in self.series.iter().enumerate() {
-            let left = LEFT + (index % 4) as f64 * 160.0;
-            let base = HEIGHT + (index / 4) as f64 * LEGEND_LINE;
+            let left = LEFT + (index % columns) as f64 * LEGEND_WIDTH / columns as f64;
+            let base = HEIGHT + (index / columns) as f64 * LEGEND_LINE;
             let _ = write!(
                 out,
                 "<rect x=\"{left}\" y=\"{}\" width=\"12\" height=\"12\" fill=\"{}\"/><text x=\"{}\" y=\"{}\">{}</text>",
