@@ -43,7 +43,7 @@ pub(super) fn rest(suffix: &[u8]) -> &[u8] {
 /// A longer run of equal heads is searched by halving.
 const LINEAR_RUN: usize = 4;
 
-/// What is looked for: its head, and what comes behind that, ready to be compared.
+/// What is looked for, and its head.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'k> {
     pub suffix: &'k [u8],
@@ -59,7 +59,7 @@ impl<'k> Wanted<'k> {
         }
     }
 
-    /// Compares a key of `len` bytes with the same head, whose bytes behind that are at `rest`, with what is wanted.
+    /// Compares a key of `len` bytes with the same head, whose bytes behind that are at `rest_at`, with what is wanted.
     #[inline]
     pub(super) fn order_of(&self, words: Words<'_>, len: usize, rest_at: usize) -> Ordering {
         if len.min(self.suffix.len()) < HEAD_BYTES {
