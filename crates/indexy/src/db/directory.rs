@@ -37,9 +37,19 @@ pub(crate) fn remove_tree(dir: &Path) -> Result<()> {
 }
 
 /// Holds the directory against other processes while it lives. The kernel lets go when the process dies.
+///
+/// The lock belongs to the open file, of which a process has one more copy each time that it starts another one, until
+/// that one runs its program. Closing ours would not end the lock before that; so it is ended in so many words.
 #[derive(Debug)]
 pub(crate) struct DirectoryLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        // What fails here is made up for by closing the file.
+        let _ = self.file.unlock();
+    }
 }
 
 impl DirectoryLock {
@@ -62,7 +72,7 @@ impl DirectoryLock {
             file.try_lock()
         };
         match locked {
-            Ok(()) => Ok(Self { _file: file }),
+            Ok(()) => Ok(Self { file }),
             Err(TryLockError::WouldBlock) => Err(Error::Locked { path }),
             Err(TryLockError::Error(e)) => Err(Error::io("lock", &path, e)),
         }
@@ -118,4 +128,26 @@ fn cgroup_limits() -> Vec<u64> {
         }
     }
     limits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a process that is just being started has of the lock.
+    #[test]
+    fn the_lock_ends_although_the_open_file_has_a_copy() {
+        let dir = tempfile::tempdir().unwrap();
+        for read_only in [false, true] {
+            let lock = DirectoryLock::take(dir.path(), read_only).unwrap();
+            let copy = lock.file.try_clone().unwrap();
+            assert!(matches!(
+                DirectoryLock::take(dir.path(), false),
+                Err(Error::Locked { .. })
+            ));
+            drop(lock);
+            drop(DirectoryLock::take(dir.path(), false).unwrap());
+            drop(copy);
+        }
+    }
 }
