@@ -47,10 +47,10 @@ const CLEANER_POLL: Duration = Duration::from_millis(2);
 
 /// A check-back pass is due when this part of the budget was written in new keys since the last one...
 const TIMER_PART: u64 = 16;
-/// ...at this many bytes per key of X.
-const ASSUMED_ENTRY_BYTES: u64 = 32;
+/// ...at as many bytes a key as X has on average, and at least so many...
+const LEAST_ENTRY_BYTES: u64 = 32;
 /// ...and not before so many keys.
-const MIN_TIMER_KEYS: u64 = 1024;
+const MIN_TIMER_KEYS: u64 = 64;
 
 /// What the framework needs to see of the database.
 pub(crate) trait Trees: Send + Sync + 'static {
@@ -86,6 +86,7 @@ impl Background {
         trees: &Arc<dyn Trees>,
         read_only: bool,
     ) -> std::io::Result<Self> {
+        shared.watch(trees);
         let stop = Arc::new(AtomicBool::new(false));
         let background = Self {
             stop,
@@ -199,7 +200,7 @@ impl Worker {
                 self.shared.urgent.store(false, Ordering::Release);
                 self.shared.wake_releaser.notify();
                 result
-            } else if written - written_at_last_pass >= self.timer_keys() {
+            } else if written - written_at_last_pass >= self.timer_keys(&trees) {
                 written_at_last_pass = written;
                 let released = counters::read(&self.shared.counters.released_bytes);
                 let demand = released > std::mem::replace(&mut released_at_last_pass, released);
@@ -225,8 +226,13 @@ impl Worker {
     }
 
     /// Keys whose insertion makes a pass due.
-    fn timer_keys(&self) -> u64 {
-        (self.shared.budget.limit() as u64 / TIMER_PART / ASSUMED_ENTRY_BYTES).max(MIN_TIMER_KEYS)
+    fn timer_keys(&self, trees: &[Arc<Joined>]) -> u64 {
+        let (keys, bytes) = trees.iter().fold((0, 0), |(keys, bytes), tree| {
+            let stats = tree.x.stats();
+            (keys + stats.keys as u64, bytes + stats.bytes as u64)
+        });
+        let entry = bytes.checked_div(keys).unwrap_or(0).max(LEAST_ENTRY_BYTES);
+        (self.shared.budget.limit() as u64 / TIMER_PART / entry).max(MIN_TIMER_KEYS)
     }
 
     /// One check-back pass over every monitored tree. Where memory was released since the last pass (`demand`) and
@@ -304,7 +310,7 @@ impl Worker {
             self.shared.rest_release();
             // While writers fill the holes in what X holds, nothing tells how full they are: look, as long as something changes.
             let marks = self.shared.watermarks();
-            let now = (self.shared.budget.used(), self.live());
+            let now = (self.shared.budget.used(), self.shared.live());
             pause = match now.0 >= marks.high {
                 true if woken || now != seen => HOLES_POLL,
                 true => (pause * 2).min(IDLE),
@@ -319,9 +325,9 @@ impl Worker {
         while !self.stopping() {
             self.trees.divide_memory();
             let (marks, limit) = (self.shared.watermarks(), self.shared.budget.limit());
-            let (used, live) = (self.shared.budget.used(), self.live());
+            let (used, live) = (self.shared.budget.used(), self.shared.live());
             let goal = pressure.observe(used, live, &marks, limit);
-            self.shared.set_live_fits(live <= goal.high);
+            self.shared.set_live_limit(goal.high);
             if live > goal.high {
                 if !self.release_once((live - goal.low) as u64) {
                     break;
@@ -345,13 +351,6 @@ impl Worker {
         }
     }
 
-    /// Bytes in use: what lives in X, all that others hold, and what somebody waits for.
-    fn live(&self) -> usize {
-        let used = self.shared.budget.used();
-        let others = used.saturating_sub(self.shared.budget.held(Holder::Arena));
-        others + self.trees.x_bytes() + self.shared.wanted()
-    }
-
     /// Bytes, holes in slabs and retired blocks included, over what they may be. The last resort, also for who wants much at
     /// once, to whom holes are of no use (I7).
     fn slabs_over(&self) -> u64 {
@@ -369,7 +368,7 @@ impl Worker {
         let freed = release::release(&trees, &self.shared, need);
         self.trees.collect_garbage();
         self.shared.announce_freed();
-        if freed >= need {
+        if release::enough(freed, need) {
             return true;
         }
         let dirty: usize = trees

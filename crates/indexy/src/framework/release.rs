@@ -24,6 +24,9 @@ use std::sync::{Arc, atomic::Ordering};
 const ROUNDS: usize = 4;
 const SPARING_ROUNDS: usize = 2;
 
+/// Freeing this part of what is needed is enough for now: who asked looks again, and by then more is clean.
+const ENOUGH_PART: u64 = 2;
+
 /// A region this many times larger than planned calls for a new choice of regions.
 const OVERSIZE: u64 = 4;
 
@@ -34,7 +37,7 @@ struct View<'a> {
     stats: Vec<RegionStats>,
 }
 
-/// Frees about `need_bytes` of X; returns what it freed.
+/// Frees about `need_bytes` of X; returns what it freed. Goes to no expense once [`enough`] is freed.
 pub(crate) fn release(trees: &[Arc<Joined>], shared: &Shared, need_bytes: u64) -> u64 {
     let mut freed = 0;
     for round in 0..ROUNDS {
@@ -56,10 +59,11 @@ pub(crate) fn release(trees: &[Arc<Joined>], shared: &Shared, need_bytes: u64) -
             for at in chosen.first..chosen.first + chosen.len {
                 if freed < need_bytes {
                     freed += cut(&views, at, shared, need_bytes - freed, spare);
+                    shared.announce_room();
                 }
             }
         }
-        if freed >= need_bytes {
+        if enough(freed, need_bytes) {
             break;
         }
     }
@@ -68,6 +72,11 @@ pub(crate) fn release(trees: &[Arc<Joined>], shared: &Shared, need_bytes: u64) -
     }
     counters::add(&shared.counters.released_bytes, freed);
     freed
+}
+
+/// A release that freed so much need not be helped.
+pub(crate) fn enough(freed: u64, need: u64) -> bool {
+    freed >= need / ENOUGH_PART
 }
 
 /// Sizes of all regions, with boundaries chosen (anew) where they do not fit.

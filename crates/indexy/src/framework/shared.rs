@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 use super::{
+    background::Trees,
     batches::Batches,
     counters::{self, Counters},
     watermark::Watermarks,
@@ -18,8 +19,9 @@ use crate::{
 };
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{
+    cell::Cell,
     sync::{
-        Arc, OnceLock,
+        Arc, OnceLock, Weak,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -42,6 +44,9 @@ const MOST_WANTED_PART: usize = 2;
 
 /// A batch, and so a record of one, is no more than this part of the budget.
 const LARGEST_COPY_PART: usize = 4;
+
+/// A thread that writes into holes looks whether what lives still fits whenever it was admitted so many bytes more.
+const LOOK_AGAIN_BYTES: usize = 32 << 10;
 
 /// The releaser rests until this part of the budget more is used.
 const REST_PART: usize = 1024;
@@ -83,11 +88,17 @@ pub(crate) struct Shared {
     y_failure: Mutex<Option<Error>>,
     /// Bytes that writers of large amounts wait for, summed.
     wanted: AtomicUsize,
+    /// Writers that wait for memory.
+    waiting: AtomicUsize,
     /// Bytes that X has to make room for, so that the caches of Y get their part.
     owed_to_y: AtomicUsize,
     /// Below so many bytes in use the releaser is not woken.
     release_mark: AtomicUsize,
-    /// See [`Shared::set_live_fits`].
+    /// The trees of the database, once its threads run.
+    trees: OnceLock<Weak<dyn Trees>>,
+    /// What may live, in bytes, all else included: the releaser's goal.
+    live_limit: AtomicUsize,
+    /// What lives is below that, as somebody saw it last; see [`Shared::look_at_live`].
     live_fits: AtomicBool,
     freed: (Mutex<()>, Condvar),
 }
@@ -110,8 +121,11 @@ impl Shared {
             releasable_bytes: AtomicUsize::new(usize::MAX),
             y_failure: Mutex::new(None),
             wanted: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
             owed_to_y: AtomicUsize::new(0),
             release_mark: AtomicUsize::new(0),
+            trees: OnceLock::new(),
+            live_limit: AtomicUsize::new(usize::MAX),
             live_fits: AtomicBool::new(true),
             freed: Default::default(),
         }
@@ -149,7 +163,7 @@ impl Shared {
         let used = self.budget.used() + bytes;
         let marks = self.watermarks();
         self.wake_releaser_at(used, &marks);
-        if self.is_large(bytes) || !self.fits(used, &marks) {
+        if self.is_large(bytes) || !self.fits(used, bytes, &marks) {
             return self.wait_for_memory(bytes);
         }
         Ok(Admitted(None))
@@ -164,7 +178,7 @@ impl Shared {
             let _guard = self.freed.0.lock();
             return self.reserve(bytes);
         }
-        self.fits(used, &marks).then_some(Admitted(None))
+        self.fits(used, bytes, &marks).then_some(Admitted(None))
     }
 
     /// What to ask for when the log has to copy a record of `bytes`: all of it. More than any batch has is not asked for,
@@ -203,9 +217,57 @@ impl Shared {
         self.release_mark.store(mark, Ordering::Relaxed);
     }
 
-    /// What lives in X, with all else, is below the high mark, or not: as the releaser saw it last.
-    pub(crate) fn set_live_fits(&self, fits: bool) {
-        self.live_fits.store(fits, Ordering::Relaxed);
+    /// Whose Xs are to be counted.
+    pub(crate) fn watch(&self, trees: &Arc<dyn Trees>) {
+        let _ = self.trees.set(Arc::downgrade(trees));
+    }
+
+    /// Bytes in use: what lives in X, all that others hold, and what somebody waits for. Cost: a few cache misses per tree and
+    /// thread that wrote to it.
+    pub(crate) fn live(&self) -> usize {
+        let others = self
+            .budget
+            .used()
+            .saturating_sub(self.budget.held(Holder::Arena));
+        let x = self.trees.get().and_then(Weak::upgrade);
+        others + x.map_or(0, |trees| trees.x_bytes()) + self.wanted()
+    }
+
+    /// From now on so many bytes may live.
+    pub(crate) fn set_live_limit(&self, bytes: usize) {
+        self.live_limit.store(bytes, Ordering::Relaxed);
+        self.look_at_live();
+    }
+
+    /// Compares what lives with what may. Who fills holes does so itself, by the byte ([`LOOK_AGAIN_BYTES`]): writers are fast
+    /// enough to fill all holes, and the room up to the ceiling, while the releaser is looking elsewhere.
+    fn look_at_live(&self) {
+        let fits = self.live() <= self.live_limit.load(Ordering::Relaxed);
+        if fits != self.live_fits.load(Ordering::Relaxed) {
+            self.live_fits.store(fits, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether holes take `bytes` more.
+    #[cold]
+    fn fits_into_holes(&self, bytes: usize) -> bool {
+        thread_local!(static UNSEEN: Cell<usize> = const { Cell::new(usize::MAX) });
+        let unseen = UNSEEN.get().saturating_add(bytes);
+        if unseen < LOOK_AGAIN_BYTES {
+            UNSEEN.set(unseen);
+        } else {
+            UNSEEN.set(0);
+            self.look_at_live();
+        }
+        self.live_fits.load(Ordering::Relaxed)
+    }
+
+    /// A part of a release is done: writers need not wait for the rest.
+    pub(crate) fn announce_room(&self) {
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            self.look_at_live();
+            self.announce_freed();
+        }
     }
 
     fn is_large(&self, bytes: usize) -> bool {
@@ -216,7 +278,7 @@ impl Shared {
     fn reserve(&self, bytes: usize) -> Option<Admitted<'_>> {
         let (used, marks) = (self.budget.used() + bytes, self.watermarks());
         if !self.is_large(bytes) {
-            return self.fits(used, &marks).then_some(Admitted(None));
+            return self.fits(used, bytes, &marks).then_some(Admitted(None));
         }
         (used < marks.hard).then(|| {
             self.budget.take(Holder::Admitted, bytes);
@@ -224,11 +286,11 @@ impl Shared {
         })
     }
 
-    /// Whether a small amount fits that makes it `used` bytes, if X has to take more for it, which it need not while
-    /// there are holes in what it has.
+    /// Whether a small amount of `bytes` fits that makes it `used` bytes, if X has to take more for it, which it need not
+    /// while there are holes in what it has.
     #[inline]
-    fn fits(&self, used: usize, marks: &Watermarks) -> bool {
-        used < marks.hard || used < marks.ceiling && self.live_fits.load(Ordering::Relaxed)
+    fn fits(&self, used: usize, bytes: usize, marks: &Watermarks) -> bool {
+        used < marks.hard || used < marks.ceiling && self.fits_into_holes(bytes)
     }
 
     /// Bytes beyond the marks that the releaser should make room for: somebody waits for so many at once.
@@ -257,7 +319,9 @@ impl Shared {
         counters::add(&self.counters.stalls, 1);
         let wanted = if self.is_large(bytes) { bytes } else { 0 };
         self.wanted.fetch_add(wanted, Ordering::Relaxed);
+        self.waiting.fetch_add(1, Ordering::Relaxed);
         let result = self.wait_until_freed(&mut guard, bytes);
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
         self.wanted.fetch_sub(wanted, Ordering::Relaxed);
         counters::add(
             &self.counters.stall_micros,

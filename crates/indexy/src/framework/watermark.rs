@@ -28,8 +28,8 @@ const HARD: usize = 238;
 /// What is left above the ceiling, in 1/256 and at least in bytes.
 const ABOVE_CEILING: usize = 8;
 const MIN_ABOVE_CEILING: usize = 256 << 10;
-/// Between the mark of slabs and the middle of hard mark and ceiling, in 1/256.
-const BELOW_SLABS: usize = 4;
+/// Between the mark of slabs and the ceiling, in 1/256.
+const BELOW_SLABS: usize = 2;
 
 impl Watermarks {
     pub(crate) fn of(budget: usize) -> Self {
@@ -42,7 +42,7 @@ impl Watermarks {
             high: part(HIGH),
             hard,
             ceiling,
-            slabs: hard.midpoint(ceiling) - part(BELOW_SLABS),
+            slabs: ceiling - part(BELOW_SLABS),
         }
     }
 }

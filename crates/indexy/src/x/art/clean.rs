@@ -160,16 +160,16 @@ impl Art {
         }
         let leaf = leaf.try_latch()?;
         let within = step.entries(leaf.stable(), to);
-        let mut dropped = 0;
+        let mut delta = Delta::default();
         for i in within.rev() {
             if leaf.stable().slot(i).flags() & (TOMBSTONE | DIRTY) == TOMBSTONE {
-                self.drop_entry(&leaf, i);
-                dropped += 1;
+                self.drop_entry(&leaf, i, &mut delta);
             }
         }
-        if dropped == 0 {
+        if delta == Delta::default() {
             return Some(false);
         }
+        self.counts.add(delta);
         leaf.recount_flags();
         // I3: whoever read the key's old value from Y before the delete got there must not install it.
         if leaf.mount().is_some() {

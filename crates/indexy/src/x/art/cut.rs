@@ -32,6 +32,15 @@ struct Verdict {
     spared: u64,
 }
 
+/// What became of a leaf.
+#[derive(Clone, Copy)]
+enum After {
+    Same,
+    Smaller,
+    /// Its range is empty now.
+    Gone,
+}
+
 fn judge(leaf: StableLeaf<'_>, within: Range<usize>, acked: RunId, spare: bool) -> Verdict {
     let mut verdict = Verdict {
         drop: 0,
@@ -65,23 +74,40 @@ impl Art {
     ) -> Cut {
         let mut cut = Cut::default();
         let mut at = first(from, to);
+        // Where leaves vanished that have the last parent. One look at it is enough, when the walk has left it.
+        let mut vanished: Option<Vec<u8>> = None;
+        let mut last_parent = None;
         while let Some(key) = at {
             if cut.freed_bytes >= enough_bytes {
                 break;
             }
-            let (bounds, shrunk) = self.step(&key, |step| match step.place.spot {
-                Spot::Leaf(leaf) => self.cut_leaf(step, leaf, to, acked, spare, &mut cut),
-                _ => Some(false),
+            let (bounds, (after, parent)) = self.step(&key, |step| {
+                let after = match step.place.spot {
+                    Spot::Leaf(leaf) => self.cut_leaf(step, leaf, to, acked, spare, &mut cut)?,
+                    _ => After::Same,
+                };
+                Some((after, step.place.parent.address()))
             });
-            if shrunk {
-                cut.freed_bytes += self.merge(&self.memory.enter(), Probe::at(&key));
+            if last_parent != Some(parent) {
+                last_parent = Some(parent);
+                cut.freed_bytes += self.merge_at(vanished.take());
             }
             at = bounds.next(to);
+            match after {
+                After::Same => {}
+                After::Smaller => cut.freed_bytes += self.merge_at(Some(key)),
+                After::Gone => vanished = Some(key),
+            }
         }
+        cut.freed_bytes += self.merge_at(vanished);
         cut
     }
 
-    /// Cuts one leaf; whether it became smaller, `None` when it changed.
+    fn merge_at(&self, key: Option<Vec<u8>>) -> usize {
+        key.map_or(0, |key| self.merge(&self.memory.enter(), Probe::at(&key)))
+    }
+
+    /// Cuts one leaf; `None` when it changed.
     fn cut_leaf(
         &self,
         step: &Step<'_, '_>,
@@ -90,7 +116,7 @@ impl Art {
         acked: RunId,
         spare: bool,
         cut: &mut Cut,
-    ) -> Option<bool> {
+    ) -> Option<After> {
         let leaf = leaf.try_latch()?;
         let within = step.entries(leaf.stable(), to);
         let verdict = judge(leaf.stable(), within, acked, spare);
@@ -98,7 +124,7 @@ impl Art {
             leaf.clear_references(verdict.spared);
             cut.unclean += verdict.unclean;
             cut.spared += verdict.spared.count_ones() as usize;
-            return Some(false);
+            return Some(After::Same);
         }
         let parent = step.place.parent.try_latch()?;
         leaf.clear_references(verdict.spared);
@@ -107,11 +133,13 @@ impl Art {
         cut.dropped += verdict.drop.count_ones() as usize;
         let before = leaf_arena_bytes(&leaf);
         let mut large = 0;
+        let mut delta = Delta::default();
         for i in (0..leaf.stable().len()).rev() {
             if verdict.drop >> i & 1 != 0 {
-                large += self.drop_entry(&leaf, i);
+                large += self.drop_entry(&leaf, i, &mut delta);
             }
         }
+        self.counts.add(delta);
         let meta = leaf.leaf().meta();
         if verdict.drop != 0 {
             // I3: the range lost something; what was read from Y before may be stale by now.
@@ -120,7 +148,7 @@ impl Art {
         if meta.n == 0 {
             self.vanish(&parent, &step.place, leaf);
             cut.freed_bytes += before as usize + large;
-            return Some(true);
+            return Some(After::Gone);
         }
         leaf.recount_flags();
         let used = leaf_bytes(meta.n, leaf.leaf().size() - meta.top - meta.dead);
@@ -128,14 +156,13 @@ impl Art {
         // Less than nothing where only a larger block was free.
         let freed = before - leaf_arena_bytes(&small);
         cut.freed_bytes = cut.freed_bytes.saturating_add_signed(freed) + large;
-        Some(true)
+        Some(After::Smaller)
     }
 
-    /// Drops entry `i` of `leaf`; returns the bytes of its large block.
-    pub(super) fn drop_entry(&self, leaf: &LeafLatched<'_>, i: usize) -> usize {
+    /// Drops entry `i` of `leaf`; returns the bytes of its large block. The counts are the caller's to change by `delta`.
+    pub(super) fn drop_entry(&self, leaf: &LeafLatched<'_>, i: usize, delta: &mut Delta) -> usize {
         let entry = leaf.stable().entry(i);
         let large = leaf.stable().large(&entry);
-        let mut delta = Delta::default();
         delta.drop_entry(entry.slot.flags());
         leaf.remove(i);
         let bytes = large.map_or(0, |large| {
@@ -143,8 +170,7 @@ impl Art {
             large.retire(&self.memory);
             bytes
         });
-        delta.bytes = -(bytes as isize);
-        self.counts.add(delta);
+        delta.bytes -= bytes as isize;
         bytes
     }
 
@@ -164,7 +190,9 @@ impl Art {
             Spot::Leaf(leaf) => {
                 let leaf = leaf.try_latch()?;
                 if let Ok(i) = leaf.stable().find(&key[step.place.depth..]) {
-                    self.drop_entry(&leaf, i);
+                    let mut delta = Delta::default();
+                    self.drop_entry(&leaf, i, &mut delta);
+                    self.counts.add(delta);
                     leaf.recount_flags();
                 }
                 self.mount_leaf(&leaf);

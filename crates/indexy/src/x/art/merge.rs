@@ -61,7 +61,7 @@ impl Art {
             return self.shrink_kind(guard, above, symbol, node, census.children);
         }
         let above = above.try_latch()?;
-        let mounted = census.mounted;
+        let mounted = census.mounts > 0;
         match node.resolve(census.first_full) {
             Child::Empty(_) => Some(self.drop_node(&above, symbol, node, mounted)),
             Child::Leaf(leaf) => {

@@ -18,7 +18,7 @@
 //! | `put`, `draft` | writes and loads |
 //! | `reshape` | growing and splitting |
 //! | `shrink`, `merge` | giving memory back |
-//! | `scan`, `clean`, `cut` | what the framework asks for |
+//! | `scan`, `measure`, `clean`, `cut` | what the framework asks for |
 
 #[cfg(test)]
 mod bench;
@@ -26,6 +26,7 @@ mod clean;
 mod cut;
 mod inner;
 mod leaf;
+mod measure;
 mod merge;
 mod parent;
 pub(super) mod pointer;

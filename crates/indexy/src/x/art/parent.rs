@@ -72,6 +72,14 @@ impl<'g> ParentSeen<'g> {
     pub(super) fn is_root(&self) -> bool {
         matches!(self, Self::Root(_))
     }
+
+    /// Where the parent is; 0: the root. Says little about which it is once the guard is gone.
+    pub(super) fn address(&self) -> usize {
+        match self {
+            Self::Root(_) => 0,
+            Self::Inner(node) => node.node().block().addr().get(),
+        }
+    }
 }
 
 /// A parent whose latch is held; given up on drop.

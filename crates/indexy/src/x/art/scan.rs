@@ -1,4 +1,4 @@
-//! Scans, and the walk over leaf sizes.
+//! Scans.
 //!
 //! Keeps: I9, X's part: each leaf is read atomically, entries come in order, and every mounted range that was
 //! met is reported, so that what is not in X is asked of Y.
@@ -9,20 +9,16 @@
 
 use super::{
     Art,
-    leaf::{
-        Measured,
-        stable::{LeafBuffer, StableLeaf},
-    },
+    leaf::stable::{LeafBuffer, StableLeaf},
     search::Spot,
 };
 use crate::x::{
-    Chunk, ChunkEntry, LeafInfo, Order, ScanLimits, StopWalk,
-    bounds::{Below, Bounds, Probe, entries_within, first},
+    Chunk, ChunkEntry, Order, ScanLimits,
+    bounds::{Below, Bounds, Probe, entries_within},
     chunk::Filling,
     form::{DIRTY, TOMBSTONE},
     patience::Patience,
 };
-use std::ops::ControlFlow;
 
 /// A scan under way.
 struct Scan<'a> {
@@ -129,31 +125,5 @@ impl Art {
             }
             patience.wait();
         }
-    }
-
-    /// See [`IndexX::leaves`](crate::x::IndexX::leaves).
-    pub(super) fn visit_leaves(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        visit: &mut dyn FnMut(LeafInfo<'_>) -> ControlFlow<StopWalk>,
-    ) -> ControlFlow<StopWalk> {
-        let mut at = first(from, to);
-        while let Some(key) = at {
-            let (bounds, seen) = self.step(&key, |step| match step.place.spot {
-                Spot::Leaf(leaf) => leaf.measure(),
-                Spot::Empty(_) | Spot::Gap { .. } => Some(Measured::default()),
-            });
-            if seen.bytes > 0 {
-                visit(LeafInfo {
-                    start: &bounds.start,
-                    keys: seen.keys,
-                    dirty: seen.dirty,
-                    bytes: seen.bytes,
-                })?;
-            }
-            at = bounds.next(to);
-        }
-        ControlFlow::Continue(())
     }
 }

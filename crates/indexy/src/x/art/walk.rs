@@ -9,7 +9,7 @@ use super::{
     Art,
     leaf::stable::StableLeaf,
     parent::ParentSeen,
-    pointer::{END, LAST},
+    pointer::{END, LAST, Symbol},
     search::{Place, Spot},
 };
 use crate::{
@@ -21,6 +21,17 @@ use crate::{
     },
 };
 use std::ops::Range;
+
+/// Where the range ends that reaches to the symbol `last` of a node with this path; `None`: at the end of the key space.
+pub(super) fn after(path: &[u8], last: Symbol) -> Option<Vec<u8>> {
+    if last == LAST {
+        return prefix_end(path);
+    }
+    let mut end = Vec::with_capacity(path.len() + 1);
+    end.extend_from_slice(path);
+    end.push(last as u8);
+    Some(end)
+}
 
 impl Place<'_> {
     /// The bounds of the range that `probe` led to; `None` when the parent changed since.
@@ -53,14 +64,9 @@ impl Place<'_> {
             return Some(Bounds { start, end: None });
         };
         let (first, last) = parent.range(self.symbol)?;
+        start.reserve_exact(self.depth + 1);
         probe.fill(self.depth, &mut start);
-        let end = if last == LAST {
-            prefix_end(&start)
-        } else {
-            let mut end = start.clone();
-            end.push(last as u8);
-            Some(end)
-        };
+        let end = after(&start, last);
         if first != END {
             start.push((first - 1) as u8);
         }

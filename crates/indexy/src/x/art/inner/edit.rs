@@ -32,8 +32,8 @@ pub(crate) struct Census {
     pub full: usize,
     /// The first symbol of the first of those.
     pub first_full: Symbol,
-    /// An empty child, or the gap, is mounted.
-    pub mounted: bool,
+    /// Mounted ranges: empty children, and the gap.
+    pub mounts: isize,
 }
 
 /// Most children of a node that has separators.
@@ -112,7 +112,35 @@ impl<'g> InnerRef<'g> {
 
     /// Mounted ranges of this node itself, empty children and the gap, while it does not change.
     pub(crate) fn mounts(self) -> isize {
-        self.pieces::<SYMBOLS>().mounts() + isize::from(self.gap().is_some())
+        self.census().mounts
+    }
+
+    /// What is below the node, while that does not change. Cost: one pass over the child words.
+    fn census(self) -> Census {
+        let mut census = Census {
+            children: 0,
+            full: 0,
+            first_full: END,
+            mounts: isize::from(self.gap().is_some()),
+        };
+        let mut before = None;
+        self.for_each_child(|first, _, word| {
+            let joined = word.is_empty() && before == Some(word);
+            before = Some(word);
+            if joined {
+                return;
+            }
+            census.children += 1;
+            if word.is_mount() {
+                census.mounts += 1;
+            } else if !word.is_empty() {
+                if census.full == 0 {
+                    census.first_full = first;
+                }
+                census.full += 1;
+            }
+        });
+        census
     }
 
     /// Writes all children of a node that has room for them.
@@ -246,14 +274,7 @@ impl<'g> InnerLatched<'g> {
 
     /// What is below the node.
     pub(crate) fn census(&self) -> Census {
-        let pieces = self.node.pieces::<SYMBOLS>();
-        let full = |p: &&Piece| !p.word.is_empty();
-        Census {
-            children: pieces.n,
-            full: pieces.as_slice().iter().filter(full).count(),
-            first_full: pieces.as_slice().iter().find(full).map_or(END, |p| p.first),
-            mounted: self.mounts() > 0,
-        }
+        self.node.census()
     }
 
     /// Sets the mount of the gap; returns by how much the number of mounted ranges changed.

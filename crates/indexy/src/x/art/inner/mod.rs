@@ -87,15 +87,26 @@ impl<'g> InnerRef<'g> {
     /// of a node that does not change meanwhile.
     pub(crate) fn for_each_child(self, mut visit: impl FnMut(Symbol, Symbol, ChildWord)) {
         let shape = self.shape();
-        let mut next = END;
-        loop {
-            let (first, last) = self.range_around(shape, next);
-            let word = self.child_at(shape, self.index_of(shape, next));
-            visit(first, last, word);
-            if last == LAST {
-                return;
+        if shape.kind == Kind::Node256 {
+            let (mut first, mut word) = (END, self.child_at(shape, END as usize));
+            for symbol in END + 1..=LAST {
+                let next = self.child_at(shape, symbol as usize);
+                if next != word || word.is_inner() {
+                    visit(first, symbol - 1, word);
+                    (first, word) = (symbol, next);
+                }
             }
-            next = last + 1;
+            return visit(first, LAST, word);
+        }
+        let mut first = END;
+        for i in 0..shape.children {
+            let last = if i + 1 == shape.children {
+                LAST
+            } else {
+                Symbol::from(self.separator(shape, i))
+            };
+            visit(first, last, self.child_at(shape, i));
+            first = last + 1;
         }
     }
 }
