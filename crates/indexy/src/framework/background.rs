@@ -144,6 +144,13 @@ fn mostly_dirty(tree: &Joined) -> bool {
     stats.dirty * 2 > stats.keys
 }
 
+/// Keys written and bytes released when the last check-back pass began.
+#[derive(Default)]
+struct Passed {
+    written: u64,
+    released: u64,
+}
+
 struct Worker {
     stop: Arc<AtomicBool>,
     shared: Arc<Shared>,
@@ -184,8 +191,7 @@ impl Worker {
     // --- cleaner ---------------------------------------------------------------
 
     fn clean_loop(&self) {
-        let mut written_at_last_pass = 0;
-        let mut released_at_last_pass = 0;
+        let mut passed = Passed::default();
         let mut next_floor = Lsn(0);
         while !self.stopping() {
             self.shared.wake_cleaner.wait(IDLE);
@@ -196,15 +202,17 @@ impl Worker {
             self.monitor(&trees);
             let written = self.shared.counters.writes();
             let result = if self.shared.urgent.load(Ordering::Acquire) {
-                let result = self.clean_for_release(&trees);
-                self.shared.urgent.store(false, Ordering::Release);
-                self.shared.wake_releaser.notify();
-                result
-            } else if written - written_at_last_pass >= self.timer_keys(&trees) {
-                written_at_last_pass = written;
+                self.clean_for_release(&trees)
+            } else if written - passed.written >= self.timer_keys(&trees) {
                 let released = counters::read(&self.shared.counters.released_bytes);
-                let demand = released > std::mem::replace(&mut released_at_last_pass, released);
-                self.one_pass(&trees, demand)
+                let before = std::mem::replace(&mut passed, Passed { written, released });
+                self.one_pass(&trees).and_then(|cleaned| {
+                    let more = (written - before.written).saturating_sub(cleaned);
+                    match released > before.released {
+                        true => self.keep_ahead(&trees, more),
+                        false => Ok(()),
+                    }
+                })
             } else {
                 Ok(())
             };
@@ -235,10 +243,8 @@ impl Worker {
         (self.shared.budget.limit() as u64 / TIMER_PART / entry).max(MIN_TIMER_KEYS)
     }
 
-    /// One check-back pass over every monitored tree. Where memory was released since the last pass (`demand`) and
-    /// none of them had gone quiet, what was cleaned longest ago in the dirtiest tree, so that the
-    /// releaser does not have to wait for it.
-    fn one_pass(&self, trees: &[Arc<Joined>], demand: bool) -> Result<()> {
+    /// One check-back pass over every monitored tree; returns how many keys it wrote.
+    fn one_pass(&self, trees: &[Arc<Joined>]) -> Result<u64> {
         let mut cleaned = 0;
         for tree in trees
             .iter()
@@ -250,23 +256,48 @@ impl Worker {
                 tree.clear_mounts_if_y_is_empty()?;
             }
         }
-        let releasable = trees.iter().filter(|t| !t.resident);
-        match releasable.max_by_key(|t| t.x.stats().dirty) {
-            Some(tree) if demand && cleaned == 0 && mostly_dirty(tree) => {
-                self.wait_while_congested(tree);
-                tree.write_back(Pick::Oldest).map(|_| ())
+        Ok(cleaned)
+    }
+
+    /// Memory was released since the last pass, and too little went quiet: what was cleaned longest ago, in the dirtiest
+    /// tree, run by run, so that the releaser need not wait for it. Ends when half is clean, or with as many `keys` as were
+    /// written meanwhile.
+    fn keep_ahead(&self, trees: &[Arc<Joined>], keys: u64) -> Result<()> {
+        let mut cleaned = 0;
+        while cleaned < keys && !self.stopping() {
+            let releasable = trees.iter().filter(|t| !t.resident);
+            let Some(tree) = releasable
+                .max_by_key(|t| t.x.stats().dirty)
+                .filter(|tree| mostly_dirty(tree))
+            else {
+                break;
+            };
+            self.wait_while_congested(tree);
+            let written = tree.write_back(Pick::Oldest)?.keys;
+            self.answer_releaser();
+            if written == 0 {
+                break;
             }
-            _ => Ok(()),
+            cleaned += written;
         }
+        Ok(())
     }
 
     /// The releaser found too little clean: the oldest dirty regions of every tree, a run each.
     fn clean_for_release(&self, trees: &[Arc<Joined>]) -> Result<()> {
-        for tree in trees.iter().filter(|t| !t.resident) {
+        let cleaned = trees.iter().filter(|t| !t.resident).try_for_each(|tree| {
             self.wait_while_congested(tree);
-            tree.write_back(Pick::Oldest)?;
+            tree.write_back(Pick::Oldest).map(drop)
+        });
+        self.answer_releaser();
+        cleaned
+    }
+
+    /// Something was cleaned: the releaser may look again.
+    fn answer_releaser(&self) {
+        if self.shared.urgent.swap(false, Ordering::AcqRel) {
+            self.shared.wake_releaser.notify();
         }
-        Ok(())
     }
 
     fn wait_while_congested(&self, tree: &Joined) {
@@ -367,6 +398,7 @@ impl Worker {
         let trees = self.trees.trees();
         let freed = release::release(&trees, &self.shared, need);
         self.trees.collect_garbage();
+        self.shared.look_at_live();
         self.shared.announce_freed();
         if release::enough(freed, need) {
             return true;

@@ -48,14 +48,13 @@ impl Pressure {
         marks: &Watermarks,
         limit: usize,
     ) -> Goal {
-        let grows =
-            used >= marks.high.midpoint(marks.hard) && used >= self.grown_to + limit / GROWTH_PART;
-        if grows {
+        let mark = marks.high.midpoint(marks.hard);
+        if used >= mark && used >= self.grown_to + limit / GROWTH_PART {
             self.grown_to = used;
             let lower = live.saturating_sub(limit / STEP_DOWN_PART);
             let cap = self.cap.map_or(lower, |cap| cap.min(lower));
             self.cap = Some(cap.max(limit / LEAST_PART));
-        } else if used < marks.high {
+        } else if used < mark {
             self.grown_to = 0;
             self.cap = self.cap.map(|cap| cap.max(live));
         }
@@ -119,10 +118,12 @@ mod tests {
         let (mut pressure, marks) = (Pressure::default(), Watermarks::of(LIMIT));
         let goal = pressure.observe(marks.hard, 100 << 10, &marks, LIMIT);
         assert!(goal.high < 100 << 10);
-        let goal = pressure.observe(marks.high - 1, 120 << 10, &marks, LIMIT);
+        let mark = marks.high.midpoint(marks.hard);
+        let goal = pressure.observe(mark - 1, 120 << 10, &marks, LIMIT);
         assert_eq!(goal.high, 120 << 10);
         // Seen to fit, so it is the cap from now on.
-        let goal = pressure.observe(marks.high, 121 << 10, &marks, LIMIT);
+        pressure.grown_to = mark;
+        let goal = pressure.observe(mark, 121 << 10, &marks, LIMIT);
         assert_eq!(goal.high, 120 << 10);
         // Growth counts anew.
         let goal = pressure.observe(marks.hard, 121 << 10, &marks, LIMIT);

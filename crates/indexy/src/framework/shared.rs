@@ -241,7 +241,7 @@ impl Shared {
 
     /// Compares what lives with what may. Who fills holes does so itself, by the byte ([`LOOK_AGAIN_BYTES`]): writers are fast
     /// enough to fill all holes, and the room up to the ceiling, while the releaser is looking elsewhere.
-    fn look_at_live(&self) {
+    pub(crate) fn look_at_live(&self) {
         let fits = self.live() <= self.live_limit.load(Ordering::Relaxed);
         if fits != self.live_fits.load(Ordering::Relaxed) {
             self.live_fits.store(fits, Ordering::Relaxed);
