@@ -211,6 +211,12 @@ impl Trees for Core {
         self.memory.collect();
     }
 
+    fn empty_slabs(&self, bytes: usize) {
+        self.memory.empty_slabs(bytes, || {
+            self.all_joined().iter().for_each(|t| t.x.relocate());
+        });
+    }
+
     fn x_bytes(&self) -> usize {
         self.trees
             .read()

@@ -39,6 +39,9 @@ const RETRY: Duration = Duration::from_millis(100);
 const RECLAIM_POLL: Duration = Duration::from_micros(500);
 const RECLAIM_TRIES: u32 = 8;
 
+/// Slabs of this part of the budget beyond what is needed are emptied at once: to find what lies in them costs a walk over X.
+const EMPTIED_AHEAD_PART: usize = 32;
+
 /// How often the releaser looks how full the holes are that writers fill.
 const HOLES_POLL: Duration = Duration::from_millis(2);
 
@@ -52,6 +55,9 @@ const LEAST_ENTRY_BYTES: u64 = 32;
 /// ...and not before so many keys.
 const MIN_TIMER_KEYS: u64 = 64;
 
+/// Memory that grows by this part of the budget from pass to pass is about to be released.
+const GROWING_PART: usize = 64;
+
 /// What the framework needs to see of the database.
 pub(crate) trait Trees: Send + Sync + 'static {
     /// The trees that are open now.
@@ -62,6 +68,8 @@ pub(crate) trait Trees: Send + Sync + 'static {
     fn log_limit_bytes(&self) -> u64;
     /// Gives retired memory back where possible.
     fn collect_garbage(&self);
+    /// Moves what is in the way of slabs going back, some `bytes` bytes of them.
+    fn empty_slabs(&self, bytes: usize);
     /// Live bytes of all Xs.
     fn x_bytes(&self) -> usize;
     /// Gives X and the caches of Y their parts of the budget, as they are now.
@@ -144,11 +152,12 @@ fn mostly_dirty(tree: &Joined) -> bool {
     stats.dirty * 2 > stats.keys
 }
 
-/// Keys written and bytes released when the last check-back pass began.
+/// Keys written, bytes released and bytes used when the last check-back pass began.
 #[derive(Default)]
 struct Passed {
     written: u64,
     released: u64,
+    used: usize,
 }
 
 struct Worker {
@@ -202,17 +211,22 @@ impl Worker {
             self.monitor(&trees);
             let written = self.shared.counters.writes();
             let result = if self.shared.urgent.load(Ordering::Acquire) {
+                let ahead = self.timer_keys(&trees);
                 self.clean_for_release(&trees)
+                    .and_then(|()| self.keep_ahead(&trees, ahead))
             } else if written - passed.written >= self.timer_keys(&trees) {
-                let released = counters::read(&self.shared.counters.released_bytes);
-                let before = std::mem::replace(&mut passed, Passed { written, released });
-                self.one_pass(&trees).and_then(|cleaned| {
-                    let more = (written - before.written).saturating_sub(cleaned);
-                    match released > before.released {
-                        true => self.keep_ahead(&trees, more),
+                let now = Passed {
+                    written,
+                    released: counters::read(&self.shared.counters.released_bytes),
+                    used: self.shared.budget.used(),
+                };
+                let before = std::mem::replace(&mut passed, now);
+                self.one_pass(&trees)
+                    .and_then(|cleaned| match self.needs_room(&before, &passed) {
+                        true => self
+                            .keep_ahead(&trees, (written - before.written).saturating_sub(cleaned)),
                         false => Ok(()),
-                    }
-                })
+                    })
             } else {
                 Ok(())
             };
@@ -259,7 +273,13 @@ impl Worker {
         Ok(cleaned)
     }
 
-    /// Memory was released since the last pass, and too little went quiet: what was cleaned longest ago, in the dirtiest
+    /// Memory was released between two passes, or soon will be.
+    fn needs_room(&self, before: &Passed, now: &Passed) -> bool {
+        let growing = now.used >= before.used + self.shared.budget.limit() / GROWING_PART;
+        now.released > before.released || growing && now.used >= self.shared.watermarks().low
+    }
+
+    /// Memory is short, and too little went quiet: what was cleaned longest ago, in the dirtiest
     /// tree, run by run, so that the releaser need not wait for it. Ends when half is clean, or with as many `keys` as were
     /// written meanwhile.
     fn keep_ahead(&self, trees: &[Arc<Joined>], keys: u64) -> Result<()> {
@@ -371,7 +391,7 @@ impl Worker {
                 if patience > 0 {
                     patience -= 1;
                     std::thread::sleep(RECLAIM_POLL);
-                } else if self.release_once(self.slabs_over()) {
+                } else if self.empty_slabs() || self.release_once(self.slabs_over()) {
                     patience = RECLAIM_TRIES;
                 } else {
                     break;
@@ -391,6 +411,14 @@ impl Worker {
             _ => marks.high.midpoint(marks.hard),
         };
         (self.shared.budget.used() + wanted).saturating_sub(mark) as u64
+    }
+
+    /// Has slabs run empty and go back without anything being lost from X; whether enough went back.
+    fn empty_slabs(&self) -> bool {
+        let ahead = self.shared.budget.limit() / EMPTIED_AHEAD_PART;
+        self.trees.empty_slabs(self.slabs_over() as usize + ahead);
+        self.shared.announce_freed();
+        self.slabs_over() == 0
     }
 
     /// Releases once; asks the cleaner when too little was clean. False when nothing more can be done now.

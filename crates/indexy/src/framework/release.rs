@@ -24,8 +24,10 @@ use std::sync::{Arc, atomic::Ordering};
 const ROUNDS: usize = 4;
 const SPARING_ROUNDS: usize = 2;
 
-/// Freeing this part of what is needed is enough for now: who asked looks again, and by then more is clean.
+/// Freeing this part of what is needed is enough for now: who asked looks again.
 const ENOUGH_PART: u64 = 2;
+/// Where that little is clean, it is cheaper to have more cleaned than to measure all of X to find the rest.
+const WORTHWHILE_PART: u64 = 8;
 
 /// A region this many times larger than planned calls for a new choice of regions.
 const OVERSIZE: u64 = 4;
@@ -37,7 +39,7 @@ struct View<'a> {
     stats: Vec<RegionStats>,
 }
 
-/// Frees about `need_bytes` of X; returns what it freed. Goes to no expense once [`enough`] is freed.
+/// Frees about `need_bytes` of X; returns what it freed. Goes to no expense for the last of it.
 pub(crate) fn release(trees: &[Arc<Joined>], shared: &Shared, need_bytes: u64) -> u64 {
     let mut freed = 0;
     for round in 0..ROUNDS {
@@ -63,7 +65,7 @@ pub(crate) fn release(trees: &[Arc<Joined>], shared: &Shared, need_bytes: u64) -
                 }
             }
         }
-        if enough(freed, need_bytes) {
+        if freed > 0 && freed >= need_bytes / WORTHWHILE_PART {
             break;
         }
     }
@@ -74,7 +76,7 @@ pub(crate) fn release(trees: &[Arc<Joined>], shared: &Shared, need_bytes: u64) -
     freed
 }
 
-/// A release that freed so much need not be helped.
+/// A release that freed so much need not be helped by the cleaner.
 pub(crate) fn enough(freed: u64, need: u64) -> bool {
     freed >= need / ENOUGH_PART
 }

@@ -110,6 +110,10 @@ impl IndexX for AnyX {
         each!(self, x => x.leaves(from, to, visit))
     }
 
+    fn relocate(&self) {
+        each!(self, x => x.relocate())
+    }
+
     fn track_references(&self, on: bool) {
         each!(self, x => x.track_references(on))
     }

@@ -275,6 +275,10 @@ pub(crate) trait IndexX: Send + Sync {
         visit: &mut dyn FnMut(LeafInfo<'_>) -> ControlFlow<StopWalk>,
     ) -> ControlFlow<StopWalk>;
 
+    /// Moves what lies in slabs that are to run empty ([`Memory::begin_emptying`](crate::mem::Memory::begin_emptying)) elsewhere, as far as it
+    /// can: what stays keeps its slab from going back. Cost: a walk over all leaves.
+    fn relocate(&self) {}
+
     /// Switches the recording of reference bits; off at first.
     fn track_references(&self, on: bool);
 

@@ -80,6 +80,11 @@ impl Trees for Rig {
     fn collect_garbage(&self) {
         self.memory.collect();
     }
+    fn empty_slabs(&self, bytes: usize) {
+        let trees: Vec<_> = self.trees.read().values().cloned().collect();
+        self.memory
+            .empty_slabs(bytes, || trees.iter().for_each(|t| t.x.relocate()));
+    }
     fn x_bytes(&self) -> usize {
         self.trees.read().values().map(|t| t.x.stats().bytes).sum()
     }

@@ -207,6 +207,19 @@ impl Arena {
         }
     }
 
+    /// Sets the emptiest slabs aside until [`Arena::end_emptying`], of about `bytes` bytes: see `shard.rs`. Returns whether there
+    /// are any.
+    pub(super) fn begin_emptying(&self, bytes: usize) -> bool {
+        let each = (bytes >> self.slabs.shift()).div_ceil(self.shards.len());
+        let chosen: usize = self.shards.iter().map(|s| s.begin_emptying(each)).sum();
+        chosen > 0
+    }
+
+    /// Takes slabs that did not run empty into use again.
+    pub(super) fn end_emptying(&self) {
+        self.shards.iter().for_each(|s| s.end_emptying());
+    }
+
     /// Bytes of the blocks that are allocated.
     #[cfg(test)]
     pub(super) fn live_bytes(&self) -> usize {
@@ -234,6 +247,21 @@ pub(super) unsafe fn size_of_block(block: NonNull<u64>) -> usize {
             kind => large::block_bytes(block, kind),
         }
     }
+}
+
+/// The shard of an allocated block that is to be moved because its slab is emptying; `None` for all others.
+///
+/// # Safety
+/// As [`size_of_block`].
+pub(super) unsafe fn emptying_shard(block: NonNull<u64>) -> Option<usize> {
+    // SAFETY: the caller's promise: the chunk is mapped, its header does not change, and the kind says how to read the rest.
+    let slab = unsafe {
+        match chunk_of(block).as_ref().kind {
+            Kind::Slabs { shift } => Slab::of(block, shift),
+            _ => return None,
+        }
+    };
+    slab.is_emptying().then(|| slab.shard())
 }
 
 /// The arena that `block` belongs to.

@@ -3,12 +3,16 @@
 //! A block is taken from the fullest slab of its class, so that the emptier ones run empty and go back to the
 //! pool. A block is given back to the shard of its slab, whoever frees it.
 //!
-//! Locks: one per shard, for tens of nanoseconds; no other lock and no system call under it.
+//! Now and then the emptiest slabs are set aside (*emptying*): nothing is taken from them any more, so that whoever has blocks
+//! there can move them elsewhere and the slabs go back.
+//!
+//! Locks: one per shard, for tens of nanoseconds, some tens of microseconds where slabs are set aside; no other lock and no
+//! system call under it.
 //! Not here: where slabs come from (`slab_pool.rs`).
 
 use super::{
     classes::CLASSES,
-    slab::{BINS, Slab, SlabHeader, Taken},
+    slab::{BINS, EMPTYING, Slab, SlabHeader, Taken},
 };
 use parking_lot::Mutex;
 use std::{
@@ -23,8 +27,13 @@ pub(super) struct Shard {
     live: AtomicUsize,
 }
 
-/// First slab of each list; empty and full slabs are in none.
-struct Lists([[*mut SlabHeader; BINS]; CLASSES]);
+/// First slab of each list; empty slabs are in none, full ones only while they are emptying.
+struct Lists([[*mut SlabHeader; BINS + 1]; CLASSES]);
+
+/// So many slabs of a class are looked at, from the emptiest on, when some are set aside.
+const LOOKED_AT: usize = 16;
+/// Fuller ones, in quarters, are not: to move what they hold would cost more than it frees.
+const FULLEST_QUARTERS: usize = 3;
 
 // SAFETY: the pointers are slabs that this shard owns; their headers are atomics, used under the shard's lock.
 unsafe impl Send for Lists {}
@@ -32,7 +41,7 @@ unsafe impl Send for Lists {}
 impl Shard {
     pub(super) fn new() -> Self {
         Self {
-            lists: Mutex::new(Lists([[null_mut(); BINS]; CLASSES])),
+            lists: Mutex::new(Lists([[null_mut(); BINS + 1]; CLASSES])),
             live: AtomicUsize::new(0),
         }
     }
@@ -85,6 +94,40 @@ impl Shard {
         None
     }
 
+    /// Sets the emptiest slabs aside, `most` of them or fewer: only as many as the others of their class have room for.
+    /// Returns how many.
+    pub(super) fn begin_emptying(&self, most: usize) -> usize {
+        let mut lists = self.lists.lock();
+        let mut chosen: Vec<Slab> = (0..CLASSES).flat_map(|class| lists.sparse(class)).collect();
+        // Stable, so that of one class the emptiest still come first.
+        chosen.sort_by(|a, b| {
+            let (a, b) = (a.fill(), b.fill());
+            (a.0 * (b.0 + b.1)).cmp(&(b.0 * (a.0 + a.1)))
+        });
+        chosen.truncate(most);
+        for &slab in &chosen {
+            if let Some(bin) = slab.bin() {
+                lists.remove(slab, bin);
+                slab.set_emptying(true);
+                lists.push(slab);
+            }
+        }
+        chosen.len()
+    }
+
+    /// Puts what did not run empty back where it can be used.
+    pub(super) fn end_emptying(&self) {
+        let mut lists = self.lists.lock();
+        for class in 0..CLASSES {
+            // SAFETY: a slab in a list is owned by this shard, so its chunk is mapped.
+            while let Some(slab) = unsafe { Slab::from_ptr(lists.0[class][EMPTYING]) } {
+                lists.remove(slab, EMPTYING);
+                slab.set_emptying(false);
+                lists.push(slab);
+            }
+        }
+    }
+
     #[cfg(test)]
     pub(super) fn live_bytes(&self) -> usize {
         self.live.load(Relaxed)
@@ -94,9 +137,38 @@ impl Shard {
 impl Lists {
     #[inline(always)]
     fn fullest(&self, class: usize) -> Option<Slab> {
-        let first = self.0[class].iter().rev().find(|first| !first.is_null())?;
+        let bins = self.0[class][..BINS].iter();
+        let first = bins.rev().find(|first| !first.is_null())?;
         // SAFETY: a slab in a list is owned by this shard, so its chunk is mapped.
         unsafe { Slab::from_ptr(*first) }
+    }
+
+    /// The emptiest slabs of `class` whose blocks the next ones could take, in that order.
+    fn sparse(&self, class: usize) -> Vec<Slab> {
+        let mut found: Vec<Slab> = Vec::new();
+        for &first in &self.0[class][..BINS] {
+            let mut at = first;
+            while found.len() < LOOKED_AT {
+                // SAFETY: slabs in a list are owned by this shard, so their chunks are mapped.
+                let Some(slab) = (unsafe { Slab::from_ptr(at) }) else {
+                    break;
+                };
+                found.push(slab);
+                at = slab.header().next.load(Relaxed);
+            }
+        }
+        found.sort_by_key(|slab| slab.fill().0);
+        let mut room: usize = found.iter().map(|slab| slab.fill().1).sum();
+        let mut moved = 0;
+        let worthwhile = found.iter().take_while(|slab| {
+            let (used, free) = slab.fill();
+            moved += used;
+            room -= free;
+            moved <= room && used * BINS <= (used + free) * FULLEST_QUARTERS
+        });
+        let n = worthwhile.count();
+        found.truncate(n);
+        found
     }
 
     /// Puts `slab` into the list it belongs in, after a change; `before`: the one it is in.

@@ -25,6 +25,8 @@ use std::{
 const SLAB_HEADER_BYTES: usize = 64;
 /// Partly used slabs are kept in this many lists, by how full they are.
 pub(super) const BINS: usize = 4;
+/// The list of those that are to run empty: nothing is taken from them.
+pub(super) const EMPTYING: usize = BINS;
 /// Fills freed blocks behind their first word, with debug assertions.
 const FREED: u64 = 0xFEED_F00D_DEAD_B10C;
 
@@ -44,6 +46,8 @@ pub(super) struct SlabHeader {
     fresh: AtomicU32,
     /// Blocks never used are zero.
     zeroed: AtomicBool,
+    /// It is to run empty. Changes under the shard's lock, read without.
+    emptying: AtomicBool,
     /// Neighbours in the shard's list.
     pub(super) previous: AtomicPtr<SlabHeader>,
     pub(super) next: AtomicPtr<SlabHeader>,
@@ -147,6 +151,7 @@ impl Slab {
         header.free.store(0, Relaxed);
         header.fresh.store(first as u32, Relaxed);
         header.zeroed.store(zeroed, Relaxed);
+        header.emptying.store(false, Relaxed);
     }
 
     /// Takes a block; `None` if all are in use. The caller holds the shard's lock.
@@ -252,10 +257,29 @@ impl Slab {
         self.header().used.load(Relaxed) == 0
     }
 
-    /// The list that it belongs in: 0 for the emptiest to `BINS - 1`; `None` when full.
+    /// Blocks in use, and free ones.
+    pub(super) fn fill(self) -> (usize, usize) {
+        let header = self.header();
+        let (used, capacity) = (header.used.load(Relaxed), header.capacity.load(Relaxed));
+        (used as usize, (capacity - used) as usize)
+    }
+
+    pub(super) fn is_emptying(self) -> bool {
+        self.header().emptying.load(Relaxed)
+    }
+
+    /// The caller holds the shard's lock, and takes it out of its list before and puts it into one afterwards.
+    pub(super) fn set_emptying(self, on: bool) {
+        self.header().emptying.store(on, Relaxed);
+    }
+
+    /// The list that it belongs in: 0 for the emptiest to `BINS - 1`, or [`EMPTYING`]; `None` when full.
     #[inline(always)]
     pub(super) fn bin(self) -> Option<usize> {
         let header = self.header();
+        if header.emptying.load(Relaxed) {
+            return Some(EMPTYING);
+        }
         let (used, capacity) = (header.used.load(Relaxed), header.capacity.load(Relaxed));
         if used == capacity {
             return None;

@@ -1,4 +1,4 @@
-//! The walk over leaf sizes.
+//! Walks that look at leaves: how large they are, and whatever else can be seen of one.
 //!
 //! Goes down once per node, not per leaf: the leaves of one node are looked at in a row, a few fetched at a time.
 //!
@@ -8,7 +8,7 @@
 
 use super::{
     Art,
-    leaf::Measured,
+    leaf::{LeafSeen, Measured},
     parent::ParentSeen,
     pointer::{Child, END, LAST, Symbol},
     search::Spot,
@@ -25,11 +25,37 @@ impl Art {
         to: Option<&[u8]>,
         visit: &mut dyn FnMut(LeafInfo<'_>) -> ControlFlow<StopWalk>,
     ) -> ControlFlow<StopWalk> {
+        let look = |_: ParentSeen<'_>, leaf: Option<LeafSeen<'_>>| match leaf {
+            Some(leaf) => leaf.measure(),
+            None => Some(Measured::default()),
+        };
+        self.visit_siblings(from, to, look, &mut |start, seen| {
+            if seen.bytes == 0 {
+                return ControlFlow::Continue(());
+            }
+            visit(LeafInfo {
+                start,
+                keys: seen.keys,
+                dirty: seen.dirty,
+                bytes: seen.bytes,
+            })
+        })
+    }
+
+    /// Has `look` look at the ranges that touch `[from, to)`, what they hang on and the leaf if there is one, and `visit` see the
+    /// start of each and what was found there, outside of the guard. `look` answers `None` when something changed.
+    pub(super) fn visit_siblings<T: Copy>(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        look: impl Fn(ParentSeen<'_>, Option<LeafSeen<'_>>) -> Option<T>,
+        visit: &mut dyn FnMut(&[u8], T) -> ControlFlow<StopWalk>,
+    ) -> ControlFlow<StopWalk> {
         let mut at = first(from, to);
         let mut siblings = Vec::new();
         let mut start = Vec::new();
         while let Some(key) = at {
-            let (bounds, depth) = self.step(&key, |step| step.measure_siblings(&mut siblings));
+            let (bounds, depth) = self.step(&key, |step| step.siblings(&mut siblings, &look));
             start.clone_from(&bounds.start);
             let mut end = bounds.end;
             for (i, sibling) in siblings.iter().enumerate() {
@@ -41,15 +67,7 @@ impl Art {
                         return ControlFlow::Continue(());
                     }
                 }
-                let seen = sibling.seen;
-                if seen.bytes > 0 {
-                    visit(LeafInfo {
-                        start: &start,
-                        keys: seen.keys,
-                        dirty: seen.dirty,
-                        bytes: seen.bytes,
-                    })?;
-                }
+                visit(&start, sibling.seen)?;
             }
             at = end.filter(|end| to.is_none_or(|to| &end[..] < to));
         }
@@ -57,44 +75,45 @@ impl Art {
     }
 }
 
-/// A range of a node: the symbols that it covers, and what is there.
-struct Sibling {
+/// A range of a node: the symbols that it covers, and what was found there.
+struct Sibling<T> {
     first: Symbol,
     last: Symbol,
-    seen: Measured,
+    seen: T,
 }
 
 /// So many leaves are fetched at once: a trip to memory for each would be most of the cost.
 const FETCHED_AT_ONCE: usize = 8;
 
 impl Step<'_, '_> {
-    /// Puts what is here, and in the ranges after it in the same node up to one with a node of its own, into `out`, and returns where
+    /// Looks at what is here, and in the ranges after it in the same node up to one with a node of its own; returns where
     /// suffixes below that node start. `None` when what is here changed; a later one that changed ends it.
-    fn measure_siblings(&self, out: &mut Vec<Sibling>) -> Option<usize> {
+    fn siblings<T: Copy>(
+        &self,
+        out: &mut Vec<Sibling<T>>,
+        look: &impl Fn(ParentSeen<'_>, Option<LeafSeen<'_>>) -> Option<T>,
+    ) -> Option<usize> {
         out.clear();
         let depth = self.place.depth;
-        let seen = match self.place.spot {
-            Spot::Leaf(leaf) => leaf.measure()?,
-            Spot::Empty(_) | Spot::Gap { .. } => Measured::default(),
+        let leaf = match self.place.spot {
+            Spot::Leaf(leaf) => Some(leaf),
+            Spot::Empty(_) | Spot::Gap { .. } => None,
         };
-        let (parent, last) = match (self.place.parent, self.place.spot) {
-            (ParentSeen::Inner(parent), Spot::Leaf(_) | Spot::Empty(_)) => {
-                (parent, parent.range(self.place.symbol)?.1)
-            }
-            _ => {
-                out.push(Sibling {
-                    first: END,
-                    last: LAST,
-                    seen,
-                });
-                return Some(depth);
-            }
+        let seen = look(self.place.parent, leaf)?;
+        let siblings_of = match (self.place.parent, self.place.spot) {
+            (ParentSeen::Inner(parent), Spot::Leaf(_) | Spot::Empty(_)) => Some(parent),
+            _ => None,
         };
-        out.push(Sibling {
-            first: END,
-            last,
-            seen,
-        });
+        let last = match siblings_of {
+            Some(parent) => parent.range(self.place.symbol)?.1,
+            None => LAST,
+        };
+        // Where the first one starts the step says.
+        let first = END;
+        out.push(Sibling { first, last, seen });
+        let Some(parent) = siblings_of else {
+            return Some(depth);
+        };
         let mut next = last + 1;
         let mut fetched = [None; FETCHED_AT_ONCE];
         while next <= LAST {
@@ -109,11 +128,14 @@ impl Step<'_, '_> {
                 next = last + 1;
             }
             for (first, last, child) in fetched[..n].iter().flatten().copied() {
-                let seen = match child {
-                    Child::Leaf(leaf) => leaf.see().and_then(|leaf| leaf.measure()),
-                    _ => Some(Measured::default()),
+                let leaf = match child {
+                    Child::Leaf(leaf) => match leaf.see() {
+                        None => return Some(depth),
+                        seen => seen,
+                    },
+                    _ => None,
                 };
-                let Some(seen) = seen else {
+                let Some(seen) = look(self.place.parent, leaf) else {
                     return Some(depth);
                 };
                 out.push(Sibling { first, last, seen });

@@ -17,7 +17,7 @@
 //! | `search`, `walk` | going down; going through ranges |
 //! | `put`, `draft` | writes and loads |
 //! | `reshape` | growing and splitting |
-//! | `shrink`, `merge` | giving memory back |
+//! | `shrink`, `merge`, `relocate` | giving memory back |
 //! | `scan`, `measure`, `clean`, `cut` | what the framework asks for |
 
 #[cfg(test)]
@@ -31,6 +31,7 @@ mod merge;
 mod parent;
 pub(super) mod pointer;
 mod put;
+mod relocate;
 mod reshape;
 mod scan;
 mod search;
@@ -176,6 +177,10 @@ impl IndexX for Art {
         visit: &mut dyn FnMut(LeafInfo<'_>) -> ControlFlow<StopWalk>,
     ) -> ControlFlow<StopWalk> {
         self.visit_leaves(from, to, visit)
+    }
+
+    fn relocate(&self) {
+        self.leave_emptying_slabs();
     }
 
     fn track_references(&self, on: bool) {
