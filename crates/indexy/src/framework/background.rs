@@ -48,13 +48,6 @@ const HOLES_POLL: Duration = Duration::from_millis(2);
 /// The releaser's wait for the cleaner.
 const CLEANER_POLL: Duration = Duration::from_millis(2);
 
-/// A check-back pass is due when this part of the budget was written in new keys since the last one...
-const TIMER_PART: u64 = 16;
-/// ...at as many bytes a key as X has on average, and at least so many...
-const LEAST_ENTRY_BYTES: u64 = 32;
-/// ...and not before so many keys.
-const MIN_TIMER_KEYS: u64 = 64;
-
 /// Memory that grows by this part of the budget from pass to pass is about to be released.
 const GROWING_PART: usize = 64;
 
@@ -253,8 +246,7 @@ impl Worker {
             let stats = tree.x.stats();
             (keys + stats.keys as u64, bytes + stats.bytes as u64)
         });
-        let entry = bytes.checked_div(keys).unwrap_or(0).max(LEAST_ENTRY_BYTES);
-        (self.shared.budget.limit() as u64 / TIMER_PART / entry).max(MIN_TIMER_KEYS)
+        watermark::timer_keys(self.shared.budget.limit(), keys, bytes)
     }
 
     /// One check-back pass over every monitored tree; returns how many keys it wrote.

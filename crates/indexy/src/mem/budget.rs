@@ -34,7 +34,7 @@ pub(crate) enum Holder {
 const HOLDERS: usize = 7;
 
 /// The budget is tight from this part of it on, in 1/256.
-const TIGHT: usize = 236;
+const TIGHT: usize = 226;
 
 /// The budget and what is taken of it, in bytes.
 #[derive(Debug)]

@@ -164,6 +164,10 @@ impl Memory {
     /// should be replaced by a copy that is made within [`Memory::moving`]. Cost: three loads.
     #[inline]
     pub(crate) fn is_in_the_way(block: NonNull<u64>) -> bool {
+        #[cfg(test)]
+        if EVERYTHING_IS_IN_THE_WAY.get() {
+            return true;
+        }
         // SAFETY: an allocated block, as said above.
         unsafe { arena::emptying_shard(block) }.is_some()
     }
@@ -207,6 +211,12 @@ static NEXT_THREAD: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static THREAD_NUMBER: Cell<usize> = Cell::new(NEXT_THREAD.fetch_add(1, Relaxed));
+}
+
+#[cfg(test)]
+thread_local! {
+    /// A thread of a test moves whatever can be moved.
+    pub(crate) static EVERYTHING_IS_IN_THE_WAY: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The number of this thread: threads are numbered round robin, for the choice of a shard.

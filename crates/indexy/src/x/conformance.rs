@@ -5,7 +5,7 @@
 //! | `world` | an Index X, a map that stands for Index Y, and the truth about both |
 //! | `sequential` | random histories of one thread, checked after each step |
 //! | `protocol` | the invariants I1 to I4 and I8, one by one |
-//! | `stress` | many threads with a cleaner and a cutter |
+//! | `stress` | many threads with a cleaner, a cutter and one who moves everything |
 //! | `interleaved` | few threads, their steps in every order that a scheduler comes upon |
 
 mod interleaved;

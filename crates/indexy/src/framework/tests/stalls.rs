@@ -3,7 +3,8 @@
 use super::*;
 use crate::{
     error::Error,
-    framework::{background::Background, counters, shared::STALL_LIMIT},
+    framework::{background::Background, counters, shared::STALL_LIMIT, transfer::Pick},
+    mem::budget::Holder,
     y::memory::Point,
 };
 use std::{
@@ -111,4 +112,45 @@ fn i7_who_waits_for_memory_is_sent_away_by_a_close() {
         assert!(matches!(error, Error::Closed), "{error}");
         assert!(waited < STALL_LIMIT, "{waited:?}");
     });
+}
+
+/// Writers fill holes faster than the releaser looks: they look themselves.
+#[test]
+fn i7_who_fills_holes_sees_that_what_lives_has_reached_its_limit() {
+    const ROOM: usize = 256 << 10;
+    let rig = Rig::with_budget(XKind::Art, 4 * SMALL_BUDGET);
+    let (tree, _) = rig.tree(TREE);
+    let trees: Arc<dyn Trees> = rig.clone();
+    let shared = &rig.shared;
+    shared.watch(&trees);
+    let marks = shared.watermarks();
+    let mut n = 0;
+    let mut put = || {
+        n += 1;
+        tree.put(&key(n), Some(&VALUE)).unwrap();
+    };
+    while shared.budget.used() < marks.low {
+        put();
+    }
+    // Holes, for more than may live.
+    tree.write_back(Pick::All).unwrap();
+    for at in (0..u8::MAX).step_by(2) {
+        tree.x
+            .cut(&[at], Some(&[at + 1]), tree.acked(), false, usize::MAX);
+    }
+    rig.memory.collect();
+    // Slabs that still go back do not take it below the mark.
+    let fill = marks.hard.midpoint(marks.ceiling) - shared.budget.used();
+    shared.budget.take(Holder::Scans, fill);
+    let before = shared.live();
+    shared.set_live_limit(before + ROOM);
+    while shared.admit_load(VALUE.len()).is_some() {
+        assert!(shared.live() < before + ROOM + (64 << 10), "nobody looked");
+        put();
+    }
+    assert!(shared.live() >= before + ROOM);
+    assert!(shared.budget.used() < marks.ceiling, "the test needs holes");
+    shared.set_live_limit(usize::MAX);
+    assert!(shared.admit_load(VALUE.len()).is_some());
+    shared.budget.give(Holder::Scans, fill);
 }

@@ -213,6 +213,68 @@ fn the_fullest_slabs_are_used_first() {
     blocks.into_iter().for_each(|filled| filled.free(&arena));
 }
 
+/// Blocks in slabs that are set aside: their numbers.
+fn set_aside(blocks: &[Filled]) -> Vec<usize> {
+    // SAFETY: the blocks are allocated.
+    let aside = |filled: &Filled| unsafe { emptying_shard(filled.block) }.is_some();
+    let all = blocks.iter().enumerate();
+    all.filter_map(|(i, filled)| aside(filled).then_some(i))
+        .collect()
+}
+
+#[test]
+fn nothing_is_taken_from_slabs_that_are_set_aside_and_the_empty_ones_go_back() {
+    for limit in [8 << 20, 64 << 20] {
+        let (_, arena) = arena(limit);
+        let mut random = StdRng::seed_from_u64(8);
+        let mut blocks: Vec<_> = (0..4_000)
+            .map(|i| Filled::new(&arena, 1000, i as usize % 4, i))
+            .collect();
+        blocks.shuffle(&mut random);
+        blocks.drain(1_000..).for_each(|filled| filled.free(&arena));
+        let scattered = arena.charged_bytes();
+        assert!(arena.begin_emptying(1 << 20), "{limit}");
+        let aside = set_aside(&blocks);
+        assert!(!aside.is_empty() && aside.len() < 500, "{}", aside.len());
+        for &i in &aside {
+            // SAFETY: the block is allocated.
+            let shard = unsafe { emptying_shard(blocks[i].block) }.unwrap();
+            let new = Filled::new(&arena, 1000, shard, i as u64);
+            // SAFETY: as above.
+            assert_eq!(unsafe { emptying_shard(new.block) }, None);
+            std::mem::replace(&mut blocks[i], new).free(&arena);
+        }
+        assert!(set_aside(&blocks).is_empty());
+        arena.end_emptying();
+        let freed = scattered - arena.charged_bytes();
+        assert!(freed >= 8 << arena.slabs.shift(), "{limit}: {freed}");
+        assert_eq!(arena.charged_bytes(), arena.expected_charge());
+        blocks.into_iter().for_each(|filled| filled.free(&arena));
+        assert!(arena.charged_bytes() <= arena.resting_bytes());
+    }
+}
+
+#[test]
+fn slabs_that_did_not_run_empty_are_used_again() {
+    let (_, arena) = arena(256 << 20);
+    let mut random = StdRng::seed_from_u64(9);
+    let mut blocks: Vec<_> = (0..4_000)
+        .map(|i| Filled::new(&arena, 1000, 0, i))
+        .collect();
+    let full = arena.charged_bytes();
+    blocks.shuffle(&mut random);
+    blocks.drain(1_000..).for_each(|filled| filled.free(&arena));
+    assert!(arena.begin_emptying(usize::MAX / 2));
+    // Some come free meanwhile, of slabs set aside and others.
+    blocks.drain(..300).for_each(|filled| filled.free(&arena));
+    arena.end_emptying();
+    assert!(set_aside(&blocks).is_empty());
+    blocks.extend((0..3_300).map(|i| Filled::new(&arena, 1000, 0, i)));
+    assert!(arena.charged_bytes() <= full, "{}", arena.charged_bytes());
+    blocks.into_iter().for_each(|filled| filled.free(&arena));
+    assert!(arena.charged_bytes() <= arena.resting_bytes());
+}
+
 #[test]
 fn every_block_finds_its_arena() {
     let (_, first) = arena(2 << 20);

@@ -4,7 +4,10 @@ use super::{
     Make,
     world::{PendingLoad, World},
 };
-use crate::x::{IndexX, Order, ScanLimits};
+use crate::{
+    mem::EVERYTHING_IS_IN_THE_WAY,
+    x::{IndexX, Order, ScanLimits},
+};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
 const STEPS: usize = 4000;
@@ -108,7 +111,14 @@ impl<X: IndexX> History<X> {
                 let on = self.rng.random();
                 self.world.x.track_references(on);
             }
-            97 => self.refused(),
+            97 if self.rng.random() => self.refused(),
+            97 => {
+                let before = self.world.x.stats();
+                EVERYTHING_IS_IN_THE_WAY.set(true);
+                self.world.x.relocate();
+                EVERYTHING_IS_IN_THE_WAY.set(false);
+                assert_eq!(self.world.x.stats(), before);
+            }
             98 => {
                 if self.world.y.is_empty() && self.world.flight.is_none() {
                     self.world.x.clear_mounts(&[], None);

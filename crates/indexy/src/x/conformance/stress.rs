@@ -1,10 +1,13 @@
-//! Writers, readers, a cleaner and a cutter on one X, every read checked.
+//! Writers, readers, a cleaner, a cutter and one who moves everything on one X, every read checked.
 //!
 //! Each writer owns its keys; a value says which write of its key it is. A reader must see, for each key, a
 //! number between the last one finished before it looked and the last one begun after it looked.
 
 use super::{Make, world::Map};
-use crate::x::{Chunk, IndexX, Lookup, Order, ScanLimits};
+use crate::{
+    mem::EVERYTHING_IS_IN_THE_WAY,
+    x::{Chunk, IndexX, Lookup, Order, ScanLimits},
+};
 use parking_lot::{Mutex, RwLock};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::{
@@ -240,6 +243,11 @@ pub(super) fn writers_readers_and_a_cutter<X: IndexX>(make: Make<X>) {
             shared.x.track_references(true);
             shared.cut(rng);
             thread::sleep(Duration::from_millis(1));
+        });
+        on(300, |shared, _, _, _| {
+            EVERYTHING_IS_IN_THE_WAY.set(true);
+            shared.x.relocate();
+            thread::sleep(Duration::from_millis(5));
         });
         while Instant::now() < until {
             thread::sleep(Duration::from_millis(20));
