@@ -351,14 +351,13 @@ impl Run<'_> {
     }
 
     /// Numbers of entries: the exact one, and the estimate, which counts at most what is in X and in Y (and there no
-    /// more than was written).
+    /// more than was written). How much too few it says depends on how often keys were removed, which is all the time here.
     fn check_lengths(&self, ops: u64) {
         for (tree, model) in self.trees.iter().zip(&self.models) {
             let len = model.len() as u64;
             assert_eq!(tree.len().unwrap(), len);
             assert_eq!(tree.is_empty().unwrap(), len == 0);
             let about = tree.approximate_len();
-            assert!(2 * about >= len, "{about} of {len}");
             // A batch writes 30 keys at most.
             assert!(about <= 30 * (ops + 1), "{about} after {ops} operations");
         }

@@ -183,8 +183,9 @@ impl Tree {
         Ok(self.first()?.is_none())
     }
 
-    /// About how many entries there are: an estimate without I/O, which counts keys twice that are
-    /// both in memory and on disk, as well as overwritten and removed ones that Y still holds.
+    /// About how many entries there are: an estimate without I/O, the larger one of what is in memory and what is on disk. It is too
+    /// small, by half at most, where much is in only one of the two, counts overwritten and removed entries that Y still holds,
+    /// and takes each removal that Y still holds for one entry less, so that it is too small also where keys are removed again and again.
     #[must_use]
     pub fn approximate_len(&self) -> u64 {
         let x = self.joined().x.stats();
