@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 const MANIFEST: &str = "MANIFEST";
-const MANIFEST_NEXT: &str = "MANIFEST.next";
+pub(crate) const MANIFEST_NEXT: &str = "MANIFEST.next";
 const MAGIC: &[u8; 8] = b"IndeXYmf";
 /// Version of the directory format: of the manifest and of what it names.
 pub(crate) const FORMAT_VERSION: u32 = 1;

@@ -9,7 +9,7 @@ use super::{
     core::{Core, Handle, TreeCore},
     directory::{self, DirectoryLock, LOG_DIR, TREES_DIR},
     index_y::{self, YShared},
-    manifest::{Manifest, TreeEntry},
+    manifest::{MANIFEST_NEXT, Manifest, TreeEntry},
     options::{Durability, IndexXKind, IndexYKind, Options},
     stripes::Stripes,
 };
@@ -153,18 +153,28 @@ fn take_directory(
     Ok((lock, manifest))
 }
 
-/// A new database is not made among somebody else's files.
+/// A new database is not made among somebody else's files. What a loss of power left of one that was being made is not:
+/// names come to the disk in any order.
 fn refuse_foreign_files(path: &Path) -> Result<()> {
-    match std::fs::read_dir(path) {
-        Ok(mut entries) => match entries.next() {
-            Some(_) => Err(Error::DestinationNotEmpty {
+    let entries = match std::fs::read_dir(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(|e| Error::io("open", path, e))?,
+    };
+    for entry in entries {
+        let entry = entry.map_err(|e| Error::io("open", path, e))?;
+        let is_empty = || std::fs::read_dir(entry.path()).is_ok_and(|mut e| e.next().is_none());
+        let ours = match entry.file_name().to_str() {
+            Some(LOG_DIR | TREES_DIR) => is_empty(),
+            Some(name) => name == MANIFEST_NEXT,
+            None => false,
+        };
+        if !ours {
+            return Err(Error::DestinationNotEmpty {
                 path: path.to_path_buf(),
-            }),
-            None => Ok(()),
-        },
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(e) => Err(Error::io("open", path, e)),
+            });
+        }
     }
+    Ok(())
 }
 
 /// A directory with a log or trees and no manifest was a database: it is not made anew over them.

@@ -251,3 +251,30 @@ fn a_panic_in_a_callback_leaves_the_tree_as_it_was() {
     tree.insert(b"k", b"w").unwrap();
     assert_eq!(tree.get(b"k").unwrap().unwrap(), b"w");
 }
+
+/// The power failed while a database was being made: any of its names may be there without the others.
+#[test]
+fn i8_what_is_left_of_an_unfinished_creation_is_no_obstacle() {
+    for names in 0..16 {
+        let dir = tempfile::tempdir().unwrap();
+        let there = |bit: u32| names >> bit & 1 == 1;
+        for (bit, name) in ["log", "trees"].into_iter().enumerate() {
+            if there(bit as u32) {
+                std::fs::create_dir(dir.path().join(name)).unwrap();
+            }
+        }
+        for (bit, name) in [(2, "LOCK"), (3, "MANIFEST.next")] {
+            if there(bit) {
+                std::fs::write(dir.path().join(name), b"").unwrap();
+            }
+        }
+        let db = Db::open(dir.path(), Options::new(2 << 20)).unwrap();
+        db.tree("t").unwrap().insert(b"k", b"v").unwrap();
+    }
+    // Somebody else's, with a name of ours.
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("log")).unwrap();
+    std::fs::write(dir.path().join("log/access.txt"), b"").unwrap();
+    let refused = Db::open(dir.path(), Options::new(2 << 20));
+    assert!(matches!(refused, Err(Error::DestinationNotEmpty { .. })));
+}

@@ -117,7 +117,7 @@ fn workload(seed: u64, sync: bool) -> Vec<Op> {
             i if i % 5 == 0 => Op::One(put(&mut random, tree)),
             i if i % 29 == 0 && !sync => Op::Sync,
             _ => Op::Batch(
-                (0..34)
+                (0..48)
                     .map(|i| put(&mut random, if i % 6 == 0 { "a" } else { tree }))
                     .collect(),
             ),
