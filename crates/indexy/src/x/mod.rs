@@ -275,7 +275,7 @@ pub(crate) trait IndexX: Send + Sync {
         visit: &mut dyn FnMut(LeafInfo<'_>) -> ControlFlow<StopWalk>,
     ) -> ControlFlow<StopWalk>;
 
-    /// Moves what lies in slabs that are to run empty ([`Memory::begin_emptying`](crate::mem::Memory::begin_emptying)) elsewhere, as far as it
+    /// Moves what lies in slabs that are to run empty ([`Memory::empty_slabs`](crate::mem::Memory::empty_slabs)) elsewhere, as far as it
     /// can: what stays keeps its slab from going back. Cost: a walk over all leaves.
     fn relocate(&self) {}
 
