@@ -27,7 +27,7 @@ pub(super) struct Shard {
     live: AtomicUsize,
 }
 
-/// First slab of each list; empty slabs are in none, full ones only while they are emptying.
+/// First slab of each list, the last of them for those that are emptying; empty and full slabs are in none.
 struct Lists([[*mut SlabHeader; BINS + 1]; CLASSES]);
 
 /// So many slabs of a class are looked at, from the emptiest on, when some are set aside.
