@@ -82,6 +82,17 @@ impl<'a> Words<'a> {
         self.atomic(i).store(value, Relaxed);
     }
 
+    /// The eight words from `i` on; `None` when they are not all there.
+    #[inline(always)]
+    pub(crate) fn eight(self, i: usize) -> Option<[u64; 8]> {
+        if i > self.last.wrapping_sub(7) || self.last < 7 {
+            return None;
+        }
+        // SAFETY: `i + 7 <= last`, so they are inside the block, which lives during `'a` (`new`).
+        let word = |k: usize| unsafe { self.first.add(i + k).as_ref() }.load(Relaxed);
+        Some(std::array::from_fn(word))
+    }
+
     /// The 8 bytes from `at`, little-endian; arbitrary where they are behind the end. Two loads and a shift.
     #[inline(always)]
     pub(crate) fn read_u64(self, at: usize) -> u64 {
@@ -197,6 +208,9 @@ impl<'a> Words<'a> {
     #[inline]
     pub(crate) fn write(self, at: usize, bytes: &[u8]) {
         self.check(at, bytes.len());
+        if bytes.len() <= 8 {
+            return self.write_few(at, bytes);
+        }
         let Some(head) = self.head(at, bytes.len()) else {
             return;
         };
@@ -213,6 +227,23 @@ impl<'a> Words<'a> {
         let tail = eights.remainder();
         if !tail.is_empty() {
             self.put_part(word * 8, tail.len(), load_le(tail));
+        }
+    }
+
+    /// As `write`, up to eight bytes, which the caller checked to fit: one word, or two.
+    #[inline]
+    fn write_few(self, at: usize, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let (word, low) = (load_le(bytes), at % 8);
+        let here = bytes.len().min(8 - low);
+        if here == 8 {
+            return self.set_word(at / 8, word);
+        }
+        self.put_part(at, here, word);
+        if here < bytes.len() {
+            self.put_part(at + here, bytes.len() - here, word >> (8 * here));
         }
     }
 
@@ -308,6 +339,18 @@ impl<'a> Words<'a> {
     pub(crate) fn copy_from(self, source: &Words<'_>, from: usize, to: usize, len: usize) {
         source.check(from, len);
         self.check(to, len);
+        if (from | to).is_multiple_of(8) {
+            // SAFETY: checked; both blocks live as long as their `Words` (`new`).
+            let theirs = |i: usize| unsafe { source.first.add(from / 8 + i).as_ref() };
+            // SAFETY: as above.
+            let ours = |i: usize| unsafe { self.first.add(to / 8 + i).as_ref() };
+            (0..len / 8).for_each(|i| ours(i).store(theirs(i).load(Relaxed), Relaxed));
+            let done = len / 8 * 8;
+            if done < len {
+                self.put_part(to + done, len - done, source.word((from + done) / 8));
+            }
+            return;
+        }
         self.store_ascending(to, len, |done| source.read_u64(from + done));
     }
 

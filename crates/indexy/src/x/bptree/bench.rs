@@ -98,6 +98,13 @@ fn random_keys() {
     scan_all(&tree, n);
 }
 
+/// Nothing else in the process: for a profile.
+#[test]
+#[ignore = "measures"]
+fn random_inserts() {
+    insert_all(&empty(), "insert random", count(), spread);
+}
+
 #[test]
 #[ignore = "measures"]
 fn ascending_keys() {

@@ -1,9 +1,10 @@
 //! Normalized heads of keys, and the hints that narrow the search among them.
 //!
 //! A *head* is the first four bytes of a key behind the node's prefix, big-endian, zero padded, as a number: two keys
-//! with different heads compare as those. The heads of a node stand in one array. A node of more than
-//! [`HINTS`] keys has a *hint array* of one cache line before it: every `stride`-th head, so that one vectorized
-//! comparison says in which stretch of `stride` heads a key belongs.
+//! with different heads compare as those. The heads of a node stand in one array, and are compared sixteen at a time.
+//! An inner node with room for more than [`HINTS`] keys has a *hint array* of one cache line before it: every `stride`-th head,
+//! so that one vectorized comparison says in which stretch of `stride` heads a key belongs. A leaf has at most 64 heads in four
+//! lines, which are fetched together: of those the last of each line serve as hints (decision 0004).
 //!
 //! Source: IOMemTable ("normalized keys in a cache-friendly manner, a hint array to narrow down the search
 //! range"). [`HEADS_AND_HINTS`] switches both off for measurements: then nodes search whole keys by halving.
@@ -70,9 +71,19 @@ impl<'k> Wanted<'k> {
     }
 }
 
+/// Heads that one comparison takes in.
+const GROUP: usize = 16;
+/// The most heads that do without hints.
+pub(super) const UNHINTED: usize = 4 * GROUP;
+
+/// Bytes of so many heads.
+pub(super) const fn head_bytes(cap: usize) -> usize {
+    (cap * HEAD_BYTES).next_multiple_of(8)
+}
+
 /// Bytes of hints and heads of a node with room for so many keys.
-pub(super) const fn array_bytes(cap: usize) -> usize {
-    hint_bytes(cap) + (cap * HEAD_BYTES).next_multiple_of(8)
+pub(super) const fn hinted_bytes(cap: usize) -> usize {
+    hint_bytes(cap) + head_bytes(cap)
 }
 
 const fn hint_bytes(cap: usize) -> usize {
@@ -86,18 +97,31 @@ pub(super) struct Heads<'g> {
     /// Offset of the hints, if there are any, and of the heads.
     hints: usize,
     heads: usize,
-    cap: usize,
+    /// Heads that one hint stands for; 0: there are no hints.
+    stride: usize,
 }
 
 impl<'g> Heads<'g> {
     /// Hints and heads of a node with room for `cap` keys, from offset `at` on, a multiple of 8.
     #[inline]
-    pub(super) fn new(words: Words<'g>, at: usize, cap: usize) -> Self {
+    pub(super) fn hinted(words: Words<'g>, at: usize, cap: usize) -> Self {
+        let stride = if cap > HINTS { cap.div_ceil(HINTS) } else { 0 };
         Self {
             words,
             hints: at,
             heads: at + hint_bytes(cap),
-            cap,
+            stride,
+        }
+    }
+
+    /// The heads, at most [`UNHINTED`], from offset `at` on, a multiple of 8.
+    #[inline]
+    pub(super) fn plain(words: Words<'g>, at: usize) -> Self {
+        Self {
+            words,
+            hints: at,
+            heads: at,
+            stride: 0,
         }
     }
 
@@ -106,40 +130,22 @@ impl<'g> Heads<'g> {
         self.words.aligned_u32(self.heads + i * HEAD_BYTES)
     }
 
-    #[inline]
-    fn has_hints(self) -> bool {
-        self.cap > HINTS
-    }
-
-    /// Heads that one hint stands for.
-    #[inline]
-    fn stride(self) -> usize {
-        self.cap.div_ceil(HINTS)
-    }
-
     /// How many of the first `n` heads are below `wanted`.
     #[inline]
     pub(super) fn count_below(self, n: usize, wanted: u32) -> usize {
-        if !self.has_hints() {
-            return self.count_by_halving(n, wanted);
-        }
-        let stride = self.stride();
-        let first = count_hints_below(self.words, self.hints, wanted) * stride;
-        let end = (first + stride).min(n);
-        // Branchless: the stretch is short, and where in it the key belongs is not predictable.
-        (first..end).fold(first.min(n), |at, i| at + usize::from(self.get(i) < wanted))
-    }
-
-    #[inline]
-    fn count_by_halving(self, n: usize, wanted: u32) -> usize {
-        let (mut base, mut len) = (0, n);
-        while len > 1 {
-            let half = len / 2;
-            let below = self.get(base + half - 1) < wanted;
-            base += if below { half } else { 0 };
-            len -= half;
-        }
-        base + usize::from(n > 0 && self.get(base) < wanted)
+        let first = if self.stride > 0 {
+            let hints = count_ascending(self.words, self.hints, wanted);
+            // Whole words are loaded. The head before the stretch, if it is the word's first, is below.
+            (hints * self.stride) & !1
+        } else {
+            let full = |k: usize| {
+                let last = k * GROUP + GROUP - 1;
+                usize::from(last < n && self.get(last) < wanted)
+            };
+            GROUP * (full(0) + full(1) + full(2))
+        };
+        let at = self.heads + first * HEAD_BYTES;
+        (first + count_ascending(self.words, at, wanted)).min(n)
     }
 
     /// Where keys with the head `wanted` may be among the `n`: those before are below it, those behind above.
@@ -199,10 +205,10 @@ impl<'g> Heads<'g> {
 
     /// Makes the hints of heads from `i` on agree with the `n` heads that are there.
     pub(super) fn refresh_hints(self, i: usize, n: usize) {
-        if !self.has_hints() {
+        if self.stride == 0 {
             return;
         }
-        let stride = self.stride();
+        let stride = self.stride;
         let hint = |k: usize| {
             let at = (k + 1) * stride - 1;
             u64::from(if at < n { self.get(at) } else { NO_HINT })
@@ -215,9 +221,9 @@ impl<'g> Heads<'g> {
 
     /// What is wrong with the hints.
     pub(super) fn check(self, n: usize) -> Result<(), String> {
-        let hints = if self.has_hints() { HINTS } else { 0 };
+        let hints = if self.stride > 0 { HINTS } else { 0 };
         for k in 0..hints {
-            let at = (k + 1) * self.stride() - 1;
+            let at = (k + 1) * self.stride - 1;
             let right = if at < n { self.get(at) } else { NO_HINT };
             if self.words.aligned_u32(self.hints + k * HEAD_BYTES) != right {
                 return Err(format!("hint {k} of {n} heads is wrong"));
@@ -227,18 +233,22 @@ impl<'g> Heads<'g> {
     }
 }
 
-/// How many of the hints at `at` are below `wanted`; they ascend.
-#[cfg(target_arch = "x86_64")]
+/// How many of the [`GROUP`] numbers at `at`, a multiple of 8, come before the first that is not below `wanted`. What is
+/// behind the end of the block counts as it likes.
 #[inline]
-fn count_hints_below(words: Words<'_>, at: usize, wanted: u32) -> usize {
-    // SAFETY: SSE2 is part of x86-64.
-    unsafe { count_with_sse2(words, at, wanted) }
+fn count_ascending(words: Words<'_>, at: usize, wanted: u32) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(eight) = words.eight(at / 8) {
+        // SAFETY: SSE2 is part of x86-64.
+        return unsafe { count_with_sse2(eight, wanted) };
+    }
+    count_plainly(words, at, wanted)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sse2")]
 #[inline]
-fn count_with_sse2(words: Words<'_>, at: usize, wanted: u32) -> usize {
+fn count_with_sse2(eight: [u64; 8], wanted: u32) -> usize {
     use std::arch::x86_64::{
         _mm_cmplt_epi32, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32, _mm_set_epi64x,
         _mm_set1_epi32, _mm_xor_si128,
@@ -246,9 +256,8 @@ fn count_with_sse2(words: Words<'_>, at: usize, wanted: u32) -> usize {
     // SSE2 compares signed numbers: flipping the highest bit keeps the order.
     let flip = _mm_set1_epi32(i32::MIN);
     let wanted = _mm_set1_epi32((wanted ^ 1 << 31) as i32);
-    let word = |i: usize| words.word(at / 8 + i) as i64;
     let below = |quarter: usize| {
-        let four = _mm_set_epi64x(word(2 * quarter + 1), word(2 * quarter));
+        let four = _mm_set_epi64x(eight[2 * quarter + 1] as i64, eight[2 * quarter] as i64);
         _mm_cmplt_epi32(_mm_xor_si128(four, flip), wanted)
     };
     let all = _mm_packs_epi16(
@@ -258,17 +267,10 @@ fn count_with_sse2(words: Words<'_>, at: usize, wanted: u32) -> usize {
     (!_mm_movemask_epi8(all)).trailing_zeros() as usize
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-#[inline]
-fn count_hints_below(words: Words<'_>, at: usize, wanted: u32) -> usize {
-    count_plainly(words, at, wanted)
-}
-
 /// The same without vectors.
-#[cfg(any(test, not(target_arch = "x86_64")))]
 fn count_plainly(words: Words<'_>, at: usize, wanted: u32) -> usize {
     let below = |k: usize| words.aligned_u32(at + k * HEAD_BYTES) < wanted;
-    (0..HINTS).take_while(|&k| below(k)).count()
+    (0..GROUP).take_while(|&k| below(k)).count()
 }
 
 #[cfg(test)]

@@ -12,7 +12,11 @@
 use super::{
     BPlus,
     child::Child,
-    inner::{InnerLatched, InnerSeen, build::Parts, layout::INNER_BYTES},
+    inner::{
+        InnerLatched, InnerSeen,
+        build::{Parts, Room},
+        layout::INNER_BYTES,
+    },
     leaf::{
         LeafLatched,
         build::{Builder, Plan, Shift, Spare, mask},
@@ -282,7 +286,7 @@ impl BPlus {
             return None;
         }
         let parent = parent.try_latch()?;
-        let new = parts.build(&self.memory, guard, level, depth, 0, 0);
+        let new = parts.build(&self.memory, guard, level, depth, 0, Room::Some);
         parent.set_child(first, new.node().word());
         let before = left.arena_bytes() + right.arena_bytes();
         let freed = before - new.arena_bytes() + parent.remove(&self.memory, first);
@@ -307,12 +311,12 @@ impl BPlus {
         let parent = place.hop.parent.try_latch()?;
         let mut parts = Parts::default();
         parts.add(&node, &[]);
-        let (_, bytes) = parts.size(0, 0);
+        let (_, bytes) = parts.size(0, Room::Some);
         if Memory::class_size(bytes) >= Memory::size_of(node.node().block()) {
             return None;
         }
         let meta = node.meta();
-        let new = parts.build(&self.memory, guard, meta.level, meta.depth, 0, 0);
+        let new = parts.build(&self.memory, guard, meta.level, meta.depth, 0, Room::Some);
         parent.set(place.hop.at, new.node().word());
         let freed = node.arena_bytes() - new.arena_bytes();
         node.retire(&self.memory);

@@ -99,11 +99,12 @@ impl<'g> ParentLatched<'g> {
         let alike = |other: ChildWord| other.is_empty() && other.is_mount() == word.is_mount();
         let (mut joined, mut bytes, mut at) = (0, 0, at);
         node.set_child(at, word);
-        if at + 1 < node.meta().n && alike(node.child_word(at + 1)) {
+        // More than one on a side: two nodes that were joined may have had one each where they met.
+        while at + 1 < node.meta().n && alike(node.child_word(at + 1)) {
             bytes -= node.remove(memory, at);
             joined += 1;
         }
-        if at > 0 && alike(node.child_word(at - 1)) {
+        while at > 0 && alike(node.child_word(at - 1)) {
             bytes -= node.remove(memory, at - 1);
             at -= 1;
             joined += 1;

@@ -12,7 +12,7 @@
 use super::{
     BPlus,
     inner::{
-        build::Parts,
+        build::{Parts, Room},
         edit::NewSeparator,
         layout::{INNER_BYTES, MAX_CHILDREN, MIN_CHILDREN_TO_SPLIT, record_bytes},
     },
@@ -251,7 +251,7 @@ impl BPlus {
                     children: vec![halves.left, halves.right],
                 };
                 let level = halves.level + 1;
-                let node = parts.build(&self.memory, guard, level, depth, depth, 0);
+                let node = parts.build(&self.memory, guard, level, depth, depth, Room::Some);
                 bytes += node.arena_bytes();
                 parent.set(at, node.node().word());
             }
@@ -281,7 +281,7 @@ impl BPlus {
         let n = parts.children.len();
         let fits = parts.bytes_with(need) <= INNER_BYTES && n < MAX_CHILDREN;
         if fits || n < MIN_CHILDREN_TO_SPLIT {
-            let new = parts.build(&self.memory, guard, level, depth, 0, need);
+            let new = parts.build(&self.memory, guard, level, depth, 0, Room::Growing(need));
             parent.set(place.hop.at, new.node().word());
             self.counts.add(Delta {
                 bytes: new.arena_bytes() - node.arena_bytes(),
@@ -299,7 +299,14 @@ impl BPlus {
         }
         let build = |parts: &Parts, start: &[u8], end: Option<&[u8]>| {
             let deeper = common_prefix(start, end);
-            let new = parts.build(&self.memory, guard, level, deeper, deeper - depth, need);
+            let new = parts.build(
+                &self.memory,
+                guard,
+                level,
+                deeper,
+                deeper - depth,
+                Room::Growing(need),
+            );
             (new.arena_bytes(), new.node().word())
         };
         let (a, left) = build(&parts, &bounds.start, Some(&separator));

@@ -14,6 +14,15 @@ use crate::{
     x::child::ChildWord,
 };
 
+/// Room of a node beside what it is built of, as far as its size allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::x::bptree) enum Room {
+    /// A quarter more children.
+    Some,
+    /// As many again, and one at least, whose separator takes so many heap bytes: nodes are few, and to copy one is dear.
+    Growing(usize),
+}
+
 /// Children and the separators between them.
 #[derive(Default)]
 pub(in crate::x::bptree) struct Parts {
@@ -72,20 +81,24 @@ impl Parts {
     }
 
     /// Room for children, and bytes, of the node that `build` makes.
-    pub(in crate::x::bptree) fn size(&self, strip: usize, need: usize) -> (usize, usize) {
+    pub(in crate::x::bptree) fn size(&self, strip: usize, room: Room) -> (usize, usize) {
         let n = self.children.len();
         let heap = self.heap(strip);
-        // Room for a quarter more children, with separators as long as those that are there.
+        let (more, need) = match room {
+            Room::Some => (n / 4, 0),
+            Room::Growing(need) => (n, need),
+        };
+        // With separators as long as those that are there.
         let bytes = |cap: usize| node_bytes(cap, heap + (heap * (cap - n) / n).max(need));
-        let mut cap = (n + (n / 4).max(2)).min(MAX_CHILDREN);
+        let mut cap = (n + more.max(2)).min(MAX_CHILDREN);
         while cap > n + 1 && bytes(cap) > INNER_BYTES {
             cap -= 1;
         }
         (cap, bytes(cap))
     }
 
-    /// A new latched node of these parts, with separators that lose `strip` bytes, with room for one child more and `need`
-    /// heap bytes, and for others if there may be. `guard` stands for the time that it may be used.
+    /// A new latched node of these parts, with separators that lose `strip` bytes, and with `room`. `guard` stands for the
+    /// time that it may be used.
     pub(in crate::x::bptree) fn build<'g>(
         &self,
         memory: &Memory,
@@ -93,9 +106,9 @@ impl Parts {
         level: usize,
         depth: usize,
         strip: usize,
-        need: usize,
+        room: Room,
     ) -> InnerLatched<'g> {
-        let (n, (cap, bytes)) = (self.children.len(), self.size(strip, need));
+        let (n, (cap, bytes)) = (self.children.len(), self.size(strip, room));
         let block = memory.allocate(bytes);
         // SAFETY: the block is new and zeroed; once published it is retired, not freed, so that it stays for
         // as long as a guard does.

@@ -18,7 +18,7 @@
 //! Everything is read as relaxed atomic words, and may be torn until the version was validated: so every
 //! offset and length is clamped to the block by `Words`.
 
-use super::super::heads::{HEAD_BYTES, Heads, array_bytes};
+use super::super::heads::{HEAD_BYTES, Heads, hinted_bytes};
 use crate::{
     mem::{latch::Latch, words::Words},
     x::child::ChildWord,
@@ -83,7 +83,7 @@ pub(super) const fn node_bytes(cap: usize, heap: usize) -> usize {
 }
 
 const fn slots_at(cap: usize) -> usize {
-    HEADER_BYTES + array_bytes(cap - 1)
+    HEADER_BYTES + hinted_bytes(cap - 1)
 }
 
 const fn children_at(cap: usize) -> usize {
@@ -217,7 +217,13 @@ impl<'g> InnerRef<'g> {
 
     #[inline]
     pub(super) fn heads(self) -> Heads<'g> {
-        Heads::new(self.words, HEADER_BYTES, self.meta().cap - 1)
+        self.heads_of(self.meta())
+    }
+
+    /// As `heads`, for who has the node's counts.
+    #[inline]
+    pub(super) fn heads_of(self, meta: Meta) -> Heads<'g> {
+        Heads::hinted(self.words, HEADER_BYTES, meta.cap - 1)
     }
 
     fn slot_at(self, i: usize) -> usize {
@@ -245,8 +251,13 @@ impl<'g> InnerRef<'g> {
     /// Child word `i`; garbage when there are not so many.
     #[inline]
     pub(super) fn child_word(self, i: usize) -> ChildWord {
-        let at = children_at(self.meta().cap) / 8 + i;
-        ChildWord::from_raw(self.words.word(at))
+        self.child_word_of(self.meta(), i)
+    }
+
+    /// As `child_word`, for who has the node's counts.
+    #[inline]
+    pub(super) fn child_word_of(self, meta: Meta, i: usize) -> ChildWord {
+        ChildWord::from_raw(self.words.word(children_at(meta.cap) / 8 + i))
     }
 
     pub(super) fn set_child_word(self, i: usize, word: ChildWord) {

@@ -87,19 +87,21 @@ impl<'g> InnerSeen<'g> {
     /// The child for `key`; `None` when the node changed.
     #[inline]
     pub(in crate::x::bptree) fn child_for(&self, key: &[u8]) -> Option<Child<'g>> {
-        let suffix = key.get(self.node.depth()..).unwrap_or_default();
-        let i = self.node.child_of(suffix, || self.unchanged())?;
-        self.child(i)
+        let meta = self.node.meta();
+        let suffix = key.get(meta.depth..).unwrap_or_default();
+        let i = self.node.child_of(meta, suffix, || self.unchanged())?;
+        self.resolve(self.node.child_word_of(meta, i))
     }
 
     /// The index of the child for `probe`; `None` when the node changed.
     pub(in crate::x::bptree) fn index_for(&self, probe: Probe<'_>) -> Option<usize> {
-        let suffix = probe.rest(self.node.depth());
+        let meta = self.node.meta();
+        let suffix = probe.rest(meta.depth);
         if !probe.padded {
-            return self.node.child_of(suffix, || self.unchanged());
+            return self.node.child_of(meta, suffix, || self.unchanged());
         }
         // What starts with `suffix` goes on with less than endless 0xFF.
-        let (mut lo, mut hi) = (0, self.node.meta().n - 1);
+        let (mut lo, mut hi) = (0, meta.n - 1);
         let mut separator = Vec::new();
         while lo < hi {
             let mid = (lo + hi) / 2;
@@ -117,7 +119,12 @@ impl<'g> InnerSeen<'g> {
     /// Child `i`; `None` when the node changed.
     #[inline]
     pub(in crate::x::bptree) fn child(&self, i: usize) -> Option<Child<'g>> {
-        let word = self.node.child_word(i);
+        self.resolve(self.node.child_word(i))
+    }
+
+    /// What `word`, one of the node's, stands for; `None` when the node changed.
+    #[inline]
+    fn resolve(&self, word: ChildWord) -> Option<Child<'g>> {
         word.prefetch();
         // SAFETY: validated after the load; the guard under which the node was reached lives for `'g`.
         self.unchanged().then(|| unsafe { Child::resolve(word) })

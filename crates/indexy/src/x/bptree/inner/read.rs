@@ -4,7 +4,7 @@
 
 use super::{
     super::heads::{HEAD_BYTES, HEADS_AND_HINTS, Wanted},
-    layout::{InnerRef, RECORD_HEADER},
+    layout::{InnerRef, Meta, RECORD_HEADER},
 };
 use crate::x::large::LargeRef;
 use std::{cmp::Ordering, ops::Range};
@@ -68,15 +68,21 @@ impl<'g> InnerRef<'g> {
         Some(large.suffix(at.len).cmp(wanted.suffix))
     }
 
-    /// The child for `suffix`: the number of separators that are not above it. `None` when the node changed.
+    /// The child for `suffix` of a node with these counts: the number of separators that are not above it. `None` when the
+    /// node changed.
     #[inline]
-    pub(super) fn child_of(self, suffix: &[u8], stable: impl Fn() -> bool) -> Option<usize> {
-        let n = self.meta().n - 1;
+    pub(super) fn child_of(
+        self,
+        meta: Meta,
+        suffix: &[u8],
+        stable: impl Fn() -> bool,
+    ) -> Option<usize> {
+        let n = meta.n - 1;
         let wanted = Wanted::new(suffix);
         if !HEADS_AND_HINTS {
             return self.child_by_halving(0..n, &wanted, stable);
         }
-        let equal = self.heads().equal(n, wanted.head);
+        let equal = self.heads_of(meta).equal(n, wanted.head);
         if equal.is_empty() {
             return Some(equal.start);
         }

@@ -351,7 +351,6 @@ impl<'g> Builder<'g> {
     /// The leaf, with the mark, the stamp and the run that it is to have. Still latched.
     pub(in crate::x::bptree) fn finish(self, mount: Option<Stamp>, run: RunId) -> LeafLatched<'g> {
         let leaf = self.leaf.leaf;
-        leaf.heads().refresh_hints(0, leaf.meta().n);
         leaf.set_mount(mount);
         leaf.set_run(run);
         self.leaf

@@ -92,9 +92,10 @@ impl<'g> LeafLatched<'g> {
                 value_len,
             } => {
                 let rest = suffix_len.saturating_sub(HEAD_BYTES);
-                self.open(leaf.arrays(), rest, i, meta.n - i);
-                self.open(leaf.values(rest), value_len, i, meta.n - i);
-                self.write_fixed(i, entry, rest, value_len);
+                let (rests, values) = (leaf.arrays(), leaf.values(rest));
+                self.open(rests, rest, i, meta.n - i);
+                self.open(values, value_len, i, meta.n - i);
+                self.write_fixed(i, entry, (rests, rest), (values, value_len));
             }
             Kind::Slotted => {
                 meta.top -= heap_bytes(entry.suffix.len(), entry.value.len(), entry.form());
@@ -131,12 +132,19 @@ impl<'g> LeafLatched<'g> {
         }
     }
 
-    fn write_fixed(&self, i: usize, entry: &NewEntry<'_>, rest_len: usize, value_len: usize) {
-        let leaf = self.leaf;
-        let words = leaf.words();
-        words.write(leaf.arrays() + i * rest_len, rest(entry.suffix));
+    /// Writes entry `i` into the two arrays, each given with the size of an element.
+    #[inline]
+    fn write_fixed(
+        &self,
+        i: usize,
+        entry: &NewEntry<'_>,
+        (rests, rest_len): (usize, usize),
+        (values, value_len): (usize, usize),
+    ) {
+        let words = self.leaf.words();
+        words.write(rests + i * rest_len, rest(entry.suffix));
         if entry.flags & TOMBSTONE == 0 {
-            words.write(leaf.values(rest_len) + i * value_len, entry.value);
+            words.write(values + i * value_len, entry.value);
         }
     }
 
@@ -160,7 +168,8 @@ impl<'g> LeafLatched<'g> {
                 value_len,
             } => {
                 let rest = suffix_len.saturating_sub(HEAD_BYTES);
-                self.write_fixed(i, entry, rest, value_len);
+                let (rests, values) = (leaf.arrays(), leaf.values(rest));
+                self.write_fixed(i, entry, (rests, rest), (values, value_len));
             }
             Kind::Slotted => self.replace_slotted(i, entry),
         }

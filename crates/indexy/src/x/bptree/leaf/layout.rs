@@ -7,7 +7,7 @@
 //! | 16 | mounted (1 bit), value length of a fixed leaf (10), stamp (53) |
 //! | 24 | run (32), fixed (1), suffix length of a fixed leaf (15), block size / 16 (16) |
 //! | 32 | a bit per entry each: dirty, in Y, tombstone, referenced |
-//! | 64 | hints (only with room for more than 16 entries), heads (4 bytes each): `heads.rs` |
+//! | 64 | heads (4 bytes each): `heads.rs` |
 //! | then | *fixed*: what suffixes have behind their heads, values, each in an array |
 //! | | *slotted*: slots (16 bits: offset, whether large), and from `top` to the end the heap: `suffix length, value length` (varints), the suffix behind its head, the value; or a pointer to them |
 //!
@@ -18,7 +18,7 @@
 //! Everything is read as relaxed atomic words, and may be torn until the version was validated: so every
 //! offset and length is clamped to the block by `Words`.
 
-use super::super::heads::{HEAD_BYTES, Heads, array_bytes};
+use super::super::heads::{HEAD_BYTES, Heads, UNHINTED, head_bytes};
 use crate::{
     mem::{latch::Latch, words::Words},
     x::{
@@ -42,10 +42,11 @@ const SIZE_UNIT: usize = 16;
 
 /// Room for a single entry of any size that is kept inline, beside the one that it replaces.
 const SINGLE_BYTES: usize =
-    HEADER_BYTES + array_bytes(1) + 8 + 2 * (10 + MAX_INLINE_SUFFIX + MAX_INLINE_VALUE);
+    HEADER_BYTES + head_bytes(1) + 8 + 2 * (10 + MAX_INLINE_SUFFIX + MAX_INLINE_VALUE);
 /// Blocks of leaves have this at most.
 pub(super) const MAX_BLOCK_BYTES: usize = if LEAF_BYTES > 2048 { LEAF_BYTES } else { 2048 };
 
+const _: () = assert!(MAX_ENTRIES <= UNHINTED);
 const _: () = assert!(LEAF_BYTES >= 256 && MAX_BLOCK_BYTES <= 4096 && SINGLE_BYTES <= 2048);
 
 const LATCH: usize = 0;
@@ -113,7 +114,7 @@ impl Meta {
 
 /// Bytes of a leaf of this kind with room for `cap` entries and, if it is slotted, `heap` bytes for them.
 pub(in crate::x::bptree) fn leaf_bytes(kind: Kind, cap: usize, heap: usize) -> usize {
-    let arrays = HEADER_BYTES + array_bytes(cap);
+    let arrays = HEADER_BYTES + head_bytes(cap);
     match kind {
         Kind::Slotted => arrays + (cap * SLOT_BYTES).next_multiple_of(8) + heap,
         Kind::Fixed {
@@ -164,7 +165,6 @@ impl<'g> LeafRef<'g> {
         words.set_word(STATE, value_len << 1);
         let leaf = Self { words, block };
         leaf.set_meta(meta);
-        leaf.heads().refresh_hints(0, 0);
         leaf
     }
 
@@ -180,7 +180,7 @@ impl<'g> LeafRef<'g> {
         self.block
     }
 
-    /// The word that leads here: a search looks at header, hints and heads, then at one entry.
+    /// The word that leads here: a search looks at header and heads, then at one entry.
     pub(in crate::x::bptree) fn word(self) -> ChildWord {
         ChildWord::leaf(self.block, self.arrays())
     }
@@ -276,13 +276,13 @@ impl<'g> LeafRef<'g> {
 
     #[inline]
     pub(super) fn heads(self) -> Heads<'g> {
-        Heads::new(self.words, HEADER_BYTES, self.meta().cap)
+        Heads::plain(self.words, HEADER_BYTES)
     }
 
     /// Offset of the slots, or of the first array of a fixed leaf.
     #[inline]
     pub(super) fn arrays(self) -> usize {
-        HEADER_BYTES + array_bytes(self.meta().cap)
+        HEADER_BYTES + head_bytes(self.meta().cap)
     }
 
     /// Offset of the values of a fixed leaf with so much of each suffix behind its head.
