@@ -131,7 +131,7 @@ impl<'g> Heads<'g> {
     }
 
     /// How many of the first `n` heads are below `wanted`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn count_below(self, n: usize, wanted: u32) -> usize {
         let first = if self.stride > 0 {
             let hints = count_ascending(self.words, self.hints, wanted);
@@ -235,7 +235,7 @@ impl<'g> Heads<'g> {
 
 /// How many of the [`GROUP`] numbers at `at`, a multiple of 8, come before the first that is not below `wanted`. What is
 /// behind the end of the block counts as it likes.
-#[inline]
+#[inline(always)]
 fn count_ascending(words: Words<'_>, at: usize, wanted: u32) -> usize {
     #[cfg(target_arch = "x86_64")]
     if let Some(eight) = words.eight(at / 8) {

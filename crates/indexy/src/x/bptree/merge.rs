@@ -282,7 +282,7 @@ impl BPlus {
         parts.add(&left, &middle[depth..left.meta().depth]);
         parts.separators.push(middle[depth..].to_vec());
         parts.add(&right, &middle[depth..right.meta().depth]);
-        if parts.bytes(0) > JOINED_INNER_BYTES {
+        if parts.bytes() > JOINED_INNER_BYTES {
             return None;
         }
         let parent = parent.try_latch()?;

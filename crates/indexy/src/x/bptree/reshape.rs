@@ -13,8 +13,7 @@ use super::{
     BPlus,
     inner::{
         build::{Parts, Room},
-        edit::NewSeparator,
-        layout::{INNER_BYTES, MAX_CHILDREN, MIN_CHILDREN_TO_SPLIT, record_bytes},
+        layout::{INNER_BYTES, MAX_CHILDREN, MIN_CHILDREN_TO_SPLIT},
     },
     leaf::{
         LeafLatched,
@@ -156,10 +155,10 @@ impl BPlus {
         let mut separator = key[..old.meta().depth].to_vec();
         separator.extend_from_slice(&suffix);
         let parent = place.hop.parent.try_latch()?;
-        if let Some(need) = self.lacking(&parent, 0, &separator) {
+        if self.lacks_room(&parent, 0, &separator) {
             // Nothing may be latched that a way down meets.
             drop((parent, leaf));
-            return self.grow(guard, key, 1, need);
+            return self.grow(guard, key, 1, &separator);
         }
         let mounted = leaf.mount().is_some();
         let depth = common_prefix(&bounds.start, Some(&separator));
@@ -213,17 +212,13 @@ impl BPlus {
         new.leaf().word()
     }
 
-    /// The heap bytes of `separator` in `parent`, if that has to take it with one more child of `level`, and has no room.
-    fn lacking(&self, parent: &ParentLatched<'_>, level: usize, separator: &[u8]) -> Option<usize> {
+    /// Whether `parent` has to take `separator`, a whole key, with one more child of `level`, and has no room.
+    fn lacks_room(&self, parent: &ParentLatched<'_>, level: usize, separator: &[u8]) -> bool {
         let ParentLatched::Inner(node) = parent else {
-            return None;
+            return false;
         };
         let meta = node.meta();
-        if meta.level > level + 1 {
-            return None;
-        }
-        let need = record_bytes(separator.len() - meta.depth);
-        (!node.has_room(need)).then_some(need)
+        meta.level <= level + 1 && !node.has_room(&separator[meta.depth..])
     }
 
     /// Puts `halves` in place of child `at`, whose range has these bounds. The caller made room.
@@ -240,8 +235,7 @@ impl BPlus {
             ParentLatched::Inner(node) if node.meta().level == halves.level + 1 => {
                 let suffix = &halves.separator[node.meta().depth..];
                 node.set_child(at, halves.left);
-                let separator = NewSeparator::new(&self.memory, suffix);
-                bytes += node.insert(at, separator, halves.right);
+                bytes += node.insert(&self.memory, at, suffix, halves.right);
             }
             // A level that is not there yet: the root grows, or the child stood higher than its level.
             _ => {
@@ -249,6 +243,7 @@ impl BPlus {
                 let parts = Parts {
                     separators: vec![halves.separator.clone()],
                     children: vec![halves.left, halves.right],
+                    coming: None,
                 };
                 let level = halves.level + 1;
                 let node = parts.build(&self.memory, guard, level, depth, depth, Room::Some);
@@ -262,9 +257,9 @@ impl BPlus {
         });
     }
 
-    /// Makes room in the node of `level` on the way to `key` for one child more, and `need` heap bytes: by a larger node, or
-    /// by two. Best effort.
-    fn grow(&self, guard: &Guard<'_>, key: &[u8], level: usize, need: usize) -> Option<()> {
+    /// Makes room in the node of `level` on the way to `key` for one child more, behind `coming`, a whole key: by a larger
+    /// node, or by two. Best effort.
+    fn grow(&self, guard: &Guard<'_>, key: &[u8], level: usize, coming: &[u8]) -> Option<()> {
         let place = self.descend_to(guard, Probe::at(key), level);
         let Spot::Inner(node) = place.spot else {
             return None;
@@ -273,15 +268,21 @@ impl BPlus {
             return None;
         }
         let bounds = place.bounds(Probe::at(key))?;
+        // The node may be another one by now.
+        let ended = bounds.end.as_deref().is_some_and(|end| coming >= end);
+        if coming <= &bounds.start[..] || ended {
+            return None;
+        }
         let node = node.try_latch()?;
         let parent = place.hop.parent.try_latch()?;
         let depth = node.meta().depth;
         let mut parts = Parts::default();
         parts.add(&node, &[]);
+        parts.coming = Some(coming[depth..].to_vec());
         let n = parts.children.len();
-        let fits = parts.bytes_with(need) <= INNER_BYTES && n < MAX_CHILDREN;
+        let fits = parts.bytes() <= INNER_BYTES && n < MAX_CHILDREN;
         if fits || n < MIN_CHILDREN_TO_SPLIT {
-            let new = parts.build(&self.memory, guard, level, depth, 0, Room::Growing(need));
+            let new = parts.build(&self.memory, guard, level, depth, 0, Room::Much);
             parent.set(place.hop.at, new.node().word());
             self.counts.add(Delta {
                 bytes: new.arena_bytes() - node.arena_bytes(),
@@ -293,9 +294,9 @@ impl BPlus {
         let (middle, right) = parts.split_off(parts.split_point());
         let mut separator = key[..depth].to_vec();
         separator.extend_from_slice(&middle);
-        if let Some(need) = self.lacking(&parent, level, &separator) {
+        if self.lacks_room(&parent, level, &separator) {
             drop((parent, node));
-            return self.grow(guard, key, level + 1, need);
+            return self.grow(guard, key, level + 1, &separator);
         }
         let build = |parts: &Parts, start: &[u8], end: Option<&[u8]>| {
             let deeper = common_prefix(start, end);
@@ -305,7 +306,7 @@ impl BPlus {
                 level,
                 deeper,
                 deeper - depth,
-                Room::Growing(need),
+                Room::Much,
             );
             (new.arena_bytes(), new.node().word())
         };

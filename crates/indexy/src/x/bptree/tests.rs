@@ -168,3 +168,56 @@ fn keys_nested_as_deep_as_keys_can_be() {
     memory.collect();
     assert_eq!(memory.live_bytes(), 0);
 }
+
+/// Separators that share more than their node's range does, and keys that are before, behind, and shorter than that.
+#[test]
+fn nodes_leave_out_what_their_separators_share() {
+    for len in [0, 1, 4, 7, 8, 9, 16, 64, 127, 128, 129, 200] {
+        let tree = BPlus::new(memory(), false);
+        let prefix: Vec<u8> = (0..len).map(|i| 100 + i as u8 % 7).collect();
+        let mut model = std::collections::BTreeMap::new();
+        let check = |model: &std::collections::BTreeMap<Vec<u8>, [u8; 8]>, what: &str| {
+            assert_eq!(tree.verify(true), Ok(()), "{what}, prefix of {len}");
+            for (key, value) in model {
+                let got = tree.get(key, |v| v == value);
+                assert_eq!(got, Lookup::Found(true), "{what}, prefix of {len}");
+                let longer = [key.as_slice(), b"\0"].concat();
+                let absent = !model.contains_key(&longer);
+                assert_eq!(tree.get(&longer, |_| ()) == Lookup::Absent, absent);
+            }
+        };
+        let add = |model: &mut std::collections::BTreeMap<Vec<u8>, [u8; 8]>, key: Vec<u8>| {
+            let value = (model.len() as u64).to_le_bytes();
+            put(&tree, &key, &value);
+            model.insert(key, value);
+        };
+        for i in 0..6000 {
+            add(&mut model, [&prefix[..], &spread(i)].concat());
+        }
+        check(&model, "one prefix");
+        // Each byte of the prefix, and its end, gets neighbours on both sides.
+        for cut in 0..=len.min(140) {
+            for last in [0, 99, 101, 255] {
+                let key = [&prefix[..cut], &[last], &spread(cut as u64)[..4]].concat();
+                add(&mut model, key);
+            }
+            add(&mut model, prefix[..cut].to_vec());
+        }
+        check(&model, "with neighbours");
+        for i in 0..3000u64 {
+            add(&mut model, spread(i).to_vec());
+        }
+        check(&model, "with others");
+        let gone: Vec<Vec<u8>> = model.keys().step_by(3).cloned().collect();
+        for key in &gone {
+            remove(&tree, key);
+            model.remove(key);
+            assert_eq!(tree.get(key, |_| ()), Lookup::Absent);
+        }
+        check(&model, "with gaps");
+        for key in model.keys() {
+            remove(&tree, key);
+        }
+        assert_eq!(tree.stats().bytes, 0);
+    }
+}

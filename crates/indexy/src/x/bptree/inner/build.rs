@@ -7,20 +7,26 @@ use super::{
     super::heads::head,
     InnerLatched,
     edit::NewSeparator,
-    layout::{INNER_BYTES, InnerRef, MAX_CHILDREN, Meta, node_bytes, record_bytes},
+    layout::{
+        INNER_BYTES, InnerRef, MAX_CHILDREN, MAX_SHARED, Meta, node_bytes, record_bytes,
+        shared_bytes,
+    },
 };
 use crate::{
     mem::{Guard, Memory, words::Words},
     x::child::ChildWord,
 };
 
+/// Less than so many bytes are left to the heads: to compare them beforehand costs more than heads lose by them.
+const WORTHWHILE_SHARED: usize = 2;
+
 /// Room of a node beside what it is built of, as far as its size allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::x::bptree) enum Room {
     /// A quarter more children.
     Some,
-    /// As many again, and one at least, whose separator takes so many heap bytes: nodes are few, and to copy one is dear.
-    Growing(usize),
+    /// As many again: nodes are few, and to copy one is dear.
+    Much,
 }
 
 /// Children and the separators between them.
@@ -28,6 +34,8 @@ pub(in crate::x::bptree) enum Room {
 pub(in crate::x::bptree) struct Parts {
     pub separators: Vec<Vec<u8>>,
     pub children: Vec<ChildWord>,
+    /// A separator that is to come: the node that is made can take it.
+    pub coming: Option<Vec<u8>>,
 }
 
 impl Parts {
@@ -42,7 +50,8 @@ impl Parts {
         self.children.extend((0..n).map(|i| node.child_word(i)));
     }
 
-    /// Cuts everything from child `at` on off; the separator between the two parts belongs to neither.
+    /// Cuts everything from child `at` on off; the separator between the two parts belongs to neither. What is to come
+    /// goes to the part where it belongs.
     pub(in crate::x::bptree) fn split_off(&mut self, at: usize) -> (Vec<u8>, Parts) {
         let children = self.children.split_off(at);
         let separators = self.separators.split_off(at);
@@ -50,6 +59,7 @@ impl Parts {
         let right = Parts {
             separators,
             children,
+            coming: self.coming.take_if(|coming| *coming >= middle),
         };
         (middle, right)
     }
@@ -65,31 +75,60 @@ impl Parts {
             .unwrap_or(n / 2)
     }
 
-    fn heap(&self, strip: usize) -> usize {
-        let bytes = |s: &Vec<u8>| record_bytes(s.len() - strip);
+    /// How many bytes the separators share beyond the `strip` that they lose. They ascend, so that the first and the last
+    /// say it; but the one that is to come may belong before or behind them.
+    fn shared(&self, strip: usize) -> usize {
+        let (Some(first), Some(last)) = (self.separators.first(), self.separators.last()) else {
+            return 0;
+        };
+        if self.separators.len() == 1 && self.coming.is_none() {
+            // It has all in common with itself, and nothing with the next one.
+            return 0;
+        }
+        let same = |other: &Vec<u8>| {
+            let pairs = first[strip..].iter().zip(&other[strip..]);
+            pairs.take_while(|(a, b)| a == b).count()
+        };
+        let coming = self.coming.as_ref().map_or(usize::MAX, same);
+        let shared = same(last).min(coming).min(MAX_SHARED);
+        if shared < WORTHWHILE_SHARED {
+            0
+        } else {
+            shared
+        }
+    }
+
+    /// Heap bytes of the separators, each without `strip` bytes, of which the first `shared` stand elsewhere.
+    fn heap(&self, strip: usize, shared: usize) -> usize {
+        let bytes = |s: &Vec<u8>| record_bytes(s.len() - strip - shared);
         self.separators.iter().map(bytes).sum()
     }
 
-    /// Bytes of a node of these parts with separators that lose `strip` bytes.
-    pub(in crate::x::bptree) fn bytes(&self, strip: usize) -> usize {
-        node_bytes(self.children.len().max(2), self.heap(strip))
+    /// Heap bytes of the separator that is to come.
+    fn need(&self, strip: usize, shared: usize) -> usize {
+        let bytes = |s: &Vec<u8>| record_bytes(s.len() - strip - shared);
+        self.coming.as_ref().map_or(0, bytes)
     }
 
-    /// Bytes of a node with one child more, and `need` heap bytes.
-    pub(in crate::x::bptree) fn bytes_with(&self, need: usize) -> usize {
-        node_bytes(self.children.len() + 1, self.heap(0) + need)
+    /// Bytes of a node of these parts, with what is to come.
+    pub(in crate::x::bptree) fn bytes(&self) -> usize {
+        let shared = self.shared(0);
+        let children = self.children.len() + usize::from(self.coming.is_some());
+        let heap = shared_bytes(shared) + self.heap(0, shared) + self.need(0, shared);
+        node_bytes(children.max(2), heap)
     }
 
     /// Room for children, and bytes, of the node that `build` makes.
     pub(in crate::x::bptree) fn size(&self, strip: usize, room: Room) -> (usize, usize) {
-        let n = self.children.len();
-        let heap = self.heap(strip);
-        let (more, need) = match room {
-            Room::Some => (n / 4, 0),
-            Room::Growing(need) => (n, need),
+        let (n, shared) = (self.children.len(), self.shared(strip));
+        let (heap, need) = (self.heap(strip, shared), self.need(strip, shared));
+        let more = match room {
+            Room::Some => n / 4,
+            Room::Much => n,
         };
+        let fixed = shared_bytes(shared) + heap;
         // With separators as long as those that are there.
-        let bytes = |cap: usize| node_bytes(cap, heap + (heap * (cap - n) / n).max(need));
+        let bytes = |cap: usize| node_bytes(cap, fixed + (heap * (cap - n) / n).max(need));
         let mut cap = (n + more.max(2)).min(MAX_CHILDREN);
         while cap > n + 1 && bytes(cap) > INNER_BYTES {
             cap -= 1;
@@ -119,9 +158,13 @@ impl Parts {
             level,
             depth,
         };
-        let node = InnerRef::format(block.ptr, words, meta);
+        let shared = match self.separators.first() {
+            Some(first) => &first[strip..strip + self.shared(strip)],
+            None => &[],
+        };
+        let node = InnerRef::format(block.ptr, words, meta, shared);
         for (i, separator) in self.separators.iter().enumerate() {
-            let suffix = &separator[strip..];
+            let suffix = &separator[strip + shared.len()..];
             let (slot, _) = node.write_separator(NewSeparator::new(memory, suffix));
             node.set_slot(i, slot);
             node.heads().push(i, head(suffix));

@@ -18,14 +18,14 @@ use crate::{
 };
 
 /// A separator to be written, with its block if it is too long for a node. The block is freed on drop.
-pub(in crate::x::bptree) struct NewSeparator<'a> {
+pub(super) struct NewSeparator<'a> {
     suffix: &'a [u8],
     large: Option<OwnedLarge<'a>>,
 }
 
 impl<'a> NewSeparator<'a> {
-    /// `suffix`: a separator without the prefix of the node that it is for.
-    pub(in crate::x::bptree) fn new(memory: &'a Memory, suffix: &'a [u8]) -> Self {
+    /// `suffix`: a separator without the prefix of the node that it is for, and without what all of its separators share.
+    pub(super) fn new(memory: &'a Memory, suffix: &'a [u8]) -> Self {
         let long = suffix.len() > MAX_INLINE_SEPARATOR;
         let large = long.then(|| OwnedLarge::create(memory, suffix, &[]));
         Self { suffix, large }
@@ -80,25 +80,30 @@ impl<'g> InnerRef<'g> {
 }
 
 impl InnerLatched<'_> {
-    /// There is room for one more child, behind a separator of so many heap bytes.
-    pub(in crate::x::bptree) fn has_room(&self, heap_bytes: usize) -> bool {
-        let meta = self.meta();
-        meta.n < meta.cap && self.node().gap() >= heap_bytes
+    /// There is room for one more child, behind the separator `suffix`, which is without the node's prefix.
+    pub(in crate::x::bptree) fn has_room(&self, suffix: &[u8]) -> bool {
+        let (meta, node) = (self.meta(), self.node());
+        let shared = node.shared_len();
+        let begins_so = shared == 0 || node.compare_shared(suffix).is_eq();
+        begins_so && meta.n < meta.cap && node.gap() >= record_bytes(suffix.len() - shared)
     }
 
     pub(in crate::x::bptree) fn set_child(&self, i: usize, word: ChildWord) {
         self.node().set_child_word(i, word);
     }
 
-    /// Puts child `i + 1` in, behind `separator`. The caller checked `has_room`. Returns the bytes that the node has more.
+    /// Puts child `i + 1` in, behind the separator `suffix`, which is without the node's prefix. The caller checked
+    /// `has_room`. Returns the bytes that the node has more.
     pub(in crate::x::bptree) fn insert(
         &self,
+        memory: &Memory,
         i: usize,
-        separator: NewSeparator<'_>,
+        suffix: &[u8],
         word: ChildWord,
     ) -> isize {
         let node = self.node();
         let meta = node.meta();
+        let separator = NewSeparator::new(memory, &suffix[node.shared_len()..]);
         let behind = meta.n - 1 - i;
         node.shift_slots(i, i + 1, behind);
         node.shift_children(i + 1, i + 2, behind);

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | 0 | latch |
 //! | 8 | children (16 bits), room for children (16), level (16), depth (16) |
-//! | 16 | heap top (16), dead heap bytes (16), block size / 16 (16) |
+//! | 16 | heap top (16), dead heap bytes (16), block size / 16 (16), length of the shared prefix (16) |
+//! | 24 | the first 8 bytes of the shared prefix; what it has beyond them is at the very end of the block |
 //! | 32 | hints, heads of the separators: `heads.rs` |
 //! | then | slots of the separators, 16 bits each: a length of at most 4 (then the head is all), or an offset |
 //! | then | child words |
@@ -12,7 +13,9 @@
 //!
 //! Child `i` has the keys from separator `i - 1` (inclusive) to separator `i` (exclusive). Separators are the shortest
 //! keys that tell two children apart (suffix truncation), without the first `depth` bytes, which all keys
-//! of the node's range have in common (prefix truncation). Longer ones than `MAX_INLINE_SEPARATOR` are
+//! of the node's range have in common (prefix truncation), and without what all of them share beyond that, the *shared
+//! prefix*: a range that is open to one side, as the root's, has nothing in common, and heads of separators that begin
+//! alike would tell nothing apart. It never changes; a separator that does not begin with it has the node rebuilt. Longer ones than `MAX_INLINE_SEPARATOR` are
 //! in blocks of their own.
 //!
 //! Everything is read as relaxed atomic words, and may be torn until the version was validated: so every
@@ -23,7 +26,7 @@ use crate::{
     mem::{latch::Latch, words::Words},
     x::child::ChildWord,
 };
-use std::ptr::NonNull;
+use std::{cmp::Ordering, ptr::NonNull};
 
 /// A node does not grow beyond this, unless it has fewer than `MIN_CHILDREN_TO_SPLIT`: the node size of inner nodes.
 pub(in crate::x::bptree) const INNER_BYTES: usize = 2048;
@@ -31,6 +34,10 @@ pub(in crate::x::bptree) const INNER_BYTES: usize = 2048;
 pub(in crate::x::bptree) const MAX_CHILDREN: usize = 256;
 /// A node with fewer children is not split.
 pub(in crate::x::bptree) const MIN_CHILDREN_TO_SPLIT: usize = 4;
+/// Separators share at most so many bytes; the rest of what they have in common is left to their heads.
+pub(super) const MAX_SHARED: usize = 128;
+/// Bytes of the shared prefix in the header.
+const NEAR_SHARED: usize = 8;
 /// Longer separators live out of line.
 pub(super) const MAX_INLINE_SEPARATOR: usize = 64;
 
@@ -48,13 +55,14 @@ const _: () = assert!(INNER_BYTES >= 256 && INNER_BYTES <= MAX_BLOCK_BYTES);
 const _: () = assert!(
     node_bytes(
         MIN_CHILDREN_TO_SPLIT,
-        MIN_CHILDREN_TO_SPLIT * MAX_INLINE_SEPARATOR
+        MIN_CHILDREN_TO_SPLIT * MAX_INLINE_SEPARATOR + MAX_SHARED
     ) <= MAX_BLOCK_BYTES
 );
 
 const LATCH: usize = 0;
 const META: usize = 1;
 const HEAP: usize = 2;
+const SHARED: usize = 3;
 
 /// Counts and offsets of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +98,11 @@ const fn children_at(cap: usize) -> usize {
     slots_at(cap) + ((cap - 1) * SLOT_BYTES).next_multiple_of(8)
 }
 
+/// Heap bytes of a shared prefix.
+pub(super) const fn shared_bytes(len: usize) -> usize {
+    len.saturating_sub(NEAR_SHARED)
+}
+
 /// Heap bytes of a separator.
 pub(in crate::x::bptree) fn record_bytes(len: usize) -> usize {
     if len <= HEAD_BYTES {
@@ -122,16 +135,19 @@ impl<'g> InnerRef<'g> {
         Self { words, block }
     }
 
-    /// Writes the header of a new node, whose block is zeroed.
-    pub(super) fn format(block: NonNull<u64>, words: Words<'g>, meta: Meta) -> Self {
+    /// Writes the header of a new node, whose block is zeroed, and whose separators all begin with `shared`.
+    pub(super) fn format(block: NonNull<u64>, words: Words<'g>, meta: Meta, shared: &[u8]) -> Self {
         let bytes = words.len_bytes();
-        debug_assert!(bytes <= MAX_BLOCK_BYTES && node_bytes(meta.cap, 0) <= bytes);
-        words.set_word(HEAP, ((bytes / SIZE_UNIT) as u64) << 32);
+        let top = bytes - shared_bytes(shared.len());
+        debug_assert!(bytes <= MAX_BLOCK_BYTES && node_bytes(meta.cap, 0) <= top);
+        debug_assert!(shared.len() <= MAX_SHARED);
+        let size = (bytes / SIZE_UNIT) as u64;
+        words.set_word(HEAP, size << 32 | (shared.len() as u64) << 48);
+        let (near, far) = shared.split_at(shared.len().min(NEAR_SHARED));
+        words.write(SHARED * 8, near);
+        words.write(top, far);
         let node = Self { words, block };
-        node.set_heap(Heap {
-            top: bytes,
-            dead: 0,
-        });
+        node.set_heap(Heap { top, dead: 0 });
         node.set_meta(meta);
         node
     }
@@ -182,6 +198,38 @@ impl<'g> InnerRef<'g> {
     #[inline]
     pub(in crate::x::bptree) fn depth(self) -> usize {
         self.words.word(META) as usize >> 48
+    }
+
+    /// Bytes that all separators share, and do not have in their records.
+    #[inline]
+    pub(super) fn shared_len(self) -> usize {
+        self.words.word(HEAP) as usize >> 48
+    }
+
+    /// How the shared prefix, which is not empty, compares with the beginning of `suffix`. Greater: so are all separators;
+    /// less: so are they; equal: `suffix` begins with it.
+    #[inline(never)]
+    pub(super) fn compare_shared(self, suffix: &[u8]) -> Ordering {
+        let len = self.shared_len();
+        let (near, there) = (len.min(NEAR_SHARED), suffix.len().min(NEAR_SHARED).min(len));
+        let order = self.words.cmp(SHARED * 8, near, &suffix[..there]);
+        if order.is_ne() || len <= NEAR_SHARED {
+            return order;
+        }
+        let far = shared_bytes(len);
+        let there = suffix.len().min(len);
+        let at = self.size().saturating_sub(far);
+        self.words.cmp(at, far, &suffix[NEAR_SHARED..there])
+    }
+
+    /// Appends the shared prefix.
+    pub(super) fn append_shared(self, out: &mut Vec<u8>) {
+        let len = self.shared_len().min(MAX_SHARED);
+        let (start, far) = (out.len(), shared_bytes(len));
+        out.resize(start + len, 0);
+        let (front, back) = out[start..].split_at_mut(len - far);
+        self.words.copy_out(SHARED * 8, front);
+        self.words.copy_out(self.size().saturating_sub(far), back);
     }
 
     pub(in crate::x::bptree) fn level(self) -> usize {

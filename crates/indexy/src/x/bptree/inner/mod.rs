@@ -139,6 +139,7 @@ impl<'g> InnerSeen<'g> {
         }
         // SAFETY: validated after the word was read.
         let large = at.large.then(|| unsafe { LargeRef::from_raw(word) });
+        self.node.append_shared(out);
         self.node.append_separator(&at, large, out);
         self.unchanged().then_some(())
     }
@@ -184,6 +185,7 @@ impl<'g> InnerLatched<'g> {
     /// Appends separator `i`, without the node's prefix.
     pub(in crate::x::bptree) fn push_separator(&self, i: usize, out: &mut Vec<u8>) {
         let at = self.node.separator_at(i);
+        self.node.append_shared(out);
         self.node.append_separator(&at, self.large(i), out);
     }
 
@@ -194,8 +196,9 @@ impl<'g> InnerLatched<'g> {
         for i in 0..meta.n - 1 {
             let mut separator = Vec::new();
             self.push_separator(i, &mut separator);
-            let at = node.separator_at(i);
-            if heads::head(&separator) != at.head || separator.len() != at.len {
+            let (at, shared) = (node.separator_at(i), node.shared_len());
+            let own = separator.get(shared..).unwrap_or_default();
+            if heads::head(own) != at.head || separator.len() != shared + at.len {
                 return Err(format!("separator {i} is not what it says"));
             }
         }

@@ -9,7 +9,7 @@ use super::{
 use crate::x::large::LargeRef;
 use std::{cmp::Ordering, ops::Range};
 
-/// Where a separator is.
+/// Where a separator is; without what all of the node's share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeparatorAt {
     pub head: u32,
@@ -78,7 +78,15 @@ impl<'g> InnerRef<'g> {
         stable: impl Fn() -> bool,
     ) -> Option<usize> {
         let n = meta.n - 1;
-        let wanted = Wanted::new(suffix);
+        let shared = self.shared_len();
+        if shared > 0 {
+            match self.compare_shared(suffix) {
+                Ordering::Greater => return Some(0),
+                Ordering::Less => return Some(n),
+                Ordering::Equal => (),
+            }
+        }
+        let wanted = Wanted::new(suffix.get(shared..).unwrap_or_default());
         if !HEADS_AND_HINTS {
             return self.child_by_halving(0..n, &wanted, stable);
         }
