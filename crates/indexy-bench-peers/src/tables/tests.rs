@@ -85,7 +85,7 @@ fn fill<T: Tables>(tables: &T, round: u8) {
             let key = [a, b.wrapping_mul(7)];
             batch.put(0, &key, &[round, a, b]);
             batch.put(1, &key, &[]);
-            if (a ^ b ^ round) % 3 == 0 {
+            if (a ^ b ^ round).is_multiple_of(3) {
                 batch.remove(0, &key);
             }
             if b % 5 == round {
