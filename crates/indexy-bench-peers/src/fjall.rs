@@ -5,6 +5,7 @@
 //! Its journal cannot be turned off: with durability `none` it is written but never synced, and journal bytes
 //! stay in user memory as long as possible.
 
+use crate::tables::FjallTables;
 use fjall::{
     CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
     config::{CompressionPolicy, PartitioningPolicy, PinningPolicy},
@@ -30,12 +31,14 @@ pub fn register(registry: &mut Registry) {
         durabilities: &[Durability::None, Durability::Buffered, Durability::Sync],
         variant: "",
     });
+    registry.add_tables::<FjallTables>("fjall");
 }
 
 pub struct Fjall {
-    database: Database,
-    keyspace: Keyspace,
-    sync: bool,
+    pub database: Database,
+    pub keyspace: Keyspace,
+    /// Every write is synced.
+    pub sync: bool,
 }
 
 pub struct FjallSession<'a> {
@@ -49,7 +52,6 @@ impl Contender for Fjall {
         let memtables = (setup.budget / 4).max(2 << 20);
         let database = Database::builder(&setup.path)
             .cache_size(setup.budget / 8 * 5)
-            .max_write_buffer_size(Some(memtables))
             .manual_journal_persist(setup.durability == Durability::None)
             .open()?;
         let keyspace = database.keyspace("data", || {

@@ -4,7 +4,10 @@
 //! of a file larger than memory want; without durability the map is written directly and flushed by the
 //! kernel. Writes are batched as `batch.rs` says.
 
-use crate::batch::{Pending, SharedFocus};
+use crate::{
+    batch::{Pending, SharedFocus},
+    tables::LmdbTables,
+};
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithTls, types::Bytes};
 use indexy_bench::contender::{
     About, Contender, Durability, Focus, KeyShape, Outcome, PageCache, Registry, Session, Setup,
@@ -31,6 +34,26 @@ pub fn register(registry: &mut Registry) {
         durabilities: &[Durability::None, Durability::Sync],
         variant: "",
     });
+    registry.add_tables::<LmdbTables>("lmdb");
+}
+
+/// Opens the environment of `setup`, with room for that many named databases.
+pub fn environment(setup: &Setup, databases: u32) -> Outcome<Env<WithTls>> {
+    let mut options = EnvOpenOptions::new();
+    options
+        .map_size(MAP_BYTES)
+        .max_dbs(databases)
+        .max_readers(setup.threads as u32 + SPARE_READERS);
+    let mut flags = EnvFlags::NO_READ_AHEAD;
+    if setup.durability != Durability::Sync {
+        flags |=
+            EnvFlags::NO_SYNC | EnvFlags::NO_META_SYNC | EnvFlags::WRITE_MAP | EnvFlags::MAP_ASYNC;
+    }
+    // SAFETY: giving up syncs can only lose what a crash may lose here, and nothing but LMDB
+    // writes through the map.
+    unsafe { options.flags(flags) };
+    // SAFETY: the directory belongs to this process alone, so no one changes the file under the map.
+    Ok(unsafe { options.open(&setup.path)? })
 }
 
 pub struct Lmdb {
@@ -51,22 +74,7 @@ impl Contender for Lmdb {
     type Session<'a> = LmdbSession<'a>;
 
     fn open(setup: &Setup) -> Outcome<Self> {
-        let mut options = EnvOpenOptions::new();
-        options
-            .map_size(MAP_BYTES)
-            .max_readers(setup.threads as u32 + SPARE_READERS);
-        let mut flags = EnvFlags::NO_READ_AHEAD;
-        if setup.durability != Durability::Sync {
-            flags |= EnvFlags::NO_SYNC
-                | EnvFlags::NO_META_SYNC
-                | EnvFlags::WRITE_MAP
-                | EnvFlags::MAP_ASYNC;
-        }
-        // SAFETY: giving up syncs can only lose what a crash may lose here, and nothing but LMDB
-        // writes through the map.
-        unsafe { options.flags(flags) };
-        // SAFETY: the directory belongs to this process alone, so no one changes the file under the map.
-        let env = unsafe { options.open(&setup.path)? };
+        let env = environment(setup, 0)?;
         let mut transaction = env.write_txn()?;
         let database = env.create_database(&mut transaction, None)?;
         transaction.commit()?;

@@ -11,6 +11,7 @@ mod redb;
 #[cfg(feature = "rocksdb")]
 mod rocks;
 mod skiplist;
+mod tables;
 
 use indexy_bench::contender::Registry;
 use std::process::ExitCode;

@@ -3,7 +3,10 @@
 //! Tuning: the cache is seven eighths of the budget (pages of the transaction under way are
 //! counted in it, its allocator state is not); writes are batched as `batch.rs` says.
 
-use crate::batch::{Pending, SharedFocus};
+use crate::{
+    batch::{Pending, SharedFocus},
+    tables::RedbTables,
+};
 use indexy_bench::contender::{
     About, Contender, Durability, Focus, KeyShape, Outcome, PageCache, Registry, Session, Setup,
     Storage,
@@ -26,6 +29,22 @@ pub fn register(registry: &mut Registry) {
         durabilities: &[Durability::None, Durability::Sync],
         variant: "",
     });
+    registry.add_tables::<RedbTables>("redb");
+}
+
+/// Opens the file of `setup`, or creates it.
+pub fn open_file(setup: &Setup) -> Outcome<Database> {
+    Ok(Database::builder()
+        .set_cache_size((setup.budget / 8 * 7) as usize)
+        .create(setup.path.join("data.redb"))?)
+}
+
+/// What a write transaction is told.
+pub fn durability(durability: Durability) -> redb::Durability {
+    match durability {
+        Durability::Sync => redb::Durability::Immediate,
+        Durability::None | Durability::Buffered => redb::Durability::None,
+    }
 }
 
 pub struct Redb {
@@ -46,14 +65,11 @@ pub struct RedbSession<'a> {
 impl Redb {
     fn write(
         &self,
-        durability: Durability,
+        kind: Durability,
         fill: impl FnOnce(&mut redb::Table<'_, &'static [u8], &'static [u8]>) -> Outcome<()>,
     ) -> Outcome<()> {
         let mut transaction = self.database.begin_write()?;
-        transaction.set_durability(match durability {
-            Durability::Sync => redb::Durability::Immediate,
-            Durability::None | Durability::Buffered => redb::Durability::None,
-        })?;
+        transaction.set_durability(durability(kind))?;
         fill(&mut transaction.open_table(TABLE)?)?;
         transaction.commit()?;
         Ok(())
@@ -68,11 +84,8 @@ impl Contender for Redb {
     type Session<'a> = RedbSession<'a>;
 
     fn open(setup: &Setup) -> Outcome<Self> {
-        let database = Database::builder()
-            .set_cache_size((setup.budget / 8 * 7) as usize)
-            .create(setup.path.join("data.redb"))?;
         let engine = Self {
-            database,
+            database: open_file(setup)?,
             durability: setup.durability,
             focus: SharedFocus::default(),
         };

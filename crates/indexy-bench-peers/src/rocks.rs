@@ -13,6 +13,7 @@
 //! cache, which then gets what the cgroup grants above the budget, as it does for every engine
 //! without direct I/O.
 
+use crate::tables::RocksTables;
 use indexy_bench::contender::{
     About, Contender, Durability, Focus, KeyShape, Outcome, PageCache, Registry, Session, Setup,
     Storage,
@@ -48,12 +49,14 @@ pub fn register(registry: &mut Registry) {
         variant: "rows",
     };
     registry.add::<Rocks>(about.clone());
+    registry.add_tables::<RocksTables>("rocksdb");
     registry.add::<Rocks>(About {
         name: "rocksdb-blocks",
         summary: "RocksDB without row cache: the block cache gets its part",
         variant: "blocks",
         ..about.clone()
     });
+    registry.add_tables::<RocksTables>("rocksdb-blocks");
     registry.add::<Rocks>(About {
         name: "rocksdb-cached",
         summary: "RocksDB with row cache, through the page cache",
@@ -61,6 +64,7 @@ pub fn register(registry: &mut Registry) {
         variant: "cached",
         ..about
     });
+    registry.add_tables::<RocksTables>("rocksdb-cached");
 }
 
 pub struct Rocks {
@@ -104,11 +108,16 @@ impl Rocks {
         (parts.memtables / MEMTABLES).clamp(MIN_MEMTABLE_BYTES, MAX_MEMTABLE_BYTES)
     }
 
-    fn write_options(&self) -> WriteOptions {
+    /// Without a log, with one, or with one that is synced.
+    pub fn write_options(&self) -> WriteOptions {
         let mut options = WriteOptions::default();
         options.disable_wal(self.durability == Durability::None);
         options.set_sync(self.durability == Durability::Sync);
         options
+    }
+
+    pub fn database(&self) -> &DB {
+        &self.db
     }
 
     fn property(&self, name: &str) -> u64 {

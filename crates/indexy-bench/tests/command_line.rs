@@ -138,6 +138,10 @@ fn names_that_nobody_knows_are_refused_with_the_valid_ones() {
     refused(&["tpcc", "--mix", "half"], &["half", "standard, paper"]);
     refused(&["tpcc", "--resident"], &["--others"]);
     refused(
+        &["tpcc", "--contenders", "null", "--no-cgroup"],
+        &["several tables have: indexy, ", "bplus-alone"],
+    );
+    refused(
         &["ycsb", "-P", "workloadz"],
         &["workloadz", "workloada, workloadb"],
     );

@@ -148,8 +148,8 @@ pub(super) struct TpccCommand {
     /// When a write survives a crash.
     #[arg(long, value_enum, default_value_t = DurabilityArgument::None)]
     pub durability: DurabilityArgument,
-    /// The pair of indexes of all tables but ORDER-LINE, as `art-lsm`, in a database of their own; by default all tables have
-    /// the contender's pair.
+    /// The pair of indexes of all tables but ORDER-LINE, as `art-lsm`, in a database of ours beside the contender; by default the
+    /// contender has all tables.
     #[arg(long)]
     pub others: Option<String>,
     /// With --others: these tables never leave memory, as in the paper.

@@ -162,7 +162,10 @@ fn run_figures(registry: &Registry, command: &FiguresCommand) -> Result<ExitCode
     }
     let sizes = command.preset.sizes(command.common.seed);
     let mut plan = Plan::default();
+    let named = !command.common.contenders.is_empty();
     for figure in &figures {
+        let takes_part = |a: &&About| named || !figure.only_if_named.contains(&a.name);
+        let contenders: Vec<&About> = contenders.iter().copied().filter(takes_part).collect();
         figure.add_jobs(&sizes, &contenders, &mut plan);
     }
     leave_out(registry, &mut plan);
@@ -248,6 +251,12 @@ fn run_tpcc(registry: &Registry, command: &TpccCommand) -> Result<ExitCode, Fail
     let mut plan = Plan::default();
     tpcc_plan(&run, &contenders, &mut plan);
     leave_out(registry, &mut plan);
+    if plan.jobs().next().is_none() {
+        let valid = registry.with_tables().join(", ");
+        return Err(Failure::Usage(format!(
+            "none of the contenders can run this; several tables have: {valid}"
+        )));
+    }
     let mut execution = Execution::begin("tpcc", registry, &command.common, &plan)?;
     let document = execution.run(&plan)?;
     say!("{}", detail_table("tpcc", &document.results));
@@ -344,6 +353,10 @@ fn list(registry: &Registry) {
     for about in registry.iter() {
         say!("  {:16} {}", about.name, about.summary);
     }
+    say!(
+        "\nof these, with tables for tpcc and figures 9 to 11\n  {}",
+        registry.with_tables().join(", ")
+    );
     say!(
         "\nsections of core\n  {}",
         Section::ALL.map(Section::name).join(", ")

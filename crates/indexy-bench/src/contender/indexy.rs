@@ -183,7 +183,7 @@ impl Contender for Indexy {
 
     fn settle(&self) -> Outcome<()> {
         self.db.flush()?;
-        wait_for_quiet(&[&self.db]);
+        wait_for_quiet(&self.db);
         Ok(())
     }
 
@@ -210,13 +210,13 @@ pub(super) fn counters(db: &Db) -> BTreeMap<String, f64> {
 }
 
 /// Waits until compaction has nothing more to do: the shape of Y stays the same for a while.
-pub(super) fn wait_for_quiet(databases: &[&Db]) {
+pub(super) fn wait_for_quiet(db: &Db) {
     const LOOK: Duration = Duration::from_millis(100);
     const QUIET_LOOKS: u32 = 10;
     const MOST_LOOKS: u32 = 6000;
-    let shape = || -> Vec<_> {
-        let stats = databases.iter().map(|db| db.stats());
-        stats.map(|s| (s.y_runs, s.y_bytes_on_disk)).collect()
+    let shape = || {
+        let stats = db.stats();
+        (stats.y_runs, stats.y_bytes_on_disk)
     };
     let (mut last, mut quiet) = (shape(), 0);
     for _ in 0..MOST_LOOKS {

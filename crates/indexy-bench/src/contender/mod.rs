@@ -17,7 +17,9 @@ pub use indexy::Indexy;
 pub(crate) use indexy::{is_pair, only_if_named};
 pub use null::Null;
 pub use registry::{About, Entry, KeyShape, PageCache, Registry, Storage, UnknownContender};
-pub use tables::{BTreeTables, IndexyTables, Others, TableBatch, TableSetup, Tables};
+pub use tables::{
+    BTreeTables, IndexyTables, Others, Placed, Placement, TableBatch, TableSetup, Tables,
+};
 
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};

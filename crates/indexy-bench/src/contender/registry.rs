@@ -180,6 +180,12 @@ impl Registry {
         self.entries.iter().map(|e| e.about.name).collect()
     }
 
+    /// Names of those that have several tables, in the order of registration.
+    pub fn with_tables(&self) -> Vec<&'static str> {
+        let tables = self.entries.iter().filter(|e| e.tables_runner.is_some());
+        tables.map(|e| e.about.name).collect()
+    }
+
     /// All contenders, in the order of registration.
     pub fn iter(&self) -> impl Iterator<Item = &About> {
         self.entries.iter().map(|e| &e.about)

@@ -7,7 +7,7 @@ use super::Interrupt;
 use super::crew::{Around, Engine, run_crew, timed};
 use super::job::{Broken, Emitter, Event, Job, JobError, Phase, TpccStep, UNBOUNDED, Work};
 use super::worker::{Done, Kind, Worker};
-use crate::contender::{Outcome, TableSetup, Tables};
+use crate::contender::{Outcome, Placed, Placement, TableSetup, Tables};
 use crate::measure::{Memory, PhaseResult};
 use crate::tpcc::{
     Config, DISTRICTS, Loader, State, Table, Transaction, Transactions, Trouble, check_district,
@@ -18,7 +18,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// Runs `job` on the tables of `T`; every phase's result goes to `emitter` as soon as it is there.
+/// Runs `job` on the tables of `T`, placed as the job wants them; every phase's result goes to `emitter` as soon as it is there.
 pub fn run_tables_job<T: Tables>(job: &Job, emitter: &mut Emitter<'_>) -> Result<(), JobError> {
     let interrupt = Interrupt::of_process();
     let around = Around {
@@ -53,15 +53,17 @@ fn open<T: Tables>(
     config: &Config,
     name: &str,
     emitter: &mut Emitter<'_>,
-) -> Result<T, JobError> {
+) -> Result<Placed<T>, JobError> {
     let setup = TableSetup {
         setup: &around.job.setup,
         names: &names(),
+    };
+    let placement = Placement {
         subject: Table::OrderLine as usize,
         others: &config.others,
     };
     timed(around, name, emitter, || {
-        let tables = T::open(&setup)?;
+        let tables = Placed::<T>::place(&setup, &placement)?;
         let (memory, counters) = (tables.memory_used(), tables.counters());
         Ok((tables, memory, counters))
     })
@@ -102,7 +104,7 @@ impl From<Trouble> for Broken {
 /// A job under way.
 struct Run<'a, T> {
     around: Around<'a>,
-    tables: Option<Seats<T>>,
+    tables: Option<Seats<Placed<T>>>,
     state: State,
     config: &'a Config,
     /// All of the initial population is there.
@@ -119,6 +121,10 @@ impl<T: Tables> Run<'_, T> {
         if phase.work == Work::Reopen {
             return self.reopen(phase, emitter);
         }
+        self.tables()?
+            .0
+            .focus(phase.focus)
+            .map_err(JobError::engine(format!("before phase {}", phase.name)))?;
         let asked = match &phase.work {
             Work::Tpcc {
                 step: TpccStep::Load,
@@ -149,7 +155,7 @@ impl<T: Tables> Run<'_, T> {
         Ok(())
     }
 
-    fn tables(&self) -> Result<&Seats<T>, JobError> {
+    fn tables(&self) -> Result<&Seats<Placed<T>>, JobError> {
         self.tables
             .as_ref()
             .ok_or_else(|| JobError::Invalid("the tables are closed".to_owned()))
@@ -164,7 +170,7 @@ impl<T: Tables> Run<'_, T> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.map_or(0, |d| d.as_millis() as u64);
         let loader = Loader::new(self.config.scale, self.around.job.seed, now);
-        let load = |tables: &mut &T, worker: &mut Worker<'_>| {
+        let load = |tables: &mut &Placed<T>, worker: &mut Worker<'_>| {
             let (thread, threads) = (worker.thread as usize, worker.threads as usize);
             let units = (0..loader.units()).skip(thread).step_by(threads);
             worker.each(units, |unit| {
@@ -192,7 +198,7 @@ impl<T: Tables> Run<'_, T> {
         emitter: &mut Emitter<'_>,
     ) -> Result<PhaseResult, JobError> {
         let (config, state, seed) = (self.config, &self.state, self.around.job.seed);
-        let run = |tables: &mut &T, worker: &mut Worker<'_>| {
+        let run = |tables: &mut &Placed<T>, worker: &mut Worker<'_>| {
             let mut transactions = Transactions::new(*tables, state, config, seed);
             worker.drive(UNBOUNDED, |rng| {
                 let ended = transactions.next(rng)?;
@@ -218,7 +224,7 @@ impl<T: Tables> Run<'_, T> {
         emitter: &mut Emitter<'_>,
     ) -> Result<PhaseResult, JobError> {
         let (state, warehouses) = (&self.state, self.config.scale.warehouses);
-        let check = |tables: &mut &T, worker: &mut Worker<'_>| {
+        let check = |tables: &mut &Placed<T>, worker: &mut Worker<'_>| {
             let (thread, threads) = (worker.thread as usize, worker.threads as usize);
             let districts = (1..=warehouses).flat_map(|w| (1..=DISTRICTS).map(move |d| (w, d)));
             worker.each(districts.skip(thread).step_by(threads), |(w, d)| {
@@ -251,7 +257,7 @@ impl<T: Tables> Run<'_, T> {
         index: u64,
         emitter: &mut Emitter<'_>,
     ) -> Result<PhaseResult, JobError> {
-        let settle = |tables: &mut &T, _: &mut Worker<'_>| Ok(tables.settle()?);
+        let settle = |tables: &mut &Placed<T>, _: &mut Worker<'_>| Ok(tables.settle()?);
         let crew = run_crew(
             self.tables()?,
             &self.around,

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::{
     contender::{
-        BTreeTables, Durability, Focus, IndexyTables, Outcome, Setup, TableBatch, TableSetup,
-        Tables,
+        BTreeTables, Durability, Focus, IndexyTables, Outcome, Placed, Placement, Setup,
+        TableBatch, TableSetup, Tables,
     },
     workload::rng,
 };
@@ -34,8 +34,34 @@ fn config(mix: Mix) -> Config {
     }
 }
 
-fn open<T: Tables>(path: &Path, variant: &str, others: &Others) -> T {
-    let setup = Setup {
+fn open<T: Tables>(path: &Path, variant: &str) -> T {
+    T::open(&TableSetup {
+        setup: &setup(path, variant),
+        names: &names(),
+    })
+    .unwrap()
+}
+
+/// With tables of ours beside ORDER-LINE.
+fn place<T: Tables>(path: &Path, variant: &str, resident: bool) -> Placed<T> {
+    let others = Others::Apart {
+        pair: "art-lsm".to_owned(),
+        resident,
+        share: 0.6,
+    };
+    let setup = TableSetup {
+        setup: &setup(path, variant),
+        names: &names(),
+    };
+    let placement = Placement {
+        subject: Table::OrderLine as usize,
+        others: &others,
+    };
+    Placed::place(&setup, &placement).unwrap()
+}
+
+fn setup(path: &Path, variant: &str) -> Setup {
+    Setup {
         path: path.to_path_buf(),
         budget: 24 << 20,
         durability: Durability::None,
@@ -46,18 +72,11 @@ fn open<T: Tables>(path: &Path, variant: &str, others: &Others) -> T {
         page_bytes: 0,
         focus: Focus::Mixed,
         variant: variant.to_owned(),
-    };
-    T::open(&TableSetup {
-        setup: &setup,
-        names: &names(),
-        subject: Table::OrderLine as usize,
-        others,
-    })
-    .unwrap()
+    }
 }
 
 fn map() -> BTreeTables {
-    open(Path::new(""), "", &Others::Same)
+    open(Path::new(""), "")
 }
 
 fn load<T: Tables>(tables: &T, units: impl Fn(usize) -> usize) -> u64 {
@@ -148,7 +167,7 @@ fn both_mixes_keep_a_map_consistent() {
 fn both_mixes_keep_every_pair_of_ours_consistent() {
     for variant in ["art-lsm", "bplus-bplus", "none-lsm", "none-bplus"] {
         let dir = tempfile::tempdir().unwrap();
-        let tables: IndexyTables = open(dir.path(), variant, &Others::Same);
+        let tables: IndexyTables = open(dir.path(), variant);
         runs_consistently(&tables, 800);
         tables.settle().unwrap();
         tables.close().unwrap();
@@ -157,17 +176,29 @@ fn both_mixes_keep_every_pair_of_ours_consistent() {
 
 #[test]
 fn the_other_tables_may_be_resident_in_a_database_of_their_own() {
-    let others = Others::Apart {
-        pair: "art-lsm".to_owned(),
-        resident: true,
-        share: 0.6,
-    };
     let dir = tempfile::tempdir().unwrap();
-    let tables: IndexyTables = open(dir.path(), "none-bplus", &others);
+    let tables: Placed<IndexyTables> = place(dir.path(), "none-bplus", true);
     runs_consistently(&tables, 400);
     assert!(tables.counters().contains_key("others_x_keys"));
     tables.close().unwrap();
     assert!(dir.path().join("subject").is_dir() && dir.path().join("others").is_dir());
+}
+
+#[test]
+fn a_contender_of_any_kind_may_have_the_one_table_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let tables: Placed<BTreeTables> = place(dir.path(), "", false);
+    runs_consistently(&tables, 400);
+    let all = dump(&tables);
+    assert!(
+        TABLES
+            .iter()
+            .all(|t| all.iter().any(|e| e.0 == *t as usize))
+    );
+    // A map does not say what it holds, so the sum is not known either.
+    assert!(tables.memory_used().is_none());
+    tables.settle().unwrap();
+    tables.close().unwrap();
 }
 
 #[test]
@@ -449,7 +480,7 @@ impl TableBatch for LeakyBatch<'_> {
 #[test]
 fn an_engine_that_loses_a_part_of_a_batch_is_found_out() {
     for (variant, sound) in [("", true), ("leaky", false)] {
-        let tables: Leaky = open(Path::new(""), variant, &Others::Same);
+        let tables: Leaky = open(Path::new(""), variant);
         load(&tables, |i| i);
         let state = State::fresh(SCALE);
         let ran = run(&tables, &state, Mix::Standard, 4000);

@@ -6,31 +6,14 @@
 
 mod btreemap;
 mod indexy;
+mod placed;
 
 pub use btreemap::BTreeTables;
 pub use indexy::IndexyTables;
+pub use placed::{Others, Placed, Placement};
 
-use super::{Outcome, Setup};
-use serde::{Deserialize, Serialize};
+use super::{Focus, Outcome, Setup};
 use std::collections::BTreeMap;
-
-/// Which pair of indexes the tables have that are not the one under test.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Others {
-    /// The contender's own pair, in the same database.
-    #[default]
-    Same,
-    /// A pair of their own, as `art-lsm`, in a database of their own with a fixed share of the budget.
-    Apart {
-        /// Index X and Index Y, as the variants of contenders spell them.
-        pair: String,
-        /// True if they never leave memory, as in the paper.
-        resident: bool,
-        /// Their share of the budget, of 0..1.
-        share: f64,
-    },
-}
 
 /// How to open an engine with several tables.
 #[derive(Debug, Clone, Copy)]
@@ -39,10 +22,6 @@ pub struct TableSetup<'a> {
     pub setup: &'a Setup,
     /// Names of the tables; a table is called by its index here.
     pub names: &'a [&'static str],
-    /// The table under test, which has the contender's pair.
-    pub subject: usize,
-    /// What the others have.
-    pub others: &'a Others,
 }
 
 /// An open engine with several tables.
@@ -78,6 +57,11 @@ pub trait Tables: Send + Sync + Sized + 'static {
 
     /// Begins a batch.
     fn batch(&self) -> Self::Batch<'_>;
+
+    /// Tells what the next phase mostly does.
+    fn focus(&self, _focus: Focus) -> Outcome<()> {
+        Ok(())
+    }
 
     /// Writes out what is buffered and waits until background work is done.
     fn settle(&self) -> Outcome<()>;

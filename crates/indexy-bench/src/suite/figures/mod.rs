@@ -31,6 +31,8 @@ pub struct Figure {
     pub title: &'static str,
     /// What the paper says, in our words.
     pub claim: &'static str,
+    /// Contenders that take part in it only if they are named: their runs would take longer than what they tell.
+    pub only_if_named: &'static [&'static str],
     plan: fn(&Sizes, &[&About], &mut Plan),
     plots: fn(&[RunResult]) -> Vec<Plot>,
     findings: fn(&[RunResult]) -> Vec<String>,
@@ -90,6 +92,7 @@ pub const FIGURES: &[Figure] = &[
         title: "Figure 3 (a, b): inserts in random order, throughput and memory",
         claim: "Before the limit ART-based pairs insert 2.2 to 3.1 times as fast as a paged B+ tree. After it ART-LSM keeps a \
                 throughput more than 30 times that of pairs whose Index Y is a B+ tree, and the memory stays flat at the limit.",
+        only_if_named: &[],
         plan: inserts::random,
         plots: inserts::growth_plots,
         findings: inserts::growth_findings,
@@ -99,6 +102,7 @@ pub const FIGURES: &[Figure] = &[
         scenarios: "fig3-sequential",
         title: "Figure 3 (c, d): inserts in key order, throughput and memory",
         claim: "In key order the choice of Index Y matters less: no leaf is visited twice.",
+        only_if_named: &[],
         plan: inserts::sequential,
         plots: inserts::growth_plots,
         findings: inserts::growth_findings,
@@ -109,6 +113,7 @@ pub const FIGURES: &[Figure] = &[
         title: "Table II: random inserts with pages of 4, 8 and 16 KiB",
         claim: "Larger pages slow a paged B+ tree down (44.7 to 27.2 k/s) and speed ART-B+ up (314 to 584 k/s), because \
                 pre-cleaning writes neighbouring keys together.",
+        only_if_named: &[],
         plan: inserts::page_sizes,
         plots: inserts::page_plots,
         findings: draw::no_findings,
@@ -118,6 +123,7 @@ pub const FIGURES: &[Figure] = &[
         scenarios: "fig4",
         title: "Figure 4: random inserts by value size",
         claim: "In bytes per second every system gains from larger values; the B+ tree gains most.",
+        only_if_named: &[],
         plan: inserts::value_sizes,
         plots: inserts::value_plots,
         findings: inserts::value_findings,
@@ -128,6 +134,7 @@ pub const FIGURES: &[Figure] = &[
         title: "Figure 5: reads by size of the working set",
         claim: "A working set that fits as keys but not as pages runs in memory in ART-based pairs, about 7 times as fast as in a \
                 paged B+ tree; RocksDB with its row cache lies between.",
+        only_if_named: &[],
         plan: reads::working_sets,
         plots: reads::working_set_plots,
         findings: reads::working_set_findings,
@@ -138,6 +145,7 @@ pub const FIGURES: &[Figure] = &[
         title: "Figure 6: reads by zipf exponent",
         claim: "From an exponent of 0.7 on, ART-based pairs increasingly hold the hot keys in memory; a cache of pages does not, \
                 even at 0.99.",
+        only_if_named: &[],
         plan: reads::skews,
         plots: reads::skew_plots,
         findings: reads::skew_findings,
@@ -148,6 +156,7 @@ pub const FIGURES: &[Figure] = &[
         title: "Figure 7: a working set that shifts",
         claim: "Each time the key space is rotated by a quarter, throughput drops briefly and recovers; with 5 and 10 keys per \
                 access it is 4.3 and 7.2 times as high and recovers more slowly.",
+        only_if_named: &[],
         plan: reads::shifts,
         plots: reads::shift_plots,
         findings: reads::shift_findings,
@@ -158,6 +167,7 @@ pub const FIGURES: &[Figure] = &[
         title: "Figure 8: YCSB",
         claim: "ART-based pairs lead in the load (more than 30 times) and in A, B, C, D and F; in E, which scans, \
                 ART-LSM falls behind the B+ tree by more than 40 %.",
+        only_if_named: &[],
         plan: ycsb::workloads,
         plots: ycsb::plots,
         findings: ycsb::findings,
@@ -169,6 +179,7 @@ pub const FIGURES: &[Figure] = &[
         claim: "Until the limit is reached all systems are fast and gain from threads. After it ART-LSM is far ahead of ART-B+ and of \
                 the B+ tree alone (up to 8.6 times), its throughput fluctuates with compactions, ART-B+ is the steadiest, and more threads \
                 hardly help.",
+        only_if_named: tpcc::NOT_OVER_THREADS,
         plan: tpcc::threads,
         plots: tpcc::time_plots,
         findings: tpcc::findings,
@@ -178,6 +189,7 @@ pub const FIGURES: &[Figure] = &[
         scenarios: "fig9-all",
         title: "Figure 9, all tables under test",
         claim: "The paper keeps the other tables in memory. Here all of them have the contender's pair and share its budget.",
+        only_if_named: tpcc::NOT_OVER_THREADS,
         plan: tpcc::all_tables,
         plots: tpcc::time_plots,
         findings: tpcc::findings,
@@ -188,6 +200,7 @@ pub const FIGURES: &[Figure] = &[
         title: "Figure 10: TPC-C by page size",
         claim: "Larger pages speed both systems over a B+ tree up: the B+ tree alone from 30 to 60 to 130 thousand transactions per second with pages \
                 of 4, 8 and 16 KiB, because a large page is more likely still in memory when its neighbourhood is written to again.",
+        only_if_named: tpcc::NOT_BY_PAGES,
         plan: tpcc::page_sizes,
         plots: tpcc::page_plots,
         findings: tpcc::findings,
@@ -198,6 +211,7 @@ pub const FIGURES: &[Figure] = &[
         title: "Figure 11: TPC-C throughput and disk I/O by threads (the runs of Figure 9)",
         claim: "In memory throughput grows with threads; on disk it does not, because the device is the bottleneck. ART-LSM uses it at a higher rate \
                 than ART-B+, and that at a higher one than the B+ tree alone, whose throughput grows most.",
+        only_if_named: tpcc::NOT_OVER_THREADS,
         plan: tpcc::threads,
         plots: tpcc::thread_plots,
         findings: tpcc::findings,
