@@ -372,10 +372,16 @@ impl Worker {
             let goal = pressure.observe(used, live, &marks, limit);
             self.shared.set_live_limit(goal.high);
             if live > goal.high {
-                if !self.release_once((live - goal.low) as u64) {
+                if self.release_once((live - goal.low) as u64) {
+                    pressure.released(used, &marks, limit);
+                    continue;
+                }
+                // All of it stays: resident trees, or what Y refuses. There are its holes.
+                let goal = pressure.nothing_to_release(&marks);
+                self.shared.set_live_limit(goal.high);
+                if self.slabs_over() == 0 || !self.empty_slabs() {
                     break;
                 }
-                pressure.released(used, &marks, limit);
             } else if self.slabs_over() > 0 {
                 // What was freed may still wait for readers, or lie in slabs that are not empty yet.
                 self.trees.collect_garbage();

@@ -71,6 +71,13 @@ impl Pressure {
         }
     }
 
+    /// A release found nothing: what lives stays, whatever the cap says, and holes in it are all the room that there is.
+    /// Keeping writers out of them would keep them out for ever.
+    pub(super) fn nothing_to_release(&mut self, marks: &Watermarks) -> Goal {
+        self.cap = None;
+        self.goal(marks)
+    }
+
     fn goal(&self, marks: &Watermarks) -> Goal {
         let high = self.cap.map_or(marks.high, |cap| cap.min(marks.high));
         Goal {
@@ -128,6 +135,17 @@ mod tests {
         // Growth counts anew.
         let goal = pressure.observe(marks.hard, 121 << 10, &marks, LIMIT);
         assert_eq!(goal.high, (121 << 10) - LIMIT / 64);
+    }
+
+    #[test]
+    fn what_cannot_be_released_is_under_no_cap() {
+        let (mut pressure, marks) = (Pressure::default(), Watermarks::of(LIMIT));
+        let live = 150 << 10;
+        let goal = pressure.observe(marks.hard, live, &marks, LIMIT);
+        assert!(goal.high < live);
+        assert_eq!(pressure.nothing_to_release(&marks).high, marks.high);
+        let goal = pressure.observe(marks.hard, live, &marks, LIMIT);
+        assert_eq!(goal.high, marks.high, "used did not grow");
     }
 
     #[test]

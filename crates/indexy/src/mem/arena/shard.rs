@@ -4,7 +4,8 @@
 //! pool. A block is given back to the shard of its slab, whoever frees it.
 //!
 //! Now and then the emptiest slabs are set aside (*emptying*): nothing is taken from them any more, so that whoever has blocks
-//! there can move them elsewhere and the slabs go back.
+//! there can move them elsewhere and the slabs go back. A slab that did not run empty holds what nobody moves: it is left alone for a
+//! while, or it would be chosen again and again in place of others.
 //!
 //! Locks: one per shard, for tens of nanoseconds, some tens of microseconds where slabs are set aside; no other lock and no
 //! system call under it.
@@ -34,6 +35,8 @@ struct Lists([[*mut SlabHeader; BINS + 1]; CLASSES]);
 const LOOKED_AT: usize = 16;
 /// Fuller ones, in quarters, are not: to move what they hold would cost more than it frees.
 const FULLEST_QUARTERS: usize = 3;
+/// So often one that did not run empty is passed over.
+const LEFT_ALONE: u8 = 64;
 
 // SAFETY: the pointers are slabs that this shard owns; their headers are atomics, used under the shard's lock.
 unsafe impl Send for Lists {}
@@ -123,6 +126,7 @@ impl Shard {
             while let Some(slab) = unsafe { Slab::from_ptr(lists.0[class][EMPTYING]) } {
                 lists.remove(slab, EMPTYING);
                 slab.set_emptying(false);
+                slab.leave_alone(LEFT_ALONE);
                 lists.push(slab);
             }
         }
@@ -157,6 +161,7 @@ impl Lists {
                 at = slab.header().next.load(Relaxed);
             }
         }
+        found.retain(|slab| slab.may_be_chosen());
         found.sort_by_key(|slab| slab.fill().0);
         let mut room: usize = found.iter().map(|slab| slab.fill().1).sum();
         let mut moved = 0;

@@ -18,7 +18,7 @@ use super::{
 };
 use std::{
     ptr::NonNull,
-    sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::Relaxed},
+    sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed},
 };
 
 /// Bytes of a [`SlabHeader`].
@@ -48,6 +48,8 @@ pub(super) struct SlabHeader {
     zeroed: AtomicBool,
     /// It is to run empty. Changes under the shard's lock, read without.
     emptying: AtomicBool,
+    /// It did not run empty when it was to: so many times more it is not chosen.
+    left_alone: AtomicU8,
     /// Neighbours in the shard's list.
     pub(super) previous: AtomicPtr<SlabHeader>,
     pub(super) next: AtomicPtr<SlabHeader>,
@@ -152,6 +154,7 @@ impl Slab {
         header.fresh.store(first as u32, Relaxed);
         header.zeroed.store(zeroed, Relaxed);
         header.emptying.store(false, Relaxed);
+        header.left_alone.store(0, Relaxed);
     }
 
     /// Takes a block; `None` if all are in use. The caller holds the shard's lock.
@@ -271,6 +274,19 @@ impl Slab {
     /// The caller holds the shard's lock, and takes it out of its list before and puts it into one afterwards.
     pub(super) fn set_emptying(self, on: bool) {
         self.header().emptying.store(on, Relaxed);
+    }
+
+    /// Is not to be chosen so many `times`. The caller holds the shard's lock.
+    pub(super) fn leave_alone(self, times: u8) {
+        self.header().left_alone.store(times, Relaxed);
+    }
+
+    /// Whether it may be chosen to run empty; if not, that was one of the times. The caller holds the shard's lock.
+    pub(super) fn may_be_chosen(self) -> bool {
+        let left_alone = &self.header().left_alone;
+        let times = left_alone.load(Relaxed);
+        left_alone.store(times.saturating_sub(1), Relaxed);
+        times == 0
     }
 
     /// The list that it belongs in: 0 for the emptiest to `BINS - 1`, or [`EMPTYING`]; `None` when full.

@@ -255,6 +255,37 @@ fn nothing_is_taken_from_slabs_that_are_set_aside_and_the_empty_ones_go_back() {
     }
 }
 
+/// Slabs that stay because nobody moves what they hold are the emptiest, and must not be chosen for ever.
+#[test]
+fn what_nobody_moves_does_not_keep_other_slabs_from_running_empty() {
+    const LASTING: usize = 1000;
+    const MOVED: usize = 200;
+    let (_, arena) = arena(8 << 20);
+    let mut random = StdRng::seed_from_u64(10);
+    let mut scatter = |bytes, all: u64, left| {
+        let mut blocks: Vec<_> = (0..all).map(|i| Filled::new(&arena, bytes, 0, i)).collect();
+        blocks.shuffle(&mut random);
+        blocks.drain(left..).for_each(|filled| filled.free(&arena));
+        blocks
+    };
+    let lasting = scatter(LASTING, 2_000, 200);
+    let mut blocks = scatter(MOVED, 10_000, 3_000);
+    let scattered = arena.charged_bytes();
+    for _ in 0..32 {
+        arena.begin_emptying(8 << arena.slabs.shift());
+        for i in set_aside(&blocks) {
+            let new = Filled::new(&arena, MOVED, 0, i as u64);
+            std::mem::replace(&mut blocks[i], new).free(&arena);
+        }
+        arena.end_emptying();
+    }
+    let freed = scattered - arena.charged_bytes();
+    assert!(freed >= 32 << arena.slabs.shift(), "{freed}");
+    let all = lasting.into_iter().chain(blocks);
+    all.for_each(|filled| filled.free(&arena));
+    assert!(arena.charged_bytes() <= arena.resting_bytes());
+}
+
 #[test]
 fn slabs_that_did_not_run_empty_are_used_again() {
     let (_, arena) = arena(256 << 20);
