@@ -22,7 +22,8 @@
 //! | `heads` | normalized heads and hints |
 //! | `inner/`, `leaf/`, `child`, `parent` | the blocks, what hangs on what, and all unsafe code |
 //! | `search`, `path` | going down |
-//! | `put`, `reshape`, `merge` | writes and loads; growing and splitting; giving memory back |
+//! | `put`, `reshape` | writes and loads; growing and splitting |
+//! | `merge`, `relocate` | giving memory back |
 //! | `scan`, `clean`, `cut` | what the framework asks for |
 
 #[cfg(test)]
@@ -37,6 +38,7 @@ mod merge;
 mod parent;
 mod path;
 mod put;
+mod relocate;
 mod reshape;
 mod scan;
 mod search;
@@ -180,6 +182,10 @@ impl IndexX for BPlus {
         visit: &mut dyn FnMut(LeafInfo<'_>) -> ControlFlow<StopWalk>,
     ) -> ControlFlow<StopWalk> {
         self.visit_leaves(from, to, visit)
+    }
+
+    fn relocate(&self) {
+        self.leave_emptying_slabs();
     }
 
     fn track_references(&self, on: bool) {

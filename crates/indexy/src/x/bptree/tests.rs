@@ -76,6 +76,46 @@ fn bytes_are_exact_and_all_come_back() {
     assert_eq!(memory.live_bytes(), 0);
 }
 
+/// Blocks of many sizes, of which few are left everywhere: what is left moves together and slabs go back.
+#[test]
+fn slabs_that_hold_little_are_emptied_without_losing_anything() {
+    let memory = memory();
+    let tree = BPlus::new(memory.clone(), true);
+    const KEYS: u64 = 60_000;
+    let value = |i: u64| vec![i as u8; (i % 300) as usize];
+    for i in 0..KEYS {
+        put(&tree, &spread(i), &value(i));
+    }
+    clean(&tree, 1);
+    // Two of three stretches of keys go.
+    for at in (0..=u8::MAX).filter(|at| at % 3 != 0) {
+        let to = at.checked_add(1).map(|to| [to]);
+        tree.cut(&[at], to.as_ref().map(|to| &to[..]), 1, false, usize::MAX);
+    }
+    memory.collect();
+    let (stats, slabs) = (tree.stats(), memory.slab_bytes());
+    let holes = slabs - memory.live_bytes();
+    assert!(
+        holes > slabs / 3,
+        "{holes} of {slabs}: the test needs holes"
+    );
+    for _ in 0..8 {
+        memory.empty_slabs(slabs / 8, || tree.relocate());
+    }
+    assert_eq!(tree.stats(), stats);
+    assert_eq!(tree.verify(true), Ok(()));
+    assert_eq!(memory.live_bytes(), stats.bytes);
+    let left = memory.slab_bytes() - memory.live_bytes();
+    assert!(left < holes / 2, "{left} of {holes} left");
+    for i in 0..KEYS {
+        let found = tree.get(&spread(i), |v| v == value(i));
+        match spread(i)[0] % 3 {
+            0 => assert_eq!(found, Lookup::Found(true), "{i}"),
+            _ => assert!(matches!(found, Lookup::AskY(_)), "{i}"),
+        }
+    }
+}
+
 #[test]
 fn a_tree_that_was_emptied_takes_nothing() {
     for cut in [false, true] {

@@ -177,3 +177,12 @@ impl Parts {
         InnerLatched { node }
     }
 }
+
+impl<'g> InnerLatched<'g> {
+    /// The same node in another block, latched, with the same large separators. `guard` stands for the time that it may be used.
+    pub(in crate::x::bptree) fn copy(&self, memory: &Memory, _guard: &'g Guard<'_>) -> Self {
+        let node = self.node().copy(memory);
+        node.latch_word().lock();
+        Self { node }
+    }
+}

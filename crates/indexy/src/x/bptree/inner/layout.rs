@@ -23,7 +23,7 @@
 
 use super::super::heads::{HEAD_BYTES, Heads, hinted_bytes};
 use crate::{
-    mem::{latch::Latch, words::Words},
+    mem::{Memory, latch::Latch, words::Words},
     x::child::ChildWord,
 };
 use std::{cmp::Ordering, ptr::NonNull};
@@ -150,6 +150,17 @@ impl<'g> InnerRef<'g> {
         node.set_heap(Heap { top, dead: 0 });
         node.set_meta(meta);
         node
+    }
+
+    /// The same bytes in a new block; nobody holds its latch.
+    pub(super) fn copy(self, memory: &Memory) -> Self {
+        let block = memory.allocate(self.size());
+        // SAFETY: the block is new and zeroed; once published it is retired, not freed.
+        let words = unsafe { Words::new(block.ptr, self.size()) };
+        let (from, len) = (META * 8, self.size() - META * 8);
+        words.copy_from(&self.words, from, from, len);
+        let block = block.ptr;
+        Self { words, block }
     }
 
     pub(in crate::x::bptree) fn block(self) -> NonNull<u64> {

@@ -219,12 +219,17 @@ impl<'g> InnerLatched<'g> {
 
     /// Takes the node out of use, with its large separators: what replaces it has its own.
     pub(in crate::x::bptree) fn retire(self, memory: &Memory) {
-        let node = self.node;
-        for i in 0..node.meta().n - 1 {
+        for i in 0..self.meta().n - 1 {
             if let Some(large) = self.large(i) {
                 large.retire(memory);
             }
         }
+        self.replaced(memory);
+    }
+
+    /// Takes the node out of use; its large separators go on in a [copy](Self::copy).
+    pub(in crate::x::bptree) fn replaced(self, memory: &Memory) {
+        let node = self.node;
         std::mem::forget(self);
         node.latch_word().unlock_obsolete();
         // SAFETY: the caller replaced the word that led here, under the parent's latch; nobody finds it again.

@@ -356,3 +356,12 @@ impl<'g> Builder<'g> {
         self.leaf
     }
 }
+
+impl<'g> LeafLatched<'g> {
+    /// The same leaf in another block, latched, with the same large blocks. `guard` stands for the time that it may be used.
+    pub(in crate::x::bptree) fn copy(&self, memory: &Memory, _guard: &'g Guard<'_>) -> Self {
+        let leaf = self.leaf().copy(memory);
+        leaf.latch_word().lock();
+        Self { leaf }
+    }
+}

@@ -20,7 +20,7 @@
 
 use super::super::heads::{HEAD_BYTES, Heads, UNHINTED, head_bytes};
 use crate::{
-    mem::{latch::Latch, words::Words},
+    mem::{Memory, latch::Latch, words::Words},
     x::{
         RunId, Stamp,
         child::ChildWord,
@@ -166,6 +166,17 @@ impl<'g> LeafRef<'g> {
         let leaf = Self { words, block };
         leaf.set_meta(meta);
         leaf
+    }
+
+    /// The same bytes in a new block; nobody holds its latch.
+    pub(super) fn copy(self, memory: &Memory) -> Self {
+        let block = memory.allocate(self.size());
+        // SAFETY: the block is new and zeroed; once published it is retired, not freed.
+        let words = unsafe { Words::new(block.ptr, self.size()) };
+        let (from, len) = (META * 8, self.size() - META * 8);
+        words.copy_from(&self.words, from, from, len);
+        let block = block.ptr;
+        Self { words, block }
     }
 
     /// The words of a copy in place of these.

@@ -1,0 +1,135 @@
+//! Moving leaves and nodes out of slabs that are to run empty.
+//!
+//! Best effort: a latch that is not free is not waited for, and what changed is left where it is.
+//!
+//! Keeps: what is moved stays what it was, byte by byte: a leaf its entries, mark, stamp and run (I3, I4), a node its children.
+//! Threads: any, beside everything else; one leaf or one node and what it hangs on are latched at a time.
+//! Not here: which slabs (`mem/`), large values and separators, which stay where they are.
+
+#![forbid(unsafe_code)]
+
+use super::{
+    BPlus,
+    child::Child,
+    parent::ParentSeen,
+    path::{Place, Spot},
+};
+use crate::{
+    mem::{Guard, Memory},
+    x::{
+        bounds::{Bounds, Probe},
+        counts::Delta,
+        patience::Patience,
+    },
+};
+
+/// The children of one parent that stand side by side and are no nodes.
+struct Row {
+    /// Which of them are leaves in the way.
+    leaves: Vec<usize>,
+    bounds: Bounds,
+}
+
+impl BPlus {
+    /// See [`IndexX::relocate`](crate::x::IndexX::relocate). Of a leaf that stays, its header is looked at.
+    pub(super) fn leave_emptying_slabs(&self) {
+        let mut at = Some(Vec::new());
+        let mut patience = Patience::default();
+        while let Some(key) = at {
+            let guard = self.memory.enter();
+            let place = self.descend(&guard, Probe::at(&key));
+            at = match row_at(&place, &key) {
+                Some(row) => {
+                    row.leaves.iter().for_each(|&i| {
+                        self.move_leaf(&guard, place.hop.parent, i);
+                    });
+                    self.move_nodes(&guard, &key);
+                    patience = Patience::default();
+                    row.bounds.end
+                }
+                None => {
+                    patience.wait();
+                    Some(key)
+                }
+            };
+        }
+    }
+
+    /// Moves child `at` of `parent` if it is a leaf in the way; it need not be the one that was there before.
+    fn move_leaf(&self, guard: &Guard<'_>, parent: ParentSeen<'_>, at: usize) -> Option<()> {
+        let parent = parent.again()?;
+        let Child::Leaf(leaf) = parent.child(at)? else {
+            return None;
+        };
+        let block = leaf.block();
+        if !Memory::is_in_the_way(block) {
+            return None;
+        }
+        let leaf = leaf.see()?.try_latch()?;
+        let parent = parent.try_latch()?;
+        Memory::moving(block, || {
+            let new = leaf.copy(&self.memory, guard);
+            parent.set(at, new.leaf().word());
+            self.counts.add(Delta {
+                bytes: new.arena_bytes() - leaf.arena_bytes(),
+                ..Delta::default()
+            });
+            leaf.retire(&self.memory);
+        });
+        Some(())
+    }
+
+    /// Moves those nodes on the way to `key` that are in the way.
+    fn move_nodes(&self, guard: &Guard<'_>, key: &[u8]) {
+        let mut level = 1;
+        while level < usize::MAX {
+            let place = self.descend_to(guard, Probe::at(key), level);
+            level = place.hop.parent.level();
+            let _ = self.move_node(guard, &place);
+        }
+    }
+
+    fn move_node(&self, guard: &Guard<'_>, place: &Place<'_>) -> Option<()> {
+        let Spot::Inner(node) = place.spot else {
+            return None;
+        };
+        let block = node.node().block();
+        if !Memory::is_in_the_way(block) {
+            return None;
+        }
+        let node = node.try_latch()?;
+        let parent = place.hop.parent.try_latch()?;
+        Memory::moving(block, || {
+            let new = node.copy(&self.memory, guard);
+            parent.set(place.hop.at, new.node().word());
+            // Large separators are the new node's.
+            let bytes = new.arena_bytes() - node.arena_bytes();
+            self.counts.add(Delta {
+                bytes,
+                ..Delta::default()
+            });
+            node.replaced(&self.memory);
+        });
+        Some(())
+    }
+}
+
+/// The row that begins with the child at `place`, which `key` led to; `None` when the parent changed.
+fn row_at(place: &Place<'_>, key: &[u8]) -> Option<Row> {
+    let first = place.hop.at;
+    let children = match place.hop.parent {
+        ParentSeen::Inner(node) => node.children(),
+        ParentSeen::Root(_) => 1,
+    };
+    let (mut leaves, mut last) = (Vec::new(), first);
+    for i in first..children.max(first + 1) {
+        match place.hop.parent.child(i)? {
+            Child::Inner(_) if i > first => break,
+            Child::Leaf(leaf) if Memory::is_in_the_way(leaf.block()) => leaves.push(i),
+            _ => {}
+        }
+        last = i;
+    }
+    let bounds = place.bounds_of(Probe::at(key), first, last)?;
+    Some(Row { leaves, bounds })
+}
