@@ -4,7 +4,7 @@ use crate::{
     pairs,
     support::{MIB, assert_sound, open},
 };
-use indexy::{Durability, Options, Tree, TreeOptions};
+use indexy::{Durability, IndexXKind, Options, Tree, TreeOptions};
 use std::time::Duration;
 
 fn key(n: u64) -> [u8; 8] {
@@ -125,27 +125,32 @@ fn i7_a_cold_read_without_room_is_answered_uncached() {
 #[test]
 fn i7_the_holes_of_a_resident_tree_are_room() {
     const ROUNDS: u64 = 10;
-    let dir = tempfile::tempdir().unwrap();
-    // No log, whose buffers come and go.
-    let options = Options::new(16 * MIB).durability(Durability::None);
-    let db = open(dir.path(), &options);
-    let resident = TreeOptions::new().resident(true);
-    let tree = db.tree_with("resident", resident).unwrap();
-    let mut keys = 0;
-    while db.stats().x_bytes < 16 * MIB as u64 * 45 / 100 {
-        tree.insert(key(keys), [1; 100]).unwrap();
-        keys += 1;
-    }
-    for round in 0..ROUNDS {
-        let bytes = 20 + round * 37 % 11 * 18;
-        for n in 0..keys / 4 {
-            let any = (round * keys + n).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
-            tree.insert(key(any % keys), vec![2; (bytes + n % 7) as usize])
-                .unwrap();
+    for index_x in [IndexXKind::Art, IndexXKind::BPlus] {
+        let dir = tempfile::tempdir().unwrap();
+        // No log, whose buffers come and go.
+        let options = Options::new(16 * MIB)
+            .durability(Durability::None)
+            .index_x(index_x);
+        let db = open(dir.path(), &options);
+        let resident = TreeOptions::new().resident(true);
+        let tree = db.tree_with("resident", resident).unwrap();
+        let mut keys = 0;
+        while db.stats().x_bytes < 16 * MIB as u64 * 45 / 100 {
+            tree.insert(key(keys), [1; 100]).unwrap();
+            keys += 1;
         }
+        for round in 0..ROUNDS {
+            let bytes = 20 + round * 37 % 11 * 18;
+            for n in 0..keys / 4 {
+                let any = (round * keys + n).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+                tree.insert(key(any % keys), vec![2; (bytes + n % 7) as usize])
+                    .unwrap();
+            }
+        }
+        let stats = db.stats();
+        let stalled = stats.stall_micros;
+        assert!(stalled < 10_000_000, "{index_x:?}: {stalled} us");
+        assert_eq!(tree.len().unwrap(), keys);
+        assert_sound(&db);
     }
-    let stats = db.stats();
-    assert!(stats.stall_micros < 10_000_000, "{} us", stats.stall_micros);
-    assert_eq!(tree.len().unwrap(), keys);
-    assert_sound(&db);
 }
