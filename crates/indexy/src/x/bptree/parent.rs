@@ -50,6 +50,14 @@ impl<'g> ParentSeen<'g> {
         }
     }
 
+    /// How many children it has; garbage when it changed.
+    pub(super) fn children(&self) -> usize {
+        match self {
+            Self::Inner(node) => node.children(),
+            Self::Root(_) => 1,
+        }
+    }
+
     /// The parent as it is now; `None` when it is obsolete.
     pub(super) fn again(self) -> Option<Self> {
         match self {

@@ -58,6 +58,10 @@ impl BPlus {
     /// Moves child `at` of `parent` if it is a leaf in the way; it need not be the one that was there before.
     fn move_leaf(&self, guard: &Guard<'_>, parent: ParentSeen<'_>, at: usize) -> Option<()> {
         let parent = parent.again()?;
+        // It may have lost children since; behind the last one are words of old.
+        if at >= parent.children() {
+            return None;
+        }
         let Child::Leaf(leaf) = parent.child(at)? else {
             return None;
         };
@@ -117,12 +121,8 @@ impl BPlus {
 /// The row that begins with the child at `place`, which `key` led to; `None` when the parent changed.
 fn row_at(place: &Place<'_>, key: &[u8]) -> Option<Row> {
     let first = place.hop.at;
-    let children = match place.hop.parent {
-        ParentSeen::Inner(node) => node.children(),
-        ParentSeen::Root(_) => 1,
-    };
     let (mut leaves, mut last) = (Vec::new(), first);
-    for i in first..children.max(first + 1) {
+    for i in first..place.hop.parent.children() {
         match place.hop.parent.child(i)? {
             Child::Inner(_) if i > first => break,
             Child::Leaf(leaf) if Memory::is_in_the_way(leaf.block()) => leaves.push(i),
