@@ -143,7 +143,7 @@ impl Preset {
                 warm_seconds: 2.0,
                 touch_seconds: 8.0,
                 read_seconds: 2.0,
-                ycsb_seconds: 3.0,
+                ycsb_seconds: 5.0,
                 shift_seconds: 3.0,
                 operations: 4_000_000,
                 // The rows beside ORDER-LINE take about 60 % of the budget, as in the paper.

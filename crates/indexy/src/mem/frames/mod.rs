@@ -273,7 +273,8 @@ impl OwnedFrame<'_> {
         let split = split.min(frames.page_bytes) & !7;
         if let Some(meta) = frames.segments.meta(number) {
             meta.split.store(u32::try_from(split).unwrap_or(0), Relaxed);
-            meta.used.store(1, Relaxed);
+            // Its first use was the read that brought it; only the next one marks it.
+            meta.used.store(0, Relaxed);
             // Partner: the load of the tag in `find`. What was written to the frame is visible before it.
             meta.tag.store(tag, SeqCst);
         }

@@ -1,8 +1,8 @@
 //! The buffer pool: which page is in which frame, and which goes when frames run out.
 //!
 //! Frames are never dirty: a run writes its pages itself, in batches, so that making room costs no I/O and a reader never pays for
-//! a writer. Replacement is second chance (clock): a frame that was read since the hand came by stays once more. The
-//! inner pages, which every read marks, stay therefore as long as there is room for them.
+//! a writer. Replacement is second chance (clock): a frame that was read since the hand came by stays once more. A page comes in
+//! unmarked, so that what is read once goes first; inner pages, which every read marks, stay as long as there is room for them.
 //!
 //! A child is found by the hint in its reference (the frame's number; the frame's tag says whether the
 //! page is still there), else by the table, which then renews the hint. So a hit takes no lock.
@@ -306,5 +306,31 @@ impl Pools {
         for pool in &self.pools {
             pool.set_memory(self.total / parts.max(1));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pages that were read since they came in outlive a crowd of those that were not.
+    #[test]
+    fn a_page_read_again_outlives_those_read_once() {
+        const FRAMES: u64 = 64;
+        let bytes = FRAMES as usize * (4096 + FRAME_OVERHEAD_BYTES + TABLE_BYTES);
+        let pool = Pool::new(4096, bytes);
+        let page = vec![0; 4096];
+        let tag = |number| Pool::tag(1, number);
+        (0..FRAMES).for_each(|number| pool.insert(tag(number), &page));
+        let again: Vec<u64> = (1..FRAMES).step_by(8).collect();
+        for number in &again {
+            assert!(pool.find(&pool.frames.enter(), tag(*number), 0).is_some());
+        }
+        (FRAMES..FRAMES + FRAMES / 2).for_each(|number| pool.insert(tag(number), &page));
+        for number in &again {
+            assert!(pool.contains(tag(*number)), "page {number}");
+        }
+        let left = (0..FRAMES).filter(|n| pool.contains(tag(*n))).count();
+        assert!(left < FRAMES as usize, "nothing made room");
     }
 }
