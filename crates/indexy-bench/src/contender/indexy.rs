@@ -209,14 +209,14 @@ pub(super) fn counters(db: &Db) -> BTreeMap<String, f64> {
     counters
 }
 
-/// Waits until compaction has nothing more to do: the shape of Y stays the same for a while.
+/// Waits until compaction has nothing more to do, neither now nor when writers have rested for a while, and the shape of Y stays as it is.
 pub(super) fn wait_for_quiet(db: &Db) {
     const LOOK: Duration = Duration::from_millis(100);
     const QUIET_LOOKS: u32 = 10;
     const MOST_LOOKS: u32 = 6000;
     let shape = || {
         let stats = db.stats();
-        (stats.y_runs, stats.y_bytes_on_disk)
+        (stats.y_unsettled, stats.y_runs, stats.y_bytes_on_disk)
     };
     let (mut last, mut quiet) = (shape(), 0);
     for _ in 0..MOST_LOOKS {
@@ -225,7 +225,8 @@ pub(super) fn wait_for_quiet(db: &Db) {
         }
         thread::sleep(LOOK);
         let now = shape();
-        quiet = if now == last { quiet + 1 } else { 0 };
+        let same = now == last && now.0 == 0;
+        quiet = if same { quiet + 1 } else { 0 };
         last = now;
     }
 }

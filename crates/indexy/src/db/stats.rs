@@ -24,6 +24,9 @@ pub struct Stats {
     pub y_bytes_on_disk: u64,
     /// Sorted runs or levels that a read of Y may have to look at, over all trees.
     pub y_runs: u64,
+    /// Trees whose Index Y has background work under way, or put off until writers rest (an LSM tree merges level 0 then, 5 s after the
+    /// last run). 0: the disk is left alone until somebody writes.
+    pub y_unsettled: u64,
     /// Reads answered by an entry in X.
     pub hits: u64,
     /// Reads that asked Index Y.
@@ -110,6 +113,7 @@ impl Stats {
             stats.mount_points += x.mounts as u64;
             stats.y_bytes_on_disk += tree.y.disk_bytes();
             stats.y_runs += tree.y.run_count() as u64;
+            stats.y_unsettled += u64::from(!tree.y.settled());
             stats.trees += 1;
         }
         stats

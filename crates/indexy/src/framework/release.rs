@@ -29,9 +29,6 @@ const ENOUGH_PART: u64 = 2;
 /// Where that little is clean, it is cheaper to have more cleaned than to measure all of X to find the rest.
 const WORTHWHILE_PART: u64 = 8;
 
-/// A region this many times larger than planned calls for a new choice of regions.
-const OVERSIZE: u64 = 4;
-
 /// One tree as a release sees it.
 struct View<'a> {
     tree: &'a Joined,
@@ -83,7 +80,9 @@ pub(crate) fn enough(freed: u64, need: u64) -> bool {
 
 /// Sizes of all regions, with boundaries chosen (anew) where they do not fit.
 fn survey<'a>(trees: &'a [Arc<Joined>], shared: &Shared, precision: Precision) -> Vec<View<'a>> {
-    let target = watermark::region_bytes(shared.budget.limit()) as u64;
+    let limit = shared.budget.limit();
+    let target = watermark::region_bytes(limit) as u64;
+    let too_large = watermark::oversize_bytes(limit) as u64;
     let mut resident = 0;
     let mut releasable = 0;
     let mut views = Vec::new();
@@ -93,7 +92,7 @@ fn survey<'a>(trees: &'a [Arc<Joined>], shared: &Shared, precision: Precision) -
             continue;
         }
         let mut view = view(tree, precision);
-        let oversize = view.stats.iter().any(|s| s.bytes > OVERSIZE * target);
+        let oversize = view.stats.iter().any(|s| s.bytes > too_large);
         if !tree.regions.monitored() || oversize {
             tree.choose_regions(target);
             view = self::view(tree, precision);

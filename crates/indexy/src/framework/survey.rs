@@ -95,7 +95,7 @@ impl Joined {
     }
 
     /// The same for one region.
-    fn stats_of(&self, table: &Table, region: usize) -> RegionStats {
+    pub(super) fn stats_of(&self, table: &Table, region: usize) -> RegionStats {
         let (from, to) = table.bounds(region);
         let mut stats = RegionStats::default();
         let _ = self.x.leaves(from, to, &mut |leaf| {

@@ -28,7 +28,10 @@ use crate::{
     x::{IndexX, LeafInfo, RunId},
     y::{Maintained, RunEntry, RunSource},
 };
-use std::{ops::ControlFlow, sync::atomic::Ordering};
+use std::{
+    ops::ControlFlow,
+    sync::{Arc, atomic::Ordering},
+};
 
 /// Which regions to clean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,14 +99,36 @@ impl Joined {
             return Ok(written);
         }
         // Something is dirty, and not where it was counted: see `survey.rs`.
-        let target = watermark::region_bytes(self.shared.budget.limit());
-        self.divide(target as u64);
+        self.divide_anew();
         self.write_picked(pick, &mut transfer)
     }
 
-    fn write_picked(&self, pick: Pick, transfer: &mut Transfer) -> Result<Written> {
+    /// The caller holds the transfer lock.
+    fn divide_anew(&self) {
+        let target = watermark::region_bytes(self.shared.budget.limit());
+        self.divide(target as u64);
+    }
+
+    /// What `pick` says, and the regions that it is of. Where keys are appended, one region takes all that is written, and may have become
+    /// a good part of X before the releaser finds a moment between two runs to choose regions anew. Writers would wait for a run of all of
+    /// it, so the regions that a run is to take are looked at. Cost: a walk over what is about to be written.
+    fn pick_bounded(&self, pick: Pick, transfer: &mut Transfer) -> (Arc<Table>, Vec<usize>) {
         let table = self.regions.table();
         let selected = self.pick(pick, &table, transfer);
+        let too_large = watermark::oversize_bytes(self.shared.budget.limit()) as u64;
+        let short = matches!(pick, Pick::CheckBack | Pick::Oldest);
+        let oversize = |i: &usize| self.stats_of(&table, *i).bytes > too_large;
+        if !short || !selected.iter().any(oversize) {
+            return (table, selected);
+        }
+        self.divide_anew();
+        let table = self.regions.table();
+        let selected = self.pick(pick, &table, transfer);
+        (table, selected)
+    }
+
+    fn write_picked(&self, pick: Pick, transfer: &mut Transfer) -> Result<Written> {
+        let (table, selected) = self.pick_bounded(pick, transfer);
         if selected.is_empty() {
             return Ok(Written::default());
         }

@@ -55,6 +55,14 @@ pub(crate) fn region_bytes(budget: usize) -> usize {
     (budget / 128).max(MIN_REGION_BYTES)
 }
 
+/// A region this many times larger than planned calls for a new choice of regions.
+const OVERSIZE: usize = 4;
+
+/// Bytes of X above which a region is too large: what is appended all goes to one.
+pub(crate) fn oversize_bytes(budget: usize) -> usize {
+    OVERSIZE.saturating_mul(region_bytes(budget))
+}
+
 /// Payload bytes of one run: as many as Y likes, at most a quarter of the budget, so that what is in
 /// flight never holds up the release of the rest.
 pub(crate) fn run_bytes(budget: usize, preferred: usize) -> usize {

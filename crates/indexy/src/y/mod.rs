@@ -106,6 +106,11 @@ pub trait IndexY: Send + Sync {
     /// True while runs should wait for [`IndexY::maintain`] (too many level-0 runs, say).
     fn congested(&self) -> bool;
 
+    /// False while background work is under way, or put off until writers rest. For who waits for the end of it; no I/O.
+    fn settled(&self) -> bool {
+        true
+    }
+
     /// True when Y holds no entry at all (tombstones do not count); may say false when unsure.
     fn is_empty(&self) -> Result<bool>;
 

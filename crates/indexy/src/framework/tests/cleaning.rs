@@ -281,3 +281,24 @@ fn a_tree_dropped_during_its_flush_costs_the_others_nothing() {
         });
     }
 }
+
+/// Where keys are appended, one region takes all of them; a run that took all of it would have writers wait for it.
+#[test]
+fn a_run_is_short_however_large_its_region_has_become() {
+    const KEYS: u64 = 20_000;
+    for kind in X_KINDS {
+        let rig = Rig::with_budget(kind, 4 << 20);
+        let (tree, y) = rig.tree(TREE);
+        put(&tree, b"", b"");
+        tree.choose_regions(32 << 10);
+        for key in 0..KEYS {
+            put(&tree, &key.to_be_bytes(), b"appended");
+        }
+        let first = tree.write_back(Pick::Oldest).unwrap().keys;
+        assert!((1..KEYS / 4).contains(&first), "{kind:?}: {first}");
+        while tree.write_back(Pick::Oldest).unwrap().keys > 0 {}
+        assert_eq!(tree.x.stats().dirty, 0);
+        assert_eq!(y.contents().len() as u64, KEYS + 1);
+        assert_clean_means_equal(&tree);
+    }
+}

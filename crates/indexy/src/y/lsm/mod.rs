@@ -405,6 +405,15 @@ impl IndexY for LsmY {
         verify::verify(&self.snapshot())
     }
 
+    fn release_files(&self) -> bool {
+        self.reap();
+        self.retired.lock().is_empty()
+    }
+
+    fn settled(&self) -> bool {
+        self.tree.is_none() || self.snapshot().pace.settled()
+    }
+
     fn copy_to(&self, dest: &Path) -> Result<()> {
         let _no_maintenance = self.maintaining.lock();
         let _no_run = self.writing.lock();

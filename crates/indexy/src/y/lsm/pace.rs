@@ -52,6 +52,11 @@ pub(super) struct Pace {
     batch_bytes: AtomicU64,
     /// The levels below are not in shape yet.
     settling: AtomicBool,
+    /// Runs written, here and as the last step began that was planned while writers rested.
+    runs: AtomicU64,
+    asked: AtomicU64,
+    /// The runs after which such a step found nothing to do, and one more; 0: there was none yet.
+    rested: AtomicU64,
 }
 
 /// What to ask the engine for.
@@ -73,7 +78,13 @@ impl Pace {
 
     /// A run was written.
     pub(super) fn wrote(&self) {
+        self.runs.fetch_add(1, Relaxed);
         *self.last_run.lock() = Some(Instant::now());
+    }
+
+    /// Nothing was left to do when it was last looked at with writers at rest, and nothing was written since.
+    pub(super) fn settled(&self) -> bool {
+        self.rested.load(Relaxed) == self.runs.load(Relaxed) + 1
     }
 
     fn quiet(&self) -> bool {
@@ -82,7 +93,9 @@ impl Pace {
 
     /// What to do now, and with how many tables of level 0 its compaction starts.
     pub(super) fn plan(&self, level0: Level0, table_bytes: u64) -> (Mode, u8) {
+        let runs = self.runs.load(Relaxed);
         let quiet = self.quiet();
+        self.asked.store(if quiet { runs + 1 } else { 0 }, Relaxed);
         if due(level0, self.wasted.load(Relaxed), quiet) {
             self.batch_bytes.store(level0.bytes, Relaxed);
             return (
@@ -103,6 +116,8 @@ impl Pace {
 
     /// `changed`: the engine found something to do in `mode`.
     pub(super) fn done(&self, mode: Mode, changed: bool) {
+        let rested = if changed { 0 } else { self.asked.load(Relaxed) };
+        self.rested.store(rested, Relaxed);
         match mode {
             Mode::Compact => {
                 self.wasted.store(0, Relaxed);
@@ -195,6 +210,25 @@ mod tests {
             pace.plan(level0(1, 5), TABLE),
             (Mode::Settle, LEVEL0_TRIGGER)
         );
+    }
+
+    /// Who waits for the end of background work waits also for what is put off until writers rest.
+    #[test]
+    fn it_has_settled_when_nothing_was_left_to_do_at_rest() {
+        let pace = Pace::default();
+        assert!(!pace.settled(), "what an earlier process left is not known");
+        let step = |level0, changed| {
+            let (mode, _) = pace.plan(level0, TABLE);
+            pace.done(mode, changed);
+        };
+        step(level0(1, 8), true);
+        assert!(!pace.settled());
+        step(level0(0, 0), false);
+        assert!(pace.settled());
+        pace.wrote();
+        assert!(!pace.settled());
+        step(level0(1, 1), false);
+        assert!(!pace.settled(), "writers do not rest yet");
     }
 
     #[test]
