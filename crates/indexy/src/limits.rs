@@ -12,5 +12,8 @@ pub const MAX_VALUE_BYTES: usize = 256 << 20;
 /// Smallest memory budget that a database opens with, in bytes (2 MiB).
 pub const MIN_MEMORY_BUDGET_BYTES: usize = 2 << 20;
 
+/// Largest memory budget, in bytes (64 TiB). What is sized by the budget takes no more than the machine has.
+pub const MAX_MEMORY_BUDGET_BYTES: usize = 64 << 40;
+
 /// Longest tree name, in bytes of UTF-8.
 pub const MAX_TREE_NAME_BYTES: usize = 255;

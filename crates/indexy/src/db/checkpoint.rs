@@ -10,11 +10,12 @@
 
 use super::{
     core::{Core, TreeCore},
-    directory::{self, LOCK_FILE, LOG_DIR, TREES_DIR, tree_dir},
+    directory::{self, DirectoryLock, LOCK_FILE, LOG_DIR, TREES_DIR, tree_dir},
     manifest::Manifest,
 };
 use crate::{
     error::{Error, Result},
+    storage::Buffered,
     wal::Lsn,
 };
 use std::{
@@ -27,7 +28,8 @@ use std::{
 const PASSES: u32 = 4;
 
 pub(super) fn checkpoint(core: &Core, dest: &Path) -> Result<()> {
-    prepare(dest)?;
+    let dest = &*directory::absolute(dest)?;
+    let _claim = claim(dest)?;
     let copied = copy(core, dest);
     if copied.is_err() {
         // Half a copy is of no use; the first error is the one to report.
@@ -39,6 +41,21 @@ pub(super) fn checkpoint(core: &Core, dest: &Path) -> Result<()> {
         }
     }
     copied
+}
+
+/// The destination, absent or an empty directory, made and locked: whoever else comes for it meanwhile is refused, and has nothing taken
+/// away when either of the two fails.
+fn claim(dest: &Path) -> Result<DirectoryLock> {
+    prepare(dest)?;
+    let lock = DirectoryLock::take(dest, false)?;
+    let entries = std::fs::read_dir(dest).map_err(|e| Error::io("open", dest, e))?;
+    for entry in entries {
+        let entry = entry.map_err(|e| Error::io("open", dest, e))?;
+        if entry.file_name() != LOCK_FILE {
+            return Err(not_empty(dest));
+        }
+    }
+    Ok(lock)
 }
 
 fn copy(core: &Core, dest: &Path) -> Result<()> {
@@ -73,13 +90,9 @@ fn copy(core: &Core, dest: &Path) -> Result<()> {
     core.storage.sync_dir(&dest.join(TREES_DIR))?;
     core.storage.sync_dir(&log_dir)?;
     manifest.write(&*core.storage, dest)?;
-    let lock = dest.join(LOCK_FILE);
-    std::fs::File::create(&lock).map_err(|e| Error::io("create", &lock, e))?;
     core.storage.sync_dir(dest)?;
-    match dest.parent().filter(|p| !p.as_os_str().is_empty()) {
-        Some(parent) => core.storage.sync_dir(parent),
-        None => Ok(()),
-    }
+    dest.parent()
+        .map_or(Ok(()), |parent| core.storage.sync_dir(parent))
 }
 
 /// Copies the Y of every tree. Returns the manifest that names exactly these, and the end of the log at a moment
@@ -135,19 +148,19 @@ fn prepare(dest: &Path) -> Result<()> {
     match std::fs::read_dir(dest) {
         Ok(mut entries) => match entries.next() {
             None => Ok(()),
-            Some(_) => Err(Error::DestinationNotEmpty {
-                path: dest.to_path_buf(),
-            }),
+            Some(_) => Err(not_empty(dest)),
         },
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            std::fs::create_dir_all(dest).map_err(|e| Error::io("create", dest, e))
+            directory::create_lasting(&Buffered, dest)
         }
-        Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => {
-            Err(Error::DestinationNotEmpty {
-                path: dest.to_path_buf(),
-            })
-        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => Err(not_empty(dest)),
         Err(e) => Err(Error::io("open", dest, e)),
+    }
+}
+
+fn not_empty(dest: &Path) -> Error {
+    Error::DestinationNotEmpty {
+        path: dest.to_path_buf(),
     }
 }
 

@@ -3,11 +3,15 @@
 
 #![forbid(unsafe_code)]
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    storage::Storage,
+};
 use std::{
     fs::{File, OpenOptions, TryLockError},
     io::ErrorKind,
     path::{Path, PathBuf},
+    sync::OnceLock,
     time::Duration,
 };
 
@@ -77,6 +81,34 @@ impl DirectoryLock {
             Err(TryLockError::Error(e)) => Err(Error::io("lock", &path, e)),
         }
     }
+}
+
+/// `path` from the root on: the process may go to another working directory while the database is open.
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|e| Error::io("open", path, e))
+}
+
+/// Makes `dir` and what is missing above it, so that all these names survive a loss of power.
+pub(crate) fn create_lasting(storage: &dyn Storage, dir: &Path) -> Result<()> {
+    let mut missing = Vec::new();
+    let mut at = Some(dir);
+    while let Some(dir) = at
+        && !storage.exists(dir)?
+    {
+        missing.push(dir);
+        at = dir.parent();
+    }
+    storage.create_dir_all(dir)?;
+    let parents = missing.iter().rev().filter_map(|dir| dir.parent());
+    parents
+        .into_iter()
+        .try_for_each(|parent| storage.sync_dir(parent))
+}
+
+/// Of a budget of `bytes` what the machine has: nothing is made larger than that, whatever the budget says.
+pub(crate) fn usable(bytes: usize) -> usize {
+    static MACHINE: OnceLock<usize> = OnceLock::new();
+    bytes.min(*MACHINE.get_or_init(memory_limit_bytes))
 }
 
 /// Memory that this process may use, in bytes: the smallest of its cgroup limits (v1, v2) and physical memory.

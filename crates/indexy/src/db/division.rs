@@ -12,7 +12,7 @@
 
 use super::{
     core::Core,
-    index_y,
+    directory, index_y,
     options::{IndexXKind, IndexYKind},
 };
 use crate::{framework::watermark::Watermarks, mem::budget::Holder};
@@ -55,7 +55,7 @@ impl Core {
     /// Gives the caches of Y their part of the budget, as it is now. Cost: a lock; now and then a cache is made anew.
     pub(crate) fn divide_memory(&self) {
         let mut now = self.y_cache_bytes.lock();
-        let limit = self.budget.limit();
+        let limit = directory::usable(self.budget.limit());
         let alone = self.write_buffer_bytes(limit);
         let asked = match alone {
             Some(buffer) => without_x(self.needs(limit, buffer)),

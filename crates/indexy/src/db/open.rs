@@ -57,6 +57,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
 /// As [`open`], with log and manifest on `storage`; the lock and the directories of trees are on the real one.
 pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) -> Result<Handle> {
     options.validate()?;
+    let path = &*directory::absolute(path)?;
     let (lock, manifest) = take_directory(&*storage, path, &options)?;
     // Before anything is written: what one tree lacks keeps the whole database closed.
     for tree in &manifest.trees {
@@ -66,7 +67,7 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
     let poison = Arc::new(Poison::default());
     let shared = Arc::new(Shared::new(budget.clone(), poison));
     let memory = Memory::new(budget.clone());
-    let y_cache_bytes = index_y::cache_bytes(options.memory_budget_bytes);
+    let y_cache_bytes = index_y::cache_bytes(directory::usable(options.memory_budget_bytes));
     let y_shared = YShared::new(
         y_cache_bytes,
         options.factories.clone(),
@@ -133,7 +134,7 @@ fn take_directory(
             return Err(missing());
         }
         refuse_foreign_files(path)?;
-        storage.create_dir_all(path)?;
+        directory::create_lasting(storage, path)?;
     }
     let lock = DirectoryLock::take(path, options.read_only)?;
     if let Some(manifest) = Manifest::read(storage, path)? {
@@ -147,7 +148,8 @@ fn take_directory(
     storage.create_dir_all(&path.join(TREES_DIR))?;
     let manifest = Manifest::new(random_id());
     manifest.write(storage, path)?;
-    if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
+    // Also for a directory that was there: a crash may have come before its name was lasting.
+    if let Some(parent) = path.parent() {
         storage.sync_dir(parent)?;
     }
     Ok((lock, manifest))

@@ -5,7 +5,7 @@
 use super::custom::{Factories, IndexYName};
 use crate::{
     error::{Error, Result},
-    limits::MIN_MEMORY_BUDGET_BYTES,
+    limits::{MAX_MEMORY_BUDGET_BYTES, MIN_MEMORY_BUDGET_BYTES},
     y::IndexYFactory,
 };
 use serde::{Deserialize, Serialize};
@@ -140,7 +140,7 @@ impl Default for Options {
 
 impl Options {
     /// Defaults with a memory budget in bytes, for all trees, caches and buffers together.
-    /// At least [`MIN_MEMORY_BUDGET_BYTES`].
+    /// At least [`MIN_MEMORY_BUDGET_BYTES`], at most [`MAX_MEMORY_BUDGET_BYTES`].
     #[must_use]
     pub fn new(memory_budget_bytes: usize) -> Self {
         Self {
@@ -233,7 +233,7 @@ impl Options {
     pub(crate) fn log_limit(&self) -> u64 {
         let (min, max) = DEFAULT_LOG_LIMIT_BYTES;
         self.log_limit_bytes
-            .unwrap_or((2 * self.memory_budget_bytes as u64).clamp(min, max))
+            .unwrap_or((self.memory_budget_bytes as u64).saturating_mul(2).clamp(min, max))
     }
 
     /// Whether tables are read past the page cache, decided now.
@@ -269,6 +269,12 @@ pub(crate) fn check_budget(bytes: usize) -> Result<()> {
         return Err(Error::BudgetTooSmall {
             budget_bytes: bytes,
             minimum_bytes: MIN_MEMORY_BUDGET_BYTES,
+        });
+    }
+    if bytes > MAX_MEMORY_BUDGET_BYTES {
+        return Err(Error::InvalidOption {
+            option: "memory_budget_bytes",
+            reason: format!("it is {bytes}: {MAX_MEMORY_BUDGET_BYTES} at most"),
         });
     }
     Ok(())

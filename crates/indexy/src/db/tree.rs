@@ -106,7 +106,8 @@ impl Tree {
 
     /// Hands the newest value of `key` to `read` without building a [`Value`]. Cost as [`Tree::get`].
     ///
-    /// `read` runs outside of all locks, once at most.
+    /// `read` runs outside of all locks, once at most. It should be short, and must not write to this database: while it runs, none
+    /// of the memory that is released from X becomes free, so that a write of its own may wait for memory in vain (`MemoryStalled`).
     #[inline]
     pub fn get_with<R>(
         &self,
@@ -207,7 +208,7 @@ impl Tree {
     /// Source: IndeXY II-B; keeps I4, I7, I8.
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        self.write(key, value.len(), |joined| {
+        self.write(key, Some(value.len()), |joined| {
             Ok(((), joined.put(key, Some(value))?))
         })
     }
@@ -215,13 +216,13 @@ impl Tree {
     /// Removes `key`, whether it is there or not. Cost as [`Tree::insert`].
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<()> {
         let key = key.as_ref();
-        self.write(key, 0, |joined| Ok(((), joined.put(key, None)?)))
+        self.write(key, Some(0), |joined| Ok(((), joined.put(key, None)?)))
     }
 
     /// Removes `key` and returns the value that it had. Cost: [`Tree::get`] and [`Tree::remove`], atomically.
     pub fn take(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         let key = key.as_ref();
-        self.write(key, 0, |joined| {
+        self.write(key, Some(0), |joined| {
             let old = joined.get(key, Value::new)?;
             let end = if old.is_some() {
                 joined.put(key, None)?
@@ -271,7 +272,8 @@ impl Tree {
         let key = key.as_ref();
         let old = old.as_ref().map(AsRef::as_ref);
         let new = new.as_ref().map(AsRef::as_ref);
-        self.write(key, new.map_or(0, <[u8]>::len), |joined| {
+        let bytes = new.map_or(0, <[u8]>::len);
+        self.write(key, Some(bytes), |joined| {
             let same = match (joined.get(key, |v| old == Some(v))?, old) {
                 (Some(same), _) => same,
                 (None, old) => old.is_none(),
@@ -289,12 +291,12 @@ impl Tree {
         change: impl FnOnce(Option<&[u8]>) -> Option<Vec<u8>>,
     ) -> Result<Option<Value>> {
         let key = key.as_ref();
-        self.write(key, 0, |joined| {
+        self.write(key, None, |joined| {
             let old = joined.get(key, Value::new)?;
             let new = change(old.as_deref());
             let bytes = new.as_ref().map_or(0, Vec::len);
             check_value(bytes, self)?;
-            // How much it is was not known before.
+            // How much it is was not known before. Once for all of it: who has been promised room and asks for more waits for himself.
             let _admitted = self.admit(key.len() + bytes)?;
             let end = joined.put(key, new.as_deref())?;
             Ok((new.map(Value::from), end))
@@ -319,17 +321,17 @@ impl Tree {
         Ok(())
     }
 
-    /// The frame of every single-key write; see the module header.
+    /// The frame of every single-key write; see the module header. Without a length of the value, `apply` asks for room itself.
     fn write<R>(
         &self,
         key: &[u8],
-        value_len: usize,
+        value_len: Option<usize>,
         apply: impl FnOnce(&Joined) -> Result<(R, Option<Lsn>)>,
     ) -> Result<R> {
         let core = self.core();
         self.tree.live()?;
         self.check_key(key)?;
-        check_value(value_len, self)?;
+        check_value(value_len.unwrap_or_default(), self)?;
         if core.options.read_only {
             return Err(Error::ReadOnly);
         }
@@ -338,7 +340,9 @@ impl Tree {
         let (result, end) = {
             let _stripe = core.stripes.lock(self.tree.entry.id, key);
             self.tree.live()?;
-            let _admitted = self.admit(key.len() + value_len)?;
+            let _admitted = value_len
+                .map(|len| self.admit(key.len() + len))
+                .transpose()?;
             self.alive(apply(self.joined()))?
         };
         if let (Some(log), Some(end), Durability::Sync) = (log, end, core.options.durability) {

@@ -92,7 +92,10 @@ fn survey<'a>(trees: &'a [Arc<Joined>], shared: &Shared, precision: Precision) -
             continue;
         }
         let mut view = view(tree, precision);
-        let oversize = view.stats.iter().any(|s| s.bytes > too_large);
+        let oversize = view
+            .stats
+            .iter()
+            .any(|s| s.bytes > too_large && s.leaves > 1);
         if !tree.regions.monitored() || oversize {
             tree.choose_regions(target);
             view = self::view(tree, precision);

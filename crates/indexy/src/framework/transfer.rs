@@ -61,6 +61,7 @@ pub(crate) struct RegionStats {
     pub dirty: u64,
     /// Arena bytes.
     pub bytes: u64,
+    pub leaves: u64,
 }
 
 impl RegionStats {
@@ -69,6 +70,7 @@ impl RegionStats {
         self.keys += leaf.keys as u64;
         self.dirty += leaf.dirty as u64;
         self.bytes += leaf.bytes as u64;
+        self.leaves += 1;
     }
 
     /// Bytes that a cut would free now, roughly.
@@ -117,7 +119,11 @@ impl Joined {
         let selected = self.pick(pick, &table, transfer);
         let too_large = watermark::oversize_bytes(self.shared.budget.limit()) as u64;
         let short = matches!(pick, Pick::CheckBack | Pick::Oldest);
-        let oversize = |i: &usize| self.stats_of(&table, *i).bytes > too_large;
+        // A single leaf with large values is as small as regions get.
+        let oversize = |i: &usize| {
+            let stats = self.stats_of(&table, *i);
+            stats.bytes > too_large && stats.leaves > 1
+        };
         if !short || !selected.iter().any(oversize) {
             return (table, selected);
         }
@@ -292,7 +298,7 @@ impl Joined {
 
     /// Copies Y, as it is between two runs, into the absent directory `dest`.
     pub(crate) fn copy_y_to(&self, dest: &std::path::Path) -> Result<()> {
-        let _transfer = self.transfer.lock();
+        let _no_run = (!self.y.copies_beside_runs()).then(|| self.transfer.lock());
         // What fails from there on is the copy.
         self.make_durable()?;
         self.y.copy_to(dest)

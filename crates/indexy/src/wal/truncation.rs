@@ -109,10 +109,25 @@ impl SegmentList {
         let segments: Vec<SegmentInfo> = self.segments.lock().iter().cloned().collect();
         storage.create_dir_all(dest)?;
         let mut reached = None;
-        for segment in segments.iter().filter(|s| s.first_lsn < upto) {
-            let source = storage.open(&segment_path(dir, segment.sequence), false)?;
+        for (i, segment) in segments.iter().enumerate() {
+            if segment.first_lsn >= upto {
+                continue;
+            }
+            let path = segment_path(dir, segment.sequence);
+            let source = storage.open(&path, false)?;
             let copy = segment_path(dest, segment.sequence);
-            reached = Some(copy_segment(storage, source, &copy, upto)?);
+            let end = copy_segment(storage, source, &copy, upto)?;
+            // A damaged group ends a segment too early; the copy could not be opened.
+            if let Some(next) = segments.get(i + 1).filter(|next| next.first_lsn <= upto)
+                && end != next.first_lsn
+            {
+                let what = format!(
+                    "the segment ends at LSN {}, the next one begins at {}",
+                    end.0, next.first_lsn.0
+                );
+                return Err(Error::corrupt(path, 0, what));
+            }
+            reached = Some(end);
         }
         match reached {
             Some(end) if end < upto => {

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 use super::{Chunk, ChunkEntry, Order, ScanLimits, bounds::Bounds};
+use crate::key::successor;
 use std::ops::Range;
 
 /// A scan under way.
@@ -12,6 +13,7 @@ pub(in crate::x) struct Filling<'a> {
     pub from: &'a [u8],
     pub to: Option<&'a [u8]>,
     pub order: Order,
+    limits: ScanLimits,
     out: &'a mut Chunk,
     bytes: usize,
     leaves: usize,
@@ -23,6 +25,7 @@ impl<'a> Filling<'a> {
         from: &'a [u8],
         to: Option<&'a [u8]>,
         order: Order,
+        limits: ScanLimits,
         out: &'a mut Chunk,
     ) -> Option<Self> {
         out.entries.clear();
@@ -32,26 +35,38 @@ impl<'a> Filling<'a> {
             from,
             to,
             order,
+            limits,
             out,
             bytes: 0,
             leaves: 0,
         })
     }
 
-    /// Calls `add` with the numbers in `within`, in the order of the scan: entries of one more leaf.
+    /// Calls `add` with the numbers in `within`, in the order of the scan: entries of one more leaf. Returns where it stopped, if
+    /// the chunk was full of bytes before the last of them (values may be large): ascending where to go on, descending the last key.
     pub(in crate::x) fn leaf(
         &mut self,
         within: Range<usize>,
-        add: impl FnMut(usize) -> ChunkEntry,
-    ) {
+        mut add: impl FnMut(usize) -> ChunkEntry,
+    ) -> Option<Vec<u8>> {
         self.leaves += 1;
-        let first = self.out.entries.len();
-        match self.order {
-            Order::Ascending => self.out.entries.extend(within.map(add)),
-            Order::Descending => self.out.entries.extend(within.rev().map(add)),
+        let n = within.len();
+        for step in 0..n {
+            let entry = add(match self.order {
+                Order::Ascending => within.start + step,
+                Order::Descending => within.end - 1 - step,
+            });
+            self.bytes += entry.key.len() + entry.value.as_ref().map_or(0, Vec::len);
+            let stop = (step + 1 < n && self.bytes >= self.limits.bytes).then(|| match self.order {
+                Order::Ascending => successor(&entry.key),
+                Order::Descending => entry.key.clone(),
+            });
+            self.out.entries.push(entry);
+            if stop.is_some() {
+                return stop;
+            }
         }
-        let bytes = |e: &ChunkEntry| e.key.len() + e.value.as_ref().map_or(0, Vec::len);
-        self.bytes += self.out.entries[first..].iter().map(bytes).sum::<usize>();
+        None
     }
 
     /// Counts one more empty range.
@@ -60,7 +75,8 @@ impl<'a> Filling<'a> {
     }
 
     /// Goes on at `at`. True when the scan is at its end or the chunk is full.
-    pub(in crate::x) fn ends(&mut self, at: &mut Option<Vec<u8>>, limits: &ScanLimits) -> bool {
+    pub(in crate::x) fn ends(&mut self, at: &mut Option<Vec<u8>>) -> bool {
+        let limits = &self.limits;
         let full = self.bytes >= limits.bytes
             || self.out.entries.len() >= limits.entries
             || self.leaves >= limits.leaves;
@@ -71,8 +87,19 @@ impl<'a> Filling<'a> {
         false
     }
 
-    /// Notes that the part of `bounds` in `from..to` is mounted.
-    pub(in crate::x) fn add_mounted(&mut self, bounds: &Bounds, from: &[u8], to: Option<&[u8]>) {
+    /// Notes that the part of `bounds` in `from..to` is mounted, up to where `stop` (of [`Filling::leaf`]) says.
+    pub(in crate::x) fn add_mounted(
+        &mut self,
+        bounds: &Bounds,
+        from: &[u8],
+        to: Option<&[u8]>,
+        stop: Option<&[u8]>,
+    ) {
+        let (from, to) = match (self.order, stop) {
+            (_, None) => (from, to),
+            (Order::Ascending, stop) => (from, stop),
+            (Order::Descending, Some(stop)) => (stop, to),
+        };
         let start = from.max(&bounds.start[..]);
         let end = match (bounds.end.as_deref(), to) {
             (Some(a), Some(b)) => Some(a.min(b)),

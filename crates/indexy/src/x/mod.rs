@@ -139,10 +139,10 @@ pub(crate) struct XStats {
     pub mounts: usize,
 }
 
-/// How much one [`IndexX::scan`] call may return. It always returns at least one leaf's worth.
+/// How much one [`IndexX::scan`] call may return. It always returns at least an entry, or passes a leaf.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScanLimits {
-    /// Stop after the leaf that brings key and value bytes to this.
+    /// Stop after the entry that brings key and value bytes to this: a leaf may name many large values.
     pub bytes: usize,
     /// Stop after the leaf that brings the number of entries, tombstones included, to this.
     pub entries: usize,

@@ -136,7 +136,13 @@ pub trait IndexY: Send + Sync {
         true
     }
 
-    /// Copies a consistent image into the absent directory `dest` and makes it durable. No run is in flight meanwhile;
-    /// readers go on, maintenance is held off inside.
+    /// Whether [`IndexY::copy_to`] may be called beside [`IndexY::write_run`]. Else a checkpoint holds up cleaning, and in the end those who
+    /// write, for as long as the copy takes.
+    fn copies_beside_runs(&self) -> bool {
+        false
+    }
+
+    /// Copies a consistent image, of a moment during the call, into the absent directory `dest` and makes it durable. No run is in flight
+    /// meanwhile, unless [`IndexY::copies_beside_runs`]; readers go on, maintenance is held off inside where that is needed.
     fn copy_to(&self, dest: &Path) -> Result<()>;
 }

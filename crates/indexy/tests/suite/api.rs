@@ -130,3 +130,27 @@ fn ranges(t: &Tree) -> Result<()> {
     assert_eq!(keys(t.iter())?, all[..2]);
     Ok(())
 }
+
+/// Longer than a buffer of the log, which has 16 KiB here: who asks the log for room twice waits for himself.
+#[test]
+fn long_keys_can_be_updated() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_path_buf();
+    let (done, finished) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let db = Db::open(path, Options::new(2 * MIB)).unwrap();
+        let tree = db.tree("t").unwrap();
+        for len in [16_000, 16_353, 40_000, 65_534] {
+            let key = vec![7; len];
+            let new = tree.update(&key, |old| old.is_none().then(|| vec![1]));
+            assert_eq!(new.unwrap().unwrap(), [1]);
+            assert_eq!(tree.get(&key).unwrap().unwrap(), [1]);
+            assert_eq!(tree.update(&key, |_| None).unwrap(), None);
+            assert_eq!(tree.get(&key).unwrap(), None);
+        }
+        db.close().unwrap();
+        done.send(()).unwrap();
+    });
+    let limit = std::time::Duration::from_secs(60);
+    finished.recv_timeout(limit).expect("an update waits for ever");
+}

@@ -3,7 +3,10 @@
 use crate::support::{MIB, child, child_argument, open, wait};
 use indexy::{
     Db, Durability, Error, IndexYKind, Options, Tree, TreeOptions,
-    limits::{MAX_KEY_BYTES, MAX_TREE_NAME_BYTES, MAX_VALUE_BYTES, MIN_MEMORY_BUDGET_BYTES},
+    limits::{
+        MAX_KEY_BYTES, MAX_MEMORY_BUDGET_BYTES, MAX_TREE_NAME_BYTES, MAX_VALUE_BYTES,
+        MIN_MEMORY_BUDGET_BYTES,
+    },
 };
 use std::{path::Path, time::Duration};
 
@@ -109,6 +112,31 @@ fn budgets_below_the_minimum() {
         MIN_MEMORY_BUDGET_BYTES as u64
     );
     db.tree("t").unwrap().insert(b"k", b"v").unwrap();
+}
+
+/// More than any machine has is taken for what the machine has, and what no number can hold is refused.
+#[test]
+fn budgets_above_all_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("db");
+    assert_err!(
+        Db::open(&path, Options::new(usize::MAX)),
+        Error::InvalidOption { option, .. } if option == "memory_budget_bytes"
+    );
+    assert!(!path.exists(), "nothing was made");
+    for pair in [IndexYKind::Lsm, IndexYKind::BPlus { page_bytes: 4096 }] {
+        let options = Options::new(MAX_MEMORY_BUDGET_BYTES).index_y(pair);
+        let db = Db::open(&path, options).unwrap();
+        let tree = db.tree(&pair.to_string()).unwrap();
+        tree.insert(b"k", b"v").unwrap();
+        assert_err!(
+            db.set_memory_budget(usize::MAX),
+            Error::InvalidOption { .. }
+        );
+        db.set_memory_budget(MAX_MEMORY_BUDGET_BYTES).unwrap();
+        assert_eq!(tree.get(b"k").unwrap().unwrap(), *b"v");
+        db.close().unwrap();
+    }
 }
 
 #[test]

@@ -171,3 +171,31 @@ fn scans_do_not_fill_x() {
     assert_eq!(tree.len().unwrap(), KEYS.div_ceil(3));
     assert_eq!(db.stats().x_keys, before);
 }
+
+/// I7: a scan holds a few values at a time, also where one leaf names many large ones.
+#[test]
+fn i7_open_scans_of_large_values_hold_little() {
+    const BUDGET: usize = 16 * MIB;
+    for index_x in [indexy::IndexXKind::Art, indexy::IndexXKind::BPlus] {
+        let dir = tempfile::tempdir().unwrap();
+        let db = open(dir.path(), &Options::new(BUDGET).index_x(index_x));
+        let tree = db.tree("t").unwrap();
+        for i in 0..100 {
+            tree.insert(key(i), vec![i as u8; 60_000]).unwrap();
+        }
+        let mut scans: Vec<_> = (0..12).map(|_| tree.iter()).collect();
+        for (n, scan) in scans.iter_mut().enumerate() {
+            let next = if n % 2 == 0 {
+                scan.next()
+            } else {
+                scan.next_back()
+            };
+            assert_eq!(next.unwrap().unwrap().1.len(), 60_000);
+        }
+        let used = db.stats().memory_used_bytes as usize;
+        assert!(used <= BUDGET, "{index_x}: {used} bytes used");
+        for scan in scans {
+            assert_eq!(scan.map(|entry| entry.unwrap().0).count(), 99);
+        }
+    }
+}

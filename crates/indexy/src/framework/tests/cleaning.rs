@@ -302,3 +302,18 @@ fn a_run_is_short_however_large_its_region_has_become() {
         assert_clean_means_equal(&tree);
     }
 }
+
+/// A leaf of large values is larger than regions should be, and as small as they get: choosing them anew would have each pass begin again.
+#[test]
+fn check_back_cleans_regions_of_one_large_leaf() {
+    for kind in [XKind::Art, XKind::BPlus] {
+        let rig = Rig::with_budget(kind, 8 << 20);
+        let (tree, _) = rig.tree(TREE);
+        for key in 0..100u64 {
+            put(&tree, &key.to_be_bytes(), &[7; 20_000]);
+        }
+        tree.choose_regions(64 << 10);
+        let passes = (0..4).map(|_| tree.write_back(Pick::CheckBack).unwrap().keys);
+        assert!(passes.sum::<u64>() > 0, "{kind:?}");
+    }
+}

@@ -274,3 +274,21 @@ fn i7_memory_is_bounded_and_given_back() {
     drop(log);
     assert_eq!(budget.held(Holder::Log), 0);
 }
+
+/// A copy that could not be opened is none: a damaged group in the middle is found while copying.
+#[test]
+fn a_copy_of_a_damaged_log_is_refused() {
+    let sim = Sim::default();
+    let (log, _) = filled(&sim, 200);
+    let end = log.durable();
+    let contents = sim.contents();
+    assert!(contents.len() > 2, "several segments");
+    let (path, bytes) = contents.iter().next().unwrap();
+    log.copy_to(Path::new("/copies/whole"), end).unwrap();
+    // In the payload of a group of the oldest segment, well before its end.
+    let mut damaged = bytes.clone();
+    damaged[bytes.len() / 2] ^= 1;
+    sim.tamper(path, damaged);
+    let copied = log.copy_to(Path::new("/copies/damaged"), end);
+    assert!(matches!(copied, Err(Error::Corrupt { .. })), "{copied:?}");
+}

@@ -51,7 +51,7 @@ impl Art {
         limits: ScanLimits,
         out: &mut Chunk,
     ) {
-        let Some(filling) = Filling::begin(from, to, order, out) else {
+        let Some(filling) = Filling::begin(from, to, order, limits, out) else {
             return;
         };
         let mut scan = Scan {
@@ -64,24 +64,24 @@ impl Art {
             Order::Descending => to.map(<[u8]>::to_vec),
         };
         loop {
-            let bounds = self.scan_range(&mut scan, at.as_deref(), &mut buffer);
-            at = match order {
+            let (bounds, stop) = self.scan_range(&mut scan, at.as_deref(), &mut buffer);
+            at = stop.or_else(|| match order {
                 Order::Ascending => bounds.next(to),
                 Order::Descending => Some(bounds.start).filter(|start| &start[..] > from),
-            };
-            if scan.filling.ends(&mut at, &limits) {
+            });
+            if scan.filling.ends(&mut at) {
                 return;
             }
         }
     }
 
-    /// Adds the range at `at` (descending: just below it) to `scan`.
+    /// Adds the range at `at` (descending: just below it) to `scan`. Returns it, and where in it the chunk was full.
     fn scan_range(
         &self,
         scan: &mut Scan<'_>,
         at: Option<&[u8]>,
         buffer: &mut LeafBuffer,
-    ) -> Bounds {
+    ) -> (Bounds, Option<Vec<u8>>) {
         let below;
         let probe = match (scan.filling.order, at) {
             (Order::Ascending, Some(at)) => Probe::at(at),
@@ -107,19 +107,20 @@ impl Art {
                             let within = entries_within(&bounds, place.depth, n, from, to, find);
                             probe.fill(place.depth, &mut scan.path);
                             let Scan { filling, path } = scan;
-                            filling.leaf(within, |i| chunk_entry(path, leaf, i));
+                            let stop = filling.leaf(within, |i| chunk_entry(path, leaf, i));
                             if leaf.state().mount.is_some() {
-                                scan.filling.add_mounted(&bounds, from, to);
+                                scan.filling
+                                    .add_mounted(&bounds, from, to, stop.as_deref());
                             }
-                            return bounds;
+                            return (bounds, stop);
                         }
                     }
                     Spot::Empty(mount) | Spot::Gap { mount, .. } => {
                         scan.filling.empty();
                         if mount.is_some() {
-                            scan.filling.add_mounted(&bounds, from, to);
+                            scan.filling.add_mounted(&bounds, from, to, None);
                         }
-                        return bounds;
+                        return (bounds, None);
                     }
                 }
             }

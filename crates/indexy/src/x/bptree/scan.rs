@@ -55,7 +55,7 @@ impl BPlus {
         limits: ScanLimits,
         out: &mut Chunk,
     ) {
-        let Some(filling) = Filling::begin(from, to, order, out) else {
+        let Some(filling) = Filling::begin(from, to, order, limits, out) else {
             return;
         };
         let mut scan = Scan {
@@ -68,24 +68,24 @@ impl BPlus {
             Order::Descending => to.map(<[u8]>::to_vec),
         };
         loop {
-            let bounds = self.scan_range(&mut scan, at.as_deref(), &mut buffer);
-            at = match order {
+            let (bounds, stop) = self.scan_range(&mut scan, at.as_deref(), &mut buffer);
+            at = stop.or_else(|| match order {
                 Order::Ascending => bounds.next(to),
                 Order::Descending => Some(bounds.start).filter(|start| &start[..] > from),
-            };
-            if scan.filling.ends(&mut at, &limits) {
+            });
+            if scan.filling.ends(&mut at) {
                 return;
             }
         }
     }
 
-    /// Adds the range at `at` (descending: just below it) to `scan`.
+    /// Adds the range at `at` (descending: just below it) to `scan`. Returns it, and where in it the chunk was full.
     fn scan_range(
         &self,
         scan: &mut Scan<'_>,
         at: Option<&[u8]>,
         buffer: &mut LeafBuffer,
-    ) -> Bounds {
+    ) -> (Bounds, Option<Vec<u8>>) {
         let below;
         let probe = match (scan.filling.order, at) {
             (Order::Ascending, Some(at)) => Probe::at(at),
@@ -111,19 +111,20 @@ impl BPlus {
                             let within = entries_within(&bounds, depth, n, from, to, find);
                             probe.fill(depth, &mut scan.path);
                             let Scan { filling, path } = scan;
-                            filling.leaf(within, |i| chunk_entry(path, leaf, i));
+                            let stop = filling.leaf(within, |i| chunk_entry(path, leaf, i));
                             if leaf.mount().is_some() {
-                                scan.filling.add_mounted(&bounds, from, to);
+                                scan.filling
+                                    .add_mounted(&bounds, from, to, stop.as_deref());
                             }
-                            return bounds;
+                            return (bounds, stop);
                         }
                     }
                     Spot::Empty(mount) => {
                         scan.filling.empty();
                         if mount.is_some() {
-                            scan.filling.add_mounted(&bounds, from, to);
+                            scan.filling.add_mounted(&bounds, from, to, None);
                         }
-                        return bounds;
+                        return (bounds, None);
                     }
                     Spot::Inner(_) => {}
                 }

@@ -153,3 +153,48 @@ pub fn read_only_changes_nothing<S: Store>(store: &S) {
     assert!(files(&dir) == before, "a file was changed");
     check(&store.open_copy(&store.copy_dir()), &model);
 }
+
+/// A copy made beside runs is of one moment: each run is in it as a whole or not at all.
+pub fn copies_beside_runs_are_of_one_moment<S: Store>(store: &S) {
+    const KEYS: u32 = 400;
+    const ROUNDS: u8 = 60;
+    let y = store.open();
+    if !y.copies_beside_runs() {
+        return;
+    }
+    let run = |round: u8| -> Entries {
+        (0..KEYS)
+            .map(|i| put(&i.to_be_bytes(), &[round; 50]))
+            .collect()
+    };
+    write(&y, &run(0)).unwrap();
+    let copies: Vec<PathBuf> = (0..4)
+        .map(|i| store.copy_dir().with_extension(i.to_string()))
+        .collect();
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            for round in 1..ROUNDS {
+                write(&y, &run(round)).unwrap();
+                if round % 8 == 0 {
+                    settle(&y);
+                    y.make_durable().unwrap();
+                }
+            }
+        });
+        for copy in &copies {
+            y.copy_to(copy).unwrap();
+        }
+    });
+    let mut least = 0;
+    for dir in &copies {
+        let copy = store.open_copy(dir);
+        let round = copy.get(&0u32.to_be_bytes()).unwrap().expect("the key is there")[0];
+        let model: Model = (0..KEYS)
+            .map(|i| (i.to_be_bytes().to_vec(), vec![round; 50]))
+            .collect();
+        check(&copy, &model);
+        assert_eq!(copy.verify().unwrap(), u64::from(KEYS));
+        assert!(round >= least, "a later copy is of a later moment");
+        least = round;
+    }
+}

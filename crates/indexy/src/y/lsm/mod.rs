@@ -414,9 +414,17 @@ impl IndexY for LsmY {
         self.tree.is_none() || self.snapshot().pace.settled()
     }
 
+    fn copies_beside_runs(&self) -> bool {
+        true
+    }
+
     fn copy_to(&self, dest: &Path) -> Result<()> {
-        let _no_maintenance = self.maintaining.lock();
-        let _no_run = self.writing.lock();
-        copy::copy(&self.dir, dest)
+        let (image, _snapshot) = {
+            let _no_maintenance = self.maintaining.lock();
+            let _no_run = self.writing.lock();
+            // Holding the snapshot keeps the tables.
+            (copy::Image::of(&self.dir)?, self.snapshot())
+        };
+        image.write(dest)
     }
 }

@@ -299,3 +299,25 @@ fn i4_an_interrupted_compaction_changes_nothing() {
     assert_eq!(y.snapshot().level0.runs, 0, "opened again, it merges");
     conformance::check(&y, &model);
 }
+
+/// Replaced tables are removed when their last reader goes: until then nobody else may have the directory.
+#[test]
+fn files_are_released_when_nobody_reads_what_was_replaced() {
+    let store = OnDisk::tiny();
+    let (mut rng, mut model) = (StdRng::seed_from_u64(6), Model::new());
+    let y = store.open();
+    for _ in 0..4 {
+        let run = random_run(&mut rng, 4_000, 800, &[7; 40]);
+        conformance::write_both(&y, &mut model, &run);
+    }
+    assert!(!y.settled(), "level 0 is merged when writers rest");
+    let reader = y.snapshot();
+    let merge = Arc::new(PullDown(0, 6));
+    y.compact(y.writable().unwrap(), merge).unwrap();
+    assert!(!y.release_files());
+    drop(reader);
+    assert!(y.release_files());
+    let tables = fs::read_dir(store.path().join(manifest::TABLES)).unwrap();
+    assert_eq!(tables.count(), y.snapshot().tables().count());
+    conformance::check(&y, &model);
+}

@@ -8,20 +8,31 @@ use std::path::Path;
 const COPY_BYTES: usize = 256 << 10;
 
 impl PagedY {
-    /// Copies the durable version into the absent directory `dest`. Cost: a read and a write of all pages in use, two syncs.
+    /// Makes the present version durable and copies it into the absent directory `dest`. Runs and commits go on beside it, once it has
+    /// begun. Cost: a commit, a read and a write of all pages in use, two syncs.
     pub(super) fn copy_durable(&self, dest: &Path) -> Result<()> {
-        // Held throughout: without another commit, no page of this one is reused.
-        let committed = self.committed.lock();
-        let mut pages = self.space.lock().committed().clone();
-        for page in committed.map.pages() {
-            pages.set(page, true);
-        }
         let storage = &*self.storage;
         storage.create_dir_all(dest)?;
         let file = storage.create(&dest.join(PAGES))?;
+        let (superblock, pages, _version) = {
+            // Neither a run nor a commit, so that the present version is the durable one. Holding it keeps its pages from being
+            // reused; nothing keeps those of the map, which are few.
+            let _no_run = self.writing.lock();
+            if !self.read_only {
+                self.commit()?;
+            }
+            let committed = self.committed.lock();
+            let mut map = Bits::default();
+            for page in committed.map.pages() {
+                map.set(page, true);
+            }
+            self.copy_pages(&map, &*file)?;
+            let pages = self.space.lock().committed().clone();
+            (committed.superblock, pages, self.version.load_full())
+        };
         self.copy_pages(&pages, &*file)?;
         for copy in 0..2 {
-            committed.superblock.write(&*file, copy)?;
+            superblock.write(&*file, copy)?;
         }
         file.sync()?;
         storage.sync_dir(dest)?;

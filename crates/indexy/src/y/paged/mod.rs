@@ -66,7 +66,10 @@ use pool::Pool;
 use space::Space;
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 use superblock::Superblock;
 use version::Version;
@@ -97,6 +100,8 @@ pub(crate) struct PagedY {
     writing: Mutex<()>,
     maintaining: Mutex<()>,
     poison: Poison,
+    /// Somebody else may have the file.
+    released: AtomicBool,
 }
 
 impl PagedY {
@@ -153,12 +158,16 @@ impl PagedY {
             writing: Mutex::default(),
             maintaining: Mutex::default(),
             poison: Poison::default(),
+            released: AtomicBool::new(false),
         })
     }
 
     fn writable(&self) -> Result<()> {
         if self.read_only {
             return Err(Error::ReadOnly);
+        }
+        if self.released.load(Relaxed) {
+            return Err(Error::Closed);
         }
         self.poison.check()
     }
@@ -284,6 +293,7 @@ impl IndexY for PagedY {
         if self.read_only {
             return Ok(());
         }
+        self.writable()?;
         self.commit()
     }
 
@@ -329,12 +339,24 @@ impl IndexY for PagedY {
 
     fn release_files(&self) -> bool {
         self.reap();
-        self.space.lock().settled()
+        let Some(_no_run) = self.writing.try_lock() else {
+            return false;
+        };
+        let settled = self.space.lock().settled();
+        if settled && self.writable().is_ok() {
+            // What was published becomes durable now or, out of the log, with the next owner: not when this is dropped, over
+            // what that one has written by then.
+            let _ = self.commit();
+            self.released.store(true, Relaxed);
+        }
+        settled
+    }
+
+    fn copies_beside_runs(&self) -> bool {
+        true
     }
 
     fn copy_to(&self, dest: &Path) -> Result<()> {
-        let _no_maintenance = self.maintaining.lock();
-        self.make_durable()?;
         self.copy_durable(dest)
     }
 }

@@ -99,3 +99,29 @@ fn many_at_once_find_what_single_reads_find() {
         assert!(y.multi_get(&[]).unwrap().is_empty());
     }
 }
+
+/// After the directory was unlocked the file is somebody else's: what was published is durable by then, and a late drop writes nothing.
+#[test]
+fn a_tree_that_released_its_file_leaves_it_alone() {
+    use crate::y::conformance::{put, write};
+    let store = OnDisk::new(4096, 4 << 20);
+    let y = store.open();
+    write(&y, &vec![put(b"a", b"1")]).unwrap();
+    y.make_durable().unwrap();
+    write(&y, &vec![put(b"b", b"2")]).unwrap();
+    assert!(y.release_files());
+    let next = store.open();
+    assert_eq!(next.get(b"b").unwrap().as_deref(), Some(&b"2"[..]));
+    write(&next, &vec![put(b"c", b"3")]).unwrap();
+    next.make_durable().unwrap();
+    assert!(matches!(
+        write(&y, &vec![put(b"d", b"4")]),
+        Err(Error::Closed)
+    ));
+    assert!(matches!(y.make_durable(), Err(Error::Closed)));
+    drop(y);
+    drop(next);
+    let y = store.open();
+    assert_eq!(y.verify().unwrap(), 3);
+    assert_eq!(y.get(b"c").unwrap().as_deref(), Some(&b"3"[..]));
+}
