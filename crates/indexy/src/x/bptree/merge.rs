@@ -324,7 +324,8 @@ impl BPlus {
             bytes: -freed,
             ..Delta::default()
         });
-        Some(freed)
+        // Where memory is tight, blocks may be larger than they were asked for.
+        (freed > 0).then_some(freed)
     }
 }
 
