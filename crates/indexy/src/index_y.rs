@@ -32,7 +32,8 @@
 //!
 //! - Any thread may call [`IndexY::get`], [`IndexY::multi_get`], [`IndexY::range`], [`IndexY::verify`], at any time, beside
 //!   one writer.
-//! - One thread at a time is inside [`IndexY::write_run`] or [`IndexY::copy_to`] (one in each, if [`IndexY::copies_beside_runs`]); one is inside
+//! - One thread at a time is inside [`IndexY::write_run`] or [`IndexY::copy_to`] (one in each, if [`IndexY::copies_beside_runs`]; the
+//!   tree may be dropped and its directory removed meanwhile); one is inside
 //!   [`IndexY::maintain`], except that a flush of a congested tree helps it. Both run beside each other and beside [`IndexY::make_durable`].
 //! - [`IndexY::interrupt`] comes from any thread while [`IndexY::maintain`] may be running, when the database is being closed.
 //! - A run in flight may wait for the log in [`RunSource::before_publish`]; meanwhile reads and maintenance go on.

@@ -36,6 +36,9 @@ fn a_relative_path_means_what_it_meant_at_the_open() {
     drop(db);
     let db = Db::open(there.join("db"), options()).unwrap();
     assert_eq!(db.tree_names(), ["there"]);
-    assert_eq!(db.tree("there").unwrap().get("k").unwrap().unwrap(), *b"there");
+    assert_eq!(
+        db.tree("there").unwrap().get("k").unwrap().unwrap(),
+        *b"there"
+    );
     std::env::set_current_dir("/").unwrap();
 }

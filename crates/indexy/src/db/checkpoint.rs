@@ -48,12 +48,19 @@ pub(super) fn checkpoint(core: &Core, dest: &Path) -> Result<()> {
 fn claim(dest: &Path) -> Result<DirectoryLock> {
     prepare(dest)?;
     let lock = DirectoryLock::take(dest, false)?;
-    let entries = std::fs::read_dir(dest).map_err(|e| Error::io("open", dest, e))?;
-    for entry in entries {
+    let mut locked = false;
+    for entry in std::fs::read_dir(dest).map_err(|e| Error::io("open", dest, e))? {
         let entry = entry.map_err(|e| Error::io("open", dest, e))?;
         if entry.file_name() != LOCK_FILE {
             return Err(not_empty(dest));
         }
+        locked = true;
+    }
+    if !locked {
+        // What was locked is gone: another checkpoint failed at this moment, and took it away.
+        return Err(Error::Locked {
+            path: dest.join(LOCK_FILE),
+        });
     }
     Ok(lock)
 }
@@ -146,10 +153,16 @@ fn create_dir(path: &Path) -> Result<()> {
 /// The destination is absent or an empty directory.
 fn prepare(dest: &Path) -> Result<()> {
     match std::fs::read_dir(dest) {
-        Ok(mut entries) => match entries.next() {
-            None => Ok(()),
-            Some(_) => Err(not_empty(dest)),
-        },
+        Ok(mut entries) => {
+            // A lock file alone is what a checkpoint that was cut short may leave; whether it is in use is found out next.
+            let other = |entry: std::io::Result<std::fs::DirEntry>| {
+                entry.map_or(true, |entry| entry.file_name() != LOCK_FILE)
+            };
+            match entries.any(other) {
+                false => Ok(()),
+                true => Err(not_empty(dest)),
+            }
+        }
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             directory::create_lasting(&Buffered, dest)
         }

@@ -197,8 +197,9 @@ impl Db {
     /// Copies the database, as of one moment during the call, into the directory `dest`, which must be absent or empty;
     /// it opens as a database of its own. Writers and readers go on.
     ///
-    /// Cost: the immutable files of Index Y are hard-linked where the file system allows it, the log is copied.
-    /// Errors: `DestinationNotEmpty`, `Io`, `OutOfSpace`, `Poisoned`.
+    /// Cost: the immutable files of Index Y are hard-linked where the file system allows it, the log is copied. While it lasts, files
+    /// that a paged tree would reuse are kept, so that it grows by what is written.
+    /// Errors: `DestinationNotEmpty`, `Locked` (something else is being made there), `Corrupt` (the log is damaged), `Io`, `OutOfSpace`, `Poisoned`.
     pub fn checkpoint(&self, dest: impl AsRef<Path>) -> Result<()> {
         let _open = self.core().operation()?;
         super::checkpoint::checkpoint(self.core(), dest.as_ref())

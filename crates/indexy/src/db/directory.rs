@@ -11,7 +11,7 @@ use std::{
     fs::{File, OpenOptions, TryLockError},
     io::ErrorKind,
     path::{Path, PathBuf},
-    sync::OnceLock,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
     time::Duration,
 };
 
@@ -99,16 +99,22 @@ pub(crate) fn create_lasting(storage: &dyn Storage, dir: &Path) -> Result<()> {
         at = dir.parent();
     }
     storage.create_dir_all(dir)?;
-    let parents = missing.iter().rev().filter_map(|dir| dir.parent());
-    parents
-        .into_iter()
-        .try_for_each(|parent| storage.sync_dir(parent))
+    for parent in missing.iter().rev().filter_map(|dir| dir.parent()) {
+        storage.sync_dir(parent)?;
+    }
+    Ok(())
 }
 
-/// Of a budget of `bytes` what the machine has: nothing is made larger than that, whatever the budget says.
+/// Of a budget of `bytes` what the machine has: nothing is made larger than that, whatever the budget says. Cost: a load, unless the
+/// budget is larger than that.
 pub(crate) fn usable(bytes: usize) -> usize {
-    static MACHINE: OnceLock<usize> = OnceLock::new();
-    bytes.min(*MACHINE.get_or_init(memory_limit_bytes))
+    static SEEN: AtomicUsize = AtomicUsize::new(0);
+    if bytes <= SEEN.load(Relaxed) {
+        return bytes;
+    }
+    let machine = memory_limit_bytes();
+    SEEN.store(machine, Relaxed);
+    bytes.min(machine)
 }
 
 /// Memory that this process may use, in bytes: the smallest of its cgroup limits (v1, v2) and physical memory.

@@ -55,11 +55,12 @@ impl Core {
     /// Gives the caches of Y their part of the budget, as it is now. Cost: a lock; now and then a cache is made anew.
     pub(crate) fn divide_memory(&self) {
         let mut now = self.y_cache_bytes.lock();
-        let limit = directory::usable(self.budget.limit());
+        let limit = self.budget.limit();
+        let machine = directory::usable(limit);
         let alone = self.write_buffer_bytes(limit);
         let asked = match alone {
-            Some(buffer) => without_x(self.needs(limit, buffer)),
-            None => index_y::cache_bytes(limit),
+            Some(buffer) => without_x(self.needs(limit, buffer)).min(machine),
+            None => index_y::cache_bytes(machine),
         };
         // A little more room is not worth what a cache forgets.
         let enough = alone.is_some() && (*now..*now + 2 * (limit / STEP_PART)).contains(&asked);

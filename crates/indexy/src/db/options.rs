@@ -232,8 +232,11 @@ impl Options {
 
     pub(crate) fn log_limit(&self) -> u64 {
         let (min, max) = DEFAULT_LOG_LIMIT_BYTES;
-        self.log_limit_bytes
-            .unwrap_or((self.memory_budget_bytes as u64).saturating_mul(2).clamp(min, max))
+        self.log_limit_bytes.unwrap_or(
+            (self.memory_budget_bytes as u64)
+                .saturating_mul(2)
+                .clamp(min, max),
+        )
     }
 
     /// Whether tables are read past the page cache, decided now.

@@ -25,7 +25,7 @@ pub struct Stats {
     /// Sorted runs or levels that a read of Y may have to look at, over all trees.
     pub y_runs: u64,
     /// Trees whose Index Y has background work under way, or put off until writers rest (an LSM tree merges level 0 then, 5 s after the
-    /// last run). 0: the disk is left alone until somebody writes.
+    /// last run). 0: the disk is left alone until somebody writes, as far as the kinds of Index Y tell: LSM trees do, paged ones have none, RocksDB does not.
     pub y_unsettled: u64,
     /// Reads answered by an entry in X.
     pub hits: u64,

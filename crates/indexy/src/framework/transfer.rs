@@ -258,10 +258,13 @@ impl Joined {
 
     /// The same. The caller holds the transfer lock.
     fn divide(&self, target: u64) {
+        // A region of several leaves is not too large when it is chosen, or it would be chosen again and again.
+        let too_large = watermark::oversize_bytes(self.shared.budget.limit()) as u64;
         let mut starts: Vec<Box<[u8]>> = vec![Box::default()];
         let mut bytes = 0;
         let _ = self.x.leaves(&[], None, &mut |leaf| {
-            if bytes >= target && leaf.start > &**starts.last().unwrap_or(&Box::default()) {
+            let full = bytes >= target || bytes > 0 && bytes + leaf.bytes as u64 > too_large;
+            if full && leaf.start > &**starts.last().unwrap_or(&Box::default()) {
                 starts.push(Box::from(leaf.start));
                 bytes = 0;
             }
@@ -301,7 +304,10 @@ impl Joined {
         let _no_run = (!self.y.copies_beside_runs()).then(|| self.transfer.lock());
         // What fails from there on is the copy.
         self.make_durable()?;
-        self.y.copy_to(dest)
+        self.y.copy_to(dest).inspect_err(|_| {
+            // Unless it is this database that can write no more: that is found out here (runs may go on beside the copy).
+            let _ = self.make_durable();
+        })
     }
 
     /// Clears the mounts of a tree whose Y is empty. Waits for a run in flight.

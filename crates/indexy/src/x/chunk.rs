@@ -57,10 +57,11 @@ impl<'a> Filling<'a> {
                 Order::Descending => within.end - 1 - step,
             });
             self.bytes += entry.key.len() + entry.value.as_ref().map_or(0, Vec::len);
-            let stop = (step + 1 < n && self.bytes >= self.limits.bytes).then(|| match self.order {
-                Order::Ascending => successor(&entry.key),
-                Order::Descending => entry.key.clone(),
-            });
+            let stop =
+                (step + 1 < n && self.bytes >= self.limits.bytes).then(|| match self.order {
+                    Order::Ascending => successor(&entry.key),
+                    Order::Descending => entry.key.clone(),
+                });
             self.out.entries.push(entry);
             if stop.is_some() {
                 return stop;

@@ -152,5 +152,7 @@ fn long_keys_can_be_updated() {
         done.send(()).unwrap();
     });
     let limit = std::time::Duration::from_secs(60);
-    finished.recv_timeout(limit).expect("an update waits for ever");
+    finished
+        .recv_timeout(limit)
+        .expect("an update waits for ever");
 }

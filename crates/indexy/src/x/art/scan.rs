@@ -109,8 +109,7 @@ impl Art {
                             let Scan { filling, path } = scan;
                             let stop = filling.leaf(within, |i| chunk_entry(path, leaf, i));
                             if leaf.state().mount.is_some() {
-                                scan.filling
-                                    .add_mounted(&bounds, from, to, stop.as_deref());
+                                scan.filling.add_mounted(&bounds, from, to, stop.as_deref());
                             }
                             return (bounds, stop);
                         }

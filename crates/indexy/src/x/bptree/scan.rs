@@ -113,8 +113,7 @@ impl BPlus {
                             let Scan { filling, path } = scan;
                             let stop = filling.leaf(within, |i| chunk_entry(path, leaf, i));
                             if leaf.mount().is_some() {
-                                scan.filling
-                                    .add_mounted(&bounds, from, to, stop.as_deref());
+                                scan.filling.add_mounted(&bounds, from, to, stop.as_deref());
                             }
                             return (bounds, stop);
                         }

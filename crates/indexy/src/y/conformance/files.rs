@@ -158,6 +158,7 @@ pub fn read_only_changes_nothing<S: Store>(store: &S) {
 pub fn copies_beside_runs_are_of_one_moment<S: Store>(store: &S) {
     const KEYS: u32 = 400;
     const ROUNDS: u8 = 60;
+    const MOST_COPIES: usize = 12;
     let y = store.open();
     if !y.copies_beside_runs() {
         return;
@@ -168,11 +169,9 @@ pub fn copies_beside_runs_are_of_one_moment<S: Store>(store: &S) {
             .collect()
     };
     write(&y, &run(0)).unwrap();
-    let copies: Vec<PathBuf> = (0..4)
-        .map(|i| store.copy_dir().with_extension(i.to_string()))
-        .collect();
+    let mut copies: Vec<PathBuf> = Vec::new();
     std::thread::scope(|s| {
-        s.spawn(|| {
+        let writer = s.spawn(|| {
             for round in 1..ROUNDS {
                 write(&y, &run(round)).unwrap();
                 if round % 8 == 0 {
@@ -181,14 +180,19 @@ pub fn copies_beside_runs_are_of_one_moment<S: Store>(store: &S) {
                 }
             }
         });
-        for copy in &copies {
-            y.copy_to(copy).unwrap();
+        while !writer.is_finished() && copies.len() < MOST_COPIES {
+            let copy = store.copy_dir().with_extension(copies.len().to_string());
+            y.copy_to(&copy).unwrap();
+            copies.push(copy);
         }
     });
     let mut least = 0;
     for dir in &copies {
         let copy = store.open_copy(dir);
-        let round = copy.get(&0u32.to_be_bytes()).unwrap().expect("the key is there")[0];
+        let round = copy
+            .get(&0u32.to_be_bytes())
+            .unwrap()
+            .expect("the key is there")[0];
         let model: Model = (0..KEYS)
             .map(|i| (i.to_be_bytes().to_vec(), vec![round; 50]))
             .collect();

@@ -9,7 +9,7 @@ const COPY_BYTES: usize = 256 << 10;
 
 impl PagedY {
     /// Makes the present version durable and copies it into the absent directory `dest`. Runs and commits go on beside it, once it has
-    /// begun. Cost: a commit, a read and a write of all pages in use, two syncs.
+    /// begun; no page is reused until it ends, so that the file grows by what they write. Cost: a commit, a read and a write of all pages in use, two syncs.
     pub(super) fn copy_durable(&self, dest: &Path) -> Result<()> {
         let storage = &*self.storage;
         storage.create_dir_all(dest)?;

@@ -9,10 +9,10 @@
 //! range takes the newest version for each leaf: it may see the part of a run that lies ahead of it.
 //!
 //! Keeps: I4 (a failed run leaves what was there), I5 (`before_publish` precedes publication), I6 ([`IndexY::make_durable`] is the only
-//! thing that syncs, with the drop), I7 (`pool.rs` bounds the frames, [`IndexY::memory_bytes`] counts the rest).
+//! thing that syncs, with [`IndexY::release_files`] or the drop), I7 (`pool.rs` bounds the frames, [`IndexY::memory_bytes`] counts the rest).
 //!
 //! Threads: none of its own. Locks, in this order: `maintaining`
-//! (`maintain`, `copy_to`), `writing` (one run), `committed` (one commit), `space`; then those of the pool. Only the first three are
+//! (`maintain`), `writing` (one run; the beginning of a copy), `committed` (one commit), `space`; then those of the pool. Only the first three are
 //! held across I/O, and reads take none of these.
 //! Not here: when to write and when to make durable (the framework).
 
