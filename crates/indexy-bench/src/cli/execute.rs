@@ -155,7 +155,9 @@ impl<'a> Execution<'a> {
         for run in document.results.iter().filter(broken) {
             tell!(
                 "error: {} {}: {:?}",
-                run.scenario, run.contender, run.outcome
+                run.scenario,
+                run.contender,
+                run.outcome
             );
         }
         if document.interrupted {

@@ -251,7 +251,11 @@ mod tests {
         let changes = compare(&before, &after);
         assert!(changes.iter().all(|c| c.relative().is_none()));
         let table = change_table(&changes);
-        let told: Vec<_> = table.rows.iter().map(|r| [&r[2], &r[3], &r[4], &r[7]]).collect();
+        let told: Vec<_> = table
+            .rows
+            .iter()
+            .map(|r| [&r[2], &r[3], &r[4], &r[7]])
+            .collect();
         assert_eq!(
             told,
             [

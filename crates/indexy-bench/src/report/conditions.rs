@@ -6,8 +6,11 @@ use super::{
 };
 use crate::measure::{Outcome, RunResult};
 
+/// A setting of a run, as text.
+type Setting = fn(&RunResult) -> String;
+
 /// What runs must have in common if their rates are to be compared.
-const SETTINGS: [(&str, fn(&RunResult) -> String); 4] = [
+const SETTINGS: [(&str, Setting); 4] = [
     ("budget", |run| mebibytes(run.budget)),
     ("durability", |run| run.durability.clone()),
     ("seed", |run| run.seed.to_string()),
@@ -124,7 +127,8 @@ impl Notes {
     }
 
     fn lines(self) -> Vec<String> {
-        let line = |(what, who): (String, Vec<String>)| format!("note: {what} ({})", who.join(", "));
+        let line =
+            |(what, who): (String, Vec<String>)| format!("note: {what} ({})", who.join(", "));
         self.notes.into_iter().map(line).collect()
     }
 }
@@ -195,9 +199,7 @@ mod tests {
         );
         assert_eq!(
             change(|r| r.memory_limit = None),
-            [
-                "note: memory cgroup with 32.00 MiB above the budget before, none after (s a, s b)"
-            ]
+            ["note: memory cgroup with 32.00 MiB above the budget before, none after (s a, s b)"]
         );
         assert_eq!(
             change(|r| r.phases[0].threads = 4),

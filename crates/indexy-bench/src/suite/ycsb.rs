@@ -168,10 +168,7 @@ mod tests {
         (name.to_owned(), p)
     }
 
-    fn job(
-        workloads: Vec<(String, Properties)>,
-        seconds: f64,
-    ) -> Result<Job, PropertyError> {
+    fn job(workloads: Vec<(String, Properties)>, seconds: f64) -> Result<Job, PropertyError> {
         let run = YcsbRun {
             scenario: "ycsb".to_owned(),
             workloads,
@@ -210,7 +207,10 @@ mod tests {
         let uncapped = needed_bytes(&job(vec![workload("a", &many)], 0.0).unwrap());
         let capped = [&many[..], &["maxexecutiontime=1"]].concat();
         let capped = needed_bytes(&job(vec![workload("a", &capped)], 0.0).unwrap());
-        assert!(uncapped > 1 << 60 && capped < 8 << 30, "{uncapped} {capped}");
+        assert!(
+            uncapped > 1 << 60 && capped < 8 << 30,
+            "{uncapped} {capped}"
+        );
         let most = ["recordcount=18446744073709551615"];
         let load = || vec![workload("c", &most)];
         assert_eq!(needed_bytes(&job(load(), 0.0).unwrap()), u64::MAX);

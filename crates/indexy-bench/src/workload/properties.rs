@@ -321,7 +321,11 @@ fn split(line: &str) -> Result<(&str, &str), PropertyError> {
         escaped = !escaped && c == '\\';
         found
     };
-    let Some((at, _)) = line.char_indices().find(separates).filter(|(at, _)| *at > 0) else {
+    let Some((at, _)) = line
+        .char_indices()
+        .find(separates)
+        .filter(|(at, _)| *at > 0)
+    else {
         return Err(malformed(line));
     };
     let (name, rest) = line.split_at(at);
@@ -407,7 +411,11 @@ mod tests {
         );
         reads(
             "exportfile=a\\\\\\\r\n \t\u{c}b\r\nrecordcount=5\rtarget=6",
-            &[("exportfile", "a\\b"), ("recordcount", "5"), ("target", "6")],
+            &[
+                ("exportfile", "a\\b"),
+                ("recordcount", "5"),
+                ("target", "6"),
+            ],
         );
         // What goes on is no comment; a blank line, or the end, ends it.
         reads("table=a\\\n#b", &[("table", "a#b")]);
@@ -425,8 +433,14 @@ mod tests {
             &[("requestdistribution", "zipfian")],
         );
         reads("r\\u0065cord\\count=\\5", &[("recordcount", "5")]);
-        reads("table=\\ a\\tb\\nc\\rd\\fe\\=", &[("table", " a\tb\nc\rd\u{c}e=")]);
-        reads("table=\\ud83d\\ude00\u{e9}", &[("table", "\u{1f600}\u{e9}")]);
+        reads(
+            "table=\\ a\\tb\\nc\\rd\\fe\\=",
+            &[("table", " a\tb\nc\rd\u{c}e=")],
+        );
+        reads(
+            "table=\\ud83d\\ude00\u{e9}",
+            &[("table", "\u{1f600}\u{e9}")],
+        );
         for half in ["table=\\u00", "table=\\u+123", "table=\\ud83d"] {
             let error = read(half).unwrap_err();
             assert!(matches!(error, PropertyError::Malformed { .. }), "{half}");
@@ -440,10 +454,7 @@ mod tests {
             name: name.to_owned(),
         };
         assert_eq!(error, unknown("a:b"));
-        reads(
-            "measurement.a\\:b\\ \\=c=d",
-            &[("measurement.a:b =c", "d")],
-        );
+        reads("measurement.a\\:b\\ \\=c=d", &[("measurement.a:b =c", "d")]);
         reads("table\u{c}=\t=a:b c \n", &[("table", "=a:b c")]);
         let error = read("table").unwrap_err();
         assert!(matches!(error, PropertyError::Malformed { .. }));

@@ -105,8 +105,7 @@ impl Numbers<'_> {
             .results
             .iter()
             .filter(|r| r.scenario == scenario && r.contender == who);
-        let whole = matching.filter(|r| r.phases.iter().all(|p| !p.interrupted));
-        median(whole.filter_map(of).collect())
+        median(matching.filter_map(of).collect())
     }
 
     fn rate(&self, scenario: &str, who: &str, phase: &str) -> Option<f64> {
