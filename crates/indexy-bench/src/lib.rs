@@ -17,6 +17,7 @@ pub mod contender;
 pub mod harness;
 pub mod measure;
 pub mod report;
+mod stderr;
 pub mod suite;
 pub mod tpcc;
 pub mod workload;

@@ -35,6 +35,16 @@ fn refused(arguments: &[&str], says: &[&str]) {
     assert!(!dir.path().join("indexy-bench-results").exists());
 }
 
+/// The smallest records, for a contender that takes keys and values of eight bytes.
+const SMALL: [&str; 6] = [
+    "-p",
+    "fieldcount=1",
+    "-p",
+    "fieldlength=8",
+    "-p",
+    "keyformat=u64",
+];
+
 #[test]
 fn a_small_table_is_measured_written_and_cleaned_up() {
     let (output, dir) = run(&[
@@ -69,6 +79,93 @@ fn a_small_table_is_measured_written_and_cleaned_up() {
         .output()
         .unwrap();
     assert!(String::from_utf8_lossy(&compared.stdout).contains("within noise"));
+}
+
+#[test]
+fn a_closed_standard_error_loses_no_result() {
+    let dir = tempfile::tempdir().unwrap();
+    let arguments = [
+        "core",
+        "--scale",
+        "0.001",
+        "--only",
+        "memory",
+        "--repeat",
+        "1",
+        "--contenders",
+        "btreemap,null",
+        "--no-cgroup",
+    ];
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let status = program(dir.path(), &arguments)
+        .stdout(Stdio::null())
+        .stderr(writer)
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(results(dir.path())["results"].as_array().unwrap().len(), 4);
+    // A mistake has its own exit code, heard or not.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let status = program(dir.path(), &["core", "--only", "speed"])
+        .stderr(writer)
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(2));
+}
+
+#[test]
+fn a_property_file_goes_before_the_built_in_workload_of_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    // Latin-1, as Java writes it.
+    let text = b"# \xfc\nrecordcount=7\noperationcount=7\n";
+    std::fs::write(dir.path().join("workloada"), text).unwrap();
+    let output = program(dir.path(), &["ycsb", "-P", "workloada", "--no-cgroup"])
+        .args(["--contenders", "btreemap", "--threads", "1"])
+        .args(SMALL)
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{told}");
+    let load = &results(dir.path())["results"][0]["phases"][1];
+    assert_eq!(
+        (load["name"].as_str(), load["asked"].as_u64()),
+        (Some("load"), Some(7))
+    );
+    // What is there and cannot be read is no reason to run something else.
+    let other = tempfile::tempdir().unwrap();
+    let directory = other.path().join("workloada");
+    std::fs::create_dir(&directory).unwrap();
+    refused(
+        &["ycsb", "-P", directory.to_str().unwrap()],
+        &["workloada", "directory"],
+    );
+}
+
+#[test]
+fn several_workloads_share_the_records_of_the_first() {
+    let other = tempfile::tempdir().unwrap();
+    let wide = other.path().join("wide");
+    std::fs::write(&wide, "recordcount=1000\nfieldcount=3\n").unwrap();
+    refused(
+        &["ycsb", "-P", "workloada", "-P", wide.to_str().unwrap()],
+        &["fieldcount=3", "workload wide", "10"],
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let output = program(dir.path(), &["ycsb", "-P", "workloadc", "-P", "workloadc"])
+        .args(["--contenders", "btreemap", "--threads", "1", "--no-cgroup"])
+        .args(SMALL)
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let document = results(dir.path());
+    let phases = document["results"][0]["phases"].as_array().unwrap();
+    let names: Vec<_> = phases.iter().filter_map(|p| p["name"].as_str()).collect();
+    assert_eq!(
+        names,
+        ["open", "load", "settle", "workloadc", "workloadc#2"]
+    );
 }
 
 #[test]
@@ -253,6 +350,50 @@ fn an_interrupt_keeps_what_was_measured_and_marks_it() {
     assert!(last["done"].as_u64().unwrap() > 0);
 }
 
+/// The process that `parent` runs a job in, once it is there.
+fn child_of(parent: u32) -> rustix::process::Pid {
+    let parent = parent.to_string();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while Instant::now() < deadline {
+        for entry in std::fs::read_dir("/proc").unwrap().filter_map(Result::ok) {
+            let read = |name: &str| std::fs::read_to_string(entry.path().join(name));
+            let (Ok(stat), Ok(command)) = (read("stat"), read("cmdline")) else {
+                continue;
+            };
+            // After the name in parentheses: the state, then the parent.
+            let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+            let is_ours = after_name.split_ascii_whitespace().nth(1) == Some(parent.as_str());
+            if is_ours && command.contains("run-job-from-stdin") {
+                let number = entry.file_name().to_str().unwrap().parse().unwrap();
+                return rustix::process::Pid::from_raw(number).unwrap();
+            }
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    panic!("no child");
+}
+
+#[test]
+fn a_contender_that_a_signal_kills_fails_the_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let child = program(dir.path(), &["ycsb", "-P", "workloadc", "--no-cgroup"])
+        .args(["--contenders", "btreemap", "--threads", "1"])
+        .args(["-p", "operationcount=1000000000", "-p", "target=5000"])
+        .args(SMALL)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let victim = child_of(child.id());
+    rustix::process::kill_process(victim, rustix::process::Signal::KILL).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    let run = &results(dir.path())["results"][0];
+    assert_eq!(run["outcome"], "died", "{told}");
+    assert_eq!(run["why"], "killed by signal 9", "{told}");
+}
+
 #[test]
 fn a_contender_that_dies_of_the_memory_limit_is_reported_as_such() {
     if indexy_bench::harness::MemoryGroup::create(1 << 30).is_err() {
@@ -284,9 +425,10 @@ fn a_contender_that_dies_of_the_memory_limit_is_reported_as_such() {
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(
         results(dir.path())["results"][0]["outcome"],
-        "died",
+        "out_of_memory",
         "{told}"
     );
+    assert_eq!(output.status.code(), Some(0), "{told}");
     assert!(
         told.contains("out of memory under the limit of 16 MiB"),
         "{told}"

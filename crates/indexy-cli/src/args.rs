@@ -255,6 +255,7 @@ order and says how far the load came.";
 
 /// `get`
 #[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
 pub struct Get {
     #[command(flatten)]
     pub database: Database,
@@ -293,6 +294,7 @@ pub struct Put {
 
 /// `del`
 #[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
 pub struct Del {
     #[command(flatten)]
     pub database: Database,
@@ -465,6 +467,27 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn keys_may_be_negative_numbers() {
+        let parsed = |args: &[&str]| Cli::try_parse_from(args).unwrap().command;
+        let Command::Get(get) = parsed(&["indexy", "get", "db", "-5", "--raw"]) else {
+            panic!("not get");
+        };
+        assert_eq!((get.key, get.raw), (OsString::from("-5"), true));
+        let Command::Del(del) = parsed(&["indexy", "del", "db", "-5", "-f", "-1.5"]) else {
+            panic!("not del");
+        };
+        let keys = vec![OsString::from("-5"), OsString::from("-1.5")];
+        assert_eq!((del.keys, del.force), (keys, true));
+        let Command::Put(put) = parsed(&["indexy", "put", "db", "-5", "-6"]) else {
+            panic!("not put");
+        };
+        let (key, value) = (OsString::from("-5"), OsString::from("-6"));
+        assert_eq!((put.key, put.value), (key, Some(value)));
+        // What looks like an option still is one.
+        assert!(Cli::try_parse_from(["indexy", "get", "db", "-x"]).is_err());
     }
 
     #[test]

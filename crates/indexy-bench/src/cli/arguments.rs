@@ -41,8 +41,8 @@ pub(super) struct Common {
     /// Where the results go.
     #[arg(long, default_value = "indexy-bench-results")]
     pub out: PathBuf,
-    /// Memory above the budget that the cgroup grants: for the process itself and what engines do not count. By default 10 % of the
-    /// budget and 48 MiB.
+    /// Memory above the budget that the cgroup grants, for the process itself and what engines do not count; 0 for none. By default
+    /// 10 % of the budget plus half of the budget within 24 to 48 MiB.
     #[arg(long, value_parser = parse_bytes)]
     pub slack: Option<u64>,
     /// Run without a memory cgroup: the page cache is then not limited.

@@ -8,6 +8,7 @@ use crate::{
     },
     measure::{Outcome, RunResult},
     report::{Document, DocumentError, Live},
+    stderr::tell,
     suite::{Plan, Step, core::Row},
 };
 use std::{fs, io, path::PathBuf, process::ExitCode};
@@ -42,6 +43,9 @@ pub(super) type RowMaker = fn(&[RunResult]) -> Vec<Row>;
 pub(super) struct Execution<'a> {
     registry: &'a Registry,
     launcher: Launcher,
+    /// Whether jobs that want one get a memory cgroup.
+    confines: bool,
+    /// What the cgroup grants above the budget, if the user chose it.
     slack: Option<u64>,
     out: PathBuf,
     document: Document,
@@ -81,7 +85,7 @@ impl<'a> Execution<'a> {
         }
         let document = Document::begin(kind, &directory);
         if document.machine.file_system.starts_with("tmpfs") {
-            eprintln!(
+            tell!(
                 "warning: {} is a tmpfs: the data are in memory, and no device is measured",
                 directory.display()
             );
@@ -92,11 +96,11 @@ impl<'a> Execution<'a> {
             interrupt: Interrupt::of_process(),
             keep: common.keep,
         };
-        let slack = (!common.no_cgroup).then_some(common.slack.unwrap_or(0));
         Ok(Self {
             registry,
             launcher,
-            slack,
+            confines: !common.no_cgroup,
+            slack: common.slack,
             out: common.out.clone(),
             document,
             made_directory,
@@ -116,8 +120,9 @@ impl<'a> Execution<'a> {
                 Step::Skip(result) => (**result).clone(),
                 Step::Run(job) => {
                     live.begin(job);
-                    self.launcher.slack =
-                        self.slack.map(|chosen| slack_of(chosen, job.setup.budget));
+                    self.launcher.slack = self
+                        .confines
+                        .then(|| slack_of(self.slack, job.setup.budget));
                     let entry = self.registry.get(&job.contender)?;
                     let result = self.launcher.run(job, &entry.about, &mut live)?;
                     live.end(&result.outcome);
@@ -146,12 +151,13 @@ impl<'a> Execution<'a> {
             self.out.display(),
             report.display()
         );
-        let broken =
-            |r: &&RunResult| matches!(r.outcome, Outcome::WrongValue(_) | Outcome::Failed(_));
+        let broken = |run: &&RunResult| run.outcome.is_failure();
         for run in document.results.iter().filter(broken) {
-            eprintln!(
+            tell!(
                 "error: {} {}: {:?}",
-                run.scenario, run.contender, run.outcome
+                run.scenario,
+                run.contender,
+                run.outcome
             );
         }
         if document.interrupted {
@@ -166,11 +172,21 @@ impl<'a> Execution<'a> {
     }
 }
 
-/// What the cgroup grants above `budget`; `chosen` is the user's wish, 0 for none.
-fn slack_of(chosen: u64, budget: u64) -> u64 {
-    if chosen > 0 {
-        chosen
-    } else {
-        budget / 10 + (budget / 2).clamp(SLACK_BOUNDS.0, SLACK_BOUNDS.1)
+/// What the cgroup grants above `budget`; `chosen` is the user's wish.
+fn slack_of(chosen: Option<u64>, budget: u64) -> u64 {
+    chosen.unwrap_or_else(|| budget / 10 + (budget / 2).clamp(SLACK_BOUNDS.0, SLACK_BOUNDS.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slack_is_as_chosen_even_if_that_is_none() {
+        assert_eq!(slack_of(Some(0), 128 * MIB), 0);
+        assert_eq!(slack_of(Some(7), 128 * MIB), 7);
+        assert_eq!(slack_of(None, 10 * MIB), MIB + 24 * MIB);
+        assert_eq!(slack_of(None, 60 * MIB), 6 * MIB + 30 * MIB);
+        assert_eq!(slack_of(None, 1000 * MIB), 100 * MIB + 48 * MIB);
     }
 }

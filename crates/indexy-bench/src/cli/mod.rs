@@ -15,8 +15,10 @@ use crate::{
     contender::{About, Others, Registry, is_pair, only_if_named},
     harness::{CHILD_ARGUMENT, child_main},
     report::{
-        Document, change_table, compare, detail_table, goal_table, html_text, transaction_table,
+        Document, change_table, compare, condition_notes, detail_table, goal_table, html_text,
+        transaction_table,
     },
+    stderr::tell,
     suite::{
         Plan, TpccRun, YcsbRun,
         core::{CoreOptions, Section, core_plan, core_rows},
@@ -32,7 +34,7 @@ use arguments::{
 };
 use clap::Parser as _;
 use execute::{Execution, Failure};
-use std::{fs, process::ExitCode};
+use std::{fs, io, process::ExitCode};
 
 /// Exit code of a mistake in the arguments, or of a run that could not begin.
 const EXIT_REFUSED: u8 = 2;
@@ -52,7 +54,7 @@ pub fn main_with(registry: &Registry) -> ExitCode {
     match run(registry, arguments) {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("error: {failure}");
+            tell!("error: {failure}");
             ExitCode::from(EXIT_REFUSED)
         }
     }
@@ -291,11 +293,11 @@ fn leave_out(registry: &Registry, plan: &mut Plan) {
     });
 }
 
-/// The text of a property file, or of a built-in workload of that name.
+/// The text of a property file or, if there is no such file, of the built-in workload of that name.
 fn workload_text(name: &str) -> Result<String, Failure> {
-    match fs::read_to_string(name) {
-        Ok(text) => Ok(text),
-        Err(error) => {
+    match fs::read(name) {
+        Ok(bytes) => Ok(property_text(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
             // `workloads/workloada` works without a checkout of the files.
             let base = name.rsplit('/').next().unwrap_or(name);
             builtin_text(base).map(str::to_owned).ok_or_else(|| {
@@ -303,7 +305,14 @@ fn workload_text(name: &str) -> Result<String, Failure> {
                 Failure::Usage(format!("workload {name}: {error}; built in are: {valid}"))
             })
         }
+        Err(error) => Err(Failure::Usage(format!("workload {name}: {error}"))),
     }
+}
+
+/// The text of `bytes`: UTF-8 or else Latin-1, which Java writes property files in.
+fn property_text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| error.into_bytes().into_iter().map(char::from).collect())
 }
 
 fn run_compare(command: &CompareCommand) -> Result<ExitCode, Failure> {
@@ -327,12 +336,14 @@ fn run_compare(command: &CompareCommand) -> Result<ExitCode, Failure> {
         say!("note: not the same machine, kernel or file system");
     }
     let changes = compare(&before, &after);
-    if changes.is_empty() {
+    if changes.iter().all(|change| change.relative().is_none()) {
         return Err(Failure::Usage(
             "the two results have no phase in common".to_owned(),
         ));
     }
-    say!("{}", change_table(&changes));
+    let mut table = change_table(&changes);
+    table.notes = condition_notes(&before, &after);
+    say!("{table}");
     Ok(ExitCode::SUCCESS)
 }
 

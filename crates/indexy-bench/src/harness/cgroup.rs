@@ -3,6 +3,7 @@
 //! The limit covers everything that the child makes the kernel hold: its heap, and its part of the page cache.
 //! The group is made below the group of this process, where that is permitted, else below the root.
 
+use crate::stderr::tell;
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -133,7 +134,7 @@ impl Drop for MemoryGroup {
                 Err(_) => thread::sleep(PAUSE),
             }
         }
-        eprintln!("warning: could not remove {}", self.dir.display());
+        tell!("warning: could not remove {}", self.dir.display());
     }
 }
 

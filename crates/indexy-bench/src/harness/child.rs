@@ -5,7 +5,7 @@
 use super::Interrupt;
 use super::job::{Emitter, Event, Job, JobError};
 use super::run::guarded;
-use crate::{contender::Registry, measure::Outcome};
+use crate::{contender::Registry, measure::Outcome, stderr::tell};
 use std::{
     fs,
     io::{self, Read, Write},
@@ -24,13 +24,13 @@ pub fn child_main(registry: &Registry) -> ExitCode {
     let interrupt = Interrupt::of_process();
     let mut text = String::new();
     if let Err(error) = io::stdin().read_to_string(&mut text) {
-        eprintln!("cannot read the job: {error}");
+        tell!("cannot read the job: {error}");
         return ExitCode::FAILURE;
     }
     let job: Job = match serde_json::from_str(&text) {
         Ok(job) => job,
         Err(error) => {
-            eprintln!("cannot read the job: {error}");
+            tell!("cannot read the job: {error}");
             return ExitCode::FAILURE;
         }
     };

@@ -175,6 +175,7 @@ pub(super) fn run_crew<E: Engine, T: Send>(
         tally.join(one);
         returned.push(value);
     }
+    let interrupted = watched.interrupted;
     let mut result = before.result(engine, around, watched);
     result.name.clone_from(&phase.name);
     result.x = phase.x;
@@ -182,7 +183,8 @@ pub(super) fn run_crew<E: Engine, T: Send>(
     result.asked = asked;
     result.done = tally.done;
     result.found = tally.found;
-    result.partial = asked > 0 && tally.done < asked;
+    result.interrupted = interrupted && tally.cut;
+    result.partial = result.interrupted || (asked > 0 && tally.done < asked);
     result.latency = tally.summaries();
     result.payload_written = tally.payload;
     Ok((result, returned))
@@ -245,6 +247,8 @@ struct Watched {
     seconds: f64,
     series: Vec<Tick>,
     accounted_peak: Option<u64>,
+    /// It was an interrupt that told the workers to stop.
+    interrupted: bool,
 }
 
 /// The calling thread's part of a phase.
@@ -263,11 +267,11 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     fn until_done<E: Engine>(&mut self, engine: &E, emitter: &mut Emitter<'_>) -> Watched {
-        let mut accounted_peak = None;
+        let (mut accounted_peak, mut interrupted) = (None, false);
         let tick = Duration::from_millis(self.around.job.tick_ms.max(10));
         let cap = Some(self.phase.max_seconds)
             .filter(|&s| s > 0.0)
-            .map(Duration::from_secs_f64);
+            .and_then(|s| Duration::try_from_secs_f64(s).ok());
         let mut series = vec![Tick::default()];
         let mut next = tick;
         while self.running.load(Relaxed) > 0 {
@@ -276,7 +280,9 @@ impl Watch<'_> {
                 .map_or(next, |cap| cap.min(next));
             thread::park_timeout(wake.saturating_sub(self.begun.elapsed()));
             let now = self.begun.elapsed();
-            if self.around.interrupt.is_raised() || cap.is_some_and(|cap| now >= cap) {
+            let over = cap.is_some_and(|cap| now >= cap);
+            if (over || self.around.interrupt.is_raised()) && !self.stop.load(Relaxed) {
+                interrupted = !over;
                 self.stop.store(true, Relaxed);
             }
             if now >= next {
@@ -292,6 +298,7 @@ impl Watch<'_> {
             seconds,
             series,
             accounted_peak,
+            interrupted,
         }
     }
 

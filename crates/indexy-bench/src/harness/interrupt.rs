@@ -1,5 +1,6 @@
 //! Ctrl-C: the phase under way ends early, and what was measured is kept.
 
+use crate::stderr::tell;
 use std::sync::{
     Arc, Once,
     atomic::{AtomicUsize, Ordering},
@@ -29,7 +30,7 @@ impl Interrupt {
                 count.fetch_add(1, Ordering::Relaxed);
             });
             if let Err(error) = installed {
-                eprintln!("warning: an interrupt will lose partial results: {error}");
+                tell!("warning: an interrupt will lose partial results: {error}");
             }
         });
         Self { count }

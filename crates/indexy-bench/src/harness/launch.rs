@@ -90,7 +90,10 @@ impl Launcher {
 
     fn group(&self, job: &Job) -> Result<Option<MemoryGroup>, LaunchError> {
         match self.slack {
-            Some(slack) if job.confined => Ok(Some(MemoryGroup::create(job.setup.budget + slack)?)),
+            Some(slack) if job.confined => {
+                let limit = job.setup.budget.saturating_add(slack);
+                Ok(Some(MemoryGroup::create(limit)?))
+            }
             _ => Ok(None),
         }
     }
@@ -171,7 +174,7 @@ impl Launcher {
             return Outcome::Interrupted;
         }
         if let Some(group) = group.filter(|g| g.out_of_memory_kills() > 0) {
-            return Outcome::Died(format!(
+            return Outcome::OutOfMemory(format!(
                 "out of memory under the limit of {} MiB",
                 group.limit() >> 20
             ));
@@ -241,8 +244,14 @@ impl LaunchError {
 fn deadline_of(job: &Job, phase: &str) -> Option<Instant> {
     let phase = job.phases.iter().find(|p| p.name == phase)?;
     // What has no cap of its own (a settle, a reopen) may take as long as it takes.
-    let capped = phase.max_seconds > 0.0 && !matches!(phase.work, Work::Settle | Work::Reopen);
-    capped.then(|| Instant::now() + Duration::from_secs_f64(phase.max_seconds) + GRACE)
+    if matches!(phase.work, Work::Settle | Work::Reopen) {
+        return None;
+    }
+    let cap = Duration::try_from_secs_f64(phase.max_seconds).ok()?;
+    if cap.is_zero() {
+        return None;
+    }
+    Instant::now().checked_add(cap.saturating_add(GRACE))
 }
 
 fn spawn(job: &Job) -> Result<Child, LaunchError> {

@@ -15,13 +15,21 @@ use std::{sync::atomic::AtomicU64, time::Duration};
 ///
 /// An interrupt of the process ends the phase under way early and skips the rest.
 pub fn run_job<C: Contender>(job: &Job, emitter: &mut Emitter<'_>) -> Result<(), JobError> {
-    let interrupt = Interrupt::of_process();
+    run_until::<C>(job, &Interrupt::of_process(), emitter)
+}
+
+/// The same with any interrupt.
+fn run_until<C: Contender>(
+    job: &Job,
+    interrupt: &Interrupt,
+    emitter: &mut Emitter<'_>,
+) -> Result<(), JobError> {
     warm_harness(job);
     let base = Memory::now();
     let around = Around {
         job,
         base,
-        interrupt: &interrupt,
+        interrupt,
     };
     let contender = timed_open(&around, "open", emitter)?;
     let mut run = Run::<C> {
@@ -239,12 +247,11 @@ impl<C: Contender> Run<'_, C> {
         workload: &Workload,
         emitter: &mut Emitter<'_>,
     ) -> Result<PhaseResult, JobError> {
-        let phase = from_workload(phase, workload);
         let asked = workload.insert_count;
         let (result, reached) = run_crew(
             self.contender()?,
             &self.around,
-            &phase,
+            phase,
             index,
             asked,
             emitter,
@@ -266,7 +273,7 @@ impl<C: Contender> Run<'_, C> {
         mut workload: Workload,
         emitter: &mut Emitter<'_>,
     ) -> Result<PhaseResult, JobError> {
-        let mut phase = from_workload(phase, &workload);
+        let mut phase = phase.clone();
         if workload.target > 0.0 {
             phase.clock = Clock::OpenLoop(workload.target);
         }
@@ -307,8 +314,9 @@ impl<C: Contender> Run<'_, C> {
         let updates = workload.share(Operation::Update);
         let rewrites = updates + workload.share(Operation::ReadModifyWrite) > 0.0;
         self.rewritten |= rewrites;
-        if workload.share(Operation::Delete) > 0.0 && self.ledger.is_empty() {
-            self.ledger = Ledger::new(self.record_limit + workload.operations);
+        if workload.share(Operation::Delete) > 0.0 {
+            self.ledger
+                .cover(self.record_limit.saturating_add(workload.most_inserts()));
         }
         if !rewrites {
             return;
@@ -347,16 +355,6 @@ fn workload(properties: &[(String, String)]) -> Result<Workload, JobError> {
             .map_err(|e| JobError::Invalid(e.to_string()))?;
     }
     Workload::from_properties(&p).map_err(|e| JobError::Invalid(e.to_string()))
-}
-
-/// What the properties say about threads and time goes before what the phase says.
-fn from_workload(phase: &Phase, workload: &Workload) -> Phase {
-    let mut phase = phase.clone();
-    phase.threads = workload.threads.unwrap_or(phase.threads);
-    if workload.max_seconds > 0.0 {
-        phase.max_seconds = workload.max_seconds;
-    }
-    phase
 }
 
 /// Runs `body`, turning a panic into a job's error.

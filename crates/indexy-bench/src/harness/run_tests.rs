@@ -57,6 +57,9 @@ impl Contender for Map {
     }
 
     fn settle(&self) -> Outcome<()> {
+        if self.fault == "slow" {
+            std::thread::sleep(Duration::from_millis(100));
+        }
         Ok(())
     }
 
@@ -284,6 +287,67 @@ fn a_capped_load_is_partial_and_later_reads_ask_only_for_what_is_there() {
     assert_eq!(results[2].done, 1000);
 }
 
+/// Runs `phases`, and interrupts them as soon as the one named `at` has gone on for a while.
+fn run_interrupted(fault: &str, phases: Vec<Phase>, at: &str) -> Vec<PhaseResult> {
+    let (interrupt, mut results, mut under_way) =
+        (Interrupt::detached(), Vec::new(), String::new());
+    let mut emitter = Emitter::new(|event: &Event| match event {
+        Event::Began { phase, .. } => under_way.clone_from(phase),
+        Event::Going { .. } if under_way == at => interrupt.raise(),
+        Event::Phase { result } => results.push((**result).clone()),
+        _ => {}
+    });
+    run_until::<Map>(&job(fault, phases), &interrupt, &mut emitter).unwrap();
+    drop(emitter);
+    results
+}
+
+fn unbounded_reads(name: &str, seconds: f64) -> Phase {
+    let work = Work::Read {
+        pick: Pick::Uniform { keys: 100 },
+        ops: UNBOUNDED,
+        unit: 1,
+    };
+    Phase::new(name, 2, Focus::Reads, work).capped(seconds)
+}
+
+#[test]
+fn a_phase_without_a_count_is_partial_if_an_interrupt_ends_it_and_whole_if_its_cap_does() {
+    let phases = vec![
+        load(100),
+        unbounded_reads("capped", 0.1),
+        unbounded_reads("cut", 60.0),
+        unbounded_reads("never", 0.1),
+    ];
+    let results = run_interrupted("", phases, "cut");
+    let told: Vec<_> = results
+        .iter()
+        .map(|p| (p.name.as_str(), p.partial, p.interrupted))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("open", false, false),
+            ("load", false, false),
+            ("capped", false, false),
+            ("cut", true, true)
+        ]
+    );
+    assert!(results[2].done > 0 && results[3].seconds < 30.0);
+}
+
+#[test]
+fn a_phase_that_does_all_despite_an_interrupt_is_whole() {
+    let phases = vec![
+        load(100),
+        Phase::new("settle", 1, Focus::Writes, Work::Settle),
+    ];
+    let results = run_interrupted("slow", phases, "settle");
+    assert!(results.iter().all(|p| !p.partial && !p.interrupted));
+    let capped = run("slow", vec![load(1_000_000).capped(0.1)]).1;
+    assert!(capped[1].partial && !capped[1].interrupted);
+}
+
 #[test]
 fn an_open_loop_keeps_its_rate_and_counts_waiting_as_latency() {
     let pick = Pick::Uniform { keys: 100 };
@@ -374,6 +438,16 @@ fn a_lost_update_is_seen_as_a_stale_read() {
         error.to_string().contains("was acknowledged before"),
         "{error}"
     );
+}
+
+#[test]
+fn as_many_operations_as_anyone_may_ask_for_take_no_memory() {
+    let many = [("operationcount", "1000000000000000")];
+    let mut phases = ycsb_phases(&["x"], &many);
+    phases[1] = phases[1].clone().capped(0.1);
+    let (outcome, results) = run("", phases);
+    outcome.unwrap();
+    assert!(results[2].partial && results[2].done > 0);
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub struct SpaceError {
     needed_mib: u64,
 }
 
-/// Bytes of disk that `job` may need, generously.
+/// Bytes of disk that `job` may need, generously; what is beyond 64 bits counts as all of them.
 pub fn needed_bytes(job: &Job) -> u64 {
     let entry = |key: u64, value: u64| key + value + ENTRY_OVERHEAD;
     let small = entry(8, job.setup.value_bytes as u64);
@@ -47,20 +47,22 @@ pub fn needed_bytes(job: &Job) -> u64 {
             };
             bytes.min(most_in_time(phase, small))
         })
-        .sum();
+        .fold(0, u64::saturating_add);
     let logged = if job.setup.durability == crate::contender::Durability::None {
         0
     } else {
         LOG_FACTOR
     };
-    written * (SPACE_FACTOR + logged) + RESERVE
+    written
+        .saturating_mul(SPACE_FACTOR + logged)
+        .saturating_add(RESERVE)
 }
 
 /// What the fastest engine writes until the time cap of `phase`.
 fn most_in_time(phase: &Phase, entry: u64) -> u64 {
     const FASTEST_PER_SECOND: f64 = 1e6;
     if phase.max_seconds > 0.0 {
-        (phase.max_seconds * FASTEST_PER_SECOND) as u64 * entry
+        ((phase.max_seconds * FASTEST_PER_SECOND) as u64).saturating_mul(entry)
     } else {
         u64::MAX
     }
@@ -93,9 +95,9 @@ fn ycsb_bytes(
     };
     let record = entry(KEY_BYTES, workload.records.average_bytes());
     match work {
-        Work::YcsbLoad { .. } => workload.insert_count * record,
+        Work::YcsbLoad { .. } => workload.insert_count.saturating_mul(record),
         // Overwritten versions wait for compaction, so every write counts.
-        _ => (workload.operations as f64 * writes(&workload)) as u64 * record,
+        _ => ((workload.operations as f64 * writes(&workload)) as u64).saturating_mul(record),
     }
 }
 

@@ -20,11 +20,19 @@ use std::{
 
 /// Runs `job` on the tables of `T`, placed as the job wants them; every phase's result goes to `emitter` as soon as it is there.
 pub fn run_tables_job<T: Tables>(job: &Job, emitter: &mut Emitter<'_>) -> Result<(), JobError> {
-    let interrupt = Interrupt::of_process();
+    run_tables_until::<T>(job, &Interrupt::of_process(), emitter)
+}
+
+/// The same with any interrupt.
+fn run_tables_until<T: Tables>(
+    job: &Job,
+    interrupt: &Interrupt,
+    emitter: &mut Emitter<'_>,
+) -> Result<(), JobError> {
     let around = Around {
         job,
         base: Memory::now(),
-        interrupt: &interrupt,
+        interrupt,
     };
     let config = job.tpcc().ok_or_else(|| {
         JobError::Invalid("a job on tables that does not say how large they are".to_owned())

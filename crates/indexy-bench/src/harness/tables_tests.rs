@@ -159,6 +159,33 @@ fn a_load_that_was_cut_short_leaves_nothing_to_run_on_and_says_so() {
 }
 
 #[test]
+fn transactions_that_an_interrupt_ends_are_partial() {
+    let (interrupt, mut results, mut under_way) =
+        (Interrupt::detached(), Vec::new(), String::new());
+    let mut emitter = Emitter::new(|event: &Event| match event {
+        Event::Began { phase, .. } => under_way.clone_from(phase),
+        Event::Going { .. } if under_way == "run" => interrupt.raise(),
+        Event::Phase { result } => results.push((**result).clone()),
+        _ => {}
+    });
+    let job = job("", PathBuf::new(), whole(60.0)[..3].to_vec());
+    run_tables_until::<BTreeTables>(&job, &interrupt, &mut emitter).unwrap();
+    drop(emitter);
+    let told: Vec<_> = results
+        .iter()
+        .map(|p: &PhaseResult| (p.name.as_str(), p.partial, p.interrupted))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("open", false, false),
+            ("load", false, false),
+            ("run", true, true)
+        ]
+    );
+}
+
+#[test]
 fn work_on_one_table_is_refused() {
     let phases = vec![
         step("load", TpccStep::Load, 0.0),

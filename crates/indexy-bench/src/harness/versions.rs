@@ -2,20 +2,23 @@
 //!
 //! For one record of [`STRIDE`] it is known which versions were handed out and below which no read may fall any more.
 //! Two writes of a record that overlap may be applied in either order, so only a write that met no other
-//! raises the floor; both of two that met are above it anyway.
+//! raises the floor; both of two that met are above it anyway. A record whose versions are used up is no longer watched.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One of so many records is watched: enough to catch a fault that is not a freak, few enough to cost nothing.
 const STRIDE: u64 = 64;
 
-/// Layout of a word: `issued (28) | floor (28) | overlapped (1) | writers (7)`.
-const WRITERS_BITS: u32 = 7;
+/// Layout of a word: `issued (26) | floor (26) | overlapped (1) | writers (11)`. The command line takes at most 1024 threads.
+const WRITERS_BITS: u32 = 11;
+const VERSION_BITS: u32 = 26;
 const OVERLAPPED: u64 = 1 << WRITERS_BITS;
 const WRITERS: u64 = OVERLAPPED - 1;
 const FLOOR_SHIFT: u32 = WRITERS_BITS + 1;
-const ISSUED_SHIFT: u32 = FLOOR_SHIFT + 28;
-const VERSION: u64 = (1 << 28) - 1;
+const ISSUED_SHIFT: u32 = FLOOR_SHIFT + VERSION_BITS;
+const VERSION: u64 = (1 << VERSION_BITS) - 1;
+const _: () = assert!(ISSUED_SHIFT + VERSION_BITS == u64::BITS);
+const _: () = assert!(1024 <= WRITERS);
 
 /// The watched records.
 #[derive(Debug, Default)]
@@ -47,8 +50,8 @@ impl Versions {
     pub(super) fn begin_write(&self, record: u64) -> Option<u32> {
         let before = change(self.word(record)?, |word| {
             let overlapped = if word & WRITERS > 0 { OVERLAPPED } else { 0 };
-            (word + 1 + (1 << ISSUED_SHIFT)) | overlapped
-        });
+            (issued(word) < VERSION).then(|| (word + 1 + (1 << ISSUED_SHIFT)) | overlapped)
+        })?;
         Some((issued(before) + 1) as u32)
     }
 
@@ -66,7 +69,7 @@ impl Versions {
             if next & WRITERS == 0 {
                 next &= !OVERLAPPED;
             }
-            next
+            Some(next)
         });
     }
 
@@ -80,7 +83,8 @@ impl Versions {
     /// Whether a read that began at `floor` and has just ended may have seen `version`.
     pub(super) fn allows(&self, record: u64, floor: u32, version: u32) -> bool {
         self.word(record).is_none_or(|word| {
-            (u64::from(floor)..=issued(word.load(Ordering::Acquire))).contains(&u64::from(version))
+            let issued = issued(word.load(Ordering::Acquire));
+            issued == VERSION || (u64::from(floor)..=issued).contains(&u64::from(version))
         })
     }
 }
@@ -89,11 +93,11 @@ fn issued(word: u64) -> u64 {
     word >> ISSUED_SHIFT
 }
 
-/// Applies `to` atomically; returns the word before. The orderings make a floor that a reader
+/// Applies `to` atomically; returns the word before, if it was changed. The orderings make a floor that a reader
 /// sees stand for a write that is done.
-fn change(word: &AtomicU64, to: impl Fn(u64) -> u64) -> u64 {
-    word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |w| Some(to(w)))
-        .unwrap_or_else(|w| w)
+fn change(word: &AtomicU64, to: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+    word.fetch_update(Ordering::AcqRel, Ordering::Acquire, to)
+        .ok()
 }
 
 #[cfg(test)]
@@ -126,6 +130,36 @@ mod tests {
         let c = versions.begin_write(0).unwrap();
         versions.end_write(0, c);
         assert_eq!((c, versions.floor(0)), (3, 3));
+    }
+
+    #[test]
+    fn as_many_writers_as_there_may_be_threads_are_counted() {
+        let versions = Versions::new(1);
+        let handed: Vec<u32> = (0..1024)
+            .map(|_| versions.begin_write(0).unwrap())
+            .collect();
+        assert!(handed.iter().copied().eq(1..=1024));
+        assert_eq!(versions.floor(0), 0);
+        for version in handed {
+            versions.end_write(0, version);
+        }
+        assert_eq!(versions.floor(0), 0);
+        assert!(versions.allows(0, 0, 1024) && !versions.allows(0, 0, 1025));
+        let alone = versions.begin_write(0).unwrap();
+        versions.end_write(0, alone);
+        assert_eq!((alone, versions.floor(0)), (1025, 1025));
+    }
+
+    #[test]
+    fn a_record_whose_versions_are_used_up_allows_everything() {
+        let versions = Versions::new(1);
+        versions.words[0].store((VERSION - 1) << ISSUED_SHIFT, Ordering::Relaxed);
+        let last = versions.begin_write(0).unwrap();
+        assert_eq!(u64::from(last), VERSION);
+        assert_eq!(versions.begin_write(0), None);
+        versions.end_write(0, last);
+        assert_eq!(versions.floor(0), last);
+        assert!(versions.allows(0, last, 3));
     }
 
     #[test]

@@ -96,6 +96,8 @@ pub(super) struct Tally {
     pub done: u64,
     pub found: u64,
     pub payload: u64,
+    /// It was told to stop before all was done.
+    pub cut: bool,
     transactions: [u64; TRANSACTIONS],
     latencies: [Option<Box<Latencies>>; KINDS.len()],
 }
@@ -122,6 +124,7 @@ impl Tally {
         self.done += other.done;
         self.found += other.found;
         self.payload += other.payload;
+        self.cut |= other.cut;
         for (mine, theirs) in self.transactions.iter_mut().zip(other.transactions) {
             *mine += theirs;
         }
@@ -229,10 +232,12 @@ impl<'a> Worker<'a> {
         op: impl FnMut(&mut Rng) -> Result<Done, Broken>,
     ) -> Result<(), Broken> {
         match self.clock {
-            Clock::Every => self.drive_every(ops, op),
-            Clock::Sampled => self.drive_sampled(ops, op),
-            Clock::OpenLoop(rate) => self.drive_open(ops, rate, op),
+            Clock::Every => self.drive_every(ops, op)?,
+            Clock::Sampled => self.drive_sampled(ops, op)?,
+            Clock::OpenLoop(rate) => self.drive_open(ops, rate, op)?,
         }
+        self.tally.cut |= self.tally.done < ops;
+        Ok(())
     }
 
     /// Calls `op` for each of `items` until the phase is stopped; true if all had their turn.
@@ -243,6 +248,7 @@ impl<'a> Worker<'a> {
     ) -> Result<bool, Broken> {
         for item in items {
             if self.stop.load(Relaxed) {
+                self.tally.cut = true;
                 return Ok(false);
             }
             let begun = Instant::now();

@@ -61,8 +61,11 @@ pub struct PhaseResult {
     pub found: u64,
     /// Seconds.
     pub seconds: f64,
-    /// True if a time cap or an interrupt ended it early.
+    /// True if it ended before all operations asked for were done, or by an interrupt.
     pub partial: bool,
+    /// True if it was an interrupt that ended it early, and not its time cap.
+    #[serde(default)]
+    pub interrupted: bool,
     /// Latencies by kind of operation.
     pub latency: BTreeMap<String, LatencySummary>,
     /// Memory at the end of the phase.
@@ -147,10 +150,23 @@ pub enum Outcome {
     WrongValue(String),
     /// The contender returned an error.
     Failed(String),
-    /// The process ended by itself, or by the memory limit.
+    /// The memory limit ended the process. That is a result, and no failure of the run.
+    OutOfMemory(String),
+    /// The process ended by itself or by a signal, or hung and was killed. The run fails. Results of earlier versions say
+    /// so of the memory limit too.
     Died(String),
     /// The contender cannot do this; nothing was run.
     Skipped(String),
+}
+
+impl Outcome {
+    /// True if it makes the whole run a failure.
+    pub fn is_failure(&self) -> bool {
+        matches!(
+            self,
+            Outcome::WrongValue(_) | Outcome::Failed(_) | Outcome::Died(_)
+        )
+    }
 }
 
 /// One contender's run of one job.
@@ -222,6 +238,30 @@ mod tests {
         assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(vec![4.0, 1.0]), Some(2.5));
         assert_eq!(median(vec![f64::NAN]), None);
+    }
+
+    #[test]
+    fn outcomes_read_as_they_were_written_those_of_earlier_versions_too() {
+        let died = r#"{"outcome":"died","why":"out of memory under the limit of 16 MiB"}"#;
+        let died: Outcome = serde_json::from_str(died).unwrap();
+        assert!(matches!(died, Outcome::Died(_)));
+        let outcome = Outcome::OutOfMemory("x".to_owned());
+        let text = serde_json::to_string(&outcome).unwrap();
+        assert_eq!(text, r#"{"outcome":"out_of_memory","why":"x"}"#);
+        assert_eq!(serde_json::from_str::<Outcome>(&text).unwrap(), outcome);
+        let mut phase = serde_json::to_value(PhaseResult::default()).unwrap();
+        phase.as_object_mut().unwrap().remove("interrupted");
+        let phase: PhaseResult = serde_json::from_value(phase).unwrap();
+        assert_eq!(phase, PhaseResult::default());
+    }
+
+    #[test]
+    fn the_memory_limit_is_a_result_and_other_deaths_are_failures() {
+        let why = || "why".to_owned();
+        assert!(Outcome::Died(why()).is_failure() && Outcome::Failed(why()).is_failure());
+        assert!(Outcome::WrongValue(why()).is_failure());
+        assert!(!Outcome::OutOfMemory(why()).is_failure() && !Outcome::Finished.is_failure());
+        assert!(!Outcome::Skipped(why()).is_failure() && !Outcome::Interrupted.is_failure());
     }
 
     #[test]

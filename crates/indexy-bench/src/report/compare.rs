@@ -1,45 +1,47 @@
 //! What changed between two results.
 //!
 //! A change counts only if it leaves the noise: the larger of the two spreads over repetitions, or, where a phase ran once, over
-//! its own seconds.
+//! its own course. The noise of a phase that ran once and shortly is not known, so that its change never counts.
+//! Not here: under which conditions the two were measured (`conditions.rs`).
 
 use super::{Document, Table, format};
 use crate::measure::{PhaseResult, RunResult, median};
 
-/// One phase of one contender in both results.
+/// One phase of one contender, in both results or in one of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// Scenario, contender and phase.
     pub what: [String; 3],
-    /// Median rate before, operations/s.
-    pub before: f64,
-    /// Median rate after, operations/s.
-    pub after: f64,
-    /// Relative noise: a smaller change means nothing.
-    pub noise: f64,
+    /// Median rate before, operations/s; none if it did not run.
+    pub before: Option<f64>,
+    /// Median rate after, operations/s; none if it did not run.
+    pub after: Option<f64>,
+    /// Relative noise: a smaller change means nothing; none if it is not known.
+    pub noise: Option<f64>,
 }
 
 impl Change {
-    /// Relative change.
-    pub fn relative(&self) -> f64 {
-        self.after / self.before - 1.0
+    /// Relative change, if the phase ran in both.
+    pub fn relative(&self) -> Option<f64> {
+        Some(self.after? / self.before? - 1.0)
     }
 
     /// True if the change leaves the noise.
     pub fn is_significant(&self) -> bool {
-        self.relative().abs() > self.noise
+        let noise = self.noise.unwrap_or(f64::INFINITY);
+        self.relative().is_some_and(|change| change.abs() > noise)
     }
 }
 
 /// Below this, two runs of the same program differ anyway.
 const LEAST_NOISE: f64 = 0.03;
-/// Seconds of a series to speak of a spread.
+/// Points of a series to speak of a spread.
 const LEAST_POINTS: usize = 8;
 
-/// All phases that both have, in the order of the first.
+/// All phases that have a rate in at least one of the two: those of the first in its order, then those that only the second has.
 pub fn compare(before: &Document, after: &Document) -> Vec<Change> {
     let mut changes: Vec<Change> = Vec::new();
-    for run in &before.results {
+    for run in before.results.iter().chain(&after.results) {
         for phase in &run.phases {
             let what = [
                 run.scenario.clone(),
@@ -53,21 +55,28 @@ pub fn compare(before: &Document, after: &Document) -> Vec<Change> {
                 phases(&before.results, &what),
                 phases(&after.results, &what),
             );
-            let rate = |found: &[&PhaseResult]| {
-                median(found.iter().map(|p| p.rate()).collect()).filter(|r| *r > 0.0)
-            };
-            if let (Some(rate_before), Some(rate_after)) = (rate(&a), rate(&b)) {
-                let noise = spread(&a).max(spread(&b)).max(LEAST_NOISE);
-                changes.push(Change {
-                    what,
-                    before: rate_before,
-                    after: rate_after,
-                    noise,
-                });
+            let (rate_before, rate_after) = (rate(&a), rate(&b));
+            if rate_before.is_none() && rate_after.is_none() {
+                continue;
             }
+            changes.push(Change {
+                what,
+                before: rate_before,
+                after: rate_after,
+                noise: noise(&a, &b),
+            });
         }
     }
     changes
+}
+
+/// Median rate.
+fn rate(found: &[&PhaseResult]) -> Option<f64> {
+    median(found.iter().map(|p| p.rate()).collect()).filter(|r| *r > 0.0)
+}
+
+fn noise(before: &[&PhaseResult], after: &[&PhaseResult]) -> Option<f64> {
+    Some(spread(before)?.max(spread(after)?).max(LEAST_NOISE))
 }
 
 fn phases<'a>(results: &'a [RunResult], what: &[String; 3]) -> Vec<&'a PhaseResult> {
@@ -79,29 +88,22 @@ fn phases<'a>(results: &'a [RunResult], what: &[String; 3]) -> Vec<&'a PhaseResu
         .collect()
 }
 
-/// Relative half width of the spread around the median.
-fn spread(found: &[&PhaseResult]) -> f64 {
+/// Relative half width of the spread around the median; none if there is too little to tell.
+fn spread(found: &[&PhaseResult]) -> Option<f64> {
     if found.len() > 1 {
         let rates: Vec<f64> = found.iter().map(|p| p.rate()).collect();
         let (low, high) = bounds(&rates);
-        return (high - low) / 2.0 / median(rates).unwrap_or(1.0).max(f64::MIN_POSITIVE);
+        return Some((high - low) / 2.0 / median(rates)?.max(f64::MIN_POSITIVE));
     }
-    let Some(series) = found
-        .first()
-        .map(|p| p.throughput())
-        .filter(|s| s.len() >= LEAST_POINTS)
-    else {
-        return 0.0;
-    };
-    // The standard error of the mean over the seconds, twice.
+    let series = found.first()?.throughput();
+    if series.len() < LEAST_POINTS {
+        return None;
+    }
+    // The standard error of the mean over the points, twice.
     let n = series.len() as f64;
     let mean = series.iter().map(|(_, r)| r).sum::<f64>() / n;
     let variance = series.iter().map(|(_, r)| (r - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    if mean > 0.0 {
-        2.0 * (variance / n).sqrt() / mean
-    } else {
-        0.0
-    }
+    (mean > 0.0).then(|| 2.0 * (variance / n).sqrt() / mean)
 }
 
 fn bounds(values: &[f64]) -> (f64, f64) {
@@ -129,29 +131,47 @@ pub fn change_table(changes: &[Change]) -> Table {
     );
     for c in changes {
         let [scenario, contender, phase] = c.what.clone();
-        let mark = match (c.is_significant(), c.relative() > 0.0) {
-            (false, _) => "within noise",
-            (true, true) => "FASTER",
-            (true, false) => "SLOWER",
+        let speed = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), format::rate);
+        let (change, noise) = match c.relative() {
+            None => (String::new(), String::new()),
+            Some(change) => (
+                format!("{:+.1} %", 100.0 * change),
+                c.noise
+                    .map_or_else(|| "?".to_owned(), |n| format!("{:.1} %", 100.0 * n)),
+            ),
         };
         table.rows.push(vec![
             scenario,
             contender,
             phase,
-            format::rate(c.before),
-            format::rate(c.after),
-            format!("{:+.1} %", 100.0 * c.relative()),
-            format!("{:.1} %", 100.0 * c.noise),
-            mark.to_owned(),
+            speed(c.before),
+            speed(c.after),
+            change,
+            noise,
+            mark(c).to_owned(),
         ]);
     }
     table
 }
 
+/// What the change comes to, in a word.
+fn mark(change: &Change) -> &'static str {
+    match (change.before, change.after) {
+        (Some(_), None) => "only before",
+        (None, _) => "only after",
+        (Some(before), Some(after)) => match (change.noise, change.is_significant()) {
+            (None, _) => "noise unknown",
+            (Some(_), false) => "within noise",
+            (Some(_), true) if after > before => "FASTER",
+            (Some(_), true) => "SLOWER",
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::Outcome;
+    use crate::measure::{Outcome, Tick};
 
     fn document(rates: &[u64]) -> Document {
         let mut document = Document::begin("core", std::path::Path::new("/"));
@@ -189,7 +209,59 @@ mod tests {
     #[test]
     fn a_change_beyond_the_spread_counts() {
         let changes = compare(&document(&[99, 100, 101]), &document(&[79, 80, 81]));
-        assert!(changes[0].is_significant() && changes[0].relative() < 0.0);
+        assert!(changes[0].is_significant() && changes[0].relative().unwrap() < 0.0);
         assert!(change_table(&changes).to_string().contains("SLOWER"));
+    }
+
+    #[test]
+    fn what_ran_once_and_shortly_has_unknown_noise_and_never_counts() {
+        let changes = compare(&document(&[100]), &document(&[1000]));
+        assert_eq!(changes[0].noise, None);
+        assert!(!changes[0].is_significant() && changes[0].relative().unwrap() > 8.0);
+        let table = change_table(&changes);
+        assert_eq!(table.rows[0][5..], ["+900.0 %", "?", "noise unknown"]);
+        // One side that is known does not make up for the other.
+        let changes = compare(&document(&[99, 100, 101]), &document(&[1000]));
+        assert_eq!(changes[0].noise, None);
+    }
+
+    #[test]
+    fn what_ran_once_and_long_has_the_noise_of_its_course() {
+        let steady = |rate: u64| {
+            let mut document = document(&[rate]);
+            let tick = |at: u64| Tick {
+                at: at as f64,
+                ops: at * rate,
+                ..Tick::default()
+            };
+            document.results[0].phases[0].series = (0..=8).map(tick).collect();
+            document
+        };
+        let changes = compare(&steady(100), &steady(110));
+        assert_eq!(changes[0].noise, Some(LEAST_NOISE));
+        assert!(changes[0].is_significant());
+    }
+
+    #[test]
+    fn what_only_one_of_them_has_is_told() {
+        let (before, mut after) = (document(&[100, 100]), document(&[100, 100]));
+        for run in &mut after.results {
+            run.phases[0].name = "scan".into();
+        }
+        let changes = compare(&before, &after);
+        assert!(changes.iter().all(|c| c.relative().is_none()));
+        let table = change_table(&changes);
+        let told: Vec<_> = table
+            .rows
+            .iter()
+            .map(|r| [&r[2], &r[3], &r[4], &r[7]])
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ["get", "100/s", "-", "only before"],
+                ["scan", "-", "100/s", "only after"]
+            ]
+        );
     }
 }

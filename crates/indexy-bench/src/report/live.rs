@@ -14,7 +14,7 @@ const SPARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 /// Points of the sparkline.
 const POINTS: usize = 16;
 
-/// Prints to standard error, so that standard output keeps the tables.
+/// Prints to standard error, so that standard output keeps the tables. Nobody needs to read it.
 #[derive(Debug)]
 pub struct Live {
     terminal: bool,
@@ -62,7 +62,7 @@ impl Live {
     /// A line that stays.
     pub fn line(&self, text: &str) {
         let clear = if self.terminal { "\r\u{1b}[2K" } else { "" };
-        eprintln!("{clear}{text}");
+        let _ = writeln!(io::stderr(), "{clear}{text}");
     }
 
     fn going(&mut self, at: f64, ops: u64, resident: u64, accounted: u64) {
@@ -87,7 +87,8 @@ impl Live {
         } else {
             String::new()
         };
-        eprint!(
+        let _ = write!(
+            io::stderr(),
             "\r\u{1b}[2K   {:16}{share} {:>10} {} resident {} {}{own} {:.0} s",
             self.phase,
             rate(speed),

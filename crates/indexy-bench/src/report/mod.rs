@@ -3,6 +3,7 @@
 //! Not here: measuring (`measure/`), which rows a table has (`suite/`).
 
 mod compare;
+mod conditions;
 mod csv;
 mod document;
 pub mod format;
@@ -13,6 +14,7 @@ mod table;
 mod tpcc;
 
 pub use compare::{Change, change_table, compare};
+pub use conditions::condition_notes;
 pub use csv::{csv_text, series_text};
 pub use document::{Document, DocumentError};
 pub use html::html_text;

@@ -159,23 +159,20 @@ fn phase_cells(name: &str, run: &RunResult, phase: &PhaseResult) -> Vec<String> 
             .map_or_else(|| "-".to_owned(), |w| format!("{w:.1}")),
         bytes(phase.disk as f64),
         run.page_cache.clone(),
-        if phase.partial {
-            format!(
-                "{:.0} % of {}",
-                100.0 * share_done(phase),
-                count(phase.asked as f64)
-            )
-        } else {
-            String::new()
-        },
+        how_far(phase),
     ]
 }
 
-fn share_done(phase: &PhaseResult) -> f64 {
-    if phase.asked > 0 {
-        phase.done as f64 / phase.asked as f64
-    } else {
-        1.0
+/// How far a phase came that was cut short.
+pub(super) fn how_far(phase: &PhaseResult) -> String {
+    match (phase.partial, phase.asked) {
+        (false, _) => String::new(),
+        (true, 0) => "cut short".to_owned(),
+        (true, asked) => format!(
+            "{:.0} % of {}",
+            100.0 * phase.done as f64 / asked as f64,
+            count(asked as f64)
+        ),
     }
 }
 
@@ -186,7 +183,7 @@ pub(super) fn remark(outcome: &Outcome) -> String {
         Outcome::Interrupted => "INTERRUPTED: partial results".to_owned(),
         Outcome::WrongValue(what) => format!("WRONG VALUE: {what}"),
         Outcome::Failed(what) => format!("FAILED: {what}"),
-        Outcome::Died(what) => format!("DIED: {what}"),
+        Outcome::OutOfMemory(what) | Outcome::Died(what) => format!("DIED: {what}"),
         Outcome::Skipped(why) => format!("left out: {why}"),
     }
 }

@@ -139,7 +139,8 @@ impl Workload {
         if insert_count == 0 {
             return Err(p.invalid("recordcount", "more than insertstart"));
         }
-        if insert_start.saturating_add(insert_count) > records {
+        let end = insert_start.checked_add(insert_count);
+        if end.is_none_or(|end| end > records) {
             return Err(p.invalid(
                 "insertcount",
                 "insertstart + insertcount within recordcount",
@@ -186,6 +187,11 @@ impl Workload {
         self.shares[at] - if at == 0 { 0.0 } else { self.shares[at - 1] }
     }
 
+    /// More records than a run is likely to add: twice what its share of inserts comes to.
+    pub fn most_inserts(&self) -> u64 {
+        (self.operations as f64 * self.share(Operation::Insert) * 2.0) as u64
+    }
+
     /// True if an update writes all of a record.
     pub fn writes_whole_records(&self) -> bool {
         self.write_all || self.records.fields() == 1
@@ -193,11 +199,10 @@ impl Workload {
 
     /// The client of one thread.
     pub fn client(&self) -> Client<'_> {
-        let new_records = (self.operations as f64 * self.share(Operation::Insert) * 2.0) as u64;
         let draw = match self.distribution {
             Distribution::Uniform => Draw::Uniform,
             Distribution::Zipfian => Draw::Zipfian(Scrambled::new(
-                self.insert_count + new_records,
+                self.insert_count.saturating_add(self.most_inserts()),
                 self.exponent,
             )),
             Distribution::Latest => Draw::Latest(Latest::new(self.insert_count, self.exponent)),

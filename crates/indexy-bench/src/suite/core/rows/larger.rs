@@ -1,6 +1,6 @@
 //! Larger than memory: speed, memory and I/O against every engine on disk.
 
-use super::{Numbers, OURS, Row, Verdict, own_row, rate_row, ratio, text};
+use super::{Numbers, OURS, Row, Verdict, own_row, rate_row, ratio, text, whole_phases};
 use crate::measure::{Outcome, PhaseResult, RunResult, median};
 use crate::report::format::{bytes, count, rate};
 
@@ -135,8 +135,7 @@ fn level0_row(n: &Numbers<'_>, section: &str) -> Row {
 fn resident_row(n: &Numbers<'_>, section: &str) -> Row {
     let peak = |who: &str| {
         let of_run = |r: &RunResult| {
-            r.phases
-                .iter()
+            whole_phases(r)
                 .map(PhaseResult::peak_resident)
                 .max()
                 .map(|b| b as f64)
@@ -157,10 +156,7 @@ fn resident_row(n: &Numbers<'_>, section: &str) -> Row {
     let limit = budget.map(|b| b * 1.10 + 32.0 * MIB);
     let ours = peak(OURS);
     let ran = |r: &RunResult| r.scenario == "larger" && r.contender == OURS;
-    let died = n
-        .results
-        .iter()
-        .any(|r| ran(r) && matches!(r.outcome, Outcome::Died(_)));
+    let died = n.results.iter().filter(|r| ran(r)).find_map(death);
     let peers = DISK_PEERS
         .iter()
         .filter_map(|who| Some(format!("{who} {}", bytes(peak(who)?))));
@@ -173,13 +169,21 @@ fn resident_row(n: &Numbers<'_>, section: &str) -> Row {
             text(budget, bytes),
             peers.collect::<Vec<_>>().join(", ")
         ),
-        measured: if died {
-            "died of it".to_owned()
-        } else {
-            text(ratio(ours, budget), |r| format!("{r:.2} x budget"))
-        },
+        measured: died.map_or_else(
+            || text(ratio(ours, budget), |r| format!("{r:.2} x budget")),
+            str::to_owned,
+        ),
         goal: format!("<= {}", text(limit, bytes)),
-        verdict: Verdict::of(ours.zip(limit).map(|(o, l)| !died && o <= l)),
+        verdict: Verdict::of(ours.zip(limit).map(|(o, l)| died.is_none() && o <= l)),
+    }
+}
+
+/// What the row says of a run whose process did not live to its end.
+fn death(run: &RunResult) -> Option<&'static str> {
+    match run.outcome {
+        Outcome::OutOfMemory(_) => Some("died of it"),
+        Outcome::Died(_) => Some("died"),
+        _ => None,
     }
 }
 

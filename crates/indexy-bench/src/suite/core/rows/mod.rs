@@ -1,6 +1,7 @@
 //! The rows of the core's table: what was measured, against whom, and whether the goal was met.
 //!
-//! Ratios are medians over the repetitions of one run; a number that was not measured leaves its row open.
+//! Ratios are medians over the repetitions of one run; a number that was not measured leaves its row open, and one of a phase that
+//! an interrupt cut short counts as not measured.
 
 use crate::measure::{PhaseResult, RunResult, median};
 use crate::report::format::rate;
@@ -66,6 +67,11 @@ pub struct Row {
     pub verdict: Verdict,
 }
 
+/// The phases of `run` but one that an interrupt cut short.
+fn whole_phases(run: &RunResult) -> impl Iterator<Item = &PhaseResult> {
+    run.phases.iter().filter(|p| !p.interrupted)
+}
+
 /// Looks numbers up.
 struct Numbers<'a> {
     results: &'a [RunResult],
@@ -84,7 +90,8 @@ impl Numbers<'_> {
             .results
             .iter()
             .filter(|r| r.scenario == scenario && r.contender == who);
-        median(matching.filter_map(|r| of(r.phase(phase)?)).collect())
+        let named = matching.filter_map(|r| whole_phases(r).find(|p| p.name == phase));
+        median(named.filter_map(of).collect())
     }
 
     /// Median over the repetitions of what `of` takes from the run.
@@ -222,6 +229,28 @@ mod tests {
         assert_eq!(verdict(&rows, "get, 1 thread", "congee"), Verdict::Met);
         assert_eq!(verdict(&rows, "get, 1 thread", "btreemap"), Verdict::Missed);
         assert_eq!(verdict(&rows, "get, 1 thread", "skiplist"), Verdict::Open);
+    }
+
+    #[test]
+    fn a_phase_that_an_interrupt_cut_short_does_not_count_and_one_that_its_cap_ended_does() {
+        let mut results = vec![
+            run("memory-1t", "indexy", "get", 100, 1.0),
+            run("memory-1t", "indexy", "get", 2, 1.0),
+            run("memory-1t", "congee", "get", 100, 1.0),
+        ];
+        let row = |results: &[RunResult]| {
+            let rows = core_rows(results);
+            let get = rows.into_iter().find(|r| r.work == "get, 1 thread");
+            get.map(|r| (r.measured, r.verdict))
+        };
+        results[1].phases[0].partial = true;
+        let both = row(&results).unwrap();
+        assert_eq!(both, ("0.51 x".to_owned(), Verdict::Missed));
+        results[1].phases[0].interrupted = true;
+        let first = row(&results).unwrap();
+        assert_eq!(first, ("1.00 x".to_owned(), Verdict::Met));
+        results[0].phases[0].interrupted = true;
+        assert_eq!(row(&results), None);
     }
 
     #[test]
