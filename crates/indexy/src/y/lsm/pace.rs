@@ -25,7 +25,7 @@ const MOST_RUNS: usize = 6;
 const MOST_TABLES: usize = 192;
 /// What the engine cannot reach.
 const NEVER: u8 = u8::MAX;
-/// Fewer tables are not worth a compaction, unless each is a run.
+/// Fewer tables are not worth a compaction, unless all that there is makes not much more than they do.
 const FEWEST_TABLES: usize = LEVEL0_TRIGGER as usize;
 /// Without a run for so long, writers are thought to rest.
 const QUIET: Duration = Duration::from_secs(5);
@@ -40,6 +40,8 @@ pub(super) struct Level0 {
     pub(super) tables: usize,
     pub(super) bytes: u64,
     pub(super) entries: u64,
+    /// Bytes of all levels below.
+    pub(super) below: u64,
 }
 
 /// What has happened since level 0 was compacted last.
@@ -134,8 +136,16 @@ fn due(level0: Level0, wasted: u64, quiet: bool) -> bool {
     if level0.runs >= MOST_RUNS || level0.tables >= MOST_TABLES {
         return true;
     }
-    let paid = wasted.saturating_mul(ENTRIES_A_BLOCK) >= level0.entries;
-    level0.tables >= FEWEST_TABLES && (quiet || paid)
+    // Where a tree is hardly more than its level 0, a few tables (which may have 64 MiB each) are all that keeps reads from being
+    // answered by one block, and merging them rewrites twice their bytes at most.
+    let layers = level0.runs + usize::from(level0.below > 0);
+    let small = layers >= 2 && level0.tables > 0 && level0.below <= level0.bytes;
+    let cost = match small {
+        true => 2 * level0.entries,
+        false => level0.entries,
+    };
+    let paid = wasted.saturating_mul(ENTRIES_A_BLOCK) >= cost;
+    (small || level0.tables >= FEWEST_TABLES) && (quiet || paid)
 }
 
 /// Tables that have `bytes` together, as the engine counts the size of the first level.
@@ -160,6 +170,7 @@ mod tests {
             tables,
             bytes: tables as u64 * (5 << 20),
             entries: tables as u64 * 250_000,
+            below: 1 << 40,
         }
     }
 
@@ -197,6 +208,33 @@ mod tests {
         );
         pace.done(Mode::Compact, true);
         assert_eq!(pace.plan(now, TABLE).0, Mode::Settle, "paid once");
+    }
+
+    /// A load that left three large tables, each a run, and nothing below: reads would look into two of them for ever.
+    #[test]
+    fn a_few_large_runs_are_merged_when_there_is_not_much_else() {
+        let pace = Pace::default();
+        pace.wrote();
+        let alone = Level0 {
+            below: 0,
+            ..level0(3, 3)
+        };
+        assert_eq!(pace.plan(alone, TABLE).0, Mode::Rest, "nobody paid");
+        pace.waste(2 * alone.entries / ENTRIES_A_BLOCK);
+        assert_eq!(pace.plan(alone, TABLE), (Mode::Compact, 3));
+        let one = Level0 {
+            runs: 1,
+            tables: 1,
+            ..alone
+        };
+        assert_eq!(pace.plan(one, TABLE).0, Mode::Rest, "a run alone is fine");
+        let rested = Pace::default();
+        assert_eq!(rested.plan(alone, TABLE).0, Mode::Compact, "at rest");
+        assert_eq!(
+            rested.plan(level0(3, 3), TABLE).0,
+            Mode::Settle,
+            "much below"
+        );
     }
 
     #[test]

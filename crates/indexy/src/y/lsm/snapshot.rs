@@ -130,7 +130,7 @@ impl Snapshot {
             let path = Arc::clone(&table.path);
             contain_decoding(&path, || TableReader::open(table, shared)).map(Arc::new)
         };
-        let level0 = level0(levels.first().map_or(&[][..], Vec::as_slice));
+        let level0 = level0(&levels);
         let mut runs = Vec::new();
         let mut filter_bytes = 0;
         let mut level_bytes = [0; LEVELS];
@@ -223,13 +223,17 @@ impl Snapshot {
     }
 }
 
-fn level0(runs: &[Vec<Table>]) -> Level0 {
-    let tables = || runs.iter().flatten();
+fn level0(levels: &[Vec<Vec<Table>>]) -> Level0 {
+    let (first, below) = levels.split_at(levels.len().min(1));
+    let runs = first.iter().flatten().count();
+    let tables = || first.iter().flatten().flatten();
+    let below = below.iter().flatten().flatten();
     Level0 {
-        runs: runs.len(),
+        runs,
         tables: tables().count(),
         bytes: tables().map(|t| t.metadata.file_size).sum(),
         entries: tables().map(|t| t.metadata.item_count).sum(),
+        below: below.map(|t| t.metadata.file_size).sum(),
     }
 }
 
