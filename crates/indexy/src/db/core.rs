@@ -213,10 +213,7 @@ impl Trees for Core {
 
     fn empty_slabs(&self, bytes: usize) {
         self.memory.empty_slabs(bytes, || {
-            // A B+ tree's leaves move at a cost that loads feel; of a resident tree nothing else gives holes back (0006).
-            let joined = self.all_joined();
-            let moved = joined.iter().filter(|t| t.resident || t.x.moves_cheaply());
-            moved.for_each(|t| t.x.relocate());
+            self.all_joined().iter().for_each(|tree| tree.x.relocate());
         });
     }
 

@@ -365,15 +365,15 @@ impl Worker {
 
     fn release_while_due(&self, pressure: &mut Pressure) {
         let mut patience = RECLAIM_TRIES;
+        let mut emptied = false;
         while !self.stopping() {
             self.trees.divide_memory();
             let (marks, limit) = (self.shared.watermarks(), self.shared.budget.limit());
-            let (used, live) = (self.shared.budget.used(), self.shared.live());
-            let goal = pressure.observe(used, live, &marks, limit);
+            let (over, live) = (self.slabs_over() > 0, self.shared.live());
+            let goal = pressure.observe(live, over, &marks, limit);
             self.shared.set_live_limit(goal.high);
             if live > goal.high {
                 if self.release_once((live - goal.low) as u64) {
-                    pressure.released(used, &marks, limit);
                     continue;
                 }
                 // All of it stays: resident trees, or what Y refuses. There are its holes.
@@ -382,16 +382,21 @@ impl Worker {
                 if self.slabs_over() == 0 || !self.empty_slabs() {
                     break;
                 }
-            } else if self.slabs_over() > 0 {
+            } else if over {
                 // What was freed may still wait for readers, or lie in slabs that are not empty yet.
                 self.trees.collect_garbage();
                 self.shared.announce_freed();
                 if patience > 0 {
                     patience -= 1;
                     std::thread::sleep(RECLAIM_POLL);
-                } else if self.empty_slabs() || self.release_once(self.slabs_over()) {
-                    patience = RECLAIM_TRIES;
-                } else {
+                    continue;
+                }
+                patience = RECLAIM_TRIES;
+                emptied = !emptied;
+                if emptied {
+                    self.empty_slabs();
+                } else if live <= pressure.crowded(live, &marks, limit).high {
+                    // Hardly anything lives: what is in the way is not X's to give.
                     break;
                 }
             } else {

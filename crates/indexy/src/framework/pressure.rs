@@ -1,10 +1,10 @@
-//! How much may live in X: less than the marks say while slabs have holes.
+//! How much may live in X: less than the marks say where holes in slabs cannot be given back.
 //!
-//! X takes whole slabs, and what is cut leaves holes in them, which the next entries fill: a slab goes back only when
-//! all of it is free, and the blocks of a region lie in many slabs. So bytes taken (used) hardly fall when bytes in use (live) do,
-//! and going on until they do would empty X. Instead the marks hold for what lives, under a *cap* that is found out: where used goes on
-//! growing past its mark, the holes do not do for what comes in, and the cap goes below what lives now; while used is below its
-//! mark, the cap rises again, and to what lives at once: that much has been seen to fit.
+//! X takes whole slabs, and what is cut leaves holes in them, which the next entries fill, as far as those are of their sizes: a slab
+//! goes back only when all of it is free, and the blocks of a region lie in many slabs. So bytes taken (used) hardly fall when
+//! bytes in use (live) do, and going on until they do would empty X. Instead the marks hold for what lives, and slabs over their mark
+//! are emptied by moving what lies in them. Only where too few come back, what lives goes below a *cap*, so that the next ones to
+//! be emptied are emptier. While slabs are below their mark what lives has been seen to fit, and the cap rises with it.
 //!
 //! Pure; used by the releaser. Keeps I7 with the hard mark and the ceiling (`watermark.rs`), where writers wait.
 
@@ -12,12 +12,10 @@
 
 use super::watermark::Watermarks;
 
-/// The cap falls below what lives by this part of the budget, for each...
+/// The cap falls below what lives by this part of the budget each time.
 const STEP_DOWN_PART: usize = 64;
-/// ...so much that used grows.
-const GROWTH_PART: usize = 256;
-/// It rises by this part with each release, or by half of what used is below its mark.
-const STEP_UP_PART: usize = 128;
+/// While slabs are below their mark it is at least this part of the budget above what lives.
+const ROOM_PART: usize = 128;
 /// It does not fall below this part of the budget.
 const LEAST_PART: usize = 4;
 
@@ -26,8 +24,6 @@ const LEAST_PART: usize = 4;
 pub(super) struct Pressure {
     /// What may live, in bytes; `None`: as much as the marks say.
     cap: Option<usize>,
-    /// Bytes used when the cap was lowered last.
-    grown_to: usize,
 }
 
 /// Marks for what lives, in bytes.
@@ -40,35 +36,27 @@ pub(super) struct Goal {
 }
 
 impl Pressure {
-    /// Looks at `used` and `live` bytes under `limit`.
+    /// Looks at `live` bytes under `limit`; `over`: slabs are over their mark.
     pub(super) fn observe(
         &mut self,
-        used: usize,
         live: usize,
+        over: bool,
         marks: &Watermarks,
         limit: usize,
     ) -> Goal {
-        let mark = marks.high.midpoint(marks.hard);
-        if used >= mark && used >= self.grown_to + limit / GROWTH_PART {
-            self.grown_to = used;
-            let lower = live.saturating_sub(limit / STEP_DOWN_PART);
-            let cap = self.cap.map_or(lower, |cap| cap.min(lower));
-            self.cap = Some(cap.max(limit / LEAST_PART));
-        } else if used < mark {
-            self.grown_to = 0;
-            self.cap = self.cap.map(|cap| cap.max(live));
+        if !over {
+            let seen_to_fit = live + limit / ROOM_PART;
+            self.cap = self.cap.map(|cap| cap.max(seen_to_fit));
         }
         self.goal(marks)
     }
 
-    /// A release was done, with `used` bytes in use before.
-    pub(super) fn released(&mut self, used: usize, marks: &Watermarks, limit: usize) {
-        if used < marks.high {
-            self.grown_to = 0;
-            let rise = (limit / STEP_UP_PART).max((marks.high - used) / 2);
-            let raised = self.cap.map(|cap| cap + rise);
-            self.cap = raised.filter(|&cap| cap < marks.high);
-        }
+    /// Emptying did not bring slabs below their mark, with `live` bytes in use.
+    pub(super) fn crowded(&mut self, live: usize, marks: &Watermarks, limit: usize) -> Goal {
+        let lower = live.saturating_sub(limit / STEP_DOWN_PART);
+        let cap = self.cap.map_or(lower, |cap| cap.min(lower));
+        self.cap = Some(cap.max(limit / LEAST_PART));
+        self.goal(marks)
     }
 
     /// A release found nothing: what lives stays, whatever the cap says, and holes in it are all the room that there is.
@@ -94,76 +82,52 @@ mod tests {
     const LIMIT: usize = 256 << 10;
 
     #[test]
-    fn what_lives_may_reach_the_marks_as_long_as_slabs_are_full() {
+    fn what_lives_may_reach_the_marks_as_long_as_slabs_come_back() {
         let (mut pressure, marks) = (Pressure::default(), Watermarks::of(LIMIT));
-        let goal = pressure.observe(marks.high, marks.high, &marks, LIMIT);
-        assert_eq!((goal.high, goal.low), (marks.high, marks.low));
+        for over in [false, true] {
+            let goal = pressure.observe(marks.high, over, &marks, LIMIT);
+            assert_eq!((goal.high, goal.low), (marks.high, marks.low));
+        }
     }
 
     #[test]
-    fn the_cap_falls_while_used_grows_and_only_then() {
+    fn the_cap_falls_below_what_lives_when_they_do_not_and_stays_there() {
         let (mut pressure, marks) = (Pressure::default(), Watermarks::of(LIMIT));
-        let (mark, live) = (marks.high.midpoint(marks.hard), 200 << 10);
-        let first = pressure.observe(mark, live, &marks, LIMIT);
+        let live = 200 << 10;
+        let first = pressure.crowded(live, &marks, LIMIT);
         assert_eq!(first.high, live - LIMIT / 64);
         assert_eq!(first.high - first.low, marks.high - marks.low);
-        assert_eq!(
-            pressure.observe(mark, live, &marks, LIMIT),
-            first,
-            "no growth"
-        );
-        let second = pressure.observe(mark + LIMIT / 256, first.low, &marks, LIMIT);
+        assert_eq!(pressure.observe(live, true, &marks, LIMIT), first);
+        let second = pressure.crowded(first.low, &marks, LIMIT);
         assert_eq!(second.high, first.low - LIMIT / 64);
-        let never_less = (0..1000).fold(second, |_, i| {
-            pressure.observe(mark + (i + 2) * LIMIT / 256, 0, &marks, LIMIT)
-        });
-        assert_eq!(never_less.high, LIMIT / 4);
+        // What lives more than the cap does not raise it.
+        assert_eq!(pressure.crowded(live, &marks, LIMIT), second);
+        assert_eq!(pressure.crowded(0, &marks, LIMIT).high, LIMIT / 4);
     }
 
     #[test]
-    fn what_lives_below_the_mark_is_not_released() {
+    fn what_lives_in_slabs_below_their_mark_fits() {
         let (mut pressure, marks) = (Pressure::default(), Watermarks::of(LIMIT));
-        let goal = pressure.observe(marks.hard, 100 << 10, &marks, LIMIT);
-        assert!(goal.high < 100 << 10);
-        let mark = marks.high.midpoint(marks.hard);
-        let goal = pressure.observe(mark - 1, 120 << 10, &marks, LIMIT);
-        assert_eq!(goal.high, 120 << 10);
-        // Seen to fit, so it is the cap from now on.
-        pressure.grown_to = mark;
-        let goal = pressure.observe(mark, 121 << 10, &marks, LIMIT);
-        assert_eq!(goal.high, 120 << 10);
-        // Growth counts anew.
-        let goal = pressure.observe(marks.hard, 121 << 10, &marks, LIMIT);
+        let _ = pressure.crowded(100 << 10, &marks, LIMIT);
+        let goal = pressure.observe(120 << 10, false, &marks, LIMIT);
+        assert_eq!(goal.high, (120 << 10) + LIMIT / 128);
+        // Seen once is enough, until slabs are crowded again.
+        assert_eq!(pressure.observe(90 << 10, false, &marks, LIMIT), goal);
+        assert_eq!(pressure.observe(121 << 10, true, &marks, LIMIT), goal);
+        let goal = pressure.crowded(121 << 10, &marks, LIMIT);
         assert_eq!(goal.high, (121 << 10) - LIMIT / 64);
+        // And never more than the marks say.
+        let goal = pressure.observe(marks.hard, false, &marks, LIMIT);
+        assert_eq!(goal.high, marks.high);
     }
 
     #[test]
     fn what_cannot_be_released_is_under_no_cap() {
         let (mut pressure, marks) = (Pressure::default(), Watermarks::of(LIMIT));
         let live = 150 << 10;
-        let goal = pressure.observe(marks.hard, live, &marks, LIMIT);
-        assert!(goal.high < live);
+        assert!(pressure.crowded(live, &marks, LIMIT).high < live);
         assert_eq!(pressure.nothing_to_release(&marks).high, marks.high);
-        let goal = pressure.observe(marks.hard, live, &marks, LIMIT);
-        assert_eq!(goal.high, marks.high, "used did not grow");
-    }
-
-    #[test]
-    fn the_cap_rises_when_slabs_came_back() {
-        let (mut pressure, marks) = (Pressure::default(), Watermarks::of(LIMIT));
-        let low = pressure.observe(marks.hard, 100 << 10, &marks, LIMIT);
-        pressure.released(marks.high, &marks, LIMIT);
-        assert_eq!(
-            pressure.observe(marks.low, 0, &marks, LIMIT),
-            low,
-            "not yet"
-        );
-        for _ in 0..200 {
-            pressure.released(marks.low, &marks, LIMIT);
-        }
-        assert_eq!(
-            pressure.observe(marks.low, 0, &marks, LIMIT).high,
-            marks.high
-        );
+        let goal = pressure.observe(live, true, &marks, LIMIT);
+        assert_eq!(goal.high, marks.high);
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct Watermarks {
     pub hard: usize,
     /// From here on they wait in any case.
     pub ceiling: usize,
-    /// Over this, release goes on until slabs come back. Below where small writes wait, or nobody would help them.
+    /// Slabs over this are emptied. So far below where small writes wait that they go on meanwhile.
     pub slabs: usize,
 }
 
@@ -29,7 +29,7 @@ const HARD: usize = 238;
 const ABOVE_CEILING: usize = 8;
 const MIN_ABOVE_CEILING: usize = 256 << 10;
 /// Between the mark of slabs and the ceiling, in 1/256.
-const BELOW_SLABS: usize = 2;
+const BELOW_SLABS: usize = 4;
 
 impl Watermarks {
     pub(crate) fn of(budget: usize) -> Self {

@@ -27,7 +27,12 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
+    time::Duration,
 };
+
+/// So often, and so long apart, it is looked whether slabs ran empty once what lay in them was moved: readers may hold that up.
+const GRACE_POLLS: u32 = 8;
+const GRACE_POLL: Duration = Duration::from_micros(250);
 
 /// Memory that belongs to who allocated it, until it is published, freed or retired.
 #[derive(Debug)]
@@ -156,7 +161,13 @@ impl Memory {
         if self.arena.begin_emptying(bytes) {
             let _end = End(&self.arena);
             relocate();
-            self.collect();
+            for _ in 0..GRACE_POLLS {
+                self.collect();
+                if self.arena.ran_empty() {
+                    break;
+                }
+                std::thread::sleep(GRACE_POLL);
+            }
         }
     }
 

@@ -33,13 +33,6 @@ macro_rules! each {
     };
 }
 
-impl AnyX {
-    /// Whether to move leaves costs little beside what it gives (decision 0006).
-    pub(crate) fn moves_cheaply(&self) -> bool {
-        matches!(self, Self::Art(_))
-    }
-}
-
 impl IndexX for AnyX {
     #[inline]
     fn get<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R) -> Lookup<R> {

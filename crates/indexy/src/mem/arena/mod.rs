@@ -215,6 +215,11 @@ impl Arena {
         chosen > 0
     }
 
+    /// All slabs that were set aside have run empty.
+    pub(super) fn ran_empty(&self) -> bool {
+        self.shards.iter().all(|s| s.ran_empty())
+    }
+
     /// Takes slabs that did not run empty into use again.
     pub(super) fn end_emptying(&self) {
         self.shards.iter().for_each(|s| s.end_emptying());

@@ -8,7 +8,7 @@
 
 use super::{
     Art,
-    leaf::{LeafSeen, Measured},
+    leaf::{LeafRef, Measured},
     parent::ParentSeen,
     pointer::{Child, END, LAST, Symbol},
     search::Spot,
@@ -25,8 +25,8 @@ impl Art {
         to: Option<&[u8]>,
         visit: &mut dyn FnMut(LeafInfo<'_>) -> ControlFlow<StopWalk>,
     ) -> ControlFlow<StopWalk> {
-        let look = |_: ParentSeen<'_>, leaf: Option<LeafSeen<'_>>| match leaf {
-            Some(leaf) => leaf.measure(),
+        let look = |_: ParentSeen<'_>, leaf: Option<LeafRef<'_>>| match leaf {
+            Some(leaf) => leaf.see()?.measure(),
             None => Some(Measured::default()),
         };
         self.visit_siblings(from, to, look, &mut |start, seen| {
@@ -48,7 +48,7 @@ impl Art {
         &self,
         from: &[u8],
         to: Option<&[u8]>,
-        look: impl Fn(ParentSeen<'_>, Option<LeafSeen<'_>>) -> Option<T>,
+        look: impl Fn(ParentSeen<'_>, Option<LeafRef<'_>>) -> Option<T>,
         visit: &mut dyn FnMut(&[u8], T) -> ControlFlow<StopWalk>,
     ) -> ControlFlow<StopWalk> {
         let mut at = first(from, to);
@@ -91,12 +91,12 @@ impl Step<'_, '_> {
     fn siblings<T: Copy>(
         &self,
         out: &mut Vec<Sibling<T>>,
-        look: &impl Fn(ParentSeen<'_>, Option<LeafSeen<'_>>) -> Option<T>,
+        look: &impl Fn(ParentSeen<'_>, Option<LeafRef<'_>>) -> Option<T>,
     ) -> Option<usize> {
         out.clear();
         let depth = self.place.depth;
         let leaf = match self.place.spot {
-            Spot::Leaf(leaf) => Some(leaf),
+            Spot::Leaf(leaf) => Some(leaf.leaf()),
             Spot::Empty(_) | Spot::Gap { .. } => None,
         };
         let seen = look(self.place.parent, leaf)?;
@@ -129,10 +129,7 @@ impl Step<'_, '_> {
             }
             for (first, last, child) in fetched[..n].iter().flatten().copied() {
                 let leaf = match child {
-                    Child::Leaf(leaf) => match leaf.see() {
-                        None => return Some(depth),
-                        seen => seen,
-                    },
+                    Child::Leaf(leaf) => Some(leaf),
                     _ => None,
                 };
                 let Some(seen) = look(self.place.parent, leaf) else {

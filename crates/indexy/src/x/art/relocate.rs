@@ -9,7 +9,7 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    Art, inner::InnerSeen, leaf::LeafSeen, parent::ParentSeen, reshape::arena_bytes, search::Spot,
+    Art, inner::InnerSeen, leaf::LeafRef, parent::ParentSeen, reshape::arena_bytes, search::Spot,
     walk::Step,
 };
 use crate::{
@@ -27,10 +27,10 @@ fn node_in_the_way(parent: ParentSeen<'_>) -> Option<InnerSeen<'_>> {
 }
 
 impl Art {
-    /// See [`IndexX::relocate`](crate::x::IndexX::relocate).
+    /// See [`IndexX::relocate`](crate::x::IndexX::relocate). Leaves that stay are not touched.
     pub(super) fn leave_emptying_slabs(&self) {
-        let look = |parent: ParentSeen<'_>, leaf: Option<LeafSeen<'_>>| {
-            let leaf = leaf.is_some_and(|leaf| Memory::is_in_the_way(leaf.leaf().block()));
+        let look = |parent: ParentSeen<'_>, leaf: Option<LeafRef<'_>>| {
+            let leaf = leaf.is_some_and(|leaf| Memory::is_in_the_way(leaf.block()));
             Some((leaf, node_in_the_way(parent).is_some()))
         };
         let _ = self.visit_siblings(&[], None, look, &mut |start, (leaf, node)| {
