@@ -116,7 +116,6 @@ impl<'a> Words<'a> {
 
     /// The byte at `at`; arbitrary behind the end. One load.
     #[inline(always)]
-    #[cfg(test)]
     pub(crate) fn read_u8(self, at: usize) -> u8 {
         (self.clamped(at / 8) >> (at % 8 * 8)) as u8
     }
@@ -284,30 +283,30 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Moves the `len` bytes at `at` up by `gap` (1..=7) bytes; what is in the gap then is arbitrary. Panics if they do not
-    /// fit. One load and one store a word, upwards, where `copy_within` takes two loads: what the next word lost travels along.
-    #[inline]
-    pub(crate) fn open_gap(self, at: usize, gap: usize, len: usize) {
-        assert!((1..8).contains(&gap), "a gap of {gap}");
-        self.check(at, gap + len);
-        if len == 0 {
-            return;
-        }
-        let end = at + len + gap;
+    /// Puts the `size` (1..=7) low bytes of `new`, which has no others, at `at`, and what is there, `len` bytes, behind them.
+    /// Panics if they do not fit. One load and one store a word, upwards: what the next word lost travels along.
+    #[inline(always)]
+    pub(crate) fn insert(self, at: usize, len: usize, new: u64, size: usize) {
+        assert!((1..8).contains(&size), "{size} bytes inserted");
+        debug_assert!(new <= low_bytes(size));
+        self.check(at, len + size);
+        let end = at + len + size;
         let (first, last) = (at / 8, (end - 1) / 8);
-        let shift = gap * 8;
+        let shift = size * 8;
         // SAFETY: `check`: words up to the one of byte `end - 1` are inside the block, which lives during `'a` (`new`).
         let word = |i: usize| unsafe { self.first.add(i).as_ref() };
         // Bytes below `at` stay, and bytes from `end` on.
-        let below = (1u64 << (at % 8 * 8)) - 1;
+        let low = at % 8 * 8;
+        let below = (1u64 << low) - 1;
         let above = !(u64::MAX >> ((8 - 1 - (end - 1) % 8) * 8));
         let old = word(first).load(Relaxed);
-        let mut carry = old >> (64 - shift);
-        let moved = old & below | (old & !below) << shift;
+        let moved =
+            u128::from(old & below) | u128::from(new) << low | u128::from(old & !below) << shift;
         if first == last {
-            return word(first).store(moved & !above | old & above, Relaxed);
+            return word(first).store(moved as u64 & !above | old & above, Relaxed);
         }
-        word(first).store(moved, Relaxed);
+        word(first).store(moved as u64, Relaxed);
+        let mut carry = (moved >> 64) as u64;
         for i in first + 1..last {
             let old = word(i).load(Relaxed);
             word(i).store(old << shift | carry, Relaxed);
@@ -317,21 +316,34 @@ impl<'a> Words<'a> {
         word(last).store((old << shift | carry) & !above | old & above, Relaxed);
     }
 
-    /// Has the processor fetch the bytes from `from` on: a writer will want them all, and one after the other they would
-    /// cost a trip to memory each.
-    #[inline]
-    pub(crate) fn prefetch_from(self, from: usize) {
+    /// Has the processor fetch the bytes of `range`, all at once: one line after the other they would cost a trip to memory
+    /// each. Harmless where they are behind the end.
+    #[inline(always)]
+    pub(crate) fn prefetch(self, range: std::ops::Range<usize>) {
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             let block = self.first.as_ptr().cast::<i8>();
-            for at in (from..self.len_bytes()).step_by(64) {
+            let mut at = range.start & !63;
+            while at < range.end {
                 // SAFETY: a prefetch reads nothing, whatever the address is.
                 unsafe { _mm_prefetch::<_MM_HINT_T0>(block.wrapping_add(at)) };
+                at += 64;
             }
         }
         #[cfg(not(target_arch = "x86_64"))]
-        let _ = from;
+        let _ = range;
+    }
+
+    /// Writes bytes one after the other, from `at` on.
+    #[inline]
+    pub(crate) fn stream(self, at: usize) -> Stream<'a> {
+        Stream {
+            words: self,
+            word: at / 8,
+            low: self.word(at / 8) & ((1 << (at % 8 * 8)) - 1),
+            bits: at % 8 * 8,
+        }
     }
 
     /// Copies `len` bytes at `from` of another block to `to` of this one. Panics if they do not fit.
@@ -417,6 +429,63 @@ impl<'a> Words<'a> {
     }
 }
 
+/// Writes bytes of a block one after the other, with one store a word. To be finished.
+pub(crate) struct Stream<'a> {
+    words: Words<'a>,
+    /// Index of the word that is being filled, what it has, and how many bits that is.
+    word: usize,
+    low: u64,
+    bits: usize,
+}
+
+impl Stream<'_> {
+    /// Writes the `len` (1..=8) low bytes of `bytes`. Panics if they do not fit.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, bytes: u64, len: usize) {
+        let all = u128::from(bytes & low_bytes(len)) << (self.bits % 64) | u128::from(self.low);
+        self.low = all as u64;
+        self.bits += len * 8;
+        if self.bits >= 64 {
+            self.words.set_word(self.word, self.low);
+            self.word += 1;
+            self.low = (all >> 64) as u64;
+            self.bits -= 64;
+        }
+    }
+
+    /// Writes `bytes`.
+    #[inline(always)]
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        let mut eights = bytes.chunks_exact(8);
+        for eight in &mut eights {
+            self.put(load_le(eight), 8);
+        }
+        let rest = eights.remainder();
+        if !rest.is_empty() {
+            self.put(load_le(rest), rest.len());
+        }
+    }
+
+    /// Writes the `len` bytes that are at `from` of another block.
+    #[inline(always)]
+    pub(crate) fn copy(&mut self, source: &Words<'_>, from: usize, len: usize) {
+        let mut done = 0;
+        while done < len {
+            let part = (len - done).min(8);
+            self.put(source.read_u64(from + done), part);
+            done += part;
+        }
+    }
+
+    /// Writes what the last word has so far; its other bytes stay.
+    #[inline]
+    pub(crate) fn finish(self) {
+        if self.bits > 0 {
+            self.words.put_part(self.word * 8, self.bits / 8, self.low);
+        }
+    }
+}
+
 /// Bytes `shift..shift + 8` of the 16 bytes `low`, `high`; `shift < 8`.
 #[inline(always)]
 fn funnel(low: u64, high: u64, shift: usize) -> u64 {
@@ -445,11 +514,12 @@ fn load_le(bytes: &[u8]) -> u64 {
             bytes[len - 1],
         ]);
         u64::from(low) | u64::from(high) << (8 * (len - 4))
+    } else if len > 0 {
+        // One to three, without a loop: some may be the same byte.
+        let byte = |i: usize| u64::from(bytes[i]) << (8 * i);
+        byte(0) | byte(len / 2) | byte(len - 1)
     } else {
-        bytes
-            .iter()
-            .rev()
-            .fold(0, |word, &b| word << 8 | u64::from(b))
+        0
     }
 }
 

@@ -116,17 +116,30 @@ proptest! {
     }
 
     #[test]
-    fn a_gap_moves_what_is_above_it(bytes in block(), (at, len) in range(), gap in 1..8usize) {
-        prop_assume!(at + len + gap <= BYTES);
+    fn an_insert_moves_what_is_behind_it(bytes in block(), (at, len) in range(), new in any::<u64>(), size in 1..8usize) {
+        prop_assume!(at + len + size <= BYTES);
         let owned = Owned::of(&bytes);
-        owned.words().open_gap(at, gap, len);
+        owned.words().insert(at, len, new & low_bytes(size), size);
         let mut model = bytes.clone();
-        model.copy_within(at..at + len, at + gap);
-        let mut found = owned.bytes();
-        // What is in the gap is for the caller to write.
-        found[at..at + gap].fill(0);
-        model[at..at + gap].fill(0);
-        prop_assert_eq!(found, model);
+        model.copy_within(at..at + len, at + size);
+        model[at..at + size].copy_from_slice(&new.to_le_bytes()[..size]);
+        prop_assert_eq!(owned.bytes(), model);
+    }
+
+    #[test]
+    fn a_stream_writes_piece_by_piece(bytes in block(), source in block(), at in 0..BYTES, lens in vec(0..20usize, 0..8)) {
+        let (owned, source_words) = (Owned::of(&bytes), Owned::of(&source));
+        let mut model = bytes.clone();
+        let mut stream = owned.words().stream(at);
+        let mut end = at;
+        for len in lens {
+            let len = len.min(BYTES - end);
+            stream.copy(&source_words.words(), BYTES - len, len);
+            model[end..end + len].copy_from_slice(&source[BYTES - len..]);
+            end += len;
+        }
+        stream.finish();
+        prop_assert_eq!(owned.bytes(), model);
     }
 
     #[test]

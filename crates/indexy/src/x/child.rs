@@ -74,10 +74,12 @@ impl ChildWord {
         #[cfg(target_arch = "x86_64")]
         if self.0 & TAG > MOUNT {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let block = std::ptr::without_provenance::<i8>((self.0 & ADDRESS) as usize);
-            for line in 0..=(self.0 >> LINES_SHIFT) as usize {
+            let mut line = (self.0 & ADDRESS) as usize;
+            let last = line.wrapping_add((self.0 >> LINES_SHIFT) as usize * LINE_BYTES);
+            while line <= last {
                 // SAFETY: a prefetch reads nothing, whatever the address is.
-                unsafe { _mm_prefetch::<_MM_HINT_T0>(block.wrapping_add(line * LINE_BYTES)) };
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(line)) };
+                line += LINE_BYTES;
             }
         }
     }

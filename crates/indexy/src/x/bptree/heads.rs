@@ -149,7 +149,7 @@ impl<'g> Heads<'g> {
     }
 
     /// Where keys with the head `wanted` may be among the `n`: those before are below it, those behind above.
-    #[inline]
+    #[inline(always)]
     pub(super) fn equal(self, n: usize, wanted: u32) -> Range<usize> {
         let first = self.count_below(n, wanted);
         let same = |at: usize| at < n && self.get(at) == wanted;
@@ -174,8 +174,8 @@ impl<'g> Heads<'g> {
     /// Puts a head at `i`; those from there on, of `n`, move up.
     pub(super) fn insert(self, i: usize, n: usize, head: u32) {
         let at = self.heads + i * HEAD_BYTES;
-        self.words.open_gap(at, HEAD_BYTES, (n - i) * HEAD_BYTES);
-        self.words.write(at, &head.to_le_bytes());
+        let behind = (n - i) * HEAD_BYTES;
+        self.words.insert(at, behind, u64::from(head), HEAD_BYTES);
         self.refresh_hints(i, n + 1);
     }
 
@@ -201,6 +201,13 @@ impl<'g> Heads<'g> {
         );
         let len = range.len() * HEAD_BYTES;
         self.words.copy_from(&other.words, from, to, len);
+    }
+
+    /// Puts heads behind the `n` that are there. The hints are not kept.
+    pub(super) fn push_all(self, n: usize, heads: impl Iterator<Item = u32>) {
+        let mut stream = self.words.stream(self.heads + n * HEAD_BYTES);
+        heads.for_each(|head| stream.put(u64::from(head), HEAD_BYTES));
+        stream.finish();
     }
 
     /// Makes the hints of heads from `i` on agree with the `n` heads that are there.

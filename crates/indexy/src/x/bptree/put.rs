@@ -44,14 +44,14 @@ impl BPlus {
         commit: impl FnOnce() -> Result<(), E>,
     ) -> Result<Put, E> {
         let guard = self.memory.enter();
-        let mut draft = Draft::new(&self.memory, value.unwrap_or_default());
-        let mut patience = Patience::default();
         let mut commit = Some(commit);
         if let Some(value) = value
             && self.put_in_place(&guard, key, value, &mut commit)?
         {
             return Ok(Put::Applied);
         }
+        let mut draft = Draft::new(&self.memory, value.unwrap_or_default());
+        let mut patience = Patience::default();
         loop {
             let place = self.descend(&guard, Probe::at(key));
             if value.is_none() && place.empty() == Some(None) {

@@ -105,11 +105,10 @@ impl InnerLatched<'_> {
         let meta = node.meta();
         let separator = NewSeparator::new(memory, &suffix[node.shared_len()..]);
         let behind = meta.n - 1 - i;
-        node.shift_slots(i, i + 1, behind);
         node.shift_children(i + 1, i + 2, behind);
         node.heads().insert(i, meta.n - 1, head(separator.suffix));
         let (slot, large) = node.write_separator(separator);
-        node.set_slot(i, slot);
+        node.insert_slot(i, behind, slot);
         node.set_child_word(i + 1, word);
         node.set_meta(Meta {
             n: meta.n + 1,

@@ -301,6 +301,12 @@ impl<'g> InnerRef<'g> {
             .write(self.slot_at(i), &(slot as u16).to_le_bytes());
     }
 
+    /// Puts a slot at `i`; the `behind` ones from there on move up.
+    pub(super) fn insert_slot(self, i: usize, behind: usize, slot: usize) {
+        let (at, behind) = (self.slot_at(i), behind * SLOT_BYTES);
+        self.words.insert(at, behind, slot as u64, SLOT_BYTES);
+    }
+
     /// Moves the slots from `from` on, `count` of them, to `to`.
     pub(super) fn shift_slots(self, from: usize, to: usize, count: usize) {
         let (from, to) = (self.slot_at(from), self.slot_at(to));

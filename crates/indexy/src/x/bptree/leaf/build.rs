@@ -3,11 +3,12 @@
 //! The sources are latched (or validated copies); the new leaf is latched and not yet published.
 
 use super::{
-    super::heads::{HEAD_BYTES, head, rest},
+    super::heads::{head, rest},
     LeafLatched,
     edit::heap_bytes,
     layout::{
-        Bit, Kind, LEAF_BYTES, LeafRef, MAX_BLOCK_BYTES, MAX_ENTRIES, Meta, Slot, leaf_bytes,
+        Bit, Kind, LEAF_BYTES, LeafRef, MAX_BLOCK_BYTES, MAX_ENTRIES, Meta, Records, Slot,
+        leaf_bytes,
     },
     read::EntryAt,
     stable::StableLeaf,
@@ -19,6 +20,7 @@ use crate::{
         form::{Form, Lengths, MAX_INLINE_SUFFIX, NewEntry},
     },
 };
+use std::ops::Range;
 
 /// How the suffixes of a source's entries become those of the new leaf.
 #[derive(Clone, Copy)]
@@ -177,7 +179,7 @@ impl Plan {
 }
 
 /// A mask of the entries in `range`.
-pub(in crate::x::bptree) fn mask(range: std::ops::Range<usize>) -> u64 {
+pub(in crate::x::bptree) fn mask(range: Range<usize>) -> u64 {
     if range.is_empty() {
         return 0;
     }
@@ -219,6 +221,9 @@ impl<'g> Builder<'g> {
             depth,
         };
         let leaf = LeafRef::format(block.ptr, words, kind, meta);
+        if let Some(records) = leaf.records() {
+            leaf.number_places(&records);
+        }
         leaf.latch_word().lock();
         Self {
             leaf: LeafLatched { leaf },
@@ -236,12 +241,9 @@ impl<'g> Builder<'g> {
         if mask == 0 {
             return;
         }
-        let whole = matches!(shift, Shift::Strip(0) | Shift::Extend([]));
         let start = mask.trailing_zeros() as usize;
-        let len = mask.count_ones() as usize;
-        let fixed = from.kind() != Kind::Slotted && from.kind() == self.leaf.leaf.kind();
-        if whole && fixed && mask == self::mask(start..start + len) {
-            self.push_run(from, start, len);
+        let run = start..start + mask.count_ones() as usize;
+        if mask == self::mask(run.clone()) && self.push_run(from, run, shift) {
             return;
         }
         for i in (0..from.len()).filter(|i| mask >> i & 1 != 0) {
@@ -249,36 +251,52 @@ impl<'g> Builder<'g> {
         }
     }
 
-    /// Appends `len` entries of a leaf with the same layout.
-    fn push_run(&mut self, from: StableLeaf<'_>, start: usize, len: usize) {
+    /// Appends the entries `run` of a fixed leaf to a fixed one. False, and nothing is done, when suffixes do not only lose
+    /// what stands before whole heads.
+    fn push_run(&mut self, from: StableLeaf<'_>, run: Range<usize>, shift: Shift<'_>) -> bool {
         let (to, from) = (self.leaf.leaf, from.raw());
-        let Kind::Fixed {
-            suffix_len,
-            value_len,
-        } = from.kind()
-        else {
-            return;
+        let strip = match shift {
+            Shift::Strip(bytes) => bytes,
+            Shift::Extend([]) => 0,
+            Shift::Extend(_) => return false,
         };
-        let rest = suffix_len.saturating_sub(HEAD_BYTES);
+        let (Some(old), Some(new)) = (from.records(), to.records()) else {
+            return false;
+        };
+        if old.rest != new.rest + strip || old.size != new.size + strip {
+            return false;
+        }
         let mut meta = to.meta();
-        let (words, old, n) = (to.words(), from.words(), meta.n);
-        to.heads().push_from(n, from.heads(), start..start + len);
-        let arrays = [
-            (from.arrays(), to.arrays(), rest),
-            (from.values(rest), to.values(rest), value_len),
-        ];
-        for (source, target, size) in arrays {
-            let (source, target) = (source + start * size, target + n * size);
-            words.copy_from(&old, source, target, len * size);
+        let n = meta.n;
+        if strip == 0 {
+            to.heads().push_from(n, from.heads(), run.clone());
+        } else {
+            let heads = run.clone().map(|i| from.head_behind(&old, i, strip));
+            to.heads().push_all(n, heads);
+        }
+        let words = to.words();
+        if strip == 0 && n == 0 && run.len() == from.meta().n {
+            // In the order in which they came.
+            words.copy_from(&from.words(), old.places, new.places, run.len());
+            let (source, target) = (old.at(0), new.at(0));
+            words.copy_from(&from.words(), source, target, run.len() * old.size);
+        } else {
+            let mut records = words.stream(new.at(n));
+            for i in run.clone() {
+                let at = old.at(from.place(&old, i)) + strip;
+                records.copy(&from.words(), at, new.size);
+            }
+            records.finish();
         }
         for bit in [Bit::Dirty, Bit::InY, Bit::Tombstone, Bit::Referenced] {
-            let bits = from.bits(bit) >> start & mask(0..len);
+            let bits = from.bits(bit) >> run.start & mask(0..run.len());
             if bits != 0 {
                 to.set_bits(bit, to.bits(bit) | bits << n);
             }
         }
-        meta.n += len;
+        meta.n += run.len();
         to.set_meta(meta);
+        true
     }
 
     fn push(&mut self, from: StableLeaf<'_>, i: usize, shift: Shift<'_>) {
@@ -300,12 +318,9 @@ impl<'g> Builder<'g> {
         let mut meta = leaf.meta();
         let n = meta.n;
         leaf.heads().push(n, head(&self.suffix));
-        match leaf.kind() {
-            Kind::Fixed {
-                suffix_len,
-                value_len,
-            } => self.push_fixed(from, &entry, n, suffix_len, value_len),
-            Kind::Slotted => {
+        match leaf.records() {
+            Some(records) => self.push_record(from, &entry, &records, n),
+            None => {
                 meta.top -= heap_bytes(suffix_len, entry.value_len, entry.form);
                 self.push_body(from, &entry, meta.top);
                 leaf.set_slot(n, Slot::new(meta.top, entry.form != Form::Inline));
@@ -320,20 +335,11 @@ impl<'g> Builder<'g> {
         leaf.set_meta(meta);
     }
 
-    fn push_fixed(
-        &self,
-        from: StableLeaf<'_>,
-        entry: &EntryAt,
-        n: usize,
-        suffix_len: usize,
-        value_len: usize,
-    ) {
-        let leaf = self.leaf.leaf;
-        let rest_len = suffix_len.saturating_sub(HEAD_BYTES);
-        let (words, old) = (leaf.words(), from.raw().words());
-        words.write(leaf.arrays() + n * rest_len, rest(&self.suffix));
-        let value = leaf.values(rest_len) + n * value_len;
-        words.copy_from(&old, entry.tail, value, entry.value_len);
+    fn push_record(&self, from: StableLeaf<'_>, entry: &EntryAt, records: &Records, n: usize) {
+        let (words, old) = (self.leaf.leaf.words(), from.raw().words());
+        let at = records.at(n);
+        words.write(at, rest(&self.suffix));
+        words.copy_from(&old, entry.tail, at + records.rest, entry.value_len);
     }
 
     fn push_body(&self, from: StableLeaf<'_>, entry: &EntryAt, at: usize) {

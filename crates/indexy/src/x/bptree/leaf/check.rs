@@ -26,6 +26,13 @@ impl StableLeaf<'_> {
         for i in 0..n {
             self.check_entry(i)?;
         }
+        if let Some(records) = leaf.records() {
+            let mut places: Vec<_> = (0..n).map(|i| leaf.place(&records, i)).collect();
+            places.sort_unstable();
+            if !places.into_iter().eq(0..n) {
+                return Err(format!("the places are not those of {n} records"));
+            }
+        }
         self.check_heap()
     }
 

@@ -7,7 +7,7 @@
 use super::{
     super::heads::{HEAD_BYTES, head, rest},
     LeafLatched,
-    layout::{Bit, Kind, MAX_FIXED_BYTES, SLOT_BYTES, Slot},
+    layout::{Bit, Kind, MAX_FIXED_BYTES, PLACE_BYTES, Records, SLOT_BYTES, Slot},
     stable::LeafBuffer,
 };
 use crate::x::{
@@ -85,91 +85,62 @@ impl<'g> LeafLatched<'g> {
         let leaf = self.leaf;
         let mut meta = leaf.meta();
         leaf.heads().insert(i, meta.n, head(entry.suffix));
-        self.open_bits(i);
-        match leaf.kind() {
-            Kind::Fixed {
-                suffix_len,
-                value_len,
-            } => {
-                let rest = suffix_len.saturating_sub(HEAD_BYTES);
-                let (rests, values) = (leaf.arrays(), leaf.values(rest));
-                self.open(rests, rest, i, meta.n - i);
-                self.open(values, value_len, i, meta.n - i);
-                self.write_fixed(i, entry, (rests, rest), (values, value_len));
+        self.insert_bits(i, entry.flags);
+        match leaf.records() {
+            Some(records) => {
+                let (places, at) = (records.places + i, records.at(meta.n));
+                let words = leaf.words();
+                words.insert(places, meta.n - i, meta.n as u64, PLACE_BYTES);
+                let mut record = words.stream(at);
+                record.write(rest(entry.suffix));
+                if entry.flags & TOMBSTONE == 0 {
+                    record.write(entry.value);
+                }
+                record.finish();
             }
-            Kind::Slotted => {
+            None => {
                 meta.top -= heap_bytes(entry.suffix.len(), entry.value.len(), entry.form());
                 self.write_body(meta.top, entry);
-                self.open(leaf.arrays(), SLOT_BYTES, i, meta.n - i);
-                leaf.set_slot(i, Slot::new(meta.top, entry.large.is_some()));
+                let (at, behind) = (leaf.arrays() + i * SLOT_BYTES, (meta.n - i) * SLOT_BYTES);
+                let slot = Slot::new(meta.top, entry.large.is_some());
+                leaf.words().insert(at, behind, slot.raw(), SLOT_BYTES);
             }
         }
         meta.n += 1;
         leaf.set_meta(meta);
-        self.set_flags(i, entry.flags);
         if entry.flags & DIRTY == 0 {
             // It comes from Y because it was read.
             leaf.reference(i);
         }
     }
 
-    /// Opens a gap for element `i` of `size` bytes in the array at `array`; `count` elements move up.
+    /// Puts the bits of a new entry at `i`, which is not referenced yet.
     #[inline]
-    fn open(&self, array: usize, size: usize, i: usize, count: usize) {
-        if (1..8).contains(&size) {
-            let words = self.leaf.words();
-            words.open_gap(array + i * size, size, count * size);
-        } else {
-            self.shift(array, size, i, i + 1, count);
-        }
-    }
-
-    /// Moves `count` elements of `size` bytes in the array at `array`.
-    fn shift(&self, array: usize, size: usize, from: usize, to: usize, count: usize) {
-        if size > 0 {
-            let (from, to) = (array + from * size, array + to * size);
-            self.leaf.words().copy_within(from, to, count * size);
-        }
-    }
-
-    /// Writes entry `i` into the two arrays, each given with the size of an element.
-    #[inline]
-    fn write_fixed(
-        &self,
-        i: usize,
-        entry: &NewEntry<'_>,
-        (rests, rest_len): (usize, usize),
-        (values, value_len): (usize, usize),
-    ) {
-        let words = self.leaf.words();
-        words.write(rests + i * rest_len, rest(entry.suffix));
-        if entry.flags & TOMBSTONE == 0 {
-            words.write(values + i * value_len, entry.value);
-        }
-    }
-
-    /// Makes room for the bits of entry `i`.
-    fn open_bits(&self, i: usize) {
+    fn insert_bits(&self, i: usize, flags: u32) {
         let below = (1u64 << i) - 1;
-        for bit in [Bit::Dirty, Bit::InY, Bit::Tombstone, Bit::Referenced] {
+        let insert = |bit, flag| {
             let bits = self.leaf.bits(bit);
-            if bits > below {
-                self.leaf.set_bits(bit, bits & below | (bits & !below) << 1);
+            let own = u64::from(flags & flag != 0) << i;
+            let now = bits & below | (bits & !below) << 1 | own;
+            if now != bits {
+                self.leaf.set_bits(bit, now);
             }
-        }
+        };
+        insert(Bit::Dirty, DIRTY);
+        insert(Bit::InY, IN_Y);
+        insert(Bit::Tombstone, TOMBSTONE);
+        insert(Bit::Referenced, 0);
     }
 
     /// Writes `entry`, of the same suffix, over entry `i`. The caller checked `has_room_instead`.
     pub(in crate::x::bptree) fn replace(&self, i: usize, entry: &NewEntry<'_>) {
         let leaf = self.leaf;
         match leaf.kind() {
-            Kind::Fixed {
-                suffix_len,
-                value_len,
-            } => {
-                let rest = suffix_len.saturating_sub(HEAD_BYTES);
-                let (rests, values) = (leaf.arrays(), leaf.values(rest));
-                self.write_fixed(i, entry, (rests, rest), (values, value_len));
+            Kind::Fixed { .. } => {
+                // Of a tombstone the value that was is left.
+                if entry.flags & TOMBSTONE == 0 {
+                    leaf.words().write(leaf.entry(i).tail, entry.value);
+                }
             }
             Kind::Slotted => self.replace_slotted(i, entry),
         }
@@ -198,17 +169,16 @@ impl<'g> LeafLatched<'g> {
     fn write_body(&self, at: usize, entry: &NewEntry<'_>) {
         let form = entry.form();
         let lengths = Lengths::new(entry.suffix.len(), entry.value.len(), form);
-        let words = self.leaf.words();
-        words.write(at, lengths.as_slice());
-        let mut end = at + lengths.as_slice().len();
+        let mut body = self.leaf.words().stream(at);
+        body.write(lengths.as_slice());
         if form != Form::BothOut {
-            words.write(end, rest(entry.suffix));
-            end += rest(entry.suffix).len();
+            body.write(rest(entry.suffix));
         }
         match entry.large {
-            Some(large) => words.write(end, &large.raw().to_le_bytes()),
-            None => words.write(end, entry.value),
+            Some(large) => body.write(&large.raw().to_le_bytes()),
+            None => body.write(entry.value),
         }
+        body.finish();
     }
 
     /// Drops entry `i`.
@@ -216,23 +186,19 @@ impl<'g> LeafLatched<'g> {
         let leaf = self.leaf;
         let mut meta = leaf.meta();
         let after = meta.n - i - 1;
-        match leaf.kind() {
-            Kind::Fixed {
-                suffix_len,
-                value_len,
-            } => {
-                let rest = suffix_len.saturating_sub(HEAD_BYTES);
-                self.shift(leaf.arrays(), rest, i + 1, i, after);
-                self.shift(leaf.values(rest), value_len, i + 1, i, after);
+        match leaf.records() {
+            Some(records) => {
+                self.fill_record(&records, leaf.place(&records, i), meta.n);
+                self.close(records.places, PLACE_BYTES, i, after);
             }
-            Kind::Slotted => {
+            None => {
                 let entry = leaf.entry(i);
                 if entry.start == meta.top {
                     meta.top += entry.size();
                 } else {
                     meta.dead += entry.size();
                 }
-                self.shift(leaf.arrays(), SLOT_BYTES, i + 1, i, after);
+                self.close(leaf.arrays(), SLOT_BYTES, i, after);
             }
         }
         leaf.heads().remove(i, meta.n);
@@ -246,6 +212,25 @@ impl<'g> LeafLatched<'g> {
             (meta.top, meta.dead) = (leaf.size(), 0);
         }
         leaf.set_meta(meta);
+    }
+
+    /// Moves the last of `n` records to `place`, which is not needed any more.
+    fn fill_record(&self, records: &Records, place: usize, n: usize) {
+        let leaf = self.leaf;
+        let last = n - 1;
+        if place == last {
+            return;
+        }
+        let owner = (0..n).find(|&i| leaf.place(records, i) == last);
+        let (from, to) = (records.at(last), records.at(place));
+        leaf.words().copy_within(from, to, records.size);
+        leaf.set_place(records, owner.unwrap_or(last), place);
+    }
+
+    /// Moves the `after` elements of `size` bytes behind element `i` of the array at `array` down by one.
+    fn close(&self, array: usize, size: usize, i: usize, after: usize) {
+        let at = array + i * size;
+        self.leaf.words().copy_within(at + size, at, after * size);
     }
 
     /// Replaces the flags of entry `i`.

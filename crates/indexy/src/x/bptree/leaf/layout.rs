@@ -8,12 +8,13 @@
 //! | 24 | run (32), fixed (1), suffix length of a fixed leaf (15), block size / 16 (16) |
 //! | 32 | a bit per entry each: dirty, in Y, tombstone, referenced |
 //! | 64 | heads (4 bytes each): `heads.rs` |
-//! | then | *fixed*: what suffixes have behind their heads, values, each in an array |
+//! | then | *fixed*: places (a byte each: which record is the entry's); records, in no order: what the suffix has behind its head, the value |
 //! | | *slotted*: slots (16 bits: offset, whether large), and from `top` to the end the heap: `suffix length, value length` (varints), the suffix behind its head, the value; or a pointer to them |
 //!
 //! A suffix is a key without its first `depth` bytes, which all keys of the leaf's range have in common (prefix
 //! truncation; the bytes themselves are not stored: who needs them came with them). *Fixed* is a leaf whose
-//! suffixes have one length and whose values have one length, small ones: no slots and no lengths.
+//! suffixes have one length and whose values have one length, small ones: no slots and no lengths. The places of `n` entries
+//! are the numbers below `n`: an insert moves heads and places, never records.
 //!
 //! Everything is read as relaxed atomic words, and may be torn until the version was validated: so every
 //! offset and length is clamped to the block by `Words`.
@@ -30,7 +31,7 @@ use crate::{
 use std::{ptr::NonNull, sync::atomic::Ordering::Relaxed};
 
 /// A leaf does not grow beyond this, unless it has a single entry: the node size of leaves.
-pub(in crate::x::bptree) const LEAF_BYTES: usize = 1024;
+pub(in crate::x::bptree) const LEAF_BYTES: usize = 2048;
 /// Most entries of a leaf: a bit each in the header.
 pub(in crate::x::bptree) const MAX_ENTRIES: usize = 64;
 /// Suffix and value of an entry of a fixed leaf, together, at most.
@@ -38,6 +39,7 @@ pub(super) const MAX_FIXED_BYTES: usize = 32;
 
 pub(super) const HEADER_BYTES: usize = 64;
 pub(super) const SLOT_BYTES: usize = 2;
+pub(super) const PLACE_BYTES: usize = 1;
 const SIZE_UNIT: usize = 16;
 
 /// Room for a single entry of any size that is kept inline, beside the one that it replaces.
@@ -121,9 +123,35 @@ pub(in crate::x::bptree) fn leaf_bytes(kind: Kind, cap: usize, heap: usize) -> u
             suffix_len,
             value_len,
         } => {
-            let rest = suffix_len.saturating_sub(HEAD_BYTES);
-            arrays + (cap * rest).next_multiple_of(8) + cap * value_len
+            let record = suffix_len.saturating_sub(HEAD_BYTES) + value_len;
+            arrays + places_bytes(cap) + cap * record
         }
+    }
+}
+
+const fn places_bytes(cap: usize) -> usize {
+    cap.next_multiple_of(8)
+}
+
+/// Where the entries of a fixed leaf are.
+#[derive(Clone, Copy)]
+pub(super) struct Records {
+    /// Offset of the places.
+    pub places: usize,
+    /// Offset of the records.
+    first: usize,
+    /// Bytes of a suffix, and of what it has behind its head.
+    pub suffix_len: usize,
+    pub rest: usize,
+    /// Bytes of a record.
+    pub size: usize,
+}
+
+impl Records {
+    /// Offset of record `place`.
+    #[inline]
+    pub(super) fn at(&self, place: usize) -> usize {
+        self.first + place * self.size
     }
 }
 
@@ -191,9 +219,14 @@ impl<'g> LeafRef<'g> {
         self.block
     }
 
-    /// The word that leads here: a search looks at header and heads, then at one entry.
+    /// The word that leads here: a search looks at header, heads, and slots or places, then at one entry.
     pub(in crate::x::bptree) fn word(self) -> ChildWord {
-        ChildWord::leaf(self.block, self.arrays())
+        let cap = self.meta().cap;
+        let each = match self.kind() {
+            Kind::Slotted => cap * SLOT_BYTES,
+            Kind::Fixed { .. } => cap,
+        };
+        ChildWord::leaf(self.block, self.arrays() + each)
     }
 
     /// Bytes of the block.
@@ -290,16 +323,66 @@ impl<'g> LeafRef<'g> {
         Heads::plain(self.words, HEADER_BYTES)
     }
 
-    /// Offset of the slots, or of the first array of a fixed leaf.
+    /// Offset of the slots, or of the places of a fixed leaf.
     #[inline]
     pub(super) fn arrays(self) -> usize {
         HEADER_BYTES + head_bytes(self.meta().cap)
     }
 
-    /// Offset of the values of a fixed leaf with so much of each suffix behind its head.
+    /// Where the entries are; `None` when the leaf is slotted.
     #[inline]
-    pub(super) fn values(self, rest: usize) -> usize {
-        self.arrays() + (self.meta().cap * rest).next_multiple_of(8)
+    pub(super) fn records(self) -> Option<Records> {
+        let Kind::Fixed {
+            suffix_len,
+            value_len,
+        } = self.kind()
+        else {
+            return None;
+        };
+        let cap = self.meta().cap;
+        let places = HEADER_BYTES + head_bytes(cap);
+        let rest = suffix_len.saturating_sub(HEAD_BYTES);
+        Some(Records {
+            places,
+            first: places + places_bytes(cap),
+            suffix_len,
+            rest,
+            size: rest + value_len,
+        })
+    }
+
+    /// Gives the entries to come the records in their order.
+    pub(super) fn number_places(self, records: &Records) {
+        const FIRST: u64 = u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7]);
+        const EACH: u64 = u64::from_le_bytes([8; 8]);
+        let first = records.places / 8;
+        for word in 0..places_bytes(self.meta().cap) / 8 {
+            self.words
+                .set_word(first + word, FIRST + word as u64 * EACH);
+        }
+    }
+
+    /// The head of entry `i` of a fixed leaf without its first `strip` bytes, behind which there are enough.
+    pub(super) fn head_behind(self, records: &Records, i: usize, strip: usize) -> u32 {
+        let rest = self.words.read_u64(records.at(self.place(records, i)));
+        let eight = u64::from(self.heads().get(i)) << 32 | rest.swap_bytes() >> 32;
+        match strip {
+            0..HEAD_BYTES => (eight << (8 * strip) >> 32) as u32,
+            _ => {
+                let at = records.at(self.place(records, i)) + strip - HEAD_BYTES;
+                (self.words.read_u64(at) as u32).swap_bytes()
+            }
+        }
+    }
+
+    /// The record of entry `i`; garbage when there are not so many.
+    #[inline]
+    pub(super) fn place(self, records: &Records, i: usize) -> usize {
+        usize::from(self.words.read_u8(records.places + i))
+    }
+
+    pub(super) fn set_place(self, records: &Records, i: usize, place: usize) {
+        self.words.write(records.places + i, &[place as u8]);
     }
 
     /// Slot `i` of a slotted leaf; garbage when there are not so many.
@@ -330,6 +413,9 @@ impl Slot {
     pub(super) fn new(offset: usize, large: bool) -> Self {
         debug_assert!(offset < MAX_BLOCK_BYTES);
         Self((offset as u16) << 1 | u16::from(large))
+    }
+    pub(super) fn raw(self) -> u64 {
+        u64::from(self.0)
     }
     #[inline]
     pub(super) fn offset(self) -> usize {

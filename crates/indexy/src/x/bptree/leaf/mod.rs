@@ -104,10 +104,12 @@ impl<'g> LeafSeen<'g> {
             .then(|| LeafLatched { leaf: self.leaf })
     }
 
-    /// Has the processor fetch what a search does not need and a write does.
+    /// Has the processor fetch what a search does not need at once and a write does: the entries, too, one of which is
+    /// looked at if the key is here, and all of them if there is no room for it.
     #[inline]
     pub(in crate::x::bptree) fn prefetch_to_write(&self) {
-        self.leaf.words().prefetch_from(self.leaf.arrays());
+        let leaf = self.leaf;
+        leaf.words().prefetch(leaf.arrays()..leaf.size());
     }
 
     /// A validated copy of the leaf.

@@ -7,7 +7,7 @@
 
 use super::{
     super::heads::{HEAD_BYTES, HEADS_AND_HINTS, Wanted},
-    layout::{Bit, Kind, LeafRef},
+    layout::{Bit, LeafRef},
 };
 use crate::x::{
     form::{Form, varint},
@@ -60,29 +60,24 @@ impl<'g> LeafRef<'g> {
     #[inline]
     pub(in crate::x::bptree) fn entry(self, i: usize) -> EntryAt {
         let head = self.heads().get(i);
-        match self.kind() {
-            Kind::Fixed {
-                suffix_len,
-                value_len,
-            } => {
-                let rest = suffix_len.saturating_sub(HEAD_BYTES);
-                let tail = self.values(rest) + i * value_len;
-                let there = if self.has(i, Bit::Tombstone) {
-                    0
-                } else {
-                    value_len
-                };
-                EntryAt {
-                    form: Form::Inline,
-                    suffix_len,
-                    value_len: there,
-                    head,
-                    start: tail,
-                    rest: self.arrays() + i * rest,
-                    tail,
-                }
-            }
-            Kind::Slotted => self.slotted_entry(i, head),
+        let Some(records) = self.records() else {
+            return self.slotted_entry(i, head);
+        };
+        let rest = records.at(self.place(&records, i));
+        let tail = rest + records.rest;
+        let value_len = if self.has(i, Bit::Tombstone) {
+            0
+        } else {
+            records.size - records.rest
+        };
+        EntryAt {
+            form: Form::Inline,
+            suffix_len: records.suffix_len,
+            value_len,
+            head,
+            start: tail,
+            rest,
+            tail,
         }
     }
 
@@ -171,10 +166,9 @@ impl<'g> LeafRef<'g> {
     /// Compares the suffix of entry `i` with what is wanted, which has the same head.
     #[inline]
     fn compare(self, i: usize, wanted: &Wanted<'_>, stable: impl Fn() -> bool) -> Option<Ordering> {
-        if let Kind::Fixed { suffix_len, .. } = self.kind() {
-            let rest = suffix_len.saturating_sub(HEAD_BYTES);
-            let at = self.arrays() + i * rest;
-            return Some(wanted.order_of(self.words(), suffix_len, at));
+        if let Some(records) = self.records() {
+            let at = records.at(self.place(&records, i));
+            return Some(wanted.order_of(self.words(), records.suffix_len, at));
         }
         let entry = self.entry(i);
         if entry.form != Form::BothOut {
