@@ -275,10 +275,12 @@ impl<'g> Builder<'g> {
             to.heads().push_all(n, heads);
         }
         let words = to.words();
-        if strip == 0 && n == 0 && run.len() == from.meta().n {
-            // In the order in which they came.
-            words.copy_from(&from.words(), old.places, new.places, run.len());
-            let (source, target) = (old.at(0), new.at(0));
+        let whole = n == 0 && run.len() == from.meta().n;
+        if strip == 0 && (old.ordered || whole) {
+            if !old.ordered {
+                words.copy_from(&from.words(), old.places, new.places, run.len());
+            }
+            let (source, target) = (old.at(run.start), new.at(n));
             words.copy_from(&from.words(), source, target, run.len() * old.size);
         } else {
             let mut records = words.stream(new.at(n));

@@ -88,10 +88,8 @@ impl<'g> LeafLatched<'g> {
         self.insert_bits(i, entry.flags);
         match leaf.records() {
             Some(records) => {
-                let (places, at) = (records.places + i, records.at(meta.n));
-                let words = leaf.words();
-                words.insert(places, meta.n - i, meta.n as u64, PLACE_BYTES);
-                let mut record = words.stream(at);
+                let place = self.open_place(&records, i, meta.n);
+                let mut record = leaf.words().stream(records.at(place));
                 record.write(rest(entry.suffix));
                 if entry.flags & TOMBSTONE == 0 {
                     record.write(entry.value);
@@ -112,6 +110,18 @@ impl<'g> LeafLatched<'g> {
             // It comes from Y because it was read.
             leaf.reference(i);
         }
+    }
+
+    /// The place of a record for a new entry `i` beside `n` others.
+    #[inline(always)]
+    fn open_place(&self, records: &Records, i: usize, n: usize) -> usize {
+        let words = self.leaf.words();
+        if records.ordered {
+            words.copy_within(records.at(i), records.at(i + 1), (n - i) * records.size);
+            return i;
+        }
+        words.insert(records.places + i, n - i, n as u64, PLACE_BYTES);
+        n
     }
 
     /// Puts the bits of a new entry at `i`, which is not referenced yet.
@@ -187,6 +197,9 @@ impl<'g> LeafLatched<'g> {
         let mut meta = leaf.meta();
         let after = meta.n - i - 1;
         match leaf.records() {
+            Some(records) if records.ordered => {
+                self.close(records.at(0), records.size, i, after);
+            }
             Some(records) => {
                 self.fill_record(&records, leaf.place(&records, i), meta.n);
                 self.close(records.places, PLACE_BYTES, i, after);

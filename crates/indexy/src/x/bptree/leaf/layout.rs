@@ -8,13 +8,13 @@
 //! | 24 | run (32), fixed (1), suffix length of a fixed leaf (15), block size / 16 (16) |
 //! | 32 | a bit per entry each: dirty, in Y, tombstone, referenced |
 //! | 64 | heads (4 bytes each): `heads.rs` |
-//! | then | *fixed*: places (a byte each: which record is the entry's); records, in no order: what the suffix has behind its head, the value |
+//! | then | *fixed*: places (a byte each: which record is the entry's; none where records are small); records: what the suffix has behind its head, the value |
 //! | | *slotted*: slots (16 bits: offset, whether large), and from `top` to the end the heap: `suffix length, value length` (varints), the suffix behind its head, the value; or a pointer to them |
 //!
 //! A suffix is a key without its first `depth` bytes, which all keys of the leaf's range have in common (prefix
 //! truncation; the bytes themselves are not stored: who needs them came with them). *Fixed* is a leaf whose
-//! suffixes have one length and whose values have one length, small ones: no slots and no lengths. The places of `n` entries
-//! are the numbers below `n`: an insert moves heads and places, never records.
+//! suffixes have one length and whose values have one length, small ones: no slots and no lengths. Small records are in key
+//! order. Others are in none: an insert moves heads and places, never records; the places of `n` entries are the numbers below `n`.
 //!
 //! Everything is read as relaxed atomic words, and may be torn until the version was validated: so every
 //! offset and length is clamped to the block by `Words`.
@@ -36,6 +36,9 @@ pub(in crate::x::bptree) const LEAF_BYTES: usize = 2048;
 pub(in crate::x::bptree) const MAX_ENTRIES: usize = 64;
 /// Suffix and value of an entry of a fixed leaf, together, at most.
 pub(super) const MAX_FIXED_BYTES: usize = 32;
+
+/// Records of up to so many bytes are kept in order: to move them costs less than a byte each to find them by.
+const MAX_ORDERED_BYTES: usize = 12;
 
 pub(super) const HEADER_BYTES: usize = 64;
 pub(super) const SLOT_BYTES: usize = 2;
@@ -124,13 +127,17 @@ pub(in crate::x::bptree) fn leaf_bytes(kind: Kind, cap: usize, heap: usize) -> u
             value_len,
         } => {
             let record = suffix_len.saturating_sub(HEAD_BYTES) + value_len;
-            arrays + places_bytes(cap) + cap * record
+            arrays + places_bytes(cap, record) + cap * record
         }
     }
 }
 
-const fn places_bytes(cap: usize) -> usize {
-    cap.next_multiple_of(8)
+const fn places_bytes(cap: usize, record: usize) -> usize {
+    if record > MAX_ORDERED_BYTES {
+        cap.next_multiple_of(8)
+    } else {
+        0
+    }
 }
 
 /// Where the entries of a fixed leaf are.
@@ -145,6 +152,8 @@ pub(super) struct Records {
     pub rest: usize,
     /// Bytes of a record.
     pub size: usize,
+    /// They are in key order, without places.
+    pub ordered: bool,
 }
 
 impl Records {
@@ -152,6 +161,10 @@ impl Records {
     #[inline]
     pub(super) fn at(&self, place: usize) -> usize {
         self.first + place * self.size
+    }
+
+    fn places_bytes(&self, cap: usize) -> usize {
+        places_bytes(cap, self.size)
     }
 }
 
@@ -224,7 +237,9 @@ impl<'g> LeafRef<'g> {
         let cap = self.meta().cap;
         let each = match self.kind() {
             Kind::Slotted => cap * SLOT_BYTES,
-            Kind::Fixed { .. } => cap,
+            Kind::Fixed { .. } => self
+                .records()
+                .map_or(0, |records| records.places_bytes(cap)),
         };
         ChildWord::leaf(self.block, self.arrays() + each)
     }
@@ -342,12 +357,15 @@ impl<'g> LeafRef<'g> {
         let cap = self.meta().cap;
         let places = HEADER_BYTES + head_bytes(cap);
         let rest = suffix_len.saturating_sub(HEAD_BYTES);
+        let size = rest + value_len;
+        let for_places = places_bytes(cap, size);
         Some(Records {
             places,
-            first: places + places_bytes(cap),
+            first: places + for_places,
             suffix_len,
             rest,
-            size: rest + value_len,
+            size,
+            ordered: size <= MAX_ORDERED_BYTES,
         })
     }
 
@@ -356,7 +374,7 @@ impl<'g> LeafRef<'g> {
         const FIRST: u64 = u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7]);
         const EACH: u64 = u64::from_le_bytes([8; 8]);
         let first = records.places / 8;
-        for word in 0..places_bytes(self.meta().cap) / 8 {
+        for word in 0..records.places_bytes(self.meta().cap) / 8 {
             self.words
                 .set_word(first + word, FIRST + word as u64 * EACH);
         }
@@ -378,6 +396,9 @@ impl<'g> LeafRef<'g> {
     /// The record of entry `i`; garbage when there are not so many.
     #[inline]
     pub(super) fn place(self, records: &Records, i: usize) -> usize {
+        if records.ordered {
+            return i;
+        }
         usize::from(self.words.read_u8(records.places + i))
     }
 
