@@ -405,8 +405,8 @@ impl Worker {
         }
     }
 
-    /// Bytes, holes in slabs and retired blocks included, over what they may be. The last resort, also for who wants much at
-    /// once, to whom holes are of no use (I7).
+    /// Bytes, holes in slabs and retired blocks included, over what they may be: less where somebody wants much at once, to whom
+    /// holes are of no use (I7).
     fn slabs_over(&self) -> u64 {
         let (marks, wanted) = (self.shared.watermarks(), self.shared.wanted());
         let mark = match wanted {
