@@ -9,6 +9,7 @@ use super::{
     core::{Handle, TreeCore},
     database::same_database,
     options::Durability,
+    stripes::Stripes,
     tree::{Tree, check_value},
 };
 use crate::{
@@ -26,6 +27,8 @@ use std::{collections::HashMap, fmt, sync::Arc};
 #[must_use = "a batch does nothing until it is committed"]
 pub struct Batch {
     handle: Arc<Handle>,
+    /// The trees that are written to, each once.
+    trees: Vec<Arc<TreeCore>>,
     ops: Vec<Op>,
     bytes: usize,
     /// The first mistake of the caller; `commit` returns it.
@@ -33,7 +36,10 @@ pub struct Batch {
 }
 
 struct Op {
-    tree: Arc<TreeCore>,
+    /// Index in the batch's trees.
+    tree: usize,
+    /// Of tree and key, see `stripes.rs`.
+    hash: u64,
     key: Key,
     value: Option<Value>,
 }
@@ -49,11 +55,14 @@ impl fmt::Debug for Batch {
 
 /// Bytes counted per operation beside key and value.
 const OP_OVERHEAD_BYTES: usize = 64;
+/// Room for so many operations is made with the first one.
+const FEW: usize = 16;
 
 impl Batch {
     pub(super) fn new(handle: Arc<Handle>) -> Self {
         Self {
             handle,
+            trees: Vec::new(),
             ops: Vec::new(),
             bytes: 0,
             mistake: None,
@@ -95,11 +104,26 @@ impl Batch {
             return;
         }
         self.bytes += OP_OVERHEAD_BYTES + key.len() + value.map_or(0, <[u8]>::len);
+        let hash = Stripes::hash(core.entry.id, key);
+        let tree = self.number_of(core);
+        if self.ops.is_empty() {
+            self.ops.reserve(FEW);
+        }
         self.ops.push(Op {
-            tree: core.clone(),
+            tree,
+            hash,
             key: Key::new(key),
             value: value.map(Value::new),
         });
+    }
+
+    /// The index of `tree` among those of the batch. They are few; a handle for each operation would have all threads count on one line.
+    fn number_of(&mut self, tree: &Arc<TreeCore>) -> usize {
+        let known = self.trees.iter().position(|known| Arc::ptr_eq(known, tree));
+        known.unwrap_or_else(|| {
+            self.trees.push(tree.clone());
+            self.trees.len() - 1
+        })
     }
 
     /// Applies everything. On an error before the log record nothing happened; the errors are those of
@@ -107,6 +131,7 @@ impl Batch {
     pub fn commit(self) -> Result<()> {
         let Self {
             handle,
+            trees,
             ops,
             bytes,
             mistake,
@@ -120,34 +145,33 @@ impl Batch {
         if bytes > limit {
             return Err(Error::BatchTooLarge { bytes, limit });
         }
-        let ops = last_write_wins(ops);
         if ops.is_empty() {
             return Ok(());
         }
+        let hashes = core.stripes.in_order(ops.iter().map(|op| op.hash));
+        let ops = if hashes.windows(2).any(|pair| pair[0] == pair[1]) {
+            last_write_wins(ops)
+        } else {
+            ops
+        };
         let log = core.shared.log.get();
         let mut encoder = BatchEncoder::default();
         if log.is_some() {
             for op in &ops {
-                encoder.push(record(op))?;
+                encoder.push(record(&trees, op))?;
             }
         }
         let record = encoder.bytes() + OP_OVERHEAD_BYTES;
         let copied = log.map_or(0, |log| log.extra_bytes(record));
-        let mut stripes: Vec<usize> = ops
-            .iter()
-            .map(|op| core.stripes.of(op.tree.entry.id, &op.key))
-            .collect();
-        stripes.sort_unstable();
-        stripes.dedup();
         let end = {
-            let _stripes = core.stripes.lock_all(&stripes);
-            ops.iter().try_for_each(|op| op.tree.live())?;
+            let _stripes = core.stripes.lock_all(&hashes);
+            trees.iter().try_for_each(|tree| tree.live())?;
             // After the stripes, see `tree.rs`; the room in the log is kept until the record is appended.
             let _admitted = core.shared.admit(bytes + core.shared.copy_bytes(copied))?;
             let _room = log.map(|log| log.admit(record)).transpose()?;
             let writes = ops
                 .iter()
-                .map(|op| (&*op.tree.joined, &*op.key, op.value.as_deref()));
+                .map(|op| (&*trees[op.tree].joined, &*op.key, op.value.as_deref()));
             core.shared.commit_batch(encoder.record(), writes)?
         };
         if let (Some(log), Some(end), Durability::Sync) = (log, end, core.options.durability) {
@@ -158,11 +182,12 @@ impl Batch {
 }
 
 /// Keeps the last operation on each key, in the order of the first.
+#[cold]
 fn last_write_wins(ops: Vec<Op>) -> Vec<Op> {
-    let mut at: HashMap<(u32, Key), usize> = HashMap::with_capacity(ops.len());
+    let mut at: HashMap<(usize, Key), usize> = HashMap::with_capacity(ops.len());
     let mut kept: Vec<Op> = Vec::with_capacity(ops.len());
     for op in ops {
-        match at.entry((op.tree.entry.id, op.key.clone())) {
+        match at.entry((op.tree, op.key.clone())) {
             std::collections::hash_map::Entry::Occupied(slot) => kept[*slot.get()] = op,
             std::collections::hash_map::Entry::Vacant(slot) => {
                 slot.insert(kept.len());
@@ -173,8 +198,8 @@ fn last_write_wins(ops: Vec<Op>) -> Vec<Op> {
     kept
 }
 
-fn record(op: &Op) -> RecordRef<'_> {
-    let tree = op.tree.entry.id;
+fn record<'a>(trees: &[Arc<TreeCore>], op: &'a Op) -> RecordRef<'a> {
+    let tree = trees[op.tree].entry.id;
     match &op.value {
         Some(value) => RecordRef::Put {
             tree,

@@ -31,22 +31,43 @@ impl Stripes {
         }
     }
 
-    /// Number of the stripe of a key.
+    /// What says which stripe a key has.
     #[inline]
-    pub(crate) fn of(&self, tree: u32, key: &[u8]) -> usize {
-        xxh3_64_with_seed(key, u64::from(tree)) as usize & (self.locks.len() - 1)
+    pub(crate) fn hash(tree: u32, key: &[u8]) -> u64 {
+        xxh3_64_with_seed(key, u64::from(tree))
+    }
+
+    /// Number of the stripe of a key with this hash.
+    #[inline]
+    fn number(&self, hash: u64) -> usize {
+        hash as usize & (self.locks.len() - 1)
     }
 
     /// Locks the stripe of a key. Cost when free: one compare-and-swap on a line of its own.
     #[inline]
     pub(crate) fn lock(&self, tree: u32, key: &[u8]) -> MutexGuard<'_, ()> {
-        self.locks[self.of(tree, key)].lock()
+        self.locks[self.number(Self::hash(tree, key))].lock()
     }
 
-    /// Locks several stripes; `numbers` ascend strictly, so that two batches cannot deadlock.
-    pub(crate) fn lock_all(&self, numbers: &[usize]) -> Vec<MutexGuard<'_, ()>> {
-        debug_assert!(numbers.windows(2).all(|w| w[0] < w[1]));
-        numbers.iter().map(|&n| self.locks[n].lock()).collect()
+    /// The hashes in the order in which stripes are taken, equal ones side by side.
+    pub(crate) fn in_order(&self, hashes: impl Iterator<Item = u64>) -> Vec<u64> {
+        let mut hashes: Vec<u64> = hashes.collect();
+        hashes.sort_unstable_by_key(|&hash| (self.number(hash), hash));
+        hashes
+    }
+
+    /// Locks the stripes of several keys, each once; the hashes are [`Stripes::in_order`], so that two batches cannot deadlock.
+    pub(crate) fn lock_all(&self, hashes: &[u64]) -> Vec<MutexGuard<'_, ()>> {
+        debug_assert!(hashes.is_sorted_by_key(|&hash| self.number(hash)));
+        let mut guards = Vec::with_capacity(hashes.len());
+        let mut last = None;
+        for number in hashes.iter().map(|&hash| self.number(hash)) {
+            if last != Some(number) {
+                guards.push(self.locks[number].lock());
+                last = Some(number);
+            }
+        }
+        guards
     }
 
     /// Waits until every writer that held a stripe when this was called has let it go. What a writer

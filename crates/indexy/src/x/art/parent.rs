@@ -139,13 +139,15 @@ impl<'g> ParentLatched<'g> {
         pieces: &[Piece],
     ) -> isize {
         assert!(self.child_word(symbol) == old.leaf().word());
-        let (first, last) = self.range(symbol);
-        let mounts = match (self, pieces) {
-            (Self::Inner(node), [piece]) if !piece.word.is_empty() => {
-                node.swap(symbol, piece.word);
+        let mounts = match pieces {
+            [piece] if !piece.word.is_empty() => {
+                self.set(symbol, piece.word);
                 0
             }
-            _ => self.put(first, last, pieces),
+            _ => {
+                let (first, last) = self.range(symbol);
+                self.put(first, last, pieces)
+            }
         };
         old.retire(memory);
         mounts
@@ -159,16 +161,9 @@ impl<'g> ParentLatched<'g> {
         old: LeafLatched<'g>,
         new: LeafRef<'g>,
     ) {
-        let (first, _) = self.range(symbol);
-        self.replace_leaf(
-            memory,
-            symbol,
-            old,
-            &[Piece {
-                first,
-                word: new.word(),
-            }],
-        );
+        assert!(self.child_word(symbol) == old.leaf().word());
+        self.set(symbol, new.word());
+        old.retire(memory);
     }
 
     /// Replaces the leaf `old` by an empty range, joined with the mounted ranges beside it: all of them get
@@ -246,6 +241,11 @@ impl<'g> ParentLatched<'g> {
     /// Puts `word` in place of the node `old`.
     fn swap_word(&self, symbol: Symbol, old: &InnerLatched<'g>, word: ChildWord) {
         assert!(self.child_word(symbol) == old.node().word());
+        self.set(symbol, word);
+    }
+
+    /// Puts `word` in place of the child that covers `symbol`, for the same symbols. Neither is empty.
+    fn set(&self, symbol: Symbol, word: ChildWord) {
         match self {
             Self::Inner(node) => node.swap(symbol, word),
             Self::Root(latched) => latched.set(word),

@@ -183,15 +183,15 @@ impl<'g> InnerLatched<'g> {
     /// Puts `word` in place of the child that covers `symbol`, for the same symbols. Neither is empty.
     pub(crate) fn swap(&self, symbol: Symbol, word: ChildWord) {
         let shape = self.node.shape();
-        if shape.kind == Kind::Node256 {
-            let (first, last) = self.range(symbol);
-            for symbol in first..=last {
-                self.node.set_child(shape, symbol as usize, word);
-            }
-        } else {
-            self.node
-                .set_child(shape, self.node.index_of(shape, symbol), word);
+        let i = self.node.index_of(shape, symbol);
+        let old = self.node.child_at(shape, i);
+        self.node.set_child(shape, i, word);
+        if shape.kind != Kind::Node256 || old.is_inner() {
+            return;
         }
+        // The same word stands at each symbol that the child covers: many, where keys ascend and the last leaf has the rest.
+        self.node.replace_while(shape, old, word, (0..i).rev());
+        self.node.replace_while(shape, old, word, i + 1..SYMBOLS);
     }
 
     /// Puts `pieces` in place of the symbols `first..=last`, which are one or more whole children. The first piece
@@ -215,14 +215,21 @@ impl<'g> InnerLatched<'g> {
     }
 
     fn replace_direct(&self, shape: Shape, first: Symbol, last: Symbol, pieces: &[Piece]) -> isize {
-        let before = self.mount_runs(shape, first, last);
+        // Leaves and nodes in place of leaves and nodes leave mounts alone.
+        let full = !self.node.child_at(shape, first as usize).is_empty();
+        let counted = !full || pieces.iter().any(|piece| piece.word.is_empty());
+        let mounts = || match counted {
+            true => self.mount_runs(shape, first, last),
+            false => 0,
+        };
+        let before = mounts();
         for (i, piece) in pieces.iter().enumerate() {
             let end = pieces.get(i + 1).map_or(last + 1, |next| next.first);
             for symbol in piece.first..end {
                 self.node.set_child(shape, symbol as usize, piece.word);
             }
         }
-        self.mount_runs(shape, first, last) - before
+        mounts() - before
     }
 
     /// Runs of one mount that start in `first..=last`, or right after.

@@ -226,6 +226,24 @@ impl<'g> InnerRef<'g> {
         cell.store(word.raw(), Release);
     }
 
+    /// Publishes `new` at the `indices` up to the first that does not have `old`.
+    pub(super) fn replace_while(
+        self,
+        shape: Shape,
+        old: ChildWord,
+        new: ChildWord,
+        indices: impl Iterator<Item = usize>,
+    ) {
+        let (first, old, new) = (shape.first_child(), old.raw(), new.raw());
+        for i in indices {
+            let cell = self.words.atomic(first + i);
+            if cell.load(Acquire) != old {
+                return;
+            }
+            cell.store(new, Release);
+        }
+    }
+
     /// Separator `i`: the first byte that child `i + 1` covers.
     #[inline]
     pub(super) fn separator(self, shape: Shape, i: usize) -> u8 {
