@@ -343,7 +343,7 @@ impl Run<'_> {
     }
 
     fn change_budget(&mut self) {
-        let budget = [2usize << 20, 3 << 20, 8 << 20][self.rng.random_range(0..3)];
+        let budget = [2usize << 20, 3 << 20, 4 << 20][self.rng.random_range(0..3)];
         match self.db.set_memory_budget(budget) {
             Ok(()) | Err(Error::BudgetTooSmall { .. }) => {}
             Err(e) => panic!("{e}"),
@@ -432,10 +432,10 @@ fn run_with(case: &Case, options: Options, ops: u64) -> Done {
 #[test]
 fn small_values_buffered() {
     run(&Case {
-        seed: 1,
+        seed: 5,
         options: Options::new(2 << 20),
         value_bytes: 200,
-        keys: 60_000,
+        keys: 120_000,
     });
 }
 
@@ -456,7 +456,7 @@ fn few_keys_overwritten_often_without_a_log() {
         seed: 3,
         options,
         value_bytes: 3000,
-        keys: 10_000,
+        keys: 20_000,
     });
 }
 
