@@ -34,7 +34,8 @@
 //!   one writer.
 //! - One thread at a time is inside [`IndexY::write_run`] or [`IndexY::copy_to`] (one in each, if [`IndexY::copies_beside_runs`]; the
 //!   tree may be dropped and its directory removed meanwhile); one is inside
-//!   [`IndexY::maintain`], except that a flush of a congested tree helps it. Both run beside each other and beside [`IndexY::make_durable`].
+//!   [`IndexY::maintain`], except that a flush of a congested tree helps it. One is inside [`IndexY::make_durable`].
+//!   All of these run beside each other.
 //! - [`IndexY::interrupt`] comes from any thread while [`IndexY::maintain`] may be running, when the database is being closed.
 //! - A run in flight may wait for the log in [`RunSource::before_publish`]; meanwhile reads and maintenance go on.
 //! - After `write_run` returned `Ok`, every later read sees the run. While it runs, a read sees

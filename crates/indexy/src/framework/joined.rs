@@ -6,7 +6,7 @@
 //!
 //! Threads: any number of readers. A writer holds the key's stripe (`db/stripes.rs`). The transfer lock
 //! admits one run, one re-choice of regions or one direct write at a time; locks are taken in the order
-//! stripe, transfer lock, survey, leaf latch. Nothing is latched or pinned while Y is read.
+//! stripe, transfer lock, survey, leaf latch. The lock under which Y is made durable, by a flush or before the log is cut, comes after the transfer lock. Nothing is latched or pinned while Y is read.
 
 #![forbid(unsafe_code)]
 
@@ -38,6 +38,8 @@ pub(crate) struct Joined {
     pub regions: Regions,
     pub shared: Arc<Shared>,
     pub(super) transfer: Mutex<Transfer>,
+    /// Held while Y is made durable.
+    pub(super) making_durable: Mutex<()>,
     pub(super) survey: Mutex<Survey>,
     /// Every run up to this one is settled: acknowledged, or failed and dirty again.
     pub(super) acked: AtomicU32,
@@ -73,6 +75,7 @@ impl Joined {
             regions: Regions::new(floor),
             shared,
             transfer: Mutex::default(),
+            making_durable: Mutex::default(),
             survey: Mutex::default(),
             acked: AtomicU32::new(0),
             discarded: AtomicBool::new(false),

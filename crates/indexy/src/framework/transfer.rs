@@ -291,8 +291,9 @@ impl Joined {
         self.write_back(Pick::All).map(|_| ())
     }
 
-    /// Makes every run that is acknowledged by now durable.
+    /// Makes every run that is acknowledged by now durable. One thread at a time: a Y need not expect two.
     pub(super) fn make_durable(&self) -> Result<()> {
+        let _one = self.making_durable.lock();
         match self.y.make_durable() {
             Err(_) if self.discarded() => Ok(()),
             made => self.shared.guarded(made),
