@@ -157,7 +157,12 @@ fn run_figures(registry: &Registry, command: &FiguresCommand) -> Result<ExitCode
                 valid.join(", ")
             )));
         }
-        figures.extend(found);
+        // `fig9` and `fig9-all` name one of them twice.
+        for figure in found {
+            if !figures.iter().any(|named| named.id == figure.id) {
+                figures.push(figure);
+            }
+        }
     }
     if figures.is_empty() {
         figures = FIGURES.iter().collect();
