@@ -108,28 +108,27 @@ impl BPlus {
         let Some(parent) = parent else {
             return Some(false);
         };
-        let large = self.forget(old, verdict.drop);
         let at = step.place.hop.at;
         let keep = mask(0..old.len()) & !verdict.drop;
+        // Before anything is retired that the old leaf has.
+        let new = (keep != 0).then(|| {
+            let mut plan = Plan::default();
+            plan.add_from(old, keep, Shift::Strip(0));
+            let depth = old.meta().depth;
+            let mut new = Builder::new(&self.memory, step.guard, &plan, Spare::None, depth);
+            new.push_from(old, keep, Shift::Strip(0));
+            new
+        });
+        let large = self.forget(old, verdict.drop);
         if verdict.drop != 0 {
             // I3: the range lost something; what was read from Y before may be stale by now.
             self.mount_leaf(&leaf);
         }
-        if keep == 0 {
+        let Some(new) = new else {
             let freed = self.vanish(&parent, at, leaf);
             cut.freed_bytes += freed.unsigned_abs() + large;
             return Some(true);
-        }
-        let mut plan = Plan::default();
-        plan.add_from(old, keep, Shift::Strip(0));
-        let mut new = Builder::new(
-            &self.memory,
-            step.guard,
-            &plan,
-            Spare::None,
-            old.meta().depth,
-        );
-        new.push_from(old, keep, Shift::Strip(0));
+        };
         let new = new.finish(leaf.mount(), old.run());
         parent.set(at, new.leaf().word());
         let freed = leaf.arena_bytes() - new.arena_bytes();

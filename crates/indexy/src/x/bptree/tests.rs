@@ -261,3 +261,42 @@ fn nodes_leave_out_what_their_separators_share() {
         assert_eq!(tree.stats().bytes, 0);
     }
 }
+
+/// A removal in a slotted leaf has no room of a value: a fixed leaf that gave it one could be larger than leaves get.
+#[test]
+fn many_removals_beside_a_few_values_fit_a_leaf() {
+    for value_bytes in [8, 20, 24, 30] {
+        for values in 1..4 {
+            let tree = BPlus::new(memory(), true);
+            let key = |i: u64| i.to_be_bytes();
+            (0..64 - values).for_each(|i| remove(&tree, &key(i)));
+            (64 - values..64).for_each(|i| put(&tree, &key(i), &vec![1; value_bytes]));
+            // The leaf is full: it is split, in front of all, behind all, and where a value stands.
+            remove(&tree, &key(64));
+            put(&tree, &key(65), &[2; 3]);
+            (66..300).for_each(|i| remove(&tree, &key(i)));
+            assert_eq!(tree.verify(true), Ok(()));
+            for i in 64 - values..64 {
+                let found = tree.get(&key(i), <[u8]>::to_vec);
+                assert!(matches!(found, Lookup::Found(v) if v == vec![1; value_bytes]));
+            }
+        }
+    }
+}
+
+/// The same where a cut leaves them behind.
+#[test]
+fn a_cut_leaves_removals_that_fit_a_leaf() {
+    let tree = BPlus::new(memory(), true);
+    put(&tree, b"key00000", &[7; 600]);
+    put(&tree, b"key00001", &[7; 24]);
+    clean(&tree, 1);
+    for i in 2..63 {
+        remove(&tree, format!("key{i:05}").as_bytes());
+    }
+    put(&tree, b"key00063", &[8; 24]);
+    let cut = tree.cut(&[], None, 1, false, usize::MAX);
+    assert_eq!((cut.dropped, cut.unclean), (2, 62));
+    assert_eq!(tree.verify(true), Ok(()));
+    assert_eq!(tree.stats().keys, 62);
+}

@@ -11,13 +11,18 @@ use crate::{
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
 const STEPS: usize = 4000;
-const SEEDS: u64 = 4;
+const SEEDS: u64 = 6;
+/// From this seed on all values have one length.
+const EQUAL_FROM: u64 = 4;
+const EQUAL_BYTES: usize = 24;
 
 struct History<X> {
     world: World<X>,
     rng: StdRng,
     keys: Vec<Vec<u8>>,
     value_bytes: usize,
+    /// All values are so long.
+    equal_bytes: Option<usize>,
     pending: Vec<PendingLoad>,
 }
 
@@ -58,6 +63,7 @@ impl<X: IndexX> History<X> {
             2 => self.rng.random_range(100..200),
             _ => self.rng.random_range(0..20),
         };
+        let len = self.equal_bytes.unwrap_or(len);
         let byte = self.rng.random();
         vec![byte; len]
     }
@@ -221,6 +227,7 @@ fn run<X: IndexX>(make: Make<X>, keys: fn(&mut StdRng) -> Vec<Vec<u8>>, value_by
             rng,
             keys,
             value_bytes,
+            equal_bytes: (seed >= EQUAL_FROM).then_some(EQUAL_BYTES),
             pending: vec![],
         };
         for step in 0..STEPS {

@@ -71,6 +71,8 @@ pub(in crate::x::bptree) struct Plan {
     suffix_len: Option<usize>,
     value_len: Option<usize>,
     mixed: bool,
+    /// A removal is among them that has no room of a value yet, as one of a fixed leaf has.
+    bare: bool,
 }
 
 impl Plan {
@@ -78,6 +80,7 @@ impl Plan {
         self.n += 1;
         self.heap += heap_bytes(suffix_len, value_len, form);
         let same = |known: &mut Option<usize>, len| *known.get_or_insert(len) == len;
+        self.bare |= tombstone;
         self.mixed |= form != Form::Inline
             || !same(&mut self.suffix_len, suffix_len)
             || !tombstone && !same(&mut self.value_len, value_len);
@@ -140,12 +143,17 @@ impl Plan {
     }
 
     pub(in crate::x::bptree) fn kind(&self) -> Kind {
-        match self.suffix_len {
-            Some(suffix_len) if !self.mixed => {
-                Kind::of(suffix_len, self.value_len.unwrap_or_default())
-            }
-            _ => Kind::Slotted,
+        let suffix_len = match self.suffix_len {
+            Some(suffix_len) if !self.mixed => suffix_len,
+            _ => return Kind::Slotted,
+        };
+        let fixed = Kind::of(suffix_len, self.value_len.unwrap_or_default());
+        let bytes = |kind| leaf_bytes(kind, self.n, self.heap);
+        // With room for a value each, many removals may take more than the leaf that they come from, and than any leaf has.
+        if self.bare && bytes(fixed) > bytes(Kind::Slotted) {
+            return Kind::Slotted;
         }
+        fixed
     }
 
     /// Bytes of a leaf with exactly the announced entries.

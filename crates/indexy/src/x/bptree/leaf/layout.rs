@@ -193,7 +193,7 @@ impl<'g> LeafRef<'g> {
     pub(super) fn format(block: NonNull<u64>, words: Words<'g>, kind: Kind, meta: Meta) -> Self {
         let bytes = words.len_bytes();
         debug_assert!(bytes <= MAX_BLOCK_BYTES && bytes.is_multiple_of(SIZE_UNIT));
-        debug_assert!(leaf_bytes(kind, meta.cap, 0) <= bytes);
+        assert!(leaf_bytes(kind, meta.cap, 0) <= bytes);
         let size = ((bytes / SIZE_UNIT) as u64) << 48;
         let (kind, value_len) = match kind {
             Kind::Slotted => (0, 0),
