@@ -119,7 +119,11 @@ impl Batch {
 
     /// The index of `tree` among those of the batch. They are few; a handle for each operation would have all threads count on one line.
     fn number_of(&mut self, tree: &Arc<TreeCore>) -> usize {
-        let known = self.trees.iter().position(|known| Arc::ptr_eq(known, tree));
+        // The last one first: writes to one tree often come together.
+        let known = self
+            .trees
+            .iter()
+            .rposition(|known| Arc::ptr_eq(known, tree));
         known.unwrap_or_else(|| {
             self.trees.push(tree.clone());
             self.trees.len() - 1

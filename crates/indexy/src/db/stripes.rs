@@ -59,7 +59,7 @@ impl Stripes {
     /// Locks the stripes of several keys, each once; the hashes are [`Stripes::in_order`], so that two batches cannot deadlock.
     pub(crate) fn lock_all(&self, hashes: &[u64]) -> Vec<MutexGuard<'_, ()>> {
         debug_assert!(hashes.is_sorted_by_key(|&hash| self.number(hash)));
-        let mut guards = Vec::with_capacity(hashes.len());
+        let mut guards = Vec::with_capacity(hashes.len().min(self.locks.len()));
         let mut last = None;
         for number in hashes.iter().map(|&hash| self.number(hash)) {
             if last != Some(number) {

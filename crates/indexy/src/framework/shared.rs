@@ -233,10 +233,13 @@ impl Shared {
         others + x.map_or(0, |trees| trees.x_bytes()) + self.wanted()
     }
 
-    /// From now on so many bytes may live.
+    /// From now on so many bytes may live; who waits for that hears of it. For the releaser.
     pub(crate) fn set_live_limit(&self, bytes: usize) {
         self.live_limit.store(bytes, Ordering::Relaxed);
         self.look_at_live();
+        if self.waiting.load(Ordering::Relaxed) > 0 && self.live_fits.load(Ordering::Relaxed) {
+            self.announce_freed();
+        }
     }
 
     /// Compares what lives with what may. Who fills holes does so itself, by the byte ([`LOOK_AGAIN_BYTES`]): writers are fast

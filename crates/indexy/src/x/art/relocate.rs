@@ -27,7 +27,7 @@ fn node_in_the_way(parent: ParentSeen<'_>) -> Option<InnerSeen<'_>> {
 }
 
 impl Art {
-    /// See [`IndexX::relocate`](crate::x::IndexX::relocate). Leaves that stay are not touched.
+    /// See [`IndexX::relocate`](crate::x::IndexX::relocate). A leaf that stays is fetched, and not waited for.
     pub(super) fn leave_emptying_slabs(&self) {
         let look = |parent: ParentSeen<'_>, leaf: Option<LeafRef<'_>>| {
             let leaf = leaf.is_some_and(|leaf| Memory::is_in_the_way(leaf.block()));
