@@ -42,9 +42,6 @@ const RECLAIM_TRIES: u32 = 8;
 /// Slabs of this part of the budget beyond what is needed are emptied at once: to find what lies in them costs a walk over X.
 const EMPTIED_AHEAD_PART: usize = 32;
 
-/// Emptying that gives so much of the budget back is done again before less may live.
-const GAIN_PART: usize = 256;
-
 /// How often the releaser looks how full the holes are that writers fill.
 const HOLES_POLL: Duration = Duration::from_millis(2);
 
@@ -368,20 +365,18 @@ impl Worker {
 
     fn release_while_due(&self, pressure: &mut Pressure) {
         let mut patience = RECLAIM_TRIES;
-        // Bytes used when slabs were emptied last, if nothing was released since.
-        let mut emptied: Option<usize> = None;
+        let mut emptied = false;
         while !self.stopping() {
             self.trees.divide_memory();
             let (marks, limit) = (self.shared.watermarks(), self.shared.budget.limit());
             let (over, live) = (self.slabs_over() > 0, self.shared.live());
             let goal = pressure.observe(live, over, &marks, limit);
-            // Writers are not told of a cap before something was released for it: maybe nothing can be.
-            if live <= goal.high || goal.high == marks.high {
+            // Where nothing but resident trees is left, writers are not told of a cap that nothing can be released for.
+            if goal.high == marks.high || self.shared.releasable_bytes.load(Ordering::Relaxed) > 0 {
                 self.shared.set_live_limit(goal.high);
             }
             if live > goal.high {
                 if self.release_once((live - goal.low) as u64) {
-                    (emptied, patience) = (None, RECLAIM_TRIES);
                     continue;
                 }
                 // All of it stays: resident trees, or what Y refuses. There are its holes.
@@ -400,10 +395,8 @@ impl Worker {
                     continue;
                 }
                 patience = RECLAIM_TRIES;
-                let used = self.shared.budget.used();
-                let gained = emptied.is_none_or(|before| used + limit / GAIN_PART <= before);
-                if gained {
-                    emptied = Some(used);
+                emptied = !emptied;
+                if emptied {
                     self.empty_slabs();
                 } else if live <= pressure.crowded(live, &marks, limit).high {
                     // Hardly anything lives: what is in the way is not X's to give.

@@ -34,7 +34,7 @@ struct Lists([[*mut SlabHeader; BINS + 1]; CLASSES]);
 /// So many slabs of a class are looked at, from the emptiest on, when some are set aside.
 const LOOKED_AT: usize = 16;
 /// Fuller ones, in quarters, are not: to move what they hold would cost more than it frees.
-const FULLEST_QUARTERS: usize = 3;
+const FULLEST_QUARTERS: usize = 2;
 /// So often one that did not run empty is passed over.
 const LEFT_ALONE: u8 = 64;
 
