@@ -1,4 +1,4 @@
-//! Walks that look at leaves: how large they are, and whatever else can be seen of one.
+//! The walk that looks at leaves: how large they are and how much of each is dirty.
 //!
 //! Goes down once per node, not per leaf: the leaves of one node are looked at in a row, a few fetched at a time.
 //!
@@ -25,37 +25,11 @@ impl Art {
         to: Option<&[u8]>,
         visit: &mut dyn FnMut(LeafInfo<'_>) -> ControlFlow<StopWalk>,
     ) -> ControlFlow<StopWalk> {
-        let look = |_: ParentSeen<'_>, leaf: Option<LeafRef<'_>>| match leaf {
-            Some(leaf) => leaf.see()?.measure(),
-            None => Some(Measured::default()),
-        };
-        self.visit_siblings(from, to, look, &mut |start, seen| {
-            if seen.bytes == 0 {
-                return ControlFlow::Continue(());
-            }
-            visit(LeafInfo {
-                start,
-                keys: seen.keys,
-                dirty: seen.dirty,
-                bytes: seen.bytes,
-            })
-        })
-    }
-
-    /// Has `look` look at the ranges that touch `[from, to)`, what they hang on and the leaf if there is one, and `visit` see the
-    /// start of each and what was found there, outside of the guard. `look` answers `None` when something changed.
-    pub(super) fn visit_siblings<T: Copy>(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        look: impl Fn(ParentSeen<'_>, Option<LeafRef<'_>>) -> Option<T>,
-        visit: &mut dyn FnMut(&[u8], T) -> ControlFlow<StopWalk>,
-    ) -> ControlFlow<StopWalk> {
         let mut at = first(from, to);
         let mut siblings = Vec::new();
         let mut start = Vec::new();
         while let Some(key) = at {
-            let (bounds, depth) = self.step(&key, |step| step.siblings(&mut siblings, &look));
+            let (bounds, depth) = self.step(&key, |step| step.siblings(&mut siblings));
             start.clone_from(&bounds.start);
             let mut end = bounds.end;
             for (i, sibling) in siblings.iter().enumerate() {
@@ -67,7 +41,15 @@ impl Art {
                         return ControlFlow::Continue(());
                     }
                 }
-                visit(&start, sibling.seen)?;
+                let seen = sibling.seen;
+                if seen.bytes > 0 {
+                    visit(LeafInfo {
+                        start: &start,
+                        keys: seen.keys,
+                        dirty: seen.dirty,
+                        bytes: seen.bytes,
+                    })?;
+                }
             }
             at = end.filter(|end| to.is_none_or(|to| &end[..] < to));
         }
@@ -76,10 +58,18 @@ impl Art {
 }
 
 /// A range of a node: the symbols that it covers, and what was found there.
-struct Sibling<T> {
+struct Sibling {
     first: Symbol,
     last: Symbol,
-    seen: T,
+    seen: Measured,
+}
+
+/// `None` when something changed.
+fn look(leaf: Option<LeafRef<'_>>) -> Option<Measured> {
+    match leaf {
+        Some(leaf) => leaf.see()?.measure(),
+        None => Some(Measured::default()),
+    }
 }
 
 /// So many leaves are fetched at once: a trip to memory for each would be most of the cost.
@@ -88,18 +78,14 @@ const FETCHED_AT_ONCE: usize = 8;
 impl Step<'_, '_> {
     /// Looks at what is here, and in the ranges after it in the same node up to one with a node of its own; returns where
     /// suffixes below that node start. `None` when what is here changed; a later one that changed ends it.
-    fn siblings<T: Copy>(
-        &self,
-        out: &mut Vec<Sibling<T>>,
-        look: &impl Fn(ParentSeen<'_>, Option<LeafRef<'_>>) -> Option<T>,
-    ) -> Option<usize> {
+    fn siblings(&self, out: &mut Vec<Sibling>) -> Option<usize> {
         out.clear();
         let depth = self.place.depth;
         let leaf = match self.place.spot {
             Spot::Leaf(leaf) => Some(leaf.leaf()),
             Spot::Empty(_) | Spot::Gap { .. } => None,
         };
-        let seen = look(self.place.parent, leaf)?;
+        let seen = look(leaf)?;
         let siblings_of = match (self.place.parent, self.place.spot) {
             (ParentSeen::Inner(parent), Spot::Leaf(_) | Spot::Empty(_)) => Some(parent),
             _ => None,
@@ -132,7 +118,7 @@ impl Step<'_, '_> {
                     Child::Leaf(leaf) => Some(leaf),
                     _ => None,
                 };
-                let Some(seen) = look(self.place.parent, leaf) else {
+                let Some(seen) = look(leaf) else {
                     return Some(depth);
                 };
                 out.push(Sibling { first, last, seen });

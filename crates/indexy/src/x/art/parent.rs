@@ -61,6 +61,14 @@ impl<'g> ParentSeen<'g> {
         }
     }
 
+    /// The parent as it is now; `None` when it is obsolete.
+    pub(super) fn again(self) -> Option<Self> {
+        match self {
+            Self::Inner(node) => node.node().see().map(Self::Inner),
+            Self::Root(root) => Some(Self::Root(root)),
+        }
+    }
+
     /// Latches the parent, if it is still as it was seen. Does not wait.
     pub(super) fn try_latch(self) -> Option<ParentLatched<'g>> {
         match self {

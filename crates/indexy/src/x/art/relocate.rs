@@ -9,14 +9,22 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    Art, inner::InnerSeen, leaf::LeafRef, parent::ParentSeen, reshape::arena_bytes, search::Spot,
-    walk::Step,
+    Art,
+    inner::InnerSeen,
+    parent::ParentSeen,
+    pointer::{Child, LAST, Symbol},
+    reshape::arena_bytes,
+    search::Spot,
+    walk::{Step, after},
 };
 use crate::{
-    mem::Memory,
-    x::{bounds::Probe, counts::Delta},
+    mem::{Guard, Memory},
+    x::{
+        bounds::Probe,
+        child::{ChildWord, Target},
+        counts::Delta,
+    },
 };
-use std::ops::ControlFlow;
 
 /// `parent`, if it is a node that is to be moved.
 fn node_in_the_way(parent: ParentSeen<'_>) -> Option<InnerSeen<'_>> {
@@ -26,37 +34,79 @@ fn node_in_the_way(parent: ParentSeen<'_>) -> Option<InnerSeen<'_>> {
     }
 }
 
+/// Whether the word, of a node that was as it was seen afterwards, is that of a leaf in the way. The leaf is not looked at.
+fn is_leaf_in_the_way(word: ChildWord) -> bool {
+    matches!(word.target(), Target::Leaf(block) if Memory::is_in_the_way(block))
+}
+
 impl Art {
-    /// See [`IndexX::relocate`](crate::x::IndexX::relocate). A leaf that stays is fetched, and not waited for.
+    /// See [`IndexX::relocate`](crate::x::IndexX::relocate). Of the leaves of a node the first is fetched, and those that move.
     pub(super) fn leave_emptying_slabs(&self) {
-        let look = |parent: ParentSeen<'_>, leaf: Option<LeafRef<'_>>| {
-            let leaf = leaf.is_some_and(|leaf| Memory::is_in_the_way(leaf.block()));
-            Some((leaf, node_in_the_way(parent).is_some()))
-        };
-        let _ = self.visit_siblings(&[], None, look, &mut |start, (leaf, node)| {
-            if leaf {
-                self.step(start, |step| Some(self.move_leaf(step)));
-            }
+        let mut at = Some(Vec::new());
+        while let Some(key) = at {
+            let (bounds, (last, node)) = self.step(&key, |step| {
+                let last = self.move_row(step)?;
+                Some((last, node_in_the_way(step.place.parent).is_some()))
+            });
             if node {
-                self.move_node(start);
+                self.move_node(&bounds.start);
             }
-            ControlFlow::Continue(())
-        });
+            at = match last {
+                Some((depth, last)) => after(&bounds.start[..depth], last),
+                None => bounds.end,
+            };
+        }
     }
 
-    fn move_leaf(&self, step: &Step<'_, '_>) -> Option<()> {
-        let Spot::Leaf(leaf) = step.place.spot else {
+    /// Moves the leaf that is here, if it is to be moved, and those in the ranges after it in the same node up to one with a
+    /// node of its own. Returns where suffixes below the node start and the last symbol that was looked at (of the root and of
+    /// a gap: `None`); `None` when the node changed before anything was moved.
+    fn move_row(&self, step: &Step<'_, '_>) -> Option<Option<(usize, Symbol)>> {
+        let place = &step.place;
+        let (ParentSeen::Inner(parent), Spot::Leaf(_) | Spot::Empty(_)) =
+            (place.parent, place.spot)
+        else {
+            self.move_leaf(step.guard, place.parent, place.symbol);
+            return Some(None);
+        };
+        let (mut leaves, mut next, mut last) = (Vec::new(), place.symbol, place.symbol);
+        while next <= LAST {
+            let word = parent.word(next)?;
+            if word.is_inner() {
+                break;
+            }
+            if is_leaf_in_the_way(word) {
+                leaves.push(next);
+            }
+            last = parent.range(next)?.1;
+            next = last + 1;
+        }
+        for symbol in leaves {
+            self.move_leaf(step.guard, place.parent, symbol);
+        }
+        Some(Some((place.depth, last)))
+    }
+
+    /// Moves the leaf that covers `symbol` in `parent` if it is in the way; it need not be the one that was there before.
+    fn move_leaf<'g>(
+        &self,
+        guard: &'g Guard<'_>,
+        parent: ParentSeen<'g>,
+        symbol: Symbol,
+    ) -> Option<()> {
+        let parent = parent.again()?;
+        let Child::Leaf(leaf) = parent.child(symbol)? else {
             return None;
         };
-        let block = leaf.leaf().block();
+        let block = leaf.block();
         if !Memory::is_in_the_way(block) {
             return None;
         }
-        let leaf = leaf.try_latch()?;
-        let parent = step.place.parent.try_latch()?;
+        let leaf = leaf.see()?.try_latch()?;
+        let parent = parent.try_latch()?;
         let bytes = leaf.leaf().size();
         Memory::moving(block, || {
-            self.resize(step.guard, &parent, step.place.symbol, leaf, bytes);
+            self.resize(guard, &parent, symbol, leaf, bytes);
         });
         Some(())
     }

@@ -133,6 +133,13 @@ impl<'g> InnerSeen<'g> {
         self.unchanged().then(|| unsafe { word.resolve() })
     }
 
+    /// The word of the child that covers `symbol`, which is not fetched; `None` when the node changed.
+    pub(crate) fn word(&self, symbol: Symbol) -> Option<ChildWord> {
+        let shape = self.node.shape();
+        let word = self.node.child_at(shape, self.node.index_of(shape, symbol));
+        self.unchanged().then_some(word)
+    }
+
     /// The mount of the gap; `None` when the node changed.
     pub(crate) fn gap(&self) -> Option<Option<Stamp>> {
         let gap = self.node.gap();
