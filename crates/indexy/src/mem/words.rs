@@ -127,6 +127,13 @@ impl<'a> Words<'a> {
         (self.clamped(at / 8) >> (at % 8 * 8)) as u32
     }
 
+    /// Writes the 4 bytes at `at`, which is a multiple of 4. Panics behind the end. One load and one store.
+    #[inline(always)]
+    pub(crate) fn set_aligned_u32(self, at: usize, value: u32) {
+        debug_assert!(at.is_multiple_of(4));
+        self.put_part(at, 4, u64::from(value));
+    }
+
     /// The 2 bytes from `at`, which is a multiple of 2. One load.
     #[inline(always)]
     #[cfg(test)]
@@ -346,24 +353,37 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Copies `len` bytes at `from` of another block to `to` of this one. Panics if they do not fit.
+    /// Copies `len` bytes at `from` of another block to `to` of this one. Panics if they do not fit. One load and one store a word.
     #[inline]
     pub(crate) fn copy_from(self, source: &Words<'_>, from: usize, to: usize, len: usize) {
         source.check(from, len);
         self.check(to, len);
-        if (from | to).is_multiple_of(8) {
-            // SAFETY: checked; both blocks live as long as their `Words` (`new`).
-            let theirs = |i: usize| unsafe { source.first.add(from / 8 + i).as_ref() };
-            // SAFETY: as above.
-            let ours = |i: usize| unsafe { self.first.add(to / 8 + i).as_ref() };
-            (0..len / 8).for_each(|i| ours(i).store(theirs(i).load(Relaxed), Relaxed));
-            let done = len / 8 * 8;
-            if done < len {
-                self.put_part(to + done, len - done, source.word((from + done) / 8));
-            }
+        let Some(head) = self.head(to, len) else {
             return;
+        };
+        if head > 0 {
+            self.put_part(to, head, source.read_u64(from));
         }
-        self.store_ascending(to, len, |done| source.read_u64(from + done));
+        let (from, to, len) = (from + head, to + head, len - head);
+        let (words, shift) = (len / 8, from % 8 * 8);
+        // SAFETY: for `i < words` it is inside the block (`check`), which lives as long as its `Words` (`new`).
+        let ours = |i: usize| unsafe { self.first.add(to / 8 + i).as_ref() };
+        // SAFETY: as above; for `i == words` it has the last of the bytes, if those do not start with a word.
+        let theirs = |i: usize| unsafe { source.first.add(from / 8 + i).as_ref() }.load(Relaxed);
+        if shift == 0 {
+            (0..words).for_each(|i| ours(i).store(theirs(i), Relaxed));
+        } else if words > 0 {
+            let mut low = theirs(0);
+            for i in 0..words {
+                let high = theirs(i + 1);
+                ours(i).store(low >> shift | high << (64 - shift), Relaxed);
+                low = high;
+            }
+        }
+        let done = words * 8;
+        if done < len {
+            self.put_part(to + done, len - done, source.read_u64(from + done));
+        }
     }
 
     /// Stores `len` bytes at `at`, word by word, upwards; `bytes(done)` gives 8 bytes from offset `done` on.

@@ -99,6 +99,10 @@ proptest! {
         prop_assert_eq!(owned.bytes(), &model[..]);
         owned.words().fill_zero(at / 2, len);
         model[at / 2..][..len].fill(0);
+        prop_assert_eq!(owned.bytes(), &model[..]);
+        let four = at.min(BYTES - 4) & !3;
+        owned.words().set_aligned_u32(four, 0x8765_4321);
+        model[four..four + 4].copy_from_slice(&0x8765_4321u32.to_le_bytes());
         prop_assert_eq!(owned.bytes(), model);
     }
 

@@ -129,7 +129,7 @@ impl Art {
         let mount = union(self, mounted);
         let new = LeafLatched::create(&self.memory, guard, bytes, mount, run);
         for from in [a, b] {
-            (0..from.len()).for_each(|i| new.push_from(from, i, 0));
+            new.push_from(from, 0..from.len(), 0);
         }
         node.join_leaves(&self.memory, place.symbol, left, right, new.leaf());
         let bytes = leaf_arena_bytes(&new) - before;
@@ -187,7 +187,7 @@ impl Art {
         let own = node.mounts() + isize::from(leaf.mount().is_some());
         let run = old.meta().run;
         let new = LeafLatched::create(&self.memory, guard, bytes, union(self, mounted), run);
-        (0..old.len()).for_each(|i| new.push_extended(old, i, &front));
+        new.push_extended(old, &front);
         above.pull_up_leaf(&self.memory, symbol, node, leaf, new.leaf());
         let bytes = leaf_arena_bytes(&new) - before;
         let mounts = isize::from(mounted) - own;

@@ -135,9 +135,7 @@ impl Art {
     ) -> LeafLatched<'g> {
         let (mount, run) = (leaf.mount(), leaf.leaf().meta().run);
         let new = LeafLatched::create(&self.memory, guard, bytes, mount, run);
-        for i in entries {
-            new.push_from(leaf.stable(), i, strip);
-        }
+        new.push_from(leaf.stable(), entries, strip);
         new
     }
 

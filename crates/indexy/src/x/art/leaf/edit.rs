@@ -77,17 +77,16 @@ impl<'g> LeafLatched<'g> {
     fn write_body(&self, at: usize, entry: &NewEntry<'_>) {
         let form = entry.form();
         let lengths = Lengths::new(entry.suffix.len(), entry.value.len(), form);
-        let words = self.leaf.words();
-        words.write(at, lengths.as_slice());
-        let mut end = at + lengths.as_slice().len();
+        let mut body = self.leaf.words().stream(at);
+        body.write(lengths.as_slice());
         if form != Form::BothOut {
-            words.write(end, entry.suffix);
-            end += entry.suffix.len();
+            body.write(entry.suffix);
         }
         match entry.large {
-            Some(large) => words.write(end, &large.raw().to_le_bytes()),
-            None => words.write(end, entry.value),
+            Some(large) => body.write(&large.raw().to_le_bytes()),
+            None => body.write(entry.value),
         }
+        body.finish();
     }
 
     /// Drops entry `i`.

@@ -268,7 +268,7 @@ impl<'g> LeafRef<'g> {
 
     pub(super) fn set_slot(self, i: usize, slot: Slot) {
         let at = HEADER_BYTES + i * SLOT_BYTES;
-        self.words.write(at, &slot.0.to_le_bytes());
+        self.words.set_aligned_u32(at, slot.0);
     }
 }
 

@@ -20,6 +20,8 @@ use crate::{
     },
 };
 
+use std::ops::Range;
+
 /// Bytes of a leaf of `entries` entries with `heap` heap bytes.
 pub(crate) fn leaf_bytes(entries: usize, heap: usize) -> usize {
     HEADER_BYTES + entries * SLOT_BYTES + heap
@@ -95,8 +97,41 @@ impl<'x> StableLeaf<'x> {
     }
 
     /// Heap bytes of the entries in `range`, stripped.
-    pub(crate) fn heap_bytes(self, range: std::ops::Range<usize>, strip: usize) -> usize {
+    pub(crate) fn heap_bytes(self, range: Range<usize>, strip: usize) -> usize {
         range.map(|i| stripped_size(&self.entry(i), strip)).sum()
+    }
+}
+
+/// What entries that are appended change in the header of a leaf: written once for all of them.
+struct Pushed {
+    meta: Meta,
+    refs: u64,
+    flags: u32,
+}
+
+impl Pushed {
+    fn onto(leaf: &LeafLatched<'_>) -> Self {
+        Self {
+            meta: leaf.leaf.meta(),
+            refs: leaf.leaf.refs(),
+            flags: 0,
+        }
+    }
+
+    /// The heap part of the next entry, up to where the last one starts, is written; adds its slot.
+    fn slot(&mut self, leaf: &LeafLatched<'_>, slot: Slot, referenced: u64) {
+        debug_assert!(self.meta.n < MAX_ENTRIES);
+        leaf.leaf.set_slot(self.meta.n, slot);
+        self.refs |= referenced << self.meta.n;
+        self.flags |= slot.flags();
+        self.meta.n += 1;
+        self.meta.top = slot.offset();
+    }
+
+    fn finish(self, leaf: &LeafLatched<'_>) {
+        leaf.leaf.set_refs(self.refs);
+        leaf.leaf.set_meta(self.meta);
+        leaf.note_flags(self.flags);
     }
 }
 
@@ -128,8 +163,7 @@ impl<'g> LeafLatched<'g> {
         let (old, mut meta) = (from.meta(), self.leaf.meta());
         let (size, old_size) = (self.leaf.size(), from.size());
         if old.dead > 0 || size < old_size {
-            (0..old.n).for_each(|i| self.push_from(from, i, 0));
-            return;
+            return self.push_from(from, 0..old.n, 0);
         }
         let further = size - old_size;
         let (words, old_words) = (self.leaf.words(), from.words());
@@ -150,57 +184,51 @@ impl<'g> LeafLatched<'g> {
         });
     }
 
-    /// Appends entry `i` of `from`, which sorts after all that are here, without the first `strip` bytes of its
-    /// suffix. The caller made room.
-    pub(crate) fn push_from(&self, from: StableLeaf<'_>, i: usize, strip: usize) {
-        let entry = from.entry(i);
-        let suffix_len = entry.suffix_len - strip;
-        let mut meta = self.leaf.meta();
-        debug_assert!(meta.n < MAX_ENTRIES);
-        let size = stripped_size(&entry, strip);
-        meta.top -= size;
-        let words = self.leaf.words();
-        let slot = if strip == 0 {
-            words.copy_from(&from.words(), entry.slot.offset(), meta.top, size);
-            entry.slot.with_offset(meta.top)
-        } else {
-            let start = self.write_stripped(from, &entry, suffix_len, meta.top);
-            Slot::new(start, meta.top, entry.slot.flags())
-        };
-        self.push_slot(meta, slot, from.refs() >> i & 1);
+    /// Appends the `entries` of `from`, which sort after all that are here, without the first `strip` bytes of their
+    /// suffixes. The caller made room.
+    pub(crate) fn push_from(&self, from: StableLeaf<'_>, entries: Range<usize>, strip: usize) {
+        let mut pushed = Pushed::onto(self);
+        for i in entries {
+            let entry = from.entry(i);
+            let at = pushed.meta.top - stripped_size(&entry, strip);
+            let slot = if strip == 0 {
+                let words = self.leaf.words();
+                words.copy_from(&from.words(), entry.slot.offset(), at, entry.size());
+                entry.slot.with_offset(at)
+            } else {
+                let start = self.write_stripped(from, &entry, entry.suffix_len - strip, at);
+                Slot::new(start, at, entry.slot.flags())
+            };
+            pushed.slot(self, slot, from.refs() >> i & 1);
+        }
+        pushed.finish(self);
     }
 
-    /// Appends entry `i` of `from`, which sorts after all that are here, with `front` before its suffix. The caller
-    /// made room, and saw that it can be (`extended_size`).
-    pub(crate) fn push_extended(&self, from: StableLeaf<'_>, i: usize, front: &[u8]) {
-        let entry = from.entry(i);
-        let Some(size) = extended_size(&entry, front.len()) else {
-            unreachable!("an entry with its suffix out of line was to be extended");
-        };
-        let mut meta = self.leaf.meta();
-        meta.top -= size;
+    /// Appends all entries of `from`, which sort after all that are here, with `front` before their suffixes. The caller
+    /// made room, and saw that it can be (`extended_bytes`).
+    pub(crate) fn push_extended(&self, from: StableLeaf<'_>, front: &[u8]) {
         let (words, old) = (self.leaf.words(), from.words());
-        let suffix_len = front.len() + entry.suffix_len;
-        let lengths = Lengths::new(suffix_len, entry.value_len, entry.form);
-        words.write(meta.top, lengths.as_slice());
-        let body = meta.top + lengths.as_slice().len();
-        words.write(body, front);
-        words.copy_from(&old, entry.body, body + front.len(), entry.suffix_len);
-        words.copy_from(&old, entry.tail(), body + suffix_len, entry.tail_len());
-        let mut start = [0u8; 2];
-        let start = &mut start[..suffix_len.min(2)];
-        words.copy_out(body, start);
-        let slot = Slot::new(head(start), meta.top, entry.slot.flags());
-        self.push_slot(meta, slot, from.refs() >> i & 1);
-    }
-
-    /// Writes the slot of an entry whose heap part starts at `meta.top`.
-    fn push_slot(&self, mut meta: Meta, slot: Slot, referenced: u64) {
-        self.leaf.set_slot(meta.n, slot);
-        self.leaf.set_refs(self.leaf.refs() | referenced << meta.n);
-        meta.n += 1;
-        self.leaf.set_meta(meta);
-        self.note_flags(slot.flags());
+        let mut pushed = Pushed::onto(self);
+        for i in 0..from.len() {
+            let entry = from.entry(i);
+            let Some(size) = extended_size(&entry, front.len()) else {
+                unreachable!("an entry with its suffix out of line was to be extended");
+            };
+            let at = pushed.meta.top - size;
+            let suffix_len = front.len() + entry.suffix_len;
+            let lengths = Lengths::new(suffix_len, entry.value_len, entry.form);
+            words.write(at, lengths.as_slice());
+            let body = at + lengths.as_slice().len();
+            words.write(body, front);
+            words.copy_from(&old, entry.body, body + front.len(), entry.suffix_len);
+            words.copy_from(&old, entry.tail(), body + suffix_len, entry.tail_len());
+            let mut start = [0u8; 2];
+            let start = &mut start[..suffix_len.min(2)];
+            words.copy_out(body, start);
+            let slot = Slot::new(head(start), at, entry.slot.flags());
+            pushed.slot(self, slot, from.refs() >> i & 1);
+        }
+        pushed.finish(self);
     }
 
     /// Writes the last `suffix_len` bytes of the suffix of `entry` and its tail at `at`; returns its head.
