@@ -42,6 +42,9 @@
 //!   all of it, none of it, or a part of it: entries in flight are still in memory, which wins.
 //! - After `write_run` returned `Err`, any part of the run may be visible, unless `before_publish` was not reached or failed:
 //!   then none is. The caller writes it again.
+//! - A run is as large as what is cleaned at once, at most everything in memory (a flush): stream it, do not gather it.
+//! - A tree may be dropped while its Y is open, and its directory is removed under it: calls may fail from then on. They do not panic, and
+//!   neither they nor the drop make the directory again. [`IndexY::release_files`] is not asked of it any more.
 //! - The database never calls into a Y from inside another call of the same thread, other than through [`RunSource`].
 //!
 //! # What a crash may take

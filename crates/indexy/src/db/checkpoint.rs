@@ -117,6 +117,11 @@ fn copy_trees(core: &Core, dest: &Path) -> Result<(Manifest, Option<Lsn>)> {
         .filter(|tree| manifest.trees.iter().any(|t| t.id == tree.entry.id))
         .collect();
     copy_missing(&named, dest, &mut copied)?;
+    for tree in &named {
+        // An Index Y from outside may have had nothing to put there; where it is missing later, a tree was lost.
+        let dir = tree_dir(dest, tree.entry.id);
+        core.storage.create_dir_all(&dir)?;
+    }
     let upto = core.shared.log.get().map(|log| log.end());
     for (id, dir) in copied {
         // Dropped meanwhile.

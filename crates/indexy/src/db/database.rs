@@ -8,7 +8,7 @@ use super::{
     directory, index_y,
     manifest::TreeEntry,
     open,
-    options::{self, IndexXKind, Options, TreeOptions},
+    options::{self, IndexXKind, IndexYKind, Options, TreeOptions},
     stats::Stats,
     tree::Tree,
     verify::VerifyReport,
@@ -116,11 +116,18 @@ impl Db {
         }
         // A tree's records all have higher LSNs than this.
         let floor = self.core().shared.sweep_floor();
-        let opened = open::open_tree(self.core(), manifest.database_id, entry.clone(), floor);
+        let dir = directory::tree_dir(&self.core().path, entry.id);
+        let opened = open::open_tree(self.core(), manifest.database_id, entry.clone(), floor)
+            .and_then(|tree| match entry.index_y {
+                IndexYKind::Custom(_) => {
+                    directory::keep_tree(&*self.core().storage, &dir).map(|()| tree)
+                }
+                _ => Ok(tree),
+            });
         let tree = Arc::new(opened.inspect_err(|_| {
             // What is there may look whole and not be durable (a failed sync): no later attempt takes it for its own.
             manifest.next_tree_id += 1;
-            let _ = directory::remove_tree(&directory::tree_dir(&self.core().path, entry.id));
+            let _ = directory::remove_tree(&dir);
         })?);
         let mut next = manifest.clone();
         next.next_tree_id += 1;

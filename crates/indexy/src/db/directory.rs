@@ -24,6 +24,13 @@ pub(crate) fn tree_dir(root: &Path, id: u32) -> PathBuf {
     root.join(TREES_DIR).join(id.to_string())
 }
 
+/// The directory of a tree whose Index Y comes from outside is there, also after a loss of power: that it is missing tells
+/// later that it was lost.
+pub(crate) fn keep_tree(storage: &dyn Storage, dir: &Path) -> Result<()> {
+    storage.create_dir_all(dir)?;
+    dir.parent().map_or(Ok(()), |trees| storage.sync_dir(trees))
+}
+
 /// A compaction of the tree may be putting files there, until it notices that the tree is gone.
 const REMOVE_TRIES: u32 = 200;
 const REMOVE_PAUSE: Duration = Duration::from_millis(5);

@@ -196,19 +196,22 @@ fn refuse_lost_manifest(path: &Path) -> Result<()> {
 }
 
 /// A tree was whole before the manifest named it: where its files are gone it is not made anew. (What an Index Y from
-/// outside keeps in its directory is its own affair.)
+/// outside keeps in its directory is its own affair; that it has one is not.)
 fn refuse_lost_tree(core: &Core, entry: &TreeEntry) -> Result<()> {
     let dir = directory::tree_dir(&core.path, entry.id);
     let lost = match std::fs::read_dir(&dir) {
-        Ok(mut entries) => entries.next().is_none(),
+        Ok(mut entries) => match entry.index_y {
+            IndexYKind::Custom(_) => false,
+            IndexYKind::Lsm | IndexYKind::RocksDb | IndexYKind::BPlus { .. } => {
+                entries.next().is_none()
+            }
+        },
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => true,
         Err(e) => return Err(Error::io("open", dir, e)),
     };
-    match entry.index_y {
-        IndexYKind::Lsm | IndexYKind::RocksDb | IndexYKind::BPlus { .. } if lost => {
-            Err(Error::corrupt(dir, 0, "the files of the tree are missing"))
-        }
-        _ => Ok(()),
+    match lost {
+        true => Err(Error::corrupt(dir, 0, "the files of the tree are missing")),
+        false => Ok(()),
     }
 }
 

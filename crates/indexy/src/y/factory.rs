@@ -22,7 +22,8 @@ pub trait IndexYFactory: Send + Sync {
     fn share(&self, cache_bytes: usize) -> Result<Arc<dyn IndexYShared>>;
 
     /// Upper bound of the memory in bytes that one run and one step of maintenance hold while they work, beside caches
-    /// and beside [`IndexY::memory_bytes`]. The database counts the largest of all its kinds against the budget.
+    /// and beside [`IndexY::memory_bytes`]. The database counts the largest of all its kinds against the budget, up to a 32nd of
+    /// that: what is beyond is held beside it.
     fn work_bytes(&self) -> usize {
         0
     }
@@ -35,7 +36,8 @@ pub trait IndexYShared: Send + Sync {
     /// Opens the Index Y of one tree in the directory `dir`, or creates both unless `read_only`.
     ///
     /// The directory is this tree's alone and is never open twice at a time: the database is locked. Whatever it holds,
-    /// it opens as of the last `make_durable` at least; a creation that was cut short counts as absent.
+    /// it opens as of the last `make_durable` at least; a creation that was cut short counts as absent. (A directory that went
+    /// missing since is found out before: `Corrupt`.)
     /// With `read_only` not a byte below `dir` is written; an absent tree is then an error.
     ///
     /// Errors: `Corrupt`, `FormatVersion`, `Io`, `OutOfSpace`, `Unsupported`.

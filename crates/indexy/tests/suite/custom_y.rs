@@ -279,6 +279,20 @@ fn everything_works_over_it() {
 }
 
 #[test]
+fn a_tree_whose_directory_is_gone_is_not_made_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &options());
+    fill(&db, "t", 100);
+    db.close().unwrap();
+    drop(db);
+    std::fs::remove_dir_all(dir.path().join("trees").join("1")).unwrap();
+    for read_only in [false, true] {
+        let refused = Db::open(dir.path(), options().read_only(read_only));
+        assert!(matches!(refused, Err(Error::Corrupt { .. })), "{refused:?}");
+    }
+}
+
+#[test]
 fn without_its_factory_the_database_says_what_it_needs_and_stays_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
     let db = open(dir.path(), &options());

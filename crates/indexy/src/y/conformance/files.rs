@@ -34,6 +34,35 @@ pub fn i2_overwrites_after_reopen_win<S: Store>(store: &S) {
     check(&store.open(), &model);
 }
 
+/// After [`IndexY::release_files`] said true the files are the next owner's: what that one writes stays, whenever the one
+/// before is dropped.
+pub fn released_files_are_left_alone<S: Store>(store: &S) {
+    if store.dir().is_none() {
+        return;
+    }
+    let y = store.open();
+    let mut model = Model::new();
+    for n in 0u8..3 {
+        let entries = (0u32..500).map(|i| put(&(i * 2 + u32::from(n)).to_be_bytes(), &[n; 30]));
+        write_both(&y, &mut model, &entries.collect());
+    }
+    y.make_durable().unwrap();
+    assert!(y.release_files(), "nobody reads any more");
+    let next = store.open();
+    check(&next, &model);
+    let entries = (0u32..500).map(|i| match i % 3 {
+        0 => del(&i.to_be_bytes()),
+        _ => put(&i.to_be_bytes(), b"the next owner's"),
+    });
+    write_both(&next, &mut model, &entries.collect());
+    next.make_durable().unwrap();
+    drop(y);
+    check(&next, &model);
+    settle(&next);
+    drop(next);
+    check(&store.open(), &model);
+}
+
 /// A copy opens as what the original was, and the two have nothing in common from then on.
 pub fn copies_open_equal<S: Store>(store: &S) {
     let y = store.open();

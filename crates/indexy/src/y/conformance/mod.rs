@@ -38,7 +38,7 @@ macro_rules! index_y_conformance_tests {
             multi_get_answers_in_order, i5_before_publish_comes_last_and_before_readers,
             i4_a_failed_source_leaves_what_was, an_open_iterator_outlives_runs_and_maintenance,
             readers_run_beside_a_writer_and_a_maintainer, copies_open_equal, counts_are_near,
-            copies_beside_runs_are_of_one_moment,
+            copies_beside_runs_are_of_one_moment, released_files_are_left_alone,
             a_run_waiting_for_the_log_blocks_nobody, i6_a_killed_process_keeps_what_was_durable,
             read_only_changes_nothing);
     };

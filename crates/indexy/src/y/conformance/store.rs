@@ -14,7 +14,7 @@ use std::{
 pub trait Store {
     /// The implementation under test.
     type Y: IndexY;
-    /// Opens it; the first time creates it. The one opened before was dropped.
+    /// Opens it; the first time creates it. The one opened before was dropped, or its `release_files` said true.
     fn open(&self) -> Self::Y;
     /// Opens another one, in the directory of a copy.
     fn open_copy(&self, dir: &Path) -> Self::Y;
