@@ -20,7 +20,7 @@ use crate::{
         shared::Shared,
         truncate::flush_all,
     },
-    mem::{Memory, budget::Budget},
+    mem::{Freed, Memory, budget::Budget},
     storage::Storage,
     wal::Lsn,
     x::IndexX,
@@ -209,6 +209,10 @@ impl Trees for Core {
 
     fn collect_garbage(&self) {
         self.memory.collect();
+    }
+
+    fn when_freed(&self) -> Freed {
+        self.memory.when_freed()
     }
 
     fn empty_slabs(&self, bytes: usize) {

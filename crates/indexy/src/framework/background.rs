@@ -17,7 +17,13 @@ use super::{
     counters, joined::Joined, pressure::Pressure, release, shared::Shared, transfer::Pick,
     truncate, watermark,
 };
-use crate::{error::Result, mem::budget::Holder, wal::Lsn, x::IndexX, y::Maintained};
+use crate::{
+    error::Result,
+    mem::{Freed, budget::Holder},
+    wal::Lsn,
+    x::IndexX,
+    y::Maintained,
+};
 use parking_lot::Mutex;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -61,6 +67,8 @@ pub(crate) trait Trees: Send + Sync + 'static {
     fn log_limit_bytes(&self) -> u64;
     /// Gives retired memory back where possible.
     fn collect_garbage(&self);
+    /// The same; tells when that is freed too which readers hold up.
+    fn when_freed(&self) -> Freed;
     /// Moves what is in the way of slabs going back, some `bytes` bytes of them.
     fn empty_slabs(&self, bytes: usize);
     /// Live bytes of all Xs.

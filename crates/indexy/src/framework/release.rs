@@ -161,7 +161,8 @@ fn cut(views: &[View<'_>], mut at: usize, shared: &Shared, enough: u64, spare: b
         }
         let (from, to) = view.table.bounds(at);
         let enough = usize::try_from(enough).unwrap_or(usize::MAX);
-        // I7: what is spared is copied, and what it was copied from may have to wait for readers.
+        // I7: what is spared or dirty is copied, and what it was copied from may have to wait for readers.
+        shared.wait_for_readers();
         let spare = spare && shared.may_copy();
         let cut = view.tree.x.cut(from, to, view.tree.acked(), spare, enough);
         view.table.set_changed(at, true);

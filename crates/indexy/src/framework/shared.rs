@@ -31,6 +31,10 @@ use std::{
 /// does not count. Tests of this crate do not have so long.
 pub(crate) const STALL_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 4 } else { 60 });
 
+/// The releaser waits for readers so long before each region that it cuts, and looks so often.
+const READERS_LIMIT: Duration = Duration::from_secs(1);
+const READERS_POLL: Duration = Duration::from_micros(200);
+
 /// A waiting writer looks again at least this often.
 const STALL_POLL: Duration = Duration::from_millis(5);
 /// What took longer was a process that was stopped, not a writer that waits.
@@ -195,6 +199,24 @@ impl Shared {
     /// There is room to build something before what it replaces is freed.
     pub(crate) fn may_copy(&self) -> bool {
         self.budget.used() < self.watermarks().hard.midpoint(self.budget.limit())
+    }
+
+    /// Where the budget is full, waits until readers have left what was replaced so far, so that this is freed. A while at most:
+    /// some reader may take long, and others wait for what the releaser frees.
+    pub(crate) fn wait_for_readers(&self) {
+        if !self.budget.is_full() {
+            return;
+        }
+        let Some(trees) = self.trees.get().and_then(Weak::upgrade) else {
+            return;
+        };
+        let (freed, started) = (trees.when_freed(), Instant::now());
+        while !freed.all()
+            && started.elapsed() < READERS_LIMIT
+            && !self.closing.load(Ordering::Acquire)
+        {
+            std::thread::sleep(READERS_POLL);
+        }
     }
 
     /// For who takes memory that nobody refuses: X has to make room.

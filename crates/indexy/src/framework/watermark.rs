@@ -4,6 +4,8 @@
 
 #![forbid(unsafe_code)]
 
+use crate::mem::budget::ceiling;
+
 /// Marks derived from a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Watermarks {
@@ -25,22 +27,17 @@ pub(crate) struct Watermarks {
 const LOW: usize = 212;
 const HIGH: usize = 226;
 const HARD: usize = 238;
-/// What is left above the ceiling, in 1/256 and at least in bytes.
-const ABOVE_CEILING: usize = 8;
-const MIN_ABOVE_CEILING: usize = 256 << 10;
 /// Between the mark of slabs and the ceiling, in 1/256.
 const BELOW_SLABS: usize = 4;
 
 impl Watermarks {
     pub(crate) fn of(budget: usize) -> Self {
         let part = |n: usize| (budget / 256).saturating_mul(n);
-        let hard = part(HARD);
-        let above = part(ABOVE_CEILING).max(MIN_ABOVE_CEILING);
-        let ceiling = hard.max(budget.saturating_sub(above));
+        let ceiling = ceiling(budget);
         Self {
             low: part(LOW),
             high: part(HIGH),
-            hard,
+            hard: part(HARD),
             ceiling,
             slabs: ceiling - part(BELOW_SLABS),
         }

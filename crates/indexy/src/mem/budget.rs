@@ -35,6 +35,17 @@ const HOLDERS: usize = 7;
 
 /// The budget is tight from this part of it on, in 1/256.
 const TIGHT: usize = 226;
+/// What is left above the ceiling, in 1/256 and at least in bytes; and how low it is at least, in 1/256.
+const ABOVE_CEILING: usize = 8;
+const MIN_ABOVE_CEILING: usize = 256 << 10;
+const LEAST_CEILING: usize = 238;
+
+/// Above this many bytes of a budget of `limit` bytes is only what nobody can be refused.
+pub(crate) fn ceiling(limit: usize) -> usize {
+    let part = |n: usize| (limit / 256).saturating_mul(n);
+    let above = part(ABOVE_CEILING).max(MIN_ABOVE_CEILING);
+    part(LEAST_CEILING).max(limit.saturating_sub(above))
+}
 
 /// The budget and what is taken of it, in bytes.
 #[derive(Debug)]
@@ -85,6 +96,11 @@ impl Budget {
     /// Little is left: who can use what is taken already takes no more.
     pub(crate) fn is_tight(&self) -> bool {
         self.used() >= self.limit() / 256 * TIGHT
+    }
+
+    /// Nothing is left but for what cannot be refused.
+    pub(crate) fn is_full(&self) -> bool {
+        self.used() >= ceiling(self.limit())
     }
 
     /// All that is taken.

@@ -18,6 +18,7 @@ pub(crate) mod words;
 
 use arena::Arena;
 use budget::Budget;
+pub(crate) use retire::Freed;
 use retire::Retired;
 use seize::LocalGuard;
 use std::{
@@ -203,6 +204,11 @@ impl Memory {
     /// the rest be freed by the last guard that can.
     pub(crate) fn collect(&self) {
         self.retired.hand_over_all();
+    }
+
+    /// As [`Memory::collect`]; tells when no guard is left that was entered before, and all that was retired before is freed.
+    pub(crate) fn when_freed(&self) -> Freed {
+        self.retired.when_freed()
     }
 
     /// Bytes of the allocated blocks, retired ones that are not freed yet included.

@@ -16,7 +16,13 @@ use parking_lot::Mutex;
 use seize::{Collector, Guard as _, LocalGuard};
 use std::{
     ptr::NonNull,
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{
+            AtomicBool, AtomicUsize,
+            Ordering::{Acquire, Relaxed, Release},
+        },
+    },
 };
 
 /// Blocks of a list at most.
@@ -57,6 +63,16 @@ const NO_BLOCKS: List = List {
     len: 0,
     bytes: 0,
 };
+
+/// Tells when what was retired before it was made is freed.
+#[derive(Debug)]
+pub(crate) struct Freed(Arc<AtomicBool>);
+
+impl Freed {
+    pub(crate) fn all(&self) -> bool {
+        self.0.load(Acquire)
+    }
+}
 
 impl Retired {
     /// `lists` (a power of two) lists, for a budget of so many bytes.
@@ -128,6 +144,19 @@ impl Retired {
         }
     }
 
+    /// As [`Retired::hand_over_all`]; tells when the rest is freed, too.
+    pub(super) fn when_freed(&self) -> Freed {
+        self.hand_over_all();
+        let freed = Arc::new(AtomicBool::new(false));
+        let guard = self.enter();
+        let told = Arc::into_raw(Arc::clone(&freed)).cast_mut();
+        // SAFETY: the count of `freed` that `into_raw` kept is `tell`'s, which is called once.
+        unsafe { guard.defer_retire(told, tell) };
+        // Whoever is inside still, and keeps earlier batches from being freed, keeps this one.
+        self.flush(&guard, 1);
+        Freed(freed)
+    }
+
     #[cold]
     fn hand_over(&self, list: &List) {
         let guard = self.enter();
@@ -136,8 +165,13 @@ impl Retired {
             // by the list's lock. `reclaim` is called once, when no guard can reach it.
             unsafe { guard.defer_retire(block.as_ptr(), reclaim) };
         }
+        self.flush(&guard, list.len);
+    }
+
+    /// Has the collector take the batch, which has so many entries.
+    fn flush(&self, guard: &LocalGuard<'_>, len: usize) {
         let entries = self.threads.load(Relaxed) + NEW_THREADS;
-        for _ in list.len..entries {
+        for _ in len..entries {
             // SAFETY: `nothing` does not touch its argument.
             unsafe { guard.defer_retire(NonNull::<u64>::dangling().as_ptr(), nothing) };
         }
@@ -152,6 +186,15 @@ unsafe fn reclaim(block: *mut u64, _: &Collector) {
         // SAFETY: the block is allocated and its arena lives (`add`), and no guard can reach it any more.
         unsafe { (*arena_of(block)).free(block) };
     }
+}
+
+/// # Safety
+/// `freed` is a pointer of `Arc::into_raw`, with a count that is given up here.
+unsafe fn tell(freed: *mut AtomicBool, _: &Collector) {
+    // SAFETY: the caller's promise.
+    let freed = unsafe { Arc::from_raw(freed) };
+    // Release: who sees it sees the memory given back.
+    freed.store(true, Release);
 }
 
 /// # Safety

@@ -118,6 +118,29 @@ fn garbage_of_idle_threads_is_collected() {
 }
 
 #[test]
+fn it_is_told_when_all_that_was_retired_is_freed() {
+    for limit in BUDGETS {
+        let (_, memory) = memory(limit);
+        let kept = memory.allocate(100);
+        let guard = memory.enter();
+        retire(&memory, kept);
+        let freed = memory.when_freed();
+        // Later ones neither hold it up nor bring it about.
+        drop(memory.enter());
+        memory.collect();
+        assert!(!freed.all() && memory.live_bytes() > 0, "{limit}");
+        drop(guard);
+        assert!(freed.all(), "{limit}");
+        assert_eq!(memory.live_bytes(), 0);
+        assert!(memory.when_freed().all(), "{limit}: nobody is inside");
+        // One that never hears of it takes nothing with it.
+        drop(memory.enter());
+        let _guard = memory.enter();
+        drop(memory.when_freed());
+    }
+}
+
+#[test]
 fn few_blocks_are_collected_beside_many_guards() {
     let (_, memory) = memory(2 << 20);
     let (entered, collected) = (Barrier::new(41), Barrier::new(41));

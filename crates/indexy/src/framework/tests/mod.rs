@@ -16,7 +16,7 @@ use super::{background::Trees, joined::Joined, shared::Shared, transfer::Pick, t
 use crate::{
     error::Result,
     key::Value,
-    mem::{Memory, budget::Budget},
+    mem::{Freed, Memory, budget::Budget},
     storage::{Storage, sim::Sim},
     wal::{Log, LogDurability, LogOptions, Lsn, RecordRef, batch_ops},
     x::{AnyX, Cut, IndexX, art::Art, bptree::BPlus, model::ModelX},
@@ -80,6 +80,10 @@ impl Trees for Rig {
     fn collect_garbage(&self) {
         self.memory.collect();
     }
+    fn when_freed(&self) -> Freed {
+        self.memory.when_freed()
+    }
+
     fn empty_slabs(&self, bytes: usize) {
         let trees: Vec<_> = self.trees.read().values().cloned().collect();
         self.memory

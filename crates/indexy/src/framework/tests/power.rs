@@ -56,6 +56,8 @@ impl IndexYFactory for Factory {
 
 impl IndexYShared for Factory {
     fn open(&self, dir: &Path, _read_only: bool) -> Result<Arc<dyn IndexY>> {
+        // The database looks for the directory in the real file system, which the simulated one has no part in.
+        std::fs::create_dir_all(dir).unwrap();
         let number = dir.file_name().unwrap().to_str().unwrap();
         let mut ys = self.0.0.lock();
         Ok(Arc::new(
@@ -185,7 +187,7 @@ fn contents(tree: &Tree) -> Map {
 
 /// One database and what it should hold.
 struct World<'a> {
-    /// For the lock of the directory; the files are in `sim`.
+    /// For the lock of the directory and those of trees; the files are in `sim`.
     dir: &'a Path,
     sim: Sim,
     ys: Arc<Ys>,
@@ -203,6 +205,9 @@ struct Case {
 impl<'a> World<'a> {
     fn new(dir: &'a Path, case: Case, seed: u64) -> Self {
         let sim = Sim::default();
+        let trees = dir.join("trees");
+        let _ = std::fs::remove_dir_all(&trees);
+        std::fs::create_dir(&trees).unwrap();
         // The real directory has the lock, and so is not taken for somebody else's.
         sim.tamper(&dir.join("LOCK"), vec![]);
         Self {
@@ -396,7 +401,6 @@ fn run(dir: &Path, case: Case, at: u64, seed: u64) {
 
 fn every_io(case: Case) {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::create_dir(dir.path().join("trees")).unwrap();
     let ios = ios(dir.path(), case);
     assert!(ios > 60, "{ios}");
     let asked = std::env::var("INDEXY_POWER_SEEDS").ok();

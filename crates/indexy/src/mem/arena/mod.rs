@@ -150,7 +150,7 @@ impl Arena {
     }
 
     /// A block where no slab of `class` has one free: of a new slab, or, when memory is tight, a somewhat larger one that
-    /// is free already.
+    /// is free already; and before the budget is exceeded, one of a slab that was to run empty.
     #[cold]
     fn refill(&self, class: usize, shard: usize) -> Allocated {
         if self.charge.budget.is_tight() {
@@ -160,6 +160,11 @@ impl Arena {
                 if let Some(taken) = self.shards[shard].take(class) {
                     return Allocated::of(taken, class);
                 }
+            }
+            if self.charge.budget.is_full()
+                && let Some(taken) = self.shards[shard].take_set_aside(class)
+            {
+                return Allocated::of(taken, class);
             }
         }
         let handed = self.slabs.take(&self.charge, self);

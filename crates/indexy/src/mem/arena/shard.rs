@@ -3,7 +3,7 @@
 //! A block is taken from the fullest slab of its class, so that the emptier ones run empty and go back to the
 //! pool. A block is given back to the shard of its slab, whoever frees it.
 //!
-//! Now and then the emptiest slabs are set aside (*emptying*): nothing is taken from them any more, so that whoever has blocks
+//! Now and then the emptiest slabs are set aside (*emptying*): nothing is taken from them any more, unless the budget is full (I7), so that whoever has blocks
 //! there can move them elsewhere and the slabs go back. A slab that did not run empty holds what nobody moves: it is left alone for a
 //! while, or it would be chosen again and again in place of others.
 //!
@@ -55,6 +55,20 @@ impl Shard {
         let mut lists = self.lists.lock();
         let slab = lists.fullest(class)?;
         self.take_from(&mut lists, slab)
+    }
+
+    /// A block of `class` of a slab that was set aside, which then does not run empty.
+    pub(super) fn take_set_aside(&self, class: usize) -> Option<Taken> {
+        let mut lists = self.lists.lock();
+        let mut at = lists.0[class][EMPTYING];
+        // SAFETY: slabs in a list are owned by this shard, so their chunks are mapped.
+        while let Some(slab) = unsafe { Slab::from_ptr(at) } {
+            if slab.fill().1 > 0 {
+                return self.take_from(&mut lists, slab);
+            }
+            at = slab.header().next.load(Relaxed);
+        }
+        None
     }
 
     /// Adopts a prepared, empty slab and takes its first block.

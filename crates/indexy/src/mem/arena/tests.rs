@@ -286,6 +286,30 @@ fn what_nobody_moves_does_not_keep_other_slabs_from_running_empty() {
     assert!(arena.charged_bytes() <= arena.resting_bytes());
 }
 
+/// I7: who may not be refused (relocation itself, among others) does not go over the budget while slabs that are set aside
+/// have room.
+#[test]
+fn slabs_that_are_set_aside_are_used_before_the_budget_is_exceeded() {
+    let (budget, arena) = arena(8 << 20);
+    let mut blocks: Vec<_> = (0..4_000)
+        .map(|i| Filled::new(&arena, 1000, 0, i))
+        .collect();
+    blocks.shuffle(&mut StdRng::seed_from_u64(11));
+    blocks.drain(1_000..).for_each(|filled| filled.free(&arena));
+    let scattered = arena.charged_bytes();
+    assert!(arena.begin_emptying(usize::MAX / 2));
+    // All that is left of the budget is taken by others.
+    let others = budget.limit() - budget.used();
+    budget.take(Holder::Scans, others);
+    blocks.extend((0..2_500).map(|i| Filled::new(&arena, 1000, 0, i)));
+    assert_eq!(arena.charged_bytes(), scattered);
+    budget.give(Holder::Scans, others);
+    arena.end_emptying();
+    assert!(set_aside(&blocks).is_empty());
+    blocks.into_iter().for_each(|filled| filled.free(&arena));
+    assert!(arena.charged_bytes() <= arena.resting_bytes());
+}
+
 #[test]
 fn slabs_that_did_not_run_empty_are_used_again() {
     let (_, arena) = arena(256 << 20);
