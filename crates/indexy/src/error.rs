@@ -49,12 +49,14 @@ pub enum Error {
         /// Why it is refused.
         reason: String,
     },
-    /// The memory budget is below what the database needs to work at all.
+    /// The memory budget is below what the database needs to work at all: when it is opened, or of a write, when what Index Y holds in
+    /// memory for its data (the longest keys of an LSM tree, above all) has left Index X no room. Reads go on;
+    /// [`Db::set_memory_budget`](crate::Db::set_memory_budget) helps.
     #[error("memory budget of {budget_bytes} bytes is below the minimum of {minimum_bytes}")]
     BudgetTooSmall {
         /// The budget asked for.
         budget_bytes: usize,
-        /// The least that works.
+        /// The least that works, or of a write about that.
         minimum_bytes: usize,
     },
     /// Trees opened as resident do not fit the budget any more.

@@ -29,6 +29,11 @@ const PASSES: u32 = 4;
 
 pub(super) fn checkpoint(core: &Core, dest: &Path) -> Result<()> {
     let dest = &*directory::absolute(dest)?;
+    let ours = [TREES_DIR, LOG_DIR].map(|name| core.path.join(name));
+    if ours.iter().any(|dir| dest.starts_with(dir)) {
+        // What is there and unknown is removed when the database is opened next.
+        return Err(not_empty(dest));
+    }
     let _claim = claim(dest)?;
     let copied = copy(core, dest);
     if copied.is_err() {

@@ -206,7 +206,7 @@ impl Db {
     ///
     /// Cost: the immutable files of Index Y are hard-linked where the file system allows it, the log is copied. While it lasts, files
     /// that a paged tree would reuse are kept, so that it grows by what is written.
-    /// Errors: `DestinationNotEmpty`, `Locked` (something else is being made there), `Corrupt` (the log is damaged), `Io`, `OutOfSpace`, `Poisoned`.
+    /// Errors: `DestinationNotEmpty` (also among the database's own trees or log), `Locked` (something else is being made there), `Corrupt` (the log is damaged), `Io`, `OutOfSpace`, `Poisoned`.
     pub fn checkpoint(&self, dest: impl AsRef<Path>) -> Result<()> {
         let _open = self.core().operation()?;
         super::checkpoint::checkpoint(self.core(), dest.as_ref())

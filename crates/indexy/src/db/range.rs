@@ -20,8 +20,9 @@ use std::{collections::VecDeque, fmt};
 ///
 /// What it sees (I9): keys in order, each once at most; every key that is there during the whole scan; none that is
 /// absent during the whole scan. Keys that come or go meanwhile may or may not appear. It reads ahead a bounded
-/// chunk (a few KiB at first, more as it goes on) and seeks again from the last key, so that it pins neither
-/// memory nor files, however long it stays open. Scans do not change what X caches.
+/// chunk (a few KiB at first, more as it goes on) and seeks again from the last key, so that it pins nothing in X and no
+/// files, however long it stays open. Of what was read ahead all open scans together hold a sixteenth of the budget at most;
+/// where that is taken, further ones seek for each entry. Scans do not change what X caches.
 ///
 /// Cost: no I/O over parts that X has completely; elsewhere reads of Index Y in key order. After an error the
 /// iterator is at its end.
@@ -53,14 +54,21 @@ const CHUNK_BYTES: (usize, usize) = (8 << 10, 256 << 10);
 const CHUNK_ROOM_PART: usize = 16;
 /// Unless that is less.
 const TIGHT_CHUNK_BYTES: usize = 2 << 10;
+/// All scans together hold this part of the budget at most, and one takes no more than this part of what is left of it.
+const SCANS_BUDGET_PART: usize = 16;
+const SCANS_LEFT_PART: usize = 4;
 /// Memory of an entry in a chunk beside its bytes.
 const ENTRY_OVERHEAD_BYTES: usize = 48;
 
-/// Bytes that the next chunk of a scan may take.
-fn chunk_bytes(shared: &Shared) -> usize {
+/// Bytes that the next chunk of a scan may take; `None` when it may have nothing but the entry that is asked for.
+fn chunk_bytes(shared: &Shared) -> Option<usize> {
     let (min, max) = CHUNK_BYTES;
-    let whole = (shared.budget.limit() / CHUNK_BUDGET_PART).clamp(min, max);
-    whole.min((shared.room() / CHUNK_ROOM_PART).max(TIGHT_CHUNK_BYTES))
+    let limit = shared.budget.limit();
+    let whole = (limit / CHUNK_BUDGET_PART).clamp(min, max);
+    let left = (limit / SCANS_BUDGET_PART).saturating_sub(shared.budget.held(Holder::Scans));
+    let room = (shared.room() / CHUNK_ROOM_PART).max(TIGHT_CHUNK_BYTES);
+    let bytes = whole.min(room).min(left / SCANS_LEFT_PART);
+    (bytes >= TIGHT_CHUNK_BYTES).then_some(bytes)
 }
 
 impl fmt::Debug for Range {
@@ -103,25 +111,38 @@ impl Range {
             tree.live()?;
             let (handle, _) = self.tree.parts();
             let shared = handle.core.shared.clone();
-            let bytes = chunk_bytes(&shared);
             let buffer = match order {
                 Order::Ascending => &mut self.front,
                 Order::Descending => &mut self.back,
             };
-            let most = (bytes / ENTRY_OVERHEAD_BYTES).max(FIRST_CHUNK_ENTRIES);
-            let entries = buffer.entries_wanted.max(FIRST_CHUNK_ENTRIES).min(most);
-            buffer.entries_wanted = (entries * 2).min(MAX_CHUNK_ENTRIES);
-            let limits = MergeLimits { bytes, entries };
+            shared.budget.give(Holder::Scans, buffer.bytes);
+            buffer.bytes = 0;
+            buffer.entries = VecDeque::new();
+            let room = chunk_bytes(&shared);
+            let limits = match room {
+                Some(bytes) => {
+                    let most = (bytes / ENTRY_OVERHEAD_BYTES).max(FIRST_CHUNK_ENTRIES);
+                    let entries = buffer.entries_wanted.max(FIRST_CHUNK_ENTRIES).min(most);
+                    buffer.entries_wanted = (entries * 2).min(MAX_CHUNK_ENTRIES);
+                    MergeLimits { bytes, entries }
+                }
+                None => MergeLimits {
+                    bytes: TIGHT_CHUNK_BYTES,
+                    entries: 1,
+                },
+            };
             let tree = &self.tree;
             let chunk = tree
                 .joined()
                 .scan_chunk(&from, to.as_deref(), order, limits);
             let merged = tree.alive(chunk)?;
-            let taken = merged.bytes + merged.entries.len() * ENTRY_OVERHEAD_BYTES;
-            shared.budget.give(Holder::Scans, buffer.bytes);
-            shared.budget.take(Holder::Scans, taken);
-            shared.ask_for_release();
-            buffer.bytes = taken;
+            // A single entry is the caller's at once.
+            if room.is_some() || merged.entries.len() > 1 {
+                let taken = merged.bytes + merged.entries.len() * ENTRY_OVERHEAD_BYTES;
+                shared.budget.take(Holder::Scans, taken);
+                shared.ask_for_release();
+                buffer.bytes = taken;
+            }
             let Merged {
                 entries, resume, ..
             } = merged;

@@ -36,7 +36,7 @@ use std::{
 ///
 /// Errors that every operation may return: `KeyTooLong` and `ValueTooLong` (nothing was written), `TreeDropped`, `Closed`,
 /// `Corrupt` and `Io` (reading Index Y); and every write: `ReadOnly`, `Poisoned`, `OutOfSpace` (the device is full; make
-/// room and go on), `ResidentTreesTooLarge`, `MemoryStalled`. A write that fails after it was logged (`Sync` and the log's
+/// room and go on), `ResidentTreesTooLarge`, `BudgetTooSmall`, `MemoryStalled`. A write that fails after it was logged (`Sync` and the log's
 /// device fails) may or may not be there after the next open.
 #[derive(Clone)]
 pub struct Tree {
@@ -341,7 +341,7 @@ impl Tree {
             let _stripe = core.stripes.lock(self.tree.entry.id, key);
             self.tree.live()?;
             let _admitted = value_len
-                .map(|len| self.admit(key.len() + len))
+                .map(|len| self.admit_value(key, len))
                 .transpose()?;
             self.alive(apply(self.joined()))?
         };
@@ -351,18 +351,35 @@ impl Tree {
         Ok(result)
     }
 
+    /// As [`Tree::admit`], for `key` with a value of `len` bytes. Where resident trees fill the budget, what makes none of them larger
+    /// goes on, or they could not be made smaller: a removal of what X has, above all.
+    fn admit_value(&self, key: &[u8], len: usize) -> Result<Permits<'_>> {
+        match self.admit(key.len() + len) {
+            Err(Error::ResidentTreesTooLarge { .. }) if len == 0 && self.joined().has_in_x(key) => {
+                let record = key.len() + RECORD_OVERHEAD_BYTES;
+                let log = self.core().shared.log.get();
+                Ok((None, log.map(|log| log.admit(record)).transpose()?))
+            }
+            admitted => admitted,
+        }
+    }
+
     /// Waits until a write of `bytes`, key and value, has room in X and in the log; both are kept for it while
     /// the answer lives.
-    fn admit(&self, bytes: usize) -> Result<(Admitted<'_>, Option<Admission<'_>>)> {
+    fn admit(&self, bytes: usize) -> Result<Permits<'_>> {
         let core = self.core();
         let log = core.shared.log.get();
         let record = bytes + RECORD_OVERHEAD_BYTES;
         let copied = log.map_or(0, |log| log.extra_bytes(record));
         let memory = admitted(bytes, core) + core.shared.copy_bytes(copied);
         let admitted = core.shared.admit(memory)?;
-        Ok((admitted, log.map(|log| log.admit(record)).transpose()?))
+        let log = log.map(|log| log.admit(record)).transpose()?;
+        Ok((Some(admitted), log))
     }
 }
+
+/// Room in memory and in the log, kept while these live.
+type Permits<'a> = (Option<Admitted<'a>>, Option<Admission<'a>>);
 
 /// Bytes of X to ask admission for: a value that X does not hold takes none.
 fn admitted(bytes: usize, core: &Core) -> usize {

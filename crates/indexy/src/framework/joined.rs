@@ -109,6 +109,11 @@ impl Joined {
         Ok(())
     }
 
+    /// X has a value of `key`: removing it, or emptying its value, takes no memory.
+    pub(crate) fn has_in_x(&self, key: &[u8]) -> bool {
+        matches!(self.x.get(key, |_| ()), Lookup::Found(()))
+    }
+
     /// The newest value of `key`, handed to `found`. A miss reads Y once and caches the value in X, unless that is a mere buffer.
     pub(crate) fn get<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         if sample::due() {

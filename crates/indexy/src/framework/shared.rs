@@ -35,6 +35,10 @@ pub(crate) const STALL_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 4 }
 const READERS_LIMIT: Duration = Duration::from_secs(1);
 const READERS_POLL: Duration = Duration::from_micros(200);
 
+/// Where X has less than this part of the budget left beside all others, a writer that waited so long gives up.
+const LEAST_X_PART: usize = 32;
+const CROWDED_OUT_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 5 });
+
 /// A waiting writer looks again at least this often.
 const STALL_POLL: Duration = Duration::from_millis(5);
 /// What took longer was a process that was stopped, not a writer that waits.
@@ -360,7 +364,7 @@ impl Shared {
         guard: &mut MutexGuard<'_, ()>,
         bytes: usize,
     ) -> Result<Admitted<'_>> {
-        let mut waited = Duration::ZERO;
+        let (mut waited, mut crowded_out) = (Duration::ZERO, Duration::ZERO);
         loop {
             self.poison.check()?;
             if self.closing.load(Ordering::Acquire) {
@@ -373,6 +377,16 @@ impl Shared {
                 return Err(failure);
             }
             self.check_resident(bytes)?;
+            let minimum_bytes = self.crowding_out(bytes);
+            if let Some(minimum_bytes) = minimum_bytes
+                && crowded_out >= CROWDED_OUT_LIMIT
+            {
+                let budget_bytes = self.budget.limit();
+                return Err(Error::BudgetTooSmall {
+                    budget_bytes,
+                    minimum_bytes,
+                });
+            }
             if waited >= STALL_LIMIT {
                 return Err(Error::MemoryStalled {
                     budget_bytes: self.budget.limit(),
@@ -382,8 +396,22 @@ impl Shared {
             self.wake_releaser.notify();
             let from = Instant::now();
             self.freed.1.wait_for(guard, STALL_POLL);
-            waited += from.elapsed().min(LONGEST_POLL);
+            let polled = from.elapsed().min(LONGEST_POLL);
+            waited += polled;
+            crowded_out = match minimum_bytes {
+                Some(_) => crowded_out + polled,
+                None => Duration::ZERO,
+            };
         }
+    }
+
+    /// What others than X hold leaves X next to nothing, so that `bytes` more do not fit however much it releases: the budget that would
+    /// do, about. (Merging may make the tables of Y smaller.)
+    fn crowding_out(&self, bytes: usize) -> Option<usize> {
+        let (limit, marks) = (self.budget.limit(), self.watermarks());
+        let others = self.budget.used() - self.budget.held(Holder::Arena).min(self.budget.used());
+        let needed = others + bytes + limit / LEAST_X_PART;
+        (needed >= marks.hard).then(|| needed.saturating_add(needed / 4).max(limit + 1))
     }
 
     /// Nothing can be released and resident trees are what fills the budget.

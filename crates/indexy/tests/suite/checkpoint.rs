@@ -4,7 +4,7 @@ use crate::{
     pairs::{self, Pair},
     support::{MIB, StopAtDrop, assert_sound, open},
 };
-use indexy::{Db, Durability, Options};
+use indexy::{Db, Durability, Error, Options};
 use std::{
     path::Path,
     sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
@@ -133,6 +133,22 @@ fn run_with(options: &Options, rounds: u32) {
     });
     assert_sound(&db);
     assert!(!db.tree("a").unwrap().contains_key(b"mine").unwrap());
+}
+
+#[test]
+fn nothing_is_copied_among_the_databases_own_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &Options::new(2 << 20));
+    db.tree("t").unwrap().insert("a", "b").unwrap();
+    for inside in ["trees/7", "trees/copy", "log/copy"] {
+        let refused = db.checkpoint(dir.path().join(inside));
+        let not_empty = matches!(refused, Err(Error::DestinationNotEmpty { .. }));
+        assert!(not_empty, "{inside}: {refused:?}");
+    }
+    db.checkpoint(dir.path().join("copy")).unwrap();
+    db.close().unwrap();
+    let db = open(&dir.path().join("copy"), &Options::new(2 << 20));
+    assert_eq!(db.tree("t").unwrap().len().unwrap(), 1);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::{
     pairs,
     support::{MIB, assert_sound, open},
 };
-use indexy::{Durability, IndexXKind, Options, Tree, TreeOptions};
+use indexy::{Durability, IndexXKind, IndexYKind, Options, Tree, TreeOptions};
 use std::time::Duration;
 
 fn key(n: u64) -> [u8; 8] {
@@ -117,6 +117,86 @@ fn i7_a_cold_read_without_room_is_answered_uncached() {
     assert!(reads > COLD / 7, "{reads}");
     assert!(after.memory_used_bytes <= 8 * MIB as u64);
     assert_eq!(resident.len().unwrap(), n);
+    assert_sound(&db);
+}
+
+/// A resident tree that fills the budget can be made smaller, and then takes more again.
+#[test]
+fn a_resident_tree_that_is_full_can_be_emptied() {
+    for index_y in [IndexYKind::Lsm, IndexYKind::BPlus { page_bytes: 4096 }] {
+        let dir = tempfile::tempdir().unwrap();
+        let db = open(dir.path(), &Options::new(2 * MIB).index_y(index_y));
+        let options = TreeOptions::new().resident(true);
+        let tree = db.tree_with("resident", options).unwrap();
+        let full = (0u64..)
+            .find(|n| tree.insert(n.to_be_bytes(), [7; 100]).is_err())
+            .unwrap();
+        for n in 0..full / 2 {
+            match n % 2 {
+                0 => tree.remove(n.to_be_bytes()).unwrap(),
+                _ => assert!(tree.take(n.to_be_bytes()).unwrap().is_some()),
+            }
+        }
+        db.flush().unwrap();
+        assert_eq!(tree.len().unwrap(), full - full / 2);
+        assert!(db.stats().memory_used_bytes <= 2 * MIB as u64);
+        let grown = (0..full / 4).try_for_each(|n| tree.insert(n.to_be_bytes(), [8; 100]));
+        assert!(grown.is_ok(), "{index_y}: {grown:?}");
+        assert_sound(&db);
+    }
+}
+
+/// Scans that are left open hold a small part of the budget, however many there are, and keep nobody from writing.
+#[test]
+fn i7_many_open_scans_leave_room() {
+    const SCANS: usize = 1500;
+    const KEYS: u64 = 10_000;
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &Options::new(2 * MIB));
+    let tree = db.tree("t").unwrap();
+    fill(&tree, KEYS);
+    let mut scans: Vec<_> = (0..SCANS).map(|_| tree.iter()).collect();
+    let mut last = None;
+    for round in 0..40 {
+        for (n, scan) in scans.iter_mut().enumerate() {
+            let (key, _) = match n % 2 {
+                0 => scan.next().unwrap().unwrap(),
+                _ => scan.next_back().unwrap().unwrap(),
+            };
+            if n == 0 {
+                assert!(last.is_none_or(|last| last < key), "{round}");
+                last = Some(key);
+            }
+        }
+        tree.insert(key(round), value(round)).unwrap();
+        let used = db.stats().memory_used_bytes;
+        assert!(used <= 2 * MIB as u64, "{used} bytes");
+    }
+    let rest: Vec<_> = scans.swap_remove(SCANS - 2).map(Result::unwrap).collect();
+    assert_eq!(rest.len() as u64, KEYS - 40);
+    assert!(rest.is_sorted_by(|a, b| a.0 < b.0));
+}
+
+/// An LSM tree holds its longest keys in memory: where these leave X no room, writers are told so, and what budget would do.
+#[test]
+fn i7_what_others_hold_is_named_when_it_leaves_no_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &Options::new(2 * MIB));
+    let tree = db.tree("t").unwrap();
+    let long = |n: u64| [&key(n)[..], &[7; 8000]].concat();
+    let refused = (0..1000).find_map(|n| tree.insert(long(n), value(n)).err().map(|e| (n, e)));
+    let Some((n, indexy::Error::BudgetTooSmall { minimum_bytes, .. })) = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(
+        (3 * MIB..16 * MIB).contains(&minimum_bytes),
+        "{minimum_bytes}"
+    );
+    assert_eq!(tree.get(long(0)).unwrap().as_deref(), Some(&value(0)[..]));
+    db.flush().unwrap();
+    db.set_memory_budget(2 * minimum_bytes).unwrap();
+    tree.insert(long(n), value(n)).unwrap();
+    assert_eq!(tree.len().unwrap(), n + 1);
     assert_sound(&db);
 }
 

@@ -159,21 +159,27 @@ impl PagedY {
         from: &[u8],
         to: Option<&[u8]>,
     ) -> Result<Option<Vec<Entry>>> {
-        let Some(all) = build::entries(leaf) else {
+        let Some(mut entries) = build::entries(leaf) else {
             return Ok(None);
         };
-        let fetch = |far| self.fetch(far);
-        let mut entries = Vec::with_capacity(all.len());
-        for entry in all {
-            let before = entry.key.compare(from, &fetch)? == Ordering::Less;
-            let behind = match to {
-                Some(to) => entry.key.compare(to, &fetch)? != Ordering::Less,
-                None => false,
-            };
-            if !before && !behind {
-                entries.push(entry);
+        let end = to.map_or(Ok(entries.len()), |to| self.below(&entries, to))?;
+        entries.truncate(end);
+        let start = self.below(&entries, from)?;
+        entries.drain(..start);
+        Ok(Some(entries))
+    }
+
+    /// How many of `entries`, which ascend, have keys below `key`. Compares few: where the first bytes of a long key do not
+    /// decide, its pages are read.
+    fn below(&self, entries: &[Entry], key: &[u8]) -> Result<usize> {
+        let (mut start, mut end) = (0, entries.len());
+        while start < end {
+            let middle = start.midpoint(end);
+            match entries[middle].key.compare(key, &|far| self.fetch(far))? {
+                Ordering::Less => start = middle + 1,
+                _ => end = middle,
             }
         }
-        Ok(Some(entries))
+        Ok(start)
     }
 }
