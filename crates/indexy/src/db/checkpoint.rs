@@ -29,8 +29,9 @@ const PASSES: u32 = 4;
 
 pub(super) fn checkpoint(core: &Core, dest: &Path) -> Result<()> {
     let dest = &*directory::absolute(dest)?;
-    let ours = [TREES_DIR, LOG_DIR].map(|name| core.path.join(name));
-    if ours.iter().any(|dir| dest.starts_with(dir)) {
+    let (root, real) = (real(&core.path), real(dest));
+    let ours = [TREES_DIR, LOG_DIR].map(|name| root.join(name));
+    if ours.iter().any(|dir| real.starts_with(dir)) {
         // What is there and unknown is removed when the database is opened next.
         return Err(not_empty(dest));
     }
@@ -46,6 +47,15 @@ pub(super) fn checkpoint(core: &Core, dest: &Path) -> Result<()> {
         }
     }
     copied
+}
+
+/// `path` with the links in it followed, as far as it is there.
+fn real(path: &Path) -> PathBuf {
+    let there = path.ancestors().find_map(|part| {
+        let rest = path.strip_prefix(part).ok()?;
+        Some(std::fs::canonicalize(part).ok()?.join(rest))
+    });
+    there.unwrap_or_else(|| path.to_path_buf())
 }
 
 /// The destination, absent or an empty directory, made and locked: whoever else comes for it meanwhile is refused, and has nothing taken

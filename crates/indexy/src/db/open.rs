@@ -385,11 +385,9 @@ fn apply(core: &Core, tree: u32, key: &[u8], value: Option<&[u8]>) -> Result<()>
         tree.apply(key, value);
         return Ok(());
     }
-    let into_x = if bytes > core.budget.limit() / 8 {
-        0
-    } else {
-        bytes
-    };
-    let _admitted = core.shared.admit(into_x)?;
+    // What X does not hold asks for nothing: its record alone may be more than the budget, and is held while this would wait.
+    let _admitted = (bytes <= core.budget.limit() / 8)
+        .then(|| core.shared.admit(bytes))
+        .transpose()?;
     tree.replay(key, value)
 }

@@ -115,9 +115,7 @@ impl Range {
                 Order::Ascending => &mut self.front,
                 Order::Descending => &mut self.back,
             };
-            shared.budget.give(Holder::Scans, buffer.bytes);
-            buffer.bytes = 0;
-            buffer.entries = VecDeque::new();
+            buffer.give_back(&shared);
             let room = chunk_bytes(&shared);
             let limits = match room {
                 Some(bytes) => {
@@ -135,9 +133,12 @@ impl Range {
             let chunk = tree
                 .joined()
                 .scan_chunk(&from, to.as_deref(), order, limits);
-            let merged = tree.alive(chunk)?;
+            let mut merged = tree.alive(chunk)?;
+            if room.is_none() {
+                merged.keep_first(order);
+            }
             // A single entry is the caller's at once.
-            if room.is_some() || merged.entries.len() > 1 {
+            if merged.entries.len() > 1 {
                 let taken = merged.bytes + merged.entries.len() * ENTRY_OVERHEAD_BYTES;
                 shared.budget.take(Holder::Scans, taken);
                 shared.ask_for_release();
@@ -160,8 +161,10 @@ impl Range {
     fn step(&mut self, order: Order) -> Option<Result<(Key, Value)>> {
         if let Err(error) = self.fill(order) {
             self.rest = None;
-            self.front.entries.clear();
-            self.back.entries.clear();
+            let (handle, _) = self.tree.parts();
+            for buffer in [&mut self.front, &mut self.back] {
+                buffer.give_back(&handle.core.shared);
+            }
             return Some(Err(error));
         }
         // When the ends have met, the rest lies in the other end's buffer, in its order.
@@ -177,7 +180,26 @@ impl Range {
                 .pop_front()
                 .or_else(|| self.front.entries.pop_back()),
         };
+        let (handle, _) = self.tree.parts();
+        for buffer in [&mut self.front, &mut self.back] {
+            if buffer.entries.is_empty() {
+                buffer.give_back(&handle.core.shared);
+            }
+        }
         entry.map(Ok)
+    }
+}
+
+impl Buffer {
+    /// Nothing is in it any more, or is to be.
+    fn give_back(&mut self, shared: &Shared) {
+        if self.bytes > 0 {
+            shared.budget.give(Holder::Scans, self.bytes);
+            self.bytes = 0;
+        }
+        if self.entries.capacity() > 0 {
+            self.entries = VecDeque::new();
+        }
     }
 }
 

@@ -355,13 +355,21 @@ impl Tree {
     /// goes on, or they could not be made smaller: a removal of what X has, above all.
     fn admit_value(&self, key: &[u8], len: usize) -> Result<Permits<'_>> {
         match self.admit(key.len() + len) {
-            Err(Error::ResidentTreesTooLarge { .. }) if len == 0 && self.joined().has_in_x(key) => {
+            Err(Error::ResidentTreesTooLarge { .. })
+                if len == 0 && self.joined().has_in_x(key) && self.has_room_for_copy(key) =>
+            {
                 let record = key.len() + RECORD_OVERHEAD_BYTES;
                 let log = self.core().shared.log.get();
                 Ok((None, log.map(|log| log.admit(record)).transpose()?))
             }
             admitted => admitted,
         }
+    }
+
+    /// I7: a long key is copied, and where readers hold up what it was copied from nothing comes back for a while.
+    fn has_room_for_copy(&self, key: &[u8]) -> bool {
+        let budget = &self.core().budget;
+        budget.used() + key.len() + ENTRY_OVERHEAD_BYTES < budget.limit()
     }
 
     /// Waits until a write of `bytes`, key and value, has room in X and in the log; both are kept for it while

@@ -18,7 +18,10 @@ use super::{
     watermark,
 };
 use crate::x::IndexX;
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
+};
 
 /// Rounds of choosing and cutting; in the last ones referenced entries go too.
 const ROUNDS: usize = 4;
@@ -28,6 +31,9 @@ const SPARING_ROUNDS: usize = 2;
 const ENOUGH_PART: u64 = 2;
 /// Where that little is clean, it is cheaper to have more cleaned than to measure all of X to find the rest.
 const WORTHWHILE_PART: u64 = 8;
+
+/// One release waits no longer than this for readers.
+const READERS_LIMIT: Duration = Duration::from_secs(1);
 
 /// One tree as a release sees it.
 struct View<'a> {
@@ -39,6 +45,7 @@ struct View<'a> {
 /// Frees about `need_bytes` of X; returns what it freed. Goes to no expense for the last of it.
 pub(crate) fn release(trees: &[Arc<Joined>], shared: &Shared, need_bytes: u64) -> u64 {
     let mut freed = 0;
+    let readers_deadline = Instant::now() + READERS_LIMIT;
     for round in 0..ROUNDS {
         // What cost little to know was not enough: all of it, once.
         let precision = match round {
@@ -57,6 +64,8 @@ pub(crate) fn release(trees: &[Arc<Joined>], shared: &Shared, need_bytes: u64) -
         for chosen in density::select(root, need_bytes - freed) {
             for at in chosen.first..chosen.first + chosen.len {
                 if freed < need_bytes {
+                    // I7: what is spared or dirty is copied, and what it was copied from may have to wait for readers.
+                    shared.wait_for_readers(readers_deadline);
                     freed += cut(&views, at, shared, need_bytes - freed, spare);
                     shared.announce_room();
                 }
@@ -161,8 +170,7 @@ fn cut(views: &[View<'_>], mut at: usize, shared: &Shared, enough: u64, spare: b
         }
         let (from, to) = view.table.bounds(at);
         let enough = usize::try_from(enough).unwrap_or(usize::MAX);
-        // I7: what is spared or dirty is copied, and what it was copied from may have to wait for readers.
-        shared.wait_for_readers();
+        // I7, as above.
         let spare = spare && shared.may_copy();
         let cut = view.tree.x.cut(from, to, view.tree.acked(), spare, enough);
         view.table.set_changed(at, true);

@@ -36,6 +36,20 @@ pub(crate) struct Merged {
     pub bytes: usize,
 }
 
+impl Merged {
+    /// Leaves all but the first entry to the next chunk.
+    pub(crate) fn keep_first(&mut self, order: Order) {
+        if self.entries.len() > 1 {
+            let (key, _) = &self.entries[0];
+            self.resume = Some(match order {
+                Order::Ascending => successor(key),
+                Order::Descending => key.to_vec(),
+            });
+            self.entries.truncate(1);
+        }
+    }
+}
+
 /// What Y contributed, and where its limit ended the chunk.
 struct FromY {
     entries: Vec<(Key, Value)>,

@@ -31,13 +31,16 @@ use std::{
 /// does not count. Tests of this crate do not have so long.
 pub(crate) const STALL_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 4 } else { 60 });
 
-/// The releaser waits for readers so long before each region that it cuts, and looks so often.
-const READERS_LIMIT: Duration = Duration::from_secs(1);
+/// So often the releaser looks whether readers have left.
 const READERS_POLL: Duration = Duration::from_micros(200);
 
-/// Where X has less than this part of the budget left beside all others, a writer that waited so long gives up.
+/// Where X has less than this part of the budget left beside what Index Y holds, and the least of its caches, a writer that waited so
+/// long gives up.
 const LEAST_X_PART: usize = 32;
-const CROWDED_OUT_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 5 });
+const LEAST_CACHE_PART: usize = 4;
+/// What a budget should leave beside the others, beyond as much again.
+const MIN_ABOVE_OTHERS: usize = 1 << 20;
+const CROWDED_OUT_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 10 });
 
 /// A waiting writer looks again at least this often.
 const STALL_POLL: Duration = Duration::from_millis(5);
@@ -205,18 +208,19 @@ impl Shared {
         self.budget.used() < self.watermarks().hard.midpoint(self.budget.limit())
     }
 
-    /// Where the budget is full, waits until readers have left what was replaced so far, so that this is freed. A while at most:
-    /// some reader may take long, and others wait for what the releaser frees.
-    pub(crate) fn wait_for_readers(&self) {
+    /// Where the budget is full, waits until readers have left what was replaced so far, so that this is freed, or there is room again.
+    /// Until `deadline` at most: some reader may take long, and others wait for what the releaser frees.
+    pub(crate) fn wait_for_readers(&self, deadline: Instant) {
         if !self.budget.is_full() {
             return;
         }
         let Some(trees) = self.trees.get().and_then(Weak::upgrade) else {
             return;
         };
-        let (freed, started) = (trees.when_freed(), Instant::now());
+        let freed = trees.when_freed();
         while !freed.all()
-            && started.elapsed() < READERS_LIMIT
+            && self.budget.is_full()
+            && Instant::now() < deadline
             && !self.closing.load(Ordering::Acquire)
         {
             std::thread::sleep(READERS_POLL);
@@ -377,9 +381,9 @@ impl Shared {
                 return Err(failure);
             }
             self.check_resident(bytes)?;
-            let minimum_bytes = self.crowding_out(bytes);
-            if let Some(minimum_bytes) = minimum_bytes
-                && crowded_out >= CROWDED_OUT_LIMIT
+            let seen = self.crowding_out(self.budget.held(Holder::IndexYTrees));
+            if crowded_out >= CROWDED_OUT_LIMIT
+                && let Some(minimum_bytes) = self.crowded_out_by()
             {
                 let budget_bytes = self.budget.limit();
                 return Err(Error::BudgetTooSmall {
@@ -398,20 +402,32 @@ impl Shared {
             self.freed.1.wait_for(guard, STALL_POLL);
             let polled = from.elapsed().min(LONGEST_POLL);
             waited += polled;
-            crowded_out = match minimum_bytes {
+            crowded_out = match seen {
                 Some(_) => crowded_out + polled,
                 None => Duration::ZERO,
             };
         }
     }
 
-    /// What others than X hold leaves X next to nothing, so that `bytes` more do not fit however much it releases: the budget that would
-    /// do, about. (Merging may make the tables of Y smaller.)
-    fn crowding_out(&self, bytes: usize) -> Option<usize> {
+    /// What Index Y holds for its data leaves X next to nothing, however much X releases: the budget that would do. (Merging may
+    /// make its tables smaller; what others hold comes and goes.)
+    fn crowding_out(&self, y_trees: usize) -> Option<usize> {
         let (limit, marks) = (self.budget.limit(), self.watermarks());
-        let others = self.budget.used() - self.budget.held(Holder::Arena).min(self.budget.used());
-        let needed = others + bytes + limit / LEAST_X_PART;
-        (needed >= marks.hard).then(|| needed.saturating_add(needed / 4).max(limit + 1))
+        let held = |holder| self.budget.held(holder);
+        // Caches give way, but for the least of them.
+        let cache = held(Holder::IndexY).min(limit / LEAST_CACHE_PART);
+        let lasting = y_trees + held(Holder::Transfer) + cache;
+        (lasting + limit / LEAST_X_PART >= marks.hard).then(|| {
+            let others = y_trees + held(Holder::Transfer) + held(Holder::Log);
+            // What `set_memory_budget` asks for is less.
+            (others / 2 * 5 + MIN_ABOVE_OTHERS).max(limit + limit / 8)
+        })
+    }
+
+    /// As [`Shared::crowding_out`], with what the Ys hold at this moment.
+    fn crowded_out_by(&self) -> Option<usize> {
+        let trees = self.trees.get().and_then(Weak::upgrade)?.trees();
+        self.crowding_out(trees.iter().map(|tree| tree.y.memory_bytes()).sum())
     }
 
     /// Nothing can be released and resident trees are what fills the budget.

@@ -206,7 +206,7 @@ impl Memory {
         self.retired.hand_over_all();
     }
 
-    /// As [`Memory::collect`]; tells when no guard is left that was entered before, and all that was retired before is freed.
+    /// As [`Memory::collect`]; tells when no guard is left that was entered before: then what was retired before is freed, or about to be.
     pub(crate) fn when_freed(&self) -> Freed {
         self.retired.when_freed()
     }

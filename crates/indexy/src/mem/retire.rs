@@ -64,7 +64,8 @@ const NO_BLOCKS: List = List {
     bytes: 0,
 };
 
-/// Tells when what was retired before it was made is freed.
+/// Tells when every guard is gone that was there when it was made: what was retired before is freed then, or is being freed by
+/// a thread that has left its guard.
 #[derive(Debug)]
 pub(crate) struct Freed(Arc<AtomicBool>);
 
@@ -193,7 +194,7 @@ unsafe fn reclaim(block: *mut u64, _: &Collector) {
 unsafe fn tell(freed: *mut AtomicBool, _: &Collector) {
     // SAFETY: the caller's promise.
     let freed = unsafe { Arc::from_raw(freed) };
-    // Release: who sees it sees the memory given back.
+    // Release: pairs with the acquire load in `all`.
     freed.store(true, Release);
 }
 

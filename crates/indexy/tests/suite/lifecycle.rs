@@ -22,6 +22,33 @@ fn fill(tree: &Tree, from: u64, to: u64) {
     }
 }
 
+/// The log has a record that is larger than the budget: it is replayed without asking for room that it takes itself.
+#[test]
+fn a_value_larger_than_the_budget_comes_back_from_the_log() {
+    for durability in [Durability::Sync, Durability::Buffered { interval_ms: 10 }] {
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options::new(2 * MIB).durability(durability);
+        let value = |n: u8, len| vec![n; len];
+        let db = open(dir.path(), &options);
+        let tree = db.tree("t").unwrap();
+        for n in 0..3u8 {
+            tree.insert([n], value(n, 5 * MIB)).unwrap();
+            tree.insert([n, 0], value(n, 100)).unwrap();
+        }
+        db.sync().unwrap();
+        drop((tree, db));
+        let started = Instant::now();
+        let db = open(dir.path(), &options);
+        assert!(started.elapsed() < Duration::from_secs(20));
+        let tree = db.tree("t").unwrap();
+        for n in 0..3u8 {
+            assert!(tree.get([n]).unwrap().unwrap() == value(n, 5 * MIB));
+            assert!(tree.get([n, 0]).unwrap().unwrap() == value(n, 100));
+        }
+        assert_sound(&db);
+    }
+}
+
 #[test]
 fn dropping_under_load_gives_typed_errors_and_no_stale_values() {
     let dir = tempfile::tempdir().unwrap();
