@@ -1,25 +1,27 @@
-//! What all trees of one database share: budget, log, counters, signals, and the waiting room for memory.
+//! What all trees of one database share: budget, log, counters, signals, and (in `admission.rs`) the waiting room for memory.
 //!
 //! Keeps: I5 (`wait_for_log`), I6 (`sweep_floor`), I7 (`admit`).
-//! Threads: any. Waits are bounded by [`STALL_LIMIT`].
+//! Threads: any.
 
 #![forbid(unsafe_code)]
 
-use super::{
-    background::Trees,
-    batches::Batches,
-    counters::{self, Counters},
-    watermark::Watermarks,
-};
+mod admission;
+mod signal;
+
+pub(crate) use admission::Admitted;
+#[cfg(test)]
+pub(crate) use admission::STALL_LIMIT;
+pub(crate) use signal::Signal;
+
+use super::{background::Trees, batches::Batches, counters::Counters, watermark::Watermarks};
 use crate::{
     error::{Error, Result},
     mem::budget::{Budget, Holder},
     poison::Poison,
     wal::{Log, Lsn},
 };
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use std::{
-    cell::Cell,
     sync::{
         Arc, OnceLock, Weak,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -27,28 +29,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Longest time that a writer waits for memory before it gets `MemoryStalled`; a time in which the whole process stands still
-/// does not count. Tests of this crate do not have so long.
-pub(crate) const STALL_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 4 } else { 60 });
-
 /// So often the releaser looks whether readers have left.
 const READERS_POLL: Duration = Duration::from_micros(200);
-
-/// Where X has less than this part of the budget left beside what Index Y holds, and the least of its caches, a writer that waited so
-/// long gives up.
-const LEAST_X_PART: usize = 32;
-const LEAST_CACHE_PART: usize = 4;
-/// What a budget should leave beside the others, beyond as much again.
-const MIN_ABOVE_OTHERS: usize = 1 << 20;
-const CROWDED_OUT_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 10 });
-
-/// A waiting writer looks again at least this often.
-const STALL_POLL: Duration = Duration::from_millis(5);
-/// What took longer was a process that was stopped, not a writer that waits.
-const LONGEST_POLL: Duration = Duration::from_millis(200);
-
-/// More than this part of the budget at once is large; a good many threads may be admitted at the same time with less.
-const LARGE_PART: usize = 4096;
 
 /// The largest batch and its copy for the log take less than this part of the budget: more is never wanted at once.
 const MOST_WANTED_PART: usize = 2;
@@ -56,23 +38,8 @@ const MOST_WANTED_PART: usize = 2;
 /// A batch, and so a record of one, is no more than this part of the budget.
 const LARGEST_COPY_PART: usize = 4;
 
-/// A thread that writes into holes looks whether what lives still fits whenever it was admitted so many bytes more.
-const LOOK_AGAIN_BYTES: usize = 32 << 10;
-
 /// The releaser rests until this part of the budget more is used.
 const REST_PART: usize = 1024;
-
-/// Leave to put bytes into X; a large amount is reserved while it lives.
-#[must_use]
-pub(crate) struct Admitted<'a>(Option<(&'a Shared, usize)>);
-
-impl Drop for Admitted<'_> {
-    fn drop(&mut self) {
-        if let Some((shared, bytes)) = self.0 {
-            shared.budget.give(Holder::Admitted, bytes);
-        }
-    }
-}
 
 /// What all trees of one database share.
 pub(crate) struct Shared {
@@ -161,35 +128,6 @@ impl Shared {
         self.log
             .get()
             .map_or(Ok(()), |log| log.wait_durable(log.end()))
-    }
-
-    /// Waits until `bytes` more fit the budget (I7). Cost when they do: a few loads of one line; for large ones a short lock.
-    ///
-    /// Large ones are reserved while the answer lives, or several threads could be admitted into the same room; for
-    /// small ones the distance between the hard mark and the budget is enough.
-    /// Errors: `OutOfSpace` and other refusals of Y while nothing can be cleaned, `ResidentTreesTooLarge`,
-    /// `Poisoned`, `Closed`, `MemoryStalled` after [`STALL_LIMIT`].
-    #[inline]
-    pub(crate) fn admit(&self, bytes: usize) -> Result<Admitted<'_>> {
-        let used = self.budget.used() + bytes;
-        let marks = self.watermarks();
-        self.wake_releaser_at(used, &marks);
-        if self.is_large(bytes) || !self.fits(used, bytes, &marks) {
-            return self.wait_for_memory(bytes);
-        }
-        Ok(Admitted(None))
-    }
-
-    /// Admits a load of `bytes` into X if there is room now; asks for release when it gets tight.
-    pub(crate) fn admit_load(&self, bytes: usize) -> Option<Admitted<'_>> {
-        let used = self.budget.used() + bytes;
-        let marks = self.watermarks();
-        self.wake_releaser_at(used, &marks);
-        if self.is_large(bytes) {
-            let _guard = self.freed.0.lock();
-            return self.reserve(bytes);
-        }
-        self.fits(used, bytes, &marks).then_some(Admitted(None))
     }
 
     /// What to ask for when the log has to copy a record of `bytes`: all of it. More than any batch has is not asked for,
@@ -281,49 +219,12 @@ impl Shared {
         }
     }
 
-    /// Whether holes take `bytes` more.
-    #[cold]
-    fn fits_into_holes(&self, bytes: usize) -> bool {
-        thread_local!(static UNSEEN: Cell<usize> = const { Cell::new(usize::MAX) });
-        let unseen = UNSEEN.get().saturating_add(bytes);
-        if unseen < LOOK_AGAIN_BYTES {
-            UNSEEN.set(unseen);
-        } else {
-            UNSEEN.set(0);
-            self.look_at_live();
-        }
-        self.live_fits.load(Ordering::Relaxed)
-    }
-
     /// A part of a release is done: writers need not wait for the rest.
     pub(crate) fn announce_room(&self) {
         if self.waiting.load(Ordering::Relaxed) > 0 {
             self.look_at_live();
             self.announce_freed();
         }
-    }
-
-    fn is_large(&self, bytes: usize) -> bool {
-        bytes > self.budget.limit() / LARGE_PART
-    }
-
-    /// Reserves a large amount if it fits. The caller holds the lock of `freed`, so that no other does meanwhile.
-    fn reserve(&self, bytes: usize) -> Option<Admitted<'_>> {
-        let (used, marks) = (self.budget.used() + bytes, self.watermarks());
-        if !self.is_large(bytes) {
-            return self.fits(used, bytes, &marks).then_some(Admitted(None));
-        }
-        (used < marks.hard).then(|| {
-            self.budget.take(Holder::Admitted, bytes);
-            Admitted(Some((self, bytes)))
-        })
-    }
-
-    /// Whether a small amount of `bytes` fits that makes it `used` bytes, if X has to take more for it, which it need not
-    /// while there are holes in what it has.
-    #[inline]
-    fn fits(&self, used: usize, bytes: usize, marks: &Watermarks) -> bool {
-        used < marks.hard || used < marks.ceiling && self.fits_into_holes(bytes)
     }
 
     /// Bytes beyond the marks that the releaser should make room for: somebody waits for so many at once.
@@ -340,112 +241,6 @@ impl Shared {
     /// Says how much the caches of Y want beyond what they have.
     pub(crate) fn owe_to_y(&self, bytes: usize) {
         self.owed_to_y.store(bytes, Ordering::Relaxed);
-    }
-
-    #[cold]
-    fn wait_for_memory(&self, bytes: usize) -> Result<Admitted<'_>> {
-        let mut guard = self.freed.0.lock();
-        if let Some(admitted) = self.reserve(bytes) {
-            return Ok(admitted);
-        }
-        let started = Instant::now();
-        counters::add(&self.counters.stalls, 1);
-        let wanted = if self.is_large(bytes) { bytes } else { 0 };
-        self.wanted.fetch_add(wanted, Ordering::Relaxed);
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        let result = self.wait_until_freed(&mut guard, bytes);
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
-        self.wanted.fetch_sub(wanted, Ordering::Relaxed);
-        counters::add(
-            &self.counters.stall_micros,
-            started.elapsed().as_micros() as u64,
-        );
-        result
-    }
-
-    fn wait_until_freed(
-        &self,
-        guard: &mut MutexGuard<'_, ()>,
-        bytes: usize,
-    ) -> Result<Admitted<'_>> {
-        let (mut waited, mut crowded_out) = (Duration::ZERO, Duration::ZERO);
-        loop {
-            self.poison.check()?;
-            if self.closing.load(Ordering::Acquire) {
-                return Err(Error::Closed);
-            }
-            if let Some(admitted) = self.reserve(bytes) {
-                return Ok(admitted);
-            }
-            if let Some(failure) = self.y_failure.lock().clone() {
-                return Err(failure);
-            }
-            self.check_resident(bytes)?;
-            let seen = self.crowding_out(self.budget.held(Holder::IndexYTrees));
-            if crowded_out >= CROWDED_OUT_LIMIT
-                && let Some(minimum_bytes) = self.crowded_out_by()
-            {
-                let budget_bytes = self.budget.limit();
-                return Err(Error::BudgetTooSmall {
-                    budget_bytes,
-                    minimum_bytes,
-                });
-            }
-            if waited >= STALL_LIMIT {
-                return Err(Error::MemoryStalled {
-                    budget_bytes: self.budget.limit(),
-                    waited_ms: waited.as_millis() as u64,
-                });
-            }
-            self.wake_releaser.notify();
-            let from = Instant::now();
-            self.freed.1.wait_for(guard, STALL_POLL);
-            let polled = from.elapsed().min(LONGEST_POLL);
-            waited += polled;
-            crowded_out = match seen {
-                Some(_) => crowded_out + polled,
-                None => Duration::ZERO,
-            };
-        }
-    }
-
-    /// What Index Y holds for its data leaves X next to nothing, however much X releases: the budget that would do. (Merging may
-    /// make its tables smaller; what others hold comes and goes.)
-    fn crowding_out(&self, y_trees: usize) -> Option<usize> {
-        let (limit, marks) = (self.budget.limit(), self.watermarks());
-        let held = |holder| self.budget.held(holder);
-        // Caches give way, but for the least of them.
-        let cache = held(Holder::IndexY).min(limit / LEAST_CACHE_PART);
-        let lasting = y_trees + held(Holder::Transfer) + cache;
-        (lasting + limit / LEAST_X_PART >= marks.hard).then(|| {
-            let others = y_trees + held(Holder::Transfer) + held(Holder::Log);
-            // What `set_memory_budget` asks for is less.
-            (others / 2 * 5 + MIN_ABOVE_OTHERS).max(limit + limit / 8)
-        })
-    }
-
-    /// As [`Shared::crowding_out`], with what the Ys hold at this moment.
-    fn crowded_out_by(&self) -> Option<usize> {
-        let trees = self.trees.get().and_then(Weak::upgrade)?.trees();
-        self.crowding_out(trees.iter().map(|tree| tree.y.memory_bytes()).sum())
-    }
-
-    /// Nothing can be released and resident trees are what fills the budget.
-    fn check_resident(&self, bytes: usize) -> Result<()> {
-        let resident = self.resident_bytes.load(Ordering::Relaxed);
-        let releasable = self.releasable_bytes.load(Ordering::Relaxed);
-        let others = self
-            .budget
-            .used()
-            .saturating_sub(self.budget.held(Holder::Arena));
-        let available = self.watermarks().low.saturating_sub(others);
-        if resident > 0 && releasable < bytes.max(available / 64) && resident + bytes > available {
-            return Err(Error::ResidentTreesTooLarge {
-                needed_bytes: resident + bytes,
-                available_bytes: available,
-            });
-        }
-        Ok(())
     }
 
     /// Sends away whoever waits for memory, now and later.
@@ -485,32 +280,5 @@ impl Shared {
 
     pub(crate) fn y_failure(&self) -> Option<Error> {
         self.y_failure.lock().clone()
-    }
-}
-
-/// Wakes one background thread. Notifying an already pending signal costs one load.
-#[derive(Default)]
-pub(crate) struct Signal {
-    pending: AtomicBool,
-    lock: Mutex<()>,
-    condvar: Condvar,
-}
-
-impl Signal {
-    pub(crate) fn notify(&self) {
-        // Pairs with the swap in `wait`: who sees `pending` still set is served by the coming wake-up.
-        if !self.pending.load(Ordering::Relaxed) && !self.pending.swap(true, Ordering::AcqRel) {
-            let _guard = self.lock.lock();
-            self.condvar.notify_one();
-        }
-    }
-
-    /// Waits until notified or `limit` has passed; true if notified.
-    pub(crate) fn wait(&self, limit: Duration) -> bool {
-        let mut guard = self.lock.lock();
-        if !self.pending.load(Ordering::Acquire) {
-            self.condvar.wait_for(&mut guard, limit);
-        }
-        self.pending.swap(false, Ordering::AcqRel)
     }
 }
