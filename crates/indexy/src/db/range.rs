@@ -47,6 +47,8 @@ struct Buffer {
 /// Entries of the first chunk; it doubles from there.
 const FIRST_CHUNK_ENTRIES: usize = 16;
 const MAX_CHUNK_ENTRIES: usize = 4096;
+/// A chunk has up to so many times the entries wanted, if Y need not read for them.
+const AT_HAND: usize = 4;
 /// Bytes of a chunk: this part of the budget, within bounds.
 const CHUNK_BUDGET_PART: usize = 128;
 const CHUNK_BYTES: (usize, usize) = (8 << 10, 256 << 10);
@@ -122,11 +124,16 @@ impl Range {
                     let most = (bytes / ENTRY_OVERHEAD_BYTES).max(FIRST_CHUNK_ENTRIES);
                     let entries = buffer.entries_wanted.max(FIRST_CHUNK_ENTRIES).min(most);
                     buffer.entries_wanted = (entries * 2).min(MAX_CHUNK_ENTRIES);
-                    MergeLimits { bytes, entries }
+                    MergeLimits {
+                        bytes,
+                        entries,
+                        at_hand: most.min(entries * AT_HAND),
+                    }
                 }
                 None => MergeLimits {
                     bytes: TIGHT_CHUNK_BYTES,
                     entries: 1,
+                    at_hand: 1,
                 },
             };
             let tree = &self.tree;

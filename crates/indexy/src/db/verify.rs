@@ -85,6 +85,7 @@ fn check_order(tree: &TreeCore, report: &mut TreeReport) -> Result<()> {
     let limits = MergeLimits {
         bytes: 256 << 10,
         entries: 4096,
+        at_hand: 4096,
     };
     let mut from = Some(Vec::new());
     let mut last: Option<crate::key::Key> = None;

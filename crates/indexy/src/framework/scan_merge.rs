@@ -20,6 +20,8 @@ pub(crate) struct MergeLimits {
     /// Key and value bytes; one entry may exceed it.
     pub bytes: usize,
     pub entries: usize,
+    /// With what Y has at hand after `entries`: taken now, it need not be looked for again.
+    pub at_hand: usize,
 }
 
 /// Empty ranges and leaves that one chunk passes, so that a chunk over nothing ends too.
@@ -85,11 +87,14 @@ impl Joined {
         let mut entries: Vec<(Key, Value)> = Vec::new();
         let mut bytes = 0;
         for (from, to) in &chunk.mounted {
-            for entry in self.y.range(from, to.as_deref(), order)? {
+            let mut range = self.y.range(from, to.as_deref(), order)?;
+            while let Some(entry) = range.next() {
                 let (key, value) = entry?;
                 bytes += key.len() + value.len();
                 entries.push((key, value));
-                if bytes >= limits.bytes || entries.len() >= limits.entries {
+                let enough = entries.len() >= limits.entries
+                    && (entries.len() >= limits.at_hand || range.size_hint().0 == 0);
+                if bytes >= limits.bytes || enough {
                     // What comes after the last key of Y is left to the next chunk.
                     let resume = entries.last().map(|(key, _)| match order {
                         Order::Ascending => successor(key),
@@ -112,11 +117,7 @@ fn only_x(chunk: Chunk) -> Merged {
         ..Merged::default()
     };
     for entry in chunk.entries {
-        push(
-            &mut merged,
-            Key::from(entry.key),
-            entry.value.map(Value::from),
-        );
+        push(&mut merged, entry.key, entry.value);
     }
     merged
 }
@@ -149,16 +150,16 @@ fn merge(chunk: Chunk, from_y: FromY, order: Order) -> Merged {
         .peekable();
     for (key, value) in from_y.entries {
         while let Some(x) = xs.next_if(|x| before(&x.key, &key)) {
-            push(&mut merged, Key::from(x.key), x.value.map(Value::from));
+            push(&mut merged, x.key, x.value);
         }
         // I1: an entry in X wins.
-        match xs.next_if(|x| x.key[..] == *key) {
-            Some(x) => push(&mut merged, key, x.value.map(Value::from)),
+        match xs.next_if(|x| x.key == key) {
+            Some(x) => push(&mut merged, key, x.value),
             None => push(&mut merged, key, Some(value)),
         }
     }
     for x in xs {
-        push(&mut merged, Key::from(x.key), x.value.map(Value::from));
+        push(&mut merged, x.key, x.value);
     }
     merged.resume = from_y.resume.or(chunk.resume);
     merged

@@ -56,11 +56,11 @@ impl<'a> Filling<'a> {
                 Order::Ascending => within.start + step,
                 Order::Descending => within.end - 1 - step,
             });
-            self.bytes += entry.key.len() + entry.value.as_ref().map_or(0, Vec::len);
+            self.bytes += entry.key.len() + entry.value.as_ref().map_or(0, |v| v.len());
             let stop =
                 (step + 1 < n && self.bytes >= self.limits.bytes).then(|| match self.order {
                     Order::Ascending => successor(&entry.key),
-                    Order::Descending => entry.key.clone(),
+                    Order::Descending => entry.key.to_vec(),
                 });
             self.out.entries.push(entry);
             if stop.is_some() {

@@ -51,6 +51,7 @@ mod root;
 
 pub(crate) use any::AnyX;
 
+use crate::key::{Key, Value};
 use std::ops::ControlFlow;
 
 /// A value of a tree's removal clock; see the module header.
@@ -153,9 +154,9 @@ pub(crate) struct ScanLimits {
 /// One entry of a [`Chunk`].
 #[derive(Debug, PartialEq, Eq, Clone)]
 pub(crate) struct ChunkEntry {
-    pub key: Vec<u8>,
+    pub key: Key,
     /// `None` is a tombstone, which hides what Y has.
-    pub value: Option<Vec<u8>>,
+    pub value: Option<Value>,
     /// Newer than what Y was given.
     pub dirty: bool,
 }

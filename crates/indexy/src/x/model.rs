@@ -165,15 +165,15 @@ impl IndexX for ModelX {
             if bytes >= limits.bytes || out.entries.len() >= limits.entries {
                 out.resume = Some(match order {
                     Order::Ascending => k.clone(),
-                    Order::Descending => out.entries.last().unwrap().key.clone(),
+                    Order::Descending => out.entries.last().unwrap().key.to_vec(),
                 });
                 break;
             }
             let e = &s.entries[k];
             bytes += k.len() + e.value.as_ref().map_or(0, Vec::len);
             out.entries.push(ChunkEntry {
-                key: k.clone(),
-                value: e.value.clone(),
+                key: Key::new(k),
+                value: e.value.as_deref().map(Value::new),
                 dirty: e.dirty,
             });
         }

@@ -83,7 +83,8 @@ pub trait IndexY: Send + Sync {
     }
 
     /// Entries of `[from, to)`, from the end that `order` says; nothing where `to <= from`. `to` may be one byte longer
-    /// than a key can be. The iterator may pin files of Y; callers drop it within one chunk.
+    /// than a key can be. The iterator may pin files of Y; callers drop it within one chunk. A scan that has enough takes along
+    /// what the lower bound of `size_hint` promises: let it be what comes without a read, if that is known, and true.
     fn range(&self, from: &[u8], to: Option<&[u8]>, order: Order) -> Result<YIter<'_>>;
 
     /// Writes one sorted run: drains the source, calls `before_publish`, publishes. A key over the limit is `KeyTooLong`.

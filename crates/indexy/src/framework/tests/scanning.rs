@@ -6,6 +6,7 @@ use crate::{framework::scan_merge::MergeLimits, x::Order, y::memory::Point};
 const LIMITS: MergeLimits = MergeLimits {
     bytes: 1 << 20,
     entries: 10,
+    at_hand: 40,
 };
 
 fn scan(tree: &Joined, order: Order) -> Vec<Vec<u8>> {
@@ -86,5 +87,24 @@ fn i9_what_was_removed_before_the_scan_does_not_come_back_from_y() {
             assert_eq!(scan.join().unwrap(), expected);
         });
         assert_eq!(scan(tree, Order::Ascending), expected);
+    });
+}
+
+/// What Y has at hand comes along, up to its limit; what it would have to look for does not.
+#[test]
+fn a_chunk_takes_along_what_y_has_at_hand() {
+    Rig::each(|_, tree, _| {
+        for key in keys().into_iter().chain([vec![40], vec![41]]) {
+            put(tree, &key, b"y");
+        }
+        clean(tree);
+        cut(tree);
+        let chunk = |limits| {
+            let chunk = tree.scan_chunk(b"", None, Order::Ascending, limits);
+            chunk.unwrap().entries.len()
+        };
+        assert_eq!(chunk(LIMITS), LIMITS.at_hand);
+        let at_hand = LIMITS.entries;
+        assert_eq!(chunk(MergeLimits { at_hand, ..LIMITS }), at_hand);
     });
 }

@@ -220,9 +220,9 @@ impl Frames {
 }
 
 impl<'p> FrameGuard<'p> {
-    /// The content of frame `number` if it holds the page `tag`.
+    /// The content of frame `number` if it holds the page `tag`; `mark` notes that it was read.
     #[inline]
-    pub(crate) fn find(&self, number: u32, tag: u64) -> Option<FrameView<'_>> {
+    pub(crate) fn find(&self, number: u32, tag: u64, mark: bool) -> Option<FrameView<'_>> {
         let meta = self.frames.segments.meta(number)?;
         point();
         // Partner: the compare-and-exchange in `unlink`. This guard's count was raised before, by a SeqCst
@@ -230,7 +230,7 @@ impl<'p> FrameGuard<'p> {
         if tag == NO_PAGE || meta.tag.load(SeqCst) != tag {
             return None;
         }
-        if meta.used.load(Relaxed) == 0 {
+        if mark && meta.used.load(Relaxed) == 0 {
             meta.used.store(1, Relaxed);
         }
         let split = meta.split.load(Relaxed) as usize;

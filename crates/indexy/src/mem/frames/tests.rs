@@ -14,8 +14,8 @@ fn a_guard_keeps_what_it_found() {
     let frames = Frames::new(4096, 1);
     let number = fill(&frames, 7).unwrap();
     let guard = frames.enter();
-    let view = guard.find(number, 7).unwrap();
-    assert!(guard.find(number, 8).is_none());
+    let view = guard.find(number, 7, true).unwrap();
+    assert!(guard.find(number, 8, true).is_none());
     assert!(frames.unlink(number, 7));
     assert!(!frames.unlink(number, 7));
     for _ in 0..10 {
@@ -24,7 +24,7 @@ fn a_guard_keeps_what_it_found() {
     }
     assert!(view.bytes.iter().all(|&b| b == 7));
     assert_eq!((view.bytes.len(), view.words.len()), (4096 - 64, 8));
-    assert!(guard.find(number, 7).is_none());
+    assert!(guard.find(number, 7, true).is_none());
     drop(guard);
     assert_eq!(frames.reclaim(), 1);
     assert_eq!(fill(&frames, 8), Some(number));
@@ -66,7 +66,7 @@ fn readers_never_see_a_frame_change() {
                     let tag = tag % TAGS + 1;
                     let guard = frames.enter();
                     let number = homes[tag as usize].load(Relaxed) as u32;
-                    if let Some(view) = guard.find(number, tag) {
+                    if let Some(view) = guard.find(number, tag, true) {
                         found += 1;
                         std::thread::yield_now();
                         assert!(view.bytes.iter().all(|&b| b == tag as u8));
@@ -108,7 +108,7 @@ fn no_schedule_shows_a_reader_a_frame_that_changes() {
                 thread::spawn(move || {
                     for tag in 1..=ROUNDS {
                         let guard = frames.enter();
-                        if let Some(view) = guard.find(number, tag) {
+                        if let Some(view) = guard.find(number, tag, true) {
                             for at in [0, 1000, 4000] {
                                 point();
                                 assert_eq!(u64::from(view.bytes[at]), tag, "the frame changed");

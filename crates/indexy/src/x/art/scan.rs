@@ -12,12 +12,15 @@ use super::{
     leaf::stable::{LeafBuffer, StableLeaf},
     search::Spot,
 };
-use crate::x::{
-    Chunk, ChunkEntry, Order, ScanLimits,
-    bounds::{Below, Bounds, Probe, entries_within},
-    chunk::Filling,
-    form::{DIRTY, TOMBSTONE},
-    patience::Patience,
+use crate::{
+    key::Key,
+    x::{
+        Chunk, ChunkEntry, Order, ScanLimits,
+        bounds::{Below, Bounds, Probe, entries_within},
+        chunk::Filling,
+        form::{DIRTY, TOMBSTONE},
+        patience::Patience,
+    },
 };
 
 /// A scan under way.
@@ -25,18 +28,23 @@ struct Scan<'a> {
     filling: Filling<'a>,
     /// The bytes that the keys of the current leaf have before their suffixes.
     path: Vec<u8>,
+    /// For a value's bytes.
+    scratch: Vec<u8>,
 }
 
-fn chunk_entry(path: &[u8], leaf: StableLeaf<'_>, i: usize) -> ChunkEntry {
+/// Entry `i` of `leaf`; `path` is left as it was.
+fn chunk_entry(
+    path: &mut Vec<u8>,
+    scratch: &mut Vec<u8>,
+    leaf: StableLeaf<'_>,
+    i: usize,
+) -> ChunkEntry {
     let entry = leaf.entry(i);
-    let mut key = Vec::with_capacity(path.len() + entry.suffix_len);
-    key.extend_from_slice(path);
-    leaf.push_suffix(&entry, 0, &mut key);
-    let value = (!entry.slot.is(TOMBSTONE)).then(|| {
-        let mut value = Vec::with_capacity(entry.value_len);
-        leaf.push_value(&entry, &mut value);
-        value
-    });
+    let depth = path.len();
+    leaf.push_suffix(&entry, 0, path);
+    let key = Key::new(path);
+    path.truncate(depth);
+    let value = (!entry.slot.is(TOMBSTONE)).then(|| leaf.value(&entry, scratch));
     let dirty = entry.slot.is(DIRTY);
     ChunkEntry { key, value, dirty }
 }
@@ -57,6 +65,7 @@ impl Art {
         let mut scan = Scan {
             filling,
             path: Vec::new(),
+            scratch: Vec::new(),
         };
         let mut buffer = LeafBuffer::new();
         let mut at = match order {
@@ -106,8 +115,13 @@ impl Art {
                             let n = leaf.len();
                             let within = entries_within(&bounds, place.depth, n, from, to, find);
                             probe.fill(place.depth, &mut scan.path);
-                            let Scan { filling, path } = scan;
-                            let stop = filling.leaf(within, |i| chunk_entry(path, leaf, i));
+                            let Scan {
+                                filling,
+                                path,
+                                scratch,
+                            } = scan;
+                            let stop =
+                                filling.leaf(within, |i| chunk_entry(path, scratch, leaf, i));
                             if leaf.state().mount.is_some() {
                                 scan.filling.add_mounted(&bounds, from, to, stop.as_deref());
                             }

@@ -16,11 +16,14 @@ use super::{
     },
     path::Spot,
 };
-use crate::x::{
-    Chunk, ChunkEntry, LeafInfo, Order, ScanLimits, StopWalk,
-    bounds::{Below, Bounds, Probe, entries_within, first},
-    chunk::Filling,
-    patience::Patience,
+use crate::{
+    key::Key,
+    x::{
+        Chunk, ChunkEntry, LeafInfo, Order, ScanLimits, StopWalk,
+        bounds::{Below, Bounds, Probe, entries_within, first},
+        chunk::Filling,
+        patience::Patience,
+    },
 };
 use std::ops::ControlFlow;
 
@@ -29,18 +32,23 @@ struct Scan<'a> {
     filling: Filling<'a>,
     /// The bytes that the keys of the current leaf have before their suffixes.
     path: Vec<u8>,
+    /// For a value's bytes.
+    scratch: Vec<u8>,
 }
 
-fn chunk_entry(path: &[u8], leaf: StableLeaf<'_>, i: usize) -> ChunkEntry {
+/// Entry `i` of `leaf`; `path` is left as it was.
+fn chunk_entry(
+    path: &mut Vec<u8>,
+    scratch: &mut Vec<u8>,
+    leaf: StableLeaf<'_>,
+    i: usize,
+) -> ChunkEntry {
     let entry = leaf.entry(i);
-    let mut key = Vec::with_capacity(path.len() + entry.suffix_len);
-    key.extend_from_slice(path);
-    leaf.push_suffix(&entry, &mut key);
-    let value = (!leaf.has(i, Bit::Tombstone)).then(|| {
-        let mut value = Vec::with_capacity(entry.value_len);
-        leaf.push_value(&entry, &mut value);
-        value
-    });
+    let depth = path.len();
+    leaf.push_suffix(&entry, path);
+    let key = Key::new(path);
+    path.truncate(depth);
+    let value = (!leaf.has(i, Bit::Tombstone)).then(|| leaf.value(&entry, scratch));
     let dirty = leaf.has(i, Bit::Dirty);
     ChunkEntry { key, value, dirty }
 }
@@ -61,6 +69,7 @@ impl BPlus {
         let mut scan = Scan {
             filling,
             path: Vec::new(),
+            scratch: Vec::new(),
         };
         let mut buffer = LeafBuffer::new();
         let mut at = match order {
@@ -110,8 +119,13 @@ impl BPlus {
                             let (n, depth) = (leaf.len(), leaf.meta().depth);
                             let within = entries_within(&bounds, depth, n, from, to, find);
                             probe.fill(depth, &mut scan.path);
-                            let Scan { filling, path } = scan;
-                            let stop = filling.leaf(within, |i| chunk_entry(path, leaf, i));
+                            let Scan {
+                                filling,
+                                path,
+                                scratch,
+                            } = scan;
+                            let stop =
+                                filling.leaf(within, |i| chunk_entry(path, scratch, leaf, i));
                             if leaf.mount().is_some() {
                                 scan.filling.add_mounted(&bounds, from, to, stop.as_deref());
                             }

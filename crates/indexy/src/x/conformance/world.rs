@@ -283,8 +283,8 @@ impl<X: IndexX> World<X> {
         for entry in &chunk.entries {
             assert!(&entry.key[..] >= from && to.is_none_or(|to| &entry.key[..] < to));
             match &entry.value {
-                Some(value) => merged.insert(entry.key.clone(), value.clone()),
-                None => merged.remove(&entry.key),
+                Some(value) => merged.insert(entry.key.to_vec(), value.to_vec()),
+                None => merged.remove(&entry.key[..]),
             };
         }
         merged

@@ -100,10 +100,20 @@ pub fn del(key: &[u8]) -> (Vec<u8>, Option<Vec<u8>>) {
 
 /// Everything that a scan gives.
 pub fn scan(y: &dyn IndexY, from: &[u8], to: Option<&[u8]>, order: Order) -> Entries {
-    let iter = y.range(from, to, order).expect("range");
-    iter.map(|entry| entry.expect("entry"))
-        .map(|(k, v)| (k.to_vec(), Some(v.to_vec())))
-        .collect()
+    let mut iter = y.range(from, to, order).expect("range");
+    let (mut entries, mut promised) = (Entries::new(), 0);
+    loop {
+        promised = promised.max(entries.len() + iter.size_hint().0);
+        let Some(entry) = iter.next() else { break };
+        let (key, value) = entry.expect("entry");
+        entries.push((key.to_vec(), Some(value.to_vec())));
+    }
+    let given = entries.len();
+    assert!(
+        given >= promised,
+        "size_hint: {promised} promised, {given} given"
+    );
+    entries
 }
 
 /// Compares everything that `y` says with `model`.

@@ -16,7 +16,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 const NEWEST: SeqNo = SeqNo::MAX;
 /// Entries decoded at a time; short scans want few, long ones many.
-const BATCH_ENTRIES: usize = 32;
+const BATCH_ENTRIES: usize = 64;
 /// Blocks in a row after which a walk counts as a long one.
 const READAHEAD_AFTER_BLOCKS: u32 = 4;
 const READAHEAD_BYTES: u64 = 128 << 10;
@@ -88,6 +88,11 @@ impl TableCursor {
 
     pub(super) fn table(&self) -> &Arc<TableReader> {
         &self.table
+    }
+
+    /// The next entry, if it comes without a look at the table.
+    pub(super) fn at_hand(&self) -> Option<&InternalValue> {
+        self.batch.front()
     }
 
     /// The next entry; tombstones are entries. May panic on damage that a checksum does not show.

@@ -20,7 +20,7 @@ use crate::{
     x::Order,
 };
 use lsm_tree::{InternalValue, UserKey};
-use std::sync::Arc;
+use std::{cmp::Ordering, sync::Arc};
 
 /// Reads one run, opening one table at a time.
 struct Cursor {
@@ -35,7 +35,8 @@ pub(super) struct Merge {
     cursors: Vec<Cursor>,
     order: Order,
     bounds: Bounds,
-    started: bool,
+    /// The last key that was given. No cursor looks beyond it before it is asked to: that may read.
+    given: Option<UserKey>,
     /// Pins the files; also tells when old snapshots are out of use.
     _snapshot: Arc<Snapshot>,
 }
@@ -56,18 +57,15 @@ impl Merge {
             cursors,
             order,
             bounds,
-            started: false,
+            given: None,
             _snapshot: snapshot,
         }
     }
 
     /// The next key with its newest entry, tombstones included.
     pub(super) fn next_entry(&mut self) -> Result<Option<InternalValue>> {
-        if !self.started {
-            self.started = true;
-            for cursor in &mut self.cursors {
-                cursor.advance(&self.bounds, self.order)?;
-            }
+        for cursor in &mut self.cursors {
+            cursor.pass(self.given.as_ref(), &self.bounds, self.order)?;
         }
         let mut best: Option<usize> = None;
         for (i, cursor) in self.cursors.iter().enumerate() {
@@ -75,7 +73,7 @@ impl Merge {
             let better = match best.and_then(|b| self.cursors[b].head.as_ref()) {
                 None => true,
                 Some(current) => match (head.key.user_key.cmp(&current.key.user_key), self.order) {
-                    (std::cmp::Ordering::Equal, _) => head.key.seqno > current.key.seqno,
+                    (Ordering::Equal, _) => head.key.seqno > current.key.seqno,
                     (ordering, Order::Ascending) => ordering.is_lt(),
                     (ordering, Order::Descending) => ordering.is_gt(),
                 },
@@ -84,22 +82,8 @@ impl Merge {
                 best = Some(i);
             }
         }
-        let Some(best) = best else { return Ok(None) };
-        let mut newest = self.cursors[best].head.take();
-        let key = newest.as_ref().map(|entry| entry.key.user_key.clone());
-        self.cursors[best].advance(&self.bounds, self.order)?;
-        // Drop the older versions of this key, wherever they are.
-        for cursor in &mut self.cursors {
-            while let Some(head) = &cursor.head
-                && Some(&head.key.user_key) == key.as_ref()
-            {
-                let newer = newest.as_ref().is_none_or(|n| head.key.seqno > n.key.seqno);
-                if newer {
-                    newest = cursor.head.take();
-                }
-                cursor.advance(&self.bounds, self.order)?;
-            }
-        }
+        let newest = best.and_then(|best| self.cursors[best].head.take());
+        self.given = newest.as_ref().map(|entry| entry.key.user_key.clone());
         Ok(newest)
     }
 
@@ -112,9 +96,54 @@ impl Merge {
             }
         }
     }
+
+    /// Whether the next live entry comes without a read, and surely comes: not told where it is one of several versions.
+    fn at_hand(&self) -> bool {
+        let mut first: Option<&InternalValue> = None;
+        for cursor in self.cursors.iter().filter(|c| !c.at_end()) {
+            let Some(entry) = cursor.at_hand() else {
+                return false;
+            };
+            let key = &entry.key.user_key;
+            let order = first.map(|first| match self.order {
+                Order::Ascending => key.cmp(&first.key.user_key),
+                Order::Descending => first.key.user_key.cmp(key),
+            });
+            if Some(key) == self.given.as_ref() || order == Some(Ordering::Equal) {
+                return false;
+            }
+            if order.is_none_or(Ordering::is_lt) {
+                first = Some(entry);
+            }
+        }
+        first.is_some_and(|entry| !entry.is_tombstone())
+    }
 }
 
 impl Cursor {
+    fn at_end(&self) -> bool {
+        self.head.is_none() && self.open.is_none() && self.tables.is_empty()
+    }
+
+    /// The next entry, if it comes without a read.
+    fn at_hand(&self) -> Option<&InternalValue> {
+        let ahead = || self.open.as_ref().and_then(TableCursor::at_hand);
+        self.head.as_ref().or_else(ahead)
+    }
+
+    /// Brings an entry to the head that is not one of `given`.
+    fn pass(&mut self, given: Option<&UserKey>, bounds: &Bounds, order: Order) -> Result<()> {
+        loop {
+            match &self.head {
+                Some(head) if Some(&head.key.user_key) != given => return Ok(()),
+                _ => self.advance(bounds, order)?,
+            }
+            if self.head.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
     fn advance(&mut self, bounds: &Bounds, order: Order) -> Result<()> {
         self.head = None;
         loop {
@@ -196,5 +225,10 @@ impl Iterator for Range {
                 Some(Err(e))
             }
         }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let at_hand = self.merge.as_ref().is_some_and(Merge::at_hand);
+        (usize::from(at_hand), None)
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     error::Result,
     key::{Key, Value},
 };
-use std::cmp::Ordering;
+use std::{cmp::Ordering, ops::Range};
 
 /// A key as a page holds it: its first bytes and, if that is not all, the chain of the whole key.
 #[derive(Clone, Debug, Default)]
@@ -150,16 +150,29 @@ pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// How many of `elements` go to the next page: all if they fit, else as many as fit if `pack`, else about half of
-/// their bytes (as many as fit if they are too many for two pages). At least one, for one always fits.
-pub(super) fn next_page(elements: &[impl Element], page_bytes: usize, pack: bool) -> usize {
-    let room = capacity(page_bytes);
+/// How full a page is made of elements that are too many for one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fill {
+    /// With all that fits: what follows does not come between.
+    Full,
+    /// But for a sixteenth.
+    Most,
+    /// With half of them, or all that fits if they are too many for two pages.
+    Half,
+}
+
+/// How many of `elements` go to the next page: all if they fit, else as `fill` says. At least one, for one always fits.
+pub(super) fn next_page(elements: &[impl Element], page_bytes: usize, fill: Fill) -> usize {
+    let room = match fill {
+        Fill::Most => capacity(page_bytes) / 16 * 15,
+        Fill::Full | Fill::Half => capacity(page_bytes),
+    };
     let mut filling = Filling::default();
     let fitting = elements
         .iter()
         .take_while(|e| filling.add(*e) <= room)
         .count();
-    if fitting == elements.len() || pack {
+    if fitting == elements.len() || fill != Fill::Half {
         return fitting.max(1);
     }
     let raw = |e: &_| SLOT_BYTES + Element::bound(e).stub.len() + Element::extra_bytes(e);
@@ -255,9 +268,14 @@ fn fill<'a>(
 
 /// The entries of a leaf; `None` if it makes no sense.
 pub(super) fn entries(node: &Node<'_>) -> Option<Vec<Entry>> {
+    entries_within(node, 0..node.keys())
+}
+
+/// Some entries of a leaf.
+pub(super) fn entries_within(node: &Node<'_>, within: Range<usize>) -> Option<Vec<Entry>> {
     let mut scratch = Vec::new();
-    let mut entries = Vec::with_capacity(node.keys());
-    for i in 0..node.keys() {
+    let mut entries = Vec::with_capacity(within.len());
+    for i in within {
         let value = match node.value(i)? {
             ValueAt::Near(bytes) => Content::Near(Value::new(bytes)),
             ValueAt::Far(far) => Content::Far(far),
@@ -282,7 +300,8 @@ pub(super) fn children(node: &Node<'_>, from: Bound) -> Option<Vec<Child>> {
     Some(children)
 }
 
-fn bound(node: &Node<'_>, i: usize, scratch: &mut Vec<u8>) -> Option<Bound> {
+/// Key `i`.
+pub(super) fn bound(node: &Node<'_>, i: usize, scratch: &mut Vec<u8>) -> Option<Bound> {
     let key = node.key(i)?;
     scratch.clear();
     scratch.extend_from_slice(key.prefix);

@@ -1,12 +1,12 @@
-//! Ranges: a leaf at a time, found anew from the newest version each time.
+//! Ranges: a batch of entries of one leaf at a time, found anew from the newest version each time.
 //!
-//! So an open iterator pins nothing between two leaves (and within one only while it has large values to read). It
+//! So an open iterator pins nothing between two batches (and within one only while it has large values to read). It
 //! is no snapshot: of a run that is published meanwhile it may see what lies ahead of it. Each key comes once, in order,
-//! because a leaf's bounds say where to go on, whatever the leaves are by then.
+//! because a leaf's bounds, or the next key in it, say where to go on, whatever the leaves are by then.
 
 use super::{
     PagedY,
-    build::{self, Content, Entry},
+    build::{self, Bound, Content, Entry},
     node::Node,
     search::Route,
     version::Version,
@@ -16,7 +16,10 @@ use crate::{
     key::{Key, Value},
     x::Order,
 };
-use std::{cmp::Ordering, collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, sync::Arc};
+
+/// Entries taken from a leaf at a time: more than most scans want, and few beside a large page's.
+const BATCH_ENTRIES: usize = 64;
 
 pub(super) struct Cursor<'y> {
     y: &'y PagedY,
@@ -25,10 +28,18 @@ pub(super) struct Cursor<'y> {
     from: Vec<u8>,
     to: Option<Vec<u8>>,
     done: bool,
-    /// Entries of the present leaf, in the asked order.
+    /// Entries of the present batch, in the asked order.
     ready: VecDeque<Entry>,
     /// Keeps the large values of `ready`.
     version: Option<Arc<Version>>,
+}
+
+/// Some entries of a leaf, ascending.
+#[derive(Default)]
+struct Batch {
+    entries: Vec<Entry>,
+    /// The key at which what the leaf has besides begins; descending, ends.
+    rest: Option<Bound>,
 }
 
 impl<'y> Cursor<'y> {
@@ -44,7 +55,7 @@ impl<'y> Cursor<'y> {
         }
     }
 
-    /// Takes the entries of the next leaf.
+    /// Takes the next batch.
     fn advance(&mut self) -> Result<()> {
         let version = self.y.version.load_full();
         let mut route = Edge {
@@ -54,24 +65,59 @@ impl<'y> Cursor<'y> {
             to: self.to.as_deref(),
             behind: None,
         };
-        let (from, to) = (&self.from[..], self.to.as_deref());
-        let entries = self.y.at_leaf(&version, &mut route, |leaf| {
-            self.y.entries_between(leaf, from, to)
-        })?;
+        let batch = self
+            .y
+            .at_leaf(&version, &mut route, |leaf| self.batch_of(leaf))?;
         let behind = route.behind.take();
-        let mut entries = entries.unwrap_or_default();
+        let Batch { mut entries, rest } = batch.unwrap_or_default();
         if self.order == Order::Descending {
             entries.reverse();
         }
+        // Read now that the guard of the pool has been left; the version keeps its chain.
+        let stop = rest.or(behind);
+        let stop = stop
+            .map(|key| key.whole(&|far| self.y.fetch(far)))
+            .transpose()?;
         self.ready = entries.into();
         let far = |e: &Entry| matches!(e.value, Content::Far(_)) || e.key.far.is_some();
         let pinned = self.ready.iter().any(far);
         self.version = pinned.then_some(version);
-        self.shorten(behind);
+        self.shorten(stop);
         Ok(())
     }
 
-    /// The range goes on behind the leaf that ended at `behind`.
+    /// What a leaf has of the range, no more than a batch; `None` inside if it makes no sense.
+    fn batch_of(&self, leaf: &Node<'_>) -> Result<Option<Batch>> {
+        let fetch = |far| self.y.fetch(far);
+        let to = match &self.to {
+            None => Some((leaf.keys(), false)),
+            Some(to) => leaf.search(to, &fetch)?,
+        };
+        let (Some((start, _)), Some((end, _))) = (leaf.search(&self.from, &fetch)?, to) else {
+            return Ok(None);
+        };
+        let (within, rest) = match self.order {
+            Order::Ascending => {
+                let stop = end.min(start + BATCH_ENTRIES);
+                (start..stop, (stop < end).then_some(stop))
+            }
+            Order::Descending => {
+                let stop = start.max(end.saturating_sub(BATCH_ENTRIES));
+                (stop..end, (stop > start).then_some(stop))
+            }
+        };
+        let Some(entries) = build::entries_within(leaf, within) else {
+            return Ok(None);
+        };
+        let rest = match rest.map(|i| build::bound(leaf, i, &mut Vec::new())) {
+            None => None,
+            Some(None) => return Ok(None),
+            rest => rest.flatten(),
+        };
+        Ok(Some(Batch { entries, rest }))
+    }
+
+    /// The range goes on behind what ended at `behind`.
     fn shorten(&mut self, behind: Option<Vec<u8>>) {
         let inside = behind.filter(|at| {
             let before = self.to.as_ref().is_none_or(|to| at < to);
@@ -118,6 +164,14 @@ impl Iterator for Cursor<'_> {
             }
         }
     }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        // Keys and values in chains are still to be read.
+        match self.version {
+            None => (self.ready.len(), None),
+            Some(_) => (0, None),
+        }
+    }
 }
 
 /// To the first leaf of a range in its order; remembers where that leaf ends.
@@ -126,10 +180,13 @@ struct Edge<'a> {
     order: Order,
     from: &'a [u8],
     to: Option<&'a [u8]>,
-    behind: Option<Vec<u8>>,
+    behind: Option<Bound>,
 }
 
 impl Route for Edge<'_> {
+    /// Each leaf of a range is read once or, as ranges come in pieces, twice at once: that tells nothing.
+    const KEEPS_LEAVES: bool = false;
+
     fn child(&mut self, node: &Node<'_>) -> Result<Option<usize>> {
         let fetch = |far| self.y.fetch(far);
         let (child, bound) = match (self.order, self.to) {
@@ -144,42 +201,9 @@ impl Route for Edge<'_> {
             (Order::Descending, None) => (Some(node.keys()), node.keys().checked_sub(1)),
         };
         // A page nearer to the leaf knows its end better; one at the edge of its parent does not know it.
-        if let Some(key) = bound.and_then(|i| node.key(i)) {
-            self.behind = Some(key.whole(&fetch)?);
+        if let Some(key) = bound.and_then(|i| build::bound(node, i, &mut Vec::new())) {
+            self.behind = Some(key);
         }
         Ok(child)
-    }
-}
-
-impl PagedY {
-    /// Entries of a leaf in `[from, to)`; `None` inside if it makes no sense.
-    fn entries_between(
-        &self,
-        leaf: &Node<'_>,
-        from: &[u8],
-        to: Option<&[u8]>,
-    ) -> Result<Option<Vec<Entry>>> {
-        let Some(mut entries) = build::entries(leaf) else {
-            return Ok(None);
-        };
-        let end = to.map_or(Ok(entries.len()), |to| self.below(&entries, to))?;
-        entries.truncate(end);
-        let start = self.below(&entries, from)?;
-        entries.drain(..start);
-        Ok(Some(entries))
-    }
-
-    /// How many of `entries`, which ascend, have keys below `key`. Compares few: where the first bytes of a long key do not
-    /// decide, its pages are read.
-    fn below(&self, entries: &[Entry], key: &[u8]) -> Result<usize> {
-        let (mut start, mut end) = (0, entries.len());
-        while start < end {
-            let middle = start.midpoint(end);
-            match entries[middle].key.compare(key, &|far| self.fetch(far))? {
-                Ordering::Less => start = middle + 1,
-                _ => end = middle,
-            }
-        }
-        Ok(start)
     }
 }

@@ -147,7 +147,7 @@ fn node(bytes: &[u8]) {
         let _ = (
             node.child(i),
             node.value(i),
-            node.key(i).map(|key| key.stub()),
+            node.key(i).map(|key| [key.prefix, key.suffix].concat()),
         );
     }
     let _ = build::entries(&node);

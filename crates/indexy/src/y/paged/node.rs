@@ -279,18 +279,6 @@ impl KeyAt<'_> {
             other => Ok(other),
         }
     }
-
-    /// The first bytes of the key: all of it unless it is far.
-    pub(super) fn stub(&self) -> Vec<u8> {
-        [self.prefix, self.suffix].concat()
-    }
-
-    pub(super) fn whole(&self, fetch: Fetch<'_>) -> Result<Vec<u8>> {
-        match self.far {
-            Some(far) => fetch(far),
-            None => Ok(self.stub()),
-        }
-    }
 }
 
 /// The first four bytes of what follows the prefix, as a number that orders as they do.

@@ -102,21 +102,23 @@ impl Pool {
         &self.table[hash as usize % SHARDS]
     }
 
-    /// The page `tag` if it is in a frame; `hint` (0: none) says which to look at first. Returns the frame's hint too.
+    /// The page `tag` if it is in a frame; `hint` (0: none) says which to look at first. Returns the frame's hint too. `mark`
+    /// keeps the page longer.
     #[inline]
     pub(super) fn find<'g>(
         &self,
         guard: &'g FrameGuard<'_>,
         tag: u64,
         hint: u32,
+        mark: bool,
     ) -> Option<(FrameView<'g>, u32)> {
         if let Some(number) = hint.checked_sub(1)
-            && let Some(view) = guard.find(number, tag)
+            && let Some(view) = guard.find(number, tag, mark)
         {
             return Some((view, hint));
         }
         let number = *self.shard(tag).lock().get(&tag)?;
-        Some((guard.find(number, tag)?, number + 1))
+        Some((guard.find(number, tag, mark)?, number + 1))
     }
 
     /// Whether the page is in a frame, most likely.
@@ -324,7 +326,10 @@ mod tests {
         (0..FRAMES).for_each(|number| pool.insert(tag(number), &page));
         let again: Vec<u64> = (1..FRAMES).step_by(8).collect();
         for number in &again {
-            assert!(pool.find(&pool.frames.enter(), tag(*number), 0).is_some());
+            assert!(
+                pool.find(&pool.frames.enter(), tag(*number), 0, true)
+                    .is_some()
+            );
         }
         (FRAMES..FRAMES + FRAMES / 2).for_each(|number| pool.insert(tag(number), &page));
         for number in &again {

@@ -13,7 +13,7 @@
 
 use super::{
     PagedY,
-    build::{self, Bound, Child, Content, Element, Entry, Filling, filled_bytes, next_page},
+    build::{self, Bound, Child, Content, Entry, Fill, Filling, filled_bytes, next_page},
     node::{Far, Node, max_near},
     output::Output,
     overflow,
@@ -39,7 +39,7 @@ struct Open {
     /// The page, as long as nothing under it changed.
     unchanged: Option<PageNo>,
     /// Old children that the run has not come to.
-    rest: std::iter::Peekable<IntoIter<Child>>,
+    rest: IntoIter<Child>,
     /// Where the page ends; `None`: nowhere.
     to: Option<Vec<u8>>,
     /// What it consists of so far.
@@ -125,10 +125,10 @@ impl<'y> Run<'y> {
             return Ok(None);
         }
         while self.leaf.is_some() {
-            self.close_leaf()?;
+            self.close_leaf(None)?;
         }
         while !self.path.is_empty() {
-            self.close_inner()?;
+            self.close_inner(None)?;
         }
         let root = self.make_root()?;
         self.output.flush()?;
@@ -144,7 +144,7 @@ impl<'y> Run<'y> {
             if before(key, leaf.to.as_deref()) {
                 return Ok(());
             }
-            self.close_leaf()?;
+            self.close_leaf(Some(key))?;
         }
         if !self.started {
             self.started = true;
@@ -154,7 +154,7 @@ impl<'y> Run<'y> {
             if before(key, open.to.as_deref()) {
                 return self.descend(key);
             }
-            self.close_inner()?;
+            self.close_inner(Some(key))?;
         }
         Err(self.y.senseless(self.base.root))
     }
@@ -194,7 +194,7 @@ impl<'y> Run<'y> {
                 return Err(y.senseless(self.base.root));
             };
             let mut to = open.to.clone();
-            while let Some(next) = open.rest.peek() {
+            while let Some(next) = open.rest.as_slice().first() {
                 if next.from.compare(key, &|far| output.fetch(far))? == Ordering::Greater {
                     to = Some(next.from.whole(&|far| output.fetch(far))?);
                     break;
@@ -218,7 +218,7 @@ impl<'y> Run<'y> {
             self.path.push(Open {
                 level,
                 unchanged,
-                rest: children.into_iter().peekable(),
+                rest: children.into_iter(),
                 to,
                 made: Vec::new(),
             });
@@ -300,7 +300,7 @@ impl<'y> Run<'y> {
         let (mut from, warm) = (std::mem::take(&mut leaf.from), leaf.warm);
         // The last two pages' worth stays: its end is not known yet.
         while filled_bytes(&entries) > 2 * self.y.file.page_bytes {
-            from = self.put_leaf(&mut entries, from, warm, true)?;
+            from = self.put_leaf(&mut entries, from, warm, Fill::Full)?;
         }
         if let Some(leaf) = &mut self.leaf {
             leaf.bytes = filled_bytes(&entries);
@@ -310,8 +310,8 @@ impl<'y> Run<'y> {
         Ok(())
     }
 
-    /// Closes the open leaf, whose end the run is behind.
-    fn close_leaf(&mut self) -> Result<Closed> {
+    /// Closes the open leaf, whose end the run is behind; `next` is where the run goes on.
+    fn close_leaf(&mut self, next: Option<&[u8]>) -> Result<Closed> {
         let Some(mut leaf) = self.leaf.take() else {
             return Ok(Closed::Yes);
         };
@@ -331,11 +331,21 @@ impl<'y> Run<'y> {
             self.remove_bound(&leaf.from)?;
             return Ok(Closed::Yes);
         }
-        if self.is_small(&leaf.made) {
+        let bytes = filled_bytes(&leaf.made);
+        let carry = bytes > self.capacity() && self.right_is_next(next)?;
+        if carry {
+            // The right neighbour is about to be changed: full pages instead of halves, and it takes what is left.
+            while filled_bytes(&leaf.made) > self.capacity() {
+                leaf.from = self.put_leaf(&mut leaf.made, leaf.from, leaf.warm, Fill::Most)?;
+            }
+        }
+        if carry || self.is_small(bytes) {
             if let Some((right, to)) = self.right_neighbour(&leaf.to)? {
+                leaf.warm = self.y.pool.contains(self.y.tag(right.page));
                 let entries = self.entries_of(right.page)?;
                 self.removed.push(right.page);
                 self.remove_bound(&right.from)?;
+                leaf.bytes = leaf.made.iter().map(raw_bytes).sum();
                 leaf.rest = entries.into_iter().peekable();
                 leaf.to = to;
                 self.leaf = Some(leaf);
@@ -350,7 +360,7 @@ impl<'y> Run<'y> {
                 leaf.from = left.from;
             }
         }
-        let last = leaf.to.is_none();
+        let fill = fill_before(leaf.to.as_deref());
         let OpenLeaf {
             mut made,
             mut from,
@@ -358,7 +368,7 @@ impl<'y> Run<'y> {
             ..
         } = leaf;
         while !made.is_empty() {
-            from = self.put_leaf(&mut made, from, warm, last)?;
+            from = self.put_leaf(&mut made, from, warm, fill)?;
         }
         Ok(Closed::Yes)
     }
@@ -369,9 +379,9 @@ impl<'y> Run<'y> {
         entries: &mut Vec<Entry>,
         from: Bound,
         warm: bool,
-        pack: bool,
+        fill: Fill,
     ) -> Result<Bound> {
-        let count = next_page(entries, self.y.file.page_bytes, pack);
+        let count = next_page(entries, self.y.file.page_bytes, fill);
         let behind = match entries.get(count) {
             Some(next) => {
                 let next = next.key.clone();
@@ -389,8 +399,8 @@ impl<'y> Run<'y> {
         Ok(behind)
     }
 
-    /// Closes the last inner page of the path, whose end the run is behind.
-    fn close_inner(&mut self) -> Result<Closed> {
+    /// Closes the last inner page of the path, whose end the run is behind; `next` is where the run goes on.
+    fn close_inner(&mut self, next: Option<&[u8]>) -> Result<Closed> {
         let Some(mut open) = self.path.pop() else {
             return Ok(Closed::Yes);
         };
@@ -405,11 +415,18 @@ impl<'y> Run<'y> {
             self.mark_changed();
             return Ok(Closed::Yes);
         }
-        if self.is_small(&open.made) {
+        let bytes = filled_bytes(&open.made);
+        let carry = bytes > self.capacity() && self.right_is_next(next)?;
+        if carry {
+            while filled_bytes(&open.made) > self.capacity() {
+                open.made = self.put_inner_page(open.made, open.level, Fill::Most)?;
+            }
+        }
+        if carry || self.is_small(bytes) {
             if let Some((right, to)) = self.right_neighbour(&open.to)? {
                 let children = self.children_of(&right, open.level)?;
                 self.removed.push(right.page);
-                open.rest = children.into_iter().peekable();
+                open.rest = children.into_iter();
                 open.to = to;
                 self.path.push(open);
                 return Ok(Closed::Grew);
@@ -421,31 +438,41 @@ impl<'y> Run<'y> {
                 open.made = children;
             }
         }
-        let last = open.to.is_none();
-        self.put_inner(open.made, open.level, last)?;
+        let fill = fill_before(open.to.as_deref());
+        self.put_inner(open.made, open.level, fill)?;
         Ok(Closed::Yes)
     }
 
     /// Puts out pages of `level` that consist of `children`.
-    fn put_inner(&mut self, mut children: Vec<Child>, level: u8, pack: bool) -> Result<()> {
+    fn put_inner(&mut self, mut children: Vec<Child>, level: u8, fill: Fill) -> Result<()> {
         while !children.is_empty() {
-            let mut count = next_page(&children, self.y.file.page_bytes, pack);
-            // A single child makes no page: the one before leaves it company.
-            if count + 1 == children.len() && count > 2 {
-                count -= 1;
-            }
-            let rest = children.split_off(count.min(children.len()));
-            let page = self
-                .output
-                .add(|page| build::inner(page, level, &children))?;
-            self.y.pool.insert(self.y.tag(page), self.output.last());
-            if let Some(first) = children.first_mut() {
-                let from = std::mem::take(&mut first.from);
-                self.put_up(Child { from, page }, true);
-            }
-            children = rest;
+            children = self.put_inner_page(children, level, fill)?;
         }
         Ok(())
+    }
+
+    /// Puts out one page of the first of `children`; returns the others.
+    fn put_inner_page(
+        &mut self,
+        mut children: Vec<Child>,
+        level: u8,
+        fill: Fill,
+    ) -> Result<Vec<Child>> {
+        let mut count = next_page(&children, self.y.file.page_bytes, fill);
+        // A single child makes no page: the one before leaves it company.
+        if count + 1 == children.len() && count > 2 {
+            count -= 1;
+        }
+        let rest = children.split_off(count.min(children.len()));
+        let page = self
+            .output
+            .add(|page| build::inner(page, level, &children))?;
+        self.y.pool.insert(self.y.tag(page), self.output.last());
+        if let Some(first) = children.first_mut() {
+            let from = std::mem::take(&mut first.from);
+            self.put_up(Child { from, page }, true);
+        }
+        Ok(rest)
     }
 
     /// Gives a page to its parent.
@@ -470,7 +497,7 @@ impl<'y> Run<'y> {
     fn make_root(&mut self) -> Result<PageNo> {
         while self.top.len() > 1 {
             let children = std::mem::take(&mut self.top);
-            self.put_inner(children, self.height, true)?;
+            self.put_inner(children, self.height, Fill::Full)?;
             self.height += 1;
         }
         let Some(mut root) = self.top.pop() else {
@@ -494,8 +521,29 @@ impl<'y> Run<'y> {
         Ok(root.page)
     }
 
-    fn is_small(&self, elements: &[impl Element]) -> bool {
-        filled_bytes(elements) < build::capacity(self.y.file.page_bytes) / JOIN_PART
+    fn capacity(&self) -> usize {
+        build::capacity(self.y.file.page_bytes)
+    }
+
+    /// Whether a page of `bytes` should join a neighbour.
+    fn is_small(&self, bytes: usize) -> bool {
+        bytes < self.capacity() / JOIN_PART
+    }
+
+    /// Whether the run, which goes on at `next`, comes to the next child of the last page of the path.
+    fn right_is_next(&self, next: Option<&[u8]>) -> Result<bool> {
+        let output = &self.output;
+        let (Some(parent), Some(next)) = (self.path.last(), next) else {
+            return Ok(false);
+        };
+        match parent.rest.as_slice() {
+            [] => Ok(false),
+            [_] => Ok(before(next, parent.to.as_deref())),
+            [_, behind, ..] => {
+                let order = behind.from.compare(next, &|far| output.fetch(far))?;
+                Ok(order == Ordering::Greater)
+            }
+        }
     }
 
     /// Takes the next child of the last page of the path, and where it ends.
@@ -510,7 +558,7 @@ impl<'y> Run<'y> {
         let Some(right) = parent.rest.next() else {
             return Ok(None);
         };
-        let end = match parent.rest.peek() {
+        let end = match parent.rest.as_slice().first() {
             Some(next) => Some(next.from.whole(&|far| output.fetch(far))?),
             None => parent.to.clone(),
         };
@@ -527,7 +575,7 @@ impl<'y> Run<'y> {
         let mut page = AlignedBuffer::new(self.y.file.page_bytes);
         let guard = self.y.pool.frames.enter();
         let tag = self.y.tag(number);
-        if let Some((view, _)) = self.y.pool.find(&guard, tag, 0) {
+        if let Some((view, _)) = self.y.pool.find(&guard, tag, 0, false) {
             super::copy_frame(view, &mut page);
             return Ok(page);
         }
@@ -610,6 +658,11 @@ impl OpenLeaf {
 /// Bytes of an entry in a page of its own.
 fn raw_bytes(entry: &Entry) -> usize {
     Filling::default().add(entry)
+}
+
+/// How the pages of a node that ends at `to` are filled: nothing comes behind the last one.
+fn fill_before(to: Option<&[u8]>) -> Fill {
+    if to.is_some() { Fill::Half } else { Fill::Full }
 }
 
 /// Whether `key` lies before the end `to`.

@@ -27,6 +27,8 @@ pub(super) enum Found {
 
 /// A step of a search: what to do at an inner page.
 pub(super) trait Route {
+    /// Whether a leaf that is read is worth keeping. An inner page is.
+    const KEEPS_LEAVES: bool;
     /// The child to go to.
     fn child(&mut self, node: &Node<'_>) -> Result<Option<usize>>;
 }
@@ -129,16 +131,20 @@ impl PagedY {
     }
 
     /// Goes on as far as pages are in frames; `None`: the page that `at` is at is not.
-    pub(super) fn in_frames<R>(
+    pub(super) fn in_frames<R, T: Route>(
         &self,
         version: &Version,
         at: &mut At,
-        route: &mut impl Route,
+        route: &mut T,
         read: &impl Fn(&Node<'_>) -> Result<Option<R>>,
     ) -> Result<Option<R>> {
         let guard = self.pool.frames.enter();
         let mut parent: Option<(Node<'_>, usize)> = None;
-        while let Some((view, hint)) = self.pool.find(&guard, self.tag(at.page), at.hint) {
+        let find = |at: &At| {
+            let mark = at.level > 0 || T::KEEPS_LEAVES;
+            self.pool.find(&guard, self.tag(at.page), at.hint, mark)
+        };
+        while let Some((view, hint)) = find(at) {
             if hint != at.hint {
                 match &parent {
                     Some((node, i)) => node.hint(*i, at.page, hint),
@@ -183,6 +189,8 @@ pub(super) struct ToKey<'k> {
 }
 
 impl Route for ToKey<'_> {
+    const KEEPS_LEAVES: bool = true;
+
     fn child(&mut self, node: &Node<'_>) -> Result<Option<usize>> {
         node.child_for(self.key, &|far| self.y.fetch(far))
     }

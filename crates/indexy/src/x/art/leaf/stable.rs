@@ -7,6 +7,7 @@ use super::{
     search::EntryAt,
 };
 use crate::{
+    key::Value,
     mem::words::Words,
     x::{
         art::pointer::{END, Symbol},
@@ -112,6 +113,18 @@ impl<'x> StableLeaf<'x> {
         match self.large(entry) {
             Some(large) if entry.form == Form::BothOut => out.extend_from_slice(large.suffix(len)),
             _ => self.push_bytes(entry.body + skip, len, out),
+        }
+    }
+
+    /// The value of `entry`; a large one is copied once.
+    pub(crate) fn value(self, entry: &EntryAt, scratch: &mut Vec<u8>) -> Value {
+        match self.large(entry) {
+            Some(large) => Value::new(large.value()),
+            None => {
+                scratch.clear();
+                self.push_bytes(entry.tail(), entry.value_len, scratch);
+                Value::new(scratch)
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use super::{
     read::EntryAt,
 };
 use crate::{
+    key::Value,
     mem::words::Words,
     x::{
         RunId, Stamp,
@@ -136,6 +137,18 @@ impl<'x> StableLeaf<'x> {
                 let head = entry.head.to_be_bytes();
                 out.extend_from_slice(&head[..entry.suffix_len.min(HEAD_BYTES)]);
                 self.push_bytes(entry.rest, entry.rest_len(), out);
+            }
+        }
+    }
+
+    /// The value of `entry`; a large one is copied once.
+    pub(in crate::x::bptree) fn value(self, entry: &EntryAt, scratch: &mut Vec<u8>) -> Value {
+        match self.large(entry) {
+            Some(large) => Value::new(large.value()),
+            None => {
+                scratch.clear();
+                self.push_bytes(entry.tail, entry.value_len, scratch);
+                Value::new(scratch)
             }
         }
     }

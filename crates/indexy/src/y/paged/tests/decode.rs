@@ -17,7 +17,11 @@ fn read_all(page: &[u8]) {
         let _ = node.child_for(key, &fetch);
     }
     for i in 0..node.keys().min(3000) + 1 {
-        let _ = (node.child(i), node.value(i), node.key(i).map(|k| k.stub()));
+        let _ = (
+            node.child(i),
+            node.value(i),
+            node.key(i).map(|k| [k.prefix, k.suffix].concat()),
+        );
     }
     let _ = build::entries(&node);
     let _ = build::children(&node, build::Bound::default());
