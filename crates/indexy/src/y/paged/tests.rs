@@ -7,6 +7,8 @@ use tempfile::TempDir;
 mod crash;
 mod damage;
 mod decode;
+mod neighbours;
+mod ranges;
 mod stress;
 
 /// A tree in a temporary directory.
@@ -124,67 +126,4 @@ fn a_tree_that_released_its_file_leaves_it_alone() {
     let y = store.open();
     assert_eq!(y.verify().unwrap(), 3);
     assert_eq!(y.get(b"c").unwrap().as_deref(), Some(&b"3"[..]));
-}
-
-/// Runs that change most leaves fill pages, and the file stays near what the entries take; runs here and there leave halves.
-#[test]
-fn neighbours_that_change_fill_pages() {
-    use crate::y::conformance::{Entries, put, write};
-    use rand::{Rng, SeedableRng, rngs::StdRng};
-    const RUNS: usize = 8;
-    const RUN_KEYS: usize = 5000;
-    let store = OnDisk::new(4096, 0);
-    let y = store.open();
-    let mut rng = StdRng::seed_from_u64(3);
-    for _ in 0..RUNS {
-        let mut run: Entries = (0..RUN_KEYS)
-            .map(|_| put(&rng.random::<[u8; 8]>(), &[7; 8]))
-            .collect();
-        run.sort();
-        write(&y, &run).unwrap();
-    }
-    y.make_durable().unwrap();
-    assert_eq!(y.verify().unwrap(), (RUNS * RUN_KEYS) as u64);
-    // A slot, seven bytes of a key behind its prefix, a length and a value.
-    let least = RUNS * RUN_KEYS * (8 + 7 + 4 + 8) / 4096;
-    let used = y.space.lock().busy_pages() as usize;
-    assert!(used <= least * 6 / 5, "{used} pages for {least}");
-}
-
-/// Keys of all lengths, whose bounds lie in chains: every run joins, splits and carries over.
-#[test]
-fn leaves_of_long_keys_take_what_their_neighbours_leave() {
-    use crate::y::conformance::{Model, check, write};
-    use rand::{Rng, SeedableRng, rngs::StdRng};
-    let store = OnDisk::new(4096, 64 << 10);
-    let y = store.open();
-    let mut model = Model::new();
-    let mut rng = StdRng::seed_from_u64(4);
-    for round in 0..12u8 {
-        let mut run = std::collections::BTreeMap::new();
-        for _ in 0..400 {
-            let len = [3, 30, 300, 510, 520, 900][rng.random_range(0..6)];
-            let mut key = vec![rng.random_range(0..3); len];
-            let tail = rng.random::<u16>().to_be_bytes();
-            let at = rng.random_range(0..len - 1);
-            key[at..at + 2].copy_from_slice(&tail);
-            let value = vec![round; [0, 10, 500, 1500][rng.random_range(0..4)]];
-            run.insert(key, (round % 4 != 3 || rng.random()).then_some(value));
-        }
-        for key in model.keys().filter(|_| round % 4 == 3) {
-            if rng.random_bool(0.6) {
-                run.insert(key.clone(), None);
-            }
-        }
-        for (key, value) in &run {
-            match value {
-                Some(value) => model.insert(key.clone(), value.clone()),
-                None => model.remove(key),
-            };
-        }
-        write(&y, &run.into_iter().collect()).unwrap();
-        y.make_durable().unwrap();
-        assert_eq!(y.verify().unwrap(), model.len() as u64, "round {round}");
-        check(&y, &model);
-    }
 }
