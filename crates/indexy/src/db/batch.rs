@@ -171,12 +171,17 @@ impl Batch {
             let _stripes = core.stripes.lock_all(&hashes);
             trees.iter().try_for_each(|tree| tree.live())?;
             // After the stripes, see `tree.rs`; the room in the log is kept until the record is appended.
-            let _admitted = core.shared.admit(bytes + core.shared.copy_bytes(copied))?;
+            let _admitted = core
+                .shared
+                .room
+                .admit(bytes + core.shared.room.copy_bytes(copied))?;
             let _room = log.map(|log| log.admit(record)).transpose()?;
             let writes = ops
                 .iter()
                 .map(|op| (&*trees[op.tree].joined, &*op.key, op.value.as_deref()));
-            core.shared.commit_batch(encoder.record(), writes)?
+            core.shared.log.commit_batch(encoder.record(), || {
+                writes.for_each(|(tree, key, value)| tree.apply(key, value));
+            })?
         };
         if let (Some(log), Some(end), Durability::Sync) = (log, end, core.options.durability) {
             log.wait_durable(end)?;

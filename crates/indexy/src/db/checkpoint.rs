@@ -158,7 +158,7 @@ fn copy_missing(
             continue;
         }
         let dir = tree_dir(dest, id);
-        match tree.joined.copy_y_to(&dir) {
+        match tree.joined.writer.copy_to(&dir) {
             Err(error) if tree.live().is_ok() => return Err(error),
             _ => copied.insert(id, dir),
         };

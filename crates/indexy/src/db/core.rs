@@ -15,10 +15,8 @@ use super::{
 use crate::{
     error::{Error, Result},
     framework::{
-        background::{Background, Trees},
-        joined::Joined,
-        shared::Shared,
-        truncate::flush_all,
+        clean::truncate::flush_all, host::Host, memory::Holdings, shared::Shared, tree::Joined,
+        worker::Background,
     },
     mem::{Freed, Memory, budget::Budget},
     storage::Storage,
@@ -194,7 +192,25 @@ impl Core {
     }
 }
 
-impl Trees for Core {
+impl Holdings for Core {
+    fn x_bytes(&self) -> usize {
+        self.trees
+            .read()
+            .values()
+            .map(|t| t.joined.x.stats().bytes)
+            .sum()
+    }
+
+    fn y_bytes(&self) -> usize {
+        self.all_joined().iter().map(|t| t.y.memory_bytes()).sum()
+    }
+
+    fn when_freed(&self) -> Freed {
+        self.memory.when_freed()
+    }
+}
+
+impl Host for Core {
     fn trees(&self) -> Vec<Arc<Joined>> {
         self.all_joined()
     }
@@ -211,22 +227,10 @@ impl Trees for Core {
         self.memory.collect();
     }
 
-    fn when_freed(&self) -> Freed {
-        self.memory.when_freed()
-    }
-
     fn empty_slabs(&self, bytes: usize) {
         self.memory.empty_slabs(bytes, || {
             self.all_joined().iter().for_each(|tree| tree.x.relocate());
         });
-    }
-
-    fn x_bytes(&self) -> usize {
-        self.trees
-            .read()
-            .values()
-            .map(|t| t.joined.x.stats().bytes)
-            .sum()
     }
 
     fn divide_memory(&self) {
@@ -247,7 +251,7 @@ impl Handle {
     pub(crate) fn close(&self) -> Result<()> {
         let core = &self.core;
         let first = core.closed.swap(1, Ordering::AcqRel) == 0;
-        core.shared.begin_closing();
+        core.shared.room.begin_closing();
         // Waits for flushes, checkpoints and the like; later ones are refused.
         let _alone = core.operations.write();
         if !first {

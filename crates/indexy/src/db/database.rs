@@ -115,7 +115,7 @@ impl Db {
             });
         }
         // A tree's records all have higher LSNs than this.
-        let floor = self.core().shared.sweep_floor();
+        let floor = self.core().shared.log.floor();
         let dir = directory::tree_dir(&self.core().path, entry.id);
         let opened = open::open_tree(self.core(), manifest.database_id, entry.clone(), floor)
             .and_then(|tree| match entry.index_y {
@@ -190,7 +190,7 @@ impl Db {
     /// Errors: `Poisoned`, `OutOfSpace`, `Closed`.
     pub fn sync(&self) -> Result<()> {
         self.core().check_writable()?;
-        self.core().shared.wait_for_log()
+        self.core().shared.log.wait_durable()
     }
 
     /// Writes everything to Index Y, makes it durable there and cuts the log. Writers go on meanwhile; what
@@ -247,8 +247,8 @@ impl Db {
         }
         budget.set_limit(bytes);
         self.core().divide_memory();
-        self.core().shared.wake_releaser.notify();
-        self.core().shared.announce_freed();
+        self.core().shared.room.wake_releaser.notify();
+        self.core().shared.room.announce_freed();
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use super::{
     directory, index_y,
     options::{IndexXKind, IndexYKind},
 };
-use crate::{framework::watermark::Watermarks, mem::budget::Holder};
+use crate::{framework::memory::Watermarks, mem::budget::Holder};
 
 /// The write buffer of trees without an Index X, as part of the budget: over an LSM tree it is the memtable...
 const MEMTABLE_PART: usize = 8;
@@ -72,7 +72,7 @@ impl Core {
         } else {
             0
         };
-        self.shared.owe_to_y(owed);
+        self.shared.room.owe_to_y(owed);
         if !enough && owed == 0 && asked != *now {
             self.y_shared.set_memory(asked);
             *now = asked;
@@ -88,7 +88,7 @@ impl Core {
             fixed: held.iter().map(|h| self.budget.held(*h)).sum(),
             buffer,
             x: self.budget.held(Holder::Arena),
-            wanted: self.shared.writers_want(),
+            wanted: self.shared.room.writers_want(),
         }
     }
 

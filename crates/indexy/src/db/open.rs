@@ -15,11 +15,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    framework::{
-        background::{Background, Trees},
-        joined::Joined,
-        shared::Shared,
-    },
+    framework::{host::Host, shared::Shared, tree::Joined, worker::Background},
     mem::{
         Memory,
         budget::{Budget, Holder},
@@ -33,10 +29,7 @@ use parking_lot::{Mutex, RwLock};
 use std::{
     collections::BTreeMap,
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU8, Ordering},
-    },
+    sync::{Arc, atomic::AtomicU8},
     time::Duration,
 };
 
@@ -106,7 +99,7 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
         core.trees.write().insert(tree.entry.id, Arc::new(tree));
     }
     core.divide_memory();
-    let trees: Arc<dyn Trees> = core.clone();
+    let trees: Arc<dyn Host> = core.clone();
     let background = Background::start(&shared, &trees, core.options.read_only)
         .map_err(|e| Error::io("start a thread for", path, e))?;
     let handle = Handle { core, background };
@@ -314,7 +307,7 @@ fn replay(core: &Core, manifest: &Manifest) -> Result<()> {
         &mut |lsn, record| {
             replayed += 1;
             // I6: everything below is applied.
-            core.shared.replay_position.store(lsn.0, Ordering::Release);
+            core.shared.log.replaying(lsn);
             apply_record(core, record)
         },
     )?;
@@ -323,7 +316,7 @@ fn replay(core: &Core, manifest: &Manifest) -> Result<()> {
     }
     if logged {
         // The cell was empty: this is the only place that fills it.
-        let _ = core.shared.log.set(log);
+        core.shared.log.set(log);
         Ok(())
     } else if replayed > 0 {
         write_away(core, &log)
@@ -336,7 +329,7 @@ fn replay(core: &Core, manifest: &Manifest) -> Result<()> {
 fn write_away(core: &Core, log: &Log) -> Result<()> {
     for tree in core.all_joined() {
         tree.flush()?;
-        tree.y.make_durable()?;
+        tree.writer.make_durable()?;
     }
     let mut manifest = core.manifest.lock();
     manifest.log_start = log.end().0;
@@ -387,7 +380,7 @@ fn apply(core: &Core, tree: u32, key: &[u8], value: Option<&[u8]>) -> Result<()>
     }
     // What X does not hold asks for nothing: its record alone may be more than the budget, and is held while this would wait.
     let _admitted = (bytes <= core.budget.limit() / 8)
-        .then(|| core.shared.admit(bytes))
+        .then(|| core.shared.room.admit(bytes))
         .transpose()?;
     tree.replay(key, value)
 }

@@ -6,7 +6,7 @@ use super::tree::Tree;
 use crate::{
     error::Result,
     framework::{
-        scan_merge::{MergeLimits, Merged},
+        scan::{MergeLimits, Merged},
         shared::Shared,
     },
     key::{Key, Value},
@@ -68,7 +68,7 @@ fn chunk_bytes(shared: &Shared) -> Option<usize> {
     let limit = shared.budget.limit();
     let whole = (limit / CHUNK_BUDGET_PART).clamp(min, max);
     let left = (limit / SCANS_BUDGET_PART).saturating_sub(shared.budget.held(Holder::Scans));
-    let room = (shared.room() / CHUNK_ROOM_PART).max(TIGHT_CHUNK_BYTES);
+    let room = (shared.room.left() / CHUNK_ROOM_PART).max(TIGHT_CHUNK_BYTES);
     let bytes = whole.min(room).min(left / SCANS_LEFT_PART);
     (bytes >= TIGHT_CHUNK_BYTES).then_some(bytes)
 }
@@ -148,7 +148,7 @@ impl Range {
             if merged.entries.len() > 1 {
                 let taken = merged.bytes + merged.entries.len() * ENTRY_OVERHEAD_BYTES;
                 shared.budget.take(Holder::Scans, taken);
-                shared.ask_for_release();
+                shared.room.ask_for_release();
                 buffer.bytes = taken;
             }
             let Merged {

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    framework::{joined::Joined, shared::Admitted},
+    framework::{memory::Admitted, tree::Joined},
     key::{Key, Value, prefix_end, successor},
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
     wal::{Admission, Lsn},
@@ -379,8 +379,8 @@ impl Tree {
         let log = core.shared.log.get();
         let record = bytes + RECORD_OVERHEAD_BYTES;
         let copied = log.map_or(0, |log| log.extra_bytes(record));
-        let memory = admitted(bytes, core) + core.shared.copy_bytes(copied);
-        let admitted = core.shared.admit(memory)?;
+        let memory = admitted(bytes, core) + core.shared.room.copy_bytes(copied);
+        let admitted = core.shared.room.admit(memory)?;
         let log = log.map(|log| log.admit(record)).transpose()?;
         Ok((Some(admitted), log))
     }

@@ -5,7 +5,7 @@
 use super::core::{Core, TreeCore};
 use crate::{
     error::Result,
-    framework::scan_merge::MergeLimits,
+    framework::scan::MergeLimits,
     x::{IndexX, Order},
 };
 use serde::{Deserialize, Serialize};

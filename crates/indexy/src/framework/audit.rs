@@ -1,11 +1,11 @@
 //! Compares the clean entries of X with Y: the check of I2 behind `verify`.
 //!
-//! Threads: each chunk under the transfer lock, so that nothing is in flight; writers go on. An entry that differs is
-//! looked at again: it may have been written meanwhile.
+//! Threads: each chunk under the run lock, so that nothing is in flight; writers go on. An entry that
+//! differs is looked at again: it may have been written meanwhile.
 
 #![forbid(unsafe_code)]
 
-use super::joined::Joined;
+use super::tree::Joined;
 use crate::{
     error::Result,
     key::Value,
@@ -29,8 +29,8 @@ impl Joined {
         let mut chunk = Chunk::default();
         let mut from = Some(Vec::new());
         while let Some(at) = from {
-            // A chunk at a time, so that cleaning, which writers may be waiting for, is not held up for long.
-            let _transfer = self.transfer.lock();
+            // A chunk at a time: writers may wait for the cleaner, which waits for this lock.
+            let _run = self.writer.lock();
             self.x.scan(&at, None, Order::Ascending, LIMITS, &mut chunk);
             let clean: Vec<_> = chunk.entries.iter().filter(|e| !e.dirty).collect();
             let keys: Vec<&[u8]> = clean.iter().map(|e| &e.key[..]).collect();

@@ -1,26 +1,30 @@
 //! The framework: joins an Index X and an Index Y into one index under one memory budget.
 //!
-//! Source: IndeXY section II. Which X and which Y is none of its business.
-//! `joined` is one tree; `shared` what all trees of a database have in common; `regions`, `preclean` and
-//! `density` choose, `transfer`, `release` and `truncate` act, `background` says when.
+//! Source: IndeXY section II. It does not know which X and which Y.
+//! - [`tree`] is one tree, X and Y joined; [`scan`] reads ranges of it, `audit` compares X with Y.
+//! - [`regions`] are the parts of a tree that are cleaned and released.
+//! - [`clean`] writes dirty regions to Y, [`release`] cuts cold ones off, each with its thread.
+//! - [`memory`] is the waiting room of writers, [`shared`] what all trees have in common.
+//! - [`host`] is what the framework asks of the database; [`worker`] starts and ends the threads.
+//!
+//! Imports go one way: `worker` to `clean` and `release`, these to `host`, `tree` and `regions`, all of
+//! them to `shared` and `memory`.
 
 mod audit;
-pub(crate) mod background;
-pub(crate) mod batches;
+pub(crate) mod clean;
+mod compactor;
 pub(crate) mod counters;
-pub(crate) mod density;
-pub(crate) mod joined;
-mod preclean;
-mod pressure;
-mod regions;
-mod release;
-mod sample;
-pub(crate) mod scan_merge;
+mod disk_writer;
+pub(crate) mod host;
+pub(crate) mod journal;
+pub(crate) mod memory;
+pub(crate) mod regions;
+pub(crate) mod release;
+pub(crate) mod scan;
 pub(crate) mod shared;
-mod survey;
-mod transfer;
-pub(crate) mod truncate;
-pub(crate) mod watermark;
+mod signal;
+pub(crate) mod tree;
+pub(crate) mod worker;
 
 #[cfg(test)]
 mod tests;

@@ -30,8 +30,11 @@ pub(crate) enum Holder {
     Scans,
     /// Large writes and loads that were admitted and have not reached X yet.
     Admitted,
+    /// Nothing yet: what the first large write that waits is going to take. Not a part of what is
+    /// used.
+    Claimed,
 }
-const HOLDERS: usize = 7;
+const HOLDERS: usize = 8;
 
 /// The budget is tight from this part of it on, in 1/256.
 const TIGHT: usize = 226;
@@ -105,6 +108,14 @@ impl Budget {
 
     /// All that is taken.
     pub(crate) fn used(&self) -> usize {
+        self.held[..Holder::Claimed as usize]
+            .iter()
+            .map(|h| h.load(Relaxed))
+            .sum()
+    }
+
+    /// All that is taken or claimed: what a later write is to respect.
+    pub(crate) fn spoken_for(&self) -> usize {
         self.held.iter().map(|h| h.load(Relaxed)).sum()
     }
 }

@@ -94,9 +94,7 @@ fn i6_a_batch_across_a_sweep_holds_the_log() {
                 write
             });
             let batch = encoded(&keys.map(|key| (key, Some(&b"2"[..]))));
-            rig.shared
-                .commit_batch(batch.record(), interrupted)
-                .unwrap();
+            commit(rig, &batch, interrupted);
         });
     }
 }
@@ -122,9 +120,7 @@ fn i8_a_half_applied_batch_that_was_checkpointed_is_whole_after_a_crash() {
             writes.next()
         });
         let batch = encoded(&[(b"b", Some(b"2")), (b"c", Some(b"2"))]);
-        rig.shared
-            .commit_batch(batch.record(), interrupted)
-            .unwrap();
+        commit(rig, &batch, interrupted);
     });
 }
 
@@ -133,10 +129,20 @@ fn i6_a_batch_that_is_applied_lets_the_log_go() {
     Rig::each(|rig, tree, _| {
         let batch = encoded(&[(b"x", None)]);
         let writes = [(&**tree, &b"x"[..], None)].into_iter();
-        let end = rig.shared.commit_batch(batch.record(), writes).unwrap();
+        let end = commit(rig, &batch, writes);
         rig.flush().unwrap();
         assert!(Some(rig.manifest.lock().start) >= end);
     });
+}
+
+/// Commits the batch `record`, whose writes are `writes`.
+fn commit<'a>(
+    rig: &Rig,
+    record: &BatchEncoder,
+    writes: impl Iterator<Item = (&'a Joined, &'a [u8], Option<&'a [u8]>)>,
+) -> Option<Lsn> {
+    let apply = || writes.for_each(|(tree, key, value)| tree.apply(key, value));
+    rig.shared.log.commit_batch(record.record(), apply).unwrap()
 }
 
 fn encoded(writes: &[(&[u8], Option<&[u8]>)]) -> BatchEncoder {

@@ -290,7 +290,7 @@ fn a_run_is_short_however_large_its_region_has_become() {
         let rig = Rig::with_budget(kind, 4 << 20);
         let (tree, y) = rig.tree(TREE);
         put(&tree, b"", b"");
-        tree.choose_regions(32 << 10);
+        tree.choose_regions_of(32 << 10);
         for key in 0..KEYS {
             put(&tree, &key.to_be_bytes(), b"appended");
         }
@@ -315,7 +315,7 @@ fn check_back_cleans_regions_of_one_large_leaf() {
         for key in 1000..1100u64 {
             put(&tree, &key.to_be_bytes(), &[7; 20_000]);
         }
-        tree.choose_regions(64 << 10);
+        tree.choose_regions_of(64 << 10);
         let passes = (0..4).map(|_| tree.write_back(Pick::CheckBack).unwrap().keys);
         assert!(passes.sum::<u64>() > 20, "{kind:?}");
     }

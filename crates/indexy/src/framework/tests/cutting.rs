@@ -89,7 +89,7 @@ fn i1_a_cut_leaves_mounts_that_ask_y() {
         clean(tree);
         let dropped = tree
             .x
-            .cut(&[100], Some(&[150]), tree.acked(), false, usize::MAX);
+            .cut(&[100], Some(&[150]), tree.settled(), false, usize::MAX);
         assert_eq!(dropped.dropped, 50);
         for n in 0..200u8 {
             assert_eq!(get(tree, &[n, 1]), some(&[n]));

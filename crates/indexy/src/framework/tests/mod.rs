@@ -12,7 +12,13 @@ mod releasing;
 mod scanning;
 mod stalls;
 
-use super::{background::Trees, joined::Joined, shared::Shared, transfer::Pick, truncate};
+use super::{
+    clean::{run::Pick, truncate},
+    host::Host,
+    memory::{Holdings, WaitLimits},
+    shared::Shared,
+    tree::Joined,
+};
 use crate::{
     error::Result,
     key::Value,
@@ -27,6 +33,12 @@ use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 const LOG_DIR: &str = "/log";
 const BUDGET: usize = 64 << 20;
+/// Nobody waits for long in a test.
+const WAIT_LIMITS: WaitLimits = WaitLimits {
+    stall: Duration::from_secs(4),
+    crowded_out: Duration::from_secs(2),
+    too_large: Duration::from_millis(300),
+};
 /// The tree that most tests use.
 const TREE: u32 = 1;
 
@@ -59,7 +71,20 @@ struct Rig {
 
 type AfterListing = Box<dyn FnOnce(&Rig) + Send>;
 
-impl Trees for Rig {
+impl Holdings for Rig {
+    fn x_bytes(&self) -> usize {
+        self.trees.read().values().map(|t| t.x.stats().bytes).sum()
+    }
+    fn y_bytes(&self) -> usize {
+        let trees = self.trees.read();
+        trees.values().map(|t| t.y.memory_bytes()).sum()
+    }
+    fn when_freed(&self) -> Freed {
+        self.memory.when_freed()
+    }
+}
+
+impl Host for Rig {
     fn trees(&self) -> Vec<Arc<Joined>> {
         let trees = self.trees.read().values().cloned().collect();
         let happens = self.after_listing.lock().take();
@@ -80,19 +105,11 @@ impl Trees for Rig {
     fn collect_garbage(&self) {
         self.memory.collect();
     }
-    fn when_freed(&self) -> Freed {
-        self.memory.when_freed()
-    }
-
     fn empty_slabs(&self, bytes: usize) {
         let trees: Vec<_> = self.trees.read().values().cloned().collect();
         self.memory
             .empty_slabs(bytes, || trees.iter().for_each(|t| t.x.relocate()));
     }
-    fn x_bytes(&self) -> usize {
-        self.trees.read().values().map(|t| t.x.stats().bytes).sum()
-    }
-
     fn divide_memory(&self) {}
 }
 
@@ -126,7 +143,11 @@ impl Rig {
         let rig = Self {
             kind,
             sim: sim.clone(),
-            shared: Arc::new(Shared::new(budget.clone(), Arc::default())),
+            shared: Arc::new(Shared::with_wait_limits(
+                budget.clone(),
+                Arc::default(),
+                WAIT_LIMITS,
+            )),
             memory: Memory::new(budget),
             trees: RwLock::default(),
             ys: Mutex::new(ys.clone()),
@@ -139,7 +160,7 @@ impl Rig {
         let log = open_log(&sim, manifest, &rig.shared, &mut |record| {
             rig.replay(record)
         });
-        assert!(rig.shared.log.set(log).is_ok());
+        rig.shared.log.set(log);
         Arc::new(rig)
     }
 
@@ -173,7 +194,7 @@ impl Rig {
 
     /// Makes an empty tree, as `tree_with` does.
     fn tree(&self, id: u32) -> (Arc<Joined>, MemoryY) {
-        let joined = self.make_tree(id, self.shared.sweep_floor());
+        let joined = self.make_tree(id, self.shared.log.floor());
         let y = self.ys.lock()[&id].clone();
         (joined, y)
     }
@@ -261,7 +282,7 @@ fn clean(tree: &Joined) {
 
 /// Cuts everything that may go, as a release does.
 fn cut(tree: &Joined) -> Cut {
-    tree.x.cut(&[], None, tree.acked(), false, usize::MAX)
+    tree.x.cut(&[], None, tree.settled(), false, usize::MAX)
 }
 
 /// Puts `key` into Y alone, below a mount.

@@ -11,7 +11,7 @@
 use crate::{
     db::{Db, Durability, IndexXKind, IndexYKind, Options, Tree},
     error::Result,
-    framework::truncate,
+    framework::clean::truncate,
     storage::{
         Storage,
         sim::{Fault, Sim},
@@ -300,7 +300,7 @@ impl<'a> World<'a> {
                 joined[self.random.random_range(0..joined.len())].flush()?;
             }
             72..=79 => core.all_joined().iter().for_each(|tree| {
-                tree.x.cut(&[], None, tree.acked(), false, usize::MAX);
+                tree.x.cut(&[], None, tree.settled(), false, usize::MAX);
             }),
             80..=84 => {
                 db.sync()?;

@@ -1,7 +1,11 @@
 //! Releases and runs after leaves and regions have parted: X joins small leaves, regions keep their bounds.
 
 use super::*;
-use crate::{error::Error, framework::release::release, y::memory::Op};
+use crate::{
+    error::Error,
+    framework::release::cut::{Effort, release},
+    y::memory::Op,
+};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 const KEYS: u16 = 3000;
@@ -18,14 +22,14 @@ fn thinned(tree: &Joined, seed: u64) {
         put(tree, &n.to_be_bytes(), &[n as u8; VALUE_BYTES]);
     }
     clean(tree);
-    tree.choose_regions(REGION_BYTES);
+    tree.choose_regions_of(REGION_BYTES);
     let mut from = 0;
     while from < KEYS {
         let (gone, stays) = (random.random_range(1..120), random.random_range(1..4));
         let to = (from + gone).min(KEYS);
         let (from_key, to_key) = (from.to_be_bytes(), to.to_be_bytes());
         tree.x
-            .cut(&from_key, Some(&to_key), tree.acked(), false, usize::MAX);
+            .cut(&from_key, Some(&to_key), tree.settled(), false, usize::MAX);
         from = to + stays;
     }
 }
@@ -37,7 +41,7 @@ fn i7_whatever_is_clean_can_be_released() {
         Rig::each(|rig, tree, _| {
             thinned(tree, seed);
             let trees = rig.trees();
-            while release(&trees, &rig.shared, REGION_BYTES) > 0 {}
+            while release(&trees, &rig.shared, REGION_BYTES, Effort::Usual) > 0 {}
             let left = tree.x.stats().keys;
             assert_eq!(left, 0, "seed {seed}: of {KEYS} keys");
             assert_eq!(get(tree, &7u16.to_be_bytes()), some(&[7; VALUE_BYTES]));

@@ -1,7 +1,7 @@
 //! Scans that meet a clean, a cut and a load between their look at X and their look at Y (I9).
 
 use super::*;
-use crate::{framework::scan_merge::MergeLimits, x::Order, y::memory::Point};
+use crate::{framework::scan::MergeLimits, x::Order, y::memory::Point};
 
 const LIMITS: MergeLimits = MergeLimits {
     bytes: 1 << 20,

@@ -3,12 +3,12 @@
 use super::*;
 use crate::{
     error::Error,
-    framework::{background::Background, counters, shared::STALL_LIMIT, transfer::Pick},
+    framework::{counters, regions::survey::Precision, worker::Background},
     mem::budget::Holder,
     y::memory::Point,
 };
 use std::{
-    sync::atomic::{AtomicU64, Ordering::SeqCst},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
     time::Instant,
 };
 
@@ -24,7 +24,7 @@ fn key(n: u64) -> [u8; 8] {
 
 /// As `Tree::insert` does it.
 fn write(rig: &Rig, tree: &Joined, n: u64) -> Result<()> {
-    let _admitted = rig.shared.admit(VALUE.len() + 100)?;
+    let _admitted = rig.shared.room.admit(VALUE.len() + 100)?;
     let _room = rig.log().admit(VALUE.len() + 100)?;
     tree.put(&key(n), Some(&VALUE)).map(|_| ())
 }
@@ -45,7 +45,7 @@ fn i7_writers_wait_for_a_y_that_hangs_and_are_told_in_the_end() {
         let rig = Rig::with_budget(kind, SMALL_BUDGET);
         let (tree, y) = rig.tree(TREE);
         let pause = y.pause(Point::RunStart);
-        let trees: Arc<dyn Trees> = rig.clone();
+        let trees: Arc<dyn Host> = rig.clone();
         let background = Background::start(&rig.shared, &trees, false).unwrap();
         let next = AtomicU64::new(0);
         std::thread::scope(|s| {
@@ -62,9 +62,9 @@ fn i7_writers_wait_for_a_y_that_hangs_and_are_told_in_the_end() {
                     panic!("{error}");
                 };
                 assert_eq!(budget_bytes, SMALL_BUDGET);
-                assert!(u128::from(waited_ms) >= STALL_LIMIT.as_millis());
+                assert!(u128::from(waited_ms) >= WAIT_LIMITS.stall.as_millis());
                 assert!(
-                    waited >= STALL_LIMIT && waited < 10 * STALL_LIMIT,
+                    waited >= WAIT_LIMITS.stall && waited < 10 * WAIT_LIMITS.stall,
                     "{waited:?}"
                 );
             }
@@ -75,7 +75,7 @@ fn i7_writers_wait_for_a_y_that_hangs_and_are_told_in_the_end() {
         let counters = &rig.shared.counters;
         assert!(counters::read(&counters.stalls) >= WRITERS);
         let stalled = u128::from(counters::read(&counters.stall_micros));
-        assert!(stalled >= u128::from(WRITERS) * STALL_LIMIT.as_micros());
+        assert!(stalled >= u128::from(WRITERS) * WAIT_LIMITS.stall.as_micros());
         // Reads never wait; whoever failed had not written.
         let tried = next.load(SeqCst);
         let there = |n: u64| get(&tree, &key(n)).is_some_and(|v| v == VALUE);
@@ -107,10 +107,10 @@ fn i7_who_waits_for_memory_is_sent_away_by_a_close() {
         while counters::read(&rig.shared.counters.stalls) == 0 {
             std::thread::yield_now();
         }
-        rig.shared.begin_closing();
+        rig.shared.room.begin_closing();
         let (error, waited) = writer.join().unwrap();
         assert!(matches!(error, Error::Closed), "{error}");
-        assert!(waited < STALL_LIMIT, "{waited:?}");
+        assert!(waited < WAIT_LIMITS.stall, "{waited:?}");
     });
 }
 
@@ -120,10 +120,10 @@ fn i7_who_fills_holes_sees_that_what_lives_has_reached_its_limit() {
     const ROOM: usize = 256 << 10;
     let rig = Rig::with_budget(XKind::Art, 4 * SMALL_BUDGET);
     let (tree, _) = rig.tree(TREE);
-    let trees: Arc<dyn Trees> = rig.clone();
     let shared = &rig.shared;
-    shared.watch(&trees);
-    let marks = shared.watermarks();
+    let holdings: Arc<dyn Holdings> = rig.clone();
+    shared.room.watch(Arc::downgrade(&holdings));
+    let marks = shared.room.watermarks();
     let mut n = 0;
     let mut put = || {
         n += 1;
@@ -138,7 +138,7 @@ fn i7_who_fills_holes_sees_that_what_lives_has_reached_its_limit() {
     tree.write_back(Pick::All).unwrap();
     for at in (0..u8::MAX).step_by(2) {
         tree.x
-            .cut(&[at], Some(&[at + 1]), tree.acked(), false, usize::MAX);
+            .cut(&[at], Some(&[at + 1]), tree.settled(), false, usize::MAX);
     }
     rig.memory.collect();
     // Slabs that still go back do not take it below the mark.
@@ -146,14 +146,152 @@ fn i7_who_fills_holes_sees_that_what_lives_has_reached_its_limit() {
     shared.budget.take(Holder::Scans, fill);
     let x_bytes = || tree.x.stats().bytes;
     let before = x_bytes();
-    shared.set_live_limit(shared.live() + ROOM);
-    while shared.admit_load(VALUE.len()).is_some() {
+    shared.room.set_live_limit(shared.room.live() + ROOM);
+    while shared.room.admit_load(VALUE.len()).is_some() {
         assert!(x_bytes() < before + 2 * ROOM, "nobody looked");
         put();
     }
     assert!(x_bytes() >= before + ROOM / 2, "too early");
     assert!(shared.budget.used() < marks.ceiling, "the test needs holes");
-    shared.set_live_limit(usize::MAX);
-    assert!(shared.admit_load(VALUE.len()).is_some());
+    shared.room.set_live_limit(usize::MAX);
+    assert!(shared.room.admit_load(VALUE.len()).is_some());
     shared.budget.give(Holder::Scans, fill);
+}
+
+fn start(rig: &Arc<Rig>) -> Background {
+    let host: Arc<dyn Host> = rig.clone();
+    Background::start(&rig.shared, &host, false).unwrap()
+}
+
+/// Fills X up to about its low mark.
+fn fill_to_low_mark(rig: &Rig, tree: &Joined) -> u64 {
+    let mut n = 0;
+    while rig.shared.budget.used() < rig.shared.room.watermarks().low {
+        put(tree, &key(n), &VALUE);
+        n += 1;
+    }
+    n
+}
+
+/// All is clean, and what was measured says that all is dirty: nothing changes any more that would
+/// have it measured again, and a writer waits.
+#[test]
+fn i7_what_was_counted_as_dirty_is_released_once_it_is_clean() {
+    for kind in [XKind::Art, XKind::BPlus] {
+        let rig = Rig::with_budget(kind, 2 * SMALL_BUDGET);
+        let (tree, _) = rig.tree(TREE);
+        let keys = fill_to_low_mark(&rig, &tree);
+        tree.try_rechoose_regions();
+        let (table, _) = tree.survey(Precision::Exact);
+        tree.write_back(Pick::All).unwrap();
+        // As after a run over the region behind the one that the leaf counts for.
+        (0..table.len()).for_each(|i| table.set_changed(i, false));
+        assert_eq!(tree.x.stats().dirty, 0);
+        let (_, stats) = tree.survey(Precision::Rough);
+        assert!(
+            stats.iter().all(|s| s.dirty == s.keys),
+            "the test needs a stale survey"
+        );
+        let background = start(&rig);
+        let from = Instant::now();
+        let admitted = rig.shared.room.admit(SMALL_BUDGET);
+        assert!(admitted.is_ok(), "{kind:?}: {:?}", admitted.err());
+        assert!(from.elapsed() < WAIT_LIMITS.stall, "{:?}", from.elapsed());
+        drop((admitted, background));
+        assert!((0..keys).all(|n| get(&tree, &key(n)) == some(&VALUE)));
+    }
+}
+
+/// The cleaner waits for a congested Y. The tree is dropped: it goes on with the others.
+#[test]
+fn a_congested_tree_that_is_dropped_holds_up_nobody() {
+    const OTHER: u32 = 2;
+    let rig = Rig::with_budget(XKind::Art, SMALL_BUDGET);
+    let (tree, y) = rig.tree(TREE);
+    let (other, other_y) = rig.tree(OTHER);
+    y.set_congested(true);
+    fill_to_low_mark(&rig, &tree);
+    let background = start(&rig);
+    let asked = rig.shared.clean_request.ask();
+    rig.shared.wake_cleaner.notify();
+    std::thread::sleep(A_WHILE);
+    assert!(rig.shared.clean_request.is_pending(), "Y is congested");
+    // As `drop_tree` does it.
+    rig.trees.write().remove(&TREE);
+    tree.discard();
+    let stop = crate::framework::signal::Stop::new(Arc::default());
+    rig.shared.clean_request.wait(asked, &stop);
+    put(&other, b"k", b"v");
+    let next = AtomicU64::new(0);
+    std::thread::scope(|s| {
+        let writer = s.spawn(|| {
+            // Three times the budget: not without the cleaner.
+            for _ in 0..3 * SMALL_BUDGET / VALUE.len() {
+                write(&rig, &other, next.fetch_add(1, SeqCst)).unwrap();
+            }
+        });
+        writer.join().unwrap();
+    });
+    assert!(!other_y.contents().is_empty());
+    drop(background);
+}
+
+/// Small writes take what becomes free, again and again; a large one gets in all the same.
+#[test]
+fn i7_a_large_write_is_not_starved_by_small_ones() {
+    let rig = Rig::with_budget(XKind::Art, SMALL_BUDGET);
+    let (tree, _) = rig.tree(TREE);
+    let background = start(&rig);
+    let (next, done) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|s| {
+        for _ in 0..WRITERS {
+            s.spawn(|| {
+                while !done.load(SeqCst) {
+                    write(&rig, &tree, next.fetch_add(1, SeqCst)).unwrap();
+                }
+            });
+        }
+        while rig.shared.budget.used() < rig.shared.room.watermarks().high {
+            std::thread::yield_now();
+        }
+        for _ in 0..5 {
+            let from = Instant::now();
+            let admitted = rig.shared.room.admit(SMALL_BUDGET / 2);
+            assert!(admitted.is_ok(), "{:?}", admitted.err());
+            assert!(from.elapsed() < WAIT_LIMITS.stall, "{:?}", from.elapsed());
+        }
+        done.store(true, SeqCst);
+    });
+    let used = rig.shared.budget.used();
+    assert!(used <= MOST, "{used}");
+    drop(background);
+}
+
+/// What is more than X could ever give is refused soon, with a budget that would do; and what fits
+/// beside what stays is admitted, however full X is.
+#[test]
+fn i7_what_never_fits_is_refused_and_what_fits_is_not() {
+    let rig = Rig::with_budget(XKind::Art, SMALL_BUDGET);
+    let (tree, _) = rig.tree(TREE);
+    fill_to_low_mark(&rig, &tree);
+    let background = start(&rig);
+    let room = &rig.shared.room;
+    // Tables of Y, say.
+    rig.shared.budget.take(Holder::Transfer, SMALL_BUDGET / 4);
+    let most = room.most_at_once();
+    assert!(most > SMALL_BUDGET / 2, "{most}");
+    let from = Instant::now();
+    let Err(Error::BudgetTooSmall { minimum_bytes, .. }) = room.admit(most + 1) else {
+        panic!("that cannot fit");
+    };
+    let waited = from.elapsed();
+    assert!(waited < WAIT_LIMITS.stall / 2, "{waited:?}");
+    assert!(
+        (SMALL_BUDGET..4 * SMALL_BUDGET).contains(&minimum_bytes),
+        "{minimum_bytes}"
+    );
+    // Slabs that nothing lives in are kept in reserve.
+    drop(room.admit(most / 16 * 15).unwrap());
+    rig.shared.budget.give(Holder::Transfer, SMALL_BUDGET / 4);
+    drop(background);
 }

@@ -6,7 +6,8 @@
 //! - all subtrees together are smaller than the target: everything is selected;
 //! - the list overshoots the target and nothing in it can be split: the overshoot is taken.
 //!
-//! No threads, no I/O. Not here: cutting (`release.rs`), the table that the snapshot is made of (`regions.rs`).
+//! No threads, no I/O. Not here: cutting (`cut.rs`), the table that the snapshot is made of
+//! (`regions/table.rs`).
 
 #![forbid(unsafe_code)]
 

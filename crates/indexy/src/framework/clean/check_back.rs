@@ -1,14 +1,14 @@
 //! The check-back pass: which regions to clean now.
 //!
-//! Source: IndeXY II-B, Fig. 2. `D=1,C=0` becomes `D=0,C=1`; `D=1,C=1` becomes `D=0,C=1` and is skipped (it
-//! is being written); `D=0,C=1` is selected. A pass that selects nothing while memory
-//! is released takes those that were cleaned longest ago (design 3), or uniform inserts would starve it for ever.
-//! Differs: neighbours that are due are joined until the run is as large as Y likes.
-//! Pure but for the bits of the table. Not here: the copying (`transfer.rs`), the timer (`background.rs`).
+//! Source: IndeXY II-B, Fig. 2. `D=1,C=0` becomes `D=0,C=1`; `D=1,C=1` becomes `D=0,C=1` and is
+//! skipped (it is being written); `D=0,C=1` is selected. A pass that selects nothing while memory is
+//! released takes those that were cleaned longest ago, or uniform inserts would starve it for ever.
+//! Differs: neighbours that are due are joined until the run is as large as Y prefers.
+//! Pure but for the bits of the table. Not here: the copying (`run.rs`), the timer (`cleaner.rs`).
 
 #![forbid(unsafe_code)]
 
-use super::regions::Table;
+use crate::framework::regions::Table;
 
 /// One pass of the check-back scan over `table` from region `cursor`, once around at most.
 ///
@@ -71,9 +71,8 @@ pub(crate) fn oldest(table: &Table, dirty_bytes: &[u64], run_bytes: u64) -> Vec<
 
 #[cfg(test)]
 mod tests {
-    use super::super::regions::Regions;
     use super::*;
-    use crate::wal::Lsn;
+    use crate::{framework::regions::Regions, wal::Lsn};
 
     fn four() -> std::sync::Arc<Table> {
         let regions = Regions::new(Lsn(0));

@@ -1,45 +1,49 @@
-//! Truncating the log: pre-cleaning is the checkpointer.
+//! Truncating the log: cleaning is the checkpointer.
 //!
-//! Source: design 3 ("Checkpoint") and 5. Keeps I6: the new start of the log is the smallest floor over all
-//! regions of all trees, taken before every Y is made durable, so that what lies below it is durable in Y.
+//! Keeps I6: the new start of the log is the smallest floor over all regions of all trees, taken
+//! before every Y is made durable, so that what lies below it is durable in Y.
 //! Threads: the cleaner, and `flush`; the log serializes truncation itself.
 
 #![forbid(unsafe_code)]
 
-use super::{background::Trees, joined::Joined, shared::Shared, transfer::Pick};
-use crate::{error::Result, wal::Lsn};
+use super::run::Pick;
+use crate::{
+    error::Result,
+    framework::{host::Host, shared::Shared, tree::Joined},
+    wal::Lsn,
+};
 use std::sync::Arc;
 
 /// The LSN that nothing dirty lies below. `None` without a log.
-pub(crate) fn floor(all: &dyn Trees, shared: &Shared) -> Option<Lsn> {
+pub(crate) fn floor(all: &dyn Host, shared: &Shared) -> Option<Lsn> {
     survey(all, shared).1
 }
 
 /// Every tree, and the floor over all of them.
-fn survey(all: &dyn Trees, shared: &Shared) -> (Vec<Arc<Joined>>, Option<Lsn>) {
+fn survey(all: &dyn Host, shared: &Shared) -> (Vec<Arc<Joined>>, Option<Lsn>) {
     let Some(log) = shared.log.get() else {
         return (all.trees(), None);
     };
-    // I6: the end first, the trees second: one that is not there yet logs its first record above this end, and so
-    // does a batch that is not registered yet.
-    let end = shared.sweep_floor();
+    // I6: the end first, the trees second: one that is not there yet logs its first record above this
+    // end, and so does a batch that is not registered yet.
+    let end = shared.log.floor();
     let trees = all.trees();
     let floor = trees
         .iter()
         .map(|t| t.regions.table().min_floor())
         .fold(end, Lsn::min);
-    // What the manifest calls the start of the log is taken for durable: where nothing is dirty (all trees dropped,
-    // say) the end may not be.
+    // What the manifest calls the start of the log is taken for durable: where nothing is dirty (all
+    // trees dropped, say) the end may not be.
     (trees, Some(floor.min(log.durable())))
 }
 
 /// Makes every Y durable, records the new start of the log durably, and deletes what lies
 /// below it. Returns the new floor.
-pub(crate) fn truncate(all: &dyn Trees, shared: &Shared) -> Result<Option<Lsn>> {
+pub(crate) fn truncate(all: &dyn Host, shared: &Shared) -> Result<Option<Lsn>> {
     // I6: the floor first. Runs acknowledged by now are durable afterwards; later ones do not count.
     let (trees, floor) = survey(all, shared);
     for tree in trees {
-        tree.make_durable()?;
+        tree.writer.make_durable()?;
     }
     if let (Some(log), Some(floor)) = (shared.log.get(), floor) {
         all.persist_log_start(floor)?;
@@ -49,7 +53,7 @@ pub(crate) fn truncate(all: &dyn Trees, shared: &Shared) -> Result<Option<Lsn>> 
 }
 
 /// Writes everything that is dirty in any tree to Y, makes it durable there and truncates the log.
-pub(crate) fn flush_all(all: &dyn Trees, shared: &Shared) -> Result<()> {
+pub(crate) fn flush_all(all: &dyn Host, shared: &Shared) -> Result<()> {
     for tree in all.trees() {
         if let Err(error) = tree.flush() {
             // A tree that was dropped meanwhile has nothing to lose.
@@ -62,7 +66,7 @@ pub(crate) fn flush_all(all: &dyn Trees, shared: &Shared) -> Result<()> {
 }
 
 /// Cleans every region that keeps the log from being cut at `target`.
-pub(crate) fn clean_below(all: &dyn Trees, target: Lsn) -> Result<()> {
+pub(crate) fn clean_below(all: &dyn Host, target: Lsn) -> Result<()> {
     for tree in all.trees() {
         if tree.regions.table().min_floor() < target {
             tree.write_back(Pick::Below(target))?;

@@ -1,24 +1,15 @@
-//! The regions of one tree: disjoint key ranges of about equal size that cover the key space.
+//! A table of regions: boundaries, and what is known of each region.
 //!
-//! Source: IndeXY II-B (the list of monitored nodes, D and C bits) and II-C (access
-//! counters). Differs: a region is a key range, so any X works (decision 0001).
-//!
-//! Threads: writers set D and sampled readers count, through an atomically swapped table;
-//! floors, C bits and the table itself are changed only under the tree's transfer lock.
-//! No invariant depends on D or on a count: they choose, X's entry bits decide (I2, I4).
-//! `floor` does matter (I6): nothing dirty in the region has an LSN below it.
-//! Not here: choosing what to clean (`preclean.rs`) or to release (`density.rs`).
+//! Threads: any. Boundaries never change; cells are atomics, each a hint but for the floor (I6).
 
 #![forbid(unsafe_code)]
 
 use crate::{wal::Lsn, x::RunId};
-use arc_swap::ArcSwap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// State of one region.
 #[derive(Debug, Default)]
-pub(crate) struct Cell {
+pub(super) struct Cell {
     /// D: written since the pass that cleared it.
     dirty: AtomicBool,
     /// C: a candidate for cleaning since the last pass.
@@ -47,7 +38,7 @@ pub(crate) struct Table {
 
 impl Table {
     /// `starts`: strictly ascending, the first one empty; `floors` beside them.
-    fn new(starts: Vec<Box<[u8]>>, floors: Vec<Lsn>) -> Self {
+    pub(super) fn new(starts: Vec<Box<[u8]>>, floors: Vec<Lsn>) -> Self {
         debug_assert!(starts[0].is_empty() && starts.windows(2).all(|w| w[0] < w[1]));
         let shared = match (starts.get(1), starts.last()) {
             (Some(a), Some(b)) => a.iter().zip(b.iter()).take_while(|(x, y)| x == y).count(),
@@ -161,112 +152,70 @@ impl Table {
     }
 }
 
-fn head(bytes: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    let n = bytes.len().min(8);
-    word[..n].copy_from_slice(&bytes[..n]);
-    u64::from_be_bytes(word)
-}
-
-/// The regions of one tree.
-#[derive(Debug)]
-pub(crate) struct Regions {
-    table: ArcSwap<Table>,
-    /// Off until X first reaches the low watermark: until then nothing is counted (II-C).
-    monitored: AtomicBool,
-}
-
-impl Regions {
-    /// One region over everything, with nothing dirty below `floor`.
-    pub(crate) fn new(floor: Lsn) -> Self {
-        Self {
-            table: ArcSwap::from_pointee(Table::new(vec![Box::default()], vec![floor])),
-            monitored: AtomicBool::new(false),
-        }
-    }
-
-    pub(crate) fn monitored(&self) -> bool {
-        self.monitored.load(Relaxed)
-    }
-
-    pub(crate) fn table(&self) -> Arc<Table> {
-        self.table.load_full()
-    }
-
-    /// A write of `key` was applied. Cost: one load until monitored, then a binary search and at most one store.
+impl Table {
     #[inline]
-    pub(crate) fn note_write(&self, key: &[u8]) {
-        if !self.monitored() {
-            return;
-        }
-        let table = self.table.load();
-        let cell = &table.cells[table.find(key)];
+    pub(super) fn note_write(&self, key: &[u8]) {
+        let cell = &self.cells[self.find(key)];
         if !cell.dirty.load(Relaxed) {
             cell.dirty.store(true, Relaxed);
         }
     }
 
-    /// A sampled access to `key`.
     #[inline]
-    pub(crate) fn note_access(&self, key: &[u8]) {
-        if !self.monitored() {
-            return;
-        }
-        let table = self.table.load();
-        table.cells[table.find(key)].accesses.fetch_add(1, Relaxed);
+    pub(super) fn note_access(&self, key: &[u8]) {
+        self.cells[self.find(key)].accesses.fetch_add(1, Relaxed);
     }
 
-    /// Halves all access counts, so that the next release still sees the past (design 3).
-    pub(crate) fn decay(&self) {
-        for cell in &self.table.load().cells {
+    pub(super) fn decay(&self) {
+        for cell in &self.cells {
             // A count added between load and store is lost; it is a sample.
-            cell.accesses
-                .store(cell.accesses.load(Relaxed) / 2, Relaxed);
+            let halved = cell.accesses.load(Relaxed) / 2;
+            cell.accesses.store(halved, Relaxed);
         }
     }
 
-    /// Replaces the boundaries and starts monitoring. Caller holds the transfer lock.
+    /// The same regions with other boundaries.
     ///
-    /// Every new region starts with D set and with the lowest floor (I6) and run of the old ones that it
-    /// overlaps; its accesses are the old ones', shared by overlap count.
-    pub(crate) fn rebound(&self, starts: Vec<Box<[u8]>>) {
-        let old = self.table();
-        let mut floors = Vec::with_capacity(starts.len());
-        let mut accesses = Vec::with_capacity(starts.len());
-        let mut cleaned = Vec::with_capacity(starts.len());
-        for (i, start) in starts.iter().enumerate() {
-            let first = old.find(start);
-            let last = match starts.get(i + 1) {
-                // The region that the end lies in is overlapped unless it begins right there.
-                Some(end) => match old.find(end) {
-                    at if *old.starts[at] == **end => at - 1,
-                    at => at,
-                },
-                None => old.len() - 1,
-            };
-            let overlapped = &old.cells[first..=last.max(first)];
-            floors.push(Lsn(overlapped
-                .iter()
-                .map(|c| c.floor.load(Relaxed))
-                .min()
-                .unwrap_or(0)));
-            cleaned.push(overlapped.iter().map(|c| c.cleaned.load(Relaxed)).min());
-            accesses.push(
-                overlapped
-                    .iter()
-                    .map(|c| c.accesses.load(Relaxed))
-                    .max()
-                    .unwrap_or(0),
-            );
-        }
-        let new = Table::new(starts, floors);
-        for ((cell, accesses), cleaned) in new.cells.iter().zip(accesses).zip(cleaned) {
-            cell.accesses.store(accesses, Relaxed);
+    /// Every new region starts with D set, with the lowest floor (I6) and the oldest run of those that
+    /// it overlaps, and with the highest of their access counts.
+    pub(super) fn rebound(&self, starts: Vec<Box<[u8]>>) -> Self {
+        let overlapped: Vec<&[Cell]> = (0..starts.len())
+            .map(|i| self.overlapped(&starts[i], starts.get(i + 1).map(|end| &**end)))
+            .collect();
+        let floor = |cells: &&[Cell]| {
+            let floors = cells.iter().map(|c| c.floor.load(Relaxed));
+            Lsn(floors.min().unwrap_or(0))
+        };
+        let new = Self::new(starts, overlapped.iter().map(floor).collect());
+        for (cell, old) in new.cells.iter().zip(overlapped) {
+            let accesses = old.iter().map(|c| c.accesses.load(Relaxed)).max();
+            let cleaned = old.iter().map(|c| c.cleaned.load(Relaxed)).min();
+            cell.accesses.store(accesses.unwrap_or(0), Relaxed);
             cell.cleaned.store(cleaned.unwrap_or(0), Relaxed);
         }
-        self.table.store(Arc::new(new));
-        self.monitored.store(true, Relaxed);
+        new
     }
+
+    /// The regions that `[start, end)` overlaps.
+    fn overlapped(&self, start: &[u8], end: Option<&[u8]>) -> &[Cell] {
+        let first = self.find(start);
+        let last = match end {
+            // The region that the end lies in is overlapped unless it begins right there.
+            Some(end) => match self.find(end) {
+                at if *self.starts[at] == *end => at - 1,
+                at => at,
+            },
+            None => self.len() - 1,
+        };
+        &self.cells[first..=last.max(first)]
+    }
+}
+
+fn head(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    let n = bytes.len().min(8);
+    word[..n].copy_from_slice(&bytes[..n]);
+    u64::from_be_bytes(word)
 }
 
 #[cfg(test)]
@@ -319,20 +268,5 @@ mod tests {
                 assert_eq!(table.find(key), expected, "{key:?} in {:?}", table.starts);
             }
         }
-    }
-
-    #[test]
-    fn i6_rebound_keeps_the_lowest_floor_of_what_is_overlapped() {
-        let regions = Regions::new(Lsn(5));
-        regions.rebound(starts(&[b"", b"d", b"m", b"t"]));
-        let table = regions.table();
-        assert_eq!(table.min_floor(), Lsn(5));
-        for (i, floor) in [10, 20, 30, 40].into_iter().enumerate() {
-            table.raise_floor(i, Lsn(floor));
-        }
-        regions.rebound(starts(&[b"", b"a", b"d", b"p", b"u"]));
-        let table = regions.table();
-        let floors: Vec<u64> = (0..5).map(|i| table.floor(i).0).collect();
-        assert_eq!(floors, [10, 10, 20, 30, 40]);
     }
 }

@@ -1,13 +1,13 @@
 //! One chunk of a scan: X and its mounts first, then Y over the mounted parts; X wins.
 //!
-//! Source: IndeXY II-D, design 2.3. Keeps I9: a key that exists all the while is either an entry that X showed or lies in a
-//! mounted part, where Y has it for as long as it exists; a key that is absent all the while is in
-//! neither, or hidden by a tombstone that X showed. Per-leaf atomic; nothing is pinned between chunks.
-//! Bounded by bytes and entries in X and in Y. Scans do not fill X.
+//! Source: IndeXY II-D. Keeps I9: a key that exists all the while is either an entry that X showed,
+//! or lies in a mounted part, where Y has it for as long as it exists. A key that is absent all the
+//! while is in neither, or hidden by a tombstone that X showed. Each leaf is read atomically; nothing
+//! is pinned between chunks. Bounded by bytes and entries in X and in Y. Scans do not fill X.
 
 #![forbid(unsafe_code)]
 
-use super::joined::Joined;
+use super::tree::Joined;
 use crate::{
     error::Result,
     key::{Key, Value, successor},
@@ -59,7 +59,8 @@ struct FromY {
 }
 
 impl Joined {
-    /// Reads the first chunk of `[from, to)` in `order`. Cost: X only where nothing is mounted, else reads of Y.
+    /// Reads the first chunk of `[from, to)` in `order`. Cost: X only where nothing is mounted, else
+    /// reads of Y.
     pub(crate) fn scan_chunk(
         &self,
         from: &[u8],

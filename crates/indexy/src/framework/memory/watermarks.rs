@@ -44,61 +44,9 @@ impl Watermarks {
     }
 }
 
-/// A region holds about 1/128 of the budget, and at least this many bytes.
-const MIN_REGION_BYTES: usize = 16 << 10;
-
-/// Bytes of X that one region should hold.
-pub(crate) fn region_bytes(budget: usize) -> usize {
-    (budget / 128).max(MIN_REGION_BYTES)
-}
-
-/// A region this many times larger than planned calls for a new choice of regions.
-const OVERSIZE: usize = 4;
-
-/// Bytes of X above which a region is too large: what is appended all goes to one.
-pub(crate) fn oversize_bytes(budget: usize) -> usize {
-    OVERSIZE.saturating_mul(region_bytes(budget))
-}
-
-/// Payload bytes of one run: as many as Y likes, at most a quarter of the budget, so that what is in
-/// flight never holds up the release of the rest.
-pub(crate) fn run_bytes(budget: usize, preferred: usize) -> usize {
-    preferred.min(budget / 4).max(MIN_REGION_BYTES)
-}
-
-/// The same where X is a mere write buffer: about half of what that holds, so that the other half takes writes meanwhile.
-pub(crate) fn buffer_run_bytes(budget: usize, preferred: usize) -> usize {
-    preferred.min(budget / 16).max(MIN_REGION_BYTES)
-}
-
-/// A check-back pass is due when this part of the budget was written in new keys since the last one...
-const TIMER_PART: u64 = 16;
-/// ...at as many bytes a key as X has on average, and at least so many...
-const LEAST_ENTRY_BYTES: u64 = 32;
-/// ...and not before so many keys.
-const MIN_TIMER_KEYS: u64 = 64;
-
-/// Keys whose insertion makes a check-back pass due, where X has `keys` keys in `bytes` bytes.
-pub(crate) fn timer_keys(budget: usize, keys: u64, bytes: u64) -> u64 {
-    let entry = bytes.checked_div(keys).unwrap_or(0).max(LEAST_ENTRY_BYTES);
-    (budget as u64 / TIMER_PART / entry).max(MIN_TIMER_KEYS)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Pre-cleaning keeps ahead whatever the size of values: a pass comes with each sixteenth of the budget.
-    #[test]
-    fn the_timer_counts_bytes_in_keys() {
-        let budget = 128 << 20;
-        for entry in [32, 300, 4000, 100_000] {
-            let keys = timer_keys(budget, 1000, 1000 * entry);
-            assert!(keys * entry <= 8 << 20 && keys * entry > 7 << 20, "{entry}");
-        }
-        assert_eq!(timer_keys(budget, 0, 0), timer_keys(budget, 1000, 8000));
-        assert_eq!(timer_keys(2 << 20, 1, 1 << 20), MIN_TIMER_KEYS);
-    }
 
     /// Nobody waits where nobody releases: a small write (1/4096 of the budget) waits only over the mark of slabs.
     #[test]

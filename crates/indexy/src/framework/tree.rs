@@ -1,28 +1,39 @@
 //! One tree: an Index X and an Index Y joined (the paper's IndeXY).
 //!
 //! Source: IndeXY II-A, II-D. Here: point reads with migration, and point writes.
-//! Keeps: I1 (an entry of X wins, a mount asks Y), I3 (the stamp travels from the search to the load), I8 (the
-//! LSN is taken in `put`'s commit, under the leaf's latch).
+//! Keeps: I1 (an entry of X wins, a mount asks Y), I3 (the stamp travels from the search to the
+//! load), I8 (the LSN is taken in `put`'s commit, under the leaf's latch).
 //!
-//! Threads: any number of readers. A writer holds the key's stripe (`db/stripes.rs`). The transfer lock
-//! admits one run, one re-choice of regions or one direct write at a time; locks are taken in the order
-//! stripe, transfer lock, survey, leaf latch. The lock under which Y is made durable, by a flush or before the log is cut, comes after the transfer lock. Nothing is latched or pinned while Y is read.
+//! Threads: any number of readers. A writer holds the key's stripe (`db/`). Locks are taken in the
+//! order stripe, run lock (`disk_writer.rs`), survey, leaf latch. Nothing is latched or pinned while
+//! Y is read.
+//! Not here: scans (`scan.rs`), cleaning (`clean/`), release (`release/`).
 
 #![forbid(unsafe_code)]
 
-use super::{counters, regions::Regions, sample, shared::Shared, survey::Survey};
+use super::{
+    counters,
+    disk_writer::DiskWriter,
+    regions::{
+        Regions, Table, boundaries, sample,
+        survey::{Precision, RegionStats, Survey},
+    },
+    shared::Shared,
+};
 use crate::{
     error::{Error, Result},
     key::Value,
     wal::{Log, Lsn, RecordRef},
-    x::{AnyX, IndexX, Load, Lookup, Put, RunId},
+    x::{AnyX, IndexX, Load, Lookup, Put, RunId, Stamp},
     y::{Capabilities, IndexY, RunEntry, RunSource},
 };
-use parking_lot::Mutex;
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU32, Ordering},
-};
+use std::{ops::ControlFlow, sync::Arc};
+
+/// X holds nothing that takes more than this part of the budget.
+const LARGEST_ENTRY_DIVISOR: usize = 8;
+
+/// A thread looks at the cleaner's timer once in so many of its writes.
+const WRITES_PER_TICK: u64 = 1024;
 
 /// A tree's X, Y and what joins them.
 pub(crate) struct Joined {
@@ -37,22 +48,9 @@ pub(crate) struct Joined {
     pub buffer_only: bool,
     pub regions: Regions,
     pub shared: Arc<Shared>,
-    pub(super) transfer: Mutex<Transfer>,
-    /// Held while Y is made durable.
-    pub(super) making_durable: Mutex<()>,
-    pub(super) survey: Mutex<Survey>,
-    /// Every run up to this one is settled: acknowledged, or failed and dirty again.
-    pub(super) acked: AtomicU32,
-    /// The tree was dropped: its Y may be gone. Set under the transfer lock.
-    pub(super) discarded: AtomicBool,
-}
-
-/// State under the transfer lock.
-#[derive(Debug, Default)]
-pub(super) struct Transfer {
-    pub last_run: RunId,
-    /// Where the next check-back pass starts.
-    pub cursor: usize,
+    /// The way to write to Y.
+    pub writer: DiskWriter,
+    survey: Survey,
 }
 
 impl Joined {
@@ -69,16 +67,13 @@ impl Joined {
             id,
             x,
             limits: y.capabilities(),
+            writer: DiskWriter::new(Arc::clone(&y), Arc::clone(&shared)),
             y,
             resident,
             buffer_only: false,
             regions: Regions::new(floor),
             shared,
-            transfer: Mutex::default(),
-            making_durable: Mutex::default(),
-            survey: Mutex::default(),
-            acked: AtomicU32::new(0),
-            discarded: AtomicBool::new(false),
+            survey: Survey::default(),
         }
     }
 
@@ -90,31 +85,66 @@ impl Joined {
         }
     }
 
-    /// Settled runs; pairs with the release store in `transfer.rs`.
-    pub(super) fn acked(&self) -> RunId {
-        self.acked.load(Ordering::Acquire)
+    /// Runs up to this one are settled: what they carried may be cut (I4).
+    pub(crate) fn settled(&self) -> RunId {
+        self.writer.settled()
     }
 
-    /// The tree was dropped: failures of its Y mean nothing any more.
-    pub(super) fn discarded(&self) -> bool {
-        self.discarded.load(Ordering::Acquire)
+    /// The tree was dropped.
+    pub(crate) fn discarded(&self) -> bool {
+        self.writer.is_discarded()
     }
 
-    /// After a read of Y. I1: once the tree is discarded, X has dropped what was newer than Y. The status of the
-    /// tree's handle says why; this error does not reach the user.
+    /// After a read of Y. I1: once the tree is discarded, X has dropped what was newer than Y. The
+    /// status of the tree's handle says why; this error does not reach the user.
     pub(super) fn check_kept(&self) -> Result<()> {
-        if self.discarded() {
-            return Err(Error::Closed);
+        match self.discarded() {
+            true => Err(Error::Closed),
+            false => Ok(()),
         }
-        Ok(())
     }
+
+    // --- regions ------------------------------------------------------------------
+
+    /// Sizes of the regions and the table that they belong to. Cost: see `regions/survey.rs`.
+    pub(crate) fn survey(&self, precision: Precision) -> (Arc<Table>, Vec<RegionStats>) {
+        let counters = &self.shared.counters;
+        // Keys written or loaded so far, in all trees.
+        let changes = counters.writes() + counters::read(&counters.misses);
+        self.survey
+            .measure(&self.x, &self.regions, changes, precision)
+    }
+
+    /// Chooses regions of the planned size anew. The caller holds the run lock.
+    pub(crate) fn rechoose_regions(&self) {
+        let limit = self.shared.budget.limit();
+        self.choose_regions_of(boundaries::region_bytes(limit) as u64);
+    }
+
+    /// The same, unless a run is in flight.
+    pub(crate) fn try_rechoose_regions(&self) {
+        if let Some(_runs) = self.writer.try_lock() {
+            self.rechoose_regions();
+        }
+    }
+
+    /// Chooses regions of about `target` bytes. The caller holds the run lock.
+    pub(super) fn choose_regions_of(&self, target: u64) {
+        let too_large = boundaries::oversize_bytes(self.shared.budget.limit()) as u64;
+        let starts = boundaries::choose(&self.x, target, too_large);
+        self.regions.rebound(starts);
+        self.x.track_references(true);
+    }
+
+    // --- reads ----------------------------------------------------------------------
 
     /// X has a value of `key`: removing it, or emptying its value, takes no memory.
     pub(crate) fn has_in_x(&self, key: &[u8]) -> bool {
         matches!(self.x.get(key, |_| ()), Lookup::Found(()))
     }
 
-    /// The newest value of `key`, handed to `found`. A miss reads Y once and caches the value in X, unless that is a mere buffer.
+    /// The newest value of `key`, handed to `found`. A miss reads Y once and caches the value in X,
+    /// unless that is a mere buffer.
     pub(crate) fn get<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         if sample::due() {
             self.regions.note_access(key);
@@ -185,12 +215,13 @@ impl Joined {
     }
 
     /// I3: installs what Y said, unless something may have changed since `stamp` was read.
-    fn load(&self, key: &[u8], value: &[u8], stamp: crate::x::Stamp) {
+    fn load(&self, key: &[u8], value: &[u8], stamp: Stamp) {
         let bytes = key.len() + value.len();
         let loaded = !self.buffer_only
             && !self.too_large_for_x(bytes)
             && self
                 .shared
+                .room
                 .admit_load(bytes)
                 .is_some_and(|_admitted| self.x.load(key, value, stamp) == Load::Loaded);
         if !loaded {
@@ -198,9 +229,8 @@ impl Joined {
         }
     }
 
-    /// X holds nothing that takes more than an eighth of the budget (design 2.4).
     fn too_large_for_x(&self, bytes: usize) -> bool {
-        bytes > self.shared.budget.limit() / 8
+        bytes > self.shared.budget.limit() / LARGEST_ENTRY_DIVISOR
     }
 
     /// Writes `value` (`None`: removes). The caller holds the stripe of `key` and has been admitted.
@@ -254,12 +284,12 @@ impl Joined {
 
     /// Writes a value that X does not hold straight to Y.
     ///
-    /// I2/I4: under the transfer lock no older copy of the key is in flight, so none can land on top;
-    /// the entry in X, if any, answers until Y has the new one.
-    /// The record is logged when all of the value is with Y but not to be seen: what Y has no room for leaves no record
-    /// that the next open would replay.
+    /// I2/I4: under the run lock no older copy of the key is in flight, so none can land on top; the
+    /// entry in X, if any, answers until Y has the new one. The record is logged when all of the value
+    /// is with Y but not to be seen: what Y has no room for leaves no record that the next open would
+    /// replay.
     fn put_past_x(&self, key: &[u8], value: Option<&[u8]>, logged: bool) -> Result<Option<Lsn>> {
-        let _transfer = self.transfer.lock();
+        let _run = self.writer.lock();
         if self.discarded() {
             return Ok(None);
         }
@@ -270,15 +300,35 @@ impl Joined {
             to_log: self.shared.log.get().filter(|_| logged),
             logged: None,
         };
-        self.shared.guarded(self.hand_to_y(&mut source))?;
+        self.writer.write_run(&mut source)?;
         self.x.evict(key);
         self.shared.wake_compactor.notify();
         Ok(source.logged)
     }
-}
 
-/// A thread looks at the cleaner's timer once in so many of its writes.
-const WRITES_PER_TICK: u64 = 1024;
+    /// Drops every entry, dirty ones too, and writes nothing to Y any more: the tree was dropped.
+    /// Whoever waits for this Y hears of it.
+    pub(crate) fn discard(&self) {
+        let mut runs = self.writer.lock();
+        self.writer.discard();
+        let run = runs.begin();
+        let _ = self
+            .x
+            .clean(&[], None, run, &mut |_, _| ControlFlow::Continue(()));
+        self.writer.settle(run);
+        self.x.cut(&[], None, run, false, usize::MAX);
+        self.shared.maintained.advance();
+    }
+
+    /// Clears the mounts of a tree whose Y is empty. Waits for a run in flight.
+    pub(crate) fn clear_mounts_if_y_is_empty(&self) -> Result<()> {
+        let _run = self.writer.lock();
+        if !self.discarded() && self.x.stats().mounts > 0 && self.y.is_empty()? {
+            self.x.clear_mounts(&[], None);
+        }
+        Ok(())
+    }
+}
 
 fn record<'a>(tree: u32, key: &'a [u8], value: Option<&'a [u8]>) -> RecordRef<'a> {
     match value {
@@ -294,7 +344,8 @@ struct OneEntry<'a> {
     shared: &'a Shared,
     /// Where the entry is still to be logged.
     to_log: Option<&'a Log>,
-    /// End of its record. I6: floors rise under the transfer lock alone, which is held until the run is acknowledged.
+    /// End of its record. I6: floors rise under the run lock alone, which is held until the run is
+    /// acknowledged.
     logged: Option<Lsn>,
 }
 
@@ -309,6 +360,6 @@ impl RunSource for OneEntry<'_> {
             self.logged = Some(log.append(record(self.tree, key, value))?);
         }
         // I5: log before Y.
-        self.shared.wait_for_log()
+        self.shared.log.wait_durable()
     }
 }

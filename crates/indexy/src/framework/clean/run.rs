@@ -1,0 +1,249 @@
+//! Writing dirty regions to Index Y: one sorted run at a time.
+//!
+//! Source: IndeXY II-B. Differs: nothing is locked while a region is cleaned; entries are copied leaf
+//! by leaf under the leaf's latch and stay in X until Y has acknowledged them (I2, I4). A run streams
+//! from X into Y, so that the transfer buffer is one leaf, however long the run.
+//!
+//! Keeps: I2 (marks at the copy, never at the acknowledgement; a failure re-dirties), I5 (the log is
+//! durable before Y publishes), I6 (floors are raised to where the log ended when the run began).
+//!
+//! Threads: any; the run lock makes runs of one tree serial. It is held across the I/O of Y; neither
+//! readers nor writers of X need it.
+//! Not here: which regions (`check_back.rs`), when (`cleaner.rs`).
+
+#![forbid(unsafe_code)]
+
+use super::{check_back, sizes};
+use crate::{
+    error::{Error, Result},
+    framework::{
+        counters,
+        disk_writer::Runs,
+        regions::{
+            Table, boundaries,
+            survey::{Precision, RegionStats},
+        },
+        tree::Joined,
+    },
+    wal::Lsn,
+    x::{IndexX, RunId},
+    y::{Maintained, RunEntry, RunSource},
+};
+use std::{ops::ControlFlow, sync::Arc};
+
+/// Which regions to clean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pick {
+    /// Everything dirty.
+    All,
+    /// One check-back pass; what it selects, and if that is nothing, nothing.
+    CheckBack,
+    /// The oldest dirty regions, as much as makes a run.
+    Oldest,
+    /// Every region that may hold something dirty below this LSN.
+    Below(Lsn),
+}
+
+/// What a run wrote.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub keys: u64,
+    /// Key and value bytes.
+    pub bytes: u64,
+}
+
+impl Joined {
+    /// Cleans what `pick` says, as one run. Waits for a run in flight. An error of Y leaves
+    /// everything that it did not take dirty.
+    pub(crate) fn write_back(&self, pick: Pick) -> Result<Written> {
+        let mut runs = self.writer.lock();
+        if self.discarded() {
+            return Ok(Written::default());
+        }
+        let written = self.write_picked(pick, &mut runs)?;
+        if pick != Pick::Oldest || written.keys > 0 || self.x.stats().dirty == 0 {
+            return Ok(written);
+        }
+        // Something is dirty, and not where it was counted: see `regions/survey.rs`.
+        self.rechoose_regions();
+        self.write_picked(pick, &mut runs)
+    }
+
+    /// What `pick` says, and the regions that it is of. The caller holds the run lock.
+    ///
+    /// Where keys are appended, one region takes all that is written, and may become a good part of X
+    /// before the releaser finds a moment between two runs to choose regions anew. Writers would wait
+    /// for a run of all of it, so the regions that a run is to take are measured. Cost: a walk over
+    /// what is about to be written.
+    fn pick_bounded(&self, pick: Pick, runs: &mut Runs) -> (Arc<Table>, Vec<usize>) {
+        let table = self.regions.table();
+        let selected = self.pick(pick, &table, runs);
+        let too_large = boundaries::oversize_bytes(self.shared.budget.limit()) as u64;
+        let short = matches!(pick, Pick::CheckBack | Pick::Oldest);
+        // A single leaf with large values is as small as regions get.
+        let oversize = |i: &usize| {
+            let stats = RegionStats::of(&self.x, &table, *i);
+            stats.bytes > too_large && stats.leaves > 1
+        };
+        if !short || !selected.iter().any(oversize) {
+            return (table, selected);
+        }
+        self.rechoose_regions();
+        let table = self.regions.table();
+        let selected = self.pick(pick, &table, runs);
+        (table, selected)
+    }
+
+    fn write_picked(&self, pick: Pick, runs: &mut Runs) -> Result<Written> {
+        let (table, selected) = self.pick_bounded(pick, runs);
+        if selected.is_empty() {
+            return Ok(Written::default());
+        }
+        for &i in &selected {
+            table.set_dirty(i, false);
+            table.set_candidate(i, false);
+        }
+        let run = runs.begin();
+        let floor = self.shared.log.floor();
+        let ranges = join_neighbours(&table, &selected);
+        let mut source = CleaningRun {
+            joined: self,
+            ranges: &ranges,
+            run,
+            written: Written::default(),
+        };
+        let result = self.writer.write_run(&mut source);
+        let written = source.written;
+        if result.is_err() {
+            for (from, to) in &ranges {
+                self.x.redirty(from, *to, run);
+            }
+            selected.iter().for_each(|&i| table.set_dirty(i, true));
+        }
+        self.writer.settle(run);
+        selected.iter().for_each(|&i| table.set_changed(i, true));
+        result?;
+        for (from, to) in &ranges {
+            self.x.settle(from, *to, run);
+        }
+        for &i in &selected {
+            table.raise_floor(i, floor);
+            table.set_cleaned(i, run);
+        }
+        let counters = &self.shared.counters;
+        counters::add(&counters.cleaned_keys, written.keys);
+        counters::add(&counters.cleaned_bytes, written.bytes);
+        counters::add(&counters.runs, u64::from(written.keys > 0));
+        self.shared.wake_compactor.notify();
+        Ok(written)
+    }
+
+    fn pick(&self, pick: Pick, table: &Table, runs: &mut Runs) -> Vec<usize> {
+        let run_bytes = self.run_bytes();
+        match pick {
+            Pick::All => (0..table.len()).collect(),
+            Pick::Below(lsn) => (0..table.len()).filter(|&i| table.floor(i) < lsn).collect(),
+            Pick::CheckBack => {
+                let dirty = self.dirty_bytes(table, Precision::Rough);
+                let (selected, cursor) =
+                    check_back::check_back(table, &dirty, runs.cursor, run_bytes);
+                runs.cursor = cursor;
+                selected
+            }
+            Pick::Oldest => [Precision::Rough, Precision::Exact]
+                .into_iter()
+                .map(|precision| {
+                    check_back::oldest(table, &self.dirty_bytes(table, precision), run_bytes)
+                })
+                .find(|selected| !selected.is_empty())
+                .unwrap_or_default(),
+        }
+    }
+
+    /// Arena bytes of dirty entries that make a run of the size that Y prefers.
+    pub(crate) fn run_bytes(&self) -> u64 {
+        let (limit, preferred) = (self.shared.budget.limit(), self.limits.preferred_run_bytes);
+        sizes::run_bytes(limit, preferred, self.buffer_only) as u64
+    }
+
+    /// What cleaning each region would write, roughly; not 0 where something dirty came since it was
+    /// measured.
+    fn dirty_bytes(&self, table: &Table, precision: Precision) -> Vec<u64> {
+        let (of, stats) = self.survey(precision);
+        debug_assert!(std::ptr::eq(&*of, table), "the caller holds the run lock");
+        let dirty = |(i, stats): (usize, &RegionStats)| {
+            stats
+                .dirty_bytes()
+                .max(u64::from(table.dirty(i) || table.candidate(i)))
+        };
+        stats.iter().enumerate().map(dirty).collect()
+    }
+
+    /// Cleans everything; does Y's maintenance where it is congested.
+    pub(crate) fn flush(&self) -> Result<()> {
+        while self.y.congested() && !self.discarded() {
+            let step = match self.y.maintain() {
+                // Dropped meanwhile: its files may be gone, which says nothing about the others.
+                Err(_) if self.discarded() => return Ok(()),
+                step => self.shared.guarded(step)?,
+            };
+            if step == Maintained::Idle {
+                break;
+            }
+            self.shared.poison.check()?;
+        }
+        self.write_back(Pick::All).map(|_| ())
+    }
+}
+
+type KeyRange<'a> = (&'a [u8], Option<&'a [u8]>);
+
+/// The key ranges of the selected regions (ascending), neighbours joined.
+fn join_neighbours<'a>(table: &'a Table, selected: &[usize]) -> Vec<KeyRange<'a>> {
+    let mut ranges: Vec<KeyRange<'a>> = Vec::new();
+    for &i in selected {
+        let (from, to) = table.bounds(i);
+        match ranges.last_mut() {
+            Some(last) if last.1 == Some(from) => last.1 = to,
+            _ => ranges.push((from, to)),
+        }
+    }
+    ranges
+}
+
+/// A run: the dirty entries of some ranges of X.
+struct CleaningRun<'a> {
+    joined: &'a Joined,
+    ranges: &'a [KeyRange<'a>],
+    run: RunId,
+    written: Written,
+}
+
+impl RunSource for CleaningRun<'_> {
+    fn drain(&mut self, sink: &mut dyn FnMut(RunEntry<'_>) -> Result<()>) -> Result<()> {
+        let mut failure: Option<Error> = None;
+        for &(from, to) in self.ranges {
+            let written = &mut self.written;
+            let _ = self.joined.x.clean(from, to, self.run, &mut |key, value| {
+                written.keys += 1;
+                written.bytes += (key.len() + value.map_or(0, <[u8]>::len)) as u64;
+                match sink((key, value)) {
+                    Ok(()) => ControlFlow::Continue(()),
+                    Err(error) => {
+                        failure = Some(error);
+                        ControlFlow::Break(())
+                    }
+                }
+            });
+            if let Some(error) = failure {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn before_publish(&mut self) -> Result<()> {
+        // I5: everything that the run copied was logged before now.
+        self.joined.shared.log.wait_durable()
+    }
+}

@@ -1,0 +1,143 @@
+//! The log as the framework sees it: how far it goes, how far it is durable, and below which LSN
+//! everything is applied.
+//!
+//! Keeps I5 ([`Journal::wait_durable`]) and I6 ([`Journal::floor`]): a run that begins at log end L
+//! claims "nothing dirty below L" for what it cleans, and meets every record below L applied. A single
+//! write takes its LSN under the leaf's latch, which the run takes too. A *batch* holds no latch
+//! between its append and its apply, so it registers the log's end *before* it appends: its LSN is at
+//! or above that. A run reads the log's end *before* it looks at the registered ones, so that a batch
+//! which it does not see yet appends above that end.
+//!
+//! Threads: any; a committer holds the stripes of all its keys (I8, `db/`).
+
+#![forbid(unsafe_code)]
+
+use crate::{
+    error::Result,
+    wal::{Log, Lsn, RecordRef},
+};
+use parking_lot::Mutex;
+use std::{
+    collections::BTreeMap,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// See the module header.
+#[derive(Default)]
+pub(crate) struct Journal {
+    /// Set once recovery is over; never with `Durability::None`.
+    log: OnceLock<Log>,
+    /// While the log is replayed: the LSN of the record being applied.
+    replay_position: AtomicU64,
+    batches: Batches,
+}
+
+impl Journal {
+    pub(crate) fn get(&self) -> Option<&Log> {
+        self.log.get()
+    }
+
+    /// Recovery is over. To be called once at most.
+    pub(crate) fn set(&self, log: Log) {
+        let first = self.log.set(log).is_ok();
+        debug_assert!(first, "the log is set once");
+    }
+
+    /// The record at `lsn` is about to be replayed: everything below is applied (I6).
+    pub(crate) fn replaying(&self, lsn: Lsn) {
+        self.replay_position.store(lsn.0, Ordering::Release);
+    }
+
+    /// I6: a run that starts now meets every record below the answer applied.
+    pub(crate) fn floor(&self) -> Lsn {
+        // The end first, the batches second; see the module header.
+        let end = match self.get() {
+            Some(log) => log.end(),
+            None => Lsn(self.replay_position.load(Ordering::Acquire)),
+        };
+        self.batches.oldest().map_or(end, |oldest| oldest.min(end))
+    }
+
+    /// I5: waits until everything logged so far is durable.
+    pub(crate) fn wait_durable(&self) -> Result<()> {
+        self.get().map_or(Ok(()), |log| log.wait_durable(log.end()))
+    }
+
+    /// Logs the `record` of a batch and has `apply` apply it. Returns up to where the log says that
+    /// it happened.
+    ///
+    /// The caller holds the stripes of all keys and has been admitted, to memory and to the log.
+    /// Cost: no waiting. Errors: those of the log; nothing was applied then.
+    pub(crate) fn commit_batch(
+        &self,
+        record: RecordRef<'_>,
+        apply: impl FnOnce(),
+    ) -> Result<Option<Lsn>> {
+        let log = self.get();
+        // I6: registered from before it has an LSN until the last write is applied.
+        let _registered = log.map(|log| self.batches.register(|| log.end()));
+        let end = log.map(|log| log.append(record)).transpose()?;
+        apply();
+        Ok(end)
+    }
+}
+
+/// The batches that are being applied.
+#[derive(Debug, Default)]
+struct Batches(Mutex<Registry>);
+
+#[derive(Debug, Default)]
+struct Registry {
+    next: u64,
+    lower_bounds: BTreeMap<u64, Lsn>,
+}
+
+/// A registered batch; dropping it says that it is applied.
+#[must_use]
+struct Registration<'a> {
+    batches: &'a Batches,
+    id: u64,
+}
+
+impl Batches {
+    /// Registers a batch that will append at or above `end`, which is read under the registry's lock.
+    fn register(&self, end: impl FnOnce() -> Lsn) -> Registration<'_> {
+        let mut registry = self.0.lock();
+        let id = registry.next;
+        registry.next += 1;
+        registry.lower_bounds.insert(id, end());
+        Registration { batches: self, id }
+    }
+
+    /// The lowest LSN that a batch in flight may have, if there is any.
+    fn oldest(&self) -> Option<Lsn> {
+        self.0.lock().lower_bounds.values().min().copied()
+    }
+}
+
+impl Drop for Registration<'_> {
+    fn drop(&mut self) {
+        self.batches.0.lock().lower_bounds.remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn i6_the_oldest_batch_in_flight_bounds_a_sweep() {
+        let batches = Batches::default();
+        assert_eq!(batches.oldest(), None);
+        let a = batches.register(|| Lsn(10));
+        let b = batches.register(|| Lsn(20));
+        assert_eq!(batches.oldest(), Some(Lsn(10)));
+        drop(a);
+        assert_eq!(batches.oldest(), Some(Lsn(20)));
+        drop(b);
+        assert_eq!(batches.oldest(), None);
+    }
+}

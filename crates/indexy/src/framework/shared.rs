@@ -1,0 +1,82 @@
+//! What all trees of one database share: budget and waiting room, log, counters, and the signals
+//! between its threads. Each part keeps its own rules; here they only stand together.
+
+#![forbid(unsafe_code)]
+
+use super::{
+    counters::Counters,
+    journal::Journal,
+    memory::{Room, WaitLimits},
+    signal::{Progress, Request, Signal},
+};
+use crate::{
+    error::{Error, Result},
+    mem::budget::Budget,
+    poison::Poison,
+};
+use std::sync::Arc;
+
+/// See the module header.
+pub(crate) struct Shared {
+    pub budget: Arc<Budget>,
+    pub poison: Arc<Poison>,
+    pub counters: Arc<Counters>,
+    pub room: Room,
+    pub log: Journal,
+    pub wake_cleaner: Signal,
+    pub wake_compactor: Signal,
+    /// The releaser found too little that is clean: what the cleaner does first.
+    pub clean_request: Request,
+    /// A step of maintenance was done, or a tree was dropped: whoever waits for a congested Y looks
+    /// again.
+    pub maintained: Progress,
+}
+
+impl Shared {
+    pub(crate) fn new(budget: Arc<Budget>, poison: Arc<Poison>) -> Self {
+        Self::with_wait_limits(budget, poison, WaitLimits::default())
+    }
+
+    pub(crate) fn with_wait_limits(
+        budget: Arc<Budget>,
+        poison: Arc<Poison>,
+        wait_limits: WaitLimits,
+    ) -> Self {
+        let counters = Arc::<Counters>::default();
+        let room = Room::new(
+            Arc::clone(&budget),
+            Arc::clone(&poison),
+            Arc::clone(&counters),
+            wait_limits,
+        );
+        Self {
+            budget,
+            poison,
+            counters,
+            room,
+            log: Journal::default(),
+            wake_cleaner: Signal::default(),
+            wake_compactor: Signal::default(),
+            clean_request: Request::default(),
+            maintained: Progress::default(),
+        }
+    }
+
+    /// What a write to Y, or to the files of the log, came to. A failure poisons, on whatever thread:
+    /// nobody knows what a failed write or sync left on the device, and a later one that succeeds
+    /// says nothing about it. A full device does not poison, nor does what Y refuses beforehand.
+    pub(crate) fn guarded<T>(&self, result: Result<T>) -> Result<T> {
+        if let Err(error) = &result {
+            match error {
+                Error::OutOfSpace { .. }
+                | Error::Closed
+                | Error::KeyTooLong { .. }
+                | Error::ValueTooLong { .. } => return result,
+                Error::Poisoned { cause } => self.poison.set(cause),
+                error => self.poison.set(error),
+            };
+            self.room.announce_freed();
+        }
+        result
+    }
+}

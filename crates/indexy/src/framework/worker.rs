@@ -1,0 +1,128 @@
+//! The threads of the framework: cleaner, releaser, compactor.
+//!
+//! Source: IndeXY II-B, II-C. A database that is open read-only has the releaser alone.
+//! They stop and are joined by [`Background::stop`], which whoever owns [`Background`] calls before
+//! anything that they use goes away. A panic in one poisons the database, and whoever waits for it
+//! hears of that.
+
+#![forbid(unsafe_code)]
+
+use super::{
+    clean::cleaner::Cleaner, compactor::Compactor, host::Host, memory::Holdings,
+    release::releaser::Releaser, shared::Shared, signal::Stop,
+};
+use parking_lot::Mutex;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Weak},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+/// Threads that are to stop are woken again this often until they have.
+const STOP_POLL: Duration = Duration::from_micros(200);
+
+type Body = Box<dyn FnOnce() + Send>;
+
+/// The running threads.
+pub(crate) struct Background {
+    stop: Stop,
+    shared: Arc<Shared>,
+    host: Arc<dyn Host>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Background {
+    /// `read_only`: nothing is written, so that only the releaser runs.
+    pub(crate) fn start(
+        shared: &Arc<Shared>,
+        host: &Arc<dyn Host>,
+        read_only: bool,
+    ) -> std::io::Result<Self> {
+        let holdings: Arc<dyn Holdings> = host.clone();
+        shared
+            .room
+            .watch(Arc::downgrade(&holdings) as Weak<dyn Holdings>);
+        let background = Self {
+            stop: Stop::new(shared.poison.clone()),
+            shared: shared.clone(),
+            host: host.clone(),
+            threads: Mutex::default(),
+        };
+        let (stop, shared, host) = (
+            || background.stop.clone(),
+            || background.shared.clone(),
+            || background.host.clone(),
+        );
+        let releaser = Releaser {
+            stop: stop(),
+            shared: shared(),
+            host: host(),
+            read_only,
+        };
+        background.spawn("indexy-release", Box::new(move || releaser.run()))?;
+        if !read_only {
+            let cleaner = Cleaner {
+                stop: stop(),
+                shared: shared(),
+                host: host(),
+            };
+            background.spawn("indexy-clean", Box::new(move || cleaner.run()))?;
+            let compactor = Compactor {
+                stop: stop(),
+                shared: shared(),
+                host: host(),
+            };
+            background.spawn("indexy-compact", Box::new(move || compactor.run()))?;
+        }
+        Ok(background)
+    }
+
+    fn spawn(&self, name: &'static str, body: Body) -> std::io::Result<()> {
+        let shared = self.shared.clone();
+        let thread = std::thread::Builder::new()
+            .name(name.into())
+            .spawn(move || run(name, body, &shared))?;
+        self.threads.lock().push(thread);
+        Ok(())
+    }
+
+    /// Stops and joins the threads. Idempotent.
+    pub(crate) fn stop(&self) {
+        self.stop.set();
+        for tree in self.host.trees() {
+            tree.y.interrupt();
+        }
+        for thread in self.threads.lock().drain(..) {
+            while !thread.is_finished() {
+                self.shared.wake_cleaner.notify();
+                self.shared.room.wake_releaser.notify();
+                self.shared.wake_compactor.notify();
+                self.shared.maintained.advance();
+                std::thread::sleep(STOP_POLL);
+            }
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// A thread's life.
+fn run(name: &str, body: Body, shared: &Shared) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
+        let what = panic
+            .downcast_ref::<&str>()
+            .map(ToString::to_string)
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_default();
+        shared
+            .poison
+            .set(&format!("thread {name} panicked: {what}"));
+        shared.room.announce_freed();
+    }
+}
