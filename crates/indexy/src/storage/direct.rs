@@ -39,8 +39,13 @@ impl Storage for Direct {
             let mut trial = AlignedBuffer::new(TRIAL_BYTES);
             file.read_at(&mut trial, 0).map(|_| file)
         });
-        // Whatever is wrong with the file itself is wrong again, and told, without the flag.
-        direct.or_else(|_| Buffered.open(path, write))
+        match direct {
+            // Says nothing about the file system, which may do direct I/O.
+            Err(e) if e.is_transient() => Err(e),
+            // Whatever is wrong with the file itself is wrong again, and told, without the flag.
+            Err(_) => Buffered.open(path, write),
+            opened => opened,
+        }
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<PathBuf>> {

@@ -19,7 +19,7 @@ use std::{
     collections::BTreeMap,
     io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 const SECTOR: usize = 512;
@@ -39,6 +39,8 @@ pub(crate) enum Fault {
     ShortFull,
     /// Hits only syncs, of files and of directories.
     FailedSync,
+    /// With EMFILE, without effect; hits only what opens something: files, and directories to list or sync them.
+    NoDescriptors,
     /// The power is gone: this and every later I/O fails without effect.
     PowerLoss,
 }
@@ -125,6 +127,9 @@ enum Io {
     Write,
     Sync,
     Name,
+    Create,
+    /// Of a file that exists, or of a directory.
+    Open,
 }
 
 /// What the plan says about one I/O.
@@ -133,6 +138,7 @@ enum Verdict {
     /// Store this share of the write (in 256ths), then fail.
     Part(u8, io::ErrorKind),
     Fail(io::ErrorKind),
+    NoDescriptor,
 }
 
 impl Disk {
@@ -144,10 +150,12 @@ impl Disk {
         if self.ios < plan.at || (self.struck > 0 && !plan.forever) {
             return Verdict::Go;
         }
-        let needs_space = matches!(io, Io::Write | Io::Name);
+        let needs_space = matches!(io, Io::Write | Io::Name | Io::Create);
         let verdict = match (plan.fault, io) {
             (Fault::Full | Fault::ShortFull, _) if !needs_space => Verdict::Go,
             (Fault::FailedSync, io) if io != Io::Sync => Verdict::Go,
+            (Fault::NoDescriptors, Io::Open | Io::Create) => Verdict::NoDescriptor,
+            (Fault::NoDescriptors, _) => Verdict::Go,
             (Fault::ShortWrite, Io::Write) => {
                 Verdict::Part((self.ios * 37) as u8, io::ErrorKind::Other)
             }
@@ -170,6 +178,7 @@ impl Disk {
             Verdict::Part(_, kind) | Verdict::Fail(kind) => {
                 Err(Error::io(op, path, injected(kind)))
             }
+            Verdict::NoDescriptor => Err(Error::io(op, path, no_descriptor())),
         }
     }
 
@@ -184,6 +193,10 @@ impl Disk {
             file.changes.push((change, false));
         }
     }
+}
+
+fn no_descriptor() -> io::Error {
+    rustix::io::Errno::MFILE.into()
 }
 
 fn injected(kind: io::ErrorKind) -> io::Error {
@@ -313,7 +326,8 @@ impl Sim {
         Arc::new(SimFile {
             disk: self.0.clone(),
             id,
-            path: path.to_path_buf(),
+            opened_as: path.to_path_buf(),
+            renamed: OnceLock::new(),
         })
     }
 }
@@ -396,7 +410,7 @@ impl Random {
 impl Storage for Sim {
     fn create(&self, path: &Path) -> Result<Arc<dyn StorageFile>> {
         let mut disk = self.0.lock();
-        disk.all_or_nothing(Io::Name, "create", path)?;
+        disk.all_or_nothing(Io::Create, "create", path)?;
         if disk.names.contains_key(path) {
             return Err(Error::io(
                 "create",
@@ -412,14 +426,14 @@ impl Storage for Sim {
 
     fn open(&self, path: &Path, _write: bool) -> Result<Arc<dyn StorageFile>> {
         let mut disk = self.0.lock();
-        disk.all_or_nothing(Io::Read, "open", path)?;
+        disk.all_or_nothing(Io::Open, "open", path)?;
         let id = Self::lookup(&disk, "open", path)?;
         Ok(self.handle(id, path))
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<PathBuf>> {
         let mut disk = self.0.lock();
-        disk.all_or_nothing(Io::Read, "list", dir)?;
+        disk.all_or_nothing(Io::Open, "list", dir)?;
         let inside = disk.names.keys().filter(|p| p.parent() == Some(dir));
         Ok(inside
             .filter_map(|p| p.file_name())
@@ -456,6 +470,7 @@ impl Storage for Sim {
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         let mut disk = self.0.lock();
+        disk.all_or_nothing(Io::Open, "open directory", dir)?;
         disk.all_or_nothing(Io::Sync, "sync directory", dir)?;
         let (done, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut disk.dir_changes)
             .into_iter()
@@ -471,13 +486,14 @@ impl Storage for Sim {
 struct SimFile {
     disk: Arc<Mutex<Disk>>,
     id: FileId,
-    path: PathBuf,
+    opened_as: PathBuf,
+    renamed: OnceLock<PathBuf>,
 }
 
 impl SimFile {
     fn change(&self, op: &'static str, change: Change) -> Result<()> {
         let mut disk = self.disk.lock();
-        disk.all_or_nothing(Io::Write, op, &self.path)?;
+        disk.all_or_nothing(Io::Write, op, self.path())?;
         disk.change_file(self.id, change);
         Ok(())
     }
@@ -495,7 +511,7 @@ impl StorageFile for SimFile {
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
         let mut disk = self.disk.lock();
-        disk.all_or_nothing(Io::Read, "read", &self.path)?;
+        disk.all_or_nothing(Io::Read, "read", self.path())?;
         let current = disk.files.get(self.id).map_or(&[][..], |f| &f.current);
         let from = current.get(offset as usize..).unwrap_or_default();
         let n = from.len().min(buf.len());
@@ -508,7 +524,7 @@ impl StorageFile for SimFile {
         if offset + buf.len() as u64 > MAX_FILE_BYTES {
             return Err(Error::io(
                 "write",
-                &self.path,
+                self.path(),
                 io::ErrorKind::FileTooLarge.into(),
             ));
         }
@@ -516,6 +532,7 @@ impl StorageFile for SimFile {
             Verdict::Go => (buf.len(), None),
             Verdict::Part(share, kind) => (buf.len() * share as usize / 256, Some(kind)),
             Verdict::Fail(kind) => (0, Some(kind)),
+            Verdict::NoDescriptor => (0, Some(io::ErrorKind::Other)),
         };
         if stored > 0 {
             disk.change_file(
@@ -527,14 +544,14 @@ impl StorageFile for SimFile {
             );
         }
         failed.map_or(Ok(()), |kind| {
-            Err(Error::io("write", &self.path, injected(kind)))
+            Err(Error::io("write", self.path(), injected(kind)))
         })
     }
 
     fn sync(&self) -> Result<()> {
         let mut disk = self.disk.lock();
         let power_loss = disk.plan.is_some_and(|p| p.fault == Fault::PowerLoss);
-        let done = disk.all_or_nothing(Io::Sync, "sync", &self.path);
+        let done = disk.all_or_nothing(Io::Sync, "sync", self.path());
         let Some(file) = disk.files.get_mut(self.id) else {
             return done;
         };
@@ -563,7 +580,11 @@ impl StorageFile for SimFile {
     }
 
     fn path(&self) -> &Path {
-        &self.path
+        self.renamed.get().unwrap_or(&self.opened_as)
+    }
+
+    fn set_path(&self, path: &Path) {
+        let _ = self.renamed.set(path.to_path_buf());
     }
 }
 

@@ -78,7 +78,8 @@ impl Piece {
 enum Refusal {
     Closed,
     ReadOnly,
-    Full(Error),
+    /// A write found no space, descriptor or memory; the flusher repeats it.
+    ForNow(Error),
 }
 
 /// What the `line` lock guards.
@@ -216,7 +217,7 @@ impl AppendSide {
             None => Ok(()),
             Some(Refusal::Closed) => Err(Error::Closed),
             Some(Refusal::ReadOnly) => Err(Error::ReadOnly),
-            Some(Refusal::Full(e)) => Err(e.clone()),
+            Some(Refusal::ForNow(e)) => Err(e.clone()),
         }
     }
 
@@ -400,11 +401,11 @@ impl AppendSide {
         self.room.notify_all();
     }
 
-    /// From now on the log is full: appends are refused with `error`.
-    pub(super) fn refuse_full(&self, error: Error) {
+    /// Appends are refused with `error` until the flusher has repeated the write that failed with it.
+    pub(super) fn refuse_for_now(&self, error: Error) {
         let mut line = self.line.lock();
         if line.refusal.is_none() {
-            line.refusal = Some(Refusal::Full(error));
+            line.refusal = Some(Refusal::ForNow(error));
             self.refused.store(true, Release);
             // The flusher tries again from time to time.
             line.kick = true;
@@ -413,22 +414,22 @@ impl AppendSide {
         self.room.notify_all();
     }
 
-    /// There is room again.
+    /// The write that failed has succeeded.
     pub(super) fn accept_again(&self) {
         let mut line = self.line.lock();
-        if matches!(line.refusal, Some(Refusal::Full(_))) {
+        if matches!(line.refusal, Some(Refusal::ForNow(_))) {
             line.refusal = None;
             self.refused.store(false, Release);
             self.room.notify_all();
         }
     }
 
-    pub(super) fn is_full(&self) -> Option<Error> {
+    pub(super) fn refused_for_now(&self) -> Option<Error> {
         if !self.refused.load(Acquire) {
             return None;
         }
         match &self.line.lock().refusal {
-            Some(Refusal::Full(e)) => Some(e.clone()),
+            Some(Refusal::ForNow(e)) => Some(e.clone()),
             _ => None,
         }
     }

@@ -35,8 +35,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often a full device is tried again.
-const SPACE_RETRY: Duration = Duration::from_millis(100);
+/// How often a write is repeated that found no space, descriptor or memory.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The writer and what it has fetched but not written.
 pub(super) struct Out {
@@ -119,8 +119,8 @@ impl Shared {
                 return Ok(());
             }
             self.check_alive()?;
-            if let Some(full) = self.side.is_full() {
-                return Err(full);
+            if let Some(error) = self.side.refused_for_now() {
+                return Err(error);
             }
             let mut commit = self.commit.lock();
             if commit.led {
@@ -175,8 +175,8 @@ impl Shared {
                         self.side.written(piece);
                     }
                 }
-                Err(WriteError::OutOfSpace(e)) => {
-                    self.side.refuse_full(e.clone());
+                Err(WriteError::Retry(e)) => {
+                    self.side.refuse_for_now(e.clone());
                     return Err(e);
                 }
                 Err(WriteError::Fatal(e)) => return Err(self.fail(&e)),
@@ -195,7 +195,11 @@ impl Shared {
                 index, first_lsn, ..
             } => {
                 let Some(mut filled) = self.side.buffers.get(*index).and_then(|b| b.take()) else {
-                    return Ok(false);
+                    // Not to be reached. To go on would leave a hole in the log.
+                    let what = Error::Unsupported {
+                        what: "a sealed buffer of the log that cannot be taken".into(),
+                    };
+                    return Err(WriteError::Fatal(what));
                 };
                 let len = filled.len();
                 let started =
@@ -236,13 +240,17 @@ impl Shared {
         };
         let mut due = interval.map(|i| Instant::now() + i);
         loop {
-            let full = self.side.is_full().is_some();
+            let refused = self.side.refused_for_now().is_some();
             let until_due = due.map(|d| d.saturating_duration_since(Instant::now()));
-            let timeout = if full { Some(SPACE_RETRY) } else { until_due };
-            if !self.side.wait_for_work(timeout, full) {
+            let timeout = if refused { Some(RETRY_INTERVAL) } else { until_due };
+            if !self.side.wait_for_work(timeout, refused) {
                 return;
             }
-            let is_due = !full && due.is_some_and(|d| Instant::now() >= d);
+            if self.check_alive().is_err() {
+                // What is queued stays there: waiting for work would not wait.
+                return;
+            }
+            let is_due = !refused && due.is_some_and(|d| Instant::now() >= d);
             // Errors reach the users through the poison and the refusal.
             let _ = if is_due {
                 self.sync_all()

@@ -84,11 +84,19 @@ const MAX_BUFFER_BYTES: usize = segment::MAX_GROUP_PAYLOAD;
 /// See the module header.
 pub(crate) struct Log {
     shared: Arc<Shared>,
-    flusher: Mutex<Option<JoinHandle<()>>>,
+    end: Mutex<End>,
     storage: Arc<dyn Storage>,
     dir: PathBuf,
     database_id: u128,
     read_only: bool,
+}
+
+/// How far a log is from its end.
+struct End {
+    /// `None`: joined, or never started.
+    flusher: Option<JoinHandle<()>>,
+    /// Everything appended is durable and the mark of the close is written, or nothing ever will be.
+    finished: bool,
 }
 
 impl Log {
@@ -150,7 +158,10 @@ impl Log {
         };
         Ok(Self {
             shared,
-            flusher: Mutex::new(flusher),
+            end: Mutex::new(End {
+                flusher,
+                finished: read_only,
+            }),
             storage,
             dir: dir.to_path_buf(),
             database_id: options.database_id,
@@ -249,16 +260,21 @@ impl Log {
             .copy_to(&*self.storage, &self.dir, dest, self.database_id, upto)
     }
 
-    /// Makes everything durable, stops and joins the flusher. Appends get `Closed` from here on. The second call does nothing.
+    /// Makes everything durable, stops and joins the flusher. Appends get `Closed` from here on.
+    ///
+    /// After an error another call, or the drop, tries again what can be repeated; after `Ok` it does nothing.
     pub(crate) fn close(&self) -> Result<()> {
-        let mut flusher = self.flusher.lock();
+        let mut end = self.end.lock();
         self.shared.side.close();
-        let Some(thread) = flusher.take() else {
-            return Ok(());
-        };
-        // Its panics are contained and have poisoned the log.
-        let _ = thread.join();
-        self.shared.finish()
+        if let Some(thread) = end.flusher.take() {
+            // Its panics are contained and have poisoned the log.
+            let _ = thread.join();
+        }
+        if !end.finished {
+            self.shared.finish()?;
+            end.finished = true;
+        }
+        Ok(())
     }
 }
 

@@ -1,8 +1,8 @@
 //! The newest segment: writes groups into it and starts the next one.
 //!
-//! One thread at a time is here (the writer lock of `group_commit.rs`). A write that failed for lack of space is
-//! repeated at the same place; nothing else is repeated. Segment n is durable before the first write to n+1,
-//! and a segment has its name only once its header is durable.
+//! One thread at a time is here (the writer lock of `group_commit.rs`). A write that found no space, descriptor or memory
+//! is repeated at the same place; a sync never is, but for that of a new file's header, which is built anew.
+//! Segment n is durable before the first write to n+1, and a segment has its name only once its header is durable.
 //! Records never span segments, so a segment may grow past its nominal size by one record.
 
 use super::{
@@ -33,16 +33,17 @@ const ALLOCATE_BYTES: u64 = 1 << 20;
 /// Why a write did not happen.
 #[derive(Debug)]
 pub(super) enum WriteError {
-    /// No room; the same write may be tried again.
-    OutOfSpace(Error),
+    /// No space, descriptor or memory: the same write may be repeated.
+    Retry(Error),
     /// What the file holds is unknown from here on.
     Fatal(Error),
 }
 
 fn on_write(e: Error) -> WriteError {
-    match e {
-        Error::OutOfSpace { .. } => WriteError::OutOfSpace(e),
-        e => WriteError::Fatal(e),
+    if matches!(e, Error::OutOfSpace { .. }) || e.is_transient() {
+        WriteError::Retry(e)
+    } else {
+        WriteError::Fatal(e)
     }
 }
 
@@ -247,20 +248,21 @@ impl SegmentWriter {
         };
         let (bytes, identity) = header.encode();
         let building = unfinished_path(&self.dir, sequence);
-        if self.storage.exists(&building).map_err(WriteError::Fatal)? {
-            // Left by an attempt that found no room.
-            self.storage.remove(&building).map_err(WriteError::Fatal)?;
+        if self.storage.exists(&building).map_err(on_write)? {
+            // Left by an attempt that failed. Its sync may have, so that the next one must be of another file.
+            self.storage.remove(&building).map_err(on_write)?;
         }
         let file = self.storage.create(&building).map_err(on_write)?;
         file.write_at(&bytes, 0).map_err(on_write)?;
-        file.sync().map_err(WriteError::Fatal)?;
+        file.sync().map_err(on_write)?;
         let path = segment_path(&self.dir, sequence);
-        self.storage.rename(&building, &path).map_err(on_write)?;
-        self.storage
-            .sync_dir(&self.dir)
-            .map_err(WriteError::Fatal)?;
-        // Opened by its name, so that errors name it.
-        let file = self.storage.open(&path, true).map_err(WriteError::Fatal)?;
+        // An attempt that could not open the directory to sync it has left the name; this replaces it.
+        self.storage.rename_open(&*file, &path).map_err(on_write)?;
+        self.storage.sync_dir(&self.dir).map_err(|e| match e {
+            // Whether the name is durable is unknown.
+            Error::OutOfSpace { .. } => WriteError::Fatal(e),
+            e => on_write(e),
+        })?;
         self.next_sequence += 1;
         self.active = Some(Active {
             file,

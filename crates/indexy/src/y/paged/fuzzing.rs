@@ -53,6 +53,7 @@ impl StorageFile for Bytes {
     fn path(&self) -> &Path {
         Path::new("pages")
     }
+    fn set_path(&self, _: &Path) {}
 }
 
 /// A leaf, an inner page, a page of a chain, one of the map, and a superblock.
