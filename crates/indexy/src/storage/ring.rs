@@ -10,6 +10,7 @@
 #![allow(unsafe_code)]
 
 use super::ReadAt;
+use crate::error::Error;
 use io_uring::{IoUring, opcode, types};
 use parking_lot::Mutex;
 use std::{
@@ -28,9 +29,30 @@ const IDLE_RINGS: usize = 16;
 /// Between two attempts when the kernel is short of something.
 const PAUSE: Duration = Duration::from_micros(200);
 
-static IDLE: Mutex<Vec<IoUring>> = Mutex::new(Vec::new());
+/// Rings that nobody uses, and the process that made them.
+static IDLE: Mutex<Idle> = Mutex::new(Idle {
+    process: 0,
+    rings: Vec::new(),
+});
 /// The kernel refused to make a ring: it is not asked again.
 static REFUSED: AtomicBool = AtomicBool::new(false);
+
+struct Idle {
+    process: u32,
+    rings: Vec<IoUring>,
+}
+
+impl Idle {
+    /// The rings of this process. After a fork the child has those of its parent, whose memory both would write to.
+    fn own(&mut self) -> &mut Vec<IoUring> {
+        let process = std::process::id();
+        if self.process != process {
+            self.rings.clear();
+            self.process = process;
+        }
+        &mut self.rings
+    }
+}
 
 /// Starts all `reads`, each of the file that `file_of` has for its number, and calls `done` with the number and the bytes of each
 /// as it completes, while others are still under way; waits for all.
@@ -60,7 +82,7 @@ pub(crate) fn overlap<'f>(
 
 /// An idle ring, or a new one.
 fn taken() -> Option<IoUring> {
-    if let Some(ring) = IDLE.lock().pop() {
+    if let Some(ring) = IDLE.lock().own().pop() {
         return Some(ring);
     }
     if REFUSED.load(Relaxed) {
@@ -70,21 +92,17 @@ fn taken() -> Option<IoUring> {
         Ok(ring) => Some(ring),
         Err(e) => {
             // Out of descriptors or memory passes; anything else does not.
-            let passes = matches!(e.raw_os_error(), Some(EMFILE | ENFILE | ENOMEM));
-            REFUSED.store(!passes, Relaxed);
+            REFUSED.store(!Error::io("make", "a ring", e).is_transient(), Relaxed);
             None
         }
     }
 }
 
-const ENOMEM: i32 = 12;
-const ENFILE: i32 = 23;
-const EMFILE: i32 = 24;
-
 fn give_back(ring: IoUring) {
     let mut idle = IDLE.lock();
-    if idle.len() < IDLE_RINGS {
-        idle.push(ring);
+    let rings = idle.own();
+    if rings.len() < IDLE_RINGS {
+        rings.push(ring);
     }
 }
 
@@ -229,7 +247,7 @@ mod tests {
                 });
             }
         });
-        assert!(IDLE.lock().len() <= IDLE_RINGS);
+        assert!(IDLE.lock().own().len() <= IDLE_RINGS);
     }
 
     /// The caller's panic passes only when nothing is in flight; the ring is not used again.

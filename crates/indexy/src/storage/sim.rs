@@ -249,6 +249,11 @@ impl Sim {
         self.0.lock().struck
     }
 
+    /// Every I/O waits until the guard is dropped.
+    pub(crate) fn pause(&self) -> impl Drop + '_ {
+        self.0.lock()
+    }
+
     /// The disk as a power failure now could leave it.
     pub(crate) fn crash(&self, seed: u64) -> Self {
         let disk = self.0.lock();

@@ -19,6 +19,8 @@ mod contents;
 mod files;
 mod runs;
 mod store;
+#[cfg(test)]
+mod tests;
 
 pub use contents::*;
 pub use files::*;
@@ -38,7 +40,8 @@ macro_rules! index_y_conformance_tests {
             multi_get_answers_in_order, i5_before_publish_comes_last_and_before_readers,
             i4_a_failed_source_leaves_what_was, an_open_iterator_outlives_runs_and_maintenance,
             readers_run_beside_a_writer_and_a_maintainer, copies_open_equal, counts_are_near,
-            copies_beside_runs_are_of_one_moment, released_files_are_left_alone,
+            copies_beside_runs_are_of_one_moment, released_files_are_left_alone, an_open_iterator_keeps_the_files_or_leaves_them,
+            a_drop_ends_all_work,
             a_run_waiting_for_the_log_blocks_nobody, i6_a_killed_process_keeps_what_was_durable,
             read_only_changes_nothing);
     };

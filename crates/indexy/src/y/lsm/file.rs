@@ -51,12 +51,17 @@ pub(super) fn open(path: &Path, direct: bool) -> Result<(File, Access)> {
             let access = Access::Direct { sector_bytes };
             // Some refuse only when it comes to reading. Whatever is wrong with the file itself is
             // wrong again, and told, without the flag.
-            if let Ok(file) = open_as(path, access)
-                && file
-                    .read_at(&mut AlignedBuffer::new(0)[..sector_bytes.into()], 0)
-                    .is_ok()
-            {
-                return Ok((file, access));
+            match open_as(path, access) {
+                // Says nothing about the file system.
+                Err(e) if e.is_transient() => return Err(e),
+                Ok(file)
+                    if file
+                        .read_at(&mut AlignedBuffer::new(0)[..sector_bytes.into()], 0)
+                        .is_ok() =>
+                {
+                    return Ok((file, access));
+                }
+                _ => {}
             }
         }
     }

@@ -108,6 +108,10 @@ pub(crate) struct LsmY {
     publishing: Mutex<()>,
     /// A failed run or compaction left files.
     litter: AtomicBool,
+    /// After a failure it could not be found out whether the engine agrees with its directory: for want of descriptors, say.
+    unsure: AtomicBool,
+    /// Somebody else may have the directory. Set under `maintaining` and `writing`, looked at under either.
+    released: AtomicBool,
     stop: Stop,
     poison: Poison,
     /// Size of the tables that compaction writes.
@@ -149,6 +153,8 @@ impl LsmY {
             writing: Mutex::default(),
             publishing: Mutex::default(),
             litter: AtomicBool::new(false),
+            unsure: AtomicBool::new(false),
+            released: AtomicBool::new(false),
             stop,
             poison: Poison::default(),
             table_bytes: TABLE_BYTES,
@@ -159,9 +165,17 @@ impl LsmY {
         Arc::clone(&self.snapshot.read())
     }
 
+    /// The engine, if it may be written with. The caller holds `maintaining` or `writing`.
     fn writable(&self) -> Result<&AnyTree> {
         self.poison.check()?;
-        self.tree.as_ref().ok_or(Error::ReadOnly)
+        let tree = self.tree.as_ref().ok_or(Error::ReadOnly)?;
+        if self.released.load(Relaxed) {
+            return Err(Error::Closed);
+        }
+        if self.unsure.load(Relaxed) {
+            self.compare_with_disk(tree)?;
+        }
+        Ok(tree)
     }
 
     /// Makes the engine's newest version the one that is read.
@@ -182,7 +196,8 @@ impl LsmY {
     /// One step of the engine. The caller holds `maintaining`.
     fn compact(&self, tree: &AnyTree, strategy: Arc<dyn CompactionStrategy>) -> Result<()> {
         // Every read pins its own snapshot, so no older version of a key is of use to anyone.
-        let step = contain(&self.dir, "compact", || tree.compact(strategy, NEWEST));
+        let step = write::descriptors_left(&self.dir)
+            .and_then(|()| contain(&self.dir, "compact", || tree.compact(strategy, NEWEST)));
         if let Err(e) = step {
             self.after_failure(tree);
             if let Some(_no_run) = self.writing.try_lock() {
@@ -197,7 +212,7 @@ impl LsmY {
 
     /// [`LsmY::sweep`], unless the tree must not be touched. What fails is tried again later.
     fn clean_up(&self, tree: &AnyTree) {
-        if self.poison.check().is_ok() {
+        if self.poison.check().is_ok() && !self.unsure.load(Relaxed) {
             let _ = self.sweep(tree);
         }
     }
@@ -262,6 +277,8 @@ fn open_engine(
     Ok(tree)
 }
 
+/// Files are removed when the last holder of a table goes: the engine, a snapshot, or an iterator. Iterators borrow this, the engine
+/// has no threads, and snapshots are held by nothing else: so all of that has happened when this drop returns.
 impl Drop for LsmY {
     fn drop(&mut self) {
         self.snapshot().discount_filters();
@@ -406,8 +423,16 @@ impl IndexY for LsmY {
     }
 
     fn release_files(&self) -> bool {
+        let Some(_no_maintenance) = self.maintaining.try_lock() else {
+            return false;
+        };
+        let Some(_no_run) = self.writing.try_lock() else {
+            return false;
+        };
         self.reap();
-        self.retired.lock().is_empty()
+        let released = self.retired.lock().is_empty();
+        self.released.fetch_or(released, Relaxed);
+        released
     }
 
     fn settled(&self) -> bool {

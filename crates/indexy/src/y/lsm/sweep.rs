@@ -14,9 +14,16 @@ use lsm_tree::{AbstractTree, AnyTree};
 use std::{collections::HashSet, fs, io, path::Path, sync::atomic::Ordering::Relaxed};
 
 impl LsmY {
-    /// After a failed run or compaction: decides whether the tree may be written again, and cleans up if possible now.
+    /// After a failed run or compaction: decides whether the tree may be written again, if that can be found out now.
     pub(super) fn after_failure(&self, tree: &AnyTree) {
         self.litter.store(true, Relaxed);
+        self.unsure.store(true, Relaxed);
+        // What it says is said again by the next call that writes.
+        let _ = self.compare_with_disk(tree);
+    }
+
+    /// Poisons the tree if the engine is behind its own directory. A transient error leaves the question open.
+    pub(super) fn compare_with_disk(&self, tree: &AnyTree) -> Result<()> {
         // Under the engine's lock, so that no other change is halfway between disk and memory.
         let on_disk = contain_any(&self.dir, || {
             let _no_change = tree.get_version_history_lock();
@@ -24,16 +31,17 @@ impl LsmY {
         })
         .and_then(|current| current);
         // The engine may hold more than what was published (it failed after its manifest change).
-        let published = self.publish(tree);
-        match (on_disk, published) {
-            (Ok(Some((version, _))), Ok(())) if version <= self.snapshot().version => {}
-            (Err(cause), _) | (_, Err(cause)) => {
-                self.poison.set(&cause);
+        let compared = on_disk.and_then(|current| self.publish(tree).map(|()| current));
+        match compared {
+            Ok(Some((version, _))) if version <= self.snapshot().version => {
+                self.unsure.store(false, Relaxed);
+                Ok(())
             }
-            (Ok(_), Ok(())) => {
-                self.poison
-                    .set(&"the tree's manifest on disk is not the one in memory; open again");
-            }
+            Err(cause) if cause.is_transient() => Err(cause),
+            Err(cause) => Err(self.poison.set(&cause)),
+            Ok(_) => Err(self
+                .poison
+                .set(&"the tree's manifest on disk is not the one in memory; open again")),
         }
     }
 

@@ -106,7 +106,7 @@ impl PagedY {
     /// Makes the present version durable. Cost: two syncs, and the map's pages that changed.
     pub(super) fn commit(&self) -> Result<()> {
         let mut committed = self.committed.lock();
-        self.poison.check()?;
+        self.writable()?;
         let (version, bits, end) = {
             let mut space = self.space.lock();
             if !space.changed {

@@ -100,7 +100,7 @@ pub(crate) struct PagedY {
     writing: Mutex<()>,
     maintaining: Mutex<()>,
     poison: Poison,
-    /// Somebody else may have the file.
+    /// Somebody else may have the file: it is not written any more. Set under `writing` and `committed`, looked at under either.
     released: AtomicBool,
 }
 
@@ -162,6 +162,7 @@ impl PagedY {
         })
     }
 
+    /// Refuses writes that must not happen. The caller holds `writing` or `committed`.
     fn writable(&self) -> Result<()> {
         if self.read_only {
             return Err(Error::ReadOnly);
@@ -176,9 +177,7 @@ impl PagedY {
 /// Without a crash everything acknowledged is there after a reopen. What fails here comes back from the log.
 impl Drop for PagedY {
     fn drop(&mut self) {
-        if self.writable().is_ok() {
-            let _ = self.commit();
-        }
+        let _ = self.commit();
     }
 }
 
@@ -284,8 +283,8 @@ impl IndexY for PagedY {
     }
 
     fn write_run(&self, source: &mut dyn RunSource) -> Result<()> {
-        self.writable()?;
         let _one_writer = self.writing.lock();
+        self.writable()?;
         self.apply_run(source)
     }
 
@@ -293,7 +292,6 @@ impl IndexY for PagedY {
         if self.read_only {
             return Ok(());
         }
-        self.writable()?;
         self.commit()
     }
 
@@ -343,10 +341,12 @@ impl IndexY for PagedY {
             return false;
         };
         let settled = self.space.lock().settled();
-        if settled && self.writable().is_ok() {
+        if settled {
             // What was published becomes durable now or, out of the log, with the next owner: not when this is dropped, over
             // what that one has written by then.
             let _ = self.commit();
+            // Runs and commits look at it under their locks, so that none which began before goes on behind it.
+            let _no_commit = self.committed.lock();
             self.released.store(true, Relaxed);
         }
         settled
