@@ -10,9 +10,9 @@
 #![allow(unsafe_code)]
 
 use super::ReadAt;
-use crate::error::Error;
 use io_uring::{IoUring, opcode, types};
 use parking_lot::Mutex;
+use rustix::io::Errno;
 use std::{
     fs::File,
     io,
@@ -26,6 +26,14 @@ use std::{
 const DEPTH: usize = 64;
 /// Rings kept while nobody uses them.
 const IDLE_RINGS: usize = 16;
+/// Why the kernel makes no ring that it would make later.
+const PASSING: [Errno; 5] = [
+    Errno::MFILE,
+    Errno::NFILE,
+    Errno::NOMEM,
+    Errno::AGAIN,
+    Errno::INTR,
+];
 /// Between two attempts when the kernel is short of something.
 const PAUSE: Duration = Duration::from_micros(200);
 
@@ -92,7 +100,10 @@ fn taken() -> Option<IoUring> {
         Ok(ring) => Some(ring),
         Err(e) => {
             // Out of descriptors or memory passes; anything else does not.
-            REFUSED.store(!Error::io("make", "a ring", e).is_transient(), Relaxed);
+            let passes = PASSING
+                .iter()
+                .any(|p| e.raw_os_error() == Some(p.raw_os_error()));
+            REFUSED.store(!passes, Relaxed);
             None
         }
     }

@@ -242,7 +242,11 @@ impl Shared {
         loop {
             let refused = self.side.refused_for_now().is_some();
             let until_due = due.map(|d| d.saturating_duration_since(Instant::now()));
-            let timeout = if refused { Some(RETRY_INTERVAL) } else { until_due };
+            let timeout = if refused {
+                Some(RETRY_INTERVAL)
+            } else {
+                until_due
+            };
             if !self.side.wait_for_work(timeout, refused) {
                 return;
             }

@@ -256,7 +256,11 @@ fn the_flusher_ends_with_its_log() {
         }
         // The leader is in its write. What is sealed meanwhile stays in the queue.
         for i in 0..40 {
-            let put = RecordRef::Put { tree: 1, key: &[i], value: &[7; 200] };
+            let put = RecordRef::Put {
+                tree: 1,
+                key: &[i],
+                value: &[7; 200],
+            };
             log.append(put).unwrap();
         }
         drop(paused);
@@ -282,7 +286,10 @@ fn a_close_without_space_can_be_repeated() {
     sim.fail_at(0, Fault::Full, true);
     for _ in 0..2 {
         let refused = run.log.close();
-        assert!(matches!(refused, Err(Error::OutOfSpace { .. })), "{refused:?}");
+        assert!(
+            matches!(refused, Err(Error::OutOfSpace { .. })),
+            "{refused:?}"
+        );
     }
     sim.heal();
     run.log.close().unwrap();
