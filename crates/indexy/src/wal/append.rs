@@ -12,7 +12,8 @@
 //! Keeps: I8 (the order of LSNs is the order of pieces). Threads: any.
 
 use super::{
-    Lsn,
+    line::{Line, Piece, Refusal},
+    lsn::Lsn,
     record::RecordRef,
     segment::{GROUP_ALIGN, GROUP_HEADER_BYTES},
 };
@@ -43,60 +44,6 @@ pub(super) const BUFFERS: usize = 3;
 const NONE: usize = usize::MAX;
 /// A waiter for room looks at the poison again after this long.
 const RECHECK: Duration = Duration::from_millis(50);
-
-/// A stretch of the stream on its way to the file; holds whole records.
-pub(super) enum Piece {
-    Buffer {
-        index: usize,
-        first_lsn: Lsn,
-        len: usize,
-    },
-    Owned {
-        first_lsn: Lsn,
-        bytes: Vec<u8>,
-        long: bool,
-    },
-}
-
-impl Piece {
-    pub(super) fn len(&self) -> usize {
-        match self {
-            Self::Buffer { len, .. } => *len,
-            Self::Owned { bytes, .. } => bytes.len(),
-        }
-    }
-
-    pub(super) fn first_lsn(&self) -> Lsn {
-        match self {
-            Self::Buffer { first_lsn, .. } | Self::Owned { first_lsn, .. } => *first_lsn,
-        }
-    }
-}
-
-/// Why the log takes no appends just now.
-#[derive(Clone)]
-enum Refusal {
-    Closed,
-    ReadOnly,
-    /// A write found no space, descriptor or memory; the flusher repeats it.
-    ForNow(Error),
-}
-
-/// What the `line` lock guards.
-struct Line {
-    /// Sealed pieces that the writer has not fetched, in order.
-    queue: VecDeque<Piece>,
-    free: Vec<usize>,
-    /// Where the active buffer starts or, without one, where the next append goes.
-    next: Lsn,
-    /// Bytes of long records that were admitted and whose admission lives.
-    promised: usize,
-    refusal: Option<Refusal>,
-    /// The flusher is asked to stop.
-    stop: bool,
-    /// Somebody asks for a write although no buffer is full.
-    kick: bool,
-}
 
 /// See the module header.
 pub(super) struct AppendSide {
@@ -213,12 +160,7 @@ impl AppendSide {
 
     fn check_in(&self, line: &Line) -> Result<()> {
         self.poison.check()?;
-        match &line.refusal {
-            None => Ok(()),
-            Some(Refusal::Closed) => Err(Error::Closed),
-            Some(Refusal::ReadOnly) => Err(Error::ReadOnly),
-            Some(Refusal::ForNow(e)) => Err(e.clone()),
-        }
+        line.refusal.as_ref().map_or(Ok(()), |r| Err(r.error()))
     }
 
     /// See [`super::Log::append`].
@@ -260,27 +202,10 @@ impl AppendSide {
 
     /// No buffer is free: the record joins the piece at the end of the queue.
     fn append_owned(&self, line: &mut Line, parts: &[&[u8]; 3], len: usize) -> Lsn {
-        let room = self.buffer_bytes();
         self.backlog.fetch_add(len, Relaxed);
-        let first_lsn = line.next;
-        line.next = Lsn(first_lsn.0 + len as u64);
-        match line.queue.back_mut() {
-            Some(Piece::Owned {
-                bytes, long: false, ..
-            }) if bytes.len() + len <= room => {
-                bytes.extend(parts.iter().copied().flatten());
-            }
-            _ => {
-                self.take_owned(room);
-                let mut bytes = Vec::with_capacity(room);
-                bytes.extend(parts.iter().copied().flatten());
-                line.queue.push_back(Piece::Owned {
-                    first_lsn,
-                    bytes,
-                    long: false,
-                });
-                self.work.notify_one();
-            }
+        if line.push_copied(parts, len, self.buffer_bytes()) {
+            self.take_owned(self.buffer_bytes());
+            self.work.notify_one();
         }
         line.next
     }
@@ -295,15 +220,8 @@ impl AppendSide {
             return Err(e);
         }
         self.seal_active(&mut line);
-        let first_lsn = line.next;
-        line.next = Lsn(first_lsn.0 + len as u64);
         self.backlog.fetch_add(len, Relaxed);
-        line.queue.push_back(Piece::Owned {
-            first_lsn,
-            bytes,
-            long: true,
-        });
-        let end = line.next;
+        let end = line.push_long(bytes);
         self.activate(&mut line);
         self.work.notify_one();
         Ok(end)
@@ -327,15 +245,9 @@ impl AppendSide {
         };
         self.active.store(NONE, Release);
         let len = buffer.seal().unwrap_or(0) as usize;
-        let first_lsn = line.next;
-        line.next = Lsn(first_lsn.0 + len as u64);
         if len > 0 {
             self.backlog.fetch_add(len, Relaxed);
-            line.queue.push_back(Piece::Buffer {
-                index,
-                first_lsn,
-                len,
-            });
+            line.push_buffer(index, len);
         } else if let Some(empty) = buffer.take() {
             empty.release();
             line.free.push(index);

@@ -11,8 +11,10 @@
 //! Keeps: I5 (`durable` only grows, and only after the sync). Threads: any, and the flusher.
 
 use super::{
-    LogDurability, Lsn,
-    append::{AppendSide, Piece},
+    append::AppendSide,
+    line::Piece,
+    lsn::Lsn,
+    options::LogDurability,
     truncation::SegmentList,
     writer::{SegmentWriter, SyncGate, WriteError},
 };

@@ -14,9 +14,13 @@
 #![forbid(unsafe_code)]
 
 mod append;
+mod copy;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod fuzzing;
 mod group_commit;
+mod line;
+mod lsn;
+mod options;
 mod reader;
 mod record;
 mod recovery;
@@ -28,6 +32,8 @@ mod writer;
 mod tests;
 
 pub(crate) use append::Admission;
+pub(crate) use lsn::Lsn;
+pub(crate) use options::{LogDurability, LogOptions};
 #[cfg(test)]
 pub(crate) use record::Malformed;
 pub(crate) use record::{BatchEncoder, MAX_BATCH_BYTES, RecordRef, batch_ops};
@@ -45,34 +51,9 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
     thread::JoinHandle,
-    time::Duration,
 };
 use truncation::SegmentList;
 use writer::SegmentWriter;
-
-/// A position in the log: a byte offset in its logical stream, never reused.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Lsn(pub u64);
-
-/// When appended records become durable by themselves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LogDurability {
-    /// At the latest about one interval (and one sync) after the append.
-    Buffered { interval: Duration },
-    /// When somebody waits for it.
-    Sync,
-}
-
-/// How a log is kept.
-#[derive(Debug, Clone)]
-pub(crate) struct LogOptions {
-    pub durability: LogDurability,
-    /// Nominal size of a segment file in bytes; at least `MIN_SEGMENT_BYTES`.
-    pub segment_bytes: u64,
-    /// Size of one append buffer in bytes, brought into `MIN_BUFFER_BYTES..=MAX_BUFFER_BYTES`. A log has three of them.
-    pub buffer_bytes: usize,
-    pub database_id: u128,
-}
 
 /// Smallest segment, in bytes.
 const MIN_SEGMENT_BYTES: u64 = 4 << 10;
@@ -255,9 +236,14 @@ impl Log {
         if !self.read_only {
             self.wait_durable(upto)?;
         }
-        self.shared
-            .segments
-            .copy_to(&*self.storage, &self.dir, dest, self.database_id, upto)
+        copy::copy_segments(
+            &*self.storage,
+            &self.shared.segments.all(),
+            &self.dir,
+            dest,
+            self.database_id,
+            upto,
+        )
     }
 
     /// Makes everything durable, stops and joins the flusher. Appends get `Closed` from here on.

@@ -4,7 +4,7 @@
 //! Not here: what damage means (`recovery.rs`).
 
 use super::{
-    Lsn,
+    lsn::Lsn,
     segment::{
         GROUP_ALIGN, GROUP_HEADER_BYTES, GroupHeader, MAX_GROUP_PAYLOAD, SEGMENT_HEADER_BYTES,
         SegmentHeader, SegmentIdentity, decode_group, padded,

@@ -13,11 +13,12 @@
 //! Keeps: I8 (the state after a crash is a prefix). Threads: one. Read-only: writes nothing.
 
 use super::{
-    Lsn,
+    lsn::Lsn,
     reader::{FileHead, GroupReader, read_head},
     record::{MAX_RECORD_BYTES, Malformed, RecordRef, decode_record},
     segment::{
-        FileKind, GroupHeader, GroupKind, SegmentHeader, SegmentIdentity, classify, segment_path,
+        FileKind, GroupHeader, GroupKind, SegmentHeader, SegmentIdentity, SegmentInfo, classify,
+        segment_path,
     },
 };
 use crate::{
@@ -36,15 +37,6 @@ pub(super) struct Request<'a> {
     pub durable_hint: Lsn,
     pub read_only: bool,
     pub budget: &'a Budget,
-}
-
-/// A segment on disk.
-#[derive(Debug, Clone)]
-pub(super) struct SegmentInfo {
-    pub sequence: u64,
-    pub first_lsn: Lsn,
-    /// Length of the file.
-    pub bytes: u64,
 }
 
 /// The state of the log after replay.

@@ -5,9 +5,12 @@
 //! other segment has) and the group's offset in the file, so that no stale or foreign bytes pass for a group.
 //! No threads, no I/O; a decoder trusts no byte.
 
-use super::Lsn;
+use super::lsn::Lsn;
 use crate::error::{Error, Result};
-use std::path::{Path, PathBuf};
+use std::{
+    hash::{BuildHasher, Hasher},
+    path::{Path, PathBuf},
+};
 
 const SEGMENT_MAGIC: [u8; 8] = *b"IndeXYwl";
 pub(super) const FORMAT_VERSION: u32 = 1;
@@ -89,6 +92,20 @@ pub(super) struct SegmentHeader {
     pub first_lsn: Lsn,
     /// Random; no two segments share it.
     pub nonce: u64,
+}
+
+/// A nonce that no other segment has: the standard library's hash keys come from the operating system.
+pub(super) fn fresh_nonce() -> u64 {
+    std::hash::RandomState::new().build_hasher().finish()
+}
+
+/// A segment on disk.
+#[derive(Debug, Clone)]
+pub(super) struct SegmentInfo {
+    pub sequence: u64,
+    pub first_lsn: Lsn,
+    /// Length of the file.
+    pub bytes: u64,
 }
 
 /// What checksums of groups start from.

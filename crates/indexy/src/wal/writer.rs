@@ -6,12 +6,11 @@
 //! Records never span segments, so a segment may grow past its nominal size by one record.
 
 use super::{
-    Lsn,
-    recovery::SegmentInfo,
+    lsn::Lsn,
     segment::{
         GROUP_ALIGN, GROUP_HEADER_BYTES, GroupHeader, GroupKind, MAX_GROUP_PAYLOAD,
-        SEGMENT_HEADER_BYTES, SegmentHeader, SegmentIdentity, padded, segment_path,
-        unfinished_path,
+        SEGMENT_HEADER_BYTES, SegmentHeader, SegmentIdentity, SegmentInfo, fresh_nonce, padded,
+        segment_path, unfinished_path,
     },
     truncation::SegmentList,
 };
@@ -20,11 +19,7 @@ use crate::{
     storage::{Storage, StorageFile},
 };
 use parking_lot::Mutex;
-use std::{
-    hash::{BuildHasher, Hasher},
-    path::PathBuf,
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 
 /// How far ahead of the last group space is allocated, in bytes. Writing into allocated space lets `fdatasync` leave
 /// the file's length alone.
@@ -244,7 +239,7 @@ impl SegmentWriter {
             database_id: self.database_id,
             sequence,
             first_lsn,
-            nonce: random(),
+            nonce: fresh_nonce(),
         };
         let (bytes, identity) = header.encode();
         let building = unfinished_path(&self.dir, sequence);
@@ -294,9 +289,4 @@ impl SegmentWriter {
         }
         self.segments.set_newest_bytes(active.offset);
     }
-}
-
-/// A number that no other segment has got: the standard library's hash keys come from the operating system.
-pub(super) fn random() -> u64 {
-    std::hash::RandomState::new().build_hasher().finish()
 }

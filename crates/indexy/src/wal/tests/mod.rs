@@ -12,6 +12,7 @@ use crate::storage::{
     Buffered,
     sim::{Fault, Sim},
 };
+use std::time::Duration;
 
 #[derive(Debug, PartialEq, Eq, Clone)]
 enum Owned {
