@@ -8,7 +8,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::IndexY;
+use super::contract::IndexY;
 use crate::error::Result;
 use std::{path::Path, sync::Arc};
 

@@ -11,7 +11,10 @@
 //!
 //! Threads: any. Locks: a shard of the table, the clock's hand; never held across I/O.
 
-use super::{file::PageFile, node, page::PageNo};
+use super::{
+    file::PageFile,
+    page::{self, PageNo, node},
+};
 use crate::{
     error::Result,
     mem::{
@@ -37,24 +40,24 @@ const TABLE_BYTES: usize = 48;
 /// then, less than the least share of a database's caches (I7); a reader who finds no free one uses a page of its own.
 const MIN_FRAMES: usize = 8;
 /// One in so many frames is kept free.
-const FREE_PART: usize = 16;
+const FREE_DIVISOR: usize = 16;
 /// Frames that are made free at once, at most.
 const MAX_BATCH: usize = 64;
 /// Bits of a tag that name the page in its tree.
 const PAGE_BITS: u32 = 40;
 
 /// One size of pages.
-pub(super) struct Pool {
-    pub(super) frames: Frames,
+pub(crate) struct Pool {
+    pub(crate) frames: Frames,
     table: [Mutex<HashMap<u64, u32>>; SHARDS],
     hand: Mutex<usize>,
     trees: AtomicU64,
     /// Pages read from devices.
-    pub(super) reads: AtomicU64,
+    pub(crate) reads: AtomicU64,
 }
 
 /// A page that was read from the device.
-pub(super) enum Loaded<'p> {
+pub(crate) enum Loaded<'p> {
     Frame(OwnedFrame<'p>),
     Alone(AlignedBuffer),
 }
@@ -71,11 +74,11 @@ impl Pool {
     }
 
     /// A number for a tree's tags, never given twice.
-    pub(super) fn number_tree(&self) -> u64 {
+    pub(crate) fn number_tree(&self) -> u64 {
         self.trees.fetch_add(1, Relaxed) + 1
     }
 
-    pub(super) fn tag(tree: u64, page: PageNo) -> u64 {
+    pub(crate) fn tag(tree: u64, page: PageNo) -> u64 {
         tree << PAGE_BITS | page
     }
 
@@ -105,7 +108,7 @@ impl Pool {
     /// The page `tag` if it is in a frame; `hint` (0: none) says which to look at first. Returns the frame's hint too. `mark`
     /// keeps the page longer.
     #[inline]
-    pub(super) fn find<'g>(
+    pub(crate) fn find<'g>(
         &self,
         guard: &'g FrameGuard<'_>,
         tag: u64,
@@ -122,12 +125,12 @@ impl Pool {
     }
 
     /// Whether the page is in a frame, most likely.
-    pub(super) fn contains(&self, tag: u64) -> bool {
+    pub(crate) fn contains(&self, tag: u64) -> bool {
         self.shard(tag).lock().contains_key(&tag)
     }
 
     /// Reads page `number` from the device, into a frame if one can be had.
-    pub(super) fn load(&self, file: &PageFile, number: PageNo) -> Result<Loaded<'_>> {
+    pub(crate) fn load(&self, file: &PageFile, number: PageNo) -> Result<Loaded<'_>> {
         self.reads.fetch_add(1, Relaxed);
         match self.free_frame() {
             Some(mut frame) => {
@@ -144,7 +147,7 @@ impl Pool {
 
     /// Reads pages `numbers` of tree `tree` into frames and shows them; as many, from the first on, as frames can be had
     /// for. They must be pages that the caller's version has.
-    pub(super) fn load_all(&self, file: &PageFile, tree: u64, numbers: &[PageNo]) -> Result<()> {
+    pub(crate) fn load_all(&self, file: &PageFile, tree: u64, numbers: &[PageNo]) -> Result<()> {
         let mut frames: Vec<OwnedFrame<'_>> = Vec::with_capacity(numbers.len());
         while frames.len() < numbers.len()
             && let Some(frame) = self.free_frame()
@@ -162,14 +165,14 @@ impl Pool {
     }
 
     /// Shows a page that was read. It must be one that the caller's version has.
-    pub(super) fn keep(&self, tag: u64, page: Loaded<'_>) {
+    pub(crate) fn keep(&self, tag: u64, page: Loaded<'_>) {
         if let Loaded::Frame(frame) = page {
             self.show(tag, frame);
         }
     }
 
     /// Puts a page that was written into a frame, if one is free.
-    pub(super) fn insert(&self, tag: u64, page: &[u8]) {
+    pub(crate) fn insert(&self, tag: u64, page: &[u8]) {
         if let Some(mut frame) = self.free_frame()
             && frame.bytes().len() == page.len()
         {
@@ -188,7 +191,7 @@ impl Pool {
     }
 
     /// The page is going to be free: what is known of it must not be found under its number again.
-    pub(super) fn forget(&self, tag: u64) {
+    pub(crate) fn forget(&self, tag: u64) {
         let number = self.shard(tag).lock().remove(&tag);
         if let Some(number) = number {
             self.frames.unlink(number, tag);
@@ -203,11 +206,11 @@ impl Pool {
     }
 
     /// The page provider's step: makes frames free until as many are as should be. True if it did something.
-    pub(super) fn replenish(&self) -> bool {
+    pub(crate) fn replenish(&self) -> bool {
         let Some(mut hand) = self.hand.try_lock() else {
             return self.frames.reclaim() > 0;
         };
-        let batch = (self.frames.limit() / FREE_PART).clamp(1, MAX_BATCH);
+        let batch = (self.frames.limit() / FREE_DIVISOR).clamp(1, MAX_BATCH);
         let mut evicted = 0;
         let used = self.frames.used_once();
         // Twice around: the first time may only clear the marks.
@@ -237,11 +240,20 @@ impl Pool {
 }
 
 impl Loaded<'_> {
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Frame(frame) => frame.bytes(),
             Self::Alone(page) => page,
         }
+    }
+}
+
+/// Copies the page in a frame, hints included.
+pub(crate) fn copy_frame(view: FrameView<'_>, to: &mut AlignedBuffer) {
+    page::put(to, 0, view.bytes);
+    for (i, word) in view.words.iter().enumerate() {
+        let at = view.bytes.len() + i * 8;
+        page::put(to, at, &word.load(Relaxed).to_ne_bytes());
     }
 }
 
@@ -285,7 +297,7 @@ impl PagedShared {
         pools.divide(pools.pools.len());
     }
 
-    pub(super) fn pool(&self, page_bytes: usize) -> Arc<Pool> {
+    pub(crate) fn pool(&self, page_bytes: usize) -> Arc<Pool> {
         let mut pools = self.pools.lock();
         let found = pools
             .pools

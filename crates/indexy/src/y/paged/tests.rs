@@ -1,7 +1,26 @@
 //! The conformance suite on real files, and what is special about this engine.
 
-use super::*;
-use crate::y::conformance::{Store, conformance_tests};
+use super::{
+    file::{
+        PAGES_START,
+        superblock::{self, Superblock},
+    },
+    page::{self, node},
+    *,
+};
+use crate::{
+    error::{Error, Result},
+    storage::Storage,
+    x::Order,
+    y::{
+        conformance::{Store, conformance_tests},
+        contract::IndexY,
+    },
+};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
 use tempfile::TempDir;
 
 mod crash;

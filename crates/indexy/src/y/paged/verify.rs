@@ -2,14 +2,13 @@
 //! the next open starts from: both copies of the superblock and the stored map.
 
 use super::{
-    PagedY,
-    build::{self, Bound, Content},
-    map::StoredMap,
-    node::{Far, Node},
-    overflow,
-    page::PageNo,
-    space::Bits,
-    superblock::Superblock,
+    file::{chain, map::StoredMap, space::Bits, superblock::Superblock},
+    page::{
+        PageNo,
+        build::{self, Bound, Content},
+        node::{Far, Node},
+    },
+    tree::PagedY,
     version::Version,
 };
 use crate::{
@@ -28,7 +27,7 @@ struct Walk<'y> {
 
 impl PagedY {
     /// Reads every page of the newest version from the device; returns the number of entries.
-    pub(super) fn verify_all(&self) -> Result<u64> {
+    pub(crate) fn verify_all(&self) -> Result<u64> {
         let (version, used) = {
             let space = self.space.lock();
             (self.version.load_full(), space.current().clone())
@@ -150,7 +149,7 @@ impl Walk<'_> {
         let Some(far) = far else { return Ok(()) };
         let file = &self.y.file;
         let mut pages = Vec::new();
-        overflow::walk(
+        chain::walk(
             file,
             far,
             |number, to| file.read(number, to),

@@ -7,18 +7,18 @@ use super::page::PageNo;
 use std::sync::atomic::AtomicU32;
 
 #[derive(Debug, Default)]
-pub(super) struct Version {
+pub(crate) struct Version {
     /// 0: the tree is empty.
-    pub(super) root: PageNo,
+    pub(crate) root: PageNo,
     /// Levels; 0: the tree is empty.
-    pub(super) height: u8,
-    pub(super) entries: u64,
+    pub(crate) height: u8,
+    pub(crate) entries: u64,
     /// Where the root's frame may be.
-    pub(super) hint: AtomicU32,
+    pub(crate) hint: AtomicU32,
 }
 
 impl Version {
-    pub(super) fn new(root: PageNo, height: u8, entries: u64) -> Self {
+    pub(crate) fn new(root: PageNo, height: u8, entries: u64) -> Self {
         Self {
             root,
             height,

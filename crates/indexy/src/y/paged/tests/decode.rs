@@ -1,6 +1,6 @@
 //! Arbitrary bytes: no decoder panics, whatever the checksums say.
 
-use super::*;
+use super::{page::build, *};
 use crate::y::conformance::{Entries, put, write};
 use node::Node;
 use proptest::prelude::*;

@@ -2,6 +2,12 @@
 //!
 //! Bytes 0 to [`PAGES_START`] hold the two superblocks; page `n` lies at `n * page_bytes`. Threads: any. Nothing is cached.
 
+pub(crate) mod chain;
+pub(crate) mod committed;
+pub(crate) mod map;
+pub(crate) mod space;
+pub(crate) mod superblock;
+
 use super::page::{self, Identity, PageNo};
 use crate::{
     error::{Error, Result},
@@ -16,19 +22,19 @@ use std::{
 };
 
 /// What lies before is not pages. A multiple of every page size.
-pub(super) const PAGES_START: u64 = 16 << 10;
+pub(crate) const PAGES_START: u64 = 16 << 10;
 
-pub(super) struct PageFile {
-    pub(super) storage: Arc<dyn StorageFile>,
-    pub(super) page_bytes: usize,
+pub(crate) struct PageFile {
+    pub(crate) storage: Arc<dyn StorageFile>,
+    pub(crate) page_bytes: usize,
     /// Random number of the tree, in every page.
-    pub(super) tree: u64,
+    pub(crate) tree: u64,
     /// Generation that is being written: no page can be newer.
     birth: AtomicU64,
 }
 
 impl PageFile {
-    pub(super) fn new(
+    pub(crate) fn new(
         storage: Arc<dyn StorageFile>,
         page_bytes: usize,
         tree: u64,
@@ -43,12 +49,12 @@ impl PageFile {
     }
 
     /// The first page behind the superblocks.
-    pub(super) fn first_page(&self) -> PageNo {
+    pub(crate) fn first_page(&self) -> PageNo {
         PAGES_START / self.page_bytes as u64
     }
 
     /// Generation `committed` is durable; what is written from now on is of the next.
-    pub(super) fn set_committed(&self, committed: u64) {
+    pub(crate) fn set_committed(&self, committed: u64) {
         self.birth.store(committed + 1, Relaxed);
     }
 
@@ -60,18 +66,18 @@ impl PageFile {
         }
     }
 
-    pub(super) fn offset(&self, number: PageNo) -> u64 {
+    pub(crate) fn offset(&self, number: PageNo) -> u64 {
         number * self.page_bytes as u64
     }
 
     /// Reads page `number` into `to`, which has the size of a page. Cost: one read of the device.
-    pub(super) fn read(&self, number: PageNo, to: &mut [u8]) -> Result<()> {
+    pub(crate) fn read(&self, number: PageNo, to: &mut [u8]) -> Result<()> {
         let got = self.storage.read_at(to, self.offset(number))?;
         self.check(number, to, got)
     }
 
     /// Reads pages into buffers of the size of a page. Cost: a read of the device each, overlapped where the system can.
-    pub(super) fn read_all(&self, pages: &mut [(PageNo, &mut [u8])]) -> Result<()> {
+    pub(crate) fn read_all(&self, pages: &mut [(PageNo, &mut [u8])]) -> Result<()> {
         let mut reads = Vec::with_capacity(pages.len());
         for (number, to) in pages.iter_mut() {
             reads.push(ReadAt {
@@ -99,21 +105,21 @@ impl PageFile {
     }
 
     /// Completes a page that is to be written.
-    pub(super) fn seal(&self, number: PageNo, page: &mut [u8]) {
+    pub(crate) fn seal(&self, number: PageNo, page: &mut [u8]) {
         page::seal(page, self.identity(number));
     }
 
     /// Writes sealed pages with consecutive numbers from `first` on.
-    pub(super) fn write(&self, first: PageNo, pages: &[u8]) -> Result<()> {
+    pub(crate) fn write(&self, first: PageNo, pages: &[u8]) -> Result<()> {
         self.storage.write_at(pages, self.offset(first))
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.storage.path()
     }
 
     /// What is wrong with the content of a page.
-    pub(super) fn corrupt(&self, number: PageNo, what: &str) -> Error {
+    pub(crate) fn corrupt(&self, number: PageNo, what: &str) -> Error {
         let what = format!("page {number}: {what}");
         Error::corrupt(self.path(), self.offset(number), what)
     }

@@ -18,18 +18,21 @@
 //! All numbers are little-endian. Checksum, number, tree and birth are checked by [`check`] on every read from the
 //! device: a damaged page, one of another place, of another tree and one newer than the tree are found.
 //! Nothing here trusts what lies behind the header: every access is checked, whatever the checksum says.
-//! Not here: nodes (`node.rs`), chains (`overflow.rs`).
+//! `node.rs` reads nodes, `build.rs` makes them. Not here: chains (`file/chain.rs`).
+
+pub(crate) mod build;
+pub(crate) mod node;
 
 use crate::error::{Error, Result};
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Number of a page. 0 is none: the superblocks lie there.
-pub(super) type PageNo = u64;
+pub(crate) type PageNo = u64;
 
 /// Page numbers are below this, so that a reference has room for a hint.
-pub(super) const PAGE_LIMIT: PageNo = 1 << 40;
-pub(super) const HEADER_BYTES: usize = 56;
+pub(crate) const PAGE_LIMIT: PageNo = 1 << 40;
+pub(crate) const HEADER_BYTES: usize = 56;
 const _: () = assert!(HEADER_BYTES.is_multiple_of(8));
 
 const CHECKSUM: usize = 0;
@@ -44,11 +47,11 @@ const LINK: usize = 40;
 const PAYLOAD: usize = 48;
 
 /// Highest level of a node; a tree of more cannot be, with seven children a node at least.
-pub(super) const MAX_LEVEL: u8 = 24;
+pub(crate) const MAX_LEVEL: u8 = 24;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Leaf = 1,
     Inner = 2,
     Overflow = 3,
@@ -74,26 +77,26 @@ impl Kind {
 
 /// What makes a page belong where it is.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Identity {
-    pub(super) number: PageNo,
-    pub(super) tree: u64,
+pub(crate) struct Identity {
+    pub(crate) number: PageNo,
+    pub(crate) tree: u64,
     /// When written: its birth. When read: the newest birth that can be.
-    pub(super) birth: u64,
+    pub(crate) birth: u64,
 }
 
 /// The fields that the kinds use; what a kind has no use for is zero.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Header {
-    pub(super) kind: Kind,
-    pub(super) level: u8,
-    pub(super) count: u16,
-    pub(super) prefix: u16,
-    pub(super) link: PageNo,
-    pub(super) payload: u32,
+pub(crate) struct Header {
+    pub(crate) kind: Kind,
+    pub(crate) level: u8,
+    pub(crate) count: u16,
+    pub(crate) prefix: u16,
+    pub(crate) link: PageNo,
+    pub(crate) payload: u32,
 }
 
 impl Header {
-    pub(super) fn of_kind(kind: Kind) -> Self {
+    pub(crate) fn of_kind(kind: Kind) -> Self {
         Self {
             kind,
             level: 0,
@@ -106,7 +109,7 @@ impl Header {
 
     /// Reads the header; `None` if it cannot be one.
     #[inline]
-    pub(super) fn read(page: &[u8]) -> Option<Self> {
+    pub(crate) fn read(page: &[u8]) -> Option<Self> {
         let kind = Kind::of(u8_at(page, KIND)?)?;
         let header = Self {
             kind,
@@ -124,7 +127,7 @@ impl Header {
     }
 
     /// Writes the header, all but what [`seal`] writes.
-    pub(super) fn write(&self, page: &mut [u8]) {
+    pub(crate) fn write(&self, page: &mut [u8]) {
         put(page, KIND, &[self.kind as u8, self.level]);
         put(page, COUNT, &self.count.to_le_bytes());
         put(page, PREFIX, &self.prefix.to_le_bytes());
@@ -136,7 +139,7 @@ impl Header {
 }
 
 /// Makes the page complete: who it is, and the checksum.
-pub(super) fn seal(page: &mut [u8], identity: Identity) {
+pub(crate) fn seal(page: &mut [u8], identity: Identity) {
     put(page, NUMBER, &identity.number.to_le_bytes());
     put(page, TREE, &identity.tree.to_le_bytes());
     put(page, BIRTH, &identity.birth.to_le_bytes());
@@ -145,7 +148,7 @@ pub(super) fn seal(page: &mut [u8], identity: Identity) {
 }
 
 /// Whether `page`, just read from `path` at byte `offset`, is the page that it should be, whole.
-pub(super) fn check(page: &[u8], identity: Identity, path: &Path, offset: u64) -> Result<()> {
+pub(crate) fn check(page: &[u8], identity: Identity, path: &Path, offset: u64) -> Result<()> {
     let wrong = match verdict(page, identity) {
         Ok(()) => return Ok(()),
         Err(wrong) => wrong,
@@ -180,30 +183,30 @@ fn verdict(page: &[u8], identity: Identity) -> std::result::Result<(), String> {
 }
 
 #[inline]
-pub(super) fn u8_at(bytes: &[u8], at: usize) -> Option<u8> {
+pub(crate) fn u8_at(bytes: &[u8], at: usize) -> Option<u8> {
     bytes.get(at).copied()
 }
 
 #[inline]
-pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     let part = bytes.get(at..at.checked_add(2)?)?;
     Some(u16::from_le_bytes(part.try_into().ok()?))
 }
 
 #[inline]
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     let part = bytes.get(at..at.checked_add(4)?)?;
     Some(u32::from_le_bytes(part.try_into().ok()?))
 }
 
 #[inline]
-pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     let part = bytes.get(at..at.checked_add(8)?)?;
     Some(u64::from_le_bytes(part.try_into().ok()?))
 }
 
 /// Writes `part` at `at`; the caller has made sure that it fits.
-pub(super) fn put(bytes: &mut [u8], at: usize, part: &[u8]) {
+pub(crate) fn put(bytes: &mut [u8], at: usize, part: &[u8]) {
     if let Some(to) = bytes.get_mut(at..at + part.len()) {
         to.copy_from_slice(part);
     } else {

@@ -1,6 +1,6 @@
 //! Nodes: the checked view of leaves and inner pages, and the search in them.
 //!
-//! Behind the header ([`page`](super::page)):
+//! Behind the header ([`page`](super)):
 //!
 //! | part | content |
 //! |---|---|
@@ -15,17 +15,17 @@
 //!
 //! Every access is checked: `None` means that the page makes no sense, which the caller turns into `Corrupt`.
 
-use super::page::{HEADER_BYTES, Header, Kind, PAGE_LIMIT, PageNo, u8_at, u16_at, u32_at, u64_at};
+use super::{HEADER_BYTES, Header, Kind, PAGE_LIMIT, PageNo, u8_at, u16_at, u32_at, u64_at};
 use crate::{error::Result, mem::frames::FrameView};
 use std::{
     cmp::Ordering,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-pub(super) const SLOT_BYTES: usize = 8;
-pub(super) const REFERENCE_BYTES: usize = 8;
-pub(super) const FAR_KEY: u16 = 1 << 15;
-pub(super) const FAR_VALUE: u16 = 1 << 14;
+pub(crate) const SLOT_BYTES: usize = 8;
+pub(crate) const REFERENCE_BYTES: usize = 8;
+pub(crate) const FAR_KEY: u16 = 1 << 15;
+pub(crate) const FAR_VALUE: u16 = 1 << 14;
 /// Of pages with a longer prefix the heads do not decide: a stub may end before its head does.
 const MAX_PREFIX_FOR_HEADS: usize = max_stub(4096) - 4;
 const LENGTH: u16 = FAR_VALUE - 1;
@@ -33,32 +33,32 @@ const LENGTH: u16 = FAR_VALUE - 1;
 const NUMBER_BITS: u32 = PAGE_LIMIT.trailing_zeros();
 
 /// Bytes of a key that lie in a page at most.
-pub(super) const fn max_stub(page_bytes: usize) -> usize {
+pub(crate) const fn max_stub(page_bytes: usize) -> usize {
     page_bytes / 8
 }
 
 /// Bytes of key and value that lie in a leaf at most; if there are more, the value goes to a chain.
-pub(super) const fn max_near(page_bytes: usize) -> usize {
+pub(crate) const fn max_near(page_bytes: usize) -> usize {
     page_bytes / 4
 }
 
 /// Bytes in a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Far {
-    pub(super) bytes: u32,
-    pub(super) first: PageNo,
+pub(crate) struct Far {
+    pub(crate) bytes: u32,
+    pub(crate) first: PageNo,
 }
 
 /// A key in a page: its first `prefix + suffix` bytes and, if it is longer, where all of it is.
 #[derive(Clone, Copy)]
-pub(super) struct KeyAt<'a> {
-    pub(super) prefix: &'a [u8],
-    pub(super) suffix: &'a [u8],
-    pub(super) far: Option<Far>,
+pub(crate) struct KeyAt<'a> {
+    pub(crate) prefix: &'a [u8],
+    pub(crate) suffix: &'a [u8],
+    pub(crate) far: Option<Far>,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum ValueAt<'a> {
+pub(crate) enum ValueAt<'a> {
     Near(&'a [u8]),
     Far(Far),
 }
@@ -71,19 +71,19 @@ enum References<'a> {
 
 /// A leaf or inner page.
 #[derive(Clone, Copy)]
-pub(super) struct Node<'a> {
+pub(crate) struct Node<'a> {
     bytes: &'a [u8],
     references: References<'a>,
-    pub(super) level: u8,
+    pub(crate) level: u8,
     count: usize,
     prefix: &'a [u8],
 }
 
 /// Gives the bytes of a chain.
-pub(super) type Fetch<'f> = &'f dyn Fn(Far) -> Result<Vec<u8>>;
+pub(crate) type Fetch<'f> = &'f dyn Fn(Far) -> Result<Vec<u8>>;
 
 /// Where the references of `page` start; the page's size if it has none.
-pub(super) fn split(page: &[u8]) -> usize {
+pub(crate) fn split(page: &[u8]) -> usize {
     match Header::read(page) {
         Some(header) if header.kind == Kind::Inner => {
             let references = usize::from(header.count) * REFERENCE_BYTES;
@@ -95,12 +95,12 @@ pub(super) fn split(page: &[u8]) -> usize {
 
 impl<'a> Node<'a> {
     /// A whole page, as it was read. `None`: not a node.
-    pub(super) fn of_page(page: &'a [u8]) -> Option<Self> {
+    pub(crate) fn of_page(page: &'a [u8]) -> Option<Self> {
         let (bytes, references) = page.split_at_checked(split(page))?;
         Self::new(bytes, References::Bytes(references))
     }
 
-    pub(super) fn of_frame(view: FrameView<'a>) -> Option<Self> {
+    pub(crate) fn of_frame(view: FrameView<'a>) -> Option<Self> {
         Self::new(view.bytes, References::Words(view.words))
     }
 
@@ -133,23 +133,23 @@ impl<'a> Node<'a> {
         })
     }
 
-    pub(super) fn is_leaf(&self) -> bool {
+    pub(crate) fn is_leaf(&self) -> bool {
         self.level == 0
     }
 
     /// Keys in the page.
-    pub(super) fn keys(&self) -> usize {
+    pub(crate) fn keys(&self) -> usize {
         self.count
     }
 
     /// Children of an inner page.
-    pub(super) fn children(&self) -> usize {
+    pub(crate) fn children(&self) -> usize {
         self.count + 1
     }
 
     /// Page of child `i`, and the hint where its frame is (0: none).
     #[inline]
-    pub(super) fn child(&self, i: usize) -> Option<(PageNo, u32)> {
+    pub(crate) fn child(&self, i: usize) -> Option<(PageNo, u32)> {
         let word = match self.references {
             References::Words(words) => u64::from_le(words.get(i)?.load(Relaxed)),
             References::Bytes(bytes) => u64_at(bytes, i * REFERENCE_BYTES)?,
@@ -160,7 +160,7 @@ impl<'a> Node<'a> {
 
     /// Leaves a hint at child `i`, if that is still `page` (the page itself never changes).
     #[inline]
-    pub(super) fn hint(&self, i: usize, page: PageNo, hint: u32) {
+    pub(crate) fn hint(&self, i: usize, page: PageNo, hint: u32) {
         if let References::Words(words) = self.references
             && let Some(word) = words.get(i)
         {
@@ -210,12 +210,12 @@ impl<'a> Node<'a> {
     }
 
     /// Key `i` of a leaf; key `i` of an inner page bounds child `i + 1` from below.
-    pub(super) fn key(&self, i: usize) -> Option<KeyAt<'a>> {
+    pub(crate) fn key(&self, i: usize) -> Option<KeyAt<'a>> {
         Some(self.key_end(i)?.0)
     }
 
     /// Value `i` of a leaf.
-    pub(super) fn value(&self, i: usize) -> Option<ValueAt<'a>> {
+    pub(crate) fn value(&self, i: usize) -> Option<ValueAt<'a>> {
         let (_, at, flags) = self.key_end(i)?;
         let bytes = u32_at(self.bytes, at)?;
         if flags & FAR_VALUE != 0 {
@@ -228,7 +228,7 @@ impl<'a> Node<'a> {
     }
 
     /// The first key that is not less than `key`, and whether it is equal; `None` inside if the page makes no sense.
-    pub(super) fn search(&self, key: &[u8], fetch: Fetch<'_>) -> Result<Option<(usize, bool)>> {
+    pub(crate) fn search(&self, key: &[u8], fetch: Fetch<'_>) -> Result<Option<(usize, bool)>> {
         let Some(rest) = key.strip_prefix(self.prefix) else {
             let all_less = key > self.prefix;
             return Ok(Some((if all_less { self.count } else { 0 }, false)));
@@ -258,7 +258,7 @@ impl<'a> Node<'a> {
     }
 
     /// The child of an inner page that `key` belongs to.
-    pub(super) fn child_for(&self, key: &[u8], fetch: Fetch<'_>) -> Result<Option<usize>> {
+    pub(crate) fn child_for(&self, key: &[u8], fetch: Fetch<'_>) -> Result<Option<usize>> {
         let found = self.search(key, fetch)?;
         Ok(found.map(|(at, equal)| at + usize::from(equal)))
     }
@@ -282,7 +282,7 @@ impl KeyAt<'_> {
 }
 
 /// The first four bytes of what follows the prefix, as a number that orders as they do.
-pub(super) fn head_of(rest: &[u8]) -> u32 {
+pub(crate) fn head_of(rest: &[u8]) -> u32 {
     let mut head = [0; 4];
     for (i, byte) in head.iter_mut().enumerate() {
         *byte = u8_at(rest, i).unwrap_or(0);

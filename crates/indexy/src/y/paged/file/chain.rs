@@ -3,41 +3,16 @@
 //! Each page holds `payload` bytes behind its header and the number of the next one. A chain never changes: nodes that are
 //! rewritten keep naming it, until its entry goes. Its pages are mostly neighbours, as they are allocated together.
 
-use super::{
-    file::PageFile,
-    node::Far,
-    output::Output,
-    page::{HEADER_BYTES, Header, Kind, PageNo, put},
+use super::PageFile;
+use crate::{
+    error::Result,
+    limits::MAX_VALUE_BYTES,
+    mem::aligned::AlignedBuffer,
+    y::paged::page::{HEADER_BYTES, Header, Kind, PageNo, node::Far},
 };
-use crate::{error::Result, limits::MAX_VALUE_BYTES, mem::aligned::AlignedBuffer};
-
-/// Writes `bytes` (not empty) as a chain.
-pub(super) fn write(output: &mut Output<'_>, page_bytes: usize, bytes: &[u8]) -> Result<Far> {
-    let first = output.reserve()?;
-    let mut number = first;
-    let mut parts = bytes.chunks(page_bytes - HEADER_BYTES).peekable();
-    while let Some(part) = parts.next() {
-        let next = match parts.peek() {
-            Some(_) => output.reserve()?,
-            None => 0,
-        };
-        let header = Header {
-            link: next,
-            payload: part.len() as u32,
-            ..Header::of_kind(Kind::Overflow)
-        };
-        output.add_at(number, |page| {
-            header.write(page);
-            put(page, HEADER_BYTES, part);
-        })?;
-        number = next;
-    }
-    let bytes = bytes.len() as u32;
-    Ok(Far { bytes, first })
-}
 
 /// Visits the pages of a chain with their payloads; finds chains that are too long, too short or circular.
-pub(super) fn walk(
+pub(crate) fn walk(
     file: &PageFile,
     far: Far,
     read: impl Fn(PageNo, &mut [u8]) -> Result<()>,
@@ -75,7 +50,7 @@ pub(super) fn walk(
 }
 
 /// The bytes of a chain. Cost: a read a page.
-pub(super) fn read(file: &PageFile, far: Far) -> Result<Vec<u8>> {
+pub(crate) fn read(file: &PageFile, far: Far) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     walk(
         file,

@@ -3,18 +3,19 @@
 //! The map is cut into parts of a page; a list of pages names the pages of the parts. A commit writes the parts
 //! that changed and the list to free pages, as everything else is written; the superblock names the list.
 
-use super::{
-    PagedY,
-    file::PageFile,
-    output::Output,
-    page::{HEADER_BYTES, Header, Kind, PAGE_LIMIT, PageNo, put, u64_at},
-    space::Bits,
+use super::{PageFile, space::Bits};
+use crate::{
+    error::Result,
+    mem::aligned::AlignedBuffer,
+    y::paged::page::{HEADER_BYTES, Header, Kind, PAGE_LIMIT, PageNo, put, u64_at},
 };
-use crate::{error::Result, mem::aligned::AlignedBuffer};
+
+/// Puts out a page: `fill` gets zeros. Returns the page's number.
+pub(crate) type AddPage<'a> = dyn FnMut(&mut dyn FnMut(&mut [u8])) -> Result<PageNo> + 'a;
 
 /// Where the parts and the list of the durable map lie.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct StoredMap {
+pub(crate) struct StoredMap {
     parts: Vec<PageNo>,
     list: Vec<PageNo>,
 }
@@ -24,37 +25,36 @@ fn words_in_part(page_bytes: usize) -> usize {
 }
 
 impl StoredMap {
-    pub(super) fn first(&self) -> PageNo {
+    pub(crate) fn first(&self) -> PageNo {
         self.list.first().copied().unwrap_or(0)
     }
 
-    pub(super) fn pages(&self) -> Vec<PageNo> {
+    pub(crate) fn pages(&self) -> Vec<PageNo> {
         self.parts.iter().chain(&self.list).copied().collect()
     }
 
     /// Pages of this map that `next` does not have.
-    pub(super) fn without(&self, next: &Self) -> Vec<PageNo> {
+    pub(crate) fn without(&self, next: &Self) -> Vec<PageNo> {
         let kept: std::collections::HashSet<PageNo> = next.pages().into_iter().collect();
         let mut gone = self.pages();
         gone.retain(|page| !kept.contains(page));
         gone
     }
 
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         (self.parts.capacity() + self.list.capacity()) * size_of::<PageNo>()
     }
 
-    /// Writes `bits`, all below `end`, which differ from what this map says as from `before`; returns the new map.
-    pub(super) fn write(
+    /// Writes pages for `bits`, all below `end`, which differ from what this map says as from `before`; returns the new map.
+    pub(crate) fn write(
         &self,
-        output: &mut Output<'_>,
-        y: &PagedY,
+        page_bytes: usize,
+        add: &mut AddPage<'_>,
         before: &Bits,
         bits: &Bits,
         end: PageNo,
     ) -> Result<Self> {
-        let size = y.file.page_bytes;
-        let words = words_in_part(size);
+        let words = words_in_part(page_bytes);
         let parts = end.div_ceil(words as u64 * 64) as usize;
         let mut next = Self::default();
         for part in 0..parts {
@@ -62,21 +62,21 @@ impl StoredMap {
             let same = before.words(from, words).eq(bits.words(from, words));
             let page = match self.parts.get(part) {
                 Some(page) if same => *page,
-                _ => write_words(output, Kind::Map, 0, bits.words(from, words))?,
+                _ => write_words(add, Kind::Map, 0, bits.words(from, words))?,
             };
             next.parts.push(page);
         }
         // Backwards, so that each page knows the next one.
         let mut link = 0;
         for chunk in next.parts.chunks(words).rev() {
-            link = write_words(output, Kind::MapList, link, chunk.iter().copied())?;
+            link = write_words(add, Kind::MapList, link, chunk.iter().copied())?;
             next.list.insert(0, link);
         }
         Ok(next)
     }
 
     /// Reads the map that starts at page `first`; `end`: pages that it tells of.
-    pub(super) fn load(file: &PageFile, first: PageNo, end: PageNo) -> Result<(Self, Bits)> {
+    pub(crate) fn load(file: &PageFile, first: PageNo, end: PageNo) -> Result<(Self, Bits)> {
         let words = words_in_part(file.page_bytes);
         let parts = end.div_ceil(words as u64 * 64);
         let mut map = Self::default();
@@ -116,14 +116,14 @@ impl StoredMap {
 }
 
 fn write_words(
-    output: &mut Output<'_>,
+    add: &mut AddPage<'_>,
     kind: Kind,
     link: PageNo,
-    words: impl Iterator<Item = u64>,
+    mut words: impl Iterator<Item = u64>,
 ) -> Result<PageNo> {
-    output.add(|page| {
+    add(&mut |page| {
         let mut at = HEADER_BYTES;
-        for word in words {
+        for word in words.by_ref() {
             put(page, at, &word.to_le_bytes());
             at += 8;
         }

@@ -7,10 +7,10 @@
 //!
 //! So a crash at any moment finds every page of the last durable version as it was. I4, I6: that version is what the
 //! framework was told is durable.
-//! Threads: one lock around all of it (in `mod.rs`), never held across I/O.
+//! Threads: one lock around all of it (in `tree.rs`), never held across I/O.
 //! Not here: how the map is stored (`map.rs`).
 
-use super::{
+use crate::y::paged::{
     page::{PAGE_LIMIT, PageNo},
     version::Version,
 };
@@ -20,16 +20,16 @@ const WORD: u64 = u64::BITS as u64;
 
 /// A bit a page; what lies behind its end is zero.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Bits(Vec<u64>);
+pub(crate) struct Bits(Vec<u64>);
 
 impl Bits {
-    pub(super) fn get(&self, page: PageNo) -> bool {
+    pub(crate) fn get(&self, page: PageNo) -> bool {
         let word = self.0.get((page / WORD) as usize);
         word.is_some_and(|w| w >> (page % WORD) & 1 == 1)
     }
 
     /// Sets the bit; returns what it was.
-    pub(super) fn set(&mut self, page: PageNo, to: bool) -> bool {
+    pub(crate) fn set(&mut self, page: PageNo, to: bool) -> bool {
         let at = (page / WORD) as usize;
         if at >= self.0.len() {
             if !to {
@@ -55,7 +55,7 @@ impl Bits {
         }
     }
 
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.0.iter().map(|w| u64::from(w.count_ones())).sum()
     }
 
@@ -75,11 +75,11 @@ impl Bits {
         None
     }
 
-    pub(super) fn words(&self, from: usize, count: usize) -> impl Iterator<Item = u64> + '_ {
+    pub(crate) fn words(&self, from: usize, count: usize) -> impl Iterator<Item = u64> + '_ {
         (from..from + count).map(|i| self.0.get(i).copied().unwrap_or(0))
     }
 
-    pub(super) fn set_word(&mut self, at: usize, word: u64) {
+    pub(crate) fn set_word(&mut self, at: usize, word: u64) {
         if word != 0 && at >= self.0.len() {
             self.0.resize(at + 1, 0);
         }
@@ -88,7 +88,7 @@ impl Bits {
         }
     }
 
-    pub(super) fn pages(&self) -> impl Iterator<Item = PageNo> + '_ {
+    pub(crate) fn pages(&self) -> impl Iterator<Item = PageNo> + '_ {
         let bits = |(i, word): (usize, &u64)| {
             let word = *word;
             (0..WORD)
@@ -104,7 +104,7 @@ impl Bits {
 }
 
 /// See the module header.
-pub(super) struct Space {
+pub(crate) struct Space {
     first: PageNo,
     /// Pages from here on were never used.
     end: PageNo,
@@ -121,12 +121,12 @@ pub(super) struct Space {
     /// Versions that were replaced, oldest first, with the pages that their successors do not have.
     leaving: VecDeque<(Arc<Version>, Vec<PageNo>)>,
     /// The current version is not the committed one.
-    pub(super) changed: bool,
+    pub(crate) changed: bool,
 }
 
 impl Space {
     /// `used`: pages of the durable version; `map`: pages of its stored map.
-    pub(super) fn new(first: PageNo, end: PageNo, used: Bits, map: &[PageNo]) -> Self {
+    pub(crate) fn new(first: PageNo, end: PageNo, used: Bits, map: &[PageNo]) -> Self {
         let mut busy = used.clone();
         for page in map {
             busy.set(*page, true);
@@ -148,26 +148,26 @@ impl Space {
         }
     }
 
-    pub(super) fn end(&self) -> PageNo {
+    pub(crate) fn end(&self) -> PageNo {
         self.end
     }
 
     /// Pages in use for whatever reason.
     #[cfg(test)]
-    pub(super) fn busy_pages(&self) -> u64 {
+    pub(crate) fn busy_pages(&self) -> u64 {
         self.end - self.first - self.free
     }
 
-    pub(super) fn current(&self) -> &Bits {
+    pub(crate) fn current(&self) -> &Bits {
         &self.current
     }
 
-    pub(super) fn committed(&self) -> &Bits {
+    pub(crate) fn committed(&self) -> &Bits {
         &self.committed
     }
 
     /// A page that nothing needs. `None`: there can be no more pages.
-    pub(super) fn allocate(&mut self) -> Option<PageNo> {
+    pub(crate) fn allocate(&mut self) -> Option<PageNo> {
         let page = if self.free == 0 {
             self.end
         } else {
@@ -188,7 +188,7 @@ impl Space {
     }
 
     /// Takes back pages that no version and no superblock has.
-    pub(super) fn free(&mut self, pages: &[PageNo]) {
+    pub(crate) fn free(&mut self, pages: &[PageNo]) {
         for page in pages {
             debug_assert!(!self.current.get(*page), "page {page} is in use");
             if self.busy.set(*page, false) {
@@ -199,7 +199,7 @@ impl Space {
 
     /// A new version: it has `added`, and not `removed`, which may be pages of `added` too. Returns those that
     /// nobody can have seen; the caller frees them.
-    pub(super) fn publish(
+    pub(crate) fn publish(
         &mut self,
         replaced: Arc<Version>,
         added: &[PageNo],
@@ -220,7 +220,7 @@ impl Space {
     }
 
     /// Pages that became free because nobody holds an old version any more; the caller frees them.
-    pub(super) fn unread(&mut self) -> Vec<PageNo> {
+    pub(crate) fn unread(&mut self) -> Vec<PageNo> {
         let mut unread = Vec::new();
         // In order: a version also has the pages that its elders' successors lost later.
         while let Some((version, _)) = self.leaving.front_mut() {
@@ -246,14 +246,14 @@ impl Space {
     }
 
     /// The current version is going to be written as durable; returns its pages.
-    pub(super) fn begin_commit(&mut self) -> Bits {
+    pub(crate) fn begin_commit(&mut self) -> Bits {
         self.committing = Some(self.current.clone());
         self.changed = false;
         self.current.clone()
     }
 
     /// It is durable. Returns what became free; the caller frees it.
-    pub(super) fn end_commit(&mut self) -> Vec<PageNo> {
+    pub(crate) fn end_commit(&mut self) -> Vec<PageNo> {
         if let Some(bits) = self.committing.take() {
             self.committed = bits;
         }
@@ -265,7 +265,7 @@ impl Space {
     }
 
     /// It did not become durable. `map`: the pages of its map, if a superblock may name it all the same.
-    pub(super) fn abort_commit(&mut self, map: Option<&[PageNo]>) -> Vec<PageNo> {
+    pub(crate) fn abort_commit(&mut self, map: Option<&[PageNo]>) -> Vec<PageNo> {
         let bits = self.committing.take();
         self.changed = true;
         if let (Some(bits), Some(map)) = (bits, map) {
@@ -283,11 +283,11 @@ impl Space {
     }
 
     /// No version but the present one is held by anybody.
-    pub(super) fn settled(&self) -> bool {
+    pub(crate) fn settled(&self) -> bool {
         self.leaving.is_empty()
     }
 
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         let lists: usize = self.leaving.iter().map(|(_, p)| p.capacity()).sum();
         let bits = [Some(&self.busy), Some(&self.current), Some(&self.committed)];
         let bits = bits

@@ -19,11 +19,11 @@
 //! the next generation makes durable. So a crash finds one of them whole, and a damaged one is replaced by the other
 //! without going back in time.
 
-use super::page::{MAX_LEVEL, PAGE_LIMIT, PageNo, put, u32_at, u64_at};
 use crate::{
     error::{Error, Result},
     mem::aligned::AlignedBuffer,
     storage::StorageFile,
+    y::paged::page::{MAX_LEVEL, PAGE_LIMIT, PageNo, put, u32_at, u64_at},
 };
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
@@ -33,24 +33,24 @@ const VERSION: u32 = 1;
 const BYTES: usize = 4096;
 const SUM_AT: usize = 80;
 /// Where the copies lie: never in one write of a device.
-pub(super) const COPIES: [u64; 2] = [0, 8 << 10];
+pub(crate) const COPIES: [u64; 2] = [0, 8 << 10];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Superblock {
-    pub(super) page_bytes: u32,
-    pub(super) tree: u64,
-    pub(super) generation: u64,
-    pub(super) root: PageNo,
-    pub(super) height: u8,
-    pub(super) entries: u64,
-    pub(super) end: PageNo,
-    pub(super) map: PageNo,
-    /// See [`PagedY::open`](super::PagedY::open).
-    pub(super) owner: u64,
+pub(crate) struct Superblock {
+    pub(crate) page_bytes: u32,
+    pub(crate) tree: u64,
+    pub(crate) generation: u64,
+    pub(crate) root: PageNo,
+    pub(crate) height: u8,
+    pub(crate) entries: u64,
+    pub(crate) end: PageNo,
+    pub(crate) map: PageNo,
+    /// See [`PagedY::open`](crate::y::paged::PagedY::open).
+    pub(crate) owner: u64,
 }
 
 impl Superblock {
-    pub(super) fn encode(&self) -> AlignedBuffer {
+    pub(crate) fn encode(&self) -> AlignedBuffer {
         let mut bytes = AlignedBuffer::new(BYTES);
         put(&mut bytes, 0, MAGIC);
         put(&mut bytes, 8, &VERSION.to_le_bytes());
@@ -74,7 +74,7 @@ impl Superblock {
     }
 
     /// Reads a superblock that lies at `offset` of `path`.
-    pub(super) fn decode(bytes: &[u8], path: &Path, offset: u64) -> Result<Self> {
+    pub(crate) fn decode(bytes: &[u8], path: &Path, offset: u64) -> Result<Self> {
         let corrupt = |what: &str| Error::corrupt(path, offset, format!("superblock: {what}"));
         let cut = || corrupt("cut off");
         let head = bytes.get(..SUM_AT).ok_or_else(cut)?;
@@ -124,13 +124,13 @@ impl Superblock {
     }
 
     /// Writes copy `copy`.
-    pub(super) fn write(&self, file: &dyn StorageFile, copy: usize) -> Result<()> {
+    pub(crate) fn write(&self, file: &dyn StorageFile, copy: usize) -> Result<()> {
         let offset = COPIES.get(copy).copied().unwrap_or_default();
         file.write_at(&self.encode(), offset)
     }
 
     /// What each copy says. Errors (of the call): `Io`.
-    pub(super) fn copies(file: &dyn StorageFile) -> Result<[Result<Self>; 2]> {
+    pub(crate) fn copies(file: &dyn StorageFile) -> Result<[Result<Self>; 2]> {
         let mut found: [Result<Self>; 2] = [Err(Error::Closed), Err(Error::Closed)];
         for (slot, offset) in found.iter_mut().zip(COPIES) {
             let mut bytes = AlignedBuffer::new(BYTES);
@@ -142,7 +142,7 @@ impl Superblock {
     }
 
     /// The newest whole superblock of the file, and the number of a copy that is not that one.
-    pub(super) fn load(file: &dyn StorageFile) -> Result<(Self, Option<usize>)> {
+    pub(crate) fn load(file: &dyn StorageFile) -> Result<(Self, Option<usize>)> {
         match Self::copies(file)? {
             [Ok(first), Ok(second)] if first.tree != second.tree => Err(Error::corrupt(
                 file.path(),

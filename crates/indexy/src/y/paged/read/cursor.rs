@@ -4,24 +4,26 @@
 //! is no snapshot: of a run that is published meanwhile it may see what lies ahead of it. Each key comes once, in order,
 //! because a leaf's bounds, or the next key in it, say where to go on, whatever the leaves are by then.
 
-use super::{
-    PagedY,
-    build::{self, Bound, Content, Entry},
-    node::Node,
-    search::Route,
-    version::Version,
-};
+use super::search::Route;
 use crate::{
     error::Result,
     key::{Key, Value},
     x::Order,
+    y::paged::{
+        page::{
+            build::{self, Bound, Content, Entry},
+            node::Node,
+        },
+        tree::PagedY,
+        version::Version,
+    },
 };
 use std::{collections::VecDeque, sync::Arc};
 
 /// Entries taken from a leaf at a time: more than most scans want, and few beside a large page's.
 const BATCH_ENTRIES: usize = 64;
 
-pub(super) struct Cursor<'y> {
+pub(crate) struct Cursor<'y> {
     y: &'y PagedY,
     order: Order,
     /// What is left of the range.
@@ -43,7 +45,7 @@ struct Batch {
 }
 
 impl<'y> Cursor<'y> {
-    pub(super) fn new(y: &'y PagedY, from: &[u8], to: Option<&[u8]>, order: Order) -> Self {
+    pub(crate) fn new(y: &'y PagedY, from: &[u8], to: Option<&[u8]>, order: Order) -> Self {
         Self {
             y,
             order,

@@ -4,16 +4,16 @@
 //! the keys go on. One version answers all of them.
 //! I7: a wave asks for a part of the frames at most.
 
-use super::{
-    PagedY,
-    search::{At, Found, ToKey},
-    version::Version,
+use super::search::{At, Found, ToKey};
+use crate::{
+    error::Result,
+    key::Value,
+    y::paged::{tree::PagedY, version::Version},
 };
-use crate::{error::Result, key::Value};
 
 /// Keys of a wave at most, and the part of the pool's frames that it may ask for.
 const WAVE_KEYS: usize = 256;
-const WAVE_PART: usize = 4;
+const WAVE_DIVISOR: usize = 4;
 
 /// A key on its way down.
 struct Wanted<'k> {
@@ -24,7 +24,7 @@ struct Wanted<'k> {
 
 impl PagedY {
     /// Values of `keys` in `version`, in the order asked. Cost: a read of the device for each page that is not in memory.
-    pub(super) fn multi_get_in(
+    pub(crate) fn multi_get_in(
         &self,
         version: &Version,
         keys: &[&[u8]],
@@ -35,7 +35,7 @@ impl PagedY {
         };
         let mut order: Vec<usize> = (0..keys.len()).collect();
         order.sort_unstable_by_key(|slot| keys.get(*slot));
-        let wave = (self.pool.frames.limit() / WAVE_PART).clamp(1, WAVE_KEYS);
+        let wave = (self.pool.frames.limit() / WAVE_DIVISOR).clamp(1, WAVE_KEYS);
         for slots in order.chunks(wave) {
             let wanted = slots.iter().filter_map(|slot| {
                 let (slot, key, at) = (*slot, *keys.get(*slot)?, root);

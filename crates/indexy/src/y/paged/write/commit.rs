@@ -9,46 +9,24 @@
 //! that copy on write need some for a superblock too) can be tried again: while the first copy is doubtful the second one is
 //! of the durable version, and what the doubtful one may name is held until another one has taken its place.
 
-use super::{
-    PagedY, map::StoredMap, output::Output, page::PageNo, run::Run, space::Bits,
-    superblock::Superblock, version::Version,
-};
+use super::{output::Output, run::Run};
 use crate::{
     error::{Error, Result},
-    y::RunSource,
+    y::{
+        contract::RunSource,
+        paged::{
+            file::{committed::Committed, map::StoredMap, space::Bits, superblock::Superblock},
+            page::PageNo,
+            tree::PagedY,
+            version::Version,
+        },
+    },
 };
 use std::sync::Arc;
 
-/// What the last superblock says, and where its map lies.
-pub(super) struct Committed {
-    pub(super) superblock: Superblock,
-    pub(super) map: StoredMap,
-    /// The last generation that a superblock was written for, perhaps in vain.
-    tried: u64,
-    /// The second copy may be torn or older.
-    stale: bool,
-}
-
-impl Committed {
-    /// Both copies say the same, and lie on the device as far as anything does.
-    pub(super) fn new(superblock: Superblock, map: StoredMap) -> Self {
-        Self {
-            tried: superblock.generation,
-            superblock,
-            map,
-            stale: false,
-        }
-    }
-
-    /// A write of a superblock failed, and was not made good yet.
-    pub(super) fn doubtful(&self) -> bool {
-        self.stale || self.tried != self.superblock.generation
-    }
-}
-
 impl PagedY {
     /// Writes a run and shows it to readers. The caller holds the lock of writers.
-    pub(super) fn apply_run(&self, source: &mut dyn RunSource) -> Result<()> {
+    pub(crate) fn apply_run(&self, source: &mut dyn RunSource) -> Result<()> {
         let base = self.version.load_full();
         let mut run = Run::new(self, &base);
         let outcome = source
@@ -56,9 +34,7 @@ impl PagedY {
             .and_then(|()| run.finish())
             // I5: nothing of the run can be seen or become durable before the log is.
             .and_then(|next| source.before_publish().map(|()| next));
-        let taken = std::mem::take(&mut run.output.taken);
-        let removed = std::mem::take(&mut run.removed);
-        drop(run);
+        let (taken, removed) = run.into_pages();
         match outcome {
             Ok(Some(next)) => self.publish(base, next, &taken, removed),
             Ok(None) => self.release(&taken),
@@ -89,13 +65,13 @@ impl PagedY {
     }
 
     /// Frees what only versions had that nobody reads any more. Cost: a few instructions, and those for each page.
-    pub(super) fn reap(&self) {
+    pub(crate) fn reap(&self) {
         let unread = self.space.lock().unread();
         self.release(&unread);
     }
 
     /// Frees pages that nothing needs.
-    pub(super) fn release(&self, pages: &[PageNo]) {
+    pub(crate) fn release(&self, pages: &[PageNo]) {
         // First, while nobody else can get them.
         for page in pages {
             self.pool.forget(self.tag(*page));
@@ -104,7 +80,7 @@ impl PagedY {
     }
 
     /// Makes the present version durable. Cost: two syncs, and the map's pages that changed.
-    pub(super) fn commit(&self) -> Result<()> {
+    pub(crate) fn commit(&self) -> Result<()> {
         let mut committed = self.committed.lock();
         self.writable()?;
         let (version, bits, end) = {
@@ -169,7 +145,11 @@ impl PagedY {
     ) -> (Result<StoredMap>, Vec<PageNo>) {
         let mut output = Output::new(self);
         let before = self.space.lock().committed().clone();
-        let stored = committed.map.write(&mut output, self, &before, bits, end);
+        let page_bytes = self.file.page_bytes;
+        let mut add = |fill: &mut dyn FnMut(&mut [u8])| output.add(fill);
+        let stored = committed
+            .map
+            .write(page_bytes, &mut add, &before, bits, end);
         let stored = stored.and_then(|map| output.flush().map(|()| map));
         (stored, std::mem::take(&mut output.taken))
     }

@@ -3,26 +3,30 @@
 //! Nothing that is written here can be reached by anyone until a version or a superblock names it. Not
 //! durable: that is for who writes the superblock. Threads: one.
 
-use super::{PagedY, node::Far, overflow, page::PageNo};
 use crate::{
     error::{Error, Result},
     mem::aligned::AlignedBuffer,
+    y::paged::{
+        file::chain,
+        page::{HEADER_BYTES, Header, Kind, PageNo, node::Far, put},
+        tree::PagedY,
+    },
 };
 
 /// Bytes of pages that are collected for a write.
-pub(super) const OUTPUT_BYTES: usize = 256 << 10;
+pub(crate) const OUTPUT_BYTES: usize = 256 << 10;
 
-pub(super) struct Output<'y> {
+pub(crate) struct Output<'y> {
     y: &'y PagedY,
     buffer: AlignedBuffer,
     /// Numbers of the pages in the buffer.
     waiting: Vec<PageNo>,
     /// Every page that was taken from the free ones.
-    pub(super) taken: Vec<PageNo>,
+    pub(crate) taken: Vec<PageNo>,
 }
 
 impl<'y> Output<'y> {
-    pub(super) fn new(y: &'y PagedY) -> Self {
+    pub(crate) fn new(y: &'y PagedY) -> Self {
         Self {
             y,
             buffer: AlignedBuffer::new(OUTPUT_BYTES),
@@ -32,7 +36,7 @@ impl<'y> Output<'y> {
     }
 
     /// The number of a page that is to be added.
-    pub(super) fn reserve(&mut self) -> Result<PageNo> {
+    pub(crate) fn reserve(&mut self) -> Result<PageNo> {
         let page = self.y.space.lock().allocate();
         let page = page.ok_or_else(|| Error::OutOfSpace {
             path: self.y.file.path().to_path_buf(),
@@ -42,7 +46,7 @@ impl<'y> Output<'y> {
     }
 
     /// Adds page `number`: `fill` gets zeros.
-    pub(super) fn add_at(&mut self, number: PageNo, fill: impl FnOnce(&mut [u8])) -> Result<()> {
+    pub(crate) fn add_at(&mut self, number: PageNo, fill: impl FnOnce(&mut [u8])) -> Result<()> {
         let size = self.y.file.page_bytes;
         if (self.waiting.len() + 1) * size > self.buffer.len() {
             self.flush()?;
@@ -57,14 +61,41 @@ impl<'y> Output<'y> {
         Ok(())
     }
 
-    pub(super) fn add(&mut self, fill: impl FnOnce(&mut [u8])) -> Result<PageNo> {
+    pub(crate) fn add(&mut self, fill: impl FnOnce(&mut [u8])) -> Result<PageNo> {
         let number = self.reserve()?;
         self.add_at(number, fill)?;
         Ok(number)
     }
 
+    /// Adds `bytes` (not empty) as a chain.
+    pub(crate) fn add_chain(&mut self, bytes: &[u8]) -> Result<Far> {
+        let first = self.reserve()?;
+        let mut number = first;
+        let mut parts = bytes
+            .chunks(self.y.file.page_bytes - HEADER_BYTES)
+            .peekable();
+        while let Some(part) = parts.next() {
+            let next = match parts.peek() {
+                Some(_) => self.reserve()?,
+                None => 0,
+            };
+            let header = Header {
+                link: next,
+                payload: part.len() as u32,
+                ..Header::of_kind(Kind::Overflow)
+            };
+            self.add_at(number, |page| {
+                header.write(page);
+                put(page, HEADER_BYTES, part);
+            })?;
+            number = next;
+        }
+        let bytes = bytes.len() as u32;
+        Ok(Far { bytes, first })
+    }
+
     /// The page that was added last, sealed.
-    pub(super) fn last(&self) -> &[u8] {
+    pub(crate) fn last(&self) -> &[u8] {
         let size = self.y.file.page_bytes;
         let end = self.waiting.len() * size;
         self.buffer
@@ -73,7 +104,7 @@ impl<'y> Output<'y> {
     }
 
     /// Writes what waits.
-    pub(super) fn flush(&mut self) -> Result<()> {
+    pub(crate) fn flush(&mut self) -> Result<()> {
         let size = self.y.file.page_bytes;
         let mut start = 0;
         while let Some(first) = self.waiting.get(start).copied() {
@@ -88,7 +119,7 @@ impl<'y> Output<'y> {
     }
 
     /// Reads a page that may still wait here.
-    pub(super) fn read(&self, number: PageNo, to: &mut [u8]) -> Result<()> {
+    pub(crate) fn read(&self, number: PageNo, to: &mut [u8]) -> Result<()> {
         let size = self.y.file.page_bytes;
         match self.waiting.iter().rposition(|page| *page == number) {
             Some(at) => {
@@ -101,9 +132,9 @@ impl<'y> Output<'y> {
     }
 
     /// The bytes of a chain of which pages may still wait here.
-    pub(super) fn fetch(&self, far: Far) -> Result<Vec<u8>> {
+    pub(crate) fn fetch(&self, far: Far) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        overflow::walk(
+        chain::walk(
             &self.y.file,
             far,
             |number, to| self.read(number, to),

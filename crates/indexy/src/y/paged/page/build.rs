@@ -4,11 +4,12 @@
 //! counted with the prefix that the entries share, so that truncation fills pages.
 
 use super::{
+    HEADER_BYTES, Header, Kind, PageNo,
     node::{
         FAR_KEY, FAR_VALUE, Far, Fetch, Node, REFERENCE_BYTES, SLOT_BYTES, ValueAt, head_of,
         max_stub,
     },
-    page::{HEADER_BYTES, Header, Kind, PageNo, put},
+    put,
 };
 use crate::{
     error::Result,
@@ -18,40 +19,40 @@ use std::{cmp::Ordering, ops::Range};
 
 /// A key as a page holds it: its first bytes and, if that is not all, the chain of the whole key.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Bound {
-    pub(super) stub: Key,
-    pub(super) far: Option<Far>,
+pub(crate) struct Bound {
+    pub(crate) stub: Key,
+    pub(crate) far: Option<Far>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Content {
+pub(crate) enum Content {
     Near(Value),
     Far(Far),
 }
 
 /// An entry of a leaf.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) key: Bound,
-    pub(super) value: Content,
+pub(crate) struct Entry {
+    pub(crate) key: Bound,
+    pub(crate) value: Content,
 }
 
 /// A child of an inner page: no key under it is less than `from`.
 #[derive(Clone, Debug)]
-pub(super) struct Child {
-    pub(super) from: Bound,
-    pub(super) page: PageNo,
+pub(crate) struct Child {
+    pub(crate) from: Bound,
+    pub(crate) page: PageNo,
 }
 
 /// What nodes are made of.
-pub(super) trait Element {
+pub(crate) trait Element {
     fn bound(&self) -> &Bound;
     /// Bytes in a page besides slot and stub.
     fn extra_bytes(&self) -> usize;
 }
 
 impl Bound {
-    pub(super) fn compare(&self, key: &[u8], fetch: Fetch<'_>) -> Result<Ordering> {
+    pub(crate) fn compare(&self, key: &[u8], fetch: Fetch<'_>) -> Result<Ordering> {
         let Some(far) = self.far else {
             return Ok((*self.stub).cmp(key));
         };
@@ -63,7 +64,7 @@ impl Bound {
         }
     }
 
-    pub(super) fn whole(&self, fetch: Fetch<'_>) -> Result<Vec<u8>> {
+    pub(crate) fn whole(&self, fetch: Fetch<'_>) -> Result<Vec<u8>> {
         match self.far {
             Some(far) => fetch(far),
             None => Ok(self.stub.to_vec()),
@@ -75,7 +76,7 @@ impl Bound {
     }
 
     /// The stub of `key` in pages of `page_bytes`; all of it if it is short.
-    pub(super) fn stub_of(key: &[u8], page_bytes: usize) -> &[u8] {
+    pub(crate) fn stub_of(key: &[u8], page_bytes: usize) -> &[u8] {
         key.get(..max_stub(page_bytes)).unwrap_or(key)
     }
 }
@@ -106,7 +107,7 @@ impl Element for Child {
 
 /// Counts what a page of consecutive elements takes.
 #[derive(Default)]
-pub(super) struct Filling<'a> {
+pub(crate) struct Filling<'a> {
     first: Option<&'a [u8]>,
     prefix: usize,
     elements: usize,
@@ -116,7 +117,7 @@ pub(super) struct Filling<'a> {
 
 impl<'a> Filling<'a> {
     /// Adds an element; returns the bytes behind the header that the page takes with it.
-    pub(super) fn add(&mut self, element: &'a impl Element) -> usize {
+    pub(crate) fn add(&mut self, element: &'a impl Element) -> usize {
         let stub: &[u8] = &element.bound().stub;
         self.prefix = match self.first {
             Some(first) => common_prefix(first.get(..self.prefix).unwrap_or(first), stub),
@@ -130,7 +131,7 @@ impl<'a> Filling<'a> {
 }
 
 /// Bytes behind the header that a page of all `elements` would take.
-pub(super) fn filled_bytes<'a>(
+pub(crate) fn filled_bytes<'a>(
     elements: impl IntoIterator<Item = &'a (impl Element + 'a)>,
 ) -> usize {
     let mut filling = Filling::default();
@@ -142,17 +143,17 @@ pub(super) fn filled_bytes<'a>(
 }
 
 /// Bytes of a page that nodes are filled with.
-pub(super) const fn capacity(page_bytes: usize) -> usize {
+pub(crate) const fn capacity(page_bytes: usize) -> usize {
     page_bytes - HEADER_BYTES
 }
 
-pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
 /// How full a page is made of elements that are too many for one.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fill {
+pub(crate) enum Fill {
     /// With all that fits: what follows does not come between.
     Full,
     /// But for a sixteenth.
@@ -162,7 +163,7 @@ pub(super) enum Fill {
 }
 
 /// How many of `elements` go to the next page: all if they fit, else as `fill` says. At least one, for one always fits.
-pub(super) fn next_page(elements: &[impl Element], page_bytes: usize, fill: Fill) -> usize {
+pub(crate) fn next_page(elements: &[impl Element], page_bytes: usize, fill: Fill) -> usize {
     let room = match fill {
         Fill::Most => capacity(page_bytes) / 16 * 15,
         Fill::Full | Fill::Half => capacity(page_bytes),
@@ -189,7 +190,7 @@ pub(super) fn next_page(elements: &[impl Element], page_bytes: usize, fill: Fill
 }
 
 /// Fills `page` (zeros) with `entries`, which fit.
-pub(super) fn leaf(page: &mut [u8], entries: &[Entry]) {
+pub(crate) fn leaf(page: &mut [u8], entries: &[Entry]) {
     let header = Header {
         count: entries.len() as u16,
         ..Header::of_kind(Kind::Leaf)
@@ -212,7 +213,7 @@ pub(super) fn leaf(page: &mut [u8], entries: &[Entry]) {
 }
 
 /// Fills `page` (zeros) with `children`, which fit. The bound of the first is not stored: the parent has it.
-pub(super) fn inner(page: &mut [u8], level: u8, children: &[Child]) {
+pub(crate) fn inner(page: &mut [u8], level: u8, children: &[Child]) {
     let header = Header {
         level,
         count: children.len() as u16,
@@ -267,12 +268,12 @@ fn fill<'a>(
 }
 
 /// The entries of a leaf; `None` if it makes no sense.
-pub(super) fn entries(node: &Node<'_>) -> Option<Vec<Entry>> {
+pub(crate) fn entries(node: &Node<'_>) -> Option<Vec<Entry>> {
     entries_within(node, 0..node.keys())
 }
 
 /// Some entries of a leaf.
-pub(super) fn entries_within(node: &Node<'_>, within: Range<usize>) -> Option<Vec<Entry>> {
+pub(crate) fn entries_within(node: &Node<'_>, within: Range<usize>) -> Option<Vec<Entry>> {
     let mut scratch = Vec::new();
     let mut entries = Vec::with_capacity(within.len());
     for i in within {
@@ -287,7 +288,7 @@ pub(super) fn entries_within(node: &Node<'_>, within: Range<usize>) -> Option<Ve
 }
 
 /// The children of an inner page, the first one from `from` on.
-pub(super) fn children(node: &Node<'_>, from: Bound) -> Option<Vec<Child>> {
+pub(crate) fn children(node: &Node<'_>, from: Bound) -> Option<Vec<Child>> {
     let mut scratch = Vec::new();
     let mut children = Vec::with_capacity(node.children());
     let page = node.child(0)?.0;
@@ -301,7 +302,7 @@ pub(super) fn children(node: &Node<'_>, from: Bound) -> Option<Vec<Child>> {
 }
 
 /// Key `i`.
-pub(super) fn bound(node: &Node<'_>, i: usize, scratch: &mut Vec<u8>) -> Option<Bound> {
+pub(crate) fn bound(node: &Node<'_>, i: usize, scratch: &mut Vec<u8>) -> Option<Bound> {
     let key = node.key(i)?;
     scratch.clear();
     scratch.extend_from_slice(key.prefix);

@@ -4,29 +4,29 @@
 //! is left for every read of the device, and the search goes on from the page that was read. (Only a key longer than an eighth of a page
 //! that agrees with the one asked in all of that is fetched with the guard held: it delays reuse of frames, nobody waits.)
 
-use super::{
-    PagedY,
-    node::{Far, Node, ValueAt},
-    overflow,
-    page::PageNo,
-    pool::Pool,
-    version::Version,
-};
 use crate::{
-    error::{Error, Result},
+    error::Result,
     key::Value,
+    y::paged::{
+        page::{
+            PageNo,
+            node::{Far, Node, ValueAt},
+        },
+        tree::PagedY,
+        version::Version,
+    },
 };
 use std::sync::atomic::Ordering::Relaxed;
 
 /// A value, or where it is.
-pub(super) enum Found {
+pub(crate) enum Found {
     Nothing,
     Near(Value),
     Far(Far),
 }
 
 /// A step of a search: what to do at an inner page.
-pub(super) trait Route {
+pub(crate) trait Route {
     /// Whether a leaf that is read is worth keeping. An inner page is.
     const KEEPS_LEAVES: bool;
     /// The child to go to.
@@ -35,7 +35,7 @@ pub(super) trait Route {
 
 /// Where a search is on its way down.
 #[derive(Clone, Copy)]
-pub(super) struct At {
+pub(crate) struct At {
     page: PageNo,
     hint: u32,
     level: u8,
@@ -43,7 +43,7 @@ pub(super) struct At {
 
 impl At {
     /// Before the first step; `None`: the tree is empty.
-    pub(super) fn root(version: &Version) -> Option<Self> {
+    pub(crate) fn root(version: &Version) -> Option<Self> {
         (version.root != 0).then(|| Self {
             page: version.root,
             hint: version.hint.load(Relaxed),
@@ -51,26 +51,14 @@ impl At {
         })
     }
 
-    pub(super) fn page(&self) -> PageNo {
+    pub(crate) fn page(&self) -> PageNo {
         self.page
     }
 }
 
 impl PagedY {
-    pub(super) fn fetch(&self, far: Far) -> Result<Vec<u8>> {
-        overflow::read(&self.file, far)
-    }
-
-    pub(super) fn tag(&self, page: PageNo) -> u64 {
-        Pool::tag(self.number, page)
-    }
-
-    pub(super) fn senseless(&self, page: PageNo) -> Error {
-        self.file.corrupt(page, "the node makes no sense")
-    }
-
     /// The newest value of `key` in `version`.
-    pub(super) fn get_in(&self, version: &Version, key: &[u8]) -> Result<Option<Value>> {
+    pub(crate) fn get_in(&self, version: &Version, key: &[u8]) -> Result<Option<Value>> {
         let found = self.at_leaf(version, &mut ToKey { y: self, key }, |leaf| {
             self.value_in(leaf, key)
         })?;
@@ -78,7 +66,7 @@ impl PagedY {
     }
 
     /// Reads the value if it is elsewhere.
-    pub(super) fn value_of(&self, found: Found) -> Result<Option<Value>> {
+    pub(crate) fn value_of(&self, found: Found) -> Result<Option<Value>> {
         Ok(match found {
             Found::Nothing => None,
             Found::Near(value) => Some(value),
@@ -87,7 +75,7 @@ impl PagedY {
     }
 
     /// The answer for `key` in its leaf; `None` inside if the page makes no sense.
-    pub(super) fn value_in(&self, leaf: &Node<'_>, key: &[u8]) -> Result<Option<Found>> {
+    pub(crate) fn value_in(&self, leaf: &Node<'_>, key: &[u8]) -> Result<Option<Found>> {
         let found = leaf.search(key, &|far| self.fetch(far))?;
         Ok(found.and_then(|(at, equal)| {
             if !equal {
@@ -101,7 +89,7 @@ impl PagedY {
     }
 
     /// Goes to a leaf and reads from it; `None`: the tree is empty. `read` answers `None` if the leaf makes no sense.
-    pub(super) fn at_leaf<R>(
+    pub(crate) fn at_leaf<R>(
         &self,
         version: &Version,
         route: &mut impl Route,
@@ -131,7 +119,7 @@ impl PagedY {
     }
 
     /// Goes on as far as pages are in frames; `None`: the page that `at` is at is not.
-    pub(super) fn in_frames<R, T: Route>(
+    pub(crate) fn in_frames<R, T: Route>(
         &self,
         version: &Version,
         at: &mut At,
@@ -183,9 +171,9 @@ impl PagedY {
 }
 
 /// To the leaf that has a key.
-pub(super) struct ToKey<'k> {
-    pub(super) y: &'k PagedY,
-    pub(super) key: &'k [u8],
+pub(crate) struct ToKey<'k> {
+    pub(crate) y: &'k PagedY,
+    pub(crate) key: &'k [u8],
 }
 
 impl Route for ToKey<'_> {
