@@ -19,8 +19,6 @@ pub(crate) mod paged;
 pub(crate) mod rocks;
 
 #[cfg(test)]
-mod measured;
-#[cfg(test)]
 pub(crate) mod memory;
 
 pub use contract::{Capabilities, IndexY, Maintained, RunEntry, RunSource, YIter};

@@ -2,15 +2,15 @@
 
 #![forbid(unsafe_code)]
 
-use super::{
-    contain::{contain, contain_any},
-    keys,
-    snapshot::NEWEST,
-};
 use crate::{
     error::{Error, Result},
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
     y::RunSource,
+    y::lsm::{
+        engine_calls::{contain, contain_any},
+        keys,
+        read::snapshot::NEWEST,
+    },
 };
 use lsm_tree::{AbstractTree, AnyIngestion, AnyTree};
 use std::{fs::File, path::Path};

@@ -4,7 +4,13 @@
 
 #![forbid(unsafe_code)]
 
-use super::{fault::typed, mark, settings::LEVELS, shared::RocksShared, write};
+use super::{
+    fault::typed,
+    files::{self, CURRENT},
+    mark,
+    settings::LEVELS,
+    shared::RocksShared,
+};
 use crate::{
     error::{Error, Result},
     key::Value,
@@ -17,8 +23,6 @@ use std::{
     sync::Arc,
 };
 
-/// Names the manifest in use.
-pub(super) const CURRENT: &str = "CURRENT";
 /// The manifest that RocksDB writes before a new tree has a `CURRENT`.
 const FIRST_MANIFEST: &str = "MANIFEST-000001";
 /// Memory of an open tree without tables, in bytes: measured 124 KiB (`memory_tests.rs`).
@@ -62,7 +66,7 @@ impl Engine {
             }
             Mode::ReadOnly => DB::open_cf_with_opts_for_read_only(&options, dir, column, false),
             Mode::Write => {
-                write::remove_leftovers(dir)?;
+                files::remove_leftovers(dir)?;
                 options.create_if_missing(!exists);
                 DB::open_cf_with_opts(&options, dir, column)
             }

@@ -9,7 +9,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::engine::CURRENT;
+use super::files::CURRENT;
 use crate::error::{Error, Result};
 use std::{fs, path::Path};
 

@@ -16,6 +16,7 @@
 mod copy;
 mod engine;
 mod fault;
+mod files;
 mod mark;
 mod range;
 mod settings;
@@ -24,8 +25,6 @@ mod write;
 
 #[cfg(test)]
 mod damage_tests;
-#[cfg(test)]
-mod measure;
 #[cfg(test)]
 mod memory_tests;
 #[cfg(test)]

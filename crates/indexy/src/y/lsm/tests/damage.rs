@@ -237,7 +237,7 @@ fn a_damaged_table_stops_its_compaction_and_nothing_else() {
         conformance::write_both(&y, &mut model, &entries);
     }
     // Reads have paid for it.
-    y.snapshot().pace.waste(u64::MAX >> 1);
+    y.snapshot().schedule.waste(u64::MAX >> 1);
     let failed = (0..20).find_map(|_| y.maintain().err());
     let failed = failed.expect("the compaction of level 0 meets the damage");
     assert!(matches!(failed, Error::Corrupt { .. }), "{failed:?}");

@@ -7,16 +7,21 @@
 
 #![forbid(unsafe_code)]
 
-use super::archive::{self, Reader};
-use crate::error::{Error, Result};
+pub(crate) mod archive;
+pub(crate) mod copy;
+
+use crate::{
+    error::{Error, Result},
+    y::lsm::manifest::archive::Reader,
+};
 use std::{
     fs, io,
     path::{Path, PathBuf},
 };
 use xxhash_rust::xxh3::xxh3_128;
 
-pub(super) const CURRENT: &str = "current";
-pub(super) const TABLES: &str = "tables";
+pub(crate) const CURRENT: &str = "current";
+pub(crate) const TABLES: &str = "tables";
 const CURRENT_BYTES: usize = 25;
 /// The engine's fixed number of levels.
 const LEVELS: u8 = 7;
@@ -24,7 +29,7 @@ const FORMAT_VERSION: u8 = 3;
 
 /// A table as the manifest lists it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TableRef {
+pub(crate) struct TableRef {
     pub id: u64,
     /// XXH3-128 of the whole file.
     pub checksum: u128,
@@ -33,24 +38,24 @@ pub(super) struct TableRef {
 
 /// A version: levels of runs of tables, newest run first.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Manifest {
+pub(crate) struct Manifest {
     pub version: u64,
     pub levels: Vec<Vec<Vec<TableRef>>>,
 }
 
 impl Manifest {
-    pub(super) fn tables(&self) -> impl Iterator<Item = &TableRef> {
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &TableRef> {
         self.levels.iter().flatten().flatten()
     }
 }
 
 /// Path of table `id` of the tree in `dir`.
-pub(super) fn table_path(dir: &Path, id: u64) -> PathBuf {
+pub(crate) fn table_path(dir: &Path, id: u64) -> PathBuf {
     dir.join(TABLES).join(id.to_string())
 }
 
 /// Path of version `id` of the tree in `dir`.
-pub(super) fn version_path(dir: &Path, id: u64) -> PathBuf {
+pub(crate) fn version_path(dir: &Path, id: u64) -> PathBuf {
     dir.join(format!("v{id}"))
 }
 
@@ -58,7 +63,7 @@ pub(super) fn version_path(dir: &Path, id: u64) -> PathBuf {
 ///
 /// A directory without `current` that holds tables or a later version than the first was a
 /// tree once: `Corrupt`, lest it be taken for an empty one.
-pub(super) fn read_current(dir: &Path) -> Result<Option<(u64, u128)>> {
+pub(crate) fn read_current(dir: &Path) -> Result<Option<(u64, u128)>> {
     let path = dir.join(CURRENT);
     let bytes = match fs::read(&path) {
         Ok(bytes) => bytes,
@@ -101,7 +106,7 @@ fn left_behind(dir: &Path) -> Result<bool> {
 
 /// Reads and checks the manifest of the tree in `dir`, and the table of contents of
 /// every table it lists; `None` when there is no tree.
-pub(super) fn load(dir: &Path) -> Result<Option<Manifest>> {
+pub(crate) fn load(dir: &Path) -> Result<Option<Manifest>> {
     let Some((version, checksum)) = read_current(dir)? else {
         return Ok(None);
     };
@@ -143,7 +148,7 @@ pub(super) fn load(dir: &Path) -> Result<Option<Manifest>> {
     Ok(Some(manifest))
 }
 
-pub(super) fn levels(bytes: &[u8]) -> Option<Vec<Vec<Vec<TableRef>>>> {
+pub(crate) fn levels(bytes: &[u8]) -> Option<Vec<Vec<Vec<TableRef>>>> {
     let mut rest = Reader(bytes);
     if rest.u8()? != LEVELS {
         return None;

@@ -7,17 +7,19 @@
 
 #![forbid(unsafe_code)]
 
-use super::{
-    contain::contain_decoding,
-    cursor::{Bounds, TableCursor},
-    keys,
-    snapshot::{Run, Snapshot},
-    table::TableReader,
-};
 use crate::{
     error::Result,
     key::{Key, Value},
     x::Order,
+    y::lsm::{
+        engine_calls::contain_decoding,
+        keys,
+        read::snapshot::{Run, Snapshot},
+        table::{
+            TableReader,
+            cursor::{Bounds, TableCursor},
+        },
+    },
 };
 use lsm_tree::{InternalValue, UserKey};
 use std::{cmp::Ordering, sync::Arc};
@@ -31,7 +33,7 @@ struct Cursor {
 }
 
 /// Live and dead entries of a snapshot; see the module header.
-pub(super) struct Merge {
+pub(crate) struct Merge {
     cursors: Vec<Cursor>,
     order: Order,
     bounds: Bounds,
@@ -42,7 +44,7 @@ pub(super) struct Merge {
 }
 
 impl Merge {
-    pub(super) fn new(snapshot: Arc<Snapshot>, bounds: Bounds, order: Order) -> Self {
+    pub(crate) fn new(snapshot: Arc<Snapshot>, bounds: Bounds, order: Order) -> Self {
         let cursors = snapshot
             .runs
             .iter()
@@ -63,7 +65,7 @@ impl Merge {
     }
 
     /// The next key with its newest entry, tombstones included.
-    pub(super) fn next_entry(&mut self) -> Result<Option<InternalValue>> {
+    pub(crate) fn next_entry(&mut self) -> Result<Option<InternalValue>> {
         for cursor in &mut self.cursors {
             cursor.pass(self.given.as_ref(), &self.bounds, self.order)?;
         }
@@ -88,7 +90,7 @@ impl Merge {
     }
 
     /// The next live entry, as the engine has it.
-    pub(super) fn next_live(&mut self) -> Result<Option<InternalValue>> {
+    pub(crate) fn next_live(&mut self) -> Result<Option<InternalValue>> {
         loop {
             match self.next_entry()? {
                 Some(entry) if entry.is_tombstone() => {}
@@ -181,12 +183,12 @@ fn tables_between(run: &Run, bounds: &Bounds, order: Order) -> Vec<Arc<TableRead
 }
 
 /// Live entries of a range as the contract hands them out.
-pub(super) struct Range {
+pub(crate) struct Range {
     merge: Option<Merge>,
 }
 
 impl Range {
-    pub(super) fn new(
+    pub(crate) fn new(
         snapshot: Arc<Snapshot>,
         from: &[u8],
         to: Option<&[u8]>,
@@ -195,7 +197,7 @@ impl Range {
         let from = keys::stored(from);
         let to = to.map(keys::stored);
         let empty = to.as_ref().is_some_and(|to| *to <= from);
-        snapshot.pace.waste(snapshot.level0.runs as u64);
+        snapshot.schedule.waste(snapshot.level0.runs as u64);
         let bounds = Bounds {
             from: UserKey::from(&*from),
             to: to.map(|to| UserKey::from(&*to)),

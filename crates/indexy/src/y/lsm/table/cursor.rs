@@ -1,13 +1,16 @@
 //! Walks one table in key order, either way, between two bounds.
 //!
-//! Entries come in batches: a block's decoder borrows the block, so the walk keeps keys, not iterators, and
+//! Entries come in chunkes: a block's decoder borrows the block, so the walk keeps keys, not iterators, and
 //! seeks again. After a few blocks in a row the system is asked to read ahead.
-//! Memory: one batch ascending, one block's entries descending, beside the cached blocks.
+//! Memory: one chunk ascending, one block's entries descending, beside the cached blocks.
 
 #![forbid(unsafe_code)]
 
-use super::table::{Place, TableReader};
-use crate::{error::Result, x::Order};
+use crate::{
+    error::Result,
+    x::Order,
+    y::lsm::table::{Place, TableReader},
+};
 use lsm_tree::{
     InternalValue, SeqNo, UserKey,
     table::{DataBlock, block::decoder::ParsedItem},
@@ -16,20 +19,20 @@ use std::{collections::VecDeque, sync::Arc};
 
 const NEWEST: SeqNo = SeqNo::MAX;
 /// Entries decoded at a time; short scans want few, long ones many.
-const BATCH_ENTRIES: usize = 64;
+const CHUNK_ENTRIES: usize = 64;
 /// Blocks in a row after which a walk counts as a long one.
 const READAHEAD_AFTER_BLOCKS: u32 = 4;
 const READAHEAD_BYTES: u64 = 128 << 10;
 
 /// Stored keys between which to walk: from the first, inclusive, to the second, exclusive.
 #[derive(Clone)]
-pub(super) struct Bounds {
+pub(crate) struct Bounds {
     pub from: UserKey,
     pub to: Option<UserKey>,
 }
 
 impl Bounds {
-    pub(super) fn everything() -> Self {
+    pub(crate) fn everything() -> Self {
         Self {
             from: UserKey::new(b""),
             to: None,
@@ -42,10 +45,10 @@ impl Bounds {
 }
 
 /// See the module header.
-pub(super) struct TableCursor {
+pub(crate) struct TableCursor {
     table: Arc<TableReader>,
     bounds: Bounds,
-    batch: VecDeque<InternalValue>,
+    chunk: VecDeque<InternalValue>,
     walk: Walk,
     readahead: Readahead,
 }
@@ -66,7 +69,7 @@ enum Walk {
 }
 
 impl TableCursor {
-    pub(super) fn new(table: Arc<TableReader>, bounds: Bounds, order: Order) -> Self {
+    pub(crate) fn new(table: Arc<TableReader>, bounds: Bounds, order: Order) -> Self {
         let walk = match order {
             Order::Ascending => Walk::Up {
                 block: None,
@@ -80,25 +83,25 @@ impl TableCursor {
         Self {
             table,
             bounds,
-            batch: VecDeque::new(),
+            chunk: VecDeque::new(),
             walk,
             readahead: Readahead::default(),
         }
     }
 
-    pub(super) fn table(&self) -> &Arc<TableReader> {
+    pub(crate) fn table(&self) -> &Arc<TableReader> {
         &self.table
     }
 
     /// The next entry, if it comes without a look at the table.
-    pub(super) fn at_hand(&self) -> Option<&InternalValue> {
-        self.batch.front()
+    pub(crate) fn at_hand(&self) -> Option<&InternalValue> {
+        self.chunk.front()
     }
 
     /// The next entry; tombstones are entries. May panic on damage that a checksum does not show.
-    pub(super) fn next(&mut self) -> Result<Option<InternalValue>> {
+    pub(crate) fn next(&mut self) -> Result<Option<InternalValue>> {
         loop {
-            if let Some(mut entry) = self.batch.pop_front() {
+            if let Some(mut entry) = self.chunk.pop_front() {
                 // I2: a run's entries carry 0 on disk; the table knows the run's number.
                 entry.key.seqno += self.table.engine().global_seqno();
                 return Ok(Some(entry));
@@ -132,18 +135,18 @@ impl TableCursor {
             None => entries.seek(&self.bounds.from),
             Some(key) => entries.seek_exclusive(key),
         };
-        let entries = entries.take(BATCH_ENTRIES);
-        self.batch
+        let entries = entries.take(CHUNK_ENTRIES);
+        self.chunk
             .extend(entries.map(|entry| entry.materialize(current.as_slice())));
-        let full = self.batch.len() == BATCH_ENTRIES;
-        let last = self.batch.back().map(|entry| entry.key.user_key.clone());
+        let full = self.chunk.len() == CHUNK_ENTRIES;
+        let last = self.chunk.back().map(|entry| entry.key.user_key.clone());
         if last
             .as_ref()
             .is_some_and(|key| self.bounds.ends_before(key))
         {
             let within = |entry: &InternalValue| !self.bounds.ends_before(&entry.key.user_key);
-            let end = self.batch.partition_point(within);
-            self.batch.truncate(end);
+            let end = self.chunk.partition_point(within);
+            self.chunk.truncate(end);
             self.walk = Walk::Done;
         } else if full {
             *taken = last;
@@ -176,7 +179,7 @@ impl TableCursor {
             if self.bounds.ends_before(&entry.key.user_key) {
                 break;
             }
-            self.batch.push_front(entry);
+            self.chunk.push_front(entry);
         }
         Ok(())
     }

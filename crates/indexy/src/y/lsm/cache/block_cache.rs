@@ -29,17 +29,17 @@ const SLOT_BYTES: usize = 128;
 /// What a frame costs in all.
 const COST_PER_FRAME: usize = FRAME_BYTES + size_of::<u32>() + SLOT_BYTES.div_ceil(FRAMES_PER_SLOT);
 /// Part of the frames that blocks pass through before they have proved useful.
-const NEW_SHARE: usize = 8;
+const NEW_DIVISOR: usize = 8;
 /// A block over this part of a shard is not kept.
-const LARGEST_SHARE: usize = 8;
+const LARGEST_DIVISOR: usize = 8;
 const NONE: u32 = u32::MAX;
 
 /// A table and an offset in it.
-pub(super) type BlockKey = (u64, u64);
+pub(crate) type BlockKey = (u64, u64);
 
 /// How a block is treated when it comes in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Worth {
+pub(crate) enum Worth {
     /// Has to prove itself.
     Unknown,
     /// Many reads need it.
@@ -47,14 +47,14 @@ pub(super) enum Worth {
 }
 
 /// See the module header.
-pub(super) struct BlockCache {
+pub(crate) struct BlockCache {
     shards: Vec<Mutex<Shard>>,
     bytes: AtomicUsize,
 }
 
 impl BlockCache {
     /// A cache that takes `bytes` bytes in all, bookkeeping included.
-    pub(super) fn new(bytes: usize) -> Self {
+    pub(crate) fn new(bytes: usize) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::new(Shard::new(bytes / SHARDS)));
         Self {
             shards: shards.collect(),
@@ -63,7 +63,7 @@ impl BlockCache {
     }
 
     /// Makes it `bytes` large; what it held is forgotten.
-    pub(super) fn resize(&self, bytes: usize) {
+    pub(crate) fn resize(&self, bytes: usize) {
         self.bytes.store(bytes, Relaxed);
         for shard in &self.shards {
             // One after the other, and the old slab first, so that never both are held.
@@ -74,22 +74,22 @@ impl BlockCache {
     }
 
     /// Its size in bytes, bookkeeping included; it takes this much at most, from the first use on.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Relaxed)
     }
 
     /// A copy of a block.
-    pub(super) fn get(&self, key: BlockKey) -> Option<Slice> {
+    pub(crate) fn get(&self, key: BlockKey) -> Option<Slice> {
         self.shard(key).lock().get(key)
     }
 
     /// Whether a block is here. Does not count as a use.
-    pub(super) fn has(&self, key: BlockKey) -> bool {
+    pub(crate) fn has(&self, key: BlockKey) -> bool {
         self.shard(key).lock().map.contains_key(&key)
     }
 
     /// Keeps a copy of a block, unless it is too large.
-    pub(super) fn insert(&self, key: BlockKey, block: &[u8], worth: Worth) {
+    pub(crate) fn insert(&self, key: BlockKey, block: &[u8], worth: Worth) {
         self.shard(key).lock().insert(key, block, worth);
     }
 
@@ -165,7 +165,7 @@ impl Shard {
     fn insert(&mut self, key: BlockKey, block: &[u8], worth: Worth) {
         let frames = block.len().div_ceil(FRAME_BYTES);
         if block.is_empty()
-            || frames > self.frames() / LARGEST_SHARE
+            || frames > self.frames() / LARGEST_DIVISOR
             || self.map.contains_key(&key)
             || !self.make_room(frames)
         {
@@ -218,7 +218,7 @@ impl Shard {
     fn make_room(&mut self, frames: usize) -> bool {
         let slots = self.frames() / FRAMES_PER_SLOT;
         while self.free_frames < frames || self.map.len() >= slots {
-            let enough_new = self.new_frames > self.frames() / NEW_SHARE;
+            let enough_new = self.new_frames > self.frames() / NEW_DIVISOR;
             let evicted = if enough_new || self.kept.is_empty() {
                 self.evict_new()
             } else {

@@ -9,12 +9,19 @@
 
 #![forbid(unsafe_code)]
 
-use super::{
-    block_cache::{BlockKey, Worth},
-    file::{self, Access, DirectRead},
-    shared::LsmShared,
+pub(crate) mod cursor;
+mod file;
+
+use crate::{
+    error::{Error, Result},
+    y::lsm::{
+        cache::{
+            block_cache::{BlockKey, Worth},
+            shared::LsmShared,
+        },
+        table::file::{Access, DirectRead},
+    },
 };
-use crate::error::{Error, Result};
 use lsm_tree::{
     InternalValue, SeqNo, Slice, Table, UserKey,
     table::{
@@ -42,7 +49,7 @@ const TOGETHER_BYTES: u32 = 16 << 10;
 const CONTENTS_AND_TRAILER_BYTES: u64 = 320;
 
 /// See the module header.
-pub(super) struct TableReader {
+pub(crate) struct TableReader {
     table: Table,
     shared: Arc<LsmShared>,
     /// Names the table in the shared caches.
@@ -59,7 +66,7 @@ pub(super) struct TableReader {
 
 /// How a point read treats a table's filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FilterUse {
+pub(crate) enum FilterUse {
     /// Load it if need be: a table that mostly does not have the key.
     Always,
     /// Only if it is in the cache: loading it would cost as much as looking for the key.
@@ -68,7 +75,7 @@ pub(super) enum FilterUse {
 
 /// Where a block is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(crate) struct Place {
     pub offset: u64,
     pub size: u32,
 }
@@ -81,7 +88,7 @@ impl Place {
 
 impl TableReader {
     /// Opens `table`: reads its top-level indexes.
-    pub(super) fn open(table: Table, shared: &Arc<LsmShared>) -> Result<Self> {
+    pub(crate) fn open(table: Table, shared: &Arc<LsmShared>) -> Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = table.path.file_name().and_then(|name| name.to_str());
         if name != Some(&*table.id().to_string()) {
@@ -109,41 +116,41 @@ impl TableReader {
         })
     }
 
-    pub(super) fn id(&self) -> u64 {
+    pub(crate) fn id(&self) -> u64 {
         self.table.id()
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.table.path
     }
 
     /// The engine's side of it.
-    pub(super) fn engine(&self) -> &Table {
+    pub(crate) fn engine(&self) -> &Table {
         &self.table
     }
 
-    pub(super) fn min(&self) -> &[u8] {
+    pub(crate) fn min(&self) -> &[u8] {
         &self.min
     }
 
-    pub(super) fn max(&self) -> &[u8] {
+    pub(crate) fn max(&self) -> &[u8] {
         &self.max
     }
 
     /// Size of the file in bytes.
-    pub(super) fn file_bytes(&self) -> u64 {
+    pub(crate) fn file_bytes(&self) -> u64 {
         let meta = self.table.regions.metadata;
         *meta.offset() + u64::from(meta.size()) + CONTENTS_AND_TRAILER_BYTES
     }
 
     /// Bytes of its filters on disk.
-    pub(super) fn filter_bytes(&self) -> usize {
+    pub(crate) fn filter_bytes(&self) -> usize {
         let filter = self.table.regions.filter;
         filter.map_or(0, |handle| handle.size() as usize)
     }
 
     /// What it holds in memory, the engine's part included (which keeps the top-level indexes a second time).
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         let regions = &self.table.regions;
         let filters = regions.filter_tli.map_or(0, |handle| handle.size());
         let indexes = (regions.tli.size() + filters) as usize;
@@ -155,7 +162,7 @@ impl TableReader {
     }
 
     /// Whether the table may hold `key` as far as its filter says.
-    pub(super) fn may_hold(&self, key: &[u8], hash: u64, filter: FilterUse) -> Result<bool> {
+    pub(crate) fn may_hold(&self, key: &[u8], hash: u64, filter: FilterUse) -> Result<bool> {
         let Some(filters) = &self.filters else {
             return Ok(true);
         };
@@ -180,13 +187,13 @@ impl TableReader {
     }
 
     /// The first data block whose last key is not below `key`.
-    pub(super) fn place(&self, key: &[u8]) -> Result<Option<Place>> {
+    pub(crate) fn place(&self, key: &[u8]) -> Result<Option<Place>> {
         let found = self.block_reaching(key, NEWEST)?;
         Ok(found.map(|(place, _)| place))
     }
 
     /// The first data block whose last entry is at or after (`key`, `seqno`), and its last key.
-    pub(super) fn block_reaching(
+    pub(crate) fn block_reaching(
         &self,
         key: &[u8],
         seqno: SeqNo,
@@ -202,12 +209,12 @@ impl TableReader {
     }
 
     /// Top-level entries that touch `[from, to)`, in order; see [`TableReader::places_of`].
-    pub(super) fn partitions(&self, from: &[u8], to: Option<&[u8]>) -> Vec<Place> {
+    pub(crate) fn partitions(&self, from: &[u8], to: Option<&[u8]>) -> Vec<Place> {
         touching(&self.index, from, to)
     }
 
     /// Data blocks of a top-level entry that touch `[from, to)`, in order.
-    pub(super) fn places_of(
+    pub(crate) fn places_of(
         &self,
         partition: Place,
         from: &[u8],
@@ -221,7 +228,7 @@ impl TableReader {
     }
 
     /// The newest entry of `key` in the block at `place`, which is `loaded` or is loaded now.
-    pub(super) fn find(
+    pub(crate) fn find(
         &self,
         place: Place,
         loaded: Option<&Slice>,
@@ -234,12 +241,12 @@ impl TableReader {
         Ok(block.point_read(key, NEWEST))
     }
 
-    pub(super) fn data_block(&self, place: Place) -> Result<DataBlock> {
+    pub(crate) fn data_block(&self, place: Place) -> Result<DataBlock> {
         Ok(DataBlock::new(self.load(place.handle(), BlockType::Data)?))
     }
 
     /// The same block, for a walk that has asked for what lies ahead ([`TableReader::prefetch`]).
-    pub(super) fn data_block_ahead(&self, place: Place) -> Result<DataBlock> {
+    pub(crate) fn data_block_ahead(&self, place: Place) -> Result<DataBlock> {
         let block = self.load_by(Access::Buffered, place.handle(), BlockType::Data)?;
         Ok(DataBlock::new(block))
     }
@@ -249,7 +256,7 @@ impl TableReader {
     }
 
     /// Asks the system to read `bytes` bytes at `offset` soon, and does not wait.
-    pub(super) fn prefetch(&self, offset: u64, bytes: u64) -> Result<()> {
+    pub(crate) fn prefetch(&self, offset: u64, bytes: u64) -> Result<()> {
         let file = self.file(Access::Buffered)?;
         let advice = rustix::fs::Advice::WillNeed;
         // A hint: where it is not taken the read is merely slower.
@@ -307,7 +314,7 @@ impl TableReader {
 ///
 /// Blocks are read together, past the page cache, unless they are cached or large, and `found` is called as they arrive; in files that are
 /// read through the page cache the system is asked to read them all. Neighbours of one place share a read.
-pub(super) fn load_together(
+pub(crate) fn load_together(
     places: &[(&TableReader, Place)],
     mut found: impl FnMut(usize, Option<&Slice>) -> Result<()>,
 ) -> Result<()> {

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::{block_cache::BlockCache, buffers::ReadBuffers};
+use crate::y::lsm::cache::{block_cache::BlockCache, buffers::ReadBuffers};
 use lsm_tree::{Cache, DescriptorTable};
 use std::sync::{
     Arc,
@@ -16,21 +16,21 @@ const MIN_CACHE_BYTES: usize = 256 << 10;
 /// Descriptor tables and the engine's own cache, which nothing is read through.
 const FIXED_BYTES: usize = 256 << 10;
 /// Part of the memory that buffers for direct reads may take.
-const BUFFERS_PART: usize = 8;
+const BUFFERS_DIVISOR: usize = 8;
 /// Part of the cache up to which filters are worth loading for every read.
-const FILTER_SHARE: usize = 2;
+const FILTER_DIVISOR: usize = 2;
 
 /// Shared by all trees of a database: see the module header.
 pub(crate) struct LsmShared {
-    pub(super) blocks: BlockCache,
-    pub(super) descriptors: DescriptorTable,
+    pub(crate) blocks: BlockCache,
+    pub(crate) descriptors: DescriptorTable,
     /// Blocks are read past the system's page cache...
-    pub(super) direct_reads: bool,
+    pub(crate) direct_reads: bool,
     /// ...several at once with these.
-    pub(super) buffers: ReadBuffers,
+    pub(crate) buffers: ReadBuffers,
     /// For the engine, which insists on having them.
-    pub(super) engine_cache: Arc<Cache>,
-    pub(super) engine_descriptors: Arc<DescriptorTable>,
+    pub(crate) engine_cache: Arc<Cache>,
+    pub(crate) engine_descriptors: Arc<DescriptorTable>,
     /// Filters of all trees, in bytes.
     filter_bytes: AtomicUsize,
 }
@@ -60,7 +60,7 @@ impl LsmShared {
     pub(crate) fn set_memory(&self, memory_bytes: usize) {
         let bytes = memory_bytes.saturating_sub(FIXED_BYTES);
         let for_buffers = if self.direct_reads {
-            bytes / BUFFERS_PART
+            bytes / BUFFERS_DIVISOR
         } else {
             0
         };
@@ -70,7 +70,7 @@ impl LsmShared {
     }
 
     /// A tree's filters went from `before` to `now` bytes.
-    pub(super) fn account_filters(&self, before: usize, now: usize) {
+    pub(crate) fn account_filters(&self, before: usize, now: usize) {
         // Wrapping addition of the difference; the sum is never negative.
         self.filter_bytes
             .fetch_add(now.wrapping_sub(before), Relaxed);
@@ -81,9 +81,9 @@ impl LsmShared {
     /// The newest runs come first: they are small, and asked for nearly every key in vain. A tree has its share of the
     /// cache, by the size of its filters. What does not fit would be read from the device for each
     /// key, and a filter costs as much as the data block it may save.
-    pub(super) fn filters_fit(&self, bytes: usize, of_bytes: usize) -> bool {
+    pub(crate) fn filters_fit(&self, bytes: usize, of_bytes: usize) -> bool {
         let all = self.filter_bytes.load(Relaxed).max(of_bytes);
-        let room = self.blocks.bytes() / FILTER_SHARE;
+        let room = self.blocks.bytes() / FILTER_DIVISOR;
         all <= room || bytes as u128 * all as u128 <= room as u128 * of_bytes as u128
     }
 }

@@ -11,11 +11,11 @@ use std::ops::{Deref, DerefMut};
 
 /// Room for some 34 blocks of the usual size. Two of these at work are as much as a device does in parallel, and two are there
 /// from a budget of 48 MiB on: with one, of twice the size, the second thread read one by one.
-pub(super) const BUFFER_BYTES: usize = 192 << 10;
+pub(crate) const BUFFER_BYTES: usize = 192 << 10;
 
 /// See the module header.
 #[derive(Default)]
-pub(super) struct ReadBuffers(Mutex<State>);
+pub(crate) struct ReadBuffers(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -26,26 +26,26 @@ struct State {
 }
 
 /// A buffer that is given back when dropped.
-pub(super) struct Lent<'a> {
+pub(crate) struct Lent<'a> {
     buffer: Option<AlignedBuffer>,
     owner: &'a ReadBuffers,
 }
 
 impl ReadBuffers {
     /// From now on they take `bytes` bytes at most. What is lent goes when it comes back.
-    pub(super) fn set_memory(&self, bytes: usize) {
+    pub(crate) fn set_memory(&self, bytes: usize) {
         let mut state = self.0.lock();
         state.most = bytes / BUFFER_BYTES;
         state.drop_surplus();
     }
 
     /// What they take at most, in bytes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.0.lock().most * BUFFER_BYTES
     }
 
     /// A buffer of [`BUFFER_BYTES`], if one is left. Its content is anything.
-    pub(super) fn lend(&self) -> Option<Lent<'_>> {
+    pub(crate) fn lend(&self) -> Option<Lent<'_>> {
         let mut state = self.0.lock();
         let buffer = match state.idle.pop() {
             Some(buffer) => buffer,

@@ -6,12 +6,15 @@
 
 #![forbid(unsafe_code)]
 
-use super::{
-    keys,
-    snapshot::{Search, Snapshot, look_up},
-    table::{Place, TableReader, load_together},
+use crate::{
+    error::Result,
+    key::Value,
+    y::lsm::{
+        keys,
+        read::snapshot::{Search, Snapshot, look_up},
+        table::{Place, TableReader, load_together},
+    },
 };
-use crate::{error::Result, key::Value};
 
 /// Blocks located before the first is read, at most: about what a device takes in parallel. `buffers.rs` bounds the memory.
 const WAVE_BLOCKS: usize = 64;
@@ -25,7 +28,7 @@ struct Wanted<'a> {
 }
 
 /// Values of `keys` in the order asked. All are read from one snapshot.
-pub(super) fn multi_get(snapshot: &Snapshot, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
+pub(crate) fn multi_get(snapshot: &Snapshot, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
     let mut values = vec![None; keys.len()];
     if let ([key], [value]) = (keys, &mut values[..]) {
         *value = snapshot.get(&keys::stored(key))?;

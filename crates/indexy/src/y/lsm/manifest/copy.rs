@@ -5,15 +5,17 @@
 
 #![forbid(unsafe_code)]
 
-use super::manifest::{self, CURRENT, Manifest, TABLES};
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    y::lsm::manifest::{self, CURRENT, Manifest, TABLES},
+};
 use std::{
     fs::{self, File},
     path::{Path, PathBuf},
 };
 
 /// What makes the tree in a directory: the manifest's files as they were, and which tables it names.
-pub(super) struct Image {
+pub(crate) struct Image {
     dir: PathBuf,
     manifest: Manifest,
     version: Vec<u8>,
@@ -22,7 +24,7 @@ pub(super) struct Image {
 
 impl Image {
     /// The present one. The caller keeps writers and compaction away meanwhile, and the tables from being removed until it is written.
-    pub(super) fn of(dir: &Path) -> Result<Self> {
+    pub(crate) fn of(dir: &Path) -> Result<Self> {
         let Some(manifest) = manifest::load(dir)? else {
             return Err(Error::corrupt(dir.join(CURRENT), 0, "missing"));
         };
@@ -35,7 +37,7 @@ impl Image {
     }
 
     /// Writes it into the absent directory `dest`. Cost: a few fsyncs, or as many bytes as the tree has.
-    pub(super) fn write(&self, dest: &Path) -> Result<()> {
+    pub(crate) fn write(&self, dest: &Path) -> Result<()> {
         let written = self.write_files(dest);
         if written.is_err() {
             // Half a copy is of no use; the first error is the one to report.
@@ -79,7 +81,7 @@ fn copy_file(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// Makes a file's bytes, or a directory's names, durable.
-pub(super) fn sync(path: &Path) -> Result<()> {
+pub(crate) fn sync(path: &Path) -> Result<()> {
     // The parent of a relative path of one name is the empty path.
     let path = if path.as_os_str().is_empty() {
         Path::new(".")

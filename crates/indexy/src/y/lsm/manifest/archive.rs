@@ -27,14 +27,14 @@ const MAX_TOC_BYTES: u64 = 64 << 10;
 
 /// One section of an archive, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Section {
+pub(crate) struct Section {
     pub name: Vec<u8>,
     pub position: u64,
     pub len: u64,
 }
 
 /// Reads and checks the trailer and the table of contents of `path`. Cost: two small reads.
-pub(super) fn sections(path: &Path) -> Result<Vec<Section>> {
+pub(crate) fn sections(path: &Path) -> Result<Vec<Section>> {
     let file = File::open(path).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => Error::corrupt(path, 0, "the file is missing"),
         _ => Error::io("open", path, e),
@@ -81,7 +81,7 @@ pub(super) fn sections(path: &Path) -> Result<Vec<Section>> {
     Ok(sections)
 }
 
-pub(super) fn trailer(bytes: &[u8]) -> Option<(u64, u128)> {
+pub(crate) fn trailer(bytes: &[u8]) -> Option<(u64, u128)> {
     let mut rest = Reader(bytes);
     if rest.take(4)? != b"SFA!" || rest.u8()? != 1 || rest.u8()? != 0 {
         return None;
@@ -90,7 +90,7 @@ pub(super) fn trailer(bytes: &[u8]) -> Option<(u64, u128)> {
     Some((rest.u64()?, checksum))
 }
 
-pub(super) fn entries(toc: &[u8]) -> Option<Vec<Section>> {
+pub(crate) fn entries(toc: &[u8]) -> Option<Vec<Section>> {
     let mut rest = Reader(toc);
     if rest.take(4)? != b"TOC!" {
         return None;
@@ -112,10 +112,10 @@ pub(super) fn entries(toc: &[u8]) -> Option<Vec<Section>> {
 }
 
 /// Takes little-endian numbers off the front of untrusted bytes; `None` when they run out.
-pub(super) struct Reader<'a>(pub &'a [u8]);
+pub(crate) struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
-    pub(super) fn take(&mut self, n: usize) -> Option<&'a [u8]> {
+    pub(crate) fn take(&mut self, n: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.0.split_at_checked(n)?;
         self.0 = rest;
         Some(head)
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
         self.take(N)?.try_into().ok()
     }
 
-    pub(super) fn u8(&mut self) -> Option<u8> {
+    pub(crate) fn u8(&mut self) -> Option<u8> {
         self.array().map(u8::from_le_bytes)
     }
 
@@ -133,15 +133,15 @@ impl<'a> Reader<'a> {
         self.array().map(u16::from_le_bytes)
     }
 
-    pub(super) fn u32(&mut self) -> Option<u32> {
+    pub(crate) fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
-    pub(super) fn u64(&mut self) -> Option<u64> {
+    pub(crate) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
 
-    pub(super) fn u128(&mut self) -> Option<u128> {
+    pub(crate) fn u128(&mut self) -> Option<u128> {
         self.array().map(u128::from_le_bytes)
     }
 }

@@ -5,16 +5,17 @@
 
 #![forbid(unsafe_code)]
 
-use super::{
-    contain::{contain, contain_any, typed},
-    cursor::Bounds,
-    merge::Merge,
-    snapshot::{Run, Snapshot},
-    table::TableReader,
-};
 use crate::{
     error::{Error, Result},
     x::Order,
+    y::lsm::{
+        engine_calls::{contain, contain_any, typed},
+        read::{
+            merge::Merge,
+            snapshot::{Run, Snapshot},
+        },
+        table::{TableReader, cursor::Bounds},
+    },
 };
 use std::{fs::File, io::Read, sync::Arc};
 use xxhash_rust::xxh3::Xxh3;
@@ -22,7 +23,7 @@ use xxhash_rust::xxh3::Xxh3;
 const READ_BYTES: usize = 256 << 10;
 
 /// Checks everything; returns the number of live entries. Cost: reads every file three times.
-pub(super) fn verify(snapshot: &Arc<Snapshot>) -> Result<u64> {
+pub(crate) fn verify(snapshot: &Arc<Snapshot>) -> Result<u64> {
     for run in &snapshot.runs {
         check_run(run)?;
         for table in &run.tables {

@@ -12,7 +12,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::shape::LEVEL0_TRIGGER;
+use crate::y::lsm::compaction::level_sizes::LEVEL0_TRIGGER;
 use parking_lot::Mutex;
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
@@ -35,23 +35,23 @@ const ENTRIES_A_BLOCK: u64 = 200;
 
 /// Level 0 as it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Level0 {
-    pub(super) runs: usize,
-    pub(super) tables: usize,
-    pub(super) bytes: u64,
-    pub(super) entries: u64,
+pub(crate) struct Level0 {
+    pub(crate) runs: usize,
+    pub(crate) tables: usize,
+    pub(crate) bytes: u64,
+    pub(crate) entries: u64,
     /// Bytes of all levels below.
-    pub(super) below: u64,
+    pub(crate) below: u64,
 }
 
 /// What has happened since level 0 was compacted last.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(crate) struct Schedule {
     /// Blocks of level 0 that reads looked into in vain.
     wasted: AtomicU64,
     last_run: Mutex<Option<Instant>>,
     /// Bytes of level 0 when it was compacted last: how large the level below should be.
-    batch_bytes: AtomicU64,
+    compacted_bytes: AtomicU64,
     /// The levels below are not in shape yet.
     settling: AtomicBool,
     /// Runs written, here and as the last step began that was planned while writers rested.
@@ -63,7 +63,7 @@ pub(super) struct Pace {
 
 /// What to ask the engine for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(crate) enum Mode {
     /// Level 0 and what follows from it.
     Compact,
     /// The levels below it.
@@ -72,20 +72,20 @@ pub(super) enum Mode {
     Rest,
 }
 
-impl Pace {
+impl Schedule {
     /// A read looked into `blocks` of level 0 in vain.
-    pub(super) fn waste(&self, blocks: u64) {
+    pub(crate) fn waste(&self, blocks: u64) {
         self.wasted.fetch_add(blocks, Relaxed);
     }
 
     /// A run was written.
-    pub(super) fn wrote(&self) {
+    pub(crate) fn wrote(&self) {
         self.runs.fetch_add(1, Relaxed);
         *self.last_run.lock() = Some(Instant::now());
     }
 
     /// Nothing was left to do when it was last looked at with writers at rest, and nothing was written since.
-    pub(super) fn settled(&self) -> bool {
+    pub(crate) fn settled(&self) -> bool {
         self.rested.load(Relaxed) == self.runs.load(Relaxed) + 1
     }
 
@@ -94,12 +94,12 @@ impl Pace {
     }
 
     /// What to do now, and with how many tables of level 0 its compaction starts.
-    pub(super) fn plan(&self, level0: Level0, table_bytes: u64) -> (Mode, u8) {
+    pub(crate) fn plan(&self, level0: Level0, table_bytes: u64) -> (Mode, u8) {
         let runs = self.runs.load(Relaxed);
         let quiet = self.quiet();
         self.asked.store(if quiet { runs + 1 } else { 0 }, Relaxed);
         if due(level0, self.wasted.load(Relaxed), quiet) {
-            self.batch_bytes.store(level0.bytes, Relaxed);
+            self.compacted_bytes.store(level0.bytes, Relaxed);
             return (
                 Mode::Compact,
                 trigger(level0.bytes, table_bytes).min(at_most_u8(level0.tables)),
@@ -110,14 +110,14 @@ impl Pace {
             return (Mode::Settle, LEVEL0_TRIGGER);
         }
         if self.settling.load(Relaxed) {
-            let batch = trigger(self.batch_bytes.load(Relaxed), table_bytes);
+            let batch = trigger(self.compacted_bytes.load(Relaxed), table_bytes);
             return (Mode::Settle, batch.max(at_most_u8(level0.tables + 1)));
         }
         (Mode::Rest, NEVER)
     }
 
     /// `changed`: the engine found something to do in `mode`.
-    pub(super) fn done(&self, mode: Mode, changed: bool) {
+    pub(crate) fn done(&self, mode: Mode, changed: bool) {
         let rested = if changed { 0 } else { self.asked.load(Relaxed) };
         self.rested.store(rested, Relaxed);
         match mode {
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_load_is_left_alone_until_runs_overlap_too_often() {
-        let pace = Pace::default();
+        let pace = Schedule::default();
         pace.wrote();
         assert_eq!(pace.plan(level0(1, 40), TABLE), (Mode::Rest, NEVER));
         assert_eq!(pace.plan(level0(5, 65), TABLE), (Mode::Rest, NEVER));
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn reads_that_paid_for_it_get_it() {
-        let pace = Pace::default();
+        let pace = Schedule::default();
         pace.wrote();
         let now = level0(2, 8);
         pace.waste(now.entries / ENTRIES_A_BLOCK - 1);
@@ -213,7 +213,7 @@ mod tests {
     /// A load that left three large tables, each a run, and nothing below: reads would look into two of them for ever.
     #[test]
     fn a_few_large_runs_are_merged_when_there_is_not_much_else() {
-        let pace = Pace::default();
+        let pace = Schedule::default();
         pace.wrote();
         let alone = Level0 {
             below: 0,
@@ -228,7 +228,7 @@ mod tests {
             ..alone
         };
         assert_eq!(pace.plan(one, TABLE).0, Mode::Rest, "a run alone is fine");
-        let rested = Pace::default();
+        let rested = Schedule::default();
         assert_eq!(rested.plan(alone, TABLE).0, Mode::Compact, "at rest");
         assert_eq!(
             rested.plan(level0(3, 3), TABLE).0,
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn quiet_times_are_used() {
-        let pace = Pace::default();
+        let pace = Schedule::default();
         assert_eq!(
             pace.plan(level0(1, 6), TABLE),
             (Mode::Compact, LEVEL0_TRIGGER)
@@ -253,7 +253,7 @@ mod tests {
     /// Who waits for the end of background work waits also for what is put off until writers rest.
     #[test]
     fn it_has_settled_when_nothing_was_left_to_do_at_rest() {
-        let pace = Pace::default();
+        let pace = Schedule::default();
         assert!(!pace.settled(), "what an earlier process left is not known");
         let step = |level0, changed| {
             let (mode, _) = pace.plan(level0, TABLE);
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn many_tables_are_too_many_and_few_overlapping_ones_too() {
-        let pace = Pace::default();
+        let pace = Schedule::default();
         pace.wrote();
         assert_eq!(pace.plan(level0(1, 192), TABLE).0, Mode::Compact);
         assert_eq!(pace.plan(level0(6, 6), TABLE), (Mode::Compact, 6));

@@ -15,21 +15,21 @@ use std::{
 
 /// Once set, no compaction of the tree goes on.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Stop(Arc<AtomicBool>);
+pub(crate) struct Cancel(Arc<AtomicBool>);
 
-impl Stop {
-    pub(super) fn set(&self) {
+impl Cancel {
+    pub(crate) fn set(&self) {
         self.0.store(true, Relaxed);
     }
 
-    pub(super) fn is_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         self.0.load(Relaxed)
     }
 }
 
-impl Factory for Stop {
+impl Factory for Cancel {
     fn name(&self) -> &str {
-        "stop"
+        "cancel"
     }
 
     fn make_filter(&self, _: &Context) -> Box<dyn CompactionFilter> {
@@ -37,7 +37,7 @@ impl Factory for Stop {
     }
 }
 
-impl CompactionFilter for Stop {
+impl CompactionFilter for Cancel {
     fn filter_item(&mut self, _: ItemAccessor<'_>, _: &Context) -> lsm_tree::Result<Verdict> {
         if self.is_set() {
             let told = io::Error::new(io::ErrorKind::Interrupted, "the tree is being closed");

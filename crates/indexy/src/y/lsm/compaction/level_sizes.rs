@@ -13,12 +13,12 @@
 #![forbid(unsafe_code)]
 
 /// Tables in level 0 that are worth a compaction.
-pub(super) const LEVEL0_TRIGGER: u8 = 6;
+pub(crate) const LEVEL0_TRIGGER: u8 = 6;
 /// Runs in level 0 from which on writers should wait. They go on while those that start a compaction
-/// (`pace.rs`) are merged, which takes as long as it takes to write about as many.
-pub(super) const LEVEL0_CONGESTED: usize = 12;
+/// (`level0.rs`) are merged, which takes as long as it takes to write about as many.
+pub(crate) const LEVEL0_CONGESTED: usize = 12;
 /// Levels of the engine.
-pub(super) const LEVELS: usize = 7;
+pub(crate) const LEVELS: usize = 7;
 /// Between neighbouring levels; the first ratio is between a fifth of it and twice it.
 const RATIO: u64 = 10;
 /// A level that is this many times too large, and is not compacted, is stuck.
@@ -26,26 +26,26 @@ const STUCK: u64 = 3;
 
 /// Sizes of the levels, in bytes of table data.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(crate) struct LevelSizes {
     /// Tables to write.
-    pub(super) table_bytes: u64,
+    pub(crate) table_bytes: u64,
     /// Tables that start a compaction of level 0, and that the first level has.
-    pub(super) trigger: u8,
+    pub(crate) trigger: u8,
     /// Between the first and the second level, and so on; the last one counts for all that follow.
-    pub(super) ratios: Vec<u64>,
+    pub(crate) ratios: Vec<u64>,
 }
 
 /// What to do when the engine's leveled compaction does nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(crate) enum Step {
     Nothing,
     /// Merge all of one level into another.
     PullDown(u8, u8),
 }
 
-impl Shape {
+impl LevelSizes {
     /// For `total` bytes in all, in tables of `table_bytes`, with `trigger` of them in the first level.
-    pub(super) fn of(total: u64, table_bytes: u64, trigger: u8) -> Self {
+    pub(crate) fn of(total: u64, table_bytes: u64, trigger: u8) -> Self {
         let first_level = (table_bytes * u64::from(trigger)).max(1);
         let mut first_ratio = total / first_level;
         let mut ratios = Vec::new();
@@ -66,7 +66,7 @@ impl Shape {
     }
 
     /// What has to be done by force, when compaction found nothing to do with levels of these sizes.
-    pub(super) fn when_idle(&self, level0_runs: usize, level_bytes: &[u64; LEVELS]) -> Step {
+    pub(crate) fn when_idle(&self, level0_runs: usize, level_bytes: &[u64; LEVELS]) -> Step {
         if level0_runs < LEVEL0_CONGESTED {
             return Step::Nothing;
         }
@@ -91,29 +91,29 @@ mod tests {
     #[test]
     fn most_is_in_the_last_level() {
         for total in (0..200).map(|n| (1.15f64.powi(n) * MIB as f64) as u64) {
-            let shape = Shape::of(total, 8 * MIB, LEVEL0_TRIGGER);
-            let all: u64 = shape.ratios.iter().product();
-            let last = shape.first_level_bytes() * all;
-            assert!(shape.ratios.iter().all(|r| (2..=20).contains(r)) || total > 10 << 40);
-            if shape.ratios.len() > 1 {
-                assert_eq!(shape.ratios.last(), Some(&RATIO));
+            let sizes = LevelSizes::of(total, 8 * MIB, LEVEL0_TRIGGER);
+            let all: u64 = sizes.ratios.iter().product();
+            let last = sizes.first_level_bytes() * all;
+            assert!(sizes.ratios.iter().all(|r| (2..=20).contains(r)) || total > 10 << 40);
+            if sizes.ratios.len() > 1 {
+                assert_eq!(sizes.ratios.last(), Some(&RATIO));
             }
             if total > 200 * MIB && total < 10 << 40 {
-                assert!(last <= total && last * 3 > total * 2, "{total} {shape:?}");
+                assert!(last <= total && last * 3 > total * 2, "{total} {sizes:?}");
             }
         }
     }
 
     #[test]
     fn a_stuck_tree_is_pulled_down() {
-        let shape = Shape::of(600 * MIB, 8 * MIB, LEVEL0_TRIGGER);
+        let sizes = LevelSizes::of(600 * MIB, 8 * MIB, LEVEL0_TRIGGER);
         let mut levels = [0; LEVELS];
-        assert_eq!(shape.when_idle(11, &levels), Step::Nothing);
-        assert_eq!(shape.when_idle(12, &levels), Step::PullDown(0, 6));
+        assert_eq!(sizes.when_idle(11, &levels), Step::Nothing);
+        assert_eq!(sizes.when_idle(12, &levels), Step::PullDown(0, 6));
         levels[6] = 500 * MIB;
         levels[5] = 50 * MIB;
-        assert_eq!(shape.when_idle(12, &levels), Step::PullDown(0, 5));
+        assert_eq!(sizes.when_idle(12, &levels), Step::PullDown(0, 5));
         levels[5] = 200 * MIB;
-        assert_eq!(shape.when_idle(12, &levels), Step::PullDown(5, 6));
+        assert_eq!(sizes.when_idle(12, &levels), Step::PullDown(5, 6));
     }
 }

@@ -7,15 +7,20 @@
 
 #![forbid(unsafe_code)]
 
-use super::{
-    contain::{contain, contain_any, contain_decoding},
-    manifest::{self, Manifest},
-    pace::{Level0, Pace},
-    shape::LEVELS,
-    shared::LsmShared,
-    table::{FilterUse, Place, TableReader},
+use crate::{
+    error::Result,
+    key::Value,
+    y::lsm::{
+        cache::shared::LsmShared,
+        compaction::{
+            level_sizes::LEVELS,
+            level0::{Level0, Schedule},
+        },
+        engine_calls::{contain, contain_any, contain_decoding},
+        manifest::{self, Manifest},
+        table::{FilterUse, Place, TableReader},
+    },
 };
-use crate::{error::Result, key::Value};
 use lsm_tree::{
     AbstractTree, AnyTree, Checksum, SeqNo, Slice, Table, table::filter::standard_bloom::Builder,
 };
@@ -29,35 +34,35 @@ use std::{
 };
 
 /// Reads see everything; compaction keeps nothing older.
-pub(super) const NEWEST: SeqNo = SeqNo::MAX;
+pub(crate) const NEWEST: SeqNo = SeqNo::MAX;
 
 /// Disjoint tables in key order.
-pub(super) struct Run {
-    pub(super) tables: Vec<Arc<TableReader>>,
+pub(crate) struct Run {
+    pub(crate) tables: Vec<Arc<TableReader>>,
     /// Filters of this run and of all newer ones, in bytes.
     filter_bytes: usize,
 }
 
 /// See the module header.
-pub(super) struct Snapshot {
+pub(crate) struct Snapshot {
     /// Newest first: the runs of level 0, then one run a level.
-    pub(super) runs: Vec<Run>,
-    pub(super) level0: Level0,
-    pub(super) version: u64,
-    pub(super) disk_bytes: u64,
+    pub(crate) runs: Vec<Run>,
+    pub(crate) level0: Level0,
+    pub(crate) version: u64,
+    pub(crate) disk_bytes: u64,
     /// Data blocks in the tables of each level.
-    pub(super) level_bytes: [u64; LEVELS],
-    pub(super) entries: u64,
-    pub(super) tombstones: u64,
+    pub(crate) level_bytes: [u64; LEVELS],
+    pub(crate) entries: u64,
+    pub(crate) tombstones: u64,
     filter_bytes: usize,
     /// Of the tree: outlives this state.
-    pub(super) pace: Arc<Pace>,
+    pub(crate) schedule: Arc<Schedule>,
     shared: Arc<LsmShared>,
 }
 
 impl Snapshot {
     /// What `tree` holds now. Tables that `before` has are taken over from it.
-    pub(super) fn of_tree(
+    pub(crate) fn of_tree(
         tree: &AnyTree,
         dir: &Path,
         shared: &Arc<LsmShared>,
@@ -71,17 +76,17 @@ impl Snapshot {
                 .collect();
             (version.id(), levels)
         })?;
-        let pace = before.map_or_else(Arc::default, |snapshot| Arc::clone(&snapshot.pace));
+        let schedule = before.map_or_else(Arc::default, |snapshot| Arc::clone(&snapshot.schedule));
         let known: HashMap<u64, &Arc<TableReader>> = before
             .iter()
             .flat_map(|snapshot| snapshot.tables())
             .map(|table| (table.id(), table))
             .collect();
-        Self::new(version, levels, &known, shared, &pace)
+        Self::new(version, levels, &known, shared, &schedule)
     }
 
     /// Opens what `manifest` lists, without the rest of the engine: nothing is written.
-    pub(super) fn recover(
+    pub(crate) fn recover(
         dir: &Path,
         manifest: &Manifest,
         shared: &Arc<LsmShared>,
@@ -112,8 +117,8 @@ impl Snapshot {
                 runs.iter().map(open_run).collect()
             })
             .collect::<Result<Vec<_>>>()?;
-        let pace = Arc::default();
-        Self::new(manifest.version, levels, &HashMap::new(), shared, &pace)
+        let schedule = Arc::default();
+        Self::new(manifest.version, levels, &HashMap::new(), shared, &schedule)
     }
 
     fn new(
@@ -121,7 +126,7 @@ impl Snapshot {
         levels: Vec<Vec<Vec<Table>>>,
         known: &HashMap<u64, &Arc<TableReader>>,
         shared: &Arc<LsmShared>,
-        pace: &Arc<Pace>,
+        schedule: &Arc<Schedule>,
     ) -> Result<Self> {
         let open = |table: Table| {
             if let Some(&reader) = known.get(&table.id()) {
@@ -156,29 +161,29 @@ impl Snapshot {
             entries: metadata().map(|m| m.item_count).sum(),
             tombstones: metadata().map(|m| m.tombstone_count).sum(),
             filter_bytes,
-            pace: Arc::clone(pace),
+            schedule: Arc::clone(schedule),
             shared: Arc::clone(shared),
             runs,
         })
     }
 
-    pub(super) fn tables(&self) -> impl Iterator<Item = &Arc<TableReader>> {
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<TableReader>> {
         self.runs.iter().flat_map(|run| &run.tables)
     }
 
     /// From now on this one's filters count, and not those of `before`.
-    pub(super) fn account_filters(&self, before: Option<&Self>) {
+    pub(crate) fn account_filters(&self, before: Option<&Self>) {
         let before = before.map_or(0, |snapshot| snapshot.filter_bytes);
         self.shared.account_filters(before, self.filter_bytes);
     }
 
     /// This one's filters do not count any more.
-    pub(super) fn discount_filters(&self) {
+    pub(crate) fn discount_filters(&self) {
         self.shared.account_filters(self.filter_bytes, 0);
     }
 
     /// Newest value of the stored key `key`.
-    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Value>> {
         let mut search = Search::new(key);
         while let Some((table, place)) = self.next_place(&mut search, key)? {
             if let Some(value) = look_up(table, place, None, key)? {
@@ -189,13 +194,13 @@ impl Snapshot {
     }
 
     /// The next block that may hold `key`, newest first.
-    pub(super) fn next_place(
+    pub(crate) fn next_place(
         &self,
         search: &mut Search,
         key: &[u8],
     ) -> Result<Option<(&Arc<TableReader>, Place)>> {
         if std::mem::take(&mut search.in_level0) {
-            self.pace.waste(1);
+            self.schedule.waste(1);
         }
         while let Some(run) = self.runs.get(search.run) {
             search.in_level0 = search.run < self.level0.runs;
@@ -238,7 +243,7 @@ fn level0(levels: &[Vec<Vec<Table>>]) -> Level0 {
 }
 
 /// How far the search for a key has come.
-pub(super) struct Search {
+pub(crate) struct Search {
     run: usize,
     /// It was sent to a block of level 0.
     in_level0: bool,
@@ -246,7 +251,7 @@ pub(super) struct Search {
 }
 
 impl Search {
-    pub(super) fn new(key: &[u8]) -> Self {
+    pub(crate) fn new(key: &[u8]) -> Self {
         Self {
             run: 0,
             in_level0: false,
@@ -256,7 +261,7 @@ impl Search {
 }
 
 /// What the block at `place` (`loaded`, if it is) says about `key`: nothing, that it is deleted (`Some(None)`), or its value.
-pub(super) fn look_up(
+pub(crate) fn look_up(
     table: &TableReader,
     place: Place,
     loaded: Option<&Slice>,

@@ -7,11 +7,11 @@
 
 #![forbid(unsafe_code)]
 
-use super::buffers::ReadBuffers;
 use crate::{
     error::{Error, Result},
     mem::aligned::AlignedBuffer,
     storage::{ReadAt, overlap},
+    y::lsm::cache::buffers::ReadBuffers,
 };
 use lsm_tree::{
     Slice,
@@ -39,13 +39,13 @@ const SECTOR_BYTES: [u16; 2] = [512, 4096];
 
 /// How a file was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
+pub(crate) enum Access {
     Buffered,
     Direct { sector_bytes: u16 },
 }
 
 /// Opens a table's file; past the page cache if `direct` and the file system does that.
-pub(super) fn open(path: &Path, direct: bool) -> Result<(File, Access)> {
+pub(crate) fn open(path: &Path, direct: bool) -> Result<(File, Access)> {
     if direct {
         for sector_bytes in SECTOR_BYTES {
             let access = Access::Direct { sector_bytes };
@@ -69,7 +69,7 @@ pub(super) fn open(path: &Path, direct: bool) -> Result<(File, Access)> {
 }
 
 /// Opens a table's file as it was opened before.
-pub(super) fn open_as(path: &Path, access: Access) -> Result<File> {
+pub(crate) fn open_as(path: &Path, access: Access) -> Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
     if let Access::Direct { .. } = access {
@@ -83,7 +83,7 @@ pub(super) fn open_as(path: &Path, access: Access) -> Result<File> {
 }
 
 /// Payload of a block, its header and checksum compared. Cost: one read of the file.
-pub(super) fn read_block(
+pub(crate) fn read_block(
     (file, access): (&File, Access),
     path: &Path,
     handle: BlockHandle,
@@ -102,11 +102,11 @@ pub(super) fn read_block(
 }
 
 /// A block of a file that was opened for direct access.
-pub(super) struct DirectRead<'f> {
-    pub(super) file: Arc<File>,
-    pub(super) path: &'f Path,
-    pub(super) handle: BlockHandle,
-    pub(super) sector_bytes: u16,
+pub(crate) struct DirectRead<'f> {
+    pub(crate) file: Arc<File>,
+    pub(crate) path: &'f Path,
+    pub(crate) handle: BlockHandle,
+    pub(crate) sector_bytes: u16,
 }
 
 /// Where a block's sectors are in a buffer.
@@ -118,7 +118,7 @@ struct Part {
 
 /// Reads data blocks past the page cache, their reads overlapped as far as a lent buffer goes, and calls `done` with the number and the
 /// checked payload of each as it arrives. The first error, of a read or of `done`, is returned when all reads have ended.
-pub(super) fn read_together(
+pub(crate) fn read_together(
     blocks: &[DirectRead<'_>],
     buffers: &ReadBuffers,
     mut done: impl FnMut(usize, Slice) -> Result<()>,
@@ -343,7 +343,8 @@ impl Read for BlockReader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::buffers::BUFFER_BYTES, *};
+    use super::*;
+    use crate::y::lsm::cache::buffers::BUFFER_BYTES;
     use lsm_tree::table::BlockOffset;
 
     /// What a ring does not complete in full is read again, and whatever comes of that is told: nothing is passed over.
