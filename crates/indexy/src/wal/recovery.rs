@@ -261,8 +261,8 @@ impl Replay<'_, '_> {
                 return Ok(());
             };
             self.group(&header, payload).map_err(|e| match e {
-                Stop::Format(what) => Error::corrupt(file.path(), offset, what),
-                Stop::Visit(e) => e,
+                ReplayError::Format(what) => Error::corrupt(file.path(), offset, what),
+                ReplayError::Visit(e) => e,
             })?;
             if header.kind == GroupKind::First
                 && let Some(pending) = &mut self.pending
@@ -272,7 +272,7 @@ impl Replay<'_, '_> {
         }
     }
 
-    fn group(&mut self, header: &GroupHeader, payload: &[u8]) -> Result<(), Stop> {
+    fn group(&mut self, header: &GroupHeader, payload: &[u8]) -> Result<(), ReplayError> {
         match (header.kind, self.pending.take()) {
             (GroupKind::Whole, None) => self.whole(header.first_lsn, payload),
             (GroupKind::First, None) => {
@@ -286,7 +286,7 @@ impl Replay<'_, '_> {
             }
             (kind @ (GroupKind::Middle | GroupKind::Last), Some(mut pending)) => {
                 if pending.bytes.len() + payload.len() > MAX_RECORD_BYTES {
-                    return Err(Stop::Format("record over the limit"));
+                    return Err(ReplayError::Format("record over the limit"));
                 }
                 self.budget.take(Holder::Log, payload.len());
                 pending.bytes.extend_from_slice(payload);
@@ -299,24 +299,24 @@ impl Replay<'_, '_> {
                 done
             }
             (GroupKind::Whole | GroupKind::First, Some(_)) => {
-                Err(Stop::Format("a record goes on in no group"))
+                Err(ReplayError::Format("a record goes on in no group"))
             }
             (GroupKind::Middle | GroupKind::Last, None) => {
-                Err(Stop::Format("a group goes on from no record"))
+                Err(ReplayError::Format("a group goes on from no record"))
             }
         }
     }
 
-    fn whole(&mut self, first: Lsn, payload: &[u8]) -> Result<(), Stop> {
+    fn whole(&mut self, first: Lsn, payload: &[u8]) -> Result<(), ReplayError> {
         let mut rest = payload;
         while !rest.is_empty() {
             let start = Lsn(first.0 + (payload.len() - rest.len()) as u64);
             let (record, len) = decode_record(rest).map_err(|e| match e {
-                Malformed::Incomplete => Stop::Format("a record ends in the middle"),
-                Malformed::Invalid(what) => Stop::Format(what),
+                Malformed::Incomplete => ReplayError::Format("a record ends in the middle"),
+                Malformed::Invalid(what) => ReplayError::Format(what),
             })?;
             if start >= self.from {
-                (self.visit)(start, record).map_err(Stop::Visit)?;
+                (self.visit)(start, record).map_err(ReplayError::Visit)?;
             }
             rest = rest.get(len..).unwrap_or_default();
         }
@@ -331,7 +331,7 @@ impl Replay<'_, '_> {
     }
 }
 
-enum Stop {
+enum ReplayError {
     Format(&'static str),
     Visit(Error),
 }

@@ -42,7 +42,7 @@ const MIN_FRAMES: usize = 8;
 /// One in so many frames is kept free.
 const FREE_DIVISOR: usize = 16;
 /// Frames that are made free at once, at most.
-const MAX_BATCH: usize = 64;
+const MAX_EVICTIONS: usize = 64;
 /// Bits of a tag that name the page in its tree.
 const PAGE_BITS: u32 = 40;
 
@@ -210,12 +210,12 @@ impl Pool {
         let Some(mut hand) = self.hand.try_lock() else {
             return self.frames.reclaim() > 0;
         };
-        let batch = (self.frames.limit() / FREE_DIVISOR).clamp(1, MAX_BATCH);
+        let wanted = (self.frames.limit() / FREE_DIVISOR).clamp(1, MAX_EVICTIONS);
         let mut evicted = 0;
         let used = self.frames.used_once();
         // Twice around: the first time may only clear the marks.
         let mut steps = 2 * used;
-        while self.frames.free_frames() + evicted < batch && steps > 0 {
+        while self.frames.free_frames() + evicted < wanted && steps > 0 {
             steps -= 1;
             *hand = if *hand + 1 < used { *hand + 1 } else { 0 };
             let number = *hand as u32;
@@ -294,7 +294,7 @@ impl PagedShared {
     pub(crate) fn set_memory(&self, memory_bytes: usize) {
         let mut pools = self.pools.lock();
         pools.total = memory_bytes;
-        pools.divide(pools.pools.len());
+        pools.resize_all(pools.pools.len());
     }
 
     pub(crate) fn pool(&self, page_bytes: usize) -> Arc<Pool> {
@@ -307,7 +307,7 @@ impl PagedShared {
             return Arc::clone(pool);
         }
         let parts = pools.pools.len() + 1;
-        pools.divide(parts);
+        pools.resize_all(parts);
         let pool = Arc::new(Pool::new(page_bytes, pools.total / parts));
         pools.pools.push(Arc::clone(&pool));
         pool
@@ -316,7 +316,7 @@ impl PagedShared {
 
 impl Pools {
     /// Gives every pool one of `parts` equal parts.
-    fn divide(&self, parts: usize) {
+    fn resize_all(&self, parts: usize) {
         for pool in &self.pools {
             pool.set_memory(self.total / parts.max(1));
         }

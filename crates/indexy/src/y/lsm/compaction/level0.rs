@@ -52,7 +52,7 @@ pub(crate) struct Schedule {
     last_run: Mutex<Option<Instant>>,
     /// Bytes of level 0 when it was compacted last: how large the level below should be.
     compacted_bytes: AtomicU64,
-    /// The levels below are not in shape yet.
+    /// The levels below are not of their sizes yet.
     settling: AtomicBool,
     /// Runs written, here and as the last step began that was planned while writers rested.
     runs: AtomicU64,
@@ -106,12 +106,12 @@ impl Schedule {
             );
         }
         if quiet {
-            // Towards the shape that is best for reads: the first level as small as can be.
+            // Towards the sizes that are best for reads: the first level as small as can be.
             return (Mode::Settle, LEVEL0_TRIGGER);
         }
         if self.settling.load(Relaxed) {
-            let batch = trigger(self.compacted_bytes.load(Relaxed), table_bytes);
-            return (Mode::Settle, batch.max(at_most_u8(level0.tables + 1)));
+            let tables = trigger(self.compacted_bytes.load(Relaxed), table_bytes);
+            return (Mode::Settle, tables.max(at_most_u8(level0.tables + 1)));
         }
         (Mode::Rest, NEVER)
     }
@@ -176,58 +176,62 @@ mod tests {
 
     #[test]
     fn a_load_is_left_alone_until_runs_overlap_too_often() {
-        let pace = Schedule::default();
-        pace.wrote();
-        assert_eq!(pace.plan(level0(1, 40), TABLE), (Mode::Rest, NEVER));
-        assert_eq!(pace.plan(level0(5, 65), TABLE), (Mode::Rest, NEVER));
-        let (mode, tables) = pace.plan(level0(6, 80), TABLE);
+        let schedule = Schedule::default();
+        schedule.wrote();
+        assert_eq!(schedule.plan(level0(1, 40), TABLE), (Mode::Rest, NEVER));
+        assert_eq!(schedule.plan(level0(5, 65), TABLE), (Mode::Rest, NEVER));
+        let (mode, tables) = schedule.plan(level0(6, 80), TABLE);
         assert_eq!(
             (mode, tables),
             (Mode::Compact, 50),
             "400 MiB in tables of 8 MiB"
         );
-        pace.done(mode, true);
-        assert_eq!(pace.plan(level0(1, 9), TABLE), (Mode::Settle, 50));
-        pace.done(Mode::Settle, false);
-        assert_eq!(pace.plan(level0(1, 9), TABLE), (Mode::Rest, NEVER));
+        schedule.done(mode, true);
+        assert_eq!(schedule.plan(level0(1, 9), TABLE), (Mode::Settle, 50));
+        schedule.done(Mode::Settle, false);
+        assert_eq!(schedule.plan(level0(1, 9), TABLE), (Mode::Rest, NEVER));
     }
 
     #[test]
     fn reads_that_paid_for_it_get_it() {
-        let pace = Schedule::default();
-        pace.wrote();
+        let schedule = Schedule::default();
+        schedule.wrote();
         let now = level0(2, 8);
-        pace.waste(now.entries / ENTRIES_A_BLOCK - 1);
-        assert_eq!(pace.plan(now, TABLE).0, Mode::Rest);
-        pace.waste(1);
-        assert_eq!(pace.plan(now, TABLE), (Mode::Compact, LEVEL0_TRIGGER));
+        schedule.waste(now.entries / ENTRIES_A_BLOCK - 1);
+        assert_eq!(schedule.plan(now, TABLE).0, Mode::Rest);
+        schedule.waste(1);
+        assert_eq!(schedule.plan(now, TABLE), (Mode::Compact, LEVEL0_TRIGGER));
         assert_eq!(
-            pace.plan(level0(2, 5), TABLE).0,
+            schedule.plan(level0(2, 5), TABLE).0,
             Mode::Rest,
             "too little to merge"
         );
-        pace.done(Mode::Compact, true);
-        assert_eq!(pace.plan(now, TABLE).0, Mode::Settle, "paid once");
+        schedule.done(Mode::Compact, true);
+        assert_eq!(schedule.plan(now, TABLE).0, Mode::Settle, "paid once");
     }
 
     /// A load that left three large tables, each a run, and nothing below: reads would look into two of them for ever.
     #[test]
     fn a_few_large_runs_are_merged_when_there_is_not_much_else() {
-        let pace = Schedule::default();
-        pace.wrote();
+        let schedule = Schedule::default();
+        schedule.wrote();
         let alone = Level0 {
             below: 0,
             ..level0(3, 3)
         };
-        assert_eq!(pace.plan(alone, TABLE).0, Mode::Rest, "nobody paid");
-        pace.waste(2 * alone.entries / ENTRIES_A_BLOCK);
-        assert_eq!(pace.plan(alone, TABLE), (Mode::Compact, 3));
+        assert_eq!(schedule.plan(alone, TABLE).0, Mode::Rest, "nobody paid");
+        schedule.waste(2 * alone.entries / ENTRIES_A_BLOCK);
+        assert_eq!(schedule.plan(alone, TABLE), (Mode::Compact, 3));
         let one = Level0 {
             runs: 1,
             tables: 1,
             ..alone
         };
-        assert_eq!(pace.plan(one, TABLE).0, Mode::Rest, "a run alone is fine");
+        assert_eq!(
+            schedule.plan(one, TABLE).0,
+            Mode::Rest,
+            "a run alone is fine"
+        );
         let rested = Schedule::default();
         assert_eq!(rested.plan(alone, TABLE).0, Mode::Compact, "at rest");
         assert_eq!(
@@ -239,13 +243,13 @@ mod tests {
 
     #[test]
     fn quiet_times_are_used() {
-        let pace = Schedule::default();
+        let schedule = Schedule::default();
         assert_eq!(
-            pace.plan(level0(1, 6), TABLE),
+            schedule.plan(level0(1, 6), TABLE),
             (Mode::Compact, LEVEL0_TRIGGER)
         );
         assert_eq!(
-            pace.plan(level0(1, 5), TABLE),
+            schedule.plan(level0(1, 5), TABLE),
             (Mode::Settle, LEVEL0_TRIGGER)
         );
     }
@@ -253,27 +257,30 @@ mod tests {
     /// Who waits for the end of background work waits also for what is put off until writers rest.
     #[test]
     fn it_has_settled_when_nothing_was_left_to_do_at_rest() {
-        let pace = Schedule::default();
-        assert!(!pace.settled(), "what an earlier process left is not known");
+        let schedule = Schedule::default();
+        assert!(
+            !schedule.settled(),
+            "what an earlier process left is not known"
+        );
         let step = |level0, changed| {
-            let (mode, _) = pace.plan(level0, TABLE);
-            pace.done(mode, changed);
+            let (mode, _) = schedule.plan(level0, TABLE);
+            schedule.done(mode, changed);
         };
         step(level0(1, 8), true);
-        assert!(!pace.settled());
+        assert!(!schedule.settled());
         step(level0(0, 0), false);
-        assert!(pace.settled());
-        pace.wrote();
-        assert!(!pace.settled());
+        assert!(schedule.settled());
+        schedule.wrote();
+        assert!(!schedule.settled());
         step(level0(1, 1), false);
-        assert!(!pace.settled(), "writers do not rest yet");
+        assert!(!schedule.settled(), "writers do not rest yet");
     }
 
     #[test]
     fn many_tables_are_too_many_and_few_overlapping_ones_too() {
-        let pace = Schedule::default();
-        pace.wrote();
-        assert_eq!(pace.plan(level0(1, 192), TABLE).0, Mode::Compact);
-        assert_eq!(pace.plan(level0(6, 6), TABLE), (Mode::Compact, 6));
+        let schedule = Schedule::default();
+        schedule.wrote();
+        assert_eq!(schedule.plan(level0(1, 192), TABLE).0, Mode::Compact);
+        assert_eq!(schedule.plan(level0(6, 6), TABLE), (Mode::Compact, 6));
     }
 }

@@ -1,6 +1,6 @@
-//! Ranges: a batch of entries of one leaf at a time, found anew from the newest version each time.
+//! Ranges: a chunk of entries of one leaf at a time, found anew from the newest version each time.
 //!
-//! So an open iterator pins nothing between two batches (and within one only while it has large values to read). It
+//! So an open iterator pins nothing between two chunks (and within one only while it has large values to read). It
 //! is no snapshot: of a run that is published meanwhile it may see what lies ahead of it. Each key comes once, in order,
 //! because a leaf's bounds, or the next key in it, say where to go on, whatever the leaves are by then.
 
@@ -21,7 +21,7 @@ use crate::{
 use std::{collections::VecDeque, sync::Arc};
 
 /// Entries taken from a leaf at a time: more than most scans want, and few beside a large page's.
-const BATCH_ENTRIES: usize = 64;
+const CHUNK_ENTRIES: usize = 64;
 
 pub(crate) struct Cursor<'y> {
     y: &'y PagedY,
@@ -30,7 +30,7 @@ pub(crate) struct Cursor<'y> {
     from: Vec<u8>,
     to: Option<Vec<u8>>,
     done: bool,
-    /// Entries of the present batch, in the asked order.
+    /// Entries of the present chunk, in the asked order.
     ready: VecDeque<Entry>,
     /// Keeps the large values of `ready`.
     version: Option<Arc<Version>>,
@@ -38,7 +38,7 @@ pub(crate) struct Cursor<'y> {
 
 /// Some entries of a leaf, ascending.
 #[derive(Default)]
-struct Batch {
+struct Chunk {
     entries: Vec<Entry>,
     /// The key at which what the leaf has besides begins; descending, ends.
     rest: Option<Bound>,
@@ -57,7 +57,7 @@ impl<'y> Cursor<'y> {
         }
     }
 
-    /// Takes the next batch.
+    /// Takes the next chunk.
     fn advance(&mut self) -> Result<()> {
         let version = self.y.version.load_full();
         let mut route = Edge {
@@ -67,11 +67,11 @@ impl<'y> Cursor<'y> {
             to: self.to.as_deref(),
             behind: None,
         };
-        let batch = self
+        let chunk = self
             .y
-            .at_leaf(&version, &mut route, |leaf| self.batch_of(leaf))?;
+            .at_leaf(&version, &mut route, |leaf| self.chunk_of(leaf))?;
         let behind = route.behind.take();
-        let Batch { mut entries, rest } = batch.unwrap_or_default();
+        let Chunk { mut entries, rest } = chunk.unwrap_or_default();
         if self.order == Order::Descending {
             entries.reverse();
         }
@@ -88,8 +88,8 @@ impl<'y> Cursor<'y> {
         Ok(())
     }
 
-    /// What a leaf has of the range, no more than a batch; `None` inside if it makes no sense.
-    fn batch_of(&self, leaf: &Node<'_>) -> Result<Option<Batch>> {
+    /// What a leaf has of the range, no more than a chunk; `None` inside if it makes no sense.
+    fn chunk_of(&self, leaf: &Node<'_>) -> Result<Option<Chunk>> {
         let fetch = |far| self.y.fetch(far);
         let to = match &self.to {
             None => Some((leaf.keys(), false)),
@@ -100,11 +100,11 @@ impl<'y> Cursor<'y> {
         };
         let (within, rest) = match self.order {
             Order::Ascending => {
-                let stop = end.min(start + BATCH_ENTRIES);
+                let stop = end.min(start + CHUNK_ENTRIES);
                 (start..stop, (stop < end).then_some(stop))
             }
             Order::Descending => {
-                let stop = start.max(end.saturating_sub(BATCH_ENTRIES));
+                let stop = start.max(end.saturating_sub(CHUNK_ENTRIES));
                 (stop..end, (stop > start).then_some(stop))
             }
         };
@@ -116,7 +116,7 @@ impl<'y> Cursor<'y> {
             Some(None) => return Ok(None),
             rest => rest.flatten(),
         };
-        Ok(Some(Batch { entries, rest }))
+        Ok(Some(Chunk { entries, rest }))
     }
 
     /// The range goes on behind what ended at `behind`.
