@@ -1,5 +1,6 @@
-//! A process that runs out of file descriptors: calls fail with an error that passes, nothing that was acknowledged is
-//! lost, and the handle works again when there are descriptors. One test, because the limit is the process's.
+//! A process that runs out of file descriptors: calls fail with an error that passes, nothing that
+//! was acknowledged is lost, and the handle works again when there are descriptors. One test,
+//! because the limit is the process's.
 
 use indexy::{Db, Error, IndexXKind, IndexYKind, Options, Tree};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -42,7 +43,8 @@ fn key(i: u64) -> [u8; 8] {
     i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }
 
-/// What may be found for each key: the last acknowledged value (`None`: none was), and those of writes that failed after it.
+/// What may be found for each key: the last acknowledged value (`None`: none was), and those of
+/// writes that failed after it.
 type Model = BTreeMap<[u8; 8], Vec<Option<Vec<u8>>>>;
 
 fn write(tree: &Tree, model: &mut Model, i: u64, round: u64) -> Result<(), Error> {

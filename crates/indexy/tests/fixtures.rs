@@ -1,7 +1,8 @@
-//! Databases that earlier builds wrote open in this one: a stored database for each format version and pair.
+//! Databases that earlier builds wrote open in this one: a stored database for each format version
+//! and pair.
 //!
-//! `INDEXY_MAKE_FIXTURES=1 cargo test -p indexy --test fixtures make` writes those of this build. A stored database is never
-//! made anew: a new format version gets folders of its own.
+//! `INDEXY_MAKE_FIXTURES=1 cargo test -p indexy --test fixtures make` writes those of this build. A
+//! stored database is never made anew: a new format version gets folders of its own.
 
 use indexy::{Db, Durability, IndexXKind, IndexYKind, Options, Tree, TreeOptions};
 use std::{
@@ -56,7 +57,8 @@ fn flushed() -> BTreeMap<Vec<u8>, Vec<u8>> {
     all
 }
 
-/// What tree `t` holds in the end: after the flush some keys were overwritten, some removed and some added.
+/// What tree `t` holds in the end: after the flush some keys were overwritten, some removed and
+/// some added.
 fn expected() -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut all = flushed();
     for i in 0..LOGGED {

@@ -1,7 +1,7 @@
 //! Files through the operating system's page cache.
 //!
-//! Reads and writes are positioned; `sync` is `fdatasync`, which also makes durable what is needed to read
-//! the data back (the length). Threads: any. Errors carry the path and the operation.
+//! Reads and writes are positioned; `sync` is `fdatasync`, which also makes durable what is needed
+//! to read the data back (the length). Threads: any. Errors carry the path and the operation.
 
 #![forbid(unsafe_code)]
 

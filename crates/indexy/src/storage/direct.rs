@@ -1,8 +1,9 @@
 //! Files past the operating system's page cache, where the file system does that.
 //!
-//! For a file that has a cache of its own: a second copy of its pages in the system would be memory that
-//! no budget counts. Buffers, offsets and lengths must be multiples of 4096 (`mem/aligned.rs`).
-//! A file system that refuses direct I/O gets buffered I/O. Files are created, copied and listed as buffered ones are.
+//! For a file that has a cache of its own: a second copy of its pages in the system would be memory
+//! that no budget counts. Buffers, offsets and lengths must be multiples of 4096
+//! (`mem/aligned.rs`). A file system that refuses direct I/O gets buffered I/O. Files are created,
+//! copied and listed as buffered ones are.
 //! Threads: any.
 
 #![forbid(unsafe_code)]

@@ -1,11 +1,12 @@
 //! Many reads of one file at once, overlapped by the kernel (io_uring), from one thread.
 //!
-//! Rings are kept for the next caller: one takes about 10 KiB of the kernel's memory and a file descriptor. Where
-//! there is no io_uring (old kernels, containers that forbid it), and for what it does not complete, reads are made one by one.
+//! Rings are kept for the next caller. One takes about 10 KiB of the kernel's memory and a file
+//! descriptor. Without io_uring (old kernels, containers that forbid it), and for what it does not
+//! complete, the caller reads one by one.
 //!
-//! `unsafe` is here because the kernel writes into buffers after the call that names them. What keeps it sound: [`complete`]
-//! returns, or unwinds, only when every read that it submitted has completed, whatever fails in between.
-//! Threads: any; the lock of the idle rings is not held across I/O.
+//! `unsafe`: the kernel writes into buffers after the call that names them. [`complete`] returns,
+//! or unwinds, only after every read that it submitted has completed, whatever fails in between.
+//! Threads: any. The lock of the idle rings is not held across I/O.
 
 #![allow(unsafe_code)]
 
@@ -51,7 +52,8 @@ struct Idle {
 }
 
 impl Idle {
-    /// The rings of this process. After a fork the child has those of its parent, whose memory both would write to.
+    /// The rings of this process. After a fork the child has those of its parent, whose memory both
+    /// would write to.
     fn own(&mut self) -> &mut Vec<IoUring> {
         let process = std::process::id();
         if self.process != process {
@@ -62,11 +64,13 @@ impl Idle {
     }
 }
 
-/// Starts all `reads`, each of the file that `file_of` has for its number, and calls `done` with the number and the bytes of each
-/// as it completes, while others are still under way; waits for all.
+/// Starts all `reads`, each of the file that `file_of` has for its number, and calls `done` with
+/// the number and the bytes of each as it completes, while others are still under way; waits for
+/// all.
 ///
-/// That is for reads completed in full, whose `got` is set. The others keep what they had there: they reached the end of the
-/// file, were interrupted or failed, or there is no ring; the plain call says which.
+/// That is for reads completed in full, whose `got` is set. The others keep what they had there:
+/// they reached the end of the file, were interrupted or failed, or there is no ring; the plain
+/// call says which.
 pub(crate) fn overlap<'f>(
     reads: &mut [ReadAt<'_>],
     file_of: impl Fn(usize) -> &'f File,
@@ -117,7 +121,8 @@ fn give_back(ring: IoUring) {
     }
 }
 
-/// Submits up to [`DEPTH`] reads and waits for all that were. Returns whether the ring is empty again.
+/// Submits up to [`DEPTH`] reads and waits for all that were. Returns whether the ring is empty
+/// again.
 fn complete<'f>(
     ring: &mut IoUring,
     reads: &mut [ReadAt<'_>],
@@ -136,9 +141,10 @@ fn complete<'f>(
             .offset(read.offset)
             .build()
             .user_data(number as u64);
-        // SAFETY: the file and the buffer, `len` bytes of which are written at most, are borrowed for longer than this
-        // function runs, and it neither returns nor unwinds while the read is in flight: `flight` waits when it is dropped.
-        // The buffer is not touched before its completion was seen.
+        // SAFETY: the file and the buffer, `len` bytes of which are written at most, are borrowed
+        // for longer than this function runs, and it neither returns nor unwinds while the read is
+        // in flight: `flight` waits when it is dropped. The buffer is not touched before its
+        // completion was seen.
         if unsafe { flight.ring.submission().push(&entry) }.is_err() {
             break;
         }
@@ -173,7 +179,8 @@ impl Flight<'_> {
             }
             match self.ring.submit_and_wait(1) {
                 Err(e) if e.kind() != io::ErrorKind::Interrupted => {
-                    // What the kernel has not taken it will not write to; the ring goes, with what is queued in it.
+                    // What the kernel has not taken it will not write to; the ring goes, with what
+                    // is queued in it.
                     if self.pending == self.ring.submission().len() {
                         (self.pending, self.lost) = (0, true);
                     } else {

@@ -1,15 +1,16 @@
 //! The memory side of the log: where appends go, and in which order they reach the file.
 //!
-//! The logical stream is a sequence of *pieces*: sealed append buffers and, between them, owned byte vectors: one
-//! for each record longer than a buffer, and what arrived while no buffer was free. An
-//! append is lock free while the active buffer has room; whoever finds it full rotates it under `line`.
-//! Nothing here does I/O; nothing in `append` waits for any (the lock is held for a rotation, or a copy
-//! of a small record while buffers are short).
+//! The stream is a sequence of *pieces* (`line.rs`): sealed append buffers, and between them owned
+//! byte vectors, one for each record longer than a buffer and for what arrived while no buffer was
+//! free. An append takes no lock while the active buffer has room. The thread that finds it full
+//! rotates it under `line`. Nothing here does I/O, and `append` waits for none: it holds the lock
+//! for a rotation, or for the copy of a small record while buffers are short.
 //!
-//! Memory: `BUFFERS` buffers, always; plus owned pieces, bounded by `admit`: long records get in one at a time
-//! (more while they fit in two buffers), short ones only while a buffer is open. What overshoots is one
-//! short record per thread that was admitted just before.
-//! Keeps: I8 (the order of LSNs is the order of pieces). Threads: any.
+//! Memory: `BUFFERS` buffers, always, and owned pieces, which `admit` bounds. Long records enter
+//! one at a time, or more while they fit in two buffers. Short ones enter while a buffer is open.
+//! The overshoot is one short record for each thread that was admitted just before.
+//! Keeps: I8 (the order of LSNs is the order of pieces).
+//! Threads: any.
 
 use super::{
     line::{Line, Piece, Refusal},
@@ -38,7 +39,8 @@ use std::{
     time::Duration,
 };
 
-/// Append buffers of a log: one fills, one is written, one is in hand for when a sync overlaps both.
+/// Append buffers of a log: one fills, one is written, one is in hand for when a sync overlaps
+/// both.
 pub(super) const BUFFERS: usize = 3;
 /// `active` when no buffer is open.
 const NONE: usize = usize::MAX;
@@ -313,7 +315,8 @@ impl AppendSide {
         self.room.notify_all();
     }
 
-    /// Appends are refused with `error` until the flusher has repeated the write that failed with it.
+    /// Appends are refused with `error` until the flusher has repeated the write that failed with
+    /// it.
     pub(super) fn refuse_for_now(&self, error: Error) {
         let mut line = self.line.lock();
         if line.refusal.is_none() {
@@ -364,8 +367,8 @@ impl AppendSide {
         self.room.notify_all();
     }
 
-    /// The flusher's wait: until pieces are there, somebody asks (unless it must be `patient`), `timeout` passes, or it
-    /// must stop (then false).
+    /// The flusher's wait: until pieces are there, somebody asks (unless it must be `patient`),
+    /// `timeout` passes, or it must stop (then false).
     pub(super) fn wait_for_work(&self, timeout: Option<Duration>, patient: bool) -> bool {
         let mut line = self.line.lock();
         if !line.stop && (patient || (line.queue.is_empty() && !line.kick)) {

@@ -20,8 +20,8 @@ use std::{path::Path, sync::Arc};
 /// Bytes copied at a time.
 const COPY_BYTES: usize = 1 << 20;
 
-/// Copies the log in `dir`, of which `segments` are the segments, up to `upto` to the directory `dest`.
-/// The caller holds the log.
+/// Copies the log in `dir`, of which `segments` are the segments, up to `upto` to the directory
+/// `dest`. The caller holds the log.
 pub(super) fn copy_segments(
     storage: &dyn Storage,
     segments: &[SegmentInfo],
@@ -78,7 +78,8 @@ pub(super) fn copy_segments(
     storage.sync_dir(dest)
 }
 
-/// Copies one segment up to `upto`, which may lie inside a group but not inside a record. Returns how far the copy goes.
+/// Copies one segment up to `upto`, which may lie inside a group but not inside a record. Returns
+/// how far the copy goes.
 fn copy_segment(
     storage: &dyn Storage,
     source: Arc<dyn StorageFile>,

@@ -1,14 +1,22 @@
 //! From memory to the device: writing, group commit, and the flusher thread.
 //!
-//! Whoever needs durability first becomes the *leader*: it seals the active buffer, writes everything and
-//! syncs once for all who wait; the others sleep. So a lone writer pays no thread switch. The flusher
-//! thread writes buffers that are full, syncs at the interval (`Buffered`), and tries again while the device is full.
+//! The first thread that needs durability becomes the *leader*. It seals the active buffer, writes
+//! everything and syncs once for all waiters; the others sleep. So a lone writer pays no thread
+//! switch. The flusher writes full buffers, syncs at the interval (`Buffered`), and repeats a write
+//! that found no space, descriptor or memory.
 //!
-//! Locks, in this order: `commit` (who leads; never held across I/O), `out` (held across writes, not across
-//! the leader's sync), `SyncGate` (held across a sync), `AppendSide::line`. A failed write poisons, except for lack of space: then nothing is
-//! lost, appends and waiters get `OutOfSpace`, and the write is repeated until it succeeds. A failed sync always
-//! poisons and is never repeated.
-//! Keeps: I5 (`durable` only grows, and only after the sync). Threads: any, and the flusher.
+//! Failures. A write that may be repeated loses nothing: until it succeeds, appends and waiters get
+//! its error. Any other failed write poisons. A failed sync always poisons and is never repeated.
+//! The flusher ends with its log.
+//!
+//! What ends each wait: for a leader (`progress`), the leader's end, panics included; for room
+//! (`append.rs`), a written piece, a refusal or the poison; of the flusher, work, the interval or
+//! `close`.
+//!
+//! Locks, in this order: `commit` (who leads; not held across I/O), `out` (held across writes, not
+//! across the leader's sync), `SyncGate` (held across a sync), `AppendSide::line`.
+//! Keeps: I5 (`durable` only grows, and only after the sync).
+//! Threads: any, and the flusher.
 
 use super::{
     append::AppendSide,
@@ -63,8 +71,8 @@ pub(super) struct Shared {
     commit: Mutex<Commit>,
     /// `durable` grew or something failed. Partner of `commit`.
     progress: Condvar,
-    /// A write or sync of this log failed: no byte is written any more, and the poison is set. (A poison set by
-    /// somebody else does not keep the log from making durable what was appended.)
+    /// A write or sync of this log failed: no byte is written any more, and the poison is set. (A
+    /// poison set by somebody else does not keep the log from making durable what was appended.)
     dead: AtomicBool,
     gate: Arc<SyncGate>,
     poison: Arc<Poison>,
@@ -135,8 +143,8 @@ impl Shared {
             commit.led = true;
             drop(commit);
             let _lead = Lead(self);
-            // Those who woke up from the round before get a chance to append first, and so share this sync: 1.8
-            // times the throughput at 2 threads, for 0.3 us of a lone one.
+            // Those who woke up from the round before get a chance to append first, and so share
+            // this sync: 1.8 times the throughput at 2 threads, for 0.3 us of a lone one.
             std::thread::yield_now();
             // What was appended before this call is durable then, even if `lsn` lies beyond.
             return self.write_and_sync();
@@ -159,8 +167,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes the pieces that are sealed; with `seal`, also what the active buffer holds. Returns the
-    /// file to sync and the LSN that the sync makes durable.
+    /// Writes the pieces that are sealed; with `seal`, also what the active buffer holds. Returns
+    /// the file to sync and the LSN that the sync makes durable.
     fn write_out(&self, seal: bool) -> Result<(Option<Arc<dyn StorageFile>>, Lsn)> {
         let mut out = self.out.lock();
         self.check_alive()?;

@@ -74,8 +74,8 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// A record that a buffer would hold, copied; joins the last piece if there is room of `capacity`
-    /// bytes. Returns whether it made a piece.
+    /// A record that a buffer would hold, copied; joins the last piece if there is room of
+    /// `capacity` bytes. Returns whether it made a piece.
     pub(super) fn push_copied(&mut self, parts: &[&[u8]; 3], len: usize, capacity: usize) -> bool {
         let first_lsn = self.advance(len);
         let parts = parts.iter().copied().flatten();

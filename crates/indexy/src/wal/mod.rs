@@ -1,15 +1,17 @@
 //! The write-ahead log: one per database, shared by all trees.
 //!
-//! Source: design 5; the bytes are in `docs/formats/wal.md`. An [`Lsn`] is a byte offset in the stream of records; headers
-//! of groups and segments do not count.
+//! The bytes are in `docs/formats/wal.md`. An [`Lsn`] is a byte offset in the stream of records;
+//! headers of groups and segments do not count.
 //!
-//! - `record.rs` bytes of records and batches; `segment.rs` bytes of segments and groups.
-//! - `append.rs` memory that appends go to; `writer.rs` the newest segment; `group_commit.rs` who writes and syncs when.
-//! - `reader.rs`, `recovery.rs` opening; `truncation.rs` the segments on disk, removal and copies.
+//! - `record.rs`: bytes of records and batches. `segment.rs`: bytes of segments and groups.
+//! - `append.rs`: the memory that appends go to. `line.rs`: the order of what waits to be written.
+//! - `writer.rs`: the newest segment. `group_commit.rs`: who writes and syncs, and when.
+//! - `reader.rs`, `recovery.rs`: opening. `truncation.rs`: the segments on disk, and their removal.
+//!   `copy.rs`: copies of the log.
 //!
-//! Keeps: I5, I6, I8 (its part: an LSN order that is the order of `append`).
+//! Keeps: I5, I6, I8 (its part: the order of LSNs is the order of appends).
 //! Threads: every method from any; one flusher, joined by `close` and by drop.
-//! Not here: who may truncate (`framework/checkpoint.rs`), what a record means (`db/`).
+//! Not here: who may truncate (`framework/`), what a record means (`db/`).
 
 #![forbid(unsafe_code)]
 
@@ -76,18 +78,22 @@ pub(crate) struct Log {
 struct End {
     /// `None`: joined, or never started.
     flusher: Option<JoinHandle<()>>,
-    /// Everything appended is durable and the mark of the close is written, or nothing ever will be.
+    /// Everything appended is durable and the mark of the close is written, or nothing ever will
+    /// be.
     finished: bool,
 }
 
 impl Log {
-    /// Opens the log in the directory `dir`, which exists, and replays every intact record with an LSN of at
-    /// least `from`, in order, through `visit`. A torn tail is cut off durably; a log without a segment starts at `from`.
+    /// Opens the log in the directory `dir`, which exists, and replays every intact record with an
+    /// LSN of at least `from`, in order, through `visit`. A torn tail is cut off durably; a log
+    /// without a segment starts at `from`.
     ///
-    /// `from`: the manifest's floor, made durable before anything below it was truncated. `durable_hint`: an LSN
-    /// known to be durable; `Lsn(0)` if none. What is missing or damaged below either is corruption.
-    /// `read_only`: nothing is written, not even the cut; appends are refused with `ReadOnly`.
-    /// Cost: reads the segments from `from` on. Errors: `Corrupt`, `FormatVersion`, `Io`, and those of `visit`.
+    /// `from`: the manifest's floor, made durable before anything below it was truncated.
+    /// `durable_hint`: an LSN known to be durable; `Lsn(0)` if none. What is missing or damaged
+    /// below either is corruption. `read_only`: nothing is written, not even the cut; appends are
+    /// refused with `ReadOnly`.
+    /// Cost: reads the segments from `from` on. Errors: `Corrupt`, `FormatVersion`, `Io`, and those
+    /// of `visit`.
     #[expect(clippy::too_many_arguments, reason = "one call, in db/open")]
     pub(crate) fn open(
         storage: Arc<dyn Storage>,
@@ -150,9 +156,9 @@ impl Log {
         })
     }
 
-    /// Waits until `bytes` more may be appended: while two buffers wait to be written, or a long record does.
-    /// Called before any latch is taken; the admission is kept until after the append, for only then long records
-    /// (over one buffer) of many threads are let in one after the other.
+    /// Waits until `bytes` more may be appended: while two buffers wait to be written, or a long
+    /// record does. Called before any latch is taken; the admission is kept until after the append,
+    /// for only then long records (over one buffer) of many threads are let in one after the other.
     /// Cost: four loads while there is room; a short lock for a long record.
     /// Errors: `Poisoned`, `OutOfSpace`, `Closed`, `ReadOnly`.
     pub(crate) fn admit(&self, bytes: usize) -> Result<Admission<'_>> {
@@ -170,8 +176,8 @@ impl Log {
 
     /// Appends one record; returns the LSN just behind it. Never does or awaits I/O.
     ///
-    /// Cost: two atomic additions and the copy; once per buffer a short lock; a record longer than a
-    /// buffer, an allocation of its size.
+    /// Cost: two atomic additions and the copy; once per buffer a short lock; a record longer than
+    /// a buffer, an allocation of its size.
     /// Errors, nothing appended: `Poisoned`, `OutOfSpace`, `Closed`, `ReadOnly`, and broken limits.
     pub(crate) fn append(&self, record: RecordRef<'_>) -> Result<Lsn> {
         self.shared.side.append(record)
@@ -187,8 +193,10 @@ impl Log {
         self.shared.durable()
     }
 
-    /// Waits until every record that ends at or below `lsn` is durable; the first to wait does the I/O for all.
-    /// Errors: `Poisoned`, `OutOfSpace` (the record may still become durable once there is room), `Closed`.
+    /// Waits until every record that ends at or below `lsn` is durable; the first to wait does the
+    /// I/O for all.
+    /// Errors: `Poisoned`, `OutOfSpace` (the record may still become durable once there is room),
+    /// `Closed`.
     pub(crate) fn wait_durable(&self, lsn: Lsn) -> Result<()> {
         self.shared.wait_durable(lsn)
     }
@@ -199,8 +207,8 @@ impl Log {
         self.wait_durable(self.end())
     }
 
-    /// I6: removes the segments that lie wholly below `floor`, never the newest; returns the bytes freed,
-    /// 0 while a hold lives. The manifest durably says `floor` before this is called.
+    /// I6: removes the segments that lie wholly below `floor`, never the newest; returns the bytes
+    /// freed, 0 while a hold lives. The manifest durably says `floor` before this is called.
     pub(crate) fn truncate_below(&self, floor: Lsn) -> Result<u64> {
         if self.read_only {
             return Err(Error::ReadOnly);
@@ -229,8 +237,9 @@ impl Log {
         LogHold(&self.shared.segments)
     }
 
-    /// Copies the log up to `upto`, a durable LSN between two records, into the directory `dest` (created if absent),
-    /// where it opens by itself. Everything is synced, `dest` included. Cost: reads and writes every segment once.
+    /// Copies the log up to `upto`, a durable LSN between two records, into the directory `dest`
+    /// (created if absent), where it opens by itself. Everything is synced, `dest` included. Cost:
+    /// reads and writes every segment once.
     pub(crate) fn copy_to(&self, dest: &Path, upto: Lsn) -> Result<()> {
         let _hold = self.hold();
         if !self.read_only {
@@ -248,7 +257,8 @@ impl Log {
 
     /// Makes everything durable, stops and joins the flusher. Appends get `Closed` from here on.
     ///
-    /// After an error another call, or the drop, tries again what can be repeated; after `Ok` it does nothing.
+    /// After an error another call, or the drop, tries again what can be repeated; after `Ok` it
+    /// does nothing.
     pub(crate) fn close(&self) -> Result<()> {
         let mut end = self.end.lock();
         self.shared.side.close();

@@ -17,7 +17,8 @@ pub(crate) struct LogOptions {
     pub durability: LogDurability,
     /// Nominal size of a segment file in bytes; at least `MIN_SEGMENT_BYTES`.
     pub segment_bytes: u64,
-    /// Size of one append buffer in bytes, brought into `MIN_BUFFER_BYTES..=MAX_BUFFER_BYTES`. A log has three of them.
+    /// Size of one append buffer in bytes, brought into `MIN_BUFFER_BYTES..=MAX_BUFFER_BYTES`. A
+    /// log has three of them.
     pub buffer_bytes: usize,
     pub database_id: u128,
 }

@@ -1,15 +1,18 @@
 //! Opening: finds the segments, replays their records, tells a torn tail from damage.
 //!
 //! Source: design 5. The rules:
-//! 1. Needed are the newest segment that begins at or below `from` and all after it; they must be complete in
-//!    number. Older ones are leftovers of a truncation.
-//! 2. A segment that has a successor was durable before it: it must reach exactly the successor's first LSN.
-//! 3. In the newest segment the first bad group ends the log, unless something proves that the log was durable
-//!    beyond it: the header of a later group, or the manifest (`from`, `durable_hint`). Then it is corruption.
-//! 4. A record in several groups of which the last is missing was never whole: the log ends before it.
+//! 1. Needed are the newest segment that begins at or below `from` and all after it; they must be
+//!    complete in number. Older ones are leftovers of a truncation.
+//! 2. A segment that has a successor was durable before it: it must reach exactly the successor's
+//!    first LSN.
+//! 3. In the newest segment the first bad group ends the log, unless something proves that the log
+//!    was durable beyond it: the header of a later group, or the manifest (`from`, `durable_hint`).
+//!    Then it is corruption.
+//! 4. A record in several groups of which the last is missing was never whole: the log ends before
+//!    it.
 //!
-//! What ends the log is cut off and the cut made durable before anything is appended; appending goes on in a
-//! new segment, whose random number keeps it apart from any bytes lost here.
+//! What ends the log is cut off and the cut made durable before anything is appended; appending
+//! goes on in a new segment, whose random number keeps it apart from any bytes lost here.
 //! Keeps: I8 (the state after a crash is a prefix). Threads: one. Read-only: writes nothing.
 
 use super::{
@@ -82,8 +85,8 @@ pub(super) fn recover(
         return Err(Error::corrupt(oldest.file.path(), 0, what));
     }
     if let (Some(newest), false) = (found.last(), request.read_only) {
-        // I5: what is replayed may reach Y at once. If the process died and the system did not, it may be in the
-        // page cache only; older segments were durable before their successors began.
+        // I5: what is replayed may reach Y at once. If the process died and the system did not, it
+        // may be in the page cache only; older segments were durable before their successors began.
         newest.file.sync()?;
     }
     let mut replay = Replay {

@@ -1,9 +1,9 @@
 //! Bytes of a segment file: its name, its header, and the headers of the groups in it.
 //!
-//! Layout tables: `docs/formats/wal.md`. What ties a group to its place: the checksum of its header starts from the
-//! checksum of the segment header (database id, sequence number, first LSN and a random number that no
-//! other segment has) and the group's offset in the file, so that no stale or foreign bytes pass for a group.
-//! No threads, no I/O; a decoder trusts no byte.
+//! Layout tables: `docs/formats/wal.md`. What ties a group to its place: the checksum of its header
+//! starts from the checksum of the segment header (database id, sequence number, first LSN and a
+//! random number that no other segment has) and the group's offset in the file, so that no stale or
+//! foreign bytes pass for a group. No threads, no I/O; a decoder trusts no byte.
 
 use super::lsn::Lsn;
 use crate::error::{Error, Result};
@@ -26,6 +26,8 @@ const _: () = assert!(
     MAX_GROUP_PAYLOAD < 1 << 24,
     "the length shares a word with the kind"
 );
+// The tables of `docs/formats/wal.md`.
+const _: () = assert!(SEGMENT_HEADER_BYTES == 64 && GROUP_HEADER_BYTES == 32);
 const _: () = assert!(
     SEGMENT_HEADER_BYTES.is_multiple_of(GROUP_ALIGN)
         && GROUP_HEADER_BYTES.is_multiple_of(GROUP_ALIGN)
@@ -94,7 +96,8 @@ pub(super) struct SegmentHeader {
     pub nonce: u64,
 }
 
-/// A nonce that no other segment has: the standard library's hash keys come from the operating system.
+/// A nonce that no other segment has: the standard library's hash keys come from the operating
+/// system.
 pub(super) fn fresh_nonce() -> u64 {
     std::hash::RandomState::new().build_hasher().finish()
 }
@@ -126,8 +129,8 @@ impl SegmentHeader {
         (bytes, SegmentIdentity(crc))
     }
 
-    /// Reads a header; `path` is only for the error. Checksum before version: a version is believed only when
-    /// the checksum (whose place is the same in all versions) holds.
+    /// Reads a header; `path` is only for the error. Checksum before version: a version is believed
+    /// only when the checksum (whose place is the same in all versions) holds.
     pub(super) fn decode(
         bytes: &[u8; SEGMENT_HEADER_BYTES],
         path: &Path,

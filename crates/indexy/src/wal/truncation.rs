@@ -1,6 +1,7 @@
 //! The list of segments on disk, and what removes them.
 //!
-//! Keeps: I6 (its part: a segment goes only when all of it lies below the floor, and never the newest).
+//! Keeps: I6 (its part: a segment goes only when all of it lies below the floor, and never the
+//! newest).
 //! Threads: any. Locks: `holds`, then `segments`.
 
 use super::{

@@ -1,9 +1,6 @@
-//! The contract of Index Y: the part of a tree that is on disk.
+//! Disk indexes: the contract, and the implementations of this crate.
 //!
-//! Source: IndeXY II-A, II-D; design 2.3, 3, 5.1.
-//!
-//! What an implementer has to know, threads and crashes included, is the text of `crate::index_y`, which makes
-//! this contract public. Here are the contract and the implementations of this crate.
+//! The text for implementers is that of `crate::index_y`, which makes the contract public.
 
 #![forbid(unsafe_code)]
 

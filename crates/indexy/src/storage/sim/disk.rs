@@ -8,7 +8,8 @@ use std::{
 };
 
 const SECTOR: usize = 512;
-/// What a device of this file system holds at most, so that a wrong offset does not eat the machine.
+/// What a device of this file system holds at most, so that a wrong offset does not eat the
+/// machine.
 pub(super) const MAX_FILE_BYTES: u64 = 1 << 32;
 
 /// How an I/O fails.
@@ -24,7 +25,8 @@ pub(crate) enum Fault {
     ShortFull,
     /// Hits only syncs, of files and of directories.
     FailedSync,
-    /// With EMFILE, without effect; hits only what opens something: files, and directories to list or sync them.
+    /// With EMFILE, without effect; hits only what opens something: files, and directories to list
+    /// or sync them.
     NoDescriptors,
     /// The power is gone: this and every later I/O fails without effect.
     PowerLoss,

@@ -2,12 +2,13 @@
 //!
 //! Each file keeps what its last sync made durable and the list of changes since; each directory
 //! likewise. [`Sim::crash`] builds the disk as a power failure may leave it: every unsynced change
-//! independently survives, is lost, or (a write) survives in part, in units of 512 bytes or of one byte; a
-//! torn unit may hold garbage. [`Sim::fail_at`] makes the n-th I/O fail. The same seed gives the same crash.
+//! independently survives, is lost, or (a write) survives in part, in units of 512 bytes or of one
+//! byte; a torn unit may hold garbage. [`Sim::fail_at`] makes the n-th I/O fail. The same seed
+//! gives the same crash.
 //!
-//! A failed sync leaves its changes readable but never durable, and a later sync of the same file succeeds
-//! without them: what Linux does, and why a log must not retry.
-//! Renames are atomic. Threads: any; one lock around everything.
+//! A failed sync leaves its changes readable but never durable, and a later sync of the same file
+//! succeeds without them: what Linux does, and why a log must not retry. Renames are atomic.
+//! Threads: any; one lock around everything.
 //! Not here: real devices (`buffered.rs`).
 
 #![forbid(unsafe_code)]
@@ -42,8 +43,8 @@ impl Sim {
         self.0.lock().ios
     }
 
-    /// The first I/O from number `at` (counted from 1, since creation) on that `fault` can hit fails; with `forever`, so does every
-    /// later one. `PowerLoss` is always forever.
+    /// The first I/O from number `at` (counted from 1, since creation) on that `fault` can hit
+    /// fails; with `forever`, so does every later one. `PowerLoss` is always forever.
     pub(crate) fn fail_at(&self, at: u64, fault: Fault, forever: bool) {
         let mut disk = self.0.lock();
         disk.struck = 0;

@@ -1,4 +1,5 @@
-//! I/Os that fail: nothing acknowledged is lost, nothing hangs, a full device is survived without a reopen.
+//! I/Os that fail: nothing acknowledged is lost, nothing hangs, a full device is survived without a
+//! reopen.
 
 use super::*;
 use std::time::Instant;
@@ -111,7 +112,8 @@ fn a_fault_at_every_io_loses_nothing_acknowledged() {
     }
 }
 
-/// After a failed sync the log is over: no later wait succeeds, although a later sync of the system would.
+/// After a failed sync the log is over: no later wait succeeds, although a later sync of the system
+/// would.
 #[test]
 fn a_failed_sync_is_never_retried() {
     let sim = Sim::default();
@@ -240,7 +242,8 @@ fn waiters_wake_when_the_device_fails() {
     }
 }
 
-/// A log that failed while pieces were queued: its flusher ends, and does not ask for them again and again.
+/// A log that failed while pieces were queued: its flusher ends, and does not ask for them again
+/// and again.
 #[test]
 fn the_flusher_ends_with_its_log() {
     let sim = Sim::default();

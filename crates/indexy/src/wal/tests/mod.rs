@@ -5,7 +5,6 @@ mod damage;
 mod faults;
 mod formats;
 mod keeping;
-mod measure;
 
 use super::*;
 use crate::storage::{
@@ -47,7 +46,8 @@ fn options(sync: bool) -> LogOptions {
 /// Where the simulated log lives.
 const DIR: &str = "/log";
 
-/// Small everything, so that a short workload meets every seam: groups, buffers, long records, segments.
+/// Small everything, so that a short workload meets every seam: groups, buffers, long records,
+/// segments.
 fn small(durability: LogDurability) -> LogOptions {
     LogOptions {
         durability,

@@ -38,8 +38,8 @@ pub fn i2_overwrites_after_reopen_win<S: Store>(store: &S) {
     check(&store.open(), &model);
 }
 
-/// After [`IndexY::release_files`] said true the files are the next owner's: what that one writes stays, whenever the one
-/// before is dropped.
+/// After [`IndexY::release_files`] said true the files are the next owner's: what that one writes
+/// stays, whenever the one before is dropped.
 pub fn released_files_are_left_alone<S: Store>(store: &S) {
     if store.dir().is_none() {
         return;
@@ -70,8 +70,8 @@ pub fn released_files_are_left_alone<S: Store>(store: &S) {
     check(&store.open(), &model);
 }
 
-/// An iterator that is open when [`IndexY::release_files`] is asked: the answer is no, or the iterator touches no file from
-/// then on, neither when it goes on nor when it is dropped.
+/// An iterator that is open when [`IndexY::release_files`] is asked: the answer is no, or the
+/// iterator touches no file from then on, neither when it goes on nor when it is dropped.
 pub fn an_open_iterator_keeps_the_files_or_leaves_them<S: Store>(store: &S) {
     let Some(dir) = store.dir() else { return };
     let y = store.open();
@@ -99,17 +99,20 @@ pub fn an_open_iterator_keeps_the_files_or_leaves_them<S: Store>(store: &S) {
         drop(iter);
         until_released(&y);
     }
+    let before = files(&dir);
+    drop(y);
+    assert!(files(&dir) == before, "the drop changed files");
     let next = store.open();
+    check(&next, &model);
     write_both(&next, &mut model, &run(9));
     settle(&next);
-    next.make_durable().unwrap();
-    drop(y);
     check(&next, &model);
     drop(next);
     check(&store.open(), &model);
 }
 
-/// When the drop of a Y returns, its work on files has ended: the directory may be given to somebody else, or be gone.
+/// When the drop of a Y returns, its work on files has ended: the directory may be given to
+/// somebody else, or be gone.
 pub fn a_drop_ends_all_work<S: Store>(store: &S) {
     const WHILE: Duration = Duration::from_millis(200);
     let Some(dir) = store.dir() else { return };
@@ -217,8 +220,8 @@ fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// I6: the files as a killed process leaves them open as of `make_durable` at least: per key, that state or a later one.
-/// Nothing is closed or dropped before.
+/// I6: the files as a killed process leaves them open as of `make_durable` at least: per key, that
+/// state or a later one. Nothing is closed or dropped before.
 pub fn i6_a_killed_process_keeps_what_was_durable<S: Store>(store: &S) {
     let Some(dir) = store.dir() else { return };
     let y = store.open();
@@ -256,7 +259,8 @@ pub fn i6_a_killed_process_keeps_what_was_durable<S: Store>(store: &S) {
     check(&y, &model);
 }
 
-/// Opened read-only, a Y answers everything and changes no byte of its files; an absent one is an error and stays absent.
+/// Opened read-only, a Y answers everything and changes no byte of its files; an absent one is an
+/// error and stays absent.
 pub fn read_only_changes_nothing<S: Store>(store: &S) {
     let Some(dir) = store.dir() else { return };
     if let Some(absent) = store.open_read_only(&store.copy_dir()) {

@@ -1,4 +1,5 @@
-//! The suite finds what it is there to find: a Y with one fault fails the behaviour that speaks of it.
+//! The suite finds what it is there to find: a Y with one fault fails the behaviour that speaks of
+//! it.
 
 use super::*;
 use crate::{

@@ -26,14 +26,15 @@ use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 
-/// Payload of a run: with less, level 0 fills with small tables faster than it is worth; with more, a run
-/// is long in flight, and is more than one table. In between it grows with the budget.
+/// Payload of a run: with less, level 0 fills with small tables faster than it is worth; with more,
+/// a run is long in flight, and is more than one table. In between it grows with the budget.
 const PREFERRED_RUN_BYTES: (usize, usize) = (8 << 20, 48 << 20);
 /// Entries that [`LsmY::is_empty`] looks at before it gives up.
 const EMPTY_SEARCH_ENTRIES: usize = 1024;
 
-/// Files are removed when the last holder of a table goes: the engine, a snapshot, or an iterator. Iterators borrow this, the engine
-/// has no threads, and snapshots are held by nothing else: so all of that has happened when this drop returns.
+/// Files are removed when the last holder of a table goes: the engine, a snapshot, or an iterator.
+/// Iterators borrow this, the engine has no threads, and snapshots are held by nothing else: so all
+/// of that has happened when this drop returns.
 impl Drop for LsmY {
     fn drop(&mut self) {
         self.snapshot().discount_filters();
@@ -101,7 +102,8 @@ impl IndexY for LsmY {
         if self.cancel.is_set() {
             return Ok(Maintained::Idle);
         }
-        // Not held any longer: files of a step that fails are removed only when nobody has an old snapshot.
+        // Not held any longer: files of a step that fails are removed only when nobody has an old
+        // snapshot.
         let before = self.snapshot();
         let (version, schedule) = (before.version, Arc::clone(&before.schedule));
         let (mode, trigger) = schedule.plan(before.level0, self.table_bytes);

@@ -1,11 +1,13 @@
-//! The state of an open LSM tree: the engine, the version that is read, and what becomes of failures.
+//! The state of an open LSM tree: the engine, the version that is read, and what becomes of
+//! failures.
 //!
-//! Failed runs and compactions leave files. They are removed once nobody can be using them: no run and no
-//! compaction in progress, and no old snapshot read.
+//! Failed runs and compactions leave files. They are removed once nobody can be using them: no run
+//! and no compaction in progress, and no old snapshot read.
 //!
 //! A failure after the manifest was replaced (the last fsync, say) leaves the engine behind its own
-//! directory: it would write the next version over the file that `current` names. The tree is poisoned
-//! then. For want of descriptors that cannot be found out; it is asked again by the next call that writes.
+//! directory: it would write the next version over the file that `current` names. The tree is
+//! poisoned then. For want of descriptors that cannot be found out; it is asked again by the next
+//! call that writes.
 
 #![forbid(unsafe_code)]
 
@@ -57,16 +59,19 @@ pub(crate) struct LsmY {
     /// `None`: read-only.
     pub(crate) tree: Option<AnyTree>,
     pub(crate) snapshot: RwLock<Arc<Snapshot>>,
-    /// Snapshots replaced but perhaps still in use. Dropped by `maintain`, so that no reader pays for deleting files.
+    /// Snapshots replaced but perhaps still in use. Dropped by `maintain`, so that no reader pays
+    /// for deleting files.
     pub(crate) retired: Mutex<Vec<Arc<Snapshot>>>,
     pub(crate) maintaining: Mutex<()>,
     pub(crate) writing: Mutex<()>,
     pub(crate) publishing: Mutex<()>,
     /// A failed run or compaction left files.
     pub(crate) litter: AtomicBool,
-    /// After a failure it could not be found out whether the engine agrees with its directory: for want of descriptors, say.
+    /// After a failure it could not be found out whether the engine agrees with its directory: for
+    /// want of descriptors, say.
     pub(crate) unsure: AtomicBool,
-    /// Somebody else may have the directory. Set under `maintaining` and `writing`, looked at under either.
+    /// Somebody else may have the directory. Set under `maintaining` and `writing`, looked at under
+    /// either.
     pub(crate) released: AtomicBool,
     pub(crate) cancel: Cancel,
     pub(crate) poison: Poison,
@@ -77,7 +82,8 @@ pub(crate) struct LsmY {
 impl LsmY {
     /// Opens the tree in `path`, or creates one there unless `read_only`.
     ///
-    /// Read-only writes not a byte: not even what a crash left is removed. Cost: a few reads a table.
+    /// Read-only writes not a byte: not even what a crash left is removed. Cost: a few reads a
+    /// table.
     /// Errors: `NoDatabase` (read-only and nothing there), `Corrupt`, `Io`, `FormatVersion`.
     pub(crate) fn open(path: &Path, shared: &Arc<LsmShared>, read_only: bool) -> Result<Self> {
         let manifest = manifest::load(path)?;
@@ -136,8 +142,8 @@ impl LsmY {
 
     /// Makes the engine's newest version the one that is read.
     pub(crate) fn publish(&self, tree: &AnyTree) -> Result<()> {
-        // So that an older version never replaces a newer one. Not under `snapshot`: the engine's lock
-        // that this waits for is held across fsyncs.
+        // So that an older version never replaces a newer one. Not under `snapshot`: the engine's
+        // lock that this waits for is held across fsyncs.
         let _one_publisher = self.publishing.lock();
         let before = self.snapshot();
         let next = Snapshot::of_tree(tree, &self.dir, &self.shared, Some(&before))?;
@@ -170,7 +176,8 @@ impl LsmY {
         Ok(())
     }
 
-    /// [`LsmY::remove_orphans`], unless the tree must not be touched. What fails is tried again later.
+    /// [`LsmY::remove_orphans`], unless the tree must not be touched. What fails is tried again
+    /// later.
     pub(crate) fn clean_up(&self, tree: &AnyTree) {
         if self.poison.check().is_ok() && !self.unsure.load(Relaxed) {
             let _ = self.remove_orphans(tree);
@@ -188,7 +195,8 @@ impl LsmY {
         drop(unused);
     }
 
-    /// After a failed run or compaction: decides whether the tree may be written again, if that can be found out now.
+    /// After a failed run or compaction: decides whether the tree may be written again, if that can
+    /// be found out now.
     pub(crate) fn after_failure(&self, tree: &AnyTree) {
         self.litter.store(true, Relaxed);
         self.unsure.store(true, Relaxed);
@@ -196,7 +204,8 @@ impl LsmY {
         let _ = self.compare_with_disk(tree);
     }
 
-    /// Poisons the tree if the engine is behind its own directory. A transient error leaves the question open.
+    /// Poisons the tree if the engine is behind its own directory. A transient error leaves the
+    /// question open.
     pub(crate) fn compare_with_disk(&self, tree: &AnyTree) -> Result<()> {
         // Under the engine's lock, so that no other change is halfway between disk and memory.
         let on_disk = contain_any(&self.dir, || {
@@ -263,7 +272,8 @@ fn open_engine(
     let config = Config::new(path, seqno.clone(), visible.clone())
         .use_cache(Arc::clone(&shared.engine_cache))
         .use_descriptor_table(Some(Arc::clone(&shared.engine_descriptors)))
-        // I7: nothing of a table is pinned but its top-level indexes; the rest goes through the cache.
+        // I7: nothing of a table is pinned but its top-level indexes; the rest goes through the
+        // cache.
         .index_block_partitioning_policy(PartitioningPolicy::all(true))
         .filter_block_partitioning_policy(PartitioningPolicy::all(true))
         .index_block_pinning_policy(PinningPolicy::all(false))
@@ -271,7 +281,8 @@ fn open_engine(
         .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(
             BloomConstructionPolicy::BitsPerKey(FILTER_BITS),
         )))
-        // Said, because the default compresses as soon as any crate of the program switches that on in the engine.
+        // Said, because the default compresses as soon as any crate of the program switches that on
+        // in the engine.
         .data_block_compression_policy(CompressionPolicy::all(CompressionType::None))
         .index_block_compression_policy(CompressionPolicy::all(CompressionType::None))
         .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))

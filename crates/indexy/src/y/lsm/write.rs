@@ -15,10 +15,12 @@ use crate::{
 use lsm_tree::{AbstractTree, AnyIngestion, AnyTree};
 use std::{fs::File, path::Path};
 
-/// Files and directories that the engine has open at once, beside the tables that it writes, when it changes its manifest.
+/// Files and directories that the engine has open at once, beside the tables that it writes, when
+/// it changes its manifest.
 const MANIFEST_DESCRIPTORS: usize = 8;
 
-/// Streams `source` into new tables and publishes them. After `Ok` the run is visible in the engine's newest version and durable.
+/// Streams `source` into new tables and publishes them. After `Ok` the run is visible in the
+/// engine's newest version and durable.
 ///
 /// After `Err` the engine has what it had; table files may be left (`sweep.rs`).
 pub(super) fn write_run(tree: &AnyTree, dir: &Path, source: &mut dyn RunSource) -> Result<()> {
@@ -50,8 +52,8 @@ pub(super) fn write_run(tree: &AnyTree, dir: &Path, source: &mut dyn RunSource) 
     forget_old_versions(tree, dir)
 }
 
-/// Fails, transiently, when a change of the manifest would not find the descriptors that it needs: one that fails
-/// halfway ends the tree. Only likely to be right: other threads open files too.
+/// Fails, transiently, when a change of the manifest would not find the descriptors that it needs:
+/// one that fails halfway ends the tree. Only likely to be right: other threads open files too.
 pub(super) fn descriptors_left(dir: &Path) -> Result<()> {
     let mut opened = Vec::with_capacity(MANIFEST_DESCRIPTORS);
     for _ in 0..MANIFEST_DESCRIPTORS {

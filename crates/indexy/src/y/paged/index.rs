@@ -13,7 +13,8 @@ use std::{path::Path, sync::atomic::Ordering::Relaxed};
 /// Payload of a run that is worth the path that it rewrites.
 const PREFERRED_RUN_BYTES: usize = 256 << 10;
 
-/// Without a crash everything acknowledged is there after a reopen. What fails here comes back from the log.
+/// Without a crash everything acknowledged is there after a reopen. What fails here comes back from
+/// the log.
 impl Drop for PagedY {
     fn drop(&mut self) {
         let _ = self.commit();
@@ -101,10 +102,11 @@ impl IndexY for PagedY {
         };
         let settled = self.space.lock().settled();
         if settled {
-            // What was published becomes durable now or, out of the log, with the next owner: not when this is dropped, over
-            // what that one has written by then.
+            // What was published becomes durable now or, out of the log, with the next owner: not
+            // when this is dropped, over what that one has written by then.
             let _ = self.commit();
-            // Runs and commits look at it under their locks, so that none which began before goes on behind it.
+            // Runs and commits look at it under their locks, so that none which began before goes
+            // on behind it.
             let _no_commit = self.committed.lock();
             self.released.store(true, Relaxed);
         }

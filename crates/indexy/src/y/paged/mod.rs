@@ -1,19 +1,28 @@
-//! Index Y as a paged B+ tree on disk, with its own buffer pool.
+//! The disk index as a paged B+ tree with its own buffer pool.
 //!
-//! Source: IndeXY III-A (B+-tree as Index Y); the design is argued in `docs/decisions/0005-paged-bptree-as-index-y.md`.
-//! One file of pages. A page never changes once it can be seen: a run writes new pages for the leaves it falls into and for the path
-//! above them to free places of the file (`run.rs`), and publishes a new root; a superblock makes a version
-//! durable (`commit.rs`), and pages are reused when no version that matters has them (`space.rs`).
+//! Source: IndeXY III-A (B+-tree as Index Y). Design and figures:
+//! `docs/decisions/0005-paged-bptree-as-index-y.md`; bytes: `docs/formats/pages.md`.
 //!
-//! What a reader sees of a run: a `get`, and all of a `multi_get`, is of one version, so all of a run or nothing. A
-//! range takes the newest version for each leaf: it may see the part of a run that lies ahead of it.
+//! One file of pages. A page never changes after a reader can see it. A run writes new pages for
+//! the leaves that it changes, and for the path above them, to free places of the file, and
+//! publishes a new root (`write/run.rs`). A superblock makes a version durable (`write/commit.rs`).
+//! A page is reused when no version that matters has it (`file/space.rs`).
 //!
-//! Keeps: I4 (a failed run leaves what was there), I5 (`before_publish` precedes publication), I6 ([`IndexY::make_durable`] is the only
-//! thing that syncs, with [`IndexY::release_files`] or the drop), I7 (`pool.rs` bounds the frames, [`IndexY::memory_bytes`] counts the rest).
+//! - `page/`: the bytes of a page. `file/`: the file, its superblocks, its map of used pages.
+//! - `tree.rs`: the state. `read/`, `write/`, `verify.rs`, `copy.rs`: what is done with it.
+//! - `index.rs`: the contract. `open.rs`: opening and creating.
 //!
-//! Threads: none of its own. Locks, in this order: `maintaining`
-//! (`maintain`), `writing` (one run; the beginning of a copy), `committed` (one commit), `space`; then those of the pool. Only the first three are
-//! held across I/O, and reads take none of these.
+//! What a reader sees of a run: a `get`, and all of a `multi_get`, is of one version, so all of a
+//! run or nothing. A range takes the newest version for each leaf: it may see the part of a run
+//! that lies ahead.
+//!
+//! Keeps: I4 (a failed run leaves what was there), I5 (`before_publish` precedes publication),
+//! I6 (only `make_durable`, `release_files` and the drop sync), I7 (`pool.rs` bounds the frames,
+//! `memory_bytes` counts the rest).
+//! Locks, in this order: `maintaining` (`maintain`), `writing` (one run; the beginning of a copy),
+//! `committed` (one commit), `space`; then those of the pool. The first three are held across I/O.
+//! Reads take none of them.
+//! Threads: none of its own. An iterator borrows the tree, so the drop of the tree comes last.
 //! Not here: when to write and when to make durable (the framework).
 
 #![forbid(unsafe_code)]

@@ -32,11 +32,11 @@ const NEW_PAGES: &str = "pages.new";
 impl PagedY {
     /// Opens the tree in `dir`, or creates one there with pages of `page_bytes` unless `read_only`.
     ///
-    /// `owner` is any number that the database and the tree in it have alone: the file of another one is `Corrupt`.
-    /// Read-only writes not a byte.
+    /// `owner` is any number that the database and the tree in it have alone: the file of another
+    /// one is `Corrupt`. Read-only writes not a byte.
     /// Cost: two reads, and those of the map (a page for every 32,000 pages or more).
-    /// Errors: `NoDatabase` (read-only and nothing there), `InvalidOption` (no such page size), `Corrupt` (also for another page size
-    /// than the file's), `Io`, `FormatVersion`.
+    /// Errors: `NoDatabase` (read-only and nothing there), `InvalidOption` (no such page size),
+    /// `Corrupt` (also for another page size than the file's), `Io`, `FormatVersion`.
     pub(crate) fn open(
         storage: &Arc<dyn Storage>,
         dir: &Path,
@@ -148,11 +148,11 @@ fn load_superblock(
         let what = format!("superblock: pages of {found} bytes, asked for {page_bytes}");
         return Err(Error::corrupt(file.path(), 0, what));
     }
-    // The next commit begins with the first copy: the second must be of this generation by then, and
-    // is, for a commit syncs before.
+    // The next commit begins with the first copy: the second must be of this generation by then,
+    // and is, for a commit syncs before.
     if let (Some(copy), false) = (stale, read_only) {
-        // The copy that is kept may be that of a commit that was not synced: it must not be the only one that was ever written,
-        // nor be taken for durable.
+        // The copy that is kept may be that of a commit that was not synced: it must not be the
+        // only one that was ever written, nor be taken for durable.
         file.sync()?;
         superblock.write(&**file, copy)?;
     }

@@ -1,13 +1,14 @@
 //! The buffer pool: which page is in which frame, and which goes when frames run out.
 //!
-//! Frames are never dirty: a run writes its pages itself, in batches, so that making room costs no I/O and a reader never pays for
-//! a writer. Replacement is second chance (clock): a frame that was read since the hand came by stays once more. A page comes in
-//! unmarked, so that what is read once goes first; inner pages, which every read marks, stay as long as there is room for them.
+//! Frames are never dirty, because a run writes its pages itself. So making room costs no I/O, and
+//! a reader never pays for a writer. Replacement is second chance (clock): a frame that was read
+//! since the hand passed stays once more. A page comes in unmarked, so a page that is read once
+//! goes first. Inner pages, which every read marks, stay while there is room for them.
 //!
-//! A child is found by the hint in its reference (the frame's number; the frame's tag says whether the
-//! page is still there), else by the table, which then renews the hint. So a hit takes no lock.
-//! When no frame is free the reader makes some, and if all are being read it uses memory of its own: a read
-//! neither waits nor fails for want of frames (I7: that is one page a reading thread).
+//! A reference to a child has a hint, the number of its frame; the frame's tag says whether the
+//! page is still there. Otherwise the table finds the page and renews the hint. So a hit takes no
+//! lock. A reader that finds no free frame makes some. If all are being read it uses memory of its
+//! own: a read neither waits nor fails for want of frames (I7: that is one page a reading thread).
 //!
 //! Threads: any. Locks: a shard of the table, the clock's hand; never held across I/O.
 
@@ -36,8 +37,9 @@ use std::{
 const SHARDS: usize = 16;
 /// What an entry of the table costs at most.
 const TABLE_BYTES: usize = 48;
-/// Fewest frames that a pool works with: a path, and some for what is read beside. All sizes together take 224 KiB
-/// then, less than the least share of a database's caches (I7); a reader who finds no free one uses a page of its own.
+/// Fewest frames that a pool works with: a path, and some for what is read beside. All sizes
+/// together take 224 KiB then, less than the least share of a database's caches (I7); a reader who
+/// finds no free one uses a page of its own.
 const MIN_FRAMES: usize = 8;
 /// One in so many frames is kept free.
 const FREE_DIVISOR: usize = 16;
@@ -105,8 +107,8 @@ impl Pool {
         &self.table[hash as usize % SHARDS]
     }
 
-    /// The page `tag` if it is in a frame; `hint` (0: none) says which to look at first. Returns the frame's hint too. `mark`
-    /// keeps the page longer.
+    /// The page `tag` if it is in a frame; `hint` (0: none) says which to look at first. Returns
+    /// the frame's hint too. `mark` keeps the page longer.
     #[inline]
     pub(crate) fn find<'g>(
         &self,
@@ -145,8 +147,8 @@ impl Pool {
         }
     }
 
-    /// Reads pages `numbers` of tree `tree` into frames and shows them; as many, from the first on, as frames can be had
-    /// for. They must be pages that the caller's version has.
+    /// Reads pages `numbers` of tree `tree` into frames and shows them; as many, from the first on,
+    /// as frames can be had for. They must be pages that the caller's version has.
     pub(crate) fn load_all(&self, file: &PageFile, tree: u64, numbers: &[PageNo]) -> Result<()> {
         let mut frames: Vec<OwnedFrame<'_>> = Vec::with_capacity(numbers.len());
         while frames.len() < numbers.len()
@@ -205,7 +207,8 @@ impl Pool {
         })
     }
 
-    /// The page provider's step: makes frames free until as many are as should be. True if it did something.
+    /// The page provider's step: makes frames free until as many are as should be. True if it did
+    /// something.
     pub(crate) fn replenish(&self) -> bool {
         let Some(mut hand) = self.hand.try_lock() else {
             return self.frames.reclaim() > 0;
@@ -274,7 +277,8 @@ struct Pools {
 }
 
 impl PagedShared {
-    /// Pools of together `memory_bytes` bytes (a few dozen pages at least). Nothing is allocated yet.
+    /// Pools of together `memory_bytes` bytes (a few dozen pages at least). Nothing is allocated
+    /// yet.
     pub(crate) fn new(memory_bytes: usize) -> Self {
         let pools = Mutex::new(Pools {
             total: memory_bytes,

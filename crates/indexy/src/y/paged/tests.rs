@@ -84,7 +84,8 @@ mod pages_of_16_kib_tiny_pool {
     conformance_tests!(OnDisk::new(16384, 0));
 }
 
-/// Cold and warm, with room for all pages and for next to none: what single reads find, in the order asked.
+/// Cold and warm, with room for all pages and for next to none: what single reads find, in the
+/// order asked.
 #[test]
 fn many_at_once_find_what_single_reads_find() {
     use crate::y::conformance::{Entries, put, write};
@@ -121,7 +122,8 @@ fn many_at_once_find_what_single_reads_find() {
     }
 }
 
-/// After the directory was unlocked the file is somebody else's: what was published is durable by then, and a late drop writes nothing.
+/// After the directory was unlocked the file is somebody else's: what was published is durable by
+/// then, and a late drop writes nothing.
 #[test]
 fn a_tree_that_released_its_file_leaves_it_alone() {
     use crate::y::conformance::{put, write};

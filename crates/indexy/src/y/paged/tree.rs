@@ -1,6 +1,7 @@
 //! The state of an open paged tree, and who holds which lock of it.
 //!
-//! Locks, in this order: `maintaining`, `writing`, `committed`, `space`; see the header of the folder.
+//! Locks, in this order: `maintaining`, `writing`, `committed`, `space`; see the header of the
+//! folder.
 //! Not here: opening (`open.rs`), reads (`read/`), writes (`write/`), the contract (`index.rs`).
 
 use super::{
@@ -38,7 +39,8 @@ pub(crate) struct PagedY {
     pub(crate) writing: Mutex<()>,
     pub(crate) maintaining: Mutex<()>,
     pub(crate) poison: Poison,
-    /// Somebody else may have the file: it is not written any more. Set under `writing` and `committed`, looked at under either.
+    /// Somebody else may have the file: it is not written any more. Set under `writing` and
+    /// `committed`, looked at under either.
     pub(crate) released: AtomicBool,
 }
 

@@ -1,5 +1,6 @@
-//! Checking everything: each page of the newest version, the order of all keys, chains, the map of used pages, and what
-//! the next open starts from: both copies of the superblock and the stored map.
+//! Checking everything: each page of the newest version, the order of all keys, chains, the map of
+//! used pages, and what the next open starts from: both copies of the superblock and the stored
+//! map.
 
 use super::{
     file::{chain, map::StoredMap, space::Bits, superblock::Superblock},
@@ -65,7 +66,8 @@ impl PagedY {
             return Ok(());
         }
         let found = Superblock::copies(&*self.file.storage)?;
-        // The other one is older after a crash in a commit, in a tree that was opened to be read only.
+        // The other one is older after a crash in a commit, in a tree that was opened to be read
+        // only.
         let mut newest = false;
         for copy in found {
             newest |= copy? == committed.superblock;

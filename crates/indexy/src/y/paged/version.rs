@@ -1,7 +1,7 @@
 //! A version of the tree: a root and what hangs on it, which never changes.
 //!
-//! A reader takes the newest version and reads from it; a run makes the next one beside it. The pages that only an old
-//! version has are reused when nobody holds it any more (`space.rs`).
+//! A reader takes the newest version and reads from it; a run makes the next one beside it. The
+//! pages that only an old version has are reused when nobody holds it any more (`space.rs`).
 
 use super::page::PageNo;
 use std::sync::atomic::AtomicU32;

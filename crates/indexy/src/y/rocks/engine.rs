@@ -1,6 +1,7 @@
 //! One open instance of RocksDB, and what may be asked of it.
 //!
-//! Closing is dropping: it aborts a running compaction and waits for RocksDB's threads to leave the tree.
+//! Closing is dropping: it aborts a running compaction and waits for RocksDB's threads to leave the
+//! tree.
 
 #![forbid(unsafe_code)]
 
@@ -27,7 +28,8 @@ use std::{
 const FIRST_MANIFEST: &str = "MANIFEST-000001";
 /// Memory of an open tree without tables, in bytes: measured 124 KiB (`memory_tests.rs`).
 const TREE_BYTES: usize = 192 << 10;
-/// Memory of a table that RocksDB does not report: its entry in the list of files, with its first and last key.
+/// Memory of a table that RocksDB does not report: its entry in the list of files, with its first
+/// and last key.
 const TABLE_BYTES: usize = 4 << 10;
 /// Blocks between RocksDB's estimate of open tables and what they take of the allocator.
 const READERS_PERCENT: usize = 150;
@@ -131,7 +133,8 @@ impl Engine {
         self.db.cancel_all_background_work(false);
     }
 
-    /// Ends compaction and waits for that; true if this is a tree for writing in which no compaction has failed.
+    /// Ends compaction and waits for that; true if this is a tree for writing in which no
+    /// compaction has failed.
     pub(super) fn stop_soundly(&self) -> bool {
         self.db.cancel_all_background_work(true);
         self.mode == Mode::Write && self.number(properties::BACKGROUND_ERRORS) == 0
@@ -182,8 +185,8 @@ impl Engine {
     }
 }
 
-/// Whether a tree is in `dir`. What is left of one, without the file that names its manifest, is `Corrupt`: RocksDB would take the
-/// directory for an empty one.
+/// Whether a tree is in `dir`. What is left of one, without the file that names its manifest, is
+/// `Corrupt`: RocksDB would take the directory for an empty one.
 fn exists(dir: &Path) -> Result<bool> {
     let current = dir.join(CURRENT);
     let found = current.try_exists();

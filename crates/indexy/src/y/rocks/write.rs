@@ -16,8 +16,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Payload of one table of a run. A longer run is several tables, taken over together; what RocksDB holds
-/// of filter and index while it writes one grows with this.
+/// Payload of one table of a run. A longer run is several tables, taken over together; what RocksDB
+/// holds of filter and index while it writes one grows with this.
 const TABLE_BYTES: usize = 32 << 20;
 
 /// The finished tables of a run; removed when dropped.

@@ -1,9 +1,9 @@
 //! The block cache of a database: exact bytes, resizable.
 //!
 //! The engine's own cache keeps each block in an allocation of its own; with many reading threads
-//! the allocator's arenas then held three to four times the cache's size (decision 0002, I7). Here a
-//! shard owns one slab of small frames; a block is copied over a chain of them, and a hit copies it
-//! out again (some 300 ns for 5 KiB, well below any read).
+//! the allocator's arenas then held three to four times the cache's size (decision 0002, I7). Here
+//! a shard owns one slab of small frames; a block is copied over a chain of them, and a hit copies
+//! it out again (some 300 ns for 5 KiB, well below any read).
 //!
 //! Two queues a shard: *new* blocks pass through a short first-in-first-out queue, and stay only if
 //! they are hit there; *kept* ones (and indexes and filters from the start) are evicted by second

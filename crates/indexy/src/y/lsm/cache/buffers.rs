@@ -1,7 +1,9 @@
-//! Buffers for reads past the page cache that are made together: few, of one size, lent and given back.
+//! Buffers for reads past the page cache that are made together: few, of one size, lent and given
+//! back.
 //!
-//! I7: their number is fixed by the memory that they may take. Who finds none left reads one block after the
-//! other: then others keep the device busy. Threads: any; the lock is held for a push or a pop.
+//! I7: their number is fixed by the memory that they may take. Who finds none left reads one block
+//! after the other: then others keep the device busy. Threads: any; the lock is held for a push or
+//! a pop.
 
 #![forbid(unsafe_code)]
 
@@ -9,8 +11,9 @@ use crate::mem::aligned::AlignedBuffer;
 use parking_lot::Mutex;
 use std::ops::{Deref, DerefMut};
 
-/// Room for some 34 blocks of the usual size. Two of these at work are as much as a device does in parallel, and two are there
-/// from a budget of 48 MiB on: with one, of twice the size, the second thread read one by one.
+/// Room for some 34 blocks of the usual size. Two of these at work are as much as a device does in
+/// parallel, and two are there from a budget of 48 MiB on: with one, of twice the size, the second
+/// thread read one by one.
 pub(crate) const BUFFER_BYTES: usize = 192 << 10;
 
 /// See the module header.

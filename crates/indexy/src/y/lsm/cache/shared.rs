@@ -36,7 +36,8 @@ pub(crate) struct LsmShared {
 }
 
 impl LsmShared {
-    /// Caches of together `memory_bytes` bytes (a few hundred KiB at least); see [`LsmShared::memory_bytes`].
+    /// Caches of together `memory_bytes` bytes (a few hundred KiB at least); see
+    /// [`LsmShared::memory_bytes`].
     pub(crate) fn new(memory_bytes: usize, direct_reads: bool) -> Self {
         let shared = Self {
             blocks: BlockCache::new(0),
@@ -76,11 +77,12 @@ impl LsmShared {
             .fetch_add(now.wrapping_sub(before), Relaxed);
     }
 
-    /// Whether filters that are the first `bytes` of a tree's `of_bytes` bytes are worth loading for every read.
+    /// Whether filters that are the first `bytes` of a tree's `of_bytes` bytes are worth loading
+    /// for every read.
     ///
-    /// The newest runs come first: they are small, and asked for nearly every key in vain. A tree has its share of the
-    /// cache, by the size of its filters. What does not fit would be read from the device for each
-    /// key, and a filter costs as much as the data block it may save.
+    /// The newest runs come first: they are small, and asked for nearly every key in vain. A tree
+    /// has its share of the cache, by the size of its filters. What does not fit would be read from
+    /// the device for each key, and a filter costs as much as the data block it may save.
     pub(crate) fn filters_fit(&self, bytes: usize, of_bytes: usize) -> bool {
         let all = self.filter_bytes.load(Relaxed).max(of_bytes);
         let room = self.blocks.bytes() / FILTER_DIVISOR;

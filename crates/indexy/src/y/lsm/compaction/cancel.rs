@@ -1,6 +1,8 @@
-//! Ends a compaction early: the engine asks a filter about each entry, and an error of that gives the compaction up.
+//! Ends a compaction early: the engine asks a filter about each entry, and an error of that gives
+//! the compaction up.
 //!
-//! A compaction of a large level takes many seconds, and who closes a database should not wait for it.
+//! A compaction of a large level takes many seconds, and who closes a database should not wait for
+//! it.
 
 #![forbid(unsafe_code)]
 

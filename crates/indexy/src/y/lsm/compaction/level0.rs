@@ -1,10 +1,12 @@
 //! When level 0 is compacted: as late as reads and space allow.
 //!
-//! Each compaction of level 0 rewrites what it overlaps below, so the more runs go into one, the less is rewritten a key: while
-//! writers are fast (a load), the processor time that merging takes is theirs. The runs of the framework are key ranges,
-//! and disjoint tables count as one run, so that six runs of level 0 can be eighty tables. What lateness costs are
-//! reads that look into several runs in vain. So level 0 is compacted when
-//! - reads have paid as much for it as compacting it costs (a ski-rental: at most twice the best choice in hindsight), or
+//! Each compaction of level 0 rewrites what it overlaps below, so the more runs go into one, the
+//! less is rewritten a key: while writers are fast (a load), the processor time that merging takes
+//! is theirs. The runs of the framework are key ranges, and disjoint tables count as one run, so
+//! that six runs of level 0 can be eighty tables. What lateness costs are reads that look into
+//! several runs in vain. So level 0 is compacted when
+//! - reads have paid as much for it as compacting it costs (a ski-rental: at most twice the best
+//!   choice in hindsight), or
 //! - nothing was written for a while: then nobody waits for the processor, or
 //! - it has too many runs or tables.
 //!
@@ -25,12 +27,13 @@ const MOST_RUNS: usize = 6;
 const MOST_TABLES: usize = 192;
 /// What the engine cannot reach.
 const NEVER: u8 = u8::MAX;
-/// Fewer tables are not worth a compaction, unless all that there is makes not much more than they do.
+/// Fewer tables are not worth a compaction, unless all that there is makes not much more than they
+/// do.
 const FEWEST_TABLES: usize = LEVEL0_TRIGGER as usize;
 /// Without a run for so long, writers are thought to rest.
 const QUIET: Duration = Duration::from_secs(5);
-/// Entries that are merged in the time of one block looked at in vain: 100 us with two threads at one device, at 0.5 us
-/// an entry.
+/// Entries that are merged in the time of one block looked at in vain: 100 us with two threads at
+/// one device, at 0.5 us an entry.
 const ENTRIES_A_BLOCK: u64 = 200;
 
 /// Level 0 as it is.
@@ -84,7 +87,8 @@ impl Schedule {
         *self.last_run.lock() = Some(Instant::now());
     }
 
-    /// Nothing was left to do when it was last looked at with writers at rest, and nothing was written since.
+    /// Nothing was left to do when it was last looked at with writers at rest, and nothing was
+    /// written since.
     pub(crate) fn settled(&self) -> bool {
         self.rested.load(Relaxed) == self.runs.load(Relaxed) + 1
     }
@@ -136,8 +140,9 @@ fn due(level0: Level0, wasted: u64, quiet: bool) -> bool {
     if level0.runs >= MOST_RUNS || level0.tables >= MOST_TABLES {
         return true;
     }
-    // Where a tree is hardly more than its level 0, a few tables (which may have 64 MiB each) are all that keeps reads from being
-    // answered by one block, and merging them rewrites twice their bytes at most.
+    // Where a tree is hardly more than its level 0, a few tables (which may have 64 MiB each) are
+    // all that keeps reads from being answered by one block, and merging them rewrites twice their
+    // bytes at most.
     let layers = level0.runs + usize::from(level0.below > 0);
     let small = layers >= 2 && level0.tables > 0 && level0.below <= level0.bytes;
     let cost = match small {
@@ -210,7 +215,8 @@ mod tests {
         assert_eq!(schedule.plan(now, TABLE).0, Mode::Settle, "paid once");
     }
 
-    /// A load that left three large tables, each a run, and nothing below: reads would look into two of them for ever.
+    /// A load that left three large tables, each a run, and nothing below: reads would look into
+    /// two of them for ever.
     #[test]
     fn a_few_large_runs_are_merged_when_there_is_not_much_else() {
         let schedule = Schedule::default();

@@ -1,21 +1,22 @@
 //! How large the levels should be, from how much there is, and what to do next: pure functions.
 //!
-//! The engine's leveled compaction takes fixed sizes, counted from the first level. That makes the last two
-//! levels alike for most amounts of data, and then every read looks into both. Here the sizes
-//! are counted from the last level, at each step anew: the level above the last has a tenth of it, and so on
-//! up to a first level of a few tables. So about nine tenths of the keys are in the last level, the filters of
-//! the others are small enough to stay in the cache, and one step of compaction is bounded.
+//! The engine's leveled compaction takes fixed sizes, counted from the first level. That makes the
+//! last two levels alike for most amounts of data, and then every read looks into both. Here the
+//! sizes are counted from the last level, at each step anew: the level above the last has a tenth
+//! of it, and so on up to a first level of a few tables. So about nine tenths of the keys are in
+//! the last level, the filters of the others are small enough to stay in the cache, and one step of
+//! compaction is bounded.
 //!
-//! The engine looks at no more than 50 tables' worth of the next level for one table. Tables whose keys lie far
-//! apart may find no partner within that, and then it does nothing, however full level 0 is. The way out is to merge whole
-//! levels ([`Step::PullDown`]).
+//! The engine looks at no more than 50 tables' worth of the next level for one table. Tables whose
+//! keys lie far apart may find no partner within that, and then it does nothing, however full level
+//! 0 is. The way out is to merge whole levels ([`Step::PullDown`]).
 
 #![forbid(unsafe_code)]
 
 /// Tables in level 0 that are worth a compaction.
 pub(crate) const LEVEL0_TRIGGER: u8 = 6;
-/// Runs in level 0 from which on writers should wait. They go on while those that start a compaction
-/// (`level0.rs`) are merged, which takes as long as it takes to write about as many.
+/// Runs in level 0 from which on writers should wait. They go on while those that start a
+/// compaction (`level0.rs`) are merged, which takes as long as it takes to write about as many.
 pub(crate) const LEVEL0_CONGESTED: usize = 12;
 /// Levels of the engine.
 pub(crate) const LEVELS: usize = 7;
@@ -44,7 +45,8 @@ pub(crate) enum Step {
 }
 
 impl LevelSizes {
-    /// For `total` bytes in all, in tables of `table_bytes`, with `trigger` of them in the first level.
+    /// For `total` bytes in all, in tables of `table_bytes`, with `trigger` of them in the first
+    /// level.
     pub(crate) fn of(total: u64, table_bytes: u64, trigger: u8) -> Self {
         let first_level = (table_bytes * u64::from(trigger)).max(1);
         let mut first_ratio = total / first_level;
@@ -65,7 +67,8 @@ impl LevelSizes {
         self.table_bytes * u64::from(self.trigger)
     }
 
-    /// What has to be done by force, when compaction found nothing to do with levels of these sizes.
+    /// What has to be done by force, when compaction found nothing to do with levels of these
+    /// sizes.
     pub(crate) fn when_idle(&self, level0_runs: usize, level_bytes: &[u64; LEVELS]) -> Step {
         if level0_runs < LEVEL0_CONGESTED {
             return Step::Nothing;

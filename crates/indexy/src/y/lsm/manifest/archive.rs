@@ -1,8 +1,8 @@
 //! The engine's container format ("SFA"): named sections, a checked table of contents, a trailer.
 //!
-//! The engine trusts lengths in a table of contents before it has checked it, so a damaged one can make
-//! it ask for more memory than there is, which ends the process. Every archive is vetted
-//! here first; nothing is allocated by a length that was not checked.
+//! The engine trusts lengths in a table of contents before it has checked it, so a damaged one can
+//! make it ask for more memory than there is, which ends the process. Every archive is vetted here
+//! first; nothing is allocated by a length that was not checked.
 //!
 //! | offset from the end | size | field | rule |
 //! |---|---|---|---|
@@ -13,7 +13,8 @@
 //! | 16 | 8 | position of the table of contents | |
 //! | 8 | 8 | its length | |
 //!
-//! The table of contents: `TOC!`, entries (u32), then each: position (u64), length (u64), name length (u16), name.
+//! The table of contents: `TOC!`, entries (u32), then each: position (u64), length (u64), name
+//! length (u16), name.
 
 #![forbid(unsafe_code)]
 

@@ -14,7 +14,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What makes the tree in a directory: the manifest's files as they were, and which tables it names.
+/// What makes the tree in a directory: the manifest's files as they were, and which tables it
+/// names.
 pub(crate) struct Image {
     dir: PathBuf,
     manifest: Manifest,
@@ -23,7 +24,8 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// The present one. The caller keeps writers and compaction away meanwhile, and the tables from being removed until it is written.
+    /// The present one. The caller keeps writers and compaction away meanwhile, and the tables from
+    /// being removed until it is written.
     pub(crate) fn of(dir: &Path) -> Result<Self> {
         let Some(manifest) = manifest::load(dir)? else {
             return Err(Error::corrupt(dir.join(CURRENT), 0, "missing"));
@@ -36,7 +38,8 @@ impl Image {
         })
     }
 
-    /// Writes it into the absent directory `dest`. Cost: a few fsyncs, or as many bytes as the tree has.
+    /// Writes it into the absent directory `dest`. Cost: a few fsyncs, or as many bytes as the tree
+    /// has.
     pub(crate) fn write(&self, dest: &Path) -> Result<()> {
         let written = self.write_files(dest);
         if written.is_err() {

@@ -99,7 +99,8 @@ impl Merge {
         }
     }
 
-    /// Whether the next live entry comes without a read, and surely comes: not told where it is one of several versions.
+    /// Whether the next live entry comes without a read, and surely comes: not told where it is one
+    /// of several versions.
     fn at_hand(&self) -> bool {
         let mut first: Option<&InternalValue> = None;
         for cursor in self.cursors.iter().filter(|c| !c.at_end()) {

@@ -1,8 +1,9 @@
 //! Many point reads at once, their device reads overlapped by one thread.
 //!
-//! First the blocks are located (indexes are mostly cached); then they are read at once, past the page cache, or where they are read
-//! through it the system is asked for all before the first is read. Keys are taken in order, so that neighbours share a block. A key
-//! that is not in its block goes on to an older run in the next wave.
+//! First the blocks are located (indexes are mostly cached); then they are read at once, past the
+//! page cache, or where they are read through it the system is asked for all before the first is
+//! read. Keys are taken in order, so that neighbours share a block. A key that is not in its block
+//! goes on to an older run in the next wave.
 
 #![forbid(unsafe_code)]
 
@@ -16,7 +17,8 @@ use crate::{
     },
 };
 
-/// Blocks located before the first is read, at most: about what a device takes in parallel. `buffers.rs` bounds the memory.
+/// Blocks located before the first is read, at most: about what a device takes in parallel.
+/// `buffers.rs` bounds the memory.
 const WAVE_BLOCKS: usize = 64;
 
 /// A key still looked for.
@@ -53,7 +55,8 @@ pub(crate) fn multi_get(snapshot: &Snapshot, keys: &[&[u8]]) -> Result<Vec<Optio
     Ok(values)
 }
 
-/// Looks for each key in the next block that may hold it; returns those that are to be looked for further.
+/// Looks for each key in the next block that may hold it; returns those that are to be looked for
+/// further.
 fn wave<'k>(
     snapshot: &Snapshot,
     wanted: Vec<Wanted<'k>>,

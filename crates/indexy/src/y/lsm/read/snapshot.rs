@@ -260,7 +260,8 @@ impl Search {
     }
 }
 
-/// What the block at `place` (`loaded`, if it is) says about `key`: nothing, that it is deleted (`Some(None)`), or its value.
+/// What the block at `place` (`loaded`, if it is) says about `key`: nothing, that it is deleted
+/// (`Some(None)`), or its value.
 pub(crate) fn look_up(
     table: &TableReader,
     place: Place,

@@ -1,7 +1,8 @@
 //! Reads a whole snapshot past the block cache and checks it.
 //!
 //! Each table: the file against the checksum that the manifest keeps of it (data, index and filter
-//! blocks), the entries against the table's own account (order, key range, count). Then the runs: disjoint, in order.
+//! blocks), the entries against the table's own account (order, key range, count). Then the runs:
+//! disjoint, in order.
 
 #![forbid(unsafe_code)]
 

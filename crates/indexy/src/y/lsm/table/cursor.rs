@@ -1,7 +1,7 @@
 //! Walks one table in key order, either way, between two bounds.
 //!
-//! Entries come in chunkes: a block's decoder borrows the block, so the walk keeps keys, not iterators, and
-//! seeks again. After a few blocks in a row the system is asked to read ahead.
+//! Entries come in chunkes: a block's decoder borrows the block, so the walk keeps keys, not
+//! iterators, and seeks again. After a few blocks in a row the system is asked to read ahead.
 //! Memory: one chunk ascending, one block's entries descending, beside the cached blocks.
 
 #![forbid(unsafe_code)]

@@ -1,8 +1,9 @@
 //! Blocks of a table's file: read, and checked against their headers.
 //!
-//! Two ways to the device. *Buffered*: through the system's page cache, one `pread` a block into its final place. *Direct*: past
-//! it, as many sectors as the block lies on, one copy more. Where memory is short the page cache answers next to nothing
-//! and costs each read an eviction; `shared.rs` says which is used.
+//! Two ways to the device. *Buffered*: through the system's page cache, one `pread` a block into
+//! its final place. *Direct*: past it, as many sectors as the block lies on, one copy more. Where
+//! memory is short the page cache answers next to nothing and costs each read an eviction;
+//! `shared.rs` says which is used.
 //! Threads: any. Nothing is cached here.
 
 #![forbid(unsafe_code)]
@@ -116,8 +117,9 @@ struct Part {
     at: Range<usize>,
 }
 
-/// Reads data blocks past the page cache, their reads overlapped as far as a lent buffer goes, and calls `done` with the number and the
-/// checked payload of each as it arrives. The first error, of a read or of `done`, is returned when all reads have ended.
+/// Reads data blocks past the page cache, their reads overlapped as far as a lent buffer goes, and
+/// calls `done` with the number and the checked payload of each as it arrives. The first error, of
+/// a read or of `done`, is returned when all reads have ended.
 pub(crate) fn read_together(
     blocks: &[DirectRead<'_>],
     buffers: &ReadBuffers,
@@ -228,7 +230,8 @@ impl Span {
         }
     }
 
-    /// Reads them; returns how many bytes there are, less than `to` holds only at the end of the file.
+    /// Reads them; returns how many bytes there are, less than `to` holds only at the end of the
+    /// file.
     fn read(&self, file: &File, path: &Path, to: &mut [u8]) -> Result<usize> {
         let mut got = 0;
         while got < to.len() {
@@ -310,7 +313,8 @@ fn check(header: &[u8; HEADER_BYTES], payload: &[u8], kind: BlockType) -> Result
     Ok(())
 }
 
-/// Reads a block: its header aside, its payload where the caller says. Both with one read of the file.
+/// Reads a block: its header aside, its payload where the caller says. Both with one read of the
+/// file.
 struct BlockReader<'a> {
     file: &'a File,
     offset: u64,
@@ -347,7 +351,8 @@ mod tests {
     use crate::y::lsm::cache::buffers::BUFFER_BYTES;
     use lsm_tree::table::BlockOffset;
 
-    /// What a ring does not complete in full is read again, and whatever comes of that is told: nothing is passed over.
+    /// What a ring does not complete in full is read again, and whatever comes of that is told:
+    /// nothing is passed over.
     #[test]
     fn reads_past_the_end_are_errors() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
 //! Reads one table of the engine: point reads and blocks in order, through our block cache.
 //!
-//! The layout is the engine's (data blocks; an index and a filter, each in two levels; every block with
-//! a checksum over header and payload); its own decoders take the blocks apart. What is ours is loading:
-//! one `pread` a block, checksum compared, into a cache of exact size. Decoders may panic on a
-//! block of wrong content, so callers are inside `contain`.
+//! The layout is the engine's (data blocks; an index and a filter, each in two levels; every block
+//! with a checksum over header and payload); its own decoders take the blocks apart. What is ours
+//! is loading: one `pread` a block, checksum compared, into a cache of exact size. Decoders may
+//! panic on a block of wrong content, so callers are inside `contain`.
 //!
 //! A `TableReader` keeps the engine's table, and with it the file. Threads: any.
 
@@ -149,7 +149,8 @@ impl TableReader {
         filter.map_or(0, |handle| handle.size() as usize)
     }
 
-    /// What it holds in memory, the engine's part included (which keeps the top-level indexes a second time).
+    /// What it holds in memory, the engine's part included (which keeps the top-level indexes a
+    /// second time).
     pub(crate) fn memory_bytes(&self) -> usize {
         let regions = &self.table.regions;
         let filters = regions.filter_tli.map_or(0, |handle| handle.size());
@@ -310,10 +311,12 @@ impl TableReader {
     }
 }
 
-/// Calls `found` for each of `places` with its number and the payload of the data block there; `None`: it is to be loaded as any other.
+/// Calls `found` for each of `places` with its number and the payload of the data block there;
+/// `None`: it is to be loaded as any other.
 ///
-/// Blocks are read together, past the page cache, unless they are cached or large, and `found` is called as they arrive; in files that are
-/// read through the page cache the system is asked to read them all. Neighbours of one place share a read.
+/// Blocks are read together, past the page cache, unless they are cached or large, and `found` is
+/// called as they arrive; in files that are read through the page cache the system is asked to read
+/// them all. Neighbours of one place share a read.
 pub(crate) fn load_together(
     places: &[(&TableReader, Place)],
     mut found: impl FnMut(usize, Option<&Slice>) -> Result<()>,

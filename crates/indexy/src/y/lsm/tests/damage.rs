@@ -1,4 +1,5 @@
-//! "Never wrong data": whatever bytes of whatever file are changed, a read gives the right answer or `Corrupt`.
+//! "Never wrong data": whatever bytes of whatever file are changed, a read gives the right answer
+//! or `Corrupt`.
 
 use super::*;
 
@@ -44,7 +45,8 @@ impl Damaged {
 
     /// Puts `bytes` in the place of `file`, reads everything, and puts the file back.
     fn try_with(&self, file: &Path, bytes: &[u8], writable: bool) -> Outcome {
-        // A new cache each time, so that nothing is remembered. Read through the system's cache and past it, in turn.
+        // A new cache each time, so that nothing is remembered. Read through the system's cache and
+        // past it, in turn.
         let direct = bytes.len().is_multiple_of(2) != writable;
         let shared = Arc::new(LsmShared::new(0, direct));
         fs::write(file, bytes).unwrap();

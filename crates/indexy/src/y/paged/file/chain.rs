@@ -1,7 +1,8 @@
 //! Chains of pages for keys and values that do not fit a node.
 //!
-//! Each page holds `payload` bytes behind its header and the number of the next one. A chain never changes: nodes that are
-//! rewritten keep naming it, until its entry goes. Its pages are mostly neighbours, as they are allocated together.
+//! Each page holds `payload` bytes behind its header and the number of the next one. A chain never
+//! changes: nodes that are rewritten keep naming it, until its entry goes. Its pages are mostly
+//! neighbours, as they are allocated together.
 
 use super::PageFile;
 use crate::{
@@ -11,7 +12,8 @@ use crate::{
     y::paged::page::{HEADER_BYTES, Header, Kind, PageNo, node::Far},
 };
 
-/// Visits the pages of a chain with their payloads; finds chains that are too long, too short or circular.
+/// Visits the pages of a chain with their payloads; finds chains that are too long, too short or
+/// circular.
 pub(crate) fn walk(
     file: &PageFile,
     far: Far,

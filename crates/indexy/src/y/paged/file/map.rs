@@ -1,7 +1,8 @@
 //! The stored map of used pages: what a tree knows at open of what is free.
 //!
-//! The map is cut into parts of a page; a list of pages names the pages of the parts. A commit writes the parts
-//! that changed and the list to free pages, as everything else is written; the superblock names the list.
+//! The map is cut into parts of a page; a list of pages names the pages of the parts. A commit
+//! writes the parts that changed and the list to free pages, as everything else is written; the
+//! superblock names the list.
 
 use super::{PageFile, space::Bits};
 use crate::{
@@ -45,7 +46,8 @@ impl StoredMap {
         (self.parts.capacity() + self.list.capacity()) * size_of::<PageNo>()
     }
 
-    /// Writes pages for `bits`, all below `end`, which differ from what this map says as from `before`; returns the new map.
+    /// Writes pages for `bits`, all below `end`, which differ from what this map says as from
+    /// `before`; returns the new map.
     pub(crate) fn write(
         &self,
         page_bytes: usize,

@@ -1,6 +1,7 @@
 //! The page file: pages at their places, each checked when read and sealed when written.
 //!
-//! Bytes 0 to [`PAGES_START`] hold the two superblocks; page `n` lies at `n * page_bytes`. Threads: any. Nothing is cached.
+//! Bytes 0 to [`PAGES_START`] hold the two superblocks; page `n` lies at `n * page_bytes`. Threads:
+//! any. Nothing is cached.
 
 pub(crate) mod chain;
 pub(crate) mod committed;
@@ -76,7 +77,8 @@ impl PageFile {
         self.check(number, to, got)
     }
 
-    /// Reads pages into buffers of the size of a page. Cost: a read of the device each, overlapped where the system can.
+    /// Reads pages into buffers of the size of a page. Cost: a read of the device each, overlapped
+    /// where the system can.
     pub(crate) fn read_all(&self, pages: &mut [(PageNo, &mut [u8])]) -> Result<()> {
         let mut reads = Vec::with_capacity(pages.len());
         for (number, to) in pages.iter_mut() {

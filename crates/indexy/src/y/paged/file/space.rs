@@ -1,12 +1,13 @@
 //! Which pages of the file are free.
 //!
-//! A page is busy from its allocation until nothing can need it any more:
+//! A page is busy from its allocation until all of these hold:
 //! 1. the present version does not have it (`current`),
 //! 2. no version that a reader may still hold has it (`leaving`),
-//! 3. neither the durable superblock nor one that is being written has it (`committed`, `committing`, `doubtful`, `held`).
+//! 3. neither the durable superblock nor one that is being written has it (`committed`,
+//!    `committing`, `doubtful`, `held`).
 //!
-//! So a crash at any moment finds every page of the last durable version as it was. I4, I6: that version is what the
-//! framework was told is durable.
+//! So a crash at any moment finds every page of the last durable version as it was. I4, I6: that
+//! version is what the framework was told is durable.
 //! Threads: one lock around all of it (in `tree.rs`), never held across I/O.
 //! Not here: how the map is stored (`map.rs`).
 
@@ -197,8 +198,8 @@ impl Space {
         }
     }
 
-    /// A new version: it has `added`, and not `removed`, which may be pages of `added` too. Returns those that
-    /// nobody can have seen; the caller frees them.
+    /// A new version: it has `added`, and not `removed`, which may be pages of `added` too. Returns
+    /// those that nobody can have seen; the caller frees them.
     pub(crate) fn publish(
         &mut self,
         replaced: Arc<Version>,
@@ -264,7 +265,8 @@ impl Space {
         free
     }
 
-    /// It did not become durable. `map`: the pages of its map, if a superblock may name it all the same.
+    /// It did not become durable. `map`: the pages of its map, if a superblock may name it all the
+    /// same.
     pub(crate) fn abort_commit(&mut self, map: Option<&[PageNo]>) -> Vec<PageNo> {
         let bits = self.committing.take();
         self.changed = true;

@@ -15,9 +15,9 @@
 //! | 72 | 8 | owner: what database and tree the file was made for |
 //! | 80 | 8 | xxh3 of the bytes before |
 //!
-//! The rest of the 4 KiB is zeros. A generation is written to the first copy, synced, and then to the second, which the sync before
-//! the next generation makes durable. So a crash finds one of them whole, and a damaged one is replaced by the other
-//! without going back in time.
+//! The rest of the 4 KiB is zeros. A generation is written to the first copy, synced, and then to
+//! the second, which the sync before the next generation makes durable. So a crash finds one of
+//! them whole, and a damaged one is replaced by the other without going back in time.
 
 use crate::{
     error::{Error, Result},
@@ -34,6 +34,10 @@ const BYTES: usize = 4096;
 const SUM_AT: usize = 80;
 /// Where the copies lie: never in one write of a device.
 pub(crate) const COPIES: [u64; 2] = [0, 8 << 10];
+// The table above: eight words behind 16 bytes, then the checksum; and room for both copies.
+const _: () = assert!(16 + 8 * 8 == SUM_AT && SUM_AT + 8 <= BYTES);
+const _: () = assert!(COPIES[0] + BYTES as u64 <= COPIES[1]);
+const _: () = assert!(COPIES[1] + BYTES as u64 <= super::PAGES_START);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Superblock {

@@ -162,7 +162,8 @@ pub(crate) enum Fill {
     Half,
 }
 
-/// How many of `elements` go to the next page: all if they fit, else as `fill` says. At least one, for one always fits.
+/// How many of `elements` go to the next page: all if they fit, else as `fill` says. At least one,
+/// for one always fits.
 pub(crate) fn next_page(elements: &[impl Element], page_bytes: usize, fill: Fill) -> usize {
     let room = match fill {
         Fill::Most => capacity(page_bytes) / 16 * 15,
@@ -212,7 +213,8 @@ pub(crate) fn leaf(page: &mut [u8], entries: &[Entry]) {
     });
 }
 
-/// Fills `page` (zeros) with `children`, which fit. The bound of the first is not stored: the parent has it.
+/// Fills `page` (zeros) with `children`, which fit. The bound of the first is not stored: the
+/// parent has it.
 pub(crate) fn inner(page: &mut [u8], level: u8, children: &[Child]) {
     let header = Header {
         level,
@@ -232,7 +234,8 @@ fn put_far(page: &mut [u8], at: usize, far: Far) {
     put(page, at + 4, &far.first.to_le_bytes());
 }
 
-/// Writes header, slots, prefix and keys; `payload` writes what follows key `i` and returns its length and flag.
+/// Writes header, slots, prefix and keys; `payload` writes what follows key `i` and returns its
+/// length and flag.
 fn fill<'a>(
     page: &mut [u8],
     mut header: Header,

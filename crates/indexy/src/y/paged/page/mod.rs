@@ -1,4 +1,5 @@
-//! Pages: what all kinds have in common, and the checked view that every reader of a page goes through.
+//! Pages: what all kinds have in common, and the checked view that every reader of a page goes
+//! through.
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
@@ -15,10 +16,11 @@
 //! | 48 | 4 | length of the payload, for kinds that are not nodes |
 //! | 52 | 4 | zero |
 //!
-//! All numbers are little-endian. Checksum, number, tree and birth are checked by [`check`] on every read from the
-//! device: a damaged page, one of another place, of another tree and one newer than the tree are found.
-//! Nothing here trusts what lies behind the header: every access is checked, whatever the checksum says.
-//! `node.rs` reads nodes, `build.rs` makes them. Not here: chains (`file/chain.rs`).
+//! All numbers are little-endian. Checksum, number, tree and birth are checked by [`check`] on
+//! every read from the device: a damaged page, one of another place, of another tree and one newer
+//! than the tree are found. Nothing here trusts what lies behind the header: every access is
+//! checked, whatever the checksum says. `node.rs` reads nodes, `build.rs` makes them. Not here:
+//! chains (`file/chain.rs`).
 
 pub(crate) mod build;
 pub(crate) mod node;
@@ -33,7 +35,6 @@ pub(crate) type PageNo = u64;
 /// Page numbers are below this, so that a reference has room for a hint.
 pub(crate) const PAGE_LIMIT: PageNo = 1 << 40;
 pub(crate) const HEADER_BYTES: usize = 56;
-const _: () = assert!(HEADER_BYTES.is_multiple_of(8));
 
 const CHECKSUM: usize = 0;
 const NUMBER: usize = 8;
@@ -45,6 +46,8 @@ const COUNT: usize = 34;
 const PREFIX: usize = 36;
 const LINK: usize = 40;
 const PAYLOAD: usize = 48;
+// The table above: the payload's length, and four bytes of zero, end the header.
+const _: () = assert!(PAYLOAD + 8 == HEADER_BYTES && HEADER_BYTES == 56);
 
 /// Highest level of a node; a tree of more cannot be, with seven children a node at least.
 pub(crate) const MAX_LEVEL: u8 = 24;

@@ -1,19 +1,21 @@
 //! Nodes: the checked view of leaves and inner pages, and the search in them.
 //!
-//! Behind the header ([`page`](super)):
+//! Behind the header ([`page`](super)), as `docs/formats/pages.md` has it in full:
 //!
-//! | part | content |
-//! |---|---|
-//! | slots, 8 bytes each | head (first four key bytes behind the prefix, as a number), offset and length (with flags) of the entry |
-//! | prefix | what all keys start with |
-//! | entries | key behind the prefix; if [`FAR_KEY`]: length (4) and chain (8) of the whole key; in leaves: length of the value (4), then its bytes or, if [`FAR_VALUE`], its chain (8) |
-//! | references, at the page's end, 8 bytes each (inner pages) | page of the child |
+//! - slots of 8 bytes: the *head* (the first four key bytes behind the prefix, as a number), then
+//!   offset and length (with flags) of the entry;
+//! - the prefix that all keys start with;
+//! - entries: the key behind the prefix, with [`FAR_KEY`] the chain of the whole key; in leaves the
+//!   value, with [`FAR_VALUE`] its chain;
+//! - at the end of an inner page, a reference of 8 bytes to each child.
 //!
-//! A key longer than [`max_stub`] lies in a chain; its *stub*, its first bytes of that length, is in the page. An inner page of n
-//! references has n - 1 slots: keys from that of slot i on, up to that of the next, are under child i + 1.
-//! In memory the references hold a hint where the child's frame is, above the page's number.
+//! A key longer than [`max_stub`] lies in a chain; its *stub*, its first bytes of that length, is
+//! in the page. An inner page of n references has n - 1 slots: keys from that of slot i on, up to
+//! that of the next, are under child i + 1. In memory the references hold a hint where the child's
+//! frame is, above the page's number.
 //!
-//! Every access is checked: `None` means that the page makes no sense, which the caller turns into `Corrupt`.
+//! Every access is checked: `None` means that the page makes no sense, which the caller turns into
+//! `Corrupt`.
 
 use super::{HEADER_BYTES, Header, Kind, PAGE_LIMIT, PageNo, u8_at, u16_at, u32_at, u64_at};
 use crate::{error::Result, mem::frames::FrameView};
@@ -227,7 +229,8 @@ impl<'a> Node<'a> {
         Some(ValueAt::Near(value))
     }
 
-    /// The first key that is not less than `key`, and whether it is equal; `None` inside if the page makes no sense.
+    /// The first key that is not less than `key`, and whether it is equal; `None` inside if the
+    /// page makes no sense.
     pub(crate) fn search(&self, key: &[u8], fetch: Fetch<'_>) -> Result<Option<(usize, bool)>> {
         let Some(rest) = key.strip_prefix(self.prefix) else {
             let all_less = key > self.prefix;

@@ -1,8 +1,9 @@
-//! Ranges: a chunk of entries of one leaf at a time, found anew from the newest version each time.
+//! Ranges: a chunk of entries of one leaf at a time, from the newest version each time.
 //!
-//! So an open iterator pins nothing between two chunks (and within one only while it has large values to read). It
-//! is no snapshot: of a run that is published meanwhile it may see what lies ahead of it. Each key comes once, in order,
-//! because a leaf's bounds, or the next key in it, say where to go on, whatever the leaves are by then.
+//! An open iterator pins nothing between two chunks, and within one only while it has large values
+//! to read. It is no snapshot: of a run that is published meanwhile it may see the part that lies
+//! ahead. Each key comes once, in order: a leaf's bounds, or the next key in it, say where to go
+//! on, whatever the leaves are by then.
 
 use super::search::Route;
 use crate::{
@@ -186,7 +187,8 @@ struct Edge<'a> {
 }
 
 impl Route for Edge<'_> {
-    /// Each leaf of a range is read once or, as ranges come in pieces, twice at once: that tells nothing.
+    /// Each leaf of a range is read once or, as ranges come in pieces, twice at once: that tells
+    /// nothing.
     const KEEPS_LEAVES: bool = false;
 
     fn child(&mut self, node: &Node<'_>) -> Result<Option<usize>> {
@@ -202,7 +204,8 @@ impl Route for Edge<'_> {
             }
             (Order::Descending, None) => (Some(node.keys()), node.keys().checked_sub(1)),
         };
-        // A page nearer to the leaf knows its end better; one at the edge of its parent does not know it.
+        // A page nearer to the leaf knows its end better; one at the edge of its parent does not
+        // know it.
         if let Some(key) = bound.and_then(|i| build::bound(node, i, &mut Vec::new())) {
             self.behind = Some(key);
         }

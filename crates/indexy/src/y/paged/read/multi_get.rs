@@ -1,8 +1,8 @@
 //! Many point reads at once: a page that several keys need is read once, and the reads overlap.
 //!
-//! All keys go down as far as pages are in frames; then the pages that are missing are read together (`storage/ring.rs`), and
-//! the keys go on. One version answers all of them.
-//! I7: a wave asks for a part of the frames at most.
+//! All keys go down as far as pages are in frames; then the pages that are missing are read
+//! together (`storage/ring.rs`), and the keys go on. One version answers all of them. I7: a wave
+//! asks for a part of the frames at most.
 
 use super::search::{At, Found, ToKey};
 use crate::{
@@ -23,7 +23,8 @@ struct Wanted<'k> {
 }
 
 impl PagedY {
-    /// Values of `keys` in `version`, in the order asked. Cost: a read of the device for each page that is not in memory.
+    /// Values of `keys` in `version`, in the order asked. Cost: a read of the device for each page
+    /// that is not in memory.
     pub(crate) fn multi_get_in(
         &self,
         version: &Version,

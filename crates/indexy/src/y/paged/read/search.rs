@@ -1,8 +1,9 @@
 //! Reads: from the root to a leaf, through the pool, then the answer.
 //!
-//! A search holds a version (so that its pages stay what they are) and, while it is in frames, a guard of the pool. The guard
-//! is left for every read of the device, and the search goes on from the page that was read. (Only a key longer than an eighth of a page
-//! that agrees with the one asked in all of that is fetched with the guard held: it delays reuse of frames, nobody waits.)
+//! A search holds a version (so that its pages stay what they are) and, while it is in frames, a
+//! guard of the pool. The guard is left for every read of the device, and the search goes on from
+//! the page that was read. (Only a key longer than an eighth of a page that agrees with the one
+//! asked in all of that is fetched with the guard held: it delays reuse of frames, nobody waits.)
 
 use crate::{
     error::Result,
@@ -88,7 +89,8 @@ impl PagedY {
         }))
     }
 
-    /// Goes to a leaf and reads from it; `None`: the tree is empty. `read` answers `None` if the leaf makes no sense.
+    /// Goes to a leaf and reads from it; `None`: the tree is empty. `read` answers `None` if the
+    /// leaf makes no sense.
     pub(crate) fn at_leaf<R>(
         &self,
         version: &Version,
@@ -151,7 +153,8 @@ impl PagedY {
         Ok(None)
     }
 
-    /// The node at `at`, if it is one and of the right level (so that no search goes round in circles).
+    /// The node at `at`, if it is one and of the right level (so that no search goes round in
+    /// circles).
     fn node_of<'a>(&self, node: Option<Node<'a>>, at: &At) -> Result<Node<'a>> {
         node.filter(|n| n.level == at.level)
             .ok_or_else(|| self.senseless(at.page))

@@ -1,13 +1,17 @@
 //! Publishing a version to readers, and making it durable.
 //!
-//! To become durable a version's pages (with the system since its run ended) and the map of used pages are synced, then the
-//! superblock is written and synced. What only older versions have is reused after that at the earliest, so that
-//! a crash at any moment finds a whole version: the last one that was made durable, or the one that was about to be.
-//! I6: the log is cut only after [`PagedY::commit`].
+//! 1. The version's pages, which are with the system since its run ended, and the map of used pages
+//!    are synced.
+//! 2. The first copy of the superblock is written and synced.
+//! 3. Pages that only older versions have may be reused.
 //!
-//! A sync that fails poisons the tree, for nobody knows what reached the device. A write that fails (no space: file systems
-//! that copy on write need some for a superblock too) can be tried again: while the first copy is doubtful the second one is
-//! of the durable version, and what the doubtful one may name is held until another one has taken its place.
+//! So a crash at any moment finds a whole version: the last durable one, or the one that was about
+//! to be. I6: the log is cut only after [`PagedY::commit`].
+//!
+//! A failed sync poisons the tree, because nobody knows what reached the device. A failed write (no
+//! space: a file system that copies on write needs some for a superblock too) can be repeated.
+//! While the first copy is doubtful, the second is that of the durable version, and the pages that
+//! the doubtful one may name are held until another one has taken its place.
 
 use super::{output::Output, run::Run};
 use crate::{
@@ -64,7 +68,8 @@ impl PagedY {
         self.reap();
     }
 
-    /// Frees what only versions had that nobody reads any more. Cost: a few instructions, and those for each page.
+    /// Frees what only versions had that nobody reads any more. Cost: a few instructions, and those
+    /// for each page.
     pub(crate) fn reap(&self) {
         let unread = self.space.lock().unread();
         self.release(&unread);
@@ -154,7 +159,8 @@ impl PagedY {
         (stored, std::mem::take(&mut output.taken))
     }
 
-    /// Makes the pages durable, and with them the second copy, which is the one that counts while the first one is written.
+    /// Makes the pages durable, and with them the second copy, which is the one that counts while
+    /// the first one is written.
     fn prepare(&self, committed: &mut Committed) -> Result<()> {
         let file = &*self.file.storage;
         if committed.stale {

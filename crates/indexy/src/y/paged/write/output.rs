@@ -1,7 +1,8 @@
-//! Pages on their way to the file: built in one buffer, written together where their numbers follow one another.
+//! Pages on their way to the file: built in one buffer, written together where their numbers follow
+//! one another.
 //!
-//! Nothing that is written here can be reached by anyone until a version or a superblock names it. Not
-//! durable: that is for who writes the superblock. Threads: one.
+//! Nothing that is written here can be reached by anyone until a version or a superblock names it.
+//! Not durable: that is for who writes the superblock. Threads: one.
 
 use crate::{
     error::{Error, Result},

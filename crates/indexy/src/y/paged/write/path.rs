@@ -1,9 +1,9 @@
 //! The open path of a run: inner pages from the root to the leaf, each with what was made of its
 //! children so far.
 //!
-//! A page is closed when the run is behind its end: it becomes new pages (none, one, or as many as it
-//! needs), and its parent gets them in place of the old one. One that would be less than a third full
-//! takes its right neighbour in, or joins its left one. Threads: one (the run's).
+//! A page is closed when the run is behind its end: it becomes new pages (none, one, or as many as
+//! it needs), and its parent gets them in place of the old one. One that would be less than a third
+//! full takes its right neighbour in, or joins its left one. Threads: one (the run's).
 
 use super::pages::Pages;
 use crate::{
@@ -59,7 +59,8 @@ impl<'y> Path<'y> {
         }
     }
 
-    /// Closes the last inner page of the path, whose end the run is behind; `next` is where the run goes on.
+    /// Closes the last inner page of the path, whose end the run is behind; `next` is where the run
+    /// goes on.
     pub(crate) fn close_inner(&mut self, next: Option<&[u8]>) -> Result<Closed> {
         let Some(mut open) = self.open.pop() else {
             return Ok(Closed::Yes);
@@ -190,7 +191,8 @@ impl<'y> Path<'y> {
         Ok(root.page)
     }
 
-    /// Whether the run, which goes on at `next`, comes to the next child of the last page of the path.
+    /// Whether the run, which goes on at `next`, comes to the next child of the last page of the
+    /// path.
     pub(crate) fn right_is_next(&self, next: Option<&[u8]>) -> Result<bool> {
         let output = &self.pages.output;
         let (Some(parent), Some(next)) = (self.open.last(), next) else {

@@ -1,14 +1,14 @@
 //! Writing a run: one pass over the tree from left to right, on pages of its own.
 //!
-//! The pass holds the path to the present leaf open: decoded, with what was made of its children so far. Entries are
-//! merged into the leaf; when the run is behind the leaf's end, the leaf becomes new pages (none, one, or as many
-//! as it needs), its parent gets them in place of the old one, and so on upwards. A leaf or inner page that would be
-//! less than a third full takes its right neighbour in, or joins its left one. So each page that the run touches
-//! is read and written once, whatever number of entries falls into it.
+//! The pass holds the path to the present leaf open: decoded, with what was made of its children so
+//! far. Entries are merged into the leaf. When the run is behind the leaf's end, the leaf becomes
+//! new pages (none, one, or as many as it needs), and its parent gets them in place of the old one
+//! (`path.rs`). A page that would be less than a third full takes its right neighbour in, or joins
+//! its left one. So each page that the run touches is read and written once, whatever number of
+//! entries falls into it.
 //!
-//! Pages of the tree are never written to: readers go on in the old version until the new root is published, and a run
-//! that fails leaves nothing but pages to be freed (I4).
-//! A chain belongs to the one entry or child that names it and goes when that goes.
+//! I4: pages of the tree are never written to. Readers go on in the old version until the new root
+//! is published, and a run that fails leaves nothing but pages to be freed.
 //! Threads: one (the caller holds the lock of writers).
 
 use super::path::{Closed, Open, Path, before, fill_before};
@@ -88,7 +88,8 @@ impl<'y> Run<'y> {
         self.apply(key, value)
     }
 
-    /// Closes everything; returns the new version, or `None` if nothing changed. All its pages are with the system then.
+    /// Closes everything; returns the new version, or `None` if nothing changed. All its pages are
+    /// with the system then.
     pub(crate) fn finish(&mut self) -> Result<Option<Version>> {
         if !self.started {
             return Ok(None);
@@ -158,7 +159,8 @@ impl<'y> Run<'y> {
             let Some(open) = self.path.open.last_mut() else {
                 return Err(y.senseless(self.base.root));
             };
-            // The first one left may begin behind the key: its left neighbours are gone, and it takes their place.
+            // The first one left may begin behind the key: its left neighbours are gone, and it
+            // takes their place.
             let Some(mut child) = open.rest.next() else {
                 return Err(y.senseless(self.base.root));
             };
@@ -308,7 +310,8 @@ impl<'y> Run<'y> {
         let bytes = filled_bytes(&leaf.made);
         let carry = bytes > self.path.pages.capacity() && self.path.right_is_next(next)?;
         if carry {
-            // The right neighbour is about to be changed: full pages instead of halves, and it takes what is left.
+            // The right neighbour is about to be changed: full pages instead of halves, and it
+            // takes what is left.
             while filled_bytes(&leaf.made) > self.path.pages.capacity() {
                 leaf.from = self.put_leaf(&mut leaf.made, leaf.from, leaf.warm, Fill::Most)?;
             }
