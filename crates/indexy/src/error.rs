@@ -212,4 +212,22 @@ impl Error {
             what: what.into(),
         }
     }
+
+    /// True when the system was short of file descriptors or memory, or a signal came between: the call changed nothing that
+    /// matters, and may succeed when it is repeated. Never true of a sync: nobody knows what a failed one left on the device.
+    pub(crate) fn is_transient(&self) -> bool {
+        use rustix::io::Errno;
+        const PASSING: [Errno; 5] = [
+            Errno::MFILE,
+            Errno::NFILE,
+            Errno::NOMEM,
+            Errno::AGAIN,
+            Errno::INTR,
+        ];
+        let Self::Io { op, source, .. } = self else {
+            return false;
+        };
+        let code = source.raw_os_error();
+        !op.starts_with("sync") && PASSING.iter().any(|e| code == Some(e.raw_os_error()))
+    }
 }

@@ -55,7 +55,8 @@
 //!   never was (half an entry, an older value than the durable one) may not come back.
 //! - A plain drop, without [`IndexY::make_durable`], keeps acknowledged runs for the next open. The database relies on it
 //!   where it has no log: its last flush is then all there is.
-//! - [`IndexY::release_files`] is asked before the directory is unlocked; afterwards, drops included, the Y touches no file.
+//! - [`IndexY::release_files`] is asked before the directory is unlocked. After it said true the Y touches no file, drops of
+//!   iterators included. A Y that is dropped without has ended all its work on files, threads included, when the drop returns.
 //!
 //! # Memory
 //!
@@ -70,8 +71,8 @@
 //! Keys are 0..=65,534 bytes, any bytes, the empty key included, in bytewise order; an engine that does not take some of
 //! them maps them, or states a lower limit in its [`Capabilities`]. Damaged files are [`Corrupt`](crate::Error::Corrupt)
 //! with the file and as far as known the offset, never wrong data. A full disk is
-//! [`OutOfSpace`](crate::Error::OutOfSpace), after which the database asks again; any other error of a write ends writing until the database is
-//! opened anew. A Y never panics: contain the engine's panics and report them.
+//! [`OutOfSpace`](crate::Error::OutOfSpace); a lack of file descriptors is an [`Io`](crate::Error::Io) with the system's code. After
+//! either the Y is as it was, and the database asks again; any other error of a write ends writing until the database is opened anew. A Y never panics: contain the engine's panics and report them.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,8 @@
 //! One open redb file: table, transactions, checksums.
 //!
-//! Runs are committed without waiting for the device; `save` makes the last commit durable. redb then records
-//! its free space too ("quick repair"), so that a killed process's file opens at once, read-only as well.
+//! Runs are committed without waiting for the device; `save` makes the last commit durable. redb
+//! then records its free space too ("quick repair"), so that a killed process's file opens at once,
+//! read-only as well.
 
 use crate::{
     error::{contain, contain_panics},
@@ -87,7 +88,8 @@ impl Engine {
         })
     }
 
-    /// A transaction; one at a time, the next one waits here. Dropped without `publish`, it never was.
+    /// A transaction; one at a time, the next one waits here. Dropped without `publish`, it never
+    /// was.
     pub(crate) fn begin_write(&self) -> Result<WriteTransaction> {
         if self.read_only {
             return Err(Error::ReadOnly);

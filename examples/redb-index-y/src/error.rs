@@ -7,7 +7,8 @@ use std::{
     path::Path,
 };
 
-/// Runs one call into redb that concerns the file `path`; `op` is what is being done ("read", "write").
+/// Runs one call into redb that concerns the file `path`; `op` is what is being done ("read",
+/// "write").
 pub(crate) fn contain<T, E: Into<redb::Error>>(
     path: &Path,
     op: &'static str,
@@ -22,7 +23,8 @@ pub(crate) fn contain_panics<T>(
     op: &'static str,
     call: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
-    // What a panic leaves behind is redb's: a transaction that it aborts, or locks that it finds poisoned.
+    // What a panic leaves behind is redb's: a transaction that it aborts, or locks that it finds
+    // poisoned.
     catch_unwind(AssertUnwindSafe(call))
         .unwrap_or_else(|_| Err(Error::corrupt(path, 0, format!("redb panicked in a {op}"))))
 }

@@ -39,7 +39,8 @@ impl IndexYFactory for RedbFactory {
     }
 }
 
-/// `options` of a database whose trees may be [`IndexYKind::custom`](indexy::IndexYKind::custom)`("redb")`.
+/// `options` of a database whose trees may be
+/// [`IndexYKind::custom`](indexy::IndexYKind::custom)`("redb")`.
 pub fn register(options: Options) -> Result<Options> {
     options.register_index_y(NAME, Arc::new(RedbFactory))
 }

@@ -1,7 +1,8 @@
 //! A file that is read and never written: what redb writes stays in memory.
 //!
-//! redb opens a file read-only only if it was closed in good order. After a kill it has to repair it first, which
-//! takes a few pages (`engine.rs` has it save its free space with every durable commit). Here they go.
+//! redb opens a file read-only only if it was closed in good order. After a kill it has to repair
+//! it first, which takes a few pages (`engine.rs` has it save its free space with every durable
+//! commit). Here they go.
 
 use redb::StorageBackend;
 use std::{

@@ -1,7 +1,7 @@
 //! What the trees of one database share: the memory for their caches.
 //!
-//! redb has a cache per file, whose size is fixed when the file is opened. So a tree gets a slice of
-//! the share: half of what is left, so that there is always some left for the next one.
+//! redb has a cache per file, whose size is fixed when the file is opened. So a tree gets a slice
+//! of the share: half of what is left, so that there is always some left for the next one.
 
 use crate::tree::RedbY;
 use indexy::{
@@ -51,7 +51,8 @@ impl IndexYShared for RedbShared {
         lock(&self.0).taken
     }
 
-    /// For trees opened from now on: redb cannot resize a cache. `memory_bytes` goes on saying what is held.
+    /// For trees opened from now on: redb cannot resize a cache. `memory_bytes` goes on saying what
+    /// is held.
     fn set_memory(&self, cache_bytes: usize) {
         lock(&self.0).share = cache_bytes;
     }

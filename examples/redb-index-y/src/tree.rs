@@ -57,7 +57,8 @@ impl IndexY for RedbY {
         Capabilities {
             max_key_bytes: MAX_KEY_BYTES,
             max_value_bytes: MAX_VALUE_BYTES,
-            // A commit rewrites the path to every leaf that it touches: long runs touch more keys per leaf.
+            // A commit rewrites the path to every leaf that it touches: long runs touch more keys
+            // per leaf.
             preferred_run_bytes: 1 << 20,
         }
     }
@@ -111,7 +112,8 @@ impl IndexY for RedbY {
             })
         })?;
         drop(entries);
-        // The caller waits for its log here (I5). Until now, and if it fails, nothing of the run is visible or on disk.
+        // The caller waits for its log here (I5). Until now, and if it fails, nothing of the run is
+        // visible or on disk.
         source.before_publish()?;
         engine.publish(transaction)
     }
@@ -173,7 +175,8 @@ impl IndexY for RedbY {
         Ok(counted)
     }
 
-    /// redb writes to the file when it closes it: that has to happen while the directory is still ours.
+    /// redb writes to the file when it closes it: that has to happen while the directory is still
+    /// ours.
     fn release_files(&self) -> bool {
         let Ok(mut engine) = self.engine.try_write() else {
             return false;

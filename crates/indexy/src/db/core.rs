@@ -183,8 +183,11 @@ impl Core {
             *manifest = next;
             return Ok(());
         };
-        let retry = matches!(error, Error::OutOfSpace { .. })
-            && matches!(Manifest::read(&*self.storage, &self.path), Ok(Some(found)) if found == *manifest);
+        // Without a descriptor for the new file nothing was begun.
+        let begun = !(error.is_transient() && matches!(error, Error::Io { op: "create", .. }));
+        let retry = !begun
+            || matches!(error, Error::OutOfSpace { .. })
+                && matches!(Manifest::read(&*self.storage, &self.path), Ok(Some(found)) if found == *manifest);
         if !retry {
             self.shared.poison.set(&error);
         }

@@ -104,6 +104,8 @@ impl Manifest {
         let file = storage.create(&next)?;
         file.write_at(&self.encode()?, 0)?;
         file.sync()?;
+        // Its descriptor is one for the directory.
+        drop(file);
         storage.rename(&next, &Self::path(dir))?;
         storage.sync_dir(dir)
     }

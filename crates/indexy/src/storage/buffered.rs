@@ -1,7 +1,7 @@
 //! Files through the operating system's page cache.
 //!
-//! Reads and writes are positioned; `sync` is `fdatasync`, which also makes durable what is needed to read
-//! the data back (the length). Threads: any. Errors carry the path and the operation.
+//! Reads and writes are positioned; `sync` is `fdatasync`, which also makes durable what is needed
+//! to read the data back (the length). Threads: any. Errors carry the path and the operation.
 
 #![forbid(unsafe_code)]
 
@@ -12,7 +12,7 @@ use std::{
     io,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 /// The file system of the operating system.
@@ -21,7 +21,8 @@ pub(crate) struct Buffered;
 
 struct BufferedFile {
     file: File,
-    path: PathBuf,
+    opened_as: PathBuf,
+    renamed: OnceLock<PathBuf>,
 }
 
 impl Storage for Buffered {
@@ -70,8 +71,10 @@ impl Storage for Buffered {
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
-        File::open(dir)
-            .and_then(|d| d.sync_all())
+        // Two steps, told apart: the first may be repeated, a failed sync may not.
+        let opened = File::open(dir).map_err(|e| Error::io("open directory", dir, e))?;
+        opened
+            .sync_all()
             .map_err(|e| Error::io("sync directory", dir, e))
     }
 }
@@ -84,7 +87,8 @@ pub(super) fn open_with(
     let file = options.open(path).map_err(|e| Error::io(op, path, e))?;
     Ok(Arc::new(BufferedFile {
         file,
-        path: path.to_path_buf(),
+        opened_as: path.to_path_buf(),
+        renamed: OnceLock::new(),
     }))
 }
 
@@ -93,7 +97,7 @@ impl StorageFile for BufferedFile {
         let meta = self
             .file
             .metadata()
-            .map_err(|e| Error::io("read length of", &self.path, e))?;
+            .map_err(|e| Error::io("read length of", self.path(), e))?;
         Ok(meta.len())
     }
 
@@ -104,7 +108,7 @@ impl StorageFile for BufferedFile {
                 Ok(0) => break,
                 Ok(n) => done += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(Error::io("read", &self.path, e)),
+                Err(e) => return Err(Error::io("read", self.path(), e)),
             }
         }
         Ok(done)
@@ -121,19 +125,19 @@ impl StorageFile for BufferedFile {
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
         self.file
             .write_all_at(buf, offset)
-            .map_err(|e| Error::io("write", &self.path, e))
+            .map_err(|e| Error::io("write", self.path(), e))
     }
 
     fn sync(&self) -> Result<()> {
         self.file
             .sync_data()
-            .map_err(|e| Error::io("sync", &self.path, e))
+            .map_err(|e| Error::io("sync", self.path(), e))
     }
 
     fn set_len(&self, len: u64) -> Result<()> {
         self.file
             .set_len(len)
-            .map_err(|e| Error::io("set length of", &self.path, e))
+            .map_err(|e| Error::io("set length of", self.path(), e))
     }
 
     fn allocate(&self, offset: u64, len: u64) -> Result<()> {
@@ -141,11 +145,16 @@ impl StorageFile for BufferedFile {
         match fs::fallocate(&self.file, fs::FallocateFlags::empty(), offset, len) {
             // Not every file system can; then the file grows as it is written.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
-            Err(e) => Err(Error::io("allocate", &self.path, e.into())),
+            Err(e) => Err(Error::io("allocate", self.path(), e.into())),
         }
     }
 
     fn path(&self) -> &Path {
-        &self.path
+        self.renamed.get().unwrap_or(&self.opened_as)
+    }
+
+    fn set_path(&self, path: &Path) {
+        // A second rename would keep the first name in errors; no caller renames twice.
+        let _ = self.renamed.set(path.to_path_buf());
     }
 }

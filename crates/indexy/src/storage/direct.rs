@@ -1,8 +1,9 @@
 //! Files past the operating system's page cache, where the file system does that.
 //!
-//! For a file that has a cache of its own: a second copy of its pages in the system would be memory that
-//! no budget counts. Buffers, offsets and lengths must be multiples of 4096 (`mem/aligned.rs`).
-//! A file system that refuses direct I/O gets buffered I/O. Files are created, copied and listed as buffered ones are.
+//! For a file that has a cache of its own: a second copy of its pages in the system would be memory
+//! that no budget counts. Buffers, offsets and lengths must be multiples of 4096
+//! (`mem/aligned.rs`). A file system that refuses direct I/O gets buffered I/O. Files are created,
+//! copied and listed as buffered ones are.
 //! Threads: any.
 
 #![forbid(unsafe_code)]
@@ -39,8 +40,13 @@ impl Storage for Direct {
             let mut trial = AlignedBuffer::new(TRIAL_BYTES);
             file.read_at(&mut trial, 0).map(|_| file)
         });
-        // Whatever is wrong with the file itself is wrong again, and told, without the flag.
-        direct.or_else(|_| Buffered.open(path, write))
+        match direct {
+            // Says nothing about the file system, which may do direct I/O.
+            Err(e) if e.is_transient() => Err(e),
+            // Whatever is wrong with the file itself is wrong again, and told, without the flag.
+            Err(_) => Buffered.open(path, write),
+            opened => opened,
+        }
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<PathBuf>> {

@@ -3,6 +3,10 @@
 //! The simulated one (`sim.rs`) loses, reorders and tears what was not synced and fails on
 //! demand, so that recovery can be tested at every I/O. A `StorageFile` has no cursor.
 //!
+//! Files are opened once and held: what needs a descriptor or memory that the system does not have
+//! just then fails with an error that [`Error::is_transient`](crate::error::Error::is_transient)
+//! knows, and may be repeated.
+//!
 //! Contract: bytes written are durable after `StorageFile::sync`; a file's creation, rename
 //! or removal is durable after `Storage::sync_dir` of its directory. Nothing else is
 //! promised: unsynced writes may reach the disk in any order, in part, or never.
@@ -42,6 +46,12 @@ pub(crate) trait Storage: Send + Sync {
     /// Creates `dir` and its parents; no error if it is there.
     fn create_dir_all(&self, dir: &Path) -> Result<()>;
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
+    /// Renames an open file. It stays open, and its errors name the new path.
+    fn rename_open(&self, file: &dyn StorageFile, to: &Path) -> Result<()> {
+        self.rename(file.path(), to)?;
+        file.set_path(to);
+        Ok(())
+    }
     fn remove(&self, path: &Path) -> Result<()>;
     /// Makes creations, renames and removals in `dir` durable.
     fn sync_dir(&self, dir: &Path) -> Result<()>;
@@ -72,8 +82,11 @@ pub(crate) trait StorageFile: Send + Sync {
     /// Makes everything written durable (fdatasync).
     fn sync(&self) -> Result<()>;
     fn set_len(&self, len: u64) -> Result<()>;
-    /// Asks for `[offset, offset + len)` to be allocated and readable as zeros where nothing was written; the file
-    /// grows to `offset + len` if it is shorter. Best effort: does nothing where the file system cannot.
+    /// Asks for `[offset, offset + len)` to be allocated and readable as zeros where nothing was
+    /// written; the file grows to `offset + len` if it is shorter. Best effort: does nothing where
+    /// the file system cannot.
     fn allocate(&self, offset: u64, len: u64) -> Result<()>;
     fn path(&self) -> &Path;
+    /// The file was renamed to `path`, for the first time. Called by [`Storage::rename_open`].
+    fn set_path(&self, path: &Path);
 }

@@ -1,17 +1,19 @@
 //! Many reads of one file at once, overlapped by the kernel (io_uring), from one thread.
 //!
-//! Rings are kept for the next caller: one takes about 10 KiB of the kernel's memory and a file descriptor. Where
-//! there is no io_uring (old kernels, containers that forbid it), and for what it does not complete, reads are made one by one.
+//! Rings are kept for the next caller. One takes about 10 KiB of the kernel's memory and a file
+//! descriptor. Without io_uring (old kernels, containers that forbid it), and for what it does not
+//! complete, the caller reads one by one.
 //!
-//! `unsafe` is here because the kernel writes into buffers after the call that names them. What keeps it sound: [`complete`]
-//! returns, or unwinds, only when every read that it submitted has completed, whatever fails in between.
-//! Threads: any; the lock of the idle rings is not held across I/O.
+//! `unsafe`: the kernel writes into buffers after the call that names them. [`complete`] returns,
+//! or unwinds, only after every read that it submitted has completed, whatever fails in between.
+//! Threads: any. The lock of the idle rings is not held across I/O.
 
 #![allow(unsafe_code)]
 
 use super::ReadAt;
 use io_uring::{IoUring, opcode, types};
 use parking_lot::Mutex;
+use rustix::io::Errno;
 use std::{
     fs::File,
     io,
@@ -25,18 +27,50 @@ use std::{
 const DEPTH: usize = 64;
 /// Rings kept while nobody uses them.
 const IDLE_RINGS: usize = 16;
+/// Why the kernel makes no ring that it would make later.
+const PASSING: [Errno; 5] = [
+    Errno::MFILE,
+    Errno::NFILE,
+    Errno::NOMEM,
+    Errno::AGAIN,
+    Errno::INTR,
+];
 /// Between two attempts when the kernel is short of something.
 const PAUSE: Duration = Duration::from_micros(200);
 
-static IDLE: Mutex<Vec<IoUring>> = Mutex::new(Vec::new());
+/// Rings that nobody uses, and the process that made them.
+static IDLE: Mutex<Idle> = Mutex::new(Idle {
+    process: 0,
+    rings: Vec::new(),
+});
 /// The kernel refused to make a ring: it is not asked again.
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
-/// Starts all `reads`, each of the file that `file_of` has for its number, and calls `done` with the number and the bytes of each
-/// as it completes, while others are still under way; waits for all.
+struct Idle {
+    process: u32,
+    rings: Vec<IoUring>,
+}
+
+impl Idle {
+    /// The rings of this process. After a fork the child has those of its parent, whose memory both
+    /// would write to.
+    fn own(&mut self) -> &mut Vec<IoUring> {
+        let process = std::process::id();
+        if self.process != process {
+            self.rings.clear();
+            self.process = process;
+        }
+        &mut self.rings
+    }
+}
+
+/// Starts all `reads`, each of the file that `file_of` has for its number, and calls `done` with
+/// the number and the bytes of each as it completes, while others are still under way; waits for
+/// all.
 ///
-/// That is for reads completed in full, whose `got` is set. The others keep what they had there: they reached the end of the
-/// file, were interrupted or failed, or there is no ring; the plain call says which.
+/// That is for reads completed in full, whose `got` is set. The others keep what they had there:
+/// they reached the end of the file, were interrupted or failed, or there is no ring; the plain
+/// call says which.
 pub(crate) fn overlap<'f>(
     reads: &mut [ReadAt<'_>],
     file_of: impl Fn(usize) -> &'f File,
@@ -60,7 +94,7 @@ pub(crate) fn overlap<'f>(
 
 /// An idle ring, or a new one.
 fn taken() -> Option<IoUring> {
-    if let Some(ring) = IDLE.lock().pop() {
+    if let Some(ring) = IDLE.lock().own().pop() {
         return Some(ring);
     }
     if REFUSED.load(Relaxed) {
@@ -70,25 +104,25 @@ fn taken() -> Option<IoUring> {
         Ok(ring) => Some(ring),
         Err(e) => {
             // Out of descriptors or memory passes; anything else does not.
-            let passes = matches!(e.raw_os_error(), Some(EMFILE | ENFILE | ENOMEM));
+            let passes = PASSING
+                .iter()
+                .any(|p| e.raw_os_error() == Some(p.raw_os_error()));
             REFUSED.store(!passes, Relaxed);
             None
         }
     }
 }
 
-const ENOMEM: i32 = 12;
-const ENFILE: i32 = 23;
-const EMFILE: i32 = 24;
-
 fn give_back(ring: IoUring) {
     let mut idle = IDLE.lock();
-    if idle.len() < IDLE_RINGS {
-        idle.push(ring);
+    let rings = idle.own();
+    if rings.len() < IDLE_RINGS {
+        rings.push(ring);
     }
 }
 
-/// Submits up to [`DEPTH`] reads and waits for all that were. Returns whether the ring is empty again.
+/// Submits up to [`DEPTH`] reads and waits for all that were. Returns whether the ring is empty
+/// again.
 fn complete<'f>(
     ring: &mut IoUring,
     reads: &mut [ReadAt<'_>],
@@ -107,9 +141,10 @@ fn complete<'f>(
             .offset(read.offset)
             .build()
             .user_data(number as u64);
-        // SAFETY: the file and the buffer, `len` bytes of which are written at most, are borrowed for longer than this
-        // function runs, and it neither returns nor unwinds while the read is in flight: `flight` waits when it is dropped.
-        // The buffer is not touched before its completion was seen.
+        // SAFETY: the file and the buffer, `len` bytes of which are written at most, are borrowed
+        // for longer than this function runs, and it neither returns nor unwinds while the read is
+        // in flight: `flight` waits when it is dropped. The buffer is not touched before its
+        // completion was seen.
         if unsafe { flight.ring.submission().push(&entry) }.is_err() {
             break;
         }
@@ -144,7 +179,8 @@ impl Flight<'_> {
             }
             match self.ring.submit_and_wait(1) {
                 Err(e) if e.kind() != io::ErrorKind::Interrupted => {
-                    // What the kernel has not taken it will not write to; the ring goes, with what is queued in it.
+                    // What the kernel has not taken it will not write to; the ring goes, with what
+                    // is queued in it.
                     if self.pending == self.ring.submission().len() {
                         (self.pending, self.lost) = (0, true);
                     } else {
@@ -229,7 +265,7 @@ mod tests {
                 });
             }
         });
-        assert!(IDLE.lock().len() <= IDLE_RINGS);
+        assert!(IDLE.lock().own().len() <= IDLE_RINGS);
     }
 
     /// The caller's panic passes only when nothing is in flight; the ring is not used again.

@@ -1,18 +1,20 @@
 //! The memory side of the log: where appends go, and in which order they reach the file.
 //!
-//! The logical stream is a sequence of *pieces*: sealed append buffers and, between them, owned byte vectors: one
-//! for each record longer than a buffer, and what arrived while no buffer was free. An
-//! append is lock free while the active buffer has room; whoever finds it full rotates it under `line`.
-//! Nothing here does I/O; nothing in `append` waits for any (the lock is held for a rotation, or a copy
-//! of a small record while buffers are short).
+//! The stream is a sequence of *pieces* (`line.rs`): sealed append buffers, and between them owned
+//! byte vectors, one for each record longer than a buffer and for what arrived while no buffer was
+//! free. An append takes no lock while the active buffer has room. The thread that finds it full
+//! rotates it under `line`. Nothing here does I/O, and `append` waits for none: it holds the lock
+//! for a rotation, or for the copy of a small record while buffers are short.
 //!
-//! Memory: `BUFFERS` buffers, always; plus owned pieces, bounded by `admit`: long records get in one at a time
-//! (more while they fit in two buffers), short ones only while a buffer is open. What overshoots is one
-//! short record per thread that was admitted just before.
-//! Keeps: I8 (the order of LSNs is the order of pieces). Threads: any.
+//! Memory: `BUFFERS` buffers, always, and owned pieces, which `admit` bounds. Long records enter
+//! one at a time, or more while they fit in two buffers. Short ones enter while a buffer is open.
+//! The overshoot is one short record for each thread that was admitted just before.
+//! Keeps: I8 (the order of LSNs is the order of pieces).
+//! Threads: any.
 
 use super::{
-    Lsn,
+    line::{Line, Piece, Refusal},
+    lsn::Lsn,
     record::RecordRef,
     segment::{GROUP_ALIGN, GROUP_HEADER_BYTES},
 };
@@ -37,65 +39,13 @@ use std::{
     time::Duration,
 };
 
-/// Append buffers of a log: one fills, one is written, one is in hand for when a sync overlaps both.
+/// Append buffers of a log: one fills, one is written, one is in hand for when a sync overlaps
+/// both.
 pub(super) const BUFFERS: usize = 3;
 /// `active` when no buffer is open.
 const NONE: usize = usize::MAX;
 /// A waiter for room looks at the poison again after this long.
 const RECHECK: Duration = Duration::from_millis(50);
-
-/// A stretch of the stream on its way to the file; holds whole records.
-pub(super) enum Piece {
-    Buffer {
-        index: usize,
-        first_lsn: Lsn,
-        len: usize,
-    },
-    Owned {
-        first_lsn: Lsn,
-        bytes: Vec<u8>,
-        long: bool,
-    },
-}
-
-impl Piece {
-    pub(super) fn len(&self) -> usize {
-        match self {
-            Self::Buffer { len, .. } => *len,
-            Self::Owned { bytes, .. } => bytes.len(),
-        }
-    }
-
-    pub(super) fn first_lsn(&self) -> Lsn {
-        match self {
-            Self::Buffer { first_lsn, .. } | Self::Owned { first_lsn, .. } => *first_lsn,
-        }
-    }
-}
-
-/// Why the log takes no appends just now.
-#[derive(Clone)]
-enum Refusal {
-    Closed,
-    ReadOnly,
-    Full(Error),
-}
-
-/// What the `line` lock guards.
-struct Line {
-    /// Sealed pieces that the writer has not fetched, in order.
-    queue: VecDeque<Piece>,
-    free: Vec<usize>,
-    /// Where the active buffer starts or, without one, where the next append goes.
-    next: Lsn,
-    /// Bytes of long records that were admitted and whose admission lives.
-    promised: usize,
-    refusal: Option<Refusal>,
-    /// The flusher is asked to stop.
-    stop: bool,
-    /// Somebody asks for a write although no buffer is full.
-    kick: bool,
-}
 
 /// See the module header.
 pub(super) struct AppendSide {
@@ -212,12 +162,7 @@ impl AppendSide {
 
     fn check_in(&self, line: &Line) -> Result<()> {
         self.poison.check()?;
-        match &line.refusal {
-            None => Ok(()),
-            Some(Refusal::Closed) => Err(Error::Closed),
-            Some(Refusal::ReadOnly) => Err(Error::ReadOnly),
-            Some(Refusal::Full(e)) => Err(e.clone()),
-        }
+        line.refusal.as_ref().map_or(Ok(()), |r| Err(r.error()))
     }
 
     /// See [`super::Log::append`].
@@ -259,27 +204,10 @@ impl AppendSide {
 
     /// No buffer is free: the record joins the piece at the end of the queue.
     fn append_owned(&self, line: &mut Line, parts: &[&[u8]; 3], len: usize) -> Lsn {
-        let room = self.buffer_bytes();
         self.backlog.fetch_add(len, Relaxed);
-        let first_lsn = line.next;
-        line.next = Lsn(first_lsn.0 + len as u64);
-        match line.queue.back_mut() {
-            Some(Piece::Owned {
-                bytes, long: false, ..
-            }) if bytes.len() + len <= room => {
-                bytes.extend(parts.iter().copied().flatten());
-            }
-            _ => {
-                self.take_owned(room);
-                let mut bytes = Vec::with_capacity(room);
-                bytes.extend(parts.iter().copied().flatten());
-                line.queue.push_back(Piece::Owned {
-                    first_lsn,
-                    bytes,
-                    long: false,
-                });
-                self.work.notify_one();
-            }
+        if line.push_copied(parts, len, self.buffer_bytes()) {
+            self.take_owned(self.buffer_bytes());
+            self.work.notify_one();
         }
         line.next
     }
@@ -294,15 +222,8 @@ impl AppendSide {
             return Err(e);
         }
         self.seal_active(&mut line);
-        let first_lsn = line.next;
-        line.next = Lsn(first_lsn.0 + len as u64);
         self.backlog.fetch_add(len, Relaxed);
-        line.queue.push_back(Piece::Owned {
-            first_lsn,
-            bytes,
-            long: true,
-        });
-        let end = line.next;
+        let end = line.push_long(bytes);
         self.activate(&mut line);
         self.work.notify_one();
         Ok(end)
@@ -326,15 +247,9 @@ impl AppendSide {
         };
         self.active.store(NONE, Release);
         let len = buffer.seal().unwrap_or(0) as usize;
-        let first_lsn = line.next;
-        line.next = Lsn(first_lsn.0 + len as u64);
         if len > 0 {
             self.backlog.fetch_add(len, Relaxed);
-            line.queue.push_back(Piece::Buffer {
-                index,
-                first_lsn,
-                len,
-            });
+            line.push_buffer(index, len);
         } else if let Some(empty) = buffer.take() {
             empty.release();
             line.free.push(index);
@@ -400,11 +315,12 @@ impl AppendSide {
         self.room.notify_all();
     }
 
-    /// From now on the log is full: appends are refused with `error`.
-    pub(super) fn refuse_full(&self, error: Error) {
+    /// Appends are refused with `error` until the flusher has repeated the write that failed with
+    /// it.
+    pub(super) fn refuse_for_now(&self, error: Error) {
         let mut line = self.line.lock();
         if line.refusal.is_none() {
-            line.refusal = Some(Refusal::Full(error));
+            line.refusal = Some(Refusal::ForNow(error));
             self.refused.store(true, Release);
             // The flusher tries again from time to time.
             line.kick = true;
@@ -413,22 +329,22 @@ impl AppendSide {
         self.room.notify_all();
     }
 
-    /// There is room again.
+    /// The write that failed has succeeded.
     pub(super) fn accept_again(&self) {
         let mut line = self.line.lock();
-        if matches!(line.refusal, Some(Refusal::Full(_))) {
+        if matches!(line.refusal, Some(Refusal::ForNow(_))) {
             line.refusal = None;
             self.refused.store(false, Release);
             self.room.notify_all();
         }
     }
 
-    pub(super) fn is_full(&self) -> Option<Error> {
+    pub(super) fn refused_for_now(&self) -> Option<Error> {
         if !self.refused.load(Acquire) {
             return None;
         }
         match &self.line.lock().refusal {
-            Some(Refusal::Full(e)) => Some(e.clone()),
+            Some(Refusal::ForNow(e)) => Some(e.clone()),
             _ => None,
         }
     }
@@ -451,8 +367,8 @@ impl AppendSide {
         self.room.notify_all();
     }
 
-    /// The flusher's wait: until pieces are there, somebody asks (unless it must be `patient`), `timeout` passes, or it
-    /// must stop (then false).
+    /// The flusher's wait: until pieces are there, somebody asks (unless it must be `patient`),
+    /// `timeout` passes, or it must stop (then false).
     pub(super) fn wait_for_work(&self, timeout: Option<Duration>, patient: bool) -> bool {
         let mut line = self.line.lock();
         if !line.stop && (patient || (line.queue.is_empty() && !line.kick)) {

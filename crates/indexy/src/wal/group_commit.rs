@@ -1,18 +1,28 @@
 //! From memory to the device: writing, group commit, and the flusher thread.
 //!
-//! Whoever needs durability first becomes the *leader*: it seals the active buffer, writes everything and
-//! syncs once for all who wait; the others sleep. So a lone writer pays no thread switch. The flusher
-//! thread writes buffers that are full, syncs at the interval (`Buffered`), and tries again while the device is full.
+//! The first thread that needs durability becomes the *leader*. It seals the active buffer, writes
+//! everything and syncs once for all waiters; the others sleep. So a lone writer pays no thread
+//! switch. The flusher writes full buffers, syncs at the interval (`Buffered`), and repeats a write
+//! that found no space, descriptor or memory.
 //!
-//! Locks, in this order: `commit` (who leads; never held across I/O), `out` (held across writes, not across
-//! the leader's sync), `SyncGate` (held across a sync), `AppendSide::line`. A failed write poisons, except for lack of space: then nothing is
-//! lost, appends and waiters get `OutOfSpace`, and the write is repeated until it succeeds. A failed sync always
-//! poisons and is never repeated.
-//! Keeps: I5 (`durable` only grows, and only after the sync). Threads: any, and the flusher.
+//! Failures. A write that may be repeated loses nothing: until it succeeds, appends and waiters get
+//! its error. Any other failed write poisons. A failed sync always poisons and is never repeated.
+//! The flusher ends with its log.
+//!
+//! What ends each wait: for a leader (`progress`), the leader's end, panics included; for room
+//! (`append.rs`), a written piece, a refusal or the poison; of the flusher, work, the interval or
+//! `close`.
+//!
+//! Locks, in this order: `commit` (who leads; not held across I/O), `out` (held across writes, not
+//! across the leader's sync), `SyncGate` (held across a sync), `AppendSide::line`.
+//! Keeps: I5 (`durable` only grows, and only after the sync).
+//! Threads: any, and the flusher.
 
 use super::{
-    LogDurability, Lsn,
-    append::{AppendSide, Piece},
+    append::AppendSide,
+    line::Piece,
+    lsn::Lsn,
+    options::LogDurability,
     truncation::SegmentList,
     writer::{SegmentWriter, SyncGate, WriteError},
 };
@@ -35,8 +45,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often a full device is tried again.
-const SPACE_RETRY: Duration = Duration::from_millis(100);
+/// How often a write is repeated that found no space, descriptor or memory.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The writer and what it has fetched but not written.
 pub(super) struct Out {
@@ -61,8 +71,8 @@ pub(super) struct Shared {
     commit: Mutex<Commit>,
     /// `durable` grew or something failed. Partner of `commit`.
     progress: Condvar,
-    /// A write or sync of this log failed: no byte is written any more, and the poison is set. (A poison set by
-    /// somebody else does not keep the log from making durable what was appended.)
+    /// A write or sync of this log failed: no byte is written any more, and the poison is set. (A
+    /// poison set by somebody else does not keep the log from making durable what was appended.)
     dead: AtomicBool,
     gate: Arc<SyncGate>,
     poison: Arc<Poison>,
@@ -119,8 +129,8 @@ impl Shared {
                 return Ok(());
             }
             self.check_alive()?;
-            if let Some(full) = self.side.is_full() {
-                return Err(full);
+            if let Some(error) = self.side.refused_for_now() {
+                return Err(error);
             }
             let mut commit = self.commit.lock();
             if commit.led {
@@ -133,8 +143,8 @@ impl Shared {
             commit.led = true;
             drop(commit);
             let _lead = Lead(self);
-            // Those who woke up from the round before get a chance to append first, and so share this sync: 1.8
-            // times the throughput at 2 threads, for 0.3 us of a lone one.
+            // Those who woke up from the round before get a chance to append first, and so share
+            // this sync: 1.8 times the throughput at 2 threads, for 0.3 us of a lone one.
             std::thread::yield_now();
             // What was appended before this call is durable then, even if `lsn` lies beyond.
             return self.write_and_sync();
@@ -157,8 +167,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes the pieces that are sealed; with `seal`, also what the active buffer holds. Returns the
-    /// file to sync and the LSN that the sync makes durable.
+    /// Writes the pieces that are sealed; with `seal`, also what the active buffer holds. Returns
+    /// the file to sync and the LSN that the sync makes durable.
     fn write_out(&self, seal: bool) -> Result<(Option<Arc<dyn StorageFile>>, Lsn)> {
         let mut out = self.out.lock();
         self.check_alive()?;
@@ -175,8 +185,8 @@ impl Shared {
                         self.side.written(piece);
                     }
                 }
-                Err(WriteError::OutOfSpace(e)) => {
-                    self.side.refuse_full(e.clone());
+                Err(WriteError::Retry(e)) => {
+                    self.side.refuse_for_now(e.clone());
                     return Err(e);
                 }
                 Err(WriteError::Fatal(e)) => return Err(self.fail(&e)),
@@ -195,7 +205,11 @@ impl Shared {
                 index, first_lsn, ..
             } => {
                 let Some(mut filled) = self.side.buffers.get(*index).and_then(|b| b.take()) else {
-                    return Ok(false);
+                    // Not to be reached. To go on would leave a hole in the log.
+                    let what = Error::Unsupported {
+                        what: "a sealed buffer of the log that cannot be taken".into(),
+                    };
+                    return Err(WriteError::Fatal(what));
                 };
                 let len = filled.len();
                 let started =
@@ -236,13 +250,21 @@ impl Shared {
         };
         let mut due = interval.map(|i| Instant::now() + i);
         loop {
-            let full = self.side.is_full().is_some();
+            let refused = self.side.refused_for_now().is_some();
             let until_due = due.map(|d| d.saturating_duration_since(Instant::now()));
-            let timeout = if full { Some(SPACE_RETRY) } else { until_due };
-            if !self.side.wait_for_work(timeout, full) {
+            let timeout = if refused {
+                Some(RETRY_INTERVAL)
+            } else {
+                until_due
+            };
+            if !self.side.wait_for_work(timeout, refused) {
                 return;
             }
-            let is_due = !full && due.is_some_and(|d| Instant::now() >= d);
+            if self.check_alive().is_err() {
+                // What is queued stays there: waiting for work would not wait.
+                return;
+            }
+            let is_due = !refused && due.is_some_and(|d| Instant::now() >= d);
             // Errors reach the users through the poison and the refusal.
             let _ = if is_due {
                 self.sync_all()

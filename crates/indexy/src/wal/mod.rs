@@ -1,22 +1,28 @@
 //! The write-ahead log: one per database, shared by all trees.
 //!
-//! Source: design 5; the bytes are in `docs/formats/wal.md`. An [`Lsn`] is a byte offset in the stream of records; headers
-//! of groups and segments do not count.
+//! The bytes are in `docs/formats/wal.md`. An [`Lsn`] is a byte offset in the stream of records;
+//! headers of groups and segments do not count.
 //!
-//! - `record.rs` bytes of records and batches; `segment.rs` bytes of segments and groups.
-//! - `append.rs` memory that appends go to; `writer.rs` the newest segment; `group_commit.rs` who writes and syncs when.
-//! - `reader.rs`, `recovery.rs` opening; `truncation.rs` the segments on disk, removal and copies.
+//! - `record.rs`: bytes of records and batches. `segment.rs`: bytes of segments and groups.
+//! - `append.rs`: the memory that appends go to. `line.rs`: the order of what waits to be written.
+//! - `writer.rs`: the newest segment. `group_commit.rs`: who writes and syncs, and when.
+//! - `reader.rs`, `recovery.rs`: opening. `truncation.rs`: the segments on disk, and their removal.
+//!   `copy.rs`: copies of the log.
 //!
-//! Keeps: I5, I6, I8 (its part: an LSN order that is the order of `append`).
+//! Keeps: I5, I6, I8 (its part: the order of LSNs is the order of appends).
 //! Threads: every method from any; one flusher, joined by `close` and by drop.
-//! Not here: who may truncate (`framework/checkpoint.rs`), what a record means (`db/`).
+//! Not here: who may truncate (`framework/`), what a record means (`db/`).
 
 #![forbid(unsafe_code)]
 
 mod append;
+mod copy;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod fuzzing;
 mod group_commit;
+mod line;
+mod lsn;
+mod options;
 mod reader;
 mod record;
 mod recovery;
@@ -28,6 +34,8 @@ mod writer;
 mod tests;
 
 pub(crate) use append::Admission;
+pub(crate) use lsn::Lsn;
+pub(crate) use options::{LogDurability, LogOptions};
 #[cfg(test)]
 pub(crate) use record::Malformed;
 pub(crate) use record::{BatchEncoder, MAX_BATCH_BYTES, RecordRef, batch_ops};
@@ -45,34 +53,9 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
     thread::JoinHandle,
-    time::Duration,
 };
 use truncation::SegmentList;
 use writer::SegmentWriter;
-
-/// A position in the log: a byte offset in its logical stream, never reused.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Lsn(pub u64);
-
-/// When appended records become durable by themselves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LogDurability {
-    /// At the latest about one interval (and one sync) after the append.
-    Buffered { interval: Duration },
-    /// When somebody waits for it.
-    Sync,
-}
-
-/// How a log is kept.
-#[derive(Debug, Clone)]
-pub(crate) struct LogOptions {
-    pub durability: LogDurability,
-    /// Nominal size of a segment file in bytes; at least `MIN_SEGMENT_BYTES`.
-    pub segment_bytes: u64,
-    /// Size of one append buffer in bytes, brought into `MIN_BUFFER_BYTES..=MAX_BUFFER_BYTES`. A log has three of them.
-    pub buffer_bytes: usize,
-    pub database_id: u128,
-}
 
 /// Smallest segment, in bytes.
 const MIN_SEGMENT_BYTES: u64 = 4 << 10;
@@ -84,21 +67,33 @@ const MAX_BUFFER_BYTES: usize = segment::MAX_GROUP_PAYLOAD;
 /// See the module header.
 pub(crate) struct Log {
     shared: Arc<Shared>,
-    flusher: Mutex<Option<JoinHandle<()>>>,
+    end: Mutex<End>,
     storage: Arc<dyn Storage>,
     dir: PathBuf,
     database_id: u128,
     read_only: bool,
 }
 
+/// How far a log is from its end.
+struct End {
+    /// `None`: joined, or never started.
+    flusher: Option<JoinHandle<()>>,
+    /// Everything appended is durable and the mark of the close is written, or nothing ever will
+    /// be.
+    finished: bool,
+}
+
 impl Log {
-    /// Opens the log in the directory `dir`, which exists, and replays every intact record with an LSN of at
-    /// least `from`, in order, through `visit`. A torn tail is cut off durably; a log without a segment starts at `from`.
+    /// Opens the log in the directory `dir`, which exists, and replays every intact record with an
+    /// LSN of at least `from`, in order, through `visit`. A torn tail is cut off durably; a log
+    /// without a segment starts at `from`.
     ///
-    /// `from`: the manifest's floor, made durable before anything below it was truncated. `durable_hint`: an LSN
-    /// known to be durable; `Lsn(0)` if none. What is missing or damaged below either is corruption.
-    /// `read_only`: nothing is written, not even the cut; appends are refused with `ReadOnly`.
-    /// Cost: reads the segments from `from` on. Errors: `Corrupt`, `FormatVersion`, `Io`, and those of `visit`.
+    /// `from`: the manifest's floor, made durable before anything below it was truncated.
+    /// `durable_hint`: an LSN known to be durable; `Lsn(0)` if none. What is missing or damaged
+    /// below either is corruption. `read_only`: nothing is written, not even the cut; appends are
+    /// refused with `ReadOnly`.
+    /// Cost: reads the segments from `from` on. Errors: `Corrupt`, `FormatVersion`, `Io`, and those
+    /// of `visit`.
     #[expect(clippy::too_many_arguments, reason = "one call, in db/open")]
     pub(crate) fn open(
         storage: Arc<dyn Storage>,
@@ -150,7 +145,10 @@ impl Log {
         };
         Ok(Self {
             shared,
-            flusher: Mutex::new(flusher),
+            end: Mutex::new(End {
+                flusher,
+                finished: read_only,
+            }),
             storage,
             dir: dir.to_path_buf(),
             database_id: options.database_id,
@@ -158,9 +156,9 @@ impl Log {
         })
     }
 
-    /// Waits until `bytes` more may be appended: while two buffers wait to be written, or a long record does.
-    /// Called before any latch is taken; the admission is kept until after the append, for only then long records
-    /// (over one buffer) of many threads are let in one after the other.
+    /// Waits until `bytes` more may be appended: while two buffers wait to be written, or a long
+    /// record does. Called before any latch is taken; the admission is kept until after the append,
+    /// for only then long records (over one buffer) of many threads are let in one after the other.
     /// Cost: four loads while there is room; a short lock for a long record.
     /// Errors: `Poisoned`, `OutOfSpace`, `Closed`, `ReadOnly`.
     pub(crate) fn admit(&self, bytes: usize) -> Result<Admission<'_>> {
@@ -178,8 +176,8 @@ impl Log {
 
     /// Appends one record; returns the LSN just behind it. Never does or awaits I/O.
     ///
-    /// Cost: two atomic additions and the copy; once per buffer a short lock; a record longer than a
-    /// buffer, an allocation of its size.
+    /// Cost: two atomic additions and the copy; once per buffer a short lock; a record longer than
+    /// a buffer, an allocation of its size.
     /// Errors, nothing appended: `Poisoned`, `OutOfSpace`, `Closed`, `ReadOnly`, and broken limits.
     pub(crate) fn append(&self, record: RecordRef<'_>) -> Result<Lsn> {
         self.shared.side.append(record)
@@ -195,8 +193,10 @@ impl Log {
         self.shared.durable()
     }
 
-    /// Waits until every record that ends at or below `lsn` is durable; the first to wait does the I/O for all.
-    /// Errors: `Poisoned`, `OutOfSpace` (the record may still become durable once there is room), `Closed`.
+    /// Waits until every record that ends at or below `lsn` is durable; the first to wait does the
+    /// I/O for all.
+    /// Errors: `Poisoned`, `OutOfSpace` (the record may still become durable once there is room),
+    /// `Closed`.
     pub(crate) fn wait_durable(&self, lsn: Lsn) -> Result<()> {
         self.shared.wait_durable(lsn)
     }
@@ -207,8 +207,8 @@ impl Log {
         self.wait_durable(self.end())
     }
 
-    /// I6: removes the segments that lie wholly below `floor`, never the newest; returns the bytes freed,
-    /// 0 while a hold lives. The manifest durably says `floor` before this is called.
+    /// I6: removes the segments that lie wholly below `floor`, never the newest; returns the bytes
+    /// freed, 0 while a hold lives. The manifest durably says `floor` before this is called.
     pub(crate) fn truncate_below(&self, floor: Lsn) -> Result<u64> {
         if self.read_only {
             return Err(Error::ReadOnly);
@@ -237,28 +237,40 @@ impl Log {
         LogHold(&self.shared.segments)
     }
 
-    /// Copies the log up to `upto`, a durable LSN between two records, into the directory `dest` (created if absent),
-    /// where it opens by itself. Everything is synced, `dest` included. Cost: reads and writes every segment once.
+    /// Copies the log up to `upto`, a durable LSN between two records, into the directory `dest`
+    /// (created if absent), where it opens by itself. Everything is synced, `dest` included. Cost:
+    /// reads and writes every segment once.
     pub(crate) fn copy_to(&self, dest: &Path, upto: Lsn) -> Result<()> {
         let _hold = self.hold();
         if !self.read_only {
             self.wait_durable(upto)?;
         }
-        self.shared
-            .segments
-            .copy_to(&*self.storage, &self.dir, dest, self.database_id, upto)
+        copy::copy_segments(
+            &*self.storage,
+            &self.shared.segments.all(),
+            &self.dir,
+            dest,
+            self.database_id,
+            upto,
+        )
     }
 
-    /// Makes everything durable, stops and joins the flusher. Appends get `Closed` from here on. The second call does nothing.
+    /// Makes everything durable, stops and joins the flusher. Appends get `Closed` from here on.
+    ///
+    /// After an error another call, or the drop, tries again what can be repeated; after `Ok` it
+    /// does nothing.
     pub(crate) fn close(&self) -> Result<()> {
-        let mut flusher = self.flusher.lock();
+        let mut end = self.end.lock();
         self.shared.side.close();
-        let Some(thread) = flusher.take() else {
-            return Ok(());
-        };
-        // Its panics are contained and have poisoned the log.
-        let _ = thread.join();
-        self.shared.finish()
+        if let Some(thread) = end.flusher.take() {
+            // Its panics are contained and have poisoned the log.
+            let _ = thread.join();
+        }
+        if !end.finished {
+            self.shared.finish()?;
+            end.finished = true;
+        }
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@
 //! Not here: what damage means (`recovery.rs`).
 
 use super::{
-    Lsn,
+    lsn::Lsn,
     segment::{
         GROUP_ALIGN, GROUP_HEADER_BYTES, GroupHeader, MAX_GROUP_PAYLOAD, SEGMENT_HEADER_BYTES,
         SegmentHeader, SegmentIdentity, decode_group, padded,
@@ -113,8 +113,9 @@ impl GroupReader {
         Ok(payload.map(|payload| (head, payload)))
     }
 
-    /// The highest durable LSN that any group header from the present offset on speaks of, with that header's
-    /// offset: proof of what had been durable before the damage. Reads to the end of the file.
+    /// The highest durable LSN that any group header from the present offset on speaks of, with
+    /// that header's offset: proof of what had been durable before the damage. Reads to the end of
+    /// the file.
     pub(super) fn later_durable(&mut self) -> Result<Option<(Lsn, u64)>> {
         let len = self.file.len()?;
         let mut best: Option<(Lsn, u64)> = None;
@@ -138,7 +139,8 @@ impl GroupReader {
         Ok(self.window.get(range).unwrap_or_default())
     }
 
-    /// Brings `[offset, offset + len)` into the window; returns where it is there, cut at the end of the file.
+    /// Brings `[offset, offset + len)` into the window; returns where it is there, cut at the end
+    /// of the file.
     fn load(&mut self, offset: u64, len: usize) -> Result<std::ops::Range<usize>> {
         debug_assert!(len <= GROUP_HEADER_BYTES + padded(MAX_GROUP_PAYLOAD));
         let inside = offset

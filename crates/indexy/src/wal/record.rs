@@ -1,8 +1,8 @@
 //! Records of the log and of batches: their bytes, written and read.
 //!
 //! `kind (1) | tree, key length, value length (LEB128) | key | value`; the layout table is in
-//! `docs/formats/wal.md`. A record has no checksum: the group around it has. Still a decoder trusts no byte.
-//! No threads, no I/O.
+//! `docs/formats/wal.md`. A record has no checksum: the group around it has. Still a decoder trusts
+//! no byte. No threads, no I/O.
 
 use crate::{
     error::{Error, Result},
@@ -48,8 +48,8 @@ pub(crate) enum Malformed {
     Invalid(&'static str),
 }
 
-/// The encoded bytes before key, value or operations. Put together in a register: byte stores that are read
-/// back as a block cost more than the rest of an append.
+/// The encoded bytes before key, value or operations. Put together in a register: byte stores that
+/// are read back as a block cost more than the rest of an append.
 pub(super) struct Head {
     bytes: [u8; 16],
     len: usize,
@@ -217,7 +217,8 @@ pub(crate) struct BatchEncoder {
 }
 
 impl BatchEncoder {
-    /// Adds a put or a removal. Errors: a limit is broken (then nothing was added), `Unsupported` for a batch in a batch.
+    /// Adds a put or a removal. Errors: a limit is broken (then nothing was added), `Unsupported`
+    /// for a batch in a batch.
     pub(crate) fn push(&mut self, op: RecordRef<'_>) -> Result<()> {
         if matches!(op, RecordRef::Batch { .. }) {
             return Err(Error::Unsupported {

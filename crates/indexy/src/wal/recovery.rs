@@ -1,23 +1,27 @@
 //! Opening: finds the segments, replays their records, tells a torn tail from damage.
 //!
 //! Source: design 5. The rules:
-//! 1. Needed are the newest segment that begins at or below `from` and all after it; they must be complete in
-//!    number. Older ones are leftovers of a truncation.
-//! 2. A segment that has a successor was durable before it: it must reach exactly the successor's first LSN.
-//! 3. In the newest segment the first bad group ends the log, unless something proves that the log was durable
-//!    beyond it: the header of a later group, or the manifest (`from`, `durable_hint`). Then it is corruption.
-//! 4. A record in several groups of which the last is missing was never whole: the log ends before it.
+//! 1. Needed are the newest segment that begins at or below `from` and all after it; they must be
+//!    complete in number. Older ones are leftovers of a truncation.
+//! 2. A segment that has a successor was durable before it: it must reach exactly the successor's
+//!    first LSN.
+//! 3. In the newest segment the first bad group ends the log, unless something proves that the log
+//!    was durable beyond it: the header of a later group, or the manifest (`from`, `durable_hint`).
+//!    Then it is corruption.
+//! 4. A record in several groups of which the last is missing was never whole: the log ends before
+//!    it.
 //!
-//! What ends the log is cut off and the cut made durable before anything is appended; appending goes on in a
-//! new segment, whose random number keeps it apart from any bytes lost here.
+//! What ends the log is cut off and the cut made durable before anything is appended; appending
+//! goes on in a new segment, whose random number keeps it apart from any bytes lost here.
 //! Keeps: I8 (the state after a crash is a prefix). Threads: one. Read-only: writes nothing.
 
 use super::{
-    Lsn,
+    lsn::Lsn,
     reader::{FileHead, GroupReader, read_head},
     record::{MAX_RECORD_BYTES, Malformed, RecordRef, decode_record},
     segment::{
-        FileKind, GroupHeader, GroupKind, SegmentHeader, SegmentIdentity, classify, segment_path,
+        FileKind, GroupHeader, GroupKind, SegmentHeader, SegmentIdentity, SegmentInfo, classify,
+        segment_path,
     },
 };
 use crate::{
@@ -36,15 +40,6 @@ pub(super) struct Request<'a> {
     pub durable_hint: Lsn,
     pub read_only: bool,
     pub budget: &'a Budget,
-}
-
-/// A segment on disk.
-#[derive(Debug, Clone)]
-pub(super) struct SegmentInfo {
-    pub sequence: u64,
-    pub first_lsn: Lsn,
-    /// Length of the file.
-    pub bytes: u64,
 }
 
 /// The state of the log after replay.
@@ -90,8 +85,8 @@ pub(super) fn recover(
         return Err(Error::corrupt(oldest.file.path(), 0, what));
     }
     if let (Some(newest), false) = (found.last(), request.read_only) {
-        // I5: what is replayed may reach Y at once. If the process died and the system did not, it may be in the
-        // page cache only; older segments were durable before their successors began.
+        // I5: what is replayed may reach Y at once. If the process died and the system did not, it
+        // may be in the page cache only; older segments were durable before their successors began.
         newest.file.sync()?;
     }
     let mut replay = Replay {
@@ -269,8 +264,8 @@ impl Replay<'_, '_> {
                 return Ok(());
             };
             self.group(&header, payload).map_err(|e| match e {
-                Stop::Format(what) => Error::corrupt(file.path(), offset, what),
-                Stop::Visit(e) => e,
+                ReplayError::Format(what) => Error::corrupt(file.path(), offset, what),
+                ReplayError::Visit(e) => e,
             })?;
             if header.kind == GroupKind::First
                 && let Some(pending) = &mut self.pending
@@ -280,7 +275,7 @@ impl Replay<'_, '_> {
         }
     }
 
-    fn group(&mut self, header: &GroupHeader, payload: &[u8]) -> Result<(), Stop> {
+    fn group(&mut self, header: &GroupHeader, payload: &[u8]) -> Result<(), ReplayError> {
         match (header.kind, self.pending.take()) {
             (GroupKind::Whole, None) => self.whole(header.first_lsn, payload),
             (GroupKind::First, None) => {
@@ -294,7 +289,7 @@ impl Replay<'_, '_> {
             }
             (kind @ (GroupKind::Middle | GroupKind::Last), Some(mut pending)) => {
                 if pending.bytes.len() + payload.len() > MAX_RECORD_BYTES {
-                    return Err(Stop::Format("record over the limit"));
+                    return Err(ReplayError::Format("record over the limit"));
                 }
                 self.budget.take(Holder::Log, payload.len());
                 pending.bytes.extend_from_slice(payload);
@@ -307,24 +302,24 @@ impl Replay<'_, '_> {
                 done
             }
             (GroupKind::Whole | GroupKind::First, Some(_)) => {
-                Err(Stop::Format("a record goes on in no group"))
+                Err(ReplayError::Format("a record goes on in no group"))
             }
             (GroupKind::Middle | GroupKind::Last, None) => {
-                Err(Stop::Format("a group goes on from no record"))
+                Err(ReplayError::Format("a group goes on from no record"))
             }
         }
     }
 
-    fn whole(&mut self, first: Lsn, payload: &[u8]) -> Result<(), Stop> {
+    fn whole(&mut self, first: Lsn, payload: &[u8]) -> Result<(), ReplayError> {
         let mut rest = payload;
         while !rest.is_empty() {
             let start = Lsn(first.0 + (payload.len() - rest.len()) as u64);
             let (record, len) = decode_record(rest).map_err(|e| match e {
-                Malformed::Incomplete => Stop::Format("a record ends in the middle"),
-                Malformed::Invalid(what) => Stop::Format(what),
+                Malformed::Incomplete => ReplayError::Format("a record ends in the middle"),
+                Malformed::Invalid(what) => ReplayError::Format(what),
             })?;
             if start >= self.from {
-                (self.visit)(start, record).map_err(Stop::Visit)?;
+                (self.visit)(start, record).map_err(ReplayError::Visit)?;
             }
             rest = rest.get(len..).unwrap_or_default();
         }
@@ -339,7 +334,7 @@ impl Replay<'_, '_> {
     }
 }
 
-enum Stop {
+enum ReplayError {
     Format(&'static str),
     Visit(Error),
 }

@@ -1,13 +1,16 @@
 //! Bytes of a segment file: its name, its header, and the headers of the groups in it.
 //!
-//! Layout tables: `docs/formats/wal.md`. What ties a group to its place: the checksum of its header starts from the
-//! checksum of the segment header (database id, sequence number, first LSN and a random number that no
-//! other segment has) and the group's offset in the file, so that no stale or foreign bytes pass for a group.
-//! No threads, no I/O; a decoder trusts no byte.
+//! Layout tables: `docs/formats/wal.md`. What ties a group to its place: the checksum of its header
+//! starts from the checksum of the segment header (database id, sequence number, first LSN and a
+//! random number that no other segment has) and the group's offset in the file, so that no stale or
+//! foreign bytes pass for a group. No threads, no I/O; a decoder trusts no byte.
 
-use super::Lsn;
+use super::lsn::Lsn;
 use crate::error::{Error, Result};
-use std::path::{Path, PathBuf};
+use std::{
+    hash::{BuildHasher, Hasher},
+    path::{Path, PathBuf},
+};
 
 const SEGMENT_MAGIC: [u8; 8] = *b"IndeXYwl";
 pub(super) const FORMAT_VERSION: u32 = 1;
@@ -23,6 +26,8 @@ const _: () = assert!(
     MAX_GROUP_PAYLOAD < 1 << 24,
     "the length shares a word with the kind"
 );
+// The tables of `docs/formats/wal.md`.
+const _: () = assert!(SEGMENT_HEADER_BYTES == 64 && GROUP_HEADER_BYTES == 32);
 const _: () = assert!(
     SEGMENT_HEADER_BYTES.is_multiple_of(GROUP_ALIGN)
         && GROUP_HEADER_BYTES.is_multiple_of(GROUP_ALIGN)
@@ -91,6 +96,21 @@ pub(super) struct SegmentHeader {
     pub nonce: u64,
 }
 
+/// A nonce that no other segment has: the standard library's hash keys come from the operating
+/// system.
+pub(super) fn fresh_nonce() -> u64 {
+    std::hash::RandomState::new().build_hasher().finish()
+}
+
+/// A segment on disk.
+#[derive(Debug, Clone)]
+pub(super) struct SegmentInfo {
+    pub sequence: u64,
+    pub first_lsn: Lsn,
+    /// Length of the file.
+    pub bytes: u64,
+}
+
 /// What checksums of groups start from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SegmentIdentity(u32);
@@ -109,8 +129,8 @@ impl SegmentHeader {
         (bytes, SegmentIdentity(crc))
     }
 
-    /// Reads a header; `path` is only for the error. Checksum before version: a version is believed only when
-    /// the checksum (whose place is the same in all versions) holds.
+    /// Reads a header; `path` is only for the error. Checksum before version: a version is believed
+    /// only when the checksum (whose place is the same in all versions) holds.
     pub(super) fn decode(
         bytes: &[u8; SEGMENT_HEADER_BYTES],
         path: &Path,

@@ -1,17 +1,19 @@
 //! The newest segment: writes groups into it and starts the next one.
 //!
-//! One thread at a time is here (the writer lock of `group_commit.rs`). A write that failed for lack of space is
-//! repeated at the same place; nothing else is repeated. Segment n is durable before the first write to n+1,
-//! and a segment has its name only once its header is durable.
-//! Records never span segments, so a segment may grow past its nominal size by one record.
+//! - A write that found no space, descriptor or memory is repeated at the same place.
+//! - A sync is never repeated. The header of a new segment is an exception: its file is built anew.
+//! - Segment n is durable before the first write to n+1.
+//! - A segment has its name only after its header is durable.
+//! - Records never span segments, so a segment may exceed its nominal size by one record.
+//!
+//! Threads: one at a time (the lock `out` of `group_commit.rs`).
 
 use super::{
-    Lsn,
-    recovery::SegmentInfo,
+    lsn::Lsn,
     segment::{
         GROUP_ALIGN, GROUP_HEADER_BYTES, GroupHeader, GroupKind, MAX_GROUP_PAYLOAD,
-        SEGMENT_HEADER_BYTES, SegmentHeader, SegmentIdentity, padded, segment_path,
-        unfinished_path,
+        SEGMENT_HEADER_BYTES, SegmentHeader, SegmentIdentity, SegmentInfo, fresh_nonce, padded,
+        segment_path, unfinished_path,
     },
     truncation::SegmentList,
 };
@@ -20,36 +22,34 @@ use crate::{
     storage::{Storage, StorageFile},
 };
 use parking_lot::Mutex;
-use std::{
-    hash::{BuildHasher, Hasher},
-    path::PathBuf,
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 
-/// How far ahead of the last group space is allocated, in bytes. Writing into allocated space lets `fdatasync` leave
-/// the file's length alone.
+/// How far ahead of the last group space is allocated, in bytes. Writing into allocated space lets
+/// `fdatasync` leave the file's length alone.
 const ALLOCATE_BYTES: u64 = 1 << 20;
 
 /// Why a write did not happen.
 #[derive(Debug)]
 pub(super) enum WriteError {
-    /// No room; the same write may be tried again.
-    OutOfSpace(Error),
+    /// No space, descriptor or memory: the same write may be repeated.
+    Retry(Error),
     /// What the file holds is unknown from here on.
     Fatal(Error),
 }
 
 fn on_write(e: Error) -> WriteError {
-    match e {
-        Error::OutOfSpace { .. } => WriteError::OutOfSpace(e),
-        e => WriteError::Fatal(e),
+    if matches!(e, Error::OutOfSpace { .. }) || e.is_transient() {
+        WriteError::Retry(e)
+    } else {
+        WriteError::Fatal(e)
     }
 }
 
 /// Where every sync of the log's files goes through, one at a time.
 ///
-/// The system reports a failed write-back to one sync only. Were two syncs of a file to overlap, the other could
-/// succeed and acknowledge what is lost; so the second one waits, and fails like the first.
+/// The system reports a failed write-back to one sync only. Were two syncs of a file to overlap,
+/// the other could succeed and acknowledge what is lost; so the second one waits, and fails like
+/// the first.
 #[derive(Default)]
 pub(super) struct SyncGate(Mutex<Option<Error>>);
 
@@ -121,8 +121,9 @@ impl SegmentWriter {
         self.gate.clone()
     }
 
-    /// Writes whole records. `bytes` is room for a group header, `len` bytes of payload, and room for padding.
-    /// Returns true if a segment was started, and so everything before `first_lsn` made durable.
+    /// Writes whole records. `bytes` is room for a group header, `len` bytes of payload, and room
+    /// for padding. Returns true if a segment was started, and so everything before `first_lsn`
+    /// made durable.
     pub(super) fn write_in_place(
         &mut self,
         bytes: &mut [u8],
@@ -148,7 +149,8 @@ impl SegmentWriter {
         Ok(started)
     }
 
-    /// Writes `payload`, in several groups if it is one long record. Returns as [`SegmentWriter::write_in_place`] does.
+    /// Writes `payload`, in several groups if it is one long record. Returns as
+    /// [`SegmentWriter::write_in_place`] does.
     pub(super) fn write_copied(
         &mut self,
         payload: &[u8],
@@ -193,7 +195,8 @@ impl SegmentWriter {
         }
     }
 
-    /// Makes sure that a segment takes `bytes` more. Returns whether one was started, and the LSN durable then.
+    /// Makes sure that a segment takes `bytes` more. Returns whether one was started, and the LSN
+    /// durable then.
     fn prepare(
         &mut self,
         bytes: u64,
@@ -243,24 +246,27 @@ impl SegmentWriter {
             database_id: self.database_id,
             sequence,
             first_lsn,
-            nonce: random(),
+            nonce: fresh_nonce(),
         };
         let (bytes, identity) = header.encode();
         let building = unfinished_path(&self.dir, sequence);
-        if self.storage.exists(&building).map_err(WriteError::Fatal)? {
-            // Left by an attempt that found no room.
-            self.storage.remove(&building).map_err(WriteError::Fatal)?;
+        if self.storage.exists(&building).map_err(on_write)? {
+            // Left by an attempt that failed. Its sync may have, so that the next one must be of
+            // another file.
+            self.storage.remove(&building).map_err(on_write)?;
         }
         let file = self.storage.create(&building).map_err(on_write)?;
         file.write_at(&bytes, 0).map_err(on_write)?;
-        file.sync().map_err(WriteError::Fatal)?;
+        file.sync().map_err(on_write)?;
         let path = segment_path(&self.dir, sequence);
-        self.storage.rename(&building, &path).map_err(on_write)?;
-        self.storage
-            .sync_dir(&self.dir)
-            .map_err(WriteError::Fatal)?;
-        // Opened by its name, so that errors name it.
-        let file = self.storage.open(&path, true).map_err(WriteError::Fatal)?;
+        // An attempt that could not open the directory to sync it has left the name; this replaces
+        // it.
+        self.storage.rename_open(&*file, &path).map_err(on_write)?;
+        self.storage.sync_dir(&self.dir).map_err(|e| match e {
+            // Whether the name is durable is unknown.
+            Error::OutOfSpace { .. } => WriteError::Fatal(e),
+            e => on_write(e),
+        })?;
         self.next_sequence += 1;
         self.active = Some(Active {
             file,
@@ -276,8 +282,8 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Marks that everything up to `end` is durable, so that damage below is told from a torn tail. Without a sync and
-    /// without an error: nothing is lost if the mark is.
+    /// Marks that everything up to `end` is durable, so that damage below is told from a torn tail.
+    /// Without a sync and without an error: nothing is lost if the mark is.
     pub(super) fn mark_close(&mut self, end: Lsn) {
         let Some(active) = &mut self.active else {
             return;
@@ -292,9 +298,4 @@ impl SegmentWriter {
         }
         self.segments.set_newest_bytes(active.offset);
     }
-}
-
-/// A number that no other segment has got: the standard library's hash keys come from the operating system.
-pub(super) fn random() -> u64 {
-    std::hash::RandomState::new().build_hasher().finish()
 }

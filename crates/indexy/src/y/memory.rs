@@ -1,10 +1,12 @@
 //! An Index Y in memory that loses what was not made durable, fails on demand and stops at named
 //! points. For tests of the framework's protocols; compiled for tests only.
 //!
-//! - [`MemoryY::crash`] throws away every run since the last `make_durable` (or all but the oldest few of them: a real
-//!   Y may have made more durable than it had to).
-//! - [`MemoryY::fail`] lets the n-th call of an operation fail; a failing `write_run` applies a given part of its run first.
-//! - [`MemoryY::pause`] stops the next thread that comes to a [`Point`], so that a test can force an interleaving.
+//! - [`MemoryY::crash`] throws away every run since the last `make_durable` (or all but the oldest
+//!   few of them: a real Y may have made more durable than it had to).
+//! - [`MemoryY::fail`] lets the n-th call of an operation fail; a failing `write_run` applies a
+//!   given part of its run first.
+//! - [`MemoryY::pause`] stops the next thread that comes to a [`Point`], so that a test can force
+//!   an interleaving.
 //!
 //! Clones share one store: keep a clone to reopen, crash or steer.
 
@@ -155,8 +157,8 @@ impl MemoryY {
         state.visible = state.durable.clone();
     }
 
-    /// The `nth` call of `op` from now on (0: the next) fails with `error`. A failing `write_run` applies the
-    /// first `applied` entries of its run.
+    /// The `nth` call of `op` from now on (0: the next) fails with `error`. A failing `write_run`
+    /// applies the first `applied` entries of its run.
     pub(crate) fn fail(&self, op: Op, nth: usize, applied: usize, error: Error) {
         self.0.faults.lock().push(Fault {
             op,

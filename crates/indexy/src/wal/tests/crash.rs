@@ -1,4 +1,5 @@
-//! Power failures at every I/O: what comes back is a prefix that holds all that was acknowledged (I8).
+//! Power failures at every I/O: what comes back is a prefix that holds all that was acknowledged
+//! (I8).
 
 use super::*;
 
@@ -111,8 +112,8 @@ fn i8_crash_at_every_io_leaves_a_prefix_with_all_acknowledged() {
     }
 }
 
-/// A process that dies without the system: everything written is there, nothing was synced by it. Recovery must
-/// not call durable what is only in the page cache.
+/// A process that dies without the system: everything written is there, nothing was synced by it.
+/// Recovery must not call durable what is only in the page cache.
 #[test]
 fn i5_what_recovery_calls_durable_survives_a_power_failure() {
     let sim = Sim::default();
@@ -145,8 +146,8 @@ fn i5_what_recovery_calls_durable_survives_a_power_failure() {
     }
 }
 
-/// Buffered: what was appended becomes durable by itself, soon, and is there after a power failure although nobody ever
-/// waited for it.
+/// Buffered: what was appended becomes durable by itself, soon, and is there after a power failure
+/// although nobody ever waited for it.
 #[test]
 fn i8_buffered_records_become_durable_by_themselves() {
     const PATIENCE: Duration = Duration::from_secs(20);

@@ -38,8 +38,8 @@ fn assert_detected(opened: Result<(Log, Seen)>) {
     }
 }
 
-/// Flips, one at a time, every bit of the headers and one bit of every byte (of every seventh, where that
-/// repeats what was seen).
+/// Flips, one at a time, every bit of the headers and one bit of every byte (of every seventh,
+/// where that repeats what was seen).
 #[test]
 fn every_flipped_byte_is_detected_or_harmless() {
     for (close, hinted) in [(true, false), (true, true), (false, true), (false, false)] {
@@ -125,7 +125,8 @@ fn a_later_group_proves_what_was_durable() {
     }
 }
 
-/// The newest segment cut at any length, its tail zeroed or overwritten: a prefix, or refused for the hint.
+/// The newest segment cut at any length, its tail zeroed or overwritten: a prefix, or refused for
+/// the hint.
 #[test]
 fn any_torn_tail_is_a_prefix() {
     let (sim, content, end) = built(false);
@@ -159,7 +160,8 @@ fn any_torn_tail_is_a_prefix() {
                         sim.remove(&newest).unwrap();
                     }
                 }
-                // A header half there, half not, or no header but bytes behind it: not what a crash leaves.
+                // A header half there, half not, or no header but bytes behind it: not what a crash
+                // leaves.
                 Err(Error::Corrupt { .. }) if cut < 64 && (garbage_head || filler == Some(0)) => {}
                 Err(e) => panic!("cut at {cut}, filler {filler:?}: {e}"),
             }

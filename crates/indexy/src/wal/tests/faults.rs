@@ -1,4 +1,5 @@
-//! I/Os that fail: nothing acknowledged is lost, nothing hangs, a full device is survived without a reopen.
+//! I/Os that fail: nothing acknowledged is lost, nothing hangs, a full device is survived without a
+//! reopen.
 
 use super::*;
 use std::time::Instant;
@@ -70,6 +71,7 @@ fn a_fault_at_every_io_loses_nothing_acknowledged() {
         Fault::FailedSync,
         Fault::Full,
         Fault::ShortFull,
+        Fault::NoDescriptors,
     ] {
         for forever in [false, true] {
             for at in 1..=ios {
@@ -82,32 +84,23 @@ fn a_fault_at_every_io_loses_nothing_acknowledged() {
                 };
                 run.go(0..30);
                 let closed = run.log.close();
-                let fatal = run
-                    .refused
-                    .iter()
-                    .any(|e| matches!(e, Error::Poisoned { .. }));
-                let full = run
-                    .refused
-                    .iter()
-                    .any(|e| matches!(e, Error::OutOfSpace { .. }));
-                assert_eq!(
-                    run.refused.len(),
-                    run.refused
-                        .iter()
-                        .filter(|e| matches!(e, Error::Poisoned { .. } | Error::OutOfSpace { .. }))
-                        .count()
-                );
+                let count = |of: fn(&Error) -> bool| run.refused.iter().filter(|e| of(e)).count();
+                let fatal = count(|e| matches!(e, Error::Poisoned { .. }));
+                let full = count(|e| matches!(e, Error::OutOfSpace { .. }));
+                let transient = count(Error::is_transient);
+                assert_eq!(run.refused.len(), fatal + full + transient);
+                let fatal = fatal > 0;
                 if fatal {
                     assert!(
                         closed.is_err(),
                         "{fault:?} {forever} {at}: closed as if nothing had been"
                     );
                 }
-                if matches!(fault, Fault::Full | Fault::ShortFull) {
+                if matches!(fault, Fault::Full | Fault::ShortFull | Fault::NoDescriptors) {
                     assert!(!fatal, "{fault:?} {forever} {at}: {:?}", run.refused);
-                } else {
-                    assert!(!full);
                 }
+                assert!(full == 0 || matches!(fault, Fault::Full | Fault::ShortFull));
+                assert!(transient == 0 || fault == Fault::NoDescriptors);
                 if closed.is_ok() {
                     run.acked = run.log.durable();
                     assert_eq!(run.acked, run.appended.last().unwrap().1);
@@ -119,7 +112,8 @@ fn a_fault_at_every_io_loses_nothing_acknowledged() {
     }
 }
 
-/// After a failed sync the log is over: no later wait succeeds, although a later sync of the system would.
+/// After a failed sync the log is over: no later wait succeeds, although a later sync of the system
+/// would.
 #[test]
 fn a_failed_sync_is_never_retried() {
     let sim = Sim::default();
@@ -142,8 +136,9 @@ fn a_failed_sync_is_never_retried() {
 }
 
 #[test]
-fn a_full_device_is_survived_without_a_reopen() {
+fn a_full_device_and_too_few_descriptors_are_survived_without_a_reopen() {
     for (fault, durability) in [
+        (Fault::NoDescriptors, LogDurability::Sync),
         (Fault::Full, LogDurability::Sync),
         (Fault::ShortFull, LogDurability::Sync),
         (
@@ -164,8 +159,11 @@ fn a_full_device_is_survived_without_a_reopen() {
                 run.go(i..i + 1);
                 i += 1;
             }
-            let full = |e: &Error| matches!(e, Error::OutOfSpace { .. });
-            assert!(run.refused.iter().all(full), "{:?}", run.refused);
+            let passes = |e: &Error| match fault {
+                Fault::NoDescriptors => e.is_transient(),
+                _ => matches!(e, Error::OutOfSpace { .. }),
+            };
+            assert!(run.refused.iter().all(passes), "{:?}", run.refused);
             // While it is full, appends are refused at once, and memory does not grow.
             let full = Instant::now();
             let before = run.appended.len();
@@ -242,6 +240,64 @@ fn waiters_wake_when_the_device_fails() {
             log.close().unwrap_err();
         }
     }
+}
+
+/// A log that failed while pieces were queued: its flusher ends, and does not ask for them again
+/// and again.
+#[test]
+fn the_flusher_ends_with_its_log() {
+    let sim = Sim::default();
+    let interval = Duration::from_secs(600);
+    let Run { log, .. } = start(&sim, LogDurability::Buffered { interval }).unwrap();
+    let (_, end) = append(&log, &record(1)).unwrap();
+    sim.fail_at(0, Fault::Eio, true);
+    std::thread::scope(|s| {
+        let paused = sim.pause();
+        let waiter = s.spawn(|| log.wait_durable(end));
+        while log.shared.out.try_lock().is_some() {
+            std::thread::yield_now();
+        }
+        // The leader is in its write. What is sealed meanwhile stays in the queue.
+        for i in 0..40 {
+            let put = RecordRef::Put {
+                tree: 1,
+                key: &[i],
+                value: &[7; 200],
+            };
+            log.append(put).unwrap();
+        }
+        drop(paused);
+        waiter.join().unwrap().unwrap_err();
+    });
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let ended = || log.end.lock().flusher.as_ref().unwrap().is_finished();
+    while !ended() {
+        assert!(Instant::now() < deadline, "the flusher goes on");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    log.close().unwrap_err();
+}
+
+/// What a close could not make durable is not given up: another close can.
+#[test]
+fn a_close_without_space_can_be_repeated() {
+    let sim = Sim::default();
+    let interval = Duration::from_secs(600);
+    let mut run = start(&sim, LogDurability::Buffered { interval }).unwrap();
+    let (start, end) = append(&run.log, &record(1)).unwrap();
+    run.appended.push((start, end, record(1)));
+    sim.fail_at(0, Fault::Full, true);
+    for _ in 0..2 {
+        let refused = run.log.close();
+        assert!(
+            matches!(refused, Err(Error::OutOfSpace { .. })),
+            "{refused:?}"
+        );
+    }
+    sim.heal();
+    run.log.close().unwrap();
+    run.acked = end;
+    run.assert_survives(&sim, 10);
 }
 
 /// A poison set elsewhere refuses appends, but does not lose what was appended before.

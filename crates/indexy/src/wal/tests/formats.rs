@@ -69,7 +69,10 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_decode_to_something_or_nothing(bytes in prop::collection::vec(any::<u8>(), 0..400), offset: u64) {
+    fn any_bytes_decode_to_something_or_nothing(
+        bytes in prop::collection::vec(any::<u8>(), 0..400),
+        offset: u64,
+    ) {
         let (_, identity) = header(1).encode();
         let _ = decode_record(&bytes);
         for op in batch_ops(&bytes) {
@@ -87,7 +90,8 @@ proptest! {
     ) {
         let payload = encode(&records);
         let (_, identity) = header(1).encode();
-        let group = GroupHeader::for_payload(GroupKind::Whole, &payload, Lsn(u64::from(first)), Lsn(0));
+        let first_lsn = Lsn(u64::from(first));
+        let group = GroupHeader::for_payload(GroupKind::Whole, &payload, first_lsn, Lsn(0));
         let mut bytes = group.encode(identity, offset).to_vec();
         bytes.extend_from_slice(&payload);
         prop_assert_eq!(decode_group(&bytes, identity, offset), Some((group, &payload[..])));
@@ -105,7 +109,9 @@ proptest! {
         let mut want = Vec::new();
         for op in &ops {
             let pushed = match op {
-                Owned::Put(tree, key, value) => batch.push(RecordRef::Put { tree: *tree, key, value }),
+                Owned::Put(tree, key, value) => {
+                    batch.push(RecordRef::Put { tree: *tree, key, value })
+                }
                 Owned::Remove(tree, key) => batch.push(RecordRef::Remove { tree: *tree, key }),
                 Owned::Batch(count, ops) => batch.push(RecordRef::Batch { ops, count: *count }),
             };

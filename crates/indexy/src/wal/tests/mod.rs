@@ -5,13 +5,13 @@ mod damage;
 mod faults;
 mod formats;
 mod keeping;
-mod measure;
 
 use super::*;
 use crate::storage::{
     Buffered,
     sim::{Fault, Sim},
 };
+use std::time::Duration;
 
 #[derive(Debug, PartialEq, Eq, Clone)]
 enum Owned {
@@ -46,7 +46,8 @@ fn options(sync: bool) -> LogOptions {
 /// Where the simulated log lives.
 const DIR: &str = "/log";
 
-/// Small everything, so that a short workload meets every seam: groups, buffers, long records, segments.
+/// Small everything, so that a short workload meets every seam: groups, buffers, long records,
+/// segments.
 fn small(durability: LogDurability) -> LogOptions {
     LogOptions {
         durability,

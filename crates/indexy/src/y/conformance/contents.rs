@@ -61,7 +61,8 @@ pub fn the_newest_run_wins<S: Store>(store: &S) {
     check(&y, &model);
 }
 
-/// Deletes hide what older runs put, through maintenance and a reopen, and a deleted key can come back.
+/// Deletes hide what older runs put, through maintenance and a reopen, and a deleted key can come
+/// back.
 pub fn deletes_hide_and_go_away<S: Store>(store: &S) {
     let y = store.open();
     let mut model = Model::new();

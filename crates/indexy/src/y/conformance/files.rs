@@ -1,7 +1,7 @@
 //! Behaviours of the files: reopening, copies, a killed process, opening read-only.
 
 use super::{Entries, Model, Store, check, del, put, settle, write, write_both};
-use crate::y::IndexY;
+use crate::{x::Order, y::IndexY};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -38,8 +38,8 @@ pub fn i2_overwrites_after_reopen_win<S: Store>(store: &S) {
     check(&store.open(), &model);
 }
 
-/// After [`IndexY::release_files`] said true the files are the next owner's: what that one writes stays, whenever the one
-/// before is dropped.
+/// After [`IndexY::release_files`] said true the files are the next owner's: what that one writes
+/// stays, whenever the one before is dropped.
 pub fn released_files_are_left_alone<S: Store>(store: &S) {
     if store.dir().is_none() {
         return;
@@ -54,11 +54,7 @@ pub fn released_files_are_left_alone<S: Store>(store: &S) {
     // Not durable, and of keys that the next owner writes.
     let late = (0u32..500).map(|i| put(&i.to_be_bytes(), b"late"));
     write(&y, &late.collect()).unwrap();
-    let deadline = Instant::now() + RELEASE_LIMIT;
-    while !y.release_files() {
-        assert!(Instant::now() < deadline, "nobody reads any more");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    until_released(&y);
     let next = store.open();
     let entries = (0u32..500).map(|i| match i % 3 {
         0 => del(&i.to_be_bytes()),
@@ -72,6 +68,104 @@ pub fn released_files_are_left_alone<S: Store>(store: &S) {
     settle(&next);
     drop(next);
     check(&store.open(), &model);
+}
+
+/// An iterator that is open when [`IndexY::release_files`] is asked: the answer is no, or the
+/// iterator touches no file from then on, neither when it goes on nor when it is dropped.
+pub fn an_open_iterator_keeps_the_files_or_leaves_them<S: Store>(store: &S) {
+    let Some(dir) = store.dir() else { return };
+    let y = store.open();
+    let mut model = Model::new();
+    let run = |n: u8| -> Entries {
+        (0u32..3000)
+            .map(|i| put(&i.to_be_bytes(), &[n; 50]))
+            .collect()
+    };
+    write_both(&y, &mut model, &run(0));
+    let mut iter = y.range(b"", None, Order::Ascending).unwrap();
+    iter.next().unwrap().unwrap();
+    // What it is reading is replaced under it, and would be removed were it not there.
+    for n in 1..8 {
+        write_both(&y, &mut model, &run(n));
+        settle(&y);
+    }
+    y.make_durable().unwrap();
+    if y.release_files() {
+        let before = files(&dir);
+        drop(iter.next());
+        drop(iter);
+        assert!(files(&dir) == before, "the iterator changed files");
+    } else {
+        drop(iter);
+        until_released(&y);
+    }
+    let before = files(&dir);
+    drop(y);
+    assert!(files(&dir) == before, "the drop changed files");
+    let next = store.open();
+    check(&next, &model);
+    write_both(&next, &mut model, &run(9));
+    settle(&next);
+    check(&next, &model);
+    drop(next);
+    check(&store.open(), &model);
+}
+
+/// When the drop of a Y returns, its work on files has ended: the directory may be given to
+/// somebody else, or be gone.
+pub fn a_drop_ends_all_work<S: Store>(store: &S) {
+    const WHILE: Duration = Duration::from_millis(200);
+    let Some(dir) = store.dir() else { return };
+    let y = store.open();
+    let mut model = Model::new();
+    for n in 0u8..8 {
+        let run = (0u32..3000).map(|i| put(&(i * (1 + u32::from(n))).to_be_bytes(), &[n; 50]));
+        write_both(&y, &mut model, &run.collect());
+    }
+    // Maintenance has begun and much is left to do.
+    y.maintain().unwrap();
+    y.interrupt();
+    drop(y);
+    let before = files(&dir);
+    assert_eq!(open_for_writing(&dir), Vec::<PathBuf>::new());
+    std::thread::sleep(WHILE);
+    assert!(files(&dir) == before, "files changed after the drop");
+    check(&store.open(), &model);
+    std::fs::remove_dir_all(&dir).expect("remove");
+    std::thread::sleep(WHILE);
+    assert!(!dir.exists(), "the directory was made again");
+}
+
+/// Files below `dir` that this process has open for writing, where the system tells.
+fn open_for_writing(dir: &Path) -> Vec<PathBuf> {
+    const ACCESS_MODE: u32 = 0o3;
+    let Ok(descriptors) = std::fs::read_dir("/proc/self/fd") else {
+        return Vec::new();
+    };
+    let dir = dir.canonicalize().expect("the directory");
+    let mut found = Vec::new();
+    for descriptor in descriptors.flatten() {
+        let number = descriptor.file_name().to_string_lossy().into_owned();
+        let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}"));
+        // Another test may have closed it.
+        let (Ok(path), Ok(info)) = (std::fs::read_link(descriptor.path()), info) else {
+            continue;
+        };
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+        let flags = flags.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok());
+        if path.starts_with(&dir) && flags.is_some_and(|flags| flags & ACCESS_MODE != 0) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+fn until_released(y: &dyn IndexY) {
+    let deadline = Instant::now() + RELEASE_LIMIT;
+    while !y.release_files() {
+        assert!(Instant::now() < deadline, "nobody reads any more");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// A copy opens as what the original was, and the two have nothing in common from then on.
@@ -126,8 +220,8 @@ fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// I6: the files as a killed process leaves them open as of `make_durable` at least: per key, that state or a later one.
-/// Nothing is closed or dropped before.
+/// I6: the files as a killed process leaves them open as of `make_durable` at least: per key, that
+/// state or a later one. Nothing is closed or dropped before.
 pub fn i6_a_killed_process_keeps_what_was_durable<S: Store>(store: &S) {
     let Some(dir) = store.dir() else { return };
     let y = store.open();
@@ -165,7 +259,8 @@ pub fn i6_a_killed_process_keeps_what_was_durable<S: Store>(store: &S) {
     check(&y, &model);
 }
 
-/// Opened read-only, a Y answers everything and changes no byte of its files; an absent one is an error and stays absent.
+/// Opened read-only, a Y answers everything and changes no byte of its files; an absent one is an
+/// error and stays absent.
 pub fn read_only_changes_nothing<S: Store>(store: &S) {
     let Some(dir) = store.dir() else { return };
     if let Some(absent) = store.open_read_only(&store.copy_dir()) {

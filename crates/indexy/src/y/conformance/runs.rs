@@ -11,7 +11,8 @@ use std::{
     time::Duration,
 };
 
-/// I5: `before_publish` is called once, after the last entry and before any reader sees one; if it fails, nothing appears.
+/// I5: `before_publish` is called once, after the last entry and before any reader sees one; if it
+/// fails, nothing appears.
 pub fn i5_before_publish_comes_last_and_before_readers<S: Store>(store: &S) {
     let y = store.open();
     let mut model = Model::new();

@@ -14,15 +14,16 @@ use std::{
 pub trait Store {
     /// The implementation under test.
     type Y: IndexY;
-    /// Opens it; the first time creates it. The one opened before was dropped, or its `release_files` said true.
+    /// Opens it; the first time creates it. The one opened before was dropped, or its
+    /// `release_files` said true.
     fn open(&self) -> Self::Y;
     /// Opens another one, in the directory of a copy.
     fn open_copy(&self, dir: &Path) -> Self::Y;
     /// An absent directory for a copy; the same at every call.
     fn copy_dir(&self) -> PathBuf;
 
-    /// The directory with the files of [`Store::open`]. `None`, for a Y without files, leaves out the behaviours that
-    /// look at them.
+    /// The directory with the files of [`Store::open`]. `None`, for a Y without files, leaves out
+    /// the behaviours that look at them.
     fn dir(&self) -> Option<PathBuf> {
         None
     }

@@ -2,10 +2,12 @@
 
 #![forbid(unsafe_code)]
 
-use super::{
-    archive::{entries, trailer},
+use crate::y::lsm::{
     keys::{original, stored},
-    manifest::levels,
+    manifest::{
+        archive::{entries, trailer},
+        levels,
+    },
 };
 
 /// Levels: seven empty ones, and one table; a table of contents; a trailer.

@@ -1,10 +1,23 @@
-//! The conformance suite on real files, with levels of real size and with tiny ones (so that small tests reach all
-//! levels), and what is special about this engine.
+//! The conformance suite on real files, with levels of real size and with tiny ones (so that small
+//! tests reach all levels), and what is special about this engine.
 
-use super::*;
-use crate::y::conformance::{self, Entries, Model, Store, conformance_tests, put};
+use super::{manifest, tree::TABLE_BYTES, *};
+use crate::{
+    error::{Error, Result},
+    x::Order,
+    y::{
+        conformance::{self, Entries, Model, Store, conformance_tests, put},
+        contract::{IndexY, Maintained},
+    },
+};
+use lsm_tree::compaction::PullDown;
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
-use std::{collections::BTreeMap, fs};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use tempfile::TempDir;
 
 mod damage;
@@ -300,7 +313,8 @@ fn i4_an_interrupted_compaction_changes_nothing() {
     conformance::check(&y, &model);
 }
 
-/// Replaced tables are removed when their last reader goes: until then nobody else may have the directory.
+/// Replaced tables are removed when their last reader goes: until then nobody else may have the
+/// directory.
 #[test]
 fn files_are_released_when_nobody_reads_what_was_replaced() {
     let store = OnDisk::tiny();

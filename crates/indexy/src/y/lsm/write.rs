@@ -2,20 +2,25 @@
 
 #![forbid(unsafe_code)]
 
-use super::{
-    contain::{contain, contain_any},
-    keys,
-    snapshot::NEWEST,
-};
 use crate::{
     error::{Error, Result},
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
     y::RunSource,
+    y::lsm::{
+        engine_calls::{contain, contain_any},
+        keys,
+        read::snapshot::NEWEST,
+    },
 };
 use lsm_tree::{AbstractTree, AnyIngestion, AnyTree};
-use std::path::Path;
+use std::{fs::File, path::Path};
 
-/// Streams `source` into new tables and publishes them. After `Ok` the run is visible in the engine's newest version and durable.
+/// Files and directories that the engine has open at once, beside the tables that it writes, when
+/// it changes its manifest.
+const MANIFEST_DESCRIPTORS: usize = 8;
+
+/// Streams `source` into new tables and publishes them. After `Ok` the run is visible in the
+/// engine's newest version and durable.
 ///
 /// After `Err` the engine has what it had; table files may be left (`sweep.rs`).
 pub(super) fn write_run(tree: &AnyTree, dir: &Path, source: &mut dyn RunSource) -> Result<()> {
@@ -42,8 +47,19 @@ pub(super) fn write_run(tree: &AnyTree, dir: &Path, source: &mut dyn RunSource) 
     let Some(ingestion) = ingestion else {
         return Ok(());
     };
+    descriptors_left(dir)?;
     contain(dir, "publish", || ingestion.finish())?;
     forget_old_versions(tree, dir)
+}
+
+/// Fails, transiently, when a change of the manifest would not find the descriptors that it needs:
+/// one that fails halfway ends the tree. Only likely to be right: other threads open files too.
+pub(super) fn descriptors_left(dir: &Path) -> Result<()> {
+    let mut opened = Vec::with_capacity(MANIFEST_DESCRIPTORS);
+    for _ in 0..MANIFEST_DESCRIPTORS {
+        opened.push(File::open(dir).map_err(|e| Error::io("open", dir, e))?);
+    }
+    Ok(())
 }
 
 /// The engine asserts what is checked here.

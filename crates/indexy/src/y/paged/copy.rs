@@ -1,6 +1,10 @@
-//! A consistent copy of the page file: the pages of the durable version at their places, holes between them.
+//! A consistent copy of the page file: the pages of the durable version at their places, holes
+//! between them.
 
-use super::{PAGES, PagedY, space::Bits};
+use super::{
+    file::space::Bits,
+    tree::{PAGES, PagedY},
+};
 use crate::{error::Result, mem::aligned::AlignedBuffer};
 use std::path::Path;
 
@@ -8,15 +12,17 @@ use std::path::Path;
 const COPY_BYTES: usize = 256 << 10;
 
 impl PagedY {
-    /// Makes the present version durable and copies it into the absent directory `dest`. Runs and commits go on beside it, once it has
-    /// begun; no page is reused until it ends, so that the file grows by what they write. Cost: a commit, a read and a write of all pages in use, two syncs.
-    pub(super) fn copy_durable(&self, dest: &Path) -> Result<()> {
+    /// Makes the present version durable and copies it into the absent directory `dest`. Runs and
+    /// commits go on beside it, once it has begun; no page is reused until it ends, so that the
+    /// file grows by what they write. Cost: a commit, a read and a write of all pages in use, two
+    /// syncs.
+    pub(crate) fn copy_durable(&self, dest: &Path) -> Result<()> {
         let storage = &*self.storage;
         storage.create_dir_all(dest)?;
         let file = storage.create(&dest.join(PAGES))?;
         let (superblock, pages, _version) = {
-            // Neither a run nor a commit, so that the present version is the durable one. Holding it keeps its pages from being
-            // reused; nothing keeps those of the map, which are few.
+            // Neither a run nor a commit, so that the present version is the durable one. Holding
+            // it keeps its pages from being reused; nothing keeps those of the map, which are few.
             let _no_run = self.writing.lock();
             if !self.read_only {
                 self.commit()?;

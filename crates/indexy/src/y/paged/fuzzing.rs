@@ -1,13 +1,11 @@
 //! What the fuzz targets need to see of the page file; see `crate::fuzzing`.
 
 use super::{
-    build,
-    file::PageFile,
-    map::StoredMap,
-    node::{Far, Node},
-    overflow,
-    page::{self, HEADER_BYTES, Header, Kind, PageNo},
-    superblock::Superblock,
+    file::{PageFile, chain, map::StoredMap, superblock::Superblock},
+    page::{
+        self, HEADER_BYTES, Header, Kind, PageNo, build,
+        node::{Far, Node},
+    },
 };
 use crate::{
     error::{Error, Result},
@@ -53,6 +51,7 @@ impl StorageFile for Bytes {
     fn path(&self) -> &Path {
         Path::new("pages")
     }
+    fn set_path(&self, _: &Path) {}
 }
 
 /// A leaf, an inner page, a page of a chain, one of the map, and a superblock.
@@ -112,7 +111,7 @@ pub(crate) fn decode(bytes: &[u8]) {
             bytes: len as u32,
             first,
         };
-        if let Ok(found) = overflow::read(&file, far) {
+        if let Ok(found) = chain::read(&file, far) {
             assert_eq!(found.len(), len);
         }
     }

@@ -1,17 +1,21 @@
 //! The buffer pool: which page is in which frame, and which goes when frames run out.
 //!
-//! Frames are never dirty: a run writes its pages itself, in batches, so that making room costs no I/O and a reader never pays for
-//! a writer. Replacement is second chance (clock): a frame that was read since the hand came by stays once more. A page comes in
-//! unmarked, so that what is read once goes first; inner pages, which every read marks, stay as long as there is room for them.
+//! Frames are never dirty, because a run writes its pages itself. So making room costs no I/O, and
+//! a reader never pays for a writer. Replacement is second chance (clock): a frame that was read
+//! since the hand passed stays once more. A page comes in unmarked, so a page that is read once
+//! goes first. Inner pages, which every read marks, stay while there is room for them.
 //!
-//! A child is found by the hint in its reference (the frame's number; the frame's tag says whether the
-//! page is still there), else by the table, which then renews the hint. So a hit takes no lock.
-//! When no frame is free the reader makes some, and if all are being read it uses memory of its own: a read
-//! neither waits nor fails for want of frames (I7: that is one page a reading thread).
+//! A reference to a child has a hint, the number of its frame; the frame's tag says whether the
+//! page is still there. Otherwise the table finds the page and renews the hint. So a hit takes no
+//! lock. A reader that finds no free frame makes some. If all are being read it uses memory of its
+//! own: a read neither waits nor fails for want of frames (I7: that is one page a reading thread).
 //!
 //! Threads: any. Locks: a shard of the table, the clock's hand; never held across I/O.
 
-use super::{file::PageFile, node, page::PageNo};
+use super::{
+    file::PageFile,
+    page::{self, PageNo, node},
+};
 use crate::{
     error::Result,
     mem::{
@@ -33,28 +37,29 @@ use std::{
 const SHARDS: usize = 16;
 /// What an entry of the table costs at most.
 const TABLE_BYTES: usize = 48;
-/// Fewest frames that a pool works with: a path, and some for what is read beside. All sizes together take 224 KiB
-/// then, less than the least share of a database's caches (I7); a reader who finds no free one uses a page of its own.
+/// Fewest frames that a pool works with: a path, and some for what is read beside. All sizes
+/// together take 224 KiB then, less than the least share of a database's caches (I7); a reader who
+/// finds no free one uses a page of its own.
 const MIN_FRAMES: usize = 8;
 /// One in so many frames is kept free.
-const FREE_PART: usize = 16;
+const FREE_DIVISOR: usize = 16;
 /// Frames that are made free at once, at most.
-const MAX_BATCH: usize = 64;
+const MAX_EVICTIONS: usize = 64;
 /// Bits of a tag that name the page in its tree.
 const PAGE_BITS: u32 = 40;
 
 /// One size of pages.
-pub(super) struct Pool {
-    pub(super) frames: Frames,
+pub(crate) struct Pool {
+    pub(crate) frames: Frames,
     table: [Mutex<HashMap<u64, u32>>; SHARDS],
     hand: Mutex<usize>,
     trees: AtomicU64,
     /// Pages read from devices.
-    pub(super) reads: AtomicU64,
+    pub(crate) reads: AtomicU64,
 }
 
 /// A page that was read from the device.
-pub(super) enum Loaded<'p> {
+pub(crate) enum Loaded<'p> {
     Frame(OwnedFrame<'p>),
     Alone(AlignedBuffer),
 }
@@ -71,11 +76,11 @@ impl Pool {
     }
 
     /// A number for a tree's tags, never given twice.
-    pub(super) fn number_tree(&self) -> u64 {
+    pub(crate) fn number_tree(&self) -> u64 {
         self.trees.fetch_add(1, Relaxed) + 1
     }
 
-    pub(super) fn tag(tree: u64, page: PageNo) -> u64 {
+    pub(crate) fn tag(tree: u64, page: PageNo) -> u64 {
         tree << PAGE_BITS | page
     }
 
@@ -102,10 +107,10 @@ impl Pool {
         &self.table[hash as usize % SHARDS]
     }
 
-    /// The page `tag` if it is in a frame; `hint` (0: none) says which to look at first. Returns the frame's hint too. `mark`
-    /// keeps the page longer.
+    /// The page `tag` if it is in a frame; `hint` (0: none) says which to look at first. Returns
+    /// the frame's hint too. `mark` keeps the page longer.
     #[inline]
-    pub(super) fn find<'g>(
+    pub(crate) fn find<'g>(
         &self,
         guard: &'g FrameGuard<'_>,
         tag: u64,
@@ -122,12 +127,12 @@ impl Pool {
     }
 
     /// Whether the page is in a frame, most likely.
-    pub(super) fn contains(&self, tag: u64) -> bool {
+    pub(crate) fn contains(&self, tag: u64) -> bool {
         self.shard(tag).lock().contains_key(&tag)
     }
 
     /// Reads page `number` from the device, into a frame if one can be had.
-    pub(super) fn load(&self, file: &PageFile, number: PageNo) -> Result<Loaded<'_>> {
+    pub(crate) fn load(&self, file: &PageFile, number: PageNo) -> Result<Loaded<'_>> {
         self.reads.fetch_add(1, Relaxed);
         match self.free_frame() {
             Some(mut frame) => {
@@ -142,9 +147,9 @@ impl Pool {
         }
     }
 
-    /// Reads pages `numbers` of tree `tree` into frames and shows them; as many, from the first on, as frames can be had
-    /// for. They must be pages that the caller's version has.
-    pub(super) fn load_all(&self, file: &PageFile, tree: u64, numbers: &[PageNo]) -> Result<()> {
+    /// Reads pages `numbers` of tree `tree` into frames and shows them; as many, from the first on,
+    /// as frames can be had for. They must be pages that the caller's version has.
+    pub(crate) fn load_all(&self, file: &PageFile, tree: u64, numbers: &[PageNo]) -> Result<()> {
         let mut frames: Vec<OwnedFrame<'_>> = Vec::with_capacity(numbers.len());
         while frames.len() < numbers.len()
             && let Some(frame) = self.free_frame()
@@ -162,14 +167,14 @@ impl Pool {
     }
 
     /// Shows a page that was read. It must be one that the caller's version has.
-    pub(super) fn keep(&self, tag: u64, page: Loaded<'_>) {
+    pub(crate) fn keep(&self, tag: u64, page: Loaded<'_>) {
         if let Loaded::Frame(frame) = page {
             self.show(tag, frame);
         }
     }
 
     /// Puts a page that was written into a frame, if one is free.
-    pub(super) fn insert(&self, tag: u64, page: &[u8]) {
+    pub(crate) fn insert(&self, tag: u64, page: &[u8]) {
         if let Some(mut frame) = self.free_frame()
             && frame.bytes().len() == page.len()
         {
@@ -188,7 +193,7 @@ impl Pool {
     }
 
     /// The page is going to be free: what is known of it must not be found under its number again.
-    pub(super) fn forget(&self, tag: u64) {
+    pub(crate) fn forget(&self, tag: u64) {
         let number = self.shard(tag).lock().remove(&tag);
         if let Some(number) = number {
             self.frames.unlink(number, tag);
@@ -202,17 +207,18 @@ impl Pool {
         })
     }
 
-    /// The page provider's step: makes frames free until as many are as should be. True if it did something.
-    pub(super) fn replenish(&self) -> bool {
+    /// The page provider's step: makes frames free until as many are as should be. True if it did
+    /// something.
+    pub(crate) fn replenish(&self) -> bool {
         let Some(mut hand) = self.hand.try_lock() else {
             return self.frames.reclaim() > 0;
         };
-        let batch = (self.frames.limit() / FREE_PART).clamp(1, MAX_BATCH);
+        let wanted = (self.frames.limit() / FREE_DIVISOR).clamp(1, MAX_EVICTIONS);
         let mut evicted = 0;
         let used = self.frames.used_once();
         // Twice around: the first time may only clear the marks.
         let mut steps = 2 * used;
-        while self.frames.free_frames() + evicted < batch && steps > 0 {
+        while self.frames.free_frames() + evicted < wanted && steps > 0 {
             steps -= 1;
             *hand = if *hand + 1 < used { *hand + 1 } else { 0 };
             let number = *hand as u32;
@@ -237,11 +243,20 @@ impl Pool {
 }
 
 impl Loaded<'_> {
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Frame(frame) => frame.bytes(),
             Self::Alone(page) => page,
         }
+    }
+}
+
+/// Copies the page in a frame, hints included.
+pub(crate) fn copy_frame(view: FrameView<'_>, to: &mut AlignedBuffer) {
+    page::put(to, 0, view.bytes);
+    for (i, word) in view.words.iter().enumerate() {
+        let at = view.bytes.len() + i * 8;
+        page::put(to, at, &word.load(Relaxed).to_ne_bytes());
     }
 }
 
@@ -262,7 +277,8 @@ struct Pools {
 }
 
 impl PagedShared {
-    /// Pools of together `memory_bytes` bytes (a few dozen pages at least). Nothing is allocated yet.
+    /// Pools of together `memory_bytes` bytes (a few dozen pages at least). Nothing is allocated
+    /// yet.
     pub(crate) fn new(memory_bytes: usize) -> Self {
         let pools = Mutex::new(Pools {
             total: memory_bytes,
@@ -282,10 +298,10 @@ impl PagedShared {
     pub(crate) fn set_memory(&self, memory_bytes: usize) {
         let mut pools = self.pools.lock();
         pools.total = memory_bytes;
-        pools.divide(pools.pools.len());
+        pools.resize_all(pools.pools.len());
     }
 
-    pub(super) fn pool(&self, page_bytes: usize) -> Arc<Pool> {
+    pub(crate) fn pool(&self, page_bytes: usize) -> Arc<Pool> {
         let mut pools = self.pools.lock();
         let found = pools
             .pools
@@ -295,7 +311,7 @@ impl PagedShared {
             return Arc::clone(pool);
         }
         let parts = pools.pools.len() + 1;
-        pools.divide(parts);
+        pools.resize_all(parts);
         let pool = Arc::new(Pool::new(page_bytes, pools.total / parts));
         pools.pools.push(Arc::clone(&pool));
         pool
@@ -304,7 +320,7 @@ impl PagedShared {
 
 impl Pools {
     /// Gives every pool one of `parts` equal parts.
-    fn divide(&self, parts: usize) {
+    fn resize_all(&self, parts: usize) {
         for pool in &self.pools {
             pool.set_memory(self.total / parts.max(1));
         }

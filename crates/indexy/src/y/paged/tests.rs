@@ -1,7 +1,26 @@
 //! The conformance suite on real files, and what is special about this engine.
 
-use super::*;
-use crate::y::conformance::{Store, conformance_tests};
+use super::{
+    file::{
+        PAGES_START,
+        superblock::{self, Superblock},
+    },
+    page::{self, node},
+    *,
+};
+use crate::{
+    error::{Error, Result},
+    storage::Storage,
+    x::Order,
+    y::{
+        conformance::{Store, conformance_tests},
+        contract::IndexY,
+    },
+};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
 use tempfile::TempDir;
 
 mod crash;
@@ -65,7 +84,8 @@ mod pages_of_16_kib_tiny_pool {
     conformance_tests!(OnDisk::new(16384, 0));
 }
 
-/// Cold and warm, with room for all pages and for next to none: what single reads find, in the order asked.
+/// Cold and warm, with room for all pages and for next to none: what single reads find, in the
+/// order asked.
 #[test]
 fn many_at_once_find_what_single_reads_find() {
     use crate::y::conformance::{Entries, put, write};
@@ -102,7 +122,8 @@ fn many_at_once_find_what_single_reads_find() {
     }
 }
 
-/// After the directory was unlocked the file is somebody else's: what was published is durable by then, and a late drop writes nothing.
+/// After the directory was unlocked the file is somebody else's: what was published is durable by
+/// then, and a late drop writes nothing.
 #[test]
 fn a_tree_that_released_its_file_leaves_it_alone() {
     use crate::y::conformance::{put, write};

@@ -1,15 +1,15 @@
-//! Checking everything: each page of the newest version, the order of all keys, chains, the map of used pages, and what
-//! the next open starts from: both copies of the superblock and the stored map.
+//! Checking everything: each page of the newest version, the order of all keys, chains, the map of
+//! used pages, and what the next open starts from: both copies of the superblock and the stored
+//! map.
 
 use super::{
-    PagedY,
-    build::{self, Bound, Content},
-    map::StoredMap,
-    node::{Far, Node},
-    overflow,
-    page::PageNo,
-    space::Bits,
-    superblock::Superblock,
+    file::{chain, map::StoredMap, space::Bits, superblock::Superblock},
+    page::{
+        PageNo,
+        build::{self, Bound, Content},
+        node::{Far, Node},
+    },
+    tree::PagedY,
     version::Version,
 };
 use crate::{
@@ -28,7 +28,7 @@ struct Walk<'y> {
 
 impl PagedY {
     /// Reads every page of the newest version from the device; returns the number of entries.
-    pub(super) fn verify_all(&self) -> Result<u64> {
+    pub(crate) fn verify_all(&self) -> Result<u64> {
         let (version, used) = {
             let space = self.space.lock();
             (self.version.load_full(), space.current().clone())
@@ -66,7 +66,8 @@ impl PagedY {
             return Ok(());
         }
         let found = Superblock::copies(&*self.file.storage)?;
-        // The other one is older after a crash in a commit, in a tree that was opened to be read only.
+        // The other one is older after a crash in a commit, in a tree that was opened to be read
+        // only.
         let mut newest = false;
         for copy in found {
             newest |= copy? == committed.superblock;
@@ -150,7 +151,7 @@ impl Walk<'_> {
         let Some(far) = far else { return Ok(()) };
         let file = &self.y.file;
         let mut pages = Vec::new();
-        overflow::walk(
+        chain::walk(
             file,
             far,
             |number, to| file.read(number, to),

@@ -1,4 +1,5 @@
-//! A consistent copy of a tree, durable when done. Tables never change, so they are hard-linked where the file system can.
+//! A consistent copy of a tree, durable when done. Tables never change, so they are hard-linked
+//! where the file system can.
 
 #![forbid(unsafe_code)]
 
@@ -10,7 +11,8 @@ use crate::error::{Error, Result};
 use rocksdb::checkpoint::Checkpoint;
 use std::{fs, path::Path};
 
-/// Copies the tree in `dir` into the absent directory `dest`. The caller keeps runs away; RocksDB holds deletions off.
+/// Copies the tree in `dir` into the absent directory `dest`. The caller keeps runs away; RocksDB
+/// holds deletions off.
 pub(super) fn copy(engine: &Engine, dir: &Path, dest: &Path) -> Result<()> {
     let copied = checkpoint(engine, dir, dest).and_then(|()| make_durable(dest));
     if copied.is_err() {

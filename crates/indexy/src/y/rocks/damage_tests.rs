@@ -1,4 +1,5 @@
-//! Damaged and missing files, and a device that is full: the right answer or a typed error, never wrong data, never a panic.
+//! Damaged and missing files, and a device that is full: the right answer or a typed error, never
+//! wrong data, never a panic.
 
 use super::tests::{OnDisk, numbered};
 use super::*;
@@ -55,7 +56,8 @@ impl Damaged {
         self.files.keys().filter(name).collect()
     }
 
-    /// Does `harm` to the files, opens and reads everything, and puts the files back. Returns the errors met.
+    /// Does `harm` to the files, opens and reads everything, and puts the files back. Returns the
+    /// errors met.
     fn after(&self, read_only: bool, harm: impl FnOnce()) -> Vec<Error> {
         // A new cache each time, so that nothing is remembered.
         let shared = Arc::new(RocksShared::new(0));

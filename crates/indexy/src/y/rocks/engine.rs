@@ -1,10 +1,17 @@
 //! One open instance of RocksDB, and what may be asked of it.
 //!
-//! Closing is dropping: it aborts a running compaction and waits for RocksDB's threads to leave the tree.
+//! Closing is dropping: it aborts a running compaction and waits for RocksDB's threads to leave the
+//! tree.
 
 #![forbid(unsafe_code)]
 
-use super::{fault::typed, mark, settings::LEVELS, shared::RocksShared, write};
+use super::{
+    fault::typed,
+    files::{self, CURRENT},
+    mark,
+    settings::LEVELS,
+    shared::RocksShared,
+};
 use crate::{
     error::{Error, Result},
     key::Value,
@@ -17,13 +24,12 @@ use std::{
     sync::Arc,
 };
 
-/// Names the manifest in use.
-pub(super) const CURRENT: &str = "CURRENT";
 /// The manifest that RocksDB writes before a new tree has a `CURRENT`.
 const FIRST_MANIFEST: &str = "MANIFEST-000001";
 /// Memory of an open tree without tables, in bytes: measured 124 KiB (`memory_tests.rs`).
 const TREE_BYTES: usize = 192 << 10;
-/// Memory of a table that RocksDB does not report: its entry in the list of files, with its first and last key.
+/// Memory of a table that RocksDB does not report: its entry in the list of files, with its first
+/// and last key.
 const TABLE_BYTES: usize = 4 << 10;
 /// Blocks between RocksDB's estimate of open tables and what they take of the allocator.
 const READERS_PERCENT: usize = 150;
@@ -62,7 +68,7 @@ impl Engine {
             }
             Mode::ReadOnly => DB::open_cf_with_opts_for_read_only(&options, dir, column, false),
             Mode::Write => {
-                write::remove_leftovers(dir)?;
+                files::remove_leftovers(dir)?;
                 options.create_if_missing(!exists);
                 DB::open_cf_with_opts(&options, dir, column)
             }
@@ -127,7 +133,8 @@ impl Engine {
         self.db.cancel_all_background_work(false);
     }
 
-    /// Ends compaction and waits for that; true if this is a tree for writing in which no compaction has failed.
+    /// Ends compaction and waits for that; true if this is a tree for writing in which no
+    /// compaction has failed.
     pub(super) fn stop_soundly(&self) -> bool {
         self.db.cancel_all_background_work(true);
         self.mode == Mode::Write && self.number(properties::BACKGROUND_ERRORS) == 0
@@ -178,8 +185,8 @@ impl Engine {
     }
 }
 
-/// Whether a tree is in `dir`. What is left of one, without the file that names its manifest, is `Corrupt`: RocksDB would take the
-/// directory for an empty one.
+/// Whether a tree is in `dir`. What is left of one, without the file that names its manifest, is
+/// `Corrupt`: RocksDB would take the directory for an empty one.
 fn exists(dir: &Path) -> Result<bool> {
     let current = dir.join(CURRENT);
     let found = current.try_exists();

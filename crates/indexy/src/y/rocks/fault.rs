@@ -69,7 +69,8 @@ mod tests {
         let dir = Path::new("/d/trees/1");
         for (text, name, at) in [
             (
-                "Corruption: block checksum mismatch: stored = 1, computed = 2, type = 4  in /d/trees/1/000009.sst offset 4096 size 4084",
+                "Corruption: block checksum mismatch: stored = 1, computed = 2, type = 4  \
+                 in /d/trees/1/000009.sst offset 4096 size 4084",
                 Some("000009.sst"),
                 Some(4096),
             ),

@@ -1,15 +1,16 @@
 //! How far RocksDB's manifest is known to be durable.
 //!
-//! RocksDB reads a manifest whose end is damaged as one whose last records were never written, and opens the tree as it was
-//! before them: older data, without an error. So a file of ours names the manifest and a length up to which all of its records were
-//! synced; what begins before that must be there and match its checksum, or the tree is `Corrupt`.
+//! RocksDB reads a manifest whose end is damaged as one whose last records were never written, and
+//! opens the tree as it was before them: older data, without an error. So a file of ours names the
+//! manifest and a length up to which all of its records were synced; what begins before that must
+//! be there and match its checksum, or the tree is `Corrupt`.
 //!
-//! The mark itself is never synced: after a crash it may be an older one, or none, which only checks less. It covers every
-//! run but the last one, and after a close everything.
+//! The mark itself is never synced: after a crash it may be an older one, or none, which only
+//! checks less. It covers every run but the last one, and after a close everything.
 
 #![forbid(unsafe_code)]
 
-use super::engine::CURRENT;
+use super::files::CURRENT;
 use crate::error::{Error, Result};
 use std::{fs, path::Path};
 
@@ -31,7 +32,8 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// The manifest in use and its length now. What it covers may be called durable only after a later sync, or a close.
+    /// The manifest in use and its length now. What it covers may be called durable only after a
+    /// later sync, or a close.
     pub(super) fn now(dir: &Path) -> Option<Self> {
         let manifest = current(dir)?;
         let bytes = fs::metadata(dir.join(&manifest)).ok()?.len();
@@ -72,13 +74,15 @@ fn current(dir: &Path) -> Option<String> {
     Some(text.trim_end().to_owned())
 }
 
-/// Checks the manifest in use against the mark, if there is one for it. Cost: reads the manifest (a few MiB at most).
+/// Checks the manifest in use against the mark, if there is one for it. Cost: reads the manifest (a
+/// few MiB at most).
 pub(super) fn check(dir: &Path) -> Result<()> {
     let Some(mark) = Mark::load(dir) else {
         return Ok(());
     };
     if current(dir).as_ref() != Some(&mark.manifest) {
-        // A newer one, which RocksDB writes whole before it names it; or a damaged name, which RocksDB finds out.
+        // A newer one, which RocksDB writes whole before it names it; or a damaged name, which
+        // RocksDB finds out.
         return Ok(());
     }
     let path = dir.join(&mark.manifest);
@@ -95,7 +99,8 @@ pub(super) fn check(dir: &Path) -> Result<()> {
     }
 }
 
-/// Offset of the first record that begins before `upto` and is not there or does not match its checksum.
+/// Offset of the first record that begins before `upto` and is not there or does not match its
+/// checksum.
 fn first_bad_record(bytes: &[u8], upto: usize) -> Option<usize> {
     let mut at = 0;
     while at < upto {
@@ -113,7 +118,8 @@ fn first_bad_record(bytes: &[u8], upto: usize) -> Option<usize> {
     None
 }
 
-/// Length of the record that `bytes` begin with, in a block with `left` bytes; `None` if it is damaged.
+/// Length of the record that `bytes` begin with, in a block with `left` bytes; `None` if it is
+/// damaged.
 fn record_bytes(bytes: &[u8], left: usize) -> Option<usize> {
     let (header, rest) = bytes.split_at_checked(HEADER_BYTES)?;
     let [a, b, c, d, low, high, kind] = *header else {

@@ -1,5 +1,5 @@
-//! I7: what `memory_bytes` says is an upper bound of what the process grows by. In a process of its own, so that other
-//! tests do not count.
+//! I7: what `memory_bytes` says is an upper bound of what the process grows by. In a process of its
+//! own, so that other tests do not count.
 
 use super::tests::{OnDisk, numbered};
 use super::*;
@@ -19,7 +19,8 @@ fn resident() -> usize {
     pages * 4096
 }
 
-/// Runs a test of this file alone, with at most `heaps` heaps of glibc's; true in the process that is the child.
+/// Runs a test of this file alone, with at most `heaps` heaps of glibc's; true in the process that
+/// is the child.
 fn alone(name: &str, heaps: u32) -> bool {
     if std::env::var_os(CHILD).is_some() {
         return true;
@@ -85,8 +86,8 @@ fn read_beside(y: &RocksY, keys: u64, threads: u64, reads: u64) {
     });
 }
 
-/// Writes with compaction, then reads with many threads, in a cache granted `cache` bytes. Checks after each step that the
-/// process has grown by no more than what is said and `more`.
+/// Writes with compaction, then reads with many threads, in a cache granted `cache` bytes. Checks
+/// after each step that the process has grown by no more than what is said and `more`.
 fn grow(cache: usize, more: usize) {
     // The first use of anything costs what it costs, once a process.
     let warm = OnDisk::with_cache(1 << 20);

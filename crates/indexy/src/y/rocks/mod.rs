@@ -1,14 +1,18 @@
-//! Index Y on RocksDB: sorted runs are written as tables beside the tree and taken over whole (ingestion).
+//! Index Y on RocksDB: sorted runs are written as tables beside the tree and taken over whole
+//! (ingestion).
 //!
-//! Source: IndeXY II-D (the paper's LSM tree is RocksDB with a small buffer, a small cache and its log off);
-//! facts, figures and what RocksDB holds beyond its cache: `docs/decisions/0003-rocksdb-as-index-y.md`.
-//! Memtables and RocksDB's log are never used: `write_run` returns when the run is in tables and in the manifest, all synced.
+//! Source: IndeXY II-D (the paper's LSM tree is RocksDB with a small buffer, a small cache and its
+//! log off); facts, figures and what RocksDB holds beyond its cache:
+//! `docs/decisions/0003-rocksdb-as-index-y.md`. Memtables and RocksDB's log are never used:
+//! `write_run` returns when the run is in tables and in the manifest, all synced.
 //!
-//! Keeps: I2 (the engine numbers runs and remembers the number), I4 (a failed run leaves what was there),
-//! I5 (`before_publish` precedes the ingestion), I7 (`shared.rs` and [`RocksY::memory_bytes`] count).
+//! Keeps: I2 (the engine numbers runs and remembers the number), I4 (a failed run leaves what was
+//! there), I5 (`before_publish` precedes the ingestion), I7 (`shared.rs` and
+//! [`RocksY::memory_bytes`] count).
 //!
-//! Locks, in this order: `writing` (one `write_run`, `copy_to`), `engine` (shared for the moment of copying an `Arc`; alone to
-//! close or reopen). Threads: RocksDB's own two, shared by all RocksDB trees of the process; compaction is scheduled by it.
+//! Locks, in this order: `writing` (one `write_run`, `copy_to`), `engine` (shared for the moment of
+//! copying an `Arc`; alone to close or reopen). Threads: RocksDB's own two, shared by all RocksDB
+//! trees of the process; compaction is scheduled by it.
 //! Not here: when to wait for compaction (the framework asks `congested`).
 
 #![forbid(unsafe_code)]
@@ -16,6 +20,7 @@
 mod copy;
 mod engine;
 mod fault;
+mod files;
 mod mark;
 mod range;
 mod settings;
@@ -24,8 +29,6 @@ mod write;
 
 #[cfg(test)]
 mod damage_tests;
-#[cfg(test)]
-mod measure;
 #[cfg(test)]
 mod memory_tests;
 #[cfg(test)]
@@ -53,10 +56,12 @@ use std::{
 
 /// Payload of a run below which level 0 fills with small tables faster than it is worth.
 const PREFERRED_RUN_BYTES: usize = 8 << 20;
-/// Tables in level 0 at which compaction has fallen behind; it starts at `settings::LEVEL0_TRIGGER`.
+/// Tables in level 0 at which compaction has fallen behind; it starts at
+/// `settings::LEVEL0_TRIGGER`.
 const LEVEL0_CONGESTED: u64 = 12;
-/// What a compaction and a run in flight hold: filter and index of the tables being written, buffers, read ahead (measured 4.4 MiB). The
-/// process has one compaction of RocksDB at a time, a database one run; its opener accounts for it.
+/// What a compaction and a run in flight hold: filter and index of the tables being written,
+/// buffers, read ahead (measured 4.4 MiB). The process has one compaction of RocksDB at a time, a
+/// database one run; its opener accounts for it.
 pub(crate) const WORK_BYTES: usize = 5 << 20;
 /// Longest time that one step of `maintain` waits for RocksDB's compaction.
 const STEP_MICROS: u64 = 20_000;
@@ -76,7 +81,8 @@ pub(crate) struct RocksY {
 impl RocksY {
     /// Opens the tree in `path`, or creates one there unless `read_only`.
     ///
-    /// Read-only writes not a byte. Cost: reads the manifest and a few tables, writes a new manifest.
+    /// Read-only writes not a byte. Cost: reads the manifest and a few tables, writes a new
+    /// manifest.
     /// Errors: `NoDatabase` (read-only and nothing there), `Corrupt`, `Io`, `OutOfSpace`.
     pub(crate) fn open(path: &Path, shared: &Arc<RocksShared>, read_only: bool) -> Result<Self> {
         let mode = if read_only {
@@ -99,7 +105,8 @@ impl RocksY {
         self.engine.read().clone().ok_or(Error::Closed)
     }
 
-    /// The engine, in a state to be written: opened again if an earlier failure made it refuse writes.
+    /// The engine, in a state to be written: opened again if an earlier failure made it refuse
+    /// writes.
     fn writable(&self) -> Result<Arc<Engine>> {
         if self.read_only {
             return Err(Error::ReadOnly);
@@ -110,7 +117,8 @@ impl RocksY {
         self.engine()
     }
 
-    /// Opens the engine anew if it is stuck in an error. Waits for no reader: while one is inside, the next call tries again.
+    /// Opens the engine anew if it is stuck in an error. Waits for no reader: while one is inside,
+    /// the next call tries again.
     fn revive(&self) -> Result<()> {
         let mut slot = self.engine.write();
         if let Some(engine) = slot.as_ref() {

@@ -116,7 +116,8 @@ pub(super) fn is_empty(engine: &Engine) -> Result<bool> {
     }
 }
 
-/// Reads every data and index block, past the cache, and checks checksums and order; returns the number of entries.
+/// Reads every data and index block, past the cache, and checks checksums and order; returns the
+/// number of entries.
 pub(super) fn verify(engine: Arc<Engine>) -> Result<u64> {
     let mut options = ReadOptions::default();
     options.set_verify_checksums(true);

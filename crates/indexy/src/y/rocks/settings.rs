@@ -1,5 +1,5 @@
-//! RocksDB's settings: the paper's (small buffers, a small cache, Bloom filters, no log of its own) and what keeps its memory
-//! within the budget (IndeXY II-D, III-A).
+//! RocksDB's settings: the paper's (small buffers, a small cache, Bloom filters, no log of its own)
+//! and what keeps its memory within the budget (IndeXY II-D, III-A).
 
 #![forbid(unsafe_code)]
 
@@ -11,11 +11,13 @@ use rocksdb::{
 const BLOCK_BYTES: usize = 4 << 10;
 /// Bits a key in the filters: about one false answer in a hundred.
 const FILTER_BITS: f64 = 10.0;
-/// The format of tables that is written; fixed, so that another version of RocksDB does not change it silently.
+/// The format of tables that is written; fixed, so that another version of RocksDB does not change
+/// it silently.
 const TABLE_FORMAT: i32 = 6;
 /// Tables in level 0 at which they are merged into the next level.
 pub(super) const LEVEL0_TRIGGER: i32 = 4;
-/// Size of the tables that compaction writes. What it holds of filter and index while it writes one grows with this.
+/// Size of the tables that compaction writes. What it holds of filter and index while it writes one
+/// grows with this.
 const TABLE_BYTES: u64 = 16 << 20;
 /// Size of the highest level that is not level 0; the sizes of the others follow from the last one.
 const LEVEL_BASE_BYTES: u64 = 64 << 20;
@@ -25,7 +27,8 @@ pub(super) const LEVELS: i32 = 7;
 pub(super) const MAX_OPEN_FILES: i32 = 256;
 /// Parts of the table of open files, as a power of two; RocksDB's 64 would leave each 4 files.
 const OPEN_FILES_SHARD_BITS: i32 = 2;
-/// Jobs at a time: one compaction, and one that deletes files. Each is one thread of the process, for all trees.
+/// Jobs at a time: one compaction, and one that deletes files. Each is one thread of the process,
+/// for all trees.
 const BACKGROUND_JOBS: i32 = 2;
 /// Memtables are never written to; this is what an empty one may take.
 const MEMTABLE_BYTES: usize = 64 << 10;
@@ -33,7 +36,8 @@ const MEMTABLE_BYTES: usize = 64 << 10;
 const COMPACTION_READ_BYTES: usize = 128 << 10;
 /// Buffer of a file being written.
 const WRITE_BUFFER_BYTES: u64 = 256 << 10;
-/// Bytes after which a file being written is sent to the device, so that its sync has little left to do.
+/// Bytes after which a file being written is sent to the device, so that its sync has little left
+/// to do.
 const BYTES_PER_SYNC: u64 = 1 << 20;
 /// Size at which the manifest is written anew.
 const MANIFEST_BYTES: usize = 4 << 20;
@@ -105,7 +109,8 @@ fn bound_memory(options: &mut Options) {
     options.set_manifest_preallocation_size(MANIFEST_PREALLOCATION_BYTES);
 }
 
-/// No log of what RocksDB does and no statistics: neither files nor the thread that would write them.
+/// No log of what RocksDB does and no statistics: neither files nor the thread that would write
+/// them.
 fn silence(options: &mut Options) {
     options.set_log_level(LogLevel::Fatal);
     // A logger of ours keeps it from writing LOG files.

@@ -6,9 +6,10 @@ use super::settings;
 use rocksdb::{BlockBasedOptions, Cache, LruCacheOptions, Options};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Part of the memory granted that is the cache's capacity. RocksDB allocates each block by itself, in the thread that reads it, and
-/// glibc gives every thread a heap (arena) of its own that keeps what others free there: with 64 threads reading, a cache of
-/// 16 MiB has been seen to take 60 MiB. See `docs/decisions/0003-rocksdb-as-index-y.md` and `memory_tests.rs`.
+/// Part of the memory granted that is the cache's capacity. RocksDB allocates each block by itself,
+/// in the thread that reads it, and glibc gives every thread a heap (arena) of its own that keeps
+/// what others free there: with 64 threads reading, a cache of 16 MiB has been seen to take 60 MiB.
+/// See `docs/decisions/0003-rocksdb-as-index-y.md` and `memory_tests.rs`.
 const CAPACITY_PERCENT: usize = 25;
 /// Least capacity, in bytes, that a tree works with.
 const MIN_CAPACITY_BYTES: usize = 64 << 10;
@@ -24,9 +25,11 @@ pub(crate) struct RocksShared {
 }
 
 impl RocksShared {
-    /// A block cache within `memory_bytes` bytes. It holds data, index and filter blocks of all trees.
+    /// A block cache within `memory_bytes` bytes. It holds data, index and filter blocks of all
+    /// trees.
     ///
-    /// Its limit is not strict: what a read needs right now is held even where there is no room, so that no read fails for memory.
+    /// Its limit is not strict: what a read needs right now is held even where there is no room, so
+    /// that no read fails for memory.
     pub(crate) fn new(memory_bytes: usize) -> Self {
         let capacity = capacity(memory_bytes);
         let mut options = LruCacheOptions::default();
@@ -42,8 +45,9 @@ impl RocksShared {
         }
     }
 
-    /// Upper bound in bytes of what this holds in memory between reads, whatever the trees do (I7): with one heap for all threads
-    /// by far; with glibc's heaps for each, small caches may take up to 1.5 MiB a reading thread more.
+    /// Upper bound in bytes of what this holds in memory between reads, whatever the trees do (I7):
+    /// with one heap for all threads by far; with glibc's heaps for each, small caches may take up
+    /// to 1.5 MiB a reading thread more.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.capacity.load(Relaxed) * 100 / CAPACITY_PERCENT
     }

@@ -4,7 +4,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::{engine::Engine, fault::typed, shared::RocksShared};
+use super::{engine::Engine, fault::typed, files::INCOMING, shared::RocksShared};
 use crate::{
     error::{Error, Result},
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
@@ -12,14 +12,12 @@ use crate::{
 };
 use rocksdb::{IngestExternalFileOptions, SstFileWriter};
 use std::{
-    fs, io,
+    fs,
     path::{Path, PathBuf},
 };
 
-/// Where the tables of a run are written: RocksDB does not look into folders.
-const INCOMING: &str = "incoming";
-/// Payload of one table of a run. A longer run is several tables, taken over together; what RocksDB holds
-/// of filter and index while it writes one grows with this.
+/// Payload of one table of a run. A longer run is several tables, taken over together; what RocksDB
+/// holds of filter and index while it writes one grows with this.
 const TABLE_BYTES: usize = 32 << 20;
 
 /// The finished tables of a run; removed when dropped.
@@ -147,15 +145,6 @@ fn check((key, value): RunEntry<'_>) -> Result<()> {
             len: value.len(),
             limit: MAX_VALUE_BYTES,
         }),
-        _ => Ok(()),
-    }
-}
-
-/// Removes tables of a run that a crash cut short.
-pub(super) fn remove_leftovers(dir: &Path) -> Result<()> {
-    let incoming = dir.join(INCOMING);
-    match fs::remove_dir_all(&incoming) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", incoming, e)),
         _ => Ok(()),
     }
 }

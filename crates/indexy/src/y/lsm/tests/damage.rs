@@ -1,4 +1,5 @@
-//! "Never wrong data": whatever bytes of whatever file are changed, a read gives the right answer or `Corrupt`.
+//! "Never wrong data": whatever bytes of whatever file are changed, a read gives the right answer
+//! or `Corrupt`.
 
 use super::*;
 
@@ -44,7 +45,8 @@ impl Damaged {
 
     /// Puts `bytes` in the place of `file`, reads everything, and puts the file back.
     fn try_with(&self, file: &Path, bytes: &[u8], writable: bool) -> Outcome {
-        // A new cache each time, so that nothing is remembered. Read through the system's cache and past it, in turn.
+        // A new cache each time, so that nothing is remembered. Read through the system's cache and
+        // past it, in turn.
         let direct = bytes.len().is_multiple_of(2) != writable;
         let shared = Arc::new(LsmShared::new(0, direct));
         fs::write(file, bytes).unwrap();
@@ -237,7 +239,7 @@ fn a_damaged_table_stops_its_compaction_and_nothing_else() {
         conformance::write_both(&y, &mut model, &entries);
     }
     // Reads have paid for it.
-    y.snapshot().pace.waste(u64::MAX >> 1);
+    y.snapshot().schedule.waste(u64::MAX >> 1);
     let failed = (0..20).find_map(|_| y.maintain().err());
     let failed = failed.expect("the compaction of level 0 meets the damage");
     assert!(matches!(failed, Error::Corrupt { .. }), "{failed:?}");

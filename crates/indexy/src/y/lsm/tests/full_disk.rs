@@ -1,5 +1,6 @@
-//! A device that is full in the middle of a run or a compaction: a small file system in memory, mounted where this test alone
-//! sees it. That needs root; without it the test says that it was skipped. (`tests/suite/faults.rs` does without.)
+//! A device that is full in the middle of a run or a compaction: a small file system in memory,
+//! mounted where this test alone sees it. That needs root; without it the test says that it was
+//! skipped. (`tests/suite/faults.rs` does without.)
 
 use super::*;
 use std::process::Command;

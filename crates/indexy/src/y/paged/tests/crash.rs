@@ -63,7 +63,8 @@ pub(super) fn content(y: &PagedY) -> Result<Model> {
         .collect()
 }
 
-/// Writes the script, durable after every second run. Returns how many runs were durable for sure, and how many may be.
+/// Writes the script, durable after every second run. Returns how many runs were durable for sure,
+/// and how many may be.
 fn play(sim: &Sim) -> (usize, usize) {
     let Ok(y) = open_sim(sim, 4096) else {
         return (0, 0);
@@ -205,4 +206,24 @@ fn free_pages_are_reused() {
     assert!(y.is_empty().unwrap());
     // The map's part and its list are left.
     assert_eq!(y.space.lock().busy_pages(), 2);
+}
+
+/// Whatever is called on a tree that gave its files away, and its drop, leave them alone.
+#[test]
+fn a_released_tree_writes_nothing() {
+    let sim = Sim::default();
+    let y = open_sim(&sim, 4096).unwrap();
+    write(&y, &vec![put(b"a", b"1")]).unwrap();
+    assert!(y.release_files());
+    let before = sim.contents();
+    assert!(matches!(
+        write(&y, &vec![put(b"a", b"2")]),
+        Err(Error::Closed)
+    ));
+    assert!(matches!(y.make_durable(), Err(Error::Closed)));
+    assert!(y.release_files());
+    drop(y);
+    assert!(sim.contents() == before);
+    let next = open_sim(&sim, 4096).unwrap();
+    assert_eq!(next.get(b"a").unwrap().unwrap(), *b"1");
 }

@@ -5,7 +5,8 @@ use crate::y::conformance::{Entries, Model, Store, check, put, write};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::collections::BTreeMap;
 
-/// Runs that change most leaves fill pages, and the file stays near what the entries take; runs here and there leave halves.
+/// Runs that change most leaves fill pages, and the file stays near what the entries take; runs
+/// here and there leave halves.
 #[test]
 fn neighbours_that_change_fill_pages() {
     const RUNS: usize = 8;

@@ -33,7 +33,8 @@ fn disturb(y: &PagedY, style: u64, rng: &mut StdRng) {
     write(y, &run).unwrap();
 }
 
-/// Keys that are there all the while come once, in order, and `size_hint` promises nothing that does not come.
+/// Keys that are there all the while come once, in order, and `size_hint` promises nothing that
+/// does not come.
 #[test]
 fn i9_runs_beside_an_open_range_hide_and_repeat_nothing() {
     for style in 0..3 {

@@ -1,0 +1,147 @@
+//! The contract of a disk index (Index Y of the paper).
+//!
+//! `crate::index_y` makes it public. Its text says what an implementer has to know, threads and
+//! crashes included. The suite in `conformance/` tests it.
+
+use crate::{
+    error::Result,
+    key::{Key, Value},
+    x::Order,
+};
+use std::path::Path;
+
+/// Limits and preferences of a disk index. Constant while it is open.
+#[derive(Debug, Clone, Copy)]
+pub struct Capabilities {
+    /// Longest key in bytes, at most [`MAX_KEY_BYTES`](crate::limits::MAX_KEY_BYTES). The tree
+    /// refuses longer ones.
+    pub max_key_bytes: usize,
+    /// Longest value in bytes, at most [`MAX_VALUE_BYTES`](crate::limits::MAX_VALUE_BYTES). The
+    /// tree refuses longer ones.
+    pub max_value_bytes: usize,
+    /// Payload of a run, in bytes, below which writing is wasteful. Neighbouring regions are joined
+    /// until they have it. An LSM tree wants megabytes; for a B+ tree the cost of a commit decides.
+    pub preferred_run_bytes: usize,
+}
+
+/// One element of a sorted run: a key and its value, `None` for a delete.
+pub type RunEntry<'a> = (&'a [u8], Option<&'a [u8]>);
+
+/// Where [`IndexY::write_run`] takes a run from. Keys ascend strictly.
+pub trait RunSource {
+    /// Feeds every entry to `sink`. An error of `sink` ends it and is returned. The bytes are valid
+    /// during the call of `sink` only. Call it once.
+    fn drain(&mut self, sink: &mut dyn FnMut(RunEntry<'_>) -> Result<()>) -> Result<()>;
+
+    /// Waits until the log is durable up to the run. Call it once, after the last entry and before
+    /// the run becomes visible or durable. After an error nothing of the run may appear.
+    fn before_publish(&mut self) -> Result<()>;
+}
+
+/// What a call of [`IndexY::maintain`] left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Maintained {
+    /// Nothing is due.
+    Idle,
+    /// Work was done; call again.
+    More,
+}
+
+/// Entries of a range, in the order asked. It borrows the index, so it ends before the index does.
+pub type YIter<'a> = Box<dyn Iterator<Item = Result<(Key, Value)>> + Send + 'a>;
+
+/// The disk index of one tree. The text of the [module](crate::index_y) says who may call what,
+/// when.
+///
+/// Drop: when it returns, all work on files has ended, that of iterators and of threads included.
+/// The directory is unlocked right afterwards.
+pub trait IndexY: Send + Sync {
+    /// Its limits and preferences.
+    fn capabilities(&self) -> Capabilities;
+
+    /// The newest value of `key`. Cost: at most about one device read while upper levels are
+    /// cached.
+    fn get(&self, key: &[u8]) -> Result<Option<Value>>;
+
+    /// The newest values of `keys`, in the order asked. A key may come twice.
+    fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
+        keys.iter().map(|k| self.get(k)).collect()
+    }
+
+    /// Entries of `[from, to)`, from the end that `order` says; nothing where `to <= from`. `to`
+    /// may be one byte longer than a key can be.
+    ///
+    /// The iterator may pin files; callers drop it within one chunk. `size_hint().0` is the number
+    /// of entries that come without I/O, or 0 if that is unknown: a scan that has enough takes
+    /// those along.
+    fn range(&self, from: &[u8], to: Option<&[u8]>, order: Order) -> Result<YIter<'_>>;
+
+    /// Writes one sorted run: drains the source, calls `before_publish`, publishes. A key over the
+    /// limit is `KeyTooLong`.
+    ///
+    /// After `Ok`, every later read sees the run, and so does every later open after a plain drop.
+    /// After `Err` the caller writes it again.
+    fn write_run(&self, source: &mut dyn RunSource) -> Result<()>;
+
+    /// Makes every acknowledged run durable: afterwards it survives a crash of the machine. Called
+    /// before the log is cut. A `write_run` in flight beside it does not count.
+    fn make_durable(&self) -> Result<()>;
+
+    /// One bounded step of background work: compaction, garbage.
+    fn maintain(&self) -> Result<Maintained>;
+
+    /// Ends a `maintain` under way soon, and makes later ones do nothing, because the database is
+    /// being closed. From any thread.
+    fn interrupt(&self) {}
+
+    /// True while runs should wait for [`IndexY::maintain`], because there are too many level-0
+    /// runs, say.
+    fn congested(&self) -> bool;
+
+    /// False while background work is under way, or put off until writers rest. No I/O.
+    fn settled(&self) -> bool {
+        true
+    }
+
+    /// True when it holds no entry; tombstones are no entries. May say false when unsure.
+    fn is_empty(&self) -> Result<bool>;
+
+    /// Entries, roughly. No I/O.
+    fn approximate_len(&self) -> u64;
+
+    /// Upper bound of the memory that this index holds for itself, in bytes, without what
+    /// [`IndexYShared`](crate::index_y::IndexYShared) reports. Asked about five times a second. No
+    /// I/O.
+    fn memory_bytes(&self) -> usize;
+
+    /// Bytes on disk. No I/O beyond a look at the file's size.
+    fn disk_bytes(&self) -> u64;
+
+    /// Sorted runs or levels that a point read may have to look at, 0 when it is empty. For stats.
+    fn run_count(&self) -> usize;
+
+    /// Reads everything and checks checksums and order; returns the number of entries. Readers and
+    /// the writer go on.
+    fn verify(&self) -> Result<u64>;
+
+    /// Gives the files to the next owner of the directory, if nothing uses them any more.
+    ///
+    /// False while a run, a step of maintenance or an iterator still needs a file that would be
+    /// removed or written later; the caller asks again. After true this index removes and writes no
+    /// file: not in a call (writes get [`Closed`](crate::Error::Closed)), not when an iterator is
+    /// dropped, not when the index is dropped.
+    fn release_files(&self) -> bool {
+        true
+    }
+
+    /// Whether [`IndexY::copy_to`] may be called beside [`IndexY::write_run`]. If not, a checkpoint
+    /// holds up cleaning, and in the end writers, as long as the copy takes.
+    fn copies_beside_runs(&self) -> bool {
+        false
+    }
+
+    /// Copies a consistent image, of a moment during the call, into the absent directory `dest` and
+    /// makes it durable. No run is in flight meanwhile, unless [`IndexY::copies_beside_runs`].
+    /// Readers go on. The index itself holds off its maintenance where that is needed.
+    fn copy_to(&self, dest: &Path) -> Result<()>;
+}

@@ -1,0 +1,128 @@
+//! The page file: pages at their places, each checked when read and sealed when written.
+//!
+//! Bytes 0 to [`PAGES_START`] hold the two superblocks; page `n` lies at `n * page_bytes`. Threads:
+//! any. Nothing is cached.
+
+pub(crate) mod chain;
+pub(crate) mod committed;
+pub(crate) mod map;
+pub(crate) mod space;
+pub(crate) mod superblock;
+
+use super::page::{self, Identity, PageNo};
+use crate::{
+    error::{Error, Result},
+    storage::{ReadAt, StorageFile},
+};
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+/// What lies before is not pages. A multiple of every page size.
+pub(crate) const PAGES_START: u64 = 16 << 10;
+
+pub(crate) struct PageFile {
+    pub(crate) storage: Arc<dyn StorageFile>,
+    pub(crate) page_bytes: usize,
+    /// Random number of the tree, in every page.
+    pub(crate) tree: u64,
+    /// Generation that is being written: no page can be newer.
+    birth: AtomicU64,
+}
+
+impl PageFile {
+    pub(crate) fn new(
+        storage: Arc<dyn StorageFile>,
+        page_bytes: usize,
+        tree: u64,
+        committed: u64,
+    ) -> Self {
+        Self {
+            storage,
+            page_bytes,
+            tree,
+            birth: AtomicU64::new(committed + 1),
+        }
+    }
+
+    /// The first page behind the superblocks.
+    pub(crate) fn first_page(&self) -> PageNo {
+        PAGES_START / self.page_bytes as u64
+    }
+
+    /// Generation `committed` is durable; what is written from now on is of the next.
+    pub(crate) fn set_committed(&self, committed: u64) {
+        self.birth.store(committed + 1, Relaxed);
+    }
+
+    fn identity(&self, number: PageNo) -> Identity {
+        Identity {
+            number,
+            tree: self.tree,
+            birth: self.birth.load(Relaxed),
+        }
+    }
+
+    pub(crate) fn offset(&self, number: PageNo) -> u64 {
+        number * self.page_bytes as u64
+    }
+
+    /// Reads page `number` into `to`, which has the size of a page. Cost: one read of the device.
+    pub(crate) fn read(&self, number: PageNo, to: &mut [u8]) -> Result<()> {
+        let got = self.storage.read_at(to, self.offset(number))?;
+        self.check(number, to, got)
+    }
+
+    /// Reads pages into buffers of the size of a page. Cost: a read of the device each, overlapped
+    /// where the system can.
+    pub(crate) fn read_all(&self, pages: &mut [(PageNo, &mut [u8])]) -> Result<()> {
+        let mut reads = Vec::with_capacity(pages.len());
+        for (number, to) in pages.iter_mut() {
+            reads.push(ReadAt {
+                offset: self.offset(*number),
+                to,
+                got: 0,
+            });
+        }
+        self.storage.read_all(&mut reads)?;
+        let got: Vec<usize> = reads.iter().map(|read| read.got).collect();
+        pages
+            .iter()
+            .zip(got)
+            .try_for_each(|((number, page), got)| self.check(*number, page, got))
+    }
+
+    /// Whether `page`, of which `got` bytes were read, is page `number`.
+    fn check(&self, number: PageNo, page: &[u8], got: usize) -> Result<()> {
+        let offset = self.offset(number);
+        if got < self.page_bytes {
+            let what = format!("page {number}: the file ends");
+            return Err(Error::corrupt(self.path(), offset, what));
+        }
+        page::check(page, self.identity(number), self.path(), offset)
+    }
+
+    /// Completes a page that is to be written.
+    pub(crate) fn seal(&self, number: PageNo, page: &mut [u8]) {
+        page::seal(page, self.identity(number));
+    }
+
+    /// Writes sealed pages with consecutive numbers from `first` on.
+    pub(crate) fn write(&self, first: PageNo, pages: &[u8]) -> Result<()> {
+        self.storage.write_at(pages, self.offset(first))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.storage.path()
+    }
+
+    /// What is wrong with the content of a page.
+    pub(crate) fn corrupt(&self, number: PageNo, what: &str) -> Error {
+        let what = format!("page {number}: {what}");
+        Error::corrupt(self.path(), self.offset(number), what)
+    }
+}

@@ -1,0 +1,301 @@
+//! Which pages of the file are free.
+//!
+//! A page is busy from its allocation until all of these hold:
+//! 1. the present version does not have it (`current`),
+//! 2. no version that a reader may still hold has it (`leaving`),
+//! 3. neither the durable superblock nor one that is being written has it (`committed`,
+//!    `committing`, `doubtful`, `held`).
+//!
+//! So a crash at any moment finds every page of the last durable version as it was. I4, I6: that
+//! version is what the framework was told is durable.
+//! Threads: one lock around all of it (in `tree.rs`), never held across I/O.
+//! Not here: how the map is stored (`map.rs`).
+
+use crate::y::paged::{
+    page::{PAGE_LIMIT, PageNo},
+    version::Version,
+};
+use std::{collections::VecDeque, sync::Arc};
+
+const WORD: u64 = u64::BITS as u64;
+
+/// A bit a page; what lies behind its end is zero.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Bits(Vec<u64>);
+
+impl Bits {
+    pub(crate) fn get(&self, page: PageNo) -> bool {
+        let word = self.0.get((page / WORD) as usize);
+        word.is_some_and(|w| w >> (page % WORD) & 1 == 1)
+    }
+
+    /// Sets the bit; returns what it was.
+    pub(crate) fn set(&mut self, page: PageNo, to: bool) -> bool {
+        let at = (page / WORD) as usize;
+        if at >= self.0.len() {
+            if !to {
+                return false;
+            }
+            self.0.resize(at + 1, 0);
+        }
+        let Some(word) = self.0.get_mut(at) else {
+            return false;
+        };
+        let bit = 1 << (page % WORD);
+        let was = *word & bit != 0;
+        *word = if to { *word | bit } else { *word & !bit };
+        was
+    }
+
+    fn unite(&mut self, other: &Self) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        for (word, more) in self.0.iter_mut().zip(&other.0) {
+            *word |= more;
+        }
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.0.iter().map(|w| u64::from(w.count_ones())).sum()
+    }
+
+    /// The first clear bit in `[from, to)`.
+    fn first_clear(&self, from: PageNo, to: PageNo) -> Option<PageNo> {
+        let mut page = from;
+        while page < to {
+            let word = self.0.get((page / WORD) as usize).copied().unwrap_or(0);
+            let skipped = page % WORD;
+            let clear = !word >> skipped;
+            if clear != 0 {
+                let found = page + u64::from(clear.trailing_zeros());
+                return (found < to).then_some(found);
+            }
+            page += WORD - skipped;
+        }
+        None
+    }
+
+    pub(crate) fn words(&self, from: usize, count: usize) -> impl Iterator<Item = u64> + '_ {
+        (from..from + count).map(|i| self.0.get(i).copied().unwrap_or(0))
+    }
+
+    pub(crate) fn set_word(&mut self, at: usize, word: u64) {
+        if word != 0 && at >= self.0.len() {
+            self.0.resize(at + 1, 0);
+        }
+        if let Some(to) = self.0.get_mut(at) {
+            *to = word;
+        }
+    }
+
+    pub(crate) fn pages(&self) -> impl Iterator<Item = PageNo> + '_ {
+        let bits = |(i, word): (usize, &u64)| {
+            let word = *word;
+            (0..WORD)
+                .filter(move |b| word >> b & 1 == 1)
+                .map(move |b| i as u64 * WORD + b)
+        };
+        self.0.iter().enumerate().flat_map(bits)
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.capacity() * size_of::<u64>()
+    }
+}
+
+/// See the module header.
+pub(crate) struct Space {
+    first: PageNo,
+    /// Pages from here on were never used.
+    end: PageNo,
+    busy: Bits,
+    free: u64,
+    cursor: PageNo,
+    current: Bits,
+    committed: Bits,
+    committing: Option<Bits>,
+    /// Pages that a superblock may name whose writing failed, until one took its place.
+    doubtful: Option<Bits>,
+    /// Left the current version, read by nobody, but in a superblock.
+    held: Vec<PageNo>,
+    /// Versions that were replaced, oldest first, with the pages that their successors do not have.
+    leaving: VecDeque<(Arc<Version>, Vec<PageNo>)>,
+    /// The current version is not the committed one.
+    pub(crate) changed: bool,
+}
+
+impl Space {
+    /// `used`: pages of the durable version; `map`: pages of its stored map.
+    pub(crate) fn new(first: PageNo, end: PageNo, used: Bits, map: &[PageNo]) -> Self {
+        let mut busy = used.clone();
+        for page in map {
+            busy.set(*page, true);
+        }
+        let end = end.max(first);
+        Self {
+            first,
+            end,
+            free: (end - first).saturating_sub(busy.count()),
+            busy,
+            cursor: first,
+            current: used.clone(),
+            committed: used,
+            committing: None,
+            doubtful: None,
+            held: Vec::new(),
+            leaving: VecDeque::new(),
+            changed: false,
+        }
+    }
+
+    pub(crate) fn end(&self) -> PageNo {
+        self.end
+    }
+
+    /// Pages in use for whatever reason.
+    #[cfg(test)]
+    pub(crate) fn busy_pages(&self) -> u64 {
+        self.end - self.first - self.free
+    }
+
+    pub(crate) fn current(&self) -> &Bits {
+        &self.current
+    }
+
+    pub(crate) fn committed(&self) -> &Bits {
+        &self.committed
+    }
+
+    /// A page that nothing needs. `None`: there can be no more pages.
+    pub(crate) fn allocate(&mut self) -> Option<PageNo> {
+        let page = if self.free == 0 {
+            self.end
+        } else {
+            let found = self.busy.first_clear(self.cursor, self.end);
+            found.or_else(|| self.busy.first_clear(self.first, self.end))?
+        };
+        if page >= PAGE_LIMIT {
+            return None;
+        }
+        if page == self.end {
+            self.end += 1;
+        } else {
+            self.free -= 1;
+        }
+        self.busy.set(page, true);
+        self.cursor = page + 1;
+        Some(page)
+    }
+
+    /// Takes back pages that no version and no superblock has.
+    pub(crate) fn free(&mut self, pages: &[PageNo]) {
+        for page in pages {
+            debug_assert!(!self.current.get(*page), "page {page} is in use");
+            if self.busy.set(*page, false) {
+                self.free += 1;
+            }
+        }
+    }
+
+    /// A new version: it has `added`, and not `removed`, which may be pages of `added` too. Returns
+    /// those that nobody can have seen; the caller frees them.
+    pub(crate) fn publish(
+        &mut self,
+        replaced: Arc<Version>,
+        added: &[PageNo],
+        removed: Vec<PageNo>,
+    ) -> Vec<PageNo> {
+        let (seen, unseen): (Vec<_>, Vec<_>) = removed
+            .into_iter()
+            .partition(|page| self.current.get(*page));
+        for page in added {
+            self.current.set(*page, true);
+        }
+        for page in seen.iter().chain(&unseen) {
+            self.current.set(*page, false);
+        }
+        self.leaving.push_back((replaced, seen));
+        self.changed = true;
+        unseen
+    }
+
+    /// Pages that became free because nobody holds an old version any more; the caller frees them.
+    pub(crate) fn unread(&mut self) -> Vec<PageNo> {
+        let mut unread = Vec::new();
+        // In order: a version also has the pages that its elders' successors lost later.
+        while let Some((version, _)) = self.leaving.front_mut() {
+            if Arc::get_mut(version).is_none() {
+                break;
+            }
+            let pages = self.leaving.pop_front().map(|(_, pages)| pages);
+            for page in pages.unwrap_or_default() {
+                if self.in_superblock(page) {
+                    self.held.push(page);
+                } else {
+                    unread.push(page);
+                }
+            }
+        }
+        unread
+    }
+
+    fn in_superblock(&self, page: PageNo) -> bool {
+        let others = [&self.committing, &self.doubtful];
+        let mut others = others.into_iter().flatten();
+        self.committed.get(page) || others.any(|bits| bits.get(page))
+    }
+
+    /// The current version is going to be written as durable; returns its pages.
+    pub(crate) fn begin_commit(&mut self) -> Bits {
+        self.committing = Some(self.current.clone());
+        self.changed = false;
+        self.current.clone()
+    }
+
+    /// It is durable. Returns what became free; the caller frees it.
+    pub(crate) fn end_commit(&mut self) -> Vec<PageNo> {
+        if let Some(bits) = self.committing.take() {
+            self.committed = bits;
+        }
+        self.doubtful = None;
+        let held = std::mem::take(&mut self.held);
+        let (still, free) = held.into_iter().partition(|page| self.committed.get(*page));
+        self.held = still;
+        free
+    }
+
+    /// It did not become durable. `map`: the pages of its map, if a superblock may name it all the
+    /// same.
+    pub(crate) fn abort_commit(&mut self, map: Option<&[PageNo]>) -> Vec<PageNo> {
+        let bits = self.committing.take();
+        self.changed = true;
+        if let (Some(bits), Some(map)) = (bits, map) {
+            let doubtful = self.doubtful.get_or_insert_default();
+            doubtful.unite(&bits);
+            for page in map {
+                doubtful.set(*page, true);
+            }
+            self.held.extend_from_slice(map);
+        }
+        let held = std::mem::take(&mut self.held);
+        let (still, free) = held.into_iter().partition(|page| self.in_superblock(*page));
+        self.held = still;
+        free
+    }
+
+    /// No version but the present one is held by anybody.
+    pub(crate) fn settled(&self) -> bool {
+        self.leaving.is_empty()
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let lists: usize = self.leaving.iter().map(|(_, p)| p.capacity()).sum();
+        let bits = [Some(&self.busy), Some(&self.current), Some(&self.committed)];
+        let bits = bits
+            .into_iter()
+            .chain([self.committing.as_ref(), self.doubtful.as_ref()])
+            .flatten();
+        bits.map(Bits::bytes).sum::<usize>() + (lists + self.held.capacity()) * size_of::<PageNo>()
+    }
+}

@@ -1,0 +1,160 @@
+//! Opening and creating a page file.
+
+use super::{
+    file::{
+        PAGES_START, PageFile,
+        committed::Committed,
+        map::StoredMap,
+        space::Space,
+        superblock::{self, Superblock},
+    },
+    pool::PagedShared,
+    tree::{PAGES, PagedY},
+    version::Version,
+};
+use crate::{
+    error::{Error, Result},
+    poison::Poison,
+    storage::{Direct, Storage, StorageFile},
+};
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::AtomicBool},
+};
+
+/// Sizes of pages that there are, in bytes.
+pub(crate) const PAGE_SIZES: [u32; 3] = [4096, 8192, 16384];
+/// The file while it is being created.
+const NEW_PAGES: &str = "pages.new";
+
+impl PagedY {
+    /// Opens the tree in `dir`, or creates one there with pages of `page_bytes` unless `read_only`.
+    ///
+    /// `owner` is any number that the database and the tree in it have alone: the file of another
+    /// one is `Corrupt`. Read-only writes not a byte.
+    /// Cost: two reads, and those of the map (a page for every 32,000 pages or more).
+    /// Errors: `NoDatabase` (read-only and nothing there), `InvalidOption` (no such page size),
+    /// `Corrupt` (also for another page size than the file's), `Io`, `FormatVersion`.
+    pub(crate) fn open(
+        storage: &Arc<dyn Storage>,
+        dir: &Path,
+        page_bytes: u32,
+        shared: &PagedShared,
+        owner: u64,
+        read_only: bool,
+    ) -> Result<Self> {
+        if !PAGE_SIZES.contains(&page_bytes) {
+            return Err(Error::InvalidOption {
+                option: "index_y",
+                reason: format!("page_bytes is {page_bytes}: it is one of {PAGE_SIZES:?}"),
+            });
+        }
+        let page_bytes = page_bytes as usize;
+        let path = dir.join(PAGES);
+        if !storage.exists(&path)? {
+            if read_only {
+                return Err(Error::NoDatabase {
+                    path: dir.to_path_buf(),
+                });
+            }
+            create(&**storage, dir, page_bytes, owner)?;
+        }
+        let opened = storage.open(&path, !read_only)?;
+        let superblock = load_superblock(&opened, page_bytes, owner, read_only)?;
+        let file = PageFile::new(opened, page_bytes, superblock.tree, superblock.generation);
+        let (map, used) = StoredMap::load(&file, superblock.map, superblock.end)?;
+        if superblock.root != 0 && !used.get(superblock.root) {
+            return Err(file.corrupt(superblock.root, "the root is not in the map of used pages"));
+        }
+        let space = Space::new(file.first_page(), superblock.end, used, &map.pages());
+        let version = Version::new(superblock.root, superblock.height, superblock.entries);
+        let pool = shared.pool(page_bytes);
+        Ok(Self {
+            storage: Arc::clone(storage),
+            number: pool.number_tree(),
+            file,
+            pool,
+            read_only,
+            version: ArcSwap::from_pointee(version),
+            space: Mutex::new(space),
+            committed: Mutex::new(Committed::new(superblock, map)),
+            writing: Mutex::default(),
+            maintaining: Mutex::default(),
+            poison: Poison::default(),
+            released: AtomicBool::new(false),
+        })
+    }
+}
+
+/// Where page files lie: on the device itself, past the system's cache.
+pub(crate) fn device() -> Arc<dyn Storage> {
+    Arc::new(Direct)
+}
+
+/// Makes an empty page file; a crash leaves it whole or not there.
+fn create(storage: &dyn Storage, dir: &Path, page_bytes: usize, owner: u64) -> Result<()> {
+    storage.create_dir_all(dir)?;
+    let path: PathBuf = dir.join(NEW_PAGES);
+    if storage.exists(&path)? {
+        storage.remove(&path)?;
+    }
+    let file = storage.create(&path)?;
+    let superblock = Superblock {
+        page_bytes: page_bytes as u32,
+        tree: random(),
+        generation: 1,
+        root: 0,
+        height: 0,
+        entries: 0,
+        end: PAGES_START / page_bytes as u64,
+        map: 0,
+        owner,
+    };
+    file.allocate(0, PAGES_START)?;
+    for copy in 0..superblock::COPIES.len() {
+        superblock.write(&*file, copy)?;
+    }
+    file.sync()?;
+    storage.rename(&path, &dir.join(PAGES))?;
+    storage.sync_dir(dir)?;
+    // The directory's own name must last too.
+    dir.parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .map_or(Ok(()), |parent| storage.sync_dir(parent))
+}
+
+/// A number that no other tree has.
+fn random() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
+}
+
+/// The superblock to start from; a copy that is damaged or older is written anew.
+fn load_superblock(
+    file: &Arc<dyn StorageFile>,
+    page_bytes: usize,
+    owner: u64,
+    read_only: bool,
+) -> Result<Superblock> {
+    let (superblock, stale) = Superblock::load(&**file)?;
+    if superblock.owner != owner {
+        let what = "superblock: the pages of another tree or database";
+        return Err(Error::corrupt(file.path(), 0, what.to_string()));
+    }
+    if superblock.page_bytes as usize != page_bytes {
+        let found = superblock.page_bytes;
+        let what = format!("superblock: pages of {found} bytes, asked for {page_bytes}");
+        return Err(Error::corrupt(file.path(), 0, what));
+    }
+    // The next commit begins with the first copy: the second must be of this generation by then,
+    // and is, for a commit syncs before.
+    if let (Some(copy), false) = (stale, read_only) {
+        // The copy that is kept may be that of a commit that was not synced: it must not be the
+        // only one that was ever written, nor be taken for durable.
+        file.sync()?;
+        superblock.write(&**file, copy)?;
+    }
+    Ok(superblock)
+}

@@ -1,0 +1,317 @@
+//! Building nodes: entries in memory, how many fit a page, and the page made of them.
+//!
+//! The layout is that of [`node`](super::node). A page is built whole and never changed. Sizes are
+//! counted with the prefix that the entries share, so that truncation fills pages.
+
+use super::{
+    HEADER_BYTES, Header, Kind, PageNo,
+    node::{
+        FAR_KEY, FAR_VALUE, Far, Fetch, Node, REFERENCE_BYTES, SLOT_BYTES, ValueAt, head_of,
+        max_stub,
+    },
+    put,
+};
+use crate::{
+    error::Result,
+    key::{Key, Value},
+};
+use std::{cmp::Ordering, ops::Range};
+
+/// A key as a page holds it: its first bytes and, if that is not all, the chain of the whole key.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bound {
+    pub(crate) stub: Key,
+    pub(crate) far: Option<Far>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Content {
+    Near(Value),
+    Far(Far),
+}
+
+/// An entry of a leaf.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) key: Bound,
+    pub(crate) value: Content,
+}
+
+/// A child of an inner page: no key under it is less than `from`.
+#[derive(Clone, Debug)]
+pub(crate) struct Child {
+    pub(crate) from: Bound,
+    pub(crate) page: PageNo,
+}
+
+/// What nodes are made of.
+pub(crate) trait Element {
+    fn bound(&self) -> &Bound;
+    /// Bytes in a page besides slot and stub.
+    fn extra_bytes(&self) -> usize;
+}
+
+impl Bound {
+    pub(crate) fn compare(&self, key: &[u8], fetch: Fetch<'_>) -> Result<Ordering> {
+        let Some(far) = self.far else {
+            return Ok((*self.stub).cmp(key));
+        };
+        let common = key.len().min(self.stub.len());
+        match self.stub.get(..common).cmp(&key.get(..common)) {
+            Ordering::Equal if key.len() <= self.stub.len() => Ok(Ordering::Greater),
+            Ordering::Equal => Ok(fetch(far)?.as_slice().cmp(key)),
+            other => Ok(other),
+        }
+    }
+
+    pub(crate) fn whole(&self, fetch: Fetch<'_>) -> Result<Vec<u8>> {
+        match self.far {
+            Some(far) => fetch(far),
+            None => Ok(self.stub.to_vec()),
+        }
+    }
+
+    fn far_bytes(&self) -> usize {
+        if self.far.is_some() { 12 } else { 0 }
+    }
+
+    /// The stub of `key` in pages of `page_bytes`; all of it if it is short.
+    pub(crate) fn stub_of(key: &[u8], page_bytes: usize) -> &[u8] {
+        key.get(..max_stub(page_bytes)).unwrap_or(key)
+    }
+}
+
+impl Element for Entry {
+    fn bound(&self) -> &Bound {
+        &self.key
+    }
+
+    fn extra_bytes(&self) -> usize {
+        let value = match &self.value {
+            Content::Near(value) => value.len(),
+            Content::Far(_) => 8,
+        };
+        self.key.far_bytes() + 4 + value
+    }
+}
+
+impl Element for Child {
+    fn bound(&self) -> &Bound {
+        &self.from
+    }
+
+    fn extra_bytes(&self) -> usize {
+        self.from.far_bytes() + REFERENCE_BYTES
+    }
+}
+
+/// Counts what a page of consecutive elements takes.
+#[derive(Default)]
+pub(crate) struct Filling<'a> {
+    first: Option<&'a [u8]>,
+    prefix: usize,
+    elements: usize,
+    /// Of slots, stubs and extras, before truncation.
+    bytes: usize,
+}
+
+impl<'a> Filling<'a> {
+    /// Adds an element; returns the bytes behind the header that the page takes with it.
+    pub(crate) fn add(&mut self, element: &'a impl Element) -> usize {
+        let stub: &[u8] = &element.bound().stub;
+        self.prefix = match self.first {
+            Some(first) => common_prefix(first.get(..self.prefix).unwrap_or(first), stub),
+            None => stub.len(),
+        };
+        self.first.get_or_insert(stub);
+        self.elements += 1;
+        self.bytes += SLOT_BYTES + stub.len() + element.extra_bytes();
+        self.bytes - (self.elements - 1) * self.prefix
+    }
+}
+
+/// Bytes behind the header that a page of all `elements` would take.
+pub(crate) fn filled_bytes<'a>(
+    elements: impl IntoIterator<Item = &'a (impl Element + 'a)>,
+) -> usize {
+    let mut filling = Filling::default();
+    let mut bytes = 0;
+    for element in elements {
+        bytes = filling.add(element);
+    }
+    bytes
+}
+
+/// Bytes of a page that nodes are filled with.
+pub(crate) const fn capacity(page_bytes: usize) -> usize {
+    page_bytes - HEADER_BYTES
+}
+
+pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// How full a page is made of elements that are too many for one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fill {
+    /// With all that fits: what follows does not come between.
+    Full,
+    /// But for a sixteenth.
+    Most,
+    /// With half of them, or all that fits if they are too many for two pages.
+    Half,
+}
+
+/// How many of `elements` go to the next page: all if they fit, else as `fill` says. At least one,
+/// for one always fits.
+pub(crate) fn next_page(elements: &[impl Element], page_bytes: usize, fill: Fill) -> usize {
+    let room = match fill {
+        Fill::Most => capacity(page_bytes) / 16 * 15,
+        Fill::Full | Fill::Half => capacity(page_bytes),
+    };
+    let mut filling = Filling::default();
+    let fitting = elements
+        .iter()
+        .take_while(|e| filling.add(*e) <= room)
+        .count();
+    if fitting == elements.len() || fill != Fill::Half {
+        return fitting.max(1);
+    }
+    let raw = |e: &_| SLOT_BYTES + Element::bound(e).stub.len() + Element::extra_bytes(e);
+    let total: usize = elements.iter().map(raw).sum();
+    let mut left = 0;
+    let half = elements
+        .iter()
+        .take_while(|e| {
+            left += raw(e);
+            left <= total / 2
+        })
+        .count();
+    half.min(fitting).max(1)
+}
+
+/// Fills `page` (zeros) with `entries`, which fit.
+pub(crate) fn leaf(page: &mut [u8], entries: &[Entry]) {
+    let header = Header {
+        count: entries.len() as u16,
+        ..Header::of_kind(Kind::Leaf)
+    };
+    let bounds = entries.iter().map(|e| &e.key);
+    fill(page, header, bounds, |page, at, i| {
+        match entries.get(i).map(|e| &e.value) {
+            Some(Content::Near(value)) => {
+                put(page, at, &(value.len() as u32).to_le_bytes());
+                put(page, at + 4, value);
+                (4 + value.len(), 0)
+            }
+            Some(Content::Far(far)) => {
+                put_far(page, at, *far);
+                (12, FAR_VALUE)
+            }
+            None => (0, 0),
+        }
+    });
+}
+
+/// Fills `page` (zeros) with `children`, which fit. The bound of the first is not stored: the
+/// parent has it.
+pub(crate) fn inner(page: &mut [u8], level: u8, children: &[Child]) {
+    let header = Header {
+        level,
+        count: children.len() as u16,
+        ..Header::of_kind(Kind::Inner)
+    };
+    let bounds = children.iter().skip(1).map(|c| &c.from);
+    fill(page, header, bounds, |_, _, _| (0, 0));
+    let start = page.len() - children.len() * REFERENCE_BYTES;
+    for (i, child) in children.iter().enumerate() {
+        put(page, start + i * REFERENCE_BYTES, &child.page.to_le_bytes());
+    }
+}
+
+fn put_far(page: &mut [u8], at: usize, far: Far) {
+    put(page, at, &far.bytes.to_le_bytes());
+    put(page, at + 4, &far.first.to_le_bytes());
+}
+
+/// Writes header, slots, prefix and keys; `payload` writes what follows key `i` and returns its
+/// length and flag.
+fn fill<'a>(
+    page: &mut [u8],
+    mut header: Header,
+    bounds: impl ExactSizeIterator<Item = &'a Bound> + DoubleEndedIterator + Clone,
+    payload: impl Fn(&mut [u8], usize, usize) -> (usize, u16),
+) {
+    let slots = bounds.len();
+    let first: &[u8] = bounds.clone().next().map_or(&[], |b| &b.stub);
+    let last: &[u8] = bounds.clone().next_back().map_or(&[], |b| &b.stub);
+    let prefix = common_prefix(first, last);
+    header.prefix = prefix as u16;
+    header.write(page);
+    let mut at = HEADER_BYTES + slots * SLOT_BYTES;
+    put(page, at, first.get(..prefix).unwrap_or_default());
+    at += prefix;
+    for (i, bound) in bounds.enumerate() {
+        let rest = bound.stub.get(prefix..).unwrap_or_default();
+        let slot = HEADER_BYTES + i * SLOT_BYTES;
+        put(page, slot, &head_of(rest).to_le_bytes());
+        put(page, slot + 4, &(at as u16).to_le_bytes());
+        put(page, at, rest);
+        at += rest.len();
+        let mut length = rest.len() as u16;
+        if let Some(far) = bound.far {
+            put_far(page, at, far);
+            at += 12;
+            length |= FAR_KEY;
+        }
+        let (bytes, flag) = payload(page, at, i);
+        at += bytes;
+        put(page, slot + 6, &(length | flag).to_le_bytes());
+    }
+}
+
+/// The entries of a leaf; `None` if it makes no sense.
+pub(crate) fn entries(node: &Node<'_>) -> Option<Vec<Entry>> {
+    entries_within(node, 0..node.keys())
+}
+
+/// Some entries of a leaf.
+pub(crate) fn entries_within(node: &Node<'_>, within: Range<usize>) -> Option<Vec<Entry>> {
+    let mut scratch = Vec::new();
+    let mut entries = Vec::with_capacity(within.len());
+    for i in within {
+        let value = match node.value(i)? {
+            ValueAt::Near(bytes) => Content::Near(Value::new(bytes)),
+            ValueAt::Far(far) => Content::Far(far),
+        };
+        let key = bound(node, i, &mut scratch)?;
+        entries.push(Entry { key, value });
+    }
+    Some(entries)
+}
+
+/// The children of an inner page, the first one from `from` on.
+pub(crate) fn children(node: &Node<'_>, from: Bound) -> Option<Vec<Child>> {
+    let mut scratch = Vec::new();
+    let mut children = Vec::with_capacity(node.children());
+    let page = node.child(0)?.0;
+    children.push(Child { from, page });
+    for i in 0..node.keys() {
+        let from = bound(node, i, &mut scratch)?;
+        let page = node.child(i + 1)?.0;
+        children.push(Child { from, page });
+    }
+    Some(children)
+}
+
+/// Key `i`.
+pub(crate) fn bound(node: &Node<'_>, i: usize, scratch: &mut Vec<u8>) -> Option<Bound> {
+    let key = node.key(i)?;
+    scratch.clear();
+    scratch.extend_from_slice(key.prefix);
+    scratch.extend_from_slice(key.suffix);
+    Some(Bound {
+        stub: Key::new(scratch),
+        far: key.far,
+    })
+}

@@ -1,0 +1,7 @@
+//! Reads of one version: a key, many keys at once, a range.
+//!
+//! Threads: any. No lock of the tree is taken; the pool says what is in memory.
+
+pub(crate) mod cursor;
+mod multi_get;
+mod search;

@@ -1,0 +1,188 @@
+//! Reads: from the root to a leaf, through the pool, then the answer.
+//!
+//! A search holds a version (so that its pages stay what they are) and, while it is in frames, a
+//! guard of the pool. The guard is left for every read of the device, and the search goes on from
+//! the page that was read. (Only a key longer than an eighth of a page that agrees with the one
+//! asked in all of that is fetched with the guard held: it delays reuse of frames, nobody waits.)
+
+use crate::{
+    error::Result,
+    key::Value,
+    y::paged::{
+        page::{
+            PageNo,
+            node::{Far, Node, ValueAt},
+        },
+        tree::PagedY,
+        version::Version,
+    },
+};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A value, or where it is.
+pub(crate) enum Found {
+    Nothing,
+    Near(Value),
+    Far(Far),
+}
+
+/// A step of a search: what to do at an inner page.
+pub(crate) trait Route {
+    /// Whether a leaf that is read is worth keeping. An inner page is.
+    const KEEPS_LEAVES: bool;
+    /// The child to go to.
+    fn child(&mut self, node: &Node<'_>) -> Result<Option<usize>>;
+}
+
+/// Where a search is on its way down.
+#[derive(Clone, Copy)]
+pub(crate) struct At {
+    page: PageNo,
+    hint: u32,
+    level: u8,
+}
+
+impl At {
+    /// Before the first step; `None`: the tree is empty.
+    pub(crate) fn root(version: &Version) -> Option<Self> {
+        (version.root != 0).then(|| Self {
+            page: version.root,
+            hint: version.hint.load(Relaxed),
+            level: version.height.saturating_sub(1),
+        })
+    }
+
+    pub(crate) fn page(&self) -> PageNo {
+        self.page
+    }
+}
+
+impl PagedY {
+    /// The newest value of `key` in `version`.
+    pub(crate) fn get_in(&self, version: &Version, key: &[u8]) -> Result<Option<Value>> {
+        let found = self.at_leaf(version, &mut ToKey { y: self, key }, |leaf| {
+            self.value_in(leaf, key)
+        })?;
+        self.value_of(found.unwrap_or(Found::Nothing))
+    }
+
+    /// Reads the value if it is elsewhere.
+    pub(crate) fn value_of(&self, found: Found) -> Result<Option<Value>> {
+        Ok(match found {
+            Found::Nothing => None,
+            Found::Near(value) => Some(value),
+            Found::Far(far) => Some(self.fetch(far)?.into()),
+        })
+    }
+
+    /// The answer for `key` in its leaf; `None` inside if the page makes no sense.
+    pub(crate) fn value_in(&self, leaf: &Node<'_>, key: &[u8]) -> Result<Option<Found>> {
+        let found = leaf.search(key, &|far| self.fetch(far))?;
+        Ok(found.and_then(|(at, equal)| {
+            if !equal {
+                return Some(Found::Nothing);
+            }
+            Some(match leaf.value(at)? {
+                ValueAt::Near(bytes) => Found::Near(Value::new(bytes)),
+                ValueAt::Far(far) => Found::Far(far),
+            })
+        }))
+    }
+
+    /// Goes to a leaf and reads from it; `None`: the tree is empty. `read` answers `None` if the
+    /// leaf makes no sense.
+    pub(crate) fn at_leaf<R>(
+        &self,
+        version: &Version,
+        route: &mut impl Route,
+        read: impl Fn(&Node<'_>) -> Result<Option<R>>,
+    ) -> Result<Option<R>> {
+        let Some(mut at) = At::root(version) else {
+            return Ok(None);
+        };
+        loop {
+            if let Some(answer) = self.in_frames(version, &mut at, route, &read)? {
+                return Ok(Some(answer));
+            }
+            let loaded = self.pool.load(&self.file, at.page)?;
+            let (page, tag) = (at.page, self.tag(at.page));
+            let node = self.node_of(Node::of_page(loaded.bytes()), &at)?;
+            let step = if node.is_leaf() {
+                read(&node)?.ok_or_else(|| self.senseless(page)).map(Some)?
+            } else {
+                self.step(&node, &mut at, route)?;
+                None
+            };
+            self.pool.keep(tag, loaded);
+            if step.is_some() {
+                return Ok(step);
+            }
+        }
+    }
+
+    /// Goes on as far as pages are in frames; `None`: the page that `at` is at is not.
+    pub(crate) fn in_frames<R, T: Route>(
+        &self,
+        version: &Version,
+        at: &mut At,
+        route: &mut T,
+        read: &impl Fn(&Node<'_>) -> Result<Option<R>>,
+    ) -> Result<Option<R>> {
+        let guard = self.pool.frames.enter();
+        let mut parent: Option<(Node<'_>, usize)> = None;
+        let find = |at: &At| {
+            let mark = at.level > 0 || T::KEEPS_LEAVES;
+            self.pool.find(&guard, self.tag(at.page), at.hint, mark)
+        };
+        while let Some((view, hint)) = find(at) {
+            if hint != at.hint {
+                match &parent {
+                    Some((node, i)) => node.hint(*i, at.page, hint),
+                    None if at.page == version.root => version.hint.store(hint, Relaxed),
+                    None => {}
+                }
+            }
+            let node = self.node_of(Node::of_frame(view), at)?;
+            if node.is_leaf() {
+                let answer = read(&node)?.ok_or_else(|| self.senseless(at.page))?;
+                return Ok(Some(answer));
+            }
+            let i = self.step(&node, at, route)?;
+            parent = Some((node, i));
+        }
+        Ok(None)
+    }
+
+    /// The node at `at`, if it is one and of the right level (so that no search goes round in
+    /// circles).
+    fn node_of<'a>(&self, node: Option<Node<'a>>, at: &At) -> Result<Node<'a>> {
+        node.filter(|n| n.level == at.level)
+            .ok_or_else(|| self.senseless(at.page))
+    }
+
+    fn step(&self, node: &Node<'_>, at: &mut At, route: &mut impl Route) -> Result<usize> {
+        let child = route.child(node)?;
+        let next = child.and_then(|i| Some((i, node.child(i)?)));
+        let (i, (page, hint)) = next.ok_or_else(|| self.senseless(at.page))?;
+        *at = At {
+            page,
+            hint,
+            level: at.level.saturating_sub(1),
+        };
+        Ok(i)
+    }
+}
+
+/// To the leaf that has a key.
+pub(crate) struct ToKey<'k> {
+    pub(crate) y: &'k PagedY,
+    pub(crate) key: &'k [u8],
+}
+
+impl Route for ToKey<'_> {
+    const KEEPS_LEAVES: bool = true;
+
+    fn child(&mut self, node: &Node<'_>) -> Result<Option<usize>> {
+        node.child_for(self.key, &|far| self.y.fetch(far))
+    }
+}

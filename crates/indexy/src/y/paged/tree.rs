@@ -1,0 +1,70 @@
+//! The state of an open paged tree, and who holds which lock of it.
+//!
+//! Locks, in this order: `maintaining`, `writing`, `committed`, `space`; see the header of the
+//! folder.
+//! Not here: opening (`open.rs`), reads (`read/`), writes (`write/`), the contract (`index.rs`).
+
+use super::{
+    file::{PageFile, chain, committed::Committed, space::Space},
+    page::{PageNo, node::Far},
+    pool::Pool,
+    version::Version,
+};
+use crate::{
+    error::{Error, Result},
+    poison::Poison,
+    storage::Storage,
+};
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::Relaxed},
+};
+
+/// The file of the pages.
+pub(crate) const PAGES: &str = "pages";
+
+/// A paged B+ tree in a directory of its own; see the header of the folder.
+pub(crate) struct PagedY {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) file: PageFile,
+    pub(crate) pool: Arc<Pool>,
+    /// Number of this tree in the pool.
+    pub(crate) number: u64,
+    pub(crate) read_only: bool,
+    pub(crate) version: ArcSwap<Version>,
+    pub(crate) space: Mutex<Space>,
+    pub(crate) committed: Mutex<Committed>,
+    pub(crate) writing: Mutex<()>,
+    pub(crate) maintaining: Mutex<()>,
+    pub(crate) poison: Poison,
+    /// Somebody else may have the file: it is not written any more. Set under `writing` and
+    /// `committed`, looked at under either.
+    pub(crate) released: AtomicBool,
+}
+
+impl PagedY {
+    /// Refuses writes that must not happen. The caller holds `writing` or `committed`.
+    pub(crate) fn writable(&self) -> Result<()> {
+        if self.read_only {
+            return Err(Error::ReadOnly);
+        }
+        if self.released.load(Relaxed) {
+            return Err(Error::Closed);
+        }
+        self.poison.check()
+    }
+
+    pub(crate) fn fetch(&self, far: Far) -> Result<Vec<u8>> {
+        chain::read(&self.file, far)
+    }
+
+    pub(crate) fn tag(&self, page: PageNo) -> u64 {
+        Pool::tag(self.number, page)
+    }
+
+    pub(crate) fn senseless(&self, page: PageNo) -> Error {
+        self.file.corrupt(page, "the node makes no sense")
+    }
+}

@@ -1,0 +1,127 @@
+//! What a run does with single pages: reads old ones, and makes keys and values for new ones.
+//!
+//! A chain belongs to the one entry or child that names it, and goes when that goes.
+//! Threads: one (the run's).
+
+use super::output::Output;
+use crate::{
+    error::Result,
+    key::{Key, Value},
+    mem::aligned::AlignedBuffer,
+    y::paged::{
+        file::chain,
+        page::{
+            PageNo,
+            build::{self, Bound, Child, Content, Entry},
+            node::{Far, Node, max_near},
+        },
+        pool::copy_frame,
+        tree::PagedY,
+    },
+};
+
+/// A page below one part in so many of its capacity is joined with a neighbour.
+const JOIN_DIVISOR: usize = 3;
+
+/// Old pages, new pages, and those that the new version does not have.
+pub(crate) struct Pages<'y> {
+    pub(crate) y: &'y PagedY,
+    pub(crate) output: Output<'y>,
+    /// Pages of the old version, or made by this run in vain.
+    pub(crate) removed: Vec<PageNo>,
+}
+
+impl<'y> Pages<'y> {
+    pub(crate) fn new(y: &'y PagedY) -> Self {
+        Self {
+            y,
+            output: Output::new(y),
+            removed: Vec::new(),
+        }
+    }
+
+    pub(crate) fn read(&self, number: PageNo) -> Result<AlignedBuffer> {
+        let mut page = AlignedBuffer::new(self.y.file.page_bytes);
+        let guard = self.y.pool.frames.enter();
+        let tag = self.y.tag(number);
+        if let Some((view, _)) = self.y.pool.find(&guard, tag, 0, false) {
+            copy_frame(view, &mut page);
+            return Ok(page);
+        }
+        drop(guard);
+        self.output.read(number, &mut page)?;
+        Ok(page)
+    }
+
+    pub(crate) fn entries_of(&self, page: PageNo) -> Result<Vec<Entry>> {
+        let bytes = self.read(page)?;
+        let node = Node::of_page(&bytes).filter(Node::is_leaf);
+        let entries = node.and_then(|node| build::entries(&node));
+        entries.ok_or_else(|| self.y.senseless(page))
+    }
+
+    pub(crate) fn children_of(&self, child: &Child, level: u8) -> Result<Vec<Child>> {
+        let bytes = self.read(child.page)?;
+        let node = Node::of_page(&bytes).filter(|n| n.level == level && level > 0);
+        let children = node.and_then(|node| build::children(&node, child.from.clone()));
+        children.ok_or_else(|| self.y.senseless(child.page))
+    }
+
+    /// The shortest key that is greater than `left` and not greater than `right`.
+    pub(crate) fn separator(&mut self, left: Option<Bound>, right: &Bound) -> Result<Bound> {
+        let output = &self.output;
+        let left = match left {
+            Some(left) => left.whole(&|far| output.fetch(far))?,
+            None => Vec::new(),
+        };
+        let right = right.whole(&|far| output.fetch(far))?;
+        let shortest = build::common_prefix(&left, &right) + 1;
+        self.bound(right.get(..shortest).unwrap_or(&right))
+    }
+
+    /// `key` as a page holds it, its chain written if it needs one.
+    pub(crate) fn bound(&mut self, key: &[u8]) -> Result<Bound> {
+        let size = self.y.file.page_bytes;
+        let stub = Bound::stub_of(key, size);
+        let far = if stub.len() < key.len() {
+            Some(self.output.add_chain(key)?)
+        } else {
+            None
+        };
+        let stub = Key::new(stub);
+        Ok(Bound { stub, far })
+    }
+
+    pub(crate) fn content(&mut self, key: &Bound, value: &[u8]) -> Result<Content> {
+        let size = self.y.file.page_bytes;
+        if key.stub.len() + value.len() <= max_near(size) {
+            return Ok(Content::Near(Value::new(value)));
+        }
+        self.output.add_chain(value).map(Content::Far)
+    }
+
+    pub(crate) fn remove_bound(&mut self, bound: &Bound) -> Result<()> {
+        bound.far.map_or(Ok(()), |far| self.remove_chain(far))
+    }
+
+    pub(crate) fn remove_chain(&mut self, far: Far) -> Result<()> {
+        let Self {
+            y, output, removed, ..
+        } = self;
+        chain::walk(
+            &y.file,
+            far,
+            |number, to| output.read(number, to),
+            |number, _| removed.push(number),
+        )
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        build::capacity(self.y.file.page_bytes)
+    }
+
+    /// Whether a page of `bytes` should join a neighbour.
+    pub(crate) fn is_small(&self, bytes: usize) -> bool {
+        bytes < self.capacity() / JOIN_DIVISOR
+    }
+}

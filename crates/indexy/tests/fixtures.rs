@@ -1,0 +1,207 @@
+//! Databases that earlier builds wrote open in this one: a stored database for each format version
+//! and pair.
+//!
+//! `INDEXY_MAKE_FIXTURES=1 cargo test -p indexy --test fixtures make` writes those of this build. A
+//! stored database is never made anew: a new format version gets folders of its own.
+
+use indexy::{Db, Durability, IndexXKind, IndexYKind, Options, Tree, TreeOptions};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+const MAKE: &str = "INDEXY_MAKE_FIXTURES";
+/// Format version and pair.
+const FIXTURES: [(&str, IndexXKind, IndexYKind); 2] = [
+    ("v1-art-lsm", IndexXKind::Art, IndexYKind::Lsm),
+    (
+        "v1-bplus-bplus",
+        IndexXKind::BPlus,
+        IndexYKind::BPlus { page_bytes: 4096 },
+    ),
+];
+/// What all of them may take together.
+const LIMIT_BYTES: u64 = 300 << 10;
+
+/// Entries that are in Y: written, and flushed.
+const FLUSHED: u32 = 400;
+/// Entries that are in the log only.
+const LOGGED: u32 = 60;
+
+fn options() -> Options {
+    Options::new(4 << 20).durability(Durability::Sync)
+}
+
+fn stored(name: &str) -> PathBuf {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    fixtures.join(name)
+}
+
+fn value(i: u32, round: u8) -> Vec<u8> {
+    let mut value = vec![round; 3 + i as usize % 20];
+    value[0] = i as u8;
+    value
+}
+
+/// Keys of every kind: fixed and variable lengths, the empty one, a long one, a large value.
+fn flushed() -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for i in 0..FLUSHED {
+        all.insert(i.to_be_bytes().to_vec(), value(i, 1));
+        all.insert(format!("name/{i}").into_bytes(), value(i, 2));
+    }
+    all.insert(vec![], b"empty".to_vec());
+    all.insert(vec![0xfe; 3000], b"long".to_vec());
+    all.insert(b"large".to_vec(), vec![7; 9000]);
+    all
+}
+
+/// What tree `t` holds in the end: after the flush some keys were overwritten, some removed and
+/// some added.
+fn expected() -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut all = flushed();
+    for i in 0..LOGGED {
+        all.insert((i * 5).to_be_bytes().to_vec(), value(i, 3));
+        all.remove(format!("name/{}", i * 3).as_bytes());
+        all.insert(format!("new/{i}").into_bytes(), value(i, 4));
+    }
+    all
+}
+
+#[test]
+fn make() {
+    if std::env::var_os(MAKE).is_none() {
+        return;
+    }
+    for (name, x, y) in FIXTURES {
+        let dir = stored(name);
+        assert!(!dir.exists(), "{name} is there; a stored database stays");
+        let db = Db::open(&dir, options().index_x(x).index_y(y)).unwrap();
+        let tree = db.tree("t").unwrap();
+        for (key, value) in flushed() {
+            tree.insert(key, value).unwrap();
+        }
+        let kept = TreeOptions::new().index_x(x).index_y(y).resident(true);
+        db.tree_with("resident", kept)
+            .unwrap()
+            .insert("k", "v")
+            .unwrap();
+        db.tree("dropped").unwrap().insert("k", "v").unwrap();
+        db.flush().unwrap();
+        db.drop_tree("dropped").unwrap();
+        let mut batch = db.batch();
+        for i in 0..LOGGED {
+            batch.insert(&tree, (i * 5).to_be_bytes(), value(i, 3));
+            batch.remove(&tree, format!("name/{}", i * 3));
+        }
+        batch.commit().unwrap();
+        for i in 0..LOGGED {
+            tree.insert(format!("new/{i}"), value(i, 4)).unwrap();
+        }
+        // Not closed: the last records stay in the log.
+        db.sync().unwrap();
+        drop((tree, db));
+    }
+}
+
+/// Files below `dir`, with their bytes.
+fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut todo = vec![dir.to_path_buf()];
+    while let Some(at) = todo.pop() {
+        for entry in fs::read_dir(at).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                todo.push(path);
+            } else {
+                let bytes = fs::read(&path).unwrap();
+                found.insert(path.strip_prefix(dir).unwrap().to_path_buf(), bytes);
+            }
+        }
+    }
+    found
+}
+
+fn copy(from: &Path, to: &Path) {
+    for (path, bytes) in files(from) {
+        let path = to.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+}
+
+#[track_caller]
+fn check(tree: &Tree, expected: &BTreeMap<Vec<u8>, Vec<u8>>) {
+    let all = tree.iter().map(|entry| {
+        let (key, value) = entry.unwrap();
+        (key.to_vec(), value.to_vec())
+    });
+    let all: BTreeMap<_, _> = all.collect();
+    assert!(all == *expected, "{} entries", all.len());
+    for (key, value) in expected {
+        assert_eq!(tree.get(key).unwrap().unwrap(), value[..]);
+    }
+    assert_eq!(tree.get("name/0").unwrap(), None);
+}
+
+#[test]
+fn stored_databases_open_and_go_on() {
+    for (name, x, _) in FIXTURES {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("db");
+        copy(&stored(name), &path);
+
+        // As they are: nothing is written.
+        let before = files(&path);
+        let db = Db::open(&path, options().read_only(true)).unwrap();
+        check(&db.tree("t").unwrap(), &expected());
+        db.verify().unwrap();
+        drop(db);
+        assert!(files(&path) == before, "{name}: a read-only open wrote");
+
+        // The pair is remembered, whatever the defaults of this database are.
+        let other = match x {
+            IndexXKind::Art => IndexXKind::BPlus,
+            _ => IndexXKind::Art,
+        };
+        let db = Db::open(&path, options().index_x(other)).unwrap();
+        assert_eq!(db.tree_names(), ["t", "resident"], "{name}");
+        let tree = db.tree("t").unwrap();
+        check(&tree, &expected());
+        db.verify().unwrap();
+        let mut model = expected();
+        for i in 0..1000u32 {
+            let key = format!("later/{i}").into_bytes();
+            tree.insert(&key, value(i, 9)).unwrap();
+            model.insert(key, value(i, 9));
+        }
+        for i in 0..LOGGED {
+            tree.remove(format!("new/{i}")).unwrap();
+            model.remove(format!("new/{i}").as_bytes());
+        }
+        db.flush().unwrap();
+        db.verify().unwrap();
+        let copied = dir.path().join("copy");
+        db.checkpoint(&copied).unwrap();
+        drop(tree);
+        db.close().unwrap();
+        for path in [path, copied] {
+            let db = Db::open(path, options()).unwrap();
+            check(&db.tree("t").unwrap(), &model);
+            let resident = db.tree("resident").unwrap();
+            assert_eq!(resident.get("k").unwrap().unwrap(), *b"v");
+            db.verify().unwrap();
+        }
+    }
+}
+
+#[test]
+fn stored_databases_are_small() {
+    let sizes = FIXTURES.map(|(name, ..)| {
+        let files = files(&stored(name));
+        assert!(!files.is_empty(), "{name}");
+        files.values().map(|bytes| bytes.len() as u64).sum::<u64>()
+    });
+    assert!(sizes.iter().sum::<u64>() <= LIMIT_BYTES, "{sizes:?}");
+}
