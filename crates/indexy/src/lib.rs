@@ -18,6 +18,7 @@
 
 mod db;
 pub mod error;
+mod events;
 mod framework;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzzing;
