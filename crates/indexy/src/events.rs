@@ -17,9 +17,6 @@
 
 use std::{fmt::Display, path::Path, time::Duration};
 
-#[cfg(feature = "tracing")]
-use tracing::field::display;
-
 /// Target of all events.
 #[cfg(feature = "tracing")]
 const TARGET: &str = "indexy";
