@@ -6,14 +6,17 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    directory::{DirectoryLock, LOG_DIR},
+    directory::{
+        LOG_DIR, OwnedDirectory,
+        manifest::{Manifest, TreeEntry},
+    },
     index_y::YShared,
-    manifest::{Manifest, TreeEntry},
     options::{Durability, Options},
     stripes::Stripes,
 };
 use crate::{
     error::{Error, Result},
+    events,
     framework::{
         background::{Background, Trees},
         joined::Joined,
@@ -115,8 +118,7 @@ pub(crate) struct Core {
     pub closed: AtomicU8,
     /// Held shared by calls that touch the directory beside writers and background threads; `close` takes it alone.
     pub operations: RwLock<()>,
-    /// The last field: what the others do to files when they drop is done under the lock.
-    pub directory_lock: Mutex<Option<DirectoryLock>>,
+    pub directory: Arc<OwnedDirectory>,
 }
 
 impl Core {
@@ -130,6 +132,7 @@ impl Core {
 
     /// Keeps the database from being closed while the guard lives. Errors: `Closed`.
     pub(crate) fn operation(&self) -> Result<RwLockReadGuard<'_, ()>> {
+        self.directory.check_process()?;
         let guard = self.operations.read();
         self.check_open()?;
         Ok(guard)
@@ -235,9 +238,12 @@ impl Trees for Core {
 }
 
 /// The open database with its threads: what handles hold. The last one to go stops everything.
+///
+/// It does not unlock the directory: whatever may write there holds the lock itself, and may outlive
+/// this (`directory/owned.rs`).
 pub(crate) struct Handle {
     pub core: Arc<Core>,
-    pub background: Background,
+    pub background: Arc<Background>,
 }
 
 impl Handle {
@@ -246,6 +252,7 @@ impl Handle {
     /// Whatever fails, the handle is closed and the directory free; the first failure is returned.
     pub(crate) fn close(&self) -> Result<()> {
         let core = &self.core;
+        core.directory.check_process()?;
         let first = core.closed.swap(1, Ordering::AcqRel) == 0;
         core.shared.begin_closing();
         // Waits for flushes, checkpoints and the like; later ones are refused.
@@ -264,6 +271,7 @@ impl Handle {
         };
         let stopped = self.stop();
         self.release_directory();
+        events::closed(&core.path);
         flushed.and(stopped)
     }
 
@@ -272,6 +280,7 @@ impl Handle {
         if self.core.closed.swap(1, Ordering::AcqRel) == 0 {
             // Recovery's error is the one to report.
             let _ = self.stop();
+            events::closed(&self.core.path);
         }
     }
 
@@ -280,17 +289,22 @@ impl Handle {
         self.core.shared.log.get().map_or(Ok(()), |log| log.close())
     }
 
-    /// Files that were replaced go when their last reader does; not after somebody else may have the directory, who
-    /// might give a new file the same name. A reader that takes too long keeps the directory until the handle drops.
+    /// Unlocks the directory although handles live, once every Index Y has promised to touch no file
+    /// any more: those of dropped trees too, which a handle or a read may still hold.
+    ///
+    /// Files that were replaced go when their last reader does. The next owner might give a new file
+    /// the same name, so a reader that takes too long keeps the directory locked until the last
+    /// handle and the last Index Y are gone.
     fn release_directory(&self) {
         let deadline = Instant::now() + READERS_LIMIT;
-        while !self.core.all_joined().iter().all(|t| t.y.release_files()) {
+        while !self.core.y_shared.release_files() {
             if Instant::now() >= deadline {
+                events::still_read(&self.core.path);
                 return;
             }
             std::thread::sleep(READERS_POLL);
         }
-        *self.core.directory_lock.lock() = None;
+        self.core.directory.release();
     }
 }
 
@@ -298,6 +312,11 @@ impl Drop for Handle {
     /// Without `close`: nothing that the durability promised is lost. Without a log nothing was
     /// promised; what is in memory is saved all the same, as far as that works.
     fn drop(&mut self) {
+        if self.core.directory.is_forked() {
+            // Threads, files and lock are the parent's: in the child nothing is stopped or written.
+            std::mem::forget((Arc::clone(&self.core), Arc::clone(&self.background)));
+            return;
+        }
         let unlogged = matches!(self.core.options.durability, Durability::None);
         if unlogged && !std::thread::panicking() && self.core.check_open().is_ok() {
             let _ = self.close();

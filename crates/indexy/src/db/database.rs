@@ -5,8 +5,8 @@
 use super::{
     batch::Batch,
     core::{Core, Handle, Status},
-    directory, index_y,
-    manifest::TreeEntry,
+    directory::{self, manifest::TreeEntry},
+    index_y,
     open,
     options::{self, IndexXKind, IndexYKind, Options, TreeOptions},
     stats::Stats,
@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
+    events,
     limits::MAX_TREE_NAME_BYTES,
     mem::budget::Holder,
 };
@@ -124,20 +125,27 @@ impl Db {
                 }
                 _ => Ok(tree),
             });
-        let tree = Arc::new(opened.inspect_err(|_| {
-            // What is there may look whole and not be durable (a failed sync): no later attempt takes it for its own.
+        let id = entry.id;
+        let named = opened.and_then(|tree| {
+            let mut next = manifest.clone();
+            next.next_tree_id += 1;
+            next.trees.push(entry);
+            // Durable before the first record of the tree can be logged.
+            self.core().replace_manifest(&mut manifest, next)?;
+            Ok(Arc::new(tree))
+        });
+        let tree = named.inspect_err(|_| {
+            // What is there may look whole and not be durable (a failed sync), or be of another kind than what is asked
+            // for next: no later attempt takes it for its own.
             manifest.next_tree_id += 1;
-            let _ = directory::remove_tree(&dir);
-        })?);
-        let mut next = manifest.clone();
-        next.next_tree_id += 1;
-        next.trees.push(entry);
-        // Durable before the first record of the tree can be logged.
-        self.core().replace_manifest(&mut manifest, next)?;
-        self.core()
-            .trees
-            .write()
-            .insert(tree.entry.id, tree.clone());
+            // Poisoned, the manifest on disk may name the tree.
+            let not_named = self.core().shared.poison.check().is_ok();
+            if not_named && self.core().directory.check().is_ok() {
+                let _ = directory::remove_tree(&dir);
+            }
+        })?;
+        events::tree_created(id, name);
+        self.core().trees.write().insert(id, tree.clone());
         self.core().divide_memory();
         Ok(Tree::new(self.handle.clone(), tree))
     }
@@ -177,6 +185,8 @@ impl Db {
             tree.joined.discard();
             self.core().divide_memory();
         }
+        events::tree_dropped(entry.id, name);
+        self.core().directory.check()?;
         directory::remove_tree(&directory::tree_dir(&self.core().path, entry.id))
     }
 

@@ -12,7 +12,7 @@
 
 use super::{
     core::Core,
-    directory, index_y,
+    index_y, machine,
     options::{IndexXKind, IndexYKind},
 };
 use crate::{framework::watermark::Watermarks, mem::budget::Holder};
@@ -56,7 +56,7 @@ impl Core {
     pub(crate) fn divide_memory(&self) {
         let mut now = self.y_cache_bytes.lock();
         let limit = self.budget.limit();
-        let machine = directory::usable(limit);
+        let machine = machine::usable(limit);
         let alone = self.write_buffer_bytes(limit);
         let asked = match alone {
             Some(buffer) => without_x(self.needs(limit, buffer)).min(machine),

@@ -10,6 +10,7 @@
 
 use super::{
     custom::{Factories, IndexYName},
+    directory::{GuardedY, OwnedDirectory},
     options::IndexYKind,
 };
 #[cfg(feature = "rocksdb")]
@@ -23,7 +24,7 @@ use crate::{
     },
 };
 use parking_lot::Mutex;
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::{Arc, Weak}};
 
 /// Part of the budget that goes to the caches of Index Y.
 const CACHE_PART: usize = 12;
@@ -72,6 +73,9 @@ pub(crate) struct YShared {
     /// Tables are read past the page cache.
     direct_reads: bool,
     kinds: Mutex<Kinds>,
+    directory: Arc<OwnedDirectory>,
+    /// Every Index Y that was opened and is still there, those of dropped trees too.
+    opened: Mutex<Vec<Weak<GuardedY>>>,
 }
 
 struct Kinds {
@@ -86,7 +90,12 @@ struct Kinds {
 
 impl YShared {
     /// Shares of a database with `total` bytes for the caches of its Index Ys. Nothing is allocated yet.
-    pub(super) fn new(total: usize, factories: Factories, direct_reads: bool) -> Self {
+    pub(super) fn new(
+        total: usize,
+        factories: Factories,
+        direct_reads: bool,
+        directory: Arc<OwnedDirectory>,
+    ) -> Self {
         Self {
             factories,
             direct_reads,
@@ -98,6 +107,8 @@ impl YShared {
                 rocks: None,
                 custom: BTreeMap::new(),
             }),
+            directory,
+            opened: Mutex::default(),
         }
     }
 
@@ -111,6 +122,30 @@ impl YShared {
         read_only: bool,
     ) -> Result<Arc<dyn IndexY>> {
         supported(kind, &self.factories)?;
+        self.directory.check()?;
+        let y = self.open_kind(kind, dir, owner, read_only)?;
+        let guarded = Arc::new(GuardedY::new(y, &self.directory, dir));
+        let mut opened = self.opened.lock();
+        opened.retain(|y| y.strong_count() > 0);
+        opened.push(Arc::downgrade(&guarded));
+        Ok(guarded)
+    }
+
+    /// Asks every Index Y for [`IndexY::release_files`]; true when all of them agreed.
+    pub(super) fn release_files(&self) -> bool {
+        let opened: Vec<_> = self.opened.lock().iter().filter_map(Weak::upgrade).collect();
+        // One that is just being dropped is there no more, and still writes.
+        let all = opened.len() == self.directory.holds();
+        all && opened.iter().filter(|y| !y.release_files()).count() == 0
+    }
+
+    fn open_kind(
+        &self,
+        kind: IndexYKind,
+        dir: &Path,
+        owner: u64,
+        read_only: bool,
+    ) -> Result<Arc<dyn IndexY>> {
         match kind {
             IndexYKind::Lsm => Ok(Arc::new(LsmY::open(dir, &self.lsm(), read_only)?)),
             IndexYKind::BPlus { page_bytes } => {

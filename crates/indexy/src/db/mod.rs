@@ -10,7 +10,7 @@ mod division;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod fuzzing;
 mod index_y;
-mod manifest;
+mod machine;
 mod open;
 mod options;
 mod range;

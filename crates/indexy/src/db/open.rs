@@ -7,9 +7,12 @@
 
 use super::{
     core::{Core, Handle, TreeCore},
-    directory::{self, DirectoryLock, LOG_DIR, TREES_DIR},
+    directory::{
+        self, DirectoryLock, LOG_DIR, OwnedDirectory, OwnedStorage, TREES_DIR,
+        manifest::{MANIFEST_NEXT, Manifest, TreeEntry},
+    },
     index_y::{self, YShared},
-    manifest::{MANIFEST_NEXT, Manifest, TreeEntry},
+    machine,
     options::{Durability, IndexXKind, IndexYKind, Options},
     stripes::Stripes,
 };
@@ -59,19 +62,22 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
     options.validate()?;
     let path = &*directory::absolute(path)?;
     let (lock, manifest) = take_directory(&*storage, path, &options)?;
+    let poison = Arc::new(Poison::default());
+    let directory = Arc::new(OwnedDirectory::new(path, lock, poison.clone()));
+    let storage = Arc::new(OwnedStorage::new(storage, directory.clone()));
     // Before anything is written: what one tree lacks keeps the whole database closed.
     for tree in &manifest.trees {
         options.check_pair(tree.index_x, tree.index_y)?;
     }
     let budget = Arc::new(Budget::new(options.memory_budget_bytes));
-    let poison = Arc::new(Poison::default());
     let shared = Arc::new(Shared::new(budget.clone(), poison));
     let memory = Memory::new(budget.clone());
-    let y_cache_bytes = index_y::cache_bytes(directory::usable(options.memory_budget_bytes));
+    let y_cache_bytes = index_y::cache_bytes(machine::usable(options.memory_budget_bytes));
     let y_shared = YShared::new(
         y_cache_bytes,
         options.factories.clone(),
         options.reads_directly(),
+        directory.clone(),
     );
     let stripes = Stripes::new(options.memory_budget_bytes);
     budget.take(Holder::IndexY, y_shared.memory_bytes());
@@ -94,7 +100,7 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
         trees: RwLock::new(BTreeMap::new()),
         closed: AtomicU8::new(0),
         operations: RwLock::default(),
-        directory_lock: Mutex::new(Some(lock)),
+        directory,
         options,
     });
     if !core.options.read_only {
@@ -109,7 +115,10 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
     let trees: Arc<dyn Trees> = core.clone();
     let background = Background::start(&shared, &trees, core.options.read_only)
         .map_err(|e| Error::io("start a thread for", path, e))?;
-    let handle = Handle { core, background };
+    let handle = Handle {
+        core,
+        background: Arc::new(background),
+    };
     match replay(&handle.core, &manifest) {
         Ok(()) => Ok(handle),
         Err(error) => {

@@ -134,7 +134,7 @@ const PAGE_CACHE_PART: usize = 2;
 impl Default for Options {
     /// A quarter of the memory that the process may use: of its cgroup's limit (v1 or v2), else of physical memory.
     fn default() -> Self {
-        Self::new((super::directory::memory_limit_bytes() / 4).max(MIN_MEMORY_BUDGET_BYTES))
+        Self::new((super::machine::memory_limit_bytes() / 4).max(MIN_MEMORY_BUDGET_BYTES))
     }
 }
 
@@ -242,7 +242,7 @@ impl Options {
     /// Whether tables are read past the page cache, decided now.
     pub(crate) fn reads_directly(&self) -> bool {
         self.direct_reads.unwrap_or_else(|| {
-            super::directory::memory_limit_bytes() / PAGE_CACHE_PART < self.memory_budget_bytes
+            super::machine::memory_limit_bytes() / PAGE_CACHE_PART < self.memory_budget_bytes
         })
     }
 
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn reads_are_direct_where_memory_is_short_or_when_told() {
-        let memory = crate::db::directory::memory_limit_bytes();
+        let memory = crate::db::machine::memory_limit_bytes();
         let (much, little) = (Options::new(memory / 4), Options::new(memory / 4 * 3));
         assert!(!much.reads_directly() && little.reads_directly());
         assert!(much.direct_reads(true).reads_directly());
