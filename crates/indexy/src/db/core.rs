@@ -247,12 +247,19 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    /// Flushes, stops the threads and lets go of the directory. The second call waits for the first and does nothing.
+    /// Flushes, stops the threads and unlocks the directory. The second call waits for the first and
+    /// does nothing.
     ///
     /// Whatever fails, the handle is closed and the directory free; the first failure is returned.
     pub(crate) fn close(&self) -> Result<()> {
+        self.core.directory.check_process()?;
+        self.finish(true)
+    }
+
+    /// As [`Handle::close`]. Unless it is to `release` it, the directory stays locked until the last
+    /// holder drops.
+    fn finish(&self, release: bool) -> Result<()> {
         let core = &self.core;
-        core.directory.check_process()?;
         let first = core.closed.swap(1, Ordering::AcqRel) == 0;
         core.shared.begin_closing();
         // Waits for flushes, checkpoints and the like; later ones are refused.
@@ -270,7 +277,9 @@ impl Handle {
             core.flush()
         };
         let stopped = self.stop();
-        self.release_directory();
+        if release {
+            self.release_directory();
+        }
         events::closed(&core.path);
         flushed.and(stopped)
     }
@@ -319,7 +328,7 @@ impl Drop for Handle {
         }
         let unlogged = matches!(self.core.options.durability, Durability::None);
         if unlogged && !std::thread::panicking() && self.core.check_open().is_ok() {
-            let _ = self.close();
+            let _ = self.finish(false);
         }
         self.abandon();
     }

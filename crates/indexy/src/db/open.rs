@@ -138,6 +138,7 @@ fn take_directory(
     let missing = || Error::NoDatabase {
         path: path.to_path_buf(),
     };
+    refuse_file(path)?;
     if !storage.exists(&path.join(directory::LOCK_FILE))? && !Manifest::exists(storage, path)? {
         if !create {
             return Err(missing());
@@ -162,6 +163,20 @@ fn take_directory(
         storage.sync_dir(parent)?;
     }
     Ok((lock, manifest))
+}
+
+/// `NotADirectory` where `path`, or something above it, is a file.
+fn refuse_file(path: &Path) -> Result<()> {
+    let is_file = match std::fs::metadata(path) {
+        Ok(meta) => !meta.is_dir(),
+        Err(e) => e.kind() == std::io::ErrorKind::NotADirectory,
+    };
+    match is_file {
+        true => Err(Error::NotADirectory {
+            path: path.to_path_buf(),
+        }),
+        false => Ok(()),
+    }
 }
 
 /// A new database is not made among somebody else's files. What a loss of power left of one that was being made is not:

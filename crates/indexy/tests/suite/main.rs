@@ -17,6 +17,7 @@ mod kill;
 mod lifecycle;
 mod log_limit;
 mod no_permission;
+mod owner;
 #[path = "../pairs/mod.rs"]
 mod pairs;
 mod power_loss;

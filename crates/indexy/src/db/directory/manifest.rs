@@ -87,7 +87,7 @@ impl Manifest {
     }
 
     /// The bytes of the manifest file.
-    pub(super) fn encode(&self) -> Result<Vec<u8>> {
+    pub(crate) fn encode(&self) -> Result<Vec<u8>> {
         let body = serde_json::to_vec(self).map_err(|e| Error::InvalidOption {
             option: "manifest",
             reason: e.to_string(),
@@ -110,7 +110,7 @@ impl Manifest {
 }
 
 /// A manifest file with this body.
-pub(super) fn with_header(body: &[u8]) -> Vec<u8> {
+pub(crate) fn with_header(body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER_BYTES + body.len());
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
