@@ -420,7 +420,7 @@ impl fmt::Display for Error {
             Self::Closed => f.write_str("the database is closed"),
             Self::DirectoryMoved { path } => write!(
                 f,
-                "{} was renamed or replaced while the database was open: nothing more is written",
+                "{} was renamed, removed or replaced while the database was open",
                 path.display()
             ),
             Self::Poisoned { cause } => {
@@ -443,6 +443,90 @@ mod tests {
         let error = Error::io("open", "/data/LOCK", reason);
         assert_eq!(error.to_string(), format!("open /data/LOCK: {text}"));
         assert!(error.source().is_none());
+    }
+
+    /// Who acts next, of every variant. A new one is added here and in [`Error::kind`].
+    #[test]
+    fn every_error_has_a_kind_and_a_text() {
+        use ErrorKind::{Caller, Damaged, Dead, Io, NoRoom, Retry};
+        let (name, path) = (|| "n".to_string(), || PathBuf::from("/p"));
+        let all = [
+            (Caller, Error::KeyTooLong { len: 2, limit: 1 }),
+            (Caller, Error::ValueTooLong { len: 2, limit: 1 }),
+            (Caller, Error::InvalidTreeName { len: 0 }),
+            (
+                Caller,
+                Error::InvalidOption {
+                    option: "o",
+                    reason: name(),
+                },
+            ),
+            (Caller, Error::BatchTooLarge { bytes: 2, limit: 1 }),
+            (Caller, Error::ForeignTree),
+            (
+                Caller,
+                Error::TreeMismatch {
+                    name: name(),
+                    found: name(),
+                    asked: name(),
+                },
+            ),
+            (Caller, Error::NoSuchTree { name: name() }),
+            (Caller, Error::NoDatabase { path: path() }),
+            (Caller, Error::NotADirectory { path: path() }),
+            (Caller, Error::DestinationNotEmpty { path: path() }),
+            (Caller, Error::ReadOnly),
+            (Caller, Error::Reentrant),
+            (Caller, Error::Unsupported { what: name() }),
+            (
+                Caller,
+                Error::FormatVersion {
+                    path: path(),
+                    found: 2,
+                    supported: 1,
+                },
+            ),
+            (
+                Retry,
+                Error::Locked {
+                    path: path(),
+                    this_process: false,
+                },
+            ),
+            (
+                Retry,
+                Error::MemoryStalled {
+                    budget_bytes: 1,
+                    waited_ms: 2,
+                },
+            ),
+            (
+                NoRoom,
+                Error::BudgetTooSmall {
+                    budget_bytes: 1,
+                    minimum_bytes: 2,
+                },
+            ),
+            (
+                NoRoom,
+                Error::ResidentTreesTooLarge {
+                    needed_bytes: 2,
+                    available_bytes: 1,
+                },
+            ),
+            (NoRoom, Error::OutOfSpace { path: path() }),
+            (Io, Error::io("write", "/p", io::Error::other("it"))),
+            (Damaged, Error::corrupt("/p", 0, "it")),
+            (Dead, Error::TreeDropped { name: name() }),
+            (Dead, Error::Closed),
+            (Dead, Error::DirectoryMoved { path: path() }),
+            (Dead, Error::Poisoned { cause: "it".into() }),
+        ];
+        let mut texts = std::collections::BTreeSet::new();
+        for (kind, error) in all {
+            assert_eq!(error.kind(), kind, "{error:?}");
+            assert!(texts.insert(error.to_string()), "{error}");
+        }
     }
 
     #[test]

@@ -34,8 +34,8 @@ mod x;
 mod y;
 
 pub use db::{
-    Batch, Db, Durability, IndexXKind, IndexYKind, IndexYName, Options, Range, Stats, Tree,
-    TreeOptions, TreeReport, VerifyReport,
+    Batch, Db, Durability, IndexXKind, IndexYKind, IndexYName, Options, Range, Rejected, Stats,
+    Tree, TreeOptions, TreeReport, VerifyReport,
 };
 pub use error::{Error, Result};
 pub use key::{Key, Value};

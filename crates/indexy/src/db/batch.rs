@@ -6,11 +6,12 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    core::{Handle, TreeCore},
+    core::{Core, Handle, TreeCore},
     database::same_database,
     options::Durability,
     stripes::Stripes,
     tree::{Tree, check_value},
+    updating,
 };
 use crate::{
     error::{Error, Result},
@@ -23,7 +24,7 @@ use std::{collections::HashMap, fmt, sync::Arc};
 ///
 /// The last write to a key wins. A *concurrent reader* may see a part of a batch while it is being applied (snapshots
 /// come with transactions); a concurrent writer of one of its keys comes wholly before or after it. Without a log
-/// (`Durability::None`) there is no promise over a crash. A batch may hold a quarter of the memory budget.
+/// (`Durability::None`) there is no promise over a crash. How large it may get says [`Batch::limit`].
 #[must_use = "a batch does nothing until it is committed"]
 pub struct Batch {
     handle: Arc<Handle>,
@@ -91,6 +92,18 @@ impl Batch {
         self.ops.is_empty()
     }
 
+    /// Size in bytes, as [`Batch::limit`] counts it: keys, values, and 64 bytes per operation.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The largest [`Batch::bytes`] that this database takes at present; it follows the memory budget.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        batch_limit(&self.handle.core)
+    }
+
     fn push(&mut self, tree: &Tree, key: &[u8], value: Option<&[u8]>) {
         let (handle, core) = tree.parts();
         let checked = if same_database(handle, &self.handle) {
@@ -132,37 +145,58 @@ impl Batch {
 
     /// Applies everything. On an error before the log record nothing happened; the errors are those of
     /// [`Tree::insert`], and `BatchTooLarge`, `ForeignTree`.
-    pub fn commit(self) -> Result<()> {
-        let Self {
-            handle,
-            trees,
-            ops,
-            bytes,
-            mistake,
-        } = self;
-        if let Some(mistake) = mistake {
-            return Err(mistake);
+    pub fn commit(mut self) -> Result<()> {
+        self.apply()
+    }
+
+    /// As [`Batch::commit`]; an error gives the batch back, to be committed again later.
+    ///
+    /// ```
+    /// # use indexy::{Db, Options, error::ErrorKind};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = Db::open(dir.path(), Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// let mut batch = db.batch();
+    /// batch.insert(&tree, "key", "value");
+    /// while let Err(rejected) = batch.try_commit() {
+    ///     if rejected.error().kind() != ErrorKind::Retry {
+    ///         return Err(rejected.into());
+    ///     }
+    ///     batch = rejected.into_batch();
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn try_commit(mut self) -> Result<(), Rejected> {
+        match self.apply() {
+            Ok(()) => Ok(()),
+            Err(error) => Err(Rejected(Box::new((error, self)))),
         }
-        let core = &handle.core;
+    }
+
+    fn apply(&mut self) -> Result<()> {
+        if let Some(mistake) = &self.mistake {
+            return Err(mistake.clone());
+        }
+        let core = &self.handle.core;
         core.check_writable()?;
-        let limit = (core.budget.limit() / 4).min(MAX_BATCH_BYTES);
+        updating::check(&**core)?;
+        let (bytes, limit) = (self.bytes, batch_limit(core));
         if bytes > limit {
             return Err(Error::BatchTooLarge { bytes, limit });
         }
-        if ops.is_empty() {
+        if self.ops.is_empty() {
             return Ok(());
         }
-        let hashes = core.stripes.in_order(ops.iter().map(|op| op.hash));
-        let ops = if hashes.windows(2).any(|pair| pair[0] == pair[1]) {
-            last_write_wins(ops)
-        } else {
-            ops
-        };
+        let hashes = core.stripes.in_order(self.ops.iter().map(|op| op.hash));
+        if hashes.windows(2).any(|pair| pair[0] == pair[1]) {
+            self.ops = last_write_wins(std::mem::take(&mut self.ops));
+        }
+        let (trees, ops) = (&self.trees, &self.ops);
         let log = core.shared.log.get();
         let mut encoder = BatchEncoder::default();
         if log.is_some() {
-            for op in &ops {
-                encoder.push(record(&trees, op))?;
+            for op in ops {
+                encoder.push(record(trees, op))?;
             }
         }
         let record = encoder.bytes() + OP_OVERHEAD_BYTES;
@@ -182,6 +216,49 @@ impl Batch {
             log.wait_durable(end)?;
         }
         Ok(())
+    }
+}
+
+/// The largest batch that `core` takes now, as [`Batch::bytes`] counts.
+pub(super) fn batch_limit(core: &Core) -> usize {
+    (core.budget.limit() / 4).min(MAX_BATCH_BYTES)
+}
+
+/// A batch that [`Batch::try_commit`] could not commit, and why. `?` turns it into its [`Error`].
+#[derive(Debug)]
+pub struct Rejected(Box<(Error, Batch)>);
+
+impl Rejected {
+    /// Why. After `OutOfSpace` or `Poisoned` with [`Durability::Sync`] the batch may have been applied
+    /// and not be durable; after any other error nothing happened.
+    #[must_use]
+    pub fn error(&self) -> &Error {
+        &self.0.0
+    }
+
+    /// The batch, as it was. A mistake that [`Batch::insert`] or [`Batch::remove`] met stays with it:
+    /// such a batch is never committed.
+    pub fn into_batch(self) -> Batch {
+        self.0.1
+    }
+
+    /// Both of them.
+    pub fn into_parts(self) -> (Error, Batch) {
+        *self.0
+    }
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error().fmt(f)
+    }
+}
+
+impl std::error::Error for Rejected {}
+
+impl From<Rejected> for Error {
+    fn from(rejected: Rejected) -> Self {
+        rejected.0.0
     }
 }
 

@@ -13,6 +13,7 @@ use super::{
     index_y::YShared,
     options::{Durability, Options},
     stripes::Stripes,
+    updating,
 };
 use crate::{
     error::{Error, Result},
@@ -132,6 +133,7 @@ impl Core {
 
     /// Keeps the database from being closed while the guard lives. Errors: `Closed`.
     pub(crate) fn operation(&self) -> Result<RwLockReadGuard<'_, ()>> {
+        updating::check(self)?;
         self.directory.check_process()?;
         let guard = self.operations.read();
         self.check_open()?;
@@ -252,6 +254,7 @@ impl Handle {
     ///
     /// Whatever fails, the handle is closed and the directory free; the first failure is returned.
     pub(crate) fn close(&self) -> Result<()> {
+        updating::check(&*self.core)?;
         self.core.directory.check_process()?;
         self.finish(true)
     }

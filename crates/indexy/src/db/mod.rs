@@ -17,9 +17,10 @@ mod range;
 mod stats;
 mod stripes;
 mod tree;
+mod updating;
 mod verify;
 
-pub use batch::Batch;
+pub use batch::{Batch, Rejected};
 pub use custom::IndexYName;
 pub use database::Db;
 pub use options::{Durability, IndexXKind, IndexYKind, Options, TreeOptions};

@@ -12,8 +12,17 @@ use serde::{Deserialize, Serialize};
 pub struct Stats {
     /// The memory budget in bytes.
     pub memory_budget_bytes: u64,
-    /// What is taken of it: X by the slab, buffers, caches and filters of Y by a documented upper bound.
+    /// What is taken of it, in use or reserved: the memory index by the slab; buffers, caches and
+    /// filters of the disk index by a documented upper bound.
     pub memory_used_bytes: u64,
+    /// The part of `memory_used_bytes` that holds data: entries of the memory index, tables and
+    /// filters of the disk index, open scans.
+    #[serde(default)]
+    pub memory_in_use_bytes: u64,
+    /// The rest of `memory_used_bytes`: set aside for the caches of the disk index (full or not), for
+    /// the buffers of the log and of runs, and free space in the slabs of the memory index.
+    #[serde(default)]
+    pub memory_reserved_bytes: u64,
     /// Live bytes of all Index Xs: nodes, leaves, out-of-line values.
     pub x_bytes: u64,
     /// Entries in all Index Xs, tombstones included.
@@ -116,6 +125,10 @@ impl Stats {
             stats.y_unsettled += u64::from(!tree.y.settled());
             stats.trees += 1;
         }
+        let held = |holder| core.budget.held(holder) as u64;
+        let data = stats.x_bytes + held(Holder::IndexYTrees) + held(Holder::Scans);
+        stats.memory_in_use_bytes = data.min(stats.memory_used_bytes);
+        stats.memory_reserved_bytes = stats.memory_used_bytes - stats.memory_in_use_bytes;
         stats
     }
 }

@@ -13,6 +13,7 @@ use super::{
     core::{Core, Handle, TreeCore},
     options::{Durability, IndexXKind, IndexYKind},
     range::Range,
+    updating::{self, Updating},
 };
 use crate::{
     error::{Error, Result},
@@ -56,8 +57,6 @@ impl fmt::Debug for Tree {
 const ENTRY_OVERHEAD_BYTES: usize = 64;
 /// Bytes of a log record beside key and value.
 const RECORD_OVERHEAD_BYTES: usize = 32;
-/// Keys removed between two looks at the rest of a range.
-const REMOVE_RANGE_KEYS: usize = 1024;
 
 impl Tree {
     pub(super) fn new(handle: Arc<Handle>, tree: Arc<TreeCore>) -> Self {
@@ -236,18 +235,9 @@ impl Tree {
     /// Removes every key of a range. Not atomic: keys go one by one, each as by [`Tree::remove`]; a key that is
     /// written meanwhile may stay. Cost: a scan of the range and a write per key in it.
     pub fn remove_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
-        let mut scan = self.range(range);
-        loop {
-            let keys: Vec<Key> = scan
-                .by_ref()
-                .take(REMOVE_RANGE_KEYS)
-                .map(|entry| entry.map(|(key, _)| key))
-                .collect::<Result<_>>()?;
-            if keys.is_empty() {
-                return Ok(());
-            }
-            keys.iter().try_for_each(|key| self.remove(key))?;
-        }
+        // A scan holds a bounded chunk, which the budget counts (I7), and nothing that a removal waits for.
+        self.range(range)
+            .try_for_each(|entry| self.remove(entry?.0))
     }
 
     /// Writes `new` if the key's value is `old`; `None` means absent, on either side. Returns whether it did. Atomic.
@@ -293,7 +283,10 @@ impl Tree {
         let key = key.as_ref();
         self.write(key, None, |joined| {
             let old = joined.get(key, Value::new)?;
-            let new = change(old.as_deref());
+            let new = {
+                let _updating = Updating::enter(self.core());
+                change(old.as_deref())
+            };
             let bytes = new.as_ref().map_or(0, Vec::len);
             check_value(bytes, self)?;
             // How much it is was not known before. Once for all of it: who has been promised room and asks for more waits for himself.
@@ -335,6 +328,7 @@ impl Tree {
         if core.options.read_only {
             return Err(Error::ReadOnly);
         }
+        updating::check(core)?;
         core.shared.poison.check()?;
         let log = core.shared.log.get();
         let (result, end) = {

@@ -12,10 +12,13 @@ mod errors;
 mod fault_sites;
 mod faults;
 mod flip;
+mod forked;
 mod history;
 mod kill;
 mod lifecycle;
 mod log_limit;
+mod long_keys;
+mod moved;
 mod no_permission;
 mod owner;
 #[path = "../pairs/mod.rs"]
@@ -29,3 +32,4 @@ mod stress;
 mod stuck;
 mod support;
 mod tombstones;
+mod updates;
