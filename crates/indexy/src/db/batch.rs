@@ -207,6 +207,8 @@ impl Batch {
             // After the stripes, see `tree.rs`; the room in the log is kept until the record is appended.
             let _admitted = core.shared.admit(bytes + core.shared.copy_bytes(copied))?;
             let _room = log.map(|log| log.admit(record)).transpose()?;
+            // It may have waited long.
+            trees.iter().try_for_each(|tree| tree.live())?;
             let writes = ops
                 .iter()
                 .map(|op| (&*trees[op.tree].joined, &*op.key, op.value.as_deref()));

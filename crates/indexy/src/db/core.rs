@@ -183,15 +183,20 @@ impl Core {
         self.replace_manifest(&mut manifest, next)
     }
 
-    /// Replaces the manifest, on disk and then in memory. A failure that may have left the disk with the new one
-    /// poisons: going on with the old one, writes could be acknowledged that the next open does not look for.
+    /// Replaces the manifest, on disk and then in memory. A failure that may have left the disk with
+    /// the new one poisons: going on with the old one, writes could be acknowledged that the next open
+    /// does not look for.
     pub(crate) fn replace_manifest(&self, manifest: &mut Manifest, next: Manifest) -> Result<()> {
-        let Err(error) = next.write(&*self.storage, &self.path) else {
+        let (storage, path) = (&*self.storage, &self.path);
+        let written = next
+            .write_beside(storage, path)
+            .map_err(|error| self.shared.guarded::<()>(Err(error)).unwrap_err())?;
+        let Err(error) = Manifest::put_in_force(storage, path, &written) else {
             *manifest = next;
             return Ok(());
         };
         let retry = matches!(error, Error::OutOfSpace { .. })
-            && matches!(Manifest::read(&*self.storage, &self.path), Ok(Some(found)) if found == *manifest);
+            && matches!(Manifest::read(storage, path), Ok(Some(found)) if found == *manifest);
         if !retry {
             self.shared.poison.set(&error);
         }

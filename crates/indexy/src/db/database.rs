@@ -19,7 +19,7 @@ use crate::{
     limits::MAX_TREE_NAME_BYTES,
     mem::budget::Holder,
 };
-use std::{fmt, path::Path, sync::Arc};
+use std::{fmt, path::Path, sync::Arc, time::Duration};
 
 /// An open database: named trees under one memory budget and one log.
 ///
@@ -179,8 +179,9 @@ impl Db {
         let tree = self.core().trees.read().get(&entry.id).cloned();
         if let Some(tree) = tree {
             tree.set_status(Status::Dropped);
-            // A writer of another tree that holds a stripe may wait for memory: this tree is still one to be released.
-            self.core().stripes.barrier();
+            // So that X stays empty once it is. A writer that holds its stripe for longer waits for memory,
+            // and looks again whether its tree is there when it gets some.
+            self.core().stripes.barrier_for(DROP_LIMIT);
             self.core().trees.write().remove(&entry.id);
             tree.joined.discard();
             self.core().divide_memory();
@@ -270,6 +271,11 @@ impl Db {
         self.handle.close()
     }
 }
+
+/// Longest time that `drop_tree` waits for writers in progress. What one of the dropped tree leaves in
+/// X after that is seen by nobody and goes with the last handle; its log record names a tree that
+/// recovery does not know.
+const DROP_LIMIT: Duration = Duration::from_millis(250);
 
 /// An existing tree is what it is.
 fn check_match(entry: &TreeEntry, options: &TreeOptions) -> Result<()> {

@@ -291,6 +291,7 @@ impl Tree {
             check_value(bytes, self)?;
             // How much it is was not known before. Once for all of it: who has been promised room and asks for more waits for himself.
             let _admitted = self.admit(key.len() + bytes)?;
+            self.tree.live()?;
             let end = joined.put(key, new.as_deref())?;
             Ok((new.map(Value::from), end))
         })
@@ -337,6 +338,8 @@ impl Tree {
             let _admitted = value_len
                 .map(|len| self.admit_value(key, len))
                 .transpose()?;
+            // It may have waited long.
+            self.tree.live()?;
             self.alive(apply(self.joined()))?
         };
         if let (Some(log), Some(end), Durability::Sync) = (log, end, core.options.durability) {

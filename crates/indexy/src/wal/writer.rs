@@ -33,7 +33,7 @@ const ALLOCATE_BYTES: u64 = 1 << 20;
 /// Why a write did not happen.
 #[derive(Debug)]
 pub(super) enum WriteError {
-    /// No room; the same write may be tried again.
+    /// No room, or no file descriptor; the same write may be tried again.
     OutOfSpace(Error),
     /// What the file holds is unknown from here on.
     Fatal(Error),
@@ -42,7 +42,15 @@ pub(super) enum WriteError {
 fn on_write(e: Error) -> WriteError {
     match e {
         Error::OutOfSpace { .. } => WriteError::OutOfSpace(e),
-        e => WriteError::Fatal(e),
+        e => on_open(e),
+    }
+}
+
+/// Where nothing but a file descriptor may be missing without harm.
+fn on_open(e: Error) -> WriteError {
+    match e.is_transient() {
+        true => WriteError::OutOfSpace(e),
+        false => WriteError::Fatal(e),
     }
 }
 
@@ -256,11 +264,9 @@ impl SegmentWriter {
         file.sync().map_err(WriteError::Fatal)?;
         let path = segment_path(&self.dir, sequence);
         self.storage.rename(&building, &path).map_err(on_write)?;
-        self.storage
-            .sync_dir(&self.dir)
-            .map_err(WriteError::Fatal)?;
+        self.storage.sync_dir(&self.dir).map_err(on_open)?;
         // Opened by its name, so that errors name it.
-        let file = self.storage.open(&path, true).map_err(WriteError::Fatal)?;
+        let file = self.storage.open(&path, true).map_err(on_open)?;
         self.next_sequence += 1;
         self.active = Some(Active {
             file,

@@ -8,6 +8,7 @@ mod checkpoint;
 mod concurrency;
 mod custom_y;
 mod disk_image;
+mod drop_tree;
 mod errors;
 mod fault_sites;
 mod faults;

@@ -97,6 +97,13 @@ impl Manifest {
 
     /// Replaces the manifest of `dir` durably.
     pub(crate) fn write(&self, storage: &dyn Storage, dir: &Path) -> Result<()> {
+        let next = self.write_beside(storage, dir)?;
+        Self::put_in_force(storage, dir, &next)
+    }
+
+    /// The first half of [`Manifest::write`]: what is in force has not changed yet. Returns the path
+    /// of the new file, which is durable and closed.
+    pub(crate) fn write_beside(&self, storage: &dyn Storage, dir: &Path) -> Result<PathBuf> {
         let next = dir.join(MANIFEST_NEXT);
         if storage.exists(&next)? {
             storage.remove(&next)?;
@@ -104,7 +111,12 @@ impl Manifest {
         let file = storage.create(&next)?;
         file.write_at(&self.encode()?, 0)?;
         file.sync()?;
-        storage.rename(&next, &Self::path(dir))?;
+        Ok(next)
+    }
+
+    /// The second half: puts the file `next` in force.
+    pub(crate) fn put_in_force(storage: &dyn Storage, dir: &Path, next: &Path) -> Result<()> {
+        storage.rename(next, &Self::path(dir))?;
         storage.sync_dir(dir)
     }
 }

@@ -265,6 +265,7 @@ impl Shared {
                 | Error::Closed
                 | Error::KeyTooLong { .. }
                 | Error::ValueTooLong { .. } => return result,
+                error if error.is_transient() => return result,
                 Error::Poisoned { cause } => self.poison.set(cause),
                 error => self.poison.set(error),
             };
