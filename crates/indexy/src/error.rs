@@ -379,7 +379,10 @@ impl fmt::Display for Error {
                 supported,
             } => {
                 let path = path.display();
-                write!(f, "{path} has format version {found}, this build reads {supported}")
+                write!(
+                    f,
+                    "{path} has format version {found}, this build reads {supported}"
+                )
             }
             Self::Locked { path, this_process } => {
                 let who = match this_process {
@@ -414,7 +417,11 @@ impl fmt::Display for Error {
             }
             Self::Io { path, op, source } => write!(f, "{op} {}: {source}", path.display()),
             Self::Corrupt { path, offset, what } => {
-                write!(f, "corrupt data in {} at byte {offset}: {what}", path.display())
+                write!(
+                    f,
+                    "corrupt data in {} at byte {offset}: {what}",
+                    path.display()
+                )
             }
             Self::TreeDropped { name } => write!(f, "tree {name:?} was dropped"),
             Self::Closed => f.write_str("the database is closed"),

@@ -9,8 +9,8 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    core::{Core, TreeCore},
     directory::{self, DirectoryLock, LOCK_FILE, LOG_DIR, TREES_DIR, manifest::Manifest, tree_dir},
+    handle::{Core, TreeCore},
 };
 use crate::{
     error::{Error, Result},

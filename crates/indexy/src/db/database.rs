@@ -3,15 +3,14 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    batch::Batch,
-    core::{Core, Handle, Status},
     directory::{self, manifest::TreeEntry},
+    handle::{Core, Handle, Status},
     index_y,
+    kinds::{IndexXKind, IndexYKind},
     open,
-    options::{self, IndexXKind, IndexYKind, Options, TreeOptions},
-    stats::Stats,
-    tree::Tree,
-    verify::VerifyReport,
+    options::{self, Options, TreeOptions},
+    reports::{self, Stats, VerifyReport},
+    tree::{Batch, Tree},
 };
 use crate::{
     error::{Error, Result},
@@ -228,7 +227,7 @@ impl Db {
     /// Cost: reads all of Index Y once. A report lists what does not hold; an `Err` means that it could not go on.
     pub fn verify(&self) -> Result<VerifyReport> {
         let _open = self.core().operation()?;
-        super::verify::verify(self.core())
+        reports::verify(self.core())
     }
 
     /// Figures about this database. Cost: sums of counters, no I/O.
@@ -293,9 +292,4 @@ fn check_match(entry: &TreeEntry, options: &TreeOptions) -> Result<()> {
         found: pair(&entry.index_x, &entry.index_y, entry.resident),
         asked: pair(&x, &y, resident),
     })
-}
-
-/// Used by `Tree` and `Batch` to tell databases apart.
-pub(crate) fn same_database(a: &Arc<Handle>, b: &Arc<Handle>) -> bool {
-    Arc::ptr_eq(a, b)
 }

@@ -2,16 +2,15 @@
 //!
 //! A kind's caches are made with its first tree; the part of the budget is divided evenly among the kinds in use.
 //! A further kind of this crate is one field of [`Kinds`], one arm of [`YShared::open`] and of [`supported`], and a line
-//! in `each`, its part of `WORK_BYTES`, and its name in `RESERVED` of `custom.rs`. Kinds from outside come by their factories.
+//! in `each`, its part of `WORK_BYTES`, and its name in `RESERVED` of `kinds/names.rs`. Kinds from outside come by their factories.
 //!
 //! Keeps: I7 ([`YShared::memory_bytes`] is an upper bound of all of it, whichever kinds come later).
 
 #![forbid(unsafe_code)]
 
 use super::{
-    custom::{Factories, IndexYName},
     directory::{GuardedY, OwnedDirectory},
-    options::IndexYKind,
+    kinds::{Factories, IndexYKind, IndexYName},
 };
 #[cfg(feature = "rocksdb")]
 use crate::y::rocks::{self, RocksShared, RocksY};
@@ -24,10 +23,14 @@ use crate::{
     },
 };
 use parking_lot::Mutex;
-use std::{collections::BTreeMap, path::Path, sync::{Arc, Weak}};
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{Arc, Weak},
+};
 
 /// Part of the budget that goes to the caches of Index Y.
-const CACHE_PART: usize = 12;
+const CACHE_DIVISOR: usize = 12;
 const MIN_CACHE_BYTES: usize = 256 << 10;
 /// What runs and compactions of one database hold while they work; one of each runs at a time.
 #[cfg(not(feature = "rocksdb"))]
@@ -46,7 +49,7 @@ pub(super) fn work_bytes(factories: &Factories) -> usize {
 
 /// Caches of Index Y under a budget, all kinds together, in bytes.
 pub(super) fn cache_bytes(budget_bytes: usize) -> usize {
-    (budget_bytes / CACHE_PART).max(MIN_CACHE_BYTES)
+    (budget_bytes / CACHE_DIVISOR).max(MIN_CACHE_BYTES)
 }
 
 /// Whether trees of `kind` can be opened; else `Unsupported`, with what to do about it.
@@ -133,7 +136,12 @@ impl YShared {
 
     /// Asks every Index Y for [`IndexY::release_files`]; true when all of them agreed.
     pub(super) fn release_files(&self) -> bool {
-        let opened: Vec<_> = self.opened.lock().iter().filter_map(Weak::upgrade).collect();
+        let opened: Vec<_> = self
+            .opened
+            .lock()
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect();
         // One that is just being dropped is there no more, and still writes.
         let all = opened.len() == self.directory.holds();
         all && opened.iter().filter(|y| !y.release_files()).count() == 0

@@ -69,4 +69,3 @@ fn cgroup_limits() -> Vec<u64> {
     }
     limits
 }
-

@@ -2,14 +2,18 @@
 
 #![forbid(unsafe_code)]
 
-use super::custom::{Factories, IndexYName};
+use super::{
+    index_y,
+    kinds::{Factories, IndexXKind, IndexYKind, IndexYName},
+    machine,
+};
 use crate::{
     error::{Error, Result},
     limits::{MAX_MEMORY_BUDGET_BYTES, MIN_MEMORY_BUDGET_BYTES},
     y::IndexYFactory,
 };
 use serde::{Deserialize, Serialize};
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 /// When a write is safe from a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,79 +36,6 @@ impl Default for Durability {
     }
 }
 
-/// The in-memory index of a tree.
-///
-/// Which one: [`Art`](Self::Art) unless something speaks against it; [`BPlus`](Self::BPlus) where memory is tight (a random key of 8 bytes with a
-/// value of 8 takes a fifth less) or keys are long; [`None`](Self::None) where hot keys are neighbours, so that a cache
-/// of pages does as well as one of keys. The README has the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum IndexXKind {
-    /// Adaptive radix tree with packed leaves.
-    #[default]
-    Art,
-    /// B+ tree with prefix-truncated nodes, normalized key heads and hints.
-    BPlus,
-    /// None: Index Y alone, as a system of one structure. Writes are gathered in a small sorted buffer in memory, reads that miss
-    /// it are answered by Y and not kept there. When no tree of a database has an Index X, the caches of Y (block
-    /// cache of an LSM tree, pages of a paged one) get most of the budget, the buffer an eighth (LSM) or a sixteenth (paged);
-    /// beside trees that have one, Y's caches stay small. Everything else is as ever. Such a tree cannot be resident.
-    None,
-}
-
-/// The on-disk index of a tree.
-///
-/// Which one: [`Lsm`](Self::Lsm) for writes in random order; [`BPlus`](Self::BPlus) for scans of cold ranges and more reads than writes, with
-/// larger pages where writes are many.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum IndexYKind {
-    /// Log-structured merge tree (crate `lsm-tree`).
-    #[default]
-    Lsm,
-    /// RocksDB, in builds with the cargo feature `rocksdb`; in others opening a tree with it is `Unsupported`.
-    RocksDb,
-    /// Paged B+ tree with its own buffer pool.
-    BPlus {
-        /// Bytes of a page: 4096, 8192 or 16384.
-        page_bytes: u32,
-    },
-    /// One of your own, registered with [`Options::register_index_y`]; see [`index_y`](crate::index_y).
-    Custom(IndexYName),
-}
-
-impl IndexYKind {
-    /// The kind registered as `name` with [`Options::register_index_y`].
-    ///
-    /// `name`: as [`IndexYName::new`] takes it. Errors: `InvalidOption`.
-    pub fn custom(name: &str) -> Result<Self> {
-        IndexYName::new(name).map(Self::Custom)
-    }
-}
-
-impl fmt::Display for IndexXKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Art => "art",
-            Self::BPlus => "bplus",
-            Self::None => "none",
-        })
-    }
-}
-
-impl fmt::Display for IndexYKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lsm => f.write_str("lsm"),
-            Self::RocksDb => f.write_str("rocksdb"),
-            Self::BPlus { page_bytes } => write!(f, "bplus:{page_bytes}"),
-            Self::Custom(name) => write!(f, "custom:{name}"),
-        }
-    }
-}
-
 /// Options of a database.
 ///
 /// ```
@@ -123,18 +54,23 @@ pub struct Options {
     pub(crate) log_limit_bytes: Option<u64>,
     pub(crate) direct_reads: Option<bool>,
     pub(crate) factories: Factories,
+    /// Smallest segment of the log in bytes.
+    pub(crate) min_segment_bytes: u64,
 }
 
 /// Bounds of the default of [`Options::log_limit_bytes`], which is twice the memory budget.
 const DEFAULT_LOG_LIMIT_BYTES: (u64, u64) = (64 << 20, 1 << 30);
 
+/// A smaller segment of the log is not worth a file.
+const MIN_SEGMENT_BYTES: u64 = 1 << 20;
+
 /// With a budget over this part of the memory that the process may use, the page cache is not worth its cost.
-const PAGE_CACHE_PART: usize = 2;
+const PAGE_CACHE_DIVISOR: usize = 2;
 
 impl Default for Options {
     /// A quarter of the memory that the process may use: of its cgroup's limit (v1 or v2), else of physical memory.
     fn default() -> Self {
-        Self::new((super::machine::memory_limit_bytes() / 4).max(MIN_MEMORY_BUDGET_BYTES))
+        Self::new((machine::memory_limit_bytes() / 4).max(MIN_MEMORY_BUDGET_BYTES))
     }
 }
 
@@ -153,6 +89,7 @@ impl Options {
             log_limit_bytes: None,
             direct_reads: None,
             factories: Factories::default(),
+            min_segment_bytes: MIN_SEGMENT_BYTES,
         }
     }
 
@@ -224,6 +161,13 @@ impl Options {
         self
     }
 
+    /// For tests that fill some segments of the log.
+    #[cfg(test)]
+    pub(crate) fn min_segment_bytes(mut self, bytes: u64) -> Self {
+        self.min_segment_bytes = bytes;
+        self
+    }
+
     /// The memory budget in bytes.
     #[must_use]
     pub fn memory_budget_bytes(&self) -> usize {
@@ -242,7 +186,7 @@ impl Options {
     /// Whether tables are read past the page cache, decided now.
     pub(crate) fn reads_directly(&self) -> bool {
         self.direct_reads.unwrap_or_else(|| {
-            super::machine::memory_limit_bytes() / PAGE_CACHE_PART < self.memory_budget_bytes
+            machine::memory_limit_bytes() / PAGE_CACHE_DIVISOR < self.memory_budget_bytes
         })
     }
 
@@ -263,7 +207,7 @@ impl Options {
         match x {
             IndexXKind::Art | IndexXKind::BPlus | IndexXKind::None => {}
         }
-        super::index_y::supported(y, &self.factories)
+        index_y::supported(y, &self.factories)
     }
 }
 

@@ -306,7 +306,9 @@ fn beside_a_verification_and_a_checkpoint() {
             gate.close(call);
             let going_on = s.spawn(|| match call {
                 Call::Copy => db.checkpoint(&copy),
-                _ => db.verify().map(|report| assert!(report.is_ok(), "{report:?}")),
+                _ => db
+                    .verify()
+                    .map(|report| assert!(report.is_ok(), "{report:?}")),
             });
             gate.wait_until_reached();
             drop_soon(db, "gated");
@@ -329,7 +331,11 @@ fn beside_a_verification_and_a_checkpoint() {
 #[test]
 fn beside_reads_and_scans() {
     let World {
-        dir, options, gate, db, ..
+        dir,
+        options,
+        gate,
+        db,
+        ..
     } = world();
     db.close().unwrap();
     // Memory has nothing: the Index Y is asked.
@@ -369,7 +375,9 @@ fn beside_reads_and_scans() {
         }
     });
     for scan in scans {
-        let ended = scan.map(|entry| entry.map(drop)).collect::<Result<Vec<_>>>();
+        let ended = scan
+            .map(|entry| entry.map(drop))
+            .collect::<Result<Vec<_>>>();
         assert!(matches!(ended, Err(Error::TreeDropped { .. })), "{ended:?}");
     }
     assert_goes_on(world, &[]);
@@ -442,7 +450,10 @@ fn descriptors_child() {
     if child_argument().is_none() {
         return;
     }
-    let dir = tempfile::Builder::new().prefix("few-files").tempdir().unwrap();
+    let dir = tempfile::Builder::new()
+        .prefix("few-files")
+        .tempdir()
+        .unwrap();
     let options = Options::new(4 * MIB)
         .index_y(IndexYKind::BPlus { page_bytes: 4096 })
         .durability(indexy::Durability::Sync)

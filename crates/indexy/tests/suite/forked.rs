@@ -48,9 +48,8 @@ fn forking_process() {
         if pid == 0 {
             // SAFETY: sets a timer.
             unsafe { libc::alarm(ALARM_S) };
-            let refused = |result: indexy::Result<()>| {
-                matches!(result, Err(Error::Unsupported { .. }))
-            };
+            let refused =
+                |result: indexy::Result<()>| matches!(result, Err(Error::Unsupported { .. }));
             let good = refused(db.flush())
                 && refused(db.close())
                 && refused(db.drop_tree("t"))

@@ -72,7 +72,11 @@ fn i7_removing_a_range_of_long_keys_stays_within_the_budget() {
     });
     assert!(by_count <= BUDGET as u64, "{by_count}");
     let allowed = (BUDGET + BUDGET / 10 + 32 * MIB) as u64;
-    assert!(by_system - before <= allowed, "{} of {allowed}", by_system - before);
+    assert!(
+        by_system - before <= allowed,
+        "{} of {allowed}",
+        by_system - before
+    );
     assert_eq!(tree.len().unwrap(), 10);
     assert_sound(&db);
 }

@@ -125,7 +125,10 @@ fn the_next_database_at_the_old_path_stays_whole() {
             for i in 0u32..4000 {
                 let found = tree.get(i.to_be_bytes()).unwrap().unwrap();
                 let oldest = if i < 100 { 4 } else { 3 };
-                assert!(found[0] == 9 || found[0] == oldest, "{pair:?} {i}: {found:?}");
+                assert!(
+                    found[0] == 9 || found[0] == oldest,
+                    "{pair:?} {i}: {found:?}"
+                );
             }
         }
     }

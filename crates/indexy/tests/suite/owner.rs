@@ -7,13 +7,10 @@
 use crate::{
     custom_y::FileY,
     pairs,
-    support::{
-        MIB, StopAtDrop, assert_sound, child, child_argument, open, shim, tell, wait,
-    },
+    support::{MIB, StopAtDrop, assert_sound, child, child_argument, open, shim, tell, wait},
 };
 use indexy::{
-    Batch, Db, Durability, Error, IndexYKind, Options, Range, Result, Tree,
-    TreeOptions, Value,
+    Batch, Db, Durability, Error, IndexYKind, Options, Range, Result, Tree, TreeOptions, Value,
     index_y::{
         Capabilities, IndexY, IndexYFactory, IndexYShared, Maintained, Order, RunSource, YIter,
     },

@@ -6,7 +6,7 @@
 
 #![forbid(unsafe_code)]
 
-use crate::db::options::{IndexXKind, IndexYKind};
+use crate::db::kinds::{IndexXKind, IndexYKind};
 use crate::{
     error::{Error, Result},
     storage::Storage,

@@ -4,6 +4,8 @@
 //! the storage of the log and the manifest; `guarded_y` an Index Y with its hold on the directory;
 //! `manifest` what the database is made of.
 
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod fuzzing;
 mod guarded_y;
 mod lock;
 pub(super) mod manifest;

@@ -66,4 +66,3 @@ pub(crate) fn create_lasting(storage: &dyn Storage, dir: &Path) -> Result<()> {
     }
     Ok(())
 }
-

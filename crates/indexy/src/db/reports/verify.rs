@@ -2,8 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-use super::core::{Core, TreeCore};
 use crate::{
+    db::handle::{Core, TreeCore},
     error::Result,
     framework::scan_merge::MergeLimits,
     x::{IndexX, Order},
@@ -47,7 +47,7 @@ impl VerifyReport {
 /// Problems listed per tree; more are only counted by the last one.
 const MAX_PROBLEMS: usize = 100;
 
-pub(super) fn verify(core: &Core) -> Result<VerifyReport> {
+pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
     let mut report = VerifyReport::default();
     for tree in core.all_trees() {
         let checked = verify_tree(&tree);

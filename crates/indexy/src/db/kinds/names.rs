@@ -98,16 +98,16 @@ pub(crate) struct Factories(BTreeMap<IndexYName, Arc<dyn IndexYFactory>>);
 
 impl Factories {
     /// The last one registered under a name counts.
-    pub(super) fn register(&mut self, name: IndexYName, factory: Arc<dyn IndexYFactory>) {
+    pub(crate) fn register(&mut self, name: IndexYName, factory: Arc<dyn IndexYFactory>) {
         self.0.insert(name, factory);
     }
 
-    pub(super) fn get(&self, name: IndexYName) -> Option<&Arc<dyn IndexYFactory>> {
+    pub(crate) fn get(&self, name: IndexYName) -> Option<&Arc<dyn IndexYFactory>> {
         self.0.get(&name)
     }
 
     /// What one run and one step of maintenance of any of them take, in bytes.
-    pub(super) fn work_bytes(&self) -> usize {
+    pub(crate) fn work_bytes(&self) -> usize {
         self.0.values().map(|f| f.work_bytes()).max().unwrap_or(0)
     }
 }

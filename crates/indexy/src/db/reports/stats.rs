@@ -2,8 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::core::Core;
-use crate::{framework::counters::read, mem::budget::Holder, x::IndexX};
+use crate::{db::handle::Core, framework::counters::read, mem::budget::Holder, x::IndexX};
 use serde::{Deserialize, Serialize};
 
 /// Figures about an open database, all trees together. Counters count since open.
@@ -86,7 +85,7 @@ impl Stats {
         }
     }
 
-    pub(super) fn collect(core: &Core) -> Self {
+    pub(crate) fn collect(core: &Core) -> Self {
         let shared = &core.shared;
         let counters = &shared.counters;
         let mut stats = Self {

@@ -24,14 +24,14 @@ thread_local! {
 }
 
 /// While it lives, its thread is inside an `update` of a database.
-pub(super) struct Updating {
+pub(crate) struct Updating {
     /// It belongs to its thread.
     _not_send: PhantomData<*const ()>,
 }
 
 impl Updating {
     /// `database`: an address that no other open database has.
-    pub(super) fn enter<T>(database: &T) -> Self {
+    pub(crate) fn enter<T>(database: &T) -> Self {
         INSIDE.with_borrow_mut(|inside| inside.push(address(database)));
         DEPTH.set(DEPTH.get() + 1);
         Self {
@@ -49,7 +49,7 @@ impl Drop for Updating {
 
 /// `Reentrant` inside an `update` of `database`. Cost: one load.
 #[inline]
-pub(super) fn check<T>(database: &T) -> Result<()> {
+pub(crate) fn check<T>(database: &T) -> Result<()> {
     match DEPTH.get() {
         0 => Ok(()),
         _ => check_all(address(database)),

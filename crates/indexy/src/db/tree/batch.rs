@@ -1,19 +1,17 @@
 //! `Batch`: writes to several keys and trees that happen as one.
 //!
-//! Keeps I8: holds the stripes of all its keys, taken in ascending order, from before its LSN until everything is
-//! applied; one log record, so that recovery has all of it or nothing. I6 is kept by `framework/batches.rs`.
+//! Keeps I8: holds the stripes of all its keys, taken in ascending order, from before its LSN until
+//! everything is applied; one log record, so that recovery has all of it or nothing. I6 is kept by
+//! `framework/batches.rs`.
 
 #![forbid(unsafe_code)]
 
-use super::{
-    core::{Core, Handle, TreeCore},
-    database::same_database,
-    options::Durability,
-    stripes::Stripes,
-    tree::{Tree, check_value},
-    updating,
-};
+use super::reads::Tree;
 use crate::{
+    db::{
+        handle::{Core, Handle, Stripes, TreeCore, updating},
+        options::Durability,
+    },
     error::{Error, Result},
     key::{Key, Value},
     wal::{BatchEncoder, MAX_BATCH_BYTES, RecordRef},
@@ -22,9 +20,21 @@ use std::{collections::HashMap, fmt, sync::Arc};
 
 /// Writes that are applied as one: after a crash all of them are there or none.
 ///
-/// The last write to a key wins. A *concurrent reader* may see a part of a batch while it is being applied (snapshots
-/// come with transactions); a concurrent writer of one of its keys comes wholly before or after it. Without a log
-/// (`Durability::None`) there is no promise over a crash. How large it may get says [`Batch::limit`].
+/// The last write to a key wins. A *concurrent reader* may see a part of a batch while it is being
+/// applied (snapshots come with transactions); a concurrent writer of one of its keys comes wholly
+/// before or after it. Without a log (`Durability::None`) there is no promise over a crash.
+/// [`Batch::limit`] says how large it may get.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+/// let (orders, by_customer) = (db.tree("orders")?, db.tree("by customer")?);
+/// let mut batch = db.batch();
+/// batch.insert(&orders, "17", "three chairs");
+/// batch.insert(&by_customer, "ann/17", "");
+/// batch.commit()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "a batch does nothing until it is committed"]
 pub struct Batch {
     handle: Arc<Handle>,
@@ -60,7 +70,7 @@ const OP_OVERHEAD_BYTES: usize = 64;
 const FEW: usize = 16;
 
 impl Batch {
-    pub(super) fn new(handle: Arc<Handle>) -> Self {
+    pub(in crate::db) fn new(handle: Arc<Handle>) -> Self {
         Self {
             handle,
             trees: Vec::new(),
@@ -71,44 +81,111 @@ impl Batch {
     }
 
     /// Adds a write. A broken limit, or a tree of another database, is returned by [`Batch::commit`].
+    /// Cost: copies key and value.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// let mut batch = db.batch();
+    /// batch.insert(&tree, "key", "value");
+    /// assert_eq!(tree.get("key")?, None);
+    /// batch.commit()?;
+    /// assert_eq!(tree.get("key")?.unwrap(), b"value");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn insert(&mut self, tree: &Tree, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
         self.push(tree, key.as_ref(), Some(value.as_ref()));
     }
 
     /// Adds a removal; see [`Batch::insert`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// tree.insert("old name", "1")?;
+    /// let mut rename = db.batch();
+    /// rename.remove(&tree, "old name");
+    /// rename.insert(&tree, "new name", "1");
+    /// rename.commit()?;
+    /// assert_eq!(tree.len()?, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn remove(&mut self, tree: &Tree, key: impl AsRef<[u8]>) {
         self.push(tree, key.as_ref(), None);
     }
 
     /// Number of operations.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// assert_eq!(db.batch().len(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn len(&self) -> usize {
         self.ops.len()
     }
 
     /// Whether there is no operation.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// assert!(db.batch().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ops.is_empty()
     }
 
     /// Size in bytes, as [`Batch::limit`] counts it: keys, values, and 64 bytes per operation.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// let mut batch = db.batch();
+    /// batch.insert(&tree, "key", "value");
+    /// assert_eq!(batch.bytes(), 3 + 5 + 64);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// The largest [`Batch::bytes`] that this database takes at present; it follows the memory budget.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// let mut batch = db.batch();
+    /// for i in 0..10_000u32 {
+    ///     let value = [7; 100];
+    ///     if batch.bytes() + 4 + value.len() + 64 > batch.limit() {
+    ///         std::mem::replace(&mut batch, db.batch()).commit()?;
+    ///     }
+    ///     batch.insert(&tree, i.to_be_bytes(), value);
+    /// }
+    /// batch.commit()?;
+    /// assert_eq!(tree.len()?, 10_000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn limit(&self) -> usize {
         batch_limit(&self.handle.core)
     }
 
     fn push(&mut self, tree: &Tree, key: &[u8], value: Option<&[u8]>) {
-        let (handle, core) = tree.parts();
-        let checked = if same_database(handle, &self.handle) {
-            tree.check_key(key)
-                .and_then(|()| check_value(value.map_or(0, <[u8]>::len), tree))
+        let (at, core) = (&tree.at, &tree.at.tree);
+        let checked = if Arc::ptr_eq(&at.handle, &self.handle) {
+            at.check_key(key)
+                .and_then(|()| at.check_value(value.map_or(0, <[u8]>::len)))
         } else {
             Err(Error::ForeignTree)
         };
@@ -130,7 +207,8 @@ impl Batch {
         });
     }
 
-    /// The index of `tree` among those of the batch. They are few; a handle for each operation would have all threads count on one line.
+    /// The index of `tree` among those of the batch, which are few. (A handle per operation would make
+    /// all threads count on one cache line.)
     fn number_of(&mut self, tree: &Arc<TreeCore>) -> usize {
         // The last one first: writes to one tree often come together.
         let known = self
@@ -143,8 +221,11 @@ impl Batch {
         })
     }
 
-    /// Applies everything. On an error before the log record nothing happened; the errors are those of
-    /// [`Tree::insert`], and `BatchTooLarge`, `ForeignTree`.
+    /// Applies everything, as one. Cost: the locks of all keys, one log record; no I/O but what the
+    /// durability asks for; may wait for memory.
+    ///
+    /// Errors: those of [`Tree::insert`], `BatchTooLarge`, `ForeignTree`. On an error before the log
+    /// record nothing happened. [`Batch::try_commit`] gives the batch back.
     pub fn commit(mut self) -> Result<()> {
         self.apply()
     }
@@ -204,7 +285,7 @@ impl Batch {
         let end = {
             let _stripes = core.stripes.lock_all(&hashes);
             trees.iter().try_for_each(|tree| tree.live())?;
-            // After the stripes, see `tree.rs`; the room in the log is kept until the record is appended.
+            // After the stripes (see `writes.rs`). The log's room is kept until the record is appended.
             let _admitted = core.shared.admit(bytes + core.shared.copy_bytes(copied))?;
             let _room = log.map(|log| log.admit(record)).transpose()?;
             // It may have waited long.
@@ -222,7 +303,7 @@ impl Batch {
 }
 
 /// The largest batch that `core` takes now, as [`Batch::bytes`] counts.
-pub(super) fn batch_limit(core: &Core) -> usize {
+fn batch_limit(core: &Core) -> usize {
     (core.budget.limit() / 4).min(MAX_BATCH_BYTES)
 }
 

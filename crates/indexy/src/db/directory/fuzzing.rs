@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::directory::manifest::{Manifest, decode, with_header};
+use super::manifest::{Manifest, decode, with_header};
 use std::path::Path;
 
 /// Decodes `bytes` as a file and as a body. What a manifest says comes back the same.
