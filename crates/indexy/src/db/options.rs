@@ -16,9 +16,16 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// When a write is safe from a crash.
+///
+/// ```
+/// use indexy::{Durability, Options};
+/// assert_eq!(Durability::default(), Durability::Buffered { interval_ms: 100 });
+/// let options = Options::new(64 << 20).durability(Durability::Sync);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Durability {
-    /// No log. After a crash each key is at least as new as the last `flush`; batches may be there in part.
+    /// No log. After a crash each key is at least as new as the last `flush`; batches may be there in
+    /// part.
     None,
     /// Logged; the log is made durable every `interval_ms` milliseconds. After a crash the state is a
     /// prefix of the log: at most the last interval is missing, batches are whole.
@@ -64,11 +71,13 @@ const DEFAULT_LOG_LIMIT_BYTES: (u64, u64) = (64 << 20, 1 << 30);
 /// A smaller segment of the log is not worth a file.
 const MIN_SEGMENT_BYTES: u64 = 1 << 20;
 
-/// With a budget over this part of the memory that the process may use, the page cache is not worth its cost.
+/// With a budget over this part of the memory that the process may use, the page cache is not worth its
+/// cost.
 const PAGE_CACHE_DIVISOR: usize = 2;
 
 impl Default for Options {
-    /// A quarter of the memory that the process may use: of its cgroup's limit (v1 or v2), else of physical memory.
+    /// A quarter of the memory that the process may use: of its cgroup's limit (v1 or v2), else of
+    /// physical memory.
     fn default() -> Self {
         Self::new((machine::memory_limit_bytes() / 4).max(MIN_MEMORY_BUDGET_BYTES))
     }
@@ -76,7 +85,13 @@ impl Default for Options {
 
 impl Options {
     /// Defaults with a memory budget in bytes, for all trees, caches and buffers together.
-    /// At least [`MIN_MEMORY_BUDGET_BYTES`], at most [`MAX_MEMORY_BUDGET_BYTES`].
+    /// At least [`MIN_MEMORY_BUDGET_BYTES`], at most [`MAX_MEMORY_BUDGET_BYTES`], which
+    /// [`Db::open`](crate::Db::open) checks.
+    ///
+    /// ```
+    /// use indexy::Options;
+    /// let options = Options::new(256 << 20); // 256 MiB
+    /// ```
     #[must_use]
     pub fn new(memory_budget_bytes: usize) -> Self {
         Self {
@@ -93,23 +108,34 @@ impl Options {
         }
     }
 
-    /// In-memory index of trees created without a choice of their own. Default: [`IndexXKind::Art`].
+    /// Memory index of trees created without a choice of their own. Default: [`IndexXKind::Art`].
+    ///
+    /// ```
+    /// use indexy::{IndexXKind, Options};
+    /// let options = Options::new(256 << 20).index_x(IndexXKind::BPlus);
+    /// ```
     #[must_use]
     pub fn index_x(mut self, kind: IndexXKind) -> Self {
         self.index_x = kind;
         self
     }
 
-    /// On-disk index of trees created without a choice of their own. Default: [`IndexYKind::Lsm`].
+    /// Disk index of trees created without a choice of their own. Default: [`IndexYKind::Lsm`].
+    ///
+    /// ```
+    /// use indexy::{IndexYKind, Options};
+    /// let options = Options::new(256 << 20).index_y(IndexYKind::BPlus { page_bytes: 4096 });
+    /// ```
     #[must_use]
     pub fn index_y(mut self, kind: IndexYKind) -> Self {
         self.index_y = kind;
         self
     }
 
-    /// Makes the kind [`IndexYKind::custom`]`(name)` known, so that databases with trees of that kind open and new
-    /// trees can have it. Registered anew, a name means the new factory. Costs nothing while no tree has the kind, but
-    /// for its [`work_bytes`](IndexYFactory::work_bytes).
+    /// Makes the kind [`IndexYKind::custom`]`(name)` known, so that databases with trees of that kind
+    /// open and new trees can have it. Registered anew, a name means the new factory. Costs nothing
+    /// while no tree has the kind, but for its [`work_bytes`](IndexYFactory::work_bytes). The module
+    /// [`index_y`](crate::index_y) has an example.
     ///
     /// `name`: as [`IndexYName::new`] takes it; the database remembers it. Errors: `InvalidOption`.
     pub fn register_index_y(mut self, name: &str, factory: Arc<dyn IndexYFactory>) -> Result<Self> {
@@ -118,6 +144,11 @@ impl Options {
     }
 
     /// When a write is safe from a crash. Default: [`Durability::default`].
+    ///
+    /// ```
+    /// use indexy::{Durability, Options};
+    /// let options = Options::new(256 << 20).durability(Durability::Buffered { interval_ms: 10 });
+    /// ```
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
@@ -125,36 +156,64 @@ impl Options {
     }
 
     /// Whether an absent database is created. Default: true.
+    ///
+    /// ```
+    /// use indexy::{Db, Error, Options};
+    /// let options = Options::new(4 << 20).create_if_missing(false);
+    /// assert!(matches!(Db::open("/absent", options), Err(Error::NoDatabase { .. })));
+    /// ```
     #[must_use]
     pub fn create_if_missing(mut self, create: bool) -> Self {
         self.create_if_missing = create;
         self
     }
 
-    /// Opens without writing a byte to the directory; every write fails with `ReadOnly`. Default: false.
+    /// Opens without writing a byte to the directory; every write fails with `ReadOnly`. Several
+    /// processes may have a database open so, and none may write it meanwhile. Default: false.
+    ///
+    /// ```
+    /// # use indexy::{Db, Options};
+    /// # let dir = tempfile::tempdir()?;
+    /// Db::open(dir.path(), Options::new(4 << 20))?.tree("t")?.insert("key", "value")?;
+    /// let db = Db::open(dir.path(), Options::new(4 << 20).read_only(true))?;
+    /// let tree = db.tree("t")?;
+    /// assert!(tree.contains_key("key")? && tree.remove("key").is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
         self
     }
 
-    /// Log size in bytes above which old dirty entries are written to Y, so that the log can be cut.
-    /// Default: twice the memory budget, between 64 MiB and 1 GiB.
+    /// Log size in bytes above which old entries are written to the disk index, so that the log can be
+    /// cut. Smaller: less to replay at open; larger: keys that are overwritten often go to disk less
+    /// often. Default: twice the memory budget, between 64 MiB and 1 GiB.
+    ///
+    /// ```
+    /// use indexy::Options;
+    /// let options = Options::new(256 << 20).log_limit_bytes(128 << 20);
+    /// ```
     #[must_use]
     pub fn log_limit_bytes(mut self, bytes: u64) -> Self {
         self.log_limit_bytes = Some(bytes);
         self
     }
 
-    /// Whether single keys are read from tables of [`IndexYKind::Lsm`] past the page cache of the operating system.
-    /// Default: where the process may use less than twice the budget (its cgroup's limit, v1 or v2, or physical memory,
-    /// when the database is opened).
+    /// Whether single keys are read from tables of [`IndexYKind::Lsm`] past the page cache of the
+    /// operating system. Default: where the process may use less than twice the budget (its cgroup's
+    /// limit, v1 or v2, or physical memory, when the database is opened).
     ///
-    /// With spare memory the page cache is a second cache, which no budget counts and which the system takes back at will.
-    /// Without, it answers next to nothing and has to evict for every read: past it a cold get was
-    /// measured at three quarters of the time, its 99th percentile at half.
-    /// Long scans read ahead through the page cache either way. [`IndexYKind::BPlus`] reads past it always, RocksDB through it.
-    /// A file system that refuses direct I/O gets the other.
+    /// With spare memory the page cache is a second cache, which no budget counts and which the system
+    /// takes back at will. Without, it answers next to nothing and has to evict for every read: past it
+    /// a cold get was measured at three quarters of the time, its 99th percentile at half. Long scans
+    /// read ahead through the page cache either way. [`IndexYKind::BPlus`] reads past it always,
+    /// RocksDB through it. Where a file system refuses direct I/O, reads go through the page cache.
+    ///
+    /// ```
+    /// use indexy::Options;
+    /// let options = Options::new(256 << 20).direct_reads(true);
+    /// ```
     #[must_use]
     pub fn direct_reads(mut self, direct: bool) -> Self {
         self.direct_reads = Some(direct);
@@ -169,6 +228,10 @@ impl Options {
     }
 
     /// The memory budget in bytes.
+    ///
+    /// ```
+    /// assert_eq!(indexy::Options::new(4 << 20).memory_budget_bytes(), 4 << 20);
+    /// ```
     #[must_use]
     pub fn memory_budget_bytes(&self) -> usize {
         self.memory_budget_bytes
@@ -228,6 +291,17 @@ pub(crate) fn check_budget(bytes: usize) -> Result<()> {
 }
 
 /// Options of one tree; what is not set is taken from the database's options.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+/// use indexy::{IndexXKind, IndexYKind, TreeOptions};
+/// let archive = TreeOptions::new()
+///     .index_x(IndexXKind::None)
+///     .index_y(IndexYKind::BPlus { page_bytes: 16384 });
+/// db.tree_with("archive", archive)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TreeOptions {
     pub(crate) index_x: Option<IndexXKind>,
@@ -236,28 +310,42 @@ pub struct TreeOptions {
 }
 
 impl TreeOptions {
-    /// The database's defaults.
+    /// The database's defaults. [`TreeOptions`] has an example.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// In-memory index of this tree.
+    /// Memory index of this tree.
+    ///
+    /// ```
+    /// use indexy::{IndexXKind, TreeOptions};
+    /// let options = TreeOptions::new().index_x(IndexXKind::BPlus);
+    /// ```
     #[must_use]
     pub fn index_x(mut self, kind: IndexXKind) -> Self {
         self.index_x = Some(kind);
         self
     }
 
-    /// On-disk index of this tree.
+    /// Disk index of this tree.
+    ///
+    /// ```
+    /// use indexy::{IndexYKind, TreeOptions};
+    /// let options = TreeOptions::new().index_y(IndexYKind::Lsm);
+    /// ```
     #[must_use]
     pub fn index_y(mut self, kind: IndexYKind) -> Self {
         self.index_y = Some(kind);
         self
     }
 
-    /// A resident tree is never released from memory (the paper's in-memory tables); it still counts
-    /// against the budget. Default: false.
+    /// A resident tree is never released from memory; it still counts against the budget, and writes
+    /// to it fail with `ResidentTreesTooLarge` when it no longer fits. Default: false.
+    ///
+    /// ```
+    /// let options = indexy::TreeOptions::new().resident(true);
+    /// ```
     #[must_use]
     pub fn resident(mut self, resident: bool) -> Self {
         self.resident = Some(resident);

@@ -11,11 +11,12 @@ use crate::error::Result;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The in-memory index of a tree.
+/// The memory index of a tree (Index X in the paper).
 ///
-/// Which one: [`Art`](Self::Art) unless something speaks against it; [`BPlus`](Self::BPlus) where memory is tight (a random key of 8 bytes with a
-/// value of 8 takes a fifth less) or keys are long; [`None`](Self::None) where hot keys are neighbours, so that a cache
-/// of pages does as well as one of keys. The README has the table.
+/// Which one: [`Art`](Self::Art) unless something speaks against it; [`BPlus`](Self::BPlus) where
+/// memory is tight (a random key of 8 bytes with a value of 8 takes a fifth less) or keys are long;
+/// [`None`](Self::None) where hot keys are neighbours, so that a cache of pages does as well as one of
+/// keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -25,17 +26,19 @@ pub enum IndexXKind {
     Art,
     /// B+ tree with prefix-truncated nodes, normalized key heads and hints.
     BPlus,
-    /// None: Index Y alone, as a system of one structure. Writes are gathered in a small sorted buffer in memory, reads that miss
-    /// it are answered by Y and not kept there. When no tree of a database has an Index X, the caches of Y (block
-    /// cache of an LSM tree, pages of a paged one) get most of the budget, the buffer an eighth (LSM) or a sixteenth (paged);
-    /// beside trees that have one, Y's caches stay small. Everything else is as ever. Such a tree cannot be resident.
+    /// None: the disk index alone, as a system of one structure. Writes are gathered in a small sorted
+    /// buffer in memory; reads that miss it are answered by the disk index and not kept there.
+    ///
+    /// When no tree of a database has a memory index, the caches of the disk index (block cache of an
+    /// LSM tree, pages of a paged one) get most of the budget, the buffer an eighth (LSM) or a sixteenth
+    /// (paged); beside trees that have one, these caches stay small. Such a tree cannot be resident.
     None,
 }
 
-/// The on-disk index of a tree.
+/// The disk index of a tree (Index Y in the paper).
 ///
-/// Which one: [`Lsm`](Self::Lsm) for writes in random order; [`BPlus`](Self::BPlus) for scans of cold ranges and more reads than writes, with
-/// larger pages where writes are many.
+/// Which one: [`Lsm`](Self::Lsm) for writes in random order; [`BPlus`](Self::BPlus) for scans of cold
+/// ranges and more reads than writes, with larger pages where writes are many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -43,7 +46,8 @@ pub enum IndexYKind {
     /// Log-structured merge tree (crate `lsm-tree`).
     #[default]
     Lsm,
-    /// RocksDB, in builds with the cargo feature `rocksdb`; in others opening a tree with it is `Unsupported`.
+    /// RocksDB, in builds with the cargo feature `rocksdb`; in others opening a tree with it is
+    /// `Unsupported`.
     RocksDb,
     /// Paged B+ tree with its own buffer pool.
     BPlus {
@@ -58,6 +62,12 @@ impl IndexYKind {
     /// The kind registered as `name` with [`Options::register_index_y`].
     ///
     /// `name`: as [`IndexYName::new`] takes it. Errors: `InvalidOption`.
+    ///
+    /// ```
+    /// use indexy::IndexYKind;
+    /// assert_eq!(IndexYKind::custom("redb")?.to_string(), "custom:redb");
+    /// # Ok::<(), indexy::Error>(())
+    /// ```
     pub fn custom(name: &str) -> Result<Self> {
         IndexYName::new(name).map(Self::Custom)
     }

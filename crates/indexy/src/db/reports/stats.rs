@@ -22,43 +22,45 @@ pub struct Stats {
     /// the buffers of the log and of runs, and free space in the slabs of the memory index.
     #[serde(default)]
     pub memory_reserved_bytes: u64,
-    /// Live bytes of all Index Xs: nodes, leaves, out-of-line values.
+    /// Live bytes of all memory indexes: nodes, leaves, out-of-line values.
     pub x_bytes: u64,
-    /// Entries in all Index Xs, tombstones included.
+    /// Entries in all memory indexes, tombstones included.
     pub x_keys: u64,
-    /// Entries of X that Y does not have yet.
+    /// Entries of the memory indexes that the disk indexes do not have yet.
     pub x_dirty_keys: u64,
-    /// Bytes of all Index Ys on disk.
+    /// Bytes of all disk indexes on disk.
     pub y_bytes_on_disk: u64,
-    /// Sorted runs or levels that a read of Y may have to look at, over all trees.
+    /// Sorted runs or levels that a read of a disk index may have to look at, over all trees.
     pub y_runs: u64,
-    /// Trees whose Index Y has background work under way, or put off until writers rest (an LSM tree merges level 0 then, 5 s after the
-    /// last run). 0: the disk is left alone until somebody writes, as far as the kinds of Index Y tell: LSM trees do, paged ones have none, RocksDB does not.
+    /// Trees whose disk index has background work under way, or put off until writers rest (an LSM
+    /// tree merges level 0 then, 5 s after the last run). 0: the disk is left alone until somebody
+    /// writes, as far as the disk indexes tell: LSM trees do, paged ones have no such work, RocksDB does
+    /// not tell.
     pub y_unsettled: u64,
-    /// Reads answered by an entry in X.
+    /// Reads answered by an entry in memory.
     pub hits: u64,
-    /// Reads that asked Index Y.
+    /// Reads that asked the disk index.
     pub misses: u64,
-    /// Look-ups in Index Y.
+    /// Look-ups in the disk index.
     pub y_reads: u64,
-    /// Reads of absent keys that X answered alone.
+    /// Reads of absent keys that the memory index answered alone.
     pub absent_without_io: u64,
-    /// Values read from Y that did not go into X: no room, too large, something newer was there, or
-    /// the tree has no Index X.
+    /// Values read from disk that did not go into the memory index: no room, too large, something newer
+    /// was there, or the tree has no memory index.
     pub uncached_reads: u64,
-    /// Entries written to Y.
+    /// Entries written to the disk index.
     pub cleaned_keys: u64,
-    /// Key and value bytes written to Y.
+    /// Key and value bytes written to the disk index.
     pub cleaned_bytes: u64,
-    /// Sorted runs written to Y.
+    /// Sorted runs written to the disk index.
     pub cleaned_runs: u64,
-    /// Regions that a release cut, each time it did.
+    /// Ranges of the memory index that releases cut out.
     pub released_regions: u64,
-    /// Bytes of X freed by releases.
+    /// Bytes of the memory index freed by releases.
     pub released_bytes: u64,
-    /// Entries dropped from X by releases.
+    /// Entries dropped from memory by releases.
     pub released_keys: u64,
-    /// Mounted ranges in all Index Xs.
+    /// Ranges of the memory indexes that ask the disk index for what they do not have.
     pub mount_points: u64,
     /// Writes that waited for memory.
     pub stalls: u64,
@@ -73,7 +75,17 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Reads that X answered without Y, as a part of all reads; 1 when there was none.
+    /// Reads that the memory index answered alone, as a part of all reads; 1 when there was none.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// let tree = db.tree("t")?;
+    /// tree.insert("key", "value")?;
+    /// tree.get("key")?;
+    /// assert_eq!(db.stats().hit_ratio(), 1.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn hit_ratio(&self) -> f64 {
         let answered = self.hits + self.absent_without_io;
