@@ -10,13 +10,17 @@ use byteview::ByteView;
 use std::{borrow::Borrow, fmt, ops::Deref};
 
 macro_rules! bytes_type {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $name:ident, $example:literal) => {
         $(#[$doc])*
         #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(ByteView);
 
         impl $name {
             /// Copies `bytes`. Cost: one allocation above 20 bytes.
+            ///
+            /// ```
+            #[doc = $example]
+            /// ```
             #[must_use]
             pub fn new(bytes: &[u8]) -> Self {
                 Self(ByteView::from(bytes))
@@ -105,12 +109,26 @@ macro_rules! bytes_type {
 }
 
 bytes_type! {
-    /// A key: 0..=65,534 bytes, ordered bytewise.
-    Key
+    /// A key: 0..=65,534 bytes, ordered bytewise. A clone never copies the bytes.
+    ///
+    /// ```
+    /// use indexy::Key;
+    /// let key = Key::from("de/berlin");
+    /// assert_eq!(&key[..3], b"de/");
+    /// assert!(key < Key::from("de/bonn"));
+    /// ```
+    Key, "assert_eq!(indexy::Key::new(b\"key\"), b\"key\");"
 }
 bytes_type! {
-    /// A value: 0..=256 MiB.
-    Value
+    /// A value: 0..=256 MiB. A clone never copies the bytes; it is no part of the memory budget.
+    ///
+    /// ```
+    /// use indexy::Value;
+    /// let value = Value::from(vec![1, 2, 3]);
+    /// assert_eq!(value.iter().sum::<u8>(), 6);
+    /// assert_eq!(Vec::from(value), [1, 2, 3]);
+    /// ```
+    Value, "assert_eq!(indexy::Value::new(b\"value\"), b\"value\");"
 }
 
 /// The smallest key greater than `key`: `key ++ 0x00`.

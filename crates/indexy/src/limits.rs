@@ -1,4 +1,4 @@
-//! The limits of design 2.4, checked at the API before anything is written.
+//! Limits of keys, values, names and budgets. They are checked before anything is written.
 
 #![forbid(unsafe_code)]
 
@@ -12,7 +12,8 @@ pub const MAX_VALUE_BYTES: usize = 256 << 20;
 /// Smallest memory budget that a database opens with, in bytes (2 MiB).
 pub const MIN_MEMORY_BUDGET_BYTES: usize = 2 << 20;
 
-/// Largest memory budget, in bytes (64 TiB). What is sized by the budget takes no more than the machine has.
+/// Largest memory budget, in bytes (64 TiB). Caches are never made larger than the memory that the
+/// process may use.
 pub const MAX_MEMORY_BUDGET_BYTES: usize = 64 << 40;
 
 /// Longest tree name, in bytes of UTF-8.

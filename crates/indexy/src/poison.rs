@@ -1,12 +1,18 @@
 //! The first fatal failure of a database, kept for every later caller.
 //!
 //! Threads: any; the first call of [`Poison::set`] wins. Reads go on after a
-//! poisoning, writes fail with the first cause (design 4).
+//! poisoning, writes fail with the first cause.
 
 #![forbid(unsafe_code)]
 
-use crate::error::{Error, Result};
-use std::sync::{Arc, OnceLock};
+use crate::{
+    error::{Error, Result},
+    events,
+};
+use std::{
+    fmt::Display,
+    sync::{Arc, OnceLock},
+};
 
 /// A write-once cell for the first cause.
 #[derive(Default)]
@@ -14,9 +20,15 @@ pub(crate) struct Poison(OnceLock<Arc<str>>);
 
 impl Poison {
     /// Records `cause` unless an earlier one is there; returns the error that writers get from now on.
-    pub(crate) fn set(&self, cause: &dyn std::fmt::Display) -> Error {
+    pub(crate) fn set(&self, cause: &dyn Display) -> Error {
         Error::Poisoned {
-            cause: self.0.get_or_init(|| cause.to_string().into()).clone(),
+            cause: self
+                .0
+                .get_or_init(|| {
+                    events::poisoned(cause);
+                    cause.to_string().into()
+                })
+                .clone(),
         }
     }
 

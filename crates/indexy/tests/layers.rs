@@ -3,7 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-const VOCABULARY: [&str; 6] = ["error", "key", "limits", "poison", "sync", "Error"];
+const VOCABULARY: [&str; 7] = [
+    "error", "events", "key", "limits", "poison", "sync", "Error",
+];
 
 /// What each folder may import beside the vocabulary and itself.
 const MAY_IMPORT: [(&str, &[&str]); 8] = [

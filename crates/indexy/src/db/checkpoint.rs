@@ -9,9 +9,8 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    core::{Core, TreeCore},
-    directory::{self, DirectoryLock, LOCK_FILE, LOG_DIR, TREES_DIR, tree_dir},
-    manifest::Manifest,
+    directory::{self, DirectoryLock, LOCK_FILE, LOG_DIR, TREES_DIR, manifest::Manifest, tree_dir},
+    handle::{Core, TreeCore},
 };
 use crate::{
     error::{Error, Result},
@@ -75,6 +74,7 @@ fn claim(dest: &Path) -> Result<DirectoryLock> {
         // What was locked is gone: another checkpoint failed at this moment, and took it away.
         return Err(Error::Locked {
             path: dest.join(LOCK_FILE),
+            this_process: false,
         });
     }
     Ok(lock)

@@ -3,31 +3,48 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    batch::Batch,
-    core::{Core, Handle, Status},
-    directory, index_y,
-    manifest::TreeEntry,
+    directory::{self, manifest::TreeEntry},
+    handle::{Core, Handle, Status},
+    index_y,
+    kinds::{IndexXKind, IndexYKind},
     open,
-    options::{self, IndexXKind, IndexYKind, Options, TreeOptions},
-    stats::Stats,
-    tree::Tree,
-    verify::VerifyReport,
+    options::{self, Options, TreeOptions},
+    reports::{self, Stats, VerifyReport},
+    tree::{Batch, Tree},
 };
 use crate::{
     error::{Error, Result},
+    events,
     limits::MAX_TREE_NAME_BYTES,
     mem::budget::Holder,
 };
-use std::{fmt, path::Path, sync::Arc};
+use std::{fmt, path::Path, sync::Arc, time::Duration};
 
 /// An open database: named trees under one memory budget and one log.
 ///
-/// A handle is a reference: clones share everything and may be used from any thread. Dropping the last one (and the
-/// last [`Tree`], [`Range`](crate::Range) and [`Batch`]) stops the background threads and loses nothing that the
-/// [`Durability`](crate::Durability) promised; [`Db::close`] also writes everything to Index Y, so that the next open is quick.
+/// A handle is a reference: clones share everything and may be used from any thread. Dropping the last
+/// one (and the last [`Tree`], [`Range`](crate::Range) and [`Batch`]) stops the background threads and
+/// loses nothing that the [`Durability`](crate::Durability) promised; [`Db::close`] also writes
+/// everything to the disk index, so that the next open is quick. The directory stays locked until the
+/// last of all these handles is gone, or `close` returned.
 ///
-/// After a failed fsync or write of its own files, by whichever call or thread, the database is *poisoned*: the call that met
-/// it gets the error itself, reads go on, writes fail with the first cause. A full device (`OutOfSpace`) does not poison.
+/// After a failed fsync or write of its own files, by whichever call or thread, the database is
+/// *poisoned*: the call that met it gets the error itself, reads go on, writes fail with the first
+/// cause. A full device (`OutOfSpace`) or a lack of file descriptors does not poison; a directory that
+/// is renamed while it is open does (`DirectoryMoved`).
+///
+/// A forked child process must not use the handles that it inherits. It may drop them.
+///
+/// ```
+/// use indexy::{Db, Options};
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path();
+/// let db = Db::open(path, Options::new(64 << 20))?;
+/// let tree = db.tree("orders")?;
+/// tree.insert("17", "three chairs")?;
+/// db.close()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Db {
     pub(crate) handle: Arc<Handle>,
@@ -48,11 +65,22 @@ impl Db {
 
     /// Opens the database in the directory `path`, or creates it.
     ///
-    /// Replays what the log has beyond the last flush, within the memory budget. Cost: under a second after a
-    /// clean close; else the replay.
+    /// Replays what the log has beyond the last flush, within the memory budget. Cost: under a second
+    /// after a clean close; else the replay.
     ///
-    /// Errors: `BudgetTooSmall`, `InvalidOption`, `Unsupported`, `NoDatabase`, `DestinationNotEmpty` (a new database in a
-    /// directory with other files), `Locked`, `FormatVersion`, `Corrupt`, `Io`, `OutOfSpace`.
+    /// Errors: `BudgetTooSmall`, `InvalidOption`, `Unsupported`, `NoDatabase`, `NotADirectory`,
+    /// `DestinationNotEmpty` (a new database in a directory with other files), `Locked`,
+    /// `FormatVersion`, `Corrupt`, `Io`, `OutOfSpace`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// use indexy::{Db, Durability, Options};
+    /// let options = Options::new(64 << 20).durability(Durability::Sync);
+    /// let db = Db::open(dir.path(), options.clone())?;
+    /// // One owner at a time.
+    /// assert!(Db::open(dir.path(), options).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         Ok(Self {
             handle: Arc::new(open::open(path.as_ref(), options)?),
@@ -74,13 +102,37 @@ impl Db {
     /// Opens the tree `name`, or creates it with the database's default pair of indexes.
     ///
     /// `name`: any UTF-8 of 1..=255 bytes. Cost of a creation: a few fsyncs.
+    ///
     /// Errors: `InvalidTreeName`, `NoSuchTree` (read-only), and those of a creation.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// let orders = db.tree("orders")?;
+    /// let customers = db.tree("customers")?;
+    /// assert_eq!(db.tree_names(), ["orders", "customers"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn tree(&self, name: &str) -> Result<Tree> {
         self.tree_with(name, TreeOptions::new())
     }
 
-    /// Opens the tree `name`, or creates it with `options`. The pair is remembered: asking an existing tree for another
-    /// one is a `TreeMismatch`; what `options` leaves open is taken as it is.
+    /// Opens the tree `name`, or creates it with `options`. The pair is remembered: asking an existing
+    /// tree for another one is a `TreeMismatch`; what `options` leaves open is taken as it is.
+    ///
+    /// Cost and errors: as [`Db::tree`], and `TreeMismatch`, `Unsupported`, `InvalidOption`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// use indexy::{IndexYKind, TreeOptions};
+    /// let paged = TreeOptions::new().index_y(IndexYKind::BPlus { page_bytes: 4096 });
+    /// db.tree_with("events", paged)?;
+    /// // Opened later, it is what it was made as.
+    /// let (_, on_disk) = db.tree("events")?.pair();
+    /// assert_eq!(on_disk, IndexYKind::BPlus { page_bytes: 4096 });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn tree_with(&self, name: &str, options: TreeOptions) -> Result<Tree> {
         if name.is_empty() || name.len() > MAX_TREE_NAME_BYTES {
             return Err(Error::InvalidTreeName { len: name.len() });
@@ -124,25 +176,40 @@ impl Db {
                 }
                 _ => Ok(tree),
             });
-        let tree = Arc::new(opened.inspect_err(|_| {
-            // What is there may look whole and not be durable (a failed sync): no later attempt takes it for its own.
+        let id = entry.id;
+        let named = opened.and_then(|tree| {
+            let mut next = manifest.clone();
+            next.next_tree_id += 1;
+            next.trees.push(entry);
+            // Durable before the first record of the tree can be logged.
+            self.core().replace_manifest(&mut manifest, next)?;
+            Ok(Arc::new(tree))
+        });
+        let tree = named.inspect_err(|_| {
+            // What is there may look whole and not be durable (a failed sync), or be of another kind
+            // than what is asked for next: no later attempt takes it for its own.
             manifest.next_tree_id += 1;
-            let _ = directory::remove_tree(&dir);
-        })?);
-        let mut next = manifest.clone();
-        next.next_tree_id += 1;
-        next.trees.push(entry);
-        // Durable before the first record of the tree can be logged.
-        self.core().replace_manifest(&mut manifest, next)?;
-        self.core()
-            .trees
-            .write()
-            .insert(tree.entry.id, tree.clone());
+            // Poisoned, the manifest on disk may name the tree.
+            let not_named = self.core().shared.poison.check().is_ok();
+            if not_named && self.core().directory.check().is_ok() {
+                let _ = directory::remove_tree(&dir);
+            }
+        })?;
+        events::tree_created(id, name);
+        self.core().trees.write().insert(id, tree.clone());
         self.core().divide_memory();
         Ok(Tree::new(self.handle.clone(), tree))
     }
 
-    /// Names of all trees, in order of creation.
+    /// Names of all trees, in order of creation. No I/O.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// db.tree("a")?;
+    /// assert_eq!(db.tree_names(), ["a"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn tree_names(&self) -> Vec<String> {
         self.core()
@@ -154,9 +221,21 @@ impl Db {
             .collect()
     }
 
-    /// Drops a tree with everything in it. Its handles return `TreeDropped` from now on; its number is never used again.
+    /// Drops a tree with everything in it. Its handles return `TreeDropped` from now on.
     ///
-    /// Errors: `NoSuchTree`, `ReadOnly`, `Poisoned`, `Io`.
+    /// Cost: a few fsyncs, and the removal of its files. Waits for a run of this tree that is being
+    /// written to the disk index, and for no writer longer than a moment.
+    ///
+    /// Errors: `NoSuchTree`, `ReadOnly`, `Poisoned`, `Reentrant`, `Io`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// let tree = db.tree("scratch")?;
+    /// db.drop_tree("scratch")?;
+    /// assert!(tree.insert("key", "value").is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn drop_tree(&self, name: &str) -> Result<()> {
         let _open = self.core().operation()?;
         self.core().check_writable()?;
@@ -171,65 +250,138 @@ impl Db {
         let tree = self.core().trees.read().get(&entry.id).cloned();
         if let Some(tree) = tree {
             tree.set_status(Status::Dropped);
-            // A writer of another tree that holds a stripe may wait for memory: this tree is still one to be released.
-            self.core().stripes.barrier();
+            // So that X stays empty once it is. A writer that holds its stripe for longer waits for memory,
+            // and looks again whether its tree is there when it gets some.
+            self.core().stripes.barrier_for(DROP_LIMIT);
             self.core().trees.write().remove(&entry.id);
             tree.joined.discard();
             self.core().divide_memory();
         }
+        events::tree_dropped(entry.id, name);
+        self.core().directory.check()?;
         directory::remove_tree(&directory::tree_dir(&self.core().path, entry.id))
     }
 
-    /// An empty batch for this database.
+    /// An empty batch for this database. See [`Batch`] for an example.
     pub fn batch(&self) -> Batch {
         Batch::new(self.handle.clone())
     }
 
-    /// Waits until everything written so far is durable in the log. Without a log: nothing to do.
+    /// Waits until everything written so far is durable in the log. Without a log
+    /// ([`Durability::None`](crate::Durability::None)) it does nothing; see [`Db::flush`].
     ///
-    /// Errors: `Poisoned`, `OutOfSpace`, `Closed`.
+    /// Cost: at most a write and an fsync, shared with others that wait.
+    /// Errors: `ReadOnly`, `Poisoned`, `OutOfSpace`, `Closed`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// db.tree("t")?.insert("key", "value")?;
+    /// // From here on it survives a loss of power.
+    /// db.sync()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn sync(&self) -> Result<()> {
         self.core().check_writable()?;
         self.core().shared.log.wait_durable()
     }
 
-    /// Writes everything to Index Y, makes it durable there and cuts the log. Writers go on meanwhile; what
-    /// they write after the call began may or may not be included.
+    /// Writes everything to the disk index, makes it durable there and cuts the log. Writers go on
+    /// meanwhile; what they write after the call began may or may not be included.
+    ///
+    /// Cost: writes every entry that is not on disk yet.
+    /// Errors: `ReadOnly`, `Poisoned`, `OutOfSpace`, `Closed`, `Reentrant`, `Io`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// let tree = db.tree("t")?;
+    /// tree.insert("key", "value")?;
+    /// db.flush()?;
+    /// assert_eq!(db.stats().x_dirty_keys, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn flush(&self) -> Result<()> {
         let _open = self.core().operation()?;
         self.core().check_writable()?;
         self.core().flush()
     }
 
-    /// Copies the database, as of one moment during the call, into the directory `dest`, which must be absent or empty;
-    /// it opens as a database of its own. Writers and readers go on.
+    /// Copies the database, as of one moment during the call, into the directory `dest`, which must be
+    /// absent or empty; it opens as a database of its own. Writers and readers go on.
     ///
-    /// Cost: the immutable files of Index Y are hard-linked where the file system allows it, the log is copied. While it lasts, files
-    /// that a paged tree would reuse are kept, so that it grows by what is written.
-    /// Errors: `DestinationNotEmpty` (also among the database's own trees or log), `Locked` (something else is being made there), `Corrupt` (the log is damaged), `Io`, `OutOfSpace`, `Poisoned`.
+    /// Cost: the immutable files of the disk index are hard-linked where the file system allows it, the
+    /// log is copied. While it lasts, pages that a paged tree would reuse are kept, so that it grows by
+    /// what is written.
+    ///
+    /// Errors: `DestinationNotEmpty` (also among the database's own trees or log), `Locked` (something
+    /// else is being made there), `Corrupt` (the log is damaged), `Io`, `OutOfSpace`, `Poisoned`,
+    /// `Reentrant`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # use indexy::{Db, Options};
+    /// db.tree("t")?.insert("key", "value")?;
+    /// let backup = dir.path().join("backup");
+    /// db.checkpoint(&backup)?;
+    /// let copy = Db::open(&backup, Options::new(4 << 20))?;
+    /// assert_eq!(copy.tree("t")?.get("key")?.unwrap(), b"value");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn checkpoint(&self, dest: impl AsRef<Path>) -> Result<()> {
         let _open = self.core().operation()?;
         super::checkpoint::checkpoint(self.core(), dest.as_ref())
     }
 
-    /// Walks everything: structure and order of every X, checksums and order of every Y, and clean entries of X against Y (I1, I2).
+    /// Walks everything: structure and order of every memory index, checksums and order of every disk
+    /// index, and whether both agree. A report lists what does not hold; an `Err` means that the walk
+    /// could not go on.
     ///
-    /// Cost: reads all of Index Y once. A report lists what does not hold; an `Err` means that it could not go on.
+    /// Cost: reads all of the disk index once. Readers and writers go on.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// let report = db.verify()?;
+    /// assert!(report.is_ok(), "{report:?}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn verify(&self) -> Result<VerifyReport> {
         let _open = self.core().operation()?;
-        super::verify::verify(self.core())
+        reports::verify(self.core())
     }
 
     /// Figures about this database. Cost: sums of counters, no I/O.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// db.tree("t")?.insert("key", "value")?;
+    /// let stats = db.stats();
+    /// assert_eq!(stats.x_keys, 1);
+    /// assert!(stats.memory_used_bytes <= stats.memory_budget_bytes);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats::collect(self.core())
     }
 
-    /// Changes the memory budget in bytes, up or down; a smaller one is reached by release in the background. The cache
-    /// of Index Y is emptied and resized; log buffers keep the size that they got at open.
+    /// Changes the memory budget in bytes, up or down; a smaller one is reached by release in the
+    /// background. The cache of the disk index is emptied and resized; log buffers keep the size that
+    /// they got at open.
     ///
-    /// Errors: `BudgetTooSmall` (below the minimum, or below twice what caches and buffers need), `Closed`.
+    /// Errors: `BudgetTooSmall` (below the minimum, or below twice what caches and buffers need),
+    /// `InvalidOption` (above the maximum), `Closed`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// db.set_memory_budget(16 << 20)?;
+    /// assert_eq!(db.stats().memory_budget_bytes, 16 << 20);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn set_memory_budget(&self, bytes: usize) -> Result<()> {
         self.core().check_open()?;
         options::check_budget(bytes)?;
@@ -252,14 +404,37 @@ impl Db {
         Ok(())
     }
 
-    /// Flushes and ends the database: every clone and every tree returns `Closed` from now on. Waits for flushes, checkpoints
+    /// Flushes and ends the database: every clone and every tree returns `Closed` from now on, and the
+    /// directory is free when this returns, although handles live on. Waits for flushes, checkpoints
     /// and verifications in progress. The second call does nothing.
     ///
-    /// Errors: those of [`Db::flush`]; the handle is closed all the same, and the log keeps what was not flushed.
+    /// A read in progress is waited for two seconds; if it takes longer the directory stays locked until
+    /// the last handle is dropped.
+    ///
+    /// Errors: those of [`Db::flush`]; the handle is closed all the same, and the log keeps what was
+    /// not flushed.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # use indexy::{Db, Options};
+    /// let tree = db.tree("t")?;
+    /// tree.insert("key", "value")?;
+    /// db.close()?;
+    /// assert!(tree.get("key").is_err());
+    /// let again = Db::open(dir.path(), Options::new(4 << 20))?;
+    /// assert_eq!(again.tree("t")?.get("key")?.unwrap(), b"value");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn close(&self) -> Result<()> {
         self.handle.close()
     }
 }
+
+/// Longest time that `drop_tree` waits for writers in progress. What one of the dropped tree leaves in
+/// X after that is seen by nobody and goes with the last handle; its log record names a tree that
+/// recovery does not know.
+const DROP_LIMIT: Duration = Duration::from_millis(250);
 
 /// An existing tree is what it is.
 fn check_match(entry: &TreeEntry, options: &TreeOptions) -> Result<()> {
@@ -277,9 +452,4 @@ fn check_match(entry: &TreeEntry, options: &TreeOptions) -> Result<()> {
         found: pair(&entry.index_x, &entry.index_y, entry.resident),
         asked: pair(&x, &y, resident),
     })
-}
-
-/// Used by `Tree` and `Batch` to tell databases apart.
-pub(crate) fn same_database(a: &Arc<Handle>, b: &Arc<Handle>) -> bool {
-    Arc::ptr_eq(a, b)
 }

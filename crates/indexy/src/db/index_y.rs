@@ -2,15 +2,15 @@
 //!
 //! A kind's caches are made with its first tree; the part of the budget is divided evenly among the kinds in use.
 //! A further kind of this crate is one field of [`Kinds`], one arm of [`YShared::open`] and of [`supported`], and a line
-//! in `each`, its part of `WORK_BYTES`, and its name in `RESERVED` of `custom.rs`. Kinds from outside come by their factories.
+//! in `each`, its part of `WORK_BYTES`, and its name in `RESERVED` of `kinds/names.rs`. Kinds from outside come by their factories.
 //!
 //! Keeps: I7 ([`YShared::memory_bytes`] is an upper bound of all of it, whichever kinds come later).
 
 #![forbid(unsafe_code)]
 
 use super::{
-    custom::{Factories, IndexYName},
-    options::IndexYKind,
+    directory::{GuardedY, OwnedDirectory},
+    kinds::{Factories, IndexYKind, IndexYName},
 };
 #[cfg(feature = "rocksdb")]
 use crate::y::rocks::{self, RocksShared, RocksY};
@@ -23,10 +23,14 @@ use crate::{
     },
 };
 use parking_lot::Mutex;
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{Arc, Weak},
+};
 
 /// Part of the budget that goes to the caches of Index Y.
-const CACHE_PART: usize = 12;
+const CACHE_DIVISOR: usize = 12;
 const MIN_CACHE_BYTES: usize = 256 << 10;
 /// What runs and compactions of one database hold while they work; one of each runs at a time.
 #[cfg(not(feature = "rocksdb"))]
@@ -45,7 +49,7 @@ pub(super) fn work_bytes(factories: &Factories) -> usize {
 
 /// Caches of Index Y under a budget, all kinds together, in bytes.
 pub(super) fn cache_bytes(budget_bytes: usize) -> usize {
-    (budget_bytes / CACHE_PART).max(MIN_CACHE_BYTES)
+    (budget_bytes / CACHE_DIVISOR).max(MIN_CACHE_BYTES)
 }
 
 /// Whether trees of `kind` can be opened; else `Unsupported`, with what to do about it.
@@ -72,6 +76,9 @@ pub(crate) struct YShared {
     /// Tables are read past the page cache.
     direct_reads: bool,
     kinds: Mutex<Kinds>,
+    directory: Arc<OwnedDirectory>,
+    /// Every Index Y that was opened and is still there, those of dropped trees too.
+    opened: Mutex<Vec<Weak<GuardedY>>>,
 }
 
 struct Kinds {
@@ -86,7 +93,12 @@ struct Kinds {
 
 impl YShared {
     /// Shares of a database with `total` bytes for the caches of its Index Ys. Nothing is allocated yet.
-    pub(super) fn new(total: usize, factories: Factories, direct_reads: bool) -> Self {
+    pub(super) fn new(
+        total: usize,
+        factories: Factories,
+        direct_reads: bool,
+        directory: Arc<OwnedDirectory>,
+    ) -> Self {
         Self {
             factories,
             direct_reads,
@@ -98,6 +110,8 @@ impl YShared {
                 rocks: None,
                 custom: BTreeMap::new(),
             }),
+            directory,
+            opened: Mutex::default(),
         }
     }
 
@@ -111,6 +125,35 @@ impl YShared {
         read_only: bool,
     ) -> Result<Arc<dyn IndexY>> {
         supported(kind, &self.factories)?;
+        self.directory.check()?;
+        let y = self.open_kind(kind, dir, owner, read_only)?;
+        let guarded = Arc::new(GuardedY::new(y, &self.directory, dir));
+        let mut opened = self.opened.lock();
+        opened.retain(|y| y.strong_count() > 0);
+        opened.push(Arc::downgrade(&guarded));
+        Ok(guarded)
+    }
+
+    /// Asks every Index Y for [`IndexY::release_files`]; true when all of them agreed.
+    pub(super) fn release_files(&self) -> bool {
+        let opened: Vec<_> = self
+            .opened
+            .lock()
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect();
+        // One that is just being dropped is there no more, and still writes.
+        let all = opened.len() == self.directory.holds();
+        all && opened.iter().filter(|y| !y.release_files()).count() == 0
+    }
+
+    fn open_kind(
+        &self,
+        kind: IndexYKind,
+        dir: &Path,
+        owner: u64,
+        read_only: bool,
+    ) -> Result<Arc<dyn IndexY>> {
         match kind {
             IndexYKind::Lsm => Ok(Arc::new(LsmY::open(dir, &self.lsm(), read_only)?)),
             IndexYKind::BPlus { page_bytes } => {

@@ -1,29 +1,28 @@
 //! The database: the API, and the only place that wires the log, X, Y and the framework together.
+//!
+//! - `database` the API of [`Db`]; `tree/` of trees, batches and scans; `options`, `kinds/` what may
+//!   be chosen; `reports/` what a database says about itself; `checkpoint` copies of it.
+//! - `handle/` what all handles share, how it ends, the locks of writers, the division of the budget.
+//! - `open/` how it begins; `directory/` the files that are the database's own, and who may touch them.
+//! - `index_y` the one place that tells the Index Ys apart; `machine` what the process may use.
 
-mod batch;
 mod checkpoint;
-mod core;
-mod custom;
 mod database;
 mod directory;
-mod division;
-#[cfg(any(test, feature = "testing"))]
-pub(crate) mod fuzzing;
+mod handle;
 mod index_y;
-mod manifest;
+mod kinds;
+mod machine;
 mod open;
 mod options;
-mod range;
-mod stats;
-mod stripes;
+mod reports;
 mod tree;
-mod verify;
 
-pub use batch::Batch;
-pub use custom::IndexYName;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use directory::fuzzing;
+
 pub use database::Db;
-pub use options::{Durability, IndexXKind, IndexYKind, Options, TreeOptions};
-pub use range::Range;
-pub use stats::Stats;
-pub use tree::Tree;
-pub use verify::{TreeReport, VerifyReport};
+pub use kinds::{IndexXKind, IndexYKind, IndexYName};
+pub use options::{Durability, Options, TreeOptions};
+pub use reports::{Stats, TreeReport, VerifyReport};
+pub use tree::{Batch, Range, Rejected, Tree};

@@ -2,19 +2,30 @@
 
 #![forbid(unsafe_code)]
 
-use super::custom::{Factories, IndexYName};
+use super::{
+    index_y,
+    kinds::{Factories, IndexXKind, IndexYKind, IndexYName},
+    machine,
+};
 use crate::{
     error::{Error, Result},
     limits::{MAX_MEMORY_BUDGET_BYTES, MIN_MEMORY_BUDGET_BYTES},
     y::IndexYFactory,
 };
 use serde::{Deserialize, Serialize};
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 /// When a write is safe from a crash.
+///
+/// ```
+/// use indexy::{Durability, Options};
+/// assert_eq!(Durability::default(), Durability::Buffered { interval_ms: 100 });
+/// let options = Options::new(64 << 20).durability(Durability::Sync);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Durability {
-    /// No log. After a crash each key is at least as new as the last `flush`; batches may be there in part.
+    /// No log. After a crash each key is at least as new as the last `flush`; batches may be there in
+    /// part.
     None,
     /// Logged; the log is made durable every `interval_ms` milliseconds. After a crash the state is a
     /// prefix of the log: at most the last interval is missing, batches are whole.
@@ -29,79 +40,6 @@ pub enum Durability {
 impl Default for Durability {
     fn default() -> Self {
         Self::Buffered { interval_ms: 100 }
-    }
-}
-
-/// The in-memory index of a tree.
-///
-/// Which one: [`Art`](Self::Art) unless something speaks against it; [`BPlus`](Self::BPlus) where memory is tight (a random key of 8 bytes with a
-/// value of 8 takes a fifth less) or keys are long; [`None`](Self::None) where hot keys are neighbours, so that a cache
-/// of pages does as well as one of keys. The README has the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum IndexXKind {
-    /// Adaptive radix tree with packed leaves.
-    #[default]
-    Art,
-    /// B+ tree with prefix-truncated nodes, normalized key heads and hints.
-    BPlus,
-    /// None: Index Y alone, as a system of one structure. Writes are gathered in a small sorted buffer in memory, reads that miss
-    /// it are answered by Y and not kept there. When no tree of a database has an Index X, the caches of Y (block
-    /// cache of an LSM tree, pages of a paged one) get most of the budget, the buffer an eighth (LSM) or a sixteenth (paged);
-    /// beside trees that have one, Y's caches stay small. Everything else is as ever. Such a tree cannot be resident.
-    None,
-}
-
-/// The on-disk index of a tree.
-///
-/// Which one: [`Lsm`](Self::Lsm) for writes in random order; [`BPlus`](Self::BPlus) for scans of cold ranges and more reads than writes, with
-/// larger pages where writes are many.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum IndexYKind {
-    /// Log-structured merge tree (crate `lsm-tree`).
-    #[default]
-    Lsm,
-    /// RocksDB, in builds with the cargo feature `rocksdb`; in others opening a tree with it is `Unsupported`.
-    RocksDb,
-    /// Paged B+ tree with its own buffer pool.
-    BPlus {
-        /// Bytes of a page: 4096, 8192 or 16384.
-        page_bytes: u32,
-    },
-    /// One of your own, registered with [`Options::register_index_y`]; see [`index_y`](crate::index_y).
-    Custom(IndexYName),
-}
-
-impl IndexYKind {
-    /// The kind registered as `name` with [`Options::register_index_y`].
-    ///
-    /// `name`: as [`IndexYName::new`] takes it. Errors: `InvalidOption`.
-    pub fn custom(name: &str) -> Result<Self> {
-        IndexYName::new(name).map(Self::Custom)
-    }
-}
-
-impl fmt::Display for IndexXKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Art => "art",
-            Self::BPlus => "bplus",
-            Self::None => "none",
-        })
-    }
-}
-
-impl fmt::Display for IndexYKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lsm => f.write_str("lsm"),
-            Self::RocksDb => f.write_str("rocksdb"),
-            Self::BPlus { page_bytes } => write!(f, "bplus:{page_bytes}"),
-            Self::Custom(name) => write!(f, "custom:{name}"),
-        }
     }
 }
 
@@ -123,24 +61,37 @@ pub struct Options {
     pub(crate) log_limit_bytes: Option<u64>,
     pub(crate) direct_reads: Option<bool>,
     pub(crate) factories: Factories,
+    /// Smallest segment of the log in bytes.
+    pub(crate) min_segment_bytes: u64,
 }
 
 /// Bounds of the default of [`Options::log_limit_bytes`], which is twice the memory budget.
 const DEFAULT_LOG_LIMIT_BYTES: (u64, u64) = (64 << 20, 1 << 30);
 
-/// With a budget over this part of the memory that the process may use, the page cache is not worth its cost.
-const PAGE_CACHE_PART: usize = 2;
+/// A smaller segment of the log is not worth a file.
+const MIN_SEGMENT_BYTES: u64 = 1 << 20;
+
+/// With a budget over this part of the memory that the process may use, the page cache is not worth its
+/// cost.
+const PAGE_CACHE_DIVISOR: usize = 2;
 
 impl Default for Options {
-    /// A quarter of the memory that the process may use: of its cgroup's limit (v1 or v2), else of physical memory.
+    /// A quarter of the memory that the process may use: of its cgroup's limit (v1 or v2), else of
+    /// physical memory.
     fn default() -> Self {
-        Self::new((super::directory::memory_limit_bytes() / 4).max(MIN_MEMORY_BUDGET_BYTES))
+        Self::new((machine::memory_limit_bytes() / 4).max(MIN_MEMORY_BUDGET_BYTES))
     }
 }
 
 impl Options {
     /// Defaults with a memory budget in bytes, for all trees, caches and buffers together.
-    /// At least [`MIN_MEMORY_BUDGET_BYTES`], at most [`MAX_MEMORY_BUDGET_BYTES`].
+    /// At least [`MIN_MEMORY_BUDGET_BYTES`], at most [`MAX_MEMORY_BUDGET_BYTES`], which
+    /// [`Db::open`](crate::Db::open) checks.
+    ///
+    /// ```
+    /// use indexy::Options;
+    /// let options = Options::new(256 << 20); // 256 MiB
+    /// ```
     #[must_use]
     pub fn new(memory_budget_bytes: usize) -> Self {
         Self {
@@ -153,26 +104,38 @@ impl Options {
             log_limit_bytes: None,
             direct_reads: None,
             factories: Factories::default(),
+            min_segment_bytes: MIN_SEGMENT_BYTES,
         }
     }
 
-    /// In-memory index of trees created without a choice of their own. Default: [`IndexXKind::Art`].
+    /// Memory index of trees created without a choice of their own. Default: [`IndexXKind::Art`].
+    ///
+    /// ```
+    /// use indexy::{IndexXKind, Options};
+    /// let options = Options::new(256 << 20).index_x(IndexXKind::BPlus);
+    /// ```
     #[must_use]
     pub fn index_x(mut self, kind: IndexXKind) -> Self {
         self.index_x = kind;
         self
     }
 
-    /// On-disk index of trees created without a choice of their own. Default: [`IndexYKind::Lsm`].
+    /// Disk index of trees created without a choice of their own. Default: [`IndexYKind::Lsm`].
+    ///
+    /// ```
+    /// use indexy::{IndexYKind, Options};
+    /// let options = Options::new(256 << 20).index_y(IndexYKind::BPlus { page_bytes: 4096 });
+    /// ```
     #[must_use]
     pub fn index_y(mut self, kind: IndexYKind) -> Self {
         self.index_y = kind;
         self
     }
 
-    /// Makes the kind [`IndexYKind::custom`]`(name)` known, so that databases with trees of that kind open and new
-    /// trees can have it. Registered anew, a name means the new factory. Costs nothing while no tree has the kind, but
-    /// for its [`work_bytes`](IndexYFactory::work_bytes).
+    /// Makes the kind [`IndexYKind::custom`]`(name)` known, so that databases with trees of that kind
+    /// open and new trees can have it. Registered anew, a name means the new factory. Costs nothing
+    /// while no tree has the kind, but for its [`work_bytes`](IndexYFactory::work_bytes). The module
+    /// [`index_y`](crate::index_y) has an example.
     ///
     /// `name`: as [`IndexYName::new`] takes it; the database remembers it. Errors: `InvalidOption`.
     pub fn register_index_y(mut self, name: &str, factory: Arc<dyn IndexYFactory>) -> Result<Self> {
@@ -181,6 +144,11 @@ impl Options {
     }
 
     /// When a write is safe from a crash. Default: [`Durability::default`].
+    ///
+    /// ```
+    /// use indexy::{Durability, Options};
+    /// let options = Options::new(256 << 20).durability(Durability::Buffered { interval_ms: 10 });
+    /// ```
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
@@ -188,43 +156,82 @@ impl Options {
     }
 
     /// Whether an absent database is created. Default: true.
+    ///
+    /// ```
+    /// use indexy::{Db, Error, Options};
+    /// let options = Options::new(4 << 20).create_if_missing(false);
+    /// assert!(matches!(Db::open("/absent", options), Err(Error::NoDatabase { .. })));
+    /// ```
     #[must_use]
     pub fn create_if_missing(mut self, create: bool) -> Self {
         self.create_if_missing = create;
         self
     }
 
-    /// Opens without writing a byte to the directory; every write fails with `ReadOnly`. Default: false.
+    /// Opens without writing a byte to the directory; every write fails with `ReadOnly`. Several
+    /// processes may have a database open so, and none may write it meanwhile. Default: false.
+    ///
+    /// ```
+    /// # use indexy::{Db, Options};
+    /// # let dir = tempfile::tempdir()?;
+    /// Db::open(dir.path(), Options::new(4 << 20))?.tree("t")?.insert("key", "value")?;
+    /// let db = Db::open(dir.path(), Options::new(4 << 20).read_only(true))?;
+    /// let tree = db.tree("t")?;
+    /// assert!(tree.contains_key("key")? && tree.remove("key").is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
         self
     }
 
-    /// Log size in bytes above which old dirty entries are written to Y, so that the log can be cut.
-    /// Default: twice the memory budget, between 64 MiB and 1 GiB.
+    /// Log size in bytes above which old entries are written to the disk index, so that the log can be
+    /// cut. Smaller: less to replay at open; larger: keys that are overwritten often go to disk less
+    /// often. Default: twice the memory budget, between 64 MiB and 1 GiB.
+    ///
+    /// ```
+    /// use indexy::Options;
+    /// let options = Options::new(256 << 20).log_limit_bytes(128 << 20);
+    /// ```
     #[must_use]
     pub fn log_limit_bytes(mut self, bytes: u64) -> Self {
         self.log_limit_bytes = Some(bytes);
         self
     }
 
-    /// Whether single keys are read from tables of [`IndexYKind::Lsm`] past the page cache of the operating system.
-    /// Default: where the process may use less than twice the budget (its cgroup's limit, v1 or v2, or physical memory,
-    /// when the database is opened).
+    /// Whether single keys are read from tables of [`IndexYKind::Lsm`] past the page cache of the
+    /// operating system. Default: where the process may use less than twice the budget (its cgroup's
+    /// limit, v1 or v2, or physical memory, when the database is opened).
     ///
-    /// With spare memory the page cache is a second cache, which no budget counts and which the system takes back at will.
-    /// Without, it answers next to nothing and has to evict for every read: past it a cold get was
-    /// measured at three quarters of the time, its 99th percentile at half.
-    /// Long scans read ahead through the page cache either way. [`IndexYKind::BPlus`] reads past it always, RocksDB through it.
-    /// A file system that refuses direct I/O gets the other.
+    /// With spare memory the page cache is a second cache, which no budget counts and which the system
+    /// takes back at will. Without, it answers next to nothing and has to evict for every read: past it
+    /// a cold get was measured at three quarters of the time, its 99th percentile at half. Long scans
+    /// read ahead through the page cache either way. [`IndexYKind::BPlus`] reads past it always,
+    /// RocksDB through it. Where a file system refuses direct I/O, reads go through the page cache.
+    ///
+    /// ```
+    /// use indexy::Options;
+    /// let options = Options::new(256 << 20).direct_reads(true);
+    /// ```
     #[must_use]
     pub fn direct_reads(mut self, direct: bool) -> Self {
         self.direct_reads = Some(direct);
         self
     }
 
+    /// For tests that fill some segments of the log.
+    #[cfg(test)]
+    pub(crate) fn min_segment_bytes(mut self, bytes: u64) -> Self {
+        self.min_segment_bytes = bytes;
+        self
+    }
+
     /// The memory budget in bytes.
+    ///
+    /// ```
+    /// assert_eq!(indexy::Options::new(4 << 20).memory_budget_bytes(), 4 << 20);
+    /// ```
     #[must_use]
     pub fn memory_budget_bytes(&self) -> usize {
         self.memory_budget_bytes
@@ -242,7 +249,7 @@ impl Options {
     /// Whether tables are read past the page cache, decided now.
     pub(crate) fn reads_directly(&self) -> bool {
         self.direct_reads.unwrap_or_else(|| {
-            super::directory::memory_limit_bytes() / PAGE_CACHE_PART < self.memory_budget_bytes
+            machine::memory_limit_bytes() / PAGE_CACHE_DIVISOR < self.memory_budget_bytes
         })
     }
 
@@ -263,7 +270,7 @@ impl Options {
         match x {
             IndexXKind::Art | IndexXKind::BPlus | IndexXKind::None => {}
         }
-        super::index_y::supported(y, &self.factories)
+        index_y::supported(y, &self.factories)
     }
 }
 
@@ -284,6 +291,17 @@ pub(crate) fn check_budget(bytes: usize) -> Result<()> {
 }
 
 /// Options of one tree; what is not set is taken from the database's options.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+/// use indexy::{IndexXKind, IndexYKind, TreeOptions};
+/// let archive = TreeOptions::new()
+///     .index_x(IndexXKind::None)
+///     .index_y(IndexYKind::BPlus { page_bytes: 16384 });
+/// db.tree_with("archive", archive)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TreeOptions {
     pub(crate) index_x: Option<IndexXKind>,
@@ -292,28 +310,42 @@ pub struct TreeOptions {
 }
 
 impl TreeOptions {
-    /// The database's defaults.
+    /// The database's defaults. [`TreeOptions`] has an example.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// In-memory index of this tree.
+    /// Memory index of this tree.
+    ///
+    /// ```
+    /// use indexy::{IndexXKind, TreeOptions};
+    /// let options = TreeOptions::new().index_x(IndexXKind::BPlus);
+    /// ```
     #[must_use]
     pub fn index_x(mut self, kind: IndexXKind) -> Self {
         self.index_x = Some(kind);
         self
     }
 
-    /// On-disk index of this tree.
+    /// Disk index of this tree.
+    ///
+    /// ```
+    /// use indexy::{IndexYKind, TreeOptions};
+    /// let options = TreeOptions::new().index_y(IndexYKind::Lsm);
+    /// ```
     #[must_use]
     pub fn index_y(mut self, kind: IndexYKind) -> Self {
         self.index_y = Some(kind);
         self
     }
 
-    /// A resident tree is never released from memory (the paper's in-memory tables); it still counts
-    /// against the budget. Default: false.
+    /// A resident tree is never released from memory; it still counts against the budget, and writes
+    /// to it fail with `ResidentTreesTooLarge` when it no longer fits. Default: false.
+    ///
+    /// ```
+    /// let options = indexy::TreeOptions::new().resident(true);
+    /// ```
     #[must_use]
     pub fn resident(mut self, resident: bool) -> Self {
         self.resident = Some(resident);
@@ -327,7 +359,7 @@ mod tests {
 
     #[test]
     fn reads_are_direct_where_memory_is_short_or_when_told() {
-        let memory = crate::db::directory::memory_limit_bytes();
+        let memory = crate::db::machine::memory_limit_bytes();
         let (much, little) = (Options::new(memory / 4), Options::new(memory / 4 * 3));
         assert!(!much.reads_directly() && little.reads_directly());
         assert!(much.direct_reads(true).reads_directly());

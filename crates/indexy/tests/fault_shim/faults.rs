@@ -6,12 +6,17 @@ use std::{
         Mutex,
         atomic::{AtomicBool, Ordering::SeqCst},
     },
+    time::Duration,
 };
 
 const ENOENT: c_int = 2;
 const EIO: c_int = 5;
 const EEXIST: c_int = 17;
+const EMFILE: c_int = 24;
 const ENOSPC: c_int = 28;
+
+/// What a slow call takes longer.
+const SLOW: Duration = Duration::from_millis(20);
 
 unsafe extern "C" {
     fn __errno_location() -> *mut c_int;
@@ -68,7 +73,16 @@ pub fn verdict(op: &str, path: impl FnOnce() -> String) -> Verdict {
         plan.half = true;
         return Verdict::Half;
     }
-    let errno = if plan.kind == "eio" { EIO } else { ENOSPC };
+    if plan.kind == "slow" {
+        drop(guard);
+        std::thread::sleep(SLOW);
+        return Verdict::Go;
+    }
+    let errno = match plan.kind.as_str() {
+        "eio" => EIO,
+        "emfile" => EMFILE,
+        _ => ENOSPC,
+    };
     plan.half = false;
     if !plan.forever {
         ARMED.store(false, SeqCst);

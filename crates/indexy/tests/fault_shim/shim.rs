@@ -5,8 +5,8 @@
 //! `/indexy-fault/arm/<op>/<kind>/<skip>/<once|forever>/<filter>`, `/indexy-fault/disarm`,
 //! `/indexy-fault/struck`, which fails with EEXIST instead of ENOENT if the fault has struck, and
 //! `/indexy-fault/mark/<text>`, which puts the text into the journal.
-//! `op`: write, sync, create, rename, read, truncate, allocate, remove, link, copy, mkdir. `kind`: eio, enospc, or
-//! short: half of a write, then ENOSPC.
+//! `op`: write, sync, create, open (creating or not), rename, read, truncate, allocate, remove, link, copy, mkdir.
+//! `kind`: eio, enospc, emfile; short: half of a write, then ENOSPC; slow: succeeds after a while.
 //! `filter`: a part of the file's path; after a `$`, its end. `skip`: calls that still succeed.
 
 #![allow(unused_unsafe)]
@@ -87,6 +87,9 @@ fn absolute(dir: c_int, path: *const c_char) -> String {
 fn opened(dir: c_int, path: *const c_char, flags: c_int, open: impl FnOnce() -> c_int) -> c_int {
     let path = absolute(dir, path);
     if let Some(errno) = faults::command(&path) {
+        return fail(errno) as c_int;
+    }
+    if let Verdict::Fail(errno) = verdict("open", || path.clone()) {
         return fail(errno) as c_int;
     }
     if flags & O_CREAT != 0 {

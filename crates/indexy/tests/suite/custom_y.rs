@@ -14,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
 };
 
@@ -25,6 +25,8 @@ pub struct FileY {
     dir: PathBuf,
     read_only: bool,
     map: Mutex<Arc<Map>>,
+    /// The directory is the next owner's.
+    released: AtomicBool,
 }
 
 const FILE: &str = "map";
@@ -70,6 +72,7 @@ impl FileY {
             dir: dir.into(),
             read_only,
             map: Mutex::new(Arc::new(load(dir)?)),
+            released: AtomicBool::new(false),
         })
     }
 
@@ -81,7 +84,7 @@ impl FileY {
 impl Drop for FileY {
     fn drop(&mut self) {
         // A tree that was dropped has no directory any more.
-        if !self.read_only && self.dir.exists() {
+        if !self.read_only && !self.released.load(SeqCst) && self.dir.exists() {
             let _ = save(&self.dir, &self.map());
         }
     }
@@ -162,6 +165,12 @@ impl IndexY for FileY {
 
     fn verify(&self) -> Result<u64> {
         Ok(self.approximate_len())
+    }
+
+    fn release_files(&self) -> bool {
+        let saved = self.read_only || !self.dir.exists() || self.make_durable().is_ok();
+        self.released.store(saved, SeqCst);
+        saved
     }
 
     fn copy_to(&self, dest: &Path) -> Result<()> {

@@ -240,7 +240,7 @@ fn a_directory_of_somebody_else() {
     );
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     let file = dir.path().join("thesis.txt");
-    assert_err!(Db::open(&file, options()), Error::Io { .. });
+    assert_err!(Db::open(&file, options()), Error::NotADirectory { .. });
     assert_eq!(std::fs::read(&file).unwrap(), b"words");
 }
 

@@ -233,6 +233,7 @@ impl<'a> World<'a> {
             .index_y(IndexYKind::custom("memory").unwrap())
             .durability(durability)
             .log_limit_bytes(24 << 10)
+            .min_segment_bytes(4 << 10)
             .register_index_y("memory", Arc::new(Factory(self.ys.clone())))?;
         Db::open_on(
             Arc::new(self.sim.clone()) as Arc<dyn Storage>,

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::tree::Tree;
+use super::reference::TreeRef;
 use crate::{
     error::Result,
     framework::{
@@ -18,16 +18,30 @@ use std::{collections::VecDeque, fmt};
 
 /// An iterator over the entries of a range of keys, from both ends.
 ///
-/// What it sees (I9): keys in order, each once at most; every key that is there during the whole scan; none that is
-/// absent during the whole scan. Keys that come or go meanwhile may or may not appear. It reads ahead a bounded
-/// chunk (a few KiB at first, more as it goes on) and seeks again from the last key, so that it pins nothing in X and no
-/// files, however long it stays open. Of what was read ahead all open scans together hold a sixteenth of the budget at most;
-/// where that is taken, further ones seek for each entry. Scans do not change what X caches.
+/// What it sees: keys in order, each once at most; every key that is there during the whole scan; none
+/// that is absent during the whole scan. Keys that come or go meanwhile may or may not appear.
 ///
-/// Cost: no I/O over parts that X has completely; elsewhere reads of Index Y in key order. After an error the
-/// iterator is at its end.
+/// It reads ahead a bounded chunk (a few KiB at first, more as it goes on) and seeks again from the
+/// last key, so that it pins no memory and no files, however long it stays open. All open scans
+/// together read ahead a sixteenth of the memory budget at most; where that is taken, further ones
+/// seek for each entry. Scans do not change what the memory index caches.
+///
+/// Cost: no I/O over parts that are completely in memory; elsewhere reads of the disk index in key
+/// order. After an error the iterator is at its end.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+/// # let tree = db.tree("t")?;
+/// for i in 0..100u32 {
+///     tree.insert(i.to_be_bytes(), "")?;
+/// }
+/// let newest: Vec<_> = tree.iter().rev().take(3).collect::<Result<_, _>>()?;
+/// assert_eq!(newest[0].0, 99u32.to_be_bytes());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Range {
-    tree: Tree,
+    tree: TreeRef,
     /// What neither end has fetched: `[from, to)`; `None` when both have met.
     rest: Option<(Vec<u8>, Option<Vec<u8>>)>,
     front: Buffer,
@@ -50,15 +64,16 @@ const MAX_CHUNK_ENTRIES: usize = 4096;
 /// A chunk has up to so many times the entries wanted, if Y need not read for them.
 const AT_HAND: usize = 4;
 /// Bytes of a chunk: this part of the budget, within bounds.
-const CHUNK_BUDGET_PART: usize = 128;
+const CHUNK_DIVISOR: usize = 128;
 const CHUNK_BYTES: (usize, usize) = (8 << 10, 256 << 10);
-/// And no more than this part of the memory that is free: many scans may be open.
-const CHUNK_ROOM_PART: usize = 16;
-/// Unless that is less.
+/// A chunk is no more than this part of the free memory: many scans may be open.
+const CHUNK_ROOM_DIVISOR: usize = 16;
+/// Where little is free a chunk has this many bytes.
 const TIGHT_CHUNK_BYTES: usize = 2 << 10;
-/// All scans together hold this part of the budget at most, and one takes no more than this part of what is left of it.
-const SCANS_BUDGET_PART: usize = 16;
-const SCANS_LEFT_PART: usize = 4;
+/// All scans together hold this part of the budget at most; a chunk takes no more than so large a part
+/// of what is left of that.
+const SCANS_DIVISOR: usize = 16;
+const SCANS_LEFT_DIVISOR: usize = 4;
 /// Memory of an entry in a chunk beside its bytes.
 const ENTRY_OVERHEAD_BYTES: usize = 48;
 
@@ -66,24 +81,24 @@ const ENTRY_OVERHEAD_BYTES: usize = 48;
 fn chunk_bytes(shared: &Shared) -> Option<usize> {
     let (min, max) = CHUNK_BYTES;
     let limit = shared.budget.limit();
-    let whole = (limit / CHUNK_BUDGET_PART).clamp(min, max);
-    let left = (limit / SCANS_BUDGET_PART).saturating_sub(shared.budget.held(Holder::Scans));
-    let room = (shared.room.left() / CHUNK_ROOM_PART).max(TIGHT_CHUNK_BYTES);
-    let bytes = whole.min(room).min(left / SCANS_LEFT_PART);
+    let whole = (limit / CHUNK_DIVISOR).clamp(min, max);
+    let left = (limit / SCANS_DIVISOR).saturating_sub(shared.budget.held(Holder::Scans));
+    let room = (shared.room.left() / CHUNK_ROOM_DIVISOR).max(TIGHT_CHUNK_BYTES);
+    let bytes = whole.min(room).min(left / SCANS_LEFT_DIVISOR);
     (bytes >= TIGHT_CHUNK_BYTES).then_some(bytes)
 }
 
 impl fmt::Debug for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Range")
-            .field("tree", &self.tree)
+            .field("tree", &self.tree.tree.entry.name)
             .field("rest", &self.rest)
             .finish_non_exhaustive()
     }
 }
 
 impl Range {
-    pub(super) fn new(tree: Tree, mut from: Vec<u8>, mut to: Option<Vec<u8>>) -> Self {
+    pub(super) fn new(tree: TreeRef, mut from: Vec<u8>, mut to: Option<Vec<u8>>) -> Self {
         // No key lies between a longer end and its first so many bytes.
         from.truncate(MAX_KEY_BYTES + 1);
         if let Some(to) = &mut to {
@@ -109,10 +124,8 @@ impl Range {
             let Some((from, to)) = self.rest.take_if(|_| empty) else {
                 return Ok(());
             };
-            let (_, tree) = self.tree.parts();
-            tree.live()?;
-            let (handle, _) = self.tree.parts();
-            let shared = handle.core.shared.clone();
+            self.tree.live()?;
+            let shared = self.tree.core().shared.clone();
             let buffer = match order {
                 Order::Ascending => &mut self.front,
                 Order::Descending => &mut self.back,
@@ -168,9 +181,8 @@ impl Range {
     fn step(&mut self, order: Order) -> Option<Result<(Key, Value)>> {
         if let Err(error) = self.fill(order) {
             self.rest = None;
-            let (handle, _) = self.tree.parts();
             for buffer in [&mut self.front, &mut self.back] {
-                buffer.give_back(&handle.core.shared);
+                buffer.give_back(&self.tree.core().shared);
             }
             return Some(Err(error));
         }
@@ -187,10 +199,9 @@ impl Range {
                 .pop_front()
                 .or_else(|| self.front.entries.pop_back()),
         };
-        let (handle, _) = self.tree.parts();
         for buffer in [&mut self.front, &mut self.back] {
             if buffer.entries.is_empty() {
-                buffer.give_back(&handle.core.shared);
+                buffer.give_back(&self.tree.core().shared);
             }
         }
         entry.map(Ok)
@@ -228,9 +239,8 @@ impl std::iter::FusedIterator for Range {}
 
 impl Drop for Range {
     fn drop(&mut self) {
-        let (handle, _) = self.tree.parts();
-        handle
-            .core
+        self.tree
+            .core()
             .budget
             .give(Holder::Scans, self.front.bytes + self.back.bytes);
     }

@@ -1,22 +1,23 @@
-//! What every handle of one open database shares, and how it ends.
+//! What every handle of one open database shares. How it ends is in `ending.rs`.
 //!
 //! Threads: a tree's status and the database's are set first, then [`Stripes::barrier`] waits for the writers
 //! that looked before; so nothing is written after a `close` or `drop_tree` has gone on.
 
 #![forbid(unsafe_code)]
 
-use super::{
-    directory::{DirectoryLock, LOG_DIR},
-    index_y::YShared,
-    manifest::{Manifest, TreeEntry},
-    options::{Durability, Options},
-    stripes::Stripes,
-};
+use super::{stripes::Stripes, updating};
 use crate::{
+    db::{
+        directory::{
+            LOG_DIR, OwnedDirectory,
+            manifest::{Manifest, TreeEntry},
+        },
+        index_y::YShared,
+        options::Options,
+    },
     error::{Error, Result},
     framework::{
         clean::truncate::flush_all, host::Host, memory::Holdings, shared::Shared, tree::Joined,
-        worker::Background,
     },
     mem::{Freed, Memory, budget::Budget},
     storage::Storage,
@@ -31,12 +32,7 @@ use std::{
         Arc,
         atomic::{AtomicU8, Ordering},
     },
-    time::{Duration, Instant},
 };
-
-/// Longest time that `close` waits for reads in progress, before it leaves the directory locked until they end.
-const READERS_LIMIT: Duration = Duration::from_secs(2);
-const READERS_POLL: Duration = Duration::from_millis(1);
 
 /// Life of a tree handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,8 +109,7 @@ pub(crate) struct Core {
     pub closed: AtomicU8,
     /// Held shared by calls that touch the directory beside writers and background threads; `close` takes it alone.
     pub operations: RwLock<()>,
-    /// The last field: what the others do to files when they drop is done under the lock.
-    pub directory_lock: Mutex<Option<DirectoryLock>>,
+    pub directory: Arc<OwnedDirectory>,
 }
 
 impl Core {
@@ -128,6 +123,8 @@ impl Core {
 
     /// Keeps the database from being closed while the guard lives. Errors: `Closed`.
     pub(crate) fn operation(&self) -> Result<RwLockReadGuard<'_, ()>> {
+        updating::check(self)?;
+        self.directory.check_process()?;
         let guard = self.operations.read();
         self.check_open()?;
         Ok(guard)
@@ -176,18 +173,20 @@ impl Core {
         self.replace_manifest(&mut manifest, next)
     }
 
-    /// Replaces the manifest, on disk and then in memory. A failure that may have left the disk with the new one
-    /// poisons: going on with the old one, writes could be acknowledged that the next open does not look for.
+    /// Replaces the manifest, on disk and then in memory. A failure that may have left the disk with
+    /// the new one poisons: going on with the old one, writes could be acknowledged that the next open
+    /// does not look for.
     pub(crate) fn replace_manifest(&self, manifest: &mut Manifest, next: Manifest) -> Result<()> {
-        let Err(error) = next.write(&*self.storage, &self.path) else {
+        let (storage, path) = (&*self.storage, &self.path);
+        let written = next
+            .write_beside(storage, path)
+            .map_err(|error| self.shared.guarded::<()>(Err(error)).unwrap_err())?;
+        let Err(error) = Manifest::put_in_force(storage, path, &written) else {
             *manifest = next;
             return Ok(());
         };
-        // Without a descriptor for the new file nothing was begun.
-        let begun = !(error.is_transient() && matches!(error, Error::Io { op: "create", .. }));
-        let retry = !begun
-            || matches!(error, Error::OutOfSpace { .. })
-                && matches!(Manifest::read(&*self.storage, &self.path), Ok(Some(found)) if found == *manifest);
+        let retry = matches!(error, Error::OutOfSpace { .. })
+            && matches!(Manifest::read(storage, path), Ok(Some(found)) if found == *manifest);
         if !retry {
             self.shared.poison.set(&error);
         }
@@ -238,77 +237,5 @@ impl Host for Core {
 
     fn divide_memory(&self) {
         Self::divide_memory(self);
-    }
-}
-
-/// The open database with its threads: what handles hold. The last one to go stops everything.
-pub(crate) struct Handle {
-    pub core: Arc<Core>,
-    pub background: Background,
-}
-
-impl Handle {
-    /// Flushes, stops the threads and lets go of the directory. The second call waits for the first and does nothing.
-    ///
-    /// Whatever fails, the handle is closed and the directory free; the first failure is returned.
-    pub(crate) fn close(&self) -> Result<()> {
-        let core = &self.core;
-        let first = core.closed.swap(1, Ordering::AcqRel) == 0;
-        core.shared.room.begin_closing();
-        // Waits for flushes, checkpoints and the like; later ones are refused.
-        let _alone = core.operations.write();
-        if !first {
-            return Ok(());
-        }
-        for tree in core.all_trees() {
-            tree.set_status(Status::Closed);
-        }
-        core.stripes.barrier();
-        let flushed = if core.options.read_only || core.shared.poison.check().is_err() {
-            core.shared.poison.check()
-        } else {
-            core.flush()
-        };
-        let stopped = self.stop();
-        self.release_directory();
-        flushed.and(stopped)
-    }
-
-    /// Ends a database that could not be opened: nothing is flushed.
-    pub(crate) fn abandon(&self) {
-        if self.core.closed.swap(1, Ordering::AcqRel) == 0 {
-            // Recovery's error is the one to report.
-            let _ = self.stop();
-        }
-    }
-
-    fn stop(&self) -> Result<()> {
-        self.background.stop();
-        self.core.shared.log.get().map_or(Ok(()), |log| log.close())
-    }
-
-    /// Files that were replaced go when their last reader does; not after somebody else may have the directory, who
-    /// might give a new file the same name. A reader that takes too long keeps the directory until the handle drops.
-    fn release_directory(&self) {
-        let deadline = Instant::now() + READERS_LIMIT;
-        while !self.core.all_joined().iter().all(|t| t.y.release_files()) {
-            if Instant::now() >= deadline {
-                return;
-            }
-            std::thread::sleep(READERS_POLL);
-        }
-        *self.core.directory_lock.lock() = None;
-    }
-}
-
-impl Drop for Handle {
-    /// Without `close`: nothing that the durability promised is lost. Without a log nothing was
-    /// promised; what is in memory is saved all the same, as far as that works.
-    fn drop(&mut self) {
-        let unlogged = matches!(self.core.options.durability, Durability::None);
-        if unlogged && !std::thread::panicking() && self.core.check_open().is_ok() {
-            let _ = self.close();
-        }
-        self.abandon();
     }
 }

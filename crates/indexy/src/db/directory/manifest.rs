@@ -6,7 +6,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::options::{IndexXKind, IndexYKind};
+use crate::db::kinds::{IndexXKind, IndexYKind};
 use crate::{
     error::{Error, Result},
     storage::Storage,
@@ -87,7 +87,7 @@ impl Manifest {
     }
 
     /// The bytes of the manifest file.
-    pub(super) fn encode(&self) -> Result<Vec<u8>> {
+    pub(crate) fn encode(&self) -> Result<Vec<u8>> {
         let body = serde_json::to_vec(self).map_err(|e| Error::InvalidOption {
             option: "manifest",
             reason: e.to_string(),
@@ -97,6 +97,13 @@ impl Manifest {
 
     /// Replaces the manifest of `dir` durably.
     pub(crate) fn write(&self, storage: &dyn Storage, dir: &Path) -> Result<()> {
+        let next = self.write_beside(storage, dir)?;
+        Self::put_in_force(storage, dir, &next)
+    }
+
+    /// The first half of [`Manifest::write`]: what is in force has not changed yet. Returns the path
+    /// of the new file, which is durable and closed.
+    pub(crate) fn write_beside(&self, storage: &dyn Storage, dir: &Path) -> Result<PathBuf> {
         let next = dir.join(MANIFEST_NEXT);
         if storage.exists(&next)? {
             storage.remove(&next)?;
@@ -104,15 +111,18 @@ impl Manifest {
         let file = storage.create(&next)?;
         file.write_at(&self.encode()?, 0)?;
         file.sync()?;
-        // Its descriptor is one for the directory.
-        drop(file);
-        storage.rename(&next, &Self::path(dir))?;
+        Ok(next)
+    }
+
+    /// The second half: puts the file `next` in force.
+    pub(crate) fn put_in_force(storage: &dyn Storage, dir: &Path, next: &Path) -> Result<()> {
+        storage.rename(next, &Self::path(dir))?;
         storage.sync_dir(dir)
     }
 }
 
 /// A manifest file with this body.
-pub(super) fn with_header(body: &[u8]) -> Vec<u8> {
+pub(crate) fn with_header(body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER_BYTES + body.len());
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());

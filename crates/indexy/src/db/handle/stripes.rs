@@ -9,6 +9,7 @@
 
 use crossbeam_utils::CachePadded;
 use parking_lot::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// The lock table of a database.
@@ -75,6 +76,14 @@ impl Stripes {
     pub(crate) fn barrier(&self) {
         for lock in &self.locks {
             drop(lock.lock());
+        }
+    }
+
+    /// As [`Stripes::barrier`], for `limit` at most: a writer that waits for memory holds its stripe.
+    pub(crate) fn barrier_for(&self, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        for lock in &self.locks {
+            drop(lock.try_lock_until(deadline));
         }
     }
 

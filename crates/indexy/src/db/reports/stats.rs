@@ -2,8 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::core::Core;
-use crate::{framework::counters::read, mem::budget::Holder, x::IndexX};
+use crate::{db::handle::Core, framework::counters::read, mem::budget::Holder, x::IndexX};
 use serde::{Deserialize, Serialize};
 
 /// Figures about an open database, all trees together. Counters count since open.
@@ -12,45 +11,56 @@ use serde::{Deserialize, Serialize};
 pub struct Stats {
     /// The memory budget in bytes.
     pub memory_budget_bytes: u64,
-    /// What is taken of it: X by the slab, buffers, caches and filters of Y by a documented upper bound.
+    /// What is taken of it, in use or reserved: the memory index by the slab; buffers, caches and
+    /// filters of the disk index by a documented upper bound.
     pub memory_used_bytes: u64,
-    /// Live bytes of all Index Xs: nodes, leaves, out-of-line values.
+    /// The part of `memory_used_bytes` that holds data: entries of the memory index, tables and
+    /// filters of the disk index, open scans.
+    #[serde(default)]
+    pub memory_in_use_bytes: u64,
+    /// The rest of `memory_used_bytes`: set aside for the caches of the disk index (full or not), for
+    /// the buffers of the log and of runs, and free space in the slabs of the memory index.
+    #[serde(default)]
+    pub memory_reserved_bytes: u64,
+    /// Live bytes of all memory indexes: nodes, leaves, out-of-line values.
     pub x_bytes: u64,
-    /// Entries in all Index Xs, tombstones included.
+    /// Entries in all memory indexes, tombstones included.
     pub x_keys: u64,
-    /// Entries of X that Y does not have yet.
+    /// Entries of the memory indexes that the disk indexes do not have yet.
     pub x_dirty_keys: u64,
-    /// Bytes of all Index Ys on disk.
+    /// Bytes of all disk indexes on disk.
     pub y_bytes_on_disk: u64,
-    /// Sorted runs or levels that a read of Y may have to look at, over all trees.
+    /// Sorted runs or levels that a read of a disk index may have to look at, over all trees.
     pub y_runs: u64,
-    /// Trees whose Index Y has background work under way, or put off until writers rest (an LSM tree merges level 0 then, 5 s after the
-    /// last run). 0: the disk is left alone until somebody writes, as far as the kinds of Index Y tell: LSM trees do, paged ones have none, RocksDB does not.
+    /// Trees whose disk index has background work under way, or put off until writers rest (an LSM
+    /// tree merges level 0 then, 5 s after the last run). 0: the disk is left alone until somebody
+    /// writes, as far as the disk indexes tell: LSM trees do, paged ones have no such work, RocksDB does
+    /// not tell.
     pub y_unsettled: u64,
-    /// Reads answered by an entry in X.
+    /// Reads answered by an entry in memory.
     pub hits: u64,
-    /// Reads that asked Index Y.
+    /// Reads that asked the disk index.
     pub misses: u64,
-    /// Look-ups in Index Y.
+    /// Look-ups in the disk index.
     pub y_reads: u64,
-    /// Reads of absent keys that X answered alone.
+    /// Reads of absent keys that the memory index answered alone.
     pub absent_without_io: u64,
-    /// Values read from Y that did not go into X: no room, too large, something newer was there, or
-    /// the tree has no Index X.
+    /// Values read from disk that did not go into the memory index: no room, too large, something newer
+    /// was there, or the tree has no memory index.
     pub uncached_reads: u64,
-    /// Entries written to Y.
+    /// Entries written to the disk index.
     pub cleaned_keys: u64,
-    /// Key and value bytes written to Y.
+    /// Key and value bytes written to the disk index.
     pub cleaned_bytes: u64,
-    /// Sorted runs written to Y.
+    /// Sorted runs written to the disk index.
     pub cleaned_runs: u64,
-    /// Regions that a release cut, each time it did.
+    /// Ranges of the memory index that releases cut out.
     pub released_regions: u64,
-    /// Bytes of X freed by releases.
+    /// Bytes of the memory index freed by releases.
     pub released_bytes: u64,
-    /// Entries dropped from X by releases.
+    /// Entries dropped from memory by releases.
     pub released_keys: u64,
-    /// Mounted ranges in all Index Xs.
+    /// Ranges of the memory indexes that ask the disk index for what they do not have.
     pub mount_points: u64,
     /// Writes that waited for memory.
     pub stalls: u64,
@@ -65,7 +75,17 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Reads that X answered without Y, as a part of all reads; 1 when there was none.
+    /// Reads that the memory index answered alone, as a part of all reads; 1 when there was none.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// let tree = db.tree("t")?;
+    /// tree.insert("key", "value")?;
+    /// tree.get("key")?;
+    /// assert_eq!(db.stats().hit_ratio(), 1.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn hit_ratio(&self) -> f64 {
         let answered = self.hits + self.absent_without_io;
@@ -77,7 +97,7 @@ impl Stats {
         }
     }
 
-    pub(super) fn collect(core: &Core) -> Self {
+    pub(crate) fn collect(core: &Core) -> Self {
         let shared = &core.shared;
         let counters = &shared.counters;
         let mut stats = Self {
@@ -116,6 +136,10 @@ impl Stats {
             stats.y_unsettled += u64::from(!tree.y.settled());
             stats.trees += 1;
         }
+        let held = |holder| core.budget.held(holder) as u64;
+        let data = stats.x_bytes + held(Holder::IndexYTrees) + held(Holder::Scans);
+        stats.memory_in_use_bytes = data.min(stats.memory_used_bytes);
+        stats.memory_reserved_bytes = stats.memory_used_bytes - stats.memory_in_use_bytes;
         stats
     }
 }

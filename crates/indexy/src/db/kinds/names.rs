@@ -17,7 +17,7 @@ use std::{
 /// Names of the kinds that this crate brings; a registered one is never mistaken for them.
 const RESERVED: [&str; 5] = ["lsm", "rocksdb", "bplus", "art", "custom"];
 
-/// The name of a kind of Index Y that the program registers; see
+/// The name of a kind of disk index that the program registers; see
 /// [`Options::register_index_y`](crate::Options::register_index_y).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IndexYName {
@@ -30,9 +30,16 @@ impl IndexYName {
     /// Longest name, in bytes.
     pub const MAX_BYTES: usize = 31;
 
-    /// A name of 1..=31 bytes: lower-case letters, digits, `-`, `_` and `.`, a letter first; none of this crate's own names.
+    /// A name of 1..=31 bytes: lower-case letters, digits, `-`, `_` and `.`, a letter first; none of
+    /// this crate's own names.
     ///
     /// Errors: `InvalidOption`.
+    ///
+    /// ```
+    /// use indexy::IndexYName;
+    /// assert!(IndexYName::new("my-index_2").is_ok());
+    /// assert!(IndexYName::new("lsm").is_err());
+    /// ```
     pub fn new(name: &str) -> Result<Self> {
         let refuse = |reason: &str| {
             Err(Error::InvalidOption {
@@ -60,6 +67,12 @@ impl IndexYName {
     }
 
     /// The name.
+    ///
+    /// ```
+    /// use indexy::IndexYName;
+    /// assert_eq!(IndexYName::new("redb")?.as_str(), "redb");
+    /// # Ok::<(), indexy::Error>(())
+    /// ```
     #[must_use]
     pub fn as_str(&self) -> &str {
         let bytes = self.bytes.get(..self.len.into()).unwrap_or_default();
@@ -98,22 +111,22 @@ pub(crate) struct Factories(BTreeMap<IndexYName, Arc<dyn IndexYFactory>>);
 
 impl Factories {
     /// The last one registered under a name counts.
-    pub(super) fn register(&mut self, name: IndexYName, factory: Arc<dyn IndexYFactory>) {
+    pub(crate) fn register(&mut self, name: IndexYName, factory: Arc<dyn IndexYFactory>) {
         self.0.insert(name, factory);
     }
 
-    pub(super) fn get(&self, name: IndexYName) -> Option<&Arc<dyn IndexYFactory>> {
+    pub(crate) fn get(&self, name: IndexYName) -> Option<&Arc<dyn IndexYFactory>> {
         self.0.get(&name)
     }
 
     /// What one run and one step of maintenance of any of them take, in bytes.
-    pub(super) fn work_bytes(&self) -> usize {
+    pub(crate) fn work_bytes(&self) -> usize {
         self.0.values().map(|f| f.work_bytes()).max().unwrap_or(0)
     }
 }
 
-/// Options stay as they were before they could hold factories: a factory that panicked is never called again by the same
-/// open, and has to make up its mind for itself by the next.
+/// So that `Options` may cross `catch_unwind`. A factory that panicked is not called again by the same
+/// open; what it does at the next one is up to it.
 impl UnwindSafe for Factories {}
 impl RefUnwindSafe for Factories {}
 

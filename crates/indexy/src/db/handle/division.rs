@@ -10,23 +10,27 @@
 
 #![forbid(unsafe_code)]
 
-use super::{
-    core::Core,
-    directory, index_y,
-    options::{IndexXKind, IndexYKind},
+use super::core::Core;
+use crate::{
+    db::{
+        index_y,
+        kinds::{IndexXKind, IndexYKind},
+        machine,
+    },
+    framework::memory::Watermarks,
+    mem::budget::Holder,
 };
-use crate::{framework::memory::Watermarks, mem::budget::Holder};
 
 /// The write buffer of trees without an Index X, as part of the budget: over an LSM tree it is the memtable...
-const MEMTABLE_PART: usize = 8;
+const MEMTABLE_DIVISOR: usize = 8;
 /// ...and over a paged tree it gathers what goes to the same page.
-const GATHER_PART: usize = 16;
+const GATHER_DIVISOR: usize = 16;
 /// What a read-only database replays from its log has to fit without being written away.
-const READ_ONLY_PART: usize = 2;
+const READ_ONLY_DIVISOR: usize = 2;
 /// A smaller one would be written away all the time.
 const MIN_BUFFER_BYTES: usize = 256 << 10;
 /// The caches of such a database change their size by this part of the budget, because some forget all when they do.
-const STEP_PART: usize = 32;
+const STEP_DIVISOR: usize = 32;
 
 /// What the division depends on, in bytes.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +49,7 @@ struct Needs {
 /// Bytes for the caches of Y where there is no Index X. Pure.
 fn without_x(needs: Needs) -> usize {
     let Needs { limit, fixed, .. } = needs;
-    let step = limit / STEP_PART;
+    let step = limit / STEP_DIVISOR;
     let taken = fixed + needs.buffer.max(needs.wanted + needs.x.min(needs.buffer));
     let rest = Watermarks::of(limit).low.saturating_sub(taken);
     (rest / step * step).max(index_y::cache_bytes(limit))
@@ -56,14 +60,14 @@ impl Core {
     pub(crate) fn divide_memory(&self) {
         let mut now = self.y_cache_bytes.lock();
         let limit = self.budget.limit();
-        let machine = directory::usable(limit);
+        let machine = machine::usable(limit);
         let alone = self.write_buffer_bytes(limit);
         let asked = match alone {
             Some(buffer) => without_x(self.needs(limit, buffer)).min(machine),
             None => index_y::cache_bytes(machine),
         };
         // A little more room is not worth what a cache forgets.
-        let enough = alone.is_some() && (*now..*now + 2 * (limit / STEP_PART)).contains(&asked);
+        let enough = alone.is_some() && (*now..*now + 2 * (limit / STEP_DIVISOR)).contains(&asked);
         let grow = asked.saturating_sub(*now);
         let marks = Watermarks::of(limit);
         let fits = self.budget.used() + grow <= marks.high.midpoint(marks.hard);
@@ -103,9 +107,9 @@ impl Core {
         };
         let paged = |y: &IndexYKind| matches!(y, IndexYKind::BPlus { .. });
         let part = match pairs.iter().all(|(_, y)| paged(y)) {
-            _ if self.options.read_only => READ_ONLY_PART,
-            true => GATHER_PART,
-            false => MEMTABLE_PART,
+            _ if self.options.read_only => READ_ONLY_DIVISOR,
+            true => GATHER_DIVISOR,
+            false => MEMTABLE_DIVISOR,
         };
         let alone = pairs.iter().all(|(x, _)| *x == IndexXKind::None);
         alone.then_some((limit / part).max(MIN_BUFFER_BYTES))

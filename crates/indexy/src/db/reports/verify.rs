@@ -2,8 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-use super::core::{Core, TreeCore};
 use crate::{
+    db::handle::{Core, TreeCore},
     error::Result,
     framework::scan::MergeLimits,
     x::{IndexX, Order},
@@ -24,13 +24,13 @@ pub struct VerifyReport {
 pub struct TreeReport {
     /// Name of the tree.
     pub name: String,
-    /// Live entries that a scan over X and Y together shows.
+    /// Live entries that a scan shows.
     pub entries: u64,
     /// Entries in memory, tombstones included.
     pub x_entries: u64,
     /// Entries on disk, superseded ones included.
     pub y_entries: u64,
-    /// Clean entries of X that were compared with Y.
+    /// Entries of the memory index that were compared with the disk index.
     pub compared: u64,
     /// What does not hold, each in a sentence.
     pub problems: Vec<String>,
@@ -38,6 +38,13 @@ pub struct TreeReport {
 
 impl VerifyReport {
     /// True when everything holds.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// assert!(db.verify()?.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn is_ok(&self) -> bool {
         self.trees.iter().all(|t| t.problems.is_empty())
@@ -47,7 +54,7 @@ impl VerifyReport {
 /// Problems listed per tree; more are only counted by the last one.
 const MAX_PROBLEMS: usize = 100;
 
-pub(super) fn verify(core: &Core) -> Result<VerifyReport> {
+pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
     let mut report = VerifyReport::default();
     for tree in core.all_trees() {
         let checked = verify_tree(&tree);

@@ -1,0 +1,152 @@
+//! An Index Y together with the directory that it lives in.
+//!
+//! Keeps two promises of [`super::owned`], for whichever Index Y is inside:
+//! - the directory is locked until the Index Y is gone: it is dropped first, whoever drops it;
+//! - before every call that may create, replace or remove files the directory is looked at, and
+//!   when it is another's, the Index Y is neither called nor dropped.
+
+#![forbid(unsafe_code)]
+
+use super::owned::{Hold, OwnedDirectory};
+use crate::{
+    error::{Error, Result},
+    key::Value,
+    x::Order,
+    y::{Capabilities, IndexY, Maintained, RunSource, YIter},
+};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// See the module header. The order of the first two fields is what it is for: a struct drops its
+/// fields as they are declared.
+pub(crate) struct GuardedY {
+    y: Arc<dyn IndexY>,
+    hold: Hold,
+    /// The tree's own folder.
+    dir: PathBuf,
+}
+
+impl GuardedY {
+    pub(crate) fn new(y: Arc<dyn IndexY>, directory: &Arc<OwnedDirectory>, dir: &Path) -> Self {
+        Self {
+            y,
+            hold: directory.hold(),
+            dir: dir.to_path_buf(),
+        }
+    }
+}
+
+impl Drop for GuardedY {
+    fn drop(&mut self) {
+        if !self.hold.directory.may_drop(&self.dir) {
+            // Never dropped, on purpose: its drop would write to another owner's files.
+            std::mem::forget(Arc::clone(&self.y));
+        }
+    }
+}
+
+impl IndexY for GuardedY {
+    fn capabilities(&self) -> Capabilities {
+        self.y.capabilities()
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+        self.y.get(key)
+    }
+
+    fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
+        self.y.multi_get(keys)
+    }
+
+    fn range(&self, from: &[u8], to: Option<&[u8]>, order: Order) -> Result<YIter<'_>> {
+        self.y.range(from, to, order)
+    }
+
+    fn write_run(&self, source: &mut dyn RunSource) -> Result<()> {
+        self.hold.directory.check()?;
+        self.y.write_run(source)
+    }
+
+    fn make_durable(&self) -> Result<()> {
+        self.hold.directory.check()?;
+        self.y.make_durable()
+    }
+
+    fn maintain(&self) -> Result<Maintained> {
+        self.hold.directory.check()?;
+        self.y.maintain()
+    }
+
+    fn interrupt(&self) {
+        self.y.interrupt();
+    }
+
+    fn congested(&self) -> bool {
+        self.y.congested()
+    }
+
+    fn settled(&self) -> bool {
+        self.y.settled()
+    }
+
+    fn is_empty(&self) -> Result<bool> {
+        self.y.is_empty()
+    }
+
+    fn approximate_len(&self) -> u64 {
+        self.y.approximate_len()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.y.memory_bytes()
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        self.y.disk_bytes()
+    }
+
+    fn run_count(&self) -> usize {
+        self.y.run_count()
+    }
+
+    fn verify(&self) -> Result<u64> {
+        self.y.verify()
+    }
+
+    /// Where the directory is another's there is nothing to release: the drop leaves it alone.
+    fn release_files(&self) -> bool {
+        match self.hold.directory.check() {
+            Err(Error::DirectoryMoved { .. }) => true,
+            _ => self.y.release_files(),
+        }
+    }
+
+    fn copies_beside_runs(&self) -> bool {
+        self.y.copies_beside_runs()
+    }
+
+    fn copy_to(&self, dest: &Path) -> Result<()> {
+        self.y.copy_to(dest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// A method with a default that was not passed on would silently be the default's.
+    #[test]
+    fn every_method_of_the_contract_is_passed_on() {
+        let contract = include_str!("../../y/mod.rs");
+        let contract = contract.split("pub trait IndexY: ").nth(1).unwrap();
+        let own = include_str!("guarded_y.rs");
+        let names: Vec<&str> = contract
+            .lines()
+            .filter_map(|line| line.strip_prefix("    fn ")?.split('(').next())
+            .collect();
+        assert!(names.len() > 15, "{names:?}");
+        for name in names {
+            assert!(own.contains(&format!("self.y.{name}(")), "{name}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The open database with its threads, and how it ends: by `close`, or by the drop of the last handle.
+//!
+//! Order: writers are refused and waited for, everything is flushed (`close` alone), the threads stop,
+//! the log is closed, the Index Ys let go of their files, the directory is unlocked.
+//! Threads: any; the first `close` does it, others wait for it.
+
+#![forbid(unsafe_code)]
+
+use super::{
+    core::{Core, Status},
+    updating,
+};
+use crate::{db::options::Durability, error::Result, events, framework::worker::Background};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+/// Longest time that `close` waits for reads in progress, before it leaves the directory locked until they end.
+const READERS_LIMIT: Duration = Duration::from_secs(2);
+const READERS_POLL: Duration = Duration::from_millis(1);
+
+/// The open database with its threads: what handles hold. The last one to go stops everything.
+///
+/// It does not unlock the directory: whatever may write there holds the lock itself, and may outlive
+/// this (`directory/owned.rs`).
+pub(crate) struct Handle {
+    pub core: Arc<Core>,
+    pub background: Arc<Background>,
+}
+
+impl Handle {
+    /// Flushes, stops the threads and unlocks the directory. The second call waits for the first and
+    /// does nothing.
+    ///
+    /// Whatever fails, the handle is closed and the directory free; the first failure is returned.
+    pub(crate) fn close(&self) -> Result<()> {
+        updating::check(&*self.core)?;
+        self.core.directory.check_process()?;
+        self.finish(true)
+    }
+
+    /// As [`Handle::close`]. Unless it is to `release` it, the directory stays locked until the last
+    /// holder drops.
+    fn finish(&self, release: bool) -> Result<()> {
+        let core = &self.core;
+        let first = core.closed.swap(1, Ordering::AcqRel) == 0;
+        core.shared.room.begin_closing();
+        // Waits for flushes, checkpoints and the like; later ones are refused.
+        let _alone = core.operations.write();
+        if !first {
+            return Ok(());
+        }
+        for tree in core.all_trees() {
+            tree.set_status(Status::Closed);
+        }
+        core.stripes.barrier();
+        let flushed = if core.options.read_only || core.shared.poison.check().is_err() {
+            core.shared.poison.check()
+        } else {
+            core.flush()
+        };
+        let stopped = self.stop();
+        if release {
+            self.release_directory();
+        }
+        events::closed(&core.path);
+        flushed.and(stopped)
+    }
+
+    /// Ends a database that could not be opened: nothing is flushed.
+    pub(crate) fn abandon(&self) {
+        if self.core.closed.swap(1, Ordering::AcqRel) == 0 {
+            // Recovery's error is the one to report.
+            let _ = self.stop();
+            events::closed(&self.core.path);
+        }
+    }
+
+    fn stop(&self) -> Result<()> {
+        self.background.stop();
+        self.core.shared.log.get().map_or(Ok(()), |log| log.close())
+    }
+
+    /// Unlocks the directory although handles live, once every Index Y has promised to touch no file
+    /// any more: those of dropped trees too, which a handle or a read may still hold.
+    ///
+    /// Files that were replaced go when their last reader does. The next owner might give a new file
+    /// the same name, so a reader that takes too long keeps the directory locked until the last
+    /// handle and the last Index Y are gone.
+    fn release_directory(&self) {
+        let deadline = Instant::now() + READERS_LIMIT;
+        while !self.core.y_shared.release_files() {
+            if Instant::now() >= deadline {
+                events::still_read(&self.core.path);
+                return;
+            }
+            std::thread::sleep(READERS_POLL);
+        }
+        self.core.directory.release();
+    }
+}
+
+impl Drop for Handle {
+    /// Without `close`: nothing that the durability promised is lost. Without a log nothing was
+    /// promised; what is in memory is saved all the same, as far as that works.
+    fn drop(&mut self) {
+        if self.core.directory.is_forked() {
+            // Threads, files and lock are the parent's: in the child nothing is stopped or written.
+            std::mem::forget((Arc::clone(&self.core), Arc::clone(&self.background)));
+            return;
+        }
+        let unlogged = matches!(self.core.options.durability, Durability::None);
+        if unlogged && !std::thread::panicking() && self.core.check_open().is_ok() {
+            let _ = self.finish(false);
+        }
+        self.abandon();
+    }
+}

@@ -1,0 +1,178 @@
+//! Opening: lock, manifest, Index Ys, replay of the log, threads.
+//!
+//! Source: design 5. The root of every tree whose Y is not empty starts as a mount (design 2.2), so replayed entries get
+//! `in_y`. Replay obeys the budget: the framework's threads run beside it (I7).
+
+#![forbid(unsafe_code)]
+
+mod place;
+mod replay;
+
+use super::{
+    directory::{
+        self, OwnedDirectory, OwnedStorage, TREES_DIR,
+        manifest::{Manifest, TreeEntry},
+    },
+    handle::{Core, Handle, Stripes, TreeCore},
+    index_y::{self, YShared},
+    kinds::IndexXKind,
+    machine,
+    options::Options,
+};
+use crate::{
+    error::{Error, Result},
+    events,
+    framework::{host::Host, shared::Shared, tree::Joined, worker::Background},
+    mem::{
+        Memory,
+        budget::{Budget, Holder},
+    },
+    poison::Poison,
+    storage::{Buffered, Storage},
+    wal::Lsn,
+    x::{AnyX, art::Art, bptree::BPlus},
+};
+use parking_lot::{Mutex, RwLock};
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{Arc, atomic::AtomicU8},
+    time::Instant,
+};
+
+/// What runs and compactions in flight take is counted up to this part of the budget.
+const WORK_DIVISOR: usize = 32;
+
+/// Opens or creates the database in `path`.
+pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
+    open_on(Arc::new(Buffered), path, options)
+}
+
+/// As [`open`], with log and manifest on `storage`; the lock and the directories of trees are on the real one.
+pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) -> Result<Handle> {
+    options.validate()?;
+    let started = Instant::now();
+    let path = &*directory::absolute(path)?;
+    let (lock, manifest) = place::take(&*storage, path, &options)?;
+    let poison = Arc::new(Poison::default());
+    let directory = Arc::new(OwnedDirectory::new(path, lock, poison.clone()));
+    let storage = Arc::new(OwnedStorage::new(storage, directory.clone()));
+    // Before anything is written: what one tree lacks keeps the whole database closed.
+    for tree in &manifest.trees {
+        options.check_pair(tree.index_x, tree.index_y)?;
+    }
+    let budget = Arc::new(Budget::new(options.memory_budget_bytes));
+    let shared = Arc::new(Shared::new(budget.clone(), poison));
+    let memory = Memory::new(budget.clone());
+    let y_cache_bytes = index_y::cache_bytes(machine::usable(options.memory_budget_bytes));
+    let y_shared = YShared::new(
+        y_cache_bytes,
+        options.factories.clone(),
+        options.reads_directly(),
+        directory.clone(),
+    );
+    let stripes = Stripes::new(options.memory_budget_bytes);
+    budget.take(Holder::IndexY, y_shared.memory_bytes());
+    // Small budgets do not have this much: there the rest is a fixed cost beside the budget (README, limits).
+    budget.take(
+        Holder::Transfer,
+        stripes.bytes()
+            + index_y::work_bytes(&options.factories)
+                .min(options.memory_budget_bytes / WORK_DIVISOR),
+    );
+    let core = Arc::new(Core {
+        path: path.to_path_buf(),
+        storage,
+        budget,
+        shared: shared.clone(),
+        stripes,
+        y_shared,
+        y_cache_bytes: Mutex::new(y_cache_bytes),
+        memory,
+        manifest: Mutex::new(manifest.clone()),
+        trees: RwLock::new(BTreeMap::new()),
+        closed: AtomicU8::new(0),
+        operations: RwLock::default(),
+        directory,
+        options,
+    });
+    if !core.options.read_only {
+        remove_orphans(&core, &manifest)?;
+    }
+    for entry in manifest.trees.iter().cloned() {
+        place::refuse_lost_tree(&core, &entry)?;
+        let tree = open_tree(&core, manifest.database_id, entry, Lsn(manifest.log_start))?;
+        core.trees.write().insert(tree.entry.id, Arc::new(tree));
+    }
+    core.divide_memory();
+    let trees: Arc<dyn Host> = core.clone();
+    let background = Background::start(&shared, &trees, core.options.read_only)
+        .map_err(|e| Error::io("start a thread for", path, e))?;
+    let handle = Handle {
+        core,
+        background: Arc::new(background),
+    };
+    match replay::replay(&handle.core, &manifest) {
+        Ok(records) => {
+            let trees = handle.core.trees.read().len();
+            events::opened(path, trees, records, started.elapsed());
+            Ok(handle)
+        }
+        Err(error) => {
+            handle.abandon();
+            Err(error)
+        }
+    }
+}
+
+/// Removes folders of trees that the manifest does not name: a drop or a creation that was cut short.
+fn remove_orphans(core: &Core, manifest: &Manifest) -> Result<()> {
+    let dir = core.path.join(TREES_DIR);
+    core.storage.create_dir_all(&dir)?;
+    for entry in std::fs::read_dir(&dir).map_err(|e| Error::io("list", &dir, e))? {
+        let entry = entry.map_err(|e| Error::io("list", &dir, e))?;
+        let id = entry
+            .file_name()
+            .to_str()
+            .and_then(|n| n.parse::<u32>().ok());
+        if id.is_some_and(|id| manifest.trees.iter().all(|t| t.id != id)) {
+            std::fs::remove_dir_all(entry.path())
+                .map_err(|e| Error::io("remove", entry.path(), e))?;
+        }
+    }
+    Ok(())
+}
+
+/// A number that tree `id` of this database and of its checkpoints has, and hardly any other.
+fn owner(database_id: u128, id: u32) -> u64 {
+    let bytes = [&database_id.to_le_bytes()[..], &id.to_le_bytes()].concat();
+    xxhash_rust::xxh3::xxh3_64(&bytes)
+}
+
+/// Opens the Y of a tree and puts an empty X before it.
+pub(super) fn open_tree(
+    core: &Core,
+    database_id: u128,
+    entry: TreeEntry,
+    floor: Lsn,
+) -> Result<TreeCore> {
+    let dir = directory::tree_dir(&core.path, entry.id);
+    let owner = owner(database_id, entry.id);
+    let y = core
+        .y_shared
+        .open(entry.index_y, &dir, owner, core.options.read_only)?;
+    // The first tree of a kind makes its caches.
+    core.budget
+        .set(Holder::IndexY, core.y_shared.memory_bytes());
+    let mounted = !y.is_empty()?;
+    let x = match entry.index_x {
+        IndexXKind::Art => AnyX::Art(Art::new(core.memory.clone(), mounted)),
+        // A write buffer has no use for anything but density and order.
+        IndexXKind::BPlus | IndexXKind::None => {
+            AnyX::BPlus(BPlus::new(core.memory.clone(), mounted))
+        }
+    };
+    let joined = Joined::new(entry.id, x, y, entry.resident, floor, core.shared.clone())
+        .buffer_only(entry.index_x == IndexXKind::None);
+    Ok(TreeCore::new(entry, Arc::new(joined)))
+}

@@ -1,0 +1,143 @@
+//! The place of a database: whether there is one, or one may be made, and what must not be there.
+//!
+//! Nothing is made over files that are somebody else's, or that are what is left of a damaged database.
+
+#![forbid(unsafe_code)]
+
+use crate::{
+    db::{
+        directory::{
+            self, DirectoryLock, LOG_DIR, TREES_DIR,
+            manifest::{MANIFEST_NEXT, Manifest, TreeEntry},
+        },
+        handle::Core,
+        kinds::IndexYKind,
+        options::Options,
+    },
+    error::{Error, Result},
+    storage::Storage,
+};
+use std::path::Path;
+
+/// Locks the directory and reads its manifest; creates both where that is asked for.
+pub(super) fn take(
+    storage: &dyn Storage,
+    path: &Path,
+    options: &Options,
+) -> Result<(DirectoryLock, Manifest)> {
+    let create = options.create_if_missing && !options.read_only;
+    let missing = || Error::NoDatabase {
+        path: path.to_path_buf(),
+    };
+    refuse_file(path)?;
+    if !storage.exists(&path.join(directory::LOCK_FILE))? && !Manifest::exists(storage, path)? {
+        if !create {
+            return Err(missing());
+        }
+        refuse_foreign_files(path)?;
+        directory::create_lasting(storage, path)?;
+    }
+    let lock = DirectoryLock::take(path, options.read_only)?;
+    if let Some(manifest) = Manifest::read(storage, path)? {
+        return Ok((lock, manifest));
+    }
+    refuse_lost_manifest(path)?;
+    if !create {
+        return Err(missing());
+    }
+    storage.create_dir_all(&path.join(LOG_DIR))?;
+    storage.create_dir_all(&path.join(TREES_DIR))?;
+    let manifest = Manifest::new(random_id());
+    manifest.write(storage, path)?;
+    // Also for a directory that was there: a crash may have come before its name was lasting.
+    if let Some(parent) = path.parent() {
+        storage.sync_dir(parent)?;
+    }
+    Ok((lock, manifest))
+}
+
+/// `NotADirectory` where `path`, or something above it, is a file.
+fn refuse_file(path: &Path) -> Result<()> {
+    let is_file = match std::fs::metadata(path) {
+        Ok(meta) => !meta.is_dir(),
+        Err(e) => e.kind() == std::io::ErrorKind::NotADirectory,
+    };
+    match is_file {
+        true => Err(Error::NotADirectory {
+            path: path.to_path_buf(),
+        }),
+        false => Ok(()),
+    }
+}
+
+/// A new database is not made among somebody else's files. What a loss of power left of one that was being made is not:
+/// names come to the disk in any order.
+fn refuse_foreign_files(path: &Path) -> Result<()> {
+    let entries = match std::fs::read_dir(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(|e| Error::io("open", path, e))?,
+    };
+    for entry in entries {
+        let entry = entry.map_err(|e| Error::io("open", path, e))?;
+        let is_empty = || std::fs::read_dir(entry.path()).is_ok_and(|mut e| e.next().is_none());
+        let ours = match entry.file_name().to_str() {
+            Some(LOG_DIR | TREES_DIR) => is_empty(),
+            Some(name) => name == MANIFEST_NEXT,
+            None => false,
+        };
+        if !ours {
+            return Err(Error::DestinationNotEmpty {
+                path: path.to_path_buf(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// A directory with a log or trees and no manifest was a database: it is not made anew over them.
+fn refuse_lost_manifest(path: &Path) -> Result<()> {
+    for dir in [path.join(LOG_DIR), path.join(TREES_DIR)] {
+        let first = match std::fs::read_dir(&dir) {
+            Ok(mut entries) => entries.next(),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
+            Err(e) => return Err(Error::io("open", dir, e)),
+        };
+        if first.is_some() {
+            let manifest = Manifest::path(path);
+            return Err(Error::corrupt(manifest, 0, "the manifest is missing"));
+        }
+    }
+    Ok(())
+}
+
+/// A tree was whole before the manifest named it: where its files are gone it is not made anew. (What an Index Y from
+/// outside keeps in its directory is its own affair; that it has one is not.)
+pub(super) fn refuse_lost_tree(core: &Core, entry: &TreeEntry) -> Result<()> {
+    let dir = directory::tree_dir(&core.path, entry.id);
+    let lost = match std::fs::read_dir(&dir) {
+        Ok(mut entries) => match entry.index_y {
+            IndexYKind::Custom(_) => false,
+            IndexYKind::Lsm | IndexYKind::RocksDb | IndexYKind::BPlus { .. } => {
+                entries.next().is_none()
+            }
+        },
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => true,
+        Err(e) => return Err(Error::io("open", dir, e)),
+    };
+    match lost {
+        true => Err(Error::corrupt(dir, 0, "the files of the tree are missing")),
+        false => Ok(()),
+    }
+}
+
+/// An id that no other database has: the process's hasher keys are random, time and pid tell them apart.
+fn random_id() -> u128 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    let half = || {
+        let mut hasher = RandomState::new().build_hasher();
+        hasher.write_u32(std::process::id());
+        hasher.write_u128(std::time::UNIX_EPOCH.elapsed().map_or(0, |d| d.as_nanos()));
+        u128::from(hasher.finish())
+    };
+    (half() << 64) | half()
+}

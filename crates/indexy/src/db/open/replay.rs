@@ -1,0 +1,129 @@
+//! Replay of the log, within the budget: the framework's threads run beside it (I7).
+
+#![forbid(unsafe_code)]
+
+use crate::{
+    db::{directory::manifest::Manifest, handle::Core, options::Durability},
+    error::{Error, Result},
+    wal::{Log, LogDurability, LogOptions, Lsn, RecordRef, batch_ops},
+};
+use std::time::Duration;
+
+/// Part of the budget that one of the log's buffers takes, and its bounds.
+const LOG_BUFFER_DIVISOR: usize = 128;
+const LOG_BUFFER_BYTES: (usize, usize) = (16 << 10, 1 << 20);
+/// A segment is this part of the log's limit, and no more than so many bytes.
+const SEGMENT_DIVISOR: u64 = 8;
+const MAX_SEGMENT_BYTES: u64 = 64 << 20;
+
+/// Replays the log into X and leaves it ready for appends; returns the number of records. Without a log of its own a
+/// database may still have one from earlier, which is replayed and then flushed away.
+pub(super) fn replay(core: &Core, manifest: &Manifest) -> Result<u64> {
+    let (durability, logged) = match core.options.durability {
+        Durability::None => (LogDurability::Sync, false),
+        Durability::Sync => (LogDurability::Sync, true),
+        Durability::Buffered { interval_ms } => (
+            LogDurability::Buffered {
+                interval: Duration::from_millis(interval_ms),
+            },
+            true,
+        ),
+    };
+    let (min_buffer, max_buffer) = LOG_BUFFER_BYTES;
+    let log_options = LogOptions {
+        durability,
+        segment_bytes: (core.options.log_limit() / SEGMENT_DIVISOR)
+            .min(MAX_SEGMENT_BYTES)
+            .max(core.options.min_segment_bytes),
+        buffer_bytes: (core.options.memory_budget_bytes / LOG_BUFFER_DIVISOR)
+            .clamp(min_buffer, max_buffer),
+        database_id: manifest.database_id,
+    };
+    let mut replayed = 0u64;
+    let log = Log::open(
+        core.storage.clone(),
+        &core.log_dir(),
+        log_options,
+        Lsn(manifest.log_start),
+        Lsn(manifest.log_durable),
+        core.options.read_only,
+        core.shared.poison.clone(),
+        core.budget.clone(),
+        &mut |lsn, record| {
+            replayed += 1;
+            // I6: everything below is applied.
+            core.shared.log.replaying(lsn);
+            apply_record(core, record)
+        },
+    )?;
+    if core.options.read_only {
+        return Ok(replayed);
+    }
+    if logged {
+        // The cell was empty: this is the only place that fills it.
+        core.shared.log.set(log);
+    } else if replayed > 0 {
+        write_away(core, &log)?;
+    }
+    Ok(replayed)
+}
+
+/// Takes everything that the log had to Y: this time there is no log that keeps it.
+fn write_away(core: &Core, log: &Log) -> Result<()> {
+    for tree in core.all_joined() {
+        tree.flush()?;
+        tree.writer.make_durable()?;
+    }
+    let mut manifest = core.manifest.lock();
+    manifest.log_start = log.end().0;
+    manifest.log_durable = manifest.log_start;
+    manifest.write(&*core.storage, &core.path)?;
+    log.truncate_below(log.end()).map(|_| ())
+}
+
+fn apply_record(core: &Core, record: RecordRef<'_>) -> Result<()> {
+    match record {
+        RecordRef::Put { tree, key, value } => apply(core, tree, key, Some(value)),
+        RecordRef::Remove { tree, key } => apply(core, tree, key, None),
+        RecordRef::Batch { ops, .. } => {
+            for op in batch_ops(ops) {
+                match op {
+                    Ok(op) => apply_record(core, op)?,
+                    Err(e) => {
+                        return Err(Error::corrupt(
+                            core.log_dir(),
+                            0,
+                            format!("operation of a batch: {e:?}"),
+                        ));
+                    }
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+fn apply(core: &Core, tree: u32, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+    // Tree numbers are never reused: an unknown one was dropped.
+    let Some(tree) = core.trees.read().get(&tree).map(|t| t.joined.clone()) else {
+        return Ok(());
+    };
+    let bytes = key.len() + value.map_or(0, <[u8]>::len);
+    if core.options.read_only {
+        // Nothing can be written away: what the log holds has to fit.
+        let minimum_bytes = core.budget.used() + bytes;
+        if minimum_bytes > core.budget.limit() {
+            return Err(Error::BudgetTooSmall {
+                budget_bytes: core.budget.limit(),
+                minimum_bytes,
+            });
+        }
+        tree.apply(key, value);
+        return Ok(());
+    }
+    // What X does not hold asks for nothing: its record alone may be more than the budget, and is held while this would wait.
+    let _admitted = (bytes <= core.budget.limit() / 8)
+        .then(|| core.shared.room.admit(bytes))
+        .transpose()?;
+    tree.replay(key, value)
+}

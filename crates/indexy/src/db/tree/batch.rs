@@ -1,0 +1,380 @@
+//! `Batch`: writes to several keys and trees that happen as one.
+//!
+//! Keeps I8: holds the stripes of all its keys, taken in ascending order, from before its LSN until
+//! everything is applied; one log record, so that recovery has all of it or nothing. I6 is kept by
+//! `framework/batches.rs`.
+
+#![forbid(unsafe_code)]
+
+use super::reads::Tree;
+use crate::{
+    db::{
+        handle::{Core, Handle, Stripes, TreeCore, updating},
+        options::Durability,
+    },
+    error::{Error, Result},
+    key::{Key, Value},
+    wal::{BatchEncoder, MAX_BATCH_BYTES, RecordRef},
+};
+use std::{collections::HashMap, fmt, sync::Arc};
+
+/// Writes that are applied as one: after a crash all of them are there or none.
+///
+/// The last write to a key wins. A *concurrent reader* may see a part of a batch while it is being
+/// applied (snapshots come with transactions); a concurrent writer of one of its keys comes wholly
+/// before or after it. Without a log (`Durability::None`) there is no promise over a crash.
+/// [`Batch::limit`] says how large it may get.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+/// let (orders, by_customer) = (db.tree("orders")?, db.tree("by customer")?);
+/// let mut batch = db.batch();
+/// batch.insert(&orders, "17", "three chairs");
+/// batch.insert(&by_customer, "ann/17", "");
+/// batch.commit()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "a batch does nothing until it is committed"]
+pub struct Batch {
+    handle: Arc<Handle>,
+    /// The trees that are written to, each once.
+    trees: Vec<Arc<TreeCore>>,
+    ops: Vec<Op>,
+    bytes: usize,
+    /// The first mistake of the caller; `commit` returns it.
+    mistake: Option<Error>,
+}
+
+struct Op {
+    /// Index in the batch's trees.
+    tree: usize,
+    /// Of tree and key, see `stripes.rs`.
+    hash: u64,
+    key: Key,
+    value: Option<Value>,
+}
+
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch")
+            .field("len", &self.ops.len())
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Bytes counted per operation beside key and value.
+const OP_OVERHEAD_BYTES: usize = 64;
+/// Room for so many operations is made with the first one.
+const FEW: usize = 16;
+
+impl Batch {
+    pub(in crate::db) fn new(handle: Arc<Handle>) -> Self {
+        Self {
+            handle,
+            trees: Vec::new(),
+            ops: Vec::new(),
+            bytes: 0,
+            mistake: None,
+        }
+    }
+
+    /// Adds a write. A broken limit, or a tree of another database, is returned by [`Batch::commit`].
+    /// Cost: copies key and value.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// let mut batch = db.batch();
+    /// batch.insert(&tree, "key", "value");
+    /// assert_eq!(tree.get("key")?, None);
+    /// batch.commit()?;
+    /// assert_eq!(tree.get("key")?.unwrap(), b"value");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn insert(&mut self, tree: &Tree, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
+        self.push(tree, key.as_ref(), Some(value.as_ref()));
+    }
+
+    /// Adds a removal; see [`Batch::insert`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// tree.insert("old name", "1")?;
+    /// let mut rename = db.batch();
+    /// rename.remove(&tree, "old name");
+    /// rename.insert(&tree, "new name", "1");
+    /// rename.commit()?;
+    /// assert_eq!(tree.len()?, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn remove(&mut self, tree: &Tree, key: impl AsRef<[u8]>) {
+        self.push(tree, key.as_ref(), None);
+    }
+
+    /// Number of operations.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// assert_eq!(db.batch().len(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// Whether there is no operation.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// assert!(db.batch().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
+    /// Size in bytes, as [`Batch::limit`] counts it: keys, values, and 64 bytes per operation.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// let mut batch = db.batch();
+    /// batch.insert(&tree, "key", "value");
+    /// assert_eq!(batch.bytes(), 3 + 5 + 64);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The largest [`Batch::bytes`] that this database takes at present; it follows the memory budget.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// let mut batch = db.batch();
+    /// for i in 0..10_000u32 {
+    ///     let value = [7; 100];
+    ///     if batch.bytes() + 4 + value.len() + 64 > batch.limit() {
+    ///         std::mem::replace(&mut batch, db.batch()).commit()?;
+    ///     }
+    ///     batch.insert(&tree, i.to_be_bytes(), value);
+    /// }
+    /// batch.commit()?;
+    /// assert_eq!(tree.len()?, 10_000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        batch_limit(&self.handle.core)
+    }
+
+    fn push(&mut self, tree: &Tree, key: &[u8], value: Option<&[u8]>) {
+        let (at, core) = (&tree.at, &tree.at.tree);
+        let checked = if Arc::ptr_eq(&at.handle, &self.handle) {
+            at.check_key(key)
+                .and_then(|()| at.check_value(value.map_or(0, <[u8]>::len)))
+        } else {
+            Err(Error::ForeignTree)
+        };
+        if let Err(mistake) = checked {
+            self.mistake.get_or_insert(mistake);
+            return;
+        }
+        self.bytes += OP_OVERHEAD_BYTES + key.len() + value.map_or(0, <[u8]>::len);
+        let hash = Stripes::hash(core.entry.id, key);
+        let tree = self.number_of(core);
+        if self.ops.is_empty() {
+            self.ops.reserve(FEW);
+        }
+        self.ops.push(Op {
+            tree,
+            hash,
+            key: Key::new(key),
+            value: value.map(Value::new),
+        });
+    }
+
+    /// The index of `tree` among those of the batch, which are few. (A handle per operation would make
+    /// all threads count on one cache line.)
+    fn number_of(&mut self, tree: &Arc<TreeCore>) -> usize {
+        // The last one first: writes to one tree often come together.
+        let known = self
+            .trees
+            .iter()
+            .rposition(|known| Arc::ptr_eq(known, tree));
+        known.unwrap_or_else(|| {
+            self.trees.push(tree.clone());
+            self.trees.len() - 1
+        })
+    }
+
+    /// Applies everything, as one. Cost: the locks of all keys, one log record; no I/O but what the
+    /// durability asks for; may wait for memory.
+    ///
+    /// Errors: those of [`Tree::insert`], `BatchTooLarge`, `ForeignTree`. On an error before the log
+    /// record nothing happened. [`Batch::try_commit`] gives the batch back.
+    pub fn commit(mut self) -> Result<()> {
+        self.apply()
+    }
+
+    /// As [`Batch::commit`]; an error gives the batch back, to be committed again later.
+    ///
+    /// ```
+    /// # use indexy::{Db, Options, error::ErrorKind};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = Db::open(dir.path(), Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// let mut batch = db.batch();
+    /// batch.insert(&tree, "key", "value");
+    /// while let Err(rejected) = batch.try_commit() {
+    ///     if rejected.error().kind() != ErrorKind::Retry {
+    ///         return Err(rejected.into());
+    ///     }
+    ///     batch = rejected.into_batch();
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn try_commit(mut self) -> Result<(), Rejected> {
+        match self.apply() {
+            Ok(()) => Ok(()),
+            Err(error) => Err(Rejected(Box::new((error, self)))),
+        }
+    }
+
+    fn apply(&mut self) -> Result<()> {
+        if let Some(mistake) = &self.mistake {
+            return Err(mistake.clone());
+        }
+        let core = &self.handle.core;
+        core.check_writable()?;
+        updating::check(&**core)?;
+        let (bytes, limit) = (self.bytes, batch_limit(core));
+        if bytes > limit {
+            return Err(Error::BatchTooLarge { bytes, limit });
+        }
+        if self.ops.is_empty() {
+            return Ok(());
+        }
+        let hashes = core.stripes.in_order(self.ops.iter().map(|op| op.hash));
+        if hashes.windows(2).any(|pair| pair[0] == pair[1]) {
+            self.ops = last_write_wins(std::mem::take(&mut self.ops));
+        }
+        let (trees, ops) = (&self.trees, &self.ops);
+        let log = core.shared.log.get();
+        let mut encoder = BatchEncoder::default();
+        if log.is_some() {
+            for op in ops {
+                encoder.push(record(trees, op))?;
+            }
+        }
+        let record = encoder.bytes() + OP_OVERHEAD_BYTES;
+        let copied = log.map_or(0, |log| log.extra_bytes(record));
+        let end = {
+            let _stripes = core.stripes.lock_all(&hashes);
+            trees.iter().try_for_each(|tree| tree.live())?;
+            // After the stripes (see `writes.rs`). The log's room is kept until the record is appended.
+            let _admitted = core
+                .shared
+                .room
+                .admit(bytes + core.shared.room.copy_bytes(copied))?;
+            let _room = log.map(|log| log.admit(record)).transpose()?;
+            // It may have waited long.
+            trees.iter().try_for_each(|tree| tree.live())?;
+            let writes = ops
+                .iter()
+                .map(|op| (&*trees[op.tree].joined, &*op.key, op.value.as_deref()));
+            core.shared.log.commit_batch(encoder.record(), || {
+                writes.for_each(|(tree, key, value)| tree.apply(key, value));
+            })?
+        };
+        if let (Some(log), Some(end), Durability::Sync) = (log, end, core.options.durability) {
+            log.wait_durable(end)?;
+        }
+        Ok(())
+    }
+}
+
+/// The largest batch that `core` takes now, as [`Batch::bytes`] counts.
+fn batch_limit(core: &Core) -> usize {
+    (core.budget.limit() / 4).min(MAX_BATCH_BYTES)
+}
+
+/// A batch that [`Batch::try_commit`] could not commit, and why. `?` turns it into its [`Error`].
+#[derive(Debug)]
+pub struct Rejected(Box<(Error, Batch)>);
+
+impl Rejected {
+    /// Why. After `OutOfSpace` or `Poisoned` with [`Durability::Sync`] the batch may have been applied
+    /// and not be durable; after any other error nothing happened.
+    #[must_use]
+    pub fn error(&self) -> &Error {
+        &self.0.0
+    }
+
+    /// The batch, as it was. A mistake that [`Batch::insert`] or [`Batch::remove`] met stays with it:
+    /// such a batch is never committed.
+    pub fn into_batch(self) -> Batch {
+        self.0.1
+    }
+
+    /// Both of them.
+    pub fn into_parts(self) -> (Error, Batch) {
+        *self.0
+    }
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error().fmt(f)
+    }
+}
+
+impl std::error::Error for Rejected {}
+
+impl From<Rejected> for Error {
+    fn from(rejected: Rejected) -> Self {
+        rejected.0.0
+    }
+}
+
+/// Keeps the last operation on each key, in the order of the first.
+#[cold]
+fn last_write_wins(ops: Vec<Op>) -> Vec<Op> {
+    let mut at: HashMap<(usize, Key), usize> = HashMap::with_capacity(ops.len());
+    let mut kept: Vec<Op> = Vec::with_capacity(ops.len());
+    for op in ops {
+        match at.entry((op.tree, op.key.clone())) {
+            std::collections::hash_map::Entry::Occupied(slot) => kept[*slot.get()] = op,
+            std::collections::hash_map::Entry::Vacant(slot) => {
+                slot.insert(kept.len());
+                kept.push(op);
+            }
+        }
+    }
+    kept
+}
+
+fn record<'a>(trees: &[Arc<TreeCore>], op: &'a Op) -> RecordRef<'a> {
+    let tree = trees[op.tree].entry.id;
+    match &op.value {
+        Some(value) => RecordRef::Put {
+            tree,
+            key: &op.key,
+            value,
+        },
+        None => RecordRef::Remove { tree, key: &op.key },
+    }
+}

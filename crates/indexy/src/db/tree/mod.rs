@@ -1,0 +1,12 @@
+//! Trees: `reads` and `writes` are the two halves of [`Tree`], `range` its scans, `batch` writes to
+//! several keys and trees as one, `reference` what all of these hold on to.
+
+mod batch;
+mod range;
+mod reads;
+mod reference;
+mod writes;
+
+pub use batch::{Batch, Rejected};
+pub use range::Range;
+pub use reads::Tree;

@@ -1,0 +1,336 @@
+//! `Tree`: a named, ordered, concurrent map. Here: what it is, and its reads.
+
+#![forbid(unsafe_code)]
+
+use super::{range::Range, reference::TreeRef};
+use crate::{
+    db::{
+        handle::{Handle, TreeCore},
+        kinds::{IndexXKind, IndexYKind},
+    },
+    error::Result,
+    key::{Key, Value, prefix_end, successor},
+    x::IndexX,
+};
+use std::{
+    fmt,
+    ops::{Bound, RangeBounds},
+    sync::Arc,
+};
+
+/// A named tree of a [`Db`](crate::Db): an ordered map from byte strings to byte strings.
+///
+/// Keys have 0..=65,534 bytes in bytewise order; values 0..=256 MiB. A handle is a reference: clones
+/// share everything and may be used from any thread. Single-key operations are linearizable; see
+/// [`Batch`](crate::Batch) and [`Range`] for several keys.
+///
+/// # Errors
+///
+/// Every operation may return `KeyTooLong` and `ValueTooLong` (nothing was written), `TreeDropped`,
+/// `Closed`, `Corrupt` and `Io` (reading the disk index). Every write may return `ReadOnly`,
+/// `Poisoned`, `OutOfSpace` (the device is full; make room and go on), `ResidentTreesTooLarge`,
+/// `BudgetTooSmall`, `MemoryStalled`, and `Reentrant` inside an [`update`](Tree::update). A write
+/// that fails after it was logged (with [`Sync`](crate::Durability::Sync), when the log's device
+/// fails) may or may not be there after the next open.
+///
+/// What each operation costs is in [`indexy::cost`](crate::cost).
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+/// let tree = db.tree("cities")?;
+/// tree.insert("de/berlin", "3,700,000")?;
+/// tree.insert("de/bonn", "330,000")?;
+/// assert_eq!(tree.prefix("de/").count(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Tree {
+    pub(super) at: TreeRef,
+}
+
+impl fmt::Debug for Tree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tree")
+            .field("name", &self.name())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Tree {
+    pub(in crate::db) fn new(handle: Arc<Handle>, tree: Arc<TreeCore>) -> Self {
+        Self {
+            at: TreeRef { handle, tree },
+        }
+    }
+
+    /// The tree's name.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// assert_eq!(db.tree("orders")?.name(), "orders");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.at.tree.entry.name
+    }
+
+    /// The pair of indexes that the tree is made of: in memory, and on disk.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// use indexy::{IndexXKind, IndexYKind};
+    /// assert_eq!(db.tree("t")?.pair(), (IndexXKind::Art, IndexYKind::Lsm));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn pair(&self) -> (IndexXKind, IndexYKind) {
+        (self.at.tree.entry.index_x, self.at.tree.entry.index_y)
+    }
+
+    /// Whether the tree is never released from memory; see
+    /// [`TreeOptions::resident`](crate::TreeOptions::resident).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// let options = indexy::TreeOptions::new().resident(true);
+    /// assert!(db.tree_with("sessions", options)?.is_resident());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn is_resident(&self) -> bool {
+        self.at.tree.entry.resident
+    }
+
+    /// The newest value of `key`.
+    ///
+    /// Cost: no I/O when the memory index has the key or knows that it is absent; else one look-up in
+    /// the disk index (about one device read), after which the memory index has the key. A value of
+    /// more than 20 bytes is copied into one allocation; [`Tree::get_with`] does without.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// tree.insert("key", "value")?;
+    /// assert_eq!(tree.get("key")?.unwrap(), b"value");
+    /// assert_eq!(tree.get("absent")?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    // IndeXY II-D; I1, I3.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.get_with(key, Value::new)
+    }
+
+    /// Hands the newest value of `key` to `read` without building a [`Value`]. Cost as [`Tree::get`].
+    ///
+    /// `read` runs outside of all locks, once at most. It should be short and must not write to this
+    /// database: while it runs, none of the memory that is released becomes free, so a write of its
+    /// own may wait for memory in vain (`MemoryStalled`).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// tree.insert("key", "value")?;
+    /// assert_eq!(tree.get_with("key", <[u8]>::len)?, Some(5));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn get_with<R>(
+        &self,
+        key: impl AsRef<[u8]>,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let key = key.as_ref();
+        self.at.live()?;
+        self.at.check_key(key)?;
+        self.at.alive(self.at.joined().get(key, read))
+    }
+
+    /// The newest values of `keys`, in the order asked. Each key is read at some moment of the call,
+    /// not all at the same.
+    ///
+    /// Cost: the reads of the disk index overlap, so that cold keys cost about half of one
+    /// [`Tree::get`] each.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// tree.insert("b", "2")?;
+    /// let values = tree.multi_get(["a", "b"])?;
+    /// assert_eq!(values, [None, Some("2".into())]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn multi_get<K: AsRef<[u8]>>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<Vec<Option<Value>>> {
+        self.at.live()?;
+        let keys: Vec<K> = keys.into_iter().collect();
+        let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+        keys.iter().try_for_each(|k| self.at.check_key(k))?;
+        self.at.alive(self.at.joined().multi_get(&keys))
+    }
+
+    /// Whether `key` is there. Cost as [`Tree::get`], without the copy.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// tree.insert("key", "")?;
+    /// assert!(tree.contains_key("key")? && !tree.contains_key("absent")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get_with(key, |_| ())?.is_some())
+    }
+
+    /// The entries of a range of keys, in order, from both ends. [`Range`] says what a scan sees and
+    /// costs.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// for key in ["a", "b", "c", "d"] {
+    ///     tree.insert(key, "")?;
+    /// }
+    /// let mut range = tree.range("b"..);
+    /// assert_eq!(range.next().unwrap()?.0, b"b");
+    /// assert_eq!(range.next_back().unwrap()?.0, b"d");
+    /// assert_eq!(tree.range("b"..="c").count(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Range {
+        let from = match range.start_bound() {
+            Bound::Included(k) => k.as_ref().to_vec(),
+            Bound::Excluded(k) => successor(k.as_ref()),
+            Bound::Unbounded => vec![],
+        };
+        let to = match range.end_bound() {
+            Bound::Included(k) => Some(successor(k.as_ref())),
+            Bound::Excluded(k) => Some(k.as_ref().to_vec()),
+            Bound::Unbounded => None,
+        };
+        Range::new(self.at.clone(), from, to)
+    }
+
+    /// The entries whose keys start with `prefix`, in order. Cost: as [`Tree::range`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// for key in ["user/1", "user/2", "users"] {
+    ///     tree.insert(key, "")?;
+    /// }
+    /// assert_eq!(tree.prefix("user/").count(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
+        let prefix = prefix.as_ref();
+        Range::new(self.at.clone(), prefix.to_vec(), prefix_end(prefix))
+    }
+
+    /// All entries in order. Cost: as [`Tree::range`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// tree.insert("key", "value")?;
+    /// for entry in tree.iter() {
+    ///     let (key, value) = entry?;
+    ///     println!("{key:?} is {value:?}");
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn iter(&self) -> Range {
+        Range::new(self.at.clone(), vec![], None)
+    }
+
+    /// The entry with the smallest key. Cost: the first step of a scan.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// assert!(tree.first()?.is_none());
+    /// tree.insert("key", "value")?;
+    /// assert_eq!(tree.first()?.unwrap().1, b"value");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn first(&self) -> Result<Option<(Key, Value)>> {
+        self.iter().next().transpose()
+    }
+
+    /// The entry with the largest key. Cost: the first step of a scan.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// tree.insert("1", "first")?;
+    /// tree.insert("2", "second")?;
+    /// assert_eq!(tree.last()?.unwrap().0, b"2");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn last(&self) -> Result<Option<(Key, Value)>> {
+        self.iter().next_back().transpose()
+    }
+
+    /// Counts the entries. Cost: a scan of the whole tree; [`Tree::approximate_len`] does no I/O.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// tree.insert("key", "value")?;
+    /// assert_eq!(tree.len()?, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn len(&self) -> Result<u64> {
+        self.iter().try_fold(0, |n, entry| entry.map(|_| n + 1))
+    }
+
+    /// Whether there is no entry. Cost: that of [`Tree::first`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// assert!(db.tree("new")?.is_empty()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.first()?.is_none())
+    }
+
+    /// About how many entries there are: an estimate without I/O, the larger of what is in memory and
+    /// what is on disk.
+    ///
+    /// It is too small, by half at most, where much is in only one of the two. It counts overwritten
+    /// and removed entries that the disk index still holds, and takes each removal that the disk index
+    /// still holds for one entry less, so that it is too small where keys are removed again and again.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// tree.insert("key", "value")?;
+    /// assert_eq!(tree.approximate_len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn approximate_len(&self) -> u64 {
+        let x = self.at.joined().x.stats();
+        let y = self.at.joined().y.approximate_len();
+        (x.keys.saturating_sub(x.tombstones) as u64).max(y)
+    }
+}

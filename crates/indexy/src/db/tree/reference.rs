@@ -1,0 +1,65 @@
+//! A tree of an open database, as its handles hold it.
+//!
+//! The order in which the two parts drop does not matter: whatever may write holds the directory's
+//! lock itself (`directory/owned.rs`).
+
+#![forbid(unsafe_code)]
+
+use crate::{
+    db::handle::{Core, Handle, TreeCore},
+    error::{Error, Result},
+    framework::tree::Joined,
+    limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
+};
+use std::sync::Arc;
+
+/// See the module header. Cost of a clone: two counters.
+#[derive(Clone)]
+pub(super) struct TreeRef {
+    pub(super) handle: Arc<Handle>,
+    pub(super) tree: Arc<TreeCore>,
+}
+
+impl TreeRef {
+    pub(super) fn core(&self) -> &Arc<Core> {
+        &self.handle.core
+    }
+
+    pub(super) fn joined(&self) -> &Arc<Joined> {
+        &self.tree.joined
+    }
+
+    /// `TreeDropped` or `Closed`. Cost: one load.
+    #[inline]
+    pub(super) fn live(&self) -> Result<()> {
+        self.tree.live()
+    }
+
+    /// The result of a read of Y. When the tree was dropped or closed meanwhile, its failure says that.
+    pub(super) fn alive<R>(&self, read: Result<R>) -> Result<R> {
+        read.or_else(|error| self.live().and(Err(error)))
+    }
+
+    /// `KeyTooLong` beyond what the API or this tree's Index Y takes.
+    #[inline]
+    pub(super) fn check_key(&self, key: &[u8]) -> Result<()> {
+        let limit = MAX_KEY_BYTES.min(self.joined().limits.max_key_bytes);
+        if key.len() > limit {
+            return Err(Error::KeyTooLong {
+                len: key.len(),
+                limit,
+            });
+        }
+        Ok(())
+    }
+
+    /// `ValueTooLong` beyond what the API or this tree's Index Y takes.
+    #[inline]
+    pub(super) fn check_value(&self, len: usize) -> Result<()> {
+        let limit = MAX_VALUE_BYTES.min(self.joined().limits.max_value_bytes);
+        if len > limit {
+            return Err(Error::ValueTooLong { len, limit });
+        }
+        Ok(())
+    }
+}

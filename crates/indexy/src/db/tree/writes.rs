@@ -1,0 +1,288 @@
+//! The writes of a `Tree`.
+//!
+//! Every write, in this order: check the limits; take the key's stripe; look under it whether the tree
+//! is live; reserve memory, then room in the log (both may wait); apply, where the log record is made
+//! under the leaf's latch (I8); let the stripe go; with `Sync` wait for the log.
+//!
+//! The stripe comes before the reservation. A writer that reserved memory and then waited for a stripe
+//! could deadlock with `update`, which holds the stripe while it waits for memory of its own. What
+//! frees memory and what writes the log take no stripe.
+
+#![forbid(unsafe_code)]
+
+use super::reads::Tree;
+use crate::{
+    db::{
+        handle::{
+            Core,
+            updating::{self, Updating},
+        },
+        options::Durability,
+    },
+    error::{Error, Result},
+    framework::{memory::Admitted, tree::Joined},
+    key::Value,
+    wal::{Admission, Lsn},
+};
+use std::ops::RangeBounds;
+
+/// Bytes of X that a new entry may take beside key and value: its share of a leaf and of a node.
+const ENTRY_OVERHEAD_BYTES: usize = 64;
+/// Bytes of a log record beside key and value.
+const RECORD_OVERHEAD_BYTES: usize = 32;
+/// X holds no value that is more than this part of the budget.
+const LARGEST_IN_X_DIVISOR: usize = 8;
+
+/// Room in memory and in the log, kept while these live.
+type Permits<'a> = (Option<Admitted<'a>>, Option<Admission<'a>>);
+
+impl Tree {
+    /// Writes `value` under `key`.
+    ///
+    /// Cost: no I/O but what the durability asks for; may wait for memory to become free. A value over
+    /// an eighth of the memory budget is written to the disk index at once, and is durable when the
+    /// call returns.
+    ///
+    /// Errors: `KeyTooLong`, `ValueTooLong`, `ReadOnly`, `Closed`, `TreeDropped`, `Reentrant`: nothing
+    /// was written. `OutOfSpace` or `Poisoned` while the log is made durable: the write is seen, and
+    /// the next open may find it or not. Where the disk index has no room for a value over an eighth of
+    /// the budget, the old value stays and nothing is logged; if the device fills up or fails later in
+    /// the call, the next open may find the new one.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// tree.insert("key", "value")?;
+    /// tree.insert(7u32.to_be_bytes(), [1, 2, 3])?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    // IndeXY II-B; I4, I7, I8.
+    pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        self.write(key, Some(value.len()), |joined| {
+            Ok(((), joined.put(key, Some(value))?))
+        })
+    }
+
+    /// Removes `key`, whether it is there or not. Cost: that of [`Tree::insert`]; nothing is read.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// tree.insert("key", "value")?;
+    /// tree.remove("key")?;
+    /// assert!(!tree.contains_key("key")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        let key = key.as_ref();
+        self.write(key, Some(0), |joined| Ok(((), joined.put(key, None)?)))
+    }
+
+    /// Removes `key` and returns the value that it had. Atomic. Cost: [`Tree::get`] and
+    /// [`Tree::remove`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// tree.insert("job", "work")?;
+    /// assert_eq!(tree.take("job")?.unwrap(), b"work");
+    /// assert_eq!(tree.take("job")?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn take(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        let key = key.as_ref();
+        self.write(key, Some(0), |joined| {
+            let old = joined.get(key, Value::new)?;
+            let end = if old.is_some() {
+                joined.put(key, None)?
+            } else {
+                None
+            };
+            Ok((old, end))
+        })
+    }
+
+    /// Removes every key of a range. Not atomic: keys go one by one, each as by [`Tree::remove`]; a key
+    /// that is written meanwhile may stay.
+    ///
+    /// Cost: a scan of the range and a write per key in it. Memory: that of a scan, whatever the length
+    /// of the keys.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// for day in 1..=9u8 {
+    ///     tree.insert([day], "measured")?;
+    /// }
+    /// tree.remove_range(..[8])?;
+    /// assert_eq!(tree.len()?, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn remove_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+        // A scan holds a bounded chunk, which the budget counts (I7), and nothing that a removal
+        // waits for.
+        self.range(range)
+            .try_for_each(|entry| self.remove(entry?.0))
+    }
+
+    /// Writes `new` if the key's value is `old`; `None` means absent, on either side. Returns whether
+    /// it did. Atomic. Cost: [`Tree::get`] and [`Tree::insert`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("locks")?;
+    /// // A bare `None` has no type: say which.
+    /// const ABSENT: Option<&[u8]> = None;
+    /// assert!(tree.compare_and_swap("lock", ABSENT, Some("mine"))?);
+    /// assert!(!tree.compare_and_swap("lock", ABSENT, Some("yours"))?);
+    /// assert!(tree.compare_and_swap("lock", Some("mine"), ABSENT)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn compare_and_swap<O: AsRef<[u8]>, N: AsRef<[u8]>>(
+        &self,
+        key: impl AsRef<[u8]>,
+        old: Option<O>,
+        new: Option<N>,
+    ) -> Result<bool> {
+        let key = key.as_ref();
+        let old = old.as_ref().map(AsRef::as_ref);
+        let new = new.as_ref().map(AsRef::as_ref);
+        let bytes = new.map_or(0, <[u8]>::len);
+        self.write(key, Some(bytes), |joined| {
+            let same = match (joined.get(key, |v| old == Some(v))?, old) {
+                (Some(same), _) => same,
+                (None, old) => old.is_none(),
+            };
+            let end = if same { joined.put(key, new)? } else { None };
+            Ok((same, end))
+        })
+    }
+
+    /// Replaces the value of `key` by what `change` makes of it; `None` means absent, on either side.
+    /// Returns the new value. Atomic: `change` runs once, with the key locked against other writers.
+    ///
+    /// `change` may read this database, and use other databases freely. Every write to this one, and
+    /// every call of [`Db`](crate::Db) that waits for writers, returns `Reentrant` inside it. It must
+    /// not wait for another thread that writes here. When it panics, nothing was changed.
+    ///
+    /// Cost: [`Tree::get`] and [`Tree::insert`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("counters")?;
+    /// let count = |old: Option<&[u8]>| {
+    ///     let n = old.and_then(|v| v.try_into().ok()).map_or(0, u64::from_be_bytes);
+    ///     Some((n + 1).to_be_bytes().to_vec())
+    /// };
+    /// tree.update("visits", count)?;
+    /// assert_eq!(tree.update("visits", count)?.unwrap(), 2u64.to_be_bytes());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn update(
+        &self,
+        key: impl AsRef<[u8]>,
+        change: impl FnOnce(Option<&[u8]>) -> Option<Vec<u8>>,
+    ) -> Result<Option<Value>> {
+        let key = key.as_ref();
+        self.write(key, None, |joined| {
+            let old = joined.get(key, Value::new)?;
+            let new = {
+                let _updating = Updating::enter(&**self.at.core());
+                change(old.as_deref())
+            };
+            let bytes = new.as_ref().map_or(0, Vec::len);
+            self.at.check_value(bytes)?;
+            // Only now is it known how much. All of it in one request: a writer that holds a
+            // reservation and asks for more could wait for itself.
+            let _admitted = self.admit(key.len() + bytes)?;
+            self.at.live()?;
+            let end = joined.put(key, new.as_deref())?;
+            Ok((new.map(Value::from), end))
+        })
+    }
+
+    /// The frame of every single-key write; see the module header. Without a length of the value,
+    /// `apply` asks for room itself.
+    fn write<R>(
+        &self,
+        key: &[u8],
+        value_len: Option<usize>,
+        apply: impl FnOnce(&Joined) -> Result<(R, Option<Lsn>)>,
+    ) -> Result<R> {
+        let core = self.at.core();
+        self.at.live()?;
+        self.at.check_key(key)?;
+        self.at.check_value(value_len.unwrap_or_default())?;
+        if core.options.read_only {
+            return Err(Error::ReadOnly);
+        }
+        updating::check(&**core)?;
+        core.shared.poison.check()?;
+        let log = core.shared.log.get();
+        let (result, end) = {
+            let _stripe = core.stripes.lock(self.at.tree.entry.id, key);
+            self.at.live()?;
+            let _admitted = value_len
+                .map(|len| self.admit_value(key, len))
+                .transpose()?;
+            // The wait may have been long.
+            self.at.live()?;
+            self.at.alive(apply(self.at.joined()))?
+        };
+        if let (Some(log), Some(end), Durability::Sync) = (log, end, core.options.durability) {
+            log.wait_durable(end)?;
+        }
+        Ok(result)
+    }
+
+    /// As [`Tree::admit`], for `key` with a value of `len` bytes. Where resident trees fill the budget,
+    /// a write that makes none of them larger goes on, or they could not be made smaller: above all the
+    /// removal of a key that X has.
+    fn admit_value(&self, key: &[u8], len: usize) -> Result<Permits<'_>> {
+        match self.admit(key.len() + len) {
+            Err(Error::ResidentTreesTooLarge { .. })
+                if len == 0 && self.at.joined().has_in_x(key) && self.has_room_for_copy(key) =>
+            {
+                let record = key.len() + RECORD_OVERHEAD_BYTES;
+                let log = self.at.core().shared.log.get();
+                Ok((None, log.map(|log| log.admit(record)).transpose()?))
+            }
+            admitted => admitted,
+        }
+    }
+
+    /// I7: a long key is copied. Its old memory may come back late, because readers hold it.
+    fn has_room_for_copy(&self, key: &[u8]) -> bool {
+        let budget = &self.at.core().budget;
+        budget.used() + key.len() + ENTRY_OVERHEAD_BYTES < budget.limit()
+    }
+
+    /// Waits until a write of `bytes`, key and value, has room in X and in the log; both are reserved
+    /// while the answer lives.
+    fn admit(&self, bytes: usize) -> Result<Permits<'_>> {
+        let core = self.at.core();
+        let log = core.shared.log.get();
+        let record = bytes + RECORD_OVERHEAD_BYTES;
+        let copied = log.map_or(0, |log| log.extra_bytes(record));
+        let memory = bytes_in_x(bytes, core) + core.shared.room.copy_bytes(copied);
+        let admitted = core.shared.room.admit(memory)?;
+        let log = log.map(|log| log.admit(record)).transpose()?;
+        Ok((Some(admitted), log))
+    }
+}
+
+/// Bytes of X that a write of `bytes` takes: none for a value that X does not hold.
+fn bytes_in_x(bytes: usize, core: &Core) -> usize {
+    if bytes > core.budget.limit() / LARGEST_IN_X_DIVISOR {
+        0
+    } else {
+        bytes + ENTRY_OVERHEAD_BYTES
+    }
+}

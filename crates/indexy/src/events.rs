@@ -1,0 +1,92 @@
+//! The events of the cargo feature `tracing`: what an operator wants to know about the background.
+//!
+//! One function per event; without the feature each is empty and costs nothing. Every event has the
+//! target `indexy` and its figures as fields, with their units in the names. Nothing on the path of
+//! a read that hits, or of a write that does not wait, calls this module.
+//!
+//! Levels: `ERROR` for the end of writing, `WARN` for what an operator should look at, `INFO` for
+//! the life of a database, `DEBUG` for the work of its threads.
+//! Threads: any; a subscriber must not call back into the database.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(feature = "tracing"),
+    expect(unused_variables, reason = "the feature is off")
+)]
+#![allow(dead_code, reason = "the vocabulary is whole, whoever uses it")]
+
+use std::{fmt::Display, path::Path, time::Duration};
+
+/// Target of all events.
+#[cfg(feature = "tracing")]
+const TARGET: &str = "indexy";
+
+/// Declares a function per event. Fields are given as `name: type => recorded value`.
+macro_rules! events {
+    ($($(#[$doc:meta])* $level:ident $message:literal
+        $name:ident($($field:ident: $type:ty => $value:expr),* $(,)?);)*) => {
+        $(
+            $(#[$doc])*
+            #[inline]
+            pub(crate) fn $name($($field: $type),*) {
+                #[cfg(feature = "tracing")]
+                tracing::event!(
+                    target: TARGET,
+                    tracing::Level::$level,
+                    $($field = $value,)*
+                    $message
+                );
+            }
+        )*
+    };
+}
+
+events! {
+    /// A database was opened; `replayed_records` of its log were applied.
+    INFO "opened" opened(
+        path: &Path => display(path.display()),
+        trees: usize => trees,
+        replayed_records: u64 => replayed_records,
+        took: Duration => took.as_secs_f64(),
+    );
+    /// The log ended in bytes that a crash left; they were cut off.
+    WARN "torn tail of the log cut off" log_cut(
+        path: &Path => display(path.display()),
+        offset: u64 => offset,
+    );
+    /// A database was closed, or its last handle dropped.
+    INFO "closed" closed(path: &Path => display(path.display()));
+    /// Writing ended: this is the first cause.
+    ERROR "poisoned" poisoned(cause: &dyn Display => display(cause));
+    /// The directory was renamed or replaced under an open database.
+    ERROR "the directory is another's" directory_lost(path: &Path => display(path.display()));
+    /// `close` left the directory locked: a read takes too long.
+    WARN "closed, but a read in progress keeps the directory locked" still_read(
+        path: &Path => display(path.display()),
+    );
+    /// A writer waited for memory and went on, or gave up (`failed`).
+    WARN "a writer waited for memory" stalled(
+        bytes: usize => bytes,
+        waited: Duration => waited.as_secs_f64(),
+        failed: bool => failed,
+    );
+    /// The disk index refused a run or a step of maintenance, which is tried again.
+    WARN "the disk index refused, to be tried again" refused(cause: &dyn Display => display(cause));
+    /// A sorted run was written to the disk index of `tree`.
+    DEBUG "run written" run_written(
+        tree: u32 => tree,
+        keys: u64 => keys,
+        bytes: u64 => bytes,
+        took: Duration => took.as_secs_f64(),
+    );
+    /// One step of maintenance of the disk index of `tree` did something.
+    DEBUG "compacted" compacted(tree: u32 => tree, took: Duration => took.as_secs_f64());
+    /// Memory was released: `freed` of the `wanted` bytes.
+    DEBUG "released" released(freed: u64 => freed, wanted: u64 => wanted);
+    /// The log was cut below `start`; so many bytes of files went.
+    DEBUG "log truncated" log_truncated(start: u64 => start, freed: u64 => freed);
+    /// A tree was made or dropped.
+    INFO "tree created" tree_created(tree: u32 => tree, name: &str => name);
+    /// See [`tree_created`].
+    INFO "tree dropped" tree_dropped(tree: u32 => tree, name: &str => name);
+}

@@ -1,0 +1,507 @@
+//! `drop_tree` beside everything that may be going on: it ends soon, and nothing else is held up by it.
+
+use crate::{
+    custom_y::FileY,
+    support::{MIB, StopAtDrop, assert_sound, child, child_argument, open, shim, tell, wait},
+};
+use indexy::{
+    Db, Error, IndexYKind, Options, Result, Tree, TreeOptions, Value,
+    index_y::{
+        Capabilities, IndexY, IndexYFactory, IndexYShared, Maintained, Order, RunSource, YIter,
+    },
+};
+use std::{
+    path::Path,
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    time::{Duration, Instant},
+};
+
+/// `drop_tree` takes no longer, whatever else goes on. (A writer waits a minute for memory.)
+const SOON: Duration = Duration::from_secs(20);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Call {
+    Get,
+    WriteRun,
+    Verify,
+    Copy,
+}
+
+/// Holds one kind of call up, on its way in, until it is opened.
+#[derive(Default)]
+struct Gate {
+    closed: Mutex<Option<Call>>,
+    opened: Condvar,
+    /// Somebody stands before it.
+    reached: AtomicBool,
+}
+
+impl Gate {
+    fn close(&self, call: Call) {
+        self.reached.store(false, SeqCst);
+        *self.closed.lock().unwrap() = Some(call);
+    }
+
+    fn open(&self) {
+        *self.closed.lock().unwrap() = None;
+        self.opened.notify_all();
+    }
+
+    fn pass(&self, call: Call) {
+        let mut closed = self.closed.lock().unwrap();
+        while *closed == Some(call) {
+            self.reached.store(true, SeqCst);
+            closed = self.opened.wait(closed).unwrap();
+        }
+    }
+
+    fn wait_until_reached(&self) {
+        let start = Instant::now();
+        while !self.reached.load(SeqCst) {
+            assert!(start.elapsed() < SOON, "nobody comes");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Opens the gate at the end of a scope, also when a check in it fails.
+struct OpenAtDrop<'a>(&'a Gate);
+
+impl Drop for OpenAtDrop<'_> {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
+struct GatedY {
+    y: FileY,
+    gate: Arc<Gate>,
+}
+
+impl IndexY for GatedY {
+    fn capabilities(&self) -> Capabilities {
+        self.y.capabilities()
+    }
+    fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+        self.gate.pass(Call::Get);
+        self.y.get(key)
+    }
+    fn range(&self, from: &[u8], to: Option<&[u8]>, order: Order) -> Result<YIter<'_>> {
+        self.y.range(from, to, order)
+    }
+    fn write_run(&self, source: &mut dyn RunSource) -> Result<()> {
+        self.gate.pass(Call::WriteRun);
+        self.y.write_run(source)
+    }
+    fn make_durable(&self) -> Result<()> {
+        self.y.make_durable()
+    }
+    fn maintain(&self) -> Result<Maintained> {
+        self.y.maintain()
+    }
+    fn congested(&self) -> bool {
+        false
+    }
+    fn is_empty(&self) -> Result<bool> {
+        self.y.is_empty()
+    }
+    fn approximate_len(&self) -> u64 {
+        self.y.approximate_len()
+    }
+    fn memory_bytes(&self) -> usize {
+        self.y.memory_bytes()
+    }
+    fn disk_bytes(&self) -> u64 {
+        self.y.disk_bytes()
+    }
+    fn run_count(&self) -> usize {
+        self.y.run_count()
+    }
+    fn verify(&self) -> Result<u64> {
+        self.gate.pass(Call::Verify);
+        self.y.verify()
+    }
+    fn release_files(&self) -> bool {
+        self.y.release_files()
+    }
+    fn copies_beside_runs(&self) -> bool {
+        true
+    }
+    fn copy_to(&self, dest: &Path) -> Result<()> {
+        self.gate.pass(Call::Copy);
+        self.y.copy_to(dest)
+    }
+}
+
+struct Gated(Arc<Gate>);
+
+impl IndexYFactory for Gated {
+    fn share(&self, _: usize) -> Result<Arc<dyn IndexYShared>> {
+        Ok(Arc::new(Gated(self.0.clone())))
+    }
+}
+
+impl IndexYShared for Gated {
+    fn open(&self, dir: &Path, read_only: bool) -> Result<Arc<dyn IndexY>> {
+        Ok(Arc::new(GatedY {
+            y: FileY::open(dir, read_only)?,
+            gate: self.0.clone(),
+        }))
+    }
+    fn memory_bytes(&self) -> usize {
+        0
+    }
+    fn set_memory(&self, _: usize) {}
+}
+
+struct World {
+    dir: tempfile::TempDir,
+    options: Options,
+    gate: Arc<Gate>,
+    db: Db,
+    /// On the Index Y with the gate.
+    gated: Tree,
+    plain: Tree,
+}
+
+fn world() -> World {
+    let dir = tempfile::tempdir().unwrap();
+    let gate: Arc<Gate> = Arc::default();
+    let options = Options::new(4 * MIB)
+        .register_index_y("gated", Arc::new(Gated(gate.clone())))
+        .unwrap();
+    let db = open(dir.path(), &options);
+    let of_gated = TreeOptions::new().index_y(IndexYKind::custom("gated").unwrap());
+    let gated = db.tree_with("gated", of_gated).unwrap();
+    let plain = db.tree("plain").unwrap();
+    for tree in [&gated, &plain] {
+        for i in 0u32..2000 {
+            tree.insert(i.to_be_bytes(), [1; 100]).unwrap();
+        }
+    }
+    World {
+        dir,
+        options,
+        gate,
+        db,
+        gated,
+        plain,
+    }
+}
+
+fn drop_soon(db: &Db, name: &str) {
+    let start = Instant::now();
+    db.drop_tree(name).unwrap();
+    assert!(start.elapsed() < SOON, "{name}: {:?}", start.elapsed());
+}
+
+/// What is left works, also after a reopen.
+fn assert_goes_on(world: World, left: &[&str]) {
+    let World {
+        dir,
+        options,
+        db,
+        gated,
+        plain,
+        ..
+    } = world;
+    for name in left {
+        let tree = db.tree(name).unwrap();
+        for i in 0u32..3000 {
+            tree.insert(i.to_be_bytes(), [2; 100]).unwrap();
+        }
+    }
+    db.flush().unwrap();
+    assert_sound(&db);
+    assert_eq!(db.tree_names(), left);
+    drop((gated, plain, db));
+    let db = open(dir.path(), &options);
+    assert_eq!(db.tree_names(), left);
+    assert_sound(&db);
+}
+
+/// A writer of the one tree waits for memory, because its Index Y takes nothing.
+#[test]
+fn beside_a_writer_that_waits_for_memory() {
+    let world = world();
+    let World {
+        gate,
+        db,
+        gated,
+        plain,
+        ..
+    } = &world;
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|s| {
+        gate.close(Call::WriteRun);
+        let writer = s.spawn(|| {
+            for i in 0u32.. {
+                match gated.insert(i.to_be_bytes(), [3; 4000]) {
+                    Ok(()) if !stop.load(SeqCst) => {}
+                    Ok(()) | Err(Error::TreeDropped { .. }) => return,
+                    Err(error) => panic!("{error:?}"),
+                }
+            }
+        });
+        let _opened = OpenAtDrop(gate);
+        let _stop = StopAtDrop(&stop);
+        // It stands still.
+        let start = Instant::now();
+        let mut last = (db.stats().writes, Instant::now());
+        while last.1.elapsed() < Duration::from_millis(500) {
+            assert!(start.elapsed() < SOON, "it never waits");
+            std::thread::sleep(Duration::from_millis(5));
+            let writes = db.stats().writes;
+            if writes != last.0 {
+                last = (writes, Instant::now());
+            }
+        }
+        assert!(db.stats().stalls > 0);
+        drop_soon(db, "plain");
+        assert!(matches!(
+            plain.insert(b"k", b"v"),
+            Err(Error::TreeDropped { .. })
+        ));
+        gate.open();
+        drop_soon(db, "gated");
+        writer.join().unwrap();
+    });
+    assert_goes_on(world, &[]);
+}
+
+/// The tree that is dropped has a run in flight, whose Index Y takes its time.
+#[test]
+fn beside_a_run_in_flight() {
+    let world = world();
+    let (gate, db) = (&world.gate, &world.db);
+    std::thread::scope(|s| {
+        let _opened = OpenAtDrop(gate);
+        gate.close(Call::WriteRun);
+        let flush = s.spawn(|| db.flush());
+        gate.wait_until_reached();
+        drop_soon(db, "plain");
+        let opener = s.spawn(|| {
+            std::thread::sleep(Duration::from_millis(300));
+            gate.open();
+        });
+        drop_soon(db, "gated");
+        opener.join().unwrap();
+        flush.join().unwrap().unwrap();
+    });
+    assert_goes_on(world, &[]);
+}
+
+#[test]
+fn beside_a_verification_and_a_checkpoint() {
+    for call in [Call::Verify, Call::Copy] {
+        let world = world();
+        let (gate, db) = (&world.gate, &world.db);
+        let copies = tempfile::tempdir().unwrap();
+        let copy = copies.path().join("copy");
+        std::thread::scope(|s| {
+            let _opened = OpenAtDrop(gate);
+            gate.close(call);
+            let going_on = s.spawn(|| match call {
+                Call::Copy => db.checkpoint(&copy),
+                _ => db
+                    .verify()
+                    .map(|report| assert!(report.is_ok(), "{report:?}")),
+            });
+            gate.wait_until_reached();
+            drop_soon(db, "gated");
+            drop_soon(db, "plain");
+            let again = db.tree("plain").unwrap();
+            again.insert(b"k", b"v").unwrap();
+            gate.open();
+            going_on.join().unwrap().unwrap();
+        });
+        if call == Call::Copy {
+            let copy = open(&copy, &world.options);
+            assert_eq!(copy.tree_names(), ["plain"]);
+            assert_sound(&copy);
+        }
+        assert_goes_on(world, &["plain"]);
+    }
+}
+
+/// A read is inside the Index Y of the tree, and scans are open.
+#[test]
+fn beside_reads_and_scans() {
+    let World {
+        dir,
+        options,
+        gate,
+        db,
+        ..
+    } = world();
+    db.close().unwrap();
+    // Memory has nothing: the Index Y is asked.
+    let db = open(dir.path(), &options);
+    let world = World {
+        gated: db.tree("gated").unwrap(),
+        plain: db.tree("plain").unwrap(),
+        dir,
+        options,
+        gate,
+        db,
+    };
+    let World {
+        gate,
+        db,
+        gated,
+        plain,
+        ..
+    } = &world;
+    let mut scans = [gated.iter(), plain.iter()];
+    for scan in &mut scans {
+        scan.next().unwrap().unwrap();
+    }
+    std::thread::scope(|s| {
+        let _opened = OpenAtDrop(gate);
+        gate.close(Call::Get);
+        let reader = s.spawn(|| gated.get(7u32.to_be_bytes()));
+        gate.wait_until_reached();
+        drop_soon(db, "gated");
+        drop_soon(db, "plain");
+        gate.open();
+        // What it read was there when it asked.
+        match reader.join().unwrap() {
+            Ok(Some(value)) => assert_eq!(value, [1; 100]),
+            Err(Error::TreeDropped { .. }) => {}
+            other => panic!("{other:?}"),
+        }
+    });
+    for scan in scans {
+        let ended = scan
+            .map(|entry| entry.map(drop))
+            .collect::<Result<Vec<_>>>();
+        assert!(matches!(ended, Err(Error::TreeDropped { .. })), "{ended:?}");
+    }
+    assert_goes_on(world, &[]);
+}
+
+/// The device is full, or there is no descriptor left, while the manifest is replaced: the folder of the tree that was
+/// being made is not taken for the next one.
+#[test]
+fn a_tree_that_could_not_be_named_leaves_nothing_for_the_next() {
+    let scratch = tempfile::tempdir().unwrap();
+    let shim = shim(scratch.path());
+    let child = child("drop_tree::unnamed_tree_child", "")
+        .env("LD_PRELOAD", &shim)
+        .spawn()
+        .unwrap();
+    assert!(wait(child, Duration::from_secs(120)));
+}
+
+#[test]
+fn unnamed_tree_child() {
+    if child_argument().is_none() {
+        return;
+    }
+    let faults = [
+        "rename/enospc/0/once/$MANIFEST",
+        "create/enospc/0/once/$MANIFEST.next",
+        "write/short/0/once/$MANIFEST.next",
+        "open/emfile/0/once/$MANIFEST.next",
+    ];
+    for fault in faults {
+        let dir = tempfile::tempdir().unwrap();
+        let db = open(dir.path(), &Options::new(4 * MIB));
+        let with = |y| db.tree_with("t", TreeOptions::new().index_y(y));
+        tell(&format!("arm/{fault}"));
+        let refused = with(IndexYKind::BPlus { page_bytes: 4096 }).unwrap_err();
+        assert!(tell("struck"), "{fault}");
+        tell("disarm");
+        let full = matches!(refused, Error::OutOfSpace { .. });
+        assert!(full || refused.is_transient(), "{fault}: {refused:?}");
+        let folders = std::fs::read_dir(dir.path().join("trees")).unwrap();
+        assert_eq!(folders.count(), 0, "{fault}");
+        // Another kind, and another size of pages, in its place.
+        let tree = with(IndexYKind::BPlus { page_bytes: 8192 }).unwrap();
+        tree.insert(b"k", b"v").unwrap();
+        db.flush().unwrap();
+        db.drop_tree("t").unwrap();
+        let next = with(IndexYKind::Lsm).unwrap();
+        next.insert(b"k", b"w").unwrap();
+        drop((tree, next, db));
+        let db = open(dir.path(), &Options::new(4 * MIB));
+        assert_eq!(db.tree("t").unwrap().get(b"k").unwrap().unwrap(), b"w");
+        assert_sound(&db);
+    }
+}
+
+/// Too few file descriptors for a while: typed errors that say so, and then everything goes on.
+#[test]
+fn descriptors_that_come_back_end_nothing() {
+    let scratch = tempfile::tempdir().unwrap();
+    let shim = shim(scratch.path());
+    let child = child("drop_tree::descriptors_child", "")
+        .env("LD_PRELOAD", &shim)
+        .spawn()
+        .unwrap();
+    assert!(wait(child, Duration::from_secs(120)));
+}
+
+#[test]
+fn descriptors_child() {
+    if child_argument().is_none() {
+        return;
+    }
+    let dir = tempfile::Builder::new()
+        .prefix("few-files")
+        .tempdir()
+        .unwrap();
+    let options = Options::new(4 * MIB)
+        .index_y(IndexYKind::BPlus { page_bytes: 4096 })
+        .durability(indexy::Durability::Sync)
+        .log_limit_bytes(1 << 20);
+    let db = open(dir.path(), &options);
+    let tree = db.tree("t").unwrap();
+    let key = |i: u32| i.to_be_bytes();
+    for i in 0..200 {
+        tree.insert(key(i), [1; 1000]).unwrap();
+    }
+    tell("arm/open/emfile/0/forever/few-files");
+    let mut refused = 0;
+    let mut acknowledged = Vec::new();
+    let until = Instant::now() + Duration::from_secs(2);
+    for i in 200u32.. {
+        match tree.insert(key(i), [2; 10_000]) {
+            Ok(()) => acknowledged.push(i),
+            Err(error) => {
+                assert!(error.is_transient(), "{error:?}");
+                refused += 1;
+            }
+        }
+        if Instant::now() > until {
+            break;
+        }
+    }
+    assert!(tell("struck") && refused > 0);
+    for result in [db.flush(), db.tree("another").map(drop)] {
+        if let Err(error) = result {
+            assert!(error.is_transient(), "{error:?}");
+        }
+    }
+    tell("disarm");
+    let start = Instant::now();
+    while let Err(error) = tree.insert(b"again", b"1").and_then(|()| db.flush()) {
+        assert!(error.is_transient(), "{error:?}");
+        assert!(start.elapsed() < SOON, "{error:?}");
+    }
+    db.tree("another").unwrap();
+    assert_sound(&db);
+    drop((tree, db));
+    let db = open(dir.path(), &options);
+    assert_sound(&db);
+    let tree = db.tree("t").unwrap();
+    for i in 0..200 {
+        assert_eq!(tree.get(key(i)).unwrap().unwrap(), [1; 1000]);
+    }
+    for i in acknowledged {
+        assert_eq!(tree.get(key(i)).unwrap().unwrap(), [2; 10_000], "{i}");
+    }
+}
