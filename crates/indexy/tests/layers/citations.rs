@@ -5,7 +5,7 @@
 //! (`wal/segment.rs`). Links of Markdown are relative to their document.
 
 use crate::texts::{Text, fenced};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Folders whose citations are not yet repaired. Empty when they are.
 const KNOWN: &[&str] = &[
@@ -17,8 +17,10 @@ const KNOWN: &[&str] = &[
     "crates/indexy/src/wal/",
     "crates/indexy/src/x/",
     "crates/indexy/src/y/",
+    "ARCHITECTURE.md",
     "docs/adding-an-index.md",
     "docs/decisions/",
+    "docs/design.md",
 ];
 
 /// Where a path from the root starts.
@@ -35,14 +37,19 @@ struct Library {
     paths: Vec<String>,
     /// Headings of each Markdown document, as links name them.
     headings: BTreeMap<String, Vec<String>>,
+    /// Names of functions that begin with the number of an invariant: the tests that break it.
+    tests: BTreeSet<String>,
 }
 
 impl Library {
     fn of(paths: Vec<String>, texts: &[Text]) -> Self {
         let documents = texts.iter().filter(|text| text.is_markdown());
         let headings = documents.map(|text| (text.path.clone(), headings(&text.text)));
+        let sources = texts.iter().filter(|text| !text.is_markdown());
+        let tests = sources.flat_map(|text| text.text.split("fn ").skip(1).filter_map(test_name));
         Self {
             headings: headings.collect(),
+            tests: tests.map(String::from).collect(),
             paths,
         }
     }
@@ -142,6 +149,10 @@ fn missing(text: &Text, library: &Library) -> Vec<String> {
         found.extend(paths_from_root(line).filter_map(|path| library.check_path(path)));
         let quoted = quoted_paths(line).filter(|path| !library.has_ending(path));
         found.extend(quoted.map(|path| format!("no `{path}`")));
+        let tests = line.split('`').skip(1).step_by(2);
+        let tests = tests.filter(|word| test_name(word) == Some(word));
+        let lost = tests.filter(|name| !library.tests.contains(*name));
+        found.extend(lost.map(|name| format!("no test {name}")));
         let decisions = numbers_after(line, "decision ").chain(numbers_after(line, "decisions "));
         let decisions = decisions.filter(|number| !library.has_decision(number));
         found.extend(decisions.map(|number| format!("no decision {number}")));
@@ -219,6 +230,17 @@ fn quoted_paths(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The name at the start of `text`, if it begins with the number of an invariant.
+fn test_name(text: &str) -> Option<&str> {
+    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    let name = &text[..end.unwrap_or(text.len())];
+    let mut start = name.bytes();
+    let numbered = start.next() == Some(b'i')
+        && start.next().is_some_and(|digit| digit.is_ascii_digit())
+        && start.next() == Some(b'_');
+    numbered.then_some(name)
+}
+
 /// Numbers that follow `word`, with their dots.
 fn numbers_after<'a>(line: &'a str, word: &'a str) -> impl Iterator<Item = &'a str> {
     line.match_indices(word).filter_map(move |(at, _)| {
@@ -256,7 +278,11 @@ fn what_is_missing_is_found() {
         "crates/indexy/src/wal/log.rs",
     ];
     let paths: Vec<String> = paths.map(String::from).into();
-    let library = Library::of(paths, &[document]);
+    let source = Text {
+        path: "crates/indexy/src/wal/log.rs".into(),
+        text: "#[test]\nfn i5_kept() {}".into(),
+    };
+    let library = Library::of(paths, &[document, source]);
     let wrong = |path: &str, line: &str| {
         let text = Text {
             path: path.into(),
@@ -271,16 +297,18 @@ fn what_is_missing_is_found() {
         "let x = 1; // see docs/decisions/.",
         "let a = \"docs/absent.md\";",
         "// `docs/formats/*.md` and `a / b` and design",
+        "// kept: `i5_kept`",
     ] {
         assert_eq!(wrong("crates/indexy/src/a.rs", good), [""; 0], "{good}");
     }
-    let bad = "// docs/absent.md, `wal/absent.rs`, `absent/`, decision 0009, design 2.3";
+    let bad = "// docs/absent.md, `wal/absent.rs`, `absent/`, decision 0009, design 2.3, `i5_lost`";
     let expected = [
         "design 2.3: cite docs/design.md#..",
         "no `absent/`",
         "no `wal/absent.rs`",
         "no decision 0009",
         "no docs/absent.md",
+        "no test i5_lost",
     ];
     assert_eq!(wrong("crates/indexy/src/a.rs", bad), expected);
     assert_eq!(
