@@ -78,11 +78,16 @@ pub fn read_files(root: &Path) -> Files {
 }
 
 impl Crate {
-    /// The product's modules, from `lib.rs` on.
+    /// The product's modules, from `lib.rs` on, or `main.rs` where there is no library.
     pub fn read(files: &Files) -> Self {
+        let root = if files.contains_key("lib.rs") {
+            "lib.rs"
+        } else {
+            "main.rs"
+        };
         let mut this = Self::default();
         this.modules.push(Module {
-            file: "lib.rs".into(),
+            file: root.into(),
             public: true,
             ..Module::default()
         });
