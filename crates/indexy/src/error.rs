@@ -94,6 +94,12 @@ pub enum Error {
         /// The name asked for.
         name: String,
     },
+    /// A tree of that name exists already.
+    #[error("a tree named {name:?} exists")]
+    TreeExists {
+        /// The name asked for.
+        name: String,
+    },
     /// There is no database here and `create_if_missing` is false (or the open is read-only).
     #[error("no database in {}", path.display())]
     NoDatabase {

@@ -42,12 +42,14 @@ use std::{
 pub struct Tree {
     handle: Arc<Handle>,
     tree: Arc<TreeCore>,
+    /// The tree's name when this handle was made.
+    name: Arc<str>,
 }
 
 impl fmt::Debug for Tree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tree")
-            .field("name", &self.tree.entry.name)
+            .field("name", &self.name)
             .finish_non_exhaustive()
     }
 }
@@ -61,7 +63,8 @@ const REMOVE_RANGE_KEYS: usize = 1024;
 
 impl Tree {
     pub(super) fn new(handle: Arc<Handle>, tree: Arc<TreeCore>) -> Self {
-        Self { handle, tree }
+        let name = tree.name();
+        Self { handle, tree, name }
     }
 
     fn core(&self) -> &Core {
@@ -76,10 +79,11 @@ impl Tree {
         (&self.handle, &self.tree)
     }
 
-    /// The tree's name.
+    /// The name under which this handle was opened; [`Db::rename_tree`](crate::Db::rename_tree) leaves
+    /// it as it is.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.tree.entry.name
+        &self.name
     }
 
     /// The pair of indexes that the tree is made of.

@@ -21,6 +21,7 @@ mod no_permission;
 mod pairs;
 mod power_loss;
 mod read_only;
+mod rename;
 mod reopen;
 mod room;
 mod scan;
