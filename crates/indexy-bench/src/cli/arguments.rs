@@ -1,7 +1,8 @@
 //! What the command line takes.
 
-use crate::{contender::Durability, report::format::parse_bytes, suite::figures::Preset, tpcc};
+use crate::{contender::Durability, suite::figures::Preset, tpcc};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use indexy_report::size::parse_size;
 use std::path::PathBuf;
 
 /// Measures IndeXY against other engines, each in a process and a memory cgroup of its own.
@@ -43,7 +44,7 @@ pub(super) struct Common {
     pub out: PathBuf,
     /// Memory above the budget that the cgroup grants, for the process itself and what engines do not count; 0 for none. By default
     /// 10 % of the budget plus half of the budget within 24 to 48 MiB.
-    #[arg(long, value_parser = parse_bytes)]
+    #[arg(long, value_parser = parse_size)]
     pub slack: Option<u64>,
     /// Run without a memory cgroup: the page cache is then not limited.
     #[arg(long)]
@@ -65,7 +66,7 @@ pub(super) struct CoreCommand {
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
     /// Budget of the larger-than-memory section at scale 1.
-    #[arg(long, default_value = "128MiB", value_parser = parse_bytes)]
+    #[arg(long, default_value = "128MiB", value_parser = parse_size)]
     pub budget: u64,
     /// Repetitions of the in-memory and durability sections; the median counts.
     #[arg(long, default_value_t = 3, value_parser = repetitions)]
@@ -101,7 +102,7 @@ pub(super) struct YcsbCommand {
     #[arg(short = 'p', long = "property")]
     pub properties: Vec<String>,
     /// Memory budget of each contender.
-    #[arg(long, default_value = "128MiB", value_parser = parse_bytes)]
+    #[arg(long, default_value = "128MiB", value_parser = parse_size)]
     pub budget: u64,
     /// When a write survives a crash.
     #[arg(long, value_enum, default_value_t = DurabilityArgument::None)]
@@ -143,7 +144,7 @@ pub(super) struct TpccCommand {
     #[arg(long, default_value_t = 0.0)]
     pub load_seconds: f64,
     /// Memory budget of each contender, all tables together.
-    #[arg(long, default_value = "128MiB", value_parser = parse_bytes)]
+    #[arg(long, default_value = "128MiB", value_parser = parse_size)]
     pub budget: u64,
     /// When a write survives a crash.
     #[arg(long, value_enum, default_value_t = DurabilityArgument::None)]
@@ -159,7 +160,7 @@ pub(super) struct TpccCommand {
     #[arg(long, default_value_t = 0.75, value_parser = share, requires = "others")]
     pub others_share: f64,
     /// Page size of contenders that let it be chosen.
-    #[arg(long, default_value = "0", value_parser = parse_bytes)]
+    #[arg(long, default_value = "0", value_parser = parse_size)]
     pub page: u64,
     /// Repetitions.
     #[arg(long, default_value_t = 1, value_parser = repetitions)]

@@ -4,13 +4,11 @@
 //! Not here: when to measure (`harness/sampler.rs`), what to conclude (`report/`).
 
 mod latency;
-mod machine;
 mod process;
 mod result;
 mod steadiness;
 
 pub use latency::{Latencies, LatencySummary};
-pub use machine::{Machine, commit, today_utc};
 pub use process::{Cpu, Io, Memory, reset_peak_memory};
 pub use result::{Outcome, PhaseResult, RunResult, Tick, TickLatency, median};
 pub use steadiness::Steadiness;

@@ -1,9 +1,7 @@
 //! The JSON of a whole run, and the directory that its files go to.
 
-use crate::{
-    measure::{Machine, RunResult, commit, today_utc},
-    suite::core::Row,
-};
+use crate::{measure::RunResult, suite::core::Row};
+use indexy_report::machine::{Machine, commit, now_utc};
 use serde::{Deserialize, Serialize};
 use std::{
     fs, io,
@@ -72,7 +70,7 @@ impl Document {
             format: FORMAT,
             kind: kind.to_owned(),
             command: command_line(),
-            started: today_utc(),
+            started: now_utc(),
             commit: commit().to_owned(),
             machine: Machine::here(data),
             interrupted: false,

@@ -9,7 +9,6 @@ mod document;
 pub mod format;
 mod html;
 mod live;
-pub mod svg;
 mod table;
 mod tpcc;
 

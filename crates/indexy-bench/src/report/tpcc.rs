@@ -2,7 +2,6 @@
 
 use super::{
     format::{count, micros, rate},
-    svg::{Plot, Series},
     table::Table,
 };
 use crate::{
@@ -10,6 +9,7 @@ use crate::{
     measure::{PhaseResult, RunResult, Steadiness},
     tpcc::Transaction,
 };
+use indexy_report::chart::{Plot, Series};
 
 /// The share of the budget from which on the memory counts as full.
 const FULL: f64 = 0.85;

@@ -10,6 +10,7 @@ mod hotspot;
 mod keys;
 mod latest;
 mod properties;
+mod property_file;
 mod record;
 mod scrambled;
 mod values;

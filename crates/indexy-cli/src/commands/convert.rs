@@ -7,12 +7,12 @@ use crate::{
     args::Convert,
     interrupt::Interrupt,
     progress::Progress,
-    size::{self, counted},
     stdout::{self, say},
     store,
 };
 use anyhow::{Context as _, bail, ensure};
 use indexy::{Db, IndexXKind, IndexYKind, Tree, TreeOptions};
+use indexy_report::size::{self, counted};
 use std::{
     fs::{self, File},
     io,

@@ -4,13 +4,12 @@
 //! and the user is told how far the load came.
 
 use crate::{
-    EXIT_FAILED,
     args::{DurabilityArg, Load},
+    exit,
     format::{Format, Parser},
     input::{Lines, Next, Source},
     interrupt::Interrupt,
     progress::Progress,
-    size::{self, counted},
     stdout::{self, say},
     store::{self, Access},
 };
@@ -19,6 +18,7 @@ use indexy::{
     Db, Error, Tree,
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
 };
+use indexy_report::size::{self, counted};
 use std::{process::ExitCode, time::Instant};
 
 /// With `--durability sync`, records share one wait for the device up to this many bytes or records.
@@ -104,7 +104,7 @@ fn report(
                 loader.name, loader.line
             ));
             say(loader.how_far());
-            Ok(ExitCode::from(EXIT_FAILED))
+            Ok(ExitCode::from(exit::FAILED))
         }
         End::Interrupted => {
             say(format_args!("interrupted after line {}", loader.line));

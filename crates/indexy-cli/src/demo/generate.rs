@@ -7,6 +7,8 @@
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+/// The one tree of the demo.
+pub const TREE: &str = "demo";
 /// Prefix of the keys of generated records.
 pub const RECORD_PREFIX: &[u8] = b"rec/";
 /// Prefix of the keys that the killed process writes, in ascending order.

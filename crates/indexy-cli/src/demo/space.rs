@@ -1,7 +1,7 @@
 //! Is there room on the device for the demo, and what kind of device is it?
 
-use crate::size;
 use anyhow::{Context as _, ensure};
+use indexy_report::size;
 use rustix::fs::{StatFs, statfs, statvfs};
 use std::path::Path;
 

@@ -13,8 +13,11 @@ use std::{borrow::Cow, path::Path};
 /// How records stand in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
+    /// A key, a tab, a value
     Tsv,
+    /// A JSON object per line
     Jsonl,
+    /// A key per line, no values
     Lines,
 }
 

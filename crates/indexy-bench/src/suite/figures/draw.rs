@@ -1,9 +1,7 @@
 //! From results to series of points.
 
-use crate::{
-    measure::{PhaseResult, RunResult},
-    report::svg::Series,
-};
+use crate::measure::{PhaseResult, RunResult};
+use indexy_report::chart::Series;
 
 /// For figures whose plot says it all.
 pub(super) fn no_findings(_: &[RunResult]) -> Vec<String> {

@@ -16,9 +16,9 @@ use crate::{
     contender::{About, Storage},
     harness::Work,
     measure::RunResult,
-    report::svg::Plot,
     suite::{Plan, Step},
 };
+use indexy_report::chart::Plot;
 
 /// One figure or table of the paper.
 #[derive(Debug, Clone, Copy)]

@@ -10,10 +10,10 @@ use crate::{
     contender::{About, Focus},
     harness::{Phase, UNBOUNDED, Work},
     measure::{PhaseResult, RunResult},
-    report::svg::{Plot, Series},
     suite::{Draft, Plan},
     workload::{Order, Pick},
 };
+use indexy_report::chart::{Plot, Series};
 
 /// Shares of the keys that make a working set: the paper goes from 0.1 to some tens of its 320 million.
 const SETS: [f64; 7] = [0.001, 0.0035, 0.01, 0.03, 0.08, 0.2, 0.5];

@@ -13,11 +13,11 @@ use crate::{
     report::{
         Parts,
         format::{bytes, rate},
-        svg::{Plot, Series},
     },
     suite::{Plan, RUN, TpccRun, tpcc_plan},
     tpcc::{Config, Mix},
 };
+use indexy_report::chart::{Plot, Series};
 
 const PAGE_BYTES: usize = 4096;
 const OTHERS: &str = "art-lsm";
