@@ -6,8 +6,8 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 /// True if the user says yes, by `--yes` or when asked on the terminal. The default is no.
 ///
-/// `question` says what will be gone; it is built only if it is asked. Without a terminal nobody can
-/// answer: that is a mistake of usage.
+/// `question` says what will be gone; it is built only if it is asked. Without a terminal nobody
+/// can answer: that is a mistake of usage.
 pub fn confirmed(
     yes: bool,
     question: impl FnOnce() -> anyhow::Result<String>,

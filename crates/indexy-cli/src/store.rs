@@ -61,8 +61,8 @@ fn refuse_file(path: &Path) -> anyhow::Result<()> {
 }
 
 /// The two databases of a conversion: `src` opened without writing a byte, and a new one in the
-/// absent directory `dest`, which has no log and is durable when it is closed. Each gets half of the
-/// budget in bytes.
+/// absent directory `dest`, which has no log and is durable when it is closed. Each gets half of
+/// the budget in bytes.
 pub fn open_pair(src: &Path, dest: &Path, bytes: Option<u64>) -> anyhow::Result<(Db, Db)> {
     refuse_file(src)?;
     let half = Options::new(budget(bytes)?.memory_budget_bytes() / 2);
@@ -94,7 +94,8 @@ fn explain_open_half(path: &Path, error: Error, bytes: Option<u64>) -> anyhow::E
 
 fn open_to_read(path: &Path, options: Options) -> indexy::Result<Db> {
     match Db::open(path, options.clone().read_only(true)) {
-        // An index may have to write when it opens. What it cannot do at all, it cannot do this way either.
+        // An index may have to write when it opens. What it cannot do at all, it cannot do this way
+        // either.
         Err(Error::Unsupported { what }) => Db::open(path, options).inspect(|_| {
             say(format_args!(
                 "note: opened for writing, because read-only is not possible: {what}"

@@ -60,8 +60,8 @@ fn file_system(mounts: &str, path: &Path) -> String {
         .map_or_else(String::new, |(_, text)| text)
 }
 
-/// The commit that this was built from, with `-dirty` if the tree had changes; "unknown" if neither a
-/// repository nor the package told the build.
+/// The commit that this was built from, with `-dirty` if the tree had changes; "unknown" if neither
+/// a repository nor the package told the build.
 #[must_use]
 pub fn commit() -> &'static str {
     option_env!("INDEXY_COMMIT").unwrap_or("unknown")

@@ -5,8 +5,8 @@ use comfy_table::{CellAlignment, LineStyle, Table, presets};
 /// Spaces between two columns, beside the one that comfy-table draws for a border.
 const GAP: u16 = 1;
 
-/// `heads` and `rows` in columns with a rule below the heads. Columns from `right_from` on are aligned
-/// to the right. A row may have fewer cells than there are heads.
+/// `heads` and `rows` in columns with a rule below the heads. Columns from `right_from` on are
+/// aligned to the right. A row may have fewer cells than there are heads.
 #[must_use]
 pub fn text_table(heads: &[String], rows: &[Vec<String>], right_from: usize) -> String {
     let rule = LineStyle::none().fill('-').junction('-');

@@ -1,9 +1,12 @@
 //! One self-contained HTML file: no network, no script. The page is `report.html`, a template.
 
 use super::{
-    Document, detail_table, format, goal_table, table::Table, transaction_plots, transaction_table,
+    document::Document,
+    table::{Table, detail_table, goal_table},
+    tpcc::{transaction_plots, transaction_table},
 };
 use crate::{
+    format,
     measure::RunResult,
     suite::figures::{FIGURES, Figure},
 };
@@ -73,7 +76,8 @@ pub fn html_text(document: &Document) -> String {
     let page = environment
         .get_template(NAME)
         .and_then(|template| template.render(Serde(page)));
-    page.expect("every value of the template is given")
+    // The last line end of a template is not part of it.
+    page.expect("every value of the template is given") + "\n"
 }
 
 /// The figures that were run, then what no figure shows.

@@ -1,6 +1,6 @@
 //! Tables: aligned text for a terminal, rows for HTML.
 
-use super::format::{bytes, count, micros, rate};
+use crate::format::{bytes, count, micros, rate};
 use crate::{
     measure::{Outcome, PhaseResult, RunResult},
     suite::core::Row,

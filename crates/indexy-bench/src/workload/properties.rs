@@ -26,7 +26,8 @@ pub enum PropertyError {
     },
     /// A workload whose records are not those that the first one of the run loads.
     #[error(
-        "property {name}={asked} of workload {workload}: the run's records are those of its first workload, which has {loaded}"
+        "property {name}={asked} of workload {workload}: the run's records are those of its first \
+         workload, which has {loaded}"
     )]
     Differs {
         /// The name.
@@ -172,7 +173,8 @@ const KNOWN: &[Known] = &[
     ),
 ];
 
-/// YCSB properties that steer what this tool does in its own way; they are accepted and have no effect.
+/// YCSB properties that steer what this tool does in its own way; they are accepted and have no
+/// effect.
 const WITHOUT_EFFECT: &[&str] = &[
     "workload",
     "db",

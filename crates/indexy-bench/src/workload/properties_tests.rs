@@ -5,8 +5,11 @@ use super::*;
 #[test]
 fn reads_what_java_reads() {
     let mut p = Properties::default();
-    p.read("# comment\n! too\n\n recordcount=5\noperationcount: 7\nfieldcount 3\nrequestdistribution=zip\\\n  fian\n")
-        .unwrap();
+    p.read(
+        "# comment\n! too\n\n recordcount=5\noperationcount: 7\nfieldcount \
+        3\nrequestdistribution=zip\\\n  fian\n",
+    )
+    .unwrap();
     assert_eq!(p.get::<u64>("recordcount").unwrap(), 5);
     assert_eq!(p.get::<u64>("operationcount").unwrap(), 7);
     assert_eq!(p.get::<u64>("fieldcount").unwrap(), 3);

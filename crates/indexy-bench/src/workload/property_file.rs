@@ -1,8 +1,8 @@
 //! The text of a property file, as Java reads it.
 //!
 //! `name=value`, `name: value` or `name value` a line; `#` and `!` begin comments. An odd number of
-//! backslashes at the end joins lines. `\t`, `\n`, `\r`, `\f` and `\u0066` stand for a character; before
-//! any other one a backslash takes away its meaning. Not as in Java: a line needs a value.
+//! backslashes at the end joins lines. `\t`, `\n`, `\r`, `\f` and `\u0066` stand for a character;
+//! before any other one a backslash takes away its meaning. Not as in Java: a line needs a value.
 //!
 //! The tests are those of `properties.rs`.
 

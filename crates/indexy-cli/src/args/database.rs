@@ -20,7 +20,13 @@ pub struct Database {
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = DATABASE)]
     pub budget: Option<u64>,
     /// When a write survives a power failure
-    #[arg(long, value_enum, value_name = "WHEN", default_value = "buffered", help_heading = DATABASE)]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHEN",
+        default_value = "buffered",
+        help_heading = DATABASE
+    )]
     pub durability: DurabilityArg,
 }
 

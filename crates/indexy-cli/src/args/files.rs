@@ -53,8 +53,8 @@ Without --format the file's extension tells the format: .jsonl .ndjson .json are
 jsonl; .keys .lines .list are lines; all others, and standard input, are tsv.
 
 The database and the tree are created if absent. A malformed line ends the load
-with exit code 1; all records before it are in the database. Ctrl-C ends the load
-in good order: it says how far it came, and the exit code is 130.";
+with exit code 1; all records before it are in the database. Ctrl-C ends the
+load in good order: it says how far it came, and the exit code is 130.";
 
 /// `scan`
 #[derive(Debug, Args)]
@@ -116,5 +116,5 @@ pub struct Dump {
 }
 
 const DUMP_HELP: &str = "\
-`load` reads a dump back to the same bytes, whatever they are: tsv and jsonl as they
-are, lines with --escaped, any format with --hex if the dump had --hex.";
+`load` reads a dump back to the same bytes, whatever they are: tsv and jsonl as
+they are, lines with --escaped, any format with --hex if the dump had --hex.";

@@ -22,7 +22,12 @@ pub struct Completions {
 #[derive(Debug, Args)]
 pub struct Demo {
     /// How long it may take, about
-    #[arg(long, value_name = "N", default_value_t = 75, value_parser = clap::value_parser!(u64).range(3..=3600))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 75,
+        value_parser = clap::value_parser!(u64).range(3..=3600)
+    )]
     pub seconds: u64,
     /// Memory budget
     #[arg(long, value_name = "SIZE", default_value = "32M", value_parser = parse_size)]

@@ -10,14 +10,18 @@ use std::ffi::OsString;
 /// `remove-range`
 #[derive(Debug, Args)]
 #[command(
-    group = clap::ArgGroup::new("bounds").args(["prefix", "from", "to"]).multiple(true).required(true),
+    group = clap::ArgGroup::new("bounds")
+        .args(["prefix", "from", "to"])
+        .multiple(true)
+        .required(true),
+    override_usage = "indexy remove-range [OPTIONS] <DB> --prefix|--from|--to <KEY>",
     after_help = "\
-At least one of --prefix, --from and --to is needed; the keys that fit all that are
-given are removed. `indexy scan DB --count` with the same options counts them first.
-To remove everything use `indexy drop`.
+At least one of --prefix, --from and --to is needed; the keys that fit all that
+are given are removed. `indexy scan DB --count` with the same options counts
+them first. To remove everything use `indexy drop`.
 
-The command asks before it removes. Without a terminal it removes nothing and ends
-with exit code 2, unless --yes is given; a no ends it with exit code 1."
+The command asks before it removes. Without a terminal it removes nothing and
+ends with exit code 2, unless --yes is given; a no ends it with exit code 1."
 )]
 pub struct RemoveRange {
     #[command(flatten)]
@@ -43,8 +47,8 @@ pub struct RemoveRange {
 /// `drop`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The command asks before it drops. Without a terminal it drops nothing and ends with
-exit code 2, unless --yes is given; a no ends it with exit code 1.")]
+The command asks before it drops. Without a terminal it drops nothing and ends
+with exit code 2, unless --yes is given; a no ends it with exit code 1.")]
 pub struct DropTree {
     #[command(flatten)]
     pub database: Database,
@@ -59,8 +63,8 @@ pub struct DropTree {
 /// `rename`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-No other tree may have the name NEW. The records stay where they are, so this takes
-no longer for a large tree.")]
+No other tree may have the name NEW. The records stay where they are, so this
+takes no longer for a large tree.")]
 pub struct Rename {
     #[command(flatten)]
     pub database: Database,

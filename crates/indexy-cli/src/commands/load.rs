@@ -21,7 +21,8 @@ use indexy::{
 use indexy_report::size::{self, counted};
 use std::{process::ExitCode, time::Instant};
 
-/// With `--durability sync`, records share one wait for the device up to this many bytes or records.
+/// With `--durability sync`, records share one wait for the device up to this many bytes or
+/// records.
 const GROUP_BYTES: usize = 256 << 10;
 const GROUP_RECORDS: usize = 1000;
 /// Bad lines that `--skip-bad` names; the rest is only counted.

@@ -14,7 +14,7 @@ pub fn run(args: &Rename) -> anyhow::Result<ExitCode> {
     db.rename_tree(&args.old, &args.new)?;
     db.close()?;
     stdout::print(format_args!(
-        "tree {:?} is {:?} from now on",
+        "renamed tree {:?} to {:?}",
         args.old, args.new
     ))?;
     Ok(ExitCode::SUCCESS)

@@ -84,12 +84,12 @@ fn human(s: &indexy::Stats, trees: &[TreeStats]) -> String {
         format!("{} for caches and buffers", bytes(memory.reserved)),
     );
     line(
-        "  in Index X",
+        "  memory index",
         format!("{} in {}", bytes(s.x_bytes), counted(s.x_keys, "key")),
     );
     line("  mount points", count(s.mount_points));
     line("disk", bytes(s.y_bytes_on_disk + s.log_bytes));
-    line("  Index Y", bytes(s.y_bytes_on_disk));
+    line("  disk index", bytes(s.y_bytes_on_disk));
     line("  log", bytes(s.log_bytes));
     out
 }

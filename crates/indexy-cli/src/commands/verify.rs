@@ -55,7 +55,8 @@ fn print_text(report: &VerifyReport) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One object, also if the database cannot be opened or read: then it has `error` instead of `trees`.
+/// One object, also if the database cannot be opened or read: then it has `error` instead of
+/// `trees`.
 fn print_json(checked: anyhow::Result<VerifyReport>, start: Instant) -> anyhow::Result<ExitCode> {
     let seconds = start.elapsed().as_secs_f64();
     let (ok, json) = match checked {

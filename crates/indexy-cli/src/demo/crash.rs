@@ -1,9 +1,9 @@
-//! The kill: a child process writes and is killed in the middle. What it was told to be durable must be
-//! there.
+//! The kill: a child process writes and is killed in the middle. What it was told to be durable
+//! must be there.
 //!
-//! The child is this program with a first argument that no user gives. It writes records in ascending
-//! order and makes them durable now and then. Only then does it say so on its standard output, as
-//! `records memory`. It ends when nobody listens any more.
+//! The child is this program with a first argument that no user gives. It writes records in
+//! ascending order and makes them durable now and then. Only then does it say so on its standard
+//! output, as `records memory`. It ends when nobody listens any more.
 
 use super::{
     generate::{Fingerprint, LOG_PREFIX, TREE, log_key, log_number, log_value},
@@ -50,8 +50,8 @@ pub struct Recovered {
     pub bytes: u64,
 }
 
-/// The arguments of a process that is to be killed; `None` in every other one. They are not part of the
-/// command line that users see.
+/// The arguments of a process that is to be killed; `None` in every other one. They are not part of
+/// the command line that users see.
 pub fn victim_arguments() -> Option<Vec<OsString>> {
     let mut arguments = env::args_os().skip(1);
     (arguments.next()? == VICTIM).then(|| arguments.collect())
@@ -91,8 +91,8 @@ pub fn victim(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Lets a child write into the closed database at `path` for `duration`, kills it, and returns how many records were
-/// acknowledged to it as durable.
+/// Lets a child write into the closed database at `path` for `duration`, kills it, and returns how
+/// many records were acknowledged to it as durable.
 pub fn kill_a_writer(
     path: &Path,
     budget: u64,
@@ -213,8 +213,8 @@ impl Drop for Victim {
     }
 }
 
-/// Reads what the killed process left: it must be its first records without a gap, all that were acknowledged among
-/// them, each with its value.
+/// Reads what the killed process left: it must be its first records without a gap, all that were
+/// acknowledged among them, each with its value.
 pub fn check_recovered(tree: &Tree, acknowledged: u64) -> anyhow::Result<Recovered> {
     let mut fingerprint = Fingerprint::default();
     let mut expected = Vec::new();
@@ -224,7 +224,8 @@ pub fn check_recovered(tree: &Tree, acknowledged: u64) -> anyhow::Result<Recover
         log_value(i, &mut expected);
         ensure!(
             log_number(&key) == Some(i),
-            "record {i} of the killed process is missing; {acknowledged} were acknowledged as durable"
+            "record {i} of the killed process is missing; {acknowledged} were acknowledged as \
+             durable"
         );
         ensure!(
             value == expected,
@@ -236,7 +237,8 @@ pub fn check_recovered(tree: &Tree, acknowledged: u64) -> anyhow::Result<Recover
     let found = fingerprint.records;
     ensure!(
         found >= acknowledged,
-        "only {found} records of the killed process are there; {acknowledged} were acknowledged as durable"
+        "only {found} records of the killed process are there; {acknowledged} were acknowledged \
+         as durable"
     );
     Ok(Recovered {
         acknowledged,

@@ -71,8 +71,8 @@ pub fn index_paths(
     Ok(text)
 }
 
-/// Inserts generated records for `duration`; up to twice as long if the data are not yet `at_least` bytes; until they
-/// are `at_most` bytes.
+/// Inserts generated records for `duration`; up to twice as long if the data are not yet `at_least`
+/// bytes; until they are `at_most` bytes.
 pub fn fill(
     stage: &mut Stage<'_>,
     duration: Duration,

@@ -1,7 +1,7 @@
 //! What the demo shows while it runs, and the samples that its report plots.
 //!
-//! A thread looks at the database a few times per second. On a terminal it redraws a few lines; elsewhere it
-//! prints one line now and then. The thread is joined when [`Live`] is dropped.
+//! A thread looks at the database a few times per second. On a terminal it redraws a few lines;
+//! elsewhere it prints one line now and then. The thread is joined when [`Live`] is dropped.
 
 use super::{
     sample::{PhaseResult, Sample, Seen},

@@ -3,7 +3,8 @@
 use crate::args::Demo;
 use std::{thread, time::Duration};
 
-/// Shares of the planned time. The rest is for opening, closing, recovery and the check of everything.
+/// Shares of the planned time. The rest is for opening, closing, recovery and the check of
+/// everything.
 pub const PATHS_SHARE: f64 = 0.08;
 pub const FILL_SHARE: f64 = 0.27;
 pub const WORKING_SET_SHARE: f64 = 0.13;
@@ -15,7 +16,8 @@ pub const PHASES: usize = 7;
 /// The data shall be at least, and at most, this many times the budget.
 const TIMES_BUDGET_AT_LEAST: u64 = 8;
 const TIMES_BUDGET_AT_MOST: u64 = 32;
-/// No machine writes more than this per second through an ordered index; bounds the space asked for.
+/// No machine writes more than this per second through an ordered index; bounds the space asked
+/// for.
 const MOST_BYTES_PER_SECOND: f64 = 100e6;
 /// Threads that write and read.
 const MOST_THREADS: usize = 4;

@@ -1,5 +1,5 @@
-//! The report of the demo: one HTML file that needs nothing else, and the same figures as a table for
-//! the terminal. The page is `report.html`, a template.
+//! The report of the demo: one HTML file that needs nothing else, and the same figures as a table
+//! for the terminal. The page is `report.html`, a template.
 
 use super::{
     charts::{Measured, hits},
@@ -22,7 +22,8 @@ const STYLE: &str = include_str!("report.css");
 const TEMPLATE: &str = include_str!("report.html");
 /// Ends in what switches the escaping of values on.
 const NAME: &str = "report.html";
-/// What a process may have resident, less what was before the open: a factor of the budget, and a rest.
+/// What a process may have resident, less what was before the open: a factor of the budget, and a
+/// rest.
 const RESIDENT_FACTOR: f64 = 1.10;
 const RESIDENT_SLACK: u64 = 32 << 20;
 
@@ -135,7 +136,9 @@ impl Report {
         };
         let mut environment = Environment::new();
         environment.add_template(NAME, TEMPLATE)?;
-        Ok(environment.get_template(NAME)?.render(Serde(page))?)
+        let html = environment.get_template(NAME)?.render(Serde(page))?;
+        // The last line end of a template is not part of it.
+        Ok(html + "\n")
     }
 
     fn resident_limit(&self) -> u64 {

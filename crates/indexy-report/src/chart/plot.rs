@@ -5,7 +5,8 @@
 pub struct Series {
     /// Its name in the legend.
     pub name: String,
-    /// Points, by increasing x; for bars, x is the index of the group. A y that is no number is a gap.
+    /// Points, by increasing x; for bars, x is the index of the group. A y that is no number is a
+    /// gap.
     pub points: Vec<(f64, f64)>,
     /// Draw dashed: a limit or a reference.
     pub dashed: bool,

@@ -7,7 +7,8 @@ use crate::tpcc::Scale;
 pub enum Preset {
     /// Every figure, tiny: does the tool work? About two minutes.
     Smoke,
-    /// The paper's proportions at a fortieth of its sizes, reads at an eightieth. About an hour with all engines on two cores.
+    /// The paper's proportions at a fortieth of its sizes, reads at an eightieth. About an hour
+    /// with all engines on two cores.
     Laptop,
     /// The paper's sizes. Many hours, hundreds of gigabytes.
     Paper,
@@ -37,7 +38,8 @@ pub struct TpccSizes {
 pub struct Sizes {
     /// Memory budget of the insert figures in bytes.
     pub budget: u64,
-    /// Memory budget of the read figures and of YCSB in bytes: about what the keys and values of `read_keys` take, as in the paper.
+    /// Memory budget of the read figures and of YCSB in bytes: about what the keys and values of
+    /// `read_keys` take, as in the paper.
     pub read_budget: u64,
     /// Keys of the insert figures.
     pub insert_keys: u64,
@@ -45,13 +47,15 @@ pub struct Sizes {
     pub read_keys: u64,
     /// Threads.
     pub threads: usize,
-    /// Whether reads and transactions wait until the load's background work is done. It takes a second at least.
+    /// Whether reads and transactions wait until the load's background work is done. It takes a
+    /// second at least.
     pub settles: bool,
     /// Cap of the inserts of Figure 3 and Table II, which only say something once memory is full.
     pub load_seconds: f64,
     /// Cap of the inserts at one value size.
     pub size_seconds: f64,
-    /// Cap of a load before reads. They need all keys, so it is no tight one: who does not get there reads what it has, and is not compared.
+    /// Cap of a load before reads. They need all keys, so it is no tight one: who does not get
+    /// there reads what it has, and is not compared.
     pub read_load_seconds: f64,
     /// Cap of a warm-up by draws.
     pub warm_seconds: f64,
@@ -63,7 +67,8 @@ pub struct Sizes {
     pub ycsb_seconds: f64,
     /// Length of one phase of the shifting working set; its cap.
     pub shift_seconds: f64,
-    /// Operations of a YCSB run phase, and keys read in a phase of the shifting working set (twice that).
+    /// Operations of a YCSB run phase, and keys read in a phase of the shifting working set (twice
+    /// that).
     pub operations: u64,
     /// Sizes of the TPC-C figures.
     pub tpcc: TpccSizes,
@@ -86,7 +91,8 @@ const OURS: [&str; 5] = [
 const OURS_IN_SMOKE: [&str; 2] = ["indexy-art-bplus", "bplus-alone"];
 
 impl Preset {
-    /// Our configurations that its figures show beside the default pair, unless contenders are named.
+    /// Our configurations that its figures show beside the default pair, unless contenders are
+    /// named.
     pub fn ours(self) -> &'static [&'static str] {
         match self {
             Preset::Smoke => &OURS_IN_SMOKE,
