@@ -1,8 +1,8 @@
 //! Writes on their way into one transaction, for engines with a single writer.
 //!
-//! Such engines pay for a commit what others pay for thousands of inserts. While a phase only writes and no one
-//! asked for durability, a session collects [`BATCH`] entries, sorts them (a B+ tree likes that) and
-//! commits them together; in every other case a batch is one entry.
+//! Such engines pay for a commit what others pay for thousands of inserts. While a phase only
+//! writes and no one asked for durability, a session collects [`BATCH`] entries, sorts them (a B+
+//! tree likes that) and commits them together; in every other case a batch is one entry.
 
 use indexy_bench::contender::{Durability, Focus};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};

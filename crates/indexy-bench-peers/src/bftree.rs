@@ -1,16 +1,19 @@
-//! bf-tree: a concurrent B+ tree with small cached pages in a circular buffer, by Microsoft Research.
+//! bf-tree: a concurrent B+ tree with small cached pages in a circular buffer, by Microsoft
+//! Research.
 //!
-//! Tuning: the buffer is the largest power of two (it takes no other) within the budget; inner nodes
-//! come on top. Direct I/O. It has no log here: its own one is written every millisecond and fits none of
-//! our durabilities but `buffered`. It opens what it wrote only from a snapshot, so no reopening.
+//! Tuning: the buffer is the largest power of two (it takes no other) within the budget; inner
+//! nodes come on top. Direct I/O. It has no log here: its own one is written every millisecond and
+//! fits none of our durabilities but `buffered`. It opens what it wrote only from a snapshot, so no
+//! reopening.
 //!
-//! `bf-tree-memory` is its own mode without a file: everything is in the buffer, which has to have room for it. The other one
-//! writes pages out however large its buffer is, and reads them back.
+//! `bf-tree-memory` is its own mode without a file: everything is in the buffer, which has to have
+//! room for it. The other one writes pages out however large its buffer is, and reads them back.
 
 use bf_tree::{BfTree, Config, LeafInsertResult, LeafReadResult, ScanReturnField, StorageBackend};
 use indexy_bench::contender::{
-    About, Contender, Durability, KeyShape, Outcome, PageCache, Registry, Session, Setup, Storage,
+    About, Contender, Durability, KeyShape, Outcome, PageCache, Session, Setup, Storage,
 };
+use indexy_bench::registry::Registry;
 use std::path::PathBuf;
 
 /// The variant without a file, and what bf-tree calls that.
@@ -25,7 +28,8 @@ const RECORDS_PER_PAGE: usize = 3;
 pub fn register(registry: &mut Registry) {
     registry.add::<Bf>(About {
         name: "bf-tree",
-        summary: "concurrent B+ tree with record cache: circular buffer of the budget, direct I/O, no log",
+        summary: "concurrent B+ tree with record cache: circular buffer of the budget, direct \
+            I/O, no log",
         storage: Storage::Disk,
         page_cache: PageCache::Bypassed,
         keys: KeyShape::Bytes,

@@ -1,12 +1,13 @@
 //! congee: a concurrent adaptive radix tree from 8-byte keys to 8-byte values, in memory.
 //!
-//! Tuning: its documentation calls pinning an epoch expensive and asks to reuse the guard, so a session
-//! renews its guard every [`OPERATIONS_PER_PIN`] operations only.
+//! Tuning: its documentation calls pinning an epoch expensive and asks to reuse the guard, so a
+//! session renews its guard every [`OPERATIONS_PER_PIN`] operations only.
 
 use congee::{U64Congee, epoch::Guard};
 use indexy_bench::contender::{
-    About, Contender, Durability, KeyShape, Outcome, PageCache, Registry, Session, Setup, Storage,
+    About, Contender, Durability, KeyShape, Outcome, PageCache, Session, Setup, Storage,
 };
+use indexy_bench::registry::Registry;
 
 const OPERATIONS_PER_PIN: u32 = 64;
 

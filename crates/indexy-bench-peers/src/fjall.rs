@@ -1,18 +1,18 @@
 //! fjall: a log-structured merge tree in Rust.
 //!
 //! Tuning: five eighths of the budget are block cache, a quarter is memtables, the rest is left for
-//! what it does not count; index and filter blocks are partitioned and not pinned, as a small cache needs.
-//! Its journal cannot be turned off: with durability `none` it is written but never synced, and journal bytes
-//! stay in user memory as long as possible.
+//! what it does not count; index and filter blocks are partitioned and not pinned, as a small cache
+//! needs. Its journal cannot be turned off: with durability `none` it is written but never synced,
+//! and journal bytes stay in user memory as long as possible.
 
-use crate::tables::FjallTables;
 use fjall::{
     CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
     config::{CompressionPolicy, PartitioningPolicy, PinningPolicy},
 };
 use indexy_bench::contender::{
-    About, Contender, Durability, KeyShape, Outcome, PageCache, Registry, Session, Setup, Storage,
+    About, Contender, Durability, KeyShape, Outcome, PageCache, Session, Setup, Storage,
 };
+use indexy_bench::registry::Registry;
 use std::{collections::BTreeMap, thread, time::Duration};
 
 const MEMTABLES: u64 = 3;
@@ -20,7 +20,8 @@ const MEMTABLES: u64 = 3;
 pub fn register(registry: &mut Registry) {
     registry.add::<Fjall>(About {
         name: "fjall",
-        summary: "LSM tree in Rust: 5/8 block cache, 1/4 memtables, partitioned index and filters, journal always on",
+        summary: "LSM tree in Rust: 5/8 block cache, 1/4 memtables, partitioned index and \
+            filters, journal always on",
         storage: Storage::Disk,
         page_cache: PageCache::Used,
         keys: KeyShape::Bytes,
@@ -31,7 +32,6 @@ pub fn register(registry: &mut Registry) {
         durabilities: &[Durability::None, Durability::Buffered, Durability::Sync],
         variant: "",
     });
-    registry.add_tables::<FjallTables>("fjall");
 }
 
 pub struct Fjall {

@@ -1,19 +1,15 @@
 //! LMDB, through heed: a memory-mapped copy-on-write B+ tree in C.
 //!
-//! Tuning: its cache is the page cache, which the memory cgroup limits; read-ahead is off, as random reads
-//! of a file larger than memory want; without durability the map is written directly and flushed by the
-//! kernel. Writes are batched as `batch.rs` says.
+//! Tuning: its cache is the page cache, which the memory cgroup limits; read-ahead is off, as
+//! random reads of a file larger than memory want; without durability the map is written directly
+//! and flushed by the kernel. Writes are batched as `batch.rs` says.
 
-use crate::{
-    batch::{Pending, SharedFocus},
-    tables::LmdbTables,
-};
+use crate::batch::{Pending, SharedFocus};
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithTls, types::Bytes};
 use indexy_bench::contender::{
-    About, Contender, Durability, Focus, KeyShape, Outcome, PageCache, Registry, Session, Setup,
-    Storage,
+    About, Contender, Durability, Focus, KeyShape, Outcome, PageCache, Session, Setup, Storage,
 };
-
+use indexy_bench::registry::Registry;
 use std::ops::Bound;
 
 /// Address space for the map; the file grows only as needed.
@@ -34,7 +30,6 @@ pub fn register(registry: &mut Registry) {
         durabilities: &[Durability::None, Durability::Sync],
         variant: "",
     });
-    registry.add_tables::<LmdbTables>("lmdb");
 }
 
 /// Opens the environment of `setup`, with room for that many named databases.
@@ -52,7 +47,8 @@ pub fn environment(setup: &Setup, databases: u32) -> Outcome<Env<WithTls>> {
     // SAFETY: giving up syncs can only lose what a crash may lose here, and nothing but LMDB
     // writes through the map.
     unsafe { options.flags(flags) };
-    // SAFETY: the directory belongs to this process alone, so no one changes the file under the map.
+    // SAFETY: the directory belongs to this process alone, so no one changes the file under the
+    // map.
     Ok(unsafe { options.open(&setup.path)? })
 }
 

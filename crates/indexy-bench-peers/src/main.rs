@@ -13,7 +13,7 @@ mod rocks;
 mod skiplist;
 mod tables;
 
-use indexy_bench::contender::Registry;
+use indexy_bench::registry::Registry;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -32,6 +32,13 @@ fn registry() -> Registry {
     fjall::register(&mut registry);
     redb::register(&mut registry);
     lmdb::register(&mut registry);
+    #[cfg(feature = "rocksdb")]
+    for name in ["rocksdb", "rocksdb-blocks", "rocksdb-cached"] {
+        registry.add_tables::<tables::RocksTables>(name);
+    }
+    registry.add_tables::<tables::FjallTables>("fjall");
+    registry.add_tables::<tables::RedbTables>("redb");
+    registry.add_tables::<tables::LmdbTables>("lmdb");
     registry
 }
 

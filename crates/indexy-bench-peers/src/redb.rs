@@ -3,14 +3,11 @@
 //! Tuning: the cache is seven eighths of the budget (pages of the transaction under way are
 //! counted in it, its allocator state is not); writes are batched as `batch.rs` says.
 
-use crate::{
-    batch::{Pending, SharedFocus},
-    tables::RedbTables,
-};
+use crate::batch::{Pending, SharedFocus};
 use indexy_bench::contender::{
-    About, Contender, Durability, Focus, KeyShape, Outcome, PageCache, Registry, Session, Setup,
-    Storage,
+    About, Contender, Durability, Focus, KeyShape, Outcome, PageCache, Session, Setup, Storage,
 };
+use indexy_bench::registry::Registry;
 use redb::{Database, ReadOnlyTable, ReadableDatabase, TableDefinition};
 
 const TABLE: TableDefinition<&[u8], &[u8]> = TableDefinition::new("data");
@@ -29,7 +26,6 @@ pub fn register(registry: &mut Registry) {
         durabilities: &[Durability::None, Durability::Sync],
         variant: "",
     });
-    registry.add_tables::<RedbTables>("redb");
 }
 
 /// Opens the file of `setup`, or creates it.

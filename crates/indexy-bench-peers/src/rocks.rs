@@ -1,23 +1,23 @@
 //! RocksDB.
 //!
-//! Tuning, for a small budget: index and
-//! filters partitioned and in the block cache with high priority, only their top level pinned; whole-key Bloom
-//! filters of 10 bits; no compression (keys and values are random). Fifteen sixteenths of the budget are
-//! divided among memtables, block cache and row cache by what the phase does (see [`Rocks::divide`]); the row
-//! cache is the paper's choice for reads, and gets 5/16 for them: its entries of 16 bytes take twice what it counts, and with 10/16 the process was
-//! killed at 188 MiB. Memtables of 8 MiB, a trigger of 8 runs and static levels loaded 10 M random keys 1.4 times
-//! as fast as memtables of 21 MiB with the defaults. With durability `none` the log is off.
+//! Tuning, for a small budget: index and filters partitioned and in the block cache with high
+//! priority, only their top level pinned; whole-key Bloom filters of 10 bits; no compression (keys
+//! and values are random). Fifteen sixteenths of the budget are divided among memtables, block
+//! cache and row cache by what the phase does (see [`Rocks::divide`]); the row cache is the paper's
+//! choice for reads, and gets 5/16 for them: its entries of 16 bytes take twice what it counts, and
+//! with 10/16 the process was killed at 188 MiB. Memtables of 8 MiB, a trigger of 8 runs and static
+//! levels loaded 10 M random keys 1.4 times as fast as memtables of 21 MiB with the defaults. With
+//! durability `none` the log is off.
 //!
-//! Variants: `rocksdb` has the row cache and direct I/O for reads, flushes and compactions; `rocksdb-blocks` has no
-//! row cache, its part goes to the block cache; `rocksdb-cached` has the row cache and leaves I/O to the page
-//! cache, which then gets what the cgroup grants above the budget, as it does for every engine
-//! without direct I/O.
+//! Variants: `rocksdb` has the row cache and direct I/O for reads, flushes and compactions;
+//! `rocksdb-blocks` has no row cache, its part goes to the block cache; `rocksdb-cached` has the
+//! row cache and leaves I/O to the page cache, which then gets what the cgroup grants above the
+//! budget, as it does for every engine without direct I/O.
 
-use crate::tables::RocksTables;
 use indexy_bench::contender::{
-    About, Contender, Durability, Focus, KeyShape, Outcome, PageCache, Registry, Session, Setup,
-    Storage,
+    About, Contender, Durability, Focus, KeyShape, Outcome, PageCache, Session, Setup, Storage,
 };
+use indexy_bench::registry::Registry;
 use rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, Cache, DB, DBCompressionType, Direction, FlushOptions,
     IteratorMode, Options, ReadOptions, WaitForCompactOptions, WriteBufferManager, WriteOptions,
@@ -49,14 +49,12 @@ pub fn register(registry: &mut Registry) {
         variant: "rows",
     };
     registry.add::<Rocks>(about.clone());
-    registry.add_tables::<RocksTables>("rocksdb");
     registry.add::<Rocks>(About {
         name: "rocksdb-blocks",
         summary: "RocksDB without row cache: the block cache gets its part",
         variant: "blocks",
         ..about.clone()
     });
-    registry.add_tables::<RocksTables>("rocksdb-blocks");
     registry.add::<Rocks>(About {
         name: "rocksdb-cached",
         summary: "RocksDB with row cache, through the page cache",
@@ -64,7 +62,6 @@ pub fn register(registry: &mut Registry) {
         variant: "cached",
         ..about
     });
-    registry.add_tables::<RocksTables>("rocksdb-cached");
 }
 
 pub struct Rocks {
@@ -170,7 +167,8 @@ impl Contender for Rocks {
         options.set_level_zero_file_num_compaction_trigger(LEVEL0_RUNS);
         options.set_level_compaction_dynamic_level_bytes(false);
         options.set_max_bytes_for_level_base(LEVEL0_RUNS as u64 * Self::memtable_bytes(&parts));
-        // A cap over all memtables, flushing ones included; the mixed and write phases need the most.
+        // A cap over all memtables, flushing ones included; the mixed and write phases need the
+        // most.
         let most = Self::divide(setup.budget, Focus::Writes, with_rows).memtables as usize;
         options
             .set_write_buffer_manager(&WriteBufferManager::new_write_buffer_manager(most, false));
@@ -178,7 +176,8 @@ impl Contender for Rocks {
         options.set_max_background_jobs(BACKGROUND_JOBS);
         options.set_compaction_readahead_size(256 << 10);
         options.set_max_total_wal_size(setup.budget.max(64 << 20));
-        // Named, so that there is a handle for many reads at once; with the options, or it would get the defaults.
+        // Named, so that there is a handle for many reads at once; with the options, or it would
+        // get the defaults.
         let family = (rocksdb::DEFAULT_COLUMN_FAMILY_NAME, options.clone());
         let db = DB::open_cf_with_opts(&options, &setup.path, [family])?;
         Ok(Self {

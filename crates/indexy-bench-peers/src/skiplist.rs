@@ -2,8 +2,9 @@
 
 use crossbeam_skiplist::SkipMap;
 use indexy_bench::contender::{
-    About, Contender, Durability, KeyShape, Outcome, PageCache, Registry, Session, Setup, Storage,
+    About, Contender, Durability, KeyShape, Outcome, PageCache, Session, Setup, Storage,
 };
+use indexy_bench::registry::Registry;
 
 pub fn register(registry: &mut Registry) {
     registry.add::<Skiplist>(About {

@@ -1,8 +1,10 @@
-//! Measures IndeXY and, from the crate `indexy-bench-peers`, other engines: workloads, harness, report.
+//! Measures IndeXY and, from the crate `indexy-bench-peers`, other engines: workloads, harness,
+//! report.
 //!
 //! - [`tpcc`]: TPC-C, rows to transactions to consistency conditions.
 //! - [`workload`]: keys, values, distributions, YCSB; pure functions of a seed.
-//! - [`contender`]: the seam to an engine, and the registry of engines by name.
+//! - [`contender`]: the seam to an engine.
+//! - [`registry`]: the engines by name.
 //! - [`harness`]: one job in one process, in a memory cgroup; the measured loops.
 //! - [`measure`]: latencies, memory, I/O, CPU.
 //! - [`suite`]: which jobs make up a table or a figure, and what is asked of the numbers.
@@ -14,8 +16,10 @@
 
 mod cli;
 pub mod contender;
+mod format;
 pub mod harness;
 pub mod measure;
+pub mod registry;
 pub mod report;
 mod stderr;
 pub mod suite;

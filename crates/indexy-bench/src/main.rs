@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    indexy_bench::main_with(&indexy_bench::contender::Registry::with_own())
+    indexy_bench::main_with(&indexy_bench::registry::Registry::with_own())
 }

@@ -1,8 +1,8 @@
 //! Lines of a file or of standard input, in constant memory.
 //!
 //! A thread reads blocks ahead, so that reading and writing overlap and so that a signal is noticed
-//! while the input is silent. The thread ends with the input or when [`Lines`] is dropped; one that is
-//! blocked on a silent terminal or pipe ends with the process.
+//! while the input is silent. The thread ends with the input or when [`Lines`] is dropped; one that
+//! is blocked on a silent terminal or pipe ends with the process.
 
 use anyhow::Context as _;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};

@@ -1,4 +1,5 @@
-//! Ctrl-C, SIGTERM and a closed terminal: the first one asks to stop in good order, the second one kills.
+//! Ctrl-C, SIGTERM and a closed terminal: the first one asks to stop in good order, the second one
+//! kills.
 
 use anyhow::Context as _;
 use signal_hook::{

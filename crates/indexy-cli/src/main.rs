@@ -1,17 +1,19 @@
-//! The binary `indexy`: loads, reads, checks and demonstrates IndeXY databases.
+//! The binary `indexy`: loads, reads, changes, checks and demonstrates IndeXY databases.
 //!
-//! Exit codes: 0 done; 1 failed, or a key is not there; 2 wrong usage; 128 + n stopped by signal n.
+//! The exit codes are in `exit.rs`, and for users at the end of `indexy --help`.
 
 #![forbid(unsafe_code)]
 
 mod args;
 mod commands;
+mod confirm;
 mod demo;
+mod exit;
 mod format;
 mod input;
 mod interrupt;
 mod progress;
-mod size;
+mod range;
 mod stdout;
 mod store;
 
@@ -20,26 +22,10 @@ use clap::Parser as _;
 use std::process::ExitCode;
 use stdout::{ReaderGone, say};
 
-/// A failure, or a key that is not there.
-const EXIT_FAILED: u8 = 1;
-/// The command line makes no sense.
-const EXIT_USAGE: u8 = 2;
-
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let result = match &cli.command {
-        Command::Load(args) => commands::load::run(args),
-        Command::Get(args) => commands::get::run(args),
-        Command::Put(args) => commands::put::run(args),
-        Command::Del(args) => commands::del::run(args),
-        Command::Scan(args) => commands::scan::run(args),
-        Command::Stats(args) => commands::stats::run(args),
-        Command::Verify(args) => commands::verify::run(args),
-        Command::Checkpoint(args) => commands::checkpoint::run(args),
-        Command::Convert(args) => commands::convert::run(args),
-        Command::Dump(args) => commands::dump::run(args),
-        Command::Demo(args) => demo::run(args),
-        Command::DemoVictim(args) => demo::crash::victim(args),
+    let result = match demo::victim_arguments() {
+        Some(arguments) => demo::victim(&arguments),
+        None => run(&Cli::parse().command),
     };
     result.unwrap_or_else(|error| {
         if error.is::<ReaderGone>() {
@@ -47,9 +33,29 @@ fn main() -> ExitCode {
         }
         say(format_args!("error: {error:#}"));
         ExitCode::from(if error.is::<Usage>() {
-            EXIT_USAGE
+            exit::USAGE
         } else {
-            EXIT_FAILED
+            exit::FAILED
         })
     })
+}
+
+fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Load(args) => commands::load::run(args),
+        Command::Get(args) => commands::get::run(args),
+        Command::Put(args) => commands::put::run(args),
+        Command::Del(args) => commands::del::run(args),
+        Command::RemoveRange(args) => commands::remove_range::run(args),
+        Command::Scan(args) => commands::scan::run(args),
+        Command::Dump(args) => commands::dump::run(args),
+        Command::Stats(args) => commands::stats::run(args),
+        Command::Verify(args) => commands::verify::run(args),
+        Command::Checkpoint(args) => commands::checkpoint::run(args),
+        Command::Convert(args) => commands::convert::run(args),
+        Command::Rename(args) => commands::rename::run(args),
+        Command::Drop(args) => commands::drop::run(args),
+        Command::Demo(args) => demo::run(args),
+        Command::Completions(args) => commands::completions::run(args),
+    }
 }

@@ -1,7 +1,8 @@
 //! How a load or a conversion goes: a bar on a terminal, a line every few seconds elsewhere.
 
-use crate::{size, stdout::say};
+use crate::stdout::say;
 use indexy::Db;
+use indexy_report::size;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::{
     io::{IsTerminal as _, stderr},

@@ -2,11 +2,11 @@
 
 use crate::{
     args::{Database, TreeArgs},
-    size,
     stdout::say,
 };
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use indexy::{Db, Durability, Error, Options, Tree, TreeOptions};
+use indexy_report::size;
 use std::path::Path;
 
 /// What a command does to the database.
@@ -53,20 +53,21 @@ fn budget(bytes: Option<u64>) -> anyhow::Result<Options> {
 fn refuse_file(path: &Path) -> anyhow::Result<()> {
     if path.is_file() {
         bail!(
-            "{} is a file, not the directory of a database",
+            "{} is a file; give the directory of a database",
             path.display()
         );
     }
     Ok(())
 }
 
-/// The two databases of a conversion: `src` opened without writing a byte, and a new one in the absent directory
-/// `dest`, which has no log and is durable when it is closed. Each gets half of the budget in bytes.
+/// The two databases of a conversion: `src` opened without writing a byte, and a new one in the
+/// absent directory `dest`, which has no log and is durable when it is closed. Each gets half of
+/// the budget in bytes.
 pub fn open_pair(src: &Path, dest: &Path, bytes: Option<u64>) -> anyhow::Result<(Db, Db)> {
     refuse_file(src)?;
     let half = Options::new(budget(bytes)?.memory_budget_bytes() / 2);
     let from = Db::open(src, half.clone().read_only(true))
-        .map_err(|error| explain_half(explain_open(src, error), bytes))?;
+        .map_err(|error| explain_open_half(src, error, bytes))?;
     let to = Db::open(dest, half.durability(Durability::None))
         .with_context(|| format!("cannot create {}", dest.display()))?;
     Ok((from, to))
@@ -78,23 +79,23 @@ pub fn reopen_half(path: &Path, bytes: Option<u64>) -> anyhow::Result<Db> {
     Db::open(path, half.read_only(true)).map_err(|error| explain_open(path, error))
 }
 
-/// A budget that is too small was half of the one given.
-fn explain_half(error: anyhow::Error, bytes: Option<u64>) -> anyhow::Error {
-    match error.downcast_ref::<Error>() {
-        Some(Error::BudgetTooSmall { minimum_bytes, .. }) => {
-            let needed = size::bytes(2 * *minimum_bytes as u64);
-            let given = bytes.map_or(String::new(), |b| format!(" of {}", size::bytes(b)));
-            anyhow::anyhow!(
-                "the budget{given} is too small: two databases are open, and this one needs {needed} for both"
-            )
-        }
-        _ => error,
-    }
+/// Like [`explain_open`]; a budget that is too small is half of the one given.
+fn explain_open_half(path: &Path, error: Error, bytes: Option<u64>) -> anyhow::Error {
+    let Error::BudgetTooSmall { minimum_bytes, .. } = error else {
+        return explain_open(path, error);
+    };
+    let needed = size::bytes(2 * minimum_bytes as u64);
+    let given = bytes.map_or(String::new(), |b| format!(" of {}", size::bytes(b)));
+    anyhow!(
+        "the budget{given} is too small: two databases are open, which need {needed}; \
+         give a larger --budget"
+    )
 }
 
 fn open_to_read(path: &Path, options: Options) -> indexy::Result<Db> {
     match Db::open(path, options.clone().read_only(true)) {
-        // An index may have to write when it opens. What it cannot do at all, it cannot do this way either.
+        // An index may have to write when it opens. What it cannot do at all, it cannot do this way
+        // either.
         Err(Error::Unsupported { what }) => Db::open(path, options).inspect(|_| {
             say(format_args!(
                 "note: opened for writing, because read-only is not possible: {what}"
@@ -112,18 +113,35 @@ fn refuse_foreign_directory(path: &Path) -> anyhow::Result<()> {
         Err(e) => return Err(e).with_context(|| format!("cannot read {}", path.display())),
     };
     if entries.next().is_some() {
-        bail!("{} is not a database, and not empty", path.display());
+        bail!(
+            "{} is not a database, and not empty; a new one needs an absent or empty directory",
+            path.display()
+        );
     }
     Ok(())
 }
 
+/// Says what is wrong, and what to do about it.
 fn explain_open(path: &Path, error: Error) -> anyhow::Error {
+    let place = path.display();
     match error {
         Error::NoDatabase { .. } if !path.exists() => {
-            anyhow::anyhow!("no such directory: {}", path.display())
+            anyhow!("no such directory: {place}; `indexy load` and `indexy put` create a database")
         }
-        Error::NoDatabase { .. } => anyhow::anyhow!("{} is not a database", path.display()),
-        Error::Locked { .. } => anyhow::anyhow!("{} is in use by another process", path.display()),
+        Error::NoDatabase { .. } => anyhow!(
+            "{place} is not a database; give a directory that `indexy load` or `indexy put` made"
+        ),
+        Error::Locked { .. } => {
+            anyhow!("{place} is in use by another process; wait until it ends, or stop it")
+        }
+        Error::BudgetTooSmall {
+            budget_bytes,
+            minimum_bytes,
+        } => anyhow!(
+            "the budget of {} is below the minimum of {}; give --budget {minimum_bytes} or more",
+            size::bytes(budget_bytes as u64),
+            size::bytes(minimum_bytes as u64)
+        ),
         other => other.into(),
     }
 }
@@ -150,7 +168,7 @@ pub fn tree(db: &Db, args: &TreeArgs, access: Access) -> anyhow::Result<Tree> {
 pub fn require_tree(db: &Db, name: &str) -> anyhow::Result<()> {
     let names = db.tree_names();
     if names.is_empty() {
-        bail!("the database has no tree yet");
+        bail!("the database has no tree yet; `indexy load` and `indexy put` make one");
     }
     if !names.iter().any(|n| n == name) {
         bail!("no tree named {name:?}; there is {}", quoted_list(&names));

@@ -84,6 +84,11 @@ pub enum Error {
         /// The name asked for.
         name: String,
     },
+    /// A tree of that name exists already.
+    TreeExists {
+        /// The name asked for.
+        name: String,
+    },
     /// There is no database here and `create_if_missing` is false (or the open is read-only).
     NoDatabase {
         /// The directory.
@@ -255,6 +260,7 @@ impl Error {
             | Self::ForeignTree
             | Self::TreeMismatch { .. }
             | Self::NoSuchTree { .. }
+            | Self::TreeExists { .. }
             | Self::NoDatabase { .. }
             | Self::NotADirectory { .. }
             | Self::DestinationNotEmpty { .. }
@@ -368,6 +374,7 @@ impl fmt::Display for Error {
                 write!(f, "tree {name:?} is {found}, asked for {asked}")
             }
             Self::NoSuchTree { name } => write!(f, "no tree named {name:?}"),
+            Self::TreeExists { name } => write!(f, "a tree named {name:?} exists"),
             Self::NoDatabase { path } => write!(f, "no database in {}", path.display()),
             Self::NotADirectory { path } => {
                 write!(f, "{} is a file; a database is a directory", path.display())
@@ -486,6 +493,7 @@ mod tests {
                 },
             ),
             (Caller, Error::NoSuchTree { name: name() }),
+            (Caller, Error::TreeExists { name: name() }),
             (Caller, Error::NoDatabase { path: path() }),
             (Caller, Error::NotADirectory { path: path() }),
             (Caller, Error::DestinationNotEmpty { path: path() }),

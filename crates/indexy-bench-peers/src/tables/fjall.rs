@@ -1,7 +1,7 @@
 //! fjall with several tables: one keyspace (`prefix.rs`), a write batch per transaction.
 //!
-//! Opened and tuned as the contender with one table. A keyspace per table would also leave its memory without a bound: fjall limits the
-//! memtable of a keyspace and not the sum of them.
+//! Opened and tuned as the contender with one table. A keyspace per table would also leave its
+//! memory without a bound: fjall limits the memtable of a keyspace and not the sum of them.
 
 use super::prefix::{TableKey, without_table};
 use crate::fjall::Fjall;

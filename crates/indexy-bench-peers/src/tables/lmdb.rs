@@ -1,7 +1,8 @@
 //! LMDB with several tables: a named database each, a write transaction per batch.
 //!
-//! The environment is the one of the contender with one table. A read opens a transaction of its own: with its reader slot kept in the thread that takes a
-//! copy of the roots and no lock, and a longer one would not see what was committed since. Values are seen in the map.
+//! The environment is the one of the contender with one table. A read opens a transaction of its
+//! own: with its reader slot kept in the thread that takes a copy of the roots and no lock, and a
+//! longer one would not see what was committed since. Values are seen in the map.
 
 use super::writes::Writes;
 use crate::lmdb::environment;

@@ -1,8 +1,8 @@
 //! Engines with several tables: what TPC-C needs of the seam in `indexy-bench`.
 //!
-//! One file per engine, tuned as its contender with one table is; a header says what several tables add. The two log-structured engines have
-//! all tables in one key space (`prefix.rs`), the two copy-on-write B+ trees have a tree per table and write
-//! a batch in one transaction (`writes.rs`).
+//! One file per engine, tuned as its contender with one table is; a header says what several tables
+//! add. The two log-structured engines have all tables in one key space (`prefix.rs`), the two
+//! copy-on-write B+ trees have a tree per table and write a batch in one transaction (`writes.rs`).
 //! Not here: bf-tree, which has no batch over several keys and no scan backwards.
 
 mod fjall;

@@ -1,9 +1,10 @@
 //! Several tables in one key space: the number of the table is the first byte of a key.
 //!
-//! In a log-structured engine this is the fairer form with a small budget. With a tree per table (a column family, a keyspace) each has
-//! memtables of its own, and a quarter of 64 MiB divided by eleven tables is flushed in pieces too small to be good runs. With one tree all
-//! tables share one memtable, and a batch is in one memtable, so that it is atomic over a flush without a log too. It is how
-//! MyRocks keeps tables in RocksDB. The price is one byte of key.
+//! In a log-structured engine this is the fairer form with a small budget. With a tree per table (a
+//! column family, a keyspace) each has memtables of its own, and a quarter of 64 MiB divided by
+//! eleven tables is flushed in pieces too small to be good runs. With one tree all tables share one
+//! memtable, and a batch is in one memtable, so that it is atomic over a flush without a log too.
+//! It is how MyRocks keeps tables in RocksDB. The price is one byte of key.
 
 use std::ops::Deref;
 
@@ -20,7 +21,8 @@ pub struct TableKey {
 impl TableKey {
     /// The key `key` of table `table`.
     ///
-    /// Panics if the table's number is no byte or the key has more than 79 bytes: both are the schema's.
+    /// Panics if the table's number is no byte or the key has more than 79 bytes: both are the
+    /// schema's.
     #[inline]
     pub fn new(table: usize, key: &[u8]) -> Self {
         let mut bytes = [0; MOST_BYTES];

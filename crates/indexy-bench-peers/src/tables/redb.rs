@@ -1,7 +1,9 @@
 //! redb with several tables: a table each, a write transaction per batch.
 //!
-//! Cache and durability are those of the contender with one table. Opening a table in a read transaction is a search in the tree of tables, so all readers share
-//! the tables opened since the last commit: a read under the driver's locks needs what was committed before, and who commits counts up after it.
+//! Cache and durability are those of the contender with one table. Opening a table in a read
+//! transaction is a search in the tree of tables, so all readers share the tables opened since the
+//! last commit: a read under the driver's locks needs what was committed before, and who commits
+//! counts up after it.
 
 use super::writes::Writes;
 use crate::redb::{durability, open_file};

@@ -1,8 +1,9 @@
 //! RocksDB with several tables: one key space (`prefix.rs`), a `WriteBatch` per transaction.
 //!
-//! Opened and tuned as the contender with one table. Scans have both bounds, so that an iterator touches no block of another range, and read
-//! keys and values where RocksDB has them. No prefix extractor is set, so every seek is in total order and the Bloom filters are
-//! of whole keys. A scan backwards is a seek to the upper bound.
+//! Opened and tuned as the contender with one table. Scans have both bounds, so that an iterator
+//! touches no block of another range, and read keys and values where RocksDB has them. No prefix
+//! extractor is set, so every seek is in total order and the Bloom filters are of whole keys. A
+//! scan backwards is a seek to the upper bound.
 
 use super::prefix::{TableKey, without_table};
 use crate::rocks::Rocks;

@@ -1,4 +1,5 @@
-//! Every engine with tables is a map per table, and TPC-C on it is consistent, with the other tables in it and apart.
+//! Every engine with tables is a map per table, and TPC-C on it is consistent, with the other
+//! tables in it and apart.
 
 use super::*;
 use crate::registry;

@@ -33,8 +33,8 @@ impl Writes {
         self.entries.is_empty()
     }
 
-    /// The writes of each table in key order, those of one key in the order they were pushed. A B+ tree likes that, and a table is
-    /// opened once.
+    /// The writes of each table in key order, those of one key in the order they were pushed. A B+
+    /// tree likes that, and a table is opened once.
     pub fn by_table(&mut self) -> impl Iterator<Item = (usize, impl Iterator<Item = Write<'_>>)> {
         let bytes = &self.bytes;
         let place = |entry: &Entry| (entry.table, &bytes[entry.key.clone()]);

@@ -1,7 +1,8 @@
 //! What the command line takes.
 
-use crate::{contender::Durability, report::format::parse_bytes, suite::figures::Preset, tpcc};
+use crate::{contender::Durability, suite::figures::Preset, tpcc};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use indexy_report::size::parse_size;
 use std::path::PathBuf;
 
 /// Measures IndeXY against other engines, each in a process and a memory cgroup of its own.
@@ -41,9 +42,10 @@ pub(super) struct Common {
     /// Where the results go.
     #[arg(long, default_value = "indexy-bench-results")]
     pub out: PathBuf,
-    /// Memory above the budget that the cgroup grants, for the process itself and what engines do not count; 0 for none. By default
-    /// 10 % of the budget plus half of the budget within 24 to 48 MiB.
-    #[arg(long, value_parser = parse_bytes)]
+    /// Memory above the budget that the cgroup grants, for the process itself and what engines do
+    /// not count; 0 for none. By default 10 % of the budget plus half of the budget within 24 to 48
+    /// MiB.
+    #[arg(long, value_parser = parse_size)]
     pub slack: Option<u64>,
     /// Run without a memory cgroup: the page cache is then not limited.
     #[arg(long)]
@@ -65,7 +67,7 @@ pub(super) struct CoreCommand {
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
     /// Budget of the larger-than-memory section at scale 1.
-    #[arg(long, default_value = "128MiB", value_parser = parse_bytes)]
+    #[arg(long, default_value = "128MiB", value_parser = parse_size)]
     pub budget: u64,
     /// Repetitions of the in-memory and durability sections; the median counts.
     #[arg(long, default_value_t = 3, value_parser = repetitions)]
@@ -94,14 +96,15 @@ pub(super) struct FiguresCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct YcsbCommand {
-    /// A property file or a built-in workload; several run one after the other on the first one's records.
+    /// A property file or a built-in workload; several run one after the other on the first one's
+    /// records.
     #[arg(short = 'P', long = "workload", required = true)]
     pub files: Vec<String>,
     /// A property, `name=value`; it goes before those of the files.
     #[arg(short = 'p', long = "property")]
     pub properties: Vec<String>,
     /// Memory budget of each contender.
-    #[arg(long, default_value = "128MiB", value_parser = parse_bytes)]
+    #[arg(long, default_value = "128MiB", value_parser = parse_size)]
     pub budget: u64,
     /// When a write survives a crash.
     #[arg(long, value_enum, default_value_t = DurabilityArgument::None)]
@@ -125,12 +128,21 @@ pub(super) struct TpccCommand {
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub warehouses: u16,
     /// Items, and rows of stock per warehouse. The specification has 100000; fewer is for trials.
-    #[arg(long, default_value_t = tpcc::ITEMS, value_parser = clap::value_parser!(u32).range(20..=100_000))]
+    #[arg(
+        long,
+        default_value_t = tpcc::ITEMS,
+        value_parser = clap::value_parser!(u32).range(20..=100_000)
+    )]
     pub items: u32,
     /// Customers per district. The specification has 3000; fewer is for trials.
-    #[arg(long, default_value_t = tpcc::CUSTOMERS, value_parser = clap::value_parser!(u32).range(10..=3000))]
+    #[arg(
+        long,
+        default_value_t = tpcc::CUSTOMERS,
+        value_parser = clap::value_parser!(u32).range(10..=3000)
+    )]
     pub customers: u32,
-    /// Which transactions: the specification's mix, or the paper's New-Order and Payment, half and half.
+    /// Which transactions: the specification's mix, or the paper's New-Order and Payment, half and
+    /// half.
     #[arg(long, value_enum, default_value_t = tpcc::Mix::Standard)]
     pub mix: tpcc::Mix,
     /// Threads.
@@ -139,17 +151,18 @@ pub(super) struct TpccCommand {
     /// Seconds that the mix runs.
     #[arg(long, default_value_t = 60.0, value_parser = positive)]
     pub seconds: f64,
-    /// Time cap of the load in seconds; 0 for none. A load that is cut short leaves nothing to run on.
+    /// Time cap of the load in seconds; 0 for none. A load that is cut short leaves nothing to run
+    /// on.
     #[arg(long, default_value_t = 0.0)]
     pub load_seconds: f64,
     /// Memory budget of each contender, all tables together.
-    #[arg(long, default_value = "128MiB", value_parser = parse_bytes)]
+    #[arg(long, default_value = "128MiB", value_parser = parse_size)]
     pub budget: u64,
     /// When a write survives a crash.
     #[arg(long, value_enum, default_value_t = DurabilityArgument::None)]
     pub durability: DurabilityArgument,
-    /// The pair of indexes of all tables but ORDER-LINE, as `art-lsm`, in a database of ours beside the contender; by default the
-    /// contender has all tables.
+    /// The pair of indexes of all tables but ORDER-LINE, as `art-lsm`, in a database of ours beside
+    /// the contender; by default the contender has all tables.
     #[arg(long)]
     pub others: Option<String>,
     /// With --others: these tables never leave memory, as in the paper.
@@ -159,7 +172,7 @@ pub(super) struct TpccCommand {
     #[arg(long, default_value_t = 0.75, value_parser = share, requires = "others")]
     pub others_share: f64,
     /// Page size of contenders that let it be chosen.
-    #[arg(long, default_value = "0", value_parser = parse_bytes)]
+    #[arg(long, default_value = "0", value_parser = parse_size)]
     pub page: u64,
     /// Repetitions.
     #[arg(long, default_value_t = 1, value_parser = repetitions)]

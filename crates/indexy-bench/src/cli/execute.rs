@@ -1,12 +1,12 @@
 //! Runs a plan from beginning to end: refuses what cannot work, keeps what was measured.
 
-use super::{EXIT_INTERRUPTED, arguments::Common};
+use super::{arguments::Common, exit};
 use crate::{
-    contender::{Registry, UnknownContender},
     harness::{
         CgroupError, Interrupt, LaunchError, Launcher, MemoryGroup, SpaceError, check_space,
     },
     measure::{Outcome, RunResult},
+    registry::{Registry, UnknownContender},
     report::{Document, DocumentError, Live},
     stderr::tell,
     suite::{Plan, Step, core::Row},
@@ -33,7 +33,8 @@ pub(super) enum Failure {
 }
 
 const MIB: u64 = 1 << 20;
-/// Granted above the budget, half of it within these bounds: the process itself, histograms, allocator slack.
+/// Granted above the budget, half of it within these bounds: the process itself, histograms,
+/// allocator slack.
 const SLACK_BOUNDS: (u64, u64) = (24 * MIB, 48 * MIB);
 
 /// Computes the table of goals from what was measured so far.
@@ -162,7 +163,7 @@ impl<'a> Execution<'a> {
         }
         if document.interrupted {
             say!("interrupted: the results are partial");
-            return Ok(ExitCode::from(EXIT_INTERRUPTED));
+            return Ok(ExitCode::from(exit::INTERRUPTED));
         }
         Ok(if document.results.iter().any(|r| broken(&r)) {
             ExitCode::FAILURE

@@ -1,6 +1,7 @@
 //! The command line of `indexy-bench`, and of the program with peers.
 
-/// Prints a line. Whoever was reading may have gone (`list | head`): that is no reason to lose the rest of a run.
+/// Prints a line. Whoever was reading may have gone (`list | head`): that is no reason to lose the
+/// rest of a run.
 macro_rules! say {
     ($($part:tt)*) => {{
         use std::io::Write as _;
@@ -10,10 +11,12 @@ macro_rules! say {
 
 mod arguments;
 mod execute;
+mod exit;
 
 use crate::{
-    contender::{About, Others, Registry, is_pair, only_if_named},
+    contender::{About, Others, is_pair, only_if_named},
     harness::{CHILD_ARGUMENT, child_main},
+    registry::Registry,
     report::{
         Document, change_table, compare, condition_notes, detail_table, goal_table, html_text,
         transaction_table,
@@ -36,26 +39,22 @@ use clap::Parser as _;
 use execute::{Execution, Failure};
 use std::{fs, io, process::ExitCode};
 
-/// Exit code of a mistake in the arguments, or of a run that could not begin.
-const EXIT_REFUSED: u8 = 2;
-/// Exit code of an interrupted run, as shells expect it.
-const EXIT_INTERRUPTED: u8 = 130;
-
 /// The program, with the contenders of `registry`.
 pub fn main_with(registry: &Registry) -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(CHILD_ARGUMENT) {
-        return child_main(registry);
+        return child_main(&|job, emitter| registry.run(job, emitter));
     }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        // clap prints help to standard output and mistakes to standard error; both choose their exit code.
+        // clap prints help to standard output and mistakes to standard error; both choose their
+        // exit code.
         Err(error) => error.exit(),
     };
     match run(registry, arguments) {
         Ok(code) => code,
         Err(failure) => {
             tell!("error: {failure}");
-            ExitCode::from(EXIT_REFUSED)
+            ExitCode::from(exit::REFUSED)
         }
     }
 }
@@ -280,7 +279,8 @@ fn others(command: &TpccCommand) -> Result<Others, Failure> {
     };
     if !is_pair(pair) {
         return Err(Failure::Usage(format!(
-            "no pair {pair:?}; the valid ones are art, bplus or none, then -lsm, -bplus, -bplus4k, -bplus8k or -bplus16k"
+            "no pair {pair:?}; the valid ones are art, bplus or none, then -lsm, -bplus, \
+             -bplus4k, -bplus8k or -bplus16k"
         )));
     }
     Ok(Others::Apart {

@@ -1,34 +1,38 @@
-//! The standard library's `BTreeMap`, for one thread: keys and values as 64-bit numbers, its most compact form.
+//! The standard library's `BTreeMap`, for one thread: keys and values as 64-bit numbers, its most
+//! compact form.
 
 use super::{
-    About, Contender, Durability, KeyShape, Outcome, PageCache, Registry, Session, Setup, Storage,
+    about::{About, KeyShape, PageCache, Storage},
+    contract::{Contender, Durability, Outcome, Session, Setup},
 };
 use std::{
     collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-pub(super) fn register(registry: &mut Registry) {
-    registry.add::<StdBTreeMap>(About {
-        name: "btreemap",
-        summary: "the standard library's BTreeMap<u64, u64>, one thread, in memory",
-        storage: Storage::Memory,
-        page_cache: PageCache::Unused,
-        keys: KeyShape::EightBytes,
-        max_threads: 1,
-        scans: true,
-        reopens: false,
-        pages: false,
-        durabilities: &[Durability::None],
-        variant: "",
-    });
-    registry.add_tables::<super::BTreeTables>("btreemap");
-}
-
 /// The map, behind a lock that its one session holds from beginning to end.
 #[derive(Debug, Default)]
 pub struct StdBTreeMap {
     map: Mutex<BTreeMap<u64, u64>>,
+}
+
+impl StdBTreeMap {
+    /// What it is.
+    pub fn about() -> About {
+        About {
+            name: "btreemap",
+            summary: "the standard library's BTreeMap<u64, u64>, one thread, in memory",
+            storage: Storage::Memory,
+            page_cache: PageCache::Unused,
+            keys: KeyShape::EightBytes,
+            max_threads: 1,
+            scans: true,
+            reopens: false,
+            pages: false,
+            durabilities: &[Durability::None],
+            variant: "",
+        }
+    }
 }
 
 /// The map itself: no lock is taken per operation.

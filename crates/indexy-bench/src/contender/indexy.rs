@@ -1,49 +1,24 @@
-//! IndeXY itself, by its public API, in each pair of indexes that this build has, and each Index Y alone.
+//! IndeXY itself, by its public API, in each pair of indexes that this build has, and each Index Y
+//! alone.
 //!
-//! One tree in one database with the whole budget. Reads go through `get_with`, which copies nothing.
+//! One tree in one database with the whole budget. Reads go through `get_with`, which copies
+//! nothing.
 //!
-//! A variant is `X-Y`: X is `art`, `bplus` or `none`, Y is `lsm`, `rocksdb` or `bplus`; `bplus8k` has pages of that size, plain `bplus`
-//! those that the job asks for. The two systems of one structure that the paper compares with are `bplus-alone` (its
-//! B+-B+: what LeanStore is) and `lsm-alone` (its RocksDB; there is no row cache, because that is what an
-//! Index X is; the peers' `rocksdb` has one). Their names do not begin as ours do, so that figures hold ours against them.
+//! A variant is `X-Y`: X is `art`, `bplus` or `none`, Y is `lsm`, `rocksdb` or `bplus`; `bplus8k`
+//! has pages of that size, plain `bplus` those that the job asks for. The two systems of one
+//! structure that the paper compares with are `bplus-alone` (its B+-B+: what LeanStore is) and
+//! `lsm-alone` (its RocksDB; there is no row cache, because that is what an Index X is; the peers'
+//! `rocksdb` has one). Their names do not begin as ours do, so that figures hold ours against them.
 
-use super::tables::IndexyTables;
 use super::{
-    About, Contender, Durability, KeyShape, Outcome, PageCache, Registry, Session, Setup, Storage,
+    about::{About, KeyShape, PageCache, Storage},
+    contract::{Contender, Durability, Outcome, Session, Setup},
 };
 use indexy::{Db, IndexXKind, IndexYKind, Options, Stats, Tree};
 use std::{collections::BTreeMap, path::Path, thread, time::Duration};
 
 const BUFFERED_INTERVAL_MS: u64 = 100;
 const TREE: &str = "data";
-
-pub(super) fn register(registry: &mut Registry) {
-    let about = About {
-        name: "indexy",
-        summary: "IndeXY in its default pair: ART over an LSM tree",
-        storage: Storage::Disk,
-        page_cache: PageCache::Used,
-        keys: KeyShape::Bytes,
-        max_threads: usize::MAX,
-        scans: true,
-        reopens: true,
-        pages: false,
-        durabilities: &[Durability::None, Durability::Buffered, Durability::Sync],
-        variant: "art-lsm",
-    };
-    registry.add::<Indexy>(about.clone());
-    registry.add_tables::<IndexyTables>(about.name);
-    for (name, variant, summary) in MORE {
-        registry.add::<Indexy>(About {
-            name,
-            summary,
-            variant,
-            pages: variant.ends_with("-bplus"),
-            ..about.clone()
-        });
-        registry.add_tables::<IndexyTables>(name);
-    }
-}
 
 /// Further configurations: name, variant, summary. They take part when they are named.
 const MORE: [(&str, &str, &str); 9] = [
@@ -97,6 +72,33 @@ const MORE: [(&str, &str, &str); 9] = [
 /// Names that take part when they are named.
 pub(crate) fn only_if_named(name: &str) -> bool {
     MORE.iter().any(|more| more.0 == name)
+}
+
+impl Indexy {
+    /// All configurations, the default pair first.
+    pub fn abouts() -> Vec<About> {
+        let about = About {
+            name: "indexy",
+            summary: "IndeXY in its default pair: ART over an LSM tree",
+            storage: Storage::Disk,
+            page_cache: PageCache::Used,
+            keys: KeyShape::Bytes,
+            max_threads: usize::MAX,
+            scans: true,
+            reopens: true,
+            pages: false,
+            durabilities: &[Durability::None, Durability::Buffered, Durability::Sync],
+            variant: "art-lsm",
+        };
+        let more = MORE.iter().map(|&(name, variant, summary)| About {
+            name,
+            summary,
+            variant,
+            pages: variant.ends_with("-bplus"),
+            ..about.clone()
+        });
+        std::iter::once(about.clone()).chain(more).collect()
+    }
 }
 
 /// An open database and its one tree.
@@ -209,7 +211,8 @@ pub(super) fn counters(db: &Db) -> BTreeMap<String, f64> {
     counters
 }
 
-/// Waits until compaction has nothing more to do, neither now nor when writers have rested for a while, and the shape of Y stays as it is.
+/// Waits until compaction has nothing more to do, neither now nor when writers have rested for a
+/// while, and the shape of Y stays as it is.
 pub(super) fn wait_for_quiet(db: &Db) {
     const LOOK: Duration = Duration::from_millis(100);
     const QUIET_LOOKS: u32 = 10;

@@ -1,30 +1,35 @@
 //! A contender that does nothing: what remains is the cost of the harness itself.
 
 use super::{
-    About, Contender, Durability, KeyShape, Outcome, PageCache, Registry, Session, Setup, Storage,
+    about::{About, KeyShape, PageCache, Storage},
+    contract::{Contender, Durability, Outcome, Session, Setup},
 };
 use crate::workload::{ABSENT_FROM, Values, seed_of, unmix};
-
-pub(super) fn register(registry: &mut Registry) {
-    registry.add::<Null>(About {
-        name: "null",
-        summary: "stores nothing and makes values up: the cost of the harness itself (keys in random order)",
-        storage: Storage::Memory,
-        page_cache: PageCache::Unused,
-        keys: KeyShape::EightBytes,
-        max_threads: usize::MAX,
-        scans: false,
-        reopens: false,
-        pages: false,
-        durabilities: &[Durability::None],
-        variant: "",
-    });
-}
 
 /// Takes every write and answers every read with the value that belongs to the key.
 #[derive(Debug)]
 pub struct Null {
     value_bytes: usize,
+}
+
+impl Null {
+    /// What it is.
+    pub fn about() -> About {
+        About {
+            name: "null",
+            summary: "stores nothing and makes values up: the cost of the harness itself (keys in \
+                random order)",
+            storage: Storage::Memory,
+            page_cache: PageCache::Unused,
+            keys: KeyShape::EightBytes,
+            max_threads: usize::MAX,
+            scans: false,
+            reopens: false,
+            pages: false,
+            durabilities: &[Durability::None],
+            variant: "",
+        }
+    }
 }
 
 /// Makes values up.

@@ -1,7 +1,8 @@
 //! A memory cgroup for one child: version 1 and version 2.
 //!
-//! The limit covers everything that the child makes the kernel hold: its heap, and its part of the page cache.
-//! The group is made below the group of this process, where that is permitted, else below the root.
+//! The limit covers everything that the child makes the kernel hold: its heap, and its part of the
+//! page cache. The group is made below the group of this process, where that is permitted, else
+//! below the root.
 
 use crate::stderr::tell;
 use std::{
@@ -15,7 +16,8 @@ use std::{
 #[derive(Debug, thiserror::Error)]
 #[error(
     "no memory cgroup can be made here ({tried}). Run as root, or inside a scope that delegates it \
-     (systemd-run --user --scope -p Delegate=yes ...), or pass --no-cgroup: the page cache is then not limited, and every row says so"
+     (systemd-run --user --scope -p Delegate=yes ...), or pass --no-cgroup: the page cache is \
+     then not limited, and every row says so"
 )]
 pub struct CgroupError {
     tried: String,
@@ -35,7 +37,8 @@ pub struct MemoryGroup {
     limit: u64,
 }
 
-/// Children of a v2 group may only have controllers if the group itself has no processes; this one takes them.
+/// Children of a v2 group may only have controllers if the group itself has no processes; this one
+/// takes them.
 const SUPERVISOR: &str = "indexy-bench-supervisor";
 
 impl MemoryGroup {

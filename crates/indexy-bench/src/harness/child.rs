@@ -2,10 +2,10 @@
 //!
 //! Engines may print to standard output too, so each event is a line that begins with [`MARK`].
 
-use super::Interrupt;
+use super::interrupt::Interrupt;
 use super::job::{Emitter, Event, Job, JobError};
 use super::run::guarded;
-use crate::{contender::Registry, measure::Outcome, stderr::tell};
+use crate::{measure::Outcome, stderr::tell};
 use std::{
     fs,
     io::{self, Read, Write},
@@ -16,11 +16,12 @@ use std::{
 pub const CHILD_ARGUMENT: &str = "run-job-from-stdin";
 /// Begins every line that is an event.
 pub(super) const MARK: &str = "\u{1}bench ";
-/// Exit code of a job that was told to end without closing anything.
-pub(super) const ABANDONED: i32 = 77;
 
-/// Runs the job on standard input.
-pub fn child_main(registry: &Registry) -> ExitCode {
+/// Runs a job with the contender that it names.
+pub type Runner<'a> = dyn Fn(&Job, &mut Emitter<'_>) -> Result<(), JobError> + 'a;
+
+/// Runs the job on standard input with `runner`.
+pub fn child_main(runner: &Runner<'_>) -> ExitCode {
     let interrupt = Interrupt::of_process();
     let mut text = String::new();
     if let Err(error) = io::stdin().read_to_string(&mut text) {
@@ -36,7 +37,7 @@ pub fn child_main(registry: &Registry) -> ExitCode {
     };
     drop(text);
     let mut emitter = Emitter::new(write_event);
-    let outcome = match run(registry, &job, &mut emitter) {
+    let outcome = match run(runner, &job, &mut emitter) {
         Ok(()) if interrupt.is_raised() => Outcome::Interrupted,
         Ok(()) => Outcome::Finished,
         Err(error @ JobError::WrongValue { .. }) => Outcome::WrongValue(error.to_string()),
@@ -46,7 +47,7 @@ pub fn child_main(registry: &Registry) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn run(registry: &Registry, job: &Job, emitter: &mut Emitter<'_>) -> Result<(), JobError> {
+fn run(runner: &Runner<'_>, job: &Job, emitter: &mut Emitter<'_>) -> Result<(), JobError> {
     if let Some(procs) = &job.cgroup_procs {
         // Before anything is allocated: memory stays with the group that it was charged to.
         fs::write(procs, std::process::id().to_string()).map_err(|e| {
@@ -56,10 +57,7 @@ fn run(registry: &Registry, job: &Job, emitter: &mut Emitter<'_>) -> Result<(), 
             ))
         })?;
     }
-    let entry = registry
-        .get(&job.contender)
-        .map_err(|e| JobError::Invalid(e.to_string()))?;
-    guarded(|| entry.run(job, emitter))
+    guarded(|| runner(job, emitter))
 }
 
 /// Writes one event; a parent that is gone is noticed by the signal or the error of the next write.

@@ -1,13 +1,14 @@
 //! The threads of one phase and the clock around them.
 //!
-//! The workers run (`worker.rs`); the calling thread sleeps from tick to tick, samples, and stops them at the time cap or an interrupt.
-//! The clock starts when all sessions are open and stops when all have finished, so that a
-//! commit at the end is part of the time.
+//! The workers run (`worker.rs`); the calling thread sleeps from tick to tick, samples, and stops
+//! them at the time cap or an interrupt. The clock starts when all sessions are open and stops when
+//! all have finished, so that a commit at the end is part of the time.
 
-use super::job::{Broken, Emitter, Event, JobError, Phase};
+use super::interrupt::Interrupt;
+use super::job::{Broken, Emitter, Event, Job, JobError, Phase};
 use super::recent::Seen;
+use super::space::directory_bytes;
 use super::worker::{Lane, TRANSACTIONS, Tally, Worker};
-use super::{Interrupt, Job};
 use crate::contender::{Contender, Outcome, Session};
 use crate::measure::{Cpu, Io, Memory, PhaseResult, Tick, reset_peak_memory};
 use crate::workload::rng;
@@ -95,7 +96,7 @@ pub(super) fn timed<E>(
         accounted,
         io: Io::now() - io,
         cpu: Cpu::now() - cpu,
-        disk: super::directory_bytes(&around.job.setup.path),
+        disk: directory_bytes(&around.job.setup.path),
         counters,
         ..PhaseResult::default()
     };
@@ -208,7 +209,7 @@ impl Before {
             accounted_peak: watched.accounted_peak.max(accounted),
             io: Io::now() - self.io,
             cpu: Cpu::now() - self.cpu,
-            disk: super::directory_bytes(&around.job.setup.path),
+            disk: directory_bytes(&around.job.setup.path),
             counters: engine.counts(),
             series: watched.series,
             ..PhaseResult::default()

@@ -18,8 +18,8 @@ impl Interrupt {
         Self::default()
     }
 
-    /// The one that the process's signals (INT, TERM, HUP) set. The handler is installed once; where that
-    /// fails the process simply ends on a signal, as it would have.
+    /// The one that the process's signals (INT, TERM, HUP) set. The handler is installed once;
+    /// where that fails the process simply ends on a signal, as it would have.
     pub fn of_process() -> Self {
         static INSTALL: Once = Once::new();
         static COUNT: std::sync::OnceLock<Arc<AtomicUsize>> = std::sync::OnceLock::new();

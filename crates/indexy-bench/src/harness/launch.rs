@@ -1,9 +1,10 @@
 //! The parent's side: one child per job.
 
-use super::Interrupt;
 use super::cgroup::{CgroupError, MemoryGroup};
-use super::child::{ABANDONED, CHILD_ARGUMENT, MARK};
+use super::child::{CHILD_ARGUMENT, MARK};
+use super::interrupt::Interrupt;
 use super::job::{Event, Job, Work};
+use super::run::ABANDONED;
 use crate::contender::{About, PageCache};
 use crate::measure::{Outcome, PhaseResult, RunResult};
 use std::{
@@ -41,13 +42,15 @@ pub struct Launcher {
 const GRACE: Duration = Duration::from_secs(180);
 /// How often the parent looks for an interrupt.
 const LOOK: Duration = Duration::from_millis(100);
-/// A step of the parent's loop that took longer was interrupted by a stop of the process or of the machine.
+/// A step of the parent's loop that took longer was interrupted by a stop of the process or of the
+/// machine.
 const LONGEST_STEP: Duration = Duration::from_secs(5);
 /// Lines of standard error that a report quotes.
 const QUOTED_LINES: usize = 8;
 
 impl Launcher {
-    /// Runs `job` in a child; how it ends is part of the result. Errors only if the cgroup or the child cannot be made.
+    /// Runs `job` in a child; how it ends is part of the result. Errors only if the cgroup or the
+    /// child cannot be made.
     pub fn run(
         &self,
         job: &Job,
@@ -113,7 +116,8 @@ impl Launcher {
         let mut signals_sent = 0;
         let mut awake = Instant::now();
         loop {
-            // A parent that was itself stopped for a while was not the only one: the child gets the time back.
+            // A parent that was itself stopped for a while was not the only one: the child gets the
+            // time back.
             let asleep = awake.elapsed();
             if asleep > LONGEST_STEP {
                 deadline = deadline.map(|d| d + asleep);

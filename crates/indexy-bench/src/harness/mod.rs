@@ -1,9 +1,11 @@
-//! Runs jobs: one contender, some phases, in a process of its own and, on request, in a memory cgroup of its own.
+//! Runs jobs: one contender, some phases, in a process of its own and, on request, in a memory
+//! cgroup of its own.
 //!
-//! Parent (`launch.rs`): makes the cgroup, starts this same program as a child, reads events from its
-//! standard output, says how it ended. Child (`child.rs`, `run.rs`): opens the contender and runs the phases; the loops are
-//! in `points.rs` (micro benchmarks), `ycsb.rs` and `tables.rs` (transactions), the clock around them in `crew.rs`.
-//! Not here: which jobs there are (`suite/`), what their results mean (`report/`).
+//! Parent (`launch.rs`): makes the cgroup, starts this same program as a child, reads events from
+//! its standard output, says how it ended. Child (`child.rs`, `run.rs`): opens the contender and
+//! runs the phases; the loops are in `points.rs` (micro benchmarks), `ycsb.rs` and `tables.rs`
+//! (transactions), the clock around them in `crew.rs`. Not here: which jobs there are (`suite/`),
+//! what their results mean (`report/`).
 
 mod cgroup;
 mod child;

@@ -1,7 +1,7 @@
 //! The loops of the micro benchmarks: keys of 8 bytes that a number determines.
 //!
-//! Every value read is compared with what was written; a key that was inserted must be found, one that was
-//! not must not.
+//! Every value read is compared with what was written; a key that was inserted must be found, one
+//! that was not must not.
 
 use super::job::Broken;
 use super::worker::{Done, Kind, Worker};
@@ -164,7 +164,8 @@ impl Points {
         })
     }
 
-    /// Reads old keys and inserts new ones; `next_new` is shared by the threads and by the phases of a job.
+    /// Reads old keys and inserts new ones; `next_new` is shared by the threads and by the phases
+    /// of a job.
     pub(super) fn mixed<S: Session>(
         &self,
         session: &mut S,

@@ -1,7 +1,8 @@
 //! Latencies between two ticks: a histogram that its thread counts into and the watcher reads.
 //!
-//! One writer, so counting is a load and a store on a line that no other thread writes. Buckets are a sixteenth of their power of two wide: a
-//! percentile is up to 6 % too high, which is enough for a course over time; totals come from the exact histograms (`measure/latency.rs`).
+//! One writer, so counting is a load and a store on a line that no other thread writes. Buckets are
+//! a sixteenth of their power of two wide: a percentile is up to 6 % too high, which is enough for
+//! a course over time; totals come from the exact histograms (`measure/latency.rs`).
 
 use crate::measure::TickLatency;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

@@ -1,15 +1,19 @@
 //! One job, from open to close, in this process.
 
 use super::crew::{Around, panic_text, run_crew, timed};
-use super::job::{Broken, Emitter, Event, Job, JobError, Phase, UNBOUNDED, Work};
+use super::interrupt::Interrupt;
+use super::job::{Broken, Clock, Emitter, Event, Job, JobError, Phase, UNBOUNDED, Work};
 use super::ledger::Ledger;
 use super::points::Points;
 use super::versions::Versions;
-use super::{Clock, Interrupt, ycsb};
+use super::ycsb;
 use crate::contender::Contender;
 use crate::measure::{Memory, PhaseResult};
 use crate::workload::{Keys, Operation, Pick, Properties, Shared, Values, Workload};
 use std::{sync::atomic::AtomicU64, time::Duration};
+
+/// Exit code of a job that was told to end without closing anything.
+pub(super) const ABANDONED: i32 = 77;
 
 /// Runs `job` with contender `C`; every phase's result goes to `emitter` as soon as it is there.
 ///
@@ -341,11 +345,12 @@ impl<C: Contender> Run<'_, C> {
     }
 }
 
-/// Ends the process as a crash would, once a log that is written behind the caller's back has had its time.
+/// Ends the process as a crash would, once a log that is written behind the caller's back has had
+/// its time.
 fn abandon() -> Result<(), JobError> {
     const LOG_INTERVALS: Duration = Duration::from_millis(500);
     std::thread::sleep(LOG_INTERVALS);
-    std::process::exit(super::child::ABANDONED)
+    std::process::exit(ABANDONED)
 }
 
 fn workload(properties: &[(String, String)]) -> Result<Workload, JobError> {

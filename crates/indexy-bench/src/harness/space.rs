@@ -1,6 +1,6 @@
 //! Disk space: enough of it before a run, and how much was used.
 
-use super::{Job, Phase, TpccStep, Work};
+use super::job::{Job, Phase, TpccStep, Work};
 use crate::workload::{Properties, Workload};
 use std::{
     fs,
@@ -9,7 +9,8 @@ use std::{
 
 /// Bytes that an engine keeps beside the key and the value of an entry.
 const ENTRY_OVERHEAD: u64 = 24;
-/// Space that a tree with half-empty pages, or an LSM in the middle of a compaction, takes for each byte of data.
+/// Space that a tree with half-empty pages, or an LSM in the middle of a compaction, takes for each
+/// byte of data.
 const SPACE_FACTOR: u64 = 3;
 /// Bytes of log for each byte of payload.
 const LOG_FACTOR: u64 = 3;
@@ -18,7 +19,8 @@ const RESERVE: u64 = 512 << 20;
 
 /// Not enough room on the device.
 #[derive(Debug, thiserror::Error)]
-#[error("{} has {available_mib} MiB free, scenario {scenario} may need {needed_mib} MiB; use --dir on a larger device or a smaller --scale", path.display())]
+#[error("{} has {available_mib} MiB free, scenario {scenario} may need {needed_mib} MiB; use \
+    --dir on a larger device or a smaller --scale", path.display())]
 pub struct SpaceError {
     path: PathBuf,
     scenario: String,

@@ -1,10 +1,11 @@
 //! A job of transactions over several tables, from open to close, in this process.
 //!
-//! A load that was cut short leaves nothing to run on: later steps then say that they did nothing. The check after a run
-//! has no time cap; it ends early only on an interrupt, and is then marked as partial.
+//! A load that was cut short leaves nothing to run on: later steps then say that they did nothing.
+//! The check after a run has no time cap; it ends early only on an interrupt, and is then marked as
+//! partial.
 
-use super::Interrupt;
 use super::crew::{Around, Engine, run_crew, timed};
+use super::interrupt::Interrupt;
 use super::job::{Broken, Emitter, Event, Job, JobError, Phase, TpccStep, UNBOUNDED, Work};
 use super::worker::{Done, Kind, Worker};
 use crate::contender::{Outcome, Placed, Placement, TableSetup, Tables};
@@ -18,7 +19,8 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// Runs `job` on the tables of `T`, placed as the job wants them; every phase's result goes to `emitter` as soon as it is there.
+/// Runs `job` on the tables of `T`, placed as the job wants them; every phase's result goes to
+/// `emitter` as soon as it is there.
 pub fn run_tables_job<T: Tables>(job: &Job, emitter: &mut Emitter<'_>) -> Result<(), JobError> {
     run_tables_until::<T>(job, &Interrupt::of_process(), emitter)
 }

@@ -1,15 +1,18 @@
 //! Which version of a record a read may see, so that a stale read is caught.
 //!
-//! For one record of [`STRIDE`] it is known which versions were handed out and below which no read may fall any more.
-//! Two writes of a record that overlap may be applied in either order, so only a write that met no other
-//! raises the floor; both of two that met are above it anyway. A record whose versions are used up is no longer watched.
+//! For one record of [`STRIDE`] it is known which versions were handed out and below which no read
+//! may fall any more. Two writes of a record that overlap may be applied in either order, so only a
+//! write that met no other raises the floor; both of two that met are above it anyway. A record
+//! whose versions are used up is no longer watched.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One of so many records is watched: enough to catch a fault that is not a freak, few enough to cost nothing.
+/// One of so many records is watched: enough to catch a fault that is not a freak, few enough to
+/// cost nothing.
 const STRIDE: u64 = 64;
 
-/// Layout of a word: `issued (26) | floor (26) | overlapped (1) | writers (11)`. The command line takes at most 1024 threads.
+/// Layout of a word: `issued (26) | floor (26) | overlapped (1) | writers (11)`. The command line
+/// takes at most 1024 threads.
 const WRITERS_BITS: u32 = 11;
 const VERSION_BITS: u32 = 26;
 const OVERLAPPED: u64 = 1 << WRITERS_BITS;
@@ -46,7 +49,8 @@ impl Versions {
         self.words.get((record / STRIDE) as usize)
     }
 
-    /// A write of `record` begins: its version, if the record is watched. [`end_write`](Self::end_write) must follow.
+    /// A write of `record` begins: its version, if the record is watched.
+    /// [`end_write`](Self::end_write) must follow.
     pub(super) fn begin_write(&self, record: u64) -> Option<u32> {
         let before = change(self.word(record)?, |word| {
             let overlapped = if word & WRITERS > 0 { OVERLAPPED } else { 0 };
@@ -93,8 +97,8 @@ fn issued(word: u64) -> u64 {
     word >> ISSUED_SHIFT
 }
 
-/// Applies `to` atomically; returns the word before, if it was changed. The orderings make a floor that a reader
-/// sees stand for a write that is done.
+/// Applies `to` atomically; returns the word before, if it was changed. The orderings make a floor
+/// that a reader sees stand for a write that is done.
 fn change(word: &AtomicU64, to: impl Fn(u64) -> Option<u64>) -> Option<u64> {
     word.fetch_update(Ordering::AcqRel, Ordering::Acquire, to)
         .ok()

@@ -32,7 +32,8 @@ impl Memory {
     }
 }
 
-/// Starts a new peak at what is resident now. Returns false where the kernel does not permit it; the peak is then that of the whole process.
+/// Starts a new peak at what is resident now. Returns false where the kernel does not permit it;
+/// the peak is then that of the whole process.
 pub fn reset_peak_memory() -> bool {
     fs::write("/proc/self/clear_refs", "5").is_ok()
 }
@@ -160,7 +161,8 @@ mod tests {
             }
         );
         let io = Io::parse(
-            "rchar: 10\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 1\n",
+            "rchar: 10\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: \
+             6\ncancelled_write_bytes: 1\n",
         );
         assert_eq!(
             (io.call_read, io.device_read, io.device_written),

@@ -1,6 +1,9 @@
 //! What a run leaves: the shapes of the JSON.
 
-use super::{Cpu, Io, LatencySummary, Memory};
+use super::{
+    latency::LatencySummary,
+    process::{Cpu, Io, Memory},
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -24,8 +27,8 @@ pub struct Tick {
     pub at: f64,
     /// Operations so far.
     pub ops: u64,
-    /// Transactions so far by kind, in the order New-Order, Payment, Order-Status, Delivery, Stock-Level; none
-    /// where there are no transactions.
+    /// Transactions so far by kind, in the order New-Order, Payment, Order-Status, Delivery,
+    /// Stock-Level; none where there are no transactions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transactions: Option<[u64; 5]>,
     /// Latencies since the last moment; none if no operation was timed.
@@ -152,8 +155,8 @@ pub enum Outcome {
     Failed(String),
     /// The memory limit ended the process. That is a result, and no failure of the run.
     OutOfMemory(String),
-    /// The process ended by itself or by a signal, or hung and was killed. The run fails. Results of earlier versions say
-    /// so of the memory limit too.
+    /// The process ended by itself or by a signal, or hung and was killed. The run fails. Results
+    /// of earlier versions say so of the memory limit too.
     Died(String),
     /// The contender cannot do this; nothing was run.
     Skipped(String),
@@ -203,7 +206,8 @@ impl RunResult {
         self.phases.iter().find(|p| p.name == name)
     }
 
-    /// Device bytes written for a byte loaded, the work that the load left to the background included.
+    /// Device bytes written for a byte loaded, the work that the load left to the background
+    /// included.
     pub fn settled_write_amplification(&self) -> Option<f64> {
         let (load, settle) = (self.phase("load")?, self.phase("settle")?);
         let written = load.io.device_written + settle.io.device_written;

@@ -1,6 +1,6 @@
 //! Throughput by whole seconds, and how much it fluctuates.
 
-use super::{PhaseResult, Tick};
+use super::result::{PhaseResult, Tick};
 
 /// Throughput of whole seconds, in operations per second.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -14,7 +14,8 @@ pub struct Steadiness {
 }
 
 impl PhaseResult {
-    /// For each whole second of the phase, its middle and what `count` grew by in it, interpolated between ticks.
+    /// For each whole second of the phase, its middle and what `count` grew by in it, interpolated
+    /// between ticks.
     pub fn seconds_of(&self, count: impl Fn(&Tick) -> u64) -> Vec<(f64, f64)> {
         let Some(end) = self.series.last().map(|t| t.at) else {
             return Vec::new();

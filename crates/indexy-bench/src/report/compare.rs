@@ -1,10 +1,12 @@
 //! What changed between two results.
 //!
-//! A change counts only if it leaves the noise: the larger of the two spreads over repetitions, or, where a phase ran once, over
-//! its own course. The noise of a phase that ran once and shortly is not known, so that its change never counts.
-//! Not here: under which conditions the two were measured (`conditions.rs`).
+//! A change counts only if it leaves the noise: the larger of the two spreads over repetitions, or,
+//! where a phase ran once, over its own course. The noise of a phase that ran once and shortly is
+//! not known, so that its change never counts. Not here: under which conditions the two were
+//! measured (`conditions.rs`).
 
-use super::{Document, Table, format};
+use super::{document::Document, table::Table};
+use crate::format;
 use crate::measure::{PhaseResult, RunResult, median};
 
 /// One phase of one contender, in both results or in one of them.
@@ -38,7 +40,8 @@ const LEAST_NOISE: f64 = 0.03;
 /// Points of a series to speak of a spread.
 const LEAST_POINTS: usize = 8;
 
-/// All phases that have a rate in at least one of the two: those of the first in its order, then those that only the second has.
+/// All phases that have a rate in at least one of the two: those of the first in its order, then
+/// those that only the second has.
 pub fn compare(before: &Document, after: &Document) -> Vec<Change> {
     let mut changes: Vec<Change> = Vec::new();
     for run in before.results.iter().chain(&after.results) {

@@ -1,7 +1,8 @@
-//! What two results differ in beside their speed, and what in them is not whole: whoever compares rates should know.
+//! What two results differ in beside their speed, and what in them is not whole: whoever compares
+//! rates should know.
 
 use super::{
-    Document,
+    document::Document,
     table::{how_far, remark},
 };
 use crate::measure::{Outcome, RunResult};

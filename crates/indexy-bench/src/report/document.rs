@@ -1,9 +1,7 @@
 //! The JSON of a whole run, and the directory that its files go to.
 
-use crate::{
-    measure::{Machine, RunResult, commit, today_utc},
-    suite::core::Row,
-};
+use crate::{measure::RunResult, suite::core::Row};
+use indexy_report::machine::{Machine, commit, now_utc};
 use serde::{Deserialize, Serialize};
 use std::{
     fs, io,
@@ -72,7 +70,7 @@ impl Document {
             format: FORMAT,
             kind: kind.to_owned(),
             command: command_line(),
-            started: today_utc(),
+            started: now_utc(),
             commit: commit().to_owned(),
             machine: Machine::here(data),
             interrupted: false,
@@ -102,30 +100,6 @@ impl Document {
         }
     }
 
-    /// Writes `results.json`, `results.csv`, `series.csv` and `report.html` into `directory`; returns the path of the report.
-    pub fn write(&self, directory: &Path) -> Result<PathBuf, DocumentError> {
-        let at = |path: PathBuf| move |source| DocumentError::Io { path, source };
-        fs::create_dir_all(directory).map_err(at(directory.to_path_buf()))?;
-        let json = serde_json::to_string_pretty(self).map_err(|source| DocumentError::Json {
-            path: directory.join("results.json"),
-            source,
-        })?;
-        let files = [
-            ("results.json", json),
-            ("results.csv", super::csv_text(&self.results)),
-            ("series.csv", super::series_text(&self.results)),
-            ("report.html", super::html_text(self)),
-        ];
-        for (name, text) in files {
-            // A reader never meets half a file, and an interrupt never leaves one.
-            let path = directory.join(name);
-            let fresh = directory.join(format!("{name}.new"));
-            fs::write(&fresh, text).map_err(at(fresh.clone()))?;
-            fs::rename(&fresh, &path).map_err(at(path.clone()))?;
-        }
-        Ok(directory.join("report.html"))
-    }
-
     /// Names of the scenarios, in the order of their first run.
     pub fn scenarios(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
@@ -146,29 +120,4 @@ fn command_line() -> Vec<String> {
         *program = name.map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     }
     words
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn documents_survive_their_files_and_other_formats_are_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut document = Document::begin("core", dir.path());
-        document.write(dir.path()).unwrap();
-        let path = dir.path().join("results.json");
-        assert_eq!(Document::read(&path).unwrap(), document);
-        document.format = 99;
-        fs::write(&path, serde_json::to_string(&document).unwrap()).unwrap();
-        assert!(matches!(
-            Document::read(&path),
-            Err(DocumentError::Format { found: 99, .. })
-        ));
-        fs::write(&path, "{}").unwrap();
-        assert!(matches!(
-            Document::read(&path),
-            Err(DocumentError::Json { .. })
-        ));
-    }
 }

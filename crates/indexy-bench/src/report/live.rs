@@ -1,6 +1,6 @@
 //! The view while it runs: one line that is rewritten on a terminal, one line per phase elsewhere.
 
-use super::format::{bytes, count, rate};
+use crate::format::{bytes, count, rate};
 use crate::{
     harness::{Event, Job, View},
     measure::Outcome,

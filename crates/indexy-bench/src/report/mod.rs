@@ -6,10 +6,9 @@ mod compare;
 mod conditions;
 mod csv;
 mod document;
-pub mod format;
+mod files;
 mod html;
 mod live;
-pub mod svg;
 mod table;
 mod tpcc;
 
@@ -20,4 +19,4 @@ pub use document::{Document, DocumentError};
 pub use html::html_text;
 pub use live::Live;
 pub use table::{Table, detail_table, goal_table};
-pub use tpcc::{Parts, transaction_phases, transaction_plots, transaction_table};
+pub use tpcc::{transaction_phases, transaction_plots, transaction_table};

@@ -1,14 +1,16 @@
 //! Tables: aligned text for a terminal, rows for HTML.
 
-use super::format::{bytes, count, micros, rate};
+use crate::format::{bytes, count, micros, rate};
 use crate::{
     measure::{Outcome, PhaseResult, RunResult},
     suite::core::Row,
 };
-use std::fmt::{self, Write as _};
+use indexy_report::text_table;
+use serde::Serialize;
+use std::fmt;
 
 /// A table of text.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Table {
     /// What it shows.
     pub title: String,
@@ -34,30 +36,8 @@ impl Table {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let width = |column: usize| {
-            let cells = self
-                .rows
-                .iter()
-                .filter_map(|r| r.get(column))
-                .chain(self.heads.get(column));
-            cells.map(|c| c.chars().count()).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..self.heads.len()).map(width).collect();
-        let line = |cells: &[String]| {
-            let mut text = String::new();
-            for (cell, width) in cells.iter().zip(&widths) {
-                // Writing to a string cannot fail.
-                let _ = write!(text, "{cell:<width$}  ");
-            }
-            text.trim_end().to_owned()
-        };
         writeln!(f, "{}", self.title)?;
-        writeln!(f, "{}", line(&self.heads))?;
-        let rule: Vec<String> = widths.iter().map(|w| "-".repeat(*w)).collect();
-        writeln!(f, "{}", line(&rule))?;
-        for row in &self.rows {
-            writeln!(f, "{}", line(row))?;
-        }
+        writeln!(f, "{}", text_table(&self.heads, &self.rows, usize::MAX))?;
         for note in &self.notes {
             writeln!(f, "{note}")?;
         }
@@ -197,6 +177,6 @@ mod tests {
         let mut table = Table::new("t", &["a", "bb"]);
         table.rows.push(vec!["xxxx".to_owned(), "y".to_owned()]);
         table.rows.push(vec!["z".to_owned()]);
-        assert_eq!(table.to_string(), "t\na     bb\n----  --\nxxxx  y\nz\n");
+        assert_eq!(table.to_string(), "t\na     bb\n--------\nxxxx  y\nz\n");
     }
 }

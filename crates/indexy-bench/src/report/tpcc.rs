@@ -1,70 +1,12 @@
 //! Transactions of a TPC-C run: by kind, over time, and how much they fluctuate.
 
-use super::{
-    format::{count, micros, rate},
-    svg::{Plot, Series},
-    table::Table,
-};
+use super::table::Table;
 use crate::{
-    contender::Durability,
-    measure::{PhaseResult, RunResult, Steadiness},
+    format::{count, micros, rate},
+    measure::{Parts, PhaseResult, RunResult, Steadiness},
     tpcc::Transaction,
 };
-
-/// The share of the budget from which on the memory counts as full.
-const FULL: f64 = 0.85;
-/// Without a log nothing is written before memory is needed; this part of the budget, written, says that it is.
-const WRITTEN_PART: u64 = 32;
-
-/// The parts of a run, before and after the memory was full.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Parts {
-    /// Seconds into the phase when the memory was full; none if it never was.
-    pub full_at: Option<f64>,
-    /// Transactions per second before; none if it was full from the beginning.
-    pub before: Option<f64>,
-    /// Transactions per second after; none if it never was full.
-    pub after: Option<f64>,
-    /// Bytes written to the device per second after.
-    pub written_after: Option<f64>,
-    /// Bytes read from the device per second after.
-    pub read_after: Option<f64>,
-}
-
-impl Parts {
-    /// Of a phase of `run`.
-    pub fn of(phase: &PhaseResult, run: &RunResult) -> Self {
-        let limit = run.budget as f64 * FULL;
-        let unlogged = run.durability == Durability::None.name();
-        let series = &phase.series;
-        let full = series.iter().position(|t| {
-            let evicts = unlogged && t.written > run.budget / WRITTEN_PART;
-            evicts || t.resident as f64 >= limit
-        });
-        let Some((first, last)) = series.first().zip(series.last()) else {
-            return Self::default();
-        };
-        // Less than this is no rate.
-        const LEAST_SECONDS: f64 = 0.2;
-        let slope = |from: (f64, u64), to: (f64, u64)| {
-            let seconds = to.0 - from.0;
-            (seconds >= LEAST_SECONDS).then(|| to.1.saturating_sub(from.1) as f64 / seconds)
-        };
-        let Some(middle) = full.map(|index| &series[index]) else {
-            return Self {
-                before: slope((first.at, first.ops), (last.at, last.ops)),
-                ..Self::default()
-            };
-        };
-        Self {
-            full_at: Some(middle.at),
-            before: slope((first.at, first.ops), (middle.at, middle.ops)),
-            after: slope((middle.at, middle.ops), (last.at, last.ops)),
-            written_after: slope((middle.at, middle.written), (last.at, last.written)),
-            read_after: slope((middle.at, middle.read), (last.at, last.read)),
-        }
-    }
-}
+use indexy_report::chart::{Plot, Series};
 
 /// The phases of `run` in which transactions ran.
 pub fn transaction_phases(run: &RunResult) -> impl Iterator<Item = &PhaseResult> {
@@ -72,7 +14,8 @@ pub fn transaction_phases(run: &RunResult) -> impl Iterator<Item = &PhaseResult>
     run.phases.iter().filter(ran)
 }
 
-/// One row for each kind of transaction of each run of `scenario`, and one for their sum; none if there were none.
+/// One row for each kind of transaction of each run of `scenario`, and one for their sum; none if
+/// there were none.
 pub fn transaction_table(scenario: &str, results: &[RunResult]) -> Option<Table> {
     let heads = [
         "contender",
@@ -103,7 +46,8 @@ pub fn transaction_table(scenario: &str, results: &[RunResult]) -> Option<Table>
             }
         }
     }
-    let note = "No key or think times: not comparable with official tpmC. 1-s: throughput of whole seconds.";
+    let note = "No key or think times: not comparable with official tpmC. 1-s: throughput of \
+        whole seconds.";
     table.notes.push(note.to_owned());
     (!table.rows.is_empty()).then_some(table)
 }

@@ -1,7 +1,8 @@
 //! Which jobs make up a table or a figure.
 //!
-//! A suite turns sizes and contenders into a [`Plan`] of jobs and skips, and says nothing about how they are run.
-//! `core/` is the core's table of goals, `figures/` reruns the paper's figures, `ycsb.rs` and `tpcc.rs` are one workload.
+//! A suite turns sizes and contenders into a [`Plan`] of jobs and skips, and says nothing about how
+//! they are run. `core/` is the core's table of goals, `figures/` reruns the paper's figures,
+//! `ycsb.rs` and `tpcc.rs` are one workload.
 
 pub mod core;
 pub mod figures;

@@ -50,7 +50,8 @@ impl Plan {
         }
     }
 
-    /// Lets `about` go on with `phases` after its job of the scenario of `draft`; one that does not exist yet begins with `begin`.
+    /// Lets `about` go on with `phases` after its job of the scenario of `draft`; one that does not
+    /// exist yet begins with `begin`.
     pub fn go_on(&mut self, draft: &Draft, about: &About, begin: &[Phase], phases: &[Phase]) {
         let same =
             |scenario: &str, contender: &str| scenario == draft.scenario && contender == about.name;

@@ -1,6 +1,6 @@
 //! TPC-C: load, run, check, for each contender.
 
-use super::{Draft, Plan};
+use super::plan::{Draft, Plan};
 use crate::{
     contender::{About, Durability, Focus},
     harness::{Phase, TpccStep, Work},

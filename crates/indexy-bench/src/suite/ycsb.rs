@@ -1,6 +1,6 @@
 //! One YCSB workload, or several after one load.
 
-use super::{Draft, Plan};
+use super::plan::{Draft, Plan};
 use crate::{
     contender::{About, Durability, Focus},
     harness::{Phase, Work},
@@ -12,7 +12,8 @@ use crate::{
 pub struct YcsbRun {
     /// Name of the scenario.
     pub scenario: String,
-    /// Name and properties of each workload; the first one's records are loaded, and those of the others must be like them.
+    /// Name and properties of each workload; the first one's records are loaded, and those of the
+    /// others must be like them.
     pub workloads: Vec<(String, Properties)>,
     /// Budget in bytes.
     pub budget: u64,
@@ -20,7 +21,8 @@ pub struct YcsbRun {
     pub durability: Durability,
     /// Threads, where the properties do not say.
     pub threads: usize,
-    /// Time cap of the load, and of each workload whose properties do not say, in seconds; 0 for none.
+    /// Time cap of the load, and of each workload whose properties do not say, in seconds; 0 for
+    /// none.
     pub max_seconds: f64,
     /// Repetitions.
     pub repeats: usize,
@@ -30,7 +32,8 @@ pub struct YcsbRun {
     pub confined: bool,
 }
 
-/// What all workloads of a run must have in common: which records there are, and what they look like.
+/// What all workloads of a run must have in common: which records there are, and what they look
+/// like.
 const OF_THE_RECORDS: [&str; 9] = [
     "recordcount",
     "insertstart",
@@ -43,7 +46,8 @@ const OF_THE_RECORDS: [&str; 9] = [
     "keyformat",
 ];
 
-/// Load, then each workload, for each contender. Phases have the names of their workloads, made distinct by `#2`, `#3` and so on.
+/// Load, then each workload, for each contender. Phases have the names of their workloads, made
+/// distinct by `#2`, `#3` and so on.
 pub fn ycsb_plan(run: &YcsbRun, contenders: &[&About]) -> Result<Plan, PropertyError> {
     let mut plan = Plan::default();
     let Some((_, first)) = run.workloads.first() else {
@@ -154,8 +158,8 @@ fn owned(properties: &Properties) -> Vec<(String, String)> {
 mod tests {
     use super::*;
     use crate::{
-        contender::Registry,
         harness::{Job, needed_bytes},
+        registry::Registry,
         workload::builtin_text,
     };
 

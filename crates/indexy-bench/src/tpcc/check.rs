@@ -1,11 +1,14 @@
 //! Consistency conditions 1 to 4 and 9 (3.3.2), and the driver's own sums.
 //!
-//! Cost: a scan of ORDER, NEW-ORDER, ORDER-LINE and HISTORY of the district. No transaction may run meanwhile.
+//! Cost: a scan of ORDER, NEW-ORDER, ORDER-LINE and HISTORY of the district. No transaction may run
+//! meanwhile.
 
 use super::{
-    DISTRICTS, Done, State, Table, Trouble,
     rows::{District, History, Order, Warehouse},
-    schema,
+    scale::DISTRICTS,
+    schema::{self, Table},
+    state::State,
+    trouble::{Done, Trouble},
 };
 use crate::contender::Tables;
 
@@ -59,7 +62,8 @@ pub fn check_warehouse<T: Tables>(tables: &T, state: &State, w: u16) -> Done<()>
     super::transactions::expect(Table::Warehouse, "W_YTD", ytd, state.warehouse(w).ytd)
 }
 
-/// Holds conditions 2, 3, 4 and 9 against district `d` of warehouse `w`; returns how many rows were seen.
+/// Holds conditions 2, 3, 4 and 9 against district `d` of warehouse `w`; returns how many rows were
+/// seen.
 pub fn check_district<T: Tables>(tables: &T, state: &State, w: u16, d: u8) -> Done<u64> {
     let key = schema::district(w, d);
     let (next, ytd) = tables

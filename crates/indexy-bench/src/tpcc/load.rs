@@ -1,13 +1,15 @@
 //! The initial population (4.3.3), in units that threads share.
 //!
-//! Each unit draws from a generator of its own, so that the database is the same however many threads load it.
+//! Each unit draws from a generator of its own, so that the database is the same however many
+//! threads load it.
 
 use super::{
-    Constants, DISTRICTS, Done, Scale, Table,
-    random::{Draw, Text, alphanumeric, chance, digits, zip},
+    random::{Constants, Draw, Text, alphanumeric, chance, digits, zip},
     rows::{Customer, District, History, Item, Order, OrderLine, Stock, Warehouse, Whole},
-    schema,
+    scale::{DISTRICTS, Scale},
+    schema::{self, Table},
     state::{PAID, loaded_ytd},
+    trouble::Done,
 };
 use crate::{
     contender::{TableBatch, Tables},

@@ -1,6 +1,6 @@
 //! Random values by the specification: NURand (2.1.6), last names (4.3.2.3), texts (4.3.2.2).
 
-use super::Scale;
+use super::scale::{DISTRICTS, Scale};
 use crate::workload::Rng;
 use rand::Rng as _;
 
@@ -10,7 +10,8 @@ const NAME_A: u32 = 255;
 const CUSTOMER_A: u32 = 1023;
 const ITEM_A: u32 = 8191;
 
-/// The constants C of NURand, drawn once per database; that of the last name is another one for the run (2.1.6.1).
+/// The constants C of NURand, drawn once per database; that of the last name is another one for the
+/// run (2.1.6.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Constants {
     load_name: u32,
@@ -110,7 +111,7 @@ impl Draw {
 
 /// A district.
 pub(crate) fn district(rng: &mut Rng) -> u8 {
-    rng.random_range(1..=super::DISTRICTS)
+    rng.random_range(1..=DISTRICTS)
 }
 
 /// True `percent` times of 100.

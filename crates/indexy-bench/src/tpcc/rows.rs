@@ -1,7 +1,10 @@
 //! Rows as bytes: numbers of fixed width, little-endian, then texts with their length before them.
 //!
-//! Reading copies nothing: texts are borrowed from the stored row. Money is in cents, rates in ten-thousandths, times in
-//! milliseconds since 1970; 0 stands for "not yet" in a carrier and a delivery time.
+//! Reading copies nothing: texts are borrowed from the stored row. Money is in cents, rates in
+//! ten-thousandths, times in milliseconds since 1970; 0 stands for "not yet" in a carrier and a
+//! delivery time.
+
+use super::scale::DISTRICTS;
 
 /// A field of a row.
 trait Field<'a>: Sized {
@@ -193,7 +196,7 @@ row! {
         ytd: u32,
         orders: u32,
         remotes: u32,
-        districts: &'a [u8; DISTRICT_INFO_BYTES * super::DISTRICTS as usize],
+        districts: &'a [u8; DISTRICT_INFO_BYTES * DISTRICTS as usize],
         data: &'a [u8],
     }
 }
@@ -276,7 +279,7 @@ mod tests {
 
     #[test]
     fn each_district_has_its_own_text_in_stock() {
-        let mut districts = [0; DISTRICT_INFO_BYTES * super::super::DISTRICTS as usize];
+        let mut districts = [0; DISTRICT_INFO_BYTES * DISTRICTS as usize];
         for (i, byte) in districts.iter_mut().enumerate() {
             *byte = (i / DISTRICT_INFO_BYTES) as u8;
         }
@@ -289,7 +292,7 @@ mod tests {
             data: b"",
             row: Whole::default(),
         };
-        for d in 1..=super::super::DISTRICTS {
+        for d in 1..=DISTRICTS {
             assert_eq!(stock.district_info(d), &[d - 1; DISTRICT_INFO_BYTES]);
         }
     }

@@ -1,8 +1,9 @@
 //! Tables and their keys.
 //!
-//! Keys are the primary keys of the specification, big-endian, so that their order is that of the numbers: warehouse 2
-//! bytes, district 1, customer, order and item 4, line 1. HISTORY has no primary key; its rows are numbered within the
-//! district of the payment. Two secondary indexes have empty values: customers by last and first name, orders by customer.
+//! Keys are the primary keys of the specification, big-endian, so that their order is that of the
+//! numbers: warehouse 2 bytes, district 1, customer, order and item 4, line 1. HISTORY has no
+//! primary key; its rows are numbered within the district of the payment. Two secondary indexes
+//! have empty values: customers by last and first name, orders by customer.
 
 /// A table or secondary index; the number is its index for [`Tables`](crate::contender::Tables).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,16 +1,18 @@
 //! The driver's locks, and what it knows behind them.
 //!
-//! One lock per warehouse, one per district and 256 per warehouse for its stock, by item. A transaction takes all of its locks before its first
-//! read, in ascending order (warehouses, districts, stock), and frees them after its commit: two-phase
-//! locking without deadlocks, which makes the transactions serializable whatever the engine does. A customer belongs to its district's lock.
-//! ITEM and what never changes (tax rates, names) need none.
+//! One lock per warehouse, one per district and 256 per warehouse for its stock, by item. A
+//! transaction takes all of its locks before its first read, in ascending order (warehouses,
+//! districts, stock), and frees them after its commit: two-phase locking without deadlocks, which
+//! makes the transactions serializable whatever the engine does. A customer belongs to its
+//! district's lock. ITEM and what never changes (tax rates, names) need none.
 
-use super::{DISTRICTS, Scale};
+use super::scale::{DISTRICTS, Scale};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Locks for the stock of a warehouse.
 const STRIPES: usize = 256;
-/// What each customer has paid in a fresh database, in cents; 3000 of them make the 30,000.00 of D_YTD.
+/// What each customer has paid in a fresh database, in cents; 3000 of them make the 30,000.00 of
+/// D_YTD.
 pub(super) const PAID: i64 = 1000;
 
 /// What must stand in a warehouse's row.
@@ -83,7 +85,8 @@ impl State {
         self.districts[Self::district_index(w, d)].lock()
     }
 
-    /// Locks two districts, the first of which may be the second; returns the first one's guard and the other's.
+    /// Locks two districts, the first of which may be the second; returns the first one's guard and
+    /// the other's.
     pub(crate) fn two_districts(
         &self,
         first: (u16, u8),

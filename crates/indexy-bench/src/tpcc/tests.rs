@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     contender::{
-        BTreeTables, Durability, Focus, IndexyTables, Outcome, Placed, Placement, Setup,
+        BTreeTables, Durability, Focus, IndexyTables, Others, Outcome, Placed, Placement, Setup,
         TableBatch, TableSetup, Tables,
     },
     workload::rng,
@@ -458,7 +458,8 @@ impl Tables for Leaky {
 
 impl TableBatch for LeakyBatch<'_> {
     fn put(&mut self, table: usize, key: &[u8], value: &[u8]) {
-        // New lines, after those of the load; some of them may belong to an order that is rolled back.
+        // New lines, after those of the load; some of them may belong to an order that is rolled
+        // back.
         const LOST: std::ops::Range<u64> = 5000..5040;
         let order_line = table == Table::OrderLine as usize;
         let new = order_line && OrderLine::read(value).is_some_and(|l| l.delivered == 0);

@@ -1,6 +1,6 @@
 //! Which key number comes next, for the micro benchmarks.
 
-use super::{Rng, Zipf, stride_permutation};
+use super::{keys::stride_permutation, rng::Rng, zipf::Zipf};
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! YCSB's exponential: distances back from the newest item.
 
-use super::Rng;
+use super::rng::Rng;
 use rand::Rng as _;
 
 /// The distribution of distances 0, 1, ...

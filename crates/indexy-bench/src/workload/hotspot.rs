@@ -1,6 +1,6 @@
 //! YCSB's hotspot: a share of the draws falls on a share of the items, both evenly.
 
-use super::Rng;
+use super::rng::Rng;
 use rand::Rng as _;
 
 /// The distribution over `0..items`, the hot set first.
@@ -12,7 +12,8 @@ pub struct Hotspot {
 }
 
 impl Hotspot {
-    /// `hot_items` and `hot_draws` are fractions of 0..=1 (YCSB's `hotspotdatafraction` and `hotspotopnfraction`).
+    /// `hot_items` and `hot_draws` are fractions of 0..=1 (YCSB's `hotspotdatafraction` and
+    /// `hotspotopnfraction`).
     pub fn new(items: u64, hot_items: f64, hot_draws: f64) -> Self {
         let items = items.max(1);
         Self {

@@ -1,7 +1,7 @@
 //! Keys of 8 bytes that a number determines.
 //!
-//! Key number `i` becomes `mix(i)`, a bijection of the 64-bit numbers, in big-endian bytes: the keys
-//! of `0..n` are distinct and uniform over the key space, no table of them is needed, and a
+//! Key number `i` becomes `mix(i)`, a bijection of the 64-bit numbers, in big-endian bytes: the
+//! keys of `0..n` are distinct and uniform over the key space, no table of them is needed, and a
 //! number that was never inserted is a key that is surely absent.
 
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,8 @@ pub fn mix(number: u64) -> u64 {
 /// The number that [`mix`] turns into `mixed`.
 #[inline]
 pub fn unmix(mixed: u64) -> u64 {
-    // A shift by at least half the width undoes itself in two steps; an odd factor has an inverse modulo 2^64.
+    // A shift by at least half the width undoes itself in two steps; an odd factor has an inverse
+    // modulo 2^64.
     let unshift = |z: u64, by: u32| z ^ (z >> by) ^ (z >> (2 * by));
     let z = unshift(mixed, 31).wrapping_mul(0x3196_42b2_d24d_8ec3);
     let z = unshift(z, 27).wrapping_mul(0x96de_1b17_3f11_9089);

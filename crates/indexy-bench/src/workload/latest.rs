@@ -1,9 +1,9 @@
 //! YCSB's latest: the newest items are the most popular, while items are being added.
 //!
-//! Several threads insert, so the newest number whose predecessors are all acknowledged is not the number that was
-//! handed out last; [`Acknowledged`] keeps both.
+//! Several threads insert, so the newest number whose predecessors are all acknowledged is not the
+//! number that was handed out last; [`Acknowledged`] keeps both.
 
-use super::{Rng, Zipf};
+use super::{rng::Rng, zipf::Zipf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Hands out numbers to insert and knows up to which all have been inserted.
@@ -53,7 +53,8 @@ impl Acknowledged {
                 self.limit
                     .compare_exchange(limit, limit + 1, Ordering::SeqCst, Ordering::SeqCst);
             if moved.is_err() {
-                // We slept, and the slot already belongs to a later number: give it back and look again.
+                // We slept, and the slot already belongs to a later number: give it back and look
+                // again.
                 self.slot(limit).store(true, Ordering::SeqCst);
             }
         }

@@ -1,11 +1,17 @@
 //! YCSB records: some fields side by side, as one value.
 //!
-//! A record is the concatenation of its fields. Each field is a checkable value of its own (`values.rs`)
-//! with its own version, so that an update of one field can be checked too. Lengths that vary are a
-//! function of key and field, where YCSB draws a new one at each write: the distribution
-//! is the same, and a reader knows what to expect.
+//! A record is the concatenation of its fields. Each field is a checkable value of its own
+//! (`values.rs`) with its own version, so that an update of one field can be checked too. Lengths
+//! that vary are a function of key and field, where YCSB draws a new one at each write: the
+//! distribution is the same, and a reader knows what to expect.
 
-use super::{Mismatch, Properties, PropertyError, Values, Zipf, mix, rng, values::version_of};
+use super::{
+    keys::mix,
+    properties::{Properties, PropertyError},
+    rng::rng,
+    values::{Mismatch, Values, version_of},
+    zipf::Zipf,
+};
 use rand::Rng as _;
 
 /// How long fields are.
@@ -90,7 +96,8 @@ impl Records {
         n * self.fields
     }
 
-    /// Writes version `version` of the record of the key with `seed` into `out`, replacing what is there.
+    /// Writes version `version` of the record of the key with `seed` into `out`, replacing what is
+    /// there.
     pub fn fill(&self, seed: u64, version: u32, out: &mut Vec<u8>) {
         out.clear();
         for field in 0..self.fields {
@@ -110,7 +117,8 @@ impl Records {
         true
     }
 
-    /// The version that the first field of `record` carries, if it is one of the key with `seed` and has room for a version.
+    /// The version that the first field of `record` carries, if it is one of the key with `seed`
+    /// and has room for a version.
     pub fn version(&self, seed: u64, record: &[u8]) -> Option<u32> {
         version_of(field_seed(seed, 0), record.get(..self.length(seed, 0))?)
     }

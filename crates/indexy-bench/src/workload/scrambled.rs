@@ -3,11 +3,12 @@
 //! As YCSB does, a rank is drawn over ten billion items, hashed by 64-bit FNV and reduced to the
 //! range, so that the popular items stay the same when the range grows.
 
-use super::{Rng, Zipf};
+use super::{rng::Rng, zipf::Zipf};
 
 const SCRAMBLED_ITEMS: u64 = 10_000_000_000;
 
-/// YCSB's hash of a number: FNV-1 over its eight bytes from the lowest, as a positive signed number.
+/// YCSB's hash of a number: FNV-1 over its eight bytes from the lowest, as a positive signed
+/// number.
 #[inline]
 pub fn fnv64(number: u64) -> u64 {
     const OFFSET_BASIS: u64 = 0xCBF2_9CE4_8422_2325;

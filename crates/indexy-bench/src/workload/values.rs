@@ -1,10 +1,11 @@
 //! Values that their key determines, so that every read can be checked.
 //!
 //! A value of 8 bytes and more is `version (4) | check (4) | filler`, the check and the filler
-//! being functions of the key and the version: a reader accepts any version that was really
-//! written for this key, and nothing else. A shorter value has no room for a version and is a function of the key.
+//! being functions of the key and the version: a reader accepts any version that was really written
+//! for this key, and nothing else. A shorter value has no room for a version and is a function of
+//! the key.
 
-use super::mix;
+use super::keys::mix;
 use std::sync::LazyLock;
 
 const FILLER_BYTES: usize = 64 << 10;

@@ -1,99 +1,22 @@
 //! YCSB's core workload: which operation comes next, on which record, under which key.
 //!
-//! Source: the YCSB project's CoreWorkload, by its documented behaviour. Differs: records are one value (`record.rs`);
-//! `deleteproportion` is ours, for the thesis' workload X; an update of one field of several is a
-//! read and a write here, because a key-value index has no fields.
+//! Source: the YCSB project's CoreWorkload, by its documented behaviour. Differs: records are one
+//! value (`record.rs`); `deleteproportion` is ours, for the thesis' workload X; an update of one
+//! field of several is a read and a write here, because a key-value index has no fields.
 
 use super::{
-    Acknowledged, Exponential, Hotspot, Latest, Properties, PropertyError, Records, Rng, Scrambled,
-    Zipf, fnv64, mix,
+    exponential::Exponential,
+    hotspot::Hotspot,
+    latest::{Acknowledged, Latest},
+    operation::{Distribution, OPERATIONS, Operation, YcsbKeys},
+    properties::{Properties, PropertyError},
+    record::Records,
+    rng::Rng,
+    scrambled::Scrambled,
+    zipf::Zipf,
 };
 use rand::Rng as _;
-use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// What a client does next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
-    /// Reads a record.
-    Read,
-    /// Overwrites a record or a field of it.
-    Update,
-    /// Adds a record.
-    Insert,
-    /// Reads records in key order from one on.
-    Scan,
-    /// Reads a record and writes it back changed.
-    ReadModifyWrite,
-    /// Removes a record.
-    Delete,
-}
-
-/// Operations in the order of their properties.
-const OPERATIONS: [(Operation, &str); 6] = [
-    (Operation::Read, "readproportion"),
-    (Operation::Update, "updateproportion"),
-    (Operation::Insert, "insertproportion"),
-    (Operation::Scan, "scanproportion"),
-    (Operation::ReadModifyWrite, "readmodifywriteproportion"),
-    (Operation::Delete, "deleteproportion"),
-];
-
-/// How record numbers are drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Distribution {
-    /// Each evenly.
-    Uniform,
-    /// Scrambled zipfian.
-    Zipfian,
-    /// The newest most often.
-    Latest,
-    /// A hot set.
-    Hotspot,
-    /// Distances back from the newest.
-    Exponential,
-    /// One after the other.
-    Sequential,
-}
-
-/// How record numbers become keys.
-#[derive(Debug, Clone, Copy)]
-pub struct YcsbKeys {
-    ordered: bool,
-    digits: usize,
-    eight_bytes: bool,
-}
-
-impl YcsbKeys {
-    /// Writes the key of record `number` into `out`, replacing what is there.
-    #[inline]
-    pub fn write(&self, number: u64, out: &mut Vec<u8>) {
-        out.clear();
-        if self.eight_bytes {
-            let number = if self.ordered { number } else { mix(number) };
-            out.extend_from_slice(&number.to_be_bytes());
-            return;
-        }
-        let number = if self.ordered { number } else { fnv64(number) };
-        write!(out, "user{number:0width$}", width = self.digits).expect("a vector takes all");
-    }
-
-    /// Bytes of the longest key.
-    pub fn longest_bytes(&self) -> usize {
-        const PREFIX: usize = "user".len();
-        const MOST_DIGITS: usize = 20;
-        if self.eight_bytes {
-            8
-        } else {
-            PREFIX + self.digits.max(MOST_DIGITS)
-        }
-    }
-
-    /// True if all keys are numbers of 8 bytes.
-    pub fn eight_bytes(&self) -> bool {
-        self.eight_bytes
-    }
-}
 
 /// A core workload, as its properties describe it.
 #[derive(Debug, Clone)]
@@ -408,31 +331,6 @@ fn exponential_percentile(p: &Properties) -> Result<f64, PropertyError> {
     } else {
         Err(p.invalid("exponential.percentile", "between 0 and 100"))
     }
-}
-
-const BUILTIN: &[(&str, &str)] = &[
-    ("workloada", include_str!("../../workloads/workloada")),
-    ("workloadb", include_str!("../../workloads/workloadb")),
-    ("workloadc", include_str!("../../workloads/workloadc")),
-    ("workloadd", include_str!("../../workloads/workloadd")),
-    ("workloade", include_str!("../../workloads/workloade")),
-    ("workloadf", include_str!("../../workloads/workloadf")),
-    ("workloadx", include_str!("../../workloads/workloadx")),
-];
-
-/// Names of the workloads that need no file.
-pub fn builtin_names() -> Vec<&'static str> {
-    BUILTIN.iter().map(|(name, _)| *name).collect()
-}
-
-/// The property file of a built-in workload; `a` and `workloada` are the same.
-pub fn builtin_text(name: &str) -> Option<&'static str> {
-    let name = name.to_ascii_lowercase();
-    let is = |full: &str| full == name || full.strip_prefix("workload") == Some(&name);
-    BUILTIN
-        .iter()
-        .find(|(full, _)| is(full))
-        .map(|(_, text)| *text)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::workload::rng;
+use crate::workload::{builtin_names, builtin_text, fnv64, rng};
 use std::collections::HashMap;
 
 fn workload(name: &str, more: &[&str]) -> Result<Workload, PropertyError> {

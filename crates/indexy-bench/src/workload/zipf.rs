@@ -1,10 +1,12 @@
-//! Zipf-distributed ranks in constant time, for any number of items, which may change from draw to draw.
+//! Zipf-distributed ranks in constant time, for any number of items, which may change from draw to
+//! draw.
 //!
 //! P(rank) is proportional to `1 / (rank + 1)^exponent`. Method: rejection-inversion (Hörmann and
-//! Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions", 1996). YCSB's own
-//! generator approximates the same distribution but needs the sum over all items first.
+//! Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions",
+//! 1996). YCSB's own generator approximates the same distribution but needs the sum over all items
+//! first.
 
-use super::Rng;
+use super::rng::Rng;
 use rand::Rng as _;
 
 /// The distribution over `items` ranks.

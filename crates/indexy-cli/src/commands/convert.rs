@@ -1,18 +1,19 @@
 //! `indexy convert`: the same trees and records with another pair of indexes, in another directory.
 //!
-//! The new database is written beside DEST, under a name that no other command takes for it, made durable, read back and
-//! compared, and only then renamed. So DEST is whole whenever it is there, whatever stops the conversion.
+//! The new database is written beside DEST, under a name that no other command takes for it, made
+//! durable, read back and compared, and only then renamed. So DEST is whole whenever it is there,
+//! whatever stops the conversion.
 
 use crate::{
     args::Convert,
     interrupt::Interrupt,
     progress::Progress,
-    size::{self, counted},
     stdout::{self, say},
     store,
 };
 use anyhow::{Context as _, bail, ensure};
 use indexy::{Db, IndexXKind, IndexYKind, Tree, TreeOptions};
+use indexy_report::size::{self, counted};
 use std::{
     fs::{self, File},
     io,
@@ -83,7 +84,8 @@ struct Content {
     hash: u128,
 }
 
-/// Writes the new database and reads it back; `None` when interrupted. Both databases are closed afterwards.
+/// Writes the new database and reads it back; `None` when interrupted. Both databases are closed
+/// afterwards.
 fn convert(
     args: &Convert,
     unfinished: &Unfinished,
@@ -217,7 +219,8 @@ struct Unfinished {
 }
 
 impl Unfinished {
-    /// Checks that `dest` may come to be, and makes an empty directory beside it that is this conversion's alone.
+    /// Checks that `dest` may come to be, and makes an empty directory beside it that is this
+    /// conversion's alone.
     fn beside(src: &Path, dest: &Path) -> anyhow::Result<Self> {
         let src_there = fs::canonicalize(src).ok();
         if let (Some(src), Ok(dest)) = (&src_there, fs::canonicalize(dest)) {
@@ -243,7 +246,8 @@ impl Unfinished {
         let path = parent.join(name);
         match fs::create_dir(&path) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => bail!(
-                "{} exists: another conversion is writing it, or one that was killed left it; remove it in that case",
+                "{} exists: another conversion is writing it, or one that was killed left it; \
+                 remove it in that case",
                 path.display()
             ),
             made => made.with_context(|| format!("cannot create {}", path.display()))?,

@@ -1,8 +1,8 @@
 //! `indexy del`: removes keys; exit code 1 if one of them was not there.
 
 use crate::{
-    EXIT_FAILED,
     args::Del,
+    exit,
     stdout::say,
     store::{self, Access},
 };
@@ -31,6 +31,6 @@ pub fn run(args: &Del) -> anyhow::Result<ExitCode> {
     Ok(if absent == 0 {
         ExitCode::SUCCESS
     } else {
-        ExitCode::from(EXIT_FAILED)
+        ExitCode::from(exit::FAILED)
     })
 }

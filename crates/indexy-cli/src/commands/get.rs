@@ -1,8 +1,8 @@
 //! `indexy get`: prints the value of a key; exit code 1 if there is none.
 
 use crate::{
-    EXIT_FAILED,
     args::Get,
+    exit,
     stdout::{Out, say},
     store::{self, Access},
 };
@@ -16,7 +16,7 @@ pub fn run(args: &Get) -> anyhow::Result<ExitCode> {
     let Some(value) = tree.get(&key)? else {
         let shown = args.encoding.encoding().shown(&key);
         say(format_args!("key not found: {shown}"));
-        return Ok(ExitCode::from(EXIT_FAILED));
+        return Ok(ExitCode::from(exit::FAILED));
     };
     let mut out = Out::new();
     out.append(|text| {

@@ -4,13 +4,12 @@
 //! and the user is told how far the load came.
 
 use crate::{
-    EXIT_FAILED,
     args::{DurabilityArg, Load},
+    exit,
     format::{Format, Parser},
     input::{Lines, Next, Source},
     interrupt::Interrupt,
     progress::Progress,
-    size::{self, counted},
     stdout::{self, say},
     store::{self, Access},
 };
@@ -19,9 +18,11 @@ use indexy::{
     Db, Error, Tree,
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
 };
+use indexy_report::size::{self, counted};
 use std::{process::ExitCode, time::Instant};
 
-/// With `--durability sync`, records share one wait for the device up to this many bytes or records.
+/// With `--durability sync`, records share one wait for the device up to this many bytes or
+/// records.
 const GROUP_BYTES: usize = 256 << 10;
 const GROUP_RECORDS: usize = 1000;
 /// Bad lines that `--skip-bad` names; the rest is only counted.
@@ -104,7 +105,7 @@ fn report(
                 loader.name, loader.line
             ));
             say(loader.how_far());
-            Ok(ExitCode::from(EXIT_FAILED))
+            Ok(ExitCode::from(exit::FAILED))
         }
         End::Interrupted => {
             say(format_args!("interrupted after line {}", loader.line));

@@ -2,11 +2,11 @@
 
 use crate::{
     args::Stats,
-    size::{bytes, count, percent},
     stdout,
     store::{self, Access},
 };
 use indexy::Db;
+use indexy_report::size::{bytes, count, counted, percent};
 use serde::Serialize;
 use std::{fmt::Write as _, process::ExitCode};
 
@@ -62,29 +62,52 @@ fn human(s: &indexy::Stats, trees: &[TreeStats]) -> String {
         line(
             &format!("  {}", tree.name),
             format!(
-                "{} + {}, about {} keys",
+                "{} + {}, about {}",
                 tree.index_x,
                 tree.index_y,
-                count(tree.approximate_len)
+                counted(tree.approximate_len, "key")
             ),
         );
     }
+    let memory = Memory::of(s);
+    line("memory budget", bytes(s.memory_budget_bytes));
     line(
-        "memory",
+        "  in use",
         format!(
-            "{} of {} ({})",
-            bytes(s.memory_used_bytes),
-            bytes(s.memory_budget_bytes),
-            percent(s.memory_used_bytes as f64, s.memory_budget_bytes as f64)
+            "{} ({})",
+            bytes(memory.in_use),
+            percent(memory.in_use as f64, s.memory_budget_bytes as f64)
         ),
     );
     line(
-        "  Index X",
-        format!("{} in {} keys", bytes(s.x_bytes), count(s.x_keys)),
+        "  set aside",
+        format!("{} for caches and buffers", bytes(memory.reserved)),
+    );
+    line(
+        "  memory index",
+        format!("{} in {}", bytes(s.x_bytes), counted(s.x_keys, "key")),
     );
     line("  mount points", count(s.mount_points));
     line("disk", bytes(s.y_bytes_on_disk + s.log_bytes));
-    line("  Index Y", bytes(s.y_bytes_on_disk));
+    line("  disk index", bytes(s.y_bytes_on_disk));
     line("  log", bytes(s.log_bytes));
     out
+}
+
+/// How the budget is divided at this moment.
+struct Memory {
+    /// What holds data.
+    in_use: u64,
+    /// What caches and buffers may fill, and what Index X has taken and not filled yet.
+    reserved: u64,
+}
+
+impl Memory {
+    fn of(s: &indexy::Stats) -> Self {
+        let in_use = s.x_bytes;
+        Self {
+            in_use,
+            reserved: s.memory_used_bytes.saturating_sub(in_use),
+        }
+    }
 }

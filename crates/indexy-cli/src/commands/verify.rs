@@ -1,19 +1,40 @@
-//! `indexy verify`: reads everything; exit code 1 and what does not hold, if something does not.
+//! `indexy verify`: reads everything and says what does not hold, for people or as JSON.
 
 use crate::{
-    EXIT_FAILED,
     args::Verify,
-    size::{self, count, counted},
+    exit,
     stdout::{self, say},
     store::{self, Access},
 };
+use indexy::VerifyReport;
+use indexy_report::size::{self, count, counted};
+use serde_json::json;
 use std::{process::ExitCode, time::Instant};
 
 /// Runs the command.
 pub fn run(args: &Verify) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
-    let db = store::open(&args.database, Access::Read)?;
-    let report = db.verify()?;
+    let checked = store::open(&args.database, Access::Read).and_then(|db| Ok(db.verify()?));
+    if args.json {
+        return print_json(checked, start);
+    }
+    let report = checked?;
+    print_text(&report)?;
+    if !report.is_ok() {
+        say(
+            "error: the database is damaged; restore a checkpoint, or save what `indexy dump` \
+             can read",
+        );
+        return Ok(ExitCode::from(exit::FAILED));
+    }
+    stdout::print(format_args!(
+        "everything holds; checked in {}",
+        size::duration(start.elapsed())
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_text(report: &VerifyReport) -> anyhow::Result<()> {
     for tree in &report.trees {
         for problem in &tree.problems {
             say(format_args!("tree {:?}: {problem}", tree.name));
@@ -31,13 +52,33 @@ pub fn run(args: &Verify) -> anyhow::Result<ExitCode> {
             count(tree.y_entries)
         ))?;
     }
-    if !report.is_ok() {
-        say("error: the database is damaged");
-        return Ok(ExitCode::from(EXIT_FAILED));
-    }
-    stdout::print(format_args!(
-        "everything holds; checked in {}",
-        size::duration(start.elapsed())
-    ))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
+}
+
+/// One object, also if the database cannot be opened or read: then it has `error` instead of
+/// `trees`.
+fn print_json(checked: anyhow::Result<VerifyReport>, start: Instant) -> anyhow::Result<ExitCode> {
+    let seconds = start.elapsed().as_secs_f64();
+    let (ok, json) = match checked {
+        Ok(report) => {
+            let ok = report.is_ok();
+            (
+                ok,
+                json!({"ok": ok, "seconds": seconds, "trees": report.trees}),
+            )
+        }
+        Err(error) => {
+            let error = format!("{error:#}");
+            (
+                false,
+                json!({"ok": false, "seconds": seconds, "error": error}),
+            )
+        }
+    };
+    stdout::print(json)?;
+    Ok(if ok {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(exit::FAILED)
+    })
 }

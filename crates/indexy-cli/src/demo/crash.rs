@@ -1,19 +1,21 @@
-//! The kill: a child process writes, is killed in the middle, and what it was told to be durable must be there.
+//! The kill: a child process writes and is killed in the middle. What it was told to be durable
+//! must be there.
 //!
-//! The child is this program under a hidden command. It writes records in ascending order, makes
-//! them durable now and then and only afterwards says so on its standard output: `records memory`.
-//! It ends by itself when nobody listens any more.
+//! The child is this program with a first argument that no user gives. It writes records in
+//! ascending order and makes them durable now and then. Only then does it say so on its standard
+//! output, as `records memory`. It ends when nobody listens any more.
 
 use super::{
-    Stop,
-    generate::{Fingerprint, LOG_PREFIX, log_key, log_number, log_value},
+    generate::{Fingerprint, LOG_PREFIX, TREE, log_key, log_number, log_value},
     live::Live,
+    stop::Stop,
 };
-use crate::{args::DemoVictim, interrupt::Interrupt, store};
+use crate::{interrupt::Interrupt, store};
 use anyhow::{Context as _, bail, ensure};
 use indexy::Tree;
 use std::{
     env,
+    ffi::OsString,
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
     os::unix::process::{CommandExt as _, ExitStatusExt as _},
     path::Path,
@@ -23,6 +25,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// First argument of the child.
+const VICTIM: &str = "demo-victim";
 /// How often the child makes its writes durable and says so.
 const ACKNOWLEDGE_EVERY: Duration = Duration::from_millis(25);
 /// How many records pass between two looks at the clock.
@@ -46,10 +50,22 @@ pub struct Recovered {
     pub bytes: u64,
 }
 
-/// `indexy demo-victim`: writes until it is killed.
-pub fn victim(args: &DemoVictim) -> anyhow::Result<ExitCode> {
-    let db = store::open_for_demo(&args.path, args.budget)?;
-    let tree = db.tree(super::TREE)?;
+/// The arguments of a process that is to be killed; `None` in every other one. They are not part of
+/// the command line that users see.
+pub fn victim_arguments() -> Option<Vec<OsString>> {
+    let mut arguments = env::args_os().skip(1);
+    (arguments.next()? == VICTIM).then(|| arguments.collect())
+}
+
+/// Writes into the database at the path given, with the budget given, until it is killed.
+pub fn victim(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
+    let [path, budget] = arguments else {
+        bail!("{VICTIM} is for `indexy demo` alone");
+    };
+    let budget = budget.to_str().and_then(|text| text.parse().ok());
+    let budget = budget.context("the budget is no number")?;
+    let db = store::open_for_demo(Path::new(path), budget)?;
+    let tree = db.tree(TREE)?;
     let start = Instant::now();
     let mut out = io::stdout().lock();
     let mut value = Vec::new();
@@ -75,8 +91,8 @@ pub fn victim(args: &DemoVictim) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Lets a child write into the closed database at `path` for `duration`, kills it, and returns how many records were
-/// acknowledged to it as durable.
+/// Lets a child write into the closed database at `path` for `duration`, kills it, and returns how
+/// many records were acknowledged to it as durable.
 pub fn kill_a_writer(
     path: &Path,
     budget: u64,
@@ -130,7 +146,7 @@ impl Victim {
     fn start(path: &Path, budget: u64) -> anyhow::Result<Self> {
         let program = env::current_exe().context("cannot find the program itself")?;
         let child = Command::new(program)
-            .arg("demo-victim")
+            .arg(VICTIM)
             .arg(path)
             .arg(budget.to_string())
             // Ctrl-C is for us: we decide how the child ends.
@@ -197,8 +213,8 @@ impl Drop for Victim {
     }
 }
 
-/// Reads what the killed process left: it must be its first records without a gap, all that were acknowledged among
-/// them, each with its value.
+/// Reads what the killed process left: it must be its first records without a gap, all that were
+/// acknowledged among them, each with its value.
 pub fn check_recovered(tree: &Tree, acknowledged: u64) -> anyhow::Result<Recovered> {
     let mut fingerprint = Fingerprint::default();
     let mut expected = Vec::new();
@@ -208,7 +224,8 @@ pub fn check_recovered(tree: &Tree, acknowledged: u64) -> anyhow::Result<Recover
         log_value(i, &mut expected);
         ensure!(
             log_number(&key) == Some(i),
-            "record {i} of the killed process is missing; {acknowledged} were acknowledged as durable"
+            "record {i} of the killed process is missing; {acknowledged} were acknowledged as \
+             durable"
         );
         ensure!(
             value == expected,
@@ -220,7 +237,8 @@ pub fn check_recovered(tree: &Tree, acknowledged: u64) -> anyhow::Result<Recover
     let found = fingerprint.records;
     ensure!(
         found >= acknowledged,
-        "only {found} records of the killed process are there; {acknowledged} were acknowledged as durable"
+        "only {found} records of the killed process are there; {acknowledged} were acknowledged \
+         as durable"
     );
     Ok(Recovered {
         acknowledged,

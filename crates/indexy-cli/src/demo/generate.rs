@@ -1,12 +1,14 @@
 //! Records of the demo that can be checked without remembering them.
 //!
-//! Generated record number `i` has a scattered key and a value that follows from `i` and its version;
-//! the record of a path carries a hash over its key and itself. A [`Fingerprint`] sums up a
-//! whole tree independently of order. So the demo can check every read in constant memory.
+//! Generated record number `i` has a scattered key and a value that follows from `i` and its
+//! version; the record of a path carries a hash over its key and itself. A [`Fingerprint`] sums up
+//! a whole tree independently of order. So the demo can check every read in constant memory.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+/// The one tree of the demo.
+pub const TREE: &str = "demo";
 /// Prefix of the keys of generated records.
 pub const RECORD_PREFIX: &[u8] = b"rec/";
 /// Prefix of the keys that the killed process writes, in ascending order.
@@ -25,7 +27,8 @@ pub fn records_in(bytes: u64) -> u64 {
     bytes / RECORD_BYTES
 }
 
-/// Distinguishes the values of the killed process from those of generated records of the same number.
+/// Distinguishes the values of the killed process from those of generated records of the same
+/// number.
 const LOG_SALT: u64 = 0x6c6f_6700_0000_0000;
 
 /// A bijection that scatters (the finalizer of splitmix64).
@@ -181,7 +184,8 @@ impl Versions {
         }
     }
 
-    /// The record to update next, and the version that it has. The one writer calls [`Self::finish_update`] after it.
+    /// The record to update next, and the version that it has. The one writer calls
+    /// [`Self::finish_update`] after it.
     pub fn start_update(&self) -> Option<(u64, u64)> {
         let n = self.done.load(SeqCst);
         let turn = n.checked_rem(self.updated_records)?;

@@ -1,11 +1,14 @@
 //! What the demo shows while it runs, and the samples that its report plots.
 //!
-//! A thread looks at the database a few times per second. On a terminal it redraws a few lines; elsewhere it
-//! prints one line now and then. The thread is joined when [`Live`] is dropped.
+//! A thread looks at the database a few times per second. On a terminal it redraws a few lines;
+//! elsewhere it prints one line now and then. The thread is joined when [`Live`] is dropped.
 
-use super::screen::{SPARK_CELLS, Screen, View};
-use crate::size;
+use super::{
+    sample::{PhaseResult, Sample, Seen},
+    screen::{SPARK_CELLS, Screen, View},
+};
 use indexy::Db;
+use indexy_report::size;
 use std::{
     fs,
     sync::{
@@ -22,48 +25,6 @@ const MIN_SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 const SAMPLES_PLANNED: u32 = 600;
 const LINE_INTERVAL: Duration = Duration::from_secs(2);
 
-/// What was seen at one moment. Rates and ratios are those since the sample before.
-#[derive(Debug, Clone, Copy)]
-pub struct Sample {
-    /// Seconds since the start.
-    pub at: f64,
-    pub operations_per_second: f64,
-    /// Memory that the database counts, in bytes; `None` while no process of ours has it open.
-    pub memory: Option<u64>,
-    /// Resident memory of this process above what it had before the open.
-    pub resident: Option<u64>,
-    /// Hits per read; `None` without reads.
-    pub hit_ratio: Option<f64>,
-    /// Bytes of keys and values in the database.
-    pub data: u64,
-    /// Bytes that the database has on disk.
-    pub disk: Option<u64>,
-}
-
-/// What one phase did.
-#[derive(Debug, Clone)]
-pub struct PhaseResult {
-    pub name: &'static str,
-    pub began: f64,
-    pub ended: f64,
-    pub operations: u64,
-    pub hits: u64,
-    pub misses: u64,
-    /// The most that the database counted at a sample.
-    pub peak_memory: u64,
-    /// Latencies of reads in nanoseconds: median, 99 %, 99.9 %.
-    pub latency: Option<[u64; 3]>,
-    /// What came out, in a sentence.
-    pub outcome: String,
-}
-
-impl PhaseResult {
-    /// How long it took.
-    pub fn elapsed(&self) -> Duration {
-        Duration::from_secs_f64((self.ended - self.began).max(0.0))
-    }
-}
-
 struct Current {
     name: &'static str,
     began: f64,
@@ -71,6 +32,7 @@ struct Current {
     hits: u64,
     misses: u64,
     peak_memory: u64,
+    peak_resident: Option<u64>,
 }
 
 #[derive(Default)]
@@ -95,14 +57,6 @@ struct Shared {
     victim_memory: AtomicU64,
     state: Mutex<State>,
     wake: Condvar,
-}
-
-/// All that was seen.
-#[derive(Debug)]
-pub struct Seen {
-    pub samples: Vec<Sample>,
-    pub phases: Vec<PhaseResult>,
-    pub peak_resident: u64,
 }
 
 /// The live view.
@@ -177,6 +131,7 @@ impl Live {
             hits,
             misses,
             peak_memory: 0,
+            peak_resident: None,
         });
     }
 
@@ -195,6 +150,7 @@ impl Live {
             hits: hits.saturating_sub(current.hits),
             misses: misses.saturating_sub(current.misses),
             peak_memory: current.peak_memory,
+            peak_resident: current.peak_resident,
             latency,
             outcome,
         };
@@ -228,6 +184,7 @@ impl Live {
             samples: std::mem::take(&mut state.samples),
             phases: std::mem::take(&mut state.finished),
             peak_resident: state.peak_resident,
+            resident_before: self.shared.resident_before,
         }
     }
 
@@ -355,6 +312,7 @@ fn take_sample(shared: &Shared, state: &mut State, before: &mut Before) -> Sampl
     state.peak_resident = state.peak_resident.max(resident.unwrap_or(0));
     if let Some(current) = &mut state.current {
         current.peak_memory = current.peak_memory.max(memory.unwrap_or(0));
+        current.peak_resident = current.peak_resident.max(resident);
     }
     state.samples.push(sample);
     sample

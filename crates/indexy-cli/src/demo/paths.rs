@@ -1,7 +1,8 @@
 //! The paths of this machine's file systems, found by a thread of its own in bounded memory.
 //!
-//! What the kernel makes up (/proc, /sys, /dev) and the demo's own directory are left out; what cannot be read is
-//! counted. A thread that hangs on a dead network mount does not hang the demo: it ends with the process.
+//! What the kernel makes up (/proc, /sys, /dev) and the demo's own directory are left out; what
+//! cannot be read is counted. A thread that hangs on a dead network mount does not hang the demo:
+//! it ends with the process.
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::{

@@ -1,10 +1,8 @@
 //! How the demo looks: a few lines that are redrawn on a terminal, a line now and then elsewhere.
 
-use super::live::Sample;
-use crate::{
-    size::{self, percent},
-    stdout,
-};
+use super::sample::Sample;
+use crate::stdout;
+use indexy_report::size::{self, percent};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::{
     io::{IsTerminal as _, stderr},

@@ -1,11 +1,12 @@
 //! Is there room on the device for the demo, and what kind of device is it?
 
-use crate::size;
 use anyhow::{Context as _, ensure};
+use indexy_report::size;
 use rustix::fs::{StatFs, statfs, statvfs};
 use std::path::Path;
 
-/// Disk used per byte of data, at the worst moment: the data, their successor in a compaction, the log.
+/// Disk used per byte of data, at the worst moment: the data, their successor in a compaction, the
+/// log.
 const SPACE_PER_DATA: u64 = 3;
 /// For the log's segments and what the data do not scale.
 const SPACE_BASE: u64 = 128 << 20;
@@ -20,7 +21,8 @@ pub fn require(dir: &Path, data_bytes: u64) -> anyhow::Result<()> {
     let free = device.f_bavail.saturating_mul(device.f_frsize);
     ensure!(
         free >= needed,
-        "the demo needs {} of disk space in {}, which has {}; set TMPDIR to a directory on another device, or choose a \
+        "the demo needs {} of disk space in {}, which has {}; set TMPDIR to a directory on \
+         another device, or choose a \
          smaller --budget or fewer --seconds",
         size::bytes(needed),
         dir.display(),

@@ -1,9 +1,9 @@
 //! Lossless text for any bytes.
 //!
-//! `\\` `\t` `\n` `\r` and `\xHH` (two hex digits) stand for bytes that are not printable text; everything
-//! else stands for itself. Printable is: valid UTF-8 without control characters, and without the few
-//! invisible ones that would change how the line is read or shown (line separators, writing direction, byte order mark).
-//! Also here: plain hexadecimal, for `--hex`.
+//! `\\` `\t` `\n` `\r` and `\xHH` (two hex digits) stand for bytes that are not printable text;
+//! everything else stands for itself. Printable is: valid UTF-8 without control characters, and
+//! without the few invisible ones that would change how the line is read or shown (line separators,
+//! writing direction, byte order mark). Also here: plain hexadecimal, for `--hex`.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,13 @@ const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// True for characters that are written as they are.
 fn is_printable(c: char) -> bool {
-    let misleading = matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
+    let misleading = matches!(
+        c,
+        '\u{2028}' | '\u{2029}' // separators of lines and paragraphs
+        | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' // writing direction
+        | '\u{2066}'..='\u{2069}'
+        | '\u{feff}' // byte order mark
+    );
     !c.is_control() && !misleading
 }
 

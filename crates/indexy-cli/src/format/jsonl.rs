@@ -1,9 +1,9 @@
 //! JSON lines: one object per line, with the key and the value in named fields.
 //!
 //! A string stands for its text; any other value for its compact JSON text, exactly as written
-//! (digits of numbers and the order of fields stay, white space between tokens goes). The key is a string
-//! or a number. Other fields are ignored. Bytes that are not UTF-8 stand as hex in a field with `_hex`
-//! appended to its name, so that every record has a line.
+//! (digits of numbers and the order of fields stay, white space between tokens goes). The key is a
+//! string or a number. Other fields are ignored. Bytes that are not UTF-8 stand as hex in a field
+//! with `_hex` appended to its name, so that every record has a line.
 
 use super::escape::{hex_into, unhex};
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};

@@ -1,7 +1,7 @@
 //! Records as text: what `load` reads and `dump` and `scan` write.
 //!
-//! Three formats: TSV (`tsv.rs`), JSON lines (`jsonl.rs`) and one key per line (here). Whatever is written
-//! is read back to the same bytes. Not here: splitting the input into lines (`input.rs`).
+//! Three formats: TSV (`tsv.rs`), JSON lines (`jsonl.rs`) and one key per line (here). Whatever is
+//! written is read back to the same bytes. Not here: splitting the input into lines (`input.rs`).
 
 pub mod escape;
 pub mod jsonl;
@@ -13,8 +13,11 @@ use std::{borrow::Cow, path::Path};
 /// How records stand in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
+    /// A key, a tab, a value
     Tsv,
+    /// A JSON object per line
     Jsonl,
+    /// A key per line, no values
     Lines,
 }
 
@@ -87,7 +90,8 @@ impl Parser {
         }
     }
 
-    /// The record of a line (without its line end), `None` if the line has none. `Err` says what is wrong with it.
+    /// The record of a line (without its line end), `None` if the line has none. `Err` says what is
+    /// wrong with it.
     pub fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Option<Record<'a>>, String> {
         match self.format {
             Format::Lines => Ok(Some((self.encoding.decode(line)?, Cow::Borrowed(b"")))),

@@ -1,9 +1,9 @@
 //! Tab-separated lines: `key TAB value`; further tabs belong to the value.
 //!
-//! A plain line is taken byte for byte. From the marker line [`ESCAPED_MARKER`] on, keys and values are in
-//! the escaped form of `escape.rs`. A line without a tab is never a record, so the marker
-//! cannot be mistaken for one. A dump writes it only before the first record that needs it: data that are
-//! text come out as they went in.
+//! A plain line is taken byte for byte. From the marker line [`ESCAPED_MARKER`] on, keys and values
+//! are in the escaped form of `escape.rs`. A line without a tab is never a record, so the marker
+//! cannot be mistaken for one. A dump writes it only before the first record that needs it: data
+//! that are text come out as they went in.
 
 use super::escape::is_printable_text;
 

@@ -262,7 +262,8 @@ fn a_signal_leaves_nothing() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // Once the new database's folder is there, the conversion has begun; it takes a good while longer.
+        // Once the new database's folder is there, the conversion has begun; it takes a good while
+        // longer.
         let start = Instant::now();
         while !place.path("new.unfinished/trees/1").exists() {
             assert!(start.elapsed() < Duration::from_secs(60));

@@ -3,6 +3,7 @@
 mod bad_lines;
 mod broken_pipe;
 mod checkpoint;
+mod completions;
 mod convert;
 mod damage;
 mod demo;
@@ -14,9 +15,12 @@ mod json_lines;
 mod no_permission;
 mod read_only;
 mod refusals;
+mod remove_range;
 mod round_trip;
 mod scan;
 mod stats;
+mod trees;
+mod verify_json;
 
 use std::{
     ffi::OsStr,
@@ -51,8 +55,8 @@ impl Place {
         command
     }
 
-    /// A command that signals end, also when these tests run in the background of a script, which ignores
-    /// some: a program keeps what its parent ignores.
+    /// A command that signals end, also when these tests run in the background of a script, which
+    /// ignores some: a program keeps what its parent ignores.
     fn command_for_signals<S: AsRef<OsStr>>(&self, args: &[S]) -> Command {
         let mut command = Command::new("env");
         command

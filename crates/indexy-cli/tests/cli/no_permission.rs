@@ -1,4 +1,5 @@
-//! A directory that may be read and not written. Root may write everywhere: then the command runs as somebody else.
+//! A directory that may be read and not written. Root may write everywhere: then the command runs
+//! as somebody else.
 
 use crate::{Place, Ran};
 use std::{

@@ -17,8 +17,14 @@ fn a_database_that_is_not_there() {
         &["stats", "db"],
         &["verify", "db"],
         &["dump", "db"],
+        &["rename", "db", "a", "b"],
+        &["drop", "db", "a", "--yes"],
+        &["remove-range", "db", "--from", "a", "--yes"],
     ] {
-        place.run(args).exits(1).says("no such directory: db");
+        place
+            .run(args)
+            .exits(1)
+            .says("no such directory: db; `indexy load` and `indexy put` create a database");
     }
     assert!(is_empty(place.0.path()));
 }
@@ -106,5 +112,6 @@ fn a_budget_that_is_too_small() {
     place
         .run(&["put", "db", "a", "1", "--budget", "1M"])
         .exits(1)
-        .says("below the minimum");
+        .says("below the minimum")
+        .says("give --budget");
 }

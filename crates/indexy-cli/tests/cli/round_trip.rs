@@ -78,9 +78,15 @@ fn awkward_bytes_survive() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 8, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 8,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
     #[test]
-    fn any_bytes_survive(records in vec((vec(any::<u8>(), 0..40), vec(any::<u8>(), 0..100)), 0..60)) {
+    fn any_bytes_survive(
+        records in vec((vec(any::<u8>(), 0..40), vec(any::<u8>(), 0..100)), 0..60),
+    ) {
         check(&records.into_iter().collect());
     }
 }

@@ -24,7 +24,10 @@ fn for_people() {
         .succeeds()
         .stdout();
     assert!(
-        out.contains("default") && out.contains("of 64.0 MiB"),
+        out.contains("default") && out.contains("64.0 MiB") && out.contains("set aside"),
         "{out}"
     );
+    // Two records are no megabytes in use.
+    let in_use = out.lines().find(|line| line.contains("in use")).unwrap();
+    assert!(in_use.contains(" B (") || in_use.contains("KiB ("), "{out}");
 }

@@ -134,16 +134,14 @@ impl Db {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn tree_with(&self, name: &str, options: TreeOptions) -> Result<Tree> {
-        if name.is_empty() || name.len() > MAX_TREE_NAME_BYTES {
-            return Err(Error::InvalidTreeName { len: name.len() });
-        }
+        check_name(name)?;
         let _open = self.core().operation()?;
         // Held while the tree is made, so that two callers do not make it twice.
         let mut manifest = self.core().manifest.lock();
         let known = manifest.trees.iter().find(|t| t.name == name).map(|t| t.id);
         let existing = known.and_then(|id| self.core().trees.read().get(&id).cloned());
         if let Some(tree) = existing {
-            check_match(&tree.entry, &options)?;
+            check_match(name, &tree.entry, &options)?;
             return Ok(Tree::new(self.handle.clone(), tree));
         }
         if self.core().options.read_only {
@@ -217,7 +215,7 @@ impl Db {
             .read()
             .values()
             .filter(|t| !t.is_dropped())
-            .map(|t| t.entry.name.clone())
+            .map(|t| t.name().to_string())
             .collect()
     }
 
@@ -260,6 +258,57 @@ impl Db {
         events::tree_dropped(entry.id, name);
         self.core().directory.check()?;
         directory::remove_tree(&directory::tree_dir(&self.core().path, entry.id))
+    }
+
+    /// Gives the tree `old` the name `new`. The new name is durable when the call returns; after a
+    /// crash during the call the tree has one of the two names. Renaming a tree to its own name
+    /// changes nothing.
+    ///
+    /// Handles, ranges and batches of the tree go on working. [`Tree::name`] of a handle is the name
+    /// under which that handle was opened; a handle opened afterwards has the new one.
+    ///
+    /// Cost: a few fsyncs, whatever the size of the tree. Writers are not held up.
+    /// Errors: `InvalidTreeName` (the new one), `NoSuchTree` (the old one), `TreeExists` (another tree
+    /// has the new name), `ReadOnly`, `Poisoned`, `OutOfSpace`, `Io`, `Closed`. After `OutOfSpace` the
+    /// tree has its old name, and the call may be repeated.
+    ///
+    /// ```
+    /// # fn main() -> indexy::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// let orders = db.tree("orders")?;
+    /// orders.insert("42", "two chairs")?;
+    /// db.rename_tree("orders", "orders-2025")?;
+    /// assert_eq!(db.tree_names(), ["orders-2025"]);
+    /// assert_eq!(orders.get("42")?.unwrap(), *b"two chairs");
+    /// assert_eq!(db.tree("orders-2025")?.len()?, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn rename_tree(&self, old: &str, new: &str) -> Result<()> {
+        check_name(new)?;
+        let _open = self.core().operation()?;
+        self.core().check_writable()?;
+        // Held to the end: the names in the manifest and in memory change together for whoever looks
+        // a tree up by its name.
+        let mut manifest = self.core().manifest.lock();
+        let Some(at) = manifest.trees.iter().position(|t| t.name == old) else {
+            return Err(Error::NoSuchTree { name: old.into() });
+        };
+        if old == new {
+            return Ok(());
+        }
+        if manifest.trees.iter().any(|t| t.name == new) {
+            return Err(Error::TreeExists { name: new.into() });
+        }
+        let mut next = manifest.clone();
+        next.trees[at].name = new.into();
+        let id = next.trees[at].id;
+        self.core().replace_manifest(&mut manifest, next)?;
+        if let Some(tree) = self.core().trees.read().get(&id) {
+            tree.set_name(new);
+        }
+        Ok(())
     }
 
     /// An empty batch for this database. See [`Batch`] for an example.
@@ -436,8 +485,16 @@ impl Db {
 /// recovery does not know.
 const DROP_LIMIT: Duration = Duration::from_millis(250);
 
+/// Errors: `InvalidTreeName`.
+fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() || name.len() > MAX_TREE_NAME_BYTES {
+        return Err(Error::InvalidTreeName { len: name.len() });
+    }
+    Ok(())
+}
+
 /// An existing tree is what it is.
-fn check_match(entry: &TreeEntry, options: &TreeOptions) -> Result<()> {
+fn check_match(name: &str, entry: &TreeEntry, options: &TreeOptions) -> Result<()> {
     let x = options.index_x.unwrap_or(entry.index_x);
     let y = options.index_y.unwrap_or(entry.index_y);
     let resident = options.resident.unwrap_or(entry.resident);
@@ -448,7 +505,7 @@ fn check_match(entry: &TreeEntry, options: &TreeOptions) -> Result<()> {
         format!("{x}-{y}{}", if r { ", resident" } else { "" })
     };
     Err(Error::TreeMismatch {
-        name: entry.name.clone(),
+        name: name.into(),
         found: pair(&entry.index_x, &entry.index_y, entry.resident),
         asked: pair(&x, &y, resident),
     })

@@ -26,6 +26,7 @@ mod owner;
 mod pairs;
 mod power_loss;
 mod read_only;
+mod rename;
 mod reopen;
 mod room;
 mod scan;

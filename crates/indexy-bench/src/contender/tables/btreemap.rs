@@ -1,7 +1,8 @@
-//! The standard library's map, one per table: what the transactions themselves cost, and what tests break on purpose.
+//! The standard library's map, one per table: what the transactions themselves cost, and what tests
+//! break on purpose.
 
-use super::{TableBatch, TableSetup, Tables};
-use crate::contender::Outcome;
+use super::contract::{TableBatch, TableSetup, Tables};
+use crate::contender::contract::Outcome;
 use std::{
     collections::BTreeMap,
     sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},

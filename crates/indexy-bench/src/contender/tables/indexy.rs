@@ -1,8 +1,9 @@
-//! Tables as named trees of IndeXY in one database: all share the budget, and a batch is atomic over all of them, a crash included.
+//! Tables as named trees of IndeXY in one database: all share the budget, and a batch is atomic
+//! over all of them, a crash included.
 
-use super::{TableBatch, TableSetup, Tables};
+use super::contract::{TableBatch, TableSetup, Tables};
 use crate::contender::{
-    Outcome,
+    contract::Outcome,
     indexy::{counters, open_database, pair, wait_for_quiet},
 };
 use indexy::{Batch, Db, IndexXKind, Tree, TreeOptions};

@@ -1,93 +1,17 @@
-//! The seam to an engine that has several named ordered tables and writes to several of them as one.
+//! The seam to an engine that has several named ordered tables and writes to several of them as
+//! one.
 //!
-//! A workload of transactions ([`crate::tpcc`]) reads table by table and collects its writes in a [`TableBatch`]; dropping
-//! the batch is the rollback. Isolation is the caller's: no transaction here reads while another one commits what it reads.
-//! Not here: contenders with one table (`contender/mod.rs`).
+//! A workload of transactions ([`crate::tpcc`]) reads table by table and collects its writes in a
+//! [`TableBatch`]; dropping the batch is the rollback. Isolation is the caller's: no transaction
+//! here reads while another one commits what it reads. Not here: contenders with one table
+//! (`contender/contract.rs`).
 
 mod btreemap;
+mod contract;
 mod indexy;
 mod placed;
 
 pub use btreemap::BTreeTables;
+pub use contract::{TableBatch, TableSetup, Tables};
 pub use indexy::IndexyTables;
 pub use placed::{Others, Placed, Placement};
-
-use super::{Focus, Outcome, Setup};
-use std::collections::BTreeMap;
-
-/// How to open an engine with several tables.
-#[derive(Debug, Clone, Copy)]
-pub struct TableSetup<'a> {
-    /// Path, budget, durability, threads and variant.
-    pub setup: &'a Setup,
-    /// Names of the tables; a table is called by its index here.
-    pub names: &'a [&'static str],
-}
-
-/// An open engine with several tables.
-pub trait Tables: Send + Sync + Sized + 'static {
-    /// Writes that happen as one.
-    type Batch<'a>: TableBatch
-    where
-        Self: 'a;
-
-    /// Opens what is in `setup.path`, or creates it.
-    fn open(setup: &TableSetup<'_>) -> Outcome<Self>;
-
-    /// Shows the value of `key` to `see`.
-    fn get<R>(&self, table: usize, key: &[u8], see: impl FnOnce(&[u8]) -> R) -> Outcome<Option<R>>;
-
-    /// Shows the entries of `[from, to)` in order, until `see` returns false.
-    fn scan(
-        &self,
-        table: usize,
-        from: &[u8],
-        to: &[u8],
-        see: impl FnMut(&[u8], &[u8]) -> bool,
-    ) -> Outcome<()>;
-
-    /// Shows the last entry of `[from, to)`.
-    fn last<R>(
-        &self,
-        table: usize,
-        from: &[u8],
-        to: &[u8],
-        see: impl FnOnce(&[u8], &[u8]) -> R,
-    ) -> Outcome<Option<R>>;
-
-    /// Begins a batch.
-    fn batch(&self) -> Self::Batch<'_>;
-
-    /// Tells what the next phase mostly does.
-    fn focus(&self, _focus: Focus) -> Outcome<()> {
-        Ok(())
-    }
-
-    /// Writes out what is buffered and waits until background work is done.
-    fn settle(&self) -> Outcome<()>;
-
-    /// Bytes that the engine itself says it holds, if it does.
-    fn memory_used(&self) -> Option<u64> {
-        None
-    }
-
-    /// Counters of the engine that explain its numbers, by name.
-    fn counters(&self) -> BTreeMap<String, f64> {
-        BTreeMap::new()
-    }
-
-    /// Closes it properly.
-    fn close(self) -> Outcome<()>;
-}
-
-/// Writes that happen as one. Dropped without a commit, nothing happened.
-pub trait TableBatch {
-    /// Puts `value` at `key` of `table`, new or not.
-    fn put(&mut self, table: usize, key: &[u8], value: &[u8]);
-
-    /// Removes `key` of `table` if it is there.
-    fn remove(&mut self, table: usize, key: &[u8]);
-
-    /// Does it.
-    fn commit(self) -> Outcome<()>;
-}

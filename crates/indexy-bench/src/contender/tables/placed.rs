@@ -1,15 +1,18 @@
-//! Where the tables are: all in the contender, or only the one under test, the others in a database of ours.
+//! Where the tables are: all in the contender, or only the one under test, the others in a database
+//! of ours.
 //!
-//! The second is the paper's: one table has the system under test, all others the same pair of indexes whatever that system is. The budget is
-//! divided by a fixed share, the same for every contender, and a batch is one batch per database, the table under test last: atomic
-//! for who holds the driver's locks, not over a crash. Two databases are needed for pairs of ours too: beside trees that have an
-//! Index X the caches of Index Y stay small, so that a tree without one would get no memory.
+//! The second is the paper's: one table has the system under test, all others the same pair of
+//! indexes whatever that system is. The budget is divided by a fixed share, the same for every
+//! contender, and a batch is one batch per database, the table under test last: atomic for who
+//! holds the driver's locks, not over a crash. Two databases are needed for pairs of ours too:
+//! beside trees that have an Index X the caches of Index Y stay small, so that a tree without one
+//! would get no memory.
 
 use super::{
-    IndexyTables, TableBatch, TableSetup, Tables,
-    indexy::{Residence, TreeBatch},
+    contract::{TableBatch, TableSetup, Tables},
+    indexy::{IndexyTables, Residence, TreeBatch},
 };
-use crate::contender::{Focus, Outcome, Setup};
+use crate::contender::contract::{Focus, Outcome, Setup};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fs, panic::resume_unwind, thread};
 
@@ -25,7 +28,8 @@ pub enum Others {
     /// In the contender, with the same budget.
     #[default]
     Same,
-    /// In a database of ours with a pair of indexes of their own, as `art-lsm`, and a fixed share of the budget.
+    /// In a database of ours with a pair of indexes of their own, as `art-lsm`, and a fixed share
+    /// of the budget.
     Apart {
         /// Index X and Index Y, as the variants of contenders spell them.
         pair: String,
@@ -69,7 +73,8 @@ enum Home<'a> {
 impl<T: Tables> Placed<T> {
     /// Opens the tables of `setup` where `placement` wants them, or creates them.
     ///
-    /// Errors: those of the engines; a pair that there is not; resident tables of a pair without an Index X.
+    /// Errors: those of the engines; a pair that there is not; resident tables of a pair without an
+    /// Index X.
     pub fn place(setup: &TableSetup<'_>, placement: &Placement<'_>) -> Outcome<Self> {
         let Others::Apart {
             pair,

@@ -1,9 +1,7 @@
 //! From results to series of points.
 
-use crate::{
-    measure::{PhaseResult, RunResult},
-    report::svg::Series,
-};
+use crate::measure::{PhaseResult, RunResult};
+use indexy_report::chart::Series;
 
 /// For figures whose plot says it all.
 pub(super) fn no_findings(_: &[RunResult]) -> Vec<String> {
@@ -21,7 +19,8 @@ pub(super) fn contenders(results: &[RunResult]) -> Vec<String> {
     names
 }
 
-/// One series per contender: a point for each phase whose name begins with `phase` and that has an x.
+/// One series per contender: a point for each phase whose name begins with `phase` and that has an
+/// x.
 pub(super) fn by_x(
     results: &[RunResult],
     phase: &str,
@@ -60,10 +59,10 @@ pub(super) fn ours_and_peers(names: &[String]) -> Option<(&str, Vec<&str>)> {
     ))
 }
 
-/// The results whose load was finished, and a remark on each of the others: who holds fewer keys reads from fewer, so that its
-/// reads are shown and not compared.
+/// The results whose load was finished, and a remark on each of the others: who holds fewer keys
+/// reads from fewer, so that its reads are shown and not compared.
 pub(super) fn whole_loads(results: &[RunResult]) -> (Vec<RunResult>, Vec<String>) {
-    use crate::report::format::count;
+    use crate::format::count;
     let missing = |run: &RunResult| {
         let load = run.phase("load")?;
         (load.done < load.asked).then(|| {
@@ -84,7 +83,7 @@ pub(super) fn whole_loads(results: &[RunResult]) -> (Vec<RunResult>, Vec<String>
 
 /// "3.2 x rocksdb (1.2 M/s against 375 k/s)".
 pub(super) fn ratio_text(ours: f64, peer: &str, theirs: f64) -> String {
-    use crate::report::format::rate;
+    use crate::format::rate;
     format!(
         "{:.2} x {peer} ({} against {})",
         ours / theirs,

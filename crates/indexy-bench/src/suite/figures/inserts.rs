@@ -8,10 +8,10 @@ use crate::{
     contender::{About, Focus},
     harness::{Phase, Work},
     measure::{PhaseResult, RunResult},
-    report::svg::{Plot, Series},
     suite::{Draft, Plan},
     workload::Order,
 };
+use indexy_report::chart::{Plot, Series};
 
 const VALUE_BYTES: [usize; 5] = [8, 64, 256, 1024, 4096];
 const PAGE_BYTES: [usize; 3] = [4096, 8192, 16_384];

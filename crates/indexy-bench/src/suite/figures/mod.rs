@@ -1,7 +1,7 @@
 //! The figures of the IndeXY paper (section III), scaled to the machine.
 //!
-//! A [`Figure`] says what is run, what the paper claims in words, how the results are drawn and which ratio speaks to the
-//! claim.
+//! A [`Figure`] says what is run, what the paper claims in words, how the results are drawn and
+//! which ratio speaks to the claim.
 
 mod draw;
 mod inserts;
@@ -16,9 +16,9 @@ use crate::{
     contender::{About, Storage},
     harness::Work,
     measure::RunResult,
-    report::svg::Plot,
     suite::{Plan, Step},
 };
+use indexy_report::chart::Plot;
 
 /// One figure or table of the paper.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +31,8 @@ pub struct Figure {
     pub title: &'static str,
     /// What the paper says, in our words.
     pub claim: &'static str,
-    /// Contenders that take part in it only if they are named: their runs would take longer than what they tell.
+    /// Contenders that take part in it only if they are named: their runs would take longer than
+    /// what they tell.
     pub only_if_named: &'static [&'static str],
     plan: fn(&Sizes, &[&About], &mut Plan),
     plots: fn(&[RunResult]) -> Vec<Plot>,
@@ -90,8 +91,9 @@ pub const FIGURES: &[Figure] = &[
         id: "fig3-random",
         scenarios: "fig3-random",
         title: "Figure 3 (a, b): inserts in random order, throughput and memory",
-        claim: "Before the limit ART-based pairs insert 2.2 to 3.1 times as fast as a paged B+ tree. After it ART-LSM keeps a \
-                throughput more than 30 times that of pairs whose Index Y is a B+ tree, and the memory stays flat at the limit.",
+        claim: "Before the limit ART-based pairs insert 2.2 to 3.1 times as fast as a paged B+ \
+                tree. After it ART-LSM keeps a throughput more than 30 times that of pairs whose \
+                Index Y is a B+ tree, and the memory stays flat at the limit.",
         only_if_named: &[],
         plan: inserts::random,
         plots: inserts::growth_plots,
@@ -111,8 +113,8 @@ pub const FIGURES: &[Figure] = &[
         id: "table2",
         scenarios: "table2",
         title: "Table II: random inserts with pages of 4, 8 and 16 KiB",
-        claim: "Larger pages slow a paged B+ tree down (44.7 to 27.2 k/s) and speed ART-B+ up (314 to 584 k/s), because \
-                pre-cleaning writes neighbouring keys together.",
+        claim: "Larger pages slow a paged B+ tree down (44.7 to 27.2 k/s) and speed ART-B+ up (314 \
+                to 584 k/s), because pre-cleaning writes neighbouring keys together.",
         only_if_named: &[],
         plan: inserts::page_sizes,
         plots: inserts::page_plots,
@@ -132,8 +134,9 @@ pub const FIGURES: &[Figure] = &[
         id: "fig5",
         scenarios: reads::READS,
         title: "Figure 5: reads by size of the working set",
-        claim: "A working set that fits as keys but not as pages runs in memory in ART-based pairs, about 7 times as fast as in a \
-                paged B+ tree; RocksDB with its row cache lies between.",
+        claim: "A working set that fits as keys but not as pages runs in memory in ART-based \
+                pairs, about 7 times as fast as in a paged B+ tree; RocksDB with its row cache \
+                lies between.",
         only_if_named: &[],
         plan: reads::working_sets,
         plots: reads::working_set_plots,
@@ -143,8 +146,8 @@ pub const FIGURES: &[Figure] = &[
         id: "fig6",
         scenarios: reads::READS,
         title: "Figure 6: reads by zipf exponent",
-        claim: "From an exponent of 0.7 on, ART-based pairs increasingly hold the hot keys in memory; a cache of pages does not, \
-                even at 0.99.",
+        claim: "From an exponent of 0.7 on, ART-based pairs increasingly hold the hot keys in \
+                memory; a cache of pages does not, even at 0.99.",
         only_if_named: &[],
         plan: reads::skews,
         plots: reads::skew_plots,
@@ -154,8 +157,9 @@ pub const FIGURES: &[Figure] = &[
         id: "fig7",
         scenarios: "fig7",
         title: "Figure 7: a working set that shifts",
-        claim: "Each time the key space is rotated by a quarter, throughput drops briefly and recovers; with 5 and 10 keys per \
-                access it is 4.3 and 7.2 times as high and recovers more slowly.",
+        claim: "Each time the key space is rotated by a quarter, throughput drops briefly and \
+                recovers; with 5 and 10 keys per access it is 4.3 and 7.2 times as high and \
+                recovers more slowly.",
         only_if_named: &[],
         plan: reads::shifts,
         plots: reads::shift_plots,
@@ -165,8 +169,8 @@ pub const FIGURES: &[Figure] = &[
         id: "fig8",
         scenarios: "fig8",
         title: "Figure 8: YCSB",
-        claim: "ART-based pairs lead in the load (more than 30 times) and in A, B, C, D and F; in E, which scans, \
-                ART-LSM falls behind the B+ tree by more than 40 %.",
+        claim: "ART-based pairs lead in the load (more than 30 times) and in A, B, C, D and F; in \
+                E, which scans, ART-LSM falls behind the B+ tree by more than 40 %.",
         only_if_named: &[],
         plan: ycsb::workloads,
         plots: ycsb::plots,
@@ -175,9 +179,11 @@ pub const FIGURES: &[Figure] = &[
     Figure {
         id: "fig9-line",
         scenarios: "fig9-line",
-        title: "Figure 9: TPC-C (New-Order and Payment) over time, by threads; ORDER-LINE under test",
-        claim: "Until the limit is reached all systems are fast and gain from threads. After it ART-LSM is far ahead of ART-B+ and of \
-                the B+ tree alone (up to 8.6 times), its throughput fluctuates with compactions, ART-B+ is the steadiest, and more threads \
+        title: "Figure 9: TPC-C (New-Order and Payment) over time, by threads; ORDER-LINE under \
+                test",
+        claim: "Until the limit is reached all systems are fast and gain from threads. After it \
+                ART-LSM is far ahead of ART-B+ and of the B+ tree alone (up to 8.6 times), its \
+                throughput fluctuates with compactions, ART-B+ is the steadiest, and more threads \
                 hardly help.",
         only_if_named: tpcc::NOT_OVER_THREADS,
         plan: tpcc::threads,
@@ -188,7 +194,8 @@ pub const FIGURES: &[Figure] = &[
         id: "fig9-all",
         scenarios: "fig9-all",
         title: "Figure 9, all tables under test",
-        claim: "The paper keeps the other tables in memory. Here all of them have the contender's pair and share its budget.",
+        claim: "The paper keeps the other tables in memory. Here all of them have the contender's \
+                pair and share its budget.",
         only_if_named: tpcc::NOT_OVER_THREADS,
         plan: tpcc::all_tables,
         plots: tpcc::time_plots,
@@ -198,8 +205,10 @@ pub const FIGURES: &[Figure] = &[
         id: "fig10",
         scenarios: "fig10",
         title: "Figure 10: TPC-C by page size",
-        claim: "Larger pages speed both systems over a B+ tree up: the B+ tree alone from 30 to 60 to 130 thousand transactions per second with pages \
-                of 4, 8 and 16 KiB, because a large page is more likely still in memory when its neighbourhood is written to again.",
+        claim: "Larger pages speed both systems over a B+ tree up: the B+ tree alone from 30 to 60 \
+                to 130 thousand transactions per second with pages of 4, 8 and 16 KiB, because a \
+                large page is more likely still in memory when its neighbourhood is written to \
+                again.",
         only_if_named: tpcc::NOT_BY_PAGES,
         plan: tpcc::page_sizes,
         plots: tpcc::page_plots,
@@ -209,8 +218,9 @@ pub const FIGURES: &[Figure] = &[
         id: "fig11",
         scenarios: "fig9-line",
         title: "Figure 11: TPC-C throughput and disk I/O by threads (the runs of Figure 9)",
-        claim: "In memory throughput grows with threads; on disk it does not, because the device is the bottleneck. ART-LSM uses it at a higher rate \
-                than ART-B+, and that at a higher one than the B+ tree alone, whose throughput grows most.",
+        claim: "In memory throughput grows with threads; on disk it does not, because the device \
+                is the bottleneck. ART-LSM uses it at a higher rate than ART-B+, and that at a \
+                higher one than the B+ tree alone, whose throughput grows most.",
         only_if_named: tpcc::NOT_OVER_THREADS,
         plan: tpcc::threads,
         plots: tpcc::thread_plots,
@@ -237,7 +247,7 @@ mod tests {
 
     #[test]
     fn phases_are_capped_and_smoke_does_not_wait() {
-        let registry = crate::contender::Registry::with_own();
+        let registry = crate::registry::Registry::with_own();
         let all: Vec<&About> = registry.iter().filter(|a| a.name == "indexy").collect();
         let jobs = |preset: Preset| -> Vec<crate::harness::Job> {
             let (sizes, mut plan) = (preset.sizes(1), Plan::default());
@@ -272,7 +282,7 @@ mod tests {
 
     #[test]
     fn figures_of_one_load_share_a_job() {
-        let registry = crate::contender::Registry::with_own();
+        let registry = crate::registry::Registry::with_own();
         let all: Vec<&About> = registry.iter().filter(|a| a.name == "indexy").collect();
         let sizes = Preset::Laptop.sizes(1);
         let jobs = |ids: &[&str]| {

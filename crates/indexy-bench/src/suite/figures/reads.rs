@@ -1,6 +1,7 @@
 //! Figures 5, 6 and 7: reads after a load.
 //!
-//! Figures 5 and 6 read what one load left, one after the other in one job; so do the three parts of Figure 7.
+//! Figures 5 and 6 read what one load left, one after the other in one job; so do the three parts
+//! of Figure 7.
 
 use super::{
     Sizes,
@@ -10,12 +11,13 @@ use crate::{
     contender::{About, Focus},
     harness::{Phase, UNBOUNDED, Work},
     measure::{PhaseResult, RunResult},
-    report::svg::{Plot, Series},
     suite::{Draft, Plan},
     workload::{Order, Pick},
 };
+use indexy_report::chart::{Plot, Series};
 
-/// Shares of the keys that make a working set: the paper goes from 0.1 to some tens of its 320 million.
+/// Shares of the keys that make a working set: the paper goes from 0.1 to some tens of its 320
+/// million.
 const SETS: [f64; 7] = [0.001, 0.0035, 0.01, 0.03, 0.08, 0.2, 0.5];
 const EXPONENTS: [f64; 6] = [0.5, 0.6, 0.7, 0.8, 0.9, 0.99];
 /// Exponents at which batches are read too.
@@ -315,7 +317,8 @@ pub(super) fn shift_findings(results: &[RunResult]) -> Vec<String> {
         for unit in UNITS {
             if let Some(worst) = worst(run, unit) {
                 found.push(format!(
-                    "{}, {unit} key(s) per access: 90 % of the steady throughput again after {:.0} % of a phase at worst",
+                    "{}, {unit} key(s) per access: 90 % of the steady throughput again after \
+                     {:.0} % of a phase at worst",
                     run.contender,
                     100.0 * worst
                 ));

@@ -7,7 +7,8 @@ use crate::tpcc::Scale;
 pub enum Preset {
     /// Every figure, tiny: does the tool work? About two minutes.
     Smoke,
-    /// The paper's proportions at a fortieth of its sizes, reads at an eightieth. About an hour with all engines on two cores.
+    /// The paper's proportions at a fortieth of its sizes, reads at an eightieth. About an hour
+    /// with all engines on two cores.
     Laptop,
     /// The paper's sizes. Many hours, hundreds of gigabytes.
     Paper,
@@ -37,7 +38,8 @@ pub struct TpccSizes {
 pub struct Sizes {
     /// Memory budget of the insert figures in bytes.
     pub budget: u64,
-    /// Memory budget of the read figures and of YCSB in bytes: about what the keys and values of `read_keys` take, as in the paper.
+    /// Memory budget of the read figures and of YCSB in bytes: about what the keys and values of
+    /// `read_keys` take, as in the paper.
     pub read_budget: u64,
     /// Keys of the insert figures.
     pub insert_keys: u64,
@@ -45,13 +47,15 @@ pub struct Sizes {
     pub read_keys: u64,
     /// Threads.
     pub threads: usize,
-    /// Whether reads and transactions wait until the load's background work is done. It takes a second at least.
+    /// Whether reads and transactions wait until the load's background work is done. It takes a
+    /// second at least.
     pub settles: bool,
     /// Cap of the inserts of Figure 3 and Table II, which only say something once memory is full.
     pub load_seconds: f64,
     /// Cap of the inserts at one value size.
     pub size_seconds: f64,
-    /// Cap of a load before reads. They need all keys, so it is no tight one: who does not get there reads what it has, and is not compared.
+    /// Cap of a load before reads. They need all keys, so it is no tight one: who does not get
+    /// there reads what it has, and is not compared.
     pub read_load_seconds: f64,
     /// Cap of a warm-up by draws.
     pub warm_seconds: f64,
@@ -63,7 +67,8 @@ pub struct Sizes {
     pub ycsb_seconds: f64,
     /// Length of one phase of the shifting working set; its cap.
     pub shift_seconds: f64,
-    /// Operations of a YCSB run phase, and keys read in a phase of the shifting working set (twice that).
+    /// Operations of a YCSB run phase, and keys read in a phase of the shifting working set (twice
+    /// that).
     pub operations: u64,
     /// Sizes of the TPC-C figures.
     pub tpcc: TpccSizes,
@@ -86,7 +91,8 @@ const OURS: [&str; 5] = [
 const OURS_IN_SMOKE: [&str; 2] = ["indexy-art-bplus", "bplus-alone"];
 
 impl Preset {
-    /// Our configurations that its figures show beside the default pair, unless contenders are named.
+    /// Our configurations that its figures show beside the default pair, unless contenders are
+    /// named.
     pub fn ours(self) -> &'static [&'static str] {
         match self {
             Preset::Smoke => &OURS_IN_SMOKE,
@@ -99,92 +105,104 @@ impl Preset {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let threads = cores.clamp(2, PAPER_THREADS);
         match self {
-            Preset::Smoke => Sizes {
-                budget: 4 << 20,
-                read_budget: 4 << 20,
-                insert_keys: 400_000,
-                read_keys: 250_000,
-                threads,
-                settles: false,
-                load_seconds: 1.0,
-                size_seconds: 1.0,
-                read_load_seconds: 4.0,
-                warm_seconds: 0.1,
-                touch_seconds: 0.1,
-                read_seconds: 0.2,
-                ycsb_seconds: 0.25,
-                shift_seconds: 0.25,
-                operations: 250_000,
-                tpcc: TpccSizes {
-                    scale: Scale {
-                        warehouses: 1,
-                        items: 2000,
-                        customers: 60,
-                    },
-                    budget: 16 << 20,
-                    others_share: 0.5,
-                    threads: &[2],
-                    pages: &[4096, 16_384],
-                    load_seconds: 3.0,
-                    seconds: 1.1,
-                },
-                seed,
-            },
-            Preset::Laptop => Sizes {
-                budget: 128 << 20,
-                read_budget: 64 << 20,
-                insert_keys: 20_000_000,
-                read_keys: 4_000_000,
-                threads,
-                settles: true,
-                load_seconds: 20.0,
-                size_seconds: 4.0,
-                read_load_seconds: 80.0,
-                warm_seconds: 2.0,
-                touch_seconds: 8.0,
-                read_seconds: 2.0,
-                ycsb_seconds: 5.0,
-                shift_seconds: 3.0,
-                operations: 4_000_000,
-                // The rows beside ORDER-LINE take about 60 % of the budget, as in the paper.
-                tpcc: TpccSizes {
-                    scale: Scale::full(2),
-                    budget: 384 << 20,
-                    others_share: 0.75,
-                    threads: &[1, 2, 4],
-                    pages: &[4096, 8192, 16_384],
-                    load_seconds: 40.0,
-                    seconds: 12.0,
-                },
-                seed,
-            },
-            Preset::Paper => Sizes {
-                budget: 5 << 30,
-                read_budget: 5 << 30,
-                insert_keys: 800_000_000,
-                read_keys: 320_000_000,
-                threads: PAPER_THREADS,
-                settles: true,
-                load_seconds: 0.0,
-                size_seconds: 0.0,
-                read_load_seconds: 0.0,
-                warm_seconds: 600.0,
-                touch_seconds: 600.0,
-                read_seconds: 120.0,
-                ycsb_seconds: 0.0,
-                shift_seconds: 0.0,
-                operations: 320_000_000,
-                tpcc: TpccSizes {
-                    scale: Scale::full(100),
-                    budget: 30 << 30,
-                    others_share: 0.5,
-                    threads: &[2, 4, 8, 16],
-                    pages: &[4096, 8192, 16_384],
-                    load_seconds: 0.0,
-                    seconds: 600.0,
-                },
-                seed,
-            },
+            Preset::Smoke => smoke(seed, threads),
+            Preset::Laptop => laptop(seed, threads),
+            Preset::Paper => paper(seed),
         }
+    }
+}
+
+fn smoke(seed: u64, threads: usize) -> Sizes {
+    Sizes {
+        budget: 4 << 20,
+        read_budget: 4 << 20,
+        insert_keys: 400_000,
+        read_keys: 250_000,
+        threads,
+        settles: false,
+        load_seconds: 1.0,
+        size_seconds: 1.0,
+        read_load_seconds: 4.0,
+        warm_seconds: 0.1,
+        touch_seconds: 0.1,
+        read_seconds: 0.2,
+        ycsb_seconds: 0.25,
+        shift_seconds: 0.25,
+        operations: 250_000,
+        tpcc: TpccSizes {
+            scale: Scale {
+                warehouses: 1,
+                items: 2000,
+                customers: 60,
+            },
+            budget: 16 << 20,
+            others_share: 0.5,
+            threads: &[2],
+            pages: &[4096, 16_384],
+            load_seconds: 3.0,
+            seconds: 1.1,
+        },
+        seed,
+    }
+}
+
+fn laptop(seed: u64, threads: usize) -> Sizes {
+    Sizes {
+        budget: 128 << 20,
+        read_budget: 64 << 20,
+        insert_keys: 20_000_000,
+        read_keys: 4_000_000,
+        threads,
+        settles: true,
+        load_seconds: 20.0,
+        size_seconds: 4.0,
+        read_load_seconds: 80.0,
+        warm_seconds: 2.0,
+        touch_seconds: 8.0,
+        read_seconds: 2.0,
+        ycsb_seconds: 5.0,
+        shift_seconds: 3.0,
+        operations: 4_000_000,
+        // The rows beside ORDER-LINE take about 60 % of the budget, as in the paper.
+        tpcc: TpccSizes {
+            scale: Scale::full(2),
+            budget: 384 << 20,
+            others_share: 0.75,
+            threads: &[1, 2, 4],
+            pages: &[4096, 8192, 16_384],
+            load_seconds: 40.0,
+            seconds: 12.0,
+        },
+        seed,
+    }
+}
+
+fn paper(seed: u64) -> Sizes {
+    Sizes {
+        budget: 5 << 30,
+        read_budget: 5 << 30,
+        insert_keys: 800_000_000,
+        read_keys: 320_000_000,
+        threads: PAPER_THREADS,
+        settles: true,
+        load_seconds: 0.0,
+        size_seconds: 0.0,
+        read_load_seconds: 0.0,
+        warm_seconds: 600.0,
+        touch_seconds: 600.0,
+        read_seconds: 120.0,
+        ycsb_seconds: 0.0,
+        shift_seconds: 0.0,
+        operations: 320_000_000,
+        tpcc: TpccSizes {
+            scale: Scale::full(100),
+            budget: 30 << 30,
+            others_share: 0.5,
+            threads: &[2, 4, 8, 16],
+            pages: &[4096, 8192, 16_384],
+            load_seconds: 0.0,
+            seconds: 600.0,
+        },
+        seed,
     }
 }

@@ -1,7 +1,8 @@
 //! Figures 9, 10 and 11: TPC-C, New-Order and Payment half and half.
 //!
-//! As in the paper only ORDER-LINE has the contender's pair or engine; the other tables have ART-LSM in a database of their own, with room for
-//! their rows. `fig9-all` gives the pair to all tables instead, which the paper does not show. Figure 11 draws the runs of Figure 9 again.
+//! As in the paper only ORDER-LINE has the contender's pair or engine; the other tables have
+//! ART-LSM in a database of their own, with room for their rows. `fig9-all` gives the pair to all
+//! tables instead, which the paper does not show. Figure 11 draws the runs of Figure 9 again.
 
 use super::{
     Sizes,
@@ -9,15 +10,12 @@ use super::{
 };
 use crate::{
     contender::{About, Durability, Others},
-    measure::{PhaseResult, RunResult},
-    report::{
-        Parts,
-        format::{bytes, rate},
-        svg::{Plot, Series},
-    },
+    format::{bytes, rate},
+    measure::{Parts, PhaseResult, RunResult},
     suite::{Plan, RUN, TpccRun, tpcc_plan},
     tpcc::{Config, Mix},
 };
+use indexy_report::chart::{Plot, Series};
 
 const PAGE_BYTES: usize = 4096;
 const OTHERS: &str = "art-lsm";
@@ -25,7 +23,8 @@ const LINE: &str = "fig9-line";
 const ALL: &str = "fig9-all";
 const MIB: f64 = 1048576.0;
 
-/// Who is left out of Figures 9 and 11 unless named; of the peers the best known of each kind remain, RocksDB and LMDB.
+/// Who is left out of Figures 9 and 11 unless named; of the peers the best known of each kind
+/// remain, RocksDB and LMDB.
 pub(super) const NOT_OVER_THREADS: &[&str] = &["bf-tree", "fjall", "redb"];
 /// Who is left out of Figure 10: the paper compares pages of a B+ tree.
 pub(super) const NOT_BY_PAGES: &[&str] = &["bf-tree", "fjall", "redb", "lmdb", "rocksdb"];
@@ -204,7 +203,8 @@ pub(super) fn page_plots(results: &[RunResult]) -> Vec<Plot> {
     plots
 }
 
-/// Ours against the best other structure after the limit, for each x; then how much each fluctuates.
+/// Ours against the best other structure after the limit, for each x; then how much each
+/// fluctuates.
 pub(super) fn findings(results: &[RunResult]) -> Vec<String> {
     let names = contenders(results);
     let mut found = Vec::new();
@@ -224,7 +224,8 @@ pub(super) fn findings(results: &[RunResult]) -> Vec<String> {
     found
 }
 
-/// "fig9-line-2t indexy: 20 k/s before the limit at 4 s, 18 k/s after; whole seconds 15 k/s to 21 k/s (p5 to p95)".
+/// "fig9-line-2t indexy: 20 k/s before the limit at 4 s, 18 k/s after; whole seconds 15 k/s to 21
+/// k/s (p5 to p95)".
 fn story(run: &RunResult, phase: &PhaseResult) -> String {
     let parts = Parts::of(phase, run);
     let course = match (parts.full_at, parts.before, parts.after) {
@@ -287,7 +288,7 @@ mod tests {
 
     #[test]
     fn figures_9_and_11_share_their_runs() {
-        let registry = crate::contender::Registry::with_own();
+        let registry = crate::registry::Registry::with_own();
         let all: Vec<&About> = registry.iter().filter(|a| a.name == "indexy").collect();
         let sizes = Preset::Smoke.sizes(1);
         let count = |ids: &[&str]| {

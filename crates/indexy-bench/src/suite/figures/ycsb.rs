@@ -7,10 +7,10 @@ use super::{
 use crate::{
     contender::{About, Durability},
     measure::RunResult,
-    report::svg::{Plot, Series},
     suite::{Plan, Step, YcsbRun, ycsb_plan},
     workload::{Properties, builtin_text},
 };
+use indexy_report::chart::{Plot, Series};
 
 /// In YCSB's recommended order: what adds records comes last. X is the thesis'.
 const WORKLOADS: [&str; 7] = ["a", "b", "c", "f", "d", "e", "x"];

@@ -31,7 +31,8 @@ impl<T: Tables> Transactions<'_, T> {
         }
     }
 
-    /// The number of a customer of a district: of several of the same name the middle one, by first name.
+    /// The number of a customer of a district: of several of the same name the middle one, by first
+    /// name.
     pub(super) fn customer_number(&mut self, w: u16, d: u8, wanted: &Wanted) -> Done<u32> {
         let name = match wanted {
             Wanted::Number(number) => return Ok(*number),

@@ -1,7 +1,7 @@
 //! The five transactions (2.4 to 2.8), each in a file of its own.
 //!
-//! Each draws its input, takes its locks, reads, collects its writes in one batch and commits it. Buffers for rows are kept from one
-//! transaction to the next.
+//! Each draws its input, takes its locks, reads, collects its writes in one batch and commits it.
+//! Buffers for rows are kept from one transaction to the next.
 
 mod customers;
 mod delivery;
@@ -10,51 +10,19 @@ mod order_status;
 mod payment;
 mod stock_level;
 
-use super::{Config, Constants, Done, State, Table, Trouble, random::Draw};
+use super::{
+    config::{Config, Transaction},
+    random::{Constants, Draw},
+    schema::Table,
+    state::State,
+    trouble::{Done, Trouble},
+};
 use crate::{
     contender::{TableBatch, Tables},
     workload::Rng,
 };
 use rand::Rng as _;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// A kind of transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(usize)]
-pub enum Transaction {
-    /// Enters an order of 5 to 15 lines.
-    NewOrder,
-    /// Takes a customer's payment.
-    Payment,
-    /// Shows a customer's last order.
-    OrderStatus,
-    /// Delivers the oldest order of each district of a warehouse.
-    Delivery,
-    /// Counts the items of recent orders that are short.
-    StockLevel,
-}
-
-impl Transaction {
-    /// All of them, by their numbers.
-    pub const ALL: [Self; 5] = [
-        Self::NewOrder,
-        Self::Payment,
-        Self::OrderStatus,
-        Self::Delivery,
-        Self::StockLevel,
-    ];
-
-    /// As reports spell it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NewOrder => "new_order",
-            Self::Payment => "payment",
-            Self::OrderStatus => "order_status",
-            Self::Delivery => "delivery",
-            Self::StockLevel => "stock_level",
-        }
-    }
-}
 
 /// How a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

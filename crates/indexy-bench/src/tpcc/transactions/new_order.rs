@@ -161,7 +161,8 @@ fn order_lines<T: Tables>(
         let key = schema::stock(line.supply, line.item);
         fetch(tables, Table::Stock, &key, &mut b.read)?;
         let mut stock = Stock::read(&b.read).ok_or_else(|| Trouble::garbled(Table::Stock))?;
-        // The batch is not read: what earlier lines of the same order took from the same stock is taken here.
+        // The batch is not read: what earlier lines of the same order took from the same stock is
+        // taken here.
         for same in input.lines()[..index].iter() {
             if (same.item, same.supply) == (line.item, line.supply) {
                 take(&mut stock, same, input.w);

@@ -1,4 +1,5 @@
-//! Stock-Level (2.8). Its orders are read under the district's lock, the stock without one: read committed is enough (2.8.2.3).
+//! Stock-Level (2.8). Its orders are read under the district's lock, the stock without one: read
+//! committed is enough (2.8.2.3).
 
 use super::{Transactions, expect, fetch};
 use crate::{

@@ -45,18 +45,32 @@ pub(crate) enum Status {
 
 /// One named tree.
 pub(crate) struct TreeCore {
+    /// What does not change while the database is open, and the name at open; see [`TreeCore::name`].
     pub entry: TreeEntry,
     pub joined: Arc<Joined>,
+    /// Written only under the lock of [`Core::manifest`], after the manifest on disk has the name.
+    name: RwLock<Arc<str>>,
     status: AtomicU8,
 }
 
 impl TreeCore {
     pub(crate) fn new(entry: TreeEntry, joined: Arc<Joined>) -> Self {
         Self {
+            name: RwLock::new(Arc::from(entry.name.as_str())),
             entry,
             joined,
             status: AtomicU8::new(Status::Open as u8),
         }
+    }
+
+    /// The tree's name.
+    pub(crate) fn name(&self) -> Arc<str> {
+        self.name.read().clone()
+    }
+
+    /// The manifest has another name. The caller holds the lock of [`Core::manifest`].
+    pub(crate) fn set_name(&self, name: &str) {
+        *self.name.write() = name.into();
     }
 
     pub(crate) fn set_status(&self, status: Status) {
@@ -82,7 +96,7 @@ impl TreeCore {
     fn dead(&self, status: u8) -> Error {
         if status == Status::Dropped as u8 {
             Error::TreeDropped {
-                name: self.entry.name.clone(),
+                name: self.name().to_string(),
             }
         } else {
             Error::Closed

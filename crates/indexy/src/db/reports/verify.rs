@@ -69,7 +69,7 @@ pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
 fn verify_tree(tree: &TreeCore) -> Result<TreeReport> {
     let joined = &tree.joined;
     let mut report = TreeReport {
-        name: tree.entry.name.clone(),
+        name: tree.name().to_string(),
         ..TreeReport::default()
     };
     if let Err(what) = joined.x.verify(false) {

@@ -286,10 +286,10 @@ impl Batch {
             let _stripes = core.stripes.lock_all(&hashes);
             trees.iter().try_for_each(|tree| tree.live())?;
             // After the stripes (see `writes.rs`). The log's room is kept until the record is appended.
-            let _admitted = core
-                .shared
-                .room
-                .admit(bytes + core.shared.room.copy_bytes(copied))?;
+            let room = &core.shared.room;
+            let _admitted = room
+                .admit(bytes + room.copy_bytes(copied))
+                .map_err(|error| too_large(core, bytes, error))?;
             let _room = log.map(|log| log.admit(record)).transpose()?;
             // It may have waited long.
             trees.iter().try_for_each(|tree| tree.live())?;
@@ -307,9 +307,32 @@ impl Batch {
     }
 }
 
-/// The largest batch that `core` takes now, as [`Batch::bytes`] counts.
+/// A batch takes this part of the budget at most.
+const BATCH_DIVISOR: usize = 4;
+/// So much of what could be had at once is left to slabs that X keeps in reserve.
+const RESERVE_DIVISOR: usize = 16;
+
+/// The largest batch that `core` takes now, as [`Batch::bytes`] counts: a part of the budget, and what
+/// the disk index leaves of it.
 fn batch_limit(core: &Core) -> usize {
-    (core.budget.limit() / 4).min(MAX_BATCH_BYTES)
+    let most = core.shared.room.most_at_once();
+    let most = most.saturating_sub(most / RESERVE_DIVISOR + OP_OVERHEAD_BYTES);
+    // The log copies a large batch as a whole.
+    let most = match core.shared.log.get() {
+        Some(_) => most / 2,
+        None => most,
+    };
+    let part = core.budget.limit() / BATCH_DIVISOR;
+    part.min(MAX_BATCH_BYTES).min(most)
+}
+
+/// What admission said of a batch of `bytes`: where it does not fit the budget, a smaller one does.
+fn too_large(core: &Core, bytes: usize, error: Error) -> Error {
+    let limit = batch_limit(core);
+    match error {
+        Error::BudgetTooSmall { .. } if limit < bytes => Error::BatchTooLarge { bytes, limit },
+        error => error,
+    }
 }
 
 /// A batch that [`Batch::try_commit`] could not commit, and why. `?` turns it into its [`Error`].

@@ -47,6 +47,8 @@ use std::{
 #[derive(Clone)]
 pub struct Tree {
     pub(super) at: TreeRef,
+    /// The tree's name when this handle was made.
+    name: Arc<str>,
 }
 
 impl fmt::Debug for Tree {
@@ -59,12 +61,15 @@ impl fmt::Debug for Tree {
 
 impl Tree {
     pub(in crate::db) fn new(handle: Arc<Handle>, tree: Arc<TreeCore>) -> Self {
+        let name = tree.name();
         Self {
             at: TreeRef { handle, tree },
+            name,
         }
     }
 
-    /// The tree's name.
+    /// The name under which this handle was opened; [`Db::rename_tree`](crate::Db::rename_tree) leaves
+    /// it as it is.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -74,7 +79,7 @@ impl Tree {
     /// ```
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.at.tree.entry.name
+        &self.name
     }
 
     /// The pair of indexes that the tree is made of: in memory, and on disk.

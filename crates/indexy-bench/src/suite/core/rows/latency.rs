@@ -1,8 +1,8 @@
 //! Latencies while background work runs, and the time to open.
 
 use super::{Numbers, OURS, Row, Verdict, ratio, text};
+use crate::format::{micros, rate};
 use crate::measure::LatencySummary;
-use crate::report::format::{micros, rate};
 
 pub(super) fn latency_rows(n: &Numbers<'_>) -> Vec<Row> {
     const S: &str = "latency, mixed";

@@ -1,10 +1,10 @@
 //! The rows of the core's table: what was measured, against whom, and whether the goal was met.
 //!
-//! Ratios are medians over the repetitions of one run; a number that was not measured leaves its row open, and one of a phase that
-//! an interrupt cut short counts as not measured.
+//! Ratios are medians over the repetitions of one run; a number that was not measured leaves its
+//! row open, and one of a phase that an interrupt cut short counts as not measured.
 
+use crate::format::rate;
 use crate::measure::{PhaseResult, RunResult, median};
-use crate::report::format::rate;
 use serde::{Deserialize, Serialize};
 
 /// Our contender in its default pair.

@@ -1,64 +1,10 @@
-//! Contenders by name.
+//! Contenders by name, and how each runs a job.
 
-use super::{Contender, Tables};
+use crate::contender::{
+    About, BTreeTables, Contender, Indexy, IndexyTables, Null, StdBTreeMap, Tables,
+};
 use crate::harness::{Emitter, Job, JobError, run_job, run_tables_job};
 use std::fmt;
-
-/// Where an engine keeps its data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Storage {
-    /// In memory only.
-    Memory,
-    /// On disk.
-    Disk,
-}
-
-/// What holds the operating system's page cache at bay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PageCache {
-    /// The engine reads and writes no files.
-    Unused,
-    /// Direct I/O.
-    Bypassed,
-    /// The engine uses it; only the memory cgroup limits it.
-    Used,
-}
-
-/// Which keys an engine takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyShape {
-    /// Any bytes, with any value.
-    Bytes,
-    /// Keys and values of eight bytes each.
-    EightBytes,
-}
-
-/// What the harness must know of an engine before it opens it.
-#[derive(Debug, Clone)]
-pub struct About {
-    /// The name on the command line.
-    pub name: &'static str,
-    /// What it is and how it is tuned, one line.
-    pub summary: &'static str,
-    /// Where it keeps its data.
-    pub storage: Storage,
-    /// Its use of the page cache.
-    pub page_cache: PageCache,
-    /// Which keys it takes.
-    pub keys: KeyShape,
-    /// Most threads at a time.
-    pub max_threads: usize,
-    /// Has scans.
-    pub scans: bool,
-    /// Opens again what it closed.
-    pub reopens: bool,
-    /// Its page or block size can be chosen.
-    pub pages: bool,
-    /// Durabilities that it offers, by name.
-    pub durabilities: &'static [super::Durability],
-    /// Passed on to the engine in its setup.
-    pub variant: &'static str,
-}
 
 const NO_TABLES: &str = "has no named tables that are written to as one";
 
@@ -157,12 +103,27 @@ impl Registry {
             })
     }
 
+    /// Runs `job` in this process with the contender that it names.
+    pub fn run(&self, job: &Job, emitter: &mut Emitter<'_>) -> Result<(), JobError> {
+        let entry = self
+            .get(&job.contender)
+            .map_err(|e| JobError::Invalid(e.to_string()))?;
+        entry.run(job, emitter)
+    }
+
     /// What needs no other engine: ours, the standard library's map, and nothing at all.
     pub fn with_own() -> Self {
         let mut registry = Self::new();
-        super::indexy::register(&mut registry);
-        super::btreemap::register(&mut registry);
-        super::null::register(&mut registry);
+        for about in Indexy::abouts() {
+            let name = about.name;
+            registry.add::<Indexy>(about);
+            registry.add_tables::<IndexyTables>(name);
+        }
+        let btreemap = StdBTreeMap::about();
+        let name = btreemap.name;
+        registry.add::<StdBTreeMap>(btreemap);
+        registry.add_tables::<BTreeTables>(name);
+        registry.add::<Null>(Null::about());
         registry
     }
 

@@ -52,6 +52,7 @@ fn unit_factor(unit: &str) -> Option<u64> {
 }
 
 /// `1536` -> `1.5 KiB`; three significant digits.
+#[must_use]
 pub fn bytes(n: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut value = n as f64;
@@ -68,6 +69,7 @@ pub fn bytes(n: u64) -> String {
 }
 
 /// `1234567` -> `1,234,567`.
+#[must_use]
 pub fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -81,21 +83,23 @@ pub fn count(n: u64) -> String {
 }
 
 /// `1 record`, `2 records`.
+#[must_use]
 pub fn counted(n: u64, noun: &str) -> String {
     let plural = if n == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", count(n))
 }
 
-/// `312345.6` -> `312 k`; three significant digits, powers of 1000.
+/// `312345.6` -> `312 k`, `0.25` -> `0.25`; three significant digits, powers of 1000.
+#[must_use]
 pub fn short_number(n: f64) -> String {
     const UNITS: [&str; 5] = ["", " k", " M", " G", " T"];
     let mut value = n;
     let mut unit = 0;
-    while value >= 999.5 && unit + 1 < UNITS.len() {
+    while value.abs() >= 999.5 && unit + 1 < UNITS.len() {
         value /= 1000.0;
         unit += 1;
     }
-    if unit == 0 {
+    if unit == 0 && value.fract() == 0.0 {
         format!("{value:.0}")
     } else {
         format!("{}{}", three_digits(value), UNITS[unit])
@@ -103,12 +107,14 @@ pub fn short_number(n: f64) -> String {
 }
 
 /// Events per second over `elapsed`, as `312 k/s`.
+#[must_use]
 pub fn rate(n: u64, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64().max(1e-9);
     format!("{}/s", short_number(n as f64 / seconds))
 }
 
 /// `650 ns`, `12.0 µs`, `3.20 s`, `2 min 05 s`.
+#[must_use]
 pub fn duration(d: Duration) -> String {
     let seconds = d.as_secs_f64();
     if seconds < 0.999_5e-6 {
@@ -125,6 +131,7 @@ pub fn duration(d: Duration) -> String {
 }
 
 /// `part` of `whole` in percent, without decimals except close to either end.
+#[must_use]
 pub fn percent(part: f64, whole: f64) -> String {
     if whole <= 0.0 {
         return "-".into();
@@ -138,12 +145,10 @@ pub fn percent(part: f64, whole: f64) -> String {
 }
 
 fn three_digits(value: f64) -> String {
-    if value >= 99.95 {
-        format!("{value:.0}")
-    } else if value >= 9.995 {
-        format!("{value:.1}")
-    } else {
-        format!("{value:.2}")
+    match value.abs() {
+        v if v >= 99.95 => format!("{value:.0}"),
+        v if v >= 9.995 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
     }
 }
 
@@ -195,6 +200,8 @@ mod tests {
         assert_eq!(counted(1, "record"), "1 record");
         assert_eq!(short_number(312_345.6), "312 k");
         assert_eq!(short_number(999_600.0), "1.00 M");
+        assert_eq!(short_number(950.0), "950");
+        assert_eq!(short_number(0.25), "0.25");
         assert_eq!(duration(Duration::from_millis(3200)), "3.20 s");
         assert_eq!(duration(Duration::from_nanos(650)), "650 ns");
         assert_eq!(duration(Duration::from_nanos(12_000)), "12.0 µs");

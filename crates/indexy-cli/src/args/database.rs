@@ -1,0 +1,123 @@
+//! Which database and which tree, and how to open them.
+
+use clap::{Args, ValueEnum};
+use indexy::{Durability, IndexXKind, IndexYKind};
+use indexy_report::size::parse_size;
+use std::path::PathBuf;
+
+/// Interval of `--durability buffered`.
+const BUFFERED_INTERVAL_MS: u64 = 100;
+/// Page size of `--index-y bplus` without a size.
+const DEFAULT_PAGE_BYTES: u64 = 4096;
+
+/// Which database, and how to open it.
+#[derive(Debug, Args)]
+pub struct Database {
+    /// Directory of the database
+    #[arg(value_name = "DB")]
+    pub path: PathBuf,
+    /// Memory budget, for instance 64M [default: a quarter of the memory]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = DATABASE)]
+    pub budget: Option<u64>,
+    /// When a write survives a power failure
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHEN",
+        default_value = "buffered",
+        help_heading = DATABASE
+    )]
+    pub durability: DurabilityArg,
+}
+
+/// Which tree, and what it is made of.
+#[derive(Debug, Args)]
+pub struct TreeArgs {
+    /// Name of the tree
+    #[arg(long, value_name = "NAME", default_value = "default", help_heading = DATABASE)]
+    pub tree: String,
+    /// Index in memory of a new tree: art, bplus or none [default: art]
+    #[arg(long, value_name = "X", value_parser = parse_index_x, help_heading = DATABASE)]
+    pub index_x: Option<IndexXKind>,
+    /// Index on disk of a new tree: lsm, rocksdb or bplus:PAGEBYTES
+    /// [default: lsm]
+    #[arg(long, value_name = "Y", value_parser = parse_index_y, help_heading = DATABASE)]
+    pub index_y: Option<IndexYKind>,
+}
+
+const DATABASE: &str = "Database options";
+
+/// `--durability`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DurabilityArg {
+    /// No log: what was written since the last flush may be lost
+    None,
+    /// The log is made durable every 100 ms
+    Buffered,
+    /// Every write is durable when it returns
+    Sync,
+}
+
+impl From<DurabilityArg> for Durability {
+    fn from(arg: DurabilityArg) -> Self {
+        match arg {
+            DurabilityArg::None => Self::None,
+            DurabilityArg::Buffered => Self::Buffered {
+                interval_ms: BUFFERED_INTERVAL_MS,
+            },
+            DurabilityArg::Sync => Self::Sync,
+        }
+    }
+}
+
+pub(super) fn parse_index_x(text: &str) -> Result<IndexXKind, String> {
+    match text {
+        "art" => Ok(IndexXKind::Art),
+        "bplus" => Ok(IndexXKind::BPlus),
+        "none" => Ok(IndexXKind::None),
+        _ => Err("use art, bplus or none".into()),
+    }
+}
+
+pub(super) fn parse_index_y(text: &str) -> Result<IndexYKind, String> {
+    match text.split_once(':').unwrap_or((text, "")) {
+        ("lsm", "") => Ok(IndexYKind::Lsm),
+        ("rocksdb", "") => Ok(IndexYKind::RocksDb),
+        ("bplus", page) => {
+            let bytes = if page.is_empty() {
+                DEFAULT_PAGE_BYTES
+            } else {
+                parse_size(page)?
+            };
+            let page_bytes = bytes
+                .try_into()
+                .map_err(|_| format!("a page of {page} is too large"))?;
+            Ok(IndexYKind::BPlus { page_bytes })
+        }
+        _ => Err("use lsm, rocksdb or bplus:PAGEBYTES, for instance bplus:4096".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn index_pairs() {
+        assert_eq!(parse_index_x("bplus"), Ok(IndexXKind::BPlus));
+        assert_eq!(parse_index_x("none"), Ok(IndexXKind::None));
+        assert!(parse_index_x("rbtree").is_err());
+        assert_eq!(parse_index_y("lsm"), Ok(IndexYKind::Lsm));
+        assert_eq!(
+            parse_index_y("bplus"),
+            Ok(IndexYKind::BPlus { page_bytes: 4096 })
+        );
+        assert_eq!(
+            parse_index_y("bplus:16K"),
+            Ok(IndexYKind::BPlus { page_bytes: 16384 })
+        );
+        for wrong in ["", "lsm:1", "bplus:x", "bplus:99999999999999"] {
+            assert!(parse_index_y(wrong).is_err(), "{wrong}");
+        }
+    }
+}

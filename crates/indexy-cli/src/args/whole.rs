@@ -1,0 +1,76 @@
+//! Commands on a database as a whole: `stats`, `verify`, `checkpoint` and `convert`.
+
+use super::database::{Database, parse_index_x, parse_index_y};
+use clap::Args;
+use indexy::{IndexXKind, IndexYKind};
+use indexy_report::size::parse_size;
+use std::path::PathBuf;
+
+/// `stats`
+#[derive(Debug, Args)]
+pub struct Stats {
+    #[command(flatten)]
+    pub database: Database,
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `verify`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit code 0: everything holds; 1: something does not, or could not be read. With
+--json, standard output has one object either way: {\"ok\": true, \"seconds\": 0.2,
+\"trees\": [{\"name\": ..., \"entries\": ..., \"problems\": [...]}]}; \"error\" instead of
+\"trees\" says why the check could not go on.")]
+pub struct Verify {
+    #[command(flatten)]
+    pub database: Database,
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `checkpoint`
+#[derive(Debug, Args)]
+pub struct Checkpoint {
+    #[command(flatten)]
+    pub database: Database,
+    /// Where the copy goes: absent, or an empty directory
+    #[arg(value_name = "DEST")]
+    pub dest: PathBuf,
+}
+
+/// `convert`
+#[derive(Debug, Args)]
+#[command(
+    group = clap::ArgGroup::new("pair").args(["index_x", "index_y"]).multiple(true).required(true),
+    after_help = "\
+SRC is read and not changed. DEST appears when all of it is written, durable and
+read back; a conversion that is interrupted or fails leaves nothing. What is not
+given (an index, the other trees with --tree) stays as it is in SRC."
+)]
+pub struct Convert {
+    /// Directory of the database
+    #[arg(value_name = "SRC")]
+    pub src: PathBuf,
+    /// Where the new database goes; nothing may be there
+    #[arg(value_name = "DEST")]
+    pub dest: PathBuf,
+    /// Index in memory: art, bplus or none
+    #[arg(long, value_name = "X", value_parser = parse_index_x)]
+    pub index_x: Option<IndexXKind>,
+    /// Index on disk: lsm, rocksdb or bplus:PAGEBYTES
+    #[arg(long, value_name = "Y", value_parser = parse_index_y)]
+    pub index_y: Option<IndexYKind>,
+    /// Convert this tree only (may be repeated), and copy the others
+    #[arg(long, value_name = "NAME")]
+    pub tree: Vec<String>,
+    /// Memory budget, one half for SRC and one for DEST, for instance 256M
+    /// [default: a quarter of the memory]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub budget: Option<u64>,
+    /// No progress, no summary
+    #[arg(long, short)]
+    pub quiet: bool,
+}
