@@ -6,8 +6,11 @@
 #![forbid(unsafe_code)]
 
 use super::{host::Host, shared::Shared, signal::Stop, tree::Joined};
-use crate::y::Maintained;
-use std::{sync::Arc, time::Duration};
+use crate::{events, y::Maintained};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// The compactor looks around this often without being woken.
 const IDLE: Duration = Duration::from_millis(200);
@@ -35,13 +38,15 @@ impl Compactor {
     /// Until nothing is due, the tree is dropped, or the database stops.
     fn maintain(&self, tree: &Joined) {
         while !self.stop.is_set() && !tree.discarded() {
+            let from = Instant::now();
             let step = tree.y.maintain();
             self.shared.maintained.advance();
             match step {
-                Ok(Maintained::More) => {}
+                Ok(Maintained::More) => events::compacted(tree.id, from.elapsed()),
                 Ok(Maintained::Idle) => break,
                 Err(_) if tree.discarded() => break,
                 Err(error) => {
+                    events::refused(&error);
                     let failure = self.shared.guarded::<()>(Err(error)).err();
                     self.shared.room.set_y_failure(failure);
                     self.shared.room.announce_freed();

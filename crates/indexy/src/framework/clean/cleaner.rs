@@ -16,6 +16,7 @@
 use super::{run::Pick, sizes, truncate};
 use crate::{
     error::Result,
+    events,
     framework::{counters, host::Host, shared::Shared, signal::Stop, tree::Joined},
     wal::Lsn,
     x::IndexX,
@@ -98,6 +99,9 @@ impl Cleaner {
             let result = self.step(&mut last, &mut next_floor);
             let failure = self.shared.guarded(result).err();
             let failed = failure.is_some();
+            if let Some(failure) = &failure {
+                events::refused(failure);
+            }
             // Writers that wait for memory get it.
             self.shared.room.set_y_failure(failure);
             if failed {

@@ -16,6 +16,7 @@
 use super::{check_back, sizes};
 use crate::{
     error::{Error, Result},
+    events,
     framework::{
         counters,
         disk_writer::Runs,
@@ -29,7 +30,7 @@ use crate::{
     x::{IndexX, RunId},
     y::{Maintained, RunEntry, RunSource},
 };
-use std::{ops::ControlFlow, sync::Arc};
+use std::{ops::ControlFlow, sync::Arc, time::Instant};
 
 /// Which regions to clean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,6 +113,7 @@ impl Joined {
             run,
             written: Written::default(),
         };
+        let from = Instant::now();
         let result = self.writer.write_run(&mut source);
         let written = source.written;
         if result.is_err() {
@@ -130,6 +132,7 @@ impl Joined {
             table.raise_floor(i, floor);
             table.set_cleaned(i, run);
         }
+        events::run_written(self.id, written.keys, written.bytes, from.elapsed());
         let counters = &self.shared.counters;
         counters::add(&counters.cleaned_keys, written.keys);
         counters::add(&counters.cleaned_bytes, written.bytes);

@@ -9,6 +9,7 @@
 use super::run::Pick;
 use crate::{
     error::Result,
+    events,
     framework::{host::Host, shared::Shared, tree::Joined},
     wal::Lsn,
 };
@@ -47,7 +48,10 @@ pub(crate) fn truncate(all: &dyn Host, shared: &Shared) -> Result<Option<Lsn>> {
     }
     if let (Some(log), Some(floor)) = (shared.log.get(), floor) {
         all.persist_log_start(floor)?;
-        shared.guarded(log.truncate_below(floor))?;
+        let freed = shared.guarded(log.truncate_below(floor))?;
+        if freed > 0 {
+            events::log_truncated(floor.0, freed);
+        }
     }
     Ok(floor)
 }

@@ -17,6 +17,7 @@
 use super::{queue::Place, queue::Queue, room::Room, watermarks::Watermarks};
 use crate::{
     error::{Error, Result},
+    events,
     framework::counters,
     mem::budget::Holder,
 };
@@ -153,8 +154,9 @@ impl Room {
             // Another one may be the first now.
             self.freed.notify_all();
         }
-        let micros = started.elapsed().as_micros() as u64;
-        counters::add(&self.counters.stall_micros, micros);
+        let waited = started.elapsed();
+        counters::add(&self.counters.stall_micros, waited.as_micros() as u64);
+        events::stalled(bytes, waited, result.is_err());
         result
     }
 

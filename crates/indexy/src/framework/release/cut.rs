@@ -10,6 +10,7 @@
 
 use super::algorithm1::{self, Candidate};
 use crate::{
+    events,
     framework::{
         counters,
         regions::{
@@ -96,6 +97,7 @@ pub(crate) fn release(
         tree.regions.decay();
     }
     counters::add(&shared.counters.released_bytes, freed);
+    events::released(freed, need_bytes);
     freed
 }
 
