@@ -1,7 +1,7 @@
 //! Compares the clean entries of X with Y: the check of I2 behind `verify`.
 //!
-//! Threads: each chunk under the run lock, so that nothing is in flight; writers go on. An entry that
-//! differs is looked at again: it may have been written meanwhile.
+//! Threads: each chunk under the run lock, so that nothing is in flight; writers go on. An entry
+//! that differs is looked at again: it may have been written meanwhile.
 
 #![forbid(unsafe_code)]
 

@@ -3,8 +3,8 @@
 //! Keeps I2 and I4 (a run that nobody knows the end of poisons), and serves I5 and I6, which its
 //! callers keep. Threads: any. The *run lock* admits one run, one new choice of regions, or one
 //! direct write at a time, and is held across the I/O of Y; readers and writers of X do not need
-//! it. The lock under which Y is made durable comes after the run lock. No wait in here but for these
-//! locks: each is given back when a call of Y returns.
+//! it. The lock under which Y is made durable comes after the run lock. No wait in here but for
+//! these locks: each is given back when a call of Y returns.
 
 #![forbid(unsafe_code)]
 
@@ -74,8 +74,9 @@ impl DiskWriter {
     /// Has Y write a run. The caller holds the run lock.
     ///
     /// A Y that panics, on whatever thread, leaves a run of which nobody knows what Y took: its
-    /// entries are marked clean (I2), and the next run to go well would let them be cut and their log
-    /// be truncated. So nothing is written from then on; poisoned before the run lock is let go.
+    /// entries are marked clean (I2), and the next run to go well would let them be cut and their
+    /// log be truncated. So nothing is written from then on; poisoned before the run lock is let
+    /// go.
     pub(crate) fn write_run(&self, source: &mut dyn RunSource) -> Result<()> {
         struct Alarm<'a>(&'a Shared);
         impl Drop for Alarm<'_> {

@@ -2,11 +2,11 @@
 //! everything is applied.
 //!
 //! Keeps I5 ([`Journal::wait_durable`]) and I6 ([`Journal::floor`]): a run that begins at log end L
-//! claims "nothing dirty below L" for what it cleans, and meets every record below L applied. A single
-//! write takes its LSN under the leaf's latch, which the run takes too. A *batch* holds no latch
-//! between its append and its apply, so it registers the log's end *before* it appends: its LSN is at
-//! or above that. A run reads the log's end *before* it looks at the registered ones, so that a batch
-//! which it does not see yet appends above that end.
+//! claims "nothing dirty below L" for what it cleans, and meets every record below L applied. A
+//! single write takes its LSN under the leaf's latch, which the run takes too. A *batch* holds no
+//! latch between its append and its apply, so it registers the log's end *before* it appends: its
+//! LSN is at or above that. A run reads the log's end *before* it looks at the registered ones, so
+//! that a batch which it does not see yet appends above that end.
 //!
 //! Threads: any; a committer holds the stripes of all its keys (I8, `db/`).
 
@@ -103,7 +103,8 @@ struct Registration<'a> {
 }
 
 impl Batches {
-    /// Registers a batch that will append at or above `end`, which is read under the registry's lock.
+    /// Registers a batch that will append at or above `end`, which is read under the registry's
+    /// lock.
     fn register(&self, end: impl FnOnce() -> Lsn) -> Registration<'_> {
         let mut registry = self.0.lock();
         let id = registry.next;

@@ -7,8 +7,8 @@
 //! - [`memory`] is the waiting room of writers, [`shared`] what all trees have in common.
 //! - [`host`] is what the framework asks of the database; [`worker`] starts and ends the threads.
 //!
-//! Imports go one way: `worker` to `clean` and `release`, these to `host`, `tree` and `regions`, all of
-//! them to `shared` and `memory`.
+//! Imports go one way: `worker` to `clean` and `release`, these to `host`, `tree` and `regions`,
+//! all of them to `shared` and `memory`.
 
 mod audit;
 pub(crate) mod clean;

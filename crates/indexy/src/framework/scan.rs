@@ -2,8 +2,9 @@
 //!
 //! Source: IndeXY II-D. Keeps I9: a key that exists all the while is either an entry that X showed,
 //! or lies in a mounted part, where Y has it for as long as it exists. A key that is absent all the
-//! while is in neither, or hidden by a tombstone that X showed. Each leaf is read atomically; nothing
-//! is pinned between chunks. Bounded by bytes and entries in X and in Y. Scans do not fill X.
+//! while is in neither, or hidden by a tombstone that X showed. Each leaf is read atomically;
+//! nothing is pinned between chunks. Bounded by bytes and entries in X and in Y. Scans do not fill
+//! X.
 
 #![forbid(unsafe_code)]
 
@@ -59,8 +60,8 @@ struct FromY {
 }
 
 impl Joined {
-    /// Reads the first chunk of `[from, to)` in `order`. Cost: X only where nothing is mounted, else
-    /// reads of Y.
+    /// Reads the first chunk of `[from, to)` in `order`. Cost: X only where nothing is mounted,
+    /// else reads of Y.
     pub(crate) fn scan_chunk(
         &self,
         from: &[u8],

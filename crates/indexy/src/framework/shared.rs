@@ -62,10 +62,10 @@ impl Shared {
         }
     }
 
-    /// What a write to Y, or to the files of the log, came to. A failure poisons, on whatever thread:
-    /// nobody knows what a failed write or sync left on the device, and a later one that succeeds
-    /// says nothing about it. A full device does not poison, nor a want of descriptors, nor what Y
-    /// refuses beforehand.
+    /// What a write to Y, or to the files of the log, came to. A failure poisons, on whatever
+    /// thread: nobody knows what a failed write or sync left on the device, and a later one that
+    /// succeeds says nothing about it. A full device does not poison, nor a want of descriptors,
+    /// nor what Y refuses beforehand.
     pub(crate) fn guarded<T>(&self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result {
             match error {

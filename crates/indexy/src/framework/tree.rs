@@ -5,9 +5,8 @@
 //! load), I8 (the LSN is taken in `put`'s commit, under the leaf's latch).
 //!
 //! Threads: any number of readers. A writer holds the key's stripe (`db/`). Locks are taken in the
-//! order stripe, run lock (`disk_writer.rs`), survey, leaf latch. Nothing is latched or pinned while
-//! Y is read.
-//! Not here: scans (`scan.rs`), cleaning (`clean/`), release (`release/`).
+//! order stripe, run lock (`disk_writer.rs`), survey, leaf latch. Nothing is latched or pinned
+//! while Y is read. Not here: scans (`scan.rs`), cleaning (`clean/`), release (`release/`).
 
 #![forbid(unsafe_code)]
 
@@ -163,7 +162,8 @@ impl Joined {
             Lookup::AskY(stamp) => {
                 counters::add(&counters.misses, 1);
                 counters::add(&counters.y_reads, 1);
-                // Whatever Y says is a correct answer: it was the newest at some moment of this call.
+                // Whatever Y says is a correct answer: it was the newest at some moment of this
+                // call.
                 let value = self.y.get(key)?;
                 self.check_kept()?;
                 if let Some(value) = &value {
@@ -233,8 +233,8 @@ impl Joined {
         bytes > self.shared.budget.limit() / LARGEST_ENTRY_DIVISOR
     }
 
-    /// Writes `value` (`None`: removes). The caller holds the stripe of `key` and has been admitted.
-    /// Returns up to where the log says that it happened.
+    /// Writes `value` (`None`: removes). The caller holds the stripe of `key` and has been
+    /// admitted. Returns up to where the log says that it happened.
     pub(crate) fn put(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Lsn>> {
         let log = self.shared.log.get();
         let mut end = None;
@@ -249,13 +249,15 @@ impl Joined {
         })?;
         match put {
             Put::Applied => self.wrote(key),
-            // I8: what made the key absent may not be durable yet, and this removal says that it is absent.
+            // I8: what made the key absent may not be durable yet, and this removal says that it is
+            // absent.
             Put::Nothing => end = log.map(Log::end),
         }
         Ok(end)
     }
 
-    /// Applies a part of a batch, which the log has already. Cannot fail: a batch is small enough for X.
+    /// Applies a part of a batch, which the log has already. Cannot fail: a batch is small enough
+    /// for X.
     pub(crate) fn apply(&self, key: &[u8], value: Option<&[u8]>) {
         let Ok(put) = self
             .x
@@ -284,10 +286,10 @@ impl Joined {
 
     /// Writes a value that X does not hold straight to Y.
     ///
-    /// I2/I4: under the run lock no older copy of the key is in flight, so none can land on top; the
-    /// entry in X, if any, answers until Y has the new one. The record is logged when all of the value
-    /// is with Y but not to be seen: what Y has no room for leaves no record that the next open would
-    /// replay.
+    /// I2/I4: under the run lock no older copy of the key is in flight, so none can land on top;
+    /// the entry in X, if any, answers until Y has the new one. The record is logged when all of
+    /// the value is with Y but not to be seen: what Y has no room for leaves no record that the
+    /// next open would replay.
     fn put_past_x(&self, key: &[u8], value: Option<&[u8]>, logged: bool) -> Result<Option<Lsn>> {
         let _run = self.writer.lock();
         if self.discarded() {

@@ -5,7 +5,7 @@ use crate::{
     support::{MIB, assert_sound, open},
 };
 use indexy::{Durability, IndexXKind, IndexYKind, Options, Tree, TreeOptions};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn key(n: u64) -> [u8; 8] {
     n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()
@@ -239,5 +239,71 @@ fn i7_the_holes_of_a_resident_tree_are_room() {
         assert!(stalled < 10_000_000, "{index_x:?}: {stalled} us");
         assert_eq!(tree.len().unwrap(), keys);
         assert_sound(&db);
+    }
+}
+
+/// However many trees there are: a batch of at most `Batch::limit` bytes is committed, a larger one is
+/// refused at once, and neither stalls.
+#[test]
+fn i7_a_batch_fits_up_to_its_limit_beside_many_trees() {
+    const BUDGET: usize = 2 * MIB;
+    for trees in [1, 50, 150, 250] {
+        let dir = tempfile::tempdir().unwrap();
+        let db = open(dir.path(), &Options::new(BUDGET));
+        let trees: Vec<_> = (0..trees)
+            .map(|n| db.tree(&format!("t{n}")).unwrap())
+            .collect();
+        for tree in &trees {
+            fill(tree, 20);
+        }
+        db.flush().unwrap();
+        let mut committed = 0;
+        for part in [4, 5, 6, 8, 12, 16] {
+            let mut batch = db.batch();
+            for n in 0..10u64 {
+                let tree = &trees[n as usize % trees.len()];
+                batch.insert(tree, key(n), vec![n as u8; BUDGET / part / 10 - 100]);
+            }
+            let (bytes, limit) = (batch.bytes(), batch.limit());
+            let from = Instant::now();
+            match batch.try_commit() {
+                Ok(()) => committed = committed.max(bytes),
+                Err(rejected) => {
+                    let error = rejected.error();
+                    let too_large = matches!(error, indexy::Error::BatchTooLarge { .. });
+                    assert!(too_large, "{} trees: {error}", trees.len());
+                    assert!(bytes > limit, "{bytes} of {limit}: {error}");
+                    assert_eq!(rejected.into_batch().len(), 10);
+                }
+            }
+            let waited = from.elapsed();
+            assert!(waited < Duration::from_secs(10), "{waited:?}");
+        }
+        assert!(committed > 0, "nothing fits beside {} trees", trees.len());
+        let used = db.stats().memory_used_bytes;
+        assert!(used <= BUDGET as u64, "{used}");
+    }
+}
+
+/// A single value is written whatever its size, in an empty database and over each disk index: it
+/// goes through X, or past it.
+#[test]
+fn i7_no_single_value_stalls_while_x_is_empty() {
+    for (budget, index_y) in [2, 3, 9, 16].into_iter().flat_map(|mib| {
+        let paged = IndexYKind::BPlus { page_bytes: 4096 };
+        [IndexYKind::Lsm, paged].map(|y| (mib * MIB, y))
+    }) {
+        let dir = tempfile::tempdir().unwrap();
+        let db = open(dir.path(), &Options::new(budget).index_y(index_y));
+        let tree = db.tree("t").unwrap();
+        for (n, percent) in [8, 12, 13, 24, 26, 31, 50, 99].into_iter().enumerate() {
+            let bytes = budget / 100 * percent;
+            let from = Instant::now();
+            tree.insert([n as u8], vec![n as u8; bytes]).unwrap();
+            let waited = from.elapsed();
+            let what = format!("{percent} % of {budget} over {index_y}: {waited:?}");
+            assert!(waited < Duration::from_secs(10), "{what}");
+            assert_eq!(tree.get([n as u8]).unwrap().unwrap().len(), bytes);
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! The check-back pass: which regions to clean now.
 //!
 //! Source: IndeXY II-B, Fig. 2. `D=1,C=0` becomes `D=0,C=1`; `D=1,C=1` becomes `D=0,C=1` and is
-//! skipped (it is being written); `D=0,C=1` is selected. A pass that selects nothing while memory is
-//! released takes those that were cleaned longest ago, or uniform inserts would starve it for ever.
-//! Differs: neighbours that are due are joined until the run is as large as Y prefers.
-//! Pure but for the bits of the table. Not here: the copying (`run.rs`), the timer (`cleaner.rs`).
+//! skipped (it is being written); `D=0,C=1` is selected. A pass that selects nothing while memory
+//! is released takes those that were cleaned longest ago, or uniform inserts would starve it for
+//! ever. Differs: neighbours that are due are joined until the run is as large as Y prefers. Pure
+//! but for the bits of the table. Not here: the copying (`run.rs`), the timer (`cleaner.rs`).
 
 #![forbid(unsafe_code)]
 
@@ -13,7 +13,8 @@ use crate::framework::regions::Table;
 /// One pass of the check-back scan over `table` from region `cursor`, once around at most.
 ///
 /// `dirty_bytes[i]`: what cleaning region `i` would write, roughly. Ends when the selected ones
-/// reach `run_bytes`. Returns the selected regions in ascending order and where the next pass starts.
+/// reach `run_bytes`. Returns the selected regions in ascending order and where the next pass
+/// starts.
 pub(crate) fn check_back(
     table: &Table,
     dirty_bytes: &[u64],
@@ -49,7 +50,8 @@ pub(crate) fn check_back(
     (selected, next)
 }
 
-/// Dirty regions from the one that was cleaned longest ago on, in key order, until they make up `run_bytes`; ascending.
+/// Dirty regions from the one that was cleaned longest ago on, in key order, until they make up
+/// `run_bytes`; ascending.
 ///
 /// One stretch of keys, so that runs go round the key space one behind the other: runs that do not
 /// overlap are merged less by Y.

@@ -177,8 +177,8 @@ impl Cleaner {
     }
 
     /// Memory is short, and too little went quiet: what was cleaned longest ago, in the dirtiest
-    /// tree, run by run, so that the releaser need not wait for it. Ends when half is clean, or with
-    /// as many `keys` as were written meanwhile.
+    /// tree, run by run, so that the releaser need not wait for it. Ends when half is clean, or
+    /// with as many `keys` as were written meanwhile.
     fn keep_ahead(&self, trees: &[Arc<Joined>], keys: u64) -> Result<()> {
         let mut cleaned = 0;
         while cleaned < keys && !self.stop.is_set() {

@@ -1,7 +1,7 @@
 //! Cleaning: writes what is dirty in X to Index Y ahead of need, so that a release finds it clean.
 //!
-//! Source: IndeXY II-B. [`run`] writes one sorted run, `check_back` chooses its regions, `cleaner` is
-//! the thread that says when, [`truncate`] cuts the log behind it.
+//! Source: IndeXY II-B. [`run`] writes one sorted run, `check_back` chooses its regions, `cleaner`
+//! is the thread that says when, [`truncate`] cuts the log behind it.
 
 mod check_back;
 pub(crate) mod cleaner;

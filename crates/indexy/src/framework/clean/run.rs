@@ -1,15 +1,16 @@
 //! Writing dirty regions to Index Y: one sorted run at a time.
 //!
-//! Source: IndeXY II-B. Differs: nothing is locked while a region is cleaned; entries are copied leaf
-//! by leaf under the leaf's latch and stay in X until Y has acknowledged them (I2, I4). A run streams
-//! from X into Y, so that the transfer buffer is one leaf, however long the run.
+//! Source: IndeXY II-B. Differs: nothing is locked while a region is cleaned; entries are copied
+//! leaf by leaf under the leaf's latch and stay in X until Y has acknowledged them (I2, I4). A run
+//! streams from X into Y, so that the transfer buffer is one leaf, however long the run.
 //!
-//! Keeps: I2 (marks at the copy, never at the acknowledgement; a failure re-dirties), I5 (the log is
-//! durable before Y publishes), I6 (floors are raised to where the log ended when the run began).
+//! Keeps: I2 (marks at the copy, never at the acknowledgement; a failure re-dirties), I5 (the log
+//! is durable before Y publishes), I6 (floors are raised to where the log ended when the run
+//! began).
 //!
-//! Threads: any; the run lock makes runs of one tree serial. It is held across the I/O of Y; neither
-//! readers nor writers of X need it.
-//! Not here: which regions (`check_back.rs`), when (`cleaner.rs`).
+//! Threads: any; the run lock makes runs of one tree serial. It is held across the I/O of Y;
+//! neither readers nor writers of X need it. Not here: which regions (`check_back.rs`), when
+//! (`cleaner.rs`).
 
 #![forbid(unsafe_code)]
 
@@ -72,10 +73,10 @@ impl Joined {
 
     /// What `pick` says, and the regions that it is of. The caller holds the run lock.
     ///
-    /// Where keys are appended, one region takes all that is written, and may become a good part of X
-    /// before the releaser finds a moment between two runs to choose regions anew. Writers would wait
-    /// for a run of all of it, so the regions that a run is to take are measured. Cost: a walk over
-    /// what is about to be written.
+    /// Where keys are appended, one region takes all that is written, and may become a good part of
+    /// X before the releaser finds a moment between two runs to choose regions anew. Writers would
+    /// wait for a run of all of it, so the regions that a run is to take are measured. Cost: a walk
+    /// over what is about to be written.
     fn pick_bounded(&self, pick: Pick, runs: &mut Runs) -> (Arc<Table>, Vec<usize>) {
         let table = self.regions.table();
         let selected = self.pick(pick, &table, runs);
@@ -169,8 +170,8 @@ impl Joined {
         sizes::run_bytes(limit, preferred, self.buffer_only) as u64
     }
 
-    /// What cleaning each region would write, roughly; not 0 where something dirty came since it was
-    /// measured.
+    /// What cleaning each region would write, roughly; not 0 where something dirty came since it
+    /// was measured.
     fn dirty_bytes(&self, table: &Table, precision: Precision) -> Vec<u64> {
         let (of, stats) = self.survey(precision);
         debug_assert!(std::ptr::eq(&*of, table), "the caller holds the run lock");

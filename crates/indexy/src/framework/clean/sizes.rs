@@ -20,7 +20,8 @@ pub(super) fn run_bytes(budget: usize, preferred: usize, buffer_only: bool) -> u
     preferred.min(budget / divisor).max(MIN_RUN_BYTES)
 }
 
-/// A check-back pass is due when this part of the budget was written in new keys since the last one...
+/// A check-back pass is due when this part of the budget was written in new keys since the last
+/// one...
 const TIMER_DIVISOR: u64 = 16;
 /// ...at as many bytes a key as X has on average, and at least so many...
 const LEAST_ENTRY_BYTES: u64 = 32;

@@ -25,23 +25,24 @@ fn survey(all: &dyn Host, shared: &Shared) -> (Vec<Arc<Joined>>, Option<Lsn>) {
     let Some(log) = shared.log.get() else {
         return (all.trees(), None);
     };
-    // I6: the end first, the trees second: one that is not there yet logs its first record above this
-    // end, and so does a batch that is not registered yet.
+    // I6: the end first, the trees second: one that is not there yet logs its first record above
+    // this end, and so does a batch that is not registered yet.
     let end = shared.log.floor();
     let trees = all.trees();
     let floor = trees
         .iter()
         .map(|t| t.regions.table().min_floor())
         .fold(end, Lsn::min);
-    // What the manifest calls the start of the log is taken for durable: where nothing is dirty (all
-    // trees dropped, say) the end may not be.
+    // What the manifest calls the start of the log is taken for durable: where nothing is dirty
+    // (all trees dropped, say) the end may not be.
     (trees, Some(floor.min(log.durable())))
 }
 
 /// Makes every Y durable, records the new start of the log durably, and deletes what lies
 /// below it. Returns the new floor.
 pub(crate) fn truncate(all: &dyn Host, shared: &Shared) -> Result<Option<Lsn>> {
-    // I6: the floor first. Runs acknowledged by now are durable afterwards; later ones do not count.
+    // I6: the floor first. Runs acknowledged by now are durable afterwards; later ones do not
+    // count.
     let (trees, floor) = survey(all, shared);
     for tree in trees {
         tree.writer.make_durable()?;

@@ -246,8 +246,8 @@ impl Room {
         self.watermarks().hard.saturating_sub(taken + 1)
     }
 
-    /// A budget in which `bytes` would fit, if they do not fit this one: by what the Ys hold at this
-    /// moment.
+    /// A budget in which `bytes` would fit, if they do not fit this one: by what the Ys hold at
+    /// this moment.
     fn budget_for(&self, bytes: usize) -> Option<usize> {
         let y_trees = self.holdings()?.y_bytes();
         let (limit, lasting) = (self.budget.limit(), self.lasting(y_trees));

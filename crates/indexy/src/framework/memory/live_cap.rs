@@ -1,12 +1,12 @@
 //! How much may live in X: less than the marks say where holes in slabs cannot be given back.
 //!
 //! X takes whole slabs. What is cut leaves holes in them, which the next entries of the same sizes
-//! fill. A slab goes back only when all of it is free, and the blocks of a region lie in many slabs.
-//! So bytes used hardly fall when bytes live do, and a release that went on until they did would
-//! empty X. Instead the marks hold for what lives, and slabs over their mark are emptied by moving
-//! what lies in them. Only where too few come back, what lives goes below a *cap*, so that the next
-//! slabs to be emptied hold less. While slabs are below their mark, what lives has been seen to fit,
-//! and the cap rises with it.
+//! fill. A slab goes back only when all of it is free, and the blocks of a region lie in many
+//! slabs. So bytes used hardly fall when bytes live do, and a release that went on until they did
+//! would empty X. Instead the marks hold for what lives, and slabs over their mark are emptied by
+//! moving what lies in them. Only where too few come back, what lives goes below a *cap*, so that
+//! the next slabs to be emptied hold less. While slabs are below their mark, what lives has been
+//! seen to fit, and the cap rises with it.
 //!
 //! Pure; a part of the releaser's plan. Keeps I7 with the hard mark and the ceiling
 //! (`watermarks.rs`), where writers wait.
@@ -70,8 +70,8 @@ impl LiveCap {
         self.goal(marks)
     }
 
-    /// A release found nothing: what lives stays, whatever the cap says, and holes in it are all the room that there is.
-    /// Keeping writers out of them would keep them out for ever.
+    /// A release found nothing: what lives stays, whatever the cap says, and holes in it are all
+    /// the room that there is. Keeping writers out of them would keep them out for ever.
     pub(crate) fn nothing_to_release(&mut self, marks: &Watermarks) -> Goal {
         self.cap = None;
         self.goal(marks)

@@ -13,8 +13,8 @@ pub(crate) struct Watermarks {
     pub low: usize,
     /// Release starts here.
     pub high: usize,
-    /// From here on writers wait and loads go uncached, except small ones while X has room in what it holds already: it
-    /// holds slabs, and what was released leaves holes in them.
+    /// From here on writers wait and loads go uncached, except small ones while X has room in what
+    /// it holds already: it holds slabs, and what was released leaves holes in them.
     pub hard: usize,
     /// From here on they wait in any case.
     pub ceiling: usize,
@@ -22,8 +22,9 @@ pub(crate) struct Watermarks {
     pub slabs: usize,
 }
 
-/// Parts of the budget, in 1/256: the three marks. Above the hard one is what nobody asks admission for: tables that Y
-/// opens, what a cut builds before it frees, writers that were admitted at the same moment.
+/// Parts of the budget, in 1/256: the three marks. Above the hard one is what nobody asks admission
+/// for: tables that Y opens, what a cut builds before it frees, writers that were admitted at the
+/// same moment.
 const LOW: usize = 212;
 const HIGH: usize = 226;
 const HARD: usize = 238;
@@ -48,7 +49,8 @@ impl Watermarks {
 mod tests {
     use super::*;
 
-    /// Nobody waits where nobody releases: a small write (1/4096 of the budget) waits only over the mark of slabs.
+    /// Nobody waits where nobody releases: a small write (1/4096 of the budget) waits only over the
+    /// mark of slabs.
     #[test]
     fn marks_are_in_order_in_every_budget() {
         for budget in (0..400).map(|n| (1.05f64.powi(n) * f64::from(2 << 20)) as usize) {

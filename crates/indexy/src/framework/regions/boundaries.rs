@@ -1,7 +1,7 @@
 //! Where regions begin: chosen so that each holds about as many bytes as one release step frees.
 //!
-//! Source: IndeXY II-B chooses a level of the tree; here a walk over the leaves counts bytes, so that
-//! trees of any shape give even regions. Pure but for the walk.
+//! Source: IndeXY II-B chooses a level of the tree; here a walk over the leaves counts bytes, so
+//! that trees of any shape give even regions. Pure but for the walk.
 
 #![forbid(unsafe_code)]
 

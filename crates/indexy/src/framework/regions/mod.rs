@@ -1,13 +1,14 @@
 //! The regions of one tree: disjoint key ranges of about equal size that cover the key space.
 //!
 //! Source: IndeXY II-B (the list of monitored nodes, D and C bits) and II-C (access counters).
-//! Differs: a region is a key range, so any X works (`docs/decisions/0001-ranges-and-packed-leaves.md`).
+//! Differs: a region is a key range, so any X works
+//! (`docs/decisions/0001-ranges-and-packed-leaves.md`).
 //!
 //! Threads: writers set D and sampled readers count, through an atomically swapped table; floors, C
-//! bits and the table itself are changed only by the holder of the tree's run lock.
-//! No invariant depends on D or on a count: they choose, X's entry bits decide (I2, I4). A floor does
-//! matter (I6): nothing dirty in the region has an LSN below it.
-//! Not here: choosing what to clean (`clean/check_back.rs`) or to release (`release/algorithm1.rs`).
+//! bits and the table itself are changed only by the holder of the tree's run lock. No invariant
+//! depends on D or on a count: they choose, X's entry bits decide (I2, I4). A floor does matter
+//! (I6): nothing dirty in the region has an LSN below it. Not here: choosing what to clean
+//! (`clean/check_back.rs`) or to release (`release/algorithm1.rs`).
 
 #![forbid(unsafe_code)]
 
@@ -50,8 +51,8 @@ impl Regions {
         self.table.load_full()
     }
 
-    /// A write of `key` was applied. Cost: one load until monitored, then a binary search and at most
-    /// one store.
+    /// A write of `key` was applied. Cost: one load until monitored, then a binary search and at
+    /// most one store.
     #[inline]
     pub(crate) fn note_write(&self, key: &[u8]) {
         if self.monitored() {

@@ -4,7 +4,8 @@
 
 use std::cell::Cell;
 
-/// One access in this many is counted. A prime, so that regular access patterns do not hide from it.
+/// One access in this many is counted. A prime, so that regular access patterns do not hide from
+/// it.
 pub(crate) const PERIOD: u32 = 97;
 
 thread_local! {

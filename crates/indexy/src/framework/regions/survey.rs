@@ -1,21 +1,21 @@
 //! What the regions of a tree hold, measured no oftener than choosing needs.
 //!
 //! Measuring walks leaves, a cache miss or two each: with 100 MiB in X some 50 ms, and the releaser
-//! asks whenever it frees a few MiB. So what was measured is kept. A region is measured again when a
-//! cut or a run went over it, all of them once a quarter as many keys as X has were written or
+//! asks whenever it frees a few MiB. So what was measured is kept. A region is measured again when
+//! a cut or a run went over it, all of them once a quarter as many keys as X has were written or
 //! loaded. In between sizes are too small by what was added.
 //!
 //! No invariant depends on the sizes: they choose. But they may be *stale*: a leaf counts for the
-//! region that it begins in. Regions are chosen so that a leaf begins with each; later X joins small
-//! leaves over the bounds of regions, and what lies behind a bound counts for the region before. A
-//! run over the second region then leaves the count of the first as it was. So a caller that finds
-//! nothing in what was measured asks for [`Precision::Exact`], and if there is nothing either, has the
-//! regions chosen anew. Without that, what X holds could be looked for in the wrong region for ever
-//! (`release/step.rs`, `clean/run.rs`).
+//! region that it begins in. Regions are chosen so that a leaf begins with each; later X joins
+//! small leaves over the bounds of regions, and what lies behind a bound counts for the region
+//! before. A run over the second region then leaves the count of the first as it was. So a caller
+//! that finds nothing in what was measured asks for [`Precision::Exact`], and if there is nothing
+//! either, has the regions chosen anew. Without that, what X holds could be looked for in the wrong
+//! region for ever (`release/step.rs`, `clean/run.rs`).
 //!
 //! Threads: releaser and cleaner, under the survey's own lock, which is taken last and held during
-//! the walk. A region's `changed` is cleared before it is walked, so that what happens meanwhile has
-//! it walked again.
+//! the walk. A region's `changed` is cleared before it is walked, so that what happens meanwhile
+//! has it walked again.
 
 #![forbid(unsafe_code)]
 

@@ -114,7 +114,8 @@ impl Table {
         self.cells[i].changed.load(Relaxed)
     }
 
-    /// A cut or a run went over region `i`, so that its measured size no longer holds; or it is measured now.
+    /// A cut or a run went over region `i`, so that its measured size no longer holds; or it is
+    /// measured now.
     pub(crate) fn set_changed(&self, i: usize, changed: bool) {
         // Not moved behind the walk that follows: it is walked under latches, which order it.
         self.cells[i].changed.store(changed, Relaxed);
@@ -176,8 +177,8 @@ impl Table {
 
     /// The same regions with other boundaries.
     ///
-    /// Every new region starts with D set, with the lowest floor (I6) and the oldest run of those that
-    /// it overlaps, and with the highest of their access counts.
+    /// Every new region starts with D set, with the lowest floor (I6) and the oldest run of those
+    /// that it overlaps, and with the highest of their access counts.
     pub(super) fn rebound(&self, starts: Vec<Box<[u8]>>) -> Self {
         let overlapped: Vec<&[Cell]> = (0..starts.len())
             .map(|i| self.overlapped(&starts[i], starts.get(i + 1).map(|end| &**end)))

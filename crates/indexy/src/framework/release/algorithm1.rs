@@ -27,7 +27,8 @@ pub(crate) struct Candidate {
     pub keys: u64,
     /// Bytes that releasing it would free.
     pub bytes: u64,
-    /// Regions `first..first + len` of the table that it covers, those without a candidate of their own included.
+    /// Regions `first..first + len` of the table that it covers, those without a candidate of their
+    /// own included.
     pub first: usize,
     pub len: usize,
     /// Empty for a region itself.
@@ -63,7 +64,8 @@ impl Candidate {
 
 /// Selects what to release: subtrees in order of increasing density.
 ///
-/// `target_bytes`: what must become free. Cost: O(n^2) in the number of candidates on the list, a few hundred.
+/// `target_bytes`: what must become free. Cost: O(n^2) in the number of candidates on the list, a
+/// few hundred.
 pub(crate) fn select(root: Candidate, target_bytes: u64) -> Vec<Candidate> {
     let margin = (target_bytes as f64 * MARGIN) as u64;
     let mut list = vec![root];
@@ -235,7 +237,8 @@ mod tests {
         ) {
             let n = cells.len();
             let all: u64 = cells.iter().map(|c| c.2).sum();
-            let regions = cells.iter().enumerate().map(|(i, &(a, k, b))| region(i, a, k, b)).collect();
+            let numbered = cells.iter().enumerate();
+            let regions = numbered.map(|(i, &(a, k, b))| region(i, a, k, b)).collect();
             let selected = select(build(regions).unwrap(), target);
             let ids = ids(&selected);
             let mut unique = ids.clone();

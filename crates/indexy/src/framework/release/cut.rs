@@ -1,9 +1,8 @@
 //! A release: chooses regions over all trees together by Algorithm 1, and has X cut them.
 //!
-//! Source: IndeXY II-C. Inside a region the entries referenced since the last cut get a second chance
-//! (`docs/decisions/0001-ranges-and-packed-leaves.md`) as long as others suffice.
-//! Threads: the releaser, alone. Takes no lock of the framework; a cut recognizes what is in flight
-//! (I4).
+//! Source: IndeXY II-C. Inside a region the entries referenced since the last cut get a second
+//! chance (`docs/decisions/0001-ranges-and-packed-leaves.md`) as long as others suffice. Threads:
+//! the releaser, alone. Takes no lock of the framework; a cut recognizes what is in flight (I4).
 //! Not here: cleaning. When too little is clean the caller asks the cleaner (`step.rs`).
 
 #![forbid(unsafe_code)]

@@ -1,7 +1,7 @@
 //! Release: frees memory by cutting off the regions of X with the lowest access density.
 //!
-//! Source: IndeXY II-C. [`algorithm1`] chooses regions, `cut` cuts them, `step` decides what is to be
-//! done next, and `releaser` is the thread that does it.
+//! Source: IndeXY II-C. [`algorithm1`] chooses regions, `cut` cuts them, `step` decides what is to
+//! be done next, and `releaser` is the thread that does it.
 
 mod algorithm1;
 pub(crate) mod cut;

@@ -1,9 +1,9 @@
 //! The releaser: the thread that frees memory, from the high watermark down to the low one.
 //!
-//! Source: IndeXY II-C. What to do next is decided in `step.rs`; here it is done.
-//! Threads: one. It waits for the cleaner's answer (which comes also when Y fails, and is not waited
-//! for after a stop), for readers (bounded), and between two looks, until it is woken: by a writer
-//! that finds memory short, or sees that what lives has reached its limit.
+//! Source: IndeXY II-C. What to do next is decided in `step.rs`; here it is done. Threads: one. It
+//! waits for the cleaner's answer (which comes also when Y fails, and is not waited for after a
+//! stop), for readers (bounded), and between two looks, until it is woken: by a writer that finds
+//! memory short, or sees that what lives has reached its limit.
 
 #![forbid(unsafe_code)]
 
@@ -62,8 +62,8 @@ impl Releaser {
         let (room, trees) = (&self.shared.room, self.host.trees());
         let now = self.look(&trees);
         let (step, goal) = plan.next(&now);
-        // Where nothing but resident trees is left, writers are not told of a cap that nothing can be
-        // released for.
+        // Where nothing but resident trees is left, writers are not told of a cap that nothing can
+        // be released for.
         let releasable = room.releasable_bytes.load(Ordering::Relaxed) > 0;
         if goal.high == now.marks.high || releasable {
             room.set_live_limit(goal.high);

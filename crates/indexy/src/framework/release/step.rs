@@ -3,19 +3,19 @@
 //! Source: IndeXY II-C (from the high watermark down to the low one). Differs: the marks hold for
 //! what *lives* (`memory/live_cap.rs`), and slabs with holes are emptied.
 //!
-//! Keeps I7, and this: **a writer that waits for memory which X could give gets it.** What X holds is
-//! clean, dirty, garbage that readers still see, or holes in slabs. While a writer waits, one of these
-//! steps is next until it fits:
+//! Keeps I7, and this: **a writer that waits for memory which X could give gets it.** What X holds
+//! is clean, dirty, garbage that readers still see, or holes in slabs. While a writer waits, one of
+//! these steps is next until it fits:
 //! - [`Step::Release`] cuts what is clean. What is known of the regions may be stale, and then a
 //!   release with the usual effort finds nothing although something is clean; so the next one is
 //!   exhaustive.
 //! - [`Step::Clean`] makes dirty entries clean, as long as Y takes runs.
-//! - [`Step::Reclaim`] frees garbage once readers have left, [`Step::EmptySlabs`] gives back holes, and
-//!   a lower cap on what lives leaves less to hold them.
+//! - [`Step::Reclaim`] frees garbage once readers have left, [`Step::EmptySlabs`] gives back holes,
+//!   and a lower cap on what lives leaves less to hold them.
 //!
 //! [`Step::Rest`] with `exhausted` comes only after an exhaustive release that freed nothing, with
-//! nothing dirty that Y would take. The tests walk a model of X through all of its states to show it.
-//! Each chain of steps without effect is bounded, so the releaser never spins.
+//! nothing dirty that Y would take. The tests walk a model of X through all of its states to show
+//! it. Each chain of steps without effect is bounded, so the releaser never spins.
 
 #![forbid(unsafe_code)]
 
@@ -78,8 +78,8 @@ pub(super) enum Step {
     Reclaim,
     /// Empty slabs of so many bytes.
     EmptySlabs { bytes: usize },
-    /// Nothing to do until something changes. `exhausted`: what lives is over its limit, and nothing of
-    /// it can be released.
+    /// Nothing to do until something changes. `exhausted`: what lives is over its limit, and
+    /// nothing of it can be released.
     Rest { exhausted: bool },
 }
 

@@ -282,7 +282,8 @@ fn a_tree_dropped_during_its_flush_costs_the_others_nothing() {
     }
 }
 
-/// Where keys are appended, one region takes all of them; a run that took all of it would have writers wait for it.
+/// Where keys are appended, one region takes all of them; a run that took all of it would have
+/// writers wait for it.
 #[test]
 fn a_run_is_short_however_large_its_region_has_become() {
     const KEYS: u64 = 20_000;
@@ -303,7 +304,8 @@ fn a_run_is_short_however_large_its_region_has_become() {
     }
 }
 
-/// A leaf of large values is larger than regions should be, and as small as they get: choosing them anew would have each pass begin again.
+/// A leaf of large values is larger than regions should be, and as small as they get: choosing them
+/// anew would have each pass begin again.
 #[test]
 fn check_back_cleans_regions_of_one_large_leaf() {
     for kind in [XKind::Art, XKind::BPlus] {

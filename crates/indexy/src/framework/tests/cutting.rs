@@ -7,7 +7,8 @@ const WRITERS: u8 = 3;
 const KEYS: u16 = 600;
 const ROUNDS: u32 = 60;
 
-/// Writers own their keys; while they write and look back, everything is cleaned and cut over and over.
+/// Writers own their keys; while they write and look back, everything is cleaned and cut over and
+/// over.
 #[test]
 fn i4_writers_inside_regions_that_are_cut_lose_nothing() {
     Rig::each(|rig, tree, _| {

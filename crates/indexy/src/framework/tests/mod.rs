@@ -1,7 +1,9 @@
-//! Protocols of the framework, each interleaving forced: an Index X of each kind, an Index Y in memory that stops and
-//! fails on demand, and a log on a simulated disk that loses what was not synced.
+//! Protocols of the framework, each interleaving forced: an Index X of each kind, an Index Y in
+//! memory that stops and fails on demand, and a log on a simulated disk that loses what was not
+//! synced.
 //!
-//! A [`Rig`] is a database without its API. Writers of one key are serial in these tests, as its stripe makes them.
+//! A [`Rig`] is a database without its API. Writers of one key are serial in these tests, as its
+//! stripe makes them.
 
 mod checkpointing;
 mod cleaning;
@@ -219,7 +221,8 @@ impl Rig {
         Self::open(self.kind, budget, sim, ys, *self.manifest.lock())
     }
 
-    /// As [`Rig::crash`], a few times over, each time with other losses; `check` gets the tree [`TREE`].
+    /// As [`Rig::crash`], a few times over, each time with other losses; `check` gets the tree
+    /// [`TREE`].
     fn crash_and(&self, check: impl Fn(&Joined)) {
         for seed in 0..8 {
             let rig = self.crash(seed);

@@ -1,9 +1,11 @@
-//! A whole database on a simulated disk loses power at its n-th I/O, for every n: log, manifest and a lossy Index Y together.
+//! A whole database on a simulated disk loses power at its n-th I/O, for every n: log, manifest and
+//! a lossy Index Y together.
 //!
-//! What comes back is checked against a history: the trees that there must be, and in them the state after some first part
-//! of all writes, each of them (and so each batch) whole, at least as many as were acknowledged as durable
-//! (I8). A log that was cut too far, a manifest that points past what survived (I6), a run in Y that the log does not know
-//! of (I5), and a dropped tree that comes back under an old number, all show as a state that is no such part.
+//! What comes back is checked against a history: the trees that there must be, and in them the
+//! state after some first part of all writes, each of them (and so each batch) whole, at least as
+//! many as were acknowledged as durable (I8). A log that was cut too far, a manifest that points
+//! past what survived (I6), a run in Y that the log does not know of (I5), and a dropped tree that
+//! comes back under an old number, all show as a state that is no such part.
 //!
 //! A sample runs by default; `INDEXY_POWER_SEEDS` says with how many seeds every n is tried.
 //! The log alone: `wal/tests/crash.rs`. Real disks: `tests/suite/{kill,faults}.rs`.
@@ -31,7 +33,8 @@ const SECOND_LIFE: usize = 25;
 /// Tried at so many I/Os of each case when nothing is asked for.
 const SAMPLE: u64 = 110;
 
-/// The Index Ys of a database by the number of their tree. They outlive the process, not what was not durable.
+/// The Index Ys of a database by the number of their tree. They outlive the process, not what was
+/// not durable.
 #[derive(Default)]
 struct Ys(Mutex<BTreeMap<u32, MemoryY>>);
 
@@ -56,7 +59,8 @@ impl IndexYFactory for Factory {
 
 impl IndexYShared for Factory {
     fn open(&self, dir: &Path, _read_only: bool) -> Result<Arc<dyn IndexY>> {
-        // The database looks for the directory in the real file system, which the simulated one has no part in.
+        // The database looks for the directory in the real file system, which the simulated one has
+        // no part in.
         std::fs::create_dir_all(dir).unwrap();
         let number = dir.file_name().unwrap().to_str().unwrap();
         let mut ys = self.0.0.lock();
@@ -382,7 +386,8 @@ fn ios(dir: &Path, case: Case) -> u64 {
     world.sim.ios()
 }
 
-/// Power fails at I/O number `at` of the first life, and some time in the second; the third finds what it must.
+/// Power fails at I/O number `at` of the first life, and some time in the second; the third finds
+/// what it must.
 fn run(dir: &Path, case: Case, at: u64, seed: u64) {
     let mut world = World::new(dir, case, seed);
     world.sim.fail_at(at, Fault::PowerLoss, true);

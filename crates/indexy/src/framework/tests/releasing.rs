@@ -1,4 +1,5 @@
-//! Releases and runs after leaves and regions have parted: X joins small leaves, regions keep their bounds.
+//! Releases and runs after leaves and regions have parted: X joins small leaves, regions keep their
+//! bounds.
 
 use super::*;
 use crate::{
@@ -14,8 +15,8 @@ const REGION_BYTES: u64 = 16 << 10;
 const SEEDS: u64 = 8;
 const VALUE_BYTES: usize = 300;
 
-/// Entries of a few hundred bytes in many regions, clean; then some of them go, until the leaves of several regions have
-/// become one.
+/// Entries of a few hundred bytes in many regions, clean; then some of them go, until the leaves of
+/// several regions have become one.
 fn thinned(tree: &Joined, seed: u64) {
     let mut random = StdRng::seed_from_u64(seed);
     for n in 0..KEYS {
@@ -34,7 +35,8 @@ fn thinned(tree: &Joined, seed: u64) {
     }
 }
 
-/// What is clean can be had, whichever region it lies in: or writers would wait for ever for memory that X holds.
+/// What is clean can be had, whichever region it lies in: or writers would wait for ever for memory
+/// that X holds.
 #[test]
 fn i7_whatever_is_clean_can_be_released() {
     for seed in 0..SEEDS {

@@ -13,7 +13,8 @@ use std::{
 };
 
 const SMALL_BUDGET: usize = 4 << 20;
-/// What nobody is admitted for (what a cut builds before it frees, retired blocks) may for a moment be this much more.
+/// What nobody is admitted for (what a cut builds before it frees, retired blocks) may for a moment
+/// be this much more.
 const MOST: usize = SMALL_BUDGET + SMALL_BUDGET / 32;
 const VALUE: [u8; 200] = [7; 200];
 const WRITERS: u64 = 4;
