@@ -1,6 +1,6 @@
 //! The Storage seam: files of the log and the manifest, on a real file system or simulated.
 //!
-//! The simulated one (`sim.rs`) loses, reorders and tears what was not synced and fails on
+//! The simulated one (`sim/`) loses, reorders and tears what was not synced and fails on
 //! demand, so that recovery can be tested at every I/O. A `StorageFile` has no cursor.
 //!
 //! Files are opened once and held: what needs a descriptor or memory that the system does not have

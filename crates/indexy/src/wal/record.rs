@@ -91,7 +91,7 @@ impl<'a> RecordRef<'a> {
         head.len + a.len() + b.len()
     }
 
-    /// Whether it keeps the limits of design 2.4. Only then do its lengths fit their fields.
+    /// Whether it keeps the limits of `limits.rs`. Only then do its lengths fit their fields.
     #[inline]
     pub(super) fn check(&self) -> Result<()> {
         let (key, value): (&[u8], &[u8]) = match self {

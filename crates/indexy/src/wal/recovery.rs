@@ -1,8 +1,8 @@
 //! Opening: finds the segments, replays their records, tells a torn tail from damage.
 //!
-//! Source: design 5. The rules:
-//! 1. Needed are the newest segment that begins at or below `from` and all after it; they must be
-//!    complete in number. Older ones are leftovers of a truncation.
+//! The rules, which `docs/formats/wal.md` has too:
+//! 1. The newest segment that begins at or below `from`, and all after it, are needed, without a
+//!    gap. Older ones are leftovers of a truncation.
 //! 2. A segment that has a successor was durable before it: it must reach exactly the successor's
 //!    first LSN.
 //! 3. In the newest segment the first bad group ends the log, unless something proves that the log

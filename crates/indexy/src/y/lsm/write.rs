@@ -22,7 +22,7 @@ const MANIFEST_DESCRIPTORS: usize = 8;
 /// Streams `source` into new tables and publishes them. After `Ok` the run is visible in the
 /// engine's newest version and durable.
 ///
-/// After `Err` the engine has what it had; table files may be left (`sweep.rs`).
+/// After `Err` the engine has what it had; table files may be left (`orphans.rs`).
 pub(super) fn write_run(tree: &AnyTree, dir: &Path, source: &mut dyn RunSource) -> Result<()> {
     // Begun with the first entry: an empty one would leave a file.
     let mut ingestion: Option<AnyIngestion<'_>> = None;

@@ -1,7 +1,7 @@
 //! The engine's manifest, read and checked by us before the engine sees it.
 //!
 //! `current` (25 bytes) names a version and its checksum; `v<N>` is an archive that lists the
-//! tables of every level. The engine writes that checksum and never compares it (design 5.1), so a
+//! tables of every level. The engine writes that checksum and never compares it, so a
 //! flipped byte in `v<N>` would silently lose tables or order them wrongly. It is compared here.
 //! Keeps: "never wrong data". Not here: blocks of tables, which the engine checks on each load.
 

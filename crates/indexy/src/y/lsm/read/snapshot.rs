@@ -1,6 +1,6 @@
 //! One immutable state of a tree: its runs of tables, newest first. All reads go through it.
 //!
-//! The engine's own `get` takes a lock that its writers hold across several fsyncs (design 5.1), so
+//! The engine's own `get` takes a lock that its writers hold across several fsyncs, so
 //! it is not used: the tables of a version are copied out once per change, and a read takes
 //! only an `Arc` of that copy. A table's file lives as long as the last snapshot that lists it.
 //! Threads: any.
