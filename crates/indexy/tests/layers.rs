@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-const VOCABULARY: [&str; 7] = [
-    "error", "events", "key", "limits", "poison", "sync", "Error",
+const VOCABULARY: [&str; 8] = [
+    "cost", "error", "events", "key", "limits", "poison", "sync", "Error",
 ];
 
 /// What each folder may import beside the vocabulary and itself.

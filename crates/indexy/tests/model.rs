@@ -6,7 +6,8 @@
 
 mod pairs;
 
-use indexy::{Batch, Db, Durability, Error, Options, Stats, Tree};
+use indexy::{Batch, Db, Durability, Error, Options, Stats, Tree, TreeOptions};
+use pairs::Pair;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::{collections::BTreeMap, ops::Bound, path::Path};
 
@@ -248,12 +249,19 @@ fn step(db: &Db, trees: &[Tree], models: &mut [Model], rng: &mut StdRng, case: &
     }
 }
 
-fn open(path: &Path, options: &Options) -> (Db, Vec<Tree>) {
+fn open(path: &Path, options: &Options, pair: Pair) -> (Db, Vec<Tree>) {
     let db = Db::open(path, options.clone()).unwrap();
-    let trees = (0..TREES)
-        .map(|t| db.tree(&tree_name(t)).unwrap())
-        .collect();
+    let trees = (0..TREES).map(|t| open_tree(&db, t, pair)).collect();
     (db, trees)
+}
+
+/// The first tree has `pair`, the second one another.
+fn open_tree(db: &Db, t: usize, pair: Pair) -> Tree {
+    let options = match t {
+        0 => TreeOptions::new(),
+        _ => pairs::second(pair),
+    };
+    db.tree_with(&tree_name(t), options).unwrap()
 }
 
 fn tree_name(t: usize) -> String {
@@ -273,7 +281,7 @@ fn run(case: &Case) {
         let ops = from_env("INDEXY_MODEL_OPS", ops);
         let name = pairs::name(pair);
         let start = std::time::Instant::now();
-        let done = run_with(case, pairs::options(pair, case.options.clone()), ops);
+        let done = run_with(case, pair, ops);
         println!("{name}: {ops} operations, {:?}, {done:?}", start.elapsed());
         // Regions were written away, read again, and but for mere buffers cut, while the operations went on.
         assert!(done.cleaned_runs > 0, "{name}: {done:?}");
@@ -307,6 +315,7 @@ impl Done {
 
 /// One database, the maps that say what is in it, and what happens once in a while.
 struct Run<'a> {
+    pair: Pair,
     path: &'a Path,
     options: Options,
     rng: StdRng,
@@ -337,7 +346,7 @@ impl Run<'_> {
         }
         self.trees.clear();
         drop(self.db);
-        (self.db, self.trees) = open(self.path, &self.options);
+        (self.db, self.trees) = open(self.path, &self.options, self.pair);
         self.check_all();
         self
     }
@@ -368,7 +377,7 @@ impl Run<'_> {
         let copies = tempfile::tempdir().unwrap();
         let path = copies.path().join("copy");
         self.db.checkpoint(&path).unwrap();
-        let (copy, trees) = open(&path, &self.options);
+        let (copy, trees) = open(&path, &self.options, self.pair);
         for (tree, model) in trees.iter().zip(&self.models) {
             check_all(tree, model);
         }
@@ -385,18 +394,20 @@ impl Run<'_> {
         let gone = self.trees[t].insert(b"k", b"v");
         assert!(matches!(gone, Err(Error::TreeDropped { .. })), "{gone:?}");
         self.models[t].clear();
-        self.trees[t] = self.db.tree(&name).unwrap();
+        self.trees[t] = open_tree(&self.db, t, self.pair);
         assert!(self.trees[t].is_empty().unwrap());
         assert_eq!(self.trees[t].approximate_len(), 0);
     }
 }
 
-fn run_with(case: &Case, options: Options, ops: u64) -> Done {
+fn run_with(case: &Case, pair: Pair, ops: u64) -> Done {
+    let options = pairs::options(pair, case.options.clone());
     let seed = from_env("INDEXY_MODEL_SEED", case.seed);
     let dir = tempfile::tempdir().unwrap();
-    let (db, trees) = open(dir.path(), &options);
+    let (db, trees) = open(dir.path(), &options, pair);
     let mut run = Run {
         path: dir.path(),
+        pair,
         options,
         rng: StdRng::seed_from_u64(seed),
         db,

@@ -53,7 +53,7 @@ fn options(opened: Opened<'_>) -> Options {
 enum Kind {
     Insert,
     Remove,
-    /// The same key in both trees.
+    /// The same key in both trees, which are of two pairs.
     Batch,
 }
 
@@ -135,17 +135,23 @@ fn writing_child() {
     let pair = pairs::named(pair);
     let dir = Path::new(dir);
     let db = open(&dir.join("db"), &options(Opened { durability, pair }));
-    let starts: Vec<u64> = find(&db).iter().map(Found::count).collect();
+    let trees = trees(&db, pair);
+    let starts: Vec<u64> = find(&trees).iter().map(Found::count).collect();
     std::thread::scope(|s| {
         for (writer, &from) in starts.iter().enumerate() {
-            let (db, durability) = (&db, durability);
-            s.spawn(move || write(db, durability, dir, writer as u64, from));
+            let (db, trees) = (&db, &trees);
+            s.spawn(move || write(db, trees, durability, dir, writer as u64, from));
         }
     });
 }
 
-fn write(db: &Db, durability: &str, dir: &Path, writer: u64, from: u64) {
-    let (a, b) = (db.tree("a").unwrap(), db.tree("b").unwrap());
+/// Both trees; the second one is of another pair.
+fn trees(db: &Db, pair: Pair) -> (Tree, Tree) {
+    let b = db.tree_with("b", pairs::second(pair)).unwrap();
+    (db.tree("a").unwrap(), b)
+}
+
+fn write(db: &Db, (a, b): &(Tree, Tree), durability: &str, dir: &Path, writer: u64, from: u64) {
     let file = File::options()
         .create(true)
         .truncate(false)
@@ -182,8 +188,8 @@ fn write(db: &Db, durability: &str, dir: &Path, writer: u64, from: u64) {
             Kind::Remove => a.remove(key(writer, n)).unwrap(),
             Kind::Batch => {
                 let mut batch = db.batch();
-                batch.insert(&a, key(writer, n), value(writer, n, seen));
-                batch.insert(&b, key(writer, n), value(writer, n, seen));
+                batch.insert(a, key(writer, n), value(writer, n, seen));
+                batch.insert(b, key(writer, n), value(writer, n, seen));
                 batch.commit().unwrap();
             }
         }
@@ -226,10 +232,9 @@ impl Found {
     }
 }
 
-fn find(db: &Db) -> Vec<Found> {
-    let (a, b) = (db.tree("a").unwrap(), db.tree("b").unwrap());
+fn find((a, b): &(Tree, Tree)) -> Vec<Found> {
     (0..WRITERS)
-        .map(|writer| find_writer(&a, &b, writer))
+        .map(|writer| find_writer(a, b, writer))
         .collect()
 }
 
@@ -264,13 +269,9 @@ fn check(dir: &Path, opened: Opened<'_>) {
     let durability = opened.durability;
     let db = open(&dir.join("db"), &options(opened));
     assert_sound(&db);
-    let shared = db
-        .tree("a")
-        .unwrap()
-        .get(b"shared")
-        .unwrap()
-        .map_or(0, |v| word(&v, 0));
-    for (writer, found) in find(&db).into_iter().enumerate() {
+    let trees = trees(&db, opened.pair);
+    let shared = trees.0.get(b"shared").unwrap().map_or(0, |v| word(&v, 0));
+    for (writer, found) in find(&trees).into_iter().enumerate() {
         let writer = writer as u64;
         let [started, acknowledged, safe] =
             [STARTED, ACKNOWLEDGED, SAFE].map(|at| noted(dir, writer, at));
@@ -396,7 +397,7 @@ fn a_lost_write_is_noticed() {
         pair: pairs::chosen(0, 1)[0],
     };
     let db = open(dir.path(), &options(opened));
-    let (a, b) = (db.tree("a").unwrap(), db.tree("b").unwrap());
+    let (a, b) = trees(&db, opened.pair);
     for n in 0..3 * KEYS {
         match kind(n) {
             Kind::Insert => a.insert(key(0, n), value(0, n, 0)).unwrap(),

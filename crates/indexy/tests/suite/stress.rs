@@ -20,7 +20,7 @@ const COUNTERS: u64 = 5;
 struct Run {
     db: Db,
     tree: Tree,
-    /// Shared counters live in a tree of their own.
+    /// Shared counters live in a tree of their own, of another pair.
     counters: Tree,
     added: AtomicU64,
     history: History,
@@ -90,6 +90,12 @@ impl Run {
                 None => batch.remove(&self.tree, self.history.key(n)),
             }
         }
+        // One batch over two pairs.
+        batch.insert(
+            &self.counters,
+            format!("batch of thread {t}"),
+            keys.len().to_be_bytes(),
+        );
         batch.commit().unwrap();
         for (n, write) in writes {
             self.history.acknowledge(n, write);
@@ -259,18 +265,18 @@ const CASES: usize = 3;
 fn run(number: usize, options: &Options) {
     for pair in pairs::chosen(number, CASES) {
         println!("{}", pairs::name(pair));
-        run_with(&pairs::options(pair, options.clone()));
+        run_with(pair, &pairs::options(pair, options.clone()));
     }
 }
 
-fn run_with(options: &Options) {
+fn run_with(pair: pairs::Pair, options: &Options) {
     let seconds = setting("INDEXY_STRESS_SECONDS", 8);
     let seed = setting("INDEXY_STRESS_SEED", 1);
     let dir = tempfile::tempdir().unwrap();
     let db = open(dir.path(), options);
     let run = Run {
         tree: db.tree("t").unwrap(),
-        counters: db.tree("counters").unwrap(),
+        counters: db.tree_with("counters", pairs::second(pair)).unwrap(),
         db,
         added: AtomicU64::new(0),
         history: History::new(KEYS, 40_000),
@@ -319,7 +325,7 @@ fn run_with(options: &Options) {
     let db = open(dir.path(), options);
     let run = Run {
         tree: db.tree("t").unwrap(),
-        counters: db.tree("counters").unwrap(),
+        counters: db.tree_with("counters", pairs::second(pair)).unwrap(),
         db,
         added,
         history,
