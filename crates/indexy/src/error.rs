@@ -102,9 +102,9 @@ pub enum Error {
     },
     /// A write on a database opened read-only.
     ReadOnly,
-    /// The closure of [`Tree::update`](crate::Tree::update) called something of its own database that
-    /// could wait for the very lock that it holds: a write, or a call that opens, drops, flushes,
-    /// copies, verifies or closes. Reads are fine.
+    /// The closure of [`Tree::update`](crate::Tree::update) called something of its own database
+    /// that could wait for the very lock that it holds: a write, or a call that opens, drops,
+    /// flushes, copies, verifies or closes. Reads are fine.
     Reentrant,
     /// This build, this index or this process does not do that.
     Unsupported {
@@ -138,9 +138,9 @@ pub enum Error {
     },
 
     // --- make room -------------------------------------------------------------------------------
-    /// The memory budget is below what the database needs to work at all: when it is opened, or of a
-    /// write, when what the disk index holds in memory for its data (the longest keys of an LSM tree,
-    /// above all) has left the memory index no room. Reads go on;
+    /// The memory budget is below what the database needs to work at all: when it is opened, or of
+    /// a write, when what the disk index holds in memory for its data (the longest keys of an LSM
+    /// tree, above all) has left the memory index no room. Reads go on;
     /// [`Db::set_memory_budget`](crate::Db::set_memory_budget) helps.
     BudgetTooSmall {
         /// The budget asked for.
@@ -190,8 +190,8 @@ pub enum Error {
     /// The database was closed through this or another handle.
     Closed,
     /// The directory was renamed, removed or replaced while the database was open. Nothing was
-    /// written to what is there instead, and nothing more is written. What was acknowledged is where
-    /// the directory is now.
+    /// written to what is there instead, and nothing more is written. What was acknowledged is
+    /// where the directory is now.
     DirectoryMoved {
         /// The directory, as it was called when it was opened.
         path: PathBuf,
@@ -211,7 +211,7 @@ pub enum Error {
 /// if let Err(error) = write() {
 ///     match error.kind() {
 ///         ErrorKind::Retry => { /* the same call again, later */ }
-///         ErrorKind::NoRoom => { /* free disk space, raise the budget; then the same call again */ }
+///         ErrorKind::NoRoom => { /* free disk space or raise the budget; then the same call */ }
 ///         ErrorKind::Caller => { /* a mistake in the program: fix the call */ }
 ///         _ => { /* tell an operator */ }
 ///     }
@@ -224,13 +224,14 @@ pub enum ErrorKind {
     Caller,
     /// A passing state. The same call may succeed later, on the same handle.
     Retry,
-    /// Disk space or memory is missing. After there is room (a larger disk, a larger budget, less in
-    /// resident trees) the same call succeeds, on the same handle.
+    /// Disk space or memory is missing. After there is room (a larger disk, a larger budget, less
+    /// in resident trees) the same call succeeds, on the same handle.
     NoRoom,
-    /// The operating system failed an I/O: an operator looks at the device, its permissions or limits.
-    /// After a failed write or sync the handle is poisoned.
+    /// The operating system failed an I/O: an operator looks at the device, its permissions or
+    /// limits. After a failed write or sync the handle is poisoned.
     Io,
-    /// Data on disk is damaged: an operator restores it. Whatever else is undamaged can still be read.
+    /// Data on disk is damaged: an operator restores it. Whatever else is undamaged can still be
+    /// read.
     Damaged,
     /// This handle writes no more, or does nothing more. Open the database, or the tree, again.
     Dead,
@@ -276,9 +277,9 @@ impl Error {
         }
     }
 
-    /// The operating system had no file descriptor left, for this process or at all. A file could not
-    /// be opened, so nothing was written and no write was lost: unlike other failures of an I/O it
-    /// does not poison.
+    /// The operating system had no file descriptor left, for this process or at all. A file could
+    /// not be opened, so nothing was written and no write was lost: unlike other failures of an I/O
+    /// it does not poison.
     ///
     /// ```
     /// use indexy::Error;
@@ -297,8 +298,8 @@ impl Error {
         none_left.contains(&source.raw_os_error())
     }
 
-    /// Wraps an I/O error with its file and operation (`"open"`, `"write"`, ...); a full device becomes
-    /// [`Error::OutOfSpace`]. For implementers of [`IndexY`](crate::index_y::IndexY).
+    /// Wraps an I/O error with its file and operation (`"open"`, `"write"`, ...); a full device
+    /// becomes [`Error::OutOfSpace`]. For implementers of [`IndexY`](crate::index_y::IndexY).
     ///
     /// ```
     /// use indexy::Error;

@@ -1,8 +1,9 @@
-//! The whole API against ordered maps: random operations with odd keys, small budgets, forced cleaning and release,
-//! and reopening in between.
+//! The whole API against ordered maps: random operations with odd keys, small budgets, forced
+//! cleaning and release, and reopening in between.
 //!
-//! `INDEXY_TEST_PAIRS` says with which pairs of indexes (`pairs/mod.rs`); `INDEXY_MODEL_OPS` sets the number of operations per case
-//! and pair (default: 260,000 with the default pair, 60,000 with others; four cases), `INDEXY_MODEL_SEED` the seed.
+//! `INDEXY_TEST_PAIRS` says with which pairs of indexes (`pairs/mod.rs`); `INDEXY_MODEL_OPS` sets
+//! the number of operations per case and pair (default: 260,000 with the default pair, 60,000 with
+//! others; four cases), `INDEXY_MODEL_SEED` the seed.
 
 mod pairs;
 
@@ -283,7 +284,8 @@ fn run(case: &Case) {
         let start = std::time::Instant::now();
         let done = run_with(case, pair, ops);
         println!("{name}: {ops} operations, {:?}, {done:?}", start.elapsed());
-        // Regions were written away, read again, and but for mere buffers cut, while the operations went on.
+        // Regions were written away, read again, and but for mere buffers cut, while the operations
+        // went on.
         assert!(done.cleaned_runs > 0, "{name}: {done:?}");
         assert!(done.y_reads > ops / 200, "{name}: {done:?}");
         if pair == pairs::DEFAULT && ops >= 100_000 {
@@ -359,8 +361,9 @@ impl Run<'_> {
         }
     }
 
-    /// Numbers of entries: the exact one, and the estimate, which counts at most what is in X and in Y (and there no
-    /// more than was written). How much too few it says depends on how often keys were removed, which is all the time here.
+    /// Numbers of entries: the exact one, and the estimate, which counts at most what is in X and
+    /// in Y (and there no more than was written). How much too few it says depends on how often
+    /// keys were removed, which is all the time here.
     fn check_lengths(&self, ops: u64) {
         for (tree, model) in self.trees.iter().zip(&self.models) {
             let len = model.len() as u64;

@@ -1,8 +1,9 @@
 //! Which pairs of indexes the tests of the whole API run with.
 //!
-//! `INDEXY_TEST_PAIRS`: `sample` (the default) gives each test the default pair, and shares a few others, among which is
-//! every X and every Y (with every size of pages), out among the tests of a file; `all` gives each test every pair that is
-//! compiled in; a name such as `art-rocksdb` gives each test that pair, and several names with commas between them those.
+//! `INDEXY_TEST_PAIRS`: `sample` (the default) gives each test the default pair, and shares a few
+//! others, among which is every X and every Y (with every size of pages), out among the tests of a
+//! file; `all` gives each test every pair that is compiled in; a name such as `art-rocksdb` gives
+//! each test that pair, and several names with commas between them those.
 
 use indexy::{Db, Error, IndexXKind, IndexYKind, Options, TreeOptions};
 
@@ -29,8 +30,9 @@ pub fn options((x, y): Pair, options: Options) -> Options {
     options.index_x(x).index_y(y)
 }
 
-/// The pair of the second tree of a database whose first one has `pair`: another one, so that one log, one budget and
-/// one batch serve both. Beside the default pair it is the same, so that there are databases of one pair too.
+/// The pair of the second tree of a database whose first one has `pair`: another one, so that one
+/// log, one budget and one batch serve both. Beside the default pair it is the same, so that there
+/// are databases of one pair too.
 #[allow(dead_code, reason = "not every binary makes several trees")]
 pub fn second(pair: Pair) -> TreeOptions {
     let paged = |page_bytes| IndexYKind::BPlus { page_bytes };

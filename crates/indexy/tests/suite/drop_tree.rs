@@ -1,4 +1,5 @@
-//! `drop_tree` beside everything that may be going on: it ends soon, and nothing else is held up by it.
+//! `drop_tree` beside everything that may be going on: it ends soon, and nothing else is held up by
+//! it.
 
 use crate::{
     custom_y::FileY,
@@ -383,8 +384,8 @@ fn beside_reads_and_scans() {
     assert_goes_on(world, &[]);
 }
 
-/// The device is full, or there is no descriptor left, while the manifest is replaced: the folder of the tree that was
-/// being made is not taken for the next one.
+/// The device is full, or there is no descriptor left, while the manifest is replaced: the folder
+/// of the tree that was being made is not taken for the next one.
 #[test]
 fn a_tree_that_could_not_be_named_leaves_nothing_for_the_next() {
     let scratch = tempfile::tempdir().unwrap();

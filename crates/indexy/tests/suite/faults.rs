@@ -1,8 +1,10 @@
-//! I/O errors, a full device, short writes and failed syncs, at every kind of file, once and for good, in a real process.
+//! I/O errors, a full device, short writes and failed syncs, at every kind of file, once and for
+//! good, in a real process.
 //!
-//! A shim (`tests/fault_shim`) is compiled on the spot and preloaded into a child, where it makes calls fail on command.
-//! Checked: reads go on; writes fail with typed errors; after a full device has room again writing goes on without
-//! a reopen; whatever happened, nothing that was acknowledged is lost, and the next open is sound.
+//! A shim (`tests/fault_shim`) is compiled on the spot and preloaded into a child, where it makes
+//! calls fail on command. Checked: reads go on; writes fail with typed errors; after a full device
+//! has room again writing goes on without a reopen; whatever happened, nothing that was
+//! acknowledged is lost, and the next open is sound.
 
 use crate::{
     history::History,

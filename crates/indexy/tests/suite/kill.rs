@@ -1,8 +1,10 @@
-//! A real process with four writers is killed (SIGKILL) again and again; what the next one finds is checked (I8).
+//! A real process with four writers is killed (SIGKILL) again and again; what the next one finds is
+//! checked (I8).
 //!
-//! Each writer numbers its writes and notes, in a file of its own, which one it has begun, which was acknowledged and up to
-//! which one the log was synced (or everything flushed). The notes are plain writes to a file: they
-//! survive the death of the process, not of the machine. `INDEXY_KILL_ROUNDS` (default 7) a case.
+//! Each writer numbers its writes and notes, in a file of its own, which one it has begun, which
+//! was acknowledged and up to which one the log was synced (or everything flushed). The notes are
+//! plain writes to a file: they survive the death of the process, not of the machine.
+//! `INDEXY_KILL_ROUNDS` (default 7) a case.
 
 use crate::{
     pairs::{self, Pair},
@@ -86,7 +88,8 @@ fn word(value: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(value[at..at + 8].try_into().unwrap())
 }
 
-/// The write that key `slot` shows after the first `count` writes, in the first and in the second tree.
+/// The write that key `slot` shows after the first `count` writes, in the first and in the second
+/// tree.
 fn expected(count: u64, slot: u64) -> (Option<u64>, Option<u64>) {
     let mut last = (count > slot).then(|| (count - 1 - slot) / KEYS * KEYS + slot);
     let first = last.filter(|&n| kind(n) != Kind::Remove);
@@ -219,8 +222,8 @@ struct Found {
     b: Vec<Option<u64>>,
     /// The highest value of the shared counter that a write had seen.
     seen: u64,
-    /// It is what the first so many writes leave, ascending; empty if it is no prefix. A removal of what was not there
-    /// changes nothing, so that there can be two answers.
+    /// It is what the first so many writes leave, ascending; empty if it is no prefix. A removal of
+    /// what was not there changes nothing, so that there can be two answers.
     counts: Vec<u64>,
 }
 

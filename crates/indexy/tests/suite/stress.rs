@@ -1,6 +1,8 @@
-//! Eight threads at a small budget do everything at once; every read is checked against a history of its key.
+//! Eight threads at a small budget do everything at once; every read is checked against a history
+//! of its key.
 //!
-//! `INDEXY_STRESS_SECONDS` (default 8) says how long each case runs, `INDEXY_STRESS_SEED` where its random numbers start.
+//! `INDEXY_STRESS_SECONDS` (default 8) says how long each case runs, `INDEXY_STRESS_SEED` where its
+//! random numbers start.
 
 use crate::{
     history::{History, parse},
@@ -81,7 +83,8 @@ impl Run {
         let mut batch = self.db.batch();
         let writes: Vec<_> = keys.iter().map(|&n| (n, self.history.begin(n))).collect();
         for &(n, write) in &writes {
-            // Large values have writes of their own; together they could be more than a batch takes.
+            // Large values have writes of their own; together they could be more than a batch
+            // takes.
             match self.history.value(n, write) {
                 Some(value) if value.len() < 10_000 => {
                     batch.insert(&self.tree, self.history.key(n), value);
@@ -134,7 +137,8 @@ impl Run {
         }
     }
 
-    /// I9: in order, each key once, with values that may be; and every key that was there all the while.
+    /// I9: in order, each key once, with values that may be; and every key that was there all the
+    /// while.
     fn scan(&self, random: &mut Random) {
         let from = self.history.key(random.below(self.history.len()));
         let looks: Vec<_> = (0..self.history.len())

@@ -1,7 +1,8 @@
 //! Opening: lock, manifest, Index Ys, replay of the log, threads.
 //!
-//! Source: design 5. The root of every tree whose Y is not empty starts as a mount (design 2.2), so replayed entries get
-//! `in_y`. Replay obeys the budget: the framework's threads run beside it (I7).
+//! `place` finds or makes the directory, `replay` applies the log. The root of every tree whose Y
+//! is not empty starts as a mount, so that replayed entries get `in_y`. Replay obeys the budget:
+//! the framework's threads run beside it (I7).
 
 #![forbid(unsafe_code)]
 
@@ -52,7 +53,8 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
     open_on(Arc::new(Buffered), path, options)
 }
 
-/// As [`open`], with log and manifest on `storage`; the lock and the directories of trees are on the real one.
+/// As [`open`], with log and manifest on `storage`; the lock and the directories of trees are on
+/// the real one.
 pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) -> Result<Handle> {
     options.validate()?;
     let started = Instant::now();
@@ -77,7 +79,8 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
     );
     let stripes = Stripes::new(options.memory_budget_bytes);
     budget.take(Holder::IndexY, y_shared.memory_bytes());
-    // Small budgets do not have this much: there the rest is a fixed cost beside the budget (README, limits).
+    // Small budgets do not have this much: there the rest is a fixed cost beside the budget
+    // (README, limits).
     budget.take(
         Holder::Transfer,
         stripes.bytes()
@@ -129,7 +132,8 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
     }
 }
 
-/// Removes folders of trees that the manifest does not name: a drop or a creation that was cut short.
+/// Removes folders of trees that the manifest does not name: a drop or a creation that was cut
+/// short.
 fn remove_orphans(core: &Core, manifest: &Manifest) -> Result<()> {
     let dir = core.path.join(TREES_DIR);
     core.storage.create_dir_all(&dir)?;
