@@ -123,24 +123,39 @@ fn check_all(tree: &Tree, model: &Model) {
 fn step(db: &Db, trees: &[Tree], models: &mut [Model], rng: &mut StdRng, case: &Case) {
     let t = rng.random_range(0..TREES);
     let (tree, keys) = (&trees[t], case.keys);
-    let k = key(rng, keys);
-    match rng.random_range(0..100) {
+    let roll = rng.random_range(0..100);
+    match roll {
+        0..=54 => write(roll, tree, &mut models[t], rng, case),
+        86..=89 => batch(db, trees, models, rng, keys),
+        55..=97 => read(roll, tree, &models[t], rng, keys),
+        98 if rng.random_range(0..200) == 0 => {
+            let (a, b) = (key(rng, keys), key(rng, keys));
+            let (a, b) = if a <= b { (a, b) } else { (b, a) };
+            tree.remove_range(&a[..]..=&b[..]).unwrap();
+            models[t].retain(|k, _| *k < a || *k > b);
+        }
+        98 => db.sync().unwrap(),
+        _ if rng.random_range(0..300) == 0 => db.flush().unwrap(),
+        _ => {}
+    }
+}
+
+fn write(roll: u32, tree: &Tree, model: &mut Model, rng: &mut StdRng, case: &Case) {
+    let k = key(rng, case.keys);
+    match roll {
         0..=34 => {
             let v = value(rng, case.value_bytes);
             tree.insert(&k, &v).unwrap();
-            models[t].insert(k, v);
+            model.insert(k, v);
         }
         35..=44 => {
             tree.remove(&k).unwrap();
-            models[t].remove(&k);
+            model.remove(&k);
         }
-        45..=47 => assert_eq!(
-            tree.take(&k).unwrap().map(|v| v.to_vec()),
-            models[t].remove(&k)
-        ),
+        45..=47 => assert_eq!(tree.take(&k).unwrap().map(|v| v.to_vec()), model.remove(&k)),
         48..=51 => {
             let old = if rng.random() {
-                models[t].get(&k).cloned()
+                model.get(&k).cloned()
             } else {
                 Some(value(rng, 20))
             };
@@ -152,32 +167,38 @@ fn step(db: &Db, trees: &[Tree], models: &mut [Model], rng: &mut StdRng, case: &
             let swapped = tree
                 .compare_and_swap(&k, old.as_ref(), new.as_ref())
                 .unwrap();
-            assert_eq!(swapped, models[t].get(&k) == old.as_ref());
+            assert_eq!(swapped, model.get(&k) == old.as_ref());
             if swapped {
                 match new {
-                    Some(new) => models[t].insert(k, new),
-                    None => models[t].remove(&k),
+                    Some(new) => model.insert(k, new),
+                    None => model.remove(&k),
                 };
             }
         }
-        52..=54 => {
+        _ => {
             let new = tree
                 .update(&k, |old| old.map(|o| [o, b"+"].concat()).or(Some(vec![7])))
                 .unwrap();
-            let slot = models[t]
+            let slot = model
                 .entry(k)
                 .and_modify(|v| v.push(b'+'))
                 .or_insert_with(|| vec![7]);
             assert_eq!(new.as_deref(), Some(&slot[..]));
         }
+    }
+}
+
+fn read(roll: u32, tree: &Tree, model: &Model, rng: &mut StdRng, keys: u64) {
+    let k = key(rng, keys);
+    match roll {
         55..=64 => {
             let found = tree.get_with(&k, <[u8]>::to_vec).unwrap();
-            assert_eq!(found.as_ref(), models[t].get(&k), "key {k:?}");
+            assert_eq!(found.as_ref(), model.get(&k), "key {k:?}");
         }
         65..=84 => {
             assert_eq!(
                 tree.get(&k).unwrap().as_deref(),
-                models[t].get(&k).map(|v| &v[..]),
+                model.get(&k).map(|v| &v[..]),
                 "key {k:?}"
             );
         }
@@ -192,45 +213,30 @@ fn step(db: &Db, trees: &[Tree], models: &mut [Model], rng: &mut StdRng, case: &
             assert_eq!(
                 found,
                 some.iter()
-                    .map(|k| models[t].get(k).cloned())
+                    .map(|k| model.get(k).cloned())
                     .collect::<Vec<_>>()
             );
         }
-        86..=89 => {
-            let mut batch: Batch = db.batch();
-            for _ in 0..rng.random_range(0..30) {
-                let (t, k) = (rng.random_range(0..TREES), key(rng, keys));
-                if rng.random_range(0..4) == 0 {
-                    batch.remove(&trees[t], &k);
-                    models[t].remove(&k);
-                } else {
-                    let v = value(rng, 100);
-                    batch.insert(&trees[t], &k, &v);
-                    models[t].insert(k, v);
-                }
-            }
-            batch.commit().unwrap();
-        }
-        90..=95 => check_scan(tree, &models[t], rng, keys),
+        90..=95 => check_scan(tree, model, rng, keys),
         96 => {
             assert_eq!(
                 tree.first().unwrap().map(|(k, _)| k.to_vec()),
-                models[t].keys().next().cloned()
+                model.keys().next().cloned()
             );
             assert_eq!(
                 tree.last().unwrap().map(|(k, _)| k.to_vec()),
-                models[t].keys().next_back().cloned()
+                model.keys().next_back().cloned()
             );
-            assert_eq!(tree.contains_key(&k).unwrap(), models[t].contains_key(&k));
+            assert_eq!(tree.contains_key(&k).unwrap(), model.contains_key(&k));
         }
-        97 => {
+        _ => {
             let p = &k[..k.len().min(3)];
             let found: Vec<_> = tree
                 .prefix(p)
                 .take(50)
                 .map(|e| e.unwrap().0.to_vec())
                 .collect();
-            let expected: Vec<_> = models[t]
+            let expected: Vec<_> = model
                 .range(p.to_vec()..)
                 .map(|(k, _)| k.clone())
                 .take_while(|k| k.starts_with(p))
@@ -238,16 +244,23 @@ fn step(db: &Db, trees: &[Tree], models: &mut [Model], rng: &mut StdRng, case: &
                 .collect();
             assert_eq!(found, expected);
         }
-        98 if rng.random_range(0..200) == 0 => {
-            let (a, b) = (key(rng, keys), key(rng, keys));
-            let (a, b) = if a <= b { (a, b) } else { (b, a) };
-            tree.remove_range(&a[..]..=&b[..]).unwrap();
-            models[t].retain(|k, _| *k < a || *k > b);
-        }
-        98 => db.sync().unwrap(),
-        _ if rng.random_range(0..300) == 0 => db.flush().unwrap(),
-        _ => {}
     }
+}
+
+fn batch(db: &Db, trees: &[Tree], models: &mut [Model], rng: &mut StdRng, keys: u64) {
+    let mut batch: Batch = db.batch();
+    for _ in 0..rng.random_range(0..30) {
+        let (t, k) = (rng.random_range(0..TREES), key(rng, keys));
+        if rng.random_range(0..4) == 0 {
+            batch.remove(&trees[t], &k);
+            models[t].remove(&k);
+        } else {
+            let v = value(rng, 100);
+            batch.insert(&trees[t], &k, &v);
+            models[t].insert(k, v);
+        }
+    }
+    batch.commit().unwrap();
 }
 
 fn open(path: &Path, options: &Options, pair: Pair) -> (Db, Vec<Tree>) {

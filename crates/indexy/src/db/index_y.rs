@@ -321,6 +321,8 @@ impl Kinds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(feature = "rocksdb")]
+    use crate::db::directory::DirectoryLock;
 
     #[test]
     fn what_is_not_compiled_in_is_refused_with_a_reason() {
@@ -339,7 +341,9 @@ mod tests {
     #[test]
     fn i7_kinds_share_the_total() {
         let (dir, total) = (tempfile::tempdir().unwrap(), 16 << 20);
-        let shared = YShared::new(total, Factories::default(), false);
+        let lock = DirectoryLock::take(dir.path(), false).unwrap();
+        let directory = OwnedDirectory::new(dir.path(), lock, Arc::default());
+        let shared = YShared::new(total, Factories::default(), false, Arc::new(directory));
         let open = |kind: IndexYKind| {
             let path = dir.path().join(kind.to_string());
             shared.open(kind, &path, 1, false).unwrap()

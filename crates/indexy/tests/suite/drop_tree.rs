@@ -418,6 +418,13 @@ fn unnamed_tree_child() {
         tell("disarm");
         let full = matches!(refused, Error::OutOfSpace { .. });
         assert!(full || refused.is_transient(), "{fault}: {refused:?}");
+        // Again and again: the database is not poisoned by it.
+        for _ in 0..3 {
+            tell(&format!("arm/{fault}"));
+            let refused = with(IndexYKind::Lsm).unwrap_err();
+            assert!(!matches!(refused, Error::Poisoned { .. }), "{fault}");
+        }
+        tell("disarm");
         let folders = std::fs::read_dir(dir.path().join("trees")).unwrap();
         assert_eq!(folders.count(), 0, "{fault}");
         // Another kind, and another size of pages, in its place.

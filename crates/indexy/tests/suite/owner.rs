@@ -174,8 +174,11 @@ impl Handles {
     }
 }
 
-/// Ways to drop them: each ends with the handle that it is named for.
-const ORDERS: [(&str, fn(Handles)); 9] = [
+/// A way to drop them, and its name.
+type DropAll = (&'static str, fn(Handles));
+
+/// Each ends with the handle that it is named for.
+const ORDERS: [DropAll; 9] = [
     ("an app without close", |h| {
         struct App {
             _db: Db,

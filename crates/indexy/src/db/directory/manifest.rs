@@ -95,6 +95,16 @@ impl Manifest {
         Ok(with_header(&body))
     }
 
+    /// Whether both name the same trees and the same log. Numbers that failed attempts to make a
+    /// tree have used up in memory do not count.
+    pub(crate) fn says_as(&self, other: &Self) -> bool {
+        let next_tree_id = other.next_tree_id;
+        Self {
+            next_tree_id,
+            ..self.clone()
+        } == *other
+    }
+
     /// Replaces the manifest of `dir` durably.
     pub(crate) fn write(&self, storage: &dyn Storage, dir: &Path) -> Result<()> {
         let next = self.write_beside(storage, dir)?;

@@ -186,7 +186,7 @@ impl Core {
             return Ok(());
         };
         let retry = matches!(error, Error::OutOfSpace { .. })
-            && matches!(Manifest::read(storage, path), Ok(Some(found)) if found == *manifest);
+            && matches!(Manifest::read(storage, path), Ok(Some(found)) if manifest.says_as(&found));
         if !retry {
             self.shared.poison.set(&error);
         }

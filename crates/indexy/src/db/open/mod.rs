@@ -62,11 +62,49 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
     let (lock, manifest) = place::take(&*storage, path, &options)?;
     let poison = Arc::new(Poison::default());
     let directory = Arc::new(OwnedDirectory::new(path, lock, poison.clone()));
-    let storage = Arc::new(OwnedStorage::new(storage, directory.clone()));
     // Before anything is written: what one tree lacks keeps the whole database closed.
     for tree in &manifest.trees {
         options.check_pair(tree.index_x, tree.index_y)?;
     }
+    let core = make_core(storage, path, options, directory, poison, &manifest);
+    if !core.options.read_only {
+        remove_orphans(&core, &manifest)?;
+    }
+    for entry in manifest.trees.iter().cloned() {
+        place::refuse_lost_tree(&core, &entry)?;
+        let tree = open_tree(&core, manifest.database_id, entry, Lsn(manifest.log_start))?;
+        core.trees.write().insert(tree.entry.id, Arc::new(tree));
+    }
+    core.divide_memory();
+    let trees: Arc<dyn Trees> = core.clone();
+    let background = Background::start(&core.shared, &trees, core.options.read_only)
+        .map_err(|e| Error::io("start a thread for", path, e))?;
+    let handle = Handle {
+        core,
+        background: Arc::new(background),
+    };
+    match replay::replay(&handle.core, &manifest) {
+        Ok(records) => {
+            let trees = handle.core.trees.read().len();
+            events::opened(path, trees, records, started.elapsed());
+            Ok(handle)
+        }
+        Err(error) => {
+            handle.abandon();
+            Err(error)
+        }
+    }
+}
+
+/// What all handles share, without trees yet.
+fn make_core(
+    storage: Arc<dyn Storage>,
+    path: &Path,
+    options: Options,
+    directory: Arc<OwnedDirectory>,
+    poison: Arc<Poison>,
+    manifest: &Manifest,
+) -> Arc<Core> {
     let budget = Arc::new(Budget::new(options.memory_budget_bytes));
     let shared = Arc::new(Shared::new(budget.clone(), poison));
     let memory = Memory::new(budget.clone());
@@ -87,11 +125,11 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
             + index_y::work_bytes(&options.factories)
                 .min(options.memory_budget_bytes / WORK_DIVISOR),
     );
-    let core = Arc::new(Core {
+    Arc::new(Core {
         path: path.to_path_buf(),
-        storage,
+        storage: Arc::new(OwnedStorage::new(storage, directory.clone())),
         budget,
-        shared: shared.clone(),
+        shared,
         stripes,
         y_shared,
         y_cache_bytes: Mutex::new(y_cache_bytes),
@@ -102,34 +140,7 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
         operations: RwLock::default(),
         directory,
         options,
-    });
-    if !core.options.read_only {
-        remove_orphans(&core, &manifest)?;
-    }
-    for entry in manifest.trees.iter().cloned() {
-        place::refuse_lost_tree(&core, &entry)?;
-        let tree = open_tree(&core, manifest.database_id, entry, Lsn(manifest.log_start))?;
-        core.trees.write().insert(tree.entry.id, Arc::new(tree));
-    }
-    core.divide_memory();
-    let trees: Arc<dyn Trees> = core.clone();
-    let background = Background::start(&shared, &trees, core.options.read_only)
-        .map_err(|e| Error::io("start a thread for", path, e))?;
-    let handle = Handle {
-        core,
-        background: Arc::new(background),
-    };
-    match replay::replay(&handle.core, &manifest) {
-        Ok(records) => {
-            let trees = handle.core.trees.read().len();
-            events::opened(path, trees, records, started.elapsed());
-            Ok(handle)
-        }
-        Err(error) => {
-            handle.abandon();
-            Err(error)
-        }
-    }
+    })
 }
 
 /// Removes folders of trees that the manifest does not name: a drop or a creation that was cut
