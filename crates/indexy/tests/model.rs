@@ -2,7 +2,7 @@
 //! cleaning and release, and reopening in between.
 //!
 //! `INDEXY_TEST_PAIRS` says with which pairs of indexes (`pairs/mod.rs`); `INDEXY_MODEL_OPS` sets
-//! the number of operations per case and pair (default: 260,000 with the default pair, 60,000 with
+//! the number of operations per case and pair (default: 130,000 with the default pair, 30,000 with
 //! others; four cases), `INDEXY_MODEL_SEED` the seed.
 
 mod pairs;
@@ -288,9 +288,9 @@ const CASES: usize = 4;
 fn run(case: &Case) {
     for pair in pairs::chosen(case.seed as usize, CASES) {
         let ops = if pair == pairs::DEFAULT {
-            260_000
+            130_000
         } else {
-            60_000
+            30_000
         };
         let ops = from_env("INDEXY_MODEL_OPS", ops);
         let name = pairs::name(pair);

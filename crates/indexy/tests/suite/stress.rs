@@ -1,7 +1,7 @@
 //! Eight threads at a small budget do everything at once; every read is checked against a history
 //! of its key.
 //!
-//! `INDEXY_STRESS_SECONDS` (default 8) says how long each case runs, `INDEXY_STRESS_SEED` where its
+//! `INDEXY_STRESS_SECONDS` (default 4) says how long each case runs, `INDEXY_STRESS_SEED` where its
 //! random numbers start.
 
 use crate::{
@@ -274,7 +274,7 @@ fn run(number: usize, options: &Options) {
 }
 
 fn run_with(pair: pairs::Pair, options: &Options) {
-    let seconds = setting("INDEXY_STRESS_SECONDS", 8);
+    let seconds = setting("INDEXY_STRESS_SECONDS", 4);
     let seed = setting("INDEXY_STRESS_SEED", 1);
     let dir = tempfile::tempdir().unwrap();
     let db = open(dir.path(), options);
