@@ -1,10 +1,10 @@
 //! What each operation costs.
 //!
-//! Words: a *hit* is an operation on a key that the memory index holds, or knows to be absent; a *miss*
-//! asks the disk index. *One read* is about one read of the device for a [`get`](crate::Tree::get) with
-//! the upper levels of the disk index in its cache; a key that is absent costs an LSM tree less (Bloom
-//! filters), a paged tree the same. An *allocation* is one of the process's heap; the memory index has
-//! its own.
+//! Words: a *hit* is an operation on a key that the memory index holds, or knows to be absent; a
+//! *miss* asks the disk index. *One read* is about one read of the device for a [`get`] with the
+//! upper levels of the disk index in its cache; a key that is absent costs an LSM tree less (Bloom
+//! filters), a paged tree the same. An *allocation* is one of the process's heap; the memory index
+//! has its own.
 //!
 //! # Reads
 //!
@@ -12,42 +12,68 @@
 //!
 //! | operation | hit | miss | allocations |
 //! |---|---|---|---|
-//! | [`get`](crate::Tree::get) | no I/O | one read | one above 20 bytes of value |
-//! | [`get_with`](crate::Tree::get_with), [`contains_key`](crate::Tree::contains_key) | no I/O | one read | none on a hit |
-//! | [`multi_get`](crate::Tree::multi_get) | no I/O | reads overlap: about half of one per key | the answer |
-//! | [`range`](crate::Tree::range), `prefix`, `iter` | no I/O | reads in key order | a bounded chunk, copied |
-//! | [`first`](crate::Tree::first), [`last`](crate::Tree::last), `is_empty` | no I/O | one read or two | a small chunk |
-//! | [`len`](crate::Tree::len) | a scan | a scan | as a scan |
-//! | [`approximate_len`](crate::Tree::approximate_len) | no I/O | no I/O | none |
+//! | [`get`] | no I/O | one read | one above 20 bytes of value |
+//! | [`get_with`], [`contains_key`] | no I/O | one read | none on a hit |
+//! | [`multi_get`] | no I/O | reads overlap: about half of one per key | the answer |
+//! | [`range`], `prefix`, `iter` | no I/O | reads in key order | a bounded chunk, copied |
+//! | [`first`], [`last`], `is_empty` | no I/O | one read or two | a small chunk |
+//! | [`len`] | a scan | a scan | as a scan |
+//! | [`approximate_len`] | no I/O | no I/O | none |
 //!
 //! # Writes
 //!
-//! A write takes one of many locks, by the hash of its key: it waits for writers of the same key, and
-//! rarely for another one. Readers never wait for it. It writes to the log what its
-//! [`Durability`](crate::Durability) asks for: nothing, a copy to a buffer, or that and a shared fsync.
-//! When memory is short it waits for the background to release some (at most a minute; then
-//! `MemoryStalled`).
+//! A write takes one of many locks, by the hash of its key: it waits for writers of the same key,
+//! and rarely for another one. Readers never wait for it. It writes to the log what its
+//! [`Durability`] asks for: nothing, a copy to a buffer, or that and a shared fsync. When memory is
+//! short it waits for the background to release some (at most a minute; then `MemoryStalled`).
 //!
 //! | operation | hit | miss | waits |
 //! |---|---|---|---|
-//! | [`insert`](crate::Tree::insert), [`remove`](crate::Tree::remove) | no I/O | no I/O: nothing is read | log, memory |
-//! | [`take`](crate::Tree::take), [`compare_and_swap`](crate::Tree::compare_and_swap), [`update`](crate::Tree::update) | no I/O | one read, with the lock held | log, memory |
-//! | [`remove_range`](crate::Tree::remove_range) | a scan and a `remove` per key | the same | log, memory |
-//! | [`Batch::commit`](crate::Batch::commit) | no I/O | no I/O: nothing is read | the locks of all keys; log, memory |
+//! | [`insert`], [`remove`] | no I/O | no I/O: nothing is read | log, memory |
+//! | [`take`], [`compare_and_swap`], [`update`] | no I/O | one read, lock held | log, memory |
+//! | [`remove_range`] | a scan and a `remove` per key | the same | log, memory |
+//! | [`Batch::commit`] | no I/O | no I/O: nothing is read | the locks of all keys; log, memory |
 //!
-//! A value over an eighth of the memory budget goes to the disk index at once, one at a time per tree.
-//! Every written entry is written a second time later, in the background, in sorted runs.
+//! A value over an eighth of the memory budget goes to the disk index at once, one at a time per
+//! tree. Every written entry is written a second time later, in the background, in sorted runs.
 //!
 //! # The database
 //!
 //! | operation | I/O | holds up |
 //! |---|---|---|
-//! | [`open`](crate::Db::open) | a few reads per tree, and the log since the last flush | - |
-//! | [`tree`](crate::Db::tree) of an existing tree | none | nobody |
-//! | [`tree`](crate::Db::tree) of a new one, [`drop_tree`](crate::Db::drop_tree) | a few fsyncs | others that make or drop trees |
-//! | [`sync`](crate::Db::sync) | at most a write and an fsync, shared | nobody |
-//! | [`flush`](crate::Db::flush) | writes all that is not on disk yet | nobody |
-//! | [`checkpoint`](crate::Db::checkpoint) | hard links or copies, and the log | nobody |
-//! | [`verify`](crate::Db::verify) | reads everything | nobody |
-//! | [`stats`](crate::Db::stats) | none | nobody |
-//! | [`close`](crate::Db::close) | as `flush` | refuses everybody |
+//! | [`open`] | a few reads per tree, and the log since the last flush | - |
+//! | [`tree`] of an existing tree | none | nobody |
+//! | [`tree`] of a new one, [`drop_tree`] | a few fsyncs | others that make or drop trees |
+//! | [`sync`] | at most a write and an fsync, shared | nobody |
+//! | [`flush`] | writes all that is not on disk yet | nobody |
+//! | [`checkpoint`] | hard links or copies, and the log | nobody |
+//! | [`verify`] | reads everything | nobody |
+//! | [`stats`] | none | nobody |
+//! | [`close`] | as `flush` | refuses everybody |
+//!
+//! [`get`]: crate::Tree::get
+//! [`get_with`]: crate::Tree::get_with
+//! [`contains_key`]: crate::Tree::contains_key
+//! [`multi_get`]: crate::Tree::multi_get
+//! [`range`]: crate::Tree::range
+//! [`first`]: crate::Tree::first
+//! [`last`]: crate::Tree::last
+//! [`len`]: crate::Tree::len
+//! [`approximate_len`]: crate::Tree::approximate_len
+//! [`Durability`]: crate::Durability
+//! [`insert`]: crate::Tree::insert
+//! [`remove`]: crate::Tree::remove
+//! [`take`]: crate::Tree::take
+//! [`compare_and_swap`]: crate::Tree::compare_and_swap
+//! [`update`]: crate::Tree::update
+//! [`remove_range`]: crate::Tree::remove_range
+//! [`Batch::commit`]: crate::Batch::commit
+//! [`open`]: crate::Db::open
+//! [`tree`]: crate::Db::tree
+//! [`drop_tree`]: crate::Db::drop_tree
+//! [`sync`]: crate::Db::sync
+//! [`flush`]: crate::Db::flush
+//! [`checkpoint`]: crate::Db::checkpoint
+//! [`verify`]: crate::Db::verify
+//! [`stats`]: crate::Db::stats
+//! [`close`]: crate::Db::close

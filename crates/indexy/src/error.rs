@@ -107,9 +107,9 @@ pub enum Error {
     },
     /// A write on a database opened read-only.
     ReadOnly,
-    /// The closure of [`Tree::update`](crate::Tree::update) called something of its own database that
-    /// could wait for the very lock that it holds: a write, or a call that opens, drops, flushes,
-    /// copies, verifies or closes. Reads are fine.
+    /// The closure of [`Tree::update`](crate::Tree::update) called something of its own database
+    /// that could wait for the very lock that it holds: a write, or a call that opens, drops,
+    /// flushes, copies, verifies or closes. Reads are fine.
     Reentrant,
     /// This build, this index or this process does not do that.
     Unsupported {
@@ -143,9 +143,9 @@ pub enum Error {
     },
 
     // --- make room -------------------------------------------------------------------------------
-    /// The memory budget is below what the database needs to work at all: when it is opened, or of a
-    /// write, when what the disk index holds in memory for its data (the longest keys of an LSM tree,
-    /// above all) has left the memory index no room. Reads go on;
+    /// The memory budget is below what the database needs to work at all: when it is opened, or of
+    /// a write, when what the disk index holds in memory for its data (the longest keys of an LSM
+    /// tree, above all) has left the memory index no room. Reads go on;
     /// [`Db::set_memory_budget`](crate::Db::set_memory_budget) helps.
     BudgetTooSmall {
         /// The budget asked for.
@@ -195,8 +195,8 @@ pub enum Error {
     /// The database was closed through this or another handle.
     Closed,
     /// The directory was renamed, removed or replaced while the database was open. Nothing was
-    /// written to what is there instead, and nothing more is written. What was acknowledged is where
-    /// the directory is now.
+    /// written to what is there instead, and nothing more is written. What was acknowledged is
+    /// where the directory is now.
     DirectoryMoved {
         /// The directory, as it was called when it was opened.
         path: PathBuf,
@@ -216,7 +216,7 @@ pub enum Error {
 /// if let Err(error) = write() {
 ///     match error.kind() {
 ///         ErrorKind::Retry => { /* the same call again, later */ }
-///         ErrorKind::NoRoom => { /* free disk space, raise the budget; then the same call again */ }
+///         ErrorKind::NoRoom => { /* free disk space or raise the budget; then the same call */ }
 ///         ErrorKind::Caller => { /* a mistake in the program: fix the call */ }
 ///         _ => { /* tell an operator */ }
 ///     }
@@ -229,13 +229,14 @@ pub enum ErrorKind {
     Caller,
     /// A passing state. The same call may succeed later, on the same handle.
     Retry,
-    /// Disk space or memory is missing. After there is room (a larger disk, a larger budget, less in
-    /// resident trees) the same call succeeds, on the same handle.
+    /// Disk space or memory is missing. After there is room (a larger disk, a larger budget, less
+    /// in resident trees) the same call succeeds, on the same handle.
     NoRoom,
-    /// The operating system failed an I/O: an operator looks at the device, its permissions or limits.
-    /// After a failed write or sync the handle is poisoned.
+    /// The operating system failed an I/O: an operator looks at the device, its permissions or
+    /// limits. After a failed write or sync the handle is poisoned.
     Io,
-    /// Data on disk is damaged: an operator restores it. Whatever else is undamaged can still be read.
+    /// Data on disk is damaged: an operator restores it. Whatever else is undamaged can still be
+    /// read.
     Damaged,
     /// This handle writes no more, or does nothing more. Open the database, or the tree, again.
     Dead,
@@ -310,8 +311,8 @@ impl Error {
         !op.starts_with("sync") && PASSING.iter().any(|e| code == Some(e.raw_os_error()))
     }
 
-    /// Wraps an I/O error with its file and operation (`"open"`, `"write"`, ...); a full device becomes
-    /// [`Error::OutOfSpace`]. For implementers of [`IndexY`](crate::index_y::IndexY).
+    /// Wraps an I/O error with its file and operation (`"open"`, `"write"`, ...); a full device
+    /// becomes [`Error::OutOfSpace`]. For implementers of [`IndexY`](crate::index_y::IndexY).
     ///
     /// ```
     /// use indexy::Error;

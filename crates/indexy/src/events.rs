@@ -90,3 +90,73 @@ events! {
     /// See [`tree_created`].
     INFO "tree dropped" tree_dropped(tree: u32 => tree, name: &str => name);
 }
+
+#[cfg(all(test, feature = "tracing"))]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+    use tracing::{
+        Event, Metadata, Subscriber,
+        field::{Field, Visit},
+        span,
+    };
+
+    /// Keeps what it is told, as text.
+    #[derive(Clone, Default)]
+    struct Heard(Arc<Mutex<Vec<String>>>);
+
+    struct Text(String);
+
+    impl Visit for Text {
+        fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+            self.0.push_str(&format!(" {field}={value:?}"));
+        }
+    }
+
+    impl Subscriber for Heard {
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            metadata.target() == TARGET
+        }
+        fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+            span::Id::from_u64(1)
+        }
+        fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+        fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+        fn event(&self, event: &Event<'_>) {
+            let mut text = Text(event.metadata().level().to_string());
+            event.record(&mut text);
+            self.0.lock().unwrap().push(text.0);
+        }
+        fn enter(&self, _: &span::Id) {}
+        fn exit(&self, _: &span::Id) {}
+    }
+
+    /// What an operator sees of the life of a database.
+    #[test]
+    fn opening_trees_and_closing_are_events() {
+        let heard = Heard::default();
+        let dir = tempfile::tempdir().unwrap();
+        tracing::subscriber::with_default(heard.clone(), || {
+            let db = crate::Db::open(dir.path(), crate::Options::new(4 << 20)).unwrap();
+            db.tree("t").unwrap().insert(b"k", b"v").unwrap();
+            db.drop_tree("t").unwrap();
+            db.close().unwrap();
+        });
+        let heard = heard.0.lock().unwrap();
+        let found = |text: &str| heard.iter().any(|e| e.contains(text));
+        for text in [
+            "opened",
+            "replayed_records=0",
+            "tree created",
+            "tree dropped",
+            "closed",
+        ] {
+            assert!(found(text), "{text}: {heard:?}");
+        }
+        assert_eq!(
+            heard.iter().filter(|e| e.contains("closed")).count(),
+            1,
+            "{heard:?}"
+        );
+    }
+}

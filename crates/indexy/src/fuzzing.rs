@@ -1,7 +1,9 @@
-//! Fuzz targets: one per decoder of bytes that come from a disk. Compiled for tests and with the feature `testing`.
+//! Fuzz targets: one per decoder of bytes that come from a disk. Compiled for tests and with the
+//! feature `testing`.
 //!
-//! Each takes any bytes, and panics only if something is wrong. `fuzz/` runs them under a coverage-guided fuzzer; the
-//! tests below run each for a second on mutated samples (`INDEXY_FUZZ_SECONDS`).
+//! Each takes any bytes, and panics only if something is wrong. `fuzz/` runs them under a
+//! coverage-guided fuzzer; the tests below run each for a second on mutated samples
+//! (`INDEXY_FUZZ_SECONDS`).
 
 #![forbid(unsafe_code)]
 
@@ -100,7 +102,8 @@ pub fn index_y_page(bytes: &[u8]) {
     y::fuzzing::decode_page(bytes);
 }
 
-/// Two keys (the first byte says where the second begins): the way to Index Y and back keeps them and their order.
+/// Two keys (the first byte says where the second begins): the way to Index Y and back keeps them
+/// and their order.
 pub fn key_encoding(bytes: &[u8]) {
     let Some((&at, keys)) = bytes.split_first() else {
         return;

@@ -1,15 +1,17 @@
-//! IndeXY: an embeddable, ordered, concurrent key-value index that is larger than its memory budget.
+//! IndeXY: an embeddable, ordered, concurrent key-value index that is larger than its memory
+//! budget.
 //!
-//! A [`Db`] is a directory with named [`Tree`]s under one memory budget and one log. A tree maps byte
-//! strings to byte strings, in order. It is two indexes behind one interface:
+//! A [`Db`] is a directory with named [`Tree`]s under one memory budget and one log. A tree maps
+//! byte strings to byte strings, in order. It is two indexes behind one interface:
 //!
-//! - the *memory index* ([`IndexXKind`]; Index X in the paper) answers for what is hot, and takes every
-//!   write;
-//! - the *disk index* ([`IndexYKind`]; Index Y in the paper) has everything else. It is asked for one
-//!   key at a time when that key is not in memory, and written to in the background, in sorted runs.
+//! - the *memory index* ([`IndexXKind`]; Index X in the paper) answers for what is hot, and takes
+//!   every write;
+//! - the *disk index* ([`IndexYKind`]; Index Y in the paper) has everything else. It is asked for
+//!   one key at a time when that key is not in memory, and written to in the background, in sorted
+//!   runs.
 //!
-//! When memory runs short, the coldest ranges of the memory index are written back and released. So a
-//! tree whose hot keys fit in memory costs about what an in-memory index costs, at any size.
+//! When memory runs short, the coldest ranges of the memory index are written back and released. So
+//! a tree whose hot keys fit in memory costs about what an in-memory index costs, at any size.
 //!
 //! ```
 //! use indexy::{Db, Options};
@@ -31,13 +33,13 @@
 //!
 //! Where to look next: [`Options`] for durability and the choice of indexes; [`Batch`] for several
 //! writes as one; [`error`] for who acts after an error; [`cost`] for what each operation costs;
-//! [`index_y`] for a disk index of your own. The design is that of IndeXY (ICDE 2023), a framework that
-//! joins an in-memory and an on-disk index.
+//! [`index_y`] for a disk index of your own. The design is that of IndeXY (ICDE 2023), a framework
+//! that joins an in-memory and an on-disk index.
 //!
 //! # Cargo features
 //!
-//! - `tracing`: events about the background (recovery, stalls, poisoning, compactions, releases) for
-//!   the subscribers of the crate `tracing`, with the target `indexy`.
+//! - `tracing`: events about the background (recovery, stalls, poisoning, compactions, releases)
+//!   for the subscribers of the crate `tracing`, with the target `indexy`.
 //! - `rocksdb`: RocksDB as a further disk index; compiles it from C++.
 //! - `testing`: the suite that every disk index has to pass, and the targets of the fuzzer.
 

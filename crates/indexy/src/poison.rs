@@ -19,7 +19,8 @@ use std::{
 pub(crate) struct Poison(OnceLock<Arc<str>>);
 
 impl Poison {
-    /// Records `cause` unless an earlier one is there; returns the error that writers get from now on.
+    /// Records `cause` unless an earlier one is there; returns the error that writers get from now
+    /// on.
     pub(crate) fn set(&self, cause: &dyn Display) -> Error {
         Error::Poisoned {
             cause: self

@@ -1,12 +1,15 @@
-//! The atomics of protocols that are checked by a model: everything of them that synchronizes comes from here.
+//! The atomics of protocols that are checked by a model: everything of them that synchronizes comes
+//! from here.
 //!
 //! In the library these are the standard ones. Two kinds of models check them:
-//! - The memory model: a test compiles the protocol's file a second time, in a crate whose own `sync` module has the
-//!   checker's types (`tests/latch_model.rs`), so that the library itself needs no switch and its layouts stay what they are.
-//! - Interleavings of the whole index: in the library's own tests a scheduler may put another thread in at every
-//!   [`point`] (`x/conformance/interleaved.rs`).
+//! - The memory model: a test compiles the protocol's file a second time, in a crate whose own
+//!   `sync` module has the checker's types (`tests/latch_model.rs`), so that the library itself
+//!   needs no switch and its layouts stay what they are.
+//! - Interleavings of the whole index: in the library's own tests a scheduler may put another
+//!   thread in at every [`point`] (`x/conformance/interleaved.rs`).
 //!
-//! Not here: the words of nodes (`mem/words.rs`), which lie over raw memory and are always the standard ones.
+//! Not here: the words of nodes (`mem/words.rs`), which lie over raw memory and are always the
+//! standard ones.
 
 #![forbid(unsafe_code)]
 
@@ -28,7 +31,8 @@ mod scheduled {
 
     thread_local!(static SCHEDULED: Cell<bool> = const { Cell::new(false) });
 
-    /// Runs `body`, the steps of whose threads a scheduler chooses. They all run on this thread of the system.
+    /// Runs `body`, the steps of whose threads a scheduler chooses. They all run on this thread of
+    /// the system.
     pub(crate) fn while_scheduled(body: impl FnOnce()) {
         struct End;
         impl Drop for End {

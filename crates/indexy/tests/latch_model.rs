@@ -2,12 +2,13 @@
 //!
 //! Run: `RUSTFLAGS="--cfg loom" cargo test -p indexy --test latch_model`.
 //!
-//! The latch's file is compiled a second time here, over loom's atomics. Taking out the `fence(Acquire)` of `validate`, the
-//! comparison in it, or the `fence(Release)` after locking makes `no_torn_read_is_validated` fail.
+//! The latch's file is compiled a second time here, over loom's atomics. Taking out the
+//! `fence(Acquire)` of `validate`, the comparison in it, or the `fence(Release)` after locking
+//! makes `no_torn_read_is_validated` fail.
 //!
-//! The checker explores another order of two accesses to a word only if nothing came between them on the same word, so that a load
-//! before a store hides it. Threads here therefore store without loading first where they can: they
-//! upgrade a version that was taken before they started.
+//! The checker explores another order of two accesses to a word only if nothing came between them
+//! on the same word, so that a load before a store hides it. Threads here therefore store without
+//! loading first where they can: they upgrade a version that was taken before they started.
 #![cfg(loom)]
 
 mod sync {
@@ -156,7 +157,8 @@ fn nobody_gets_into_an_obsolete_node() {
         };
         let written = node.add_one_optimistically();
         let seen = remover.join().unwrap();
-        // Either the write came first and the remover saw it, or it found the node gone and wrote nothing.
+        // Either the write came first and the remover saw it, or it found the node gone and wrote
+        // nothing.
         assert_eq!(seen, u64::from(written));
         assert_eq!(node.load(), [seen, seen]);
         assert_eq!(node.latch.read(), None);

@@ -1,12 +1,14 @@
-//! The whole API against ordered maps: random operations with odd keys, small budgets, forced cleaning and release,
-//! and reopening in between.
+//! The whole API against ordered maps: random operations with odd keys, small budgets, forced
+//! cleaning and release, and reopening in between.
 //!
-//! `INDEXY_TEST_PAIRS` says with which pairs of indexes (`pairs/mod.rs`); `INDEXY_MODEL_OPS` sets the number of operations per case
-//! and pair (default: 260,000 with the default pair, 60,000 with others; four cases), `INDEXY_MODEL_SEED` the seed.
+//! `INDEXY_TEST_PAIRS` says with which pairs of indexes (`pairs/mod.rs`); `INDEXY_MODEL_OPS` sets
+//! the number of operations per case and pair (default: 130,000 with the default pair, 30,000 with
+//! others; four cases), `INDEXY_MODEL_SEED` the seed.
 
 mod pairs;
 
-use indexy::{Batch, Db, Durability, Error, Options, Stats, Tree};
+use indexy::{Batch, Db, Durability, Error, Options, Stats, Tree, TreeOptions};
+use pairs::Pair;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::{collections::BTreeMap, ops::Bound, path::Path};
 
@@ -121,24 +123,39 @@ fn check_all(tree: &Tree, model: &Model) {
 fn step(db: &Db, trees: &[Tree], models: &mut [Model], rng: &mut StdRng, case: &Case) {
     let t = rng.random_range(0..TREES);
     let (tree, keys) = (&trees[t], case.keys);
-    let k = key(rng, keys);
-    match rng.random_range(0..100) {
+    let roll = rng.random_range(0..100);
+    match roll {
+        0..=54 => write(roll, tree, &mut models[t], rng, case),
+        86..=89 => batch(db, trees, models, rng, keys),
+        55..=97 => read(roll, tree, &models[t], rng, keys),
+        98 if rng.random_range(0..200) == 0 => {
+            let (a, b) = (key(rng, keys), key(rng, keys));
+            let (a, b) = if a <= b { (a, b) } else { (b, a) };
+            tree.remove_range(&a[..]..=&b[..]).unwrap();
+            models[t].retain(|k, _| *k < a || *k > b);
+        }
+        98 => db.sync().unwrap(),
+        _ if rng.random_range(0..300) == 0 => db.flush().unwrap(),
+        _ => {}
+    }
+}
+
+fn write(roll: u32, tree: &Tree, model: &mut Model, rng: &mut StdRng, case: &Case) {
+    let k = key(rng, case.keys);
+    match roll {
         0..=34 => {
             let v = value(rng, case.value_bytes);
             tree.insert(&k, &v).unwrap();
-            models[t].insert(k, v);
+            model.insert(k, v);
         }
         35..=44 => {
             tree.remove(&k).unwrap();
-            models[t].remove(&k);
+            model.remove(&k);
         }
-        45..=47 => assert_eq!(
-            tree.take(&k).unwrap().map(|v| v.to_vec()),
-            models[t].remove(&k)
-        ),
+        45..=47 => assert_eq!(tree.take(&k).unwrap().map(|v| v.to_vec()), model.remove(&k)),
         48..=51 => {
             let old = if rng.random() {
-                models[t].get(&k).cloned()
+                model.get(&k).cloned()
             } else {
                 Some(value(rng, 20))
             };
@@ -150,32 +167,38 @@ fn step(db: &Db, trees: &[Tree], models: &mut [Model], rng: &mut StdRng, case: &
             let swapped = tree
                 .compare_and_swap(&k, old.as_ref(), new.as_ref())
                 .unwrap();
-            assert_eq!(swapped, models[t].get(&k) == old.as_ref());
+            assert_eq!(swapped, model.get(&k) == old.as_ref());
             if swapped {
                 match new {
-                    Some(new) => models[t].insert(k, new),
-                    None => models[t].remove(&k),
+                    Some(new) => model.insert(k, new),
+                    None => model.remove(&k),
                 };
             }
         }
-        52..=54 => {
+        _ => {
             let new = tree
                 .update(&k, |old| old.map(|o| [o, b"+"].concat()).or(Some(vec![7])))
                 .unwrap();
-            let slot = models[t]
+            let slot = model
                 .entry(k)
                 .and_modify(|v| v.push(b'+'))
                 .or_insert_with(|| vec![7]);
             assert_eq!(new.as_deref(), Some(&slot[..]));
         }
+    }
+}
+
+fn read(roll: u32, tree: &Tree, model: &Model, rng: &mut StdRng, keys: u64) {
+    let k = key(rng, keys);
+    match roll {
         55..=64 => {
             let found = tree.get_with(&k, <[u8]>::to_vec).unwrap();
-            assert_eq!(found.as_ref(), models[t].get(&k), "key {k:?}");
+            assert_eq!(found.as_ref(), model.get(&k), "key {k:?}");
         }
         65..=84 => {
             assert_eq!(
                 tree.get(&k).unwrap().as_deref(),
-                models[t].get(&k).map(|v| &v[..]),
+                model.get(&k).map(|v| &v[..]),
                 "key {k:?}"
             );
         }
@@ -190,45 +213,30 @@ fn step(db: &Db, trees: &[Tree], models: &mut [Model], rng: &mut StdRng, case: &
             assert_eq!(
                 found,
                 some.iter()
-                    .map(|k| models[t].get(k).cloned())
+                    .map(|k| model.get(k).cloned())
                     .collect::<Vec<_>>()
             );
         }
-        86..=89 => {
-            let mut batch: Batch = db.batch();
-            for _ in 0..rng.random_range(0..30) {
-                let (t, k) = (rng.random_range(0..TREES), key(rng, keys));
-                if rng.random_range(0..4) == 0 {
-                    batch.remove(&trees[t], &k);
-                    models[t].remove(&k);
-                } else {
-                    let v = value(rng, 100);
-                    batch.insert(&trees[t], &k, &v);
-                    models[t].insert(k, v);
-                }
-            }
-            batch.commit().unwrap();
-        }
-        90..=95 => check_scan(tree, &models[t], rng, keys),
+        90..=95 => check_scan(tree, model, rng, keys),
         96 => {
             assert_eq!(
                 tree.first().unwrap().map(|(k, _)| k.to_vec()),
-                models[t].keys().next().cloned()
+                model.keys().next().cloned()
             );
             assert_eq!(
                 tree.last().unwrap().map(|(k, _)| k.to_vec()),
-                models[t].keys().next_back().cloned()
+                model.keys().next_back().cloned()
             );
-            assert_eq!(tree.contains_key(&k).unwrap(), models[t].contains_key(&k));
+            assert_eq!(tree.contains_key(&k).unwrap(), model.contains_key(&k));
         }
-        97 => {
+        _ => {
             let p = &k[..k.len().min(3)];
             let found: Vec<_> = tree
                 .prefix(p)
                 .take(50)
                 .map(|e| e.unwrap().0.to_vec())
                 .collect();
-            let expected: Vec<_> = models[t]
+            let expected: Vec<_> = model
                 .range(p.to_vec()..)
                 .map(|(k, _)| k.clone())
                 .take_while(|k| k.starts_with(p))
@@ -236,24 +244,38 @@ fn step(db: &Db, trees: &[Tree], models: &mut [Model], rng: &mut StdRng, case: &
                 .collect();
             assert_eq!(found, expected);
         }
-        98 if rng.random_range(0..200) == 0 => {
-            let (a, b) = (key(rng, keys), key(rng, keys));
-            let (a, b) = if a <= b { (a, b) } else { (b, a) };
-            tree.remove_range(&a[..]..=&b[..]).unwrap();
-            models[t].retain(|k, _| *k < a || *k > b);
-        }
-        98 => db.sync().unwrap(),
-        _ if rng.random_range(0..300) == 0 => db.flush().unwrap(),
-        _ => {}
     }
 }
 
-fn open(path: &Path, options: &Options) -> (Db, Vec<Tree>) {
+fn batch(db: &Db, trees: &[Tree], models: &mut [Model], rng: &mut StdRng, keys: u64) {
+    let mut batch: Batch = db.batch();
+    for _ in 0..rng.random_range(0..30) {
+        let (t, k) = (rng.random_range(0..TREES), key(rng, keys));
+        if rng.random_range(0..4) == 0 {
+            batch.remove(&trees[t], &k);
+            models[t].remove(&k);
+        } else {
+            let v = value(rng, 100);
+            batch.insert(&trees[t], &k, &v);
+            models[t].insert(k, v);
+        }
+    }
+    batch.commit().unwrap();
+}
+
+fn open(path: &Path, options: &Options, pair: Pair) -> (Db, Vec<Tree>) {
     let db = Db::open(path, options.clone()).unwrap();
-    let trees = (0..TREES)
-        .map(|t| db.tree(&tree_name(t)).unwrap())
-        .collect();
+    let trees = (0..TREES).map(|t| open_tree(&db, t, pair)).collect();
     (db, trees)
+}
+
+/// The first tree has `pair`, the second one another.
+fn open_tree(db: &Db, t: usize, pair: Pair) -> Tree {
+    let options = match t {
+        0 => TreeOptions::new(),
+        _ => pairs::second(pair),
+    };
+    db.tree_with(&tree_name(t), options).unwrap()
 }
 
 fn tree_name(t: usize) -> String {
@@ -266,16 +288,17 @@ const CASES: usize = 4;
 fn run(case: &Case) {
     for pair in pairs::chosen(case.seed as usize, CASES) {
         let ops = if pair == pairs::DEFAULT {
-            260_000
+            130_000
         } else {
-            60_000
+            30_000
         };
         let ops = from_env("INDEXY_MODEL_OPS", ops);
         let name = pairs::name(pair);
         let start = std::time::Instant::now();
-        let done = run_with(case, pairs::options(pair, case.options.clone()), ops);
+        let done = run_with(case, pair, ops);
         println!("{name}: {ops} operations, {:?}, {done:?}", start.elapsed());
-        // Regions were written away, read again, and but for mere buffers cut, while the operations went on.
+        // Regions were written away, read again, and but for mere buffers cut, while the operations
+        // went on.
         assert!(done.cleaned_runs > 0, "{name}: {done:?}");
         assert!(done.y_reads > ops / 200, "{name}: {done:?}");
         if pair == pairs::DEFAULT && ops >= 100_000 {
@@ -307,6 +330,7 @@ impl Done {
 
 /// One database, the maps that say what is in it, and what happens once in a while.
 struct Run<'a> {
+    pair: Pair,
     path: &'a Path,
     options: Options,
     rng: StdRng,
@@ -337,7 +361,7 @@ impl Run<'_> {
         }
         self.trees.clear();
         drop(self.db);
-        (self.db, self.trees) = open(self.path, &self.options);
+        (self.db, self.trees) = open(self.path, &self.options, self.pair);
         self.check_all();
         self
     }
@@ -350,8 +374,9 @@ impl Run<'_> {
         }
     }
 
-    /// Numbers of entries: the exact one, and the estimate, which counts at most what is in X and in Y (and there no
-    /// more than was written). How much too few it says depends on how often keys were removed, which is all the time here.
+    /// Numbers of entries: the exact one, and the estimate, which counts at most what is in X and
+    /// in Y (and there no more than was written). How much too few it says depends on how often
+    /// keys were removed, which is all the time here.
     fn check_lengths(&self, ops: u64) {
         for (tree, model) in self.trees.iter().zip(&self.models) {
             let len = model.len() as u64;
@@ -368,7 +393,7 @@ impl Run<'_> {
         let copies = tempfile::tempdir().unwrap();
         let path = copies.path().join("copy");
         self.db.checkpoint(&path).unwrap();
-        let (copy, trees) = open(&path, &self.options);
+        let (copy, trees) = open(&path, &self.options, self.pair);
         for (tree, model) in trees.iter().zip(&self.models) {
             check_all(tree, model);
         }
@@ -385,18 +410,20 @@ impl Run<'_> {
         let gone = self.trees[t].insert(b"k", b"v");
         assert!(matches!(gone, Err(Error::TreeDropped { .. })), "{gone:?}");
         self.models[t].clear();
-        self.trees[t] = self.db.tree(&name).unwrap();
+        self.trees[t] = open_tree(&self.db, t, self.pair);
         assert!(self.trees[t].is_empty().unwrap());
         assert_eq!(self.trees[t].approximate_len(), 0);
     }
 }
 
-fn run_with(case: &Case, options: Options, ops: u64) -> Done {
+fn run_with(case: &Case, pair: Pair, ops: u64) -> Done {
+    let options = pairs::options(pair, case.options.clone());
     let seed = from_env("INDEXY_MODEL_SEED", case.seed);
     let dir = tempfile::tempdir().unwrap();
-    let (db, trees) = open(dir.path(), &options);
+    let (db, trees) = open(dir.path(), &options, pair);
     let mut run = Run {
         path: dir.path(),
+        pair,
         options,
         rng: StdRng::seed_from_u64(seed),
         db,

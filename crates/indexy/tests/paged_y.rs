@@ -1,4 +1,5 @@
-//! A database whose Index Y is the paged B+ tree: larger than its budget, reopened, verified, and its pair remembered.
+//! A database whose Index Y is the paged B+ tree: larger than its budget, reopened, verified, and
+//! its pair remembered.
 
 use indexy::{Db, Error, IndexYKind, Options, TreeOptions};
 

@@ -1,5 +1,5 @@
-//! A database stays where it was opened, wherever the process goes meanwhile. Alone in its program, because a working directory
-//! is that of the whole process.
+//! A database stays where it was opened, wherever the process goes meanwhile. Alone in its program,
+//! because a working directory is that of the whole process.
 
 use indexy::{Db, Options};
 

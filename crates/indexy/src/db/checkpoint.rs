@@ -1,10 +1,12 @@
 //! `checkpoint`: a copy that opens as a database of its own.
 //!
-//! Source: design 3. Order: hold the log; copy every Y; then the log up to an LSN that is durable afterwards; then the
-//! manifest, which makes the directory a database. What Y has was logged before (I5), what is not in a copied Y is in the
-//! copied log (I6: truncation pauses), so replay makes both one state: that of the last LSN copied.
+//! Order: hold the log; copy every Y; copy the log up to an LSN that is durable by then; write the
+//! manifest, which makes the directory a database. What a copied Y has was logged before (I5). What
+//! it does not have is in the copied log, because truncation pauses (I6). So replay brings both to
+//! one state: that of the last LSN copied.
 //!
-//! Threads: writers, cleaning and new trees go on meanwhile; only the last look at the manifest is locked.
+//! Threads: writers, cleaning and new trees go on meanwhile. Only the last look at the manifest
+//! holds its lock.
 
 #![forbid(unsafe_code)]
 
@@ -48,7 +50,7 @@ pub(super) fn checkpoint(core: &Core, dest: &Path) -> Result<()> {
     copied
 }
 
-/// `path` with the links in it followed, as far as it is there.
+/// `path` with symbolic links followed, in the part of it that exists.
 fn real(path: &Path) -> PathBuf {
     let there = path.ancestors().find_map(|part| {
         let rest = path.strip_prefix(part).ok()?;
@@ -57,8 +59,8 @@ fn real(path: &Path) -> PathBuf {
     there.unwrap_or_else(|| path.to_path_buf())
 }
 
-/// The destination, absent or an empty directory, made and locked: whoever else comes for it meanwhile is refused, and has nothing taken
-/// away when either of the two fails.
+/// Makes the destination, which is absent or an empty directory, and locks it. A second checkpoint
+/// to the same place is refused meanwhile, and neither removes what the other one made.
 fn claim(dest: &Path) -> Result<DirectoryLock> {
     prepare(dest)?;
     let lock = DirectoryLock::take(dest, false)?;
@@ -117,8 +119,8 @@ fn copy(core: &Core, dest: &Path) -> Result<()> {
         .map_or(Ok(()), |parent| core.storage.sync_dir(parent))
 }
 
-/// Copies the Y of every tree. Returns the manifest that names exactly these, and the end of the log at a moment
-/// when it was the manifest.
+/// Copies the Y of every tree. Returns the manifest that names exactly these, and the end of the
+/// log at a moment when it was the manifest.
 fn copy_trees(core: &Core, dest: &Path) -> Result<(Manifest, Option<Lsn>)> {
     let mut copied: BTreeMap<u32, PathBuf> = BTreeMap::new();
     for _ in 0..PASSES {
@@ -133,7 +135,8 @@ fn copy_trees(core: &Core, dest: &Path) -> Result<(Manifest, Option<Lsn>)> {
         .collect();
     copy_missing(&named, dest, &mut copied)?;
     for tree in &named {
-        // An Index Y from outside may have had nothing to put there; where it is missing later, a tree was lost.
+        // An Index Y from outside may have had nothing to put there; where it is missing later, a
+        // tree was lost.
         let dir = tree_dir(dest, tree.entry.id);
         core.storage.create_dir_all(&dir)?;
     }
@@ -174,7 +177,8 @@ fn create_dir(path: &Path) -> Result<()> {
 fn prepare(dest: &Path) -> Result<()> {
     match std::fs::read_dir(dest) {
         Ok(mut entries) => {
-            // A lock file alone is what a checkpoint that was cut short may leave; whether it is in use is found out next.
+            // A lock file alone is what a checkpoint that was cut short may leave; whether it is in
+            // use is found out next.
             let other = |entry: std::io::Result<std::fs::DirEntry>| {
                 entry.map_or(true, |entry| entry.file_name() != LOCK_FILE)
             };

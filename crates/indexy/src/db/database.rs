@@ -22,16 +22,16 @@ use std::{fmt, path::Path, sync::Arc, time::Duration};
 
 /// An open database: named trees under one memory budget and one log.
 ///
-/// A handle is a reference: clones share everything and may be used from any thread. Dropping the last
-/// one (and the last [`Tree`], [`Range`](crate::Range) and [`Batch`]) stops the background threads and
-/// loses nothing that the [`Durability`](crate::Durability) promised; [`Db::close`] also writes
-/// everything to the disk index, so that the next open is quick. The directory stays locked until the
-/// last of all these handles is gone, or `close` returned.
+/// A handle is a reference: clones share everything and may be used from any thread. Dropping the
+/// last one (and the last [`Tree`], [`Range`](crate::Range) and [`Batch`]) stops the background
+/// threads and loses nothing that the [`Durability`](crate::Durability) promised; [`Db::close`]
+/// also writes everything to the disk index, so that the next open is quick. The directory stays
+/// locked until the last of all these handles is gone, or `close` returned.
 ///
 /// After a failed fsync or write of its own files, by whichever call or thread, the database is
 /// *poisoned*: the call that met it gets the error itself, reads go on, writes fail with the first
-/// cause. A full device (`OutOfSpace`) or a lack of file descriptors does not poison; a directory that
-/// is renamed while it is open does (`DirectoryMoved`).
+/// cause. A full device (`OutOfSpace`) or a lack of file descriptors does not poison; a directory
+/// that is renamed while it is open does (`DirectoryMoved`).
 ///
 /// A forked child process must not use the handles that it inherits. It may drop them.
 ///
@@ -65,8 +65,8 @@ impl Db {
 
     /// Opens the database in the directory `path`, or creates it.
     ///
-    /// Replays what the log has beyond the last flush, within the memory budget. Cost: under a second
-    /// after a clean close; else the replay.
+    /// Replays what the log has beyond the last flush, within the memory budget. Cost: under a
+    /// second after a clean close; else the replay.
     ///
     /// Errors: `BudgetTooSmall`, `InvalidOption`, `Unsupported`, `NoDatabase`, `NotADirectory`,
     /// `DestinationNotEmpty` (a new database in a directory with other files), `Locked`,
@@ -117,8 +117,9 @@ impl Db {
         self.tree_with(name, TreeOptions::new())
     }
 
-    /// Opens the tree `name`, or creates it with `options`. The pair is remembered: asking an existing
-    /// tree for another one is a `TreeMismatch`; what `options` leaves open is taken as it is.
+    /// Opens the tree `name`, or creates it with `options`. The pair is remembered: asking an
+    /// existing tree for another one is a `TreeMismatch`; what `options` leaves open is taken as it
+    /// is.
     ///
     /// Cost and errors: as [`Db::tree`], and `TreeMismatch`, `Unsupported`, `InvalidOption`.
     ///
@@ -184,8 +185,8 @@ impl Db {
             Ok(Arc::new(tree))
         });
         let tree = named.inspect_err(|_| {
-            // What is there may look whole and not be durable (a failed sync), or be of another kind
-            // than what is asked for next: no later attempt takes it for its own.
+            // What is there may look whole and not be durable (a failed sync), or be of another
+            // kind than what is asked for next: no later attempt takes it for its own.
             manifest.next_tree_id += 1;
             // Poisoned, the manifest on disk may name the tree.
             let not_named = self.core().shared.poison.check().is_ok();
@@ -248,8 +249,8 @@ impl Db {
         let tree = self.core().trees.read().get(&entry.id).cloned();
         if let Some(tree) = tree {
             tree.set_status(Status::Dropped);
-            // So that X stays empty once it is. A writer that holds its stripe for longer waits for memory,
-            // and looks again whether its tree is there when it gets some.
+            // So that X stays empty once it is. A writer that holds its stripe for longer waits for
+            // memory, and looks again whether its tree is there when it gets some.
             self.core().stripes.barrier_for(DROP_LIMIT);
             self.core().trees.write().remove(&entry.id);
             tree.joined.discard();
@@ -356,16 +357,16 @@ impl Db {
         self.core().flush()
     }
 
-    /// Copies the database, as of one moment during the call, into the directory `dest`, which must be
-    /// absent or empty; it opens as a database of its own. Writers and readers go on.
+    /// Copies the database, as of one moment during the call, into the directory `dest`, which must
+    /// be absent or empty; it opens as a database of its own. Writers and readers go on.
     ///
-    /// Cost: the immutable files of the disk index are hard-linked where the file system allows it, the
-    /// log is copied. While it lasts, pages that a paged tree would reuse are kept, so that it grows by
-    /// what is written.
+    /// Cost: the immutable files of the disk index are hard-linked where the file system allows it,
+    /// the log is copied. While it lasts, pages that a paged tree would reuse are kept, so that it
+    /// grows by what is written.
     ///
-    /// Errors: `DestinationNotEmpty` (also among the database's own trees or log), `Locked` (something
-    /// else is being made there), `Corrupt` (the log is damaged), `Io`, `OutOfSpace`, `Poisoned`,
-    /// `Reentrant`.
+    /// Errors: `DestinationNotEmpty` (also among the database's own trees or log), `Locked`
+    /// (something else is being made there), `Corrupt` (the log is damaged), `Io`, `OutOfSpace`,
+    /// `Poisoned`, `Reentrant`.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -383,9 +384,9 @@ impl Db {
         super::checkpoint::checkpoint(self.core(), dest.as_ref())
     }
 
-    /// Walks everything: structure and order of every memory index, checksums and order of every disk
-    /// index, and whether both agree. A report lists what does not hold; an `Err` means that the walk
-    /// could not go on.
+    /// Walks everything: structure and order of every memory index, checksums and order of every
+    /// disk index, and whether both agree. A report lists what does not hold; an `Err` means that
+    /// the walk could not go on.
     ///
     /// Cost: reads all of the disk index once. Readers and writers go on.
     ///
@@ -418,8 +419,8 @@ impl Db {
     }
 
     /// Changes the memory budget in bytes, up or down; a smaller one is reached by release in the
-    /// background. The cache of the disk index is emptied and resized; log buffers keep the size that
-    /// they got at open.
+    /// background. The cache of the disk index is emptied and resized; log buffers keep the size
+    /// that they got at open.
     ///
     /// Errors: `BudgetTooSmall` (below the minimum, or below twice what caches and buffers need),
     /// `InvalidOption` (above the maximum), `Closed`.
@@ -434,7 +435,8 @@ impl Db {
     pub fn set_memory_budget(&self, bytes: usize) -> Result<()> {
         self.core().check_open()?;
         options::check_budget(bytes)?;
-        // Buffers keep the size that they got at open, the cache follows the budget; X needs room beside them.
+        // Buffers keep the size that they got at open, the cache follows the budget; X needs room
+        // beside them.
         let budget = &self.core().budget;
         let others = budget
             .used()
@@ -453,15 +455,15 @@ impl Db {
         Ok(())
     }
 
-    /// Flushes and ends the database: every clone and every tree returns `Closed` from now on, and the
-    /// directory is free when this returns, although handles live on. Waits for flushes, checkpoints
-    /// and verifications in progress. The second call does nothing.
+    /// Flushes and ends the database: every clone and every tree returns `Closed` from now on, and
+    /// the directory is free when this returns, although handles live on. Waits for flushes,
+    /// checkpoints and verifications in progress. The second call does nothing.
     ///
-    /// A read in progress is waited for two seconds; if it takes longer the directory stays locked until
-    /// the last handle is dropped.
+    /// A read in progress is waited for two seconds; if it takes longer the directory stays locked
+    /// until the last handle is dropped.
     ///
-    /// Errors: those of [`Db::flush`]; the handle is closed all the same, and the log keeps what was
-    /// not flushed.
+    /// Errors: those of [`Db::flush`]; the handle is closed all the same, and the log keeps what
+    /// was not flushed.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -480,9 +482,9 @@ impl Db {
     }
 }
 
-/// Longest time that `drop_tree` waits for writers in progress. What one of the dropped tree leaves in
-/// X after that is seen by nobody and goes with the last handle; its log record names a tree that
-/// recovery does not know.
+/// Longest time that `drop_tree` waits for writers in progress. What one of the dropped tree leaves
+/// in X after that is seen by nobody and goes with the last handle; its log record names a tree
+/// that recovery does not know.
 const DROP_LIMIT: Duration = Duration::from_millis(250);
 
 /// Errors: `InvalidTreeName`.

@@ -1,10 +1,13 @@
-//! The one place that chooses between the kinds of Index Y, and divides among them the memory that all trees share.
+//! The one place that chooses between the kinds of Index Y, and divides among them the memory that
+//! all trees share.
 //!
-//! A kind's caches are made with its first tree; the part of the budget is divided evenly among the kinds in use.
-//! A further kind of this crate is one field of [`Kinds`], one arm of [`YShared::open`] and of [`supported`], and a line
-//! in `each`, its part of `WORK_BYTES`, and its name in `RESERVED` of `kinds/names.rs`. Kinds from outside come by their factories.
+//! A kind's caches are made with its first tree; the part of the budget is divided evenly among the
+//! kinds in use. A further kind of this crate is one field of [`Kinds`], one arm of
+//! [`YShared::open`] and of [`supported`], and a line in `each`, its part of `WORK_BYTES`, and its
+//! name in `RESERVED` of `kinds/names.rs`. Kinds from outside come by their factories.
 //!
-//! Keeps: I7 ([`YShared::memory_bytes`] is an upper bound of all of it, whichever kinds come later).
+//! Keeps: I7 ([`YShared::memory_bytes`] is an upper bound of all of it, whichever kinds come
+//! later).
 
 #![forbid(unsafe_code)]
 
@@ -62,7 +65,8 @@ pub(super) fn supported(kind: IndexYKind, factories: &Factories) -> Result<()> {
         IndexYKind::RocksDb => "in a build without the cargo feature `rocksdb`",
         IndexYKind::Custom(name) if factories.get(name).is_some() => return Ok(()),
         IndexYKind::Custom(_) => {
-            "(this program has no factory of that name: Options::register_index_y comes before opening)"
+            "(this program has no factory of that name: \
+             Options::register_index_y comes before opening)"
         }
     };
     Err(Error::Unsupported {
@@ -92,7 +96,8 @@ struct Kinds {
 }
 
 impl YShared {
-    /// Shares of a database with `total` bytes for the caches of its Index Ys. Nothing is allocated yet.
+    /// Shares of a database with `total` bytes for the caches of its Index Ys. Nothing is allocated
+    /// yet.
     pub(super) fn new(
         total: usize,
         factories: Factories,
@@ -115,8 +120,9 @@ impl YShared {
         }
     }
 
-    /// Opens the Index Y of one tree in `dir`, or creates it there unless `read_only`. `owner`: a number that the tree of this
-    /// database has alone, for kinds that tell files of another one by it.
+    /// Opens the Index Y of one tree in `dir`, or creates it there unless `read_only`. `owner`: a
+    /// number that the tree of this database has alone, for kinds that tell files of another one by
+    /// it.
     pub(super) fn open(
         &self,
         kind: IndexYKind,
@@ -315,6 +321,8 @@ impl Kinds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(feature = "rocksdb")]
+    use crate::db::directory::DirectoryLock;
 
     #[test]
     fn what_is_not_compiled_in_is_refused_with_a_reason() {
@@ -333,7 +341,9 @@ mod tests {
     #[test]
     fn i7_kinds_share_the_total() {
         let (dir, total) = (tempfile::tempdir().unwrap(), 16 << 20);
-        let shared = YShared::new(total, Factories::default(), false);
+        let lock = DirectoryLock::take(dir.path(), false).unwrap();
+        let directory = OwnedDirectory::new(dir.path(), lock, Arc::default());
+        let shared = YShared::new(total, Factories::default(), false, Arc::new(directory));
         let open = |kind: IndexYKind| {
             let path = dir.path().join(kind.to_string());
             shared.open(kind, &path, 1, false).unwrap()

@@ -7,8 +7,8 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-/// Of a budget of `bytes` what the machine has: nothing is made larger than that, whatever the budget says. Cost: a load, unless the
-/// budget is larger than that.
+/// The part of a budget of `bytes` that the machine has: caches are sized by this. Cost: a load,
+/// unless the budget is larger than the memory seen before.
 pub(crate) fn usable(bytes: usize) -> usize {
     static SEEN: AtomicUsize = AtomicUsize::new(0);
     if bytes <= SEEN.load(Relaxed) {
@@ -19,7 +19,8 @@ pub(crate) fn usable(bytes: usize) -> usize {
     bytes.min(machine)
 }
 
-/// Memory that this process may use, in bytes: the smallest of its cgroup limits (v1, v2) and physical memory.
+/// Memory that this process may use, in bytes: the smallest of its cgroup limits (v1, v2) and
+/// physical memory.
 pub(crate) fn memory_limit_bytes() -> usize {
     let physical = rustix::param::page_size() as u64 * physical_pages();
     cgroup_limits()

@@ -1,9 +1,11 @@
 //! The database: the API, and the only place that wires the log, X, Y and the framework together.
 //!
-//! - `database` the API of [`Db`]; `tree/` of trees, batches and scans; `options`, `kinds/` what may
-//!   be chosen; `reports/` what a database says about itself; `checkpoint` copies of it.
-//! - `handle/` what all handles share, how it ends, the locks of writers, the division of the budget.
-//! - `open/` how it begins; `directory/` the files that are the database's own, and who may touch them.
+//! - `database` the API of [`Db`]; `tree/` of trees, batches and scans; `options`, `kinds/` what
+//!   may be chosen; `reports/` what a database says about itself; `checkpoint` copies of it.
+//! - `handle/` what all handles share, how it ends, the locks of writers, the division of the
+//!   budget.
+//! - `open/` how it begins; `directory/` the files that are the database's own, and who may touch
+//!   them.
 //! - `index_y` the one place that tells the Index Ys apart; `machine` what the process may use.
 
 mod checkpoint;

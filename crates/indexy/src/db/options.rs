@@ -24,11 +24,11 @@ use std::sync::Arc;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Durability {
-    /// No log. After a crash each key is at least as new as the last `flush`; batches may be there in
-    /// part.
+    /// No log. After a crash each key is at least as new as the last `flush`; batches may be there
+    /// in part.
     None,
-    /// Logged; the log is made durable every `interval_ms` milliseconds. After a crash the state is a
-    /// prefix of the log: at most the last interval is missing, batches are whole.
+    /// Logged; the log is made durable every `interval_ms` milliseconds. After a crash the state is
+    /// a prefix of the log: at most the last interval is missing, batches are whole.
     Buffered {
         /// Longest time in milliseconds that a write stays volatile.
         interval_ms: u64,
@@ -71,8 +71,8 @@ const DEFAULT_LOG_LIMIT_BYTES: (u64, u64) = (64 << 20, 1 << 30);
 /// A smaller segment of the log is not worth a file.
 const MIN_SEGMENT_BYTES: u64 = 1 << 20;
 
-/// With a budget over this part of the memory that the process may use, the page cache is not worth its
-/// cost.
+/// With a budget over this part of the memory that the process may use, the page cache is not worth
+/// its cost.
 const PAGE_CACHE_DIVISOR: usize = 2;
 
 impl Default for Options {
@@ -132,10 +132,10 @@ impl Options {
         self
     }
 
-    /// Makes the kind [`IndexYKind::custom`]`(name)` known, so that databases with trees of that kind
-    /// open and new trees can have it. Registered anew, a name means the new factory. Costs nothing
-    /// while no tree has the kind, but for its [`work_bytes`](IndexYFactory::work_bytes). The module
-    /// [`index_y`](crate::index_y) has an example.
+    /// Makes the kind [`IndexYKind::custom`]`(name)` known, so that databases with trees of that
+    /// kind open and new trees can have it. Registered anew, a name means the new factory. Costs
+    /// nothing while no tree has the kind, but for its [`work_bytes`](IndexYFactory::work_bytes).
+    /// The module [`index_y`](crate::index_y) has an example.
     ///
     /// `name`: as [`IndexYName::new`] takes it; the database remembers it. Errors: `InvalidOption`.
     pub fn register_index_y(mut self, name: &str, factory: Arc<dyn IndexYFactory>) -> Result<Self> {
@@ -186,9 +186,9 @@ impl Options {
         self
     }
 
-    /// Log size in bytes above which old entries are written to the disk index, so that the log can be
-    /// cut. Smaller: less to replay at open; larger: keys that are overwritten often go to disk less
-    /// often. Default: twice the memory budget, between 64 MiB and 1 GiB.
+    /// Log size in bytes above which old entries are written to the disk index, so that the log can
+    /// be cut. Smaller: less to replay at open; larger: keys that are overwritten often go to disk
+    /// less often. Default: twice the memory budget, between 64 MiB and 1 GiB.
     ///
     /// ```
     /// use indexy::Options;
@@ -201,14 +201,15 @@ impl Options {
     }
 
     /// Whether single keys are read from tables of [`IndexYKind::Lsm`] past the page cache of the
-    /// operating system. Default: where the process may use less than twice the budget (its cgroup's
-    /// limit, v1 or v2, or physical memory, when the database is opened).
+    /// operating system. Default: where the process may use less than twice the budget (its
+    /// cgroup's limit, v1 or v2, or physical memory, when the database is opened).
     ///
-    /// With spare memory the page cache is a second cache, which no budget counts and which the system
-    /// takes back at will. Without, it answers next to nothing and has to evict for every read: past it
-    /// a cold get was measured at three quarters of the time, its 99th percentile at half. Long scans
-    /// read ahead through the page cache either way. [`IndexYKind::BPlus`] reads past it always,
-    /// RocksDB through it. Where a file system refuses direct I/O, reads go through the page cache.
+    /// With spare memory the page cache is a second cache, which no budget counts and which the
+    /// system takes back at will. Without, it answers next to nothing and has to evict for every
+    /// read: past it a cold get was measured at three quarters of the time, its 99th percentile at
+    /// half. Long scans read ahead through the page cache either way. [`IndexYKind::BPlus`] reads
+    /// past it always, RocksDB through it. Where a file system refuses direct I/O, reads go through
+    /// the page cache.
     ///
     /// ```
     /// use indexy::Options;
@@ -340,8 +341,8 @@ impl TreeOptions {
         self
     }
 
-    /// A resident tree is never released from memory; it still counts against the budget, and writes
-    /// to it fail with `ResidentTreesTooLarge` when it no longer fits. Default: false.
+    /// A resident tree is never released from memory; it still counts against the budget, and
+    /// writes to it fail with `ResidentTreesTooLarge` when it no longer fits. Default: false.
     ///
     /// ```
     /// let options = indexy::TreeOptions::new().resident(true);

@@ -93,7 +93,10 @@ pub fn verdict(op: &str, path: impl FnOnce() -> String) -> Verdict {
 
 /// The answer to a command; `None` if `path` is none.
 pub fn command(path: &str) -> Option<c_int> {
-    let words: Vec<&str> = path.strip_prefix("/indexy-fault/")?.splitn(6, '/').collect();
+    let words: Vec<&str> = path
+        .strip_prefix("/indexy-fault/")?
+        .splitn(6, '/')
+        .collect();
     match words[..] {
         ["arm", op, kind, skip, how, filter] => {
             STRUCK.store(false, SeqCst);

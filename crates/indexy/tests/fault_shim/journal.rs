@@ -1,9 +1,12 @@
-//! The journal: everything that was done to the files below a directory, in the order in which it was done.
+//! The journal: everything that was done to the files below a directory, in the order in which it
+//! was done.
 //!
-//! `INDEXY_JOURNAL=<file>:<directory>`. With it a sync does nothing but appear in the journal: what is durable is for who
-//! reads it to say (`tests/suite/disk_image.rs`). Calls on these files are serial, so that the order is the true one.
+//! `INDEXY_JOURNAL=<file>:<directory>`. With it a sync does nothing but appear in the journal: what
+//! is durable is for who reads it to say (`tests/suite/disk_image.rs`). Calls on these files are
+//! serial, so that the order is the true one.
 //!
-//! A record: operation (1 byte), two numbers (8 bytes each), two strings (4 bytes of length each), all little-endian.
+//! A record: operation (1 byte), two numbers (8 bytes each), two strings (4 bytes of length each),
+//! all little-endian.
 //!
 //! | op | meaning | numbers | strings |
 //! |---|---|---|---|
@@ -28,7 +31,8 @@ type Close = unsafe extern "C" fn(c_int) -> c_int;
 type Seek = unsafe extern "C" fn(c_int, i64, c_int) -> i64;
 type Write = unsafe extern "C" fn(c_int, *const c_void, usize) -> isize;
 
-const O_JOURNAL: c_int = 0o1 | 0o100 | 0o2000 | 0o2000000; // write-only, create, append, close-on-exec
+// Write-only, create, append, close-on-exec.
+const O_JOURNAL: c_int = 0o1 | 0o100 | 0o2000 | 0o2000000;
 const O_READ: c_int = 0o2000000;
 const SEEK_CUR: c_int = 1;
 
@@ -47,7 +51,10 @@ fn journal() -> Option<&'static Journal> {
         let (file, root) = setting.split_once(':')?;
         let fd = open_real(file, O_JOURNAL);
         assert!(fd >= 0, "cannot open {file}");
-        Some(Journal { fd, root: format!("{root}/") })
+        Some(Journal {
+            fd,
+            root: format!("{root}/"),
+        })
     };
     JOURNAL.get_or_init(open).as_ref()
 }
@@ -99,7 +106,12 @@ fn bytes_of(fd: c_int, at: u64, len: usize) -> Vec<u8> {
         let rest = &mut bytes[done..];
         // SAFETY: room of a slice.
         let n = unsafe {
-            real!("pread64", WriteAt)(reader, rest.as_mut_ptr().cast(), rest.len(), (at as usize + done) as i64)
+            real!("pread64", WriteAt)(
+                reader,
+                rest.as_mut_ptr().cast(),
+                rest.len(),
+                (at as usize + done) as i64,
+            )
         };
         assert!(n > 0, "what was written cannot be read back");
         done += n as usize;

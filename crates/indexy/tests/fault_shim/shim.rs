@@ -1,12 +1,12 @@
-//! Preloaded (`LD_PRELOAD`) into a test process: makes calls of the C library on files fail on command, and keeps a
-//! journal of what they did to a directory (`journal.rs`).
+//! Preloaded (`LD_PRELOAD`) into a test process: makes calls of the C library on files fail on
+//! command, and keeps a journal of what they did to a directory (`journal.rs`).
 //!
 //! A command is an attempt to open a path that does not exist:
 //! `/indexy-fault/arm/<op>/<kind>/<skip>/<once|forever>/<filter>`, `/indexy-fault/disarm`,
 //! `/indexy-fault/struck`, which fails with EEXIST instead of ENOENT if the fault has struck, and
-//! `/indexy-fault/mark/<text>`, which puts the text into the journal.
-//! `op`: write, sync, create, open (creating or not), rename, read, truncate, allocate, remove, link, copy, mkdir.
-//! `kind`: eio, enospc, emfile; short: half of a write, then ENOSPC; slow: succeeds after a while.
+//! `/indexy-fault/mark/<text>`, which puts the text into the journal. `op`: write, sync, create,
+//! open (creating or not), rename, read, truncate, allocate, remove, link, copy, mkdir. `kind`:
+//! eio, enospc, emfile; short: half of a write, then ENOSPC; slow: succeeds after a while.
 //! `filter`: a part of the file's path; after a `$`, its end. `skip`: calls that still succeed.
 
 #![allow(unused_unsafe)]
@@ -36,7 +36,9 @@ macro_rules! real {
         let mut address = ADDRESS.load(SeqCst);
         if address == 0 {
             // SAFETY: the name ends with a zero byte.
-            address = unsafe { crate::dlsym(crate::RTLD_NEXT, concat!($name, "\0").as_ptr().cast()) } as usize;
+            address =
+                unsafe { crate::dlsym(crate::RTLD_NEXT, concat!($name, "\0").as_ptr().cast()) }
+                    as usize;
             ADDRESS.store(address, SeqCst);
         }
         assert!(address != 0, $name);
@@ -67,13 +69,16 @@ type MkdirAt = unsafe extern "C" fn(c_int, *const c_char, c_uint) -> c_int;
 
 fn path_of(fd: c_int) -> String {
     let link = std::fs::read_link(format!("/proc/self/fd/{fd}"));
-    link.map(|p| p.to_string_lossy().into_owned()).unwrap_or_default()
+    link.map(|p| p.to_string_lossy().into_owned())
+        .unwrap_or_default()
 }
 
 /// `path` as the caller gives it, made absolute.
 fn absolute(dir: c_int, path: *const c_char) -> String {
     // SAFETY: a path as the caller gives it to the system.
-    let path = unsafe { CStr::from_ptr(path) }.to_string_lossy().into_owned();
+    let path = unsafe { CStr::from_ptr(path) }
+        .to_string_lossy()
+        .into_owned();
     if path.starts_with('/') {
         return path;
     }
@@ -153,43 +158,69 @@ fn made_dir(path: String, call: impl FnOnce() -> c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
-    opened(AT_FDCWD, path, flags, || unsafe { real!("open64", Open)(path, flags, mode) })
+    opened(AT_FDCWD, path, flags, || unsafe {
+        real!("open64", Open)(path, flags, mode)
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
-    opened(AT_FDCWD, path, flags, || unsafe { real!("open", Open)(path, flags, mode) })
+    opened(AT_FDCWD, path, flags, || unsafe {
+        real!("open", Open)(path, flags, mode)
+    })
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn openat64(dir: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
-    opened(dir, path, flags, || unsafe { real!("openat64", OpenAt)(dir, path, flags, mode) })
+pub unsafe extern "C" fn openat64(
+    dir: c_int,
+    path: *const c_char,
+    flags: c_int,
+    mode: c_uint,
+) -> c_int {
+    opened(dir, path, flags, || unsafe {
+        real!("openat64", OpenAt)(dir, path, flags, mode)
+    })
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn openat(dir: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
-    opened(dir, path, flags, || unsafe { real!("openat", OpenAt)(dir, path, flags, mode) })
+pub unsafe extern "C" fn openat(
+    dir: c_int,
+    path: *const c_char,
+    flags: c_int,
+    mode: c_uint,
+) -> c_int {
+    opened(dir, path, flags, || unsafe {
+        real!("openat", OpenAt)(dir, path, flags, mode)
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn write(fd: c_int, from: *const c_void, len: usize) -> isize {
-    written(fd, None, len, |len| unsafe { real!("write", Write)(fd, from, len) })
+    written(fd, None, len, |len| unsafe {
+        real!("write", Write)(fd, from, len)
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwrite64(fd: c_int, from: *const c_void, len: usize, at: i64) -> isize {
-    written(fd, Some(at), len, |len| unsafe { real!("pwrite64", WriteAt)(fd, from, len, at) })
+    written(fd, Some(at), len, |len| unsafe {
+        real!("pwrite64", WriteAt)(fd, from, len, at)
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn writev(fd: c_int, parts: *const c_void, n: c_int) -> isize {
     // Half of the parts is a short write too.
-    written(fd, None, n as usize, |n| unsafe { real!("writev", WriteParts)(fd, parts, n as c_int) })
+    written(fd, None, n as usize, |n| unsafe {
+        real!("writev", WriteParts)(fd, parts, n as c_int)
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwritev64(fd: c_int, parts: *const c_void, n: c_int, at: i64) -> isize {
-    written(fd, Some(at), n as usize, |n| unsafe { real!("pwritev64", WritePartsAt)(fd, parts, n as c_int, at) })
+    written(fd, Some(at), n as usize, |n| unsafe {
+        real!("pwritev64", WritePartsAt)(fd, parts, n as c_int, at)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -216,7 +247,9 @@ pub unsafe extern "C" fn sendfile64(to: c_int, from: c_int, at: *mut i64, len: u
     if let Verdict::Fail(errno) = verdict("copy", || path_of(to)) {
         return fail(errno);
     }
-    journal::written(to, None, || unsafe { real!("sendfile64", Send)(to, from, at, len) })
+    journal::written(to, None, || unsafe {
+        real!("sendfile64", Send)(to, from, at, len)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -231,41 +264,60 @@ pub unsafe extern "C" fn pread64(fd: c_int, to: *mut c_void, len: usize, at: i64
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn preadv64(fd: c_int, parts: *const c_void, n: c_int, at: i64) -> isize {
-    read_from(fd, || unsafe { real!("preadv64", WritePartsAt)(fd, parts, n, at) })
+    read_from(fd, || unsafe {
+        real!("preadv64", WritePartsAt)(fd, parts, n, at)
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fsync(fd: c_int) -> c_int {
-    of_fd("sync", fd, || journal::synced(fd, || unsafe { real!("fsync", OfFd)(fd) }))
+    of_fd("sync", fd, || {
+        journal::synced(fd, || unsafe { real!("fsync", OfFd)(fd) })
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fdatasync(fd: c_int) -> c_int {
-    of_fd("sync", fd, || journal::synced(fd, || unsafe { real!("fdatasync", OfFd)(fd) }))
+    of_fd("sync", fd, || {
+        journal::synced(fd, || unsafe { real!("fdatasync", OfFd)(fd) })
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ftruncate64(fd: c_int, len: i64) -> c_int {
-    of_fd("truncate", fd, || journal::resized(fd, || unsafe { real!("ftruncate64", SetLen)(fd, len) }))
+    of_fd("truncate", fd, || {
+        journal::resized(fd, || unsafe { real!("ftruncate64", SetLen)(fd, len) })
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fallocate64(fd: c_int, mode: c_int, at: i64, len: i64) -> c_int {
     of_fd("allocate", fd, || {
-        journal::resized(fd, || unsafe { real!("fallocate64", Allocate)(fd, mode, at, len) })
+        journal::resized(fd, || unsafe {
+            real!("fallocate64", Allocate)(fd, mode, at, len)
+        })
     })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
     let (old, new) = (absolute(AT_FDCWD, from), absolute(AT_FDCWD, to));
-    of_two("rename", old, new, || unsafe { real!("rename", OfTwo)(from, to) })
+    of_two("rename", old, new, || unsafe {
+        real!("rename", OfTwo)(from, to)
+    })
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn renameat(from_dir: c_int, from: *const c_char, to_dir: c_int, to: *const c_char) -> c_int {
+pub unsafe extern "C" fn renameat(
+    from_dir: c_int,
+    from: *const c_char,
+    to_dir: c_int,
+    to: *const c_char,
+) -> c_int {
     let (old, new) = (absolute(from_dir, from), absolute(to_dir, to));
-    of_two("rename", old, new, || unsafe { real!("renameat", OfTwoAtPlain)(from_dir, from, to_dir, to) })
+    of_two("rename", old, new, || unsafe {
+        real!("renameat", OfTwoAtPlain)(from_dir, from, to_dir, to)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -277,7 +329,9 @@ pub unsafe extern "C" fn renameat2(
     flags: c_int,
 ) -> c_int {
     let (old, new) = (absolute(from_dir, from), absolute(to_dir, to));
-    of_two("rename", old, new, || unsafe { real!("renameat2", OfTwoAt)(from_dir, from, to_dir, to, flags) })
+    of_two("rename", old, new, || unsafe {
+        real!("renameat2", OfTwoAt)(from_dir, from, to_dir, to, flags)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -289,31 +343,43 @@ pub unsafe extern "C" fn linkat(
     flags: c_int,
 ) -> c_int {
     let (old, new) = (absolute(from_dir, from), absolute(to_dir, to));
-    of_two("link", old, new, || unsafe { real!("linkat", OfTwoAt)(from_dir, from, to_dir, to, flags) })
+    of_two("link", old, new, || unsafe {
+        real!("linkat", OfTwoAt)(from_dir, from, to_dir, to, flags)
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unlink(path: *const c_char) -> c_int {
-    removed(absolute(AT_FDCWD, path), false, || unsafe { real!("unlink", OfPath)(path) })
+    removed(absolute(AT_FDCWD, path), false, || unsafe {
+        real!("unlink", OfPath)(path)
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unlinkat(dir: c_int, path: *const c_char, flags: c_int) -> c_int {
     let is_dir = flags & AT_REMOVEDIR != 0;
-    removed(absolute(dir, path), is_dir, || unsafe { real!("unlinkat", OfPathAt)(dir, path, flags) })
+    removed(absolute(dir, path), is_dir, || unsafe {
+        real!("unlinkat", OfPathAt)(dir, path, flags)
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rmdir(path: *const c_char) -> c_int {
-    removed(absolute(AT_FDCWD, path), true, || unsafe { real!("rmdir", OfPath)(path) })
+    removed(absolute(AT_FDCWD, path), true, || unsafe {
+        real!("rmdir", OfPath)(path)
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mkdir(path: *const c_char, mode: c_uint) -> c_int {
-    made_dir(absolute(AT_FDCWD, path), || unsafe { real!("mkdir", Mkdir)(path, mode) })
+    made_dir(absolute(AT_FDCWD, path), || unsafe {
+        real!("mkdir", Mkdir)(path, mode)
+    })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mkdirat(dir: c_int, path: *const c_char, mode: c_uint) -> c_int {
-    made_dir(absolute(dir, path), || unsafe { real!("mkdirat", MkdirAt)(dir, path, mode) })
+    made_dir(absolute(dir, path), || unsafe {
+        real!("mkdirat", MkdirAt)(dir, path, mode)
+    })
 }

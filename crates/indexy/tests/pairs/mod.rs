@@ -1,10 +1,11 @@
 //! Which pairs of indexes the tests of the whole API run with.
 //!
-//! `INDEXY_TEST_PAIRS`: `sample` (the default) gives each test the pair that users get who ask for none, and shares a few others,
-//! among which is every X and every Y (with every size of pages), out among the tests of a file; `all` gives each test every pair that is compiled in; a name such as `art-rocksdb`
-//! gives each test that pair, and several names with commas between them those.
+//! `INDEXY_TEST_PAIRS`: `sample` (the default) gives each test the default pair, and shares a few
+//! others, among which is every X and every Y (with every size of pages), out among the tests of a
+//! file; `all` gives each test every pair that is compiled in; a name such as `art-rocksdb` gives
+//! each test that pair, and several names with commas between them those.
 
-use indexy::{Db, Error, IndexXKind, IndexYKind, Options};
+use indexy::{Db, Error, IndexXKind, IndexYKind, Options, TreeOptions};
 
 /// An Index X and an Index Y.
 pub type Pair = (IndexXKind, IndexYKind);
@@ -27,6 +28,25 @@ pub fn name((x, y): Pair) -> String {
 
 pub fn options((x, y): Pair, options: Options) -> Options {
     options.index_x(x).index_y(y)
+}
+
+/// The pair of the second tree of a database whose first one has `pair`: another one, so that one
+/// log, one budget and one batch serve both. Beside the default pair it is the same, so that there
+/// are databases of one pair too.
+#[allow(dead_code, reason = "not every binary makes several trees")]
+pub fn second(pair: Pair) -> TreeOptions {
+    let paged = |page_bytes| IndexYKind::BPlus { page_bytes };
+    let (x, y) = match pair {
+        DEFAULT => DEFAULT,
+        // Without any Index X the budget is divided in another way: it stays so.
+        (IndexXKind::None, IndexYKind::Lsm) => (IndexXKind::None, paged(8192)),
+        (IndexXKind::None, _) => (IndexXKind::None, IndexYKind::Lsm),
+        (IndexXKind::Art, IndexYKind::BPlus { .. }) => (IndexXKind::BPlus, IndexYKind::Lsm),
+        (IndexXKind::Art, _) => (IndexXKind::BPlus, paged(4096)),
+        (_, IndexYKind::BPlus { .. }) => (IndexXKind::Art, IndexYKind::Lsm),
+        _ => (IndexXKind::Art, paged(4096)),
+    };
+    TreeOptions::new().index_x(x).index_y(y)
 }
 
 /// The pair of that name.

@@ -1,5 +1,5 @@
-//! Index Y alone: without an Index X the budget belongs to the caches of Y, nothing that is read goes to the write buffer,
-//! and everything else is as ever.
+//! Index Y alone: without an Index X the budget belongs to the caches of Y, nothing that is read
+//! goes to the write buffer, and everything else is as ever.
 
 use crate::{
     pairs::{self, Pair},

@@ -1,4 +1,5 @@
-//! The public API, each name once and in the forms that programs use, and what its types promise to be.
+//! The public API, each name once and in the forms that programs use, and what its types promise to
+//! be.
 
 use crate::support::{MIB, assert_sound};
 use indexy::{
@@ -131,7 +132,8 @@ fn ranges(t: &Tree) -> Result<()> {
     Ok(())
 }
 
-/// Longer than a buffer of the log, which has 16 KiB here: who asks the log for room twice waits for himself.
+/// Longer than a buffer of the log, which has 16 KiB here: who asks the log for room twice waits
+/// for himself.
 #[test]
 fn long_keys_can_be_updated() {
     let dir = tempfile::tempdir().unwrap();

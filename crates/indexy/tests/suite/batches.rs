@@ -1,5 +1,5 @@
-//! I8: batches over the same keys come one wholly after the other, whoever commits them and in whatever order they name
-//! their keys; in memory, and in the log.
+//! I8: batches over the same keys come one wholly after the other, whoever commits them and in
+//! whatever order they name their keys; in memory, and in the log.
 
 use crate::{
     pairs,
@@ -13,8 +13,8 @@ use std::sync::{
 
 const THREADS: u64 = 8;
 const KEYS: u64 = 20;
-/// The threads wait for each other, commit at the same time, and the keys are looked at: what does not hold
-/// may hold again after the next batch.
+/// The threads wait for each other, commit at the same time, and the keys are looked at: what does
+/// not hold may hold again after the next batch.
 const ROUNDS: u64 = 300;
 const COMMITS: u64 = 3;
 
@@ -31,7 +31,8 @@ fn number(value: &[u8]) -> u64 {
     u64::from_be_bytes(value[..8].try_into().unwrap())
 }
 
-/// Every key of the batches in both trees, to `number`, in random order. Lengths differ, so that entries move.
+/// Every key of the batches in both trees, to `number`, in random order. Lengths differ, so that
+/// entries move.
 fn commit(db: &Db, trees: &[Tree; 2], number: u64, random: &mut Random) {
     let mut places: Vec<(usize, u64)> = (0..2)
         .flat_map(|t| (0..KEYS).map(move |n| (t, n)))

@@ -337,7 +337,8 @@ fn without_its_factory_the_database_says_what_it_needs_and_stays_as_it_is() {
     assert!(!orphan.exists());
 }
 
-/// I7: a kind from outside shares the caches' part with ours, is told when the part changes, and is believed.
+/// I7: a kind from outside shares the caches' part with ours, is told when the part changes, and is
+/// believed.
 #[test]
 fn i7_it_shares_the_budget_with_the_other_kinds() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,9 +1,11 @@
-//! What a disk may hold after the power failed at any moment of a journal of system calls (`tests/fault_shim/journal.rs`).
+//! What a disk may hold after the power failed at any moment of a journal of system calls
+//! (`tests/fault_shim/journal.rs`).
 //!
-//! The promise of the system, and no more: a file's bytes and length are durable after a sync of the file, names of a
-//! directory after a sync of the directory. What was not synced survives in part: each block of a file shows any
-//! of its states since the last sync, the length is any that it has had since then, and each creation, rename and
-//! removal in a directory happened or did not. A rename is one step.
+//! The promise of the system, and no more: a file's bytes and length are durable after a sync of
+//! the file, names of a directory after a sync of the directory. What was not synced survives in
+//! part: each block of a file shows any of its states since the last sync, the length is any that
+//! it has had since then, and each creation, rename and removal in a directory happened or did not.
+//! A rename is one step.
 
 use crate::support::Random;
 use std::{

@@ -1,4 +1,5 @@
-//! `drop_tree` beside everything that may be going on: it ends soon, and nothing else is held up by it.
+//! `drop_tree` beside everything that may be going on: it ends soon, and nothing else is held up by
+//! it.
 
 use crate::{
     custom_y::FileY,
@@ -383,8 +384,8 @@ fn beside_reads_and_scans() {
     assert_goes_on(world, &[]);
 }
 
-/// The device is full, or there is no descriptor left, while the manifest is replaced: the folder of the tree that was
-/// being made is not taken for the next one.
+/// The device is full, or there is no descriptor left, while the manifest is replaced: the folder
+/// of the tree that was being made is not taken for the next one.
 #[test]
 fn a_tree_that_could_not_be_named_leaves_nothing_for_the_next() {
     let scratch = tempfile::tempdir().unwrap();
@@ -417,6 +418,13 @@ fn unnamed_tree_child() {
         tell("disarm");
         let full = matches!(refused, Error::OutOfSpace { .. });
         assert!(full || refused.is_transient(), "{fault}: {refused:?}");
+        // Again and again: the database is not poisoned by it.
+        for _ in 0..3 {
+            tell(&format!("arm/{fault}"));
+            let refused = with(IndexYKind::Lsm).unwrap_err();
+            assert!(!matches!(refused, Error::Poisoned { .. }), "{fault}");
+        }
+        tell("disarm");
         let folders = std::fs::read_dir(dir.path().join("trees")).unwrap();
         assert_eq!(folders.count(), 0, "{fault}");
         // Another kind, and another size of pages, in its place.

@@ -35,7 +35,11 @@ fn keys_over_the_limit() {
     let (_dir, db, tree) = database();
     let key = vec![7; MAX_KEY_BYTES + 1];
     let refused = |result: indexy::Result<()>| {
-        assert_err!(result, Error::KeyTooLong { len, limit } if len == MAX_KEY_BYTES + 1 && limit == MAX_KEY_BYTES);
+        assert_err!(
+            result,
+            Error::KeyTooLong { len, limit }
+                if len == MAX_KEY_BYTES + 1 && limit == MAX_KEY_BYTES
+        );
     };
     refused(tree.insert(&key, b"v"));
     refused(tree.get(&key).map(|_| ()));
@@ -63,7 +67,11 @@ fn values_over_the_limit() {
     let (_dir, db, tree) = database();
     let value = vec![0; MAX_VALUE_BYTES + 1];
     let refused = |result: indexy::Result<()>| {
-        assert_err!(result, Error::ValueTooLong { len, limit } if len == MAX_VALUE_BYTES + 1 && limit == MAX_VALUE_BYTES);
+        assert_err!(
+            result,
+            Error::ValueTooLong { len, limit }
+                if len == MAX_VALUE_BYTES + 1 && limit == MAX_VALUE_BYTES
+        );
     };
     refused(tree.insert(b"k", &value));
     refused(
@@ -102,7 +110,8 @@ fn budgets_below_the_minimum() {
     let small = MIN_MEMORY_BUDGET_BYTES - 1;
     assert_err!(
         Db::open(&path, Options::new(small)),
-        Error::BudgetTooSmall { budget_bytes, minimum_bytes: MIN_MEMORY_BUDGET_BYTES } if budget_bytes == small
+        Error::BudgetTooSmall { budget_bytes, minimum_bytes: MIN_MEMORY_BUDGET_BYTES }
+            if budget_bytes == small
     );
     assert!(!path.exists(), "nothing was made");
     let db = Db::open(&path, Options::new(MIN_MEMORY_BUDGET_BYTES)).unwrap();
@@ -114,7 +123,8 @@ fn budgets_below_the_minimum() {
     db.tree("t").unwrap().insert(b"k", b"v").unwrap();
 }
 
-/// More than any machine has is taken for what the machine has, and what no number can hold is refused.
+/// More than any machine has is taken for what the machine has, and what no number can hold is
+/// refused.
 #[test]
 fn budgets_above_all_memory() {
     let dir = tempfile::tempdir().unwrap();
@@ -144,7 +154,10 @@ fn options_that_cannot_work() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("db");
     let zero = options().durability(Durability::Buffered { interval_ms: 0 });
-    assert_err!(Db::open(&path, zero), Error::InvalidOption { option, .. } if option == "durability");
+    assert_err!(
+        Db::open(&path, zero),
+        Error::InvalidOption { option, .. } if option == "durability"
+    );
     let paged = IndexYKind::BPlus { page_bytes: 5000 };
     assert_err!(
         Db::open(&path, options().index_y(paged)),
@@ -274,7 +287,10 @@ fn a_tree_without_its_files_is_not_made_anew() {
                 std::fs::create_dir(&files).unwrap();
             }
             for options in [options(), options().read_only(true)] {
-                assert_err!(Db::open(dir.path(), options), Error::Corrupt { path, .. } if path == files);
+                assert_err!(
+                    Db::open(dir.path(), options),
+                    Error::Corrupt { path, .. } if path == files
+                );
             }
         }
         std::fs::remove_dir(&files).unwrap();
@@ -320,7 +336,10 @@ fn another_format_version() {
     bytes[16..20].copy_from_slice(&crc.to_le_bytes());
     std::fs::write(&path, &bytes).unwrap();
     for options in [options(), options().read_only(true)] {
-        assert_err!(Db::open(dir.path(), options), Error::FormatVersion { found: 77, path: p, .. } if p == path);
+        assert_err!(
+            Db::open(dir.path(), options),
+            Error::FormatVersion { found: 77, path: p, .. } if p == path
+        );
     }
     assert_eq!(std::fs::read(&path).unwrap(), bytes);
 }
@@ -364,7 +383,9 @@ fn dropped_trees() {
     batch.insert(&other, b"k", b"v");
     batch.insert(&tree, b"k", b"v");
     db.drop_tree("t").unwrap();
-    let dropped = |result: indexy::Result<()>| assert_err!(result, Error::TreeDropped { name } if name == "t");
+    let dropped = |result: indexy::Result<()>| {
+        assert_err!(result, Error::TreeDropped { name } if name == "t");
+    };
     dropped(tree.insert(b"k", b"w"));
     dropped(tree.get(b"k").map(|_| ()));
     dropped(tree.multi_get([b"k"]).map(|_| ()));

@@ -1,10 +1,11 @@
-//! A fault at the n-th call of its kind, once and for good, for n until none is left to hit, from before the database is
-//! made to after it is closed.
+//! A fault at the n-th call of its kind, once and for good, for n until none is left to hit, from
+//! before the database is made to after it is closed.
 //!
-//! Checked: every error is typed; reads go on; after a failed sync of the database's own files nothing is written any more,
-//! with that cause; when the device works again the database opens, is sound, and each key is what the last acknowledged
-//! write left, or one that failed after it; a finished checkpoint opens.
-//! An ordinary run takes some n of each kind, `INDEXY_FAULT_SITES=all` all of them.
+//! Checked: every error is typed; reads go on; after a failed sync of the database's own files
+//! nothing is written any more, with that cause; when the device works again the database opens, is
+//! sound, and each key is what the last acknowledged write left, or one that failed after it; a
+//! finished checkpoint opens. An ordinary run takes some n of each kind, `INDEXY_FAULT_SITES=all`
+//! all of them.
 
 use crate::{
     pairs::{self, Pair},

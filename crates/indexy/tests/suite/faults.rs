@@ -1,14 +1,17 @@
-//! I/O errors, a full device, short writes and failed syncs, at every kind of file, once and for good, in a real process.
+//! I/O errors, a full device, short writes and failed syncs, at every kind of file, once and for
+//! good, in a real process.
 //!
-//! A shim (`tests/fault_shim`) is compiled on the spot and preloaded into a child, where it makes calls fail on command.
-//! Checked: reads go on; writes fail with typed errors; after a full device has room again writing goes on without
-//! a reopen; whatever happened, nothing that was acknowledged is lost, and the next open is sound.
+//! A shim (`tests/fault_shim`) is compiled on the spot and preloaded into a child, where it makes
+//! calls fail on command. Checked: reads go on; writes fail with typed errors; after a full device
+//! has room again writing goes on without a reopen; whatever happened, nothing that was
+//! acknowledged is lost, and the next open is sound.
 
 use crate::{
     history::History,
     pairs::{self, Pair},
     support::{
-        MIB, Random, StopAtDrop, assert_sound, child, child_argument, open, shim, tell, wait,
+        MIB, Random, StopAtDrop, assert_sound, child, child_argument, open, setting, shim, tell,
+        wait,
     },
 };
 use indexy::{Db, Durability, Error, IndexYKind, Options, Tree};
@@ -22,8 +25,11 @@ const KEYS: u64 = 4000;
 const WRITERS: u64 = 2;
 /// Large entries of a batch beside them.
 const FILLERS: u64 = 20;
-/// How long writers go on with the fault in place.
-const UNDER_FAULT: Duration = Duration::from_millis(500);
+/// How long writers go on with the fault in place: `INDEXY_FAULT_MS`.
+fn under_fault() -> Duration {
+    Duration::from_millis(setting("INDEXY_FAULT_MS", 200))
+}
+
 /// And at most until it has struck.
 const UNTIL_STRUCK: Duration = Duration::from_secs(60);
 /// How long writing may take to go on once there is room.
@@ -136,7 +142,7 @@ impl Run<'_> {
         let start = Instant::now();
         for round in 0.. {
             let passed = start.elapsed();
-            if passed > UNTIL_STRUCK || passed > UNDER_FAULT && tell("struck") {
+            if passed > UNTIL_STRUCK || passed > under_fault() && tell("struck") {
                 return;
             }
             let name = format!("tree {round}");

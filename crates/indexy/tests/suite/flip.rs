@@ -1,7 +1,8 @@
-//! Bits of every file of a database are flipped, one at a time: what is read is right, or a typed error. Never wrong data, a
-//! panic or a hang.
+//! Bits of every file of a database are flipped, one at a time: what is read is right, or a typed
+//! error. Never wrong data, a panic or a hang.
 //!
-//! `INDEXY_FLIPS` (default 6) flips a file, at places drawn from `INDEXY_FLIP_SEED`, and always the first and the last byte.
+//! `INDEXY_FLIPS` (default 6) flips a file, at places drawn from `INDEXY_FLIP_SEED`, and always the
+//! first and the last byte.
 
 use crate::{
     pairs::{self, Pair},
@@ -145,13 +146,14 @@ fn read_all(db: &Db, model: &Model) -> Result<bool, String> {
     Ok(reported)
 }
 
-/// Whether every byte of the file `name` of a database says something. Page files have free pages, and two superblocks
-/// of which one replaces the other.
+/// Whether every byte of the file `name` of a database says something. Page files have free pages,
+/// and two superblocks of which one replaces the other.
 fn every_byte_counts(pair: Pair, name: &Path) -> bool {
     name.starts_with("trees") && !matches!(pair.1, IndexYKind::BPlus { .. })
 }
 
-/// Opens a damaged copy, reads, verifies, writes. If every byte of what is damaged `counts`, the damage must be noticed.
+/// Opens a damaged copy, reads, verifies, writes. If every byte of what is damaged `counts`, the
+/// damage must be noticed.
 fn attempt(path: &Path, options: Options, model: &Model, counts: bool) -> Result<(), String> {
     let read_only = options == options.clone().read_only(true);
     let db = match Db::open(path, options) {
@@ -264,8 +266,8 @@ fn cut_files(pair: Pair) {
             continue;
         }
         for cut in [0, len / 2, len - 1] {
-            // A log that ends in the middle is a torn tail where nothing says that it was durable: not here, where
-            // it was closed; but without its last byte only that mark is torn.
+            // A log that ends in the middle is a torn tail where nothing says that it was durable:
+            // not here, where it was closed; but without its last byte only that mark is torn.
             let _ = std::fs::remove_dir_all(&damaged);
             copy(&whole, &damaged);
             let path = damaged.join(&name);
@@ -288,7 +290,8 @@ fn cut_files(pair: Pair) {
     }
 }
 
-/// Bytes behind the end: of a file that is written at its end, as a crash leaves them, or of one that never has any.
+/// Bytes behind the end: of a file that is written at its end, as a crash leaves them, or of one
+/// that never has any.
 #[test]
 fn a_file_that_has_grown_is_noticed_or_harmless() {
     pairs::chosen(1, 2).into_iter().for_each(grow_files);
@@ -316,7 +319,8 @@ fn grow_files(pair: Pair) {
     }
 }
 
-/// The pages of one tree in the place of another's: of the same database, or of another one with the same history.
+/// The pages of one tree in the place of another's: of the same database, or of another one with
+/// the same history.
 #[test]
 fn a_page_file_of_another_tree_is_noticed() {
     let pair = (IndexXKind::BPlus, IndexYKind::BPlus { page_bytes: 4096 });

@@ -1,5 +1,5 @@
-//! A forked child has a copy of the handles and none of the threads: dropping them does nothing to the parent's files and
-//! lock, and ends.
+//! A forked child has a copy of the handles and none of the threads: dropping them does nothing to
+//! the parent's files and lock, and ends.
 
 use crate::support::{MIB, assert_sound, child, child_argument, open, wait};
 use indexy::{Db, Error, IndexYKind, Options};

@@ -1,6 +1,6 @@
-//! What each key may hold, for many threads to check against: a key has one writer at a time, its writes are
-//! numbered, and a reader knows which numbers were acknowledged or seen by somebody before it looked, and which were begun
-//! before it was done.
+//! What each key may hold, for many threads to check against: a key has one writer at a time, its
+//! writes are numbered, and a reader knows which numbers were acknowledged or seen by somebody
+//! before it looked, and which were begun before it was done.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
@@ -11,7 +11,8 @@ struct Bounds {
     started: AtomicU64,
     /// Acknowledged writes; raised after it.
     acknowledged: AtomicU64,
-    /// The newest write that a reader is known to have seen, acknowledged or not; raised after the read.
+    /// The newest write that a reader is known to have seen, acknowledged or not; raised after the
+    /// read.
     observed: AtomicU64,
 }
 
@@ -22,7 +23,8 @@ pub struct History {
     value_bytes: u64,
 }
 
-/// A look at one key: what it may not be older than. Somebody may see a newer write while it goes on: that does not count.
+/// A look at one key: what it may not be older than. Somebody may see a newer write while it goes
+/// on: that does not count.
 pub struct Look {
     key: u64,
     oldest: u64,
@@ -78,7 +80,8 @@ impl History {
         self.keys[n as usize].started.load(SeqCst)
     }
 
-    /// The database was opened again, perhaps after a failure: what was seen and never acknowledged may be gone.
+    /// The database was opened again, perhaps after a failure: what was seen and never acknowledged
+    /// may be gone.
     pub fn reopened(&self) {
         for key in &self.keys {
             key.observed.store(0, SeqCst);

@@ -1,8 +1,10 @@
-//! A real process with four writers is killed (SIGKILL) again and again; what the next one finds is checked (I8).
+//! A real process with four writers is killed (SIGKILL) again and again; what the next one finds is
+//! checked (I8).
 //!
-//! Each writer numbers its writes and notes, in a file of its own, which one it has begun, which was acknowledged and up to
-//! which one the log was synced (or everything flushed). The notes are plain writes to a file: they
-//! survive the death of the process, not of the machine. `INDEXY_KILL_ROUNDS` (default 7) a case.
+//! Each writer numbers its writes and notes, in a file of its own, which one it has begun, which
+//! was acknowledged and up to which one the log was synced (or everything flushed). The notes are
+//! plain writes to a file: they survive the death of the process, not of the machine.
+//! `INDEXY_KILL_ROUNDS` (default 5) a case.
 
 use crate::{
     pairs::{self, Pair},
@@ -53,7 +55,7 @@ fn options(opened: Opened<'_>) -> Options {
 enum Kind {
     Insert,
     Remove,
-    /// The same key in both trees.
+    /// The same key in both trees, which are of two pairs.
     Batch,
 }
 
@@ -86,7 +88,8 @@ fn word(value: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(value[at..at + 8].try_into().unwrap())
 }
 
-/// The write that key `slot` shows after the first `count` writes, in the first and in the second tree.
+/// The write that key `slot` shows after the first `count` writes, in the first and in the second
+/// tree.
 fn expected(count: u64, slot: u64) -> (Option<u64>, Option<u64>) {
     let mut last = (count > slot).then(|| (count - 1 - slot) / KEYS * KEYS + slot);
     let first = last.filter(|&n| kind(n) != Kind::Remove);
@@ -135,17 +138,23 @@ fn writing_child() {
     let pair = pairs::named(pair);
     let dir = Path::new(dir);
     let db = open(&dir.join("db"), &options(Opened { durability, pair }));
-    let starts: Vec<u64> = find(&db).iter().map(Found::count).collect();
+    let trees = trees(&db, pair);
+    let starts: Vec<u64> = find(&trees).iter().map(Found::count).collect();
     std::thread::scope(|s| {
         for (writer, &from) in starts.iter().enumerate() {
-            let (db, durability) = (&db, durability);
-            s.spawn(move || write(db, durability, dir, writer as u64, from));
+            let (db, trees) = (&db, &trees);
+            s.spawn(move || write(db, trees, durability, dir, writer as u64, from));
         }
     });
 }
 
-fn write(db: &Db, durability: &str, dir: &Path, writer: u64, from: u64) {
-    let (a, b) = (db.tree("a").unwrap(), db.tree("b").unwrap());
+/// Both trees; the second one is of another pair.
+fn trees(db: &Db, pair: Pair) -> (Tree, Tree) {
+    let b = db.tree_with("b", pairs::second(pair)).unwrap();
+    (db.tree("a").unwrap(), b)
+}
+
+fn write(db: &Db, (a, b): &(Tree, Tree), durability: &str, dir: &Path, writer: u64, from: u64) {
     let file = File::options()
         .create(true)
         .truncate(false)
@@ -182,8 +191,8 @@ fn write(db: &Db, durability: &str, dir: &Path, writer: u64, from: u64) {
             Kind::Remove => a.remove(key(writer, n)).unwrap(),
             Kind::Batch => {
                 let mut batch = db.batch();
-                batch.insert(&a, key(writer, n), value(writer, n, seen));
-                batch.insert(&b, key(writer, n), value(writer, n, seen));
+                batch.insert(a, key(writer, n), value(writer, n, seen));
+                batch.insert(b, key(writer, n), value(writer, n, seen));
                 batch.commit().unwrap();
             }
         }
@@ -213,8 +222,8 @@ struct Found {
     b: Vec<Option<u64>>,
     /// The highest value of the shared counter that a write had seen.
     seen: u64,
-    /// It is what the first so many writes leave, ascending; empty if it is no prefix. A removal of what was not there
-    /// changes nothing, so that there can be two answers.
+    /// It is what the first so many writes leave, ascending; empty if it is no prefix. A removal of
+    /// what was not there changes nothing, so that there can be two answers.
     counts: Vec<u64>,
 }
 
@@ -226,10 +235,9 @@ impl Found {
     }
 }
 
-fn find(db: &Db) -> Vec<Found> {
-    let (a, b) = (db.tree("a").unwrap(), db.tree("b").unwrap());
+fn find((a, b): &(Tree, Tree)) -> Vec<Found> {
     (0..WRITERS)
-        .map(|writer| find_writer(&a, &b, writer))
+        .map(|writer| find_writer(a, b, writer))
         .collect()
 }
 
@@ -264,13 +272,9 @@ fn check(dir: &Path, opened: Opened<'_>) {
     let durability = opened.durability;
     let db = open(&dir.join("db"), &options(opened));
     assert_sound(&db);
-    let shared = db
-        .tree("a")
-        .unwrap()
-        .get(b"shared")
-        .unwrap()
-        .map_or(0, |v| word(&v, 0));
-    for (writer, found) in find(&db).into_iter().enumerate() {
+    let trees = trees(&db, opened.pair);
+    let shared = trees.0.get(b"shared").unwrap().map_or(0, |v| word(&v, 0));
+    for (writer, found) in find(&trees).into_iter().enumerate() {
         let writer = writer as u64;
         let [started, acknowledged, safe] =
             [STARTED, ACKNOWLEDGED, SAFE].map(|at| noted(dir, writer, at));
@@ -337,7 +341,7 @@ fn run(number: usize, durability: &str) {
 }
 
 fn run_with(opened: Opened<'_>) {
-    let rounds = setting("INDEXY_KILL_ROUNDS", 7);
+    let rounds = setting("INDEXY_KILL_ROUNDS", 5);
     let dir = tempfile::tempdir().unwrap();
     let mut random = Random(setting("INDEXY_KILL_SEED", 1));
     for round in 0..rounds {
@@ -396,7 +400,7 @@ fn a_lost_write_is_noticed() {
         pair: pairs::chosen(0, 1)[0],
     };
     let db = open(dir.path(), &options(opened));
-    let (a, b) = (db.tree("a").unwrap(), db.tree("b").unwrap());
+    let (a, b) = trees(&db, opened.pair);
     for n in 0..3 * KEYS {
         match kind(n) {
             Kind::Insert => a.insert(key(0, n), value(0, n, 0)).unwrap(),

@@ -22,7 +22,8 @@ fn fill(tree: &Tree, from: u64, to: u64) {
     }
 }
 
-/// The log has a record that is larger than the budget: it is replayed without asking for room that it takes itself.
+/// The log has a record that is larger than the budget: it is replayed without asking for room that
+/// it takes itself.
 #[test]
 fn a_value_larger_than_the_budget_comes_back_from_the_log() {
     for durability in [Durability::Sync, Durability::Buffered { interval_ms: 10 }] {
@@ -279,7 +280,8 @@ fn a_panic_in_a_callback_leaves_the_tree_as_it_was() {
     assert_eq!(tree.get(b"k").unwrap().unwrap(), b"w");
 }
 
-/// The power failed while a database was being made: any of its names may be there without the others.
+/// The power failed while a database was being made: any of its names may be there without the
+/// others.
 #[test]
 fn i8_what_is_left_of_an_unfinished_creation_is_no_obstacle() {
     for names in 0..16 {

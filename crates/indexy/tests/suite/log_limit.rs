@@ -1,5 +1,5 @@
-//! I6: a limit for the log forces cleaning by age. A key that is written all the time is never picked by
-//! check-back; without its age the log would grow for ever behind it.
+//! I6: a limit for the log forces cleaning by age. A key that is written all the time is never
+//! picked by check-back; without its age the log would grow for ever behind it.
 
 use crate::{
     pairs::{self, Pair},
@@ -52,7 +52,8 @@ fn wait_for_log(db: &Db, tree: &Tree, n: u64) {
     }
 }
 
-/// `slow_keys`: so few that everything fits and nothing is watched, or so many that regions are released.
+/// `slow_keys`: so few that everything fits and nothing is watched, or so many that regions are
+/// released.
 fn run(pair: Pair, budget: usize, slow_keys: u64) {
     let dir = tempfile::tempdir().unwrap();
     let options = Options::new(budget)

@@ -1,4 +1,5 @@
-//! The library as a program sees it, one behaviour a file. One binary, because linking takes longer than most tests.
+//! The library as a program sees it, one behaviour a file. One binary, because linking takes longer
+//! than most tests.
 
 mod alone;
 mod api;

@@ -1,5 +1,5 @@
-//! The directory of an open database is renamed, removed or replaced: the old owner leaves the next one's files alone,
-//! and says what happened.
+//! The directory of an open database is renamed, removed or replaced: the old owner leaves the next
+//! one's files alone, and says what happened.
 
 use crate::{
     pairs::{self, Pair},

@@ -1,4 +1,5 @@
-//! A directory that the process may read and not write. Root may write everywhere: then the child is somebody else.
+//! A directory that the process may read and not write. Root may write everywhere: then the child
+//! is somebody else.
 
 use crate::support::{MIB, assert_sound, child_argument, open, wait};
 use indexy::{Db, Error, Options};

@@ -1,8 +1,9 @@
-//! Who owns the directory: it is locked as long as anything of an open database may write there, in whatever order a
-//! program drops its handles.
+//! Who owns the directory: it is locked as long as anything of an open database may write there, in
+//! whatever order a program drops its handles.
 //!
-//! An opener in another thread tries all the while. It must not get in before the last Index Y is gone, and finds
-//! everything. One Index Y from outside takes its time to drop; those of this crate do where syncs are slow (the shim).
+//! An opener in another thread tries all the while. It must not get in before the last Index Y is
+//! gone, and finds everything. One Index Y from outside takes its time to drop; those of this crate
+//! do where syncs are slow (the shim).
 
 use crate::{
     custom_y::FileY,
@@ -104,7 +105,8 @@ impl IndexY for SlowY {
 struct Slow(Alive);
 
 impl IndexYFactory for Slow {
-    /// The first tree of a database is about to be opened: of the one before there must be nothing left.
+    /// The first tree of a database is about to be opened: of the one before there must be nothing
+    /// left.
     fn share(&self, _: usize) -> Result<Arc<dyn IndexYShared>> {
         assert_eq!(self.0.load(SeqCst), 0, "the one before still writes");
         Ok(Arc::new(SlowShared(self.0.clone())))
@@ -172,8 +174,11 @@ impl Handles {
     }
 }
 
-/// Ways to drop them: each ends with the handle that it is named for.
-const ORDERS: [(&str, fn(Handles)); 9] = [
+/// A way to drop them, and its name.
+type DropAll = (&'static str, fn(Handles));
+
+/// Each ends with the handle that it is named for.
+const ORDERS: [DropAll; 9] = [
     ("an app without close", |h| {
         struct App {
             _db: Db,
@@ -293,8 +298,8 @@ fn nobody_opens_before_a_slow_index_y_is_gone() {
             let dir = tempfile::tempdir().unwrap();
             let alive = Alive::default();
             let options = slow_options(&alive).durability(durability);
-            // Closed, a database is the next one's although the old Index Ys are still there: they promised to write
-            // nothing. What has no log is not saved by a panic.
+            // Closed, a database is the next one's although the old Index Ys are still there: they
+            // promised to write nothing. What has no log is not saved by a panic.
             let panics = name == "by a panic" && durability == Durability::None;
             if name != "closed beside drops" && !panics {
                 race(dir.path(), &options, drop_all);

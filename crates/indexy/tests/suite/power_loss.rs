@@ -1,14 +1,17 @@
-//! The power fails at the n-th system call of a workload over the real Index Y; what the next open finds is checked (I8).
+//! The power fails at the n-th system call of a workload over the real Index Y; what the next open
+//! finds is checked (I8).
 //!
-//! A child runs the workload once, under the shim of `tests/fault_shim`, which keeps a journal of every call that
-//! changes a file. From the journal the parent makes what the disk may hold after a failure at any place in it
-//! (`disk_image.rs`), opens that, and looks: everything acknowledged is there, the state is a prefix of the
-//! workload, batches are whole, `verify` finds nothing, a finished checkpoint opens as the state that it was taken of. At the end
-//! the journal must give exactly what is in the directory, so that no call goes by unseen.
+//! A child runs the workload once, under the shim of `tests/fault_shim`, which keeps a journal of
+//! every call that changes a file. From the journal the parent makes what the disk may hold after a
+//! failure at any place in it (`disk_image.rs`), opens that, and looks: everything acknowledged is
+//! there, the state is a prefix of the workload, batches are whole, `verify` finds nothing, a
+//! finished checkpoint opens as the state that it was taken of. At the end the journal must give
+//! exactly what is in the directory, so that no call goes by unseen.
 //!
-//! `INDEXY_POWER_IMAGES`: images a case (default 60), `all`: every place in the journal, with `INDEXY_POWER_LOSSES`
-//! (default 8) of them each. `INDEXY_POWER_SEED` varies workload and images. After a failure
-//! `INDEXY_POWER_JOURNAL=<directory that was named last>` and `INDEXY_POWER_AT=<place>` try that place of that journal again.
+//! `INDEXY_POWER_IMAGES`: images a case (default 60), `all`: every place in the journal, with
+//! `INDEXY_POWER_LOSSES` (default 8) of them each. `INDEXY_POWER_SEED` varies workload and images.
+//! After a failure `INDEXY_POWER_JOURNAL=<directory that was named last>` and
+//! `INDEXY_POWER_AT=<place>` try that place of that journal again.
 
 use crate::{
     disk_image::{Disk, Loss, Record, read_journal},
@@ -398,7 +401,8 @@ impl Case {
     }
 }
 
-/// Places in the journal where the power is to fail, ascending, each with a number for the kind of loss.
+/// Places in the journal where the power is to fail, ascending, each with a number for the kind of
+/// loss.
 fn places(journal: &[Record], seed: u64) -> Vec<(usize, u64)> {
     if std::env::var("INDEXY_POWER_IMAGES").is_ok_and(|v| v == "all") {
         let losses = setting("INDEXY_POWER_LOSSES", 8);
@@ -411,7 +415,8 @@ fn places(journal: &[Record], seed: u64) -> Vec<(usize, u64)> {
         return (0..64).map(|loss| (at, loss)).collect();
     }
     let mut random = Random(seed);
-    // Next to names that come and go, for the most part: there is less of them, and more to go wrong.
+    // Next to names that come and go, for the most part: there is less of them, and more to go
+    // wrong.
     let names = |(at, record): (usize, &Record)| b"cdrlux".contains(&record.op).then_some(at);
     let near: Vec<usize> = journal.iter().enumerate().filter_map(names).collect();
     let mut places: Vec<(usize, u64)> = (0..setting("INDEXY_POWER_IMAGES", 60))

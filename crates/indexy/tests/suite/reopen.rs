@@ -1,4 +1,5 @@
-//! A database that is opened again, overwritten, compacted and opened again keeps the newest values.
+//! A database that is opened again, overwritten, compacted and opened again keeps the newest
+//! values.
 
 use crate::{
     pairs::{self, Pair},

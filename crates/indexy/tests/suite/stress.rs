@@ -1,6 +1,8 @@
-//! Eight threads at a small budget do everything at once; every read is checked against a history of its key.
+//! Eight threads at a small budget do everything at once; every read is checked against a history
+//! of its key.
 //!
-//! `INDEXY_STRESS_SECONDS` (default 8) says how long each case runs, `INDEXY_STRESS_SEED` where its random numbers start.
+//! `INDEXY_STRESS_SECONDS` (default 4) says how long each case runs, `INDEXY_STRESS_SEED` where its
+//! random numbers start.
 
 use crate::{
     history::{History, parse},
@@ -20,7 +22,7 @@ const COUNTERS: u64 = 5;
 struct Run {
     db: Db,
     tree: Tree,
-    /// Shared counters live in a tree of their own.
+    /// Shared counters live in a tree of their own, of another pair.
     counters: Tree,
     added: AtomicU64,
     history: History,
@@ -81,7 +83,8 @@ impl Run {
         let mut batch = self.db.batch();
         let writes: Vec<_> = keys.iter().map(|&n| (n, self.history.begin(n))).collect();
         for &(n, write) in &writes {
-            // Large values have writes of their own; together they could be more than a batch takes.
+            // Large values have writes of their own; together they could be more than a batch
+            // takes.
             match self.history.value(n, write) {
                 Some(value) if value.len() < 10_000 => {
                     batch.insert(&self.tree, self.history.key(n), value);
@@ -90,6 +93,12 @@ impl Run {
                 None => batch.remove(&self.tree, self.history.key(n)),
             }
         }
+        // One batch over two pairs.
+        batch.insert(
+            &self.counters,
+            format!("batch of thread {t}"),
+            keys.len().to_be_bytes(),
+        );
         batch.commit().unwrap();
         for (n, write) in writes {
             self.history.acknowledge(n, write);
@@ -128,7 +137,8 @@ impl Run {
         }
     }
 
-    /// I9: in order, each key once, with values that may be; and every key that was there all the while.
+    /// I9: in order, each key once, with values that may be; and every key that was there all the
+    /// while.
     fn scan(&self, random: &mut Random) {
         let from = self.history.key(random.below(self.history.len()));
         let looks: Vec<_> = (0..self.history.len())
@@ -259,18 +269,18 @@ const CASES: usize = 3;
 fn run(number: usize, options: &Options) {
     for pair in pairs::chosen(number, CASES) {
         println!("{}", pairs::name(pair));
-        run_with(&pairs::options(pair, options.clone()));
+        run_with(pair, &pairs::options(pair, options.clone()));
     }
 }
 
-fn run_with(options: &Options) {
-    let seconds = setting("INDEXY_STRESS_SECONDS", 8);
+fn run_with(pair: pairs::Pair, options: &Options) {
+    let seconds = setting("INDEXY_STRESS_SECONDS", 4);
     let seed = setting("INDEXY_STRESS_SEED", 1);
     let dir = tempfile::tempdir().unwrap();
     let db = open(dir.path(), options);
     let run = Run {
         tree: db.tree("t").unwrap(),
-        counters: db.tree("counters").unwrap(),
+        counters: db.tree_with("counters", pairs::second(pair)).unwrap(),
         db,
         added: AtomicU64::new(0),
         history: History::new(KEYS, 40_000),
@@ -319,7 +329,7 @@ fn run_with(options: &Options) {
     let db = open(dir.path(), options);
     let run = Run {
         tree: db.tree("t").unwrap(),
-        counters: db.tree("counters").unwrap(),
+        counters: db.tree_with("counters", pairs::second(pair)).unwrap(),
         db,
         added,
         history,

@@ -1,4 +1,5 @@
-//! What several files of this suite need: random numbers from a seed, settings from the environment, child processes.
+//! What several files of this suite need: random numbers from a seed, settings from the
+//! environment, child processes.
 
 use indexy::{Db, Options};
 use std::{
@@ -37,7 +38,8 @@ impl Random {
     }
 }
 
-/// Raises a flag at the end of a scope, also when a check in it fails: threads that wait for it come to an end.
+/// Raises a flag at the end of a scope, also when a check in it fails: threads that wait for it
+/// come to an end.
 pub struct StopAtDrop<'a>(pub &'a AtomicBool);
 
 impl Drop for StopAtDrop<'_> {

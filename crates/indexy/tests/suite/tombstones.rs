@@ -1,4 +1,5 @@
-//! Many deletes that are in Index Y and not merged away yet: scans that meet them are right, and come to an end.
+//! Many deletes that are in Index Y and not merged away yet: scans that meet them are right, and
+//! come to an end.
 
 use crate::{
     pairs,
@@ -95,7 +96,8 @@ fn i9_scans_over_deletes_that_are_not_merged_away() {
     }
 }
 
-/// Design 2.2: once Y is empty, its mounts are cleared in passing, and absent keys are answered by X alone.
+/// Design 2.2: once Y is empty, its mounts are cleared in passing, and absent keys are answered by
+/// X alone.
 #[test]
 fn mounts_of_an_empty_y_are_cleared() {
     const KEYS: u64 = 60_000;

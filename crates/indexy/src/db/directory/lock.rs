@@ -35,7 +35,8 @@ impl Identity {
     }
 }
 
-/// A lock that this process holds. The process is noted because a child starts with a copy of the list.
+/// A lock that this process holds. The process is noted because a child starts with a copy of the
+/// list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Entry {
     identity: Identity,
@@ -120,7 +121,8 @@ impl DirectoryLock {
         }
     }
 
-    /// Whether the locked file is still the one that its path names. Cost: a look at the file system.
+    /// Whether the locked file is still the one that its path names. Cost: a look at the file
+    /// system.
     ///
     /// Errors: `Io`, where that cannot be found out.
     pub(crate) fn is_in_place(&self) -> Result<bool> {

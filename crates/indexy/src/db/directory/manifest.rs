@@ -1,8 +1,8 @@
 //! The manifest: which trees there are, what they are made of, where the log starts.
 //!
-//! One small file, replaced as a whole: written beside, made durable, renamed, directory made durable. The layout
-//! is in `docs/formats/manifest.md`. It is durable before a tree's first record is logged; tree numbers are never
-//! reused. Threads: the database serializes writers.
+//! One small file, replaced as a whole: written beside, made durable, renamed, directory made
+//! durable. The layout is in `docs/formats/manifest.md`. It is durable before a tree's first record
+//! is logged; tree numbers are never reused. Threads: the database serializes writers.
 
 #![forbid(unsafe_code)]
 
@@ -95,14 +95,24 @@ impl Manifest {
         Ok(with_header(&body))
     }
 
+    /// Whether both name the same trees and the same log. Numbers that failed attempts to make a
+    /// tree have used up in memory do not count.
+    pub(crate) fn says_as(&self, other: &Self) -> bool {
+        let next_tree_id = other.next_tree_id;
+        Self {
+            next_tree_id,
+            ..self.clone()
+        } == *other
+    }
+
     /// Replaces the manifest of `dir` durably.
     pub(crate) fn write(&self, storage: &dyn Storage, dir: &Path) -> Result<()> {
         let next = self.write_beside(storage, dir)?;
         Self::put_in_force(storage, dir, &next)
     }
 
-    /// The first half of [`Manifest::write`]: what is in force has not changed yet. Returns the path
-    /// of the new file, which is durable and closed.
+    /// The first half of [`Manifest::write`]: what is in force has not changed yet. Returns the
+    /// path of the new file, which is durable and closed.
     pub(crate) fn write_beside(&self, storage: &dyn Storage, dir: &Path) -> Result<PathBuf> {
         let next = dir.join(MANIFEST_NEXT);
         if storage.exists(&next)? {
@@ -173,7 +183,8 @@ pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Manifest> {
     })
 }
 
-/// The error for a tree with an index that a later version may know, if that is what is wrong with `body`.
+/// The error for a tree with an index that a later version may know, if that is what is wrong with
+/// `body`.
 fn unknown_kind(body: &[u8]) -> Option<Error> {
     #[derive(Deserialize)]
     struct Trees {
@@ -238,7 +249,13 @@ mod tests {
     }
 
     /// As versions before `custom` wrote it, byte for byte.
-    const BEFORE_CUSTOM: &str = r#"{"database_id":7,"next_tree_id":4,"trees":[{"id":1,"name":"a","index_x":"art","index_y":"lsm","resident":false},{"id":2,"name":"b","index_x":"bplus","index_y":"rocksdb","resident":true},{"id":3,"name":"c","index_x":"art","index_y":{"bplus":{"page_bytes":8192}},"resident":false}],"log_start":5,"log_durable":6}"#;
+    const BEFORE_CUSTOM: &str = concat!(
+        r#"{"database_id":7,"next_tree_id":4,"trees":["#,
+        r#"{"id":1,"name":"a","index_x":"art","index_y":"lsm","resident":false},"#,
+        r#"{"id":2,"name":"b","index_x":"bplus","index_y":"rocksdb","resident":true},"#,
+        r#"{"id":3,"name":"c","index_x":"art","index_y":{"bplus":{"page_bytes":8192}},"#,
+        r#""resident":false}],"log_start":5,"log_durable":6}"#,
+    );
 
     #[test]
     fn old_manifests_are_read_and_written_as_they_were() {
@@ -316,7 +333,9 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300)) {
+        fn arbitrary_bytes_do_not_panic(
+            bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300)
+        ) {
             let _ = decode(&bytes, Path::new("m"));
         }
     }

@@ -1,8 +1,8 @@
 //! The directory of a database: its names, its lock, its manifest, and who may touch it.
 //!
-//! `names` what lies where; `lock` against other owners; `owned` who holds the lock for how long, and
-//! the storage of the log and the manifest; `guarded_y` an Index Y with its hold on the directory;
-//! `manifest` what the database is made of.
+//! `names` what lies where; `lock` against other owners; `owned` who holds the lock for how long,
+//! and the storage of the log and the manifest; `guarded_y` an Index Y with its hold on the
+//! directory; `manifest` what the database is made of.
 
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod fuzzing;

@@ -21,8 +21,8 @@ pub(crate) fn tree_dir(root: &Path, id: u32) -> PathBuf {
     root.join(TREES_DIR).join(id.to_string())
 }
 
-/// Makes the folder of a tree whose Index Y comes from outside, so that it survives a loss of power:
-/// a later open takes a missing folder for a tree that was lost.
+/// Makes the folder of a tree whose Index Y comes from outside, so that it survives a loss of
+/// power: a later open takes a missing folder for a tree that was lost.
 pub(crate) fn keep_tree(storage: &dyn Storage, dir: &Path) -> Result<()> {
     storage.create_dir_all(dir)?;
     dir.parent().map_or(Ok(()), |trees| storage.sync_dir(trees))
@@ -45,7 +45,8 @@ pub(crate) fn remove_tree(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `path` from the root on: the process may change its working directory while the database is open.
+/// `path` from the root on: the process may change its working directory while the database is
+/// open.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|e| Error::io("open", path, e))
 }

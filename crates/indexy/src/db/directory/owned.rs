@@ -9,12 +9,12 @@
 //! holder does. `close` alone unlocks it sooner, after every Index Y has promised to touch no file
 //! any more ([`IndexY::release_files`](crate::y::IndexY::release_files)).
 //!
-//! A directory may be renamed or replaced while it is open. So whatever creates, replaces or removes
-//! a file by its name looks first whether `LOCK` is still the file that was locked
+//! A directory may be renamed or replaced while it is open. So whatever creates, replaces or
+//! removes a file by its name looks first whether `LOCK` is still the file that was locked
 //! ([`OwnedDirectory::check`]); if not, the handle is poisoned and nothing is touched.
 //!
-//! A forked child has a copy of everything but the threads. Nothing in it is its own: `check` fails,
-//! and drops leave files, lock and threads alone.
+//! A forked child has a copy of everything but the threads. Nothing in it is its own: `check`
+//! fails, and drops leave files, lock and threads alone.
 //!
 //! Threads: any; no lock is held across I/O.
 

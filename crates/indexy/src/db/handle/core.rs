@@ -1,7 +1,8 @@
 //! What every handle of one open database shares. How it ends is in `ending.rs`.
 //!
-//! Threads: a tree's status and the database's are set first, then [`Stripes::barrier`] waits for the writers
-//! that looked before; so nothing is written after a `close` or `drop_tree` has gone on.
+//! Threads: a tree's status and the database's are set first, then [`Stripes::barrier`] waits for
+//! the writers that looked before; so nothing is written after a `close` or `drop_tree` has gone
+//! on.
 
 #![forbid(unsafe_code)]
 
@@ -121,7 +122,8 @@ pub(crate) struct Core {
     pub manifest: Mutex<Manifest>,
     pub trees: RwLock<BTreeMap<u32, Arc<TreeCore>>>,
     pub closed: AtomicU8,
-    /// Held shared by calls that touch the directory beside writers and background threads; `close` takes it alone.
+    /// Held shared by calls that touch the directory beside writers and background threads; `close`
+    /// takes it alone.
     pub operations: RwLock<()>,
     pub directory: Arc<OwnedDirectory>,
 }
@@ -187,9 +189,9 @@ impl Core {
         self.replace_manifest(&mut manifest, next)
     }
 
-    /// Replaces the manifest, on disk and then in memory. A failure that may have left the disk with
-    /// the new one poisons: going on with the old one, writes could be acknowledged that the next open
-    /// does not look for.
+    /// Replaces the manifest, on disk and then in memory. A failure that may have left the disk
+    /// with the new one poisons: going on with the old one, writes could be acknowledged that the
+    /// next open does not look for.
     pub(crate) fn replace_manifest(&self, manifest: &mut Manifest, next: Manifest) -> Result<()> {
         let (storage, path) = (&*self.storage, &self.path);
         let written = next
@@ -200,7 +202,7 @@ impl Core {
             return Ok(());
         };
         let retry = matches!(error, Error::OutOfSpace { .. })
-            && matches!(Manifest::read(storage, path), Ok(Some(found)) if found == *manifest);
+            && matches!(Manifest::read(storage, path), Ok(Some(found)) if manifest.says_as(&found));
         if !retry {
             self.shared.poison.set(&error);
         }

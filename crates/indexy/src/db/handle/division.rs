@@ -1,9 +1,10 @@
 //! How the budget is divided between Index X and the caches of Index Y.
 //!
-//! Source: IndeXY III-A, which compares with systems of one structure. A database that has an Index X gives Y a small, fixed part
-//! (`index_y.rs`). One whose trees all have [`IndexXKind::None`] gives Y everything that the write buffer, the log and Y's own
-//! tables leave. That changes: tables grow, and a batch may need more than the write buffer at once. The caches
-//! shrink at once, and grow when X has made room.
+//! Source: IndeXY III-A, which compares with systems of one structure. A database that has an Index
+//! X gives Y a small, fixed part (`index_y.rs`). One whose trees all have [`IndexXKind::None`]
+//! gives Y everything that the write buffer, the log and Y's own tables leave. That changes: tables
+//! grow, and a batch may need more than the write buffer at once. The caches shrink at once, and
+//! grow when X has made room.
 //!
 //! Keeps: I7 (the caches never grow into memory that something else has).
 //! Threads: any; one divides at a time. Takes no other lock but that of the caches.
@@ -21,15 +22,17 @@ use crate::{
     mem::budget::Holder,
 };
 
-/// The write buffer of trees without an Index X, as part of the budget: over an LSM tree it is the memtable...
+/// The write buffer of trees without an Index X over LSM trees, where it is the memtable, is this
+/// part of the budget.
 const MEMTABLE_DIVISOR: usize = 8;
-/// ...and over a paged tree it gathers what goes to the same page.
+/// Over paged trees the write buffer gathers what goes to the same page.
 const GATHER_DIVISOR: usize = 16;
 /// What a read-only database replays from its log has to fit without being written away.
 const READ_ONLY_DIVISOR: usize = 2;
-/// A smaller one would be written away all the time.
+/// A smaller write buffer would be written away all the time.
 const MIN_BUFFER_BYTES: usize = 256 << 10;
-/// The caches of such a database change their size by this part of the budget, because some forget all when they do.
+/// The caches of such a database change their size by this part of the budget, because some forget
+/// all when they do.
 const STEP_DIVISOR: usize = 32;
 
 /// What the division depends on, in bytes.
@@ -40,7 +43,7 @@ struct Needs {
     fixed: usize,
     /// What the write buffer is to hold.
     buffer: usize,
-    /// What X holds now. Not all of it can be had for a writer: slabs come back when they are empty.
+    /// What X holds now. A writer cannot get all of it: a slab comes back only when it is empty.
     x: usize,
     /// What a writer waits for.
     wanted: usize,
@@ -56,7 +59,8 @@ fn without_x(needs: Needs) -> usize {
 }
 
 impl Core {
-    /// Gives the caches of Y their part of the budget, as it is now. Cost: a lock; now and then a cache is made anew.
+    /// Gives the caches of Y their part of the budget, as it is now. Cost: a lock; now and then a
+    /// cache is made anew.
     pub(crate) fn divide_memory(&self) {
         let mut now = self.y_cache_bytes.lock();
         let limit = self.budget.limit();
@@ -96,7 +100,8 @@ impl Core {
         }
     }
 
-    /// Bytes of the write buffer when no tree has an Index X; before there is a tree, by the database's default.
+    /// Bytes of the write buffer when no tree has an Index X; before there is a tree, by the
+    /// database's default.
     fn write_buffer_bytes(&self, limit: usize) -> Option<usize> {
         let trees = self.trees.read();
         let default = (self.options.index_x, self.options.index_y);

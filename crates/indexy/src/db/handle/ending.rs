@@ -1,8 +1,9 @@
-//! The open database with its threads, and how it ends: by `close`, or by the drop of the last handle.
+//! The open database with its threads, and how it ends: by `close`, or by the drop of the last
+//! handle.
 //!
-//! Order: writers are refused and waited for, everything is flushed (`close` alone), the threads stop,
-//! the log is closed, the Index Ys let go of their files, the directory is unlocked.
-//! Threads: any; the first `close` does it, others wait for it.
+//! Order: writers are refused and waited for, everything is flushed (`close` alone), the threads
+//! stop, the log is closed, the Index Ys let go of their files, the directory is unlocked. Threads:
+//! any; the first `close` does it, others wait for it.
 
 #![forbid(unsafe_code)]
 
@@ -16,22 +17,23 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Longest time that `close` waits for reads in progress, before it leaves the directory locked until they end.
+/// Longest time that `close` waits for reads in progress, before it leaves the directory locked
+/// until they end.
 const READERS_LIMIT: Duration = Duration::from_secs(2);
 const READERS_POLL: Duration = Duration::from_millis(1);
 
 /// The open database with its threads: what handles hold. The last one to go stops everything.
 ///
-/// It does not unlock the directory: whatever may write there holds the lock itself, and may outlive
-/// this (`directory/owned.rs`).
+/// It does not unlock the directory: whatever may write there holds the lock itself, and may
+/// outlive this (`directory/owned.rs`).
 pub(crate) struct Handle {
     pub core: Arc<Core>,
     pub background: Arc<Background>,
 }
 
 impl Handle {
-    /// Flushes, stops the threads and unlocks the directory. The second call waits for the first and
-    /// does nothing.
+    /// Flushes, stops the threads and unlocks the directory. The second call waits for the first
+    /// and does nothing.
     ///
     /// Whatever fails, the handle is closed and the directory free; the first failure is returned.
     pub(crate) fn close(&self) -> Result<()> {
@@ -40,8 +42,8 @@ impl Handle {
         self.finish(true)
     }
 
-    /// As [`Handle::close`]. Unless it is to `release` it, the directory stays locked until the last
-    /// holder drops.
+    /// As [`Handle::close`]. Unless it is to `release` it, the directory stays locked until the
+    /// last holder drops.
     fn finish(&self, release: bool) -> Result<()> {
         let core = &self.core;
         let first = core.closed.swap(1, Ordering::AcqRel) == 0;
@@ -82,12 +84,12 @@ impl Handle {
         self.core.shared.log.get().map_or(Ok(()), |log| log.close())
     }
 
-    /// Unlocks the directory although handles live, once every Index Y has promised to touch no file
-    /// any more: those of dropped trees too, which a handle or a read may still hold.
+    /// Unlocks the directory although handles live, once every Index Y has promised to touch no
+    /// file any more: those of dropped trees too, which a handle or a read may still hold.
     ///
-    /// Files that were replaced go when their last reader does. The next owner might give a new file
-    /// the same name, so a reader that takes too long keeps the directory locked until the last
-    /// handle and the last Index Y are gone.
+    /// Files that were replaced go when their last reader does. The next owner might give a new
+    /// file the same name, so a reader that takes too long keeps the directory locked until the
+    /// last handle and the last Index Y are gone.
     fn release_directory(&self) {
         let deadline = Instant::now() + READERS_LIMIT;
         while !self.core.y_shared.release_files() {

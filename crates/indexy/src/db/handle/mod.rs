@@ -1,5 +1,6 @@
-//! What handles of an open database hold: `core` what they share, `ending` how it stops, `stripes` the
-//! locks of writers, `updating` who is inside an `update`, `division` how the budget is divided.
+//! What handles of an open database hold: `core` what they share, `ending` how it stops, `stripes`
+//! the locks of writers, `updating` who is inside an `update`, `division` how the budget is
+//! divided.
 
 mod core;
 mod division;

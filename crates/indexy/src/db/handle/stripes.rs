@@ -1,9 +1,10 @@
 //! Stripe locks: a writer holds the stripe of its key from before it looks until it has applied.
 //!
-//! Keeps I8: writers of one key are serial, so log order is apply order for it, read-modify-write is atomic, and a
-//! batch, which takes all its stripes in ascending order, is ordered with everything else.
-//! A stripe may be held across one read of Y and while its holder waits for memory or for the log. Locks are taken in
-//! the order stripe, room in memory, room in the log, transfer lock, leaf latch; what frees memory takes no stripe.
+//! Keeps I8: writers of one key are serial, so log order is apply order for it, read-modify-write
+//! is atomic, and a batch, which takes all its stripes in ascending order, is ordered with
+//! everything else. A stripe may be held across one read of Y and while its holder waits for memory
+//! or for the log. Locks are taken in the order stripe, room in memory, room in the log, transfer
+//! lock, leaf latch; what frees memory takes no stripe.
 
 #![forbid(unsafe_code)]
 
@@ -57,7 +58,8 @@ impl Stripes {
         hashes
     }
 
-    /// Locks the stripes of several keys, each once; the hashes are [`Stripes::in_order`], so that two batches cannot deadlock.
+    /// Locks the stripes of several keys, each once; the hashes are [`Stripes::in_order`], so that
+    /// two batches cannot deadlock.
     pub(crate) fn lock_all(&self, hashes: &[u64]) -> Vec<MutexGuard<'_, ()>> {
         debug_assert!(hashes.is_sorted_by_key(|&hash| self.number(hash)));
         let mut guards = Vec::with_capacity(hashes.len().min(self.locks.len()));
@@ -71,15 +73,17 @@ impl Stripes {
         guards
     }
 
-    /// Waits until every writer that held a stripe when this was called has let it go. What a writer
-    /// checks under its stripe (closed, dropped) and was set before is seen by all later ones.
+    /// Waits until every writer that held a stripe when this was called has let it go. What a
+    /// writer checks under its stripe (closed, dropped) and was set before is seen by all later
+    /// ones.
     pub(crate) fn barrier(&self) {
         for lock in &self.locks {
             drop(lock.lock());
         }
     }
 
-    /// As [`Stripes::barrier`], for `limit` at most: a writer that waits for memory holds its stripe.
+    /// As [`Stripes::barrier`], for `limit` at most: a writer that waits for memory holds its
+    /// stripe.
     pub(crate) fn barrier_for(&self, limit: Duration) {
         let deadline = Instant::now() + limit;
         for lock in &self.locks {

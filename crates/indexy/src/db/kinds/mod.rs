@@ -15,8 +15,8 @@ use std::fmt;
 ///
 /// Which one: [`Art`](Self::Art) unless something speaks against it; [`BPlus`](Self::BPlus) where
 /// memory is tight (a random key of 8 bytes with a value of 8 takes a fifth less) or keys are long;
-/// [`None`](Self::None) where hot keys are neighbours, so that a cache of pages does as well as one of
-/// keys.
+/// [`None`](Self::None) where hot keys are neighbours, so that a cache of pages does as well as one
+/// of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -26,19 +26,21 @@ pub enum IndexXKind {
     Art,
     /// B+ tree with prefix-truncated nodes, normalized key heads and hints.
     BPlus,
-    /// None: the disk index alone, as a system of one structure. Writes are gathered in a small sorted
-    /// buffer in memory; reads that miss it are answered by the disk index and not kept there.
+    /// None: the disk index alone, as a system of one structure. Writes are gathered in a small
+    /// sorted buffer in memory; reads that miss it are answered by the disk index and not kept
+    /// there.
     ///
-    /// When no tree of a database has a memory index, the caches of the disk index (block cache of an
-    /// LSM tree, pages of a paged one) get most of the budget, the buffer an eighth (LSM) or a sixteenth
-    /// (paged); beside trees that have one, these caches stay small. Such a tree cannot be resident.
+    /// When no tree of a database has a memory index, the caches of the disk index (block cache of
+    /// an LSM tree, pages of a paged one) get most of the budget, the buffer an eighth (LSM) or a
+    /// sixteenth (paged); beside trees that have one, these caches stay small. Such a tree cannot
+    /// be resident.
     None,
 }
 
 /// The disk index of a tree (Index Y in the paper).
 ///
-/// Which one: [`Lsm`](Self::Lsm) for writes in random order; [`BPlus`](Self::BPlus) for scans of cold
-/// ranges and more reads than writes, with larger pages where writes are many.
+/// Which one: [`Lsm`](Self::Lsm) for writes in random order; [`BPlus`](Self::BPlus) for scans of
+/// cold ranges and more reads than writes, with larger pages where writes are many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -54,7 +56,8 @@ pub enum IndexYKind {
         /// Bytes of a page: 4096, 8192 or 16384.
         page_bytes: u32,
     },
-    /// One of your own, registered with [`Options::register_index_y`]; see [`index_y`](crate::index_y).
+    /// One of your own, registered with [`Options::register_index_y`]; see
+    /// [`index_y`](crate::index_y).
     Custom(IndexYName),
 }
 

@@ -30,8 +30,8 @@ impl IndexYName {
     /// Longest name, in bytes.
     pub const MAX_BYTES: usize = 31;
 
-    /// A name of 1..=31 bytes: lower-case letters, digits, `-`, `_` and `.`, a letter first; none of
-    /// this crate's own names.
+    /// A name of 1..=31 bytes: lower-case letters, digits, `-`, `_` and `.`, a letter first; none
+    /// of this crate's own names.
     ///
     /// Errors: `InvalidOption`.
     ///
@@ -125,8 +125,8 @@ impl Factories {
     }
 }
 
-/// So that `Options` may cross `catch_unwind`. A factory that panicked is not called again by the same
-/// open; what it does at the next one is up to it.
+/// So that `Options` may cross `catch_unwind`. A factory that panicked is not called again by the
+/// same open; what it does at the next one is up to it.
 impl UnwindSafe for Factories {}
 impl RefUnwindSafe for Factories {}
 

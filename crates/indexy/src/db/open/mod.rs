@@ -1,7 +1,8 @@
 //! Opening: lock, manifest, Index Ys, replay of the log, threads.
 //!
-//! Source: design 5. The root of every tree whose Y is not empty starts as a mount (design 2.2), so replayed entries get
-//! `in_y`. Replay obeys the budget: the framework's threads run beside it (I7).
+//! `place` finds or makes the directory, `replay` applies the log. The root of every tree whose Y
+//! is not empty starts as a mount, so that replayed entries get `in_y`. Replay obeys the budget:
+//! the framework's threads run beside it (I7).
 
 #![forbid(unsafe_code)]
 
@@ -48,7 +49,8 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
     open_on(Arc::new(Buffered), path, options)
 }
 
-/// As [`open`], with log and manifest on `storage`; the lock and the directories of trees are on the real one.
+/// As [`open`], with log and manifest on `storage`; the lock and the directories of trees are on
+/// the real one.
 pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) -> Result<Handle> {
     options.validate()?;
     let started = Instant::now();
@@ -56,46 +58,11 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
     let (lock, manifest) = place::take(&*storage, path, &options)?;
     let poison = Arc::new(Poison::default());
     let directory = Arc::new(OwnedDirectory::new(path, lock, poison.clone()));
-    let storage = Arc::new(OwnedStorage::new(storage, directory.clone()));
     // Before anything is written: what one tree lacks keeps the whole database closed.
     for tree in &manifest.trees {
         options.check_pair(tree.index_x, tree.index_y)?;
     }
-    let budget = Arc::new(Budget::new(options.memory_budget_bytes));
-    let shared = Arc::new(Shared::new(budget.clone(), poison));
-    let memory = Memory::new(budget.clone());
-    let y_cache_bytes = index_y::cache_bytes(machine::usable(options.memory_budget_bytes));
-    let y_shared = YShared::new(
-        y_cache_bytes,
-        options.factories.clone(),
-        options.reads_directly(),
-        directory.clone(),
-    );
-    let stripes = Stripes::new(options.memory_budget_bytes);
-    budget.take(Holder::IndexY, y_shared.memory_bytes());
-    // Small budgets do not have this much: there the rest is a fixed cost beside the budget (README, limits).
-    budget.take(
-        Holder::Transfer,
-        stripes.bytes()
-            + index_y::work_bytes(&options.factories)
-                .min(options.memory_budget_bytes / WORK_DIVISOR),
-    );
-    let core = Arc::new(Core {
-        path: path.to_path_buf(),
-        storage,
-        budget,
-        shared: shared.clone(),
-        stripes,
-        y_shared,
-        y_cache_bytes: Mutex::new(y_cache_bytes),
-        memory,
-        manifest: Mutex::new(manifest.clone()),
-        trees: RwLock::new(BTreeMap::new()),
-        closed: AtomicU8::new(0),
-        operations: RwLock::default(),
-        directory,
-        options,
-    });
+    let core = make_core(storage, path, options, directory, poison, &manifest);
     if !core.options.read_only {
         remove_orphans(&core, &manifest)?;
     }
@@ -106,7 +73,7 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
     }
     core.divide_memory();
     let trees: Arc<dyn Host> = core.clone();
-    let background = Background::start(&shared, &trees, core.options.read_only)
+    let background = Background::start(&core.shared, &trees, core.options.read_only)
         .map_err(|e| Error::io("start a thread for", path, e))?;
     let handle = Handle {
         core,
@@ -125,7 +92,55 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
     }
 }
 
-/// Removes folders of trees that the manifest does not name: a drop or a creation that was cut short.
+/// What all handles share, without trees yet.
+fn make_core(
+    storage: Arc<dyn Storage>,
+    path: &Path,
+    options: Options,
+    directory: Arc<OwnedDirectory>,
+    poison: Arc<Poison>,
+    manifest: &Manifest,
+) -> Arc<Core> {
+    let budget = Arc::new(Budget::new(options.memory_budget_bytes));
+    let shared = Arc::new(Shared::new(budget.clone(), poison));
+    let memory = Memory::new(budget.clone());
+    let y_cache_bytes = index_y::cache_bytes(machine::usable(options.memory_budget_bytes));
+    let y_shared = YShared::new(
+        y_cache_bytes,
+        options.factories.clone(),
+        options.reads_directly(),
+        directory.clone(),
+    );
+    let stripes = Stripes::new(options.memory_budget_bytes);
+    budget.take(Holder::IndexY, y_shared.memory_bytes());
+    // Small budgets do not have this much: there the rest is a fixed cost beside the budget
+    // (README, limits).
+    budget.take(
+        Holder::Transfer,
+        stripes.bytes()
+            + index_y::work_bytes(&options.factories)
+                .min(options.memory_budget_bytes / WORK_DIVISOR),
+    );
+    Arc::new(Core {
+        path: path.to_path_buf(),
+        storage: Arc::new(OwnedStorage::new(storage, directory.clone())),
+        budget,
+        shared,
+        stripes,
+        y_shared,
+        y_cache_bytes: Mutex::new(y_cache_bytes),
+        memory,
+        manifest: Mutex::new(manifest.clone()),
+        trees: RwLock::new(BTreeMap::new()),
+        closed: AtomicU8::new(0),
+        operations: RwLock::default(),
+        directory,
+        options,
+    })
+}
+
+/// Removes folders of trees that the manifest does not name: a drop or a creation that was cut
+/// short.
 fn remove_orphans(core: &Core, manifest: &Manifest) -> Result<()> {
     let dir = core.path.join(TREES_DIR);
     core.storage.create_dir_all(&dir)?;

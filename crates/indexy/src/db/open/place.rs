@@ -1,6 +1,7 @@
 //! The place of a database: whether there is one, or one may be made, and what must not be there.
 //!
-//! Nothing is made over files that are somebody else's, or that are what is left of a damaged database.
+//! Nothing is made over files that are somebody else's, or that are what is left of a damaged
+//! database.
 
 #![forbid(unsafe_code)]
 
@@ -70,8 +71,8 @@ fn refuse_file(path: &Path) -> Result<()> {
     }
 }
 
-/// A new database is not made among somebody else's files. What a loss of power left of one that was being made is not:
-/// names come to the disk in any order.
+/// A new database is not made among other files. What a loss of power left of a database that was
+/// being made does not count as such: its names reach the disk in any order.
 fn refuse_foreign_files(path: &Path) -> Result<()> {
     let entries = match std::fs::read_dir(path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
@@ -110,8 +111,8 @@ fn refuse_lost_manifest(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A tree was whole before the manifest named it: where its files are gone it is not made anew. (What an Index Y from
-/// outside keeps in its directory is its own affair; that it has one is not.)
+/// A tree was whole before the manifest named it. If its files are gone, it was lost, and is not
+/// made anew. (An Index Y from outside may keep an empty directory, but it has one.)
 pub(super) fn refuse_lost_tree(core: &Core, entry: &TreeEntry) -> Result<()> {
     let dir = directory::tree_dir(&core.path, entry.id);
     let lost = match std::fs::read_dir(&dir) {
@@ -130,7 +131,8 @@ pub(super) fn refuse_lost_tree(core: &Core, entry: &TreeEntry) -> Result<()> {
     }
 }
 
-/// An id that no other database has: the process's hasher keys are random, time and pid tell them apart.
+/// An id that no other database has: the process's hasher keys are random, time and pid tell them
+/// apart.
 fn random_id() -> u128 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     let half = || {

@@ -16,8 +16,9 @@ const LOG_BUFFER_BYTES: (usize, usize) = (16 << 10, 1 << 20);
 const SEGMENT_DIVISOR: u64 = 8;
 const MAX_SEGMENT_BYTES: u64 = 64 << 20;
 
-/// Replays the log into X and leaves it ready for appends; returns the number of records. Without a log of its own a
-/// database may still have one from earlier, which is replayed and then flushed away.
+/// Replays the log into X and leaves it ready for appends; returns the number of records. Without a
+/// log of its own a database may still have one from earlier, which is replayed and then flushed
+/// away.
 pub(super) fn replay(core: &Core, manifest: &Manifest) -> Result<u64> {
     let (durability, logged) = match core.options.durability {
         Durability::None => (LogDurability::Sync, false),
@@ -121,7 +122,8 @@ fn apply(core: &Core, tree: u32, key: &[u8], value: Option<&[u8]>) -> Result<()>
         tree.apply(key, value);
         return Ok(());
     }
-    // What X does not hold asks for nothing: its record alone may be more than the budget, and is held while this would wait.
+    // What X does not hold asks for nothing: its record alone may be more than the budget, and is
+    // held while this would wait.
     let _admitted = (bytes <= core.budget.limit() / 8)
         .then(|| core.shared.room.admit(bytes))
         .transpose()?;

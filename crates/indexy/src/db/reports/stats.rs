@@ -18,8 +18,8 @@ pub struct Stats {
     /// filters of the disk index, open scans.
     #[serde(default)]
     pub memory_in_use_bytes: u64,
-    /// The rest of `memory_used_bytes`: set aside for the caches of the disk index (full or not), for
-    /// the buffers of the log and of runs, and free space in the slabs of the memory index.
+    /// The rest of `memory_used_bytes`: set aside for the caches of the disk index (full or not),
+    /// for the buffers of the log and of runs, and free space in the slabs of the memory index.
     #[serde(default)]
     pub memory_reserved_bytes: u64,
     /// Live bytes of all memory indexes: nodes, leaves, out-of-line values.
@@ -34,8 +34,8 @@ pub struct Stats {
     pub y_runs: u64,
     /// Trees whose disk index has background work under way, or put off until writers rest (an LSM
     /// tree merges level 0 then, 5 s after the last run). 0: the disk is left alone until somebody
-    /// writes, as far as the disk indexes tell: LSM trees do, paged ones have no such work, RocksDB does
-    /// not tell.
+    /// writes, as far as the disk indexes tell: LSM trees do, paged ones have no such work, RocksDB
+    /// does not tell.
     pub y_unsettled: u64,
     /// Reads answered by an entry in memory.
     pub hits: u64,
@@ -45,8 +45,8 @@ pub struct Stats {
     pub y_reads: u64,
     /// Reads of absent keys that the memory index answered alone.
     pub absent_without_io: u64,
-    /// Values read from disk that did not go into the memory index: no room, too large, something newer
-    /// was there, or the tree has no memory index.
+    /// Values read from disk that did not go into the memory index: no room, too large, something
+    /// newer was there, or the tree has no memory index.
     pub uncached_reads: u64,
     /// Entries written to the disk index.
     pub cleaned_keys: u64,

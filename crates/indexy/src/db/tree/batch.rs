@@ -80,8 +80,8 @@ impl Batch {
         }
     }
 
-    /// Adds a write. A broken limit, or a tree of another database, is returned by [`Batch::commit`].
-    /// Cost: copies key and value.
+    /// Adds a write. A broken limit, or a tree of another database, is returned by
+    /// [`Batch::commit`]. Cost: copies key and value.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -158,7 +158,8 @@ impl Batch {
         self.bytes
     }
 
-    /// The largest [`Batch::bytes`] that this database takes at present; it follows the memory budget.
+    /// The largest [`Batch::bytes`] that this database takes at present; it follows the memory
+    /// budget.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -207,8 +208,8 @@ impl Batch {
         });
     }
 
-    /// The index of `tree` among those of the batch, which are few. (A handle per operation would make
-    /// all threads count on one cache line.)
+    /// The index of `tree` among those of the batch, which are few. (A handle per operation would
+    /// make all threads count on one cache line.)
     fn number_of(&mut self, tree: &Arc<TreeCore>) -> usize {
         // The last one first: writes to one tree often come together.
         let known = self
@@ -224,8 +225,8 @@ impl Batch {
     /// Applies everything, as one. Cost: the locks of all keys, one log record; no I/O but what the
     /// durability asks for; may wait for memory.
     ///
-    /// Errors: those of [`Tree::insert`], `BatchTooLarge`, `ForeignTree`. On an error before the log
-    /// record nothing happened. [`Batch::try_commit`] gives the batch back.
+    /// Errors: those of [`Tree::insert`], `BatchTooLarge`, `ForeignTree`. On an error before the
+    /// log record nothing happened. [`Batch::try_commit`] gives the batch back.
     pub fn commit(mut self) -> Result<()> {
         self.apply()
     }
@@ -285,7 +286,8 @@ impl Batch {
         let end = {
             let _stripes = core.stripes.lock_all(&hashes);
             trees.iter().try_for_each(|tree| tree.live())?;
-            // After the stripes (see `writes.rs`). The log's room is kept until the record is appended.
+            // After the stripes (see `writes.rs`). The log's room is kept until the record is
+            // appended.
             let room = &core.shared.room;
             let _admitted = room
                 .admit(bytes + room.copy_bytes(copied))
@@ -312,8 +314,8 @@ const BATCH_DIVISOR: usize = 4;
 /// So much of what could be had at once is left to slabs that X keeps in reserve.
 const RESERVE_DIVISOR: usize = 16;
 
-/// The largest batch that `core` takes now, as [`Batch::bytes`] counts: a part of the budget, and what
-/// the disk index leaves of it.
+/// The largest batch that `core` takes now, as [`Batch::bytes`] counts: a part of the budget, and
+/// what the disk index leaves of it.
 fn batch_limit(core: &Core) -> usize {
     let most = core.shared.room.most_at_once();
     let most = most.saturating_sub(most / RESERVE_DIVISOR + OP_OVERHEAD_BYTES);
@@ -340,15 +342,15 @@ fn too_large(core: &Core, bytes: usize, error: Error) -> Error {
 pub struct Rejected(Box<(Error, Batch)>);
 
 impl Rejected {
-    /// Why. After `OutOfSpace` or `Poisoned` with [`Durability::Sync`] the batch may have been applied
-    /// and not be durable; after any other error nothing happened.
+    /// Why. After `OutOfSpace` or `Poisoned` with [`Durability::Sync`] the batch may have been
+    /// applied and not be durable; after any other error nothing happened.
     #[must_use]
     pub fn error(&self) -> &Error {
         &self.0.0
     }
 
-    /// The batch, as it was. A mistake that [`Batch::insert`] or [`Batch::remove`] met stays with it:
-    /// such a batch is never committed.
+    /// The batch, as it was. A mistake that [`Batch::insert`] or [`Batch::remove`] met stays with
+    /// it: such a batch is never committed.
     pub fn into_batch(self) -> Batch {
         self.0.1
     }

@@ -18,8 +18,8 @@ use std::{collections::VecDeque, fmt};
 
 /// An iterator over the entries of a range of keys, from both ends.
 ///
-/// What it sees: keys in order, each once at most; every key that is there during the whole scan; none
-/// that is absent during the whole scan. Keys that come or go meanwhile may or may not appear.
+/// What it sees: keys in order, each once at most; every key that is there during the whole scan;
+/// none that is absent during the whole scan. Keys that come or go meanwhile may or may not appear.
 ///
 /// It reads ahead a bounded chunk (a few KiB at first, more as it goes on) and seeks again from the
 /// last key, so that it pins no memory and no files, however long it stays open. All open scans
@@ -70,14 +70,15 @@ const CHUNK_BYTES: (usize, usize) = (8 << 10, 256 << 10);
 const CHUNK_ROOM_DIVISOR: usize = 16;
 /// Where little is free a chunk has this many bytes.
 const TIGHT_CHUNK_BYTES: usize = 2 << 10;
-/// All scans together hold this part of the budget at most; a chunk takes no more than so large a part
-/// of what is left of that.
+/// All scans together hold this part of the budget at most; a chunk takes no more than so large a
+/// part of what is left of that.
 const SCANS_DIVISOR: usize = 16;
 const SCANS_LEFT_DIVISOR: usize = 4;
 /// Memory of an entry in a chunk beside its bytes.
 const ENTRY_OVERHEAD_BYTES: usize = 48;
 
-/// Bytes that the next chunk of a scan may take; `None` when it may have nothing but the entry that is asked for.
+/// Bytes that the next chunk of a scan may take; `None` when it may have nothing but the entry that
+/// is asked for.
 fn chunk_bytes(shared: &Shared) -> Option<usize> {
     let (min, max) = CHUNK_BYTES;
     let limit = shared.budget.limit();

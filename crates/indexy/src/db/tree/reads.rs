@@ -20,9 +20,9 @@ use std::{
 
 /// A named tree of a [`Db`](crate::Db): an ordered map from byte strings to byte strings.
 ///
-/// Keys have 0..=65,534 bytes in bytewise order; values 0..=256 MiB. A handle is a reference: clones
-/// share everything and may be used from any thread. Single-key operations are linearizable; see
-/// [`Batch`](crate::Batch) and [`Range`] for several keys.
+/// Keys have 0..=65,534 bytes in bytewise order; values 0..=256 MiB. A handle is a reference:
+/// clones share everything and may be used from any thread. Single-key operations are linearizable;
+/// see [`Batch`](crate::Batch) and [`Range`] for several keys.
 ///
 /// # Errors
 ///
@@ -113,9 +113,9 @@ impl Tree {
 
     /// The newest value of `key`.
     ///
-    /// Cost: no I/O when the memory index has the key or knows that it is absent; else one look-up in
-    /// the disk index (about one device read), after which the memory index has the key. A value of
-    /// more than 20 bytes is copied into one allocation; [`Tree::get_with`] does without.
+    /// Cost: no I/O when the memory index has the key or knows that it is absent; else one look-up
+    /// in the disk index (about one device read), after which the memory index has the key. A value
+    /// of more than 20 bytes is copied into one allocation; [`Tree::get_with`] does without.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -131,11 +131,12 @@ impl Tree {
         self.get_with(key, Value::new)
     }
 
-    /// Hands the newest value of `key` to `read` without building a [`Value`]. Cost as [`Tree::get`].
+    /// Hands the newest value of `key` to `read` without building a [`Value`]. Cost as
+    /// [`Tree::get`].
     ///
-    /// `read` runs outside of all locks, once at most. It should be short and must not write to this
-    /// database: while it runs, none of the memory that is released becomes free, so a write of its
-    /// own may wait for memory in vain (`MemoryStalled`).
+    /// `read` runs outside of all locks, once at most. It should be short and must not write to
+    /// this database: while it runs, none of the memory that is released becomes free, so a write
+    /// of its own may wait for memory in vain (`MemoryStalled`).
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -157,8 +158,8 @@ impl Tree {
         self.at.alive(self.at.joined().get(key, read))
     }
 
-    /// The newest values of `keys`, in the order asked. Each key is read at some moment of the call,
-    /// not all at the same.
+    /// The newest values of `keys`, in the order asked. Each key is read at some moment of the
+    /// call, not all at the same.
     ///
     /// Cost: the reads of the disk index overlap, so that cold keys cost about half of one
     /// [`Tree::get`] each.
@@ -197,8 +198,8 @@ impl Tree {
         Ok(self.get_with(key, |_| ())?.is_some())
     }
 
-    /// The entries of a range of keys, in order, from both ends. [`Range`] says what a scan sees and
-    /// costs.
+    /// The entries of a range of keys, in order, from both ends. [`Range`] says what a scan sees
+    /// and costs.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -317,12 +318,13 @@ impl Tree {
         Ok(self.first()?.is_none())
     }
 
-    /// About how many entries there are: an estimate without I/O, the larger of what is in memory and
-    /// what is on disk.
+    /// About how many entries there are: an estimate without I/O, the larger of what is in memory
+    /// and what is on disk.
     ///
-    /// It is too small, by half at most, where much is in only one of the two. It counts overwritten
-    /// and removed entries that the disk index still holds, and takes each removal that the disk index
-    /// still holds for one entry less, so that it is too small where keys are removed again and again.
+    /// It is too small, by half at most, where much is in only one of the two. It counts
+    /// overwritten and removed entries that the disk index still holds, and takes each removal that
+    /// the disk index still holds for one entry less, so that it is too small where keys are
+    /// removed again and again.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

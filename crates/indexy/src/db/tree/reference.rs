@@ -35,7 +35,8 @@ impl TreeRef {
         self.tree.live()
     }
 
-    /// The result of a read of Y. When the tree was dropped or closed meanwhile, its failure says that.
+    /// The result of a read of Y. When the tree was dropped or closed meanwhile, its failure says
+    /// that.
     pub(super) fn alive<R>(&self, read: Result<R>) -> Result<R> {
         read.or_else(|error| self.live().and(Err(error)))
     }

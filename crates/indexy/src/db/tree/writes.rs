@@ -1,12 +1,12 @@
 //! The writes of a `Tree`.
 //!
-//! Every write, in this order: check the limits; take the key's stripe; look under it whether the tree
-//! is live; reserve memory, then room in the log (both may wait); apply, where the log record is made
-//! under the leaf's latch (I8); let the stripe go; with `Sync` wait for the log.
+//! Every write, in this order: check the limits; take the key's stripe; look under it whether the
+//! tree is live; reserve memory, then room in the log (both may wait); apply, where the log record
+//! is made under the leaf's latch (I8); let the stripe go; with `Sync` wait for the log.
 //!
-//! The stripe comes before the reservation. A writer that reserved memory and then waited for a stripe
-//! could deadlock with `update`, which holds the stripe while it waits for memory of its own. What
-//! frees memory and what writes the log take no stripe.
+//! The stripe comes before the reservation. A writer that reserved memory and then waited for a
+//! stripe could deadlock with `update`, which holds the stripe while it waits for memory of its
+//! own. What frees memory and what writes the log take no stripe.
 
 #![forbid(unsafe_code)]
 
@@ -39,15 +39,15 @@ type Permits<'a> = (Option<Admitted<'a>>, Option<Admission<'a>>);
 impl Tree {
     /// Writes `value` under `key`.
     ///
-    /// Cost: no I/O but what the durability asks for; may wait for memory to become free. A value over
-    /// an eighth of the memory budget is written to the disk index at once, and is durable when the
-    /// call returns.
+    /// Cost: no I/O but what the durability asks for; may wait for memory to become free. A value
+    /// over an eighth of the memory budget is written to the disk index at once, and is durable
+    /// when the call returns.
     ///
-    /// Errors: `KeyTooLong`, `ValueTooLong`, `ReadOnly`, `Closed`, `TreeDropped`, `Reentrant`: nothing
-    /// was written. `OutOfSpace` or `Poisoned` while the log is made durable: the write is seen, and
-    /// the next open may find it or not. Where the disk index has no room for a value over an eighth of
-    /// the budget, the old value stays and nothing is logged; if the device fills up or fails later in
-    /// the call, the next open may find the new one.
+    /// Errors: `KeyTooLong`, `ValueTooLong`, `ReadOnly`, `Closed`, `TreeDropped`, `Reentrant`:
+    /// nothing was written. `OutOfSpace` or `Poisoned` while the log is made durable: the write is
+    /// seen, and the next open may find it or not. Where the disk index has no room for a value
+    /// over an eighth of the budget, the old value stays and nothing is logged; if the device fills
+    /// up or fails later in the call, the next open may find the new one.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -106,11 +106,11 @@ impl Tree {
         })
     }
 
-    /// Removes every key of a range. Not atomic: keys go one by one, each as by [`Tree::remove`]; a key
-    /// that is written meanwhile may stay.
+    /// Removes every key of a range. Not atomic: keys go one by one, each as by [`Tree::remove`]; a
+    /// key that is written meanwhile may stay.
     ///
-    /// Cost: a scan of the range and a write per key in it. Memory: that of a scan, whatever the length
-    /// of the keys.
+    /// Cost: a scan of the range and a write per key in it. Memory: that of a scan, whatever the
+    /// length of the keys.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -130,8 +130,8 @@ impl Tree {
             .try_for_each(|entry| self.remove(entry?.0))
     }
 
-    /// Writes `new` if the key's value is `old`; `None` means absent, on either side. Returns whether
-    /// it did. Atomic. Cost: [`Tree::get`] and [`Tree::insert`].
+    /// Writes `new` if the key's value is `old`; `None` means absent, on either side. Returns
+    /// whether it did. Atomic. Cost: [`Tree::get`] and [`Tree::insert`].
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -164,12 +164,13 @@ impl Tree {
         })
     }
 
-    /// Replaces the value of `key` by what `change` makes of it; `None` means absent, on either side.
-    /// Returns the new value. Atomic: `change` runs once, with the key locked against other writers.
+    /// Replaces the value of `key` by what `change` makes of it; `None` means absent, on either
+    /// side. Returns the new value. Atomic: `change` runs once, with the key locked against other
+    /// writers.
     ///
-    /// `change` may read this database, and use other databases freely. Every write to this one, and
-    /// every call of [`Db`](crate::Db) that waits for writers, returns `Reentrant` inside it. It must
-    /// not wait for another thread that writes here. When it panics, nothing was changed.
+    /// `change` may read this database, and use other databases freely. Every write to this one,
+    /// and every call of [`Db`](crate::Db) that waits for writers, returns `Reentrant` inside it.
+    /// It must not wait for another thread that writes here. When it panics, nothing was changed.
     ///
     /// Cost: [`Tree::get`] and [`Tree::insert`].
     ///
@@ -242,9 +243,9 @@ impl Tree {
         Ok(result)
     }
 
-    /// As [`Tree::admit`], for `key` with a value of `len` bytes. Where resident trees fill the budget,
-    /// a write that makes none of them larger goes on, or they could not be made smaller: above all the
-    /// removal of a key that X has.
+    /// As [`Tree::admit`], for `key` with a value of `len` bytes. Where resident trees fill the
+    /// budget, a write that makes none of them larger goes on, or they could not be made smaller:
+    /// above all the removal of a key that X has.
     fn admit_value(&self, key: &[u8], len: usize) -> Result<Permits<'_>> {
         match self.admit(key.len() + len) {
             Err(Error::ResidentTreesTooLarge { .. })
@@ -264,8 +265,8 @@ impl Tree {
         budget.used() + key.len() + ENTRY_OVERHEAD_BYTES < budget.limit()
     }
 
-    /// Waits until a write of `bytes`, key and value, has room in X and in the log; both are reserved
-    /// while the answer lives.
+    /// Waits until a write of `bytes`, key and value, has room in X and in the log; both are
+    /// reserved while the answer lives.
     fn admit(&self, bytes: usize) -> Result<Permits<'_>> {
         let core = self.at.core();
         let log = core.shared.log.get();
