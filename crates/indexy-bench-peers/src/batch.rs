@@ -1,7 +1,7 @@
 //! Writes on their way into one transaction, for engines with a single writer.
 //!
-//! Such engines pay for a commit what others pay for thousands of inserts. While a phase only
-//! writes and no one asked for durability, a session collects [`BATCH`] entries, sorts them (a B+
+//! A commit of such an engine costs as much as thousands of inserts elsewhere. While a phase only
+//! writes and durability is not asked for, a session collects [`BATCH`] entries, sorts them (a B+
 //! tree likes that) and commits them together; in every other case a batch is one entry.
 
 use indexy_bench::contender::{Durability, Focus};

@@ -1,6 +1,6 @@
 //! `indexy-bench` with other engines as contenders; the same commands.
 //!
-//! One file per engine; how each is given the whole budget stands in its header.
+//! One file per engine; its header says how the engine is given the whole budget.
 
 mod batch;
 mod bftree;

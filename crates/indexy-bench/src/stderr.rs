@@ -1,5 +1,4 @@
-//! What is said on standard error. Whoever was reading may have gone: that is no reason to lose the
-//! rest of a run.
+//! Messages on standard error. A run goes on when nobody reads them any more.
 
 /// Prints a line to standard error, if somebody reads it.
 macro_rules! tell {

@@ -13,7 +13,7 @@ const BAR_INTERVAL: Duration = Duration::from_millis(100);
 const LINE_INTERVAL: Duration = Duration::from_secs(3);
 const BAR_TEMPLATE: &str = "{percent:>3} % [{wide_bar}] {msg}  {eta}";
 const SPINNER_TEMPLATE: &str = "{spinner} {msg}";
-/// The rate that is shown is that of about this long.
+/// The rate is an average over about this time.
 const RATE_WINDOW: Duration = Duration::from_secs(1);
 
 enum Shown {
@@ -54,7 +54,7 @@ impl Progress {
         }
     }
 
-    /// Tells how far it is; cheap when nothing is due.
+    /// Shows the progress if that is due; else it costs little.
     pub fn tick(&mut self, records: u64, position: u64) {
         let interval = match self.shown {
             Shown::Bar(_) => BAR_INTERVAL,

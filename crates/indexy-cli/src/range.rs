@@ -4,6 +4,9 @@ use crate::args::{EncodingArgs, Usage};
 use indexy::{Range, Tree};
 use std::{ffi::OsString, ops::Bound};
 
+/// First key and end of a range.
+type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
 /// Keys that fit all options that were given.
 #[derive(Debug)]
 pub struct KeyRange {
@@ -13,7 +16,7 @@ pub struct KeyRange {
 }
 
 impl KeyRange {
-    /// The options as they stand on the command line.
+    /// Reads the options.
     pub fn of(
         encoding: &EncodingArgs,
         prefix: Option<&OsString>,
@@ -28,7 +31,7 @@ impl KeyRange {
     }
 
     /// First key (inclusive) and end (exclusive); `None` if no key fits.
-    pub fn bounds(&self) -> Option<(Bound<Vec<u8>>, Bound<Vec<u8>>)> {
+    pub fn bounds(&self) -> Option<Bounds> {
         let prefix_end = self.prefix.as_deref().and_then(after_prefix);
         let start = self.prefix.iter().chain(&self.from).max().cloned();
         let end = prefix_end.into_iter().chain(self.to.clone()).min();

@@ -2,8 +2,8 @@
 //!
 //! Cache and durability are those of the contender with one table. Opening a table in a read
 //! transaction is a search in the tree of tables, so all readers share the tables opened since the
-//! last commit: a read under the driver's locks needs what was committed before, and who commits
-//! counts up after it.
+//! last commit: a read under the driver's locks needs what was committed before. A commit counts up
+//! when it is done.
 
 use super::writes::Writes;
 use crate::redb::{durability, open_file};

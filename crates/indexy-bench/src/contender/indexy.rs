@@ -7,8 +7,8 @@
 //! A variant is `X-Y`: X is `art`, `bplus` or `none`, Y is `lsm`, `rocksdb` or `bplus`; `bplus8k`
 //! has pages of that size, plain `bplus` those that the job asks for. The two systems of one
 //! structure that the paper compares with are `bplus-alone` (its B+-B+: what LeanStore is) and
-//! `lsm-alone` (its RocksDB; there is no row cache, because that is what an Index X is; the peers'
-//! `rocksdb` has one). Their names do not begin as ours do, so that figures hold ours against them.
+//! `lsm-alone` (its RocksDB, without the row cache that an Index X would be; the peers' `rocksdb`
+//! has one). Their names do not begin as ours do, so that figures compare ours with them.
 
 use super::{
     about::{About, KeyShape, PageCache, Storage},

@@ -2,7 +2,7 @@
 //!
 //! A [`Contender`] is an open engine, shared by threads; a [`Session`] is what one thread works
 //! through (a transaction, a guard, a buffer). The driver's loops are generic over both, so that no
-//! virtual call stands between the clock and the engine; the choice by name happens once, in
+//! virtual call is between the clock and the engine; the choice by name happens once, in
 //! [`crate::registry`].
 //! Not here: engines other than ours and the standard library's (`indexy-bench-peers`).
 

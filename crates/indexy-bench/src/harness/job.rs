@@ -101,7 +101,7 @@ pub enum TpccStep {
     Load,
     /// Runs the mix.
     Run,
-    /// Holds the consistency conditions against what is there.
+    /// Checks the consistency conditions.
     Check,
 }
 

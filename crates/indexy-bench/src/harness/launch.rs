@@ -197,7 +197,7 @@ impl Launcher {
     }
 }
 
-/// What stands of a job before it ran.
+/// The result of a job before it ran.
 pub(crate) fn empty_result(job: &Job, about: &About, group: Option<&MemoryGroup>) -> RunResult {
     let page_cache = match (about.page_cache, group) {
         (PageCache::Unused, _) => "unused",

@@ -2,8 +2,8 @@
 //!
 //! Two bits a record: one set before the delete is given to the engine (from then on the record may
 //! be absent), one set after it was acknowledged (from then on it must be, if nothing writes it
-//! again). Records beyond [`MOST_RECORDS`], and those that no one reckoned with, have no bits: once
-//! one of them was deleted, each of them may be absent.
+//! again). Records beyond [`MOST_RECORDS`] have no bits: once one of them was deleted, each of them
+//! may be absent.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -64,8 +64,8 @@ fn words(records: u64) -> usize {
     records.min(MOST_RECORDS).div_ceil(64) as usize
 }
 
-// Release pairs with the acquire in `get`: who sees the bit sees the delete done. False if the
-// record has no bit.
+// Release pairs with the acquire in `get`: a thread that sees the bit sees the delete done. False
+// if the record has no bit.
 fn set(bits: &[AtomicU64], record: u64) -> bool {
     let word = bits.get((record / 64) as usize);
     word.map(|word| word.fetch_or(1 << (record % 64), Ordering::Release))

@@ -294,7 +294,7 @@ impl<T: Tables> Run<'_, T> {
     }
 }
 
-/// What stands for a step that had nothing to work on.
+/// The result of a step that had nothing to work on.
 fn nothing_done(phase: &Phase) -> PhaseResult {
     PhaseResult {
         name: phase.name.clone(),

@@ -2,7 +2,7 @@
 //! process.
 //!
 //! Linux only: memory, I/O and CPU are read from `/proc/self`.
-//! Not here: when to measure (`harness/sampler.rs`), what to conclude (`report/`).
+//! Not here: when to measure (`harness/crew.rs`), what to conclude (`report/`).
 
 mod latency;
 mod parts;

@@ -157,7 +157,7 @@ pub fn change_table(changes: &[Change]) -> Table {
     table
 }
 
-/// What the change comes to, in a word.
+/// The verdict on the change, in a word.
 fn mark(change: &Change) -> &'static str {
     match (change.before, change.after) {
         (Some(_), None) => "only before",

@@ -39,7 +39,7 @@ enum Unit {
 pub struct Loader {
     draw: Draw,
     seed: u64,
-    /// Milliseconds since 1970 that stand in the rows.
+    /// The time in the rows, in milliseconds since 1970.
     now: u64,
     units: Vec<Unit>,
 }

@@ -10,8 +10,8 @@
 //! Isolation is the driver's (`state.rs`): locks on warehouses, districts and stripes of stock,
 //! taken in one order before the first read. A transaction's writes are one atomic batch; a
 //! rollback drops it. The driver knows each district's next order and each sum of payments, and
-//! holds every read of them against that. Not here: threads, clocks and results
-//! (`harness/tpcc.rs`), which jobs there are (`suite/tpcc.rs`).
+//! checks every read of them against that. Not here: threads, clocks and results
+//! (`harness/tables.rs`), which jobs there are (`suite/tpcc.rs`).
 
 mod check;
 mod config;

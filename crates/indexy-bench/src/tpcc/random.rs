@@ -185,7 +185,7 @@ impl<const N: usize> std::ops::Deref for Text<N> {
 
 const ORIGINAL: &[u8] = b"ORIGINAL";
 
-/// True if "ORIGINAL" stands in `data`.
+/// True if `data` contains "ORIGINAL".
 pub(crate) fn is_original(data: &[u8]) -> bool {
     data.windows(ORIGINAL.len()).any(|w| w == ORIGINAL)
 }

@@ -190,7 +190,7 @@ row! {
     }
 }
 row! {
-    /// STOCK; the ten texts of its districts stand one after the other.
+    /// STOCK; the texts of its ten districts follow each other.
     Stock {
         quantity: i16,
         ytd: u32,

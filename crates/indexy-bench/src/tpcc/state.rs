@@ -15,13 +15,13 @@ const STRIPES: usize = 256;
 /// D_YTD.
 pub(super) const PAID: i64 = 1000;
 
-/// What must stand in a warehouse's row.
+/// What a warehouse's row must hold.
 #[derive(Debug)]
 pub(crate) struct WarehouseState {
     pub ytd: i64,
 }
 
-/// What must stand in a district's row, and how many rows of HISTORY belong to it.
+/// What a district's row must hold, and how many rows of HISTORY belong to it.
 #[derive(Debug)]
 pub(crate) struct DistrictState {
     pub ytd: i64,

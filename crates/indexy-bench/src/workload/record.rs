@@ -91,8 +91,8 @@ impl Records {
 
     /// Bytes of the longest record.
     pub fn longest_bytes(&self) -> usize {
-        let (FieldLengths::Constant(n) | FieldLengths::Uniform(_, n) | FieldLengths::Zipfian(_, n)) =
-            self.lengths;
+        use FieldLengths::{Constant, Uniform, Zipfian};
+        let (Constant(n) | Uniform(_, n) | Zipfian(_, n)) = self.lengths;
         n * self.fields
     }
 

@@ -1,4 +1,4 @@
-//! How keys and values stand on the command line and in files.
+//! The encoding of keys and values on the command line and in files.
 
 use super::usage::Usage;
 use crate::format::{Encoding, jsonl::Fields};
@@ -17,7 +17,7 @@ pub struct EncodingArgs {
 }
 
 impl EncodingArgs {
-    /// How what the user gives is to be read.
+    /// The encoding of what the user gives.
     pub fn encoding(&self) -> Encoding {
         match (self.hex, self.escaped) {
             (true, _) => Encoding::Hex,

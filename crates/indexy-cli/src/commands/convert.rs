@@ -219,7 +219,7 @@ struct Unfinished {
 }
 
 impl Unfinished {
-    /// Checks that `dest` may come to be, and makes an empty directory beside it that is this
+    /// Checks that `dest` may be made, and makes an empty directory beside it that is this
     /// conversion's alone.
     fn beside(src: &Path, dest: &Path) -> anyhow::Result<Self> {
         let src_there = fs::canonicalize(src).ok();

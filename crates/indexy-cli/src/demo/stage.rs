@@ -32,7 +32,7 @@ pub struct Stage<'a> {
     pub expected: Fingerprint,
 }
 
-/// Whether a phase goes on.
+/// Ends a phase: by time, by the user or by a failure.
 pub struct Clock<'a> {
     deadline: Instant,
     interrupt: &'a Interrupt,

@@ -1,8 +1,8 @@
 //! JSON lines: one object per line, with the key and the value in named fields.
 //!
-//! A string stands for its text; any other value for its compact JSON text, exactly as written
+//! A string is stored as its text; any other value as its compact JSON text, exactly as written
 //! (digits of numbers and the order of fields stay, white space between tokens goes). The key is a
-//! string or a number. Other fields are ignored. Bytes that are not UTF-8 stand as hex in a field
+//! string or a number. Other fields are ignored. Bytes that are not UTF-8 are in hex, in a field
 //! with `_hex` appended to its name, so that every record has a line.
 
 use super::escape::{hex_into, unhex};
@@ -134,7 +134,7 @@ fn bytes_of(raw: &RawValue) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-/// The message without "at line 1": the number of our line stands before it.
+/// The message without "at line 1": the caller puts the number of the line before it.
 fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(" at line ") {

@@ -10,7 +10,7 @@ pub mod tsv;
 use escape::{escape_into, hex_into, unescape, unhex};
 use std::{borrow::Cow, path::Path};
 
-/// How records stand in a file.
+/// The format of records in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// A key, a tab, a value
@@ -32,7 +32,7 @@ impl Format {
     }
 }
 
-/// How bytes stand in text given by the user, in arguments and in files.
+/// The encoding of bytes in arguments and files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
     /// Byte for byte.
@@ -81,7 +81,7 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// `encoding` is how keys and values stand in the lines.
+    /// `encoding` is that of keys and values in the lines.
     pub fn new(format: Format, encoding: Encoding, fields: jsonl::Fields) -> Self {
         Self {
             format,

@@ -7,7 +7,8 @@ fn fields_are_chosen_and_values_keep_their_text() {
     let place = Place::new();
     place.write(
         "in.jsonl",
-        "{\"id\": 7, \"doc\": {\"b\": 1.0, \"a\": [true, null]}, \"more\": 1}\n\n{\"doc\": \"text\", \"id\": \"8\"}\n",
+        "{\"id\": 7, \"doc\": {\"b\": 1.0, \"a\": [true, null]}, \"more\": 1}\n\n\
+         {\"doc\": \"text\", \"id\": \"8\"}\n",
     );
     place
         .run(&[
@@ -27,7 +28,10 @@ fn fields_are_chosen_and_values_keep_their_text() {
     place
         .run(&["dump", "db", "-f", "jsonl", "--key-field", "k"])
         .succeeds()
-        .prints("{\"k\":\"7\",\"value\":\"{\\\"b\\\":1.0,\\\"a\\\":[true,null]}\"}\n{\"k\":\"8\",\"value\":\"text\"}\n");
+        .prints(
+            "{\"k\":\"7\",\"value\":\"{\\\"b\\\":1.0,\\\"a\\\":[true,null]}\"}\n\
+             {\"k\":\"8\",\"value\":\"text\"}\n",
+        );
 }
 
 #[test]

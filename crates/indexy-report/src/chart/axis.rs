@@ -1,4 +1,4 @@
-//! An axis: from values to places, and where its marks stand.
+//! An axis: from values to places, and the places of its marks.
 
 /// Marks of an axis, about.
 const TICKS_WANTED: f64 = 6.0;
@@ -15,7 +15,7 @@ pub(super) struct Axis {
     /// Place of `high`.
     pub to: f64,
     pub log: bool,
-    /// Marks stand at powers of two.
+    /// Marks are at powers of two.
     pub binary: bool,
 }
 

@@ -23,7 +23,7 @@ pub(super) fn colour(index: usize) -> &'static str {
     PALETTE[index % PALETTE.len()]
 }
 
-/// Where each entry stands: line and distance from the left.
+/// The place of each entry: line and distance from the left.
 fn places(plot: &Plot, left: f64, right: f64) -> Vec<(usize, f64)> {
     let (mut line, mut x) = (0, left);
     let mut places = Vec::with_capacity(plot.series.len());

@@ -52,7 +52,7 @@ pub struct Plot {
     pub y_min: Option<f64>,
     /// Upper end of the y axis; by the data if absent.
     pub y_max: Option<f64>,
-    /// Marks of the y axis stand at powers of two.
+    /// Marks of the y axis are at powers of two.
     pub binary_y: bool,
     /// How a value of the y axis is written.
     pub y_text: fn(f64) -> String,

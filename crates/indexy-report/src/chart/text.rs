@@ -3,7 +3,7 @@
 /// Average width of a character, as a part of the font size.
 const CHARACTER: f64 = 0.56;
 
-/// `text` as it may stand in HTML, in SVG and in their attributes.
+/// `text`, escaped for HTML, SVG and their attributes.
 #[must_use]
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;")

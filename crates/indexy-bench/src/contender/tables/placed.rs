@@ -3,8 +3,8 @@
 //!
 //! The second is the paper's: one table has the system under test, all others the same pair of
 //! indexes whatever that system is. The budget is divided by a fixed share, the same for every
-//! contender, and a batch is one batch per database, the table under test last: atomic for who
-//! holds the driver's locks, not over a crash. Two databases are needed for pairs of ours too:
+//! contender. A batch is one batch per database, the table under test last: atomic for a thread
+//! that holds the driver's locks, not over a crash. Two databases are needed for pairs of ours too:
 //! beside trees that have an Index X the caches of Index Y stay small, so that a tree without one
 //! would get no memory.
 

@@ -1,7 +1,7 @@
 //! The core's table: speed and memory against named peers, with goals.
 //!
 //! Four sections: in memory, durability, larger than memory, replay. `jobs.rs` says what is run,
-//! `rows.rs` what is compared and which ratio is asked for.
+//! `rows/` what is compared and which ratio is asked for.
 
 mod jobs;
 mod rows;

@@ -59,8 +59,8 @@ pub(super) fn ours_and_peers(names: &[String]) -> Option<(&str, Vec<&str>)> {
     ))
 }
 
-/// The results whose load was finished, and a remark on each of the others: who holds fewer keys
-/// reads from fewer, so that its reads are shown and not compared.
+/// The results whose load was finished, and a remark on each of the others: a contender with fewer
+/// keys reads from fewer, so that its reads are shown and not compared.
 pub(super) fn whole_loads(results: &[RunResult]) -> (Vec<RunResult>, Vec<String>) {
     use crate::format::count;
     let missing = |run: &RunResult| {

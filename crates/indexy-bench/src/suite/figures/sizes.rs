@@ -54,8 +54,8 @@ pub struct Sizes {
     pub load_seconds: f64,
     /// Cap of the inserts at one value size.
     pub size_seconds: f64,
-    /// Cap of a load before reads. They need all keys, so it is no tight one: who does not get
-    /// there reads what it has, and is not compared.
+    /// Cap of a load before reads. It is generous, because the reads need all keys: a contender
+    /// that reaches the cap reads what it has, and is not compared.
     pub read_load_seconds: f64,
     /// Cap of a warm-up by draws.
     pub warm_seconds: f64,

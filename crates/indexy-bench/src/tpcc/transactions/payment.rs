@@ -19,7 +19,7 @@ const HOME_PERCENT: u32 = 85;
 /// C_DATA of a customer with bad credit is cut to this.
 const DATA_BYTES: usize = 500;
 
-/// A payment, as it stands in several rows.
+/// A payment, with what several rows record of it.
 struct Paid {
     w: u16,
     d: u8,

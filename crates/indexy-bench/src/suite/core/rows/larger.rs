@@ -15,79 +15,91 @@ const DISK_PEERS: [&str; 7] = [
 ];
 const MIB: f64 = 1048576.0;
 
+const SECTION: &str = "larger than memory";
+const SCENARIO: &str = "larger";
+
 pub(super) fn larger_rows(n: &Numbers<'_>) -> Vec<Row> {
-    const S: &str = "larger than memory";
-    const AT: &str = "larger";
-    let mut rows = vec![rate_row(
-        n,
-        S,
-        "load, log off",
-        (AT, "load"),
-        "rocksdb",
-        1.2,
-    )];
-    rows.push(settled_load_row(n, S));
-    rows.extend(
-        ["bf-tree", "fjall", "redb", "lmdb"]
-            .map(|p| rate_row(n, S, "load, log off", (AT, "load"), p, 1.0)),
-    );
-    rows.push(level0_row(n, S));
-    rows.push(resident_row(n, S));
-    rows.push(absolute_rate(
-        n,
-        S,
-        "get, working set",
-        "get-set",
-        2e6,
-        ">= 2 M/s (aim 5)",
-    ));
-    rows.push(best_peer_row(n, S, "get, working set", "get-set", 10.0));
-    rows.push(best_peer_row(n, S, "get, zipf 0.99", "get-zipf", 1.6));
-    rows.push(own_row(
-        n,
-        S,
-        "multi_get of 64 cold keys against get",
-        (AT, "multi-get-cold"),
-        (AT, "get-cold"),
-        2.0,
-    ));
-    rows.push(own_row(
-        n,
-        S,
-        "multi_get of 64 by zipf against get",
-        (AT, "multi-get-zipf"),
-        (AT, "get-zipf"),
-        2.0,
-    ));
-    rows.push(absent_row(
-        n,
-        "in memory",
-        "absent, no mount",
-        "memory-1t",
-        0.001,
-        "no I/O",
-    ));
-    rows.push(absent_row(
-        n,
-        S,
-        "absent, under a mount",
-        AT,
-        0.05,
-        "no data block but false positives",
-    ));
+    let mut rows = load_rows(n);
+    rows.extend(read_rows(n));
     rows.push(io_row(
         n,
-        S,
+        SECTION,
         "load and settle: bytes written per byte given",
         RunResult::settled_write_amplification,
     ));
     rows.push(io_row(
         n,
-        S,
+        SECTION,
         "load and settle: bytes on disk per byte given",
         RunResult::settled_space_amplification,
     ));
     rows
+}
+
+fn load_rows(n: &Numbers<'_>) -> Vec<Row> {
+    let mut rows = vec![rate_row(
+        n,
+        SECTION,
+        "load, log off",
+        (SCENARIO, "load"),
+        "rocksdb",
+        1.2,
+    )];
+    rows.push(settled_load_row(n, SECTION));
+    rows.extend(
+        ["bf-tree", "fjall", "redb", "lmdb"]
+            .map(|p| rate_row(n, SECTION, "load, log off", (SCENARIO, "load"), p, 1.0)),
+    );
+    rows.push(level0_row(n, SECTION));
+    rows.push(resident_row(n, SECTION));
+    rows
+}
+
+fn read_rows(n: &Numbers<'_>) -> [Row; 7] {
+    [
+        absolute_rate(
+            n,
+            SECTION,
+            "get, working set",
+            "get-set",
+            2e6,
+            ">= 2 M/s (aim 5)",
+        ),
+        best_peer_row(n, SECTION, "get, working set", "get-set", 10.0),
+        best_peer_row(n, SECTION, "get, zipf 0.99", "get-zipf", 1.6),
+        own_row(
+            n,
+            SECTION,
+            "multi_get of 64 cold keys against get",
+            (SCENARIO, "multi-get-cold"),
+            (SCENARIO, "get-cold"),
+            2.0,
+        ),
+        own_row(
+            n,
+            SECTION,
+            "multi_get of 64 by zipf against get",
+            (SCENARIO, "multi-get-zipf"),
+            (SCENARIO, "get-zipf"),
+            2.0,
+        ),
+        absent_row(
+            n,
+            "in memory",
+            "absent, no mount",
+            "memory-1t",
+            0.001,
+            "no I/O",
+        ),
+        absent_row(
+            n,
+            SECTION,
+            "absent, under a mount",
+            SCENARIO,
+            0.05,
+            "no data block but false positives",
+        ),
+    ]
 }
 
 /// A load is not over while its compaction is owed.
