@@ -43,8 +43,9 @@ const WIDE: &[&str] = &[
     "examples/redb-index-y/",
 ];
 
-/// The numbers of lines that are too wide. Excepted: rows of Markdown tables, output in fences
-/// marked `text`, and a line that is one word (an address), its marker aside.
+/// The numbers of lines that are too wide. Excepted: rows of tables in Markdown and in documentation
+/// comments, output in fences marked `text`, and a line that is one word (an address), its marker
+/// aside.
 fn wide_lines(text: &Text) -> Vec<usize> {
     let markdown = text.is_markdown();
     let output = if markdown {
@@ -55,7 +56,12 @@ fn wide_lines(text: &Text) -> Vec<usize> {
     let lines = text.text.lines().enumerate();
     lines
         .filter(|(at, line)| {
-            let row = markdown && line.trim_start().starts_with('|');
+            let prose = line.trim_start();
+            let documented = prose.strip_prefix("//!").or(prose.strip_prefix("///"));
+            let row = match documented {
+                Some(row) => row.trim_start().starts_with('|'),
+                None => markdown && prose.starts_with('|'),
+            };
             let marker = |word: &&str| !["-", "*", ">", "//", "///", "//!"].contains(word);
             let one_word = line.split_whitespace().filter(marker).count() == 1;
             line.chars().count() > WIDTH && !row && !one_word && !output.contains(at)
@@ -80,14 +86,16 @@ fn lines_fit_the_page() {
 #[test]
 fn wide_lines_are_found() {
     let word = "x".repeat(WIDTH);
-    let prose =
-        format!("a {word}\n{word}\n| a {word} |\n```text\na {word}\n```\n```\na {word}\n```\n");
+    let prose = format!(
+        "a {word}\n{word}\n| a {word} |\n```text\na {word}\n```\n```\na {word}\n```\n\
+         //! | a {word} |\n/// a {word}\n"
+    );
     let text = |path: &str| Text {
         path: path.into(),
         text: prose.clone(),
     };
-    assert_eq!(wide_lines(&text("a.md")), [1, 8]);
-    assert_eq!(wide_lines(&text("a.rs")), [1, 3, 5, 8]);
+    assert_eq!(wide_lines(&text("a.md")), [1, 8, 11]);
+    assert_eq!(wide_lines(&text("a.rs")), [1, 3, 5, 8, 11]);
 }
 
 /// Files of the product that are longer than anyone reads, tests at their end not counted.
