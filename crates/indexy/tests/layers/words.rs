@@ -43,9 +43,9 @@ const WIDE: &[&str] = &[
     "examples/redb-index-y/",
 ];
 
-/// The numbers of lines that are too wide. Excepted: rows of tables in Markdown and in documentation
-/// comments, output in fences marked `text`, and a line that is one word (an address), its marker
-/// aside.
+/// The numbers of lines that are too wide. Excepted: rows of tables in Markdown and in
+/// documentation comments, output in fences marked `text`, and a line that is one word (an
+/// address), its marker aside.
 fn wide_lines(text: &Text) -> Vec<usize> {
     let markdown = text.is_markdown();
     let output = if markdown {
