@@ -178,6 +178,9 @@ fn parts_that_divide_are_found() {
     assert_eq!(parts_that_divide(&krate), ["lib.rs:2", "lib.rs:3"]);
 }
 
+/// A document of the repository that is written for users.
+const USERS_DOCUMENT: &str = "docs/adding-an-index.md";
+
 /// Lines of public documentation that cite a document that users do not have.
 fn internal_citations(krate: &Crate) -> Vec<String> {
     let mut found = Vec::new();
@@ -190,6 +193,7 @@ fn internal_citations(krate: &Crate) -> Vec<String> {
                 "ARCHITECTURE",
                 "IndeXY I",
             ];
+            let doc = doc.replace(USERS_DOCUMENT, "");
             let words = doc.split(|c: char| !c.is_alphanumeric());
             let invariant = words.into_iter().any(|word| {
                 word.len() == 2 && word.starts_with('I') && word.ends_with(char::is_numeric)
@@ -221,7 +225,7 @@ fn citations_in_public_documentation_are_found() {
     let krate = crate::source::sample(&[
         (
             "lib.rs",
-            "//! design 2.4\npub mod a;\nmod b;
+            "//! design 2.4\n//! docs/adding-an-index.md\npub mod a;\nmod b;
              /// decision 0001\npub struct S {\n/// docs/x.md\npub f: u8,\n/// docs/x.md\ng: u8 }
              /// I3\npub fn f() {}\n/// docs/y.md\npub(crate) struct T;
              pub enum E {\n/// design 3\nA,\n}",
@@ -237,10 +241,10 @@ fn citations_in_public_documentation_are_found() {
         lines,
         [
             "lib.rs:1",
-            "lib.rs:4",
-            "lib.rs:6",
-            "lib.rs:10",
-            "lib.rs:15",
+            "lib.rs:5",
+            "lib.rs:7",
+            "lib.rs:11",
+            "lib.rs:16",
             "a.rs:1"
         ]
     );
