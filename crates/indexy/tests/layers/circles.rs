@@ -8,15 +8,7 @@ use crate::{
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Folders whose circles are not yet undone. Empty when they are.
-const KNOWN: &[&str] = &[
-    "db/",
-    "framework/",
-    "mem/",
-    "wal/",
-    "x/art/",
-    "x/bptree/",
-    "y/",
-];
+const KNOWN: &[&str] = &[];
 
 type Graph<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
@@ -116,12 +108,7 @@ fn all_circles(krate: &Crate) -> Vec<String> {
 }
 
 /// Other crates whose circles are not yet undone. Empty when they are.
-const KNOWN_ELSEWHERE: &[&str] = &[
-    "crates/indexy-bench",
-    "crates/indexy-bench-peers",
-    "crates/indexy-cli",
-    "examples/redb-index-y",
-];
+const KNOWN_ELSEWHERE: &[&str] = &[];
 
 /// Every crate of the repository but the library.
 fn other_crates() -> Vec<String> {

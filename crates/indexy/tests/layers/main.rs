@@ -14,8 +14,9 @@ mod words;
 use source::{Crate, Files, sample};
 use std::path::Path;
 
-const VOCABULARY: [&str; 7] = [
-    "error", "events", "key", "limits", "poison", "sync", "Error",
+/// What every folder may import, and `cost`, which is a page of the documentation.
+const VOCABULARY: [&str; 8] = [
+    "cost", "error", "events", "key", "limits", "poison", "sync", "Error",
 ];
 
 /// What each folder may import beside the vocabulary and itself: the table in `ARCHITECTURE.md`.
