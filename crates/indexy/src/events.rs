@@ -131,32 +131,30 @@ mod tests {
         fn exit(&self, _: &span::Id) {}
     }
 
-    /// What an operator sees of the life of a database.
+    /// What an operator sees of the life of a database. The subscriber is that of the process: what a
+    /// thread without one of its own meets first may be switched off for all. Other tests are heard
+    /// too, hence a name and a path that only this one has.
     #[test]
     fn opening_trees_and_closing_are_events() {
         let heard = Heard::default();
         let dir = tempfile::tempdir().unwrap();
-        tracing::subscriber::with_default(heard.clone(), || {
-            let db = crate::Db::open(dir.path(), crate::Options::new(4 << 20)).unwrap();
-            db.tree("t").unwrap().insert(b"k", b"v").unwrap();
-            db.drop_tree("t").unwrap();
-            db.close().unwrap();
-        });
+        tracing::subscriber::set_global_default(heard.clone()).unwrap();
+        let name = "a tree of this test alone";
+        let db = crate::Db::open(dir.path(), crate::Options::new(4 << 20)).unwrap();
+        db.tree(name).unwrap().insert(b"k", b"v").unwrap();
+        db.drop_tree(name).unwrap();
+        db.close().unwrap();
+        drop(db);
         let heard = heard.0.lock().unwrap();
-        let found = |text: &str| heard.iter().any(|e| e.contains(text));
-        for text in [
-            "opened",
-            "replayed_records=0",
-            "tree created",
-            "tree dropped",
-            "closed",
-        ] {
-            assert!(found(text), "{text}: {heard:?}");
-        }
-        assert_eq!(
-            heard.iter().filter(|e| e.contains("closed")).count(),
-            1,
-            "{heard:?}"
-        );
+        let path = dir.path().display().to_string();
+        let count = |what: &str, whose: &str| {
+            let both = |e: &&String| e.contains(what) && e.contains(whose);
+            heard.iter().filter(both).count()
+        };
+        assert_eq!(count("opened", &path), 1, "{heard:?}");
+        assert_eq!(count("replayed_records=0", &path), 1, "{heard:?}");
+        assert_eq!(count("tree created", name), 1, "{heard:?}");
+        assert_eq!(count("tree dropped", name), 1, "{heard:?}");
+        assert_eq!(count("closed", &path), 1, "{heard:?}");
     }
 }
