@@ -55,8 +55,9 @@
 //!   never was (half an entry, an older value than the durable one) may not come back.
 //! - A plain drop, without [`IndexY::make_durable`], keeps acknowledged runs for the next open. The database relies on it
 //!   where it has no log: its last flush is then all there is.
-//! - [`IndexY::release_files`] is asked before the directory is unlocked. After it said true the Y touches no file, drops of
-//!   iterators included. A Y that is dropped without has ended all its work on files, threads included, when the drop returns.
+//! - [`IndexY::release_files`] is asked before the directory is unlocked. After it said true the Y
+//!   touches no file, drops of iterators included. When a drop returns, all work of the Y on files
+//!   has ended, that of its threads included.
 //!
 //! # Memory
 //!
