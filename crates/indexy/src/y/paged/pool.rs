@@ -80,6 +80,7 @@ impl Pool {
         self.trees.fetch_add(1, Relaxed) + 1
     }
 
+    #[inline]
     pub(crate) fn tag(tree: u64, page: PageNo) -> u64 {
         tree << PAGE_BITS | page
     }

@@ -60,6 +60,7 @@ impl PagedY {
         chain::read(&self.file, far)
     }
 
+    #[inline]
     pub(crate) fn tag(&self, page: PageNo) -> u64 {
         Pool::tag(self.number, page)
     }

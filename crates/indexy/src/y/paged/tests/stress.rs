@@ -25,6 +25,25 @@ fn round_of(key: u32, value: &[u8]) -> u64 {
     round
 }
 
+/// Reads up to 300 keys from `key` on, or down from it.
+fn scan_from(y: &PagedY, key: u32) {
+    let at = key.to_be_bytes();
+    let (from, to, order) = match key % 2 {
+        0 => (&at[..], None, Order::Ascending),
+        _ => (&b""[..], Some(&at[..]), Order::Descending),
+    };
+    let range = y.range(from, to, order).unwrap();
+    for (i, entry) in range.take(300).enumerate() {
+        let (k, v) = entry.unwrap();
+        let expected = match order {
+            Order::Ascending => key + i as u32,
+            Order::Descending => key - 1 - i as u32,
+        };
+        assert_eq!(k, &expected.to_be_bytes()[..]);
+        round_of(expected, &v);
+    }
+}
+
 #[test]
 fn readers_beside_runs_commits_and_a_changing_pool() {
     let store = OnDisk::new(4096, 256 << 10);
@@ -46,26 +65,7 @@ fn readers_beside_runs_commits_and_a_changing_pool() {
                     let found = y.get(&key.to_be_bytes()).unwrap().expect("never removed");
                     assert!(round_of(key, &found) >= floor);
                     if seed == 0 {
-                        let from = key.to_be_bytes();
-                        let order = if key % 2 == 0 {
-                            Order::Ascending
-                        } else {
-                            Order::Descending
-                        };
-                        let (from, to) = match order {
-                            Order::Ascending => (&from[..], None),
-                            Order::Descending => (&b""[..], Some(&from[..])),
-                        };
-                        let range = y.range(from, to, order).unwrap();
-                        for (i, entry) in range.take(300).enumerate() {
-                            let (k, v) = entry.unwrap();
-                            let expected = match order {
-                                Order::Ascending => key + i as u32,
-                                Order::Descending => key - 1 - i as u32,
-                            };
-                            assert_eq!(k, &expected.to_be_bytes()[..]);
-                            round_of(expected, &v);
-                        }
+                        scan_from(y, key);
                     }
                 }
             });

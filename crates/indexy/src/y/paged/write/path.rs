@@ -240,6 +240,7 @@ pub(crate) fn fill_before(to: Option<&[u8]>) -> Fill {
 }
 
 /// Whether `key` lies before the end `to`.
+#[inline]
 pub(crate) fn before(key: &[u8], to: Option<&[u8]>) -> bool {
     to.is_none_or(|to| key < to)
 }
