@@ -131,6 +131,9 @@ fn explain_open(path: &Path, error: Error) -> anyhow::Error {
         Error::NoDatabase { .. } => anyhow!(
             "{place} is not a database; give a directory that `indexy load` or `indexy put` made"
         ),
+        Error::Locked {
+            this_process: true, ..
+        } => anyhow!("{place} is open in this process already"),
         Error::Locked { .. } => {
             anyhow!("{place} is in use by another process; wait until it ends, or stop it")
         }

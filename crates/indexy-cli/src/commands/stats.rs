@@ -104,10 +104,9 @@ struct Memory {
 
 impl Memory {
     fn of(s: &indexy::Stats) -> Self {
-        let in_use = s.x_bytes;
         Self {
-            in_use,
-            reserved: s.memory_used_bytes.saturating_sub(in_use),
+            in_use: s.memory_in_use_bytes,
+            reserved: s.memory_reserved_bytes,
         }
     }
 }

@@ -242,11 +242,12 @@ impl Cleaner {
             let target = Lsn(log.end().0.saturating_sub(limit / LOG_TARGET_DIVISOR));
             truncate::clean_below(host, target)?;
             truncate::truncate(host, shared)?;
-        } else if let Some(floor) = truncate::floor(host, shared) {
-            if floor >= *next_floor && floor > log.start() {
-                truncate::truncate(host, shared)?;
-                *next_floor = Lsn(floor.0 + limit / FLOOR_STEP_DIVISOR);
-            }
+        } else if let Some(floor) = truncate::floor(host, shared)
+            && floor >= *next_floor
+            && floor > log.start()
+        {
+            truncate::truncate(host, shared)?;
+            *next_floor = Lsn(floor.0 + limit / FLOOR_STEP_DIVISOR);
         }
         Ok(())
     }
