@@ -1,7 +1,8 @@
-//! Many times more data than memory: what the database says it uses, and what the process takes, stay within the budget (I7).
+//! Many times more data than memory: what the database says it uses, and what the process takes,
+//! stay within the budget (I7).
 //!
-//! In a process of its own, whose resident memory is watched all the while. `INDEXY_BUDGET_TIMES` is the size
-//! of the data in budgets (default 20 for the first pair, 4 for the others).
+//! In a process of its own, whose resident memory is watched all the while. `INDEXY_BUDGET_TIMES`
+//! is the size of the data in budgets (default 20 for the first pair, 4 for the others).
 
 use crate::{
     pairs::{self, Pair},
@@ -175,7 +176,8 @@ fn watch(pair: Pair, times: u64) {
 
 const SMALL_BUDGET: usize = 2 * MIB;
 
-/// Trees of every size of pages and one of another kind, in the smallest budget: their pools share what one would have.
+/// Trees of every size of pages and one of another kind, in the smallest budget: their pools share
+/// what one would have.
 #[test]
 fn mixed_child() {
     let Some(path) = child_argument() else {

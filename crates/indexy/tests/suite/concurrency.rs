@@ -78,8 +78,8 @@ fn a_key_is_taken_once() {
     assert!(tree.is_empty().unwrap());
 }
 
-/// Large values, from below to above what X takes, and large batches, from all threads: none waits for long, none fails, and
-/// the budget holds.
+/// Large values, from below to above what X takes, and large batches, from all threads: none waits
+/// for long, none fails, and the budget holds.
 #[test]
 fn i7_large_writes_fit_without_long_waits() {
     let dir = tempfile::tempdir().unwrap();
@@ -170,7 +170,8 @@ fn i8_removals_under_sync() {
     );
 }
 
-/// The largest batch, with its copy for the log, fits the smallest budget beside everything that is always there.
+/// The largest batch, with its copy for the log, fits the smallest budget beside everything that is
+/// always there.
 #[test]
 fn i7_the_largest_batch_in_the_smallest_budget() {
     let dir = tempfile::tempdir().unwrap();

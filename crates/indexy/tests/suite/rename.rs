@@ -1,4 +1,5 @@
-//! Renaming trees: live handles, reopening, refusals, races with creations, and faults of the manifest.
+//! Renaming trees: live handles, reopening, refusals, races with creations, and faults of the
+//! manifest.
 
 use crate::support::{MIB, assert_sound, child, child_argument, fast_dir, open, shim, tell, wait};
 use indexy::{Db, Durability, Error, IndexXKind, IndexYKind, Options, Tree, TreeOptions};
@@ -49,7 +50,8 @@ fn handles_go_on_working() {
         "{report:?}"
     );
 
-    // Handles follow the tree, not the name: also when it is dropped, whose error has its last name.
+    // Handles follow the tree, not the name: also when it is dropped, whose error has its last
+    // name.
     db.drop_tree("new").unwrap();
     match tree.get("batched") {
         Err(Error::TreeDropped { name }) => assert_eq!(name, "new"),
@@ -210,8 +212,8 @@ fn renaming_under_load() {
     assert_sound(&db);
 }
 
-/// A full device leaves the old name and may be tried again; a device that fails poisons, and the next open
-/// finds one of the two names with every record.
+/// A full device leaves the old name and may be tried again; a device that fails poisons, and the
+/// next open finds one of the two names with every record.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[test]
 fn faults_of_the_manifest() {

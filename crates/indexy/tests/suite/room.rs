@@ -52,8 +52,8 @@ fn shrink(pair: pairs::Pair, keys: u64) {
         "{before} bytes are nothing to shrink"
     );
     db.set_memory_budget(small).unwrap();
-    // Some seconds on a machine with nothing else to do; in steps, so that a time in which the whole process does not run does
-    // not count.
+    // Some seconds on a machine with nothing else to do; in steps, so that a time in which the
+    // whole process does not run does not count.
     let reached = (0..8000).any(|_| {
         std::thread::sleep(Duration::from_millis(5));
         db.stats().memory_used_bytes <= small as u64
@@ -146,7 +146,8 @@ fn a_resident_tree_that_is_full_can_be_emptied() {
     }
 }
 
-/// Scans that are left open hold a small part of the budget, however many there are, and keep nobody from writing.
+/// Scans that are left open hold a small part of the budget, however many there are, and keep
+/// nobody from writing.
 #[test]
 fn i7_many_open_scans_leave_room() {
     // Of a tree that is mostly in Y, and of one that is wholly in X.
@@ -184,7 +185,8 @@ fn many_open_scans(resident: bool, keys: u64) {
     assert!(rest.is_sorted_by(|a, b| a.0 < b.0));
 }
 
-/// An LSM tree holds its longest keys in memory: where these leave X no room, writers are told so, and what budget would do.
+/// An LSM tree holds its longest keys in memory: where these leave X no room, writers are told so,
+/// and what budget would do.
 #[test]
 fn i7_what_others_hold_is_named_when_it_leaves_no_room() {
     let dir = tempfile::tempdir().unwrap();
@@ -207,8 +209,9 @@ fn i7_what_others_hold_is_named_when_it_leaves_no_room() {
     assert_sound(&db);
 }
 
-/// Nothing of a resident tree can be released. Entries that change their size leave holes in what it holds, which are all the
-/// room that its writers have: they get it, instead of waiting for a release.
+/// Nothing of a resident tree can be released. Entries that change their size leave holes in what
+/// it holds, which are all the room that its writers have: they get it, instead of waiting for a
+/// release.
 #[test]
 fn i7_the_holes_of_a_resident_tree_are_room() {
     const ROUNDS: u64 = 10;
@@ -242,8 +245,8 @@ fn i7_the_holes_of_a_resident_tree_are_room() {
     }
 }
 
-/// However many trees there are: a batch of at most `Batch::limit` bytes is committed, a larger one is
-/// refused at once, and neither stalls.
+/// However many trees there are: a batch of at most `Batch::limit` bytes is committed, a larger one
+/// is refused at once, and neither stalls.
 #[test]
 fn i7_a_batch_fits_up_to_its_limit_beside_many_trees() {
     const BUDGET: usize = 2 * MIB;

@@ -188,7 +188,8 @@ fn check(tree: &Tree, keys: std::ops::Range<u64>) {
     }
 }
 
-/// All writers write until they cannot; returns the number of acknowledged writes of each, and why it stopped.
+/// All writers write until they cannot; returns the number of acknowledged writes of each, and why
+/// it stopped.
 fn write_until_refused(tree: &Tree) -> Vec<(u64, Error)> {
     let write = |t: u64| {
         let mut n = 0;
@@ -259,7 +260,8 @@ fn a_panic_poisons_and_wakes_everybody(mood: Mood) {
     db.close().unwrap();
 }
 
-/// The run's entries are marked clean and Y has none of them: whoever caught the panic must not go on as if nothing was.
+/// The run's entries are marked clean and Y has none of them: whoever caught the panic must not go
+/// on as if nothing was.
 #[test]
 fn i2_a_panic_in_the_callers_flush_does_not_lose_the_run() {
     let dir = tempfile::tempdir().unwrap();

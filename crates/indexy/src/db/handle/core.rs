@@ -46,7 +46,8 @@ pub(crate) enum Status {
 
 /// One named tree.
 pub(crate) struct TreeCore {
-    /// What does not change while the database is open, and the name at open; see [`TreeCore::name`].
+    /// What does not change while the database is open, and the name at open; see
+    /// [`TreeCore::name`].
     pub entry: TreeEntry,
     pub joined: Arc<Joined>,
     /// Written only under the lock of [`Core::manifest`], after the manifest on disk has the name.

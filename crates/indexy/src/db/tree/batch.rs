@@ -2,7 +2,7 @@
 //!
 //! Keeps I8: holds the stripes of all its keys, taken in ascending order, from before its LSN until
 //! everything is applied; one log record, so that recovery has all of it or nothing. I6 is kept by
-//! `framework/batches.rs`.
+//! `framework/journal.rs`.
 
 #![forbid(unsafe_code)]
 

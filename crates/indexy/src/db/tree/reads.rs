@@ -68,8 +68,8 @@ impl Tree {
         }
     }
 
-    /// The name under which this handle was opened; [`Db::rename_tree`](crate::Db::rename_tree) leaves
-    /// it as it is.
+    /// The name under which this handle was opened; [`Db::rename_tree`](crate::Db::rename_tree)
+    /// leaves it as it is.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

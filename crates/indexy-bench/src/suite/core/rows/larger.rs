@@ -1,6 +1,6 @@
 //! Larger than memory: speed, memory and I/O against every engine on disk.
 
-use super::{Numbers, OURS, Row, Verdict, own_row, rate_row, ratio, text, whole_phases};
+use super::row::{Numbers, OURS, Row, Verdict, own_row, rate_row, ratio, text, whole_phases};
 use crate::format::{bytes, count, rate};
 use crate::measure::{Outcome, PhaseResult, RunResult, median};
 

@@ -1,6 +1,6 @@
 //! Latencies while background work runs, and the time to open.
 
-use super::{Numbers, OURS, Row, Verdict, ratio, text};
+use super::row::{Numbers, OURS, Row, Verdict, ratio, text};
 use crate::format::{micros, rate};
 use crate::measure::LatencySummary;
 

@@ -1,6 +1,6 @@
 //! In memory, and the price of a log.
 
-use super::{Numbers, OURS, Row, Verdict, own_row, rate_row, text};
+use super::row::{Numbers, OURS, Row, Verdict, own_row, rate_row, text};
 
 pub(super) fn memory_rows(n: &Numbers<'_>) -> Vec<Row> {
     const S: &str = "in memory";
