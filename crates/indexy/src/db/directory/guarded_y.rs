@@ -36,6 +36,15 @@ impl GuardedY {
             dir: dir.to_path_buf(),
         }
     }
+
+    /// What `result` is, unless the directory was moved during the call: then that is the reason for
+    /// whatever went wrong with its files.
+    fn explained<T>(&self, result: Result<T>) -> Result<T> {
+        result.or_else(|error| match self.hold.directory.check() {
+            Err(moved @ Error::DirectoryMoved { .. }) => Err(moved),
+            _ => Err(error),
+        })
+    }
 }
 
 impl Drop for GuardedY {
@@ -53,11 +62,11 @@ impl IndexY for GuardedY {
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Value>> {
-        self.y.get(key)
+        self.explained(self.y.get(key))
     }
 
     fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
-        self.y.multi_get(keys)
+        self.explained(self.y.multi_get(keys))
     }
 
     fn range(&self, from: &[u8], to: Option<&[u8]>, order: Order) -> Result<YIter<'_>> {
@@ -66,17 +75,17 @@ impl IndexY for GuardedY {
 
     fn write_run(&self, source: &mut dyn RunSource) -> Result<()> {
         self.hold.directory.check()?;
-        self.y.write_run(source)
+        self.explained(self.y.write_run(source))
     }
 
     fn make_durable(&self) -> Result<()> {
         self.hold.directory.check()?;
-        self.y.make_durable()
+        self.explained(self.y.make_durable())
     }
 
     fn maintain(&self) -> Result<Maintained> {
         self.hold.directory.check()?;
-        self.y.maintain()
+        self.explained(self.y.maintain())
     }
 
     fn interrupt(&self) {
