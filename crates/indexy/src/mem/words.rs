@@ -142,6 +142,13 @@ impl<'a> Words<'a> {
         (self.clamped(at / 8) >> (at % 8 * 8)) as u16
     }
 
+    /// Appends the `len` bytes from `at` to `out`, as [`Words::copy_out`].
+    pub(crate) fn push_to(self, at: usize, len: usize, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.resize(start + len, 0);
+        self.copy_out(at, &mut out[start..]);
+    }
+
     /// Copies the bytes from `at` into `to`; arbitrary where they are behind the end. One load per 8 bytes.
     #[inline]
     pub(crate) fn copy_out(self, at: usize, to: &mut [u8]) {

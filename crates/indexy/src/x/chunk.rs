@@ -9,7 +9,7 @@ use crate::key::successor;
 use std::ops::Range;
 
 /// A scan under way.
-pub(in crate::x) struct Filling<'a> {
+pub(crate) struct Filling<'a> {
     pub from: &'a [u8],
     pub to: Option<&'a [u8]>,
     pub order: Order,
@@ -21,7 +21,7 @@ pub(in crate::x) struct Filling<'a> {
 
 impl<'a> Filling<'a> {
     /// Empties `out`; `None` when there is nothing to scan.
-    pub(in crate::x) fn begin(
+    pub(crate) fn begin(
         from: &'a [u8],
         to: Option<&'a [u8]>,
         order: Order,
@@ -44,7 +44,7 @@ impl<'a> Filling<'a> {
 
     /// Calls `add` with the numbers in `within`, in the order of the scan: entries of one more leaf. Returns where it stopped, if
     /// the chunk was full of bytes before the last of them (values may be large): ascending where to go on, descending the last key.
-    pub(in crate::x) fn leaf(
+    pub(crate) fn leaf(
         &mut self,
         within: Range<usize>,
         mut add: impl FnMut(usize) -> ChunkEntry,
@@ -71,12 +71,12 @@ impl<'a> Filling<'a> {
     }
 
     /// Counts one more empty range.
-    pub(in crate::x) fn empty(&mut self) {
+    pub(crate) fn empty(&mut self) {
         self.leaves += 1;
     }
 
     /// Goes on at `at`. True when the scan is at its end or the chunk is full.
-    pub(in crate::x) fn ends(&mut self, at: &mut Option<Vec<u8>>) -> bool {
+    pub(crate) fn ends(&mut self, at: &mut Option<Vec<u8>>) -> bool {
         let limits = &self.limits;
         let full = self.bytes >= limits.bytes
             || self.out.entries.len() >= limits.entries
@@ -89,7 +89,7 @@ impl<'a> Filling<'a> {
     }
 
     /// Notes that the part of `bounds` in `from..to` is mounted, up to where `stop` (of [`Filling::leaf`]) says.
-    pub(in crate::x) fn add_mounted(
+    pub(crate) fn add_mounted(
         &mut self,
         bounds: &Bounds,
         from: &[u8],

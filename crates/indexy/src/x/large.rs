@@ -62,14 +62,14 @@ impl<'g> LargeRef<'g> {
     /// `raw` was read from a large entry of a leaf that was validated after it (or is latched), under a guard
     /// that lives for `'g`.
     #[inline]
-    pub(in crate::x) unsafe fn from_raw(raw: u64) -> Self {
+    pub(crate) unsafe fn from_raw(raw: u64) -> Self {
         let block = std::ptr::with_exposed_provenance_mut::<u64>(raw as usize);
         // SAFETY: entries hold only what `raw` gave, never null.
         unsafe { Self::from_block(NonNull::new_unchecked(block)) }
     }
 
     /// What an entry holds.
-    pub(in crate::x) fn raw(self) -> u64 {
+    pub(crate) fn raw(self) -> u64 {
         self.block.as_ptr().expose_provenance() as u64
     }
 
@@ -83,7 +83,7 @@ impl<'g> LargeRef<'g> {
     }
 
     /// The last `len` bytes of the suffix part.
-    pub(in crate::x) fn suffix(self, len: usize) -> &'g [u8] {
+    pub(crate) fn suffix(self, len: usize) -> &'g [u8] {
         let part = &self.bytes[..self.suffix_len];
         &part[part.len().saturating_sub(len)..]
     }
@@ -98,7 +98,7 @@ impl<'g> LargeRef<'g> {
     ///
     /// # Safety
     /// The tree that it belonged to is being dropped: nobody else looks at it, and it is freed once.
-    pub(in crate::x) unsafe fn free(self, memory: &Memory) {
+    pub(crate) unsafe fn free(self, memory: &Memory) {
         // SAFETY: the caller's promise.
         unsafe { memory.free(self.block) };
     }

@@ -32,22 +32,25 @@
 
 mod any;
 pub(crate) mod art;
-mod batch;
+mod backoff;
 mod bounds;
 pub(crate) mod bptree;
 mod child;
 mod chunk;
 #[cfg(test)]
 mod conformance;
-mod counts;
-mod draft;
-mod form;
+mod copied;
+mod counters;
+mod edit;
+mod entry;
 mod large;
+mod leaf;
 #[cfg(test)]
 pub(crate) mod model;
-mod patience;
-mod plan;
+mod pending;
 mod root;
+mod tree;
+mod walk;
 
 pub(crate) use any::AnyX;
 
@@ -127,7 +130,7 @@ pub(crate) struct Cut {
     pub spared: usize,
 }
 
-/// Counts of a whole X; approximate while writers run.
+/// Counters of a whole X; approximate while writers run.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct XStats {
     /// Entries, tombstones included.
@@ -283,7 +286,7 @@ pub(crate) trait IndexX: Send + Sync {
     /// Switches the recording of reference bits; off at first.
     fn track_references(&self, on: bool);
 
-    /// Counts; cost: sums of sharded counters, no walk.
+    /// Counters; cost: sums of sharded counters, no walk.
     fn stats(&self) -> XStats;
 
     /// Checks structure, order, counts and flags; `Err` says what is wrong. Runs beside

@@ -27,10 +27,7 @@ pub(super) fn free_all(root: &mut Root, memory: &Memory) {
             Child::Empty(_) => {}
             Child::Leaf(leaf) => {
                 // SAFETY: as above.
-                unsafe {
-                    leaf.free_large(memory);
-                    memory.free(leaf.block());
-                }
+                unsafe { leaf.free(memory) };
             }
             Child::Inner(node) => {
                 node.for_each_child(|_, _, word| stack.push(word));
@@ -43,7 +40,7 @@ pub(super) fn free_all(root: &mut Root, memory: &Memory) {
 
 /// A parent as it was at a version.
 #[derive(Clone, Copy)]
-pub(super) enum ParentSeen<'g> {
+pub(crate) enum ParentSeen<'g> {
     Root(RootSeen<'g>),
     Inner(InnerSeen<'g>),
 }
@@ -91,7 +88,7 @@ impl<'g> ParentSeen<'g> {
 }
 
 /// A parent whose latch is held; given up on drop.
-pub(super) enum ParentLatched<'g> {
+pub(crate) enum ParentLatched<'g> {
     Root(RootLatched<'g>),
     Inner(InnerLatched<'g>),
 }

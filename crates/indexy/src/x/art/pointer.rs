@@ -9,7 +9,7 @@ use crate::x::{
 };
 
 /// What a key goes on with: 0 is its end, `b + 1` the byte `b`.
-pub(super) type Symbol = u16;
+pub(crate) type Symbol = u16;
 
 /// The key ends here; sorts before every byte.
 pub(super) const END: Symbol = 0;
@@ -46,7 +46,7 @@ impl ChildWord {
 
 /// What a child word stands for.
 #[derive(Clone, Copy)]
-pub(super) enum Child<'g> {
+pub(crate) enum Child<'g> {
     /// An empty range; mounted with this stamp, or complete.
     Empty(Option<Stamp>),
     Leaf(LeafRef<'g>),

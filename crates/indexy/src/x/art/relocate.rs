@@ -9,20 +9,20 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    Art,
+    Art, Radix,
     inner::InnerSeen,
     parent::ParentSeen,
+    place::after,
     pointer::{Child, LAST, Symbol},
     reshape::arena_bytes,
-    search::Spot,
-    walk::{Step, after},
 };
 use crate::{
     mem::{Guard, Memory},
     x::{
         bounds::Probe,
         child::{ChildWord, Target},
-        counts::Delta,
+        counters::Delta,
+        walk::Step,
     },
 };
 
@@ -41,7 +41,7 @@ fn is_leaf_in_the_way(word: ChildWord) -> bool {
 
 impl Art {
     /// See [`IndexX::relocate`](crate::x::IndexX::relocate). Of the leaves of a node the first is fetched, and those that move.
-    pub(super) fn leave_emptying_slabs(&self) {
+    pub(super) fn move_all(&self) {
         let mut at = Some(Vec::new());
         while let Some(key) = at {
             let (bounds, (last, node)) = self.step(&key, |step| {
@@ -61,11 +61,9 @@ impl Art {
     /// Moves the leaf that is here, if it is to be moved, and those in the ranges after it in the same node up to one with a
     /// node of its own. Returns where suffixes below the node start and the last symbol that was looked at (of the root and of
     /// a gap: `None`); `None` when the node changed before anything was moved.
-    fn move_row(&self, step: &Step<'_, '_>) -> Option<Option<(usize, Symbol)>> {
+    fn move_row(&self, step: &Step<'_, '_, Radix>) -> Option<Option<(usize, Symbol)>> {
         let place = &step.place;
-        let (ParentSeen::Inner(parent), Spot::Leaf(_) | Spot::Empty(_)) =
-            (place.parent, place.spot)
-        else {
+        let Some(parent) = place.node_of_siblings() else {
             self.move_leaf(step.guard, place.parent, place.symbol);
             return Some(None);
         };
@@ -122,7 +120,7 @@ impl Art {
             let new = node.copy(&self.memory, &guard, node.node().shape().kind, 0);
             let bytes = arena_bytes(new) - arena_bytes(node.node());
             above.swap_inner(&self.memory, symbol, node, new);
-            self.counts.add(Delta {
+            self.counters.add(Delta {
                 bytes,
                 ..Delta::default()
             });

@@ -7,7 +7,7 @@ use crate::x::{
 };
 
 #[derive(Clone, Copy)]
-pub(super) enum Child<'g> {
+pub(crate) enum Child<'g> {
     /// An empty range; mounted with this stamp, or complete.
     Empty(Option<Stamp>),
     Leaf(LeafRef<'g>),

@@ -92,7 +92,7 @@ const fn hint_bytes(cap: usize) -> usize {
 
 /// The heads of a node.
 #[derive(Clone, Copy)]
-pub(super) struct Heads<'g> {
+pub(crate) struct Heads<'g> {
     words: Words<'g>,
     /// Offset of the hints, if there are any, and of the heads.
     hints: usize,

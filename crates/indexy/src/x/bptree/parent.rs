@@ -34,7 +34,7 @@ pub(super) fn free_all(root: &mut Root, memory: &Memory) {
 
 /// A parent as it was at a version.
 #[derive(Clone, Copy)]
-pub(super) enum ParentSeen<'g> {
+pub(crate) enum ParentSeen<'g> {
     Root(RootSeen<'g>),
     Inner(InnerSeen<'g>),
 }
@@ -74,6 +74,14 @@ impl<'g> ParentSeen<'g> {
         }
     }
 
+    /// Where the parent is; 0: the root. Says little about which it is once the guard is gone.
+    pub(super) fn address(&self) -> usize {
+        match self {
+            Self::Root(_) => 0,
+            Self::Inner(node) => node.node().block().addr().get(),
+        }
+    }
+
     /// Above the level of every child; more than any node has, for the root.
     pub(super) fn level(&self) -> usize {
         match self {
@@ -84,7 +92,7 @@ impl<'g> ParentSeen<'g> {
 }
 
 /// A parent whose latch is held; given up on drop.
-pub(super) enum ParentLatched<'g> {
+pub(crate) enum ParentLatched<'g> {
     Root(RootLatched<'g>),
     Inner(InnerLatched<'g>),
 }

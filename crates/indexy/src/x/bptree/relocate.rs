@@ -8,18 +8,13 @@
 
 #![forbid(unsafe_code)]
 
-use super::{
-    BPlus,
-    child::Child,
-    parent::ParentSeen,
-    path::{Place, Spot},
-};
+use super::{BPlus, child::Child, parent::ParentSeen, place::Place};
 use crate::{
     mem::{Guard, Memory},
     x::{
+        backoff::Backoff,
         bounds::{Bounds, Probe},
-        counts::Delta,
-        patience::Patience,
+        counters::Delta,
     },
 };
 
@@ -32,9 +27,9 @@ struct Row {
 
 impl BPlus {
     /// See [`IndexX::relocate`](crate::x::IndexX::relocate). Of a leaf that stays, its header is looked at.
-    pub(super) fn leave_emptying_slabs(&self) {
+    pub(super) fn move_all(&self) {
         let mut at = Some(Vec::new());
-        let mut patience = Patience::default();
+        let mut backoff = Backoff::default();
         while let Some(key) = at {
             let guard = self.memory.enter();
             let place = self.descend(&guard, Probe::at(&key));
@@ -44,11 +39,11 @@ impl BPlus {
                         self.move_leaf(&guard, place.hop.parent, i);
                     });
                     self.move_nodes(&guard, &key);
-                    patience = Patience::default();
+                    backoff = Backoff::default();
                     row.bounds.end
                 }
                 None => {
-                    patience.wait();
+                    backoff.wait();
                     Some(key)
                 }
             };
@@ -74,7 +69,7 @@ impl BPlus {
         Memory::moving(block, || {
             let new = leaf.copy(&self.memory, guard);
             parent.set(at, new.leaf().word());
-            self.counts.add(Delta {
+            self.counters.add(Delta {
                 bytes: new.arena_bytes() - leaf.arena_bytes(),
                 ..Delta::default()
             });
@@ -94,9 +89,7 @@ impl BPlus {
     }
 
     fn move_node(&self, guard: &Guard<'_>, place: &Place<'_>) -> Option<()> {
-        let Spot::Inner(node) = place.spot else {
-            return None;
-        };
+        let node = place.node()?;
         let block = node.node().block();
         if !Memory::is_in_the_way(block) {
             return None;
@@ -108,7 +101,7 @@ impl BPlus {
             parent.set(place.hop.at, new.node().word());
             // Large separators are the new node's.
             let bytes = new.arena_bytes() - node.arena_bytes();
-            self.counts.add(Delta {
+            self.counters.add(Delta {
                 bytes,
                 ..Delta::default()
             });

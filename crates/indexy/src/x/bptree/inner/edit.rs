@@ -81,20 +81,20 @@ impl<'g> InnerRef<'g> {
 
 impl InnerLatched<'_> {
     /// There is room for one more child, behind the separator `suffix`, which is without the node's prefix.
-    pub(in crate::x::bptree) fn has_room(&self, suffix: &[u8]) -> bool {
+    pub(crate) fn has_room(&self, suffix: &[u8]) -> bool {
         let (meta, node) = (self.meta(), self.node());
         let shared = node.shared_len();
         let begins_so = shared == 0 || node.compare_shared(suffix).is_eq();
         begins_so && meta.n < meta.cap && node.gap() >= record_bytes(suffix.len() - shared)
     }
 
-    pub(in crate::x::bptree) fn set_child(&self, i: usize, word: ChildWord) {
+    pub(crate) fn set_child(&self, i: usize, word: ChildWord) {
         self.node().set_child_word(i, word);
     }
 
     /// Puts child `i + 1` in, behind the separator `suffix`, which is without the node's prefix. The caller checked
     /// `has_room`. Returns the bytes that the node has more.
-    pub(in crate::x::bptree) fn insert(
+    pub(crate) fn insert(
         &self,
         memory: &Memory,
         i: usize,
@@ -118,7 +118,7 @@ impl InnerLatched<'_> {
     }
 
     /// Takes separator `i` and child `i + 1` out. Returns the bytes that the node has less.
-    pub(in crate::x::bptree) fn remove(&self, memory: &Memory, i: usize) -> isize {
+    pub(crate) fn remove(&self, memory: &Memory, i: usize) -> isize {
         let node = self.node();
         let meta = node.meta();
         let large = self.large(i);

@@ -29,11 +29,11 @@ use crate::{
 use std::{cmp::Ordering, ptr::NonNull};
 
 /// A node does not grow beyond this, unless it has fewer than `MIN_CHILDREN_TO_SPLIT`: the node size of inner nodes.
-pub(in crate::x::bptree) const INNER_BYTES: usize = 2048;
+pub(crate) const INNER_BYTES: usize = 2048;
 /// Most children of a node.
-pub(in crate::x::bptree) const MAX_CHILDREN: usize = 256;
+pub(crate) const MAX_CHILDREN: usize = 256;
 /// A node with fewer children is not split.
-pub(in crate::x::bptree) const MIN_CHILDREN_TO_SPLIT: usize = 4;
+pub(crate) const MIN_CHILDREN_TO_SPLIT: usize = 4;
 /// Separators share at most so many bytes; the rest of what they have in common is left to their heads.
 pub(super) const MAX_SHARED: usize = 128;
 /// Bytes of the shared prefix in the header.
@@ -64,9 +64,9 @@ const META: usize = 1;
 const HEAP: usize = 2;
 const SHARED: usize = 3;
 
-/// Counts and offsets of a node.
+/// Counters and offsets of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::x::bptree) struct Meta {
+pub(crate) struct Meta {
     /// Children; one more than separators.
     pub n: usize,
     /// Room for so many children; never changes.
@@ -104,7 +104,7 @@ pub(super) const fn shared_bytes(len: usize) -> usize {
 }
 
 /// Heap bytes of a separator.
-pub(in crate::x::bptree) fn record_bytes(len: usize) -> usize {
+pub(crate) fn record_bytes(len: usize) -> usize {
     if len <= HEAD_BYTES {
         0
     } else if len <= MAX_INLINE_SEPARATOR {
@@ -116,7 +116,7 @@ pub(in crate::x::bptree) fn record_bytes(len: usize) -> usize {
 
 /// An inner node.
 #[derive(Clone, Copy)]
-pub(in crate::x::bptree) struct InnerRef<'g> {
+pub(crate) struct InnerRef<'g> {
     words: Words<'g>,
     block: NonNull<u64>,
 }
@@ -125,7 +125,7 @@ impl<'g> InnerRef<'g> {
     /// # Safety
     /// `block` is an inner node that stays allocated for `'g`.
     #[inline]
-    pub(in crate::x::bptree) unsafe fn from_block(block: NonNull<u64>) -> Self {
+    pub(crate) unsafe fn from_block(block: NonNull<u64>) -> Self {
         // SAFETY: a node has a header; by the contract it stays allocated.
         let header = unsafe { Words::new(block, HEADER_BYTES) };
         // The size bits never change after the node was made.
@@ -163,15 +163,15 @@ impl<'g> InnerRef<'g> {
         Self { words, block }
     }
 
-    pub(in crate::x::bptree) fn block(self) -> NonNull<u64> {
+    pub(crate) fn block(self) -> NonNull<u64> {
         self.block
     }
 
-    pub(in crate::x::bptree) fn word(self) -> ChildWord {
+    pub(crate) fn word(self) -> ChildWord {
         ChildWord::inner(self.block, FETCH_BYTES)
     }
 
-    pub(in crate::x::bptree) fn size(self) -> usize {
+    pub(crate) fn size(self) -> usize {
         self.words.len_bytes()
     }
 
@@ -186,7 +186,7 @@ impl<'g> InnerRef<'g> {
     }
 
     #[inline]
-    pub(in crate::x::bptree) fn meta(self) -> Meta {
+    pub(crate) fn meta(self) -> Meta {
         let word = self.words.word(META);
         Meta {
             n: (word as usize & 0xFFFF).clamp(1, MAX_CHILDREN),
@@ -207,7 +207,7 @@ impl<'g> InnerRef<'g> {
 
     /// Bytes of a key before the separators.
     #[inline]
-    pub(in crate::x::bptree) fn depth(self) -> usize {
+    pub(crate) fn depth(self) -> usize {
         self.words.word(META) as usize >> 48
     }
 
@@ -243,7 +243,7 @@ impl<'g> InnerRef<'g> {
         self.words.copy_out(self.size().saturating_sub(far), back);
     }
 
-    pub(in crate::x::bptree) fn level(self) -> usize {
+    pub(crate) fn level(self) -> usize {
         self.meta().level
     }
 

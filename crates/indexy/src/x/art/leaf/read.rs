@@ -1,14 +1,16 @@
-//! Finding and reading entries of a leaf.
+//! Finding and reading entries of a packed leaf.
 //!
-//! Nothing here trusts what it reads: lengths and offsets are clamped, loops are bounded, and a pointer is
-//! followed only after `stable` said that it was read from a leaf that has not changed since.
+//! Nothing here trusts what it reads: lengths and offsets are clamped, loops are bounded, and a
+//! pointer is followed only after `stable` said that the leaf has not changed since it was read.
 //!
 //! Keeps: the caller validates before it uses the answer.
 
-use super::layout::{LeafRef, Slot, head};
+use super::layout::{LeafRef, Packed, Slot, head};
 use crate::x::{
-    form::{Form, LARGE, varint},
+    RunId, Stamp,
+    entry::{DIRTY, Form, IN_Y, LARGE, TOMBSTONE, varint},
     large::LargeRef,
+    leaf::{self, Bit, LeafFormat},
 };
 use std::cmp::Ordering;
 
@@ -29,22 +31,6 @@ pub(crate) struct EntryAt {
 }
 
 impl EntryAt {
-    /// Bytes of suffix in the leaf.
-    #[inline]
-    pub(crate) fn inline_suffix_len(&self) -> usize {
-        if self.form == Form::BothOut {
-            0
-        } else {
-            self.suffix_len
-        }
-    }
-
-    /// Offset of the value, or of the pointer to the large block.
-    #[inline]
-    pub(crate) fn tail(&self) -> usize {
-        self.body + self.inline_suffix_len()
-    }
-
     /// Bytes of value, or of the pointer, in the leaf.
     pub(crate) fn tail_len(&self) -> usize {
         if self.form == Form::Inline {
@@ -56,17 +42,94 @@ impl EntryAt {
 
     /// Heap bytes of the entry.
     pub(crate) fn size(&self) -> usize {
-        self.tail() + self.tail_len() - self.slot.offset()
+        leaf::EntryAt::tail(self) + self.tail_len() - self.slot.offset()
     }
 }
 
-impl<'g> LeafRef<'g> {
-    /// The entry of slot `i`.
+impl leaf::EntryAt for EntryAt {
+    #[inline(always)]
+    fn form(&self) -> Form {
+        self.form
+    }
+
+    #[inline(always)]
+    fn suffix_len(&self) -> usize {
+        self.suffix_len
+    }
+
+    #[inline(always)]
+    fn value_len(&self) -> usize {
+        self.value_len
+    }
+
+    #[inline(always)]
+    fn tail(&self) -> usize {
+        match self.form {
+            Form::BothOut => self.body,
+            _ => self.body + self.suffix_len,
+        }
+    }
+}
+
+/// The flag of an entry that says the same as `bit`.
+fn flag(bit: Bit) -> u32 {
+    match bit {
+        Bit::Dirty => DIRTY,
+        Bit::InY => IN_Y,
+        Bit::Tombstone => TOMBSTONE,
+        Bit::Referenced => 0,
+    }
+}
+
+impl LeafFormat for Packed {
+    type Entry = EntryAt;
+
     #[inline]
-    pub(crate) fn entry(self, i: usize) -> EntryAt {
-        let slot = self.slot(i);
+    fn len(leaf: LeafRef<'_>) -> usize {
+        leaf.meta().n
+    }
+
+    #[inline]
+    fn mount(leaf: LeafRef<'_>) -> Option<Stamp> {
+        leaf.state().mount
+    }
+
+    fn run(leaf: LeafRef<'_>) -> RunId {
+        leaf.meta().run
+    }
+
+    fn bits(leaf: LeafRef<'_>, bit: Bit) -> u64 {
+        if bit == Bit::Referenced {
+            return leaf.refs();
+        }
+        let flag = flag(bit);
+        (0..leaf.meta().n).fold(0, |bits, i| bits | u64::from(leaf.slot(i).is(flag)) << i)
+    }
+
+    #[inline]
+    fn may_have(leaf: LeafRef<'_>, bit: Bit) -> bool {
+        match bit {
+            Bit::Dirty => leaf.state().dirty,
+            Bit::Tombstone => leaf.state().tombstones,
+            Bit::InY | Bit::Referenced => true,
+        }
+    }
+
+    fn any_large(leaf: LeafRef<'_>) -> bool {
+        let all = (0..leaf.meta().n).fold(0, |all, i| all | leaf.slot(i).flags());
+        all & LARGE != 0
+    }
+
+    #[inline]
+    fn reference(leaf: LeafRef<'_>, i: usize) {
+        leaf.set_referenced(i);
+    }
+
+    #[inline]
+    fn entry(leaf: LeafRef<'_>, i: usize) -> EntryAt {
+        let slot = leaf.slot(i);
         let offset = slot.offset();
-        let word = self.words().read_u64(offset);
+        let word = leaf.words().read_u64(offset);
         let (suffix_len, a) = varint(word);
         let (number, b) = varint(word >> (8 * a));
         let (form, value_len) = if !slot.is(LARGE) {
@@ -85,29 +148,31 @@ impl<'g> LeafRef<'g> {
         }
     }
 
-    /// The word that points to the large block of `entry`; to be followed after validation only.
     #[inline]
-    pub(super) fn large_word(self, entry: &EntryAt) -> u64 {
-        self.words().read_u64(entry.tail())
+    fn flags(leaf: LeafRef<'_>, i: usize) -> u32 {
+        leaf.slot(i).flags()
     }
 
-    /// The slot of `suffix`, or the one where it belongs. `stable` is asked before a pointer is followed and
-    /// says whether the leaf is still as it was when the search began; `None` when it is not.
     #[inline]
-    pub(super) fn find(
-        self,
+    fn has(_leaf: LeafRef<'_>, _i: usize, entry: &EntryAt, bit: Bit) -> bool {
+        entry.slot.is(flag(bit))
+    }
+
+    #[inline]
+    fn find(
+        leaf: LeafRef<'_>,
         suffix: &[u8],
         stable: impl Fn() -> bool,
     ) -> Option<Result<usize, usize>> {
-        let n = self.meta().n;
+        let n = leaf.meta().n;
         let wanted = head(suffix);
-        let first = self.first_head_at_least(n, wanted);
+        let first = leaf.first_head_at_least(n, wanted);
         let mut end = first;
-        while end < n && self.slot(end).head() == wanted {
+        while end < n && leaf.slot(end).head() == wanted {
             if end - first == LINEAR_RUN {
-                return self.find_among_equal_heads(end, n, wanted, suffix, stable);
+                return leaf.find_among_equal_heads(end, n, wanted, suffix, stable);
             }
-            match self.compare(end, suffix, &stable)? {
+            match leaf.compare(end, suffix, &stable)? {
                 Ordering::Equal => return Some(Ok(end)),
                 Ordering::Greater => return Some(Err(end)),
                 Ordering::Less => end += 1,
@@ -116,6 +181,12 @@ impl<'g> LeafRef<'g> {
         Some(Err(end))
     }
 
+    fn push_inline_suffix(leaf: LeafRef<'_>, entry: &EntryAt, out: &mut Vec<u8>) {
+        leaf.words().push_to(entry.body, entry.suffix_len, out);
+    }
+}
+
+impl LeafRef<'_> {
     /// The number of slots with a head below `wanted`.
     #[inline]
     fn first_head_at_least(self, n: usize, wanted: u16) -> usize {

@@ -1,63 +1,53 @@
-//! Checking a tree: every range in key order, every leaf and node inside, and all counts.
-//!
-//! The walk over ranges runs beside readers and writers, because each leaf is checked on a validated copy.
-//! Nodes, contiguity and counts are checked only when nobody else is there.
+//! Sums over all blocks of the tree, checks of inner nodes, and the walk over leaf sizes.
 
 #![forbid(unsafe_code)]
 
 use super::{
-    BPlus,
-    child::Child,
-    inner::InnerLatched,
-    leaf::{
-        layout::Bit,
-        stable::{LeafBuffer, StableLeaf},
-    },
-    parent::ParentSeen,
-    path::{Spot, common_prefix},
+    BPlus, Balanced, child::Child, inner::InnerLatched, leaf::StableLeaf, parent::ParentSeen,
+    place::common_prefix,
 };
-use crate::x::{XStats, bounds::Bounds};
+use crate::x::{
+    LeafInfo, StopWalk, XStats,
+    bounds::{Bounds, first},
+    leaf::{Bit, Measured},
+    tree::{Spot, Survey},
+};
+use std::ops::ControlFlow;
 
-impl BPlus {
-    /// See [`IndexX::verify`](crate::x::IndexX::verify).
-    pub(super) fn check(&self, quiescent: bool) -> Result<(), String> {
-        let mut buffer = LeafBuffer::new();
-        let mut at = Some(Vec::new());
+impl Survey for Balanced {
+    fn visit_leaves(
+        tree: &BPlus,
+        from: &[u8],
+        to: Option<&[u8]>,
+        visit: &mut dyn FnMut(LeafInfo<'_>) -> ControlFlow<StopWalk>,
+    ) -> ControlFlow<StopWalk> {
+        let mut at = first(from, to);
         while let Some(key) = at {
-            let (bounds, checked) = self.step(&key, |step| match step.place.spot {
-                Spot::Leaf(leaf) => {
-                    let copy = leaf.copy(&mut buffer)?;
-                    Some(check_leaf(copy, step.key, &step.bounds))
-                }
-                _ => Some(Ok(())),
+            let (bounds, seen) = tree.step(&key, |step| match step.spot()? {
+                Spot::Leaf(leaf) => leaf.measure(),
+                Spot::Empty(_) => Some(Measured::default()),
             });
-            checked.map_err(|what| format!("range at {}: {what}", key.escape_ascii()))?;
-            if quiescent && bounds.start != key {
-                return Err(format!(
-                    "the range at {} starts at {}",
-                    key.escape_ascii(),
-                    bounds.start.escape_ascii()
-                ));
+            if seen.bytes > 0 {
+                visit(LeafInfo {
+                    start: &bounds.start,
+                    keys: seen.keys,
+                    dirty: seen.dirty,
+                    bytes: seen.bytes,
+                })?;
             }
-            if bounds.end.as_ref().is_some_and(|end| *end <= key) {
-                return Err(format!("the range at {} has no keys", key.escape_ascii()));
-            }
-            at = bounds.end;
+            at = bounds.next(to);
         }
-        if quiescent {
-            let (counted, walked) = (self.counts.sum(), self.tally()?);
-            if counted != walked {
-                return Err(format!("counted {counted:?}, found {walked:?}"));
-            }
-        }
-        Ok(())
+        ControlFlow::Continue(())
     }
 
-    /// Sums over all blocks, and checks of inner nodes; nobody else writes meanwhile.
-    fn tally(&self) -> Result<XStats, String> {
-        let guard = self.memory.enter();
+    fn check_leaf(leaf: StableLeaf<'_>) -> Result<(), String> {
+        leaf.check()
+    }
+
+    fn tally(tree: &BPlus) -> Result<XStats, String> {
+        let guard = tree.memory.enter();
         let mut sums = XStats::default();
-        let root = ParentSeen::Root(self.root.see(&guard)).child(0);
+        let root = ParentSeen::Root(tree.root.see(&guard)).child(0);
         let whole = Bounds::default();
         let mut stack = vec![(root.ok_or("the root changed")?, whole, usize::MAX)];
         while let Some((child, bounds, above)) = stack.pop() {
@@ -119,23 +109,4 @@ fn parts(node: &InnerLatched<'_>, bounds: &Bounds) -> Result<Vec<Bounds>, String
         start = next;
     }
     Ok(all)
-}
-
-/// What is wrong with a leaf that `key` led to.
-fn check_leaf(leaf: StableLeaf<'_>, key: &[u8], bounds: &Bounds) -> Result<(), String> {
-    leaf.check()?;
-    for i in [0, leaf.len().wrapping_sub(1)] {
-        if i >= leaf.len() {
-            continue;
-        }
-        let mut key = key[..leaf.meta().depth].to_vec();
-        key.extend_from_slice(&leaf.suffix(i));
-        if key < bounds.start || bounds.end.as_ref().is_some_and(|end| key >= *end) {
-            return Err(format!(
-                "the key {} is outside the range",
-                key.escape_ascii()
-            ));
-        }
-    }
-    Ok(())
 }

@@ -6,25 +6,25 @@ use super::{CleanSink, StopWalk};
 use std::ops::ControlFlow;
 
 /// Values copied in one step: the rest of a leaf with large values is taken in further steps.
-pub(in crate::x) const BATCH_BYTES: usize = 256 << 10;
+pub(crate) const COPIED_BYTES: usize = 256 << 10;
 
 /// Entries on their way to the sink.
 #[derive(Default)]
-pub(in crate::x) struct Batch {
+pub(crate) struct Copied {
     bytes: Vec<u8>,
     /// End of the key and of the value in `bytes`; whether it is a tombstone.
     entries: Vec<(usize, usize, bool)>,
 }
 
-impl Batch {
-    pub(in crate::x) fn clear(&mut self) {
+impl Copied {
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
-        self.bytes.shrink_to(2 * BATCH_BYTES);
+        self.bytes.shrink_to(2 * COPIED_BYTES);
         self.entries.clear();
     }
 
     /// Adds an entry: `key` and `value` append their bytes; without a `value` it is a tombstone.
-    pub(in crate::x) fn push(
+    pub(crate) fn push(
         &mut self,
         key: impl FnOnce(&mut Vec<u8>),
         value: Option<impl FnOnce(&mut Vec<u8>)>,
@@ -38,7 +38,7 @@ impl Batch {
         self.entries.push((key_end, self.bytes.len(), tombstone));
     }
 
-    pub(in crate::x) fn drain(&self, sink: &mut CleanSink<'_>) -> ControlFlow<StopWalk> {
+    pub(crate) fn drain(&self, sink: &mut CleanSink<'_>) -> ControlFlow<StopWalk> {
         let mut start = 0;
         for &(key_end, end, tombstone) in &self.entries {
             let value = (!tombstone).then(|| &self.bytes[key_end..end]);

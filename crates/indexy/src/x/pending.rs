@@ -3,20 +3,20 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    form::{Form, NewEntry, entry_size},
+    entry::{Form, NewEntry, entry_size},
     large::{LargeRef, OwnedLarge},
 };
 use crate::mem::Memory;
 
 /// Makes the large block when it is needed, keeps it over restarts, and frees it if it is not published.
-pub(in crate::x) struct Draft<'a> {
+pub(crate) struct PendingValue<'a> {
     memory: &'a Memory,
     value: &'a [u8],
     large: Option<OwnedLarge<'a>>,
 }
 
-impl<'a> Draft<'a> {
-    pub(in crate::x) fn new(memory: &'a Memory, value: &'a [u8]) -> Self {
+impl<'a> PendingValue<'a> {
+    pub(crate) fn new(memory: &'a Memory, value: &'a [u8]) -> Self {
         Self {
             memory,
             value,
@@ -25,13 +25,13 @@ impl<'a> Draft<'a> {
     }
 
     /// Heap bytes that the entry takes at most.
-    pub(in crate::x) fn need(&self, suffix: &[u8]) -> usize {
+    pub(crate) fn need(&self, suffix: &[u8]) -> usize {
         let form = Form::of(suffix.len(), self.value.len());
         entry_size(suffix.len(), self.value.len(), form)
     }
 
     /// The entry, with its large block if it needs one.
-    pub(in crate::x) fn entry<'s>(&'s mut self, suffix: &'s [u8], flags: u32) -> NewEntry<'s> {
+    pub(crate) fn entry<'s>(&'s mut self, suffix: &'s [u8], flags: u32) -> NewEntry<'s> {
         let value = self.value;
         let large = match Form::of(suffix.len(), value.len()) {
             Form::Inline => {
@@ -60,7 +60,7 @@ impl<'a> Draft<'a> {
     }
 
     /// The entry is in a leaf: the block belongs to that. Returns the bytes that it takes.
-    pub(in crate::x) fn publish(&mut self) -> isize {
+    pub(crate) fn publish(&mut self) -> isize {
         self.large
             .take()
             .map_or(0, |large| large.publish() as isize)

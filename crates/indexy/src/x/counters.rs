@@ -1,4 +1,4 @@
-//! Counts of a tree: exact sums, kept without a shared cache line.
+//! Counters of a tree: exact sums, kept without a shared cache line.
 //!
 //! Each thread adds to a shard of its own; readers sum all shards. A shard may be negative (who removes
 //! need not be who inserted).
@@ -9,14 +9,14 @@
 
 use super::{
     XStats,
-    form::{DIRTY, TOMBSTONE},
+    entry::{DIRTY, TOMBSTONE},
 };
 use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 use thread_local::ThreadLocal;
 
 /// By how much an operation changed the counts.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(in crate::x) struct Delta {
+pub(crate) struct Delta {
     pub bytes: isize,
     pub keys: isize,
     pub tombstones: isize,
@@ -26,14 +26,14 @@ pub(in crate::x) struct Delta {
 
 impl Delta {
     /// One more entry with these flags.
-    pub(in crate::x) fn add_entry(&mut self, flags: u32) {
+    pub(crate) fn add_entry(&mut self, flags: u32) {
         self.keys += 1;
         self.dirty += isize::from(flags & DIRTY != 0);
         self.tombstones += isize::from(flags & TOMBSTONE != 0);
     }
 
     /// One entry less.
-    pub(in crate::x) fn drop_entry(&mut self, flags: u32) {
+    pub(crate) fn drop_entry(&mut self, flags: u32) {
         self.keys -= 1;
         self.dirty -= isize::from(flags & DIRTY != 0);
         self.tombstones -= isize::from(flags & TOMBSTONE != 0);
@@ -59,14 +59,14 @@ fn bump(counter: &AtomicIsize, by: isize) {
 }
 
 #[derive(Default)]
-pub(in crate::x) struct Counts {
+pub(crate) struct Counters {
     shards: ThreadLocal<Shard>,
 }
 
-impl Counts {
+impl Counters {
     /// Adds `delta`. Cost: no shared cache line is written.
     #[inline]
-    pub(in crate::x) fn add(&self, delta: Delta) {
+    pub(crate) fn add(&self, delta: Delta) {
         let shard = self.shards.get_or_default();
         bump(&shard.bytes, delta.bytes);
         bump(&shard.keys, delta.keys);
@@ -76,7 +76,7 @@ impl Counts {
     }
 
     /// The sums.
-    pub(in crate::x) fn sum(&self) -> XStats {
+    pub(crate) fn sum(&self) -> XStats {
         let total = |counter: fn(&Shard) -> &AtomicIsize| {
             let sum: isize = self.shards.iter().map(|s| counter(s).load(Relaxed)).sum();
             usize::try_from(sum).unwrap_or(0)

@@ -9,11 +9,11 @@ const SPINS: u32 = 32;
 
 /// Waits a little longer each time that something has to be tried again.
 #[derive(Default)]
-pub(in crate::x) struct Patience(u32);
+pub(crate) struct Backoff(u32);
 
-impl Patience {
+impl Backoff {
     #[cold]
-    pub(in crate::x) fn wait(&mut self) {
+    pub(crate) fn wait(&mut self) {
         if self.0 < SPINS {
             self.0 += 1;
             spin_loop();

@@ -7,22 +7,22 @@
 use super::large::LargeRef;
 
 /// Longer values live out of line.
-pub(in crate::x) const MAX_INLINE_VALUE: usize = 512;
+pub(crate) const MAX_INLINE_VALUE: usize = 512;
 /// Longer suffixes live out of line, with their value.
-pub(in crate::x) const MAX_INLINE_SUFFIX: usize = 256;
+pub(crate) const MAX_INLINE_SUFFIX: usize = 256;
 
 /// Newer than what Y was given.
-pub(in crate::x) const DIRTY: u32 = 1;
+pub(crate) const DIRTY: u32 = 1;
 /// Y may hold some version of the key.
-pub(in crate::x) const IN_Y: u32 = 2;
+pub(crate) const IN_Y: u32 = 2;
 /// The key was removed.
-pub(in crate::x) const TOMBSTONE: u32 = 4;
+pub(crate) const TOMBSTONE: u32 = 4;
 /// The value, and a long suffix, are in a block of their own.
-pub(in crate::x) const LARGE: u32 = 8;
+pub(crate) const LARGE: u32 = 8;
 
 /// Where suffix and value of an entry are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::x) enum Form {
+pub(crate) enum Form {
     /// Both in the leaf.
     Inline,
     /// The suffix in the leaf, the value in a large block.
@@ -33,7 +33,7 @@ pub(in crate::x) enum Form {
 
 impl Form {
     /// The form of a new entry.
-    pub(in crate::x) fn of(suffix_len: usize, value_len: usize) -> Self {
+    pub(crate) fn of(suffix_len: usize, value_len: usize) -> Self {
         if suffix_len > MAX_INLINE_SUFFIX {
             Self::BothOut
         } else if value_len > MAX_INLINE_VALUE {
@@ -45,7 +45,7 @@ impl Form {
 }
 
 /// Heap bytes that an entry takes.
-pub(in crate::x) fn entry_size(suffix_len: usize, value_len: usize, form: Form) -> usize {
+pub(crate) fn entry_size(suffix_len: usize, value_len: usize, form: Form) -> usize {
     let body = match form {
         Form::Inline => suffix_len + value_len,
         Form::ValueOut => suffix_len + 8,
@@ -64,13 +64,13 @@ fn value_word(value_len: usize, form: Form) -> usize {
 }
 
 /// What an entry starts with: its two lengths. At most 10 bytes.
-pub(in crate::x) struct Lengths {
+pub(crate) struct Lengths {
     bytes: [u8; 10],
     len: usize,
 }
 
 impl Lengths {
-    pub(in crate::x) fn new(suffix_len: usize, value_len: usize, form: Form) -> Self {
+    pub(crate) fn new(suffix_len: usize, value_len: usize, form: Form) -> Self {
         let mut lengths = Self {
             bytes: [0; 10],
             len: 0,
@@ -84,7 +84,7 @@ impl Lengths {
         lengths
     }
 
-    pub(in crate::x) fn as_slice(&self) -> &[u8] {
+    pub(crate) fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 }
@@ -95,7 +95,7 @@ fn varint_len(n: usize) -> usize {
 
 /// Reads a varint from the low bytes of `word`; returns it and its length (at most 5).
 #[inline]
-pub(in crate::x) fn varint(word: u64) -> (usize, usize) {
+pub(crate) fn varint(word: u64) -> (usize, usize) {
     if word & 0x80 == 0 {
         return ((word & 0x7F) as usize, 1);
     }
@@ -124,7 +124,7 @@ fn put_varint(mut n: usize, out: &mut [u8], at: &mut usize) {
 
 /// An entry to be written.
 #[derive(Clone, Copy)]
-pub(in crate::x) struct NewEntry<'a> {
+pub(crate) struct NewEntry<'a> {
     pub suffix: &'a [u8],
     /// Empty for a tombstone.
     pub value: &'a [u8],
@@ -136,11 +136,11 @@ pub(in crate::x) struct NewEntry<'a> {
 
 impl NewEntry<'_> {
     /// Heap bytes that it takes.
-    pub(in crate::x) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         entry_size(self.suffix.len(), self.value.len(), self.form())
     }
 
-    pub(in crate::x) fn form(&self) -> Form {
+    pub(crate) fn form(&self) -> Form {
         match self.large {
             None => Form::Inline,
             Some(large) if large.suffix_len() > 0 => Form::BothOut,
@@ -148,7 +148,7 @@ impl NewEntry<'_> {
         }
     }
 
-    pub(in crate::x) fn flags(&self) -> u32 {
+    pub(crate) fn flags(&self) -> u32 {
         self.flags | if self.large.is_some() { LARGE } else { 0 }
     }
 }

@@ -4,11 +4,11 @@
 
 #![forbid(unsafe_code)]
 
-use super::form::{DIRTY, IN_Y, TOMBSTONE};
+use super::entry::{DIRTY, IN_Y, TOMBSTONE};
 
 /// What is to be done with an entry.
 #[derive(Clone, Copy)]
-pub(in crate::x) enum Edit {
+pub(crate) enum Edit {
     Insert { at: usize, flags: u32 },
     Replace { at: usize, flags: u32 },
     Remove { at: usize },
@@ -16,7 +16,7 @@ pub(in crate::x) enum Edit {
 
 /// What a write of a value, or a removal (`!writes`), has to do; `None`: nothing. `found`: index and flags of the entry, or the
 /// index where it belongs.
-pub(in crate::x) fn plan_put(
+pub(crate) fn edit_for_put(
     found: Result<(usize, u32), usize>,
     mounted: bool,
     writes: bool,
