@@ -33,8 +33,8 @@ impl Bounds {
     }
 }
 
-/// Which of the entries of a leaf at `depth`, whose range has these bounds, are in `from..to`. `find` gives the
-/// first slot that is not below a suffix.
+/// Which of the entries of a leaf at `depth`, whose range has these bounds, are in `from..to`.
+/// `find` gives the first slot that is not below a suffix.
 pub(crate) fn entries_within(
     bounds: &Bounds,
     depth: usize,

@@ -1,11 +1,12 @@
 //! The tagged word that stands for a child.
 //!
 //! It is one of: 0 (an empty, complete range), a stamp (an empty, mounted range), a pointer to a
-//! leaf, a pointer to an inner node. The low three bits tell which; the high four bits of a pointer tell how many cache
-//! lines of the node a search looks at, so that they can all be fetched at once before the first is looked at.
+//! leaf, a pointer to an inner node. The low three bits tell which; the high four bits of a pointer
+//! tell how many cache lines of the node a search looks at, so that they can all be fetched at once
+//! before the first is looked at.
 //!
-//! Threads: a word that was loaded from a node means nothing until the node's version was validated; then
-//! what it points to stays allocated as long as the guard that was entered before.
+//! Threads: a word that was loaded from a node means nothing until the node's version was
+//! validated; then what it points to stays allocated as long as the guard that was entered before.
 
 use super::Stamp;
 use std::ptr::NonNull;
@@ -67,8 +68,8 @@ impl ChildWord {
         self.0 & TAG == INNER
     }
 
-    /// Has the processor fetch what a search of the child looks at, all at once: one line after the other would
-    /// cost a trip to memory each. Harmless for any word.
+    /// Has the processor fetch what a search of the child looks at, all at once: one line after the
+    /// other would cost a trip to memory each. Harmless for any word.
     #[inline(always)]
     pub(crate) fn prefetch(self) {
         #[cfg(target_arch = "x86_64")]
@@ -84,7 +85,8 @@ impl ChildWord {
         }
     }
 
-    /// What the word stands for, if it was loaded from a node that was validated since; else nonsense.
+    /// What the word stands for, if it was loaded from a node that was validated since; else
+    /// nonsense.
     #[inline]
     pub(crate) fn target(self) -> Target {
         let block = NonNull::new(std::ptr::with_exposed_provenance_mut(

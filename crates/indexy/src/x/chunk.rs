@@ -1,6 +1,7 @@
 //! Filling the chunk of a scan.
 //!
-//! Keeps: I9, X's part: every mounted range that was met is reported, so that what is not in X is asked of Y.
+//! Keeps: I9, X's part: every mounted range that was met is reported, so that what is not in X is
+//! asked of Y.
 
 #![forbid(unsafe_code)]
 
@@ -42,8 +43,9 @@ impl<'a> Filling<'a> {
         })
     }
 
-    /// Calls `add` with the numbers in `within`, in the order of the scan: entries of one more leaf. Returns where it stopped, if
-    /// the chunk was full of bytes before the last of them (values may be large): ascending where to go on, descending the last key.
+    /// Calls `add` with the numbers in `within`, in the order of the scan: entries of one more
+    /// leaf. Returns where it stopped, if the chunk was full of bytes before the last of them
+    /// (values may be large): ascending where to go on, descending the last key.
     pub(crate) fn leaf(
         &mut self,
         within: Range<usize>,
@@ -88,7 +90,8 @@ impl<'a> Filling<'a> {
         false
     }
 
-    /// Notes that the part of `bounds` in `from..to` is mounted, up to where `stop` (of [`Filling::leaf`]) says.
+    /// Notes that the part of `bounds` in `from..to` is mounted, up to where `stop` (of
+    /// [`Filling::leaf`]) says.
     pub(crate) fn add_mounted(
         &mut self,
         bounds: &Bounds,

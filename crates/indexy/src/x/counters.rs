@@ -1,7 +1,7 @@
 //! Counters of a tree: exact sums, kept without a shared cache line.
 //!
-//! Each thread adds to a shard of its own; readers sum all shards. A shard may be negative (who removes
-//! need not be who inserted).
+//! Each thread adds to a shard of its own; readers sum all shards. A shard may be negative (who
+//! removes need not be who inserted).
 //!
 //! Threads: any; a sum taken while writers run may miss what is under way.
 

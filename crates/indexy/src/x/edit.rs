@@ -1,12 +1,14 @@
-//! What a write has to do with the entry that it finds, or does not find: the rules of [`IndexX::put`](super::IndexX::put).
+//! What a write has to do with the entry that it finds, or does not find: the rules of
+//! [`IndexX::put`](super::IndexX::put).
 //!
-//! Keeps: I2 (whatever is written is dirty; `in_y` stays, and is set for new entries of mounted ranges).
+//! Keeps: I2 (whatever is written is dirty; `in_y` stays, and is set for new entries of mounted
+//! ranges).
 
 #![forbid(unsafe_code)]
 
 use super::entry::{DIRTY, IN_Y, TOMBSTONE};
 
-/// What is to be done with an entry.
+/// A change of one entry of a leaf.
 #[derive(Clone, Copy)]
 pub(crate) enum Edit {
     Insert { at: usize, flags: u32 },
@@ -14,8 +16,8 @@ pub(crate) enum Edit {
     Remove { at: usize },
 }
 
-/// What a write of a value, or a removal (`!writes`), has to do; `None`: nothing. `found`: index and flags of the entry, or the
-/// index where it belongs.
+/// What a write of a value, or a removal (`!writes`), has to do; `None`: nothing. `found`: index
+/// and flags of the entry, or the index where it belongs.
 pub(crate) fn edit_for_put(
     found: Result<(usize, u32), usize>,
     mounted: bool,

@@ -54,7 +54,8 @@ pub(crate) fn entry_size(suffix_len: usize, value_len: usize, form: Form) -> usi
     varint_len(suffix_len) + varint_len(value_word(value_len, form)) + body
 }
 
-/// The second number of an entry: the length of the value; with a large block also whether the suffix is there.
+/// The second number of an entry: the length of the value; with a large block also whether the
+/// suffix is there.
 fn value_word(value_len: usize, form: Form) -> usize {
     match form {
         Form::Inline => value_len,

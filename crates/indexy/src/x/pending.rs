@@ -8,7 +8,8 @@ use super::{
 };
 use crate::mem::Memory;
 
-/// Makes the large block when it is needed, keeps it over restarts, and frees it if it is not published.
+/// Makes the large block when it is needed, keeps it over restarts, and frees it if it is not
+/// published.
 pub(crate) struct PendingValue<'a> {
     memory: &'a Memory,
     value: &'a [u8],
@@ -31,6 +32,7 @@ impl<'a> PendingValue<'a> {
     }
 
     /// The entry, with its large block if it needs one.
+    #[inline]
     pub(crate) fn entry<'s>(&'s mut self, suffix: &'s [u8], flags: u32) -> NewEntry<'s> {
         let value = self.value;
         let large = match Form::of(suffix.len(), value.len()) {

@@ -150,7 +150,7 @@ pub(crate) trait Shrink: Structure {
     const MERGES_PARENTS: bool;
 
     /// After entries were dropped from `leaf`, which is at `place`: makes it fit what is left.
-    /// True when that changed its size, so that it is worth while to merge around it.
+    /// True when that changed its size, so that merging around it may free more.
     fn tidy<'g>(
         tree: &Tree<Self>,
         guard: &'g Guard<'_>,

@@ -1,6 +1,7 @@
 //! The walk that looks at leaves: how large they are and how much of each is dirty.
 //!
-//! Goes down once per node, not per leaf: the leaves of one node are looked at in a row, a few fetched at a time.
+//! Goes down once per node, not per leaf: the leaves of one node are looked at in a row, a few
+//! fetched at a time.
 //!
 //! Threads: any; no latch is taken. The guard is entered for one node at a time.
 
@@ -8,11 +9,12 @@
 
 use super::{
     Art, Radix,
+    inner::Child,
     leaf::LeafRef,
     place::after,
-    pointer::{Child, END, LAST, Symbol},
+    symbol::{END, LAST, Symbol},
 };
-use crate::x::{LeafInfo, StopWalk, bounds::first, leaf::Measured, tree::Spot, walk::Step};
+use crate::x::{LeafInfo, StopWalk, bounds::first, leaf::Measured, walk::Step};
 use std::ops::ControlFlow;
 
 impl Art {
@@ -73,15 +75,13 @@ fn look(leaf: Option<LeafRef<'_>>) -> Option<Measured> {
 /// So many leaves are fetched at once: a trip to memory for each would be most of the cost.
 const FETCHED_AT_ONCE: usize = 8;
 
-/// Looks at what is here, and in the ranges after it in the same node up to one with a node of its own; returns where
-/// suffixes below that node start. `None` when what is here changed; a later one that changed ends it.
+/// Looks at what is here, and in the ranges after it in the same node up to one with a node of its
+/// own; returns where suffixes below that node start. `None` when what is here changed; a later one
+/// that changed ends it.
 fn siblings_at(step: &Step<'_, '_, Radix>, out: &mut Vec<Sibling>) -> Option<usize> {
     out.clear();
     let depth = step.place.depth;
-    let leaf = match step.place.spot {
-        Spot::Leaf(leaf) => Some(leaf.leaf()),
-        Spot::Empty(_) => None,
-    };
+    let leaf = step.place.leaf().map(|leaf| leaf.leaf());
     let seen = look(leaf)?;
     let siblings_of = step.place.node_of_siblings();
     let last = match siblings_of {

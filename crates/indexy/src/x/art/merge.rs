@@ -1,26 +1,26 @@
-//! Giving memory back above leaves: small leaves are joined, nodes that hold a single thing are pulled up, nodes
-//! that hold nothing vanish, large nodes that hold little become smaller ones.
+//! Giving memory back above leaves: small leaves are joined, nodes that hold a single thing are
+//! pulled up, nodes that hold nothing vanish, large nodes that hold little become smaller ones.
 //!
-//! Best effort: a latch that is not free is not waited for, the rest stays for the next time. Nothing is done that
-//! does not free bytes.
+//! Best effort: a latch that is not free is not waited for, the rest stays for the next time.
+//! Nothing is done that does not free bytes.
 //!
-//! Keeps: a range that takes others in is mounted if one of them was, with a fresh stamp (I3); a leaf made of two
-//! remembers the later run (I4).
+//! Keeps: a range that takes others in is mounted if one of them was, with a fresh stamp (I3); a
+//! leaf made of two remembers the later run (I4).
 
 #![forbid(unsafe_code)]
 
 use super::{
     Art,
-    inner::{InnerLatched, Kind},
+    inner::{Child, InnerLatched, Kind},
     leaf::{LeafLatched, MAX_ENTRIES, leaf_bytes},
     parent::{ParentLatched, ParentSeen},
     place::Place,
-    pointer::{Child, END, Symbol},
     reshape::{MAX_LEAF_BYTES, arena_bytes},
+    symbol::{END, Symbol},
 };
 use crate::{
     mem::{Guard, Memory},
-    x::{bounds::Probe, counters::Delta, tree::Spot},
+    x::{bounds::Probe, counters::Delta},
 };
 
 /// Leaves are joined up to this size, so that they have room before they split again.
@@ -98,9 +98,7 @@ impl Art {
         node: &InnerLatched<'g>,
         place: &Place<'g>,
     ) -> Option<usize> {
-        let Spot::Leaf(right) = place.spot else {
-            return None;
-        };
+        let right = place.leaf()?;
         let (first, _) = node.range(place.symbol);
         if first == END || right.leaf().len() > JOINED_ENTRIES {
             return None;

@@ -8,7 +8,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `pointer`, `parent` | child words; what a child hangs on |
+//! | `symbol`, `parent` | what selects a child; what a child hangs on |
 //! | `inner/`, `leaf/` | the blocks, and all unsafe code |
 //! | `search`, `place` | going down, and where that ends |
 //! | `reshape` | growing and splitting |
@@ -16,23 +16,19 @@
 //! | `leaf_sizes`, `tally` | walks over leaves and over all blocks |
 //! | `structure` | how these are put together |
 
-#[cfg(test)]
-mod bench;
 mod inner;
 mod leaf;
 mod leaf_sizes;
 mod merge;
 mod parent;
 mod place;
-mod pointer;
 mod relocate;
 mod reshape;
 mod search;
 mod shrink;
 mod structure;
+mod symbol;
 mod tally;
-#[cfg(test)]
-mod tests;
 
 use super::tree::Tree;
 

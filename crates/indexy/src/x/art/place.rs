@@ -5,13 +5,14 @@
 use super::{
     Radix,
     inner::InnerSeen,
-    leaf::{LeafRef, Packed},
+    leaf::{LeafRef, LeafSeen, Packed},
     parent::{ParentLatched, ParentSeen},
-    pointer::{END, LAST, Symbol},
+    symbol::{END, LAST, Symbol},
 };
 use crate::{
     key::prefix_end,
     x::{
+        Stamp,
         bounds::{Bounds, Probe},
         tree::{self, Spot},
     },
@@ -26,9 +27,15 @@ pub(crate) struct Place<'g> {
     pub symbol: Symbol,
     /// Where suffixes below the parent start.
     pub depth: usize,
-    pub spot: Spot<'g, Packed>,
-    /// The empty range is the gap beside the prefix of a node.
-    pub gap: Option<Gap<'g>>,
+    pub site: Site<'g>,
+}
+
+/// What is there.
+#[derive(Clone, Copy)]
+pub(crate) enum Site<'g> {
+    Range(Spot<'g, Packed>),
+    /// An empty range: the gap beside the prefix of a node.
+    Gap(Gap<'g>),
 }
 
 /// The gap beside the prefix of `node`, a child of the parent; `matched` bytes of it fit.
@@ -36,6 +43,7 @@ pub(crate) struct Place<'g> {
 pub(crate) struct Gap<'g> {
     pub node: InnerSeen<'g>,
     pub matched: usize,
+    pub mount: Option<Stamp>,
 }
 
 /// Where the range ends that reaches to the symbol `last` of a node with this path; `None`: at
@@ -51,10 +59,26 @@ pub(super) fn after(path: &[u8], last: Symbol) -> Option<Vec<u8>> {
 }
 
 impl<'g> Place<'g> {
+    /// The gap that is here.
+    pub(super) fn gap(&self) -> Option<Gap<'g>> {
+        match self.site {
+            Site::Gap(gap) => Some(gap),
+            Site::Range(_) => None,
+        }
+    }
+
+    /// The leaf that is here.
+    pub(super) fn leaf(&self) -> Option<LeafSeen<'g>> {
+        match self.site {
+            Site::Range(Spot::Leaf(leaf)) => Some(leaf),
+            _ => None,
+        }
+    }
+
     /// The parent, if it is a node and the range is one of its children: not a gap.
     pub(super) fn node_of_siblings(&self) -> Option<InnerSeen<'g>> {
-        match (self.parent, self.gap) {
-            (ParentSeen::Inner(parent), None) => Some(parent),
+        match (self.parent, self.site) {
+            (ParentSeen::Inner(parent), Site::Range(_)) => Some(parent),
             _ => None,
         }
     }
@@ -104,11 +128,14 @@ impl<'g> Place<'g> {
 impl<'g> tree::Place<'g, Radix> for Place<'g> {
     #[inline(always)]
     fn spot(&self) -> Option<Spot<'g, Packed>> {
-        Some(self.spot)
+        Some(match self.site {
+            Site::Range(spot) => spot,
+            Site::Gap(gap) => Spot::Empty(gap.mount),
+        })
     }
 
     fn bounds(&self, probe: Probe<'_>) -> Option<Bounds> {
-        if let Some(gap) = self.gap {
+        if let Some(gap) = self.gap() {
             return Some(self.gap_bounds(gap, probe));
         }
         let mut start = Vec::new();
@@ -145,7 +172,7 @@ impl<'g> tree::Place<'g, Radix> for Place<'g> {
         from: &[u8],
         to: Option<&[u8]>,
     ) -> bool {
-        match self.gap {
+        match self.gap() {
             // The gap has one mark for what is below and above the node's keys.
             Some(_) => self.gap_surroundings(probe).within(from, to),
             None => bounds.within(from, to),

@@ -1,11 +1,11 @@
 //! Changing the structure so that a write finds room: none of this changes what the tree says.
 //!
-//! Each step latches what it replaces and its parent, builds the new blocks, publishes them with one word,
-//! and marks the old ones obsolete. A step that does not get a latch at once gives up; the caller
-//! goes down again.
+//! Each step latches what it replaces and its parent, builds the new blocks, publishes them with
+//! one word, and marks the old ones obsolete. A step that does not get a latch at once gives up;
+//! the caller goes down again.
 //!
-//! Keeps: every part of a range that is split has the mark and the stamp of the whole (I3). Latches are
-//! taken without waiting, so that no order among them is needed.
+//! Keeps: every part of a range that is split has the mark and the stamp of the whole (I3). Latches
+//! are taken without waiting, so that no order among them is needed.
 
 #![forbid(unsafe_code)]
 
@@ -15,7 +15,7 @@ use super::{
     leaf::{LeafLatched, MAX_ENTRIES, SplitAt, leaf_bytes},
     parent::{ParentLatched, ParentSeen},
     place::{Gap, Place},
-    pointer::{END, LAST, Symbol},
+    symbol::{END, LAST, Symbol},
 };
 use crate::{
     mem::{Guard, Memory},
@@ -28,7 +28,8 @@ use crate::{
 /// A leaf does not grow beyond this, unless it has a single entry.
 pub(super) const MAX_LEAF_BYTES: usize = 1024;
 
-/// A leaf that is full of dead bytes is tidied in place only when that gives at least this much room.
+/// A leaf that is full of dead bytes is tidied in place only when that gives at least this much
+/// room.
 const WORTHWHILE_BYTES: usize = 64;
 
 /// Bytes to ask for when `needed` are used at once.
@@ -50,7 +51,7 @@ impl Grow for Radix {
         mount: Option<Stamp>,
         value: &mut PendingValue<'_>,
     ) -> Option<LeafLatched<'g>> {
-        if let Some(gap) = place.gap {
+        if let Some(gap) = place.gap() {
             art.split_prefix(guard, place, gap);
             return None;
         }
@@ -210,8 +211,8 @@ impl Art {
         });
     }
 
-    /// Puts a node with the common prefix of the entries in place of `leaf`, and two leaves below it. The first
-    /// `consumed` bytes of the suffixes (all the same) select the node in its parent.
+    /// Puts a node with the common prefix of the entries in place of `leaf`, and two leaves below
+    /// it. The first `consumed` bytes of the suffixes (all the same) select the node in its parent.
     fn split_down<'g>(
         &self,
         guard: &'g Guard<'_>,

@@ -1,10 +1,11 @@
 //! Going down from the root to where a key is, or would be.
 //!
-//! Optimistic: each node is read at a version and validated before what it said is used. Because neither
-//! nodes nor leaves ever move to another place (`inner/mod.rs`), a child that is not obsolete is the right one,
-//! whatever happened to its parent since.
+//! Optimistic: each node is read at a version and validated before what it said is used. Because
+//! neither nodes nor leaves ever move to another place (`inner/mod.rs`), a child that is not
+//! obsolete is the right one, whatever happened to its parent since.
 //!
-//! A key may be padded with endless 0xFF: that stands for "just below" something, and finds the last range.
+//! A key may be padded with endless 0xFF: that stands for "just below" something, and finds the
+//! last range.
 //!
 //! Threads: any, under a guard. No latch is taken.
 
@@ -12,10 +13,10 @@
 
 use super::{
     Radix,
-    inner::InnerSeen,
+    inner::{Child, InnerSeen},
     parent::ParentSeen,
-    place::{Gap, Place},
-    pointer::{Child, END, LAST, Symbol, first_symbol},
+    place::{Gap, Place, Site},
+    symbol::{END, LAST, Symbol, first_symbol},
 };
 use crate::{
     mem::Guard,
@@ -57,13 +58,13 @@ impl Descend for Radix {
         guard: &'g Guard<'_>,
         probe: Probe<'_>,
     ) -> Option<Place<'g>> {
-        let (mut above, mut gap) = (None, None);
+        let mut above = None;
         let mut parent = ParentSeen::Root(root.see(guard));
         let (mut symbol, mut depth, mut start) = (END, 0, 0);
         loop {
-            let spot = match parent.child(symbol)? {
-                Child::Leaf(leaf) => Spot::Leaf(leaf.see()?),
-                Child::Empty(mount) => Spot::Empty(mount),
+            let site = match parent.child(symbol)? {
+                Child::Leaf(leaf) => Site::Range(Spot::Leaf(leaf.see()?)),
+                Child::Empty(mount) => Site::Range(Spot::Empty(mount)),
                 Child::Inner(node) => {
                     let node = node.see()?;
                     let matched = probe.match_prefix(&node, start);
@@ -76,8 +77,11 @@ impl Descend for Radix {
                         continue;
                     }
                     let mount = node.gap()?;
-                    gap = Some(Gap { node, matched });
-                    Spot::Empty(mount)
+                    Site::Gap(Gap {
+                        node,
+                        matched,
+                        mount,
+                    })
                 }
             };
             return Some(Place {
@@ -85,8 +89,7 @@ impl Descend for Radix {
                 parent,
                 symbol,
                 depth,
-                spot,
-                gap,
+                site,
             });
         }
     }

@@ -84,7 +84,7 @@ impl Shrink for Radix {
     }
 
     fn mark_empty(art: &Art, place: &Place<'_>, mounted: bool) -> Option<()> {
-        let mounts = match place.gap {
+        let mounts = match place.gap() {
             Some(gap) => gap.node.try_latch()?.set_gap(art.union(mounted)),
             None => {
                 let parent = place.parent.try_latch()?;

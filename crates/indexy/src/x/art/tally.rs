@@ -4,10 +4,10 @@
 
 use super::{
     Art, Radix,
-    inner::InnerRef,
+    inner::{Child, InnerRef},
     leaf::{LeafRef, StableLeaf},
     parent::ParentSeen,
-    pointer::{Child, END, LAST},
+    symbol::{END, LAST},
 };
 use crate::{
     mem::Memory,

@@ -11,9 +11,8 @@
 
 use super::{
     BPlus,
-    child::Child,
     inner::{
-        InnerLatched, InnerSeen,
+        Child, InnerLatched, InnerSeen,
         build::{Parts, Room},
         layout::INNER_BYTES,
     },
@@ -36,7 +35,8 @@ const JOINED_ENTRIES: usize = MAX_ENTRIES * 5 / 8;
 const JOINED_INNER_BYTES: usize = INNER_BYTES * 5 / 8;
 
 impl BPlus {
-    /// Merges around `probe`, from the leaf up, as long as something can be. Returns the bytes freed.
+    /// Merges around `probe`, from the leaf up, as long as something can be. Returns the bytes
+    /// freed.
     pub(super) fn merge_around(&self, guard: &Guard<'_>, probe: Probe<'_>) -> isize {
         let mut freed = 0;
         'again: loop {

@@ -18,16 +18,13 @@
 //! | file | what |
 //! |---|---|
 //! | `heads` | normalized heads and hints |
-//! | `inner/`, `leaf/`, `child`, `parent` | the blocks, what hangs on what, and all unsafe code |
+//! | `inner/`, `leaf/`, `parent` | the blocks, what hangs on what, and all unsafe code |
 //! | `search`, `path`, `place` | going down, and where that ends |
 //! | `reshape` | growing and splitting |
 //! | `shrink`, `merge`, `relocate` | giving memory back |
 //! | `tally` | walks over leaves and over all blocks |
 //! | `structure` | how these are put together |
 
-#[cfg(test)]
-mod bench;
-mod child;
 mod heads;
 mod inner;
 mod leaf;

@@ -1,12 +1,9 @@
 //! What a child hangs on: an inner node, or the root of the tree.
 //!
-//! Keeps: who replaces a leaf or a node holds its latch and its parent's; the old one becomes obsolete and is
-//! retired after the word that led to it is gone.
+//! Keeps: who replaces a leaf or a node holds its latch and its parent's; the old one becomes
+//! obsolete and is retired after the word that led to it is gone.
 
-use super::{
-    child::Child,
-    inner::{InnerLatched, InnerSeen},
-};
+use super::inner::{Child, InnerLatched, InnerSeen};
 use crate::{
     mem::Memory,
     x::{
@@ -20,8 +17,8 @@ use crate::{
 pub(super) fn free_all(root: &mut Root, memory: &Memory) {
     let mut stack = vec![root.take()];
     while let Some(word) = stack.pop() {
-        // SAFETY: the tree is ours alone, so its words are what they say, each block is reached once, and
-        // nobody reads it any more.
+        // SAFETY: the tree is ours alone, so its words are what they say, each block is reached
+        // once, and nobody reads it any more.
         unsafe {
             match Child::resolve(word) {
                 Child::Empty(_) => {}
@@ -45,7 +42,8 @@ impl<'g> ParentSeen<'g> {
     pub(super) fn child(&self, at: usize) -> Option<Child<'g>> {
         match self {
             Self::Inner(node) => node.child(at),
-            // SAFETY: the root was valid after the load; `'g` is within the guard's life (`Root::see`).
+            // SAFETY: the root was valid after the load; `'g` is within the guard's life
+            // (`Root::see`).
             Self::Root(root) => root.word().map(|word| unsafe { Child::resolve(word) }),
         }
     }
@@ -106,9 +104,9 @@ impl<'g> ParentLatched<'g> {
         }
     }
 
-    /// Makes child `at` an empty range, joined with empty ranges beside it that are mounted, or complete, as it is.
-    /// `mount` is a fresh stamp. Returns by how much the number of mounted ranges and the bytes of the parent changed.
-    /// The old child's mark is not counted.
+    /// Makes child `at` an empty range, joined with empty ranges beside it that are mounted, or
+    /// complete, as it is. `mount` is a fresh stamp. Returns by how much the number of mounted
+    /// ranges and the bytes of the parent changed. The old child's mark is not counted.
     pub(super) fn put_empty(
         &self,
         memory: &Memory,

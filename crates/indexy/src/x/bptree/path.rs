@@ -8,7 +8,7 @@
 
 use super::{
     BPlus,
-    child::Child,
+    inner::Child,
     parent::ParentSeen,
     place::{Fence, Hop, Place, Site},
 };

@@ -2,13 +2,15 @@
 //!
 //! Best effort: a latch that is not free is not waited for, and what changed is left where it is.
 //!
-//! Keeps: what is moved stays what it was, byte by byte: a leaf its entries, mark, stamp and run (I3, I4), a node its children.
-//! Threads: any, beside everything else; one leaf or one node and what it hangs on are latched at a time.
+//! Keeps: what is moved stays what it was, byte by byte: a leaf its entries, mark, stamp and run
+//! (I3, I4), a node its children.
+//! Threads: any, beside everything else; one leaf or one node and what it hangs on are latched at a
+//! time.
 //! Not here: which slabs (`mem/`), large values and separators, which stay where they are.
 
 #![forbid(unsafe_code)]
 
-use super::{BPlus, child::Child, parent::ParentSeen, place::Place};
+use super::{BPlus, inner::Child, parent::ParentSeen, place::Place};
 use crate::{
     mem::{Guard, Memory},
     x::{
@@ -26,7 +28,8 @@ struct Row {
 }
 
 impl BPlus {
-    /// See [`IndexX::relocate`](crate::x::IndexX::relocate). Of a leaf that stays, its header is looked at.
+    /// See [`IndexX::relocate`](crate::x::IndexX::relocate). Of a leaf that stays, its header is
+    /// looked at.
     pub(super) fn move_all(&self) {
         let mut at = Some(Vec::new());
         let mut backoff = Backoff::default();
@@ -50,7 +53,8 @@ impl BPlus {
         }
     }
 
-    /// Moves child `at` of `parent` if it is a leaf in the way; it need not be the one that was there before.
+    /// Moves child `at` of `parent` if it is a leaf in the way; it need not be the one that was
+    /// there before.
     fn move_leaf(&self, guard: &Guard<'_>, parent: ParentSeen<'_>, at: usize) -> Option<()> {
         let parent = parent.again()?;
         // It may have lost children since; behind the last one are words of old.
@@ -111,7 +115,8 @@ impl BPlus {
     }
 }
 
-/// The row that begins with the child at `place`, which `key` led to; `None` when the parent changed.
+/// The row that begins with the child at `place`, which `key` led to; `None` when the parent
+/// changed.
 fn row_at(place: &Place<'_>, key: &[u8]) -> Option<Row> {
     let first = place.hop.at;
     let (mut leaves, mut last) = (Vec::new(), first);

@@ -1,11 +1,11 @@
 //! Changing the structure so that a write finds room: none of this changes what the tree says.
 //!
-//! Each step latches what it replaces and its parent, builds the new blocks, publishes them with one word,
-//! and marks the old ones obsolete. A step that does not get a latch at once gives up; the caller
-//! goes down again.
+//! Each step latches what it replaces and its parent, builds the new blocks, publishes them with
+//! one word, and marks the old ones obsolete. A step that does not get a latch at once gives up;
+//! the caller goes down again.
 //!
-//! Keeps: every part of a range that is split has the mark and the stamp of the whole (I3). Latches are
-//! taken without waiting, so that no order among them is needed.
+//! Keeps: every part of a range that is split has the mark and the stamp of the whole (I3). Latches
+//! are taken without waiting, so that no order among them is needed.
 
 #![forbid(unsafe_code)]
 
@@ -34,7 +34,8 @@ use crate::{
     },
 };
 
-/// A leaf that is full of dead bytes is tidied in place only when that gives at least this much room.
+/// A leaf that is full of dead bytes is tidied in place only when that gives at least this much
+/// room.
 const WORTHWHILE_BYTES: usize = 64;
 
 /// Two neighbours that take the place of one child.
@@ -177,7 +178,8 @@ impl BPlus {
         Some(())
     }
 
-    /// A published-to-be leaf with the entries `range` of `leaf`, at a depth of its own; an empty range when there are none.
+    /// A published-to-be leaf with the entries `range` of `leaf`, at a depth of its own; an empty
+    /// range when there are none.
     fn part(
         &self,
         guard: &Guard<'_>,
@@ -208,7 +210,8 @@ impl BPlus {
         new.leaf().word()
     }
 
-    /// Whether `parent` has to take `separator`, a whole key, with one more child of `level`, and has no room.
+    /// Whether `parent` has to take `separator`, a whole key, with one more child of `level`, and
+    /// has no room.
     fn lacks_room(&self, parent: &ParentLatched<'_>, level: usize, separator: &[u8]) -> bool {
         let ParentLatched::Inner(node) = parent else {
             return false;
@@ -233,7 +236,8 @@ impl BPlus {
                 node.set_child(at, halves.left);
                 bytes += node.insert(&self.memory, at, suffix, halves.right);
             }
-            // A level that is not there yet: the root grows, or the child stood higher than its level.
+            // A level that is not there yet: the root grows, or the child stood higher than its
+            // level.
             _ => {
                 let depth = common_prefix(&bounds.start, bounds.end.as_deref());
                 let parts = Parts {
@@ -253,8 +257,8 @@ impl BPlus {
         });
     }
 
-    /// Makes room in the node of `level` on the way to `key` for one child more, behind `coming`, a whole key: by a larger
-    /// node, or by two. Best effort.
+    /// Makes room in the node of `level` on the way to `key` for one child more, behind `coming`, a
+    /// whole key: by a larger node, or by two. Best effort.
     fn grow(&self, guard: &Guard<'_>, key: &[u8], level: usize, coming: &[u8]) -> Option<()> {
         let place = self.descend_to(guard, Probe::at(key), level);
         let node = place.node()?;
@@ -262,7 +266,7 @@ impl BPlus {
             return None;
         }
         let bounds = place.bounds(Probe::at(key))?;
-        // The node may be another one by now.
+        // Another node may have taken its place meanwhile.
         let ended = bounds.end.as_deref().is_some_and(|end| coming >= end);
         if coming <= &bounds.start[..] || ended {
             return None;
@@ -322,8 +326,8 @@ impl BPlus {
     }
 }
 
-/// Where a leaf splits: the index of the first entry of the right part, and the shortest separator. `at` is where
-/// a new key with `suffix` is to go.
+/// Where a leaf splits: the index of the first entry of the right part, and the shortest separator.
+/// `at` is where a new key with `suffix` is to go.
 fn split_point(leaf: StableLeaf<'_>, at: Option<usize>, suffix: &[u8]) -> (usize, Vec<u8>) {
     let n = leaf.len();
     // Keys that come in order: what is there stays full, the new key starts a leaf of its own.
@@ -345,7 +349,8 @@ fn split_point(leaf: StableLeaf<'_>, at: Option<usize>, suffix: &[u8]) -> (usize
     )
 }
 
-/// How many bytes entry `i` and the one before have in common; heads only, which is nearly always enough.
+/// How many bytes entry `i` and the one before have in common; heads only, which is nearly always
+/// enough.
 fn common(leaf: StableLeaf<'_>, i: usize) -> u32 {
     let differ = leaf.raw().heads().get(i - 1) ^ leaf.raw().heads().get(i);
     differ.leading_zeros() / u8::BITS

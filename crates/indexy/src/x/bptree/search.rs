@@ -5,7 +5,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::{Balanced, child::Child, leaf::LeafSeen, parent::ParentSeen, path, place::Place};
+use super::{Balanced, inner::Child, leaf::LeafSeen, parent::ParentSeen, path, place::Place};
 use crate::{
     mem::Guard,
     x::{Lookup, bounds::Probe, root::Root, tree::Descend},

@@ -117,7 +117,8 @@ impl Shrink for Balanced {
 }
 
 impl BPlus {
-    /// Makes child `at` an empty range in place of what had `marks` mounted ranges. Returns the bytes freed in the parent.
+    /// Makes child `at` an empty range in place of what had `marks` mounted ranges. Returns the
+    /// bytes freed in the parent.
     pub(super) fn empty(
         &self,
         parent: &ParentLatched<'_>,

@@ -3,7 +3,10 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    BPlus, Balanced, child::Child, inner::InnerLatched, leaf::StableLeaf, parent::ParentSeen,
+    BPlus, Balanced,
+    inner::{Child, InnerLatched},
+    leaf::StableLeaf,
+    parent::ParentSeen,
     place::common_prefix,
 };
 use crate::x::{

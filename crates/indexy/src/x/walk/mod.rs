@@ -25,6 +25,8 @@ mod get;
 mod put;
 mod scan;
 mod step;
+#[cfg(test)]
+mod tests;
 mod verify;
 
 pub(crate) use step::Step;

@@ -33,10 +33,10 @@ enum Attempt {
 }
 
 /// Where a descent to a key ended.
-struct Target<'g, 'k, S: Structure> {
+struct Target<'a, 'g, S: Structure> {
     guard: &'g Guard<'g>,
-    place: S::Place<'g>,
-    key: &'k [u8],
+    place: &'a S::Place<'g>,
+    key: &'a [u8],
 }
 
 impl<S: Structure> Target<'_, '_, S> {
@@ -72,7 +72,11 @@ impl<S: Kind> Tree<S> {
         let mut pending = PendingValue::new(&self.memory, value.unwrap_or_default());
         let mut backoff = Backoff::default();
         loop {
-            let target = self.target(&guard, key);
+            let target = Target {
+                guard: &guard,
+                place: &self.descend(&guard, Probe::at(key)),
+                key,
+            };
             if value.is_none() && target.empty() == Some(None) {
                 return Ok(Put::Nothing);
             }
@@ -156,7 +160,11 @@ impl<S: Kind> Tree<S> {
         let mut pending = PendingValue::new(&self.memory, value);
         let mut backoff = Backoff::default();
         loop {
-            let target = self.target(&guard, key);
+            let target = Target {
+                guard: &guard,
+                place: &self.descend(&guard, Probe::at(key)),
+                key,
+            };
             if target.empty().is_some_and(|mount| mount != Some(stamp)) {
                 return Load::Raced;
             }
@@ -182,39 +190,25 @@ impl<S: Kind> Tree<S> {
         }
     }
 
-    #[inline]
-    fn target<'g, 'k>(&'g self, guard: &'g Guard<'g>, key: &'k [u8]) -> Target<'g, 'k, S> {
-        Target {
-            guard,
-            place: self.descend(guard, Probe::at(key)),
-            key,
-        }
-    }
-
     /// A latched leaf at `target`, made if there is none; `None` when the caller has to go down
     /// again.
     fn leaf_at<'g>(
         &self,
-        target: &Target<'g, '_, S>,
+        target: &Target<'_, 'g, S>,
         pending: &mut PendingValue<'_>,
     ) -> Option<LatchedOf<'g, S>> {
         match target.place.spot()? {
             Spot::Leaf(leaf) => leaf.try_latch(),
-            Spot::Empty(mount) => S::fill(
-                self,
-                target.guard,
-                &target.place,
-                target.key,
-                mount,
-                pending,
-            ),
+            Spot::Empty(mount) => {
+                S::fill(self, target.guard, target.place, target.key, mount, pending)
+            }
         }
     }
 
     /// Makes room, commits and edits.
     fn apply<'g, E>(
         &self,
-        target: &Target<'g, '_, S>,
+        target: &Target<'_, 'g, S>,
         mut leaf: LatchedOf<'g, S>,
         edit: Edit,
         pending: &mut PendingValue<'_>,
@@ -234,7 +228,7 @@ impl<S: Kind> Tree<S> {
             Edit::Remove { .. } => (None, true),
         };
         if let (false, Some(entry)) = (enough, &entry) {
-            let (guard, place) = (target.guard, &target.place);
+            let (guard, place) = (target.guard, target.place);
             match S::make_room(self, guard, place, target.key, leaf, edit, entry) {
                 Some(roomy) => leaf = roomy,
                 None => return Ok(Attempt::Again),
@@ -249,7 +243,7 @@ impl<S: Kind> Tree<S> {
             old.retire(&self.memory);
         }
         if let Edit::Remove { .. } = edit {
-            let shrunk = S::tidy(self, target.guard, &target.place, leaf);
+            let shrunk = S::tidy(self, target.guard, target.place, leaf);
             return Ok(Attempt::Done(shrunk));
         }
         Ok(Attempt::Done(false))

@@ -4,17 +4,18 @@
 //! |---|---|
 //! | 0 | latch |
 //! | 8 | entries (8 bits), heap top (12), dead heap bytes (12), run (32) |
-//! | 16 | mounted, may hold dirty entries, may hold tombstones (1 each), block size / 16 (8), stamp (53) |
+//! | 16 | mounted, may hold dirty entries, may hold tombstones (1 bit each) |
+//! | | block size / 16 (8 bits), stamp (53) |
 //! | 24 | reference bits, one per entry |
 //! | 32 | slots in key order, 4 bytes each: head (16), offset (12), flags (4) |
-//! | top .. size | heap: `suffix length, value length (varints), suffix, value`, or a pointer to them |
+//! | top .. size | heap: `suffix length, value length` (varints), `suffix, value` or a pointer |
 //!
-//! The head is the first two bytes of the suffix, big-endian, zero padded. A suffix starts at the depth of
-//! the leaf's parent. Values over `MAX_INLINE_VALUE` and suffixes over `MAX_INLINE_SUFFIX` bytes are in a
-//! block of their own (`large.rs`).
+//! The head is the first two bytes of the suffix, big-endian, zero padded. A suffix starts at the
+//! depth of the leaf's parent. Values over `MAX_INLINE_VALUE` and suffixes over `MAX_INLINE_SUFFIX`
+//! bytes are in a block of their own (`large.rs`).
 //!
-//! Everything is read as relaxed atomic words, and may be torn until the version was validated: so every
-//! offset and length is clamped to the block by `Words`.
+//! Everything is read as relaxed atomic words, and may be torn until the version was validated: so
+//! every offset and length is clamped to the block by `Words`.
 
 use crate::{
     mem::words::Words,
@@ -140,6 +141,7 @@ pub(crate) fn head(suffix: &[u8]) -> u16 {
 pub(crate) struct Packed;
 
 pub(crate) type LeafRef<'g> = leaf::LeafRef<'g, Packed>;
+pub(crate) type LeafSeen<'g> = leaf::LeafSeen<'g, Packed>;
 pub(crate) type LeafLatched<'g> = leaf::LeafLatched<'g, Packed>;
 pub(crate) type StableLeaf<'x> = leaf::StableLeaf<'x, Packed>;
 

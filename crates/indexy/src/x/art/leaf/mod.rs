@@ -14,5 +14,5 @@ mod layout;
 mod read;
 mod split;
 
-pub(super) use layout::{LeafLatched, LeafRef, MAX_ENTRIES, Packed, StableLeaf};
+pub(super) use layout::{LeafLatched, LeafRef, LeafSeen, MAX_ENTRIES, Packed, StableLeaf};
 pub(super) use split::{SplitAt, leaf_bytes};

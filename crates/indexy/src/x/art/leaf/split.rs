@@ -13,7 +13,7 @@ use crate::{
     mem::{Guard, Memory, words::Words},
     x::{
         RunId, Stamp,
-        art::pointer::{END, Symbol},
+        art::symbol::{END, Symbol},
         entry::{Form, Lengths, MAX_INLINE_SUFFIX, entry_size},
         leaf::EntryAt as _,
     },
@@ -29,7 +29,8 @@ pub(crate) fn stripped_size(entry: &EntryAt, strip: usize) -> usize {
     entry_size(entry.suffix_len - strip, entry.value_len, entry.form)
 }
 
-/// Heap bytes of `entry` with `more` bytes before its suffix; `None` when it cannot have them in a leaf.
+/// Heap bytes of `entry` with `more` bytes before its suffix; `None` when it cannot have them in a
+/// leaf.
 pub(crate) fn extended_size(entry: &EntryAt, more: usize) -> Option<usize> {
     let suffix_len = entry.suffix_len + more;
     (entry.form != Form::BothOut && suffix_len <= MAX_INLINE_SUFFIX)
@@ -44,8 +45,8 @@ pub(crate) struct SplitAt {
 }
 
 impl StableLeaf<'_> {
-    /// The boundary between first symbols (after `skip` bytes, which all suffixes have in common) that is
-    /// nearest the middle; `None` when all are the same.
+    /// The boundary between first symbols (after `skip` bytes, which all suffixes have in common)
+    /// that is nearest the middle; `None` when all are the same.
     pub(crate) fn split_point(self, skip: usize) -> Option<SplitAt> {
         let n = self.len();
         let mut best: Option<SplitAt> = None;
@@ -152,7 +153,8 @@ impl Pushed {
 }
 
 impl<'g> LeafLatched<'g> {
-    /// A new, empty, latched leaf of at least `bytes` bytes. `guard` stands for the time that it may be used.
+    /// A new, empty, latched leaf of at least `bytes` bytes. `guard` stands for the time that it
+    /// may be used.
     pub(crate) fn create(
         memory: &Memory,
         _guard: &'g Guard<'_>,
@@ -162,9 +164,9 @@ impl<'g> LeafLatched<'g> {
     ) -> Self {
         let block = memory.allocate_unzeroed(bytes.min(MAX_BLOCK_BYTES));
         let bytes = block.bytes.min(MAX_BLOCK_BYTES);
-        // SAFETY: the block is new; `format` writes its header, and nothing else is read before it was written, but by
-        // who may read garbage. Once published it is retired, not freed, so that it stays for
-        // as long as a guard does.
+        // SAFETY: the block is new; `format` writes its header, and nothing else is read before it
+        // was written, but by who may read garbage. Once published it is retired, not freed, so
+        // that it stays for as long as a guard does.
         let leaf = unsafe { LeafRef::new(block.ptr, Words::new(block.ptr, bytes)) };
         leaf.format(mount, run);
         leaf.latch_new()
@@ -172,8 +174,8 @@ impl<'g> LeafLatched<'g> {
 
     /// Takes over all entries of `from` into this empty leaf. The caller made room.
     ///
-    /// Into a larger leaf, with nothing dead between them, they go as two blocks: the heap as it is, the slots with all
-    /// offsets moved by the same distance.
+    /// Into a larger leaf, with nothing dead between them, they go as two blocks: the heap as it
+    /// is, the slots with all offsets moved by the same distance.
     pub(crate) fn copy_all(&self, from: StableLeaf<'_>) {
         let (leaf, from_leaf) = (self.leaf(), from.raw());
         let (old, mut meta) = (from_leaf.meta(), leaf.meta());
@@ -200,8 +202,8 @@ impl<'g> LeafLatched<'g> {
         });
     }
 
-    /// Appends the `entries` of `from`, which sort after all that are here, without the first `strip` bytes of their
-    /// suffixes. The caller made room.
+    /// Appends the `entries` of `from`, which sort after all that are here, without the first
+    /// `strip` bytes of their suffixes. The caller made room.
     pub(crate) fn push_from(
         &self,
         from: StableLeaf<'_>,
@@ -226,8 +228,8 @@ impl<'g> LeafLatched<'g> {
         pushed.finish(self);
     }
 
-    /// Appends all entries of `from`, which sort after all that are here, with `front` before their suffixes. The caller
-    /// made room, and saw that it can be (`extended_bytes`).
+    /// Appends all entries of `from`, which sort after all that are here, with `front` before their
+    /// suffixes. The caller made room, and saw that it can be (`extended_bytes`).
     pub(crate) fn push_extended(&self, from: StableLeaf<'_>, front: &[u8]) {
         let (words, old) = (self.leaf().words(), from.raw().words());
         let refs = from.raw().refs();
@@ -254,7 +256,8 @@ impl<'g> LeafLatched<'g> {
         pushed.finish(self);
     }
 
-    /// Writes the last `suffix_len` bytes of the suffix of `entry` and its tail at `at`; returns its head.
+    /// Writes the last `suffix_len` bytes of the suffix of `entry` and its tail at `at`; returns
+    /// its head.
     fn write_stripped(
         &self,
         from: StableLeaf<'_>,

@@ -1,7 +1,7 @@
 //! Building a node out of parts of others: growing, splitting, joining.
 //!
-//! The sources are latched; the new node is latched and not yet published. Separators are copied as bytes, because
-//! the new node may have another depth.
+//! The sources are latched; the new node is latched and not yet published. Separators are copied as
+//! bytes, because the new node may have another depth.
 
 use super::{
     super::heads::head,
@@ -17,7 +17,8 @@ use crate::{
     x::child::ChildWord,
 };
 
-/// Less than so many bytes are left to the heads: to compare them beforehand costs more than heads lose by them.
+/// Less than so many bytes are left to the heads: to compare them beforehand costs more than heads
+/// lose by them.
 const WORTHWHILE_SHARED: usize = 2;
 
 /// Room of a node beside what it is built of, as far as its size allows.
@@ -50,8 +51,8 @@ impl Parts {
         self.children.extend((0..n).map(|i| node.child_word(i)));
     }
 
-    /// Cuts everything from child `at` on off; the separator between the two parts belongs to neither. What is to come
-    /// goes to the part where it belongs.
+    /// Cuts everything from child `at` on off; the separator between the two parts belongs to
+    /// neither. What is to come goes to the part where it belongs.
     pub(crate) fn split_off(&mut self, at: usize) -> (Vec<u8>, Parts) {
         let children = self.children.split_off(at);
         let separators = self.separators.split_off(at);
@@ -75,8 +76,8 @@ impl Parts {
             .unwrap_or(n / 2)
     }
 
-    /// How many bytes the separators share beyond the `strip` that they lose. They ascend, so that the first and the last
-    /// say it; but the one that is to come may belong before or behind them.
+    /// How many bytes the separators share beyond the `strip` that they lose. They ascend, so that
+    /// the first and the last say it; but the one that is to come may belong before or behind them.
     fn shared(&self, strip: usize) -> usize {
         let (Some(first), Some(last)) = (self.separators.first(), self.separators.last()) else {
             return 0;
@@ -98,7 +99,8 @@ impl Parts {
         }
     }
 
-    /// Heap bytes of the separators, each without `strip` bytes, of which the first `shared` stand elsewhere.
+    /// Heap bytes of the separators, each without `strip` bytes, of which the first `shared` stand
+    /// elsewhere.
     fn heap(&self, strip: usize, shared: usize) -> usize {
         let bytes = |s: &Vec<u8>| record_bytes(s.len() - strip - shared);
         self.separators.iter().map(bytes).sum()
@@ -136,8 +138,8 @@ impl Parts {
         (cap, bytes(cap))
     }
 
-    /// A new latched node of these parts, with separators that lose `strip` bytes, and with `room`. `guard` stands for the
-    /// time that it may be used.
+    /// A new latched node of these parts, with separators that lose `strip` bytes, and with `room`.
+    /// `guard` stands for the time that it may be used.
     pub(crate) fn build<'g>(
         &self,
         memory: &Memory,
@@ -149,8 +151,8 @@ impl Parts {
     ) -> InnerLatched<'g> {
         let (n, (cap, bytes)) = (self.children.len(), self.size(strip, room));
         let block = memory.allocate(bytes);
-        // SAFETY: the block is new and zeroed; once published it is retired, not freed, so that it stays for
-        // as long as a guard does.
+        // SAFETY: the block is new and zeroed; once published it is retired, not freed, so that it
+        // stays for as long as a guard does.
         let words = unsafe { Words::new(block.ptr, block.bytes) };
         let meta = Meta {
             n,
@@ -179,7 +181,8 @@ impl Parts {
 }
 
 impl<'g> InnerLatched<'g> {
-    /// The same node in another block, latched, with the same large separators. `guard` stands for the time that it may be used.
+    /// The same node in another block, latched, with the same large separators. `guard` stands for
+    /// the time that it may be used.
     pub(crate) fn copy(&self, memory: &Memory, _guard: &'g Guard<'_>) -> Self {
         let node = self.node().copy(memory);
         node.latch_word().lock();

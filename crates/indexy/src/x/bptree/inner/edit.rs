@@ -17,14 +17,16 @@ use crate::{
     },
 };
 
-/// A separator to be written, with its block if it is too long for a node. The block is freed on drop.
+/// A separator to be written, with its block if it is too long for a node. The block is freed on
+/// drop.
 pub(super) struct NewSeparator<'a> {
     suffix: &'a [u8],
     large: Option<OwnedLarge<'a>>,
 }
 
 impl<'a> NewSeparator<'a> {
-    /// `suffix`: a separator without the prefix of the node that it is for, and without what all of its separators share.
+    /// `suffix`: a separator without the prefix of the node that it is for, and without what all of
+    /// its separators share.
     pub(super) fn new(memory: &'a Memory, suffix: &'a [u8]) -> Self {
         let long = suffix.len() > MAX_INLINE_SEPARATOR;
         let large = long.then(|| OwnedLarge::create(memory, suffix, &[]));
@@ -51,7 +53,8 @@ impl<'g> InnerRef<'g> {
         self.words().copy_out(at.rest, &mut out[start..]);
     }
 
-    /// Writes the record of a separator; returns its slot, and the bytes of a large block that the node has now.
+    /// Writes the record of a separator; returns its slot, and the bytes of a large block that the
+    /// node has now.
     pub(super) fn write_separator(self, new: NewSeparator<'_>) -> (usize, usize) {
         let len = new.suffix.len();
         if len <= HEAD_BYTES {
@@ -80,7 +83,8 @@ impl<'g> InnerRef<'g> {
 }
 
 impl InnerLatched<'_> {
-    /// There is room for one more child, behind the separator `suffix`, which is without the node's prefix.
+    /// There is room for one more child, behind the separator `suffix`, which is without the node's
+    /// prefix.
     pub(crate) fn has_room(&self, suffix: &[u8]) -> bool {
         let (meta, node) = (self.meta(), self.node());
         let shared = node.shared_len();
@@ -92,8 +96,8 @@ impl InnerLatched<'_> {
         self.node().set_child_word(i, word);
     }
 
-    /// Puts child `i + 1` in, behind the separator `suffix`, which is without the node's prefix. The caller checked
-    /// `has_room`. Returns the bytes that the node has more.
+    /// Puts child `i + 1` in, behind the separator `suffix`, which is without the node's prefix.
+    /// The caller checked `has_room`. Returns the bytes that the node has more.
     pub(crate) fn insert(
         &self,
         memory: &Memory,

@@ -1,21 +1,25 @@
 //! Inner nodes: separators and child words.
 //!
-//! As leaves, nodes are at one place for their whole life: range, level and depth never change. Children and
-//! separators inside do, under the latch. A node with more or fewer than fit is replaced.
+//! As leaves, nodes are at one place for their whole life: range, level and depth never change.
+//! Children and separators inside do, under the latch. A node with more or fewer than fit is
+//! replaced.
 //!
-//! A child may be an empty range (complete, or mounted with a stamp), a leaf, or a node of any lower level: so a leaf may
-//! stand high in the tree where nothing else is left, and levels are filled in when it splits.
+//! A child may be an empty range (complete, or mounted with a stamp), a leaf, or a node of any
+//! lower level: so a leaf may stand high in the tree where nothing else is left, and levels are
+//! filled in when it splits.
 //!
 //! Threads: readers read optimistically (`InnerSeen`); a writer holds the latch (`InnerLatched`).
 
 pub(super) mod build;
+mod child;
 pub(super) mod edit;
 pub(super) mod layout;
 mod read;
 
+pub(super) use child::Child;
 pub(super) use layout::InnerRef;
 
-use super::{child::Child, heads};
+use super::heads;
 use crate::{
     mem::{Memory, latch::Version},
     x::{bounds::Probe, child::ChildWord, large::LargeRef},
@@ -52,7 +56,8 @@ impl<'g> InnerRef<'g> {
             .then(|| InnerLatched { node: self })
     }
 
-    /// Frees a node of a tree that is being dropped, with its large separators; its children are appended to `below`.
+    /// Frees a node of a tree that is being dropped, with its large separators; its children are
+    /// appended to `below`.
     ///
     /// # Safety
     /// The caller owns the tree alone and does not look at the node again.
@@ -126,7 +131,8 @@ impl<'g> InnerSeen<'g> {
     #[inline]
     fn resolve(&self, word: ChildWord) -> Option<Child<'g>> {
         word.prefetch();
-        // SAFETY: validated after the load; the guard under which the node was reached lives for `'g`.
+        // SAFETY: validated after the load; the guard under which the node was reached lives for
+        // `'g`.
         self.unchanged().then(|| unsafe { Child::resolve(word) })
     }
 
@@ -232,7 +238,8 @@ impl<'g> InnerLatched<'g> {
         let node = self.node;
         std::mem::forget(self);
         node.latch_word().unlock_obsolete();
-        // SAFETY: the caller replaced the word that led here, under the parent's latch; nobody finds it again.
+        // SAFETY: the caller replaced the word that led here, under the parent's latch; nobody
+        // finds it again.
         unsafe { memory.retire(node.block()) };
     }
 }

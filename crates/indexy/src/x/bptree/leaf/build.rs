@@ -96,7 +96,8 @@ impl Contents {
         );
     }
 
-    /// Announces those entries of `from` that are in `mask`. False when one of them cannot be shifted.
+    /// Announces those entries of `from` that are in `mask`. False when one of them cannot be
+    /// shifted.
     pub(crate) fn add_from(&mut self, from: StableLeaf<'_>, mask: u64, shift: Shift<'_>) -> bool {
         if let Kind::Fixed {
             suffix_len,
@@ -143,7 +144,8 @@ impl Contents {
         };
         let fixed = Kind::of(suffix_len, self.value_len.unwrap_or_default());
         let bytes = |kind| leaf_bytes(kind, self.n, self.heap);
-        // With room for a value each, many removals may take more than the leaf that they come from, and than any leaf has.
+        // With room for a value each, many removals may take more than the leaf that they come
+        // from, and than any leaf has.
         if self.bare && bytes(fixed) > bytes(Kind::Slotted) {
             return Kind::Slotted;
         }
@@ -187,8 +189,8 @@ pub(crate) struct Builder<'g> {
 }
 
 impl<'g> Builder<'g> {
-    /// A new, empty, latched leaf at `depth` with room for what `contents` says and `spare`. `guard` stands for the
-    /// time that it may be used.
+    /// A new, empty, latched leaf at `depth` with room for what `contents` says and `spare`.
+    /// `guard` stands for the time that it may be used.
     pub(crate) fn new(
         memory: &Memory,
         _guard: &'g Guard<'_>,
@@ -200,12 +202,13 @@ impl<'g> Builder<'g> {
         let block = memory.allocate(bytes);
         let bytes = block.bytes.min(MAX_BLOCK_BYTES);
         let kind = contents.kind();
-        // What the block has beyond what was asked for holds more entries; in a heap it serves as it is.
+        // What the block has beyond what was asked for holds more entries; in a heap it serves as
+        // it is.
         while kind != Kind::Slotted && cap < MAX_ENTRIES && leaf_bytes(kind, cap + 1, 0) <= bytes {
             cap += 1;
         }
-        // SAFETY: the block is new and zeroed; once published it is retired, not freed, so that it stays for
-        // as long as a guard does.
+        // SAFETY: the block is new and zeroed; once published it is retired, not freed, so that it
+        // stays for as long as a guard does.
         let leaf = unsafe { LeafRef::new(block.ptr, Words::new(block.ptr, bytes)) };
         let meta = Meta {
             n: 0,
@@ -240,8 +243,8 @@ impl<'g> Builder<'g> {
         }
     }
 
-    /// Appends the entries `run` of a fixed leaf to a fixed one. False, and nothing is done, when suffixes do not only lose
-    /// what stands before whole heads.
+    /// Appends the entries `run` of a fixed leaf to a fixed one. False, and nothing is done, when
+    /// suffixes do not only lose what stands before whole heads.
     fn push_run(&mut self, from: StableLeaf<'_>, run: Range<usize>, shift: Shift<'_>) -> bool {
         let (to, from) = (self.leaf.leaf(), from.raw());
         let strip = match shift {
@@ -355,7 +358,8 @@ impl<'g> Builder<'g> {
 }
 
 impl<'g> LeafLatched<'g> {
-    /// The same leaf in another block, latched, with the same large blocks. `guard` stands for the time that it may be used.
+    /// The same leaf in another block, latched, with the same large blocks. `guard` stands for the
+    /// time that it may be used.
     pub(crate) fn copy(&self, memory: &Memory, _guard: &'g Guard<'_>) -> Self {
         self.leaf().copy(memory).latch_new()
     }

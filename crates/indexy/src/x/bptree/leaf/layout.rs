@@ -8,16 +8,20 @@
 //! | 24 | run (32), fixed (1), suffix length of a fixed leaf (15), block size / 16 (16) |
 //! | 32 | a bit per entry each: dirty, in Y, tombstone, referenced |
 //! | 64 | heads (4 bytes each): `heads.rs` |
-//! | then | *fixed*: places (a byte each: which record is the entry's; none where records are small); records: what the suffix has behind its head, the value |
-//! | | *slotted*: slots (16 bits: offset, whether large), and from `top` to the end the heap: `suffix length, value length` (varints), the suffix behind its head, the value; or a pointer to them |
+//! | then, *fixed* | places: a byte each, the number of the entry's record (small records: none) |
+//! | | records: what the suffix has behind its head, the value |
+//! | then, *slotted* | slots (16 bits: offset, whether large) |
+//! | top .. size | heap: `suffix length, value length` (varints), the suffix behind its head, the |
+//! | | value; or a pointer to them |
 //!
-//! A suffix is a key without its first `depth` bytes, which all keys of the leaf's range have in common (prefix
-//! truncation; the bytes themselves are not stored: who needs them came with them). *Fixed* is a leaf whose
-//! suffixes have one length and whose values have one length, small ones: no slots and no lengths. Small records are in key
-//! order. Others are in none: an insert moves heads and places, never records; the places of `n` entries are the numbers below `n`.
+//! A suffix is a key without its first `depth` bytes, which all keys of the leaf's range have in
+//! common (prefix truncation; the bytes themselves are not stored: who needs them came with them).
+//! *Fixed* is a leaf whose suffixes have one length and whose values have one length, small ones:
+//! no slots and no lengths. Small records are in key order. Others are in none: an insert moves
+//! heads and places, never records; the places of `n` entries are the numbers below `n`.
 //!
-//! Everything is read as relaxed atomic words, and may be torn until the version was validated: so every
-//! offset and length is clamped to the block by `Words`.
+//! Everything is read as relaxed atomic words, and may be torn until the version was validated: so
+//! every offset and length is clamped to the block by `Words`.
 
 use super::super::heads::{HEAD_BYTES, Heads, UNHINTED, head_bytes};
 use crate::{
@@ -38,7 +42,8 @@ pub(crate) const MAX_ENTRIES: usize = 64;
 /// Suffix and value of an entry of a fixed leaf, together, at most.
 pub(super) const MAX_FIXED_BYTES: usize = 32;
 
-/// Records of up to so many bytes are kept in order: to move them costs less than a byte each to find them by.
+/// Records of up to so many bytes are kept in order: to move them costs less than a byte each to
+/// find them by.
 const MAX_ORDERED_BYTES: usize = 12;
 
 pub(super) const HEADER_BYTES: usize = 64;
@@ -105,7 +110,8 @@ impl Meta {
     }
 }
 
-/// Bytes of a leaf of this kind with room for `cap` entries and, if it is slotted, `heap` bytes for them.
+/// Bytes of a leaf of this kind with room for `cap` entries and, if it is slotted, `heap` bytes for
+/// them.
 pub(crate) fn leaf_bytes(kind: Kind, cap: usize, heap: usize) -> usize {
     let arrays = HEADER_BYTES + head_bytes(cap);
     match kind {
@@ -206,7 +212,8 @@ impl<'g> LeafRef<'g> {
         new
     }
 
-    /// The word that leads here: a search looks at header, heads, and slots or places, then at one entry.
+    /// The word that leads here: a search looks at header, heads, and slots or places, then at one
+    /// entry.
     pub(crate) fn word(self) -> ChildWord {
         let cap = self.meta().cap;
         let each = match self.kind() {
@@ -312,7 +319,8 @@ impl<'g> LeafRef<'g> {
         }
     }
 
-    /// The head of entry `i` of a fixed leaf without its first `strip` bytes, behind which there are enough.
+    /// The head of entry `i` of a fixed leaf without its first `strip` bytes, behind which there
+    /// are enough.
     pub(super) fn head_behind(self, records: &Records, i: usize, strip: usize) -> u32 {
         let rest = self.words().read_u64(records.at(self.place(records, i)));
         let eight = u64::from(self.heads().get(i)) << 32 | rest.swap_bytes() >> 32;

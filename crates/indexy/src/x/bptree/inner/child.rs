@@ -1,6 +1,6 @@
 //! What a child word stands for.
 
-use super::{inner::InnerRef, leaf::LeafRef};
+use super::{super::leaf::LeafRef, layout::InnerRef};
 use crate::x::{
     Stamp,
     child::{ChildWord, Target},
@@ -18,10 +18,10 @@ impl Child<'_> {
     /// What `word` stands for.
     ///
     /// # Safety
-    /// The word was loaded from a node (or the root) that was validated after the load, or is latched, and
-    /// the guard entered before that load lives for the lifetime of the child.
+    /// The word was loaded from a node (or the root) that was validated after the load, or is
+    /// latched, and the guard entered before that load lives for the lifetime of the child.
     #[inline]
-    pub(super) unsafe fn resolve(word: ChildWord) -> Self {
+    pub(crate) unsafe fn resolve(word: ChildWord) -> Self {
         match word.target() {
             // SAFETY: by the contract above the word is that of a live leaf.
             Target::Leaf(block) => Child::Leaf(unsafe { LeafRef::from_block(block) }),
