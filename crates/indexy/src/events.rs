@@ -13,7 +13,6 @@
     not(feature = "tracing"),
     expect(unused_variables, reason = "the feature is off")
 )]
-#![allow(dead_code, reason = "the vocabulary is whole, whoever uses it")]
 
 use std::{fmt::Display, path::Path, time::Duration};
 
@@ -49,8 +48,8 @@ events! {
         replayed_records: u64 => replayed_records,
         took: Duration => took.as_secs_f64(),
     );
-    /// The log ended in bytes that a crash left; they were cut off.
-    WARN "torn tail of the log cut off" log_cut(
+    /// After a crash: the log ends at `offset`. What follows, allocated or half written, is cut off.
+    INFO "the log ends here" log_cut(
         path: &Path => display(path.display()),
         offset: u64 => offset,
     );

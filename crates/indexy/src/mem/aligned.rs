@@ -23,7 +23,8 @@ unsafe impl Send for AlignedBuffer {}
 unsafe impl Sync for AlignedBuffer {}
 
 impl AlignedBuffer {
-    /// `bytes` zeros, at least one page of memory of them; ends the process if the system has no memory.
+    /// `bytes` zeros, at least one page of memory of them; ends the process if the system has no
+    /// memory.
     pub(crate) fn new(bytes: usize) -> Self {
         let bytes = bytes.max(ALIGNMENT).next_multiple_of(ALIGNMENT);
         let Ok(layout) = Layout::from_size_align(bytes, ALIGNMENT) else {

@@ -4,9 +4,9 @@
 //! now its own, and one addition to a completion counter; no lock, no wait. When the
 //! buffer is full or sealed the reservation fails and the caller takes its slow path.
 //!
-//! Life of a buffer: `Free` -> [`AppendBuffer::open`] -> `Open` -> [`AppendBuffer::seal`] -> `Sealed` ->
-//! (all copies complete) [`AppendBuffer::take`] -> `Taken` -> [`Filled::release`] -> `Free`. The phase is
-//! checked at every step, so no order of calls breaks memory safety.
+//! Life of a buffer: `Free` -> [`AppendBuffer::open`] -> `Open` -> [`AppendBuffer::seal`] ->
+//! `Sealed` -> (all copies complete) [`AppendBuffer::take`] -> `Taken` -> [`Filled::release`] ->
+//! `Free`. The phase is checked at every step, so no order of calls breaks memory safety.
 //!
 //! Reservations overshoot: after the one that *crosses* the capacity, every later one fails
 //! too. The crossing thread publishes where the valid bytes end; a sealer that meets an
@@ -29,7 +29,8 @@ mod platform;
 #[cfg(test)]
 mod tests;
 
-/// Tail of a buffer that takes nothing. Failing reservations add to it; 2^62 bytes of them are out of reach.
+/// Tail of a buffer that takes nothing. Failing reservations add to it; 2^62 bytes of them are out
+/// of reach.
 const CLOSED: u64 = 1 << 62;
 /// "Nobody crossed the capacity yet."
 const NOT_CROSSED: u64 = u64::MAX;
@@ -67,7 +68,8 @@ pub(crate) struct AppendBuffer {
 unsafe impl Sync for AppendBuffer {}
 
 impl AppendBuffer {
-    /// A free buffer of `capacity` bytes after `headroom`, and with `slack` bytes behind for padding.
+    /// A free buffer of `capacity` bytes after `headroom`, and with `slack` bytes behind for
+    /// padding.
     pub(crate) fn new(headroom: usize, capacity: usize, slack: usize) -> Self {
         Self {
             bytes: Cells::new(headroom + capacity + slack),
@@ -108,8 +110,9 @@ impl AppendBuffer {
             shard.store(0, Relaxed);
         }
         self.phase.store(OPEN, Release);
-        // Release: partner is the Acquire of the reservation; whoever reserves sees all of the above.
-        // A swap, so that its place among failing reservations is certain to the model checker too.
+        // Release: partner is the Acquire of the reservation; whoever reserves sees all of the
+        // above. A swap, so that its place among failing reservations is certain to the model
+        // checker too.
         self.tail.swap(0, Release);
         true
     }
@@ -122,8 +125,9 @@ impl AppendBuffer {
         if len == 0 || len > self.capacity {
             return Err(Full);
         }
-        // Acquire: partner is the Release of `open`. Release: partner is the Acquire of `reserved_end` and `seal`, so
-        // that who reads an end beyond this piece sees the latch that its writer had taken before (I6).
+        // Acquire: partner is the Release of `open`. Release: partner is the Acquire of
+        // `reserved_end` and `seal`, so that who reads an end beyond this piece sees the latch that
+        // its writer had taken before (I6).
         let at = self.tail.fetch_add(len as u64, AcqRel);
         let end = at + len as u64;
         if end > self.capacity as u64 {
@@ -136,9 +140,10 @@ impl AppendBuffer {
         let base = self.base.load(Relaxed);
         let mut to = self.headroom + at as usize;
         for part in parts {
-            // SAFETY: `to + part.len() <= headroom + end <= headroom + capacity <= bytes.len()`. The range
-            // `[at, end)` belongs to this call alone: the tail only grows between `open` and `seal`, and the
-            // buffer is not taken, so not opened again, before `completed` counts these bytes below.
+            // SAFETY: `to + part.len() <= headroom + end <= headroom + capacity <= bytes.len()`.
+            // The range `[at, end)` belongs to this call alone: the tail only grows between `open`
+            // and `seal`, and the buffer is not taken, so not opened again, before `completed`
+            // counts these bytes below.
             unsafe { self.bytes.write(to, part) };
             to += part.len();
         }
@@ -147,8 +152,8 @@ impl AppendBuffer {
         Ok(base + end)
     }
 
-    /// Position behind the last reservation, whether copied yet or not; `None` unless open. The caller keeps others
-    /// from sealing meanwhile.
+    /// Position behind the last reservation, whether copied yet or not; `None` unless open. The
+    /// caller keeps others from sealing meanwhile.
     pub(crate) fn reserved_end(&self) -> Option<u64> {
         let tail = self.tail.load(Acquire);
         if tail >= CLOSED {
@@ -206,7 +211,8 @@ impl AppendBuffer {
     }
 }
 
-/// A complete buffer in the hands of its one reader. Dropped without [`Filled::release`], the buffer is sealed as before.
+/// A complete buffer in the hands of its one reader. Dropped without [`Filled::release`], the
+/// buffer is sealed as before.
 pub(crate) struct Filled<'a> {
     buffer: &'a AppendBuffer,
     len: usize,
@@ -216,9 +222,9 @@ impl Filled<'_> {
     /// Headroom, valid bytes and slack, in one slice; the valid bytes start at the headroom.
     #[cfg(not(all(loom, test)))]
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the phase is `TAKEN` (only `take` sets it, by compare-exchange, so this is the only `Filled`),
-        // every copy is complete (`take` waited), and no reservation succeeds before `open`,
-        // which needs `FREE`. `&mut self` makes this the only borrow.
+        // SAFETY: the phase is `TAKEN` (only `take` sets it, by compare-exchange, so this is the
+        // only `Filled`), every copy is complete (`take` waited), and no reservation succeeds
+        // before `open`, which needs `FREE`. `&mut self` makes this the only borrow.
         unsafe { self.buffer.bytes.all_mut() }
     }
 

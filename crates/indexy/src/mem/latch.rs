@@ -1,11 +1,11 @@
 //! The version latch of a node: optimistic lock coupling on one word.
 //!
-//! Bit 0 is *locked*, bit 1 *obsolete* (the node has left the tree; it never changes again), the other
-//! 62 bits count modifications. A reader takes the version, reads the node's words
-//! as relaxed atomics, and validates that the version is still the same *before* it uses
-//! what it read. A writer locks, changes words, and unlocks with the next version.
+//! Bit 0 is *locked*, bit 1 *obsolete* (the node has left the tree; it never changes again), the
+//! other 62 bits count modifications. A reader takes the version, reads the node's words as relaxed
+//! atomics, and validates that the version is still the same *before* it uses what it read. A
+//! writer locks, changes words, and unlocks with the next version.
 //!
-//! Ordering (style rule 6, and one fence more). Reader: acquire-load of the version,
+//! Ordering. Reader: acquire-load of the version,
 //! relaxed reads, `fence(Acquire)`, relaxed load of the version. Writer: lock with Acquire, then
 //! `fence(Release)`, relaxed writes, unlock with Release. The fence after locking is
 //! needed: an Acquire read-modify-write orders nothing before its own *store*, so without it a
@@ -50,7 +50,8 @@ impl Latch {
     #[allow(dead_code, reason = "the model test has no words")]
     #[inline(always)]
     pub(crate) fn of(word: &AtomicU64) -> &Self {
-        // SAFETY: `Latch` is `repr(transparent)` over `AtomicU64`, and every value of it is a valid latch.
+        // SAFETY: `Latch` is `repr(transparent)` over `AtomicU64`, and every value of it is a valid
+        // latch.
         unsafe { &*std::ptr::from_ref(word).cast::<Self>() }
     }
 
@@ -58,7 +59,8 @@ impl Latch {
     #[inline(always)]
     pub(crate) fn read(&self) -> Option<Version> {
         point();
-        // Acquire: partner is the Release of `unlock`; the reads that follow see at least that writer's words.
+        // Acquire: partner is the Release of `unlock`; the reads that follow see at least that
+        // writer's words.
         let word = self.0.load(Acquire);
         if word & (LOCKED | OBSOLETE) == 0 {
             self.as_if_locked(word);
@@ -67,8 +69,9 @@ impl Latch {
         self.read_slow()
     }
 
-    /// What taking or giving up a read-write lock would cost a reader at least: the word's cache line for itself, twice
-    /// a node. Nothing, unless built with `--cfg indexy_read_locks`, which is there to measure what optimistic reading is worth.
+    /// What taking or giving up a read-write lock would cost a reader at least: the word's cache
+    /// line for itself, twice a node. Nothing, unless built with `--cfg indexy_read_locks`, which
+    /// is there to measure what optimistic reading is worth.
     #[inline(always)]
     fn as_if_locked(&self, word: u64) {
         if cfg!(indexy_read_locks) {
@@ -96,8 +99,8 @@ impl Latch {
     #[inline(always)]
     pub(crate) fn validate(&self, seen: Version) -> bool {
         point();
-        // Partner is the `fence(Release)` of `try_upgrade` and `lock`: if one of the reads before this fence saw a word
-        // written under a later lock, the load below sees that lock.
+        // Partner is the `fence(Release)` of `try_upgrade` and `lock`: if one of the reads before
+        // this fence saw a word written under a later lock, the load below sees that lock.
         fence(Acquire);
         self.as_if_locked(seen.0);
         self.0.load(Relaxed) == seen.0
@@ -144,7 +147,8 @@ impl Latch {
         self.release(|word| word & !LOCKED);
     }
 
-    /// Ends the last modification: the node is out of the tree, every reader inside restarts. The caller holds the lock.
+    /// Ends the last modification: the node is out of the tree, every reader inside restarts. The
+    /// caller holds the lock.
     #[inline(always)]
     pub(crate) fn unlock_obsolete(&self) {
         self.release(|word| (word & !LOCKED).wrapping_add(STEP) | OBSOLETE);
@@ -163,7 +167,7 @@ impl Latch {
         self.0.store(next(word), Release);
     }
 
-    /// Whether someone holds it right now. For assertions.
+    /// Whether it is held at this moment. For assertions.
     #[inline]
     #[allow(dead_code, reason = "for the model check")]
     pub(crate) fn is_locked(&self) -> bool {

@@ -1,11 +1,11 @@
 //! Memory: the budget, and the arena, latches and word buffers that Index X is built of.
 //!
-//! [`Memory`] is the arena together with the rule when a block may be freed: readers are inside a [`Guard`] while they
-//! follow pointers; a block that left the tree is *retired* and freed when every guard that was
-//! entered before is gone. Until then it is charged to the budget (I7).
+//! [`Memory`] is the arena, and the rule that says when a block may be freed. Readers are inside a
+//! [`Guard`] while they follow pointers. A block that left the tree is *retired*: it is freed when
+//! every guard that was entered before is gone. Until then it is charged to the budget (I7).
 //!
-//! Design 4. Threads: any; no assumption that a thread ever exits or comes back.
-//! Not here: who is to release memory when (`framework/`), node layouts (`x/`).
+//! Threads: any; no assumption that a thread ever exits or comes back.
+//! Not here: what is released, and when (`framework/`), node layouts (`x/`).
 
 pub(crate) mod aligned;
 pub(crate) mod append_buffer;
@@ -31,11 +31,12 @@ use std::{
     time::Duration,
 };
 
-/// So often, and so long apart, it is looked whether slabs ran empty once what lay in them was moved: readers may hold that up.
+/// After what lay in slabs was moved, they are looked at this often, this long apart, until they
+/// are empty: readers may keep the old blocks for a while.
 const GRACE_POLLS: u32 = 8;
 const GRACE_POLL: Duration = Duration::from_micros(250);
 
-/// Memory that belongs to who allocated it, until it is published, freed or retired.
+/// Memory that belongs to its allocating caller until it is published, freed or retired.
 #[derive(Debug)]
 pub(crate) struct Block {
     /// Aligned to 16, and to 64 if `bytes` is a multiple of 64.
@@ -47,14 +48,16 @@ pub(crate) struct Block {
 // SAFETY: it owns its memory, which is not tied to a thread.
 unsafe impl Send for Block {}
 
-/// Keeps every block that was reachable when it was entered from being freed. Stays on its thread; may be nested.
+/// Keeps every block that was reachable when it was entered from being freed. Stays on its thread;
+/// may be nested.
 pub(crate) struct Guard<'a> {
     _entered: LocalGuard<'a>,
 }
 
 /// The memory of a database's trees; see the module header.
 ///
-/// Dropping it unmaps everything, blocks that were never freed included, and gives it back to the budget.
+/// Dropping it unmaps everything, blocks that were never freed included, and gives it back to the
+/// budget.
 pub(crate) struct Memory {
     // Dropped before the arena, which it frees blocks into.
     retired: Retired,
@@ -62,8 +65,9 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// An empty memory. Its shape (size of slabs, number of shards, huge pages, how much garbage may wait) follows
-    /// from the present limit of `budget`; a later change of the limit only moves the limit.
+    /// An empty memory. Its shape (size of slabs, number of shards, huge pages, how much garbage
+    /// may wait) follows from the present limit of `budget`; a later change of the limit only moves
+    /// the limit.
     pub(crate) fn new(budget: Arc<Budget>) -> Arc<Memory> {
         let limit = budget.limit();
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -85,8 +89,9 @@ impl Memory {
 
     /// A block of `bytes`, rounded up to a size class; all of its bytes are zero.
     ///
-    /// Cost: one uncontended lock and the zeroing, which is left out for memory fresh from the system. Never refuses for
-    /// the budget (admission is asked for before); ends the process if the system has no memory.
+    /// Cost: one uncontended lock and the zeroing, which is left out for memory fresh from the
+    /// system. Never refuses for the budget (admission is asked for before); ends the process if
+    /// the system has no memory.
     #[inline]
     pub(crate) fn allocate(&self, bytes: usize) -> Block {
         let allocated = self.arena.allocate(bytes, thread_number());
@@ -100,7 +105,8 @@ impl Memory {
         }
     }
 
-    /// As [`Memory::allocate`], but the bytes are arbitrary: for who writes all that a reader may use.
+    /// As [`Memory::allocate`], but the bytes are arbitrary: the caller writes all that a reader
+    /// may use.
     #[inline]
     pub(crate) fn allocate_unzeroed(&self, bytes: usize) -> Block {
         let allocated = self.arena.allocate(bytes, thread_number());
@@ -113,19 +119,20 @@ impl Memory {
     /// Frees a block at once. Cost: one lock; the last block of a slab may cost a system call.
     ///
     /// # Safety
-    /// `block` came from this memory's `allocate`, was neither freed nor retired, and nobody can reach it: it was never
-    /// published, or its grace period is over.
+    /// `block` came from this memory's `allocate`, was neither freed nor retired, and nobody can
+    /// reach it: it was never published, or its grace period is over.
     #[inline]
     pub(crate) unsafe fn free(&self, block: NonNull<u64>) {
         // SAFETY: the caller's promise.
         unsafe { self.arena.free(block) };
     }
 
-    /// Frees a block when every guard entered so far is gone. Cost: one lock, and now and then a barrier over all
-    /// processors and the freeing of a batch.
+    /// Frees a block when every guard entered so far is gone. Cost: one lock, and now and then a
+    /// barrier over all processors and the freeing of a batch.
     ///
     /// # Safety
-    /// `block` came from this memory's `allocate`, was neither freed nor retired, and can no longer be reached by who enters a guard from now on.
+    /// `block` came from this memory's `allocate`, was neither freed nor retired, and no guard
+    /// that is entered after this call can reach it.
     #[inline]
     pub(crate) unsafe fn retire(&self, block: NonNull<u64>) {
         // SAFETY: the caller's promise; the arena is dropped after `retired`.
@@ -134,8 +141,8 @@ impl Memory {
 
     /// Size in bytes of an allocated block: the `bytes` of its [`Block`]. Cost: two loads.
     ///
-    /// `block` is one that came from some memory's `allocate` and is still allocated. The node files, the only
-    /// callers, have no other pointers of this type.
+    /// `block` is one that came from some memory's `allocate` and is still allocated. The node
+    /// files, the only callers, have no other pointers of this type.
     #[inline(always)]
     pub(crate) fn size_of(block: NonNull<u64>) -> usize {
         // SAFETY: an allocated block, as said above.
@@ -148,8 +155,9 @@ impl Memory {
         arena::block_bytes(bytes)
     }
 
-    /// Chooses slabs, about `bytes` bytes in all, that are nearly empty, gives out none of their blocks while `relocate` moves
-    /// what lies there ([`Memory::is_in_the_way`]), and takes them back when they are empty then. One caller at a time.
+    /// Chooses slabs that are nearly empty, about `bytes` bytes in all. None of their blocks is
+    /// given out while `relocate` moves what lies there ([`Memory::is_in_the_way`]). Those that are
+    /// empty afterwards go back. One caller at a time.
     ///
     /// Cost beside `relocate`: some tens of microseconds, and what [`Memory::collect`] costs.
     pub(crate) fn empty_slabs(&self, bytes: usize, relocate: impl FnOnce()) {
@@ -172,8 +180,9 @@ impl Memory {
         }
     }
 
-    /// Whether `block`, an allocated one as for [`Memory::size_of`], is in the way of a slab that is to run empty. Then it
-    /// should be replaced by a copy that is made within [`Memory::moving`]. Cost: three loads.
+    /// Whether `block`, an allocated one as for [`Memory::size_of`], is in the way of a slab that
+    /// is to run empty. Then it should be replaced by a copy that is made within
+    /// [`Memory::moving`]. Cost: three loads.
     #[inline]
     pub(crate) fn is_in_the_way(block: NonNull<u64>) -> bool {
         #[cfg(test)]
@@ -184,7 +193,7 @@ impl Memory {
         unsafe { arena::emptying_shard(block) }.is_some()
     }
 
-    /// Does `work`, which replaces `block`, with what it allocates coming from where there is room for that.
+    /// Does `work`, which replaces `block`. What it allocates comes from the shard of `block`.
     pub(crate) fn moving<R>(block: NonNull<u64>, work: impl FnOnce() -> R) -> R {
         struct Back(usize);
         impl Drop for Back {
@@ -200,13 +209,14 @@ impl Memory {
         work()
     }
 
-    /// Pushes reclamation along: of what any thread has retired so far, frees what no guard can reach any more, and lets
-    /// the rest be freed by the last guard that can.
+    /// Hands over what any thread has retired so far. What no guard can reach is freed before this
+    /// returns; the rest is freed by the last guard that can reach it.
     pub(crate) fn collect(&self) {
         self.retired.hand_over_all();
     }
 
-    /// As [`Memory::collect`]; tells when no guard is left that was entered before: then what was retired before is freed, or about to be.
+    /// As [`Memory::collect`]. The result tells when no guard is left that was entered before: then
+    /// what was retired before is freed, or about to be.
     pub(crate) fn when_freed(&self) -> Freed {
         self.retired.when_freed()
     }
@@ -217,7 +227,8 @@ impl Memory {
         self.arena.live_bytes()
     }
 
-    /// Bytes taken from the system and charged to the budget: slabs and their unused blocks, the reserve, headers.
+    /// Bytes taken from the system and charged to the budget: slabs and their unused blocks, the
+    /// reserve, headers.
     #[cfg(test)]
     pub(crate) fn slab_bytes(&self) -> usize {
         self.arena.charged_bytes()
@@ -242,7 +253,5 @@ fn thread_number() -> usize {
     THREAD_NUMBER.get()
 }
 
-#[cfg(test)]
-mod bench;
 #[cfg(test)]
 mod tests;

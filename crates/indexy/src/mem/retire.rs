@@ -1,9 +1,9 @@
 //! Garbage: blocks that left the tree and may still be read by guards entered before.
 //!
 //! Retired blocks are gathered in short lists, shared by the threads of a shard, and handed to the
-//! collector (seize) when a list is full by number or by bytes. So what waits is bounded whoever retired it,
-//! and [`Retired::hand_over_all`] reaches the garbage of idle threads too. A list of the collector's own
-//! would belong to one thread, and stay until that thread retires more.
+//! collector (seize) when a list is full by number or by bytes. So the garbage that waits is
+//! bounded, and [`Retired::hand_over_all`] reaches that of idle threads too. The collector's own
+//! lists belong to one thread each, and stay until that thread retires more.
 //!
 //! The collector takes a batch only if it has an entry per active thread: small batches are
 //! filled up with entries that free nothing.
@@ -31,10 +31,12 @@ const BLOCKS_MAX: usize = 64;
 const BLOCKS_SMALL: usize = 16;
 /// From this budget on lists are long, in bytes.
 const LONG_LISTS_FROM: usize = 64 << 20;
-/// All lists together hold this part of the budget at most (but each one any single block), within bounds per list.
-const BYTES_PART: usize = 128;
+/// All lists together hold this part of the budget at most (but each one any single block), within
+/// bounds per list.
+const BYTES_DIVISOR: usize = 128;
 const BYTES_PER_LIST: (usize, usize) = (8 << 10, 256 << 10);
-/// A batch that has so many entries is tried at every further one: above what a list and the filling come to.
+/// A batch that has so many entries is tried at every further one: above what a list and the
+/// filling come to.
 const COLLECTOR_BATCH: usize = 256;
 /// Threads that may come while a batch is filled up.
 const NEW_THREADS: usize = 8;
@@ -42,7 +44,8 @@ const NEW_THREADS: usize = 8;
 /// See the module header.
 pub(super) struct Retired {
     collector: Collector,
-    /// Above the number of every thread that has entered, in the collector's numbering (which uses numbers again).
+    /// Above the number of every thread that has entered, in the collector's numbering (which uses
+    /// numbers again).
     threads: AtomicUsize,
     lists: Box<[CachePadded<Mutex<List>>]>,
     blocks_max: usize,
@@ -64,8 +67,8 @@ const NO_BLOCKS: List = List {
     bytes: 0,
 };
 
-/// Tells when every guard is gone that was there when it was made: what was retired before is freed then, or is being freed by
-/// a thread that has left its guard.
+/// Tells when every guard is gone that was there when it was made: what was retired before is freed
+/// then, or is being freed by a thread that has left its guard.
 #[derive(Debug)]
 pub(crate) struct Freed(Arc<AtomicBool>);
 
@@ -90,15 +93,15 @@ impl Retired {
             } else {
                 BLOCKS_MAX
             },
-            bytes_max: (budget_bytes / BYTES_PART / lists).clamp(least, most),
+            bytes_max: (budget_bytes / BYTES_DIVISOR / lists).clamp(least, most),
         }
     }
 
     #[inline(always)]
     pub(super) fn enter(&self) -> LocalGuard<'_> {
         let guard = self.collector.enter();
-        // The collector's barrier in `enter` is for loads at least as strong as its own; those of nodes are
-        // relaxed. On x86 every load is strong enough, elsewhere a fence makes up for it.
+        // The collector's barrier in `enter` is for loads at least as strong as its own; those of
+        // nodes are relaxed. On x86 every load is strong enough, elsewhere a fence makes up for it.
         #[cfg(not(any(target_arch = "x86_64", target_arch = "x86")))]
         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
         if guard.thread_id() >= self.threads.load(Relaxed) {
@@ -115,8 +118,8 @@ impl Retired {
     /// Frees `block` when all guards entered so far are gone.
     ///
     /// # Safety
-    /// `block` is an allocated block of an arena that outlives this value, guards entered from now on cannot reach it, and it is
-    /// given up once.
+    /// `block` is an allocated block of an arena that outlives this value, guards entered from now
+    /// on cannot reach it, and it is given up once.
     #[inline]
     pub(super) unsafe fn add(&self, block: NonNull<u64>, thread: usize) {
         // SAFETY: the block is allocated.
@@ -135,7 +138,8 @@ impl Retired {
         self.hand_over(&full);
     }
 
-    /// Hands everything retired so far, by any thread, to the collector; what no guard can reach is freed before this returns.
+    /// Hands everything retired so far, by any thread, to the collector; what no guard can reach is
+    /// freed before this returns.
     pub(super) fn hand_over_all(&self) {
         for list in &self.lists {
             let list = std::mem::replace(&mut *list.lock(), NO_BLOCKS);
@@ -162,8 +166,9 @@ impl Retired {
     fn hand_over(&self, list: &List) {
         let guard = self.enter();
         for block in list.blocks.iter().flatten() {
-            // SAFETY: the caller of `add` promised that new guards cannot reach the block; its unlinking happened before this
-            // by the list's lock. `reclaim` is called once, when no guard can reach it.
+            // SAFETY: the caller of `add` promised that new guards cannot reach the block; its
+            // unlinking happened before this by the list's lock. `reclaim` is called once, when no
+            // guard can reach it.
             unsafe { guard.defer_retire(block.as_ptr(), reclaim) };
         }
         self.flush(&guard, list.len);
@@ -184,7 +189,8 @@ impl Retired {
 /// Called once by the collector for a block given to [`Retired::add`].
 unsafe fn reclaim(block: *mut u64, _: &Collector) {
     if let Some(block) = NonNull::new(block) {
-        // SAFETY: the block is allocated and its arena lives (`add`), and no guard can reach it any more.
+        // SAFETY: the block is allocated and its arena lives (`add`), and no guard can reach it any
+        // more.
         unsafe { (*arena_of(block)).free(block) };
     }
 }

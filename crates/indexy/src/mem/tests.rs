@@ -25,7 +25,8 @@ fn memory(limit: usize) -> (Arc<Budget>, Arc<Memory>) {
 }
 
 fn words(block: &Block) -> Words<'_> {
-    // SAFETY: the tests free a block only after the last use of its words, and reach it through words only.
+    // SAFETY: the tests free a block only after the last use of its words, and reach it through
+    // words only.
     unsafe { Words::new(block.ptr, block.bytes) }
 }
 
@@ -87,7 +88,8 @@ fn a_later_guard_keeps_nothing() {
     let (_, memory) = memory(2 << 20);
     retire(&memory, memory.allocate(1000));
     let _guard = memory.enter();
-    // Handed over before, by another thread: the guard came later. Through `collect` it may or may not wait for the guard.
+    // Handed over before, by another thread: the guard came later. Through `collect` it may or may
+    // not wait for the guard.
     std::thread::scope(|scope| scope.spawn(|| memory.collect()).join().unwrap());
     drop(_guard);
     memory.collect();
@@ -154,8 +156,8 @@ fn few_blocks_are_collected_beside_many_guards() {
             });
         }
         entered.wait();
-        // One block beside 40 active threads: fewer entries than guards. The collector must take it now; it is not
-        // offered again.
+        // One block beside 40 active threads: fewer entries than guards. The collector must take it
+        // now; it is not offered again.
         let block = memory.allocate(100);
         retire(&memory, block);
         memory.collect();
@@ -211,7 +213,8 @@ fn readers_never_see_a_reused_block() {
                         let mut random = StdRng::seed_from_u64(seed);
                         for _ in 0..30_000 {
                             let new = replaceable(memory, &mut random).ptr.as_ptr();
-                            // Release: the reader's Acquire sees the words. Acquire: so does the next writer.
+                            // Release: the reader's Acquire sees the words. Acquire: so does the
+                            // next writer.
                             let old = slots[random.random_range(0..SLOTS)].swap(new, AcqRel);
                             // SAFETY: only the thread that swapped it out retires it, once.
                             unsafe { memory.retire(NonNull::new(old).unwrap()) };

@@ -37,8 +37,9 @@ impl<'a> Words<'a> {
     /// The first `bytes / 8` words of the block at `ptr`, at least one.
     ///
     /// # Safety
-    /// `ptr` is aligned to 8 and the start of `max(bytes, 8)` initialized bytes that stay allocated during `'a` (for a published
-    /// block: while the guard lives under which it was reached) and are accessed only through atomics of 8 bytes meanwhile.
+    /// `ptr` is aligned to 8 and the start of `max(bytes, 8)` initialized bytes that stay allocated
+    /// during `'a` (for a published block: while the guard lives under which it was reached) and
+    /// are accessed only through atomics of 8 bytes meanwhile.
     #[inline(always)]
     pub(crate) unsafe fn new(ptr: NonNull<u64>, bytes: usize) -> Self {
         debug_assert!(ptr.is_aligned() && bytes >= 8);
@@ -55,7 +56,8 @@ impl<'a> Words<'a> {
         (self.last + 1) * 8
     }
 
-    /// Word `i` as an atomic, for latches and pointers that need an ordering. Panics behind the end.
+    /// Word `i` as an atomic, for latches and pointers that need an ordering. Panics behind the
+    /// end.
     #[inline(always)]
     pub(crate) fn atomic(self, i: usize) -> &'a AtomicU64 {
         assert!(i <= self.last, "word {i} of {}", self.last + 1);
@@ -66,7 +68,8 @@ impl<'a> Words<'a> {
     /// Word `i`, or the last one if `i` is behind the end.
     #[inline(always)]
     fn clamped(self, i: usize) -> u64 {
-        // SAFETY: the index is at most `last`, so inside the block, which lives during `'a` (`new`).
+        // SAFETY: the index is at most `last`, so inside the block, which lives during `'a`
+        // (`new`).
         unsafe { self.first.add(i.min(self.last)).as_ref() }.load(Relaxed)
     }
 
@@ -93,7 +96,8 @@ impl<'a> Words<'a> {
         Some(std::array::from_fn(word))
     }
 
-    /// The 8 bytes from `at`, little-endian; arbitrary where they are behind the end. Two loads and a shift.
+    /// The 8 bytes from `at`, little-endian; arbitrary where they are behind the end. Two loads and
+    /// a shift.
     #[inline(always)]
     pub(crate) fn read_u64(self, at: usize) -> u64 {
         let (low, high) = (self.clamped(at / 8), self.clamped(at / 8 + 1));
@@ -127,7 +131,8 @@ impl<'a> Words<'a> {
         (self.clamped(at / 8) >> (at % 8 * 8)) as u32
     }
 
-    /// Writes the 4 bytes at `at`, which is a multiple of 4. Panics behind the end. One load and one store.
+    /// Writes the 4 bytes at `at`, which is a multiple of 4. Panics behind the end. One load and
+    /// one store.
     #[inline(always)]
     pub(crate) fn set_aligned_u32(self, at: usize, value: u32) {
         debug_assert!(at.is_multiple_of(4));
@@ -142,7 +147,15 @@ impl<'a> Words<'a> {
         (self.clamped(at / 8) >> (at % 8 * 8)) as u16
     }
 
-    /// Copies the bytes from `at` into `to`; arbitrary where they are behind the end. One load per 8 bytes.
+    /// Appends the `len` bytes from `at` to `out`, as [`Words::copy_out`].
+    pub(crate) fn push_to(self, at: usize, len: usize, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.resize(start + len, 0);
+        self.copy_out(at, &mut out[start..]);
+    }
+
+    /// Copies the bytes from `at` into `to`; arbitrary where they are behind the end. One load per
+    /// 8 bytes.
     #[inline]
     pub(crate) fn copy_out(self, at: usize, to: &mut [u8]) {
         let shift = at % 8;
@@ -162,7 +175,8 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Whether the bytes from `at` are `other`. Arbitrary (but never a crash) where they are behind the end.
+    /// Whether the bytes from `at` are `other`. Arbitrary (but never a crash) where they are behind
+    /// the end.
     #[inline]
     pub(crate) fn eq(self, at: usize, other: &[u8]) -> bool {
         let mut at = at;
@@ -177,8 +191,8 @@ impl<'a> Words<'a> {
         rest.is_empty() || (self.read_u64(at) ^ load_le(rest)) & low_bytes(rest.len()) == 0
     }
 
-    /// Compares the `len` bytes from `at` with `other`, bytewise. Arbitrary where they are behind the end. Two loads for up to
-    /// eight bytes.
+    /// Compares the `len` bytes from `at` with `other`, bytewise. Arbitrary where they are behind
+    /// the end. Two loads for up to eight bytes.
     #[inline]
     pub(crate) fn cmp(self, at: usize, len: usize, other: &[u8]) -> Ordering {
         let first = len.min(other.len()).min(8);
@@ -261,7 +275,8 @@ impl<'a> Words<'a> {
         self.store_ascending(at, len, |_| 0);
     }
 
-    /// Copies `len` bytes from `from` to `to` inside the block; the two may overlap. Panics if they do not fit.
+    /// Copies `len` bytes from `from` to `to` inside the block; the two may overlap. Panics if they
+    /// do not fit.
     #[inline]
     pub(crate) fn copy_within(self, from: usize, to: usize, len: usize) {
         self.check(from, len);
@@ -270,7 +285,8 @@ impl<'a> Words<'a> {
             return self.copy_words(from / 8, to / 8, len / 8);
         }
         if to <= from {
-            // Each step reads its 8 bytes before it writes them lower down, and later steps read only above.
+            // Each step reads its 8 bytes before it writes them lower down, and later steps read
+            // only above.
             self.store_ascending(to, len, |done| self.read_u64(from + done));
         } else {
             self.store_descending(to, len, |done| self.read_u64(from + done));
@@ -280,7 +296,8 @@ impl<'a> Words<'a> {
     /// As `copy_within`, in words, of which the caller checked that they are there.
     #[inline]
     fn copy_words(self, from: usize, to: usize, words: usize) {
-        // SAFETY: the caller checked that both stretches are inside the block, which lives during `'a` (`new`).
+        // SAFETY: the caller checked that both stretches are inside the block, which lives during
+        // `'a` (`new`).
         let word = |i: usize| unsafe { self.first.add(i).as_ref() };
         let copy = |i: usize| word(to + i).store(word(from + i).load(Relaxed), Relaxed);
         if to <= from {
@@ -290,8 +307,9 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Puts the `size` (1..=7) low bytes of `new`, which has no others, at `at`, and what is there, `len` bytes, behind them.
-    /// Panics if they do not fit. One load and one store a word, upwards: what the next word lost travels along.
+    /// Puts the `size` (1..=7) low bytes of `new`, which has no others, at `at`, and what is there,
+    /// `len` bytes, behind them. Panics if they do not fit. One load and one store a word, upwards:
+    /// what the next word lost travels along.
     #[inline(always)]
     pub(crate) fn insert(self, at: usize, len: usize, new: u64, size: usize) {
         assert!((1..8).contains(&size), "{size} bytes inserted");
@@ -300,7 +318,8 @@ impl<'a> Words<'a> {
         let end = at + len + size;
         let (first, last) = (at / 8, (end - 1) / 8);
         let shift = size * 8;
-        // SAFETY: `check`: words up to the one of byte `end - 1` are inside the block, which lives during `'a` (`new`).
+        // SAFETY: `check`: words up to the one of byte `end - 1` are inside the block, which lives
+        // during `'a` (`new`).
         let word = |i: usize| unsafe { self.first.add(i).as_ref() };
         // Bytes below `at` stay, and bytes from `end` on.
         let low = at % 8 * 8;
@@ -323,8 +342,8 @@ impl<'a> Words<'a> {
         word(last).store((old << shift | carry) & !above | old & above, Relaxed);
     }
 
-    /// Has the processor fetch the bytes of `range`, all at once: one line after the other they would cost a trip to memory
-    /// each. Harmless where they are behind the end.
+    /// Has the processor fetch the bytes of `range`, all at once: one line after the other they
+    /// would cost a trip to memory each. Harmless where they are behind the end.
     #[inline(always)]
     pub(crate) fn prefetch(self, range: std::ops::Range<usize>) {
         #[cfg(target_arch = "x86_64")]
@@ -353,7 +372,8 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Copies `len` bytes at `from` of another block to `to` of this one. Panics if they do not fit. One load and one store a word.
+    /// Copies `len` bytes at `from` of another block to `to` of this one. Panics if they do not
+    /// fit. One load and one store a word.
     #[inline]
     pub(crate) fn copy_from(self, source: &Words<'_>, from: usize, to: usize, len: usize) {
         source.check(from, len);
@@ -366,9 +386,11 @@ impl<'a> Words<'a> {
         }
         let (from, to, len) = (from + head, to + head, len - head);
         let (words, shift) = (len / 8, from % 8 * 8);
-        // SAFETY: for `i < words` it is inside the block (`check`), which lives as long as its `Words` (`new`).
+        // SAFETY: for `i < words` it is inside the block (`check`), which lives as long as its
+        // `Words` (`new`).
         let ours = |i: usize| unsafe { self.first.add(to / 8 + i).as_ref() };
-        // SAFETY: as above; for `i == words` it has the last of the bytes, if those do not start with a word.
+        // SAFETY: as above; for `i == words` it has the last of the bytes, if those do not start
+        // with a word.
         let theirs = |i: usize| unsafe { source.first.add(from / 8 + i).as_ref() }.load(Relaxed);
         if shift == 0 {
             (0..words).for_each(|i| ours(i).store(theirs(i), Relaxed));
@@ -386,7 +408,8 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Stores `len` bytes at `at`, word by word, upwards; `bytes(done)` gives 8 bytes from offset `done` on.
+    /// Stores `len` bytes at `at`, word by word, upwards; `bytes(done)` gives 8 bytes from offset
+    /// `done` on.
     #[inline(always)]
     fn store_ascending(self, at: usize, len: usize, bytes: impl Fn(usize) -> u64) {
         let Some(mut done) = self.head(at, len) else {

@@ -20,7 +20,8 @@ impl Owned {
     }
 
     fn words(&self) -> Words<'_> {
-        // SAFETY: the vector lives and does not move while it is borrowed; atomics are initialized and aligned.
+        // SAFETY: the vector lives and does not move while it is borrowed; atomics are initialized
+        // and aligned.
         unsafe { Words::new(NonNull::from(&self.0[0]).cast(), self.0.len() * 8) }
     }
 
@@ -59,11 +60,13 @@ proptest! {
         }
         if len >= 4 {
             prop_assert_eq!(&w.read_u32(at).to_le_bytes()[..], &part[..4]);
-            prop_assert_eq!(&w.aligned_u32(at / 4 * 4).to_le_bytes()[..], &bytes[at / 4 * 4..][..4]);
+            let at4 = at / 4 * 4;
+            prop_assert_eq!(&w.aligned_u32(at4).to_le_bytes()[..], &bytes[at4..][..4]);
         }
         if len >= 2 {
             prop_assert_eq!(&w.read_u16(at).to_le_bytes()[..], &part[..2]);
-            prop_assert_eq!(&w.aligned_u16(at / 2 * 2).to_le_bytes()[..], &bytes[at / 2 * 2..][..2]);
+            let at2 = at / 2 * 2;
+            prop_assert_eq!(&w.aligned_u16(at2).to_le_bytes()[..], &bytes[at2..][..2]);
         }
         if len >= 1 {
             prop_assert_eq!(w.read_u8(at), part[0]);
@@ -72,7 +75,11 @@ proptest! {
 
     #[test]
     fn comparisons_are_those_of_the_bytes(
-        bytes in block(), (at, len) in range(), other in vec(0..3u8, 0..20), take in 0..20usize, flip in any::<(usize, u8)>()
+        bytes in block(),
+        (at, len) in range(),
+        other in vec(0..3u8, 0..20),
+        take in 0..20usize,
+        flip in any::<(usize, u8)>(),
     ) {
         let owned = Owned::of(&bytes);
         let w = owned.words();
@@ -91,7 +98,11 @@ proptest! {
     }
 
     #[test]
-    fn writes_change_their_bytes_only(bytes in block(), (at, len) in range(), data in vec(any::<u8>(), BYTES)) {
+    fn writes_change_their_bytes_only(
+        bytes in block(),
+        (at, len) in range(),
+        data in vec(any::<u8>(), BYTES),
+    ) {
         let mut model = bytes.clone();
         let owned = Owned::of(&bytes);
         owned.words().write(at, &data[..len]);
@@ -107,7 +118,12 @@ proptest! {
     }
 
     #[test]
-    fn copies_change_their_bytes_only(bytes in block(), source in block(), (from, len) in range(), to in 0..=BYTES) {
+    fn copies_change_their_bytes_only(
+        bytes in block(),
+        source in block(),
+        (from, len) in range(),
+        to in 0..=BYTES,
+    ) {
         let len = len.min(BYTES - to);
         let mut model = bytes.clone();
         let owned = Owned::of(&bytes);
@@ -120,7 +136,12 @@ proptest! {
     }
 
     #[test]
-    fn an_insert_moves_what_is_behind_it(bytes in block(), (at, len) in range(), new in any::<u64>(), size in 1..8usize) {
+    fn an_insert_moves_what_is_behind_it(
+        bytes in block(),
+        (at, len) in range(),
+        new in any::<u64>(),
+        size in 1..8usize,
+    ) {
         prop_assume!(at + len + size <= BYTES);
         let owned = Owned::of(&bytes);
         owned.words().insert(at, len, new & low_bytes(size), size);
@@ -131,7 +152,12 @@ proptest! {
     }
 
     #[test]
-    fn a_stream_writes_piece_by_piece(bytes in block(), source in block(), at in 0..BYTES, lens in vec(0..20usize, 0..8)) {
+    fn a_stream_writes_piece_by_piece(
+        bytes in block(),
+        source in block(),
+        at in 0..BYTES,
+        lens in vec(0..20usize, 0..8),
+    ) {
         let (owned, source_words) = (Owned::of(&bytes), Owned::of(&source));
         let mut model = bytes.clone();
         let mut stream = owned.words().stream(at);
@@ -147,7 +173,11 @@ proptest! {
     }
 
     #[test]
-    fn reads_beyond_the_end_are_harmless(bytes in block(), at in prop_oneof![0..2 * BYTES, any::<usize>()], len in 0..40usize) {
+    fn reads_beyond_the_end_are_harmless(
+        bytes in block(),
+        at in prop_oneof![0..2 * BYTES, any::<usize>()],
+        len in 0..40usize,
+    ) {
         let owned = Owned::of(&bytes);
         let w = owned.words();
         let mut out = vec![0; len];

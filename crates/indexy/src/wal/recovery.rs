@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
+    events,
     mem::budget::{Budget, Holder},
     storage::{Storage, StorageFile},
 };
@@ -160,6 +161,7 @@ fn end_log(
         return Ok(());
     }
     if segment.file.len()? > stop_offset {
+        events::log_cut(path, stop_offset);
         segment.file.set_len(stop_offset)?;
         segment.file.sync()?;
     }

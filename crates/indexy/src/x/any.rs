@@ -3,8 +3,8 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    Chunk, Cut, IndexX, LeafInfo, Load, Lookup, Order, Put, RunId, ScanLimits, Stamp, StopWalk,
-    XStats,
+    Chunk, CleanSink, Cut, IndexX, LeafInfo, Load, Lookup, Order, Put, RunId, ScanLimits, Stamp,
+    StopWalk, XStats,
 };
 use super::{art::Art, bptree::BPlus};
 use std::ops::ControlFlow;
@@ -22,107 +22,71 @@ pub(crate) enum AnyX {
     Model(super::model::ModelX),
 }
 
-macro_rules! each {
-    ($self:ident, $x:ident => $call:expr) => {
-        match $self {
-            AnyX::Art($x) => $call,
-            AnyX::BPlus($x) => $call,
-            #[cfg(test)]
-            AnyX::Model($x) => $call,
-        }
+/// Methods that call the same method of the kind.
+macro_rules! forward {
+    ($(
+        fn $name:ident $(<$generic:ident>)? (&self $(, $arg:ident: $of:ty)* $(,)?) $(-> $to:ty)?;
+    )*) => {
+        $(
+            #[inline]
+            fn $name $(<$generic>)? (&self $(, $arg: $of)*) $(-> $to)? {
+                match self {
+                    AnyX::Art(x) => x.$name($($arg),*),
+                    AnyX::BPlus(x) => x.$name($($arg),*),
+                    #[cfg(test)]
+                    AnyX::Model(x) => x.$name($($arg),*),
+                }
+            }
+        )*
     };
 }
 
 impl IndexX for AnyX {
-    #[inline]
-    fn get<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R) -> Lookup<R> {
-        each!(self, x => x.get(key, found))
-    }
-
-    #[inline]
-    fn put<E>(
-        &self,
-        key: &[u8],
-        value: Option<&[u8]>,
-        commit: impl FnOnce() -> Result<(), E>,
-    ) -> Result<Put, E> {
-        each!(self, x => x.put(key, value, commit))
-    }
-
-    fn load(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Load {
-        each!(self, x => x.load(key, value, stamp))
-    }
-
-    fn evict(&self, key: &[u8]) {
-        each!(self, x => x.evict(key))
-    }
-
-    fn scan(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        order: Order,
-        limits: ScanLimits,
-        out: &mut Chunk,
-    ) {
-        each!(self, x => x.scan(from, to, order, limits, out))
-    }
-
-    fn clean(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        run: RunId,
-        sink: &mut crate::x::CleanSink<'_>,
-    ) -> ControlFlow<StopWalk> {
-        each!(self, x => x.clean(from, to, run, sink))
-    }
-
-    fn redirty(&self, from: &[u8], to: Option<&[u8]>, run: RunId) {
-        each!(self, x => x.redirty(from, to, run))
-    }
-
-    fn settle(&self, from: &[u8], to: Option<&[u8]>, acked: RunId) {
-        each!(self, x => x.settle(from, to, acked))
-    }
-
-    fn cut(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        acked: RunId,
-        spare_referenced: bool,
-        enough_bytes: usize,
-    ) -> Cut {
-        each!(self, x => x.cut(from, to, acked, spare_referenced, enough_bytes))
-    }
-
-    fn clear_mounts(&self, from: &[u8], to: Option<&[u8]>) {
-        each!(self, x => x.clear_mounts(from, to))
-    }
-
-    fn leaves(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        visit: &mut dyn FnMut(LeafInfo<'_>) -> ControlFlow<StopWalk>,
-    ) -> ControlFlow<StopWalk> {
-        each!(self, x => x.leaves(from, to, visit))
-    }
-
-    fn relocate(&self) {
-        each!(self, x => x.relocate())
-    }
-
-    fn track_references(&self, on: bool) {
-        each!(self, x => x.track_references(on))
-    }
-
-    fn stats(&self) -> XStats {
-        each!(self, x => x.stats())
-    }
-
-    fn verify(&self, quiescent: bool) -> Result<(), String> {
-        each!(self, x => x.verify(quiescent))
+    forward! {
+        fn get<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R) -> Lookup<R>;
+        fn put<E>(
+            &self,
+            key: &[u8],
+            value: Option<&[u8]>,
+            commit: impl FnOnce() -> Result<(), E>,
+        ) -> Result<Put, E>;
+        fn load(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Load;
+        fn evict(&self, key: &[u8]);
+        fn scan(
+            &self,
+            from: &[u8],
+            to: Option<&[u8]>,
+            order: Order,
+            limits: ScanLimits,
+            out: &mut Chunk,
+        );
+        fn clean(
+            &self,
+            from: &[u8],
+            to: Option<&[u8]>,
+            run: RunId,
+            sink: &mut CleanSink<'_>,
+        ) -> ControlFlow<StopWalk>;
+        fn redirty(&self, from: &[u8], to: Option<&[u8]>, run: RunId);
+        fn settle(&self, from: &[u8], to: Option<&[u8]>, acked: RunId);
+        fn cut(
+            &self,
+            from: &[u8],
+            to: Option<&[u8]>,
+            acked: RunId,
+            spare_referenced: bool,
+            enough_bytes: usize,
+        ) -> Cut;
+        fn clear_mounts(&self, from: &[u8], to: Option<&[u8]>);
+        fn leaves(
+            &self,
+            from: &[u8],
+            to: Option<&[u8]>,
+            visit: &mut dyn FnMut(LeafInfo<'_>) -> ControlFlow<StopWalk>,
+        ) -> ControlFlow<StopWalk>;
+        fn relocate(&self);
+        fn track_references(&self, on: bool);
+        fn stats(&self) -> XStats;
+        fn verify(&self, quiescent: bool) -> Result<(), String>;
     }
 }

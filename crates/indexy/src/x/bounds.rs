@@ -5,25 +5,25 @@
 use std::ops::Range;
 
 /// `from`, unless nothing is below `to` from there on.
-pub(in crate::x) fn first(from: &[u8], to: Option<&[u8]>) -> Option<Vec<u8>> {
+pub(crate) fn first(from: &[u8], to: Option<&[u8]>) -> Option<Vec<u8>> {
     to.is_none_or(|to| from < to).then(|| from.to_vec())
 }
 
 /// The keys that a range covers: `start..end`, `None` = to the end of the key space.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(in crate::x) struct Bounds {
+pub(crate) struct Bounds {
     pub start: Vec<u8>,
     pub end: Option<Vec<u8>>,
 }
 
 impl Bounds {
     /// Where to go on to reach `to`; `None` when it is reached.
-    pub(in crate::x) fn next(self, to: Option<&[u8]>) -> Option<Vec<u8>> {
+    pub(crate) fn next(self, to: Option<&[u8]>) -> Option<Vec<u8>> {
         self.end.filter(|end| to.is_none_or(|to| &end[..] < to))
     }
 
     /// The whole range is within `from..to`.
-    pub(in crate::x) fn within(&self, from: &[u8], to: Option<&[u8]>) -> bool {
+    pub(crate) fn within(&self, from: &[u8], to: Option<&[u8]>) -> bool {
         let ends = match (&self.end, to) {
             (_, None) => true,
             (None, Some(_)) => false,
@@ -33,9 +33,9 @@ impl Bounds {
     }
 }
 
-/// Which of the entries of a leaf at `depth`, whose range has these bounds, are in `from..to`. `find` gives the
-/// first slot that is not below a suffix.
-pub(in crate::x) fn entries_within(
+/// Which of the entries of a leaf at `depth`, whose range has these bounds, are in `from..to`.
+/// `find` gives the first slot that is not below a suffix.
+pub(crate) fn entries_within(
     bounds: &Bounds,
     depth: usize,
     n: usize,
@@ -63,33 +63,33 @@ pub(in crate::x) fn entries_within(
 
 /// A key, or something just below a key.
 #[derive(Clone, Copy)]
-pub(in crate::x) struct Probe<'k> {
+pub(crate) struct Probe<'k> {
     pub bytes: &'k [u8],
     /// Endless bytes 0xFF follow.
     pub padded: bool,
 }
 
 impl<'k> Probe<'k> {
-    pub(in crate::x) fn at(key: &'k [u8]) -> Self {
+    pub(crate) fn at(key: &'k [u8]) -> Self {
         Self {
             bytes: key,
             padded: false,
         }
     }
 
-    pub(in crate::x) fn rest(&self, from: usize) -> &'k [u8] {
+    pub(crate) fn rest(&self, from: usize) -> &'k [u8] {
         self.bytes.get(from..).unwrap_or(&[])
     }
 
     /// Puts the first `len` bytes in `out`.
-    pub(in crate::x) fn fill(&self, len: usize, out: &mut Vec<u8>) {
+    pub(crate) fn fill(&self, len: usize, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&self.bytes[..len.min(self.bytes.len())]);
         out.resize(len, u8::MAX);
     }
 
     /// As `fill`, but a key that is shorter stays so.
-    pub(in crate::x) fn fill_if_there(&self, len: usize, out: &mut Vec<u8>) {
+    pub(crate) fn fill_if_there(&self, len: usize, out: &mut Vec<u8>) {
         let len = if self.padded {
             len
         } else {
@@ -100,14 +100,14 @@ impl<'k> Probe<'k> {
 }
 
 /// A probe for the keys just below `to`, and the bytes that it borrows.
-pub(in crate::x) struct Below {
+pub(crate) struct Below {
     bytes: Vec<u8>,
     padded: bool,
 }
 
 impl Below {
     /// `to` is not empty; `None` stands for the end of the key space.
-    pub(in crate::x) fn new(to: Option<&[u8]>) -> Self {
+    pub(crate) fn new(to: Option<&[u8]>) -> Self {
         let mut bytes = to.unwrap_or_default().to_vec();
         let padded = match bytes.last_mut() {
             // The key just below `k ++ 0` is `k`.
@@ -125,7 +125,7 @@ impl Below {
         Self { bytes, padded }
     }
 
-    pub(in crate::x) fn probe(&self) -> Probe<'_> {
+    pub(crate) fn probe(&self) -> Probe<'_> {
         Probe {
             bytes: &self.bytes,
             padded: self.padded,

@@ -1,11 +1,12 @@
 //! The tagged word that stands for a child.
 //!
 //! It is one of: 0 (an empty, complete range), a stamp (an empty, mounted range), a pointer to a
-//! leaf, a pointer to an inner node. The low three bits tell which; the high four bits of a pointer tell how many cache
-//! lines of the node a search looks at, so that they can all be fetched at once before the first is looked at.
+//! leaf, a pointer to an inner node. The low three bits tell which; the high four bits of a pointer
+//! tell how many cache lines of the node a search looks at, so that they can all be fetched at once
+//! before the first is looked at.
 //!
-//! Threads: a word that was loaded from a node means nothing until the node's version was validated; then
-//! what it points to stays allocated as long as the guard that was entered before.
+//! Threads: a word that was loaded from a node means nothing until the node's version was
+//! validated; then what it points to stays allocated as long as the guard that was entered before.
 
 use super::Stamp;
 use std::ptr::NonNull;
@@ -23,54 +24,54 @@ const LINE_BYTES: usize = 64;
 
 /// A child word; see the module header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::x) struct ChildWord(u64);
+pub(crate) struct ChildWord(u64);
 
 impl ChildWord {
-    pub(in crate::x) const EMPTY: Self = Self(0);
+    pub(crate) const EMPTY: Self = Self(0);
 
     /// The word of an empty range that is mounted with this stamp, or complete.
     #[inline]
-    pub(in crate::x) fn empty(mount: Option<Stamp>) -> Self {
+    pub(crate) fn empty(mount: Option<Stamp>) -> Self {
         mount.map_or(Self::EMPTY, |stamp| Self(stamp << TAG_BITS | MOUNT))
     }
 
     /// The word of a leaf; a search looks at its first `fetch` bytes.
-    pub(in crate::x) fn leaf(block: NonNull<u64>, fetch: usize) -> Self {
+    pub(crate) fn leaf(block: NonNull<u64>, fetch: usize) -> Self {
         Self(pointer(block, fetch) | LEAF)
     }
 
     /// The word of an inner node; a search looks at its first `fetch` bytes.
-    pub(in crate::x) fn inner(block: NonNull<u64>, fetch: usize) -> Self {
+    pub(crate) fn inner(block: NonNull<u64>, fetch: usize) -> Self {
         Self(pointer(block, fetch) | INNER)
     }
 
     #[inline]
-    pub(in crate::x) fn from_raw(word: u64) -> Self {
+    pub(crate) fn from_raw(word: u64) -> Self {
         Self(word)
     }
 
     #[inline]
-    pub(in crate::x) fn raw(self) -> u64 {
+    pub(crate) fn raw(self) -> u64 {
         self.0
     }
 
-    pub(in crate::x) fn is_mount(self) -> bool {
+    pub(crate) fn is_mount(self) -> bool {
         self.0 & TAG == MOUNT
     }
 
     /// Neither a leaf nor an inner node.
-    pub(in crate::x) fn is_empty(self) -> bool {
+    pub(crate) fn is_empty(self) -> bool {
         self.0 & TAG <= MOUNT
     }
 
-    pub(in crate::x) fn is_inner(self) -> bool {
+    pub(crate) fn is_inner(self) -> bool {
         self.0 & TAG == INNER
     }
 
-    /// Has the processor fetch what a search of the child looks at, all at once: one line after the other would
-    /// cost a trip to memory each. Harmless for any word.
+    /// Has the processor fetch what a search of the child looks at, all at once: one line after the
+    /// other would cost a trip to memory each. Harmless for any word.
     #[inline(always)]
-    pub(in crate::x) fn prefetch(self) {
+    pub(crate) fn prefetch(self) {
         #[cfg(target_arch = "x86_64")]
         if self.0 & TAG > MOUNT {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -84,9 +85,10 @@ impl ChildWord {
         }
     }
 
-    /// What the word stands for, if it was loaded from a node that was validated since; else nonsense.
+    /// What the word stands for, if it was loaded from a node that was validated since; else
+    /// nonsense.
     #[inline]
-    pub(in crate::x) fn target(self) -> Target {
+    pub(crate) fn target(self) -> Target {
         let block = NonNull::new(std::ptr::with_exposed_provenance_mut(
             (self.0 & ADDRESS) as usize,
         ));
@@ -109,7 +111,7 @@ fn pointer(block: NonNull<u64>, fetch: usize) -> u64 {
 
 /// What a child word stands for, as addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::x) enum Target {
+pub(crate) enum Target {
     /// An empty range; mounted with this stamp, or complete.
     Empty(Option<Stamp>),
     Leaf(NonNull<u64>),

@@ -1,6 +1,7 @@
 //! Filling the chunk of a scan.
 //!
-//! Keeps: I9, X's part: every mounted range that was met is reported, so that what is not in X is asked of Y.
+//! Keeps: I9, X's part: every mounted range that was met is reported, so that what is not in X is
+//! asked of Y.
 
 #![forbid(unsafe_code)]
 
@@ -9,7 +10,7 @@ use crate::key::successor;
 use std::ops::Range;
 
 /// A scan under way.
-pub(in crate::x) struct Filling<'a> {
+pub(crate) struct Filling<'a> {
     pub from: &'a [u8],
     pub to: Option<&'a [u8]>,
     pub order: Order,
@@ -21,7 +22,7 @@ pub(in crate::x) struct Filling<'a> {
 
 impl<'a> Filling<'a> {
     /// Empties `out`; `None` when there is nothing to scan.
-    pub(in crate::x) fn begin(
+    pub(crate) fn begin(
         from: &'a [u8],
         to: Option<&'a [u8]>,
         order: Order,
@@ -42,9 +43,10 @@ impl<'a> Filling<'a> {
         })
     }
 
-    /// Calls `add` with the numbers in `within`, in the order of the scan: entries of one more leaf. Returns where it stopped, if
-    /// the chunk was full of bytes before the last of them (values may be large): ascending where to go on, descending the last key.
-    pub(in crate::x) fn leaf(
+    /// Calls `add` with the numbers in `within`, in the order of the scan: entries of one more
+    /// leaf. Returns where it stopped, if the chunk was full of bytes before the last of them
+    /// (values may be large): ascending where to go on, descending the last key.
+    pub(crate) fn leaf(
         &mut self,
         within: Range<usize>,
         mut add: impl FnMut(usize) -> ChunkEntry,
@@ -71,12 +73,12 @@ impl<'a> Filling<'a> {
     }
 
     /// Counts one more empty range.
-    pub(in crate::x) fn empty(&mut self) {
+    pub(crate) fn empty(&mut self) {
         self.leaves += 1;
     }
 
     /// Goes on at `at`. True when the scan is at its end or the chunk is full.
-    pub(in crate::x) fn ends(&mut self, at: &mut Option<Vec<u8>>) -> bool {
+    pub(crate) fn ends(&mut self, at: &mut Option<Vec<u8>>) -> bool {
         let limits = &self.limits;
         let full = self.bytes >= limits.bytes
             || self.out.entries.len() >= limits.entries
@@ -88,8 +90,9 @@ impl<'a> Filling<'a> {
         false
     }
 
-    /// Notes that the part of `bounds` in `from..to` is mounted, up to where `stop` (of [`Filling::leaf`]) says.
-    pub(in crate::x) fn add_mounted(
+    /// Notes that the part of `bounds` in `from..to` is mounted, up to where `stop` (of
+    /// [`Filling::leaf`]) says.
+    pub(crate) fn add_mounted(
         &mut self,
         bounds: &Bounds,
         from: &[u8],

@@ -21,7 +21,15 @@ pub(super) type Make<X> = fn(bool) -> X;
 macro_rules! conformance_suite {
     ($make:expr) => {
         conformance_suite!($make,
-            sequential: [dense_keys, random_keys, nested_prefixes, long_shared_prefixes, huge_keys, large_values, runs_of_zero_and_ff],
+            sequential: [
+                dense_keys,
+                random_keys,
+                nested_prefixes,
+                long_shared_prefixes,
+                huge_keys,
+                large_values,
+                runs_of_zero_and_ff,
+            ],
             protocol: [
                 i1_an_entry_wins_and_only_a_mount_asks_y,
                 i2_a_write_during_a_run_stays_dirty,

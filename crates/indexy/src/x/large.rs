@@ -5,8 +5,8 @@
 //! | 0 | length of the suffix part (32 bits), length of the value (32 bits) |
 //! | 8 | suffix part (empty when the suffix is in the leaf), value |
 //!
-//! A block may outlive splits of its leaf that shorten the suffix: then the entry's suffix is the end of the
-//! suffix part.
+//! A block may outlive splits of its leaf that shorten the suffix: then the entry's suffix is the
+//! end of the suffix part.
 //!
 //! Threads: written before it is published, never changed, retired when the entry is.
 
@@ -44,7 +44,8 @@ impl<'g> LargeRef<'g> {
     /// # Safety
     /// `block` is one that `create` made, and stays allocated for `'g`.
     unsafe fn from_block(block: NonNull<u64>) -> Self {
-        // SAFETY: by the contract the block has a header that says how many bytes follow; nobody writes them.
+        // SAFETY: by the contract the block has a header that says how many bytes follow; nobody
+        // writes them.
         unsafe {
             let header = block.read();
             let (suffix_len, value_len) = (header as u32 as usize, (header >> 32) as usize);
@@ -59,17 +60,17 @@ impl<'g> LargeRef<'g> {
     }
 
     /// # Safety
-    /// `raw` was read from a large entry of a leaf that was validated after it (or is latched), under a guard
-    /// that lives for `'g`.
+    /// `raw` was read from a large entry of a leaf that was validated after it (or is latched),
+    /// under a guard that lives for `'g`.
     #[inline]
-    pub(in crate::x) unsafe fn from_raw(raw: u64) -> Self {
+    pub(crate) unsafe fn from_raw(raw: u64) -> Self {
         let block = std::ptr::with_exposed_provenance_mut::<u64>(raw as usize);
         // SAFETY: entries hold only what `raw` gave, never null.
         unsafe { Self::from_block(NonNull::new_unchecked(block)) }
     }
 
     /// What an entry holds.
-    pub(in crate::x) fn raw(self) -> u64 {
+    pub(crate) fn raw(self) -> u64 {
         self.block.as_ptr().expose_provenance() as u64
     }
 
@@ -83,12 +84,13 @@ impl<'g> LargeRef<'g> {
     }
 
     /// The last `len` bytes of the suffix part.
-    pub(in crate::x) fn suffix(self, len: usize) -> &'g [u8] {
+    pub(crate) fn suffix(self, len: usize) -> &'g [u8] {
         let part = &self.bytes[..self.suffix_len];
         &part[part.len().saturating_sub(len)..]
     }
 
-    /// Frees the block when no guard can reach it any more. The caller took its entry out of the tree.
+    /// Frees the block when no guard can reach it any more. The caller took its entry out of the
+    /// tree.
     pub(crate) fn retire(self, memory: &Memory) {
         // SAFETY: no entry leads here any more, and each entry's block is retired once, with it.
         unsafe { memory.retire(self.block) };
@@ -97,8 +99,9 @@ impl<'g> LargeRef<'g> {
     /// Frees the block at once.
     ///
     /// # Safety
-    /// The tree that it belonged to is being dropped: nobody else looks at it, and it is freed once.
-    pub(in crate::x) unsafe fn free(self, memory: &Memory) {
+    /// The tree that it belonged to is being dropped: nobody else looks at it, and it is freed
+    /// once.
+    pub(crate) unsafe fn free(self, memory: &Memory) {
         // SAFETY: the caller's promise.
         unsafe { memory.free(self.block) };
     }

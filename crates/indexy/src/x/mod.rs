@@ -1,6 +1,6 @@
 //! The contract of Index X: the part of a tree that is in memory.
 //!
-//! Source: IndeXY II-A to II-D; design 2.1 to 2.3.
+//! Source: IndeXY II-A to II-D.
 //!
 //! X partitions the whole key space into *ranges*; a range is what one leaf
 //! covers, what one empty slot covers, or the gap beside a compressed prefix.
@@ -32,22 +32,25 @@
 
 mod any;
 pub(crate) mod art;
-mod batch;
+mod backoff;
 mod bounds;
 pub(crate) mod bptree;
 mod child;
 mod chunk;
 #[cfg(test)]
 mod conformance;
-mod counts;
-mod draft;
-mod form;
+mod copied;
+mod counters;
+mod edit;
+mod entry;
 mod large;
+mod leaf;
 #[cfg(test)]
 pub(crate) mod model;
-mod patience;
-mod plan;
+mod pending;
 mod root;
+mod tree;
+mod walk;
 
 pub(crate) use any::AnyX;
 
@@ -77,9 +80,10 @@ pub(crate) enum Lookup<R> {
 /// What became of a value loaded from Y.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub(crate) enum Load {
-    /// It is now a clean entry.
+    /// It is a clean entry.
     Loaded,
-    /// Something newer may exist (an entry is there, or the range's stamp moved, or the range is complete now); nothing was done.
+    /// Nothing was done: something newer may exist. The key has an entry, or the range's stamp
+    /// moved, or the range has become complete.
     Raced,
 }
 
@@ -127,7 +131,7 @@ pub(crate) struct Cut {
     pub spared: usize,
 }
 
-/// Counts of a whole X; approximate while writers run.
+/// Counters of a whole X; approximate while writers run.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct XStats {
     /// Entries, tombstones included.
@@ -140,10 +144,12 @@ pub(crate) struct XStats {
     pub mounts: usize,
 }
 
-/// How much one [`IndexX::scan`] call may return. It always returns at least an entry, or passes a leaf.
+/// How much one [`IndexX::scan`] call may return. It always returns at least an entry, or passes a
+/// leaf.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScanLimits {
-    /// Stop after the entry that brings key and value bytes to this: a leaf may name many large values.
+    /// Stop after the entry that brings key and value bytes to this: a leaf may name many large
+    /// values.
     pub bytes: usize,
     /// Stop after the leaf that brings the number of entries, tombstones included, to this.
     pub entries: usize,
@@ -182,8 +188,8 @@ pub(crate) type StopWalk = ();
 
 /// Index X. See the module header for who may call what.
 ///
-/// Keys have at most [`MAX_KEY_BYTES`](crate::limits::MAX_KEY_BYTES) bytes; range ends may be one longer.
-/// `[from, to)` with `to == None` reaches to the end of the key space.
+/// Keys have at most [`MAX_KEY_BYTES`](crate::limits::MAX_KEY_BYTES) bytes; range ends may be one
+/// longer. `[from, to)` with `to == None` reaches to the end of the key space.
 pub(crate) trait IndexX: Send + Sync {
     /// Searches `key`; `found` gets a stable copy of the value, after validation.
     ///
@@ -210,7 +216,7 @@ pub(crate) trait IndexX: Send + Sync {
 
     /// Installs a value read from Y as a clean entry, if `stamp` (from [`Lookup::AskY`], taken
     /// before Y was read) is still the stamp of the range, the range is still mounted
-    /// and the key has no entry (I3). The entry counts as referenced: somebody has just read it.
+    /// and the key has no entry (I3). The entry counts as referenced: it has just been read.
     fn load(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Load;
 
     /// Drops the entry of `key` and makes its range mounted with a fresh stamp: Y decides
@@ -250,11 +256,11 @@ pub(crate) trait IndexX: Send + Sync {
     /// `[from, to)`, with a fresh stamp for their ranges (I3).
     fn settle(&self, from: &[u8], to: Option<&[u8]>, acked: RunId);
 
-    /// Drops the clean entries of `[from, to)` whose leaf's run is acknowledged (`leaf.run <= acked`);
-    /// their ranges become mounted with a fresh stamp. Entries that are dirty or in flight stay,
-    /// and so do, with `spare_referenced`, those referenced since the last cut (their bit is
-    /// cleared). Small remains are joined, so that many small leaves do not stay
-    /// behind. Stops early once `enough_bytes` are freed. Latches for microseconds at a time.
+    /// Drops the clean entries of `[from, to)` whose leaf's run is acknowledged (`leaf.run <=
+    /// acked`); their ranges become mounted with a fresh stamp. Entries that are dirty or in flight
+    /// stay, and so do, with `spare_referenced`, those referenced since the last cut (their bit is
+    /// cleared). Small remains are joined, so that many small leaves do not stay behind. Stops
+    /// early once `enough_bytes` are freed. Latches for microseconds at a time.
     fn cut(
         &self,
         from: &[u8],
@@ -276,14 +282,15 @@ pub(crate) trait IndexX: Send + Sync {
         visit: &mut dyn FnMut(LeafInfo<'_>) -> ControlFlow<StopWalk>,
     ) -> ControlFlow<StopWalk>;
 
-    /// Moves what lies in slabs that are to run empty ([`Memory::empty_slabs`](crate::mem::Memory::empty_slabs)) elsewhere, as far as it
-    /// can: what stays keeps its slab from going back. Cost: a walk over all leaves.
+    /// Moves what lies in slabs that are to run empty
+    /// ([`Memory::empty_slabs`](crate::mem::Memory::empty_slabs)) elsewhere, as far as it can: what
+    /// stays keeps its slab from going back. Cost: a walk over all leaves.
     fn relocate(&self) {}
 
     /// Switches the recording of reference bits; off at first.
     fn track_references(&self, on: bool);
 
-    /// Counts; cost: sums of sharded counters, no walk.
+    /// Counters; cost: sums of sharded counters, no walk.
     fn stats(&self) -> XStats;
 
     /// Checks structure, order, counts and flags; `Err` says what is wrong. Runs beside

@@ -1,4 +1,5 @@
-//! The plainest Index X: ordered maps behind one lock. The reference that tests compare others with.
+//! The plainest Index X: ordered maps behind one lock. The reference that tests compare others
+//! with.
 
 #![forbid(unsafe_code)]
 

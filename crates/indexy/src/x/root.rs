@@ -16,13 +16,13 @@ use crate::{
 
 /// The root of a tree, on a cache line of its own.
 #[repr(align(64))]
-pub(in crate::x) struct Root {
+pub(crate) struct Root {
     latch: Latch,
     word: AtomicU64,
 }
 
 impl Root {
-    pub(in crate::x) fn new(mount: Option<Stamp>) -> Self {
+    pub(crate) fn new(mount: Option<Stamp>) -> Self {
         Self {
             latch: Latch::new(),
             word: AtomicU64::new(ChildWord::empty(mount).raw()),
@@ -37,7 +37,7 @@ impl Root {
 
     /// The root as it is now. It is never obsolete. `guard` keeps what is reached from here.
     #[inline]
-    pub(in crate::x) fn see<'g>(&'g self, _guard: &'g Guard<'_>) -> RootSeen<'g> {
+    pub(crate) fn see<'g>(&'g self, _guard: &'g Guard<'_>) -> RootSeen<'g> {
         let version = loop {
             if let Some(version) = self.latch.read() {
                 break version;
@@ -50,14 +50,14 @@ impl Root {
     }
 
     /// Empties the root of a tree that is being dropped; what hung on it is the caller's.
-    pub(in crate::x) fn take(&mut self) -> ChildWord {
+    pub(crate) fn take(&mut self) -> ChildWord {
         ChildWord::from_raw(std::mem::replace(self.word.get_mut(), 0))
     }
 }
 
 /// The root as it was at a version.
 #[derive(Clone, Copy)]
-pub(in crate::x) struct RootSeen<'g> {
+pub(crate) struct RootSeen<'g> {
     root: &'g Root,
     version: Version,
 }
@@ -65,13 +65,13 @@ pub(in crate::x) struct RootSeen<'g> {
 impl<'g> RootSeen<'g> {
     /// The tree's only child; `None` when it changed.
     #[inline]
-    pub(in crate::x) fn word(&self) -> Option<ChildWord> {
+    pub(crate) fn word(&self) -> Option<ChildWord> {
         let word = self.root.load();
         self.root.latch.validate(self.version).then_some(word)
     }
 
     /// Latches the root, if it is still as it was seen. Does not wait.
-    pub(in crate::x) fn try_latch(self) -> Option<RootLatched<'g>> {
+    pub(crate) fn try_latch(self) -> Option<RootLatched<'g>> {
         let latched = self.root.latch.try_upgrade(self.version);
         // Not `then_some`: one made in vain would unlock when it is dropped.
         latched.then(|| RootLatched { root: self.root })
@@ -79,16 +79,16 @@ impl<'g> RootSeen<'g> {
 }
 
 /// The root, latched; given up on drop.
-pub(in crate::x) struct RootLatched<'g> {
+pub(crate) struct RootLatched<'g> {
     root: &'g Root,
 }
 
 impl RootLatched<'_> {
-    pub(in crate::x) fn word(&self) -> ChildWord {
+    pub(crate) fn word(&self) -> ChildWord {
         self.root.load()
     }
 
-    pub(in crate::x) fn set(&self, word: ChildWord) {
+    pub(crate) fn set(&self, word: ChildWord) {
         // Release: pairs with the acquire load of `load`.
         self.root.word.store(word.raw(), Release);
     }

@@ -1,5 +1,5 @@
-//! The same as `native.rs` for the model checker: it explores the interleavings and reorderings of the
-//! atomics and reports bytes accessed without synchronization.
+//! The same as `native.rs` for the model checker: it explores the interleavings and reorderings of
+//! the atomics and reports bytes accessed without synchronization.
 
 use loom::cell::UnsafeCell;
 pub(super) use loom::sync::atomic::{AtomicU8, AtomicU64};

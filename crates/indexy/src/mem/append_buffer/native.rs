@@ -24,8 +24,9 @@ impl Cells {
     #[inline]
     pub(super) unsafe fn write(&self, at: usize, part: &[u8]) {
         debug_assert!(at + part.len() <= self.0.len());
-        // SAFETY: in bounds and exclusive, by the contract of this function; what is written to lies in `UnsafeCell`s,
-        // and the pointer is that of the whole slice. `part` cannot overlap: nobody holds a reference into the cells.
+        // SAFETY: in bounds and exclusive, by the contract of this function; what is written to
+        // lies in `UnsafeCell`s, and the pointer is that of the whole slice. `part` cannot overlap:
+        // nobody holds a reference into the cells.
         unsafe {
             let to = self.0.as_ptr().cast::<u8>().cast_mut().add(at);
             std::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());
@@ -38,8 +39,8 @@ impl Cells {
     /// Nobody else accesses any of the bytes while the slice lives.
     #[expect(clippy::mut_from_ref, reason = "what `UnsafeCell` is for")]
     pub(super) unsafe fn all_mut(&self) -> &mut [u8] {
-        // SAFETY: exclusive by the contract of this function; pointer and length are those of the slice of cells, and
-        // `UnsafeCell<u8>` has the layout of `u8`.
+        // SAFETY: exclusive by the contract of this function; pointer and length are those of the
+        // slice of cells, and `UnsafeCell<u8>` has the layout of `u8`.
         unsafe {
             std::slice::from_raw_parts_mut(self.0.as_ptr().cast::<u8>().cast_mut(), self.0.len())
         }

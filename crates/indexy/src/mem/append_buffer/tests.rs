@@ -1,5 +1,6 @@
-//! Threads on one buffer. Under the model checker (`RUSTFLAGS="--cfg loom" cargo test -p indexy --lib
-//! append_buffer`) every interleaving of two appenders and the one who seals; else many of them.
+//! Threads on one buffer. Under the model checker (`RUSTFLAGS="--cfg loom" cargo test -p indexy
+//! --lib append_buffer`) every interleaving of two appenders and the one who seals; else many of
+//! them.
 
 use super::*;
 
@@ -33,7 +34,8 @@ mod modelled {
         }
     }
 
-    /// Appends in a thread of its own; returns the pieces that got in, with the position behind each.
+    /// Appends in a thread of its own; returns the pieces that got in, with the position behind
+    /// each.
     fn appender(
         buffer: &Arc<AppendBuffer>,
         shard: usize,
@@ -59,7 +61,8 @@ mod modelled {
         pieces(bytes).into_iter().map(place).collect()
     }
 
-    /// Two appenders, of which the later overshoot, beside a sealer: what is taken is what was acknowledged.
+    /// Two appenders, of which the later overshoot, beside a sealer: what is taken is what was
+    /// acknowledged.
     #[test]
     fn what_was_acknowledged_is_taken_whole() {
         loom::model(|| {

@@ -1,8 +1,8 @@
 //! Chunks: the address space that blocks are carved from, and how a block finds its owner.
 //!
-//! Every chunk starts at a multiple of [`CHUNK_BYTES`] with a [`ChunkHeader`], and every block starts in the first
-//! `CHUNK_BYTES` of its chunk. So the header of any block is one mask away, whatever its
-//! kind and the budget.
+//! Every chunk starts at a multiple of [`CHUNK_BYTES`] with a [`ChunkHeader`], and every block
+//! starts in the first `CHUNK_BYTES` of its chunk. So the header of any block is one mask away,
+//! whatever its kind and the budget.
 //!
 //! | kind | bytes | behind the header |
 //! |---|---|---|
@@ -13,7 +13,6 @@
 //! A header is written once, before the first block of its chunk is handed out, and then only read.
 //! Not here: who counts the bytes (`mod.rs`).
 
-use super::Arena;
 #[cfg(target_os = "linux")]
 use rustix::mm::{Advice, madvise};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
@@ -35,10 +34,13 @@ pub(crate) enum Kind {
     Single { bytes: usize },
 }
 
+/// The arena that a chunk belongs to: `mod.rs` alone knows the type.
+pub(crate) type Owner = *const ();
+
 /// The start of a chunk.
 #[repr(C, align(64))]
 pub(crate) struct ChunkHeader {
-    pub(crate) arena: *const Arena,
+    pub(crate) arena: Owner,
     pub(crate) kind: Kind,
     /// Which chunk of its kind it is, in the tables of its owner.
     pub(crate) slot: usize,
@@ -59,17 +61,19 @@ pub(crate) unsafe fn chunk_of<T>(inside: NonNull<T>) -> NonNull<ChunkHeader> {
     unsafe { NonNull::new_unchecked(base) }
 }
 
-/// Address space aligned to [`CHUNK_BYTES`], readable, writable and zero at first. Unmapped when dropped.
+/// Address space aligned to [`CHUNK_BYTES`], readable, writable and zero at first. Unmapped when
+/// dropped.
 pub(crate) struct Mapping {
     base: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: it owns its address range; what lies in it is synchronized by who uses it.
+// SAFETY: it owns its address range; its users synchronize what lies in it.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Maps `bytes` (rounded up to pages); ends the process if the system has no memory for it, as every allocation does.
+    /// Maps `bytes` (rounded up to pages); ends the process if the system has no memory for it, as
+    /// every allocation does.
     pub(crate) fn new(bytes: usize) -> Self {
         let bytes = bytes.next_multiple_of(os_page());
         match Self::try_new(bytes) {
@@ -83,7 +87,8 @@ impl Mapping {
 
     fn try_new(bytes: usize) -> rustix::io::Result<Self> {
         let reserve = bytes + CHUNK_BYTES;
-        // SAFETY: a new private mapping at an address of the system's choice touches nothing that exists.
+        // SAFETY: a new private mapping at an address of the system's choice touches nothing that
+        // exists.
         let start = unsafe {
             mmap_anonymous(
                 std::ptr::null_mut(),
@@ -126,7 +131,8 @@ impl Mapping {
         unsafe { self.base.cast::<ChunkHeader>().write(header) };
     }
 
-    /// Asks for huge pages, or for none. Only speed and residence depend on it, so a refusal does not matter.
+    /// Asks for huge pages, or for none. Only speed and residence depend on it, so a refusal does
+    /// not matter.
     pub(crate) fn advise_huge(&self, huge: bool) {
         #[cfg(target_os = "linux")]
         {
@@ -151,7 +157,8 @@ impl Drop for Mapping {
     }
 }
 
-/// Gives the whole pages among `bytes` at `start` back to the system; afterwards all of the bytes are zero.
+/// Gives the whole pages among `bytes` at `start` back to the system; afterwards all of the bytes
+/// are zero.
 ///
 /// # Safety
 /// The range is inside a live mapping, and nobody else accesses it.

@@ -1,8 +1,8 @@
 //! Size classes: which block an allocation of so many bytes gets.
 //!
-//! Small blocks: multiples of 16 up to 256, then eight steps per doubling up to [`SMALL_MAX`], so that
-//! less than an eighth of a block above 128 bytes is unused. Larger ones are whole pages.
-//! The classes do not depend on the budget: a node's layout can be computed without an arena.
+//! Small blocks: multiples of 16 up to 256, then eight steps per doubling up to [`SMALL_MAX`], so
+//! that less than an eighth of a block above 128 bytes is unused. Larger ones are whole pages. The
+//! classes do not depend on the budget: a node's layout can be computed without an arena.
 
 #![forbid(unsafe_code)]
 

@@ -4,11 +4,12 @@
 //! them do not need a million mappings. Larger ones have a mapping each, with a page for
 //! the header. Pages go back to the system when the block is freed; memory handed out is zero.
 //!
-//! Locks: one, for the search of a run or the mapping of a chunk; pages are given back outside of it.
+//! Locks: one, for the search of a run or the mapping of a chunk; pages are given back outside of
+//! it.
 
 use super::{
-    Arena, Charge,
-    chunk::{CHUNK_BYTES, ChunkHeader, HEADER_BYTES, Kind, Mapping, chunk_of, discard},
+    charge::Charge,
+    chunk::{CHUNK_BYTES, ChunkHeader, HEADER_BYTES, Kind, Mapping, Owner, chunk_of, discard},
     classes::PAGE,
 };
 use parking_lot::Mutex;
@@ -54,7 +55,7 @@ struct RunChunk {
 
 impl Large {
     /// Zeroed pages for `bytes`, which is a multiple of [`PAGE`].
-    pub(super) fn take(&self, bytes: usize, charge: &Charge, owner: *const Arena) -> NonNull<u64> {
+    pub(super) fn take(&self, bytes: usize, charge: &Charge, owner: Owner) -> NonNull<u64> {
         self.live.fetch_add(bytes, Relaxed);
         if bytes <= RUN_MAX {
             self.take_run(bytes, charge, owner)
@@ -63,7 +64,7 @@ impl Large {
         }
     }
 
-    fn take_single(&self, bytes: usize, charge: &Charge, arena: *const Arena) -> NonNull<u64> {
+    fn take_single(&self, bytes: usize, charge: &Charge, arena: Owner) -> NonNull<u64> {
         let mut mapping = Mapping::new(PAGE + bytes);
         mapping.set_header(ChunkHeader {
             arena,
@@ -77,7 +78,7 @@ impl Large {
         unsafe { base.add(PAGE).cast() }
     }
 
-    fn take_run(&self, bytes: usize, charge: &Charge, owner: *const Arena) -> NonNull<u64> {
+    fn take_run(&self, bytes: usize, charge: &Charge, owner: Owner) -> NonNull<u64> {
         let wanted = bytes / PAGE;
         let mut state = self.state.lock();
         let slot = state
@@ -139,7 +140,7 @@ impl Large {
 }
 
 impl State {
-    fn map_chunk(&mut self, charge: &Charge, arena: *const Arena) -> usize {
+    fn map_chunk(&mut self, charge: &Charge, arena: Owner) -> usize {
         let slot = match self.chunks.iter().position(Option::is_none) {
             Some(slot) => slot,
             None => {
@@ -205,7 +206,8 @@ pub(super) unsafe fn block_bytes(block: NonNull<u64>, kind: Kind) -> usize {
 /// # Safety
 /// `chunk` is a chunk of runs that stays mapped while the result is used.
 unsafe fn run_lengths<'a>(chunk: NonNull<ChunkHeader>) -> &'a RunLengths {
-    // SAFETY: the lengths follow the header in its page; zeroed memory is valid for them, and they are accessed atomically.
+    // SAFETY: the lengths follow the header in its page; zeroed memory is valid for them, and they
+    // are accessed atomically.
     unsafe { chunk.add(1).cast::<RunLengths>().as_ref() }
 }
 

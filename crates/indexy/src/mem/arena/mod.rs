@@ -1,18 +1,22 @@
 //! The arena: blocks of memory for the nodes, leaves and values of Index X, with exact accounts.
 //!
 //! Small blocks come from *slabs* of equal blocks (`slab.rs`), which *shards* allocate from
-//! (`shard.rs`) and a *pool* supplies (`slab_pool.rs`); larger ones are runs of pages or mappings of their
-//! own (`large.rs`). All of them are parts of aligned chunks of address space (`chunk.rs`), through which
-//! a block finds its size and its arena.
+//! (`shard.rs`) and a *pool* supplies (`slab_pool.rs`); larger ones are runs of pages or mappings
+//! of their own (`large.rs`). All of them are parts of aligned chunks of address space
+//! (`chunk.rs`), through which a block finds its size and its arena.
 //!
-//! I7: what is charged to the budget ([`Holder::Arena`]) is what may be resident: slabs handed out (their unused blocks
-//! included) and in reserve, larger blocks, and the headers of chunks. It is charged by the slab, never by the block. The
-//! only thing beyond it is the unused rest of one huge page.
+//! I7: what is charged to the budget (`Holder::Arena`) is what may be resident: slabs handed out
+//! (their unused blocks included) and in reserve, larger blocks, and the headers of chunks. It is
+//! charged by the slab, never by the block. The only thing beyond it is the unused rest of one huge
+//! page.
 //!
-//! The size of slabs, the number of shards and the use of huge pages follow from the budget at creation.
-//! Threads: any. Order of locks: none is taken under another.
+//! The size of slabs, the number of shards and the use of huge pages follow from the budget at
+//! creation.
+//! Threads: any.
+//! Order of locks: none is taken under another.
 //! Not here: when a block may be freed (`mem/mod.rs`).
 
+mod charge;
 mod chunk;
 mod classes;
 mod large;
@@ -22,21 +26,16 @@ mod slab_pool;
 
 pub(super) use classes::block_bytes;
 
-use super::budget::{Budget, Holder};
-use chunk::{Kind, chunk_of};
+use super::budget::Budget;
+use charge::Charge;
+use chunk::{Kind, Owner, chunk_of};
 use classes::{CLASSES, SMALL_MAX, class_bytes, class_of};
 use crossbeam_utils::CachePadded;
 use large::Large;
 use shard::Shard;
 use slab::Slab;
 use slab_pool::SlabPool;
-use std::{
-    ptr::NonNull,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
-};
+use std::{ptr::NonNull, sync::Arc};
 
 /// From this budget on, slabs are large, in bytes.
 const LARGE_SLABS_FROM: usize = 16 << 20;
@@ -48,10 +47,11 @@ const HUGE_PAGES_FROM: usize = 64 << 20;
 const BUDGET_PER_SHARD: usize = 16 << 20;
 const SHARDS_MAX: usize = 64;
 /// The reserve is this part of the budget, within bounds.
-const RESERVE_PART: usize = 256;
+const RESERVE_DIVISOR: usize = 256;
 const RESERVE_SLABS: (usize, usize) = (2, 32);
-/// A free block may be this part larger than what was asked for before a new slab is taken, when memory is tight.
-const LARGER_PART: usize = 2;
+/// A free block may be this part larger than what was asked for before a new slab is taken, when
+/// memory is tight.
+const LARGER_DIVISOR: usize = 2;
 
 /// See the module header.
 pub(super) struct Arena {
@@ -79,30 +79,6 @@ impl Allocated {
     }
 }
 
-/// What the arena has taken of the budget.
-struct Charge {
-    budget: Arc<Budget>,
-    bytes: AtomicUsize,
-}
-
-impl Charge {
-    fn take(&self, bytes: usize) {
-        self.bytes.fetch_add(bytes, Relaxed);
-        self.budget.take(Holder::Arena, bytes);
-    }
-
-    fn give(&self, bytes: usize) {
-        self.bytes.fetch_sub(bytes, Relaxed);
-        self.budget.give(Holder::Arena, bytes);
-    }
-}
-
-impl Drop for Charge {
-    fn drop(&mut self) {
-        self.budget.give(Holder::Arena, *self.bytes.get_mut());
-    }
-}
-
 impl Arena {
     /// An arena shaped for the present limit of `budget` and so many `threads` at a time.
     pub(super) fn new(budget: Arc<Budget>, threads: usize) -> Arc<Self> {
@@ -113,7 +89,7 @@ impl Arena {
             LARGE_SLAB_SHIFT
         };
         let (least, most) = RESERVE_SLABS;
-        let reserve = ((limit / RESERVE_PART) >> shift).clamp(least, most);
+        let reserve = ((limit / RESERVE_DIVISOR) >> shift).clamp(least, most);
         let shards = threads.min(limit / BUDGET_PER_SHARD).clamp(1, SHARDS_MAX);
         // A power of two, so that a thread's shard is a mask away.
         let shards = 1 << shards.ilog2();
@@ -123,11 +99,13 @@ impl Arena {
                 .collect(),
             slabs: SlabPool::new(shift, reserve, limit >= HUGE_PAGES_FROM),
             large: Large::default(),
-            charge: Charge {
-                budget,
-                bytes: AtomicUsize::new(0),
-            },
+            charge: Charge::new(budget),
         })
+    }
+
+    /// How chunks refer to it.
+    fn as_owner(&self) -> Owner {
+        std::ptr::from_ref(self).cast()
     }
 
     /// Number of shards, a power of two.
@@ -149,25 +127,26 @@ impl Arena {
         }
     }
 
-    /// A block where no slab of `class` has one free: of a new slab, or, when memory is tight, a somewhat larger one that
-    /// is free already; and before the budget is exceeded, one of a slab that was to run empty.
+    /// A block where no slab of `class` has one free: of a new slab, or, when memory is tight, a
+    /// somewhat larger one that is free already; and before the budget is exceeded, one of a slab
+    /// that was to run empty.
     #[cold]
     fn refill(&self, class: usize, shard: usize) -> Allocated {
-        if self.charge.budget.is_tight() {
-            let most = class_bytes(class) + class_bytes(class) / LARGER_PART;
+        if self.charge.budget().is_tight() {
+            let most = class_bytes(class) + class_bytes(class) / LARGER_DIVISOR;
             let larger = (class + 1..CLASSES).take_while(|&larger| class_bytes(larger) <= most);
             for class in larger {
                 if let Some(taken) = self.shards[shard].take(class) {
                     return Allocated::of(taken, class);
                 }
             }
-            if self.charge.budget.is_full()
+            if self.charge.budget().is_full()
                 && let Some(taken) = self.shards[shard].take_set_aside(class)
             {
                 return Allocated::of(taken, class);
             }
         }
-        let handed = self.slabs.take(&self.charge, self);
+        let handed = self.slabs.take(&self.charge, self.as_owner());
         handed
             .slab
             .prepare(self.slabs.shift(), class, shard, handed.zeroed);
@@ -181,7 +160,7 @@ impl Arena {
     fn allocate_large(&self, bytes: usize) -> Allocated {
         let bytes = block_bytes(bytes);
         Allocated {
-            block: self.large.take(bytes, &self.charge, self),
+            block: self.large.take(bytes, &self.charge, self.as_owner()),
             bytes,
             zeroed: true,
         }
@@ -193,12 +172,14 @@ impl Arena {
     /// `block` is an allocated block of this arena that nobody accesses any more.
     #[inline]
     pub(super) unsafe fn free(&self, block: NonNull<u64>) {
-        // SAFETY: the block is allocated, so its chunk is mapped, with a header that does not change.
+        // SAFETY: the block is allocated, so its chunk is mapped, with a header that does not
+        // change.
         let header = unsafe { chunk_of(block).as_ref() };
-        debug_assert!(std::ptr::eq(header.arena, self), "block of another arena");
+        debug_assert!(header.arena == self.as_owner(), "block of another arena");
         match header.kind {
             Kind::Slabs { shift } => {
-                // SAFETY: an allocated block of a chunk of such slabs; the slab's owner does not change while a block is allocated.
+                // SAFETY: an allocated block of a chunk of such slabs; the slab's owner does not
+                // change while a block is allocated.
                 let empty = unsafe {
                     let slab = Slab::of(block, shift);
                     self.shards[slab.shard()].put(slab, block)
@@ -212,8 +193,8 @@ impl Arena {
         }
     }
 
-    /// Sets the emptiest slabs aside until [`Arena::end_emptying`], of about `bytes` bytes: see `shard.rs`. Returns whether there
-    /// are any.
+    /// Sets the emptiest slabs aside until [`Arena::end_emptying`], of about `bytes` bytes: see
+    /// `shard.rs`. Returns whether there are any.
     pub(super) fn begin_emptying(&self, bytes: usize) -> bool {
         let each = (bytes >> self.slabs.shift()).div_ceil(self.shards.len());
         let chosen: usize = self.shards.iter().map(|s| s.begin_emptying(each)).sum();
@@ -240,7 +221,7 @@ impl Arena {
     /// Bytes charged to the budget.
     #[cfg(test)]
     pub(super) fn charged_bytes(&self) -> usize {
-        self.charge.bytes.load(Relaxed)
+        self.charge.bytes()
     }
 }
 
@@ -250,7 +231,8 @@ impl Arena {
 /// `block` is an allocated block of an arena that lives.
 #[inline(always)]
 pub(super) unsafe fn size_of_block(block: NonNull<u64>) -> usize {
-    // SAFETY: the caller's promise: the chunk is mapped, its header does not change, and the kind says how to read the rest.
+    // SAFETY: the caller's promise: the chunk is mapped, its header does not change, and the kind
+    // says how to read the rest.
     unsafe {
         match chunk_of(block).as_ref().kind {
             Kind::Slabs { shift } => Slab::of(block, shift).block_bytes(),
@@ -259,12 +241,14 @@ pub(super) unsafe fn size_of_block(block: NonNull<u64>) -> usize {
     }
 }
 
-/// The shard of an allocated block that is to be moved because its slab is emptying; `None` for all others.
+/// The shard of an allocated block that is to be moved because its slab is emptying; `None` for all
+/// others.
 ///
 /// # Safety
 /// As [`size_of_block`].
 pub(super) unsafe fn emptying_shard(block: NonNull<u64>) -> Option<usize> {
-    // SAFETY: the caller's promise: the chunk is mapped, its header does not change, and the kind says how to read the rest.
+    // SAFETY: the caller's promise: the chunk is mapped, its header does not change, and the kind
+    // says how to read the rest.
     let slab = unsafe {
         match chunk_of(block).as_ref().kind {
             Kind::Slabs { shift } => Slab::of(block, shift),
@@ -280,7 +264,7 @@ pub(super) unsafe fn emptying_shard(block: NonNull<u64>) -> Option<usize> {
 /// As [`size_of_block`].
 pub(super) unsafe fn arena_of(block: NonNull<u64>) -> *const Arena {
     // SAFETY: the caller's promise: the chunk is mapped and its header does not change.
-    unsafe { chunk_of(block).as_ref() }.arena
+    unsafe { chunk_of(block).as_ref() }.arena.cast()
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! A shard: the partly used slabs of every class that one group of threads allocates from.
 //!
-//! A block is taken from the fullest slab of its class, so that the emptier ones run empty and go back to the
-//! pool. A block is given back to the shard of its slab, whoever frees it.
+//! A block is taken from the fullest slab of its class, so that the emptier ones run empty and go
+//! back to the pool. A block is given back to the shard of its slab, whoever frees it.
 //!
-//! Now and then the emptiest slabs are set aside (*emptying*): nothing is taken from them any more, unless the budget is full (I7), so that whoever has blocks
-//! there can move them elsewhere and the slabs go back. A slab that did not run empty holds what nobody moves: it is left alone for a
+//! Now and then the emptiest slabs are set aside (*emptying*): nothing is taken from them any more,
+//! unless the budget is full (I7), so that whoever has blocks there can move them elsewhere and the
+//! slabs go back. A slab that did not run empty holds what nobody moves: it is left alone for a
 //! while, or it would be chosen again and again in place of others.
 //!
-//! Locks: one per shard, for tens of nanoseconds, some tens of microseconds where slabs are set aside; no other lock and no
-//! system call under it.
+//! Locks: one per shard, for tens of nanoseconds, some tens of microseconds where slabs are set
+//! aside; no other lock and no system call under it.
 //! Not here: where slabs come from (`slab_pool.rs`).
 
 use super::{
@@ -28,7 +29,8 @@ pub(super) struct Shard {
     live: AtomicUsize,
 }
 
-/// First slab of each list, the last of them for those that are emptying; empty and full slabs are in none.
+/// First slab of each list, the last of them for those that are emptying; empty and full slabs are
+/// in none.
 struct Lists([[*mut SlabHeader; BINS + 1]; CLASSES]);
 
 /// So many slabs of a class are looked at, from the emptiest on, when some are set aside.
@@ -38,7 +40,8 @@ const FULLEST_QUARTERS: usize = 2;
 /// So often one that did not run empty is passed over.
 const LEFT_ALONE: u8 = 64;
 
-// SAFETY: the pointers are slabs that this shard owns; their headers are atomics, used under the shard's lock.
+// SAFETY: the pointers are slabs that this shard owns; their headers are atomics, used under the
+// shard's lock.
 unsafe impl Send for Lists {}
 
 impl Shard {
@@ -88,8 +91,8 @@ impl Shard {
         Some(taken)
     }
 
-    /// Takes `block` back into `slab`, which this shard owns. Returns the slab if it is empty now: then the
-    /// caller alone has it.
+    /// Takes `block` back into `slab`, which this shard owns. Returns the slab if it is empty now:
+    /// then the caller alone has it.
     ///
     /// # Safety
     /// As [`Slab::put`].
@@ -111,8 +114,8 @@ impl Shard {
         None
     }
 
-    /// Sets the emptiest slabs aside, `most` of them or fewer: only as many as the others of their class have room for.
-    /// Returns how many.
+    /// Sets the emptiest slabs aside, `most` of them or fewer: only as many as the others of their
+    /// class have room for. Returns how many.
     pub(super) fn begin_emptying(&self, most: usize) -> usize {
         let mut lists = self.lists.lock();
         let mut chosen: Vec<Slab> = (0..CLASSES).flat_map(|class| lists.sparse(class)).collect();

@@ -60,7 +60,8 @@ const _: () = assert!(size_of::<SlabHeader>() == SLAB_HEADER_BYTES);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Slab(NonNull<SlabHeader>);
 
-// SAFETY: the header consists of atomics, and the slab's memory is only reached through methods that say who may.
+// SAFETY: the header consists of atomics, and the slab's memory is only reached through methods
+// that say who may.
 unsafe impl Send for Slab {}
 
 /// A block taken from a slab.
@@ -79,7 +80,8 @@ impl Slab {
     /// Slab `index` of the chunk at `base`.
     ///
     /// # Safety
-    /// `base` is a live chunk of slabs of `1 << shift` bytes that is not unmapped while the result is used, and `index` is below their number.
+    /// `base` is a live chunk of slabs of `1 << shift` bytes that is not unmapped while the result
+    /// is used, and `index` is below their number.
     pub(super) unsafe fn new(base: NonNull<u8>, shift: u32, index: usize) -> Self {
         debug_assert!(index < CHUNK_BYTES >> shift);
         // SAFETY: `index` is below the number of slabs, so the header lies before `headers_end`.
@@ -94,7 +96,8 @@ impl Slab {
     #[inline(always)]
     pub(super) unsafe fn of(block: NonNull<u64>, shift: u32) -> Self {
         let index = (block.addr().get() & (CHUNK_BYTES - 1)) >> shift;
-        // SAFETY: the block's chunk is live as long as the block is allocated; the offset in it is below `CHUNK_BYTES`.
+        // SAFETY: the block's chunk is live as long as the block is allocated; the offset in it is
+        // below `CHUNK_BYTES`.
         unsafe { Self::new(chunk_of(block).cast(), shift, index) }
     }
 
@@ -110,7 +113,8 @@ impl Slab {
 
     #[inline(always)]
     pub(super) fn header(&self) -> &SlabHeader {
-        // SAFETY: `new`: the chunk is live while the slab is used; zeroed memory is a valid header, and it is only accessed atomically.
+        // SAFETY: `new`: the chunk is live while the slab is used; zeroed memory is a valid header,
+        // and it is only accessed atomically.
         unsafe { self.0.as_ref() }
     }
 
@@ -140,7 +144,8 @@ impl Slab {
         unsafe { self.chunk().cast::<u8>().add(self.extent(shift).0) }
     }
 
-    /// Makes a slab that has no blocks in use one of `class`, owned by `shard`. The caller alone has it.
+    /// Makes a slab that has no blocks in use one of `class`, owned by `shard`. The caller alone
+    /// has it.
     pub(super) fn prepare(self, shift: u32, class: usize, shard: usize, zeroed: bool) {
         let (first, bytes) = self.extent(shift);
         let block = class_bytes(class);
@@ -177,7 +182,8 @@ impl Slab {
             });
         }
         let block = self.at(free);
-        // SAFETY: a free block of this slab, which only the holder of the lock accesses; its first word is the link (`put`).
+        // SAFETY: a free block of this slab, which only the holder of the lock accesses; its first
+        // word is the link (`put`).
         let next = unsafe { AtomicU64::from_ptr(block.as_ptr()) }.load(Relaxed);
         header.free.store(next as u32, Relaxed);
         if cfg!(debug_assertions) {
@@ -233,7 +239,8 @@ impl Slab {
 
     fn check_freed(self, block: NonNull<u64>) {
         let words = self.block_bytes() / 8;
-        // SAFETY: the block has so many words; it was just taken out of the list, by the caller alone.
+        // SAFETY: the block has so many words; it was just taken out of the list, by the caller
+        // alone.
         let block = unsafe { std::slice::from_raw_parts(block.as_ptr(), words) };
         assert!(
             block[1..].iter().all(|&w| w == FREED),
@@ -271,7 +278,8 @@ impl Slab {
         self.header().emptying.load(Relaxed)
     }
 
-    /// The caller holds the shard's lock, and takes it out of its list before and puts it into one afterwards.
+    /// The caller holds the shard's lock, and takes it out of its list before and puts it into one
+    /// afterwards.
     pub(super) fn set_emptying(self, on: bool) {
         self.header().emptying.store(on, Relaxed);
     }
@@ -281,7 +289,8 @@ impl Slab {
         self.header().left_alone.store(times, Relaxed);
     }
 
-    /// Whether it may be chosen to run empty; if not, that was one of the times. The caller holds the shard's lock.
+    /// Whether it may be chosen to run empty; if not, that was one of the times. The caller holds
+    /// the shard's lock.
     pub(super) fn may_be_chosen(self) -> bool {
         let left_alone = &self.header().left_alone;
         let times = left_alone.load(Relaxed);
@@ -289,7 +298,8 @@ impl Slab {
         times == 0
     }
 
-    /// The list that it belongs in: 0 for the emptiest to `BINS - 1`, or [`EMPTYING`]; `None` when full.
+    /// The list that it belongs in: 0 for the emptiest to `BINS - 1`, or [`EMPTYING`]; `None` when
+    /// full.
     #[inline(always)]
     pub(super) fn bin(self) -> Option<usize> {
         let header = self.header();

@@ -1,19 +1,20 @@
 //! The pool: hands out whole slabs, and gives those that come back to the system.
 //!
-//! A slab that comes back joins a small *reserve*, which keeps its pages and stays charged to the budget. Beyond
-//! it, the pages go back to the system and the charge with them (I7). A chunk without slabs in use is unmapped,
-//! except one. Slabs are taken from the reserve first, then from the lowest chunk that has one, so at
-//! most one chunk has slabs that were never used.
+//! A slab that comes back joins a small *reserve*, which keeps its pages and stays charged to the
+//! budget. Beyond it, the pages go back to the system and the charge with them (I7). A chunk
+//! without slabs in use is unmapped, except one. Slabs are taken from the reserve first, then from
+//! the lowest chunk that has one, so at most one chunk has slabs that were never used.
 //!
-//! Huge pages are asked for chunk by chunk, in large budgets only. The first slab of a chunk that goes back
-//! ends that: the kernel would fill the hole with a huge page again, which nobody has charged.
+//! Huge pages are asked for chunk by chunk, in large budgets only. The first slab of a chunk that
+//! goes back ends that: the kernel would fill the hole with a huge page again, which nobody has
+//! charged.
 //!
 //! Locks: one, for tens of nanoseconds, or for the mapping of a new chunk. Pages are
 //! given back outside of it.
 
 use super::{
-    Charge,
-    chunk::{CHUNK_BYTES, ChunkHeader, Kind, Mapping, discard},
+    charge::Charge,
+    chunk::{CHUNK_BYTES, ChunkHeader, Kind, Mapping, Owner, discard},
     slab::{Slab, headers_end},
 };
 use parking_lot::Mutex;
@@ -55,7 +56,8 @@ pub(super) struct Handed {
 }
 
 impl SlabPool {
-    /// Slabs of `1 << shift` bytes (16 KiB to 1 MiB), `reserve` of them kept; `huge`: in huge pages if the system has them.
+    /// Slabs of `1 << shift` bytes (16 KiB to 1 MiB), `reserve` of them kept; `huge`: in huge pages
+    /// if the system has them.
     pub(super) fn new(shift: u32, reserve: usize, huge: bool) -> Self {
         debug_assert!(CHUNK_BYTES >> shift <= 128);
         Self {
@@ -85,7 +87,8 @@ impl SlabPool {
         }
     }
 
-    /// Slabs of an empty chunk, as bits. The first one shares its memory with the headers: it is used only if they leave it most of it.
+    /// Slabs of an empty chunk, as bits. The first one shares its memory with the headers: it is
+    /// used only if they leave it most of it.
     fn all_slabs(&self) -> u128 {
         let slabs = CHUNK_BYTES >> self.shift;
         let all = u128::MAX >> (128 - slabs);
@@ -97,7 +100,7 @@ impl SlabPool {
     }
 
     /// A slab without blocks.
-    pub(super) fn take(&self, charge: &Charge, owner: *const super::Arena) -> Handed {
+    pub(super) fn take(&self, charge: &Charge, owner: Owner) -> Handed {
         let mut state = self.state.lock();
         if let Some(slab) = state.reserve.pop() {
             return Handed {
@@ -111,7 +114,8 @@ impl SlabPool {
         };
         let index = chunk.free.trailing_zeros() as usize;
         chunk.free &= chunk.free - 1;
-        // SAFETY: the chunk is mapped with headers for this shift; it is not unmapped while this slab is not free.
+        // SAFETY: the chunk is mapped with headers for this shift; it is not unmapped while this
+        // slab is not free.
         let slab = unsafe { Slab::new(chunk.mapping.base(), self.shift, index) };
         if state.spare == Some(slot) {
             state.spare = None;
@@ -122,12 +126,7 @@ impl SlabPool {
     }
 
     /// The lowest chunk that has a free slab; maps one if there is none.
-    fn chunk_with_free(
-        &self,
-        state: &mut State,
-        charge: &Charge,
-        owner: *const super::Arena,
-    ) -> usize {
+    fn chunk_with_free(&self, state: &mut State, charge: &Charge, owner: Owner) -> usize {
         let has_free = |chunk: &Option<Chunk>| chunk.as_ref().is_some_and(|c| c.free != 0);
         let from = state.lowest.min(state.chunks.len());
         if let Some(found) = state.chunks[from..].iter().position(has_free) {
@@ -147,7 +146,7 @@ impl SlabPool {
         slot
     }
 
-    fn map_chunk(&self, slot: usize, arena: *const super::Arena) -> Chunk {
+    fn map_chunk(&self, slot: usize, arena: Owner) -> Chunk {
         let mut mapping = Mapping::new(CHUNK_BYTES);
         mapping.advise_huge(self.huge);
         mapping.set_header(ChunkHeader {
@@ -177,7 +176,8 @@ impl SlabPool {
             }
         }
         let (_, bytes) = slab.extent(self.shift);
-        // SAFETY: the slab's memory is inside its chunk, which is mapped while the slab is not free; the caller alone has it.
+        // SAFETY: the slab's memory is inside its chunk, which is mapped while the slab is not
+        // free; the caller alone has it.
         unsafe { discard(slab.memory(self.shift), bytes) };
         charge.give(self.charge_of(slab));
 
@@ -237,7 +237,8 @@ impl SlabPool {
             .sum()
     }
 
-    /// The most that may be charged when no block is allocated: the reserve, and the headers of its chunks and of the spare one.
+    /// The most that may be charged when no block is allocated: the reserve, and the headers of its
+    /// chunks and of the spare one.
     pub(super) fn resting_bytes(&self) -> usize {
         (self.reserve << self.shift) + (self.reserve + 1) * self.header_charge()
     }

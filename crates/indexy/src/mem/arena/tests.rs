@@ -1,6 +1,7 @@
 //! Accounts, reuse and return of memory, without garbage collection.
 
 use super::*;
+use crate::mem::budget::Holder;
 use chunk::CHUNK_BYTES;
 use classes::PAGE;
 use parking_lot::Mutex;
@@ -28,7 +29,7 @@ impl Filled {
         let allocated = arena.allocate(bytes, thread);
         let asked = block_bytes(bytes);
         // Larger only where the budget is tight.
-        let most = asked + asked / LARGER_PART;
+        let most = asked + asked / LARGER_DIVISOR;
         assert!((asked..=most).contains(&allocated.bytes));
         assert_eq!(allocated.block.addr().get() % 16, 0);
         if allocated.bytes.is_multiple_of(64) {
@@ -199,7 +200,8 @@ fn the_fullest_slabs_are_used_first() {
         .map(|i| Filled::new(&arena, 1000, 0, i))
         .collect();
     let full = arena.charged_bytes();
-    // Three quarters go, everywhere; then blocks come and go one by one. The live ones move together.
+    // Three quarters go, everywhere; then blocks come and go one by one. The live ones move
+    // together.
     blocks.shuffle(&mut random);
     blocks.drain(5_000..).for_each(|filled| filled.free(&arena));
     let scattered = arena.charged_bytes();
@@ -255,7 +257,8 @@ fn nothing_is_taken_from_slabs_that_are_set_aside_and_the_empty_ones_go_back() {
     }
 }
 
-/// Slabs that stay because nobody moves what they hold are the emptiest, and must not be chosen for ever.
+/// Slabs that stay because nobody moves what they hold are the emptiest, and must not be chosen for
+/// ever.
 #[test]
 fn what_nobody_moves_does_not_keep_other_slabs_from_running_empty() {
     const LASTING: usize = 1000;
@@ -286,8 +289,8 @@ fn what_nobody_moves_does_not_keep_other_slabs_from_running_empty() {
     assert!(arena.charged_bytes() <= arena.resting_bytes());
 }
 
-/// I7: who may not be refused (relocation itself, among others) does not go over the budget while slabs that are set aside
-/// have room.
+/// I7: who may not be refused (relocation itself, among others) does not go over the budget while
+/// slabs that are set aside have room.
 #[test]
 fn slabs_that_are_set_aside_are_used_before_the_budget_is_exceeded() {
     let (budget, arena) = arena(8 << 20);
@@ -366,7 +369,8 @@ fn a_second_free_is_found() {
     let (_, arena) = arena(2 << 20);
     let _other = Filled::new(&arena, 100, 0, 1);
     let block = Filled::new(&arena, 100, 0, 1).block;
-    // SAFETY: the block is allocated. The second time it is not, which the arena is to find out before anything is harmed.
+    // SAFETY: the block is allocated. The second time it is not, which the arena is to find out
+    // before anything is harmed.
     let free = || unsafe { arena.free(block) };
     let panics = || std::panic::catch_unwind(std::panic::AssertUnwindSafe(free)).is_err();
     assert!(!panics());

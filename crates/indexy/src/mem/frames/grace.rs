@@ -1,11 +1,13 @@
-//! When a frame that was taken out of sight may be reused: when every reader that may be in it has left.
+//! When a frame that was taken out of sight may be reused: when every reader that may be in it has
+//! left.
 //!
-//! Each reader counts itself in and out in the counter of its shard, under the phase (0 or 1) that it found. A frame
-//! that was unlinked at some time is unread once every counter was seen at zero at a later time: a reader who
-//! was inside then holds its counter above zero until it leaves, and one who came later does not see the frame.
-//! Changing the phase sends newcomers to the other counters, so that each comes to zero however busy the readers are.
+//! Each reader counts itself in and out in the counter of its shard, under the phase (0 or 1) that
+//! it found. A frame that was unlinked is unread once every counter was seen at zero at a later
+//! time: a reader that was inside then holds its counter above zero until it leaves, and one that
+//! came later does not see the frame. Changing the phase sends newcomers to the other counters, so
+//! that each comes to zero however busy the readers are.
 //!
-//! Nobody waits here: [`Grace::step`] looks and comes back later.
+//! Nothing waits here: [`Grace::step`] looks and comes back later.
 
 use crate::sync::point;
 use crossbeam_utils::CachePadded;
@@ -14,10 +16,8 @@ use std::sync::atomic::{
     Ordering::{Relaxed, Release, SeqCst},
 };
 
-/// Few in tests, so that a scheduler that may stop at each of them finds the races between them.
-const SHARDS: usize = if cfg!(test) { 2 } else { 64 };
-/// A bit for each.
-const ALL_SHARDS: u64 = u64::MAX >> (64 - SHARDS);
+/// Most shards: a bit for each.
+const MAX_SHARDS: usize = 64;
 const PHASES: usize = 2;
 /// Looks at the counters in one step.
 const LOOKS: usize = 2 * PHASES;
@@ -35,22 +35,29 @@ pub(super) struct Ticket {
 }
 
 impl Readers {
-    pub(super) fn new() -> Self {
-        let counts = (0..SHARDS).map(|_| CachePadded::default());
+    /// `shards` counters, a power of two: more of them are seldom shared, fewer are seen faster.
+    pub(super) fn new(shards: usize) -> Self {
+        assert!(shards.is_power_of_two() && shards <= MAX_SHARDS);
+        let counts = (0..shards).map(|_| CachePadded::default());
         Self {
             phase: AtomicUsize::new(0),
             counts: counts.collect(),
         }
     }
 
-    pub(super) const fn bytes() -> usize {
-        SHARDS * size_of::<CachePadded<[AtomicU32; PHASES]>>()
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.counts)
+    }
+
+    /// A bit for each shard.
+    fn all_shards(&self) -> u64 {
+        u64::MAX >> (64 - self.counts.len())
     }
 
     #[inline]
     pub(super) fn enter(&self) -> Ticket {
         let ticket = Ticket {
-            shard: crate::mem::thread_number() % SHARDS,
+            shard: crate::mem::thread_number() & (self.counts.len() - 1),
             phase: self.phase.load(Relaxed) % PHASES,
         };
         point();
@@ -106,7 +113,7 @@ impl Grace {
                 break;
             }
             self.see_zeros(readers);
-            if self.seen == [ALL_SHARDS; PHASES] {
+            if self.seen == [readers.all_shards(); PHASES] {
                 unread.append(&mut self.waiting);
                 self.begin();
             }
@@ -124,7 +131,8 @@ impl Grace {
         for (shard, counts) in readers.counts.iter().enumerate() {
             for (phase, count) in counts.iter().enumerate() {
                 point();
-                // Partner: `enter`; SeqCst for the order with the unlinking of the frames, which came before.
+                // Partner: `enter`; SeqCst for the order with the unlinking of the frames, which
+                // came before.
                 if count.load(SeqCst) == 0 {
                     self.seen[phase] |= 1 << shard;
                 }

@@ -1,15 +1,17 @@
 //! Frames of a buffer pool: memory for pages that never change while anybody can see them.
 //!
-//! A frame is free, or owned by one thread that fills it ([`OwnedFrame`]), or *published*: it holds the page that its tag
-//! names, and any thread may read it. [`Frames::unlink`] takes a published frame out of sight; it becomes free
-//! when no reader that may still be in it is left (`grace.rs`).
+//! A frame is free, or owned by one thread that fills it ([`OwnedFrame`]), or *published*: it holds
+//! the page that its tag names, and any thread may read it. [`Frames::unlink`] takes a published
+//! frame out of sight; it becomes free when no reader that may still be in it is left (`grace.rs`).
 //!
-//! Readers take no latch and never wait: inside a [`FrameGuard`] a frame whose tag is the wanted one keeps its
-//! content until the guard is dropped. The tag does the work of a latch's version: it is
-//! looked at once, because a page that is visible is never written to.
-//! The exception is the words at the end of a page from the `split` on, which are atomic: hints where a child's frame is.
+//! Readers take no latch and never wait: inside a [`FrameGuard`] a frame whose tag is the wanted
+//! one keeps its content until the guard is dropped. The tag does the work of a latch's version: it
+//! is looked at once, because a page that is visible is never written to. The exception is the
+//! words at the end of a page from the `split` on, which are atomic: hints where a child's frame
+//! is.
 //!
-//! Threads: any. Locks: the free list and the state of the grace period, each for a few instructions.
+//! Threads: any.
+//! Locks: the free list and the state of the grace period, each for a few instructions.
 //! Not here: which page is where, which frame goes next (`y/paged/pool.rs`).
 
 mod grace;
@@ -21,16 +23,17 @@ mod tests;
 use crate::sync::point;
 use grace::{Grace, Readers};
 use parking_lot::Mutex;
+pub(crate) use segments::{FrameView, NO_PAGE};
 use segments::{Meta, Segments};
 use std::sync::atomic::{
-    AtomicU64, AtomicUsize,
+    AtomicUsize,
     Ordering::{Relaxed, SeqCst},
 };
 
-/// Tag of a frame that holds no page.
-pub(crate) const NO_PAGE: u64 = 0;
 /// Frames that one pool can have: what a hint can name.
 pub(crate) const MAX_FRAMES: usize = (1 << 24) - 2;
+/// Counters of readers: threads share one only when there are more of them.
+const READER_SHARDS: usize = 64;
 /// Bytes that a frame costs besides its page.
 pub(crate) const FRAME_OVERHEAD_BYTES: usize = size_of::<Meta>() + 2 * size_of::<u32>();
 
@@ -47,19 +50,11 @@ pub(crate) struct Frames {
     fresh: AtomicUsize,
 }
 
-/// Keeps the frames that were published when it was entered from being reused. Not to be held across I/O.
+/// Keeps the frames that were published when it was entered from being reused. Not to be held
+/// across I/O.
 pub(crate) struct FrameGuard<'p> {
     frames: &'p Frames,
     ticket: grace::Ticket,
-}
-
-/// What a published frame holds.
-#[derive(Clone, Copy)]
-pub(crate) struct FrameView<'g> {
-    /// The page up to its split.
-    pub(crate) bytes: &'g [u8],
-    /// The words from the split on, as they lie in memory.
-    pub(crate) words: &'g [AtomicU64],
 }
 
 /// A frame that one thread fills. Dropping it makes the frame free again.
@@ -69,12 +64,17 @@ pub(crate) struct OwnedFrame<'p> {
 }
 
 impl Frames {
-    /// Up to `limit` frames of `page_bytes` (a multiple of 4096). Memory is taken from the system as frames are first used.
+    /// Up to `limit` frames of `page_bytes` (a multiple of 4096). Memory is taken from the system
+    /// as frames are first used.
     pub(crate) fn new(page_bytes: usize, limit: usize) -> Self {
+        Self::with_reader_shards(page_bytes, limit, READER_SHARDS)
+    }
+
+    fn with_reader_shards(page_bytes: usize, limit: usize, shards: usize) -> Self {
         Self {
             page_bytes,
             segments: Segments::new(page_bytes),
-            readers: Readers::new(),
+            readers: Readers::new(shards),
             grace: Mutex::default(),
             free: Mutex::default(),
             limit: AtomicUsize::new(limit.min(MAX_FRAMES)),
@@ -96,8 +96,8 @@ impl Frames {
         self.fresh.load(Relaxed)
     }
 
-    /// Changes the number of frames. Those over a smaller limit go to the system as they become free:
-    /// the caller unlinks the published ones.
+    /// Changes the number of frames. Those over a smaller limit go to the system as they become
+    /// free: the caller unlinks the published ones.
     pub(crate) fn set_limit(&self, limit: usize) {
         let limit = limit.min(MAX_FRAMES);
         self.limit.store(limit, Relaxed);
@@ -109,7 +109,9 @@ impl Frames {
             self.give_back(number);
         }
         let back = self.grace.lock().unpark(limit);
-        self.free.lock().extend(back);
+        for number in back {
+            self.release(number);
+        }
     }
 
     /// Enters a guard. Cost: one uncontended read-modify-write.
@@ -149,7 +151,8 @@ impl Frames {
         u32::try_from(number).ok()
     }
 
-    /// Takes the page `tag` in frame `number` out of sight; false if the frame does not hold it (any more).
+    /// Takes the page `tag` in frame `number` out of sight; false if the frame does not hold it
+    /// (any more).
     pub(crate) fn unlink(&self, number: u32, tag: u64) -> bool {
         let Some(meta) = self.segments.meta(number) else {
             return false;
@@ -166,7 +169,8 @@ impl Frames {
         gone
     }
 
-    /// Frees what was unlinked and is read by nobody any more. Never waits; returns how many became free.
+    /// Frees what was unlinked and is read by nobody any more. Never waits; returns how many became
+    /// free.
     pub(crate) fn reclaim(&self) -> usize {
         let Some(mut grace) = self.grace.try_lock() else {
             return 0;
@@ -200,22 +204,35 @@ impl Frames {
 
     /// Bytes of the tables around the frames, the frames themselves excluded.
     pub(crate) fn fixed_bytes(&self) -> usize {
-        size_of::<Self>() + Readers::bytes()
+        size_of::<Self>() + self.readers.bytes()
     }
 
-    /// Nobody can see the frame: it is free now.
+    /// Nobody can see the frame: it is free, or above the limit.
     fn release(&self, number: u32) {
-        if number as usize >= self.limit() {
-            self.give_back(number);
-        } else {
-            self.free.lock().push(number);
+        {
+            let mut free = self.free.lock();
+            // Looked at under the lock: `set_limit` changes the limit before it takes the lock, so
+            // that it finds this frame, or this finds the limit.
+            if (number as usize) < self.limit() {
+                free.push(number);
+                return;
+            }
         }
+        self.give_back(number);
     }
 
     /// The frame's memory goes to the system; the frame waits for a higher limit.
     fn give_back(&self, number: u32) {
         self.segments.discard(number);
-        self.grace.lock().park(number);
+        {
+            let mut grace = self.grace.lock();
+            // Under the lock, as in `release`: no raised limit may leave the frame behind.
+            if number as usize >= self.limit() {
+                grace.park(number);
+                return;
+            }
+        }
+        self.release(number);
     }
 }
 
@@ -225,8 +242,8 @@ impl<'p> FrameGuard<'p> {
     pub(crate) fn find(&self, number: u32, tag: u64, mark: bool) -> Option<FrameView<'_>> {
         let meta = self.frames.segments.meta(number)?;
         point();
-        // Partner: the compare-and-exchange in `unlink`. This guard's count was raised before, by a SeqCst
-        // operation: either we see the frame unlinked, or `grace.rs` sees the count.
+        // Partner: the compare-and-exchange in `unlink`. This guard's count was raised before, by a
+        // SeqCst operation: either we see the frame unlinked, or `grace.rs` sees the count.
         if tag == NO_PAGE || meta.tag.load(SeqCst) != tag {
             return None;
         }
@@ -234,9 +251,9 @@ impl<'p> FrameGuard<'p> {
             meta.used.store(1, Relaxed);
         }
         let split = meta.split.load(Relaxed) as usize;
-        // SAFETY: the tag was stored by `publish`, after which nobody writes to the bytes below the split and to
-        // the words above it only atomically, until the frame is free again; it cannot become free while
-        // this guard lives (`grace.rs`), and the view borrows the guard.
+        // SAFETY: the tag was stored by `publish`, after which nobody writes to the bytes below the
+        // split and to the words above it only atomically, until the frame is free again; it cannot
+        // become free while this guard lives (`grace.rs`), and the view borrows the guard.
         Some(unsafe { self.frames.segments.view(number, split) })
     }
 }
@@ -251,7 +268,8 @@ impl Drop for FrameGuard<'_> {
 impl OwnedFrame<'_> {
     /// The whole frame; its content is arbitrary.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: an owned frame is not free and not published, and its number is in one `OwnedFrame` only.
+        // SAFETY: an owned frame is not free and not published, and its number is in one
+        // `OwnedFrame` only.
         unsafe { self.frames.segments.bytes_mut(self.number) }
     }
 
@@ -265,7 +283,8 @@ impl OwnedFrame<'_> {
         view.bytes
     }
 
-    /// Shows the frame as page `tag` (not [`NO_PAGE`]); `split` is where its words start, a multiple of 8. Returns its number.
+    /// Shows the frame as page `tag` (not [`NO_PAGE`]); `split` is where its words start, a
+    /// multiple of 8. Returns its number.
     pub(crate) fn publish(self, tag: u64, split: usize) -> u32 {
         let number = self.number;
         let frames = self.frames;
@@ -275,7 +294,8 @@ impl OwnedFrame<'_> {
             meta.split.store(u32::try_from(split).unwrap_or(0), Relaxed);
             // Its first use was the read that brought it; only the next one marks it.
             meta.used.store(0, Relaxed);
-            // Partner: the load of the tag in `find`. What was written to the frame is visible before it.
+            // Partner: the load of the tag in `find`. What was written to the frame is visible
+            // before it.
             meta.tag.store(tag, SeqCst);
         }
         number

@@ -1,8 +1,8 @@
 //! The memory of the frames: mappings that double in size, so that a frame never moves.
 //!
-//! Segment `k` holds `FIRST << k` frames. It is mapped when its first frame is used and unmapped with the pool.
+//! Segment `k` holds `FIRST << k` frames. It is mapped when its first frame is used and unmapped
+//! with the pool.
 
-use super::{FrameView, NO_PAGE};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::{
     alloc::{Layout, handle_alloc_error},
@@ -16,6 +16,17 @@ use std::{
 const FIRST: usize = 64;
 /// Enough for 2^24 frames.
 const SEGMENTS: usize = 18;
+
+/// Tag of a frame that holds no page.
+pub(crate) const NO_PAGE: u64 = 0;
+/// What a published frame holds.
+#[derive(Clone, Copy)]
+pub(crate) struct FrameView<'g> {
+    /// The page up to its split.
+    pub(crate) bytes: &'g [u8],
+    /// The words from the split on, as they lie in memory.
+    pub(crate) words: &'g [AtomicU64],
+}
 
 /// What is known of a frame.
 pub(super) struct Meta {
@@ -84,8 +95,8 @@ impl Segments {
     }
 
     /// # Safety
-    /// While the result lives, nobody writes to the frame below `split`, and above it only atomically. `split` is a multiple of
-    /// 8 and at most the size of a page.
+    /// While the result lives, nobody writes to the frame below `split`, and above it only
+    /// atomically. `split` is a multiple of 8 and at most the size of a page.
     #[inline]
     pub(super) unsafe fn view(&self, number: u32, split: usize) -> FrameView<'_> {
         debug_assert!(split <= self.page_bytes && split.is_multiple_of(8));
@@ -95,8 +106,8 @@ impl Segments {
                 words: &[],
             };
         };
-        // SAFETY: both parts are inside the frame and do not overlap; the frame is aligned to 4096 and `split` to 8; mapped
-        // memory is initialized; the rest is the caller's promise.
+        // SAFETY: both parts are inside the frame and do not overlap; the frame is aligned to 4096
+        // and `split` to 8; mapped memory is initialized; the rest is the caller's promise.
         unsafe {
             FrameView {
                 bytes: std::slice::from_raw_parts(start.as_ptr(), split),
@@ -124,8 +135,8 @@ impl Segments {
     /// Gives the memory of a frame that nobody uses back to the system; it reads as zeros then.
     pub(super) fn discard(&self, number: u32) {
         if let Some(start) = self.start(number) {
-            // SAFETY: whole pages of our own mapping; the caller owns the frame, so that nobody refers to them.
-            // An error would only mean that the memory stays.
+            // SAFETY: whole pages of our own mapping; the caller owns the frame, so that nobody
+            // refers to them. An error would only mean that the memory stays.
             let _ = unsafe {
                 madvise(
                     start.as_ptr().cast(),
@@ -140,7 +151,8 @@ impl Segments {
 impl Segment {
     fn new(frames: usize, page_bytes: usize) -> Self {
         let bytes = frames * page_bytes;
-        // SAFETY: a new private mapping at an address of the system's choice touches nothing that exists.
+        // SAFETY: a new private mapping at an address of the system's choice touches nothing that
+        // exists.
         let mapped = unsafe {
             mmap_anonymous(
                 std::ptr::null_mut(),
@@ -168,7 +180,8 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        // SAFETY: mapped in `new` with this size; views borrow the pool that is being dropped, so none is left.
+        // SAFETY: mapped in `new` with this size; views borrow the pool that is being dropped, so
+        // none is left.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }

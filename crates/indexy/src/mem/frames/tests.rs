@@ -1,7 +1,7 @@
 //! Frames: what a guard protects, what comes back, and a race of readers with reuse.
 
 use super::*;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 fn fill(frames: &Frames, tag: u64) -> Option<u32> {
     let mut frame = frames.take()?;
@@ -47,6 +47,26 @@ fn the_limit_goes_down_and_up() {
     assert!(frames.take().is_none());
 }
 
+#[test]
+fn a_limit_that_changes_while_frames_come_back_loses_and_exceeds_none() {
+    for round in 0..500 {
+        let frames = Frames::new(4096, 8);
+        let owned: Vec<_> = (0..8).map(|_| frames.take().unwrap()).collect();
+        let (from, to) = if round % 2 == 0 { (4, 8) } else { (8, 4) };
+        frames.set_limit(from);
+        let both = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                both.wait();
+                drop(owned);
+            });
+            both.wait();
+            frames.set_limit(to);
+        });
+        assert_eq!(frames.free_frames(), to, "from {from}, round {round}");
+    }
+}
+
 /// Every frame is filled with its tag alone; a reader that finds a tag must find nothing else.
 #[test]
 fn readers_never_see_a_frame_change() {
@@ -90,8 +110,9 @@ fn readers_never_see_a_frame_change() {
     });
 }
 
-/// The same under a scheduler that may put another thread in at every step: what is rare with real threads is common
-/// here. One thread evicts and refills the only frame; the readers take no lock, so that none is ever waited for.
+/// The same under a scheduler that may put another thread in at every step: what is rare with real
+/// threads is common here. One thread evicts and refills the only frame. The readers take no lock,
+/// so that nothing ever waits for one. They have few counters: the scheduler may stop at each.
 #[test]
 fn no_schedule_shows_a_reader_a_frame_that_changes() {
     use crate::sync::{point, while_scheduled};
@@ -100,7 +121,7 @@ fn no_schedule_shows_a_reader_a_frame_that_changes() {
     const SCHEDULES: usize = 3000;
     const ROUNDS: u64 = 4;
     let scenario = || {
-        let frames = Arc::new(Frames::new(4096, 1));
+        let frames = Arc::new(Frames::with_reader_shards(4096, 1, 2));
         let number = fill(&frames, 1).unwrap();
         let readers: Vec<_> = (0..2)
             .map(|_| {

@@ -1,26 +1,26 @@
-//! Giving memory back above leaves: small leaves are joined, nodes that hold a single thing are pulled up, nodes
-//! that hold nothing vanish, large nodes that hold little become smaller ones.
+//! Giving memory back above leaves: small leaves are joined, nodes that hold a single thing are
+//! pulled up, nodes that hold nothing vanish, large nodes that hold little become smaller ones.
 //!
-//! Best effort: a latch that is not free is not waited for, the rest stays for the next time. Nothing is done that
-//! does not free bytes.
+//! Best effort: a latch that is not free is not waited for, the rest stays for the next time.
+//! Nothing is done that does not free bytes.
 //!
-//! Keeps: a range that takes others in is mounted if one of them was, with a fresh stamp (I3); a leaf made of two
-//! remembers the later run (I4).
+//! Keeps: a range that takes others in is mounted if one of them was, with a fresh stamp (I3); a
+//! leaf made of two remembers the later run (I4).
 
 #![forbid(unsafe_code)]
 
 use super::{
     Art,
-    inner::{InnerLatched, Kind},
-    leaf::{LeafLatched, layout::MAX_ENTRIES, split::leaf_bytes, stable::StableLeaf},
+    inner::{Child, InnerLatched, Kind},
+    leaf::{LeafLatched, MAX_ENTRIES, leaf_bytes},
     parent::{ParentLatched, ParentSeen},
-    pointer::{Child, END, Symbol},
-    reshape::{MAX_LEAF_BYTES, arena_bytes, leaf_arena_bytes},
-    search::{Place, Spot},
+    place::Place,
+    reshape::{MAX_LEAF_BYTES, arena_bytes},
+    symbol::{END, Symbol},
 };
 use crate::{
     mem::{Guard, Memory},
-    x::{Stamp, bounds::Probe, counts::Delta},
+    x::{bounds::Probe, counters::Delta},
 };
 
 /// Leaves are joined up to this size, so that they have room before they split again.
@@ -30,14 +30,9 @@ const JOINED_ENTRIES: usize = MAX_ENTRIES / 2;
 /// A node becomes one of a smaller kind when that is filled by no more than so many parts of four.
 const FILLED_QUARTERS: usize = 3;
 
-/// A mount that several ranges have together, when they become one.
-fn union(art: &Art, mounted: bool) -> Option<Stamp> {
-    mounted.then(|| art.tick())
-}
-
 impl Art {
     /// Merges around `probe` as long as that frees bytes. Returns how many.
-    pub(super) fn merge(&self, guard: &Guard<'_>, probe: Probe<'_>) -> usize {
+    pub(super) fn merge_around(&self, guard: &Guard<'_>, probe: Probe<'_>) -> usize {
         let mut freed = 0;
         loop {
             let place = self.descend(guard, probe);
@@ -66,7 +61,7 @@ impl Art {
             Child::Empty(_) => Some(self.drop_node(&above, symbol, node, mounted)),
             Child::Leaf(leaf) => {
                 let leaf = leaf.see()?.try_latch()?;
-                let mounted = mounted || leaf.mount().is_some();
+                let mounted = mounted || leaf.leaf().mount().is_some();
                 self.pull_up_leaf(guard, &above, symbol, node, leaf, mounted)
             }
             Child::Inner(below) => {
@@ -87,8 +82,8 @@ impl Art {
     ) -> usize {
         let bytes = arena_bytes(node.node());
         let own = node.mounts();
-        let mounts = above.empty_inner(&self.memory, symbol, node, union(self, mounted)) - own;
-        self.counts.add(Delta {
+        let mounts = above.empty_inner(&self.memory, symbol, node, self.union(mounted)) - own;
+        self.counters.add(Delta {
             bytes: -bytes,
             mounts,
             ..Delta::default()
@@ -103,38 +98,36 @@ impl Art {
         node: &InnerLatched<'g>,
         place: &Place<'g>,
     ) -> Option<usize> {
-        let Spot::Leaf(right) = place.spot else {
-            return None;
-        };
+        let right = place.leaf()?;
         let (first, _) = node.range(place.symbol);
-        if first == END || right.leaf().meta().n > JOINED_ENTRIES {
+        if first == END || right.leaf().len() > JOINED_ENTRIES {
             return None;
         }
         let Child::Leaf(left) = node.resolve(first - 1) else {
             return None;
         };
         let (left, right) = (left.see()?.try_latch()?, right.try_latch()?);
-        let mounted = left.mount().is_some();
+        let mounted = left.leaf().mount().is_some();
         let (a, b) = (left.stable(), right.stable());
         let bytes = leaf_bytes(a.len() + b.len(), a.live_bytes() + b.live_bytes());
-        let before = leaf_arena_bytes(&left) + leaf_arena_bytes(&right);
-        if mounted != right.mount().is_some()
+        let before = left.arena_bytes() + right.arena_bytes();
+        if mounted != right.leaf().mount().is_some()
             || a.len() + b.len() > JOINED_ENTRIES
             || bytes > JOINED_LEAF_BYTES
             || Memory::class_size(bytes) as isize >= before
         {
             return None;
         }
-        let run = a.meta().run.max(b.meta().run);
-        let mount = union(self, mounted);
+        let run = a.run().max(b.run());
+        let mount = self.union(mounted);
         let new = LeafLatched::create(&self.memory, guard, bytes, mount, run);
         for from in [a, b] {
             new.push_from(from, 0..from.len(), 0);
         }
         node.join_leaves(&self.memory, place.symbol, left, right, new.leaf());
-        let bytes = leaf_arena_bytes(&new) - before;
+        let bytes = new.arena_bytes() - before;
         let mounts = -isize::from(mounted);
-        self.counts.add(Delta {
+        self.counters.add(Delta {
             bytes,
             mounts,
             ..Delta::default()
@@ -160,7 +153,7 @@ impl Art {
         let new = node.copy(&self.memory, guard, kind, 0);
         let bytes = arena_bytes(new) - arena_bytes(node.node());
         above.swap_inner(&self.memory, symbol, node, new);
-        self.counts.add(Delta {
+        self.counters.add(Delta {
             bytes,
             ..Delta::default()
         });
@@ -180,18 +173,18 @@ impl Art {
         let front = front(above, symbol, &node);
         let old = leaf.stable();
         let bytes = leaf_bytes(old.len(), old.extended_bytes(front.len())?);
-        let before = arena_bytes(node.node()) + leaf_arena_bytes(&leaf);
+        let before = arena_bytes(node.node()) + leaf.arena_bytes();
         if bytes > JOINED_LEAF_BYTES || Memory::class_size(bytes) as isize >= before {
             return None;
         }
-        let own = node.mounts() + isize::from(leaf.mount().is_some());
-        let run = old.meta().run;
-        let new = LeafLatched::create(&self.memory, guard, bytes, union(self, mounted), run);
+        let own = node.mounts() + isize::from(leaf.leaf().mount().is_some());
+        let run = old.run();
+        let new = LeafLatched::create(&self.memory, guard, bytes, self.union(mounted), run);
         new.push_extended(old, &front);
         above.pull_up_leaf(&self.memory, symbol, node, leaf, new.leaf());
-        let bytes = leaf_arena_bytes(&new) - before;
+        let bytes = new.arena_bytes() - before;
         let mounts = isize::from(mounted) - own;
-        self.counts.add(Delta {
+        self.counters.add(Delta {
             bytes,
             mounts,
             ..Delta::default()
@@ -218,11 +211,11 @@ impl Art {
         let mounted = mounted || below.gap().is_some();
         let before = arena_bytes(node.node()) + arena_bytes(below.node());
         let own = node.mounts() + below.mounts();
-        let new = below.copy_under(&self.memory, guard, &prefix, union(self, mounted));
+        let new = below.copy_under(&self.memory, guard, &prefix, self.union(mounted));
         let bytes = arena_bytes(new) - before;
         let mounts = new.mounts() - own;
         above.pull_up_inner(&self.memory, symbol, node, below, new);
-        self.counts.add(Delta {
+        self.counters.add(Delta {
             bytes,
             mounts,
             ..Delta::default()
@@ -239,11 +232,4 @@ fn front(above: &ParentLatched<'_>, symbol: Symbol, node: &InnerLatched<'_>) -> 
     }
     node.node().push_prefix(&mut front);
     front
-}
-
-impl StableLeaf<'_> {
-    /// Heap bytes in use.
-    fn live_bytes(self) -> usize {
-        self.size() - self.meta().top - self.meta().dead
-    }
 }

@@ -1,197 +1,40 @@
-//! Index X as an adaptive radix tree whose children are ranges and whose leaves are packed.
+//! Index X as an adaptive radix tree (ART) whose children are ranges and whose leaves are packed.
 //!
-//! Source: IndeXY II-A, II-D; decision 0001. Search, insert and growth are those of ART; mounts and stamps sit on
-//! ranges.
+//! Source: IndeXY II-A, II-D; `docs/decisions/0001-ranges-and-packed-leaves.md`. Search, insert
+//! and growth are those of ART; mounts and stamps sit on ranges.
 //!
-//! Keeps: I1 (`search.rs`), I2 and I4 (`clean.rs`, `cut.rs`), I3 (`put.rs`, and every place that takes a
-//! `tick`), I8 (`put.rs`).
-//!
-//! Threads: any. Readers take no latch: they read versions, then words, and validate. Writers latch a leaf, or
-//! a leaf and its parent, or a node and its parent, and wait for no latch while they hold one. Blocks that were
-//! replaced are retired under the guard of `mem/`.
+//! Keeps: I1 (`search`), I3 (every place that takes a `tick`); what both kinds of tree keep the
+//! same way is in `x/walk/`.
 //!
 //! | file | what |
 //! |---|---|
-//! | `pointer`, `parent` | child words; what a child hangs on |
+//! | `symbol`, `parent` | what selects a child; what a child hangs on |
 //! | `inner/`, `leaf/` | the blocks, and all unsafe code |
-//! | `search`, `walk` | going down; going through ranges |
-//! | `put`, `draft` | writes and loads |
+//! | `search`, `place` | going down, and where that ends |
 //! | `reshape` | growing and splitting |
 //! | `shrink`, `merge`, `relocate` | giving memory back |
-//! | `scan`, `measure`, `clean`, `cut` | what the framework asks for |
+//! | `leaf_sizes`, `tally` | walks over leaves and over all blocks |
+//! | `structure` | how these are put together |
 
-#[cfg(test)]
-mod bench;
-mod clean;
-mod cut;
 mod inner;
 mod leaf;
-mod measure;
+mod leaf_sizes;
 mod merge;
 mod parent;
-pub(super) mod pointer;
-mod put;
+mod place;
 mod relocate;
 mod reshape;
-mod scan;
 mod search;
 mod shrink;
-#[cfg(test)]
-mod tests;
-mod verify;
-mod walk;
+mod structure;
+mod symbol;
+mod tally;
 
-use crate::{
-    mem::Memory,
-    x::{
-        Chunk, Cut, IndexX, LeafInfo, Load, Lookup, Order, Put, RunId, ScanLimits, Stamp, StopWalk,
-        XStats,
-        counts::{Counts, Delta},
-        root::Root,
-    },
-};
-use std::{
-    ops::ControlFlow,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
-    },
-};
+use super::tree::Tree;
 
-/// The tree. Dropping it frees all of its memory.
-pub(crate) struct Art {
-    root: Root,
-    memory: Arc<Memory>,
-    counts: Counts,
-    /// The removal clock: the last stamp given out.
-    clock: AtomicU64,
-    tracking: AtomicBool,
-}
+/// The tree.
+pub(crate) type Art = Tree<Radix>;
 
-impl Art {
-    /// An empty tree whose whole range is mounted, or complete.
-    pub(crate) fn new(memory: Arc<Memory>, mounted: bool) -> Self {
-        let counts = Counts::default();
-        counts.add(Delta {
-            mounts: isize::from(mounted),
-            ..Default::default()
-        });
-        Self {
-            root: Root::new(mounted.then_some(0)),
-            memory,
-            counts,
-            clock: AtomicU64::new(0),
-            tracking: AtomicBool::new(false),
-        }
-    }
-
-    /// A fresh stamp. I3: whoever takes it holds the latch of the range that gets it, so that the order of
-    /// stamps of one range is the order of its removals.
-    fn tick(&self) -> Stamp {
-        self.clock.fetch_add(1, Relaxed) + 1
-    }
-
-    fn tracks(&self) -> bool {
-        self.tracking.load(Relaxed)
-    }
-}
-
-impl Drop for Art {
-    fn drop(&mut self) {
-        parent::free_all(&mut self.root, &self.memory);
-    }
-}
-
-impl IndexX for Art {
-    #[inline]
-    fn get<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R) -> Lookup<R> {
-        self.search(key, found)
-    }
-
-    #[inline]
-    fn put<E>(
-        &self,
-        key: &[u8],
-        value: Option<&[u8]>,
-        commit: impl FnOnce() -> Result<(), E>,
-    ) -> Result<Put, E> {
-        self.write(key, value, commit)
-    }
-
-    fn load(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Load {
-        self.install(key, value, stamp)
-    }
-
-    fn evict(&self, key: &[u8]) {
-        self.evict_key(key);
-    }
-
-    fn scan(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        order: Order,
-        limits: ScanLimits,
-        out: &mut Chunk,
-    ) {
-        self.collect(from, to, order, limits, out);
-    }
-
-    fn clean(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        run: RunId,
-        sink: &mut crate::x::CleanSink<'_>,
-    ) -> ControlFlow<StopWalk> {
-        self.copy_dirty(from, to, run, sink)
-    }
-
-    fn redirty(&self, from: &[u8], to: Option<&[u8]>, run: RunId) {
-        self.mark_dirty(from, to, run);
-    }
-
-    fn settle(&self, from: &[u8], to: Option<&[u8]>, acked: RunId) {
-        self.purge_tombstones(from, to, acked);
-    }
-
-    fn cut(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        acked: RunId,
-        spare_referenced: bool,
-        enough_bytes: usize,
-    ) -> Cut {
-        self.cut_range(from, to, acked, spare_referenced, enough_bytes)
-    }
-
-    fn clear_mounts(&self, from: &[u8], to: Option<&[u8]>) {
-        self.complete(from, to);
-    }
-
-    fn leaves(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        visit: &mut dyn FnMut(LeafInfo<'_>) -> ControlFlow<StopWalk>,
-    ) -> ControlFlow<StopWalk> {
-        self.visit_leaves(from, to, visit)
-    }
-
-    fn relocate(&self) {
-        self.leave_emptying_slabs();
-    }
-
-    fn track_references(&self, on: bool) {
-        self.tracking.store(on, Relaxed);
-    }
-
-    fn stats(&self) -> XStats {
-        self.counts.sum()
-    }
-
-    fn verify(&self, quiescent: bool) -> Result<(), String> {
-        self.check(quiescent)
-    }
-}
+/// The structure of [`Art`].
+#[derive(Clone, Copy)]
+pub(crate) struct Radix;

@@ -1,12 +1,12 @@
 //! What a child hangs on: an inner node, or the root of the tree.
 //!
-//! Keeps: who replaces a leaf or a node holds its latch and its parent's; the old one becomes obsolete and is
-//! retired here, after the word that led to it is gone.
+//! Keeps: who replaces a leaf or a node holds its latch and its parent's; the old one becomes
+//! obsolete and is retired here, after the word that led to it is gone.
 
 use super::{
-    inner::{InnerLatched, InnerRef, InnerSeen, Piece},
+    inner::{Child, InnerLatched, InnerRef, InnerSeen, Piece},
     leaf::{LeafLatched, LeafRef},
-    pointer::{Child, END, LAST, Symbol},
+    symbol::{END, LAST, Symbol},
 };
 use crate::{
     mem::Memory,
@@ -21,16 +21,14 @@ use crate::{
 pub(super) fn free_all(root: &mut Root, memory: &Memory) {
     let mut stack = vec![root.take()];
     while let Some(word) = stack.pop() {
-        // SAFETY: the tree is ours alone, so its words are what they say and nobody reads the blocks any
-        // more. Each block is reached once: a child that is repeated in a node is visited once.
+        // SAFETY: the tree is ours alone, so its words are what they say and nobody reads the
+        // blocks any more. Each block is reached once: a child that is repeated in a node is
+        // visited once.
         match unsafe { word.resolve() } {
             Child::Empty(_) => {}
             Child::Leaf(leaf) => {
                 // SAFETY: as above.
-                unsafe {
-                    leaf.free_large(memory);
-                    memory.free(leaf.block());
-                }
+                unsafe { leaf.free(memory) };
             }
             Child::Inner(node) => {
                 node.for_each_child(|_, _, word| stack.push(word));
@@ -43,7 +41,7 @@ pub(super) fn free_all(root: &mut Root, memory: &Memory) {
 
 /// A parent as it was at a version.
 #[derive(Clone, Copy)]
-pub(super) enum ParentSeen<'g> {
+pub(crate) enum ParentSeen<'g> {
     Root(RootSeen<'g>),
     Inner(InnerSeen<'g>),
 }
@@ -55,7 +53,8 @@ impl<'g> ParentSeen<'g> {
         match self {
             Self::Inner(node) => node.child(symbol),
             Self::Root(seen) => {
-                // SAFETY: the root was valid after the load; `'g` is within the guard's life (`see`).
+                // SAFETY: the root was valid after the load; `'g` is within the guard's life
+                // (`see`).
                 seen.word().map(|word| unsafe { word.resolve() })
             }
         }
@@ -91,7 +90,7 @@ impl<'g> ParentSeen<'g> {
 }
 
 /// A parent whose latch is held; given up on drop.
-pub(super) enum ParentLatched<'g> {
+pub(crate) enum ParentLatched<'g> {
     Root(RootLatched<'g>),
     Inner(InnerLatched<'g>),
 }
@@ -116,8 +115,9 @@ impl<'g> ParentLatched<'g> {
         matches!(self, Self::Root(_))
     }
 
-    /// Puts `pieces` in place of the symbols `first..=last`: whole children, of which none is a leaf or a node
-    /// that others can still find. Returns by how much the number of mounted ranges changed.
+    /// Puts `pieces` in place of the symbols `first..=last`: whole children, of which none is a
+    /// leaf or a node that others can still find. Returns by how much the number of mounted ranges
+    /// changed.
     fn put(&self, first: Symbol, last: Symbol, pieces: &[Piece]) -> isize {
         match self {
             Self::Inner(node) => node.replace(first, last, pieces),
@@ -174,8 +174,8 @@ impl<'g> ParentLatched<'g> {
         old.retire(memory);
     }
 
-    /// Replaces the leaf `old` by an empty range, joined with the mounted ranges beside it: all of them get
-    /// `mount`, a fresh stamp. Returns by how much the number of mounted ranges changed.
+    /// Replaces the leaf `old` by an empty range, joined with the mounted ranges beside it: all of
+    /// them get `mount`, a fresh stamp. Returns by how much the number of mounted ranges changed.
     pub(super) fn empty_leaf(
         &self,
         memory: &Memory,
@@ -201,8 +201,8 @@ impl<'g> ParentLatched<'g> {
         old.retire(memory);
     }
 
-    /// Replaces the inner node `old`, which has no leaf or node below it, by an empty range. Returns by how much
-    /// the number of mounted ranges of this parent changed.
+    /// Replaces the inner node `old`, which has no leaf or node below it, by an empty range.
+    /// Returns by how much the number of mounted ranges of this parent changed.
     pub(super) fn empty_inner(
         &self,
         memory: &Memory,
@@ -216,8 +216,8 @@ impl<'g> ParentLatched<'g> {
         mounts
     }
 
-    /// Puts the leaf `new` in place of the node `old`, which covers `symbol` and has only the leaf `below`, and
-    /// retires both.
+    /// Puts the leaf `new` in place of the node `old`, which covers `symbol` and has only the leaf
+    /// `below`, and retires both.
     pub(super) fn pull_up_leaf(
         &self,
         memory: &Memory,
@@ -231,8 +231,8 @@ impl<'g> ParentLatched<'g> {
         old.retire(memory);
     }
 
-    /// Puts the node `new` in place of the node `old`, which covers `symbol` and has only the node `below`, and
-    /// retires both.
+    /// Puts the node `new` in place of the node `old`, which covers `symbol` and has only the node
+    /// `below`, and retires both.
     pub(super) fn pull_up_inner(
         &self,
         memory: &Memory,
@@ -252,7 +252,8 @@ impl<'g> ParentLatched<'g> {
         self.set(symbol, word);
     }
 
-    /// Puts `word` in place of the child that covers `symbol`, for the same symbols. Neither is empty.
+    /// Puts `word` in place of the child that covers `symbol`, for the same symbols. Neither is
+    /// empty.
     fn set(&self, symbol: Symbol, word: ChildWord) {
         match self {
             Self::Inner(node) => node.swap(symbol, word),
@@ -260,7 +261,8 @@ impl<'g> ParentLatched<'g> {
         }
     }
 
-    /// Makes the child that covers `symbol` empty. With a fresh `mount` the mounted ranges beside it join it.
+    /// Makes the child that covers `symbol` empty. With a fresh `mount` the mounted ranges beside
+    /// it join it.
     fn put_empty(&self, symbol: Symbol, mount: Option<Stamp>) -> isize {
         let (mut first, mut last) = self.range(symbol);
         if mount.is_some() {
@@ -283,7 +285,8 @@ impl<'g> ParentLatched<'g> {
 }
 
 impl<'g> InnerLatched<'g> {
-    /// Puts `new` in place of the leaf `left` and its neighbour `right`, which covers `symbol`, and retires both.
+    /// Puts `new` in place of the leaf `left` and its neighbour `right`, which covers `symbol`, and
+    /// retires both.
     pub(super) fn join_leaves(
         &self,
         memory: &Memory,

@@ -2,27 +2,29 @@
 //!
 //! Best effort: a latch that is not free is not waited for, and what changed is left where it is.
 //!
-//! Keeps: what is moved stays what it was: a leaf its entries, marks, mount and run (I3, I4), a node its children.
-//! Threads: any, beside everything else; one leaf or one node and what it hangs on are latched at a time.
+//! Keeps: what is moved stays what it was: a leaf its entries, marks, mount and run (I3, I4), a
+//! node its children.
+//! Threads: any, beside everything else; one leaf or one node and what it hangs on are latched at a
+//! time.
 //! Not here: which slabs (`mem/`), large values, which stay where they are.
 
 #![forbid(unsafe_code)]
 
 use super::{
-    Art,
-    inner::InnerSeen,
+    Art, Radix,
+    inner::{Child, InnerSeen},
     parent::ParentSeen,
-    pointer::{Child, LAST, Symbol},
+    place::after,
     reshape::arena_bytes,
-    search::Spot,
-    walk::{Step, after},
+    symbol::{LAST, Symbol},
 };
 use crate::{
     mem::{Guard, Memory},
     x::{
         bounds::Probe,
         child::{ChildWord, Target},
-        counts::Delta,
+        counters::Delta,
+        walk::Step,
     },
 };
 
@@ -34,14 +36,16 @@ fn node_in_the_way(parent: ParentSeen<'_>) -> Option<InnerSeen<'_>> {
     }
 }
 
-/// Whether the word, of a node that was as it was seen afterwards, is that of a leaf in the way. The leaf is not looked at.
+/// Whether the word, of a node that was as it was seen afterwards, is that of a leaf in the way.
+/// The leaf is not looked at.
 fn is_leaf_in_the_way(word: ChildWord) -> bool {
     matches!(word.target(), Target::Leaf(block) if Memory::is_in_the_way(block))
 }
 
 impl Art {
-    /// See [`IndexX::relocate`](crate::x::IndexX::relocate). Of the leaves of a node the first is fetched, and those that move.
-    pub(super) fn leave_emptying_slabs(&self) {
+    /// See [`IndexX::relocate`](crate::x::IndexX::relocate). Of the leaves of a node the first is
+    /// fetched, and those that move.
+    pub(super) fn move_all(&self) {
         let mut at = Some(Vec::new());
         while let Some(key) = at {
             let (bounds, (last, node)) = self.step(&key, |step| {
@@ -58,14 +62,13 @@ impl Art {
         }
     }
 
-    /// Moves the leaf that is here, if it is to be moved, and those in the ranges after it in the same node up to one with a
-    /// node of its own. Returns where suffixes below the node start and the last symbol that was looked at (of the root and of
-    /// a gap: `None`); `None` when the node changed before anything was moved.
-    fn move_row(&self, step: &Step<'_, '_>) -> Option<Option<(usize, Symbol)>> {
+    /// Moves the leaf that is here, if it is to be moved, and those in the ranges after it in the
+    /// same node up to one with a node of its own. Returns where suffixes below the node start and
+    /// the last symbol that was looked at (of the root and of a gap: `None`); `None` when the node
+    /// changed before anything was moved.
+    fn move_row(&self, step: &Step<'_, '_, Radix>) -> Option<Option<(usize, Symbol)>> {
         let place = &step.place;
-        let (ParentSeen::Inner(parent), Spot::Leaf(_) | Spot::Empty(_)) =
-            (place.parent, place.spot)
-        else {
+        let Some(parent) = place.node_of_siblings() else {
             self.move_leaf(step.guard, place.parent, place.symbol);
             return Some(None);
         };
@@ -87,7 +90,8 @@ impl Art {
         Some(Some((place.depth, last)))
     }
 
-    /// Moves the leaf that covers `symbol` in `parent` if it is in the way; it need not be the one that was there before.
+    /// Moves the leaf that covers `symbol` in `parent` if it is in the way; it need not be the one
+    /// that was there before.
     fn move_leaf<'g>(
         &self,
         guard: &'g Guard<'_>,
@@ -122,7 +126,7 @@ impl Art {
             let new = node.copy(&self.memory, &guard, node.node().shape().kind, 0);
             let bytes = arena_bytes(new) - arena_bytes(node.node());
             above.swap_inner(&self.memory, symbol, node, new);
-            self.counts.add(Delta {
+            self.counters.add(Delta {
                 bytes,
                 ..Delta::default()
             });

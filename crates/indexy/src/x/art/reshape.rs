@@ -1,45 +1,36 @@
 //! Changing the structure so that a write finds room: none of this changes what the tree says.
 //!
-//! Each step latches what it replaces and its parent, builds the new blocks, publishes them with one word,
-//! and marks the old ones obsolete. A step that does not get a latch at once gives up; the caller
-//! goes down again.
+//! Each step latches what it replaces and its parent, builds the new blocks, publishes them with
+//! one word, and marks the old ones obsolete. A step that does not get a latch at once gives up;
+//! the caller goes down again.
 //!
-//! Keeps: every part of a range that is split has the mark and the stamp of the whole (I3). Latches are
-//! taken without waiting, so that no order among them is needed.
+//! Keeps: every part of a range that is split has the mark and the stamp of the whole (I3). Latches
+//! are taken without waiting, so that no order among them is needed.
 
 #![forbid(unsafe_code)]
 
 use super::{
-    Art,
-    inner::{InnerLatched, InnerRef, InnerSeen, Kind, Piece},
-    leaf::{
-        LeafLatched,
-        layout::MAX_ENTRIES,
-        split::{SplitAt, leaf_bytes},
-    },
+    Art, Radix,
+    inner::{InnerLatched, InnerRef, Kind, Piece},
+    leaf::{LeafLatched, MAX_ENTRIES, SplitAt, leaf_bytes},
     parent::{ParentLatched, ParentSeen},
-    pointer::{END, LAST, Symbol},
-    search::Place,
+    place::{Gap, Place},
+    symbol::{END, LAST, Symbol},
 };
 use crate::{
     mem::{Guard, Memory},
-    x::{Stamp, child::ChildWord, counts::Delta},
+    x::{
+        Stamp, child::ChildWord, counters::Delta, edit::Edit, entry::NewEntry,
+        pending::PendingValue, tree::Grow,
+    },
 };
 
 /// A leaf does not grow beyond this, unless it has a single entry.
 pub(super) const MAX_LEAF_BYTES: usize = 1024;
 
-/// A leaf that is full of dead bytes is tidied in place only when that gives at least this much room.
+/// A leaf that is full of dead bytes is tidied in place only when that gives at least this much
+/// room.
 const WORTHWHILE_BYTES: usize = 64;
-
-/// What a write needs in a leaf.
-#[derive(Clone, Copy)]
-pub(super) struct Need {
-    /// New slots: 0 or 1.
-    pub slots: usize,
-    /// Heap bytes.
-    pub heap: usize,
-}
 
 /// Bytes to ask for when `needed` are used at once.
 fn roomy(needed: usize) -> usize {
@@ -51,59 +42,60 @@ pub(super) fn arena_bytes(node: InnerRef<'_>) -> isize {
     Memory::size_of(node.block()) as isize
 }
 
-/// Bytes of a leaf in the arena, without what is out of line.
-pub(super) fn leaf_arena_bytes(leaf: &LeafLatched<'_>) -> isize {
-    Memory::size_of(leaf.leaf().block()) as isize
-}
-
-impl Art {
-    /// Puts a leaf with room for `need` into the empty range at `place`, mounted as that is.
-    pub(super) fn fill<'g>(
-        &self,
+impl Grow for Radix {
+    fn fill<'g>(
+        art: &Art,
         guard: &'g Guard<'_>,
         place: &Place<'g>,
+        key: &[u8],
         mount: Option<Stamp>,
-        need: Need,
+        value: &mut PendingValue<'_>,
     ) -> Option<LeafLatched<'g>> {
+        if let Some(gap) = place.gap() {
+            art.split_prefix(guard, place, gap);
+            return None;
+        }
         let parent = place.parent.try_latch()?;
-        let bytes = leaf_bytes(need.slots, need.heap);
-        let leaf = LeafLatched::create(&self.memory, guard, bytes, mount, 0);
+        let bytes = leaf_bytes(1, value.need(&key[place.depth..]));
+        let leaf = LeafLatched::create(&art.memory, guard, bytes, mount, 0);
         let (first, _) = parent.range(place.symbol);
         let word = leaf.leaf().word();
         let mounts = parent.replace_empty(place.symbol, &[Piece { first, word }]);
-        self.counts.add(Delta {
-            bytes: leaf_arena_bytes(&leaf),
+        art.counters.add(Delta {
+            bytes: leaf.arena_bytes(),
             mounts: mounts + isize::from(mount.is_some()),
             ..Delta::default()
         });
         Some(leaf)
     }
 
-    /// Makes room for `need` in `leaf`, which is at `place`. Gives back a latched leaf with the same entries at
-    /// the same indices; or `None` when the structure changed, or a latch was not free.
-    pub(super) fn make_room<'g>(
-        &self,
+    fn make_room<'g>(
+        art: &Art,
         guard: &'g Guard<'_>,
         place: &Place<'g>,
+        _key: &[u8],
         leaf: LeafLatched<'g>,
-        need: Need,
+        edit: Edit,
+        entry: &NewEntry<'_>,
     ) -> Option<LeafLatched<'g>> {
-        let meta = leaf.leaf().meta();
-        let live = leaf.leaf().size() - meta.top - meta.dead;
-        let entries = meta.n + need.slots;
-        let needed = leaf_bytes(entries, live + need.heap);
+        let n = leaf.leaf().len();
+        let entries = n + usize::from(matches!(edit, Edit::Insert { .. }));
+        // The old version stays until the new one is written.
+        let needed = leaf_bytes(entries, leaf.stable().live_bytes() + entry.size());
         if entries <= MAX_ENTRIES && needed + WORTHWHILE_BYTES <= leaf.leaf().size() {
             leaf.compact();
             return Some(leaf);
         }
         let parent = place.parent.try_latch()?;
-        if entries <= MAX_ENTRIES && (needed <= MAX_LEAF_BYTES || meta.n < 2) {
-            return Some(self.resize(guard, &parent, place.symbol, leaf, roomy(needed)));
+        if entries <= MAX_ENTRIES && (needed <= MAX_LEAF_BYTES || n < 2) {
+            return Some(art.resize(guard, &parent, place.symbol, leaf, roomy(needed)));
         }
-        self.split(guard, place, parent, leaf);
+        art.split(guard, place, parent, leaf);
         None
     }
+}
 
+impl Art {
     /// Replaces `leaf` by one of about `bytes` bytes with the same entries.
     pub(super) fn resize<'g>(
         &self,
@@ -113,11 +105,11 @@ impl Art {
         leaf: LeafLatched<'g>,
         bytes: usize,
     ) -> LeafLatched<'g> {
-        let (mount, run) = (leaf.mount(), leaf.leaf().meta().run);
+        let (mount, run) = (leaf.leaf().mount(), leaf.leaf().run());
         let new = LeafLatched::create(&self.memory, guard, bytes, mount, run);
         new.copy_all(leaf.stable());
-        self.counts.add(Delta {
-            bytes: leaf_arena_bytes(&new) - leaf_arena_bytes(&leaf),
+        self.counters.add(Delta {
+            bytes: new.arena_bytes() - leaf.arena_bytes(),
             ..Delta::default()
         });
         parent.swap_leaf(&self.memory, symbol, leaf, new.leaf());
@@ -133,7 +125,7 @@ impl Art {
         strip: usize,
         bytes: usize,
     ) -> LeafLatched<'g> {
-        let (mount, run) = (leaf.mount(), leaf.leaf().meta().run);
+        let (mount, run) = (leaf.leaf().mount(), leaf.leaf().run());
         let new = LeafLatched::create(&self.memory, guard, bytes, mount, run);
         new.push_from(leaf.stable(), entries, strip);
         new
@@ -209,18 +201,18 @@ impl Art {
                 word: high.leaf().word(),
             },
         ];
-        let bytes = leaf_arena_bytes(&low) + leaf_arena_bytes(&high) - leaf_arena_bytes(&leaf);
-        let mounts = isize::from(leaf.mount().is_some());
+        let bytes = low.arena_bytes() + high.arena_bytes() - leaf.arena_bytes();
+        let mounts = isize::from(leaf.leaf().mount().is_some());
         parent.replace_leaf(&self.memory, symbol, leaf, &pieces);
-        self.counts.add(Delta {
+        self.counters.add(Delta {
             bytes,
             mounts,
             ..Delta::default()
         });
     }
 
-    /// Puts a node with the common prefix of the entries in place of `leaf`, and two leaves below it. The first
-    /// `consumed` bytes of the suffixes (all the same) select the node in its parent.
+    /// Puts a node with the common prefix of the entries in place of `leaf`, and two leaves below
+    /// it. The first `consumed` bytes of the suffixes (all the same) select the node in its parent.
     fn split_down<'g>(
         &self,
         guard: &'g Guard<'_>,
@@ -235,7 +227,7 @@ impl Art {
             unreachable!("two different keys have a point where they differ");
         };
         let [low, high] = self.halves(guard, &leaf, split, strip);
-        let mount = leaf.mount();
+        let mount = leaf.leaf().mount();
         let children = [
             Piece {
                 first: END,
@@ -249,8 +241,7 @@ impl Art {
         let kind = Kind::Node4;
         let gap = &prefix[consumed..];
         let node = InnerRef::create(&self.memory, guard, kind, gap, mount, &children);
-        let bytes = arena_bytes(node) + leaf_arena_bytes(&low) + leaf_arena_bytes(&high)
-            - leaf_arena_bytes(&leaf);
+        let bytes = arena_bytes(node) + low.arena_bytes() + high.arena_bytes() - leaf.arena_bytes();
         let own = if mount.is_some() {
             1 + node.mounts()
         } else {
@@ -267,7 +258,7 @@ impl Art {
             let (pieces, n) = around(first, Symbol::from(prefix[0]) + 1, last, node.word(), mount);
             parent.replace_leaf(&self.memory, symbol, leaf, &pieces[..n])
         };
-        self.counts.add(Delta {
+        self.counters.add(Delta {
             bytes,
             mounts: mounts + own,
             ..Delta::default()
@@ -292,27 +283,23 @@ impl Art {
         let new = node.copy(&self.memory, guard, kind, 0);
         let bytes = arena_bytes(new) - arena_bytes(node.node());
         above.swap_inner(&self.memory, symbol, node, new);
-        self.counts.add(Delta {
+        self.counters.add(Delta {
             bytes,
             ..Delta::default()
         });
     }
 
-    /// Puts a node with the first `matched` bytes of the prefix of `node` above it, so that a key which differs
-    /// there has a range of its own. False when a latch was not free.
-    pub(super) fn split_prefix<'g>(
+    /// Puts a node with the first `matched` bytes of the prefix of the gap's node above it, so that
+    /// a key which differs there has a range of its own. `None` when a latch was not free.
+    fn split_prefix<'g>(
         &self,
         guard: &'g Guard<'_>,
         place: &Place<'g>,
-        node: InnerSeen<'g>,
-        matched: usize,
-    ) -> bool {
-        let Some(parent) = place.parent.try_latch() else {
-            return false;
-        };
-        let Some(node) = node.try_latch() else {
-            return false;
-        };
+        gap: Gap<'g>,
+    ) -> Option<()> {
+        let parent = place.parent.try_latch()?;
+        let node = gap.node.try_latch()?;
+        let matched = gap.matched;
         let mut prefix = Vec::new();
         node.node().push_prefix(&mut prefix);
         let mount = node.gap();
@@ -325,12 +312,12 @@ impl Art {
         let bytes = arena_bytes(upper) + arena_bytes(lower) - arena_bytes(node.node());
         let mounts = upper.mounts() + lower.mounts() - node.mounts();
         parent.swap_inner(&self.memory, place.symbol, node, upper);
-        self.counts.add(Delta {
+        self.counters.add(Delta {
             bytes,
             mounts,
             ..Delta::default()
         });
-        true
+        Some(())
     }
 }
 

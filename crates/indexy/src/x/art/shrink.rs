@@ -2,67 +2,107 @@
 //!
 //! Best effort: a latch that is not free is not waited for, the rest stays for the next time.
 //!
-//! Keeps: a range that swallows others is mounted if one of them was, with a fresh stamp (I3).
+//! Keeps: a range that takes others in is mounted if one of them was, with a fresh stamp (I3).
 //! Not here: joining leaves and dropping nodes (`merge.rs`).
 
 #![forbid(unsafe_code)]
 
 use super::{
-    Art,
-    leaf::{LeafLatched, split::leaf_bytes},
+    Art, Radix,
+    leaf::{LeafLatched, leaf_bytes},
     parent::ParentLatched,
-    reshape::leaf_arena_bytes,
-    search::Place,
+    place::Place,
 };
-use crate::{mem::Guard, x::counts::Delta};
+use crate::{
+    mem::Guard,
+    x::{bounds::Probe, counters::Delta, leaf::ones, tree::Shrink},
+};
 
 /// A leaf is rebuilt when less than one part in so many of it is used.
-const SPARSE: usize = 2;
+const SPARSE_DIVISOR: usize = 2;
 /// Smaller leaves are not rebuilt.
 const SMALL_LEAF_BYTES: usize = 128;
 
-impl Art {
-    /// After entries were dropped from `leaf`, which is at `place`: makes it fit what is left. True when
-    /// that changed its size, so that it is worth while to look around it (`merge.rs`).
-    pub(super) fn tidy<'g>(
-        &self,
-        guard: &'g Guard<'_>,
-        place: &Place<'g>,
-        leaf: LeafLatched<'g>,
-    ) -> bool {
-        let meta = leaf.leaf().meta();
+impl Shrink for Radix {
+    const MERGES_PARENTS: bool = true;
+
+    fn tidy<'g>(art: &Art, guard: &'g Guard<'_>, place: &Place<'g>, leaf: LeafLatched<'g>) -> bool {
+        let n = leaf.leaf().len();
         let size = leaf.leaf().size();
-        let used = leaf_bytes(meta.n, size - meta.top - meta.dead);
-        if meta.n > 0 && (size <= SMALL_LEAF_BYTES || used * SPARSE >= size) {
+        let used = leaf_bytes(n, leaf.stable().live_bytes());
+        if n > 0 && (size <= SMALL_LEAF_BYTES || used * SPARSE_DIVISOR >= size) {
             return false;
         }
         let Some(parent) = place.parent.try_latch() else {
             return false;
         };
-        if meta.n > 0 {
-            self.resize(guard, &parent, place.symbol, leaf, used);
+        if n > 0 {
+            art.resize(guard, &parent, place.symbol, leaf, used);
         } else {
-            self.vanish(&parent, place, leaf);
+            Self::vanish(art, &parent, place, leaf);
         }
         true
     }
 
-    /// Replaces `leaf`, which has no entries, by an empty range.
-    pub(super) fn vanish<'g>(
-        &self,
+    fn keep<'g>(
+        art: &Art,
+        guard: &'g Guard<'_>,
         parent: &ParentLatched<'g>,
         place: &Place<'g>,
         leaf: LeafLatched<'g>,
-    ) {
-        let bytes = -leaf_arena_bytes(&leaf);
-        let mounted = leaf.mount().is_some();
-        let mount = mounted.then(|| self.tick());
-        let mounts = parent.empty_leaf(&self.memory, place.symbol, leaf, mount);
-        let mounts = mounts - isize::from(mounted);
-        self.counts.add(Delta {
-            bytes,
+        keep: u64,
+    ) -> isize {
+        let old = leaf.stable();
+        let bytes = leaf_bytes(keep.count_ones() as usize, old.heap_bytes(ones(keep), 0));
+        let new = LeafLatched::create(&art.memory, guard, bytes, old.mount(), old.run());
+        new.push_from(old, ones(keep), 0);
+        let freed = leaf.arena_bytes() - new.arena_bytes();
+        art.counters.add(Delta {
+            bytes: -freed,
+            ..Delta::default()
+        });
+        parent.swap_leaf(&art.memory, place.symbol, leaf, new.leaf());
+        freed
+    }
+
+    fn vanish<'g>(
+        art: &Art,
+        parent: &ParentLatched<'g>,
+        place: &Place<'g>,
+        leaf: LeafLatched<'g>,
+    ) -> usize {
+        let bytes = leaf.arena_bytes();
+        let mounted = leaf.leaf().mount().is_some();
+        let mount = art.union(mounted);
+        let mounts = parent.empty_leaf(&art.memory, place.symbol, leaf, mount);
+        art.counters.add(Delta {
+            bytes: -bytes,
+            mounts: mounts - isize::from(mounted),
+            ..Delta::default()
+        });
+        bytes.unsigned_abs()
+    }
+
+    fn mark_empty(art: &Art, place: &Place<'_>, mounted: bool) -> Option<()> {
+        let mounts = match place.gap() {
+            Some(gap) => gap.node.try_latch()?.set_gap(art.union(mounted)),
+            None => {
+                let parent = place.parent.try_latch()?;
+                parent.remount(place.symbol, art.union(mounted))
+            }
+        };
+        art.counters.add(Delta {
             mounts,
             ..Delta::default()
         });
+        Some(())
+    }
+
+    fn merge(art: &Art, guard: &Guard<'_>, probe: Probe<'_>) -> usize {
+        art.merge_around(guard, probe)
+    }
+
+    fn leave_emptying_slabs(art: &Art) {
+        art.move_all();
     }
 }

@@ -1,20 +1,25 @@
 //! Normalized heads of keys, and the hints that narrow the search among them.
 //!
-//! A *head* is the first four bytes of a key behind the node's prefix, big-endian, zero padded, as a number: two keys
-//! with different heads compare as those. The heads of a node stand in one array, and are compared sixteen at a time.
-//! An inner node with room for more than [`HINTS`] keys has a *hint array* of one cache line before it: every `stride`-th head,
-//! so that one vectorized comparison says in which stretch of `stride` heads a key belongs. A leaf has at most 64 heads in four
-//! lines, which are fetched together: of those the last of each line serve as hints (decision 0004).
+//! A *head* is the first four bytes of a key behind the node's prefix, big-endian, zero padded, as
+//! a number: two keys with different heads compare as those. The heads of a node stand in one
+//! array, and are compared sixteen at a time. An inner node with room for more than [`HINTS`] keys
+//! has a *hint array* of one cache line before it: every `stride`-th head, so that one vectorized
+//! comparison says in which stretch of `stride` heads a key belongs. A leaf has at most 64 heads in
+//! four lines, which are fetched together: of those the last of each line serve as hints (decision
+//! 0004).
 //!
-//! Source: IOMemTable ("normalized keys in a cache-friendly manner, a hint array to narrow down the search
-//! range"). [`HEADS_AND_HINTS`] switches both off for measurements: then nodes search whole keys by halving.
+//! Source: IOMemTable ("normalized keys in a cache-friendly manner, a hint array to narrow down the
+//! search range"). [`HEADS_AND_HINTS`] switches both off for measurements: then nodes search whole
+//! keys by halving.
 //!
-//! Nothing here trusts what it reads: the caller validates. SSE2 is part of x86-64, so nothing is detected.
+//! Nothing here trusts what it reads: the caller validates. SSE2 is part of x86-64, so nothing is
+//! detected.
 
 use crate::mem::words::Words;
 use std::{cmp::Ordering, ops::Range};
 
-/// Whether searches use heads and hints: off with `--cfg indexy_plain_search`, to measure their effect.
+/// Whether searches use heads and hints: off with `--cfg indexy_plain_search`, to measure their
+/// effect.
 pub(super) const HEADS_AND_HINTS: bool = cfg!(not(indexy_plain_search));
 
 /// Bytes of a head.
@@ -60,7 +65,8 @@ impl<'k> Wanted<'k> {
         }
     }
 
-    /// Compares a key of `len` bytes with the same head, whose bytes behind that are at `rest_at`, with what is wanted.
+    /// Compares a key of `len` bytes with the same head, whose bytes behind that are at `rest_at`,
+    /// with what is wanted.
     #[inline]
     pub(super) fn order_of(&self, words: Words<'_>, len: usize, rest_at: usize) -> Ordering {
         if len.min(self.suffix.len()) < HEAD_BYTES {
@@ -92,7 +98,7 @@ const fn hint_bytes(cap: usize) -> usize {
 
 /// The heads of a node.
 #[derive(Clone, Copy)]
-pub(super) struct Heads<'g> {
+pub(crate) struct Heads<'g> {
     words: Words<'g>,
     /// Offset of the hints, if there are any, and of the heads.
     hints: usize,
@@ -135,7 +141,8 @@ impl<'g> Heads<'g> {
     pub(super) fn count_below(self, n: usize, wanted: u32) -> usize {
         let first = if self.stride > 0 {
             let hints = count_ascending(self.words, self.hints, wanted);
-            // Whole words are loaded. The head before the stretch, if it is the word's first, is below.
+            // Whole words are loaded. The head before the stretch, if it is the word's first, is
+            // below.
             (hints * self.stride) & !1
         } else {
             let full = |k: usize| {
@@ -148,7 +155,8 @@ impl<'g> Heads<'g> {
         (first + count_ascending(self.words, at, wanted)).min(n)
     }
 
-    /// Where keys with the head `wanted` may be among the `n`: those before are below it, those behind above.
+    /// Where keys with the head `wanted` may be among the `n`: those before are below it, those
+    /// behind above.
     #[inline(always)]
     pub(super) fn equal(self, n: usize, wanted: u32) -> Range<usize> {
         let first = self.count_below(n, wanted);
@@ -193,7 +201,8 @@ impl<'g> Heads<'g> {
             .write(self.heads + n * HEAD_BYTES, &head.to_le_bytes());
     }
 
-    /// Puts the heads `range` of another node behind the `n` that are there. The hints are not kept.
+    /// Puts the heads `range` of another node behind the `n` that are there. The hints are not
+    /// kept.
     pub(super) fn push_from(self, n: usize, other: Heads<'_>, range: std::ops::Range<usize>) {
         let (from, to) = (
             other.heads + range.start * HEAD_BYTES,
@@ -240,8 +249,8 @@ impl<'g> Heads<'g> {
     }
 }
 
-/// How many of the [`GROUP`] numbers at `at`, a multiple of 8, come before the first that is not below `wanted`. What is
-/// behind the end of the block counts as it likes.
+/// How many of the [`GROUP`] numbers at `at`, a multiple of 8, come before the first that is not
+/// below `wanted`. What is behind the end of the block counts as it likes.
 #[inline(always)]
 fn count_ascending(words: Words<'_>, at: usize, wanted: u32) -> usize {
     #[cfg(target_arch = "x86_64")]

@@ -34,7 +34,8 @@ fn check_search(cap: usize, bytes: usize, heads: impl for<'w> Fn(Words<'w>) -> H
     heads.refresh_hints(0, 0);
     let mut model: Vec<u32> = vec![];
     for _ in 0..2000 {
-        // Every other head is one of three: long runs of equal ones, the greatest number among them.
+        // Every other head is one of three: long runs of equal ones, the greatest number among
+        // them.
         let wanted = match rng.random_range(0..2) {
             0 => [0, 7, u32::MAX][rng.random_range(0..3)],
             _ => rng.random_range(0..300) * (u32::MAX / 299),

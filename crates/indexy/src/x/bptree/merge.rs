@@ -1,39 +1,32 @@
-//! Giving memory back when entries are gone: leaves shrink and vanish, small leaves are joined, nodes with a single child
-//! are replaced by it, small nodes are joined, large nodes that hold little become smaller ones.
+//! Giving memory back above leaves: small leaves are joined, nodes with a single child are
+//! replaced by it, small nodes are joined, large nodes that hold little become smaller ones.
 //!
-//! Best effort: a latch that is not free is not waited for, the rest stays for the next time. Nothing is done that
-//! does not free bytes.
+//! Best effort: a latch that is not free is not waited for, the rest stays for the next time.
+//! Nothing is done that does not free bytes.
 //!
-//! Keeps: a range that takes others in is mounted if one of them was, with a fresh stamp (I3); a leaf made of two
-//! remembers the later run (I4).
+//! Keeps: a range that takes others in is mounted if one of them was, with a fresh stamp (I3); a
+//! leaf made of two remembers the later run (I4).
 
 #![forbid(unsafe_code)]
 
 use super::{
     BPlus,
-    child::Child,
     inner::{
-        InnerLatched, InnerSeen,
+        Child, InnerLatched, InnerSeen,
         build::{Parts, Room},
         layout::INNER_BYTES,
     },
-    leaf::{
-        LeafLatched,
-        build::{Builder, Plan, Shift, Spare, mask},
-        layout::{LEAF_BYTES, MAX_ENTRIES},
-    },
+    leaf::{Builder, Contents, LEAF_BYTES, MAX_ENTRIES, Shift, Spare},
     parent::{ParentLatched, ParentSeen},
-    path::{Place, Spot, common_prefix},
+    place::{Place, common_prefix},
 };
 use crate::{
     mem::{Guard, Memory},
-    x::{Stamp, bounds::Probe, counts::Delta},
+    x::{bounds::Probe, counters::Delta, leaf::mask},
 };
 
-/// A leaf is rebuilt when less than one part in so many of it is used.
-const SPARSE: usize = 2;
-/// Smaller leaves are not rebuilt.
-const SMALL_LEAF_BYTES: usize = 128;
+/// A node is rebuilt when less than one part in so many of it is used.
+const SPARSE_DIVISOR: usize = 2;
 /// Leaves are joined up to this size, so that they have room before they split again.
 const JOINED_LEAF_BYTES: usize = LEAF_BYTES * 5 / 8;
 /// And up to so many entries.
@@ -42,73 +35,9 @@ const JOINED_ENTRIES: usize = MAX_ENTRIES * 5 / 8;
 const JOINED_INNER_BYTES: usize = INNER_BYTES * 5 / 8;
 
 impl BPlus {
-    /// After entries were dropped from `leaf`, which is at `place`: makes it fit what is left. True when
-    /// that changed its size, so that it is worth while to look around it.
-    pub(super) fn tidy<'g>(
-        &self,
-        guard: &'g Guard<'_>,
-        place: &Place<'g>,
-        leaf: LeafLatched<'g>,
-    ) -> bool {
-        let old = leaf.stable();
-        let mut plan = Plan::default();
-        plan.add_from(old, mask(0..old.len()), Shift::Strip(0));
-        let size = leaf.leaf().size();
-        if plan.n > 0 && (size <= SMALL_LEAF_BYTES || plan.bytes() * SPARSE >= size) {
-            return false;
-        }
-        let Some(parent) = place.hop.parent.try_latch() else {
-            return false;
-        };
-        if plan.n > 0 {
-            self.resize(guard, &parent, place.hop.at, leaf, &plan, Spare::None);
-        } else {
-            self.vanish(&parent, place.hop.at, leaf);
-        }
-        true
-    }
-
-    /// Replaces `leaf`, which has no entries, by an empty range. Returns the bytes freed.
-    pub(super) fn vanish(
-        &self,
-        parent: &ParentLatched<'_>,
-        at: usize,
-        leaf: LeafLatched<'_>,
-    ) -> isize {
-        let mounted = leaf.mount().is_some();
-        let freed = self.empty(parent, at, mounted, isize::from(mounted)) + leaf.arena_bytes();
-        self.counts.add(Delta {
-            bytes: -leaf.arena_bytes(),
-            ..Delta::default()
-        });
-        leaf.retire(&self.memory);
-        freed
-    }
-
-    /// Makes child `at` an empty range in place of what had `marks` mounted ranges. Returns the bytes freed in the parent.
-    pub(super) fn empty(
-        &self,
-        parent: &ParentLatched<'_>,
-        at: usize,
-        mounted: bool,
-        marks: isize,
-    ) -> isize {
-        let (mounts, bytes) = parent.put_empty(&self.memory, at, self.union(mounted));
-        self.counts.add(Delta {
-            bytes,
-            mounts: mounts - marks,
-            ..Delta::default()
-        });
-        -bytes
-    }
-
-    /// The mount of several ranges that become one.
-    fn union(&self, mounted: bool) -> Option<Stamp> {
-        mounted.then(|| self.tick())
-    }
-
-    /// Merges around `probe`, from the leaf up, as long as something can be. Returns the bytes freed.
-    pub(super) fn merge(&self, guard: &Guard<'_>, probe: Probe<'_>) -> isize {
+    /// Merges around `probe`, from the leaf up, as long as something can be. Returns the bytes
+    /// freed.
+    pub(super) fn merge_around(&self, guard: &Guard<'_>, probe: Probe<'_>) -> isize {
         let mut freed = 0;
         'again: loop {
             let place = self.descend(guard, probe);
@@ -119,7 +48,7 @@ impl BPlus {
             let mut level = place.hop.parent.level();
             while level < usize::MAX {
                 let place = self.descend_to(guard, probe, level);
-                let Spot::Inner(node) = place.spot else {
+                let Some(node) = place.node() else {
                     break;
                 };
                 if node.node().level() == level
@@ -136,11 +65,9 @@ impl BPlus {
 
     /// Joins the small leaf at `place` with one beside it.
     fn join_leaf(&self, guard: &Guard<'_>, place: &Place<'_>, probe: Probe<'_>) -> Option<isize> {
-        let Spot::Leaf(leaf) = place.spot else {
-            return None;
-        };
+        let leaf = place.leaf()?;
         let at = place.hop.at;
-        if leaf.leaf().meta().n > JOINED_ENTRIES {
+        if leaf.leaf().len() > JOINED_ENTRIES {
             return None;
         }
         at.checked_sub(1)
@@ -169,30 +96,30 @@ impl BPlus {
         };
         let middle = key_between(&node, first, probe)?;
         let (left, right) = (left.see()?.try_latch()?, right.see()?.try_latch()?);
-        let mounted = left.mount().is_some();
-        if mounted != right.mount().is_some() {
+        let mounted = left.leaf().mount().is_some();
+        if mounted != right.leaf().mount().is_some() {
             return None;
         }
         let depth = common_prefix(&bounds.start, bounds.end.as_deref());
         let parts = [&left, &right].map(|leaf| {
             let old = leaf.stable();
-            (old, mask(0..old.len()), &middle[depth..old.meta().depth])
+            (old, mask(0..old.len()), &middle[depth..old.raw().depth()])
         });
-        let mut plan = Plan::default();
+        let mut contents = Contents::default();
         for (old, entries, front) in parts {
-            if !plan.add_from(old, entries, Shift::Extend(front)) {
+            if !contents.add_from(old, entries, Shift::Extend(front)) {
                 return None;
             }
         }
         let before = left.arena_bytes() + right.arena_bytes();
-        if plan.n > JOINED_ENTRIES
-            || plan.bytes() > JOINED_LEAF_BYTES
-            || Memory::class_size(plan.bytes()) as isize >= before
+        if contents.n > JOINED_ENTRIES
+            || contents.bytes() > JOINED_LEAF_BYTES
+            || Memory::class_size(contents.bytes()) as isize >= before
         {
             return None;
         }
         let node = node.try_latch()?;
-        let mut new = Builder::new(&self.memory, guard, &plan, Spare::None, depth);
+        let mut new = Builder::new(&self.memory, guard, &contents, Spare::None, depth);
         for (old, entries, front) in parts {
             new.push_from(old, entries, Shift::Extend(front));
         }
@@ -202,7 +129,7 @@ impl BPlus {
         let freed = before - new.arena_bytes() + node.remove(&self.memory, first);
         left.retire(&self.memory);
         right.retire(&self.memory);
-        self.counts.add(Delta {
+        self.counters.add(Delta {
             bytes: -freed,
             mounts: -isize::from(mounted),
             ..Delta::default()
@@ -212,9 +139,7 @@ impl BPlus {
 
     /// Makes the node at `place` smaller, or takes it out.
     fn merge_inner(&self, guard: &Guard<'_>, place: &Place<'_>, probe: Probe<'_>) -> Option<isize> {
-        let Spot::Inner(seen) = place.spot else {
-            return None;
-        };
+        let seen = place.node()?;
         let at = place.hop.at;
         if seen.children() == 1 {
             let node = seen.try_latch()?;
@@ -234,7 +159,7 @@ impl BPlus {
     fn pull_up(&self, parent: &ParentLatched<'_>, at: usize, node: InnerLatched<'_>) -> isize {
         let word = node.child_word(0);
         let mut freed = node.arena_bytes();
-        self.counts.add(Delta {
+        self.counters.add(Delta {
             bytes: -freed,
             ..Delta::default()
         });
@@ -292,7 +217,7 @@ impl BPlus {
         let freed = before - new.arena_bytes() + parent.remove(&self.memory, first);
         left.retire(&self.memory);
         right.retire(&self.memory);
-        self.counts.add(Delta {
+        self.counters.add(Delta {
             bytes: -freed,
             ..Delta::default()
         });
@@ -301,10 +226,8 @@ impl BPlus {
 
     /// Replaces the node at `place` by a smaller one.
     fn shrink(&self, guard: &Guard<'_>, place: &Place<'_>) -> Option<isize> {
-        let Spot::Inner(seen) = place.spot else {
-            return None;
-        };
-        if seen.used_bytes() * SPARSE > seen.node().size() {
+        let seen = place.node()?;
+        if seen.used_bytes() * SPARSE_DIVISOR > seen.node().size() {
             return None;
         }
         let node = seen.try_latch()?;
@@ -320,7 +243,7 @@ impl BPlus {
         parent.set(place.hop.at, new.node().word());
         let freed = node.arena_bytes() - new.arena_bytes();
         node.retire(&self.memory);
-        self.counts.add(Delta {
+        self.counters.add(Delta {
             bytes: -freed,
             ..Delta::default()
         });

@@ -1,12 +1,9 @@
 //! What a child hangs on: an inner node, or the root of the tree.
 //!
-//! Keeps: who replaces a leaf or a node holds its latch and its parent's; the old one becomes obsolete and is
-//! retired after the word that led to it is gone.
+//! Keeps: who replaces a leaf or a node holds its latch and its parent's; the old one becomes
+//! obsolete and is retired after the word that led to it is gone.
 
-use super::{
-    child::Child,
-    inner::{InnerLatched, InnerSeen},
-};
+use super::inner::{Child, InnerLatched, InnerSeen};
 use crate::{
     mem::Memory,
     x::{
@@ -20,8 +17,8 @@ use crate::{
 pub(super) fn free_all(root: &mut Root, memory: &Memory) {
     let mut stack = vec![root.take()];
     while let Some(word) = stack.pop() {
-        // SAFETY: the tree is ours alone, so its words are what they say, each block is reached once, and
-        // nobody reads it any more.
+        // SAFETY: the tree is ours alone, so its words are what they say, each block is reached
+        // once, and nobody reads it any more.
         unsafe {
             match Child::resolve(word) {
                 Child::Empty(_) => {}
@@ -34,7 +31,7 @@ pub(super) fn free_all(root: &mut Root, memory: &Memory) {
 
 /// A parent as it was at a version.
 #[derive(Clone, Copy)]
-pub(super) enum ParentSeen<'g> {
+pub(crate) enum ParentSeen<'g> {
     Root(RootSeen<'g>),
     Inner(InnerSeen<'g>),
 }
@@ -45,7 +42,8 @@ impl<'g> ParentSeen<'g> {
     pub(super) fn child(&self, at: usize) -> Option<Child<'g>> {
         match self {
             Self::Inner(node) => node.child(at),
-            // SAFETY: the root was valid after the load; `'g` is within the guard's life (`Root::see`).
+            // SAFETY: the root was valid after the load; `'g` is within the guard's life
+            // (`Root::see`).
             Self::Root(root) => root.word().map(|word| unsafe { Child::resolve(word) }),
         }
     }
@@ -74,6 +72,14 @@ impl<'g> ParentSeen<'g> {
         }
     }
 
+    /// Where the parent is; 0: the root. Says little about which it is once the guard is gone.
+    pub(super) fn address(&self) -> usize {
+        match self {
+            Self::Root(_) => 0,
+            Self::Inner(node) => node.node().block().addr().get(),
+        }
+    }
+
     /// Above the level of every child; more than any node has, for the root.
     pub(super) fn level(&self) -> usize {
         match self {
@@ -84,7 +90,7 @@ impl<'g> ParentSeen<'g> {
 }
 
 /// A parent whose latch is held; given up on drop.
-pub(super) enum ParentLatched<'g> {
+pub(crate) enum ParentLatched<'g> {
     Root(RootLatched<'g>),
     Inner(InnerLatched<'g>),
 }
@@ -98,9 +104,9 @@ impl<'g> ParentLatched<'g> {
         }
     }
 
-    /// Makes child `at` an empty range, joined with empty ranges beside it that are mounted, or complete, as it is.
-    /// `mount` is a fresh stamp. Returns by how much the number of mounted ranges and the bytes of the parent changed.
-    /// The old child's mark is not counted.
+    /// Makes child `at` an empty range, joined with empty ranges beside it that are mounted, or
+    /// complete, as it is. `mount` is a fresh stamp. Returns by how much the number of mounted
+    /// ranges and the bytes of the parent changed. The old child's mark is not counted.
     pub(super) fn put_empty(
         &self,
         memory: &Memory,

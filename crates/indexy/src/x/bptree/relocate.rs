@@ -2,24 +2,21 @@
 //!
 //! Best effort: a latch that is not free is not waited for, and what changed is left where it is.
 //!
-//! Keeps: what is moved stays what it was, byte by byte: a leaf its entries, mark, stamp and run (I3, I4), a node its children.
-//! Threads: any, beside everything else; one leaf or one node and what it hangs on are latched at a time.
+//! Keeps: what is moved stays what it was, byte by byte: a leaf its entries, mark, stamp and run
+//! (I3, I4), a node its children.
+//! Threads: any, beside everything else; one leaf or one node and what it hangs on are latched at a
+//! time.
 //! Not here: which slabs (`mem/`), large values and separators, which stay where they are.
 
 #![forbid(unsafe_code)]
 
-use super::{
-    BPlus,
-    child::Child,
-    parent::ParentSeen,
-    path::{Place, Spot},
-};
+use super::{BPlus, inner::Child, parent::ParentSeen, place::Place};
 use crate::{
     mem::{Guard, Memory},
     x::{
+        backoff::Backoff,
         bounds::{Bounds, Probe},
-        counts::Delta,
-        patience::Patience,
+        counters::Delta,
     },
 };
 
@@ -31,10 +28,11 @@ struct Row {
 }
 
 impl BPlus {
-    /// See [`IndexX::relocate`](crate::x::IndexX::relocate). Of a leaf that stays, its header is looked at.
-    pub(super) fn leave_emptying_slabs(&self) {
+    /// See [`IndexX::relocate`](crate::x::IndexX::relocate). Of a leaf that stays, its header is
+    /// looked at.
+    pub(super) fn move_all(&self) {
         let mut at = Some(Vec::new());
-        let mut patience = Patience::default();
+        let mut backoff = Backoff::default();
         while let Some(key) = at {
             let guard = self.memory.enter();
             let place = self.descend(&guard, Probe::at(&key));
@@ -44,18 +42,19 @@ impl BPlus {
                         self.move_leaf(&guard, place.hop.parent, i);
                     });
                     self.move_nodes(&guard, &key);
-                    patience = Patience::default();
+                    backoff = Backoff::default();
                     row.bounds.end
                 }
                 None => {
-                    patience.wait();
+                    backoff.wait();
                     Some(key)
                 }
             };
         }
     }
 
-    /// Moves child `at` of `parent` if it is a leaf in the way; it need not be the one that was there before.
+    /// Moves child `at` of `parent` if it is a leaf in the way; it need not be the one that was
+    /// there before.
     fn move_leaf(&self, guard: &Guard<'_>, parent: ParentSeen<'_>, at: usize) -> Option<()> {
         let parent = parent.again()?;
         // It may have lost children since; behind the last one are words of old.
@@ -74,7 +73,7 @@ impl BPlus {
         Memory::moving(block, || {
             let new = leaf.copy(&self.memory, guard);
             parent.set(at, new.leaf().word());
-            self.counts.add(Delta {
+            self.counters.add(Delta {
                 bytes: new.arena_bytes() - leaf.arena_bytes(),
                 ..Delta::default()
             });
@@ -94,9 +93,7 @@ impl BPlus {
     }
 
     fn move_node(&self, guard: &Guard<'_>, place: &Place<'_>) -> Option<()> {
-        let Spot::Inner(node) = place.spot else {
-            return None;
-        };
+        let node = place.node()?;
         let block = node.node().block();
         if !Memory::is_in_the_way(block) {
             return None;
@@ -108,7 +105,7 @@ impl BPlus {
             parent.set(place.hop.at, new.node().word());
             // Large separators are the new node's.
             let bytes = new.arena_bytes() - node.arena_bytes();
-            self.counts.add(Delta {
+            self.counters.add(Delta {
                 bytes,
                 ..Delta::default()
             });
@@ -118,7 +115,8 @@ impl BPlus {
     }
 }
 
-/// The row that begins with the child at `place`, which `key` led to; `None` when the parent changed.
+/// The row that begins with the child at `place`, which `key` led to; `None` when the parent
+/// changed.
 fn row_at(place: &Place<'_>, key: &[u8]) -> Option<Row> {
     let first = place.hop.at;
     let (mut leaves, mut last) = (Vec::new(), first);

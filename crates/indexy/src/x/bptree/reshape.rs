@@ -1,29 +1,23 @@
 //! Changing the structure so that a write finds room: none of this changes what the tree says.
 //!
-//! Each step latches what it replaces and its parent, builds the new blocks, publishes them with one word,
-//! and marks the old ones obsolete. A step that does not get a latch at once gives up; the caller
-//! goes down again.
+//! Each step latches what it replaces and its parent, builds the new blocks, publishes them with
+//! one word, and marks the old ones obsolete. A step that does not get a latch at once gives up;
+//! the caller goes down again.
 //!
-//! Keeps: every part of a range that is split has the mark and the stamp of the whole (I3). Latches are
-//! taken without waiting, so that no order among them is needed.
+//! Keeps: every part of a range that is split has the mark and the stamp of the whole (I3). Latches
+//! are taken without waiting, so that no order among them is needed.
 
 #![forbid(unsafe_code)]
 
 use super::{
-    BPlus,
+    BPlus, Balanced,
     inner::{
         build::{Parts, Room},
         layout::{INNER_BYTES, MAX_CHILDREN, MIN_CHILDREN_TO_SPLIT},
     },
-    leaf::{
-        LeafLatched,
-        build::{Builder, Plan, Shift, Spare, mask},
-        edit::heap_bytes,
-        layout::Kind,
-        stable::StableLeaf,
-    },
+    leaf::{Builder, Contents, Kind, LeafLatched, Shift, Spare, StableLeaf, heap_bytes},
     parent::ParentLatched,
-    path::{Place, Spot, common_prefix},
+    place::{Place, common_prefix},
 };
 use crate::{
     mem::Guard,
@@ -31,14 +25,17 @@ use crate::{
         Stamp,
         bounds::{Bounds, Probe},
         child::ChildWord,
-        counts::Delta,
-        draft::Draft,
-        form::NewEntry,
-        plan::Edit,
+        counters::Delta,
+        edit::Edit,
+        entry::NewEntry,
+        leaf::mask,
+        pending::PendingValue,
+        tree::{Grow, Place as _},
     },
 };
 
-/// A leaf that is full of dead bytes is tidied in place only when that gives at least this much room.
+/// A leaf that is full of dead bytes is tidied in place only when that gives at least this much
+/// room.
 const WORTHWHILE_BYTES: usize = 64;
 
 /// Two neighbours that take the place of one child.
@@ -51,34 +48,32 @@ struct Halves {
     level: usize,
 }
 
-impl BPlus {
-    /// Puts a leaf with room for the entry of `key` into the empty range at `place`, mounted as that is.
-    pub(super) fn fill<'g>(
-        &self,
+impl Grow for Balanced {
+    fn fill<'g>(
+        tree: &BPlus,
         guard: &'g Guard<'_>,
         place: &Place<'g>,
         key: &[u8],
         mount: Option<Stamp>,
-        draft: &mut Draft<'_>,
+        value: &mut PendingValue<'_>,
     ) -> Option<LeafLatched<'g>> {
         let bounds = place.bounds(Probe::at(key))?;
         let depth = common_prefix(&bounds.start, bounds.end.as_deref());
         let parent = place.hop.parent.try_latch()?;
-        let mut plan = Plan::default();
-        plan.add(&draft.entry(&key[depth..], 0));
-        let leaf = Builder::new(&self.memory, guard, &plan, Spare::Some, depth).finish(mount, 0);
+        let mut contents = Contents::default();
+        contents.add(&value.entry(&key[depth..], 0));
+        let new = Builder::new(&tree.memory, guard, &contents, Spare::Some, depth);
+        let leaf = new.finish(mount, 0);
         parent.set(place.hop.at, leaf.leaf().word());
-        self.counts.add(Delta {
+        tree.counters.add(Delta {
             bytes: leaf.arena_bytes(),
             ..Delta::default()
         });
         Some(leaf)
     }
 
-    /// Makes room in `leaf`, which is at `place`, for what `edit` does with `entry`. Gives back a latched leaf with the same
-    /// entries at the same indices; or `None` when the structure changed, or a latch was not free.
-    pub(super) fn make_room<'g>(
-        &self,
+    fn make_room<'g>(
+        tree: &BPlus,
         guard: &'g Guard<'_>,
         place: &Place<'g>,
         key: &[u8],
@@ -87,52 +82,54 @@ impl BPlus {
         entry: &NewEntry<'_>,
     ) -> Option<LeafLatched<'g>> {
         let stable = leaf.stable();
-        let mut plan = Plan::default();
-        plan.add_from(stable, mask(0..stable.len()), Shift::Strip(0));
-        plan.add(entry);
+        let mut contents = Contents::default();
+        contents.add_from(stable, mask(0..stable.len()), Shift::Strip(0));
+        contents.add(entry);
         let (at, more) = match edit {
             Edit::Insert { at, .. } => (Some(at), 1),
             Edit::Replace { .. } | Edit::Remove { .. } => {
                 // The old version stays until the new one is written.
-                plan.n -= 1;
+                contents.n -= 1;
                 (None, 0)
             }
         };
-        let meta = stable.meta();
+        let (meta, kind) = (leaf.leaf().meta(), leaf.leaf().kind());
         let size = heap_bytes(entry.suffix.len(), entry.value.len(), entry.form());
         let roomy = leaf.leaf().gap() + meta.dead >= size + WORTHWHILE_BYTES;
-        if stable.kind() == Kind::Slotted && meta.n + more <= meta.cap && roomy {
+        if kind == Kind::Slotted && meta.n + more <= meta.cap && roomy {
             leaf.compact();
             return Some(leaf);
         }
-        if plan.fits() {
+        if contents.fits() {
             let parent = place.hop.parent.try_latch()?;
             let spare = match at {
                 Some(at) if at == stable.len() => Spare::Much,
                 _ => Spare::Some,
             };
-            return Some(self.resize(guard, &parent, place.hop.at, leaf, &plan, spare));
+            return Some(tree.resize(guard, &parent, place.hop.at, leaf, &contents, spare));
         }
-        self.split_leaf(guard, place, key, leaf, at);
+        tree.split_leaf(guard, place, key, leaf, at);
         None
     }
+}
 
-    /// Replaces `leaf` by one for `plan` with the same entries.
+impl BPlus {
+    /// Replaces `leaf` by one for `contents` with the same entries.
     pub(super) fn resize<'g>(
         &self,
         guard: &'g Guard<'_>,
         parent: &ParentLatched<'g>,
         at: usize,
         leaf: LeafLatched<'g>,
-        plan: &Plan,
+        contents: &Contents,
         spare: Spare,
     ) -> LeafLatched<'g> {
         let old = leaf.stable();
-        let mut new = Builder::new(&self.memory, guard, plan, spare, old.meta().depth);
+        let mut new = Builder::new(&self.memory, guard, contents, spare, old.raw().depth());
         new.push_from(old, mask(0..old.len()), Shift::Strip(0));
-        let new = new.finish(leaf.mount(), leaf.leaf().run());
+        let new = new.finish(leaf.leaf().mount(), leaf.leaf().run());
         parent.set(at, new.leaf().word());
-        self.counts.add(Delta {
+        self.counters.add(Delta {
             bytes: new.arena_bytes() - leaf.arena_bytes(),
             ..Delta::default()
         });
@@ -151,8 +148,8 @@ impl BPlus {
     ) -> Option<()> {
         let bounds = place.bounds(Probe::at(key))?;
         let old = leaf.stable();
-        let (split, suffix) = split_point(old, at, &key[old.meta().depth..]);
-        let mut separator = key[..old.meta().depth].to_vec();
+        let (split, suffix) = split_point(old, at, &key[old.raw().depth()..]);
+        let mut separator = key[..old.raw().depth()].to_vec();
         separator.extend_from_slice(&suffix);
         let parent = place.hop.parent.try_latch()?;
         if self.lacks_room(&parent, 0, &separator) {
@@ -160,7 +157,7 @@ impl BPlus {
             drop((parent, leaf));
             return self.grow(guard, key, 1, &separator);
         }
-        let mounted = leaf.mount().is_some();
+        let mounted = leaf.leaf().mount().is_some();
         let depth = common_prefix(&bounds.start, Some(&separator));
         let left = self.part(guard, &leaf, 0..split, depth);
         let depth = common_prefix(&separator, bounds.end.as_deref());
@@ -172,7 +169,7 @@ impl BPlus {
             level: 0,
         };
         self.put_halves(guard, &parent, place.hop.at, &halves, &bounds);
-        self.counts.add(Delta {
+        self.counters.add(Delta {
             bytes: -leaf.arena_bytes(),
             mounts: isize::from(mounted),
             ..Delta::default()
@@ -181,7 +178,8 @@ impl BPlus {
         Some(())
     }
 
-    /// A published-to-be leaf with the entries `range` of `leaf`, at a depth of its own; an empty range when there are none.
+    /// A published-to-be leaf with the entries `range` of `leaf`, at a depth of its own; an empty
+    /// range when there are none.
     fn part(
         &self,
         guard: &Guard<'_>,
@@ -190,29 +188,30 @@ impl BPlus {
         depth: usize,
     ) -> ChildWord {
         if range.is_empty() {
-            return ChildWord::empty(leaf.mount());
+            return ChildWord::empty(leaf.leaf().mount());
         }
         let old = leaf.stable();
-        let (entries, shift) = (mask(range.clone()), Shift::Strip(depth - old.meta().depth));
-        let mut plan = Plan::default();
-        plan.add_from(old, entries, shift);
+        let (entries, shift) = (mask(range.clone()), Shift::Strip(depth - old.raw().depth()));
+        let mut contents = Contents::default();
+        contents.add_from(old, entries, shift);
         // A leaf that keeps all is one that keys are appended behind: it is left full.
         let spare = if range.len() < old.len() {
             Spare::Some
         } else {
             Spare::None
         };
-        let mut new = Builder::new(&self.memory, guard, &plan, spare, depth);
+        let mut new = Builder::new(&self.memory, guard, &contents, spare, depth);
         new.push_from(old, entries, shift);
-        let new = new.finish(leaf.mount(), leaf.leaf().run());
-        self.counts.add(Delta {
+        let new = new.finish(leaf.leaf().mount(), leaf.leaf().run());
+        self.counters.add(Delta {
             bytes: new.arena_bytes(),
             ..Delta::default()
         });
         new.leaf().word()
     }
 
-    /// Whether `parent` has to take `separator`, a whole key, with one more child of `level`, and has no room.
+    /// Whether `parent` has to take `separator`, a whole key, with one more child of `level`, and
+    /// has no room.
     fn lacks_room(&self, parent: &ParentLatched<'_>, level: usize, separator: &[u8]) -> bool {
         let ParentLatched::Inner(node) = parent else {
             return false;
@@ -237,7 +236,8 @@ impl BPlus {
                 node.set_child(at, halves.left);
                 bytes += node.insert(&self.memory, at, suffix, halves.right);
             }
-            // A level that is not there yet: the root grows, or the child stood higher than its level.
+            // A level that is not there yet: the root grows, or the child stood higher than its
+            // level.
             _ => {
                 let depth = common_prefix(&bounds.start, bounds.end.as_deref());
                 let parts = Parts {
@@ -251,24 +251,22 @@ impl BPlus {
                 parent.set(at, node.node().word());
             }
         }
-        self.counts.add(Delta {
+        self.counters.add(Delta {
             bytes,
             ..Delta::default()
         });
     }
 
-    /// Makes room in the node of `level` on the way to `key` for one child more, behind `coming`, a whole key: by a larger
-    /// node, or by two. Best effort.
+    /// Makes room in the node of `level` on the way to `key` for one child more, behind `coming`, a
+    /// whole key: by a larger node, or by two. Best effort.
     fn grow(&self, guard: &Guard<'_>, key: &[u8], level: usize, coming: &[u8]) -> Option<()> {
         let place = self.descend_to(guard, Probe::at(key), level);
-        let Spot::Inner(node) = place.spot else {
-            return None;
-        };
+        let node = place.node()?;
         if node.node().level() != level {
             return None;
         }
         let bounds = place.bounds(Probe::at(key))?;
-        // The node may be another one by now.
+        // Another node may have taken its place meanwhile.
         let ended = bounds.end.as_deref().is_some_and(|end| coming >= end);
         if coming <= &bounds.start[..] || ended {
             return None;
@@ -284,7 +282,7 @@ impl BPlus {
         if fits || n < MIN_CHILDREN_TO_SPLIT {
             let new = parts.build(&self.memory, guard, level, depth, 0, Room::Much);
             parent.set(place.hop.at, new.node().word());
-            self.counts.add(Delta {
+            self.counters.add(Delta {
                 bytes: new.arena_bytes() - node.arena_bytes(),
                 ..Delta::default()
             });
@@ -319,7 +317,7 @@ impl BPlus {
             level,
         };
         self.put_halves(guard, &parent, place.hop.at, &halves, &bounds);
-        self.counts.add(Delta {
+        self.counters.add(Delta {
             bytes: a + b - node.arena_bytes(),
             ..Delta::default()
         });
@@ -328,8 +326,8 @@ impl BPlus {
     }
 }
 
-/// Where a leaf splits: the index of the first entry of the right part, and the shortest separator. `at` is where
-/// a new key with `suffix` is to go.
+/// Where a leaf splits: the index of the first entry of the right part, and the shortest separator.
+/// `at` is where a new key with `suffix` is to go.
 fn split_point(leaf: StableLeaf<'_>, at: Option<usize>, suffix: &[u8]) -> (usize, Vec<u8>) {
     let n = leaf.len();
     // Keys that come in order: what is there stays full, the new key starts a leaf of its own.
@@ -351,9 +349,10 @@ fn split_point(leaf: StableLeaf<'_>, at: Option<usize>, suffix: &[u8]) -> (usize
     )
 }
 
-/// How many bytes entry `i` and the one before have in common; heads only, which is nearly always enough.
+/// How many bytes entry `i` and the one before have in common; heads only, which is nearly always
+/// enough.
 fn common(leaf: StableLeaf<'_>, i: usize) -> u32 {
-    let differ = leaf.head(i - 1) ^ leaf.head(i);
+    let differ = leaf.raw().heads().get(i - 1) ^ leaf.raw().heads().get(i);
     differ.leading_zeros() / u8::BITS
 }
 

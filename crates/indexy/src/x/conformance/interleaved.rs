@@ -1,9 +1,10 @@
-//! Small worlds under a scheduler that may put any thread in at every step of a latch: what is rare with real threads is
-//! common here, and a failure names the schedule that repeats it.
+//! Small worlds under a scheduler that may put any thread in at every step of a latch: what is rare
+//! with real threads is common here, and a failure names the schedule that repeats it.
 //!
-//! Threads of the model are a few writes, reads with their loads, one run with its settling, and cuts: the interleavings of
-//! design 2.3 (a write while its region is being cut, a load against a write, a run in flight against both) are
-//! among the schedules. Values are numbers of writes, as in `stress`.
+//! Threads of the model are a few writes, reads with their loads, one run with its settling, and
+//! cuts: the interleavings that the invariants are about (a write while its region is being cut, a load against a
+//! write, a run in flight against both) are among the schedules. Values are numbers of writes, as
+//! in `stress`.
 
 use super::{Make, world::Map};
 use crate::{
@@ -23,7 +24,8 @@ use std::{
 const SCHEDULES: usize = 2000;
 const KEYS: usize = 12;
 
-/// Everything runs on one thread of the system, and nothing is locked across a step: locks are never waited for.
+/// Everything runs on one thread of the system, and nothing is locked across a step: locks are
+/// never waited for.
 struct World<X> {
     x: X,
     y: parking_lot::Mutex<Map>,
@@ -97,7 +99,8 @@ impl<X: IndexX> World<X> {
         };
         point();
         let newest = self.begun[i].load(SeqCst);
-        // Absent: the first removal that it may have been (write 0 is the absence before the first).
+        // Absent: the first removal that it may have been (write 0 is the absence before the
+        // first).
         let write = seen.unwrap_or(oldest.next_multiple_of(3));
         assert!(
             (oldest..=newest).contains(&write),

@@ -1,7 +1,8 @@
 //! Writers, readers, a cleaner, a cutter and one who moves everything on one X, every read checked.
 //!
-//! Each writer owns its keys; a value says which write of its key it is. A reader must see, for each key, a
-//! number between the last one finished before it looked and the last one begun after it looked.
+//! Each writer owns its keys; a value says which write of its key it is. A reader must see, for
+//! each key, a number between the last one finished before it looked and the last one begun after
+//! it looked.
 
 use super::{Make, world::Map};
 use crate::{
@@ -53,7 +54,8 @@ fn key(i: usize) -> Vec<u8> {
 fn value(i: usize, write: u64) -> Vec<u8> {
     let mut value = write.to_le_bytes().to_vec();
     value.extend_from_slice(&(i as u64).to_le_bytes());
-    // Lengths change, so that entries move; some live out of line. Those of spread keys, which have leaves to themselves, do not.
+    // Lengths change, so that entries move; some live out of line. Those of spread keys, which have
+    // leaves to themselves, do not.
     let extra = if i.is_multiple_of(3) {
         0
     } else if write.is_multiple_of(61) {
@@ -104,7 +106,8 @@ impl<X: IndexX> Shared<X> {
             }
         };
         let newest = self.begun[i].load(Ordering::SeqCst);
-        // Absent is right when it was never written, or some write in between was a removal: the first of them counts.
+        // Absent is right when it was never written, or some write in between was a removal: the
+        // first of them counts.
         let removal = if oldest == 0 { 0 } else { oldest | 1 };
         let write = seen.unwrap_or(removal);
         assert!(

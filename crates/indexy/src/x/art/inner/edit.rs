@@ -1,7 +1,7 @@
 //! Making nodes, and changing the children of a latched one.
 //!
-//! Adjacent empty children that are the same (both complete, or mounted with one stamp) are joined in passing:
-//! they stand for one range.
+//! Adjacent empty children that are the same (both complete, or mounted with one stamp) are joined
+//! in passing: they stand for one range.
 
 use super::{
     InnerLatched,
@@ -11,7 +11,7 @@ use crate::{
     mem::{Guard, Memory, words::Words},
     x::{
         Stamp,
-        art::pointer::{END, LAST, SYMBOLS, Symbol},
+        art::symbol::{END, LAST, SYMBOLS, Symbol},
         child::ChildWord,
     },
 };
@@ -95,8 +95,8 @@ impl<'g> InnerRef<'g> {
         let kind = Kind::for_children(pieces.n).max(at_least);
         let bytes = node_bytes(kind, prefix.len());
         let block = memory.allocate(bytes);
-        // SAFETY: the block is new, zeroed and has `bytes` bytes; it is retired under a guard, or freed while
-        // nobody else knows it.
+        // SAFETY: the block is new, zeroed and has `bytes` bytes; it is retired under a guard, or
+        // freed while nobody else knows it.
         let words = unsafe { Words::new(block.ptr, bytes) };
         let node = Self::format(block.ptr, words, kind, prefix, gap);
         node.write_children(pieces.as_slice());
@@ -180,7 +180,8 @@ impl<'g> InnerLatched<'g> {
         shape.kind == Kind::Node256 || shape.children + more <= shape.kind.capacity()
     }
 
-    /// Puts `word` in place of the child that covers `symbol`, for the same symbols. Neither is empty.
+    /// Puts `word` in place of the child that covers `symbol`, for the same symbols. Neither is
+    /// empty.
     pub(crate) fn swap(&self, symbol: Symbol, word: ChildWord) {
         let shape = self.node.shape();
         let i = self.node.index_of(shape, symbol);
@@ -189,13 +190,15 @@ impl<'g> InnerLatched<'g> {
         if shape.kind != Kind::Node256 || old.is_inner() {
             return;
         }
-        // The same word stands at each symbol that the child covers: many, where keys ascend and the last leaf has the rest.
+        // The same word stands at each symbol that the child covers: many, where keys ascend and
+        // the last leaf has the rest.
         self.node.replace_while(shape, old, word, (0..i).rev());
         self.node.replace_while(shape, old, word, i + 1..SYMBOLS);
     }
 
-    /// Puts `pieces` in place of the symbols `first..=last`, which are one or more whole children. The first piece
-    /// starts at `first`. There is room. Returns by how much the number of mounted ranges changed.
+    /// Puts `pieces` in place of the symbols `first..=last`, which are one or more whole children.
+    /// The first piece starts at `first`. There is room. Returns by how much the number of mounted
+    /// ranges changed.
     pub(crate) fn replace(&self, first: Symbol, last: Symbol, pieces: &[Piece]) -> isize {
         debug_assert!(pieces.len() <= MOST_PIECES && pieces[0].first == first);
         let shape = self.node.shape();
@@ -245,7 +248,8 @@ impl<'g> InnerLatched<'g> {
         self.node.mounts()
     }
 
-    /// A copy of at least kind `at_least`, without the first `strip` bytes of the prefix. Not yet published.
+    /// A copy of at least kind `at_least`, without the first `strip` bytes of the prefix. Not yet
+    /// published.
     pub(crate) fn copy(
         &self,
         memory: &Memory,

@@ -9,15 +9,16 @@
 //! | then | separators: 8, 16, 48 or 0 bytes for 4, 16, 48 or 256 children |
 //! | then | child words: 4, 16, 48, or 257 |
 //!
-//! In the smaller kinds child `i` covers the symbols from separator `i - 1` (a byte, ascending) up to the next;
-//! child 0 covers "the key ends here" and all below the first separator. Node256 has one word per symbol; a
-//! child that covers several symbols is repeated.
+//! In the smaller kinds child `i` covers the symbols from separator `i - 1` (a byte, ascending) up
+//! to the next; child 0 covers "the key ends here" and all below the first separator. Node256 has
+//! one word per symbol; a child that covers several symbols is repeated.
 //!
 //! The *gap* is what lies beside the prefix: keys that come to this node and do not have it.
 //!
-//! Kind, prefix and place in the tree never change after a node was made; the rest changes under the latch.
+//! Kind, prefix and place in the tree never change after a node was made; the rest changes under
+//! the latch.
 
-use super::super::pointer::{SYMBOLS, Symbol};
+use super::super::symbol::SYMBOLS;
 use crate::x::child::ChildWord;
 use crate::{
     mem::{latch::Latch, words::Words},
@@ -248,17 +249,5 @@ impl<'g> InnerRef<'g> {
     #[inline]
     pub(super) fn separator(self, shape: Shape, i: usize) -> u8 {
         (self.cell(shape.separators() + i / 8) >> (8 * (i % 8))) as u8
-    }
-
-    /// The index of the child that covers `symbol`.
-    #[inline]
-    pub(super) fn index_of(self, shape: Shape, symbol: Symbol) -> usize {
-        if shape.kind == Kind::Node256 {
-            return symbol as usize;
-        }
-        let Some(byte) = symbol.checked_sub(1) else {
-            return 0;
-        };
-        super::rank::rank(self, shape, byte as u8).min(shape.children.saturating_sub(1))
     }
 }

@@ -1,22 +1,25 @@
-//! Inner nodes: those of ART (4, 16, 48, 256 children, compressed prefix), whose children cover ranges of
-//! byte values (decision 0001).
+//! Inner nodes: those of ART (4, 16, 48, 256 children, compressed prefix), whose children cover
+//! ranges of byte values (`docs/decisions/0001-ranges-and-packed-leaves.md`).
 //!
-//! An inner child covers exactly one byte value, a leaf or an empty range any number. A node's kind, prefix
-//! and place in the tree never change: to grow, to shrink or to lose a part of its prefix it is copied, and
-//! the old one becomes obsolete. So a node that is not obsolete is in the tree, and a reader need not look
-//! at its parent again.
+//! An inner child covers exactly one byte value, a leaf or an empty range any number. A node's
+//! kind, prefix and place in the tree never change: to grow, to shrink or to lose a part of its
+//! prefix it is copied, and the old one becomes obsolete. So a node that is not obsolete is in the
+//! tree, and a reader need not look at its parent again.
 //!
-//! Threads: readers read optimistically (`InnerSeen`); who changes children holds the latch (`InnerLatched`).
+//! Threads: readers read optimistically (`InnerSeen`); who changes children holds the latch
+//! (`InnerLatched`).
 
+mod child;
 mod edit;
 pub(super) mod layout;
 mod prefix;
 mod rank;
 
+pub(super) use child::Child;
 pub(super) use edit::Piece;
 pub(super) use layout::{InnerRef, Kind};
 
-use super::pointer::{Child, END, LAST, Symbol};
+use super::symbol::{END, LAST, Symbol};
 use crate::x::child::ChildWord;
 use crate::{
     mem::{Memory, latch::Version},
@@ -128,12 +131,13 @@ impl<'g> InnerSeen<'g> {
         let shape = self.node.shape();
         let word = self.node.child_at(shape, self.node.index_of(shape, symbol));
         word.prefetch();
-        // SAFETY: the word is used only when the node was valid after it was loaded; the guard that keeps this
-        // node for `'g` keeps its child.
+        // SAFETY: the word is used only when the node was valid after it was loaded; the guard that
+        // keeps this node for `'g` keeps its child.
         self.unchanged().then(|| unsafe { word.resolve() })
     }
 
-    /// The word of the child that covers `symbol`, which is not fetched; `None` when the node changed.
+    /// The word of the child that covers `symbol`, which is not fetched; `None` when the node
+    /// changed.
     pub(crate) fn word(&self, symbol: Symbol) -> Option<ChildWord> {
         let shape = self.node.shape();
         let word = self.node.child_at(shape, self.node.index_of(shape, symbol));
@@ -191,7 +195,8 @@ impl<'g> InnerLatched<'g> {
         let node = self.node;
         std::mem::forget(self);
         node.latch_word().unlock_obsolete();
-        // SAFETY: the caller replaced the word that led here, under the parent's latch; nobody finds it again.
+        // SAFETY: the caller replaced the word that led here, under the parent's latch; nobody
+        // finds it again.
         unsafe { memory.retire(node.block()) };
     }
 }

@@ -1,6 +1,7 @@
 //! Comparing a key with a node's compressed prefix.
 //!
-//! The prefix is complete (not a hint) and never changes in a node, so nothing has to be validated after it.
+//! The prefix is complete (not a hint) and never changes in a node, so nothing has to be validated
+//! after it.
 
 use super::layout::{HEADER_BYTES, InnerRef};
 

@@ -1,13 +1,30 @@
 //! How many separators are at most a byte: what selects a child in Node4, Node16 and Node48.
 //!
-//! Unused separators are 0xFF, so that counting all of them is off only for byte 255, where the caller's
-//! clamp to the last child is right.
+//! Unused separators are 0xFF, so that counting all of them is off only for byte 255, where the
+//! caller's clamp to the last child is right.
 
-use super::layout::{InnerRef, Kind, Shape};
+use super::{
+    super::symbol::Symbol,
+    layout::{InnerRef, Kind, Shape},
+};
+
+impl InnerRef<'_> {
+    /// The index of the child that covers `symbol`.
+    #[inline]
+    pub(super) fn index_of(self, shape: Shape, symbol: Symbol) -> usize {
+        if shape.kind == Kind::Node256 {
+            return symbol as usize;
+        }
+        let Some(byte) = symbol.checked_sub(1) else {
+            return 0;
+        };
+        rank(self, shape, byte as u8).min(shape.children.saturating_sub(1))
+    }
+}
 
 /// The number of separators (unused ones included) that are at most `byte`.
 #[inline]
-pub(super) fn rank(node: InnerRef<'_>, shape: Shape, byte: u8) -> usize {
+fn rank(node: InnerRef<'_>, shape: Shape, byte: u8) -> usize {
     let at = shape.separators();
     match shape.kind {
         Kind::Node4 => rank_8(node.cell(at), byte),
@@ -24,8 +41,8 @@ pub(super) fn rank(node: InnerRef<'_>, shape: Shape, byte: u8) -> usize {
 fn rank_8(word: u64, byte: u8) -> usize {
     const LOW: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = LOW << 7;
-    // Byte-wise `byte >= x` without carries between bytes: compare the low seven bits by a subtraction that
-    // cannot borrow, then let the top bits decide where they differ.
+    // Byte-wise `byte >= x` without carries between bytes: compare the low seven bits by a
+    // subtraction that cannot borrow, then let the top bits decide where they differ.
     let wide = LOW * u64::from(byte);
     let low_at_least = (wide | HIGH) - (word & !HIGH);
     let at_least = (wide & !word) | (!(wide ^ word) & low_at_least);

@@ -1,17 +1,15 @@
 //! What must be true of a leaf.
 
-use super::{
-    layout::{HEADER_BYTES, SLOT_BYTES, head},
-    stable::StableLeaf,
-};
-use crate::x::form::{DIRTY, IN_Y, LARGE, TOMBSTONE};
+use super::layout::{HEADER_BYTES, SLOT_BYTES, StableLeaf, head};
+use crate::x::entry::{DIRTY, IN_Y, LARGE, TOMBSTONE};
 use std::cmp::Ordering;
 
 impl StableLeaf<'_> {
     /// `Err` says what is wrong.
     pub(crate) fn check(self) -> Result<(), String> {
-        let (meta, state, n) = (self.meta(), self.state(), self.len());
-        if meta.top > self.size() || meta.top < HEADER_BYTES + n * SLOT_BYTES {
+        let leaf = self.raw();
+        let (meta, state, n) = (leaf.meta(), leaf.state(), self.len());
+        if meta.top > leaf.size() || meta.top < HEADER_BYTES + n * SLOT_BYTES {
             return Err(format!("the heap of {n} entries starts at {}", meta.top));
         }
         let mut spans = Vec::with_capacity(n);
@@ -31,8 +29,7 @@ impl StableLeaf<'_> {
             if i > 0 && self.compare(i - 1, i) != Ordering::Less {
                 return Err(format!("entries {} and {i} are not in order", i - 1));
             }
-            let mut suffix = Vec::new();
-            self.push_suffix(&entry, 0, &mut suffix);
+            let suffix = self.suffix(i);
             if head(&suffix) != entry.slot.head() || suffix.len() != entry.suffix_len {
                 return Err(format!("the suffix of entry {i} is not what its slot says"));
             }
@@ -47,12 +44,12 @@ impl StableLeaf<'_> {
         let mut used = 0;
         let mut end = meta.top;
         for (at, size) in spans {
-            if at < end || at + size > self.size() {
+            if at < end || at + size > leaf.size() {
                 return Err(format!("an entry at {at} overlaps another, or the end"));
             }
             (end, used) = (at + size, used + size);
         }
-        if used + meta.dead + meta.top != self.size() {
+        if used + meta.dead + meta.top != leaf.size() {
             return Err(format!(
                 "{used} used and {} dead bytes above {}",
                 meta.dead, meta.top

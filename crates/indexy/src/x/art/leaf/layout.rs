@@ -4,28 +4,29 @@
 //! |---|---|
 //! | 0 | latch |
 //! | 8 | entries (8 bits), heap top (12), dead heap bytes (12), run (32) |
-//! | 16 | mounted, may hold dirty entries, may hold tombstones (1 each), block size / 16 (8), stamp (53) |
+//! | 16 | mounted, may hold dirty entries, may hold tombstones (1 bit each) |
+//! | | block size / 16 (8 bits), stamp (53) |
 //! | 24 | reference bits, one per entry |
 //! | 32 | slots in key order, 4 bytes each: head (16), offset (12), flags (4) |
-//! | top .. size | heap: `suffix length, value length (varints), suffix, value`, or a pointer to them |
+//! | top .. size | heap: `suffix length, value length` (varints), `suffix, value` or a pointer |
 //!
-//! The head is the first two bytes of the suffix, big-endian, zero padded. A suffix starts at the depth of
-//! the leaf's parent. Values over `MAX_INLINE_VALUE` and suffixes over `MAX_INLINE_SUFFIX` bytes are in a
-//! block of their own (`large.rs`).
+//! The head is the first two bytes of the suffix, big-endian, zero padded. A suffix starts at the
+//! depth of the leaf's parent. Values over `MAX_INLINE_VALUE` and suffixes over `MAX_INLINE_SUFFIX`
+//! bytes are in a block of their own (`large.rs`).
 //!
-//! Everything is read as relaxed atomic words, and may be torn until the version was validated: so every
-//! offset and length is clamped to the block by `Words`.
+//! Everything is read as relaxed atomic words, and may be torn until the version was validated: so
+//! every offset and length is clamped to the block by `Words`.
 
 use crate::{
-    mem::{latch::Latch, words::Words},
-    x::{RunId, Stamp, child::ChildWord},
+    mem::words::Words,
+    x::{RunId, Stamp, child::ChildWord, leaf},
 };
 use std::{ptr::NonNull, sync::atomic::Ordering::Relaxed};
 
 /// Most entries of a leaf: one reference bit each.
 pub(crate) const MAX_ENTRIES: usize = 64;
 /// Offsets in a leaf have 12 bits.
-pub(crate) const MAX_BLOCK_BYTES: usize = 4080;
+pub(crate) const MAX_BLOCK_BYTES: usize = leaf::BUFFER_BYTES;
 pub(crate) const HEADER_BYTES: usize = 32;
 pub(crate) const SLOT_BYTES: usize = 4;
 pub(crate) const SLOTS_PER_WORD: usize = 8 / SLOT_BYTES;
@@ -135,12 +136,14 @@ pub(crate) fn head(suffix: &[u8]) -> u16 {
     }
 }
 
-/// A leaf, or a copy of one.
+/// The format of packed leaves.
 #[derive(Clone, Copy)]
-pub(crate) struct LeafRef<'g> {
-    words: Words<'g>,
-    block: NonNull<u64>,
-}
+pub(crate) struct Packed;
+
+pub(crate) type LeafRef<'g> = leaf::LeafRef<'g, Packed>;
+pub(crate) type LeafSeen<'g> = leaf::LeafSeen<'g, Packed>;
+pub(crate) type LeafLatched<'g> = leaf::LeafLatched<'g, Packed>;
+pub(crate) type StableLeaf<'x> = leaf::StableLeaf<'x, Packed>;
 
 impl<'g> LeafRef<'g> {
     /// # Safety
@@ -152,80 +155,45 @@ impl<'g> LeafRef<'g> {
         // The size bits never change after the leaf was made.
         let size = size_of_state(header.word(STATE));
         // SAFETY: as above; `size` is what was allocated.
-        let words = unsafe { Words::new(block, size) };
-        Self { words, block }
+        unsafe { Self::new(block, Words::new(block, size)) }
     }
 
     /// Writes the header of a new leaf.
-    pub(super) fn format(
-        block: NonNull<u64>,
-        words: Words<'g>,
-        mount: Option<Stamp>,
-        run: RunId,
-    ) -> Self {
-        let bytes = words.len_bytes();
+    pub(super) fn format(self, mount: Option<Stamp>, run: RunId) {
+        let (words, bytes) = (self.words(), self.size());
         debug_assert!(bytes <= MAX_BLOCK_BYTES && bytes.is_multiple_of(SIZE_UNIT));
         words.set_word(LATCH, 0);
         words.set_word(REFS, 0);
         words.set_word(STATE, ((bytes / SIZE_UNIT) as u64) << 3);
-        let leaf = Self { words, block };
-        leaf.set_meta(Meta {
+        self.set_meta(Meta {
             n: 0,
             top: bytes,
             dead: 0,
             run,
         });
-        leaf.set_state(State {
+        self.set_state(State {
             mount,
             dirty: false,
             tombstones: false,
         });
-        leaf
-    }
-
-    /// The words of a copy in place of these.
-    pub(super) fn with_words<'x>(self, words: Words<'x>) -> LeafRef<'x> {
-        LeafRef {
-            words,
-            block: self.block,
-        }
-    }
-
-    pub(crate) fn block(self) -> NonNull<u64> {
-        self.block
     }
 
     pub(crate) fn word(self) -> ChildWord {
-        ChildWord::leaf(self.block, self.size())
-    }
-
-    /// Bytes of the block.
-    pub(crate) fn size(self) -> usize {
-        self.words.len_bytes()
-    }
-
-    #[inline]
-    pub(crate) fn words(self) -> Words<'g> {
-        self.words
-    }
-
-    #[inline]
-    pub(super) fn latch_word(self) -> &'g Latch {
-        Latch::of(self.words.atomic(LATCH))
+        ChildWord::leaf(self.block(), self.size())
     }
 
     #[inline]
     pub(crate) fn meta(self) -> Meta {
-        Meta::unpack(self.words.word(META))
+        Meta::unpack(self.words().word(META))
     }
 
     pub(super) fn set_meta(self, meta: Meta) {
-        self.words.set_word(META, meta.pack());
+        self.words().set_word(META, meta.pack());
     }
 
     #[inline]
-    pub(crate) fn state(self) -> State {
-        let word = self.words.word(STATE);
+    pub(super) fn state(self) -> State {
+        let word = self.words().word(STATE);
         State {
             mount: (word & 1 != 0).then_some(word >> 11),
             dirty: word & 2 != 0,
@@ -234,41 +202,41 @@ impl<'g> LeafRef<'g> {
     }
 
     pub(super) fn set_state(self, state: State) {
-        let size = self.words.word(STATE) & (0xFF << 3);
+        let size = self.words().word(STATE) & (0xFF << 3);
         let word = u64::from(state.mount.is_some())
             | u64::from(state.dirty) << 1
             | u64::from(state.tombstones) << 2
             | size
             | state.mount.unwrap_or(0) << 11;
-        self.words.set_word(STATE, word);
+        self.words().set_word(STATE, word);
     }
 
-    pub(crate) fn refs(self) -> u64 {
-        self.words.word(REFS)
+    pub(super) fn refs(self) -> u64 {
+        self.words().word(REFS)
     }
 
     pub(super) fn set_refs(self, refs: u64) {
-        self.words.set_word(REFS, refs);
+        self.words().set_word(REFS, refs);
     }
 
-    /// Notes that entry `i` was read. Only a hint: an edit at the same time may lose or move it.
+    /// Notes that entry `i` was read.
     #[inline]
-    pub(crate) fn reference(self, i: usize) {
+    pub(super) fn set_referenced(self, i: usize) {
         let bit = 1u64 << (i & 63);
-        if self.words.word(REFS) & bit == 0 {
-            self.words.atomic(REFS).fetch_or(bit, Relaxed);
+        if self.words().word(REFS) & bit == 0 {
+            self.words().atomic(REFS).fetch_or(bit, Relaxed);
         }
     }
 
     /// Slot `i`; garbage when there are not so many.
     #[inline]
     pub(crate) fn slot(self, i: usize) -> Slot {
-        Slot(self.words.aligned_u32(HEADER_BYTES + i * SLOT_BYTES))
+        Slot(self.words().aligned_u32(HEADER_BYTES + i * SLOT_BYTES))
     }
 
     pub(super) fn set_slot(self, i: usize, slot: Slot) {
         let at = HEADER_BYTES + i * SLOT_BYTES;
-        self.words.set_aligned_u32(at, slot.0);
+        self.words().set_aligned_u32(at, slot.0);
     }
 }
 

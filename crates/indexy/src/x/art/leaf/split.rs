@@ -3,24 +3,21 @@
 //! The source is latched (or a validated copy); the new leaf is latched and not yet published.
 
 use super::{
-    LeafLatched,
     layout::{
-        HEADER_BYTES, LeafRef, MAX_BLOCK_BYTES, MAX_ENTRIES, Meta, SLOT_BYTES, SLOTS_PER_WORD,
-        Slot, State, head,
+        HEADER_BYTES, LeafLatched, LeafRef, MAX_BLOCK_BYTES, MAX_ENTRIES, Meta, SLOT_BYTES,
+        SLOTS_PER_WORD, Slot, StableLeaf, State, head,
     },
-    search::EntryAt,
-    stable::StableLeaf,
+    read::EntryAt,
 };
 use crate::{
     mem::{Guard, Memory, words::Words},
     x::{
         RunId, Stamp,
-        art::pointer::Symbol,
-        form::{Form, Lengths, MAX_INLINE_SUFFIX, entry_size},
+        art::symbol::{END, Symbol},
+        entry::{Form, Lengths, MAX_INLINE_SUFFIX, entry_size},
+        leaf::EntryAt as _,
     },
 };
-
-use std::ops::Range;
 
 /// Bytes of a leaf of `entries` entries with `heap` heap bytes.
 pub(crate) fn leaf_bytes(entries: usize, heap: usize) -> usize {
@@ -32,7 +29,8 @@ pub(crate) fn stripped_size(entry: &EntryAt, strip: usize) -> usize {
     entry_size(entry.suffix_len - strip, entry.value_len, entry.form)
 }
 
-/// Heap bytes of `entry` with `more` bytes before its suffix; `None` when it cannot have them in a leaf.
+/// Heap bytes of `entry` with `more` bytes before its suffix; `None` when it cannot have them in a
+/// leaf.
 pub(crate) fn extended_size(entry: &EntryAt, more: usize) -> Option<usize> {
     let suffix_len = entry.suffix_len + more;
     (entry.form != Form::BothOut && suffix_len <= MAX_INLINE_SUFFIX)
@@ -46,9 +44,9 @@ pub(crate) struct SplitAt {
     pub symbol: Symbol,
 }
 
-impl<'x> StableLeaf<'x> {
-    /// The boundary between first symbols (after `skip` bytes, which all suffixes have in common) that is
-    /// nearest the middle; `None` when all are the same.
+impl StableLeaf<'_> {
+    /// The boundary between first symbols (after `skip` bytes, which all suffixes have in common)
+    /// that is nearest the middle; `None` when all are the same.
     pub(crate) fn split_point(self, skip: usize) -> Option<SplitAt> {
         let n = self.len();
         let mut best: Option<SplitAt> = None;
@@ -68,12 +66,12 @@ impl<'x> StableLeaf<'x> {
 
     /// The symbol of entry `i` after `skip` bytes of its suffix.
     fn symbol_at(self, i: usize, skip: usize) -> Symbol {
-        if skip == 0 {
-            return self.symbol(i);
-        }
         let entry = self.entry(i);
         if entry.suffix_len == skip {
-            return crate::x::art::pointer::END;
+            return END;
+        }
+        if skip == 0 {
+            return (entry.slot.head() >> 8) + 1;
         }
         Symbol::from(self.suffix_byte(&entry, skip)) + 1
     }
@@ -83,7 +81,7 @@ impl<'x> StableLeaf<'x> {
             Some(large) if entry.form == Form::BothOut => large.suffix(entry.suffix_len - at)[0],
             _ => {
                 let mut byte = [0];
-                self.words().copy_out(entry.body + at, &mut byte);
+                self.raw().words().copy_out(entry.body + at, &mut byte);
                 byte[0]
             }
         }
@@ -96,9 +94,28 @@ impl<'x> StableLeaf<'x> {
             .sum()
     }
 
-    /// Heap bytes of the entries in `range`, stripped.
-    pub(crate) fn heap_bytes(self, range: Range<usize>, strip: usize) -> usize {
-        range.map(|i| stripped_size(&self.entry(i), strip)).sum()
+    /// Heap bytes of `entries`, stripped.
+    pub(crate) fn heap_bytes(self, entries: impl Iterator<Item = usize>, strip: usize) -> usize {
+        entries.map(|i| stripped_size(&self.entry(i), strip)).sum()
+    }
+
+    /// Heap bytes in use.
+    pub(crate) fn live_bytes(self) -> usize {
+        let meta = self.raw().meta();
+        self.raw().size() - meta.top - meta.dead
+    }
+
+    /// How many bytes the suffixes of all entries have in common; 0 without entries.
+    pub(crate) fn common_prefix(self, out: &mut Vec<u8>) -> usize {
+        out.clear();
+        let Some(last) = self.len().checked_sub(1) else {
+            return 0;
+        };
+        self.push_suffix(&self.entry(0), out);
+        let other = self.suffix(last);
+        let common = out.iter().zip(&other).take_while(|(a, b)| a == b).count();
+        out.truncate(common);
+        common
     }
 }
 
@@ -112,8 +129,8 @@ struct Pushed {
 impl Pushed {
     fn onto(leaf: &LeafLatched<'_>) -> Self {
         Self {
-            meta: leaf.leaf.meta(),
-            refs: leaf.leaf.refs(),
+            meta: leaf.leaf().meta(),
+            refs: leaf.leaf().refs(),
             flags: 0,
         }
     }
@@ -121,7 +138,7 @@ impl Pushed {
     /// The heap part of the next entry, up to where the last one starts, is written; adds its slot.
     fn slot(&mut self, leaf: &LeafLatched<'_>, slot: Slot, referenced: u64) {
         debug_assert!(self.meta.n < MAX_ENTRIES);
-        leaf.leaf.set_slot(self.meta.n, slot);
+        leaf.leaf().set_slot(self.meta.n, slot);
         self.refs |= referenced << self.meta.n;
         self.flags |= slot.flags();
         self.meta.n += 1;
@@ -129,14 +146,15 @@ impl Pushed {
     }
 
     fn finish(self, leaf: &LeafLatched<'_>) {
-        leaf.leaf.set_refs(self.refs);
-        leaf.leaf.set_meta(self.meta);
+        leaf.leaf().set_refs(self.refs);
+        leaf.leaf().set_meta(self.meta);
         leaf.note_flags(self.flags);
     }
 }
 
 impl<'g> LeafLatched<'g> {
-    /// A new, empty, latched leaf of at least `bytes` bytes. `guard` stands for the time that it may be used.
+    /// A new, empty, latched leaf of at least `bytes` bytes. `guard` stands for the time that it
+    /// may be used.
     pub(crate) fn create(
         memory: &Memory,
         _guard: &'g Guard<'_>,
@@ -146,27 +164,27 @@ impl<'g> LeafLatched<'g> {
     ) -> Self {
         let block = memory.allocate_unzeroed(bytes.min(MAX_BLOCK_BYTES));
         let bytes = block.bytes.min(MAX_BLOCK_BYTES);
-        // SAFETY: the block is new; `format` writes its header, and nothing else is read before it was written, but by
-        // who may read garbage. Once published it is retired, not freed, so that it stays for
-        // as long as a guard does.
-        let words = unsafe { Words::new(block.ptr, bytes) };
-        let leaf = LeafRef::format(block.ptr, words, mount, run);
-        leaf.latch_word().lock();
-        Self { leaf }
+        // SAFETY: the block is new; `format` writes its header, and nothing else is read before it
+        // was written, but by who may read garbage. Once published it is retired, not freed, so
+        // that it stays for as long as a guard does.
+        let leaf = unsafe { LeafRef::new(block.ptr, Words::new(block.ptr, bytes)) };
+        leaf.format(mount, run);
+        leaf.latch_new()
     }
 
     /// Takes over all entries of `from` into this empty leaf. The caller made room.
     ///
-    /// Into a larger leaf, with nothing dead between them, they go as two blocks: the heap as it is, the slots with all
-    /// offsets moved by the same distance.
+    /// Into a larger leaf, with nothing dead between them, they go as two blocks: the heap as it
+    /// is, the slots with all offsets moved by the same distance.
     pub(crate) fn copy_all(&self, from: StableLeaf<'_>) {
-        let (old, mut meta) = (from.meta(), self.leaf.meta());
-        let (size, old_size) = (self.leaf.size(), from.size());
+        let (leaf, from_leaf) = (self.leaf(), from.raw());
+        let (old, mut meta) = (from_leaf.meta(), leaf.meta());
+        let (size, old_size) = (leaf.size(), from_leaf.size());
         if old.dead > 0 || size < old_size {
             return self.push_from(from, 0..old.n, 0);
         }
         let further = size - old_size;
-        let (words, old_words) = (self.leaf.words(), from.words());
+        let (words, old_words) = (leaf.words(), from_leaf.words());
         let more = Slot::further(further);
         for word in 0..old.n.div_ceil(SLOTS_PER_WORD) {
             let at = HEADER_BYTES / 8 + word;
@@ -176,38 +194,45 @@ impl<'g> LeafLatched<'g> {
         meta.top = old.top + further;
         words.copy_from(&old_words, old.top, meta.top, old_size - old.top);
         meta.n = old.n;
-        self.leaf.set_refs(from.refs());
-        self.leaf.set_meta(meta);
-        self.leaf.set_state(State {
-            mount: self.leaf.state().mount,
-            ..from.state()
+        leaf.set_refs(from_leaf.refs());
+        leaf.set_meta(meta);
+        leaf.set_state(State {
+            mount: leaf.state().mount,
+            ..from_leaf.state()
         });
     }
 
-    /// Appends the `entries` of `from`, which sort after all that are here, without the first `strip` bytes of their
-    /// suffixes. The caller made room.
-    pub(crate) fn push_from(&self, from: StableLeaf<'_>, entries: Range<usize>, strip: usize) {
+    /// Appends the `entries` of `from`, which sort after all that are here, without the first
+    /// `strip` bytes of their suffixes. The caller made room.
+    pub(crate) fn push_from(
+        &self,
+        from: StableLeaf<'_>,
+        entries: impl Iterator<Item = usize>,
+        strip: usize,
+    ) {
+        let (words, old) = (self.leaf().words(), from.raw().words());
+        let refs = from.raw().refs();
         let mut pushed = Pushed::onto(self);
         for i in entries {
             let entry = from.entry(i);
             let at = pushed.meta.top - stripped_size(&entry, strip);
             let slot = if strip == 0 {
-                let words = self.leaf.words();
-                words.copy_from(&from.words(), entry.slot.offset(), at, entry.size());
+                words.copy_from(&old, entry.slot.offset(), at, entry.size());
                 entry.slot.with_offset(at)
             } else {
                 let start = self.write_stripped(from, &entry, entry.suffix_len - strip, at);
                 Slot::new(start, at, entry.slot.flags())
             };
-            pushed.slot(self, slot, from.refs() >> i & 1);
+            pushed.slot(self, slot, refs >> i & 1);
         }
         pushed.finish(self);
     }
 
-    /// Appends all entries of `from`, which sort after all that are here, with `front` before their suffixes. The caller
-    /// made room, and saw that it can be (`extended_bytes`).
+    /// Appends all entries of `from`, which sort after all that are here, with `front` before their
+    /// suffixes. The caller made room, and saw that it can be (`extended_bytes`).
     pub(crate) fn push_extended(&self, from: StableLeaf<'_>, front: &[u8]) {
-        let (words, old) = (self.leaf.words(), from.words());
+        let (words, old) = (self.leaf().words(), from.raw().words());
+        let refs = from.raw().refs();
         let mut pushed = Pushed::onto(self);
         for i in 0..from.len() {
             let entry = from.entry(i);
@@ -226,12 +251,13 @@ impl<'g> LeafLatched<'g> {
             let start = &mut start[..suffix_len.min(2)];
             words.copy_out(body, start);
             let slot = Slot::new(head(start), at, entry.slot.flags());
-            pushed.slot(self, slot, from.refs() >> i & 1);
+            pushed.slot(self, slot, refs >> i & 1);
         }
         pushed.finish(self);
     }
 
-    /// Writes the last `suffix_len` bytes of the suffix of `entry` and its tail at `at`; returns its head.
+    /// Writes the last `suffix_len` bytes of the suffix of `entry` and its tail at `at`; returns
+    /// its head.
     fn write_stripped(
         &self,
         from: StableLeaf<'_>,
@@ -239,7 +265,7 @@ impl<'g> LeafLatched<'g> {
         suffix_len: usize,
         at: usize,
     ) -> u16 {
-        let words = self.leaf.words();
+        let (words, old) = (self.leaf().words(), from.raw().words());
         let strip = entry.suffix_len - suffix_len;
         let lengths = Lengths::new(suffix_len, entry.value_len, entry.form);
         words.write(at, lengths.as_slice());
@@ -252,12 +278,12 @@ impl<'g> LeafLatched<'g> {
                 start.copy_from_slice(&large.suffix(suffix_len)[..start.len()]);
             }
             _ => {
-                words.copy_from(&from.words(), entry.body + strip, body, suffix_len);
+                words.copy_from(&old, entry.body + strip, body, suffix_len);
                 tail += suffix_len;
                 words.copy_out(body, start);
             }
         }
-        words.copy_from(&from.words(), entry.tail(), tail, entry.tail_len());
+        words.copy_from(&old, entry.tail(), tail, entry.tail_len());
         head(start)
     }
 }

@@ -1,7 +1,7 @@
 //! Building a node out of parts of others: growing, splitting, joining.
 //!
-//! The sources are latched; the new node is latched and not yet published. Separators are copied as bytes, because
-//! the new node may have another depth.
+//! The sources are latched; the new node is latched and not yet published. Separators are copied as
+//! bytes, because the new node may have another depth.
 
 use super::{
     super::heads::head,
@@ -17,12 +17,13 @@ use crate::{
     x::child::ChildWord,
 };
 
-/// Less than so many bytes are left to the heads: to compare them beforehand costs more than heads lose by them.
+/// Less than so many bytes are left to the heads: to compare them beforehand costs more than heads
+/// lose by them.
 const WORTHWHILE_SHARED: usize = 2;
 
 /// Room of a node beside what it is built of, as far as its size allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::x::bptree) enum Room {
+pub(crate) enum Room {
     /// A quarter more children.
     Some,
     /// As many again: nodes are few, and to copy one is dear.
@@ -31,7 +32,7 @@ pub(in crate::x::bptree) enum Room {
 
 /// Children and the separators between them.
 #[derive(Default)]
-pub(in crate::x::bptree) struct Parts {
+pub(crate) struct Parts {
     pub separators: Vec<Vec<u8>>,
     pub children: Vec<ChildWord>,
     /// A separator that is to come: the node that is made can take it.
@@ -40,7 +41,7 @@ pub(in crate::x::bptree) struct Parts {
 
 impl Parts {
     /// Appends the children of `node`; each separator gets `front` before it.
-    pub(in crate::x::bptree) fn add(&mut self, node: &InnerLatched<'_>, front: &[u8]) {
+    pub(crate) fn add(&mut self, node: &InnerLatched<'_>, front: &[u8]) {
         let n = node.meta().n;
         for i in 0..n - 1 {
             let mut separator = front.to_vec();
@@ -50,9 +51,9 @@ impl Parts {
         self.children.extend((0..n).map(|i| node.child_word(i)));
     }
 
-    /// Cuts everything from child `at` on off; the separator between the two parts belongs to neither. What is to come
-    /// goes to the part where it belongs.
-    pub(in crate::x::bptree) fn split_off(&mut self, at: usize) -> (Vec<u8>, Parts) {
+    /// Cuts everything from child `at` on off; the separator between the two parts belongs to
+    /// neither. What is to come goes to the part where it belongs.
+    pub(crate) fn split_off(&mut self, at: usize) -> (Vec<u8>, Parts) {
         let children = self.children.split_off(at);
         let separators = self.separators.split_off(at);
         let middle = self.separators.pop().unwrap_or_default();
@@ -65,7 +66,7 @@ impl Parts {
     }
 
     /// The child to split at: near the middle, with a short separator before it.
-    pub(in crate::x::bptree) fn split_point(&self) -> usize {
+    pub(crate) fn split_point(&self) -> usize {
         let n = self.children.len();
         let window = n / 2 - n / 16..=n / 2 + n / 16;
         let cost = |&at: &usize| (self.separators[at - 1].len(), at.abs_diff(n / 2));
@@ -75,8 +76,8 @@ impl Parts {
             .unwrap_or(n / 2)
     }
 
-    /// How many bytes the separators share beyond the `strip` that they lose. They ascend, so that the first and the last
-    /// say it; but the one that is to come may belong before or behind them.
+    /// How many bytes the separators share beyond the `strip` that they lose. They ascend, so that
+    /// the first and the last say it; but the one that is to come may belong before or behind them.
     fn shared(&self, strip: usize) -> usize {
         let (Some(first), Some(last)) = (self.separators.first(), self.separators.last()) else {
             return 0;
@@ -98,7 +99,8 @@ impl Parts {
         }
     }
 
-    /// Heap bytes of the separators, each without `strip` bytes, of which the first `shared` stand elsewhere.
+    /// Heap bytes of the separators, each without `strip` bytes, of which the first `shared` stand
+    /// elsewhere.
     fn heap(&self, strip: usize, shared: usize) -> usize {
         let bytes = |s: &Vec<u8>| record_bytes(s.len() - strip - shared);
         self.separators.iter().map(bytes).sum()
@@ -111,7 +113,7 @@ impl Parts {
     }
 
     /// Bytes of a node of these parts, with what is to come.
-    pub(in crate::x::bptree) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let shared = self.shared(0);
         let children = self.children.len() + usize::from(self.coming.is_some());
         let heap = shared_bytes(shared) + self.heap(0, shared) + self.need(0, shared);
@@ -119,7 +121,7 @@ impl Parts {
     }
 
     /// Room for children, and bytes, of the node that `build` makes.
-    pub(in crate::x::bptree) fn size(&self, strip: usize, room: Room) -> (usize, usize) {
+    pub(crate) fn size(&self, strip: usize, room: Room) -> (usize, usize) {
         let (n, shared) = (self.children.len(), self.shared(strip));
         let (heap, need) = (self.heap(strip, shared), self.need(strip, shared));
         let more = match room {
@@ -136,9 +138,9 @@ impl Parts {
         (cap, bytes(cap))
     }
 
-    /// A new latched node of these parts, with separators that lose `strip` bytes, and with `room`. `guard` stands for the
-    /// time that it may be used.
-    pub(in crate::x::bptree) fn build<'g>(
+    /// A new latched node of these parts, with separators that lose `strip` bytes, and with `room`.
+    /// `guard` stands for the time that it may be used.
+    pub(crate) fn build<'g>(
         &self,
         memory: &Memory,
         _guard: &'g Guard<'_>,
@@ -149,8 +151,8 @@ impl Parts {
     ) -> InnerLatched<'g> {
         let (n, (cap, bytes)) = (self.children.len(), self.size(strip, room));
         let block = memory.allocate(bytes);
-        // SAFETY: the block is new and zeroed; once published it is retired, not freed, so that it stays for
-        // as long as a guard does.
+        // SAFETY: the block is new and zeroed; once published it is retired, not freed, so that it
+        // stays for as long as a guard does.
         let words = unsafe { Words::new(block.ptr, block.bytes) };
         let meta = Meta {
             n,
@@ -179,8 +181,9 @@ impl Parts {
 }
 
 impl<'g> InnerLatched<'g> {
-    /// The same node in another block, latched, with the same large separators. `guard` stands for the time that it may be used.
-    pub(in crate::x::bptree) fn copy(&self, memory: &Memory, _guard: &'g Guard<'_>) -> Self {
+    /// The same node in another block, latched, with the same large separators. `guard` stands for
+    /// the time that it may be used.
+    pub(crate) fn copy(&self, memory: &Memory, _guard: &'g Guard<'_>) -> Self {
         let node = self.node().copy(memory);
         node.latch_word().lock();
         Self { node }

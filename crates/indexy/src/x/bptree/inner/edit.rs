@@ -17,14 +17,16 @@ use crate::{
     },
 };
 
-/// A separator to be written, with its block if it is too long for a node. The block is freed on drop.
+/// A separator to be written, with its block if it is too long for a node. The block is freed on
+/// drop.
 pub(super) struct NewSeparator<'a> {
     suffix: &'a [u8],
     large: Option<OwnedLarge<'a>>,
 }
 
 impl<'a> NewSeparator<'a> {
-    /// `suffix`: a separator without the prefix of the node that it is for, and without what all of its separators share.
+    /// `suffix`: a separator without the prefix of the node that it is for, and without what all of
+    /// its separators share.
     pub(super) fn new(memory: &'a Memory, suffix: &'a [u8]) -> Self {
         let long = suffix.len() > MAX_INLINE_SEPARATOR;
         let large = long.then(|| OwnedLarge::create(memory, suffix, &[]));
@@ -51,7 +53,8 @@ impl<'g> InnerRef<'g> {
         self.words().copy_out(at.rest, &mut out[start..]);
     }
 
-    /// Writes the record of a separator; returns its slot, and the bytes of a large block that the node has now.
+    /// Writes the record of a separator; returns its slot, and the bytes of a large block that the
+    /// node has now.
     pub(super) fn write_separator(self, new: NewSeparator<'_>) -> (usize, usize) {
         let len = new.suffix.len();
         if len <= HEAD_BYTES {
@@ -80,21 +83,22 @@ impl<'g> InnerRef<'g> {
 }
 
 impl InnerLatched<'_> {
-    /// There is room for one more child, behind the separator `suffix`, which is without the node's prefix.
-    pub(in crate::x::bptree) fn has_room(&self, suffix: &[u8]) -> bool {
+    /// There is room for one more child, behind the separator `suffix`, which is without the node's
+    /// prefix.
+    pub(crate) fn has_room(&self, suffix: &[u8]) -> bool {
         let (meta, node) = (self.meta(), self.node());
         let shared = node.shared_len();
         let begins_so = shared == 0 || node.compare_shared(suffix).is_eq();
         begins_so && meta.n < meta.cap && node.gap() >= record_bytes(suffix.len() - shared)
     }
 
-    pub(in crate::x::bptree) fn set_child(&self, i: usize, word: ChildWord) {
+    pub(crate) fn set_child(&self, i: usize, word: ChildWord) {
         self.node().set_child_word(i, word);
     }
 
-    /// Puts child `i + 1` in, behind the separator `suffix`, which is without the node's prefix. The caller checked
-    /// `has_room`. Returns the bytes that the node has more.
-    pub(in crate::x::bptree) fn insert(
+    /// Puts child `i + 1` in, behind the separator `suffix`, which is without the node's prefix.
+    /// The caller checked `has_room`. Returns the bytes that the node has more.
+    pub(crate) fn insert(
         &self,
         memory: &Memory,
         i: usize,
@@ -118,7 +122,7 @@ impl InnerLatched<'_> {
     }
 
     /// Takes separator `i` and child `i + 1` out. Returns the bytes that the node has less.
-    pub(in crate::x::bptree) fn remove(&self, memory: &Memory, i: usize) -> isize {
+    pub(crate) fn remove(&self, memory: &Memory, i: usize) -> isize {
         let node = self.node();
         let meta = node.meta();
         let large = self.large(i);

@@ -4,22 +4,25 @@
 //! |---|---|
 //! | 0 | latch |
 //! | 8 | children (16 bits), room for children (16), level (16), depth (16) |
-//! | 16 | heap top (16), dead heap bytes (16), block size / 16 (16), length of the shared prefix (16) |
-//! | 24 | the first 8 bytes of the shared prefix; what it has beyond them is at the very end of the block |
+//! | 16 | heap top, dead heap bytes, block size / 16, length of the shared prefix (16 bits each) |
+//! | 24 | the first 8 bytes of the shared prefix; the others are at the very end of the block |
 //! | 32 | hints, heads of the separators: `heads.rs` |
-//! | then | slots of the separators, 16 bits each: a length of at most 4 (then the head is all), or an offset |
+//! | then | slots of the separators, 16 bits each: an offset, or a length of at most 4 |
+//! | | (then the head is all of it) |
 //! | then | child words |
-//! | top .. size | heap: `length * 2 + whether large` (32 bits), the separator behind its head; or a pointer to it |
+//! | top .. size | heap: `length * 2 + whether large` (32 bits), the separator behind its head |
+//! | | or a pointer to it |
 //!
-//! Child `i` has the keys from separator `i - 1` (inclusive) to separator `i` (exclusive). Separators are the shortest
-//! keys that tell two children apart (suffix truncation), without the first `depth` bytes, which all keys
-//! of the node's range have in common (prefix truncation), and without what all of them share beyond that, the *shared
-//! prefix*: a range that is open to one side, as the root's, has nothing in common, and heads of separators that begin
-//! alike would tell nothing apart. It never changes; a separator that does not begin with it has the node rebuilt. Longer ones than `MAX_INLINE_SEPARATOR` are
-//! in blocks of their own.
+//! Child `i` has the keys from separator `i - 1` (inclusive) to separator `i` (exclusive).
+//! Separators are the shortest keys that tell two children apart (suffix truncation), without the
+//! first `depth` bytes, which all keys of the node's range have in common (prefix truncation), and
+//! without what all of them share beyond that, the *shared prefix*: a range that is open to one
+//! side, as the root's, has nothing in common, and heads of separators that begin alike would tell
+//! nothing apart. It never changes; a separator that does not begin with it has the node rebuilt.
+//! Longer ones than `MAX_INLINE_SEPARATOR` are in blocks of their own.
 //!
-//! Everything is read as relaxed atomic words, and may be torn until the version was validated: so every
-//! offset and length is clamped to the block by `Words`.
+//! Everything is read as relaxed atomic words, and may be torn until the version was validated: so
+//! every offset and length is clamped to the block by `Words`.
 
 use super::super::heads::{HEAD_BYTES, Heads, hinted_bytes};
 use crate::{
@@ -28,13 +31,15 @@ use crate::{
 };
 use std::{cmp::Ordering, ptr::NonNull};
 
-/// A node does not grow beyond this, unless it has fewer than `MIN_CHILDREN_TO_SPLIT`: the node size of inner nodes.
-pub(in crate::x::bptree) const INNER_BYTES: usize = 2048;
+/// A node does not grow beyond this, unless it has fewer than `MIN_CHILDREN_TO_SPLIT`: the node
+/// size of inner nodes.
+pub(crate) const INNER_BYTES: usize = 2048;
 /// Most children of a node.
-pub(in crate::x::bptree) const MAX_CHILDREN: usize = 256;
+pub(crate) const MAX_CHILDREN: usize = 256;
 /// A node with fewer children is not split.
-pub(in crate::x::bptree) const MIN_CHILDREN_TO_SPLIT: usize = 4;
-/// Separators share at most so many bytes; the rest of what they have in common is left to their heads.
+pub(crate) const MIN_CHILDREN_TO_SPLIT: usize = 4;
+/// Separators share at most so many bytes; the rest of what they have in common is left to their
+/// heads.
 pub(super) const MAX_SHARED: usize = 128;
 /// Bytes of the shared prefix in the header.
 const NEAR_SHARED: usize = 8;
@@ -64,9 +69,9 @@ const META: usize = 1;
 const HEAP: usize = 2;
 const SHARED: usize = 3;
 
-/// Counts and offsets of a node.
+/// Counters and offsets of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::x::bptree) struct Meta {
+pub(crate) struct Meta {
     /// Children; one more than separators.
     pub n: usize,
     /// Room for so many children; never changes.
@@ -104,7 +109,7 @@ pub(super) const fn shared_bytes(len: usize) -> usize {
 }
 
 /// Heap bytes of a separator.
-pub(in crate::x::bptree) fn record_bytes(len: usize) -> usize {
+pub(crate) fn record_bytes(len: usize) -> usize {
     if len <= HEAD_BYTES {
         0
     } else if len <= MAX_INLINE_SEPARATOR {
@@ -116,7 +121,7 @@ pub(in crate::x::bptree) fn record_bytes(len: usize) -> usize {
 
 /// An inner node.
 #[derive(Clone, Copy)]
-pub(in crate::x::bptree) struct InnerRef<'g> {
+pub(crate) struct InnerRef<'g> {
     words: Words<'g>,
     block: NonNull<u64>,
 }
@@ -125,7 +130,7 @@ impl<'g> InnerRef<'g> {
     /// # Safety
     /// `block` is an inner node that stays allocated for `'g`.
     #[inline]
-    pub(in crate::x::bptree) unsafe fn from_block(block: NonNull<u64>) -> Self {
+    pub(crate) unsafe fn from_block(block: NonNull<u64>) -> Self {
         // SAFETY: a node has a header; by the contract it stays allocated.
         let header = unsafe { Words::new(block, HEADER_BYTES) };
         // The size bits never change after the node was made.
@@ -135,7 +140,8 @@ impl<'g> InnerRef<'g> {
         Self { words, block }
     }
 
-    /// Writes the header of a new node, whose block is zeroed, and whose separators all begin with `shared`.
+    /// Writes the header of a new node, whose block is zeroed, and whose separators all begin with
+    /// `shared`.
     pub(super) fn format(block: NonNull<u64>, words: Words<'g>, meta: Meta, shared: &[u8]) -> Self {
         let bytes = words.len_bytes();
         let top = bytes - shared_bytes(shared.len());
@@ -163,15 +169,15 @@ impl<'g> InnerRef<'g> {
         Self { words, block }
     }
 
-    pub(in crate::x::bptree) fn block(self) -> NonNull<u64> {
+    pub(crate) fn block(self) -> NonNull<u64> {
         self.block
     }
 
-    pub(in crate::x::bptree) fn word(self) -> ChildWord {
+    pub(crate) fn word(self) -> ChildWord {
         ChildWord::inner(self.block, FETCH_BYTES)
     }
 
-    pub(in crate::x::bptree) fn size(self) -> usize {
+    pub(crate) fn size(self) -> usize {
         self.words.len_bytes()
     }
 
@@ -186,7 +192,7 @@ impl<'g> InnerRef<'g> {
     }
 
     #[inline]
-    pub(in crate::x::bptree) fn meta(self) -> Meta {
+    pub(crate) fn meta(self) -> Meta {
         let word = self.words.word(META);
         Meta {
             n: (word as usize & 0xFFFF).clamp(1, MAX_CHILDREN),
@@ -207,7 +213,7 @@ impl<'g> InnerRef<'g> {
 
     /// Bytes of a key before the separators.
     #[inline]
-    pub(in crate::x::bptree) fn depth(self) -> usize {
+    pub(crate) fn depth(self) -> usize {
         self.words.word(META) as usize >> 48
     }
 
@@ -217,8 +223,8 @@ impl<'g> InnerRef<'g> {
         self.words.word(HEAP) as usize >> 48
     }
 
-    /// How the shared prefix, which is not empty, compares with the beginning of `suffix`. Greater: so are all separators;
-    /// less: so are they; equal: `suffix` begins with it.
+    /// How the shared prefix, which is not empty, compares with the beginning of `suffix`. Greater:
+    /// so are all separators; less: so are they; equal: `suffix` begins with it.
     #[inline(never)]
     pub(super) fn compare_shared(self, suffix: &[u8]) -> Ordering {
         let len = self.shared_len();
@@ -243,7 +249,7 @@ impl<'g> InnerRef<'g> {
         self.words.copy_out(self.size().saturating_sub(far), back);
     }
 
-    pub(in crate::x::bptree) fn level(self) -> usize {
+    pub(crate) fn level(self) -> usize {
         self.meta().level
     }
 
@@ -279,7 +285,7 @@ impl<'g> InnerRef<'g> {
         self.heads_of(self.meta())
     }
 
-    /// As `heads`, for who has the node's counts.
+    /// As `heads`, for a caller that has read the node's counts.
     #[inline]
     pub(super) fn heads_of(self, meta: Meta) -> Heads<'g> {
         Heads::hinted(self.words, HEADER_BYTES, meta.cap - 1)
@@ -319,7 +325,7 @@ impl<'g> InnerRef<'g> {
         self.child_word_of(self.meta(), i)
     }
 
-    /// As `child_word`, for who has the node's counts.
+    /// As `child_word`, for a caller that has read the node's counts.
     #[inline]
     pub(super) fn child_word_of(self, meta: Meta, i: usize) -> ChildWord {
         ChildWord::from_raw(self.words.word(children_at(meta.cap) / 8 + i))

@@ -1,21 +1,25 @@
 //! Inner nodes: separators and child words.
 //!
-//! As leaves, nodes are at one place for their whole life: range, level and depth never change. Children and
-//! separators inside do, under the latch. A node with more or fewer than fit is replaced.
+//! As leaves, nodes are at one place for their whole life: range, level and depth never change.
+//! Children and separators inside do, under the latch. A node with more or fewer than fit is
+//! replaced.
 //!
-//! A child may be an empty range (complete, or mounted with a stamp), a leaf, or a node of any lower level: so a leaf may
-//! stand high in the tree where nothing else is left, and levels are filled in when it splits.
+//! A child may be an empty range (complete, or mounted with a stamp), a leaf, or a node of any
+//! lower level: so a leaf may stand high in the tree where nothing else is left, and levels are
+//! filled in when it splits.
 //!
 //! Threads: readers read optimistically (`InnerSeen`); a writer holds the latch (`InnerLatched`).
 
 pub(super) mod build;
+mod child;
 pub(super) mod edit;
 pub(super) mod layout;
 mod read;
 
+pub(super) use child::Child;
 pub(super) use layout::InnerRef;
 
-use super::{child::Child, heads};
+use super::heads;
 use crate::{
     mem::{Memory, latch::Version},
     x::{bounds::Probe, child::ChildWord, large::LargeRef},
@@ -24,20 +28,20 @@ use layout::Meta;
 
 /// A node as it was at a version.
 #[derive(Clone, Copy)]
-pub(in crate::x::bptree) struct InnerSeen<'g> {
+pub(crate) struct InnerSeen<'g> {
     node: InnerRef<'g>,
     version: Version,
 }
 
 /// A node whose latch the owner of this holds; given up on drop.
-pub(in crate::x::bptree) struct InnerLatched<'g> {
+pub(crate) struct InnerLatched<'g> {
     node: InnerRef<'g>,
 }
 
 impl<'g> InnerRef<'g> {
     /// Waits for a writer; `None` when the node is obsolete.
     #[inline]
-    pub(in crate::x::bptree) fn see(self) -> Option<InnerSeen<'g>> {
+    pub(crate) fn see(self) -> Option<InnerSeen<'g>> {
         let version = self.latch_word().read()?;
         Some(InnerSeen {
             node: self,
@@ -46,17 +50,18 @@ impl<'g> InnerRef<'g> {
     }
 
     /// Waits for the latch; `None` when the node is obsolete.
-    pub(in crate::x::bptree) fn latch(self) -> Option<InnerLatched<'g>> {
+    pub(crate) fn latch(self) -> Option<InnerLatched<'g>> {
         self.latch_word()
             .lock()
             .then(|| InnerLatched { node: self })
     }
 
-    /// Frees a node of a tree that is being dropped, with its large separators; its children are appended to `below`.
+    /// Frees a node of a tree that is being dropped, with its large separators; its children are
+    /// appended to `below`.
     ///
     /// # Safety
     /// The caller owns the tree alone and does not look at the node again.
-    pub(in crate::x::bptree) unsafe fn free(self, memory: &Memory, below: &mut Vec<ChildWord>) {
+    pub(crate) unsafe fn free(self, memory: &Memory, below: &mut Vec<ChildWord>) {
         let n = self.meta().n;
         below.extend((0..n).map(|i| self.child_word(i)));
         for i in 0..n - 1 {
@@ -74,19 +79,19 @@ impl<'g> InnerRef<'g> {
 
 impl<'g> InnerSeen<'g> {
     #[inline]
-    pub(in crate::x::bptree) fn node(&self) -> InnerRef<'g> {
+    pub(crate) fn node(&self) -> InnerRef<'g> {
         self.node
     }
 
     /// The node is still as it was seen.
     #[inline]
-    pub(in crate::x::bptree) fn unchanged(&self) -> bool {
+    pub(crate) fn unchanged(&self) -> bool {
         self.node.latch_word().validate(self.version)
     }
 
     /// The child for `key`; `None` when the node changed.
     #[inline]
-    pub(in crate::x::bptree) fn child_for(&self, key: &[u8]) -> Option<Child<'g>> {
+    pub(crate) fn child_for(&self, key: &[u8]) -> Option<Child<'g>> {
         let meta = self.node.meta();
         let suffix = key.get(meta.depth..).unwrap_or_default();
         let i = self.node.child_of(meta, suffix, || self.unchanged())?;
@@ -94,7 +99,7 @@ impl<'g> InnerSeen<'g> {
     }
 
     /// The index of the child for `probe`; `None` when the node changed.
-    pub(in crate::x::bptree) fn index_for(&self, probe: Probe<'_>) -> Option<usize> {
+    pub(crate) fn index_for(&self, probe: Probe<'_>) -> Option<usize> {
         let meta = self.node.meta();
         let suffix = probe.rest(meta.depth);
         if !probe.padded {
@@ -118,7 +123,7 @@ impl<'g> InnerSeen<'g> {
 
     /// Child `i`; `None` when the node changed.
     #[inline]
-    pub(in crate::x::bptree) fn child(&self, i: usize) -> Option<Child<'g>> {
+    pub(crate) fn child(&self, i: usize) -> Option<Child<'g>> {
         self.resolve(self.node.child_word(i))
     }
 
@@ -126,12 +131,13 @@ impl<'g> InnerSeen<'g> {
     #[inline]
     fn resolve(&self, word: ChildWord) -> Option<Child<'g>> {
         word.prefetch();
-        // SAFETY: validated after the load; the guard under which the node was reached lives for `'g`.
+        // SAFETY: validated after the load; the guard under which the node was reached lives for
+        // `'g`.
         self.unchanged().then(|| unsafe { Child::resolve(word) })
     }
 
     /// Appends separator `i`, without the node's prefix; `None` when the node changed.
-    pub(in crate::x::bptree) fn push_separator(&self, i: usize, out: &mut Vec<u8>) -> Option<()> {
+    pub(crate) fn push_separator(&self, i: usize, out: &mut Vec<u8>) -> Option<()> {
         let at = self.node.separator_at(i);
         let word = self.node.words().read_u64(at.rest);
         if !self.unchanged() {
@@ -145,17 +151,17 @@ impl<'g> InnerSeen<'g> {
     }
 
     /// Children; garbage when the node changed.
-    pub(in crate::x::bptree) fn children(&self) -> usize {
+    pub(crate) fn children(&self) -> usize {
         self.node.meta().n
     }
 
     /// Bytes of the block that are in use, about; garbage when the node changed.
-    pub(in crate::x::bptree) fn used_bytes(&self) -> usize {
+    pub(crate) fn used_bytes(&self) -> usize {
         self.node.used_bytes()
     }
 
     /// Latches the node, if it is still as it was seen. Does not wait.
-    pub(in crate::x::bptree) fn try_latch(self) -> Option<InnerLatched<'g>> {
+    pub(crate) fn try_latch(self) -> Option<InnerLatched<'g>> {
         self.node
             .latch_word()
             .try_upgrade(self.version)
@@ -164,33 +170,33 @@ impl<'g> InnerSeen<'g> {
 }
 
 impl<'g> InnerLatched<'g> {
-    pub(in crate::x::bptree) fn node(&self) -> InnerRef<'g> {
+    pub(crate) fn node(&self) -> InnerRef<'g> {
         self.node
     }
 
-    pub(in crate::x::bptree) fn meta(&self) -> Meta {
+    pub(crate) fn meta(&self) -> Meta {
         self.node.meta()
     }
 
-    pub(in crate::x::bptree) fn child_word(&self, i: usize) -> ChildWord {
+    pub(crate) fn child_word(&self, i: usize) -> ChildWord {
         self.node.child_word(i)
     }
 
     /// Child `i`.
-    pub(in crate::x::bptree) fn child(&self, i: usize) -> Child<'g> {
+    pub(crate) fn child(&self, i: usize) -> Child<'g> {
         // SAFETY: latched; the guard under which the node was reached lives for `'g`.
         unsafe { Child::resolve(self.node.child_word(i)) }
     }
 
     /// Appends separator `i`, without the node's prefix.
-    pub(in crate::x::bptree) fn push_separator(&self, i: usize, out: &mut Vec<u8>) {
+    pub(crate) fn push_separator(&self, i: usize, out: &mut Vec<u8>) {
         let at = self.node.separator_at(i);
         self.node.append_shared(out);
         self.node.append_separator(&at, self.large(i), out);
     }
 
     /// What is wrong inside the node.
-    pub(in crate::x::bptree) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         let (meta, node) = (self.meta(), self.node);
         node.heads().check(meta.n - 1)?;
         for i in 0..meta.n - 1 {
@@ -211,14 +217,14 @@ impl<'g> InnerLatched<'g> {
     }
 
     /// Bytes in the arena, with those of large separators.
-    pub(in crate::x::bptree) fn arena_bytes(&self) -> isize {
+    pub(crate) fn arena_bytes(&self) -> isize {
         let large = (0..self.meta().n - 1).filter_map(|i| self.large(i));
         let large: usize = large.map(LargeRef::arena_bytes).sum();
         (Memory::size_of(self.node.block()) + large) as isize
     }
 
     /// Takes the node out of use, with its large separators: what replaces it has its own.
-    pub(in crate::x::bptree) fn retire(self, memory: &Memory) {
+    pub(crate) fn retire(self, memory: &Memory) {
         for i in 0..self.meta().n - 1 {
             if let Some(large) = self.large(i) {
                 large.retire(memory);
@@ -228,11 +234,12 @@ impl<'g> InnerLatched<'g> {
     }
 
     /// Takes the node out of use; its large separators go on in a [copy](Self::copy).
-    pub(in crate::x::bptree) fn replaced(self, memory: &Memory) {
+    pub(crate) fn replaced(self, memory: &Memory) {
         let node = self.node;
         std::mem::forget(self);
         node.latch_word().unlock_obsolete();
-        // SAFETY: the caller replaced the word that led here, under the parent's latch; nobody finds it again.
+        // SAFETY: the caller replaced the word that led here, under the parent's latch; nobody
+        // finds it again.
         unsafe { memory.retire(node.block()) };
     }
 }

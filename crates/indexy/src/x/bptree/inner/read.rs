@@ -1,6 +1,7 @@
 //! Finding children, and reading separators.
 //!
-//! Nothing here trusts what it reads, as in leaves: the caller validates, `stable` is asked before a pointer is followed.
+//! Nothing here trusts what it reads, as in leaves: the caller validates, `stable` is asked before
+//! a pointer is followed.
 
 use super::{
     super::heads::{HEAD_BYTES, HEADS_AND_HINTS, Wanted},
@@ -45,14 +46,16 @@ impl<'g> InnerRef<'g> {
     /// The large block of separator `at`.
     ///
     /// # Safety
-    /// The node was validated after `at` was read (or is latched), under a guard that lives for `'g`.
+    /// The node was validated after `at` was read (or is latched), under a guard that lives for
+    /// `'g`.
     pub(super) unsafe fn large(self, at: &SeparatorAt) -> Option<LargeRef<'g>> {
         // SAFETY: by the contract the record is whole, so that the word is one that `raw` gave.
         at.large
             .then(|| unsafe { LargeRef::from_raw(self.words().read_u64(at.rest)) })
     }
 
-    /// Compares separator `i` with what is wanted, which has the same head; `None` when the node changed.
+    /// Compares separator `i` with what is wanted, which has the same head; `None` when the node
+    /// changed.
     #[inline]
     fn compare(self, i: usize, wanted: &Wanted<'_>, stable: impl Fn() -> bool) -> Option<Ordering> {
         let at = self.separator_at(i);
@@ -68,8 +71,8 @@ impl<'g> InnerRef<'g> {
         Some(large.suffix(at.len).cmp(wanted.suffix))
     }
 
-    /// The child for `suffix` of a node with these counts: the number of separators that are not above it. `None` when the
-    /// node changed.
+    /// The child for `suffix` of a node with these counts: the number of separators that are not
+    /// above it. `None` when the node changed.
     #[inline]
     pub(super) fn child_of(
         self,
@@ -97,7 +100,8 @@ impl<'g> InnerRef<'g> {
         self.child_by_halving(equal, &wanted, stable)
     }
 
-    /// Goes on with `child_of`: the separators before `within` are not above what is wanted, those behind it are.
+    /// Goes on with `child_of`: the separators before `within` are not above what is wanted, those
+    /// behind it are.
     fn child_by_halving(
         self,
         within: Range<usize>,

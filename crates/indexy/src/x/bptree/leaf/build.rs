@@ -4,27 +4,26 @@
 
 use super::{
     super::heads::{head, rest},
-    LeafLatched,
     edit::heap_bytes,
     layout::{
-        Bit, Kind, LEAF_BYTES, LeafRef, MAX_BLOCK_BYTES, MAX_ENTRIES, Meta, Records, Slot,
-        leaf_bytes,
+        Kind, LEAF_BYTES, LeafLatched, LeafRef, MAX_BLOCK_BYTES, MAX_ENTRIES, Meta, Records, Slot,
+        StableLeaf, leaf_bytes,
     },
     read::EntryAt,
-    stable::StableLeaf,
 };
 use crate::{
     mem::{Guard, Memory, words::Words},
     x::{
         RunId, Stamp,
-        form::{Form, Lengths, MAX_INLINE_SUFFIX, NewEntry},
+        entry::{Form, Lengths, MAX_INLINE_SUFFIX, NewEntry, TOMBSTONE},
+        leaf::{Bit, mask, ones},
     },
 };
 use std::ops::Range;
 
 /// How the suffixes of a source's entries become those of the new leaf.
 #[derive(Clone, Copy)]
-pub(in crate::x::bptree) enum Shift<'a> {
+pub(crate) enum Shift<'a> {
     /// The new leaf is so much deeper.
     Strip(usize),
     /// The new leaf is less deep: these bytes come before each suffix.
@@ -50,20 +49,20 @@ impl Shift<'_> {
 
 /// Room beside what a leaf is to hold, if its size allows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::x::bptree) enum Spare {
+pub(crate) enum Spare {
     None,
-    /// Of the entries one [`SPARE_PART`]th.
+    /// Of the entries one [`SPARE_DIVISOR`]th.
     Some,
     /// As many again: keys are appended, and the leaf will soon be full.
     Much,
 }
 
 /// See [`Spare::Some`]: less of it takes less memory, and more copies of a leaf that grows.
-const SPARE_PART: usize = 4;
+const SPARE_DIVISOR: usize = 4;
 
 /// What a leaf is to hold: entries are announced first, so that kind and size are known.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::x::bptree) struct Plan {
+pub(crate) struct Contents {
     pub n: usize,
     /// Bytes of a heap with all of them.
     heap: usize,
@@ -75,7 +74,7 @@ pub(in crate::x::bptree) struct Plan {
     bare: bool,
 }
 
-impl Plan {
+impl Contents {
     fn note(&mut self, suffix_len: usize, value_len: usize, form: Form, tombstone: bool) {
         self.n += 1;
         self.heap += heap_bytes(suffix_len, value_len, form);
@@ -87,8 +86,8 @@ impl Plan {
     }
 
     /// Announces a new entry.
-    pub(in crate::x::bptree) fn add(&mut self, entry: &NewEntry<'_>) {
-        let tombstone = entry.flags & crate::x::form::TOMBSTONE != 0;
+    pub(crate) fn add(&mut self, entry: &NewEntry<'_>) {
+        let tombstone = entry.flags & TOMBSTONE != 0;
         self.note(
             entry.suffix.len(),
             entry.value.len(),
@@ -97,25 +96,21 @@ impl Plan {
         );
     }
 
-    /// Announces those entries of `from` that are in `mask`. False when one of them cannot be shifted.
-    pub(in crate::x::bptree) fn add_from(
-        &mut self,
-        from: StableLeaf<'_>,
-        mask: u64,
-        shift: Shift<'_>,
-    ) -> bool {
+    /// Announces those entries of `from` that are in `mask`. False when one of them cannot be
+    /// shifted.
+    pub(crate) fn add_from(&mut self, from: StableLeaf<'_>, mask: u64, shift: Shift<'_>) -> bool {
         if let Kind::Fixed {
             suffix_len,
             value_len,
-        } = from.kind()
+        } = from.raw().kind()
         {
             return mask == 0 || self.add_fixed(mask, shift, suffix_len, value_len);
         }
-        (0..from.len()).filter(|i| mask >> i & 1 != 0).all(|i| {
+        ones(mask).all(|i| {
             let entry = from.entry(i);
             let suits = shift.suits(entry.form, entry.suffix_len);
             if suits {
-                let tombstone = from.has(i, Bit::Tombstone);
+                let tombstone = from.has(i, &entry, Bit::Tombstone);
                 let suffix_len = shift.len(entry.suffix_len);
                 self.note(suffix_len, entry.value_len, entry.form, tombstone);
             }
@@ -142,14 +137,15 @@ impl Plan {
         suits
     }
 
-    pub(in crate::x::bptree) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> Kind {
         let suffix_len = match self.suffix_len {
             Some(suffix_len) if !self.mixed => suffix_len,
             _ => return Kind::Slotted,
         };
         let fixed = Kind::of(suffix_len, self.value_len.unwrap_or_default());
         let bytes = |kind| leaf_bytes(kind, self.n, self.heap);
-        // With room for a value each, many removals may take more than the leaf that they come from, and than any leaf has.
+        // With room for a value each, many removals may take more than the leaf that they come
+        // from, and than any leaf has.
         if self.bare && bytes(fixed) > bytes(Kind::Slotted) {
             return Kind::Slotted;
         }
@@ -157,12 +153,12 @@ impl Plan {
     }
 
     /// Bytes of a leaf with exactly the announced entries.
-    pub(in crate::x::bptree) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         leaf_bytes(self.kind(), self.n, self.heap)
     }
 
     /// They may stand in one leaf.
-    pub(in crate::x::bptree) fn fits(&self) -> bool {
+    pub(crate) fn fits(&self) -> bool {
         self.n <= MAX_ENTRIES && (self.bytes() <= LEAF_BYTES || self.n < 2)
     }
 
@@ -171,7 +167,7 @@ impl Plan {
         let kind = self.kind();
         let more = match spare {
             Spare::None => 0,
-            Spare::Some => (self.n / SPARE_PART).max(2),
+            Spare::Some => (self.n / SPARE_DIVISOR).max(2),
             Spare::Much => self.n.max(2),
         };
         let mut cap = (self.n + more).clamp(1, MAX_ENTRIES);
@@ -186,41 +182,34 @@ impl Plan {
     }
 }
 
-/// A mask of the entries in `range`.
-pub(in crate::x::bptree) fn mask(range: Range<usize>) -> u64 {
-    if range.is_empty() {
-        return 0;
-    }
-    u64::MAX >> (64 - range.len()) << range.start
-}
-
 /// A leaf in the making.
-pub(in crate::x::bptree) struct Builder<'g> {
+pub(crate) struct Builder<'g> {
     leaf: LeafLatched<'g>,
     suffix: Vec<u8>,
 }
 
 impl<'g> Builder<'g> {
-    /// A new, empty, latched leaf at `depth` with room for what `plan` says and `spare`. `guard` stands for the
-    /// time that it may be used.
-    pub(in crate::x::bptree) fn new(
+    /// A new, empty, latched leaf at `depth` with room for what `contents` says and `spare`.
+    /// `guard` stands for the time that it may be used.
+    pub(crate) fn new(
         memory: &Memory,
         _guard: &'g Guard<'_>,
-        plan: &Plan,
+        contents: &Contents,
         spare: Spare,
         depth: usize,
     ) -> Self {
-        let (mut cap, bytes) = plan.size(spare);
+        let (mut cap, bytes) = contents.size(spare);
         let block = memory.allocate(bytes);
         let bytes = block.bytes.min(MAX_BLOCK_BYTES);
-        let kind = plan.kind();
-        // What the block has beyond what was asked for holds more entries; in a heap it serves as it is.
+        let kind = contents.kind();
+        // What the block has beyond what was asked for holds more entries; in a heap it serves as
+        // it is.
         while kind != Kind::Slotted && cap < MAX_ENTRIES && leaf_bytes(kind, cap + 1, 0) <= bytes {
             cap += 1;
         }
-        // SAFETY: the block is new and zeroed; once published it is retired, not freed, so that it stays for
-        // as long as a guard does.
-        let words = unsafe { Words::new(block.ptr, bytes) };
+        // SAFETY: the block is new and zeroed; once published it is retired, not freed, so that it
+        // stays for as long as a guard does.
+        let leaf = unsafe { LeafRef::new(block.ptr, Words::new(block.ptr, bytes)) };
         let meta = Meta {
             n: 0,
             cap,
@@ -228,41 +217,36 @@ impl<'g> Builder<'g> {
             dead: 0,
             depth,
         };
-        let leaf = LeafRef::format(block.ptr, words, kind, meta);
+        leaf.format(kind, meta);
         if let Some(records) = leaf.records() {
             leaf.number_places(&records);
         }
-        leaf.latch_word().lock();
         Self {
-            leaf: LeafLatched { leaf },
+            leaf: leaf.latch_new(),
             suffix: Vec::new(),
         }
     }
 
-    /// Appends those entries of `from` that are in `mask`; they sort after all that are here, and were announced.
-    pub(in crate::x::bptree) fn push_from(
-        &mut self,
-        from: StableLeaf<'_>,
-        mask: u64,
-        shift: Shift<'_>,
-    ) {
-        if mask == 0 {
+    /// Appends those entries of `from` that are in `entries`; they sort after all that are here,
+    /// and were announced.
+    pub(crate) fn push_from(&mut self, from: StableLeaf<'_>, entries: u64, shift: Shift<'_>) {
+        if entries == 0 {
             return;
         }
-        let start = mask.trailing_zeros() as usize;
-        let run = start..start + mask.count_ones() as usize;
-        if mask == self::mask(run.clone()) && self.push_run(from, run, shift) {
+        let start = entries.trailing_zeros() as usize;
+        let run = start..start + entries.count_ones() as usize;
+        if entries == mask(run.clone()) && self.push_run(from, run, shift) {
             return;
         }
-        for i in (0..from.len()).filter(|i| mask >> i & 1 != 0) {
+        for i in ones(entries) {
             self.push(from, i, shift);
         }
     }
 
-    /// Appends the entries `run` of a fixed leaf to a fixed one. False, and nothing is done, when suffixes do not only lose
-    /// what stands before whole heads.
+    /// Appends the entries `run` of a fixed leaf to a fixed one. False, and nothing is done, when
+    /// suffixes do not only lose what stands before whole heads.
     fn push_run(&mut self, from: StableLeaf<'_>, run: Range<usize>, shift: Shift<'_>) -> bool {
-        let (to, from) = (self.leaf.leaf, from.raw());
+        let (to, from) = (self.leaf.leaf(), from.raw());
         let strip = match shift {
             Shift::Strip(bytes) => bytes,
             Shift::Extend([]) => 0,
@@ -324,7 +308,7 @@ impl<'g> Builder<'g> {
             }
         }
         debug_assert!(self.suffix.len() == suffix_len);
-        let leaf = self.leaf.leaf;
+        let leaf = self.leaf.leaf();
         let mut meta = leaf.meta();
         let n = meta.n;
         leaf.heads().push(n, head(&self.suffix));
@@ -337,7 +321,7 @@ impl<'g> Builder<'g> {
             }
         }
         for bit in [Bit::Dirty, Bit::InY, Bit::Tombstone, Bit::Referenced] {
-            if from.has(i, bit) {
+            if from.raw().has_bit(i, bit) {
                 leaf.set_bits(bit, leaf.bits(bit) | 1 << n);
             }
         }
@@ -346,14 +330,14 @@ impl<'g> Builder<'g> {
     }
 
     fn push_record(&self, from: StableLeaf<'_>, entry: &EntryAt, records: &Records, n: usize) {
-        let (words, old) = (self.leaf.leaf.words(), from.raw().words());
+        let (words, old) = (self.leaf.leaf().words(), from.raw().words());
         let at = records.at(n);
         words.write(at, rest(&self.suffix));
         words.copy_from(&old, entry.tail, at + records.rest, entry.value_len);
     }
 
     fn push_body(&self, from: StableLeaf<'_>, entry: &EntryAt, at: usize) {
-        let (words, old) = (self.leaf.leaf.words(), from.raw().words());
+        let (words, old) = (self.leaf.leaf().words(), from.raw().words());
         let lengths = Lengths::new(self.suffix.len(), entry.value_len, entry.form);
         words.write(at, lengths.as_slice());
         let mut end = at + lengths.as_slice().len();
@@ -365,19 +349,18 @@ impl<'g> Builder<'g> {
     }
 
     /// The leaf, with the mark, the stamp and the run that it is to have. Still latched.
-    pub(in crate::x::bptree) fn finish(self, mount: Option<Stamp>, run: RunId) -> LeafLatched<'g> {
-        let leaf = self.leaf.leaf;
-        leaf.set_mount(mount);
-        leaf.set_run(run);
+    pub(crate) fn finish(self, mount: Option<Stamp>, run: RunId) -> LeafLatched<'g> {
+        let leaf = self.leaf.leaf();
+        leaf.write_mount(mount);
+        leaf.write_run(run);
         self.leaf
     }
 }
 
 impl<'g> LeafLatched<'g> {
-    /// The same leaf in another block, latched, with the same large blocks. `guard` stands for the time that it may be used.
-    pub(in crate::x::bptree) fn copy(&self, memory: &Memory, _guard: &'g Guard<'_>) -> Self {
-        let leaf = self.leaf().copy(memory);
-        leaf.latch_word().lock();
-        Self { leaf }
+    /// The same leaf in another block, latched, with the same large blocks. `guard` stands for the
+    /// time that it may be used.
+    pub(crate) fn copy(&self, memory: &Memory, _guard: &'g Guard<'_>) -> Self {
+        self.leaf().copy(memory).latch_new()
     }
 }

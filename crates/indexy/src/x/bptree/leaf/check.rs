@@ -2,19 +2,23 @@
 
 use super::{
     super::heads::head,
-    layout::{Bit, Kind, leaf_bytes},
-    stable::StableLeaf,
+    layout::{Kind, StableLeaf, leaf_bytes},
+};
+use crate::x::{
+    entry::{DIRTY, IN_Y, TOMBSTONE},
+    leaf::Bit,
 };
 use std::cmp::Ordering;
 
 impl StableLeaf<'_> {
     /// `Err` says what is wrong.
-    pub(in crate::x::bptree) fn check(self) -> Result<(), String> {
-        let (meta, leaf, n) = (self.meta(), self.raw(), self.len());
-        if self.kind() == Kind::Slotted && meta.top < leaf_bytes(Kind::Slotted, meta.cap, 0) {
+    pub(crate) fn check(self) -> Result<(), String> {
+        let (leaf, n) = (self.raw(), self.len());
+        let (meta, kind) = (leaf.meta(), leaf.kind());
+        if kind == Kind::Slotted && meta.top < leaf_bytes(Kind::Slotted, meta.cap, 0) {
             return Err(format!("the heap starts at {}", meta.top));
         }
-        if n > meta.cap || leaf_bytes(self.kind(), meta.cap, 0) > leaf.size() {
+        if n > meta.cap || leaf_bytes(kind, meta.cap, 0) > leaf.size() {
             return Err(format!("{n} entries, room for {}", meta.cap));
         }
         leaf.heads().check(n)?;
@@ -38,10 +42,10 @@ impl StableLeaf<'_> {
 
     fn check_entry(self, i: usize) -> Result<(), String> {
         let entry = self.entry(i);
-        if !self.has(i, Bit::Dirty) && !self.has(i, Bit::InY) {
+        if self.flags(i) & (DIRTY | IN_Y) == 0 {
             return Err(format!("I2: entry {i} is clean and not in Y"));
         }
-        if self.has(i, Bit::Tombstone) && entry.value_len != 0 {
+        if self.flags(i) & TOMBSTONE != 0 && entry.value_len != 0 {
             return Err(format!("tombstone {i} has a value"));
         }
         if i > 0 && self.compare(i - 1, i) != Ordering::Less {
@@ -62,10 +66,11 @@ impl StableLeaf<'_> {
     }
 
     fn check_heap(self) -> Result<(), String> {
-        if self.kind() != Kind::Slotted {
+        let leaf = self.raw();
+        if leaf.kind() != Kind::Slotted {
             return Ok(());
         }
-        let (meta, size) = (self.meta(), self.raw().size());
+        let (meta, size) = (leaf.meta(), leaf.size());
         let mut spans: Vec<_> = (0..self.len())
             .map(|i| self.entry(i))
             .map(|entry| (entry.start, entry.size()))

@@ -1,18 +1,19 @@
 //! Changing a latched leaf in place.
 //!
-//! Keeps: bytes in the heap that no entry owns are counted as dead, so that room is known exactly. An edit
-//! fails only where it says so, before it changed anything.
+//! Keeps: bytes in the heap that no entry owns are counted as dead, so that room is known exactly.
+//! An edit fails only where it says so, before it changed anything.
 //! Threads: the holder of the latch; readers that look on meanwhile find the version changed.
 
 use super::{
     super::heads::{HEAD_BYTES, head, rest},
-    LeafLatched,
-    layout::{Bit, Kind, MAX_FIXED_BYTES, PLACE_BYTES, Records, SLOT_BYTES, Slot},
-    stable::LeafBuffer,
+    layout::{
+        Headed, Kind, LeafLatched, LeafRef, MAX_FIXED_BYTES, PLACE_BYTES, Records, SLOT_BYTES, Slot,
+    },
 };
 use crate::x::{
     RunId, Stamp,
-    form::{DIRTY, Form, IN_Y, Lengths, NewEntry, TOMBSTONE, entry_size},
+    entry::{DIRTY, Form, IN_Y, Lengths, NewEntry, TOMBSTONE, entry_size},
+    leaf::{Bit, LeafBuffer, LeafEdits, LeafFormat},
 };
 
 const BITS: [(Bit, u32); 3] = [
@@ -22,7 +23,7 @@ const BITS: [(Bit, u32); 3] = [
 ];
 
 /// Heap bytes of an entry of a slotted leaf: the head stands elsewhere.
-pub(in crate::x::bptree) fn heap_bytes(suffix_len: usize, value_len: usize, form: Form) -> usize {
+pub(crate) fn heap_bytes(suffix_len: usize, value_len: usize, form: Form) -> usize {
     let in_head = match form {
         Form::BothOut => 0,
         _ => suffix_len.min(HEAD_BYTES),
@@ -32,7 +33,7 @@ pub(in crate::x::bptree) fn heap_bytes(suffix_len: usize, value_len: usize, form
 
 impl Kind {
     /// The kind of a leaf that has only entries with these lengths.
-    pub(in crate::x::bptree) fn of(suffix_len: usize, value_len: usize) -> Self {
+    pub(crate) fn of(suffix_len: usize, value_len: usize) -> Self {
         if suffix_len + value_len > MAX_FIXED_BYTES {
             return Self::Slotted;
         }
@@ -44,7 +45,7 @@ impl Kind {
 
     /// A leaf of this kind can have `entry`.
     #[inline]
-    pub(in crate::x::bptree) fn takes(self, entry: &NewEntry<'_>) -> bool {
+    pub(crate) fn takes(self, entry: &NewEntry<'_>) -> bool {
         match self {
             Self::Slotted => true,
             Self::Fixed {
@@ -59,20 +60,19 @@ impl Kind {
     }
 }
 
-impl<'g> LeafLatched<'g> {
-    /// There is room for `entry`, which is not here yet.
+impl LeafEdits for Headed {
     #[inline]
-    pub(in crate::x::bptree) fn has_room(&self, entry: &NewEntry<'_>) -> bool {
-        let leaf = self.leaf;
+    fn has_room(latched: &LeafLatched<'_>, entry: &NewEntry<'_>) -> bool {
+        let leaf = latched.leaf();
         let meta = leaf.meta();
         let kind = leaf.kind();
         let heap = || heap_bytes(entry.suffix.len(), entry.value.len(), entry.form()) <= leaf.gap();
         meta.n < meta.cap && kind.takes(entry) && (kind != Kind::Slotted || heap())
     }
 
-    /// There is room to write `entry` in place of entry `i`.
-    pub(in crate::x::bptree) fn has_room_instead(&self, i: usize, entry: &NewEntry<'_>) -> bool {
-        let leaf = self.leaf;
+    #[inline]
+    fn has_room_instead(latched: &LeafLatched<'_>, i: usize, entry: &NewEntry<'_>) -> bool {
+        let leaf = latched.leaf();
         if leaf.kind() != Kind::Slotted {
             return leaf.kind().takes(entry);
         }
@@ -80,15 +80,14 @@ impl<'g> LeafLatched<'g> {
         size <= leaf.entry(i).size() || leaf.gap() >= size
     }
 
-    /// Writes `entry` at index `i`; those from there on move up. The caller checked `has_room`.
-    pub(in crate::x::bptree) fn insert(&self, i: usize, entry: &NewEntry<'_>) {
-        let leaf = self.leaf;
+    fn insert(latched: &LeafLatched<'_>, i: usize, entry: &NewEntry<'_>) {
+        let leaf = latched.leaf();
         let mut meta = leaf.meta();
         leaf.heads().insert(i, meta.n, head(entry.suffix));
-        self.insert_bits(i, entry.flags);
+        insert_bits(leaf, i, entry.flags);
         match leaf.records() {
             Some(records) => {
-                let place = self.open_place(&records, i, meta.n);
+                let place = open_place(leaf, &records, i, meta.n);
                 let mut record = leaf.words().stream(records.at(place));
                 record.write(rest(entry.suffix));
                 if entry.flags & TOMBSTONE == 0 {
@@ -98,7 +97,7 @@ impl<'g> LeafLatched<'g> {
             }
             None => {
                 meta.top -= heap_bytes(entry.suffix.len(), entry.value.len(), entry.form());
-                self.write_body(meta.top, entry);
+                write_body(leaf, meta.top, entry);
                 let (at, behind) = (leaf.arrays() + i * SLOT_BYTES, (meta.n - i) * SLOT_BYTES);
                 let slot = Slot::new(meta.top, entry.large.is_some());
                 leaf.words().insert(at, behind, slot.raw(), SLOT_BYTES);
@@ -108,43 +107,12 @@ impl<'g> LeafLatched<'g> {
         leaf.set_meta(meta);
         if entry.flags & DIRTY == 0 {
             // It comes from Y because it was read.
-            leaf.reference(i);
+            Self::reference(leaf, i);
         }
     }
 
-    /// The place of a record for a new entry `i` beside `n` others.
-    #[inline(always)]
-    fn open_place(&self, records: &Records, i: usize, n: usize) -> usize {
-        let words = self.leaf.words();
-        if records.ordered {
-            words.copy_within(records.at(i), records.at(i + 1), (n - i) * records.size);
-            return i;
-        }
-        words.insert(records.places + i, n - i, n as u64, PLACE_BYTES);
-        n
-    }
-
-    /// Puts the bits of a new entry at `i`, which is not referenced yet.
-    #[inline]
-    fn insert_bits(&self, i: usize, flags: u32) {
-        let below = (1u64 << i) - 1;
-        let insert = |bit, flag| {
-            let bits = self.leaf.bits(bit);
-            let own = u64::from(flags & flag != 0) << i;
-            let now = bits & below | (bits & !below) << 1 | own;
-            if now != bits {
-                self.leaf.set_bits(bit, now);
-            }
-        };
-        insert(Bit::Dirty, DIRTY);
-        insert(Bit::InY, IN_Y);
-        insert(Bit::Tombstone, TOMBSTONE);
-        insert(Bit::Referenced, 0);
-    }
-
-    /// Writes `entry`, of the same suffix, over entry `i`. The caller checked `has_room_instead`.
-    pub(in crate::x::bptree) fn replace(&self, i: usize, entry: &NewEntry<'_>) {
-        let leaf = self.leaf;
+    fn replace(latched: &LeafLatched<'_>, i: usize, entry: &NewEntry<'_>) {
+        let leaf = latched.leaf();
         match leaf.kind() {
             Kind::Fixed { .. } => {
                 // Of a tombstone the value that was is left.
@@ -152,57 +120,22 @@ impl<'g> LeafLatched<'g> {
                     leaf.words().write(leaf.entry(i).tail, entry.value);
                 }
             }
-            Kind::Slotted => self.replace_slotted(i, entry),
+            Kind::Slotted => replace_slotted(leaf, i, entry),
         }
-        self.set_flags(i, entry.flags);
+        set_flags(leaf, i, entry.flags);
     }
 
-    fn replace_slotted(&self, i: usize, entry: &NewEntry<'_>) {
-        let leaf = self.leaf;
-        let old = leaf.entry(i);
-        let before = old.size();
-        let after = heap_bytes(entry.suffix.len(), entry.value.len(), entry.form());
-        let mut meta = leaf.meta();
-        let offset = if after <= before {
-            meta.dead += before - after;
-            old.start
-        } else {
-            meta.dead += before;
-            meta.top -= after;
-            meta.top
-        };
-        self.write_body(offset, entry);
-        leaf.set_slot(i, Slot::new(offset, entry.large.is_some()));
-        leaf.set_meta(meta);
-    }
-
-    fn write_body(&self, at: usize, entry: &NewEntry<'_>) {
-        let form = entry.form();
-        let lengths = Lengths::new(entry.suffix.len(), entry.value.len(), form);
-        let mut body = self.leaf.words().stream(at);
-        body.write(lengths.as_slice());
-        if form != Form::BothOut {
-            body.write(rest(entry.suffix));
-        }
-        match entry.large {
-            Some(large) => body.write(&large.raw().to_le_bytes()),
-            None => body.write(entry.value),
-        }
-        body.finish();
-    }
-
-    /// Drops entry `i`.
-    pub(in crate::x::bptree) fn remove(&self, i: usize) {
-        let leaf = self.leaf;
+    fn remove(latched: &LeafLatched<'_>, i: usize) {
+        let leaf = latched.leaf();
         let mut meta = leaf.meta();
         let after = meta.n - i - 1;
         match leaf.records() {
             Some(records) if records.ordered => {
-                self.close(records.at(0), records.size, i, after);
+                close(leaf, records.at(0), records.size, i, after);
             }
             Some(records) => {
-                self.fill_record(&records, leaf.place(&records, i), meta.n);
-                self.close(records.places, PLACE_BYTES, i, after);
+                fill_record(leaf, &records, leaf.place(&records, i), meta.n);
+                close(leaf, records.places, PLACE_BYTES, i, after);
             }
             None => {
                 let entry = leaf.entry(i);
@@ -211,7 +144,7 @@ impl<'g> LeafLatched<'g> {
                 } else {
                     meta.dead += entry.size();
                 }
-                self.close(leaf.arrays(), SLOT_BYTES, i, after);
+                close(leaf, leaf.arrays(), SLOT_BYTES, i, after);
             }
         }
         leaf.heads().remove(i, meta.n);
@@ -227,69 +160,131 @@ impl<'g> LeafLatched<'g> {
         leaf.set_meta(meta);
     }
 
-    /// Moves the last of `n` records to `place`, which is not needed any more.
-    fn fill_record(&self, records: &Records, place: usize, n: usize) {
-        let leaf = self.leaf;
-        let last = n - 1;
-        if place == last {
-            return;
-        }
-        let owner = (0..n).find(|&i| leaf.place(records, i) == last);
-        let (from, to) = (records.at(last), records.at(place));
-        leaf.words().copy_within(from, to, records.size);
-        leaf.set_place(records, owner.unwrap_or(last), place);
+    fn set_mount(latched: &LeafLatched<'_>, mount: Option<Stamp>) {
+        latched.leaf().write_mount(mount);
     }
 
-    /// Moves the `after` elements of `size` bytes behind element `i` of the array at `array` down by one.
-    fn close(&self, array: usize, size: usize, i: usize, after: usize) {
-        let at = array + i * size;
-        self.leaf.words().copy_within(at + size, at, after * size);
-    }
-
-    /// Replaces the flags of entry `i`.
-    #[inline]
-    pub(in crate::x::bptree) fn set_flags(&self, i: usize, flags: u32) {
-        let mask = 1u64 << i;
-        for (bit, flag) in BITS {
-            let bits = self.leaf.bits(bit);
-            let now = if flags & flag != 0 {
-                bits | mask
-            } else {
-                bits & !mask
-            };
-            if now != bits {
-                self.leaf.set_bits(bit, now);
-            }
-        }
-    }
-
-    /// The entries of `mask` were copied to a run: they are clean and in Y from now on.
-    pub(in crate::x::bptree) fn mark_copied(&self, mask: u64, run: RunId) {
-        let leaf = self.leaf;
+    fn mark_copied(latched: &LeafLatched<'_>, mask: u64, run: RunId) {
+        let leaf = latched.leaf();
         leaf.set_bits(Bit::Dirty, leaf.bits(Bit::Dirty) & !mask);
         leaf.set_bits(Bit::InY, leaf.bits(Bit::InY) | mask);
-        leaf.set_run(run);
+        leaf.write_run(run);
     }
 
-    /// Marks the entries of `mask` dirty.
-    pub(in crate::x::bptree) fn mark_dirty(&self, mask: u64) {
-        let bits = self.leaf.bits(Bit::Dirty);
-        self.leaf.set_bits(Bit::Dirty, bits | mask);
+    fn mark_dirty(latched: &LeafLatched<'_>, mask: u64) {
+        let leaf = latched.leaf();
+        leaf.set_bits(Bit::Dirty, leaf.bits(Bit::Dirty) | mask);
     }
 
-    pub(in crate::x::bptree) fn set_mount(&self, mount: Option<Stamp>) {
-        self.leaf.set_mount(mount);
+    fn clear_references(latched: &LeafLatched<'_>, mask: u64) {
+        let leaf = latched.leaf();
+        leaf.set_bits(Bit::Referenced, leaf.bits(Bit::Referenced) & !mask);
     }
+}
 
-    /// Forgets the reference bits among `mask`.
-    pub(in crate::x::bptree) fn clear_references(&self, mask: u64) {
-        let bits = self.leaf.bits(Bit::Referenced);
-        self.leaf.set_bits(Bit::Referenced, bits & !mask);
+/// The place of a record for a new entry `i` beside `n` others.
+#[inline(always)]
+fn open_place(leaf: LeafRef<'_>, records: &Records, i: usize, n: usize) -> usize {
+    let words = leaf.words();
+    if records.ordered {
+        words.copy_within(records.at(i), records.at(i + 1), (n - i) * records.size);
+        return i;
     }
+    words.insert(records.places + i, n - i, n as u64, PLACE_BYTES);
+    n
+}
 
+/// Puts the bits of a new entry at `i`, which is not referenced yet.
+#[inline]
+fn insert_bits(leaf: LeafRef<'_>, i: usize, flags: u32) {
+    let below = (1u64 << i) - 1;
+    let insert = |bit, flag| {
+        let bits = leaf.bits(bit);
+        let own = u64::from(flags & flag != 0) << i;
+        let now = bits & below | (bits & !below) << 1 | own;
+        if now != bits {
+            leaf.set_bits(bit, now);
+        }
+    };
+    insert(Bit::Dirty, DIRTY);
+    insert(Bit::InY, IN_Y);
+    insert(Bit::Tombstone, TOMBSTONE);
+    insert(Bit::Referenced, 0);
+}
+
+fn replace_slotted(leaf: LeafRef<'_>, i: usize, entry: &NewEntry<'_>) {
+    let old = leaf.entry(i);
+    let before = old.size();
+    let after = heap_bytes(entry.suffix.len(), entry.value.len(), entry.form());
+    let mut meta = leaf.meta();
+    let offset = if after <= before {
+        meta.dead += before - after;
+        old.start
+    } else {
+        meta.dead += before;
+        meta.top -= after;
+        meta.top
+    };
+    write_body(leaf, offset, entry);
+    leaf.set_slot(i, Slot::new(offset, entry.large.is_some()));
+    leaf.set_meta(meta);
+}
+
+fn write_body(leaf: LeafRef<'_>, at: usize, entry: &NewEntry<'_>) {
+    let form = entry.form();
+    let lengths = Lengths::new(entry.suffix.len(), entry.value.len(), form);
+    let mut body = leaf.words().stream(at);
+    body.write(lengths.as_slice());
+    if form != Form::BothOut {
+        body.write(rest(entry.suffix));
+    }
+    match entry.large {
+        Some(large) => body.write(&large.raw().to_le_bytes()),
+        None => body.write(entry.value),
+    }
+    body.finish();
+}
+
+/// Moves the last of `n` records to `place`, which is not needed any more.
+fn fill_record(leaf: LeafRef<'_>, records: &Records, place: usize, n: usize) {
+    let last = n - 1;
+    if place == last {
+        return;
+    }
+    let owner = (0..n).find(|&i| leaf.place(records, i) == last);
+    let (from, to) = (records.at(last), records.at(place));
+    leaf.words().copy_within(from, to, records.size);
+    leaf.set_place(records, owner.unwrap_or(last), place);
+}
+
+/// Moves the `after` elements of `size` bytes behind element `i` of the array at `array` down by
+/// one.
+fn close(leaf: LeafRef<'_>, array: usize, size: usize, i: usize, after: usize) {
+    let at = array + i * size;
+    leaf.words().copy_within(at + size, at, after * size);
+}
+
+/// Replaces the flags of entry `i`.
+#[inline]
+fn set_flags(leaf: LeafRef<'_>, i: usize, flags: u32) {
+    let mask = 1u64 << i;
+    for (bit, flag) in BITS {
+        let bits = leaf.bits(bit);
+        let now = if flags & flag != 0 {
+            bits | mask
+        } else {
+            bits & !mask
+        };
+        if now != bits {
+            leaf.set_bits(bit, now);
+        }
+    }
+}
+
+impl LeafLatched<'_> {
     /// Moves the entries of a slotted leaf together, so that no heap byte is dead.
-    pub(in crate::x::bptree) fn compact(&self) {
-        let leaf = self.leaf;
+    pub(crate) fn compact(&self) {
+        let leaf = self.leaf();
         let mut buffer = LeafBuffer::new();
         let old = self.stable().copy(&mut buffer).raw();
         let mut meta = leaf.meta();

@@ -8,36 +8,42 @@
 //! | 24 | run (32), fixed (1), suffix length of a fixed leaf (15), block size / 16 (16) |
 //! | 32 | a bit per entry each: dirty, in Y, tombstone, referenced |
 //! | 64 | heads (4 bytes each): `heads.rs` |
-//! | then | *fixed*: places (a byte each: which record is the entry's; none where records are small); records: what the suffix has behind its head, the value |
-//! | | *slotted*: slots (16 bits: offset, whether large), and from `top` to the end the heap: `suffix length, value length` (varints), the suffix behind its head, the value; or a pointer to them |
+//! | then, *fixed* | places: a byte each, the number of the entry's record (small records: none) |
+//! | | records: what the suffix has behind its head, the value |
+//! | then, *slotted* | slots (16 bits: offset, whether large) |
+//! | top .. size | heap: `suffix length, value length` (varints), the suffix behind its head, the |
+//! | | value; or a pointer to them |
 //!
-//! A suffix is a key without its first `depth` bytes, which all keys of the leaf's range have in common (prefix
-//! truncation; the bytes themselves are not stored: who needs them came with them). *Fixed* is a leaf whose
-//! suffixes have one length and whose values have one length, small ones: no slots and no lengths. Small records are in key
-//! order. Others are in none: an insert moves heads and places, never records; the places of `n` entries are the numbers below `n`.
+//! A suffix is a key without its first `depth` bytes, which all keys of the leaf's range have in
+//! common (prefix truncation; the bytes themselves are not stored: who needs them came with them).
+//! *Fixed* is a leaf whose suffixes have one length and whose values have one length, small ones:
+//! no slots and no lengths. Small records are in key order. Others are in none: an insert moves
+//! heads and places, never records; the places of `n` entries are the numbers below `n`.
 //!
-//! Everything is read as relaxed atomic words, and may be torn until the version was validated: so every
-//! offset and length is clamped to the block by `Words`.
+//! Everything is read as relaxed atomic words, and may be torn until the version was validated: so
+//! every offset and length is clamped to the block by `Words`.
 
 use super::super::heads::{HEAD_BYTES, Heads, UNHINTED, head_bytes};
 use crate::{
-    mem::{Memory, latch::Latch, words::Words},
+    mem::{Memory, words::Words},
     x::{
         RunId, Stamp,
         child::ChildWord,
-        form::{MAX_INLINE_SUFFIX, MAX_INLINE_VALUE},
+        entry::{MAX_INLINE_SUFFIX, MAX_INLINE_VALUE},
+        leaf::{self, Bit},
     },
 };
-use std::{ptr::NonNull, sync::atomic::Ordering::Relaxed};
+use std::ptr::NonNull;
 
 /// A leaf does not grow beyond this, unless it has a single entry: the node size of leaves.
-pub(in crate::x::bptree) const LEAF_BYTES: usize = 2048;
+pub(crate) const LEAF_BYTES: usize = 2048;
 /// Most entries of a leaf: a bit each in the header.
-pub(in crate::x::bptree) const MAX_ENTRIES: usize = 64;
+pub(crate) const MAX_ENTRIES: usize = 64;
 /// Suffix and value of an entry of a fixed leaf, together, at most.
 pub(super) const MAX_FIXED_BYTES: usize = 32;
 
-/// Records of up to so many bytes are kept in order: to move them costs less than a byte each to find them by.
+/// Records of up to so many bytes are kept in order: to move them costs less than a byte each to
+/// find them by.
 const MAX_ORDERED_BYTES: usize = 12;
 
 pub(super) const HEADER_BYTES: usize = 64;
@@ -52,37 +58,24 @@ const SINGLE_BYTES: usize =
 pub(super) const MAX_BLOCK_BYTES: usize = if LEAF_BYTES > 2048 { LEAF_BYTES } else { 2048 };
 
 const _: () = assert!(MAX_ENTRIES <= UNHINTED);
-const _: () = assert!(LEAF_BYTES >= 256 && MAX_BLOCK_BYTES <= 4096 && SINGLE_BYTES <= 2048);
+const _: () =
+    assert!(LEAF_BYTES >= 256 && MAX_BLOCK_BYTES <= leaf::BUFFER_BYTES && SINGLE_BYTES <= 2048);
 
-const LATCH: usize = 0;
 const META: usize = 1;
-const STATE: usize = 2;
-const KIND: usize = 3;
-const BITS: usize = 4;
-
-/// A bit that every entry has.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::x::bptree) enum Bit {
-    /// Newer than what Y was given.
-    Dirty,
-    /// Y may hold some version of the key.
-    InY,
-    /// The key was removed.
-    Tombstone,
-    /// Read since the last cut. A hint: an edit at the same time may lose or move it.
-    Referenced,
-}
+pub(super) const STATE: usize = 2;
+pub(super) const KIND: usize = 3;
+pub(super) const BITS: usize = 4;
 
 /// How the entries of a leaf are laid out; never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::x::bptree) enum Kind {
+pub(crate) enum Kind {
     Fixed { suffix_len: usize, value_len: usize },
     Slotted,
 }
 
-/// Counts and offsets of a leaf.
+/// Counters and offsets of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::x::bptree) struct Meta {
+pub(crate) struct Meta {
     pub n: usize,
     /// Room for so many entries; never changes.
     pub cap: usize,
@@ -117,8 +110,9 @@ impl Meta {
     }
 }
 
-/// Bytes of a leaf of this kind with room for `cap` entries and, if it is slotted, `heap` bytes for them.
-pub(in crate::x::bptree) fn leaf_bytes(kind: Kind, cap: usize, heap: usize) -> usize {
+/// Bytes of a leaf of this kind with room for `cap` entries and, if it is slotted, `heap` bytes for
+/// them.
+pub(crate) fn leaf_bytes(kind: Kind, cap: usize, heap: usize) -> usize {
     let arrays = HEADER_BYTES + head_bytes(cap);
     match kind {
         Kind::Slotted => arrays + (cap * SLOT_BYTES).next_multiple_of(8) + heap,
@@ -168,30 +162,31 @@ impl Records {
     }
 }
 
-/// A leaf, or a copy of one.
+/// The format of these leaves.
 #[derive(Clone, Copy)]
-pub(in crate::x::bptree) struct LeafRef<'g> {
-    words: Words<'g>,
-    block: NonNull<u64>,
-}
+pub(crate) struct Headed;
+
+pub(crate) type LeafRef<'g> = leaf::LeafRef<'g, Headed>;
+pub(crate) type LeafSeen<'g> = leaf::LeafSeen<'g, Headed>;
+pub(crate) type LeafLatched<'g> = leaf::LeafLatched<'g, Headed>;
+pub(crate) type StableLeaf<'x> = leaf::StableLeaf<'x, Headed>;
 
 impl<'g> LeafRef<'g> {
     /// # Safety
     /// `block` is a leaf that stays allocated for `'g`.
     #[inline]
-    pub(in crate::x::bptree) unsafe fn from_block(block: NonNull<u64>) -> Self {
+    pub(crate) unsafe fn from_block(block: NonNull<u64>) -> Self {
         // SAFETY: a leaf has a header; by the contract it stays allocated.
         let header = unsafe { Words::new(block, HEADER_BYTES) };
         // The size bits never change after the leaf was made.
         let size = (header.word(KIND) as usize >> 48) * SIZE_UNIT;
         // SAFETY: as above; `size` is what was allocated.
-        let words = unsafe { Words::new(block, size) };
-        Self { words, block }
+        unsafe { Self::new(block, Words::new(block, size)) }
     }
 
     /// Writes the header of a new leaf, whose block is zeroed.
-    pub(super) fn format(block: NonNull<u64>, words: Words<'g>, kind: Kind, meta: Meta) -> Self {
-        let bytes = words.len_bytes();
+    pub(super) fn format(self, kind: Kind, meta: Meta) {
+        let (words, bytes) = (self.words(), self.size());
         debug_assert!(bytes <= MAX_BLOCK_BYTES && bytes.is_multiple_of(SIZE_UNIT));
         assert!(leaf_bytes(kind, meta.cap, 0) <= bytes);
         let size = ((bytes / SIZE_UNIT) as u64) << 48;
@@ -204,36 +199,22 @@ impl<'g> LeafRef<'g> {
         };
         words.set_word(KIND, size | kind << 32);
         words.set_word(STATE, value_len << 1);
-        let leaf = Self { words, block };
-        leaf.set_meta(meta);
-        leaf
+        self.set_meta(meta);
     }
 
     /// The same bytes in a new block; nobody holds its latch.
     pub(super) fn copy(self, memory: &Memory) -> Self {
         let block = memory.allocate(self.size());
         // SAFETY: the block is new and zeroed; once published it is retired, not freed.
-        let words = unsafe { Words::new(block.ptr, self.size()) };
+        let new = unsafe { Self::new(block.ptr, Words::new(block.ptr, self.size())) };
         let (from, len) = (META * 8, self.size() - META * 8);
-        words.copy_from(&self.words, from, from, len);
-        let block = block.ptr;
-        Self { words, block }
+        new.words().copy_from(&self.words(), from, from, len);
+        new
     }
 
-    /// The words of a copy in place of these.
-    pub(super) fn with_words<'x>(self, words: Words<'x>) -> LeafRef<'x> {
-        LeafRef {
-            words,
-            block: self.block,
-        }
-    }
-
-    pub(in crate::x::bptree) fn block(self) -> NonNull<u64> {
-        self.block
-    }
-
-    /// The word that leads here: a search looks at header, heads, and slots or places, then at one entry.
-    pub(in crate::x::bptree) fn word(self) -> ChildWord {
+    /// The word that leads here: a search looks at header, heads, and slots or places, then at one
+    /// entry.
+    pub(crate) fn word(self) -> ChildWord {
         let cap = self.meta().cap;
         let each = match self.kind() {
             Kind::Slotted => cap * SLOT_BYTES,
@@ -241,101 +222,59 @@ impl<'g> LeafRef<'g> {
                 .records()
                 .map_or(0, |records| records.places_bytes(cap)),
         };
-        ChildWord::leaf(self.block, self.arrays() + each)
-    }
-
-    /// Bytes of the block.
-    pub(in crate::x::bptree) fn size(self) -> usize {
-        self.words.len_bytes()
+        ChildWord::leaf(self.block(), self.arrays() + each)
     }
 
     #[inline]
-    pub(super) fn words(self) -> Words<'g> {
-        self.words
-    }
-
-    #[inline]
-    pub(super) fn latch_word(self) -> &'g Latch {
-        Latch::of(self.words.atomic(LATCH))
-    }
-
-    #[inline]
-    pub(in crate::x::bptree) fn meta(self) -> Meta {
-        Meta::unpack(self.words.word(META))
+    pub(crate) fn meta(self) -> Meta {
+        Meta::unpack(self.words().word(META))
     }
 
     pub(super) fn set_meta(self, meta: Meta) {
-        self.words.set_word(META, meta.pack());
+        self.words().set_word(META, meta.pack());
     }
 
     /// Bytes of a key before its suffix.
     #[inline]
-    pub(in crate::x::bptree) fn depth(self) -> usize {
+    pub(crate) fn depth(self) -> usize {
         self.meta().depth
     }
 
     #[inline]
-    pub(in crate::x::bptree) fn kind(self) -> Kind {
-        let word = self.words.word(KIND) >> 32;
+    pub(crate) fn kind(self) -> Kind {
+        let word = self.words().word(KIND) >> 32;
         if word & 1 == 0 {
             return Kind::Slotted;
         }
         Kind::Fixed {
             suffix_len: word as usize >> 1 & 0x7FFF,
-            value_len: self.words.word(STATE) as usize >> 1 & 0x3FF,
+            value_len: self.words().word(STATE) as usize >> 1 & 0x3FF,
         }
     }
 
-    /// The last run that copied from this leaf.
-    pub(in crate::x::bptree) fn run(self) -> RunId {
-        self.words.word(KIND) as RunId
+    pub(super) fn write_run(self, run: RunId) {
+        let kind = self.words().word(KIND) >> 32 << 32;
+        self.words().set_word(KIND, kind | u64::from(run));
     }
 
-    pub(super) fn set_run(self, run: RunId) {
-        let kind = self.words.word(KIND) >> 32 << 32;
-        self.words.set_word(KIND, kind | u64::from(run));
-    }
-
-    /// The range is mounted with this stamp, or complete.
-    #[inline]
-    pub(in crate::x::bptree) fn mount(self) -> Option<Stamp> {
-        let word = self.words.word(STATE);
-        (word & 1 != 0).then_some(word >> 11)
-    }
-
-    pub(super) fn set_mount(self, mount: Option<Stamp>) {
-        let value_len = self.words.word(STATE) & 0x3FF << 1;
+    pub(super) fn write_mount(self, mount: Option<Stamp>) {
+        let value_len = self.words().word(STATE) & 0x3FF << 1;
         let stamp = mount.map_or(0, |stamp| stamp << 11 | 1);
-        self.words.set_word(STATE, value_len | stamp);
-    }
-
-    #[inline]
-    pub(in crate::x::bptree) fn bits(self, bit: Bit) -> u64 {
-        self.words.word(BITS + bit as usize)
+        self.words().set_word(STATE, value_len | stamp);
     }
 
     pub(super) fn set_bits(self, bit: Bit, bits: u64) {
-        self.words.set_word(BITS + bit as usize, bits);
+        self.words().set_word(BITS + bit as usize, bits);
     }
 
     #[inline]
-    pub(in crate::x::bptree) fn has(self, i: usize, bit: Bit) -> bool {
+    pub(crate) fn has_bit(self, i: usize, bit: Bit) -> bool {
         self.bits(bit) >> (i & 63) & 1 != 0
     }
 
-    /// Notes that entry `i` was read.
     #[inline]
-    pub(super) fn reference(self, i: usize) {
-        let bit = 1u64 << (i & 63);
-        if self.bits(Bit::Referenced) & bit == 0 {
-            let word = self.words.atomic(BITS + Bit::Referenced as usize);
-            word.fetch_or(bit, Relaxed);
-        }
-    }
-
-    #[inline]
-    pub(super) fn heads(self) -> Heads<'g> {
-        Heads::plain(self.words, HEADER_BYTES)
+    pub(crate) fn heads(self) -> Heads<'g> {
+        Heads::plain(self.words(), HEADER_BYTES)
     }
 
     /// Offset of the slots, or of the places of a fixed leaf.
@@ -375,20 +314,21 @@ impl<'g> LeafRef<'g> {
         const EACH: u64 = u64::from_le_bytes([8; 8]);
         let first = records.places / 8;
         for word in 0..records.places_bytes(self.meta().cap) / 8 {
-            self.words
+            self.words()
                 .set_word(first + word, FIRST + word as u64 * EACH);
         }
     }
 
-    /// The head of entry `i` of a fixed leaf without its first `strip` bytes, behind which there are enough.
+    /// The head of entry `i` of a fixed leaf without its first `strip` bytes, behind which there
+    /// are enough.
     pub(super) fn head_behind(self, records: &Records, i: usize, strip: usize) -> u32 {
-        let rest = self.words.read_u64(records.at(self.place(records, i)));
+        let rest = self.words().read_u64(records.at(self.place(records, i)));
         let eight = u64::from(self.heads().get(i)) << 32 | rest.swap_bytes() >> 32;
         match strip {
             0..HEAD_BYTES => (eight << (8 * strip) >> 32) as u32,
             _ => {
                 let at = records.at(self.place(records, i)) + strip - HEAD_BYTES;
-                (self.words.read_u64(at) as u32).swap_bytes()
+                (self.words().read_u64(at) as u32).swap_bytes()
             }
         }
     }
@@ -399,27 +339,34 @@ impl<'g> LeafRef<'g> {
         if records.ordered {
             return i;
         }
-        usize::from(self.words.read_u8(records.places + i))
+        usize::from(self.words().read_u8(records.places + i))
     }
 
     pub(super) fn set_place(self, records: &Records, i: usize, place: usize) {
-        self.words.write(records.places + i, &[place as u8]);
+        self.words().write(records.places + i, &[place as u8]);
     }
 
     /// Slot `i` of a slotted leaf; garbage when there are not so many.
     #[inline]
     pub(super) fn slot(self, i: usize) -> Slot {
         let at = self.arrays() + i * SLOT_BYTES;
-        Slot((self.words.aligned_u32(at & !3) >> (at % 4 * 8)) as u16)
+        Slot((self.words().aligned_u32(at & !3) >> (at % 4 * 8)) as u16)
     }
 
     pub(super) fn set_slot(self, i: usize, slot: Slot) {
         let at = self.arrays() + i * SLOT_BYTES;
-        self.words.write(at, &slot.0.to_le_bytes());
+        self.words().write(at, &slot.0.to_le_bytes());
+    }
+
+    /// Has the processor fetch what a search does not need at once and a write does: the entries,
+    /// too, one of which is looked at if the key is here, and all of them if there is no room.
+    #[inline]
+    pub(crate) fn prefetch_to_write(self) {
+        self.words().prefetch(self.arrays()..self.size());
     }
 
     /// Bytes between the slots and the heap of a slotted leaf.
-    pub(in crate::x::bptree) fn gap(self) -> usize {
+    pub(crate) fn gap(self) -> usize {
         let meta = self.meta();
         let slots = self.arrays() + (meta.cap * SLOT_BYTES).next_multiple_of(8);
         meta.top.saturating_sub(slots)

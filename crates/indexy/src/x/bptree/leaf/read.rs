@@ -1,23 +1,25 @@
 //! Finding and reading entries of a leaf.
 //!
-//! Nothing here trusts what it reads: lengths and offsets are clamped, loops are bounded, and a pointer is
-//! followed only after `stable` said that it was read from a leaf that has not changed since.
+//! Nothing here trusts what it reads: lengths and offsets are clamped, loops are bounded, and a
+//! pointer is followed only after `stable` said that the leaf has not changed since it was read.
 //!
 //! Keeps: the caller validates before it uses the answer.
 
 use super::{
     super::heads::{HEAD_BYTES, HEADS_AND_HINTS, Wanted},
-    layout::{Bit, LeafRef},
+    layout::{BITS, Headed, KIND, Kind, LeafRef, STATE},
 };
 use crate::x::{
-    form::{Form, varint},
+    RunId, Stamp,
+    entry::{DIRTY, Form, IN_Y, TOMBSTONE, varint},
     large::LargeRef,
+    leaf::{self, Bit, LeafFormat},
 };
-use std::{cmp::Ordering, ops::Range};
+use std::{cmp::Ordering, ops::Range, sync::atomic::Ordering::Relaxed};
 
 /// Where an entry's parts are.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::x::bptree) struct EntryAt {
+pub(crate) struct EntryAt {
     pub form: Form,
     /// Length of the suffix, wherever it is.
     pub suffix_len: usize,
@@ -55,17 +57,78 @@ impl EntryAt {
     }
 }
 
-impl<'g> LeafRef<'g> {
-    /// Entry `i`.
+impl leaf::EntryAt for EntryAt {
+    #[inline(always)]
+    fn form(&self) -> Form {
+        self.form
+    }
+
+    #[inline(always)]
+    fn suffix_len(&self) -> usize {
+        self.suffix_len
+    }
+
+    #[inline(always)]
+    fn value_len(&self) -> usize {
+        self.value_len
+    }
+
+    #[inline(always)]
+    fn tail(&self) -> usize {
+        self.tail
+    }
+}
+
+impl LeafFormat for Headed {
+    type Entry = EntryAt;
+
     #[inline]
-    pub(in crate::x::bptree) fn entry(self, i: usize) -> EntryAt {
-        let head = self.heads().get(i);
-        let Some(records) = self.records() else {
-            return self.slotted_entry(i, head);
+    fn len(leaf: LeafRef<'_>) -> usize {
+        leaf.meta().n
+    }
+
+    #[inline]
+    fn mount(leaf: LeafRef<'_>) -> Option<Stamp> {
+        let word = leaf.words().word(STATE);
+        (word & 1 != 0).then_some(word >> 11)
+    }
+
+    fn run(leaf: LeafRef<'_>) -> RunId {
+        leaf.words().word(KIND) as RunId
+    }
+
+    #[inline]
+    fn bits(leaf: LeafRef<'_>, bit: Bit) -> u64 {
+        leaf.words().word(BITS + bit as usize)
+    }
+
+    #[inline]
+    fn may_have(leaf: LeafRef<'_>, bit: Bit) -> bool {
+        leaf.bits(bit) != 0
+    }
+
+    fn any_large(leaf: LeafRef<'_>) -> bool {
+        leaf.kind() == Kind::Slotted && (0..leaf.len()).any(|i| leaf.slot(i).is_large())
+    }
+
+    #[inline]
+    fn reference(leaf: LeafRef<'_>, i: usize) {
+        let bit = 1u64 << (i & 63);
+        if leaf.bits(Bit::Referenced) & bit == 0 {
+            let word = leaf.words().atomic(BITS + Bit::Referenced as usize);
+            word.fetch_or(bit, Relaxed);
+        }
+    }
+
+    #[inline]
+    fn entry(leaf: LeafRef<'_>, i: usize) -> EntryAt {
+        let head = leaf.heads().get(i);
+        let Some(records) = leaf.records() else {
+            return leaf.slotted_entry(i, head);
         };
-        let rest = records.at(self.place(&records, i));
+        let rest = records.at(leaf.place(&records, i));
         let tail = rest + records.rest;
-        let value_len = if self.has(i, Bit::Tombstone) {
+        let value_len = if leaf.has_bit(i, Bit::Tombstone) {
             0
         } else {
             records.size - records.rest
@@ -81,6 +144,44 @@ impl<'g> LeafRef<'g> {
         }
     }
 
+    #[inline]
+    fn flags(leaf: LeafRef<'_>, i: usize) -> u32 {
+        let flag = |bit, flag| if leaf.has_bit(i, bit) { flag } else { 0 };
+        flag(Bit::Dirty, DIRTY) | flag(Bit::InY, IN_Y) | flag(Bit::Tombstone, TOMBSTONE)
+    }
+
+    #[inline]
+    fn has(leaf: LeafRef<'_>, i: usize, _entry: &EntryAt, bit: Bit) -> bool {
+        leaf.has_bit(i, bit)
+    }
+
+    #[inline]
+    fn find(
+        leaf: LeafRef<'_>,
+        suffix: &[u8],
+        stable: impl Fn() -> bool,
+    ) -> Option<Result<usize, usize>> {
+        let n = leaf.meta().n;
+        let wanted = Wanted::new(suffix);
+        let within = if HEADS_AND_HINTS {
+            leaf.heads().equal(n, wanted.head)
+        } else {
+            0..n
+        };
+        if within.is_empty() {
+            return Some(Err(within.start));
+        }
+        leaf.find_within(within, &wanted, stable)
+    }
+
+    fn push_inline_suffix(leaf: LeafRef<'_>, entry: &EntryAt, out: &mut Vec<u8>) {
+        let head = entry.head.to_be_bytes();
+        out.extend_from_slice(&head[..entry.suffix_len.min(HEAD_BYTES)]);
+        leaf.words().push_to(entry.rest, entry.rest_len(), out);
+    }
+}
+
+impl LeafRef<'_> {
     #[inline]
     fn slotted_entry(self, i: usize, head: u32) -> EntryAt {
         let slot = self.slot(i);
@@ -107,33 +208,6 @@ impl<'g> LeafRef<'g> {
         };
         entry.tail += entry.rest_len();
         entry
-    }
-
-    /// The word that points to the large block of `entry`; to be followed after validation only.
-    #[inline]
-    pub(super) fn large_word(self, entry: &EntryAt) -> u64 {
-        self.words().read_u64(entry.tail)
-    }
-
-    /// The index of `suffix`, or the one where it belongs. `stable` is asked before a pointer is followed and
-    /// says whether the leaf is still as it was when the search began; `None` when it is not.
-    #[inline]
-    pub(super) fn find(
-        self,
-        suffix: &[u8],
-        stable: impl Fn() -> bool,
-    ) -> Option<Result<usize, usize>> {
-        let n = self.meta().n;
-        let wanted = Wanted::new(suffix);
-        let within = if HEADS_AND_HINTS {
-            self.heads().equal(n, wanted.head)
-        } else {
-            0..n
-        };
-        if within.is_empty() {
-            return Some(Err(within.start));
-        }
-        self.find_within(within, &wanted, stable)
     }
 
     /// Goes on with `find`: all entries before `within` are less, all behind it greater.

@@ -1,0 +1,19 @@
+//! The structure of the tree, put together.
+
+#![forbid(unsafe_code)]
+
+use super::{Balanced, leaf::Headed, parent, place::Place};
+use crate::{
+    mem::Memory,
+    x::{root::Root, tree::Structure},
+};
+
+impl Structure for Balanced {
+    type Format = Headed;
+    type Place<'g> = Place<'g>;
+    type Parent<'g> = parent::ParentLatched<'g>;
+
+    fn free_all(root: &mut Root, memory: &Memory) {
+        parent::free_all(root, memory);
+    }
+}

@@ -1,0 +1,92 @@
+//! Counters of a tree: exact sums, kept without a shared cache line.
+//!
+//! Each thread adds to a shard of its own; readers sum all shards. A shard may be negative (who
+//! removes need not be who inserted).
+//!
+//! Threads: any; a sum taken while writers run may miss what is under way.
+
+#![forbid(unsafe_code)]
+
+use super::{
+    XStats,
+    entry::{DIRTY, TOMBSTONE},
+};
+use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
+use thread_local::ThreadLocal;
+
+/// By how much an operation changed the counts.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Delta {
+    pub bytes: isize,
+    pub keys: isize,
+    pub tombstones: isize,
+    pub dirty: isize,
+    pub mounts: isize,
+}
+
+impl Delta {
+    /// One more entry with these flags.
+    pub(crate) fn add_entry(&mut self, flags: u32) {
+        self.keys += 1;
+        self.dirty += isize::from(flags & DIRTY != 0);
+        self.tombstones += isize::from(flags & TOMBSTONE != 0);
+    }
+
+    /// One entry less.
+    pub(crate) fn drop_entry(&mut self, flags: u32) {
+        self.keys -= 1;
+        self.dirty -= isize::from(flags & DIRTY != 0);
+        self.tombstones -= isize::from(flags & TOMBSTONE != 0);
+    }
+}
+
+/// One thread's part, on cache lines of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Shard {
+    bytes: AtomicIsize,
+    keys: AtomicIsize,
+    tombstones: AtomicIsize,
+    dirty: AtomicIsize,
+    mounts: AtomicIsize,
+}
+
+/// Only the owning thread writes, so that a load and a store do.
+fn bump(counter: &AtomicIsize, by: isize) {
+    if by != 0 {
+        counter.store(counter.load(Relaxed).wrapping_add(by), Relaxed);
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Counters {
+    shards: ThreadLocal<Shard>,
+}
+
+impl Counters {
+    /// Adds `delta`. Cost: no shared cache line is written.
+    #[inline]
+    pub(crate) fn add(&self, delta: Delta) {
+        let shard = self.shards.get_or_default();
+        bump(&shard.bytes, delta.bytes);
+        bump(&shard.keys, delta.keys);
+        bump(&shard.tombstones, delta.tombstones);
+        bump(&shard.dirty, delta.dirty);
+        bump(&shard.mounts, delta.mounts);
+    }
+
+    /// The sums.
+    pub(crate) fn sum(&self) -> XStats {
+        let total = |counter: fn(&Shard) -> &AtomicIsize| {
+            let sum: isize = self.shards.iter().map(|s| counter(s).load(Relaxed)).sum();
+            usize::try_from(sum).unwrap_or(0)
+        };
+        XStats {
+            keys: total(|s| &s.keys),
+            tombstones: total(|s| &s.tombstones),
+            dirty: total(|s| &s.dirty),
+            bytes: total(|s| &s.bytes),
+            mounts: total(|s| &s.mounts),
+        }
+    }
+}

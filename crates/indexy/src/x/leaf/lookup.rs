@@ -1,0 +1,132 @@
+//! Optimistic reads of a leaf: what is read is used after the leaf was validated.
+
+use super::{
+    format::{Bit, EntryAt, LeafFormat},
+    handles::{LeafRef, LeafSeen},
+    stable::LeafBuffer,
+};
+use crate::{
+    mem::Memory,
+    x::{
+        Lookup,
+        entry::{Form, MAX_INLINE_VALUE},
+        large::LargeRef,
+    },
+};
+
+/// Values up to this are copied through a smaller buffer.
+const SMALL_VALUE: usize = 64;
+
+/// What a range holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Measured {
+    pub keys: usize,
+    pub dirty: usize,
+    /// Arena bytes.
+    pub bytes: usize,
+}
+
+impl<'g, F: LeafFormat> LeafSeen<'g, F> {
+    /// Counters and bytes; `None` when the leaf changed.
+    pub(crate) fn measure(self) -> Option<Measured> {
+        let leaf = self.leaf();
+        let mut bytes = Memory::size_of(leaf.block());
+        if F::any_large(leaf) {
+            bytes += self.copy(&mut LeafBuffer::new())?.large_bytes();
+        }
+        let measured = Measured {
+            keys: leaf.len(),
+            dirty: leaf.bits(Bit::Dirty).count_ones() as usize,
+            bytes,
+        };
+        self.unchanged().then_some(measured)
+    }
+
+    /// Looks `suffix` up. `Err` gives `found` back: the leaf changed meanwhile.
+    #[inline]
+    pub(crate) fn get<R, Found: FnOnce(&[u8]) -> R>(
+        self,
+        suffix: &[u8],
+        track: bool,
+        found: Found,
+    ) -> Result<Lookup<R>, Found> {
+        let leaf = self.leaf();
+        let i = match leaf.find(suffix, || self.unchanged()) {
+            Some(Ok(i)) => i,
+            Some(Err(_)) => return self.missing().ok_or(found),
+            None => return Err(found),
+        };
+        let entry = leaf.entry(i);
+        if F::has(leaf, i, &entry, Bit::Tombstone) {
+            return if self.unchanged() {
+                Ok(Lookup::Deleted)
+            } else {
+                Err(found)
+            };
+        }
+        if entry.form() == Form::Inline {
+            let done = if entry.value_len() <= SMALL_VALUE {
+                self.copy_value::<SMALL_VALUE, _, _>(entry.tail(), entry.value_len(), found)
+            } else {
+                let len = entry.value_len().min(MAX_INLINE_VALUE);
+                self.copy_value::<MAX_INLINE_VALUE, _, _>(entry.tail(), len, found)
+            };
+            if track && done.is_ok() {
+                F::reference(leaf, i);
+            }
+            return done.map(Lookup::Found);
+        }
+        let word = leaf.large_word(&entry);
+        if !self.unchanged() {
+            return Err(found);
+        }
+        if track {
+            F::reference(leaf, i);
+        }
+        // SAFETY: the leaf was validated after the word was read.
+        let large: LargeRef<'g> = unsafe { LargeRef::from_raw(word) };
+        Ok(Lookup::Found(found(large.value())))
+    }
+
+    fn missing<R>(self) -> Option<Lookup<R>> {
+        let mount = self.leaf().mount();
+        // I1: no entry; only a mount makes Y's word count.
+        self.unchanged()
+            .then(|| mount.map_or(Lookup::Absent, Lookup::AskY))
+    }
+
+    #[inline]
+    fn copy_value<const N: usize, R, Found: FnOnce(&[u8]) -> R>(
+        self,
+        at: usize,
+        len: usize,
+        found: Found,
+    ) -> Result<R, Found> {
+        let mut buffer = [0u8; N];
+        let value = &mut buffer[..len];
+        self.leaf().words().copy_out(at, value);
+        if self.unchanged() {
+            Ok(found(value))
+        } else {
+            Err(found)
+        }
+    }
+}
+
+impl<F: LeafFormat> LeafRef<'_, F> {
+    /// Frees a leaf of a tree that is being dropped, with its large blocks.
+    ///
+    /// # Safety
+    /// The caller owns the tree alone and does not look at the leaf again.
+    pub(crate) unsafe fn free(self, memory: &Memory) {
+        for i in 0..self.len() {
+            let entry = self.entry(i);
+            if entry.form() != Form::Inline {
+                // SAFETY: nobody changes or reads the leaf; the block is the entry's.
+                unsafe { LargeRef::from_raw(self.large_word(&entry)).free(memory) };
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { memory.free(self.block()) };
+    }
+}

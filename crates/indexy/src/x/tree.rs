@@ -1,0 +1,256 @@
+//! An Index X as a tree: what every kind has, and what the kinds differ in.
+//!
+//! A tree is a root, an arena, counters and a removal clock. How it finds a range, makes room and
+//! gives memory back is its [`Structure`]: traits by subject, each implemented where the kind has
+//! the subject. What both kinds do the same way is in `walk/`.
+
+#![forbid(unsafe_code)]
+
+use super::{
+    LeafInfo, Lookup, Stamp, StopWalk, XStats,
+    bounds::{Bounds, Probe},
+    counters::{Counters, Delta},
+    edit::Edit,
+    entry::NewEntry,
+    leaf::{LeafEdits, LeafFormat, LeafLatched, LeafRef, LeafSeen, StableLeaf},
+    pending::PendingValue,
+    root::Root,
+};
+use crate::mem::{Guard, Memory};
+use std::{
+    marker::PhantomData,
+    ops::ControlFlow,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+};
+
+/// A tree. Dropping it frees all of its memory.
+pub(crate) struct Tree<S: Structure> {
+    pub(crate) root: Root,
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) counters: Counters,
+    /// The removal clock: the last stamp given out.
+    clock: AtomicU64,
+    tracking: AtomicBool,
+    structure: PhantomData<S>,
+}
+
+/// A latched leaf of a tree.
+pub(crate) type LatchedOf<'g, S> = LeafLatched<'g, <S as Structure>::Format>;
+
+/// A range at the end of a descent.
+#[derive(Clone, Copy)]
+pub(crate) enum Spot<'g, F> {
+    Leaf(LeafSeen<'g, F>),
+    /// An empty range; mounted with this stamp, or complete.
+    Empty(Option<Stamp>),
+}
+
+/// Where a descent ended.
+pub(crate) trait Place<'g, S: Structure> {
+    /// What is there; `None`: something changed, go down again.
+    fn spot(&self) -> Option<Spot<'g, S::Format>>;
+
+    /// The bounds of the range that `probe` led to; `None` when a node on the way changed since.
+    fn bounds(&self, probe: Probe<'_>) -> Option<Bounds>;
+
+    /// The bytes of a key before its suffix in `leaf`, which is here.
+    fn depth(&self, leaf: LeafRef<'_, S::Format>) -> usize;
+
+    /// Where the parent is in memory. Says little about which it is once the guard is gone.
+    fn parent_address(&self) -> usize;
+
+    /// Latches the parent, if it is still as it was seen. Does not wait.
+    fn try_latch_parent(&self) -> Option<S::Parent<'g>>;
+
+    /// The empty range that is here, whose bounds are `bounds`, lies within `from..to` with all
+    /// that has the same mark.
+    fn mark_is_within(
+        &self,
+        probe: Probe<'_>,
+        bounds: &Bounds,
+        from: &[u8],
+        to: Option<&[u8]>,
+    ) -> bool;
+}
+
+/// How a kind of tree is built.
+pub(crate) trait Structure: Sized + Send + Sync + 'static {
+    /// How leaves are laid out.
+    type Format: LeafFormat + LeafEdits;
+    type Place<'g>: Place<'g, Self>;
+    /// A latched parent of leaves.
+    type Parent<'g>;
+
+    /// Frees every block of a tree that is being dropped.
+    fn free_all(root: &mut Root, memory: &Memory);
+}
+
+/// How a kind finds a key.
+pub(crate) trait Descend: Structure {
+    /// Goes down to `probe`; `None` when something changed on the way.
+    fn try_descend<'g>(
+        root: &'g Root,
+        guard: &'g Guard<'_>,
+        probe: Probe<'_>,
+    ) -> Option<Self::Place<'g>>;
+
+    /// Looks `key` up; `Err` gives `found` back: something changed on the way.
+    fn try_search<R, F: FnOnce(&[u8]) -> R>(
+        root: &Root,
+        guard: &Guard<'_>,
+        key: &[u8],
+        track: bool,
+        found: F,
+    ) -> Result<Lookup<R>, F>;
+
+    /// The leaf of `key` and the bytes of the key before its suffix, for the short way of a
+    /// write: without what a change of the structure needs. `None`: take the long way.
+    fn leaf_of<'g>(
+        _root: &'g Root,
+        _guard: &'g Guard<'_>,
+        _key: &[u8],
+    ) -> Option<(LeafSeen<'g, Self::Format>, usize)> {
+        None
+    }
+}
+
+/// How a kind makes room.
+pub(crate) trait Grow: Structure {
+    /// Puts a leaf with room for the entry of `key` into the empty range at `place`, mounted as
+    /// that is. `None`: go down again.
+    fn fill<'g>(
+        tree: &Tree<Self>,
+        guard: &'g Guard<'_>,
+        place: &Self::Place<'g>,
+        key: &[u8],
+        mount: Option<Stamp>,
+        value: &mut PendingValue<'_>,
+    ) -> Option<LatchedOf<'g, Self>>;
+
+    /// Makes room in `leaf`, which is at `place`, for what `edit` does with `entry`. Gives back a
+    /// latched leaf with the same entries at the same indices; or `None` when the structure
+    /// changed, or a latch was not free.
+    fn make_room<'g>(
+        tree: &Tree<Self>,
+        guard: &'g Guard<'_>,
+        place: &Self::Place<'g>,
+        key: &[u8],
+        leaf: LatchedOf<'g, Self>,
+        edit: Edit,
+        entry: &NewEntry<'_>,
+    ) -> Option<LatchedOf<'g, Self>>;
+}
+
+/// How a kind gives memory back.
+pub(crate) trait Shrink: Structure {
+    /// After leaves vanished it is enough to merge once per parent, when a cut has left it.
+    const MERGES_PARENTS: bool;
+
+    /// After entries were dropped from `leaf`, which is at `place`: makes it fit what is left.
+    /// True when that changed its size, so that merging around it may free more.
+    fn tidy<'g>(
+        tree: &Tree<Self>,
+        guard: &'g Guard<'_>,
+        place: &Self::Place<'g>,
+        leaf: LatchedOf<'g, Self>,
+    ) -> bool;
+
+    /// Replaces `leaf`, which is at `place`, by one with the entries of `keep` alone. Returns the
+    /// bytes freed: negative where only a larger block was free.
+    fn keep<'g>(
+        tree: &Tree<Self>,
+        guard: &'g Guard<'_>,
+        parent: &Self::Parent<'g>,
+        place: &Self::Place<'g>,
+        leaf: LatchedOf<'g, Self>,
+        keep: u64,
+    ) -> isize;
+
+    /// Replaces `leaf`, which has no entries, by an empty range. Returns the bytes freed.
+    fn vanish<'g>(
+        tree: &Tree<Self>,
+        parent: &Self::Parent<'g>,
+        place: &Self::Place<'g>,
+        leaf: LatchedOf<'g, Self>,
+    ) -> usize;
+
+    /// Makes the empty range at `place` mounted, with a fresh stamp, or complete. `None` when
+    /// something changed.
+    fn mark_empty(tree: &Tree<Self>, place: &Self::Place<'_>, mounted: bool) -> Option<()>;
+
+    /// Merges around `probe` as long as that frees bytes. Returns how many.
+    fn merge(tree: &Tree<Self>, guard: &Guard<'_>, probe: Probe<'_>) -> usize;
+
+    /// Moves what lies in slabs that are to run empty.
+    fn leave_emptying_slabs(tree: &Tree<Self>);
+}
+
+/// How a kind is looked at as a whole.
+pub(crate) trait Survey: Structure {
+    /// See [`IndexX::leaves`](super::IndexX::leaves).
+    fn visit_leaves(
+        tree: &Tree<Self>,
+        from: &[u8],
+        to: Option<&[u8]>,
+        visit: &mut dyn FnMut(LeafInfo<'_>) -> ControlFlow<StopWalk>,
+    ) -> ControlFlow<StopWalk>;
+
+    /// Checks inner nodes and sums over all blocks; nobody else writes meanwhile.
+    fn tally(tree: &Tree<Self>) -> Result<XStats, String>;
+
+    /// What is wrong inside a leaf.
+    fn check_leaf(leaf: StableLeaf<'_, Self::Format>) -> Result<(), String>;
+}
+
+/// A whole kind.
+pub(crate) trait Kind: Descend + Grow + Shrink + Survey {}
+
+impl<S: Descend + Grow + Shrink + Survey> Kind for S {}
+
+impl<S: Structure> Tree<S> {
+    /// An empty tree whose whole range is mounted, or complete.
+    pub(crate) fn new(memory: Arc<Memory>, mounted: bool) -> Self {
+        let counters = Counters::default();
+        counters.add(Delta {
+            mounts: isize::from(mounted),
+            ..Default::default()
+        });
+        Self {
+            root: Root::new(mounted.then_some(0)),
+            memory,
+            counters,
+            clock: AtomicU64::new(0),
+            tracking: AtomicBool::new(false),
+            structure: PhantomData,
+        }
+    }
+
+    /// A fresh stamp. I3: whoever takes it holds the latch of the range that gets it, so that the
+    /// order of stamps of one range is the order of its removals.
+    pub(crate) fn tick(&self) -> Stamp {
+        self.clock.fetch_add(1, Relaxed) + 1
+    }
+
+    /// The mount of several ranges that become one.
+    pub(crate) fn union(&self, mounted: bool) -> Option<Stamp> {
+        mounted.then(|| self.tick())
+    }
+
+    #[inline]
+    pub(crate) fn tracks_references(&self) -> bool {
+        self.tracking.load(Relaxed)
+    }
+
+    pub(crate) fn set_tracks_references(&self, on: bool) {
+        self.tracking.store(on, Relaxed);
+    }
+}
+
+impl<S: Structure> Drop for Tree<S> {
+    fn drop(&mut self) {
+        S::free_all(&mut self.root, &self.memory);
+    }
+}

@@ -1,0 +1,133 @@
+//! What every kind of tree does the same way: go to a range, then look at what is there or change
+//! it.
+//!
+//! Each file implements a part of [`IndexX`] over a tree's [structure](super::tree) and the
+//! [format](super::leaf) of its leaves.
+//!
+//! Threads: any. Readers take no latch: they read versions, then words, and validate. Writers
+//! latch a leaf, or a leaf and its parent, and wait for no latch while they hold one. Blocks that
+//! were replaced are retired under the guard of `mem/`.
+//!
+//! | file | what |
+//! |---|---|
+//! | `step` | from range to range |
+//! | `get`, `put` | reads, writes and loads of single keys |
+//! | `scan` | chunks of a scan |
+//! | `clean` | copies of dirty entries for Y's runs |
+//! | `cut` | dropping what Y has |
+//! | `verify` | checks |
+
+#![forbid(unsafe_code)]
+
+mod clean;
+mod cut;
+mod get;
+mod put;
+mod scan;
+mod step;
+#[cfg(test)]
+mod tests;
+mod verify;
+
+pub(crate) use step::Step;
+
+use super::{
+    Chunk, CleanSink, Cut, IndexX, LeafInfo, Load, Lookup, Order, Put, RunId, ScanLimits, Stamp,
+    StopWalk, XStats,
+    tree::{Kind, Tree},
+};
+use std::ops::ControlFlow;
+
+impl<S: Kind> IndexX for Tree<S> {
+    #[inline]
+    fn get<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R) -> Lookup<R> {
+        self.search(key, found)
+    }
+
+    #[inline]
+    fn put<E>(
+        &self,
+        key: &[u8],
+        value: Option<&[u8]>,
+        commit: impl FnOnce() -> Result<(), E>,
+    ) -> Result<Put, E> {
+        self.write(key, value, commit)
+    }
+
+    fn load(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Load {
+        self.install(key, value, stamp)
+    }
+
+    fn evict(&self, key: &[u8]) {
+        self.evict_key(key);
+    }
+
+    fn scan(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        order: Order,
+        limits: ScanLimits,
+        out: &mut Chunk,
+    ) {
+        self.collect(from, to, order, limits, out);
+    }
+
+    fn clean(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        run: RunId,
+        sink: &mut CleanSink<'_>,
+    ) -> ControlFlow<StopWalk> {
+        self.copy_dirty(from, to, run, sink)
+    }
+
+    fn redirty(&self, from: &[u8], to: Option<&[u8]>, run: RunId) {
+        self.mark_dirty(from, to, run);
+    }
+
+    fn settle(&self, from: &[u8], to: Option<&[u8]>, acked: RunId) {
+        self.purge_tombstones(from, to, acked);
+    }
+
+    fn cut(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        acked: RunId,
+        spare_referenced: bool,
+        enough_bytes: usize,
+    ) -> Cut {
+        self.cut_range(from, to, acked, spare_referenced, enough_bytes)
+    }
+
+    fn clear_mounts(&self, from: &[u8], to: Option<&[u8]>) {
+        self.complete(from, to);
+    }
+
+    fn leaves(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        visit: &mut dyn FnMut(LeafInfo<'_>) -> ControlFlow<StopWalk>,
+    ) -> ControlFlow<StopWalk> {
+        S::visit_leaves(self, from, to, visit)
+    }
+
+    fn relocate(&self) {
+        S::leave_emptying_slabs(self);
+    }
+
+    fn track_references(&self, on: bool) {
+        self.set_tracks_references(on);
+    }
+
+    fn stats(&self) -> XStats {
+        self.counters.sum()
+    }
+
+    fn verify(&self, quiescent: bool) -> Result<(), String> {
+        self.check(quiescent)
+    }
+}

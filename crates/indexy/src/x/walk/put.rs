@@ -1,0 +1,285 @@
+//! Writes and loads.
+//!
+//! Keeps: I8 (`commit` under the leaf's latch, when nothing can fail any more), I3 (a load looks
+//! at mark and stamp under the latch), I2 (a write makes the entry dirty, whatever is in flight).
+//!
+//! Threads: any; writers of one key are serialized by the caller. A latch is held for one edit,
+//! and while `commit` runs.
+
+#![forbid(unsafe_code)]
+
+use crate::{
+    mem::Guard,
+    x::{
+        Load, Put, Stamp,
+        backoff::Backoff,
+        bounds::Probe,
+        counters::Delta,
+        edit::{Edit, edit_for_put},
+        entry::{Form, IN_Y, NewEntry},
+        large::LargeRef,
+        leaf::LeafEdits,
+        pending::PendingValue,
+        tree::{Kind, LatchedOf, Place, Spot, Structure, Tree},
+    },
+};
+
+/// What an attempt to write came to.
+enum Attempt {
+    /// Done; whether the leaf became smaller.
+    Done(bool),
+    /// Go down again.
+    Again,
+}
+
+/// Where a descent to a key ended.
+struct Target<'a, 'g, S: Structure> {
+    guard: &'g Guard<'g>,
+    place: &'a S::Place<'g>,
+    key: &'a [u8],
+}
+
+impl<S: Structure> Target<'_, '_, S> {
+    /// The mount of the range, if it is an empty one.
+    fn empty(&self) -> Option<Option<Stamp>> {
+        match self.place.spot() {
+            Some(Spot::Empty(mount)) => Some(mount),
+            _ => None,
+        }
+    }
+
+    /// The suffix of the key in `leaf`, which is here.
+    fn suffix(&self, leaf: &LatchedOf<'_, S>) -> &[u8] {
+        &self.key[self.place.depth(leaf.leaf())..]
+    }
+}
+
+impl<S: Kind> Tree<S> {
+    /// See [`IndexX::put`](crate::x::IndexX::put).
+    pub(super) fn write<E>(
+        &self,
+        key: &[u8],
+        value: Option<&[u8]>,
+        commit: impl FnOnce() -> Result<(), E>,
+    ) -> Result<Put, E> {
+        let guard = self.memory.enter();
+        let mut commit = Some(commit);
+        if let Some(value) = value
+            && self.put_in_place(&guard, key, value, &mut commit)?
+        {
+            return Ok(Put::Applied);
+        }
+        let mut pending = PendingValue::new(&self.memory, value.unwrap_or_default());
+        let mut backoff = Backoff::default();
+        loop {
+            let target = Target {
+                guard: &guard,
+                place: &self.descend(&guard, Probe::at(key)),
+                key,
+            };
+            if value.is_none() && target.empty() == Some(None) {
+                return Ok(Put::Nothing);
+            }
+            if let Some(leaf) = self.leaf_at(&target, &mut pending) {
+                let stable = leaf.stable();
+                let found = stable
+                    .find(target.suffix(&leaf))
+                    .map(|at| (at, stable.flags(at)));
+                let mounted = stable.mount().is_some();
+                let Some(edit) = edit_for_put(found, mounted, value.is_some()) else {
+                    return Ok(Put::Nothing);
+                };
+                let attempt = self.apply(&target, leaf, edit, &mut pending, || {
+                    commit.take().map_or(Ok(()), |commit| commit())
+                })?;
+                if let Attempt::Done(shrunk) = attempt {
+                    if shrunk {
+                        S::merge(self, &guard, Probe::at(key));
+                    }
+                    return Ok(Put::Applied);
+                }
+            }
+            backoff.wait();
+        }
+    }
+
+    /// The short way of a small value into a leaf that has room for it: nothing but the leaf is
+    /// looked at. False when the long way has to be taken; then nothing was done.
+    #[inline]
+    fn put_in_place<E>(
+        &self,
+        guard: &Guard<'_>,
+        key: &[u8],
+        value: &[u8],
+        commit: &mut Option<impl FnOnce() -> Result<(), E>>,
+    ) -> Result<bool, E> {
+        let Some((seen, depth)) = S::leaf_of(&self.root, guard, key) else {
+            return Ok(false);
+        };
+        let suffix = key.get(depth..).unwrap_or_default();
+        if Form::of(suffix.len(), value.len()) != Form::Inline {
+            return Ok(false);
+        }
+        let Some(leaf) = seen.try_latch() else {
+            return Ok(false);
+        };
+        let stable = leaf.stable();
+        let found = stable.find(suffix).map(|at| (at, stable.flags(at)));
+        let Some(edit) = edit_for_put(found, stable.mount().is_some(), true) else {
+            return Ok(false);
+        };
+        let (Edit::Insert { flags, .. } | Edit::Replace { flags, .. }) = edit else {
+            return Ok(false);
+        };
+        let entry = NewEntry {
+            suffix,
+            value,
+            large: None,
+            flags,
+        };
+        let enough = match edit {
+            Edit::Replace { at, .. } => S::Format::has_room_instead(&leaf, at, &entry),
+            _ => S::Format::has_room(&leaf, &entry),
+        };
+        let Some(commit) = commit.take_if(|_| enough) else {
+            return Ok(false);
+        };
+        // I8: from here on nothing fails.
+        commit()?;
+        let (delta, old) = edit_leaf(&leaf, edit, Some(&entry));
+        self.counters.add(delta);
+        if let Some(old) = old {
+            old.retire(&self.memory);
+        }
+        Ok(true)
+    }
+
+    /// See [`IndexX::load`](crate::x::IndexX::load).
+    pub(super) fn install(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Load {
+        let guard = self.memory.enter();
+        let mut pending = PendingValue::new(&self.memory, value);
+        let mut backoff = Backoff::default();
+        loop {
+            let target = Target {
+                guard: &guard,
+                place: &self.descend(&guard, Probe::at(key)),
+                key,
+            };
+            if target.empty().is_some_and(|mount| mount != Some(stamp)) {
+                return Load::Raced;
+            }
+            if let Some(leaf) = self.leaf_at(&target, &mut pending) {
+                // I3: nothing was removed from the range since before Y was read, and nothing
+                // newer is here.
+                let found = leaf.stable().find(target.suffix(&leaf));
+                let (Some(seen), Err(at)) = (leaf.leaf().mount(), found) else {
+                    return Load::Raced;
+                };
+                if seen != stamp {
+                    return Load::Raced;
+                }
+                let edit = Edit::Insert { at, flags: IN_Y };
+                let attempt = self.apply(&target, leaf, edit, &mut pending, || {
+                    Ok::<(), std::convert::Infallible>(())
+                });
+                if let Ok(Attempt::Done(_)) = attempt {
+                    return Load::Loaded;
+                }
+            }
+            backoff.wait();
+        }
+    }
+
+    /// A latched leaf at `target`, made if there is none; `None` when the caller has to go down
+    /// again.
+    fn leaf_at<'g>(
+        &self,
+        target: &Target<'_, 'g, S>,
+        pending: &mut PendingValue<'_>,
+    ) -> Option<LatchedOf<'g, S>> {
+        match target.place.spot()? {
+            Spot::Leaf(leaf) => leaf.try_latch(),
+            Spot::Empty(mount) => {
+                S::fill(self, target.guard, target.place, target.key, mount, pending)
+            }
+        }
+    }
+
+    /// Makes room, commits and edits.
+    fn apply<'g, E>(
+        &self,
+        target: &Target<'_, 'g, S>,
+        mut leaf: LatchedOf<'g, S>,
+        edit: Edit,
+        pending: &mut PendingValue<'_>,
+        commit: impl FnOnce() -> Result<(), E>,
+    ) -> Result<Attempt, E> {
+        let suffix = target.suffix(&leaf);
+        let (entry, enough) = match edit {
+            Edit::Insert { flags, .. } => {
+                let entry = pending.entry(suffix, flags);
+                (Some(entry), S::Format::has_room(&leaf, &entry))
+            }
+            Edit::Replace { at, flags } => {
+                let entry = pending.entry(suffix, flags);
+                let enough = S::Format::has_room_instead(&leaf, at, &entry);
+                (Some(entry), enough)
+            }
+            Edit::Remove { .. } => (None, true),
+        };
+        if let (false, Some(entry)) = (enough, &entry) {
+            let (guard, place) = (target.guard, target.place);
+            match S::make_room(self, guard, place, target.key, leaf, edit, entry) {
+                Some(roomy) => leaf = roomy,
+                None => return Ok(Attempt::Again),
+            }
+        }
+        // I8: from here on nothing fails.
+        commit()?;
+        let (mut delta, old) = edit_leaf(&leaf, edit, entry.as_ref());
+        delta.bytes += pending.publish();
+        self.counters.add(delta);
+        if let Some(old) = old {
+            old.retire(&self.memory);
+        }
+        if let Edit::Remove { .. } = edit {
+            let shrunk = S::tidy(self, target.guard, target.place, leaf);
+            return Ok(Attempt::Done(shrunk));
+        }
+        Ok(Attempt::Done(false))
+    }
+}
+
+/// Does `edit`; returns by how much counts changed (the new large block not among them) and the
+/// large block that is out of use.
+#[inline]
+fn edit_leaf<'g, F: LeafEdits>(
+    leaf: &crate::x::leaf::LeafLatched<'g, F>,
+    edit: Edit,
+    entry: Option<&NewEntry<'_>>,
+) -> (Delta, Option<LargeRef<'g>>) {
+    let mut delta = Delta::default();
+    let stable = leaf.stable();
+    let mut old = None;
+    if let Edit::Replace { at, .. } | Edit::Remove { at } = edit {
+        delta.drop_entry(stable.flags(at));
+        old = stable.large(&stable.entry(at));
+        delta.bytes -= old.map_or(0, |large| large.arena_bytes() as isize);
+    }
+    match (edit, entry) {
+        (Edit::Insert { at, flags }, Some(entry)) => {
+            F::insert(leaf, at, entry);
+            delta.add_entry(flags);
+        }
+        (Edit::Replace { at, flags }, Some(entry)) => {
+            F::replace(leaf, at, entry);
+            delta.add_entry(flags);
+        }
+        _ => {
+            if let Edit::Remove { at } = edit {
+                F::remove(leaf, at);
+            }
+        }
+    }
+    (delta, old)
+}
