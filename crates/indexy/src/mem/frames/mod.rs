@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 pub(crate) use segments::{FrameView, NO_PAGE};
 use segments::{Meta, Segments};
 use std::sync::atomic::{
-    AtomicU64, AtomicUsize,
+    AtomicUsize,
     Ordering::{Relaxed, SeqCst},
 };
 

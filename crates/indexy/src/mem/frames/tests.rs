@@ -1,7 +1,7 @@
 //! Frames: what a guard protects, what comes back, and a race of readers with reuse.
 
 use super::*;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 fn fill(frames: &Frames, tag: u64) -> Option<u32> {
     let mut frame = frames.take()?;
