@@ -284,8 +284,8 @@ impl Error {
     }
 
     /// True when the system was short of file descriptors or memory, or a signal came between: the
-    /// call changed nothing that matters and may succeed when it is repeated, so it does not poison.
-    /// Never true of a sync: nobody knows what a failed one left on the device.
+    /// call changed nothing that matters and may succeed when it is repeated, so it does not
+    /// poison. Never true of a sync: nobody knows what a failed one left on the device.
     ///
     /// ```
     /// use indexy::Error;
@@ -467,12 +467,17 @@ mod tests {
         assert!(error.source().is_none());
     }
 
-    /// Who acts next, of every variant. A new one is added here and in [`Error::kind`].
-    #[test]
-    fn every_error_has_a_kind_and_a_text() {
-        use ErrorKind::{Caller, Damaged, Dead, Io, NoRoom, Retry};
-        let (name, path) = (|| "n".to_string(), || PathBuf::from("/p"));
-        let all = [
+    fn name() -> String {
+        "n".to_string()
+    }
+
+    fn path() -> PathBuf {
+        PathBuf::from("/p")
+    }
+
+    fn mistakes_of_the_caller() -> Vec<(ErrorKind, Error)> {
+        use ErrorKind::Caller;
+        vec![
             (Caller, Error::KeyTooLong { len: 2, limit: 1 }),
             (Caller, Error::ValueTooLong { len: 2, limit: 1 }),
             (Caller, Error::InvalidTreeName { len: 0 }),
@@ -509,6 +514,12 @@ mod tests {
                     supported: 1,
                 },
             ),
+        ]
+    }
+
+    fn others() -> Vec<(ErrorKind, Error)> {
+        use ErrorKind::{Damaged, Dead, Io, NoRoom, Retry};
+        vec![
             (
                 Retry,
                 Error::Locked {
@@ -544,9 +555,14 @@ mod tests {
             (Dead, Error::Closed),
             (Dead, Error::DirectoryMoved { path: path() }),
             (Dead, Error::Poisoned { cause: "it".into() }),
-        ];
+        ]
+    }
+
+    /// Who acts next, of every variant. A new one is added above and in [`Error::kind`].
+    #[test]
+    fn every_error_has_a_kind_and_a_text() {
         let mut texts = std::collections::BTreeSet::new();
-        for (kind, error) in all {
+        for (kind, error) in mistakes_of_the_caller().into_iter().chain(others()) {
             assert_eq!(error.kind(), kind, "{error:?}");
             assert!(texts.insert(error.to_string()), "{error}");
         }

@@ -48,7 +48,7 @@ events! {
         replayed_records: u64 => replayed_records,
         took: Duration => took.as_secs_f64(),
     );
-    /// After a crash: the log ends at `offset`. What follows, allocated or half written, is cut off.
+    /// After a crash: the log ends at `offset`. What follows, allocated or half written, is cut.
     INFO "the log ends here" log_cut(
         path: &Path => display(path.display()),
         offset: u64 => offset,
@@ -130,8 +130,8 @@ mod tests {
         fn exit(&self, _: &span::Id) {}
     }
 
-    /// What an operator sees of the life of a database. The subscriber is that of the process: what a
-    /// thread without one of its own meets first may be switched off for all. Other tests are heard
+    /// What an operator sees of the life of a database. The subscriber is that of the process: what
+    /// a thread without one of its own meets first may be switched off for all. Other tests are heard
     /// too, hence a name and a path that only this one has.
     #[test]
     fn opening_trees_and_closing_are_events() {

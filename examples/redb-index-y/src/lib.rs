@@ -10,6 +10,7 @@ mod engine;
 mod error;
 mod overlay;
 mod shared;
+mod slice;
 mod tree;
 
 use indexy::{

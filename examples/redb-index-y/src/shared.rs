@@ -3,28 +3,22 @@
 //! redb has a cache per file, whose size is fixed when the file is opened. So a tree gets a slice
 //! of the share: half of what is left, so that there is always some left for the next one.
 
-use crate::tree::RedbY;
+use crate::{
+    slice::{Slice, Slices, lock},
+    tree::RedbY,
+};
 use indexy::{
     Result,
     index_y::{IndexY, IndexYShared},
 };
 use std::{
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
-
-/// The least that a tree's cache works with.
-const MIN_SLICE_BYTES: usize = 64 << 10;
 
 /// The memory that all trees of a database have for their caches.
 #[derive(Debug)]
 pub struct RedbShared(Arc<Mutex<Slices>>);
-
-#[derive(Debug)]
-struct Slices {
-    share: usize,
-    taken: usize,
-}
 
 impl RedbShared {
     /// `cache_bytes` for all trees together.
@@ -56,35 +50,4 @@ impl IndexYShared for RedbShared {
     fn set_memory(&self, cache_bytes: usize) {
         lock(&self.0).share = cache_bytes;
     }
-}
-
-/// One tree's part of the share; dropping it gives it back.
-#[derive(Debug)]
-pub(crate) struct Slice {
-    all: Arc<Mutex<Slices>>,
-    pub bytes: usize,
-}
-
-impl Slice {
-    fn take(all: &Arc<Mutex<Slices>>) -> Self {
-        let mut slices = lock(all);
-        let left = slices.share.saturating_sub(slices.taken);
-        let bytes = (left / 2).max(MIN_SLICE_BYTES);
-        slices.taken += bytes;
-        Self {
-            all: Arc::clone(all),
-            bytes,
-        }
-    }
-}
-
-impl Drop for Slice {
-    fn drop(&mut self) {
-        lock(&self.all).taken -= self.bytes;
-    }
-}
-
-fn lock(slices: &Mutex<Slices>) -> std::sync::MutexGuard<'_, Slices> {
-    // Nothing in here is left half done by a panic.
-    slices.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,7 +3,7 @@
 use crate::{
     engine::{self, ENTRIES, Engine},
     error::{contain, contain_panics},
-    shared::Slice,
+    slice::Slice,
 };
 use indexy::{
     Error, Key, Result, Value,

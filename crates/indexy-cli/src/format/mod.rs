@@ -204,7 +204,8 @@ mod tests {
 
     #[test]
     fn text_is_dumped_as_it_was_loaded() {
-        let text = "C:\\new\t\\x41\nkey\tva\tlue\n\t\nZürich\t#indexy:escaped\n#indexy:escaped\t\n";
+        let text = "C:\\new\t\\x41\nkey\tva\tlue\n\t\n\
+                    Zürich\t#indexy:escaped\n#indexy:escaped\t\n";
         let mut parser = Parser::new(Format::Tsv, Encoding::Plain, fields());
         let mut writer = Writer::new(Format::Tsv, Purpose::Reload, false, fields());
         let mut out = Vec::new();

@@ -265,12 +265,12 @@ impl Db {
     /// crash during the call the tree has one of the two names. Renaming a tree to its own name
     /// changes nothing.
     ///
-    /// Handles, ranges and batches of the tree go on working. [`Tree::name`] of a handle is the name
-    /// under which that handle was opened; a handle opened afterwards has the new one.
+    /// Handles, ranges and batches of the tree go on working. [`Tree::name`] of a handle is the
+    /// name under which that handle was opened; a handle opened afterwards has the new one.
     ///
-    /// Cost: a few fsyncs, whatever the size of the tree. Writers are not held up.
-    /// Errors: `InvalidTreeName` (the new one), `NoSuchTree` (the old one), `TreeExists` (another tree
-    /// has the new name), `ReadOnly`, `Poisoned`, `OutOfSpace`, `Io`, `Closed`. After `OutOfSpace` the
+    /// Cost: a few fsyncs, whatever the size of the tree. Writers are not held up. Errors:
+    /// `InvalidTreeName` (the new one), `NoSuchTree` (the old one), `TreeExists` (another tree has
+    /// the new name), `ReadOnly`, `Poisoned`, `OutOfSpace`, `Io`, `Closed`. After `OutOfSpace` the
     /// tree has its old name, and the call may be repeated.
     ///
     /// ```
@@ -290,8 +290,8 @@ impl Db {
         check_name(new)?;
         let _open = self.core().operation()?;
         self.core().check_writable()?;
-        // Held to the end: the names in the manifest and in memory change together for whoever looks
-        // a tree up by its name.
+        // Held to the end: the names in the manifest and in memory change together for whoever
+        // looks a tree up by its name.
         let mut manifest = self.core().manifest.lock();
         let Some(at) = manifest.trees.iter().position(|t| t.name == old) else {
             return Err(Error::NoSuchTree { name: old.into() });

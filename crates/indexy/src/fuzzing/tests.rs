@@ -1,4 +1,5 @@
-//! Runs every target on samples, mutated at random, for as long as `INDEXY_FUZZ_SECONDS` says (default 1).
+//! Runs every target on samples, mutated at random, for as long as `INDEXY_FUZZ_SECONDS` says
+//! (default 1).
 
 use super::*;
 use std::{
@@ -102,4 +103,7 @@ macro_rules! targets {
     };
 }
 
-targets!(log_record log_group log_segment log_payload manifest index_y_manifest index_y_page key_encoding);
+targets!(
+    log_record log_group log_segment log_payload
+    manifest index_y_manifest index_y_page key_encoding
+);

@@ -38,7 +38,8 @@ const HOLDERS: usize = 8;
 
 /// The budget is tight from this part of it on, in 1/256.
 const TIGHT: usize = 226;
-/// What is left above the ceiling, in 1/256 and at least in bytes; and how low it is at least, in 1/256.
+/// What is left above the ceiling, in 1/256 and at least in bytes; and how low it is at least, in
+/// 1/256.
 const ABOVE_CEILING: usize = 8;
 const MIN_ABOVE_CEILING: usize = 256 << 10;
 const LEAST_CEILING: usize = 238;

@@ -37,8 +37,8 @@ impl GuardedY {
         }
     }
 
-    /// What `result` is, unless the directory was moved during the call: then that is the reason for
-    /// whatever went wrong with its files.
+    /// What `result` is, unless the directory was moved during the call: then that is the reason
+    /// for whatever went wrong with its files.
     fn explained<T>(&self, result: Result<T>) -> Result<T> {
         result.or_else(|error| match self.hold.directory.check() {
             Err(moved @ Error::DirectoryMoved { .. }) => Err(moved),
@@ -146,7 +146,7 @@ mod tests {
     /// A method with a default that was not passed on would silently be the default's.
     #[test]
     fn every_method_of_the_contract_is_passed_on() {
-        let contract = include_str!("../../y/mod.rs");
+        let contract = include_str!("../../y/contract.rs");
         let contract = contract.split("pub trait IndexY: ").nth(1).unwrap();
         let own = include_str!("guarded_y.rs");
         let names: Vec<&str> = contract

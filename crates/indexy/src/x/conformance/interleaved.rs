@@ -2,9 +2,9 @@
 //! with real threads is common here, and a failure names the schedule that repeats it.
 //!
 //! Threads of the model are a few writes, reads with their loads, one run with its settling, and
-//! cuts: the interleavings that the invariants are about (a write while its region is being cut, a load against a
-//! write, a run in flight against both) are among the schedules. Values are numbers of writes, as
-//! in `stress`.
+//! cuts: the interleavings that the invariants are about (a write while its region is being cut, a
+//! load against a write, a run in flight against both) are among the schedules. Values are numbers
+//! of writes, as in `stress`.
 
 use super::{Make, world::Map};
 use crate::{
