@@ -267,16 +267,17 @@ fn i7_a_batch_fits_up_to_its_limit_beside_many_trees() {
                 let tree = &trees[n as usize % trees.len()];
                 batch.insert(tree, key(n), vec![n as u8; BUDGET / part / 10 - 100]);
             }
-            let (bytes, limit) = (batch.bytes(), batch.limit());
+            let bytes = batch.bytes();
             let from = Instant::now();
             match batch.try_commit() {
                 Ok(()) => committed = committed.max(bytes),
                 Err(rejected) => {
-                    let error = rejected.error();
-                    let too_large = matches!(error, indexy::Error::BatchTooLarge { .. });
-                    assert!(too_large, "{} trees: {error}", trees.len());
-                    assert!(bytes > limit, "{bytes} of {limit}: {error}");
-                    assert_eq!(rejected.into_batch().len(), 10);
+                    let (error, batch) = rejected.into_parts();
+                    let indexy::Error::BatchTooLarge { limit, .. } = error else {
+                        panic!("{} trees: {error}", trees.len());
+                    };
+                    assert!(bytes > limit, "{bytes} of {limit}");
+                    assert_eq!(batch.len(), 10);
                 }
             }
             let waited = from.elapsed();
