@@ -249,6 +249,7 @@ impl Db {
         let tree = self.core().trees.read().get(&entry.id).cloned();
         if let Some(tree) = tree {
             tree.set_status(Status::Dropped);
+            tree.joined.y.interrupt();
             // So that X stays empty once it is. A writer that holds its stripe for longer waits for
             // memory, and looks again whether its tree is there when it gets some.
             self.core().stripes.barrier_for(DROP_LIMIT);

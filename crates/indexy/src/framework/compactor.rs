@@ -27,33 +27,47 @@ pub(super) struct Compactor {
 
 impl Compactor {
     pub(super) fn run(&self) {
+        // Those in which something may be due.
+        let mut trees = Vec::new();
         while !self.stop.is_set() {
-            self.shared.wake_compactor.wait(IDLE);
-            for tree in self.host.trees() {
-                self.maintain(&tree);
+            let pause = if trees.is_empty() {
+                IDLE
+            } else {
+                Duration::ZERO
+            };
+            if self.shared.wake_compactor.wait(pause) || trees.is_empty() {
+                trees = self.host.trees();
             }
+            // A step each, those that runs wait for first: a tree with much to do must not keep
+            // the others congested.
+            trees.sort_by_key(|tree| !tree.y.congested());
+            trees.retain(|tree| !self.stop.is_set() && self.step(tree));
         }
     }
 
-    /// Until nothing is due, the tree is dropped, or the database stops.
-    fn maintain(&self, tree: &Joined) {
-        while !self.stop.is_set() && !tree.discarded() {
-            let from = Instant::now();
-            let step = tree.y.maintain();
-            self.shared.maintained.advance();
-            match step {
-                Ok(Maintained::More) => events::compacted(tree.id, from.elapsed()),
-                Ok(Maintained::Idle) => break,
-                Err(_) if tree.discarded() => break,
-                Err(error) => {
-                    events::refused(&error);
-                    let failure = self.shared.guarded::<()>(Err(error)).err();
-                    self.shared.room.set_y_failure(failure);
-                    self.shared.room.announce_freed();
-                    std::thread::sleep(RETRY);
-                    break;
-                }
+    /// One step of maintenance; whether more is due.
+    fn step(&self, tree: &Joined) -> bool {
+        if tree.discarded() {
+            return false;
+        }
+        let from = Instant::now();
+        let step = tree.y.maintain();
+        self.shared.maintained.advance();
+        match step {
+            Ok(Maintained::More) => {
+                events::compacted(tree.id, from.elapsed());
+                return true;
+            }
+            Ok(Maintained::Idle) => {}
+            Err(_) if tree.discarded() => {}
+            Err(error) => {
+                events::refused(&error);
+                let failure = self.shared.guarded::<()>(Err(error)).err();
+                self.shared.room.set_y_failure(failure);
+                self.shared.room.announce_freed();
+                std::thread::sleep(RETRY);
             }
         }
+        false
     }
 }

@@ -34,6 +34,19 @@ const LARGEST_ENTRY_DIVISOR: usize = 8;
 /// A thread looks at the cleaner's timer once in so many of its writes.
 const WRITES_PER_TICK: u64 = 1024;
 
+/// Bytes of a log record beside key and value.
+const RECORD_OVERHEAD_BYTES: usize = 32;
+
+/// Which way a write takes. Chosen once a write, because the budget may change meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// The caller has room in X and in the log.
+    ThroughX,
+    /// The value is too large for X and goes to Y. Its record takes its room in the log when Y has
+    /// the value: whoever has room in the log waits for no run.
+    PastX,
+}
+
 /// A tree's X, Y and what joins them.
 pub(crate) struct Joined {
     pub id: u32,
@@ -229,18 +242,31 @@ impl Joined {
         }
     }
 
+    /// The way of a key and value of `bytes`.
+    pub(crate) fn route(&self, bytes: usize) -> Route {
+        match self.too_large_for_x(bytes) {
+            true => Route::PastX,
+            false => Route::ThroughX,
+        }
+    }
+
     fn too_large_for_x(&self, bytes: usize) -> bool {
         bytes > self.shared.budget.limit() / LARGEST_ENTRY_DIVISOR
     }
 
-    /// Writes `value` (`None`: removes). The caller holds the stripe of `key` and has been
-    /// admitted. Returns up to where the log says that it happened.
-    pub(crate) fn put(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Lsn>> {
-        let log = self.shared.log.get();
-        let mut end = None;
-        if value.is_some_and(|v| self.too_large_for_x(key.len() + v.len())) {
+    /// Writes `value` (`None`: removes, through X). The caller holds the stripe of `key` and has
+    /// been admitted for `route`. Returns up to where the log says that it happened.
+    pub(crate) fn put(
+        &self,
+        key: &[u8],
+        value: Option<&[u8]>,
+        route: Route,
+    ) -> Result<Option<Lsn>> {
+        if route == Route::PastX {
             return self.put_past_x(key, value, true);
         }
+        let log = self.shared.log.get();
+        let mut end = None;
         let put = self.x.put(key, value, || -> Result<()> {
             if let Some(log) = log {
                 end = Some(log.append(record(self.id, key, value))?);
@@ -302,7 +328,14 @@ impl Joined {
             to_log: self.shared.log.get().filter(|_| logged),
             logged: None,
         };
-        self.writer.write_run(&mut source)?;
+        if let Err(error) = self.writer.write_run(&mut source) {
+            if source.logged.is_some() {
+                // I2: the log has it, and whether Y shows it nobody knows.
+                self.shared.poison.set(&error);
+                self.shared.room.announce_freed();
+            }
+            return Err(error);
+        }
         self.x.evict(key);
         self.shared.wake_compactor.notify();
         Ok(source.logged)
@@ -359,6 +392,9 @@ impl RunSource for OneEntry<'_> {
     fn before_publish(&mut self) -> Result<()> {
         if let Some(log) = self.to_log.take() {
             let (key, value) = self.entry;
+            // Whoever holds room in the log waits for no run lock.
+            let bytes = key.len() + value.map_or(0, <[u8]>::len);
+            let _room = log.admit(bytes + RECORD_OVERHEAD_BYTES)?;
             self.logged = Some(log.append(record(self.tree, key, value))?);
         }
         // I5: log before Y.

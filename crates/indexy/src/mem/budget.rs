@@ -20,6 +20,8 @@ pub(crate) enum Holder {
     Arena,
     /// Buffers of the log.
     Log,
+    /// Records of the log beside its buffers: they go once they are written.
+    LogPieces,
     /// Caches that all Index Ys share (upper bound).
     IndexY,
     /// Tables, filters and buffers of each Index Y (upper bound).
@@ -34,7 +36,7 @@ pub(crate) enum Holder {
     /// used.
     Claimed,
 }
-const HOLDERS: usize = 8;
+const HOLDERS: usize = 9;
 
 /// The budget is tight from this part of it on, in 1/256.
 const TIGHT: usize = 226;

@@ -231,12 +231,12 @@ impl AppendSide {
 
     fn take_owned(&self, bytes: usize) {
         self.owned.fetch_add(bytes, Relaxed);
-        self.budget.take(Holder::Log, bytes);
+        self.budget.take(Holder::LogPieces, bytes);
     }
 
     fn give_owned(&self, bytes: usize) {
         self.owned.fetch_sub(bytes, Relaxed);
-        self.budget.give(Holder::Log, bytes);
+        self.budget.give(Holder::LogPieces, bytes);
     }
 
     /// Puts the active buffer into the queue, if there is one.
@@ -402,8 +402,9 @@ impl Drop for Admission<'_> {
 impl Drop for AppendSide {
     fn drop(&mut self) {
         let buffers = self.buffers.len() * buffer_memory(self.buffer_bytes());
+        self.budget.give(Holder::Log, buffers);
         self.budget
-            .give(Holder::Log, self.owned.load(Relaxed) + buffers);
+            .give(Holder::LogPieces, self.owned.load(Relaxed));
     }
 }
 

@@ -94,6 +94,7 @@ pub(super) fn recover(
         from: request.from,
         budget: request.budget,
         pending: None,
+        charged: 0,
         visit,
     };
     let mut segments = VecDeque::with_capacity(found.len());
@@ -244,6 +245,9 @@ fn check_header(
     Ok(())
 }
 
+/// A record of several groups counts for this part of the budget at most.
+const LARGEST_CHARGE_DIVISOR: usize = 4;
+
 /// A record of which some groups were read.
 struct Pending {
     start: Lsn,
@@ -255,6 +259,8 @@ struct Replay<'a, 'v> {
     from: Lsn,
     budget: &'a Budget,
     pending: Option<Pending>,
+    /// What the budget counts for it.
+    charged: usize,
     visit: &'v mut dyn FnMut(Lsn, RecordRef<'_>) -> Result<()>,
 }
 
@@ -277,30 +283,41 @@ impl Replay<'_, '_> {
         }
     }
 
+    /// The record in several groups has `bytes` bytes now. It may be more than a budget that is
+    /// smaller than the one it was written with: what is over a part of it counts for nothing, or
+    /// what it holds would wait for itself.
+    fn charge(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.budget.limit() / LARGEST_CHARGE_DIVISOR);
+        self.budget.give(Holder::Log, self.charged);
+        self.budget.take(Holder::Log, bytes);
+        self.charged = bytes;
+    }
+
     fn group(&mut self, header: &GroupHeader, payload: &[u8]) -> Result<(), ReplayError> {
         match (header.kind, self.pending.take()) {
             (GroupKind::Whole, None) => self.whole(header.first_lsn, payload),
             (GroupKind::First, None) => {
-                self.budget.take(Holder::Log, payload.len());
-                self.pending = Some(Pending {
+                let pending = Pending {
                     start: header.first_lsn,
                     offset: 0,
                     bytes: payload.to_vec(),
-                });
+                };
+                self.charge(pending.bytes.len());
+                self.pending = Some(pending);
                 Ok(())
             }
             (kind @ (GroupKind::Middle | GroupKind::Last), Some(mut pending)) => {
                 if pending.bytes.len() + payload.len() > MAX_RECORD_BYTES {
                     return Err(ReplayError::Format("record over the limit"));
                 }
-                self.budget.take(Holder::Log, payload.len());
                 pending.bytes.extend_from_slice(payload);
+                self.charge(pending.bytes.len());
                 if kind == GroupKind::Middle {
                     self.pending = Some(pending);
                     return Ok(());
                 }
                 let done = self.whole(pending.start, &pending.bytes);
-                self.budget.give(Holder::Log, pending.bytes.len());
+                self.charge(0);
                 done
             }
             (GroupKind::Whole | GroupKind::First, Some(_)) => {
@@ -331,7 +348,7 @@ impl Replay<'_, '_> {
     /// Rule 4: forgets a record whose last group is missing; returns where it began.
     fn drop_incomplete(&mut self) -> Option<(Lsn, u64)> {
         let pending = self.pending.take()?;
-        self.budget.give(Holder::Log, pending.bytes.len());
+        self.charge(0);
         Some((pending.start, pending.offset))
     }
 }

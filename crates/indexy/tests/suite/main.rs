@@ -21,6 +21,7 @@ mod lifecycle;
 mod log_limit;
 mod long_keys;
 mod moved;
+mod neighbours;
 mod no_permission;
 mod owner;
 #[path = "../pairs/mod.rs"]

@@ -220,6 +220,12 @@ impl Holdings for Core {
             .sum()
     }
 
+    fn resident_bytes(&self) -> usize {
+        let trees = self.trees.read();
+        let resident = trees.values().filter(|t| t.joined.resident);
+        resident.map(|t| t.joined.x.stats().bytes).sum()
+    }
+
     fn y_bytes(&self) -> usize {
         self.all_joined().iter().map(|t| t.y.memory_bytes()).sum()
     }

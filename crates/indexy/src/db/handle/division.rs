@@ -90,7 +90,12 @@ impl Core {
     }
 
     fn needs(&self, limit: usize, buffer: usize) -> Needs {
-        let held = [Holder::Log, Holder::Transfer, Holder::IndexYTrees];
+        let held = [
+            Holder::Log,
+            Holder::LogPieces,
+            Holder::Transfer,
+            Holder::IndexYTrees,
+        ];
         Needs {
             limit,
             fixed: held.iter().map(|h| self.budget.held(*h)).sum(),

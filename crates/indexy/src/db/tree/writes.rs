@@ -13,14 +13,14 @@
 use super::reads::Tree;
 use crate::{
     db::{
-        handle::{
-            Core,
-            updating::{self, Updating},
-        },
+        handle::updating::{self, Updating},
         options::Durability,
     },
     error::{Error, Result},
-    framework::{memory::Admitted, tree::Joined},
+    framework::{
+        memory::Admitted,
+        tree::{Joined, Route},
+    },
     key::Value,
     wal::{Admission, Lsn},
 };
@@ -30,11 +30,13 @@ use std::ops::RangeBounds;
 const ENTRY_OVERHEAD_BYTES: usize = 64;
 /// Bytes of a log record beside key and value.
 const RECORD_OVERHEAD_BYTES: usize = 32;
-/// X holds no value that is more than this part of the budget.
-const LARGEST_IN_X_DIVISOR: usize = 8;
 
 /// Room in memory and in the log, kept while these live.
-type Permits<'a> = (Option<Admitted<'a>>, Option<Admission<'a>>);
+struct Permit<'a> {
+    route: Route,
+    _memory: Option<Admitted<'a>>,
+    _log: Option<Admission<'a>>,
+}
 
 impl Tree {
     /// Writes `value` under `key`.
@@ -60,8 +62,8 @@ impl Tree {
     // IndeXY II-B; I4, I7, I8.
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        self.write(key, Some(value.len()), |joined| {
-            Ok(((), joined.put(key, Some(value))?))
+        self.write(key, Some(value.len()), |joined, route| {
+            Ok(((), joined.put(key, Some(value), route)?))
         })
     }
 
@@ -78,7 +80,9 @@ impl Tree {
     /// ```
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<()> {
         let key = key.as_ref();
-        self.write(key, Some(0), |joined| Ok(((), joined.put(key, None)?)))
+        self.write(key, Some(0), |joined, route| {
+            Ok(((), joined.put(key, None, route)?))
+        })
     }
 
     /// Removes `key` and returns the value that it had. Atomic. Cost: [`Tree::get`] and
@@ -95,10 +99,10 @@ impl Tree {
     /// ```
     pub fn take(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         let key = key.as_ref();
-        self.write(key, Some(0), |joined| {
+        self.write(key, Some(0), |joined, route| {
             let old = joined.get(key, Value::new)?;
             let end = if old.is_some() {
-                joined.put(key, None)?
+                joined.put(key, None, route)?
             } else {
                 None
             };
@@ -154,12 +158,15 @@ impl Tree {
         let old = old.as_ref().map(AsRef::as_ref);
         let new = new.as_ref().map(AsRef::as_ref);
         let bytes = new.map_or(0, <[u8]>::len);
-        self.write(key, Some(bytes), |joined| {
+        self.write(key, Some(bytes), |joined, route| {
             let same = match (joined.get(key, |v| old == Some(v))?, old) {
                 (Some(same), _) => same,
                 (None, old) => old.is_none(),
             };
-            let end = if same { joined.put(key, new)? } else { None };
+            let end = match same {
+                true => joined.put(key, new, route)?,
+                false => None,
+            };
             Ok((same, end))
         })
     }
@@ -192,7 +199,7 @@ impl Tree {
         change: impl FnOnce(Option<&[u8]>) -> Option<Vec<u8>>,
     ) -> Result<Option<Value>> {
         let key = key.as_ref();
-        self.write(key, None, |joined| {
+        self.write(key, None, |joined, _| {
             let old = joined.get(key, Value::new)?;
             let new = {
                 let _updating = Updating::enter(&**self.at.core());
@@ -202,9 +209,9 @@ impl Tree {
             self.at.check_value(bytes)?;
             // Only now is it known how much. All of it in one request: a writer that holds a
             // reservation and asks for more could wait for itself.
-            let _admitted = self.admit(key.len() + bytes)?;
+            let permit = self.admit(key.len() + bytes)?;
             self.at.live()?;
-            let end = joined.put(key, new.as_deref())?;
+            let end = joined.put(key, new.as_deref(), permit.route)?;
             Ok((new.map(Value::from), end))
         })
     }
@@ -215,7 +222,7 @@ impl Tree {
         &self,
         key: &[u8],
         value_len: Option<usize>,
-        apply: impl FnOnce(&Joined) -> Result<(R, Option<Lsn>)>,
+        apply: impl FnOnce(&Joined, Route) -> Result<(R, Option<Lsn>)>,
     ) -> Result<R> {
         let core = self.at.core();
         self.at.live()?;
@@ -230,12 +237,15 @@ impl Tree {
         let (result, end) = {
             let _stripe = core.stripes.lock(self.at.tree.entry.id, key);
             self.at.live()?;
-            let _admitted = value_len
+            let permit = value_len
                 .map(|len| self.admit_value(key, len))
                 .transpose()?;
+            let route = permit
+                .as_ref()
+                .map_or(Route::ThroughX, |permit| permit.route);
             // The wait may have been long.
             self.at.live()?;
-            self.at.alive(apply(self.at.joined()))?
+            self.at.alive(apply(self.at.joined(), route))?
         };
         if let (Some(log), Some(end), Durability::Sync) = (log, end, core.options.durability) {
             log.wait_durable(end)?;
@@ -246,14 +256,18 @@ impl Tree {
     /// As [`Tree::admit`], for `key` with a value of `len` bytes. Where resident trees fill the
     /// budget, a write that makes none of them larger goes on, or they could not be made smaller:
     /// above all the removal of a key that X has.
-    fn admit_value(&self, key: &[u8], len: usize) -> Result<Permits<'_>> {
+    fn admit_value(&self, key: &[u8], len: usize) -> Result<Permit<'_>> {
         match self.admit(key.len() + len) {
             Err(Error::ResidentTreesTooLarge { .. })
                 if len == 0 && self.at.joined().has_in_x(key) && self.has_room_for_copy(key) =>
             {
                 let record = key.len() + RECORD_OVERHEAD_BYTES;
                 let log = self.at.core().shared.log.get();
-                Ok((None, log.map(|log| log.admit(record)).transpose()?))
+                Ok(Permit {
+                    route: Route::ThroughX,
+                    _memory: None,
+                    _log: log.map(|log| log.admit(record)).transpose()?,
+                })
             }
             admitted => admitted,
         }
@@ -267,23 +281,21 @@ impl Tree {
 
     /// Waits until a write of `bytes`, key and value, has room in X and in the log; both are
     /// reserved while the answer lives.
-    fn admit(&self, bytes: usize) -> Result<Permits<'_>> {
+    fn admit(&self, bytes: usize) -> Result<Permit<'_>> {
         let core = self.at.core();
         let log = core.shared.log.get();
         let record = bytes + RECORD_OVERHEAD_BYTES;
         let copied = log.map_or(0, |log| log.extra_bytes(record));
-        let memory = bytes_in_x(bytes, core) + core.shared.room.copy_bytes(copied);
-        let admitted = core.shared.room.admit(memory)?;
-        let log = log.map(|log| log.admit(record)).transpose()?;
-        Ok((Some(admitted), log))
-    }
-}
-
-/// Bytes of X that a write of `bytes` takes: none for a value that X does not hold.
-fn bytes_in_x(bytes: usize, core: &Core) -> usize {
-    if bytes > core.budget.limit() / LARGEST_IN_X_DIVISOR {
-        0
-    } else {
-        bytes + ENTRY_OVERHEAD_BYTES
+        let route = self.at.joined().route(bytes);
+        let (in_x, log) = match route {
+            Route::ThroughX => (bytes + ENTRY_OVERHEAD_BYTES, log),
+            Route::PastX => (0, None),
+        };
+        let room = &core.shared.room;
+        Ok(Permit {
+            route,
+            _memory: Some(room.admit(in_x + room.copy_bytes(copied))?),
+            _log: log.map(|log| log.admit(record)).transpose()?,
+        })
     }
 }

@@ -202,7 +202,8 @@ impl Cleaner {
 
     /// The releaser found too little clean: the oldest dirty regions of every tree, a run each.
     fn clean_for_release(&self, trees: &[Arc<Joined>]) -> Result<()> {
-        let cleaned = trees.iter().filter(|t| !t.resident).try_for_each(|tree| {
+        let dirty = |tree: &&Arc<Joined>| !tree.resident && tree.x.stats().dirty > 0;
+        let cleaned = trees.iter().filter(dirty).try_for_each(|tree| {
             self.wait_while_congested(tree);
             tree.write_back(Pick::Oldest).map(drop)
         });

@@ -57,16 +57,23 @@ pub(crate) fn truncate(all: &dyn Host, shared: &Shared) -> Result<Option<Lsn>> {
     Ok(floor)
 }
 
-/// Writes everything that is dirty in any tree to Y, makes it durable there and truncates the log.
+/// Writes everything that is dirty in any tree to Y, makes it durable there and truncates the log. A
+/// tree that fails does not keep the others from being written; the first failure is returned.
 pub(crate) fn flush_all(all: &dyn Host, shared: &Shared) -> Result<()> {
-    for tree in all.trees() {
-        if let Err(error) = tree.flush() {
-            // A tree that was dropped meanwhile has nothing to lose.
-            if !tree.discarded() {
-                return Err(error);
-            }
+    let trees = all.trees();
+    let mut flushed = Ok(());
+    for tree in &trees {
+        // A tree that was dropped meanwhile has nothing to lose.
+        let failed = tree.flush().err().filter(|_| !tree.discarded());
+        flushed = flushed.and(failed.map_or(Ok(()), Err));
+    }
+    if flushed.is_err() && shared.log.get().is_none() {
+        // No log has what went well.
+        for tree in &trees {
+            flushed = flushed.and(tree.writer.make_durable());
         }
     }
+    flushed?;
     truncate(all, shared).map(|_| ())
 }
 

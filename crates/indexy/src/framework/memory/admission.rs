@@ -154,6 +154,8 @@ impl Room {
             // Another one may be the first now.
             self.freed.notify_all();
         }
+        // An event goes to the user's subscriber, which may take its time.
+        drop(queue);
         let waited = started.elapsed();
         counters::add(&self.counters.stall_micros, waited.as_micros() as u64);
         events::stalled(bytes, waited, result.is_err());
@@ -263,8 +265,12 @@ impl Room {
 
     /// Nothing can be released and resident trees are what fills the budget.
     fn check_resident(&self, bytes: usize) -> Result<()> {
-        let resident = self.resident_bytes.load(Ordering::Relaxed);
-        let releasable = self.releasable_bytes.load(Ordering::Relaxed);
+        let Some(holdings) = self.holdings() else {
+            return Ok(());
+        };
+        // As they are now: what the releaser saw last may be of a tree that was dropped since.
+        let resident = holdings.resident_bytes();
+        let releasable = holdings.x_bytes().saturating_sub(resident);
         let used = self.budget.used();
         let others = used.saturating_sub(self.budget.held(Holder::Arena));
         let available = self.watermarks().low.saturating_sub(others);

@@ -47,6 +47,8 @@ const REST_DIVISOR: usize = 1024;
 pub(crate) trait Holdings: Send + Sync + 'static {
     /// Live bytes of all Xs.
     fn x_bytes(&self) -> usize;
+    /// The part of them that is in resident trees.
+    fn resident_bytes(&self) -> usize;
     /// What the Ys of all trees hold for themselves at this moment.
     fn y_bytes(&self) -> usize;
     /// Pushes reclamation; tells when everything that was retired so far is freed.
@@ -84,8 +86,6 @@ pub(crate) struct Room {
     pub(crate) wake_releaser: Signal,
     /// The database is being closed: nobody waits for memory any more.
     pub(super) closing: AtomicBool,
-    /// Bytes of resident trees (never released), as the releaser last saw them.
-    pub(crate) resident_bytes: AtomicUsize,
     /// Bytes that a release could free if all was clean, as the releaser last saw them.
     pub(crate) releasable_bytes: AtomicUsize,
     /// Why Y refused the last run, while it does: writers that wait get it.
@@ -123,7 +123,6 @@ impl Room {
             wait_limits,
             wake_releaser: Signal::default(),
             closing: AtomicBool::new(false),
-            resident_bytes: AtomicUsize::new(0),
             releasable_bytes: AtomicUsize::new(usize::MAX),
             y_failure: Mutex::new(None),
             queue: Mutex::default(),

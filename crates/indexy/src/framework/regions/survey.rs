@@ -59,16 +59,21 @@ impl RegionStats {
 
     /// Bytes that a cut would free now, roughly.
     pub(crate) fn clean_bytes(&self) -> u64 {
-        (self.bytes * (self.keys - self.dirty))
-            .checked_div(self.keys)
+        self.part_of_bytes(self.keys.saturating_sub(self.dirty))
             .unwrap_or(self.bytes)
     }
 
     /// Arena bytes of what is dirty, roughly.
     pub(crate) fn dirty_bytes(&self) -> u64 {
-        (self.bytes * self.dirty)
-            .checked_div(self.keys)
-            .unwrap_or(0)
+        self.part_of_bytes(self.dirty).unwrap_or(0)
+    }
+
+    /// Arena bytes of so many of its keys; `None` without keys.
+    fn part_of_bytes(&self, keys: u64) -> Option<u64> {
+        let product = u128::from(self.bytes) * u128::from(keys);
+        product
+            .checked_div(self.keys.into())
+            .map(|part| part as u64)
     }
 
     /// Sums the leaves of one region.

@@ -127,12 +127,10 @@ fn cut_chosen(
 /// Sizes of all regions, with boundaries chosen (anew) where they do not fit.
 fn survey<'a>(trees: &'a [Arc<Joined>], shared: &Shared, precision: Precision) -> Vec<View<'a>> {
     let too_large = boundaries::oversize_bytes(shared.budget.limit()) as u64;
-    let mut resident = 0;
     let mut releasable = 0;
     let mut views = Vec::new();
     for tree in trees {
         if tree.resident {
-            resident += tree.x.stats().bytes;
             continue;
         }
         let mut view = view(tree, precision);
@@ -145,7 +143,6 @@ fn survey<'a>(trees: &'a [Arc<Joined>], shared: &Shared, precision: Precision) -
         views.push(view);
     }
     let room = &shared.room;
-    room.resident_bytes.store(resident, Ordering::Relaxed);
     room.releasable_bytes.store(releasable, Ordering::Relaxed);
     views
 }

@@ -219,7 +219,7 @@ fn a_value_past_x_that_y_has_no_room_for_is_not_logged() {
         let end = rig.log().end();
         rig.log().sync().unwrap();
         y.fail(Op::DrainRun, 0, 0, Error::OutOfSpace { path: "y".into() });
-        let refused = tree.put(b"large", Some(&large())).unwrap_err();
+        let refused = put_as_routed(tree, b"large", Some(&large())).unwrap_err();
         assert!(matches!(refused, Error::OutOfSpace { .. }), "{refused}");
         assert_eq!(rig.log().end(), end);
         assert_eq!(get(tree, b"large"), some(b"old"));
@@ -245,7 +245,7 @@ fn a_failure_of_y_poisons_whoever_meets_it() {
     }
     Rig::each(|rig, tree, y| {
         y.fail(Op::WriteRun, 0, 0, failure());
-        assert!(tree.put(b"large", Some(&large())).is_err());
+        assert!(put_as_routed(tree, b"large", Some(&large())).is_err());
         assert!(rig.shared.poison.check().is_err());
     });
     Rig::each(|rig, tree, y| {

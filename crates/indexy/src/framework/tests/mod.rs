@@ -19,7 +19,7 @@ use super::{
     host::Host,
     memory::{Holdings, WaitLimits},
     shared::Shared,
-    tree::Joined,
+    tree::{Joined, Route},
 };
 use crate::{
     error::Result,
@@ -76,6 +76,11 @@ type AfterListing = Box<dyn FnOnce(&Rig) + Send>;
 impl Holdings for Rig {
     fn x_bytes(&self) -> usize {
         self.trees.read().values().map(|t| t.x.stats().bytes).sum()
+    }
+    fn resident_bytes(&self) -> usize {
+        let trees = self.trees.read();
+        let resident = trees.values().filter(|t| t.resident);
+        resident.map(|t| t.x.stats().bytes).sum()
     }
     fn y_bytes(&self) -> usize {
         let trees = self.trees.read();
@@ -263,12 +268,18 @@ fn open_log(
     .unwrap()
 }
 
+/// As the API routes it.
+fn put_as_routed(tree: &Joined, key: &[u8], value: Option<&[u8]>) -> Result<Option<Lsn>> {
+    let route = value.map_or(Route::ThroughX, |v| tree.route(key.len() + v.len()));
+    tree.put(key, value, route)
+}
+
 fn put(tree: &Joined, key: &[u8], value: &[u8]) -> Lsn {
-    tree.put(key, Some(value)).unwrap().unwrap()
+    put_as_routed(tree, key, Some(value)).unwrap().unwrap()
 }
 
 fn remove(tree: &Joined, key: &[u8]) {
-    tree.put(key, None).unwrap();
+    put_as_routed(tree, key, None).unwrap();
 }
 
 fn get(tree: &Joined, key: &[u8]) -> Option<Vec<u8>> {

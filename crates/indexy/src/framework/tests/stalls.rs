@@ -27,7 +27,7 @@ fn key(n: u64) -> [u8; 8] {
 fn write(rig: &Rig, tree: &Joined, n: u64) -> Result<()> {
     let _admitted = rig.shared.room.admit(VALUE.len() + 100)?;
     let _room = rig.log().admit(VALUE.len() + 100)?;
-    tree.put(&key(n), Some(&VALUE)).map(|_| ())
+    put_as_routed(tree, &key(n), Some(&VALUE)).map(|_| ())
 }
 
 /// Writes keys until there is no room; returns why, and how long the last one waited.

@@ -1,7 +1,12 @@
 //! What truncation, holds and copies keep; reading without writing; memory.
 
 use super::*;
-use crate::mem::budget::Holder;
+use crate::mem::budget::{Budget, Holder};
+
+/// What the log holds: its buffers, and records beside them.
+fn held(budget: &Budget) -> usize {
+    budget.held(Holder::Log) + budget.held(Holder::LogPieces)
+}
 
 fn filled(sim: &Sim, n: u64) -> (Log, Vec<(Lsn, Lsn, Owned)>) {
     let (log, _) = open_sim(sim, Lsn(0), Lsn(0), false).unwrap();
@@ -242,7 +247,7 @@ fn i7_memory_is_bounded_and_given_back() {
         &mut |_, _| Ok(()),
     )
     .unwrap();
-    let idle = budget.held(Holder::Log);
+    let idle = held(&budget);
     let worst = std::sync::atomic::AtomicUsize::new(0);
     std::thread::scope(|s| {
         for t in 0..8u64 {
@@ -258,21 +263,18 @@ fn i7_memory_is_bounded_and_given_back() {
                     };
                     let _admission = log.admit(put.encoded_len()).unwrap();
                     log.append(put).unwrap();
-                    worst.fetch_max(
-                        budget.held(Holder::Log),
-                        std::sync::atomic::Ordering::Relaxed,
-                    );
+                    worst.fetch_max(held(budget), std::sync::atomic::Ordering::Relaxed);
                 }
             });
         }
     });
     log.sync().unwrap();
-    assert_eq!(budget.held(Holder::Log), idle);
+    assert_eq!(held(&budget), idle);
     let bound = idle + (4 << 20) + 100 + 8 * (64 << 10);
     let worst = worst.into_inner();
     assert!(worst <= bound, "{worst} bytes held, {bound} expected");
     drop(log);
-    assert_eq!(budget.held(Holder::Log), 0);
+    assert_eq!(held(&budget), 0);
 }
 
 /// A copy that could not be opened is none: a damaged group in the middle is found while copying.
