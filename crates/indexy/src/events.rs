@@ -131,8 +131,8 @@ mod tests {
     }
 
     /// What an operator sees of the life of a database. The subscriber is that of the process: what
-    /// a thread without one of its own meets first may be switched off for all. Other tests are heard
-    /// too, hence a name and a path that only this one has.
+    /// a thread without one of its own meets first may be switched off for all. Other tests are
+    /// heard too, hence a name and a path that only this one has.
     #[test]
     fn opening_trees_and_closing_are_events() {
         let heard = Heard::default();

@@ -76,6 +76,8 @@ pub(super) struct Shared {
     dead: AtomicBool,
     gate: Arc<SyncGate>,
     poison: Arc<Poison>,
+    /// The process that opened the log. A forked child has the file at the parent's position.
+    process: u32,
 }
 
 impl Shared {
@@ -100,6 +102,7 @@ impl Shared {
             commit: Mutex::new(Commit::default()),
             progress: Condvar::new(),
             poison,
+            process: std::process::id(),
         }
     }
 
@@ -170,6 +173,10 @@ impl Shared {
     /// Writes the pieces that are sealed; with `seal`, also what the active buffer holds. Returns
     /// the file to sync and the LSN that the sync makes durable.
     fn write_out(&self, seal: bool) -> Result<(Option<Arc<dyn StorageFile>>, Lsn)> {
+        if std::process::id() != self.process {
+            let what = "a log that another process opened (the caller is a forked child)";
+            return Err(Error::Unsupported { what: what.into() });
+        }
         let mut out = self.out.lock();
         self.check_alive()?;
         let out = &mut *out;

@@ -143,7 +143,8 @@ fn a_directory_that_is_removed_is_not_made_again() {
         let tree = db.tree("t").unwrap();
         fill(&tree, 1, 1000);
         db.flush().unwrap();
-        // At once: a thread that meets a directory without its files, and with its lock, reports that.
+        // At once: a thread that meets a directory without its files, and with its lock, reports
+        // that.
         let gone = dir.path().join("gone");
         std::fs::rename(&here, &gone).unwrap();
         // A compaction may put another file there meanwhile.

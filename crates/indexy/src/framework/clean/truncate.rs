@@ -57,8 +57,8 @@ pub(crate) fn truncate(all: &dyn Host, shared: &Shared) -> Result<Option<Lsn>> {
     Ok(floor)
 }
 
-/// Writes everything that is dirty in any tree to Y, makes it durable there and truncates the log. A
-/// tree that fails does not keep the others from being written; the first failure is returned.
+/// Writes everything that is dirty in any tree to Y, makes it durable there and truncates the log.
+/// A tree that fails does not keep the others from being written; the first failure is returned.
 pub(crate) fn flush_all(all: &dyn Host, shared: &Shared) -> Result<()> {
     let trees = all.trees();
     let mut flushed = Ok(());
