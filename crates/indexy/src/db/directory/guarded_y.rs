@@ -40,9 +40,9 @@ impl GuardedY {
     /// What `result` is, unless the directory was moved during the call: then that is the reason
     /// for whatever went wrong with its files.
     fn explained<T>(&self, result: Result<T>) -> Result<T> {
-        result.or_else(|error| match self.hold.directory.check() {
-            Err(moved @ Error::DirectoryMoved { .. }) => Err(moved),
-            _ => Err(error),
+        result.map_err(|error| match self.hold.directory.check() {
+            Err(moved @ Error::DirectoryMoved { .. }) => moved,
+            _ => error,
         })
     }
 }
