@@ -56,13 +56,15 @@ pub enum IndexYKind {
         /// Bytes of a page: 4096, 8192 or 16384.
         page_bytes: u32,
     },
-    /// One of your own, registered with [`Options::register_index_y`]; see
+    /// One of your own, registered with
+    /// [`Options::register_index_y`](crate::Options::register_index_y); see
     /// [`index_y`](crate::index_y).
     Custom(IndexYName),
 }
 
 impl IndexYKind {
-    /// The kind registered as `name` with [`Options::register_index_y`].
+    /// The kind registered as `name` with
+    /// [`Options::register_index_y`](crate::Options::register_index_y).
     ///
     /// `name`: as [`IndexYName::new`] takes it. Errors: `InvalidOption`.
     ///
