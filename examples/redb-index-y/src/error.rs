@@ -47,7 +47,10 @@ fn typed(path: &Path, op: &'static str, error: redb::Error) -> Error {
             found: found.into(),
             supported: REDB_FORMAT,
         },
-        redb::Error::DatabaseAlreadyOpen => Error::Locked { path: path.into() },
+        redb::Error::DatabaseAlreadyOpen => Error::Locked {
+            path: path.into(),
+            this_process: false,
+        },
         other => Error::io(op, path, io::Error::other(other.to_string())),
     }
 }
