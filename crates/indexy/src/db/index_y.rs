@@ -22,7 +22,8 @@ use crate::{
     y::{
         IndexY, IndexYShared,
         lsm::{self, LsmShared, LsmY},
-        paged::{self, PAGE_SIZES, PagedShared, PagedY},
+        paged::{self, PAGE_SIZES, PagedY},
+        pool::PageCache,
     },
 };
 use parking_lot::Mutex;
@@ -89,7 +90,7 @@ struct Kinds {
     /// For all kinds together, in bytes.
     total: usize,
     lsm: Option<Arc<LsmShared>>,
-    paged: Option<Arc<PagedShared>>,
+    paged: Option<Arc<PageCache>>,
     #[cfg(feature = "rocksdb")]
     rocks: Option<Arc<RocksShared>>,
     custom: BTreeMap<IndexYName, Arc<dyn IndexYShared>>,
@@ -212,12 +213,12 @@ impl YShared {
         lsm
     }
 
-    fn paged(&self) -> Arc<PagedShared> {
+    fn paged(&self) -> Arc<PageCache> {
         let mut kinds = self.kinds.lock();
         if let Some(paged) = &kinds.paged {
             return Arc::clone(paged);
         }
-        let paged = Arc::new(PagedShared::new(kinds.make_room()));
+        let paged = Arc::new(PageCache::new(kinds.make_room()));
         kinds.paged = Some(Arc::clone(&paged));
         paged
     }
@@ -272,7 +273,7 @@ macro_rules! caches {
     };
 }
 caches!(LsmShared);
-caches!(PagedShared);
+caches!(PageCache);
 #[cfg(feature = "rocksdb")]
 caches!(RocksShared);
 

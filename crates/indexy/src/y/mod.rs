@@ -11,7 +11,9 @@ mod factory;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod fuzzing;
 pub(crate) mod lsm;
+pub(crate) mod page;
 pub(crate) mod paged;
+pub(crate) mod pool;
 #[cfg(feature = "rocksdb")]
 pub(crate) mod rocks;
 

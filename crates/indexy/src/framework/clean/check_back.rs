@@ -71,6 +71,30 @@ pub(crate) fn oldest(table: &Table, dirty_bytes: &[u64], run_bytes: u64) -> Vec<
         .collect()
 }
 
+/// The `wanted` regions from `first` on until they make up `run_bytes`, ascending, and the region
+/// to go on with; `None`: that was the last one.
+///
+/// Sizes may be stale, so every wanted region is in some stretch, whatever it seems to hold.
+pub(crate) fn stretch(
+    dirty_bytes: &[u64],
+    first: usize,
+    run_bytes: u64,
+    wanted: &dyn Fn(usize) -> bool,
+) -> (Vec<usize>, Option<usize>) {
+    let mut bytes = 0;
+    let mut selected = Vec::new();
+    for (i, dirty) in dirty_bytes.iter().enumerate().skip(first) {
+        if bytes >= run_bytes {
+            return (selected, Some(i));
+        }
+        if wanted(i) {
+            selected.push(i);
+            bytes += dirty;
+        }
+    }
+    (selected, None)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,6 +162,21 @@ mod tests {
             "on to the end, not round it"
         );
         assert_eq!(oldest(&table, &[0; 4], 1), [] as [usize; 0]);
+    }
+
+    #[test]
+    fn stretches_together_are_everything_that_is_wanted() {
+        let dirty = [5, 0, 9, 5, 0];
+        let all = |first| stretch(&dirty, first, 8, &|_| true);
+        assert_eq!(all(0), (vec![0, 1, 2], Some(3)));
+        assert_eq!(all(3), (vec![3, 4], None));
+        let odd = |first| stretch(&dirty, first, 5, &|i| i % 2 == 1);
+        assert_eq!(
+            odd(0),
+            (vec![1, 3], Some(4)),
+            "empty by the count, and still written"
+        );
+        assert_eq!(odd(4), (vec![], None));
     }
 
     #[test]

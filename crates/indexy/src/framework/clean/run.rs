@@ -36,13 +36,13 @@ use std::{ops::ControlFlow, sync::Arc, time::Instant};
 /// Which regions to clean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pick {
-    /// Everything dirty.
+    /// Everything dirty, run by run.
     All,
     /// One check-back pass; what it selects, and if that is nothing, nothing.
     CheckBack,
     /// The oldest dirty regions, as much as makes a run.
     Oldest,
-    /// Every region that may hold something dirty below this LSN.
+    /// Every region that may hold something dirty below this LSN, run by run.
     Below(Lsn),
 }
 
@@ -54,60 +54,111 @@ pub(crate) struct Written {
     pub bytes: u64,
 }
 
+/// Regions to write, and what comes behind them.
+struct Picked {
+    table: Arc<Table>,
+    /// Ascending.
+    regions: Vec<usize>,
+    /// The region to go on with, where one run is not all.
+    next: Option<usize>,
+}
+
 impl Joined {
-    /// Cleans what `pick` says, as one run. Waits for a run in flight. An error of Y leaves
-    /// everything that it did not take dirty.
+    /// Cleans what `pick` says: one run, or as many as [`Pick::All`] and [`Pick::Below`] take.
+    /// Waits for a run in flight. An error of Y leaves everything that it did not take dirty.
     pub(crate) fn write_back(&self, pick: Pick) -> Result<Written> {
+        if matches!(pick, Pick::All | Pick::Below(_)) {
+            return self.write_stretches(pick);
+        }
         let mut runs = self.writer.lock();
         if self.discarded() {
             return Ok(Written::default());
         }
-        let written = self.write_picked(pick, &mut runs)?;
+        let written = self.write_picked(pick, &[], &mut runs)?.0;
         if pick != Pick::Oldest || written.keys > 0 || self.x.stats().dirty == 0 {
             return Ok(written);
         }
         // Something is dirty, and not where it was counted: see `regions/survey.rs`.
         self.rechoose_regions();
-        self.write_picked(pick, &mut runs)
+        Ok(self.write_picked(pick, &[], &mut runs)?.0)
     }
 
-    /// What `pick` says, and the regions that it is of. The caller holds the run lock.
+    /// All of what `pick` says, run by run in the order of keys.
+    ///
+    /// One run of everything would be in flight for as long as it takes to write, and writers wait
+    /// for memory only so long. Between two runs the lock is given back: what was written is cut.
+    fn write_stretches(&self, pick: Pick) -> Result<Written> {
+        let mut all = Written::default();
+        let mut next: Option<Box<[u8]>> = Some(Box::default());
+        while let Some(from) = next {
+            let mut runs = self.writer.lock();
+            if self.discarded() {
+                break;
+            }
+            let (written, behind) = self.write_picked(pick, &from, &mut runs)?;
+            all.keys += written.keys;
+            all.bytes += written.bytes;
+            next = behind;
+        }
+        Ok(all)
+    }
+
+    /// What `pick` says of the keys from `from` on, the regions that it is of, and where to go on.
+    /// The caller holds the run lock.
     ///
     /// Where keys are appended, one region takes all that is written, and may become a good part of
     /// X before the releaser finds a moment between two runs to choose regions anew. Writers would
     /// wait for a run of all of it, so the regions that a run is to take are measured. Cost: a walk
     /// over what is about to be written.
-    fn pick_bounded(&self, pick: Pick, runs: &mut Runs) -> (Arc<Table>, Vec<usize>) {
-        let table = self.regions.table();
-        let selected = self.pick(pick, &table, runs);
+    fn pick_bounded(&self, pick: Pick, from: &[u8], runs: &mut Runs) -> Picked {
+        let picked = self.pick(pick, from, runs);
         let too_large = boundaries::oversize_bytes(self.shared.budget.limit()) as u64;
-        let short = matches!(pick, Pick::CheckBack | Pick::Oldest);
         // A single leaf with large values is as small as regions get.
         let oversize = |i: &usize| {
-            let stats = RegionStats::of(&self.x, &table, *i);
+            let stats = RegionStats::of(&self.x, &picked.table, *i);
             stats.bytes > too_large && stats.leaves > 1
         };
-        if !short || !selected.iter().any(oversize) {
-            return (table, selected);
+        if !picked.regions.iter().any(oversize) {
+            return picked;
         }
         self.rechoose_regions();
-        let table = self.regions.table();
-        let selected = self.pick(pick, &table, runs);
-        (table, selected)
+        self.pick(pick, from, runs)
     }
 
-    fn write_picked(&self, pick: Pick, runs: &mut Runs) -> Result<Written> {
-        let (table, selected) = self.pick_bounded(pick, runs);
+    /// One run; also says where the next one starts.
+    fn write_picked(
+        &self,
+        pick: Pick,
+        from: &[u8],
+        runs: &mut Runs,
+    ) -> Result<(Written, Option<Box<[u8]>>)> {
+        let Picked {
+            table,
+            regions: selected,
+            next,
+        } = self.pick_bounded(pick, from, runs);
+        let next = next.map(|i| Box::from(table.bounds(i).0));
         if selected.is_empty() {
-            return Ok(Written::default());
+            return Ok((Written::default(), next));
         }
-        for &i in &selected {
+        let written = self.write_regions(&table, &selected, runs)?;
+        Ok((written, next))
+    }
+
+    /// Writes regions as one run. The caller holds the run lock.
+    pub(in crate::framework) fn write_regions(
+        &self,
+        table: &Table,
+        selected: &[usize],
+        runs: &mut Runs,
+    ) -> Result<Written> {
+        for &i in selected {
             table.set_dirty(i, false);
             table.set_candidate(i, false);
         }
         let run = runs.begin();
         let floor = self.shared.log.floor();
-        let ranges = join_neighbours(&table, &selected);
+        let ranges = join_neighbours(table, selected);
         let mut source = CleaningRun {
             joined: self,
             ranges: &ranges,
@@ -129,7 +180,7 @@ impl Joined {
         for (from, to) in &ranges {
             self.x.settle(from, *to, run);
         }
-        for &i in &selected {
+        for &i in selected {
             table.raise_floor(i, floor);
             table.set_cleaned(i, run);
         }
@@ -142,26 +193,45 @@ impl Joined {
         Ok(written)
     }
 
-    fn pick(&self, pick: Pick, table: &Table, runs: &mut Runs) -> Vec<usize> {
+    fn pick(&self, pick: Pick, from: &[u8], runs: &mut Runs) -> Picked {
         let run_bytes = self.run_bytes();
-        match pick {
-            Pick::All => (0..table.len()).collect(),
-            Pick::Below(lsn) => (0..table.len()).filter(|&i| table.floor(i) < lsn).collect(),
+        let table = self.regions.table();
+        let stretch = |wanted: &dyn Fn(usize) -> bool| {
+            let dirty = self.dirty_bytes(&table, Precision::Rough);
+            check_back::stretch(&dirty, table.find(from), self.stretch_bytes(), wanted)
+        };
+        let (regions, next) = match pick {
+            Pick::All => stretch(&|_| true),
+            Pick::Below(lsn) => stretch(&|i| table.floor(i) < lsn),
             Pick::CheckBack => {
-                let dirty = self.dirty_bytes(table, Precision::Rough);
+                let dirty = self.dirty_bytes(&table, Precision::Rough);
                 let (selected, cursor) =
-                    check_back::check_back(table, &dirty, runs.cursor, run_bytes);
+                    check_back::check_back(&table, &dirty, runs.cursor, run_bytes);
                 runs.cursor = cursor;
-                selected
+                (selected, None)
             }
-            Pick::Oldest => [Precision::Rough, Precision::Exact]
-                .into_iter()
-                .map(|precision| {
-                    check_back::oldest(table, &self.dirty_bytes(table, precision), run_bytes)
-                })
-                .find(|selected| !selected.is_empty())
-                .unwrap_or_default(),
+            Pick::Oldest => {
+                let selected = [Precision::Rough, Precision::Exact]
+                    .into_iter()
+                    .map(|precision| {
+                        check_back::oldest(&table, &self.dirty_bytes(&table, precision), run_bytes)
+                    })
+                    .find(|selected| !selected.is_empty())
+                    .unwrap_or_default();
+                (selected, None)
+            }
+        };
+        Picked {
+            table,
+            regions,
+            next,
         }
+    }
+
+    /// The same where everything is to be written: not too small, for each run waits for the log.
+    fn stretch_bytes(&self) -> u64 {
+        let limit = self.shared.budget.limit();
+        self.run_bytes().max(sizes::least_stretch(limit) as u64)
     }
 
     /// Arena bytes of dirty entries that make a run of the size that Y prefers.

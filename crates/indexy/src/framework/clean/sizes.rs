@@ -20,6 +20,11 @@ pub(super) fn run_bytes(budget: usize, preferred: usize, buffer_only: bool) -> u
     preferred.min(budget / divisor).max(MIN_RUN_BYTES)
 }
 
+/// Payload bytes of one run of many, where everything is written.
+pub(super) fn least_stretch(budget: usize) -> usize {
+    budget / BUFFER_RUN_DIVISOR
+}
+
 /// A check-back pass is due when this part of the budget was written in new keys since the last
 /// one...
 const TIMER_DIVISOR: u64 = 16;

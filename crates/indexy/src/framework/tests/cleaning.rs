@@ -304,6 +304,27 @@ fn a_run_is_short_however_large_its_region_has_become() {
     }
 }
 
+/// A flush of much is many runs, between which memory can be released; together they are all of it,
+/// also where writers go on.
+#[test]
+fn a_flush_is_as_many_runs_as_it_takes() {
+    const KEYS: u64 = 60_000;
+    for kind in X_KINDS {
+        let rig = Rig::with_budget(kind, 4 << 20);
+        let (tree, y) = rig.tree(TREE);
+        for key in 0..KEYS {
+            put(&tree, &key.to_be_bytes(), b"appended");
+        }
+        let before = crate::framework::counters::read(&rig.shared.counters.runs);
+        rig.flush().unwrap();
+        let runs = crate::framework::counters::read(&rig.shared.counters.runs) - before;
+        assert!(runs >= 3, "{kind:?}: {runs} runs");
+        assert_eq!(tree.x.stats().dirty, 0, "{kind:?}");
+        assert_eq!(y.contents().len() as u64, KEYS);
+        assert_clean_means_equal(&tree);
+    }
+}
+
 /// A leaf of large values is larger than regions should be, and as small as they get: choosing them
 /// anew would have each pass begin again.
 #[test]

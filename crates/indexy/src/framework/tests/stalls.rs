@@ -184,7 +184,10 @@ fn i7_what_was_counted_as_dirty_is_released_once_it_is_clean() {
         let keys = fill_to_low_mark(&rig, &tree);
         tree.try_rechoose_regions();
         let (table, _) = tree.survey(Precision::Exact);
-        tree.write_back(Pick::All).unwrap();
+        let all: Vec<usize> = (0..table.len()).collect();
+        let mut runs = tree.writer.lock();
+        tree.write_regions(&table, &all, &mut runs).unwrap();
+        drop(runs);
         // As after a run over the region behind the one that the leaf counts for.
         (0..table.len()).for_each(|i| table.set_changed(i, false));
         assert_eq!(tree.x.stats().dirty, 0);

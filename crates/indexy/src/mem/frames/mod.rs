@@ -12,7 +12,7 @@
 //!
 //! Threads: any.
 //! Locks: the free list and the state of the grace period, each for a few instructions.
-//! Not here: which page is where, which frame goes next (`y/paged/pool.rs`).
+//! Not here: which page is where, which frame goes next (`y/pool/mod.rs`).
 
 mod grace;
 mod segments;

@@ -7,10 +7,7 @@ use crate::{
     key::{Key, Value},
     storage::Buffered,
     x::Order,
-    y::{
-        Capabilities, IndexY, Maintained, RunSource, YIter,
-        paged::{PagedShared, PagedY},
-    },
+    y::{Capabilities, IndexY, Maintained, RunSource, YIter, paged::PagedY, pool::PageCache},
 };
 use std::{
     path::{Path, PathBuf},
@@ -121,14 +118,14 @@ impl IndexY for Faulty {
 
 struct FaultyStore {
     dir: tempfile::TempDir,
-    shared: PagedShared,
+    shared: PageCache,
     fault: Fault,
 }
 
 fn with(fault: Fault) -> FaultyStore {
     FaultyStore {
         dir: tempfile::tempdir().unwrap(),
-        shared: PagedShared::new(1 << 20),
+        shared: PageCache::new(1 << 20),
         fault,
     }
 }

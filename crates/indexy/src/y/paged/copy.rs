@@ -5,6 +5,7 @@ use super::{
     file::space::Bits,
     tree::{PAGES, PagedY},
 };
+use crate::y::page::PageSource;
 use crate::{error::Result, mem::aligned::AlignedBuffer};
 use std::path::Path;
 
@@ -47,7 +48,7 @@ impl PagedY {
     }
 
     fn copy_pages(&self, pages: &Bits, to: &dyn crate::storage::StorageFile) -> Result<()> {
-        let size = self.file.page_bytes;
+        let size = self.pages.file.page_bytes;
         let mut buffer = AlignedBuffer::new(COPY_BYTES);
         let mut numbers = pages.pages().peekable();
         while let Some(first) = numbers.next() {
@@ -56,7 +57,7 @@ impl PagedY {
             loop {
                 if let Some(page) = buffer.get_mut(bytes..bytes + size) {
                     // Checked: what is damaged here must not look whole there.
-                    self.file.read(number, page)?;
+                    self.pages.file.read(number, page)?;
                     bytes += size;
                 }
                 let room = bytes + size <= COPY_BYTES;
@@ -66,7 +67,7 @@ impl PagedY {
                 }
             }
             let whole = buffer.get(..bytes).unwrap_or_default();
-            to.write_at(whole, self.file.offset(first))?;
+            to.write_at(whole, self.pages.file.offset(first))?;
         }
         Ok(())
     }

@@ -1,11 +1,9 @@
 //! What the fuzz targets need to see of the page file; see `crate::fuzzing`.
 
-use super::{
-    file::{PageFile, chain, map::StoredMap, superblock::Superblock},
-    page::{
-        self, HEADER_BYTES, Header, Kind, PageNo, build,
-        node::{Far, Node},
-    },
+use super::file::{PageFile, chain, map::StoredMap, superblock::Superblock};
+use crate::y::page::{
+    self, HEADER_BYTES, Header, Kind, PageNo, build,
+    node::{Far, Node},
 };
 use crate::{
     error::{Error, Result},

@@ -31,7 +31,7 @@ impl IndexY for PagedY {
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Value>> {
-        self.get_in(&self.version.load(), key)
+        self.pages.get(&self.version.load().root, key)
     }
 
     fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
@@ -58,7 +58,7 @@ impl IndexY for PagedY {
     fn maintain(&self) -> Result<Maintained> {
         let _one_maintainer = self.maintaining.lock();
         self.reap();
-        self.pool.replenish();
+        self.pages.pool.replenish();
         Ok(Maintained::Idle)
     }
 
@@ -67,7 +67,7 @@ impl IndexY for PagedY {
     }
 
     fn is_empty(&self) -> Result<bool> {
-        Ok(self.version.load().root == 0)
+        Ok(self.version.load().root.page == 0)
     }
 
     fn approximate_len(&self) -> u64 {
@@ -84,11 +84,11 @@ impl IndexY for PagedY {
     }
 
     fn disk_bytes(&self) -> u64 {
-        self.file.offset(self.space.lock().end())
+        self.pages.file.offset(self.space.lock().end())
     }
 
     fn run_count(&self) -> usize {
-        usize::from(self.version.load().root != 0)
+        usize::from(self.version.load().root.page != 0)
     }
 
     fn verify(&self) -> Result<u64> {

@@ -17,7 +17,7 @@
 //! that lies ahead.
 //!
 //! Keeps: I4 (a failed run leaves what was there), I5 (`before_publish` precedes publication),
-//! I6 (only `make_durable`, `release_files` and the drop sync), I7 (`pool.rs` bounds the frames,
+//! I6 (only `make_durable`, `release_files` and the drop sync), I7 (`y/pool/` bounds the frames,
 //! `memory_bytes` counts the rest).
 //! Locks, in this order: `maintaining` (`maintain`), `writing` (one run; the beginning of a copy),
 //! `committed` (one commit), `space`; then those of the pool. The first three are held across I/O.
@@ -33,8 +33,6 @@ mod file;
 pub(super) mod fuzzing;
 mod index;
 mod open;
-mod page;
-mod pool;
 mod read;
 mod tree;
 mod verify;
@@ -45,7 +43,6 @@ mod write;
 mod tests;
 
 pub(crate) use open::{PAGE_SIZES, device};
-pub(crate) use pool::PagedShared;
 pub(crate) use tree::PagedY;
 
 /// What a run and a commit of one database hold while they work: output buffers, the open path.

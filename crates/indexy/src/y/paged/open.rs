@@ -8,10 +8,11 @@ use super::{
         space::Space,
         superblock::{self, Superblock},
     },
-    pool::PagedShared,
     tree::{PAGES, PagedY},
     version::Version,
 };
+use crate::y::pool::PageCache;
+use crate::y::{page::PageSource, pool::search::CachedPages};
 use crate::{
     error::{Error, Result},
     poison::Poison,
@@ -41,7 +42,7 @@ impl PagedY {
         storage: &Arc<dyn Storage>,
         dir: &Path,
         page_bytes: u32,
-        shared: &PagedShared,
+        shared: &PageCache,
         owner: u64,
         read_only: bool,
     ) -> Result<Self> {
@@ -73,9 +74,7 @@ impl PagedY {
         let pool = shared.pool(page_bytes);
         Ok(Self {
             storage: Arc::clone(storage),
-            number: pool.number_tree(),
-            file,
-            pool,
+            pages: CachedPages::new(file, pool),
             read_only,
             version: ArcSwap::from_pointee(version),
             space: Mutex::new(space),

@@ -5,9 +5,10 @@ use super::{
         PAGES_START,
         superblock::{self, Superblock},
     },
-    page::{self, node},
     *,
 };
+use crate::y::page::{self, node};
+use crate::y::pool::PageCache;
 use crate::{
     error::{Error, Result},
     storage::Storage,
@@ -34,7 +35,7 @@ mod stress;
 pub(super) struct OnDisk {
     dir: TempDir,
     storage: Arc<dyn Storage>,
-    shared: PagedShared,
+    shared: PageCache,
     page_bytes: u32,
 }
 
@@ -43,7 +44,7 @@ impl OnDisk {
         Self {
             dir: TempDir::new().unwrap(),
             storage: device(),
-            shared: PagedShared::new(memory_bytes),
+            shared: PageCache::new(memory_bytes),
             page_bytes,
         }
     }

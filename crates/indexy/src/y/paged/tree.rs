@@ -5,11 +5,10 @@
 //! Not here: opening (`open.rs`), reads (`read/`), writes (`write/`), the contract (`index.rs`).
 
 use super::{
-    file::{PageFile, chain, committed::Committed, space::Space},
-    page::{PageNo, node::Far},
-    pool::Pool,
+    file::{PageFile, committed::Committed, space::Space},
     version::Version,
 };
+use crate::y::pool::search::CachedPages;
 use crate::{
     error::{Error, Result},
     poison::Poison,
@@ -28,10 +27,7 @@ pub(crate) const PAGES: &str = "pages";
 /// A paged B+ tree in a directory of its own; see the header of the folder.
 pub(crate) struct PagedY {
     pub(crate) storage: Arc<dyn Storage>,
-    pub(crate) file: PageFile,
-    pub(crate) pool: Arc<Pool>,
-    /// Number of this tree in the pool.
-    pub(crate) number: u64,
+    pub(crate) pages: CachedPages<PageFile>,
     pub(crate) read_only: bool,
     pub(crate) version: ArcSwap<Version>,
     pub(crate) space: Mutex<Space>,
@@ -54,18 +50,5 @@ impl PagedY {
             return Err(Error::Closed);
         }
         self.poison.check()
-    }
-
-    pub(crate) fn fetch(&self, far: Far) -> Result<Vec<u8>> {
-        chain::read(&self.file, far)
-    }
-
-    #[inline]
-    pub(crate) fn tag(&self, page: PageNo) -> u64 {
-        Pool::tag(self.number, page)
-    }
-
-    pub(crate) fn senseless(&self, page: PageNo) -> Error {
-        self.file.corrupt(page, "the node makes no sense")
     }
 }

@@ -4,13 +4,14 @@
 
 use super::{
     file::{chain, map::StoredMap, space::Bits, superblock::Superblock},
-    page::{
-        PageNo,
-        build::{self, Bound, Content},
-        node::{Far, Node},
-    },
     tree::PagedY,
     version::Version,
+};
+use crate::y::page::PageSource;
+use crate::y::page::{
+    PageNo,
+    build::{self, Bound, Content},
+    node::{Far, Node},
 };
 use crate::{
     error::{Error, Result},
@@ -45,13 +46,13 @@ impl PagedY {
                 "{} entries found, {} counted",
                 walk.entries, version.entries
             );
-            return Err(self.file.corrupt(version.root, &what));
+            return Err(self.pages.file.corrupt(version.root.page, &what));
         }
         let lost = used.pages().find(|page| !walk.pages.get(*page));
         let unmarked = walk.pages.pages().find(|page| !used.get(*page));
         if let Some(page) = lost.or(unmarked) {
             let what = "the tree and the map of used pages differ";
-            return Err(self.file.corrupt(page, what));
+            return Err(self.pages.file.corrupt(page, what));
         }
         self.verify_durable()?;
         Ok(walk.entries)
@@ -65,7 +66,7 @@ impl PagedY {
             // After a commit that failed either copy may be anything, as its caller was told.
             return Ok(());
         }
-        let found = Superblock::copies(&*self.file.storage)?;
+        let found = Superblock::copies(&*self.pages.file.storage)?;
         // The other one is older after a crash in a commit, in a tree that was opened to be read
         // only.
         let mut newest = false;
@@ -74,13 +75,13 @@ impl PagedY {
         }
         if !newest {
             let what = "superblock: not the one that was written".to_string();
-            return Err(Error::corrupt(self.file.path(), 0, what));
+            return Err(Error::corrupt(self.pages.file.path(), 0, what));
         }
         let superblock = &committed.superblock;
-        let (map, bits) = StoredMap::load(&self.file, superblock.map, superblock.end)?;
+        let (map, bits) = StoredMap::load(&self.pages.file, superblock.map, superblock.end)?;
         if map != committed.map || !bits.pages().eq(self.space.lock().committed().pages()) {
             let what = "the stored map is not the one that was written";
-            return Err(self.file.corrupt(superblock.map, what));
+            return Err(self.pages.file.corrupt(superblock.map, what));
         }
         Ok(())
     }
@@ -88,26 +89,26 @@ impl PagedY {
 
 impl Walk<'_> {
     fn tree(&mut self, version: &Version) -> Result<()> {
-        if version.root == 0 {
+        if version.root.page == 0 {
             return Ok(());
         }
-        let level = version.height.saturating_sub(1);
-        self.node(version.root, level, &Bound::default(), None)
+        let level = version.root.height.saturating_sub(1);
+        self.node(version.root.page, level, &Bound::default(), None)
     }
 
     /// Everything under `page` lies in `[from, to)`.
     fn node(&mut self, page: PageNo, level: u8, from: &Bound, to: Option<&Bound>) -> Result<()> {
         self.mark(page)?;
-        let mut bytes = AlignedBuffer::new(self.y.file.page_bytes);
-        self.y.file.read(page, &mut bytes)?;
+        let mut bytes = AlignedBuffer::new(self.y.pages.file.page_bytes);
+        self.y.pages.file.read(page, &mut bytes)?;
         let node = Node::of_page(&bytes)
             .filter(|n| n.level == level)
-            .ok_or_else(|| self.y.senseless(page))?;
+            .ok_or_else(|| self.y.pages.file.senseless(page))?;
         if node.is_leaf() {
             return self.leaf(page, &node, from, to);
         }
         let children = build::children(&node, from.clone());
-        let children = children.ok_or_else(|| self.y.senseless(page))?;
+        let children = children.ok_or_else(|| self.y.pages.file.senseless(page))?;
         for (i, child) in children.iter().enumerate() {
             if i > 0 {
                 self.chain(child.from.far)?;
@@ -125,8 +126,8 @@ impl Walk<'_> {
         from: &Bound,
         to: Option<&Bound>,
     ) -> Result<()> {
-        let fetch = |far| self.y.fetch(far);
-        let entries = build::entries(node).ok_or_else(|| self.y.senseless(page))?;
+        let fetch = |far| self.y.pages.file.fetch(far);
+        let entries = build::entries(node).ok_or_else(|| self.y.pages.file.senseless(page))?;
         for entry in &entries {
             let key = entry.key.whole(&fetch)?;
             let before = from.compare(&key, &fetch)? == Ordering::Greater;
@@ -135,7 +136,7 @@ impl Walk<'_> {
                 None => false,
             };
             if before || behind || self.last.as_ref().is_some_and(|last| *last >= key) {
-                return Err(self.y.file.corrupt(page, "keys are out of order"));
+                return Err(self.y.pages.file.corrupt(page, "keys are out of order"));
             }
             self.last = Some(key);
             self.chain(entry.key.far)?;
@@ -149,7 +150,7 @@ impl Walk<'_> {
 
     fn chain(&mut self, far: Option<Far>) -> Result<()> {
         let Some(far) = far else { return Ok(()) };
-        let file = &self.y.file;
+        let file = &self.y.pages.file;
         let mut pages = Vec::new();
         chain::walk(
             file,
@@ -168,6 +169,6 @@ impl Walk<'_> {
     }
 
     fn twice(&self, page: PageNo) -> Error {
-        self.y.file.corrupt(page, "the page is used twice")
+        self.y.pages.file.corrupt(page, "the page is used twice")
     }
 }

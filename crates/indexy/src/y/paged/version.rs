@@ -3,27 +3,19 @@
 //! A reader takes the newest version and reads from it; a run makes the next one beside it. The
 //! pages that only an old version has are reused when nobody holds it any more (`space.rs`).
 
-use super::page::PageNo;
-use std::sync::atomic::AtomicU32;
+use crate::y::{page::PageNo, pool::search::Root};
 
 #[derive(Debug, Default)]
 pub(crate) struct Version {
-    /// 0: the tree is empty.
-    pub(crate) root: PageNo,
-    /// Levels; 0: the tree is empty.
-    pub(crate) height: u8,
+    pub(crate) root: Root,
     pub(crate) entries: u64,
-    /// Where the root's frame may be.
-    pub(crate) hint: AtomicU32,
 }
 
 impl Version {
     pub(crate) fn new(root: PageNo, height: u8, entries: u64) -> Self {
         Self {
-            root,
-            height,
+            root: Root::new(root, height),
             entries,
-            hint: AtomicU32::new(0),
         }
     }
 }

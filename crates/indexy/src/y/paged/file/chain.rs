@@ -5,12 +5,9 @@
 //! neighbours, as they are allocated together.
 
 use super::PageFile;
-use crate::{
-    error::Result,
-    limits::MAX_VALUE_BYTES,
-    mem::aligned::AlignedBuffer,
-    y::paged::page::{HEADER_BYTES, Header, Kind, PageNo, node::Far},
-};
+use crate::y::page::PageSource;
+use crate::y::page::{HEADER_BYTES, Header, Kind, PageNo, node::Far};
+use crate::{error::Result, limits::MAX_VALUE_BYTES, mem::aligned::AlignedBuffer};
 
 /// Visits the pages of a chain with their payloads; finds chains that are too long, too short or
 /// circular.

@@ -5,11 +5,9 @@
 //! superblock names the list.
 
 use super::{PageFile, space::Bits};
-use crate::{
-    error::Result,
-    mem::aligned::AlignedBuffer,
-    y::paged::page::{HEADER_BYTES, Header, Kind, PAGE_LIMIT, PageNo, put, u64_at},
-};
+use crate::y::page::PageSource;
+use crate::y::page::{HEADER_BYTES, Header, Kind, PAGE_LIMIT, PageNo, put, u64_at};
+use crate::{error::Result, mem::aligned::AlignedBuffer};
 
 /// Puts out a page: `fill` gets zeros. Returns the page's number.
 pub(crate) type AddPage<'a> = dyn FnMut(&mut dyn FnMut(&mut [u8])) -> Result<PageNo> + 'a;

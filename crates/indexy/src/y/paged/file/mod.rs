@@ -6,13 +6,14 @@
 pub(crate) mod chain;
 pub(crate) mod committed;
 pub(crate) mod map;
+mod source;
 pub(crate) mod space;
 pub(crate) mod superblock;
 
-use super::page::{self, Identity, PageNo};
+use crate::y::page::{self, Identity, PageNo};
 use crate::{
     error::{Error, Result},
-    storage::{ReadAt, StorageFile},
+    storage::StorageFile,
 };
 use std::{
     path::Path,
@@ -71,31 +72,6 @@ impl PageFile {
         number * self.page_bytes as u64
     }
 
-    /// Reads page `number` into `to`, which has the size of a page. Cost: one read of the device.
-    pub(crate) fn read(&self, number: PageNo, to: &mut [u8]) -> Result<()> {
-        let got = self.storage.read_at(to, self.offset(number))?;
-        self.check(number, to, got)
-    }
-
-    /// Reads pages into buffers of the size of a page. Cost: a read of the device each, overlapped
-    /// where the system can.
-    pub(crate) fn read_all(&self, pages: &mut [(PageNo, &mut [u8])]) -> Result<()> {
-        let mut reads = Vec::with_capacity(pages.len());
-        for (number, to) in pages.iter_mut() {
-            reads.push(ReadAt {
-                offset: self.offset(*number),
-                to,
-                got: 0,
-            });
-        }
-        self.storage.read_all(&mut reads)?;
-        let got: Vec<usize> = reads.iter().map(|read| read.got).collect();
-        pages
-            .iter()
-            .zip(got)
-            .try_for_each(|((number, page), got)| self.check(*number, page, got))
-    }
-
     /// Whether `page`, of which `got` bytes were read, is page `number`.
     fn check(&self, number: PageNo, page: &[u8], got: usize) -> Result<()> {
         let offset = self.offset(number);
@@ -118,11 +94,5 @@ impl PageFile {
 
     pub(crate) fn path(&self) -> &Path {
         self.storage.path()
-    }
-
-    /// What is wrong with the content of a page.
-    pub(crate) fn corrupt(&self, number: PageNo, what: &str) -> Error {
-        let what = format!("page {number}: {what}");
-        Error::corrupt(self.path(), self.offset(number), what)
     }
 }

@@ -11,10 +11,8 @@
 //! Threads: one lock around all of it (in `tree.rs`), never held across I/O.
 //! Not here: how the map is stored (`map.rs`).
 
-use crate::y::paged::{
-    page::{PAGE_LIMIT, PageNo},
-    version::Version,
-};
+use crate::y::page::{PAGE_LIMIT, PageNo};
+use crate::y::paged::version::Version;
 use std::{collections::VecDeque, sync::Arc};
 
 const WORD: u64 = u64::BITS as u64;

@@ -19,11 +19,11 @@
 //! the second, which the sync before the next generation makes durable. So a crash finds one of
 //! them whole, and a damaged one is replaced by the other without going back in time.
 
+use crate::y::page::{MAX_LEVEL, PAGE_LIMIT, PageNo, put, u32_at, u64_at};
 use crate::{
     error::{Error, Result},
     mem::aligned::AlignedBuffer,
     storage::StorageFile,
-    y::paged::page::{MAX_LEVEL, PAGE_LIMIT, PageNo, put, u32_at, u64_at},
 };
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;

@@ -4,4 +4,3 @@
 
 pub(crate) mod cursor;
 mod multi_get;
-mod search;

@@ -4,7 +4,9 @@
 //! together (`storage/ring.rs`), and the keys go on. One version answers all of them. I7: a wave
 //! asks for a part of the frames at most.
 
-use super::search::{At, Found, ToKey};
+use crate::y::pool::search::At;
+use crate::y::pool::search::Found;
+use crate::y::pool::search::ToKey;
 use crate::{
     error::Result,
     key::Value,
@@ -31,12 +33,12 @@ impl PagedY {
         keys: &[&[u8]],
     ) -> Result<Vec<Option<Value>>> {
         let mut values = vec![None; keys.len()];
-        let Some(root) = At::root(version) else {
+        let Some(root) = At::root(&version.root) else {
             return Ok(values);
         };
         let mut order: Vec<usize> = (0..keys.len()).collect();
         order.sort_unstable_by_key(|slot| keys.get(*slot));
-        let wave = (self.pool.frames.limit() / WAVE_DIVISOR).clamp(1, WAVE_KEYS);
+        let wave = (self.pages.pool.frames.limit() / WAVE_DIVISOR).clamp(1, WAVE_KEYS);
         for slots in order.chunks(wave) {
             let wanted = slots.iter().filter_map(|slot| {
                 let (slot, key, at) = (*slot, *keys.get(*slot)?, root);
@@ -53,7 +55,7 @@ impl PagedY {
         mut wanted: Vec<Wanted<'_>>,
         values: &mut [Option<Value>],
     ) -> Result<()> {
-        for _ in 0..version.height {
+        for _ in 0..version.root.height {
             let mut missing = Vec::new();
             let mut later = Vec::new();
             for mut want in wanted {
@@ -71,12 +73,12 @@ impl PagedY {
             if missing.len() < 2 {
                 break;
             }
-            self.pool.load_all(&self.file, self.number, &missing)?;
+            self.pages.load_all(&missing)?;
         }
         // Those whose pages did not stay until they were looked at, and single ones.
         for want in wanted {
             if let Some(value) = values.get_mut(want.slot) {
-                *value = self.get_in(version, want.key)?;
+                *value = self.pages.get(&version.root, want.key)?;
             }
         }
         Ok(())
@@ -88,15 +90,19 @@ impl PagedY {
         want: &mut Wanted<'_>,
     ) -> Result<Option<Found>> {
         let key = want.key;
-        let mut route = ToKey { y: self, key };
-        self.in_frames(version, &mut want.at, &mut route, &|leaf| {
-            self.value_in(leaf, key)
-        })
+        let mut route = ToKey {
+            file: &self.pages.file,
+            key,
+        };
+        self.pages
+            .in_frames(&version.root, &mut want.at, &mut route, &|leaf| {
+                self.pages.value_in(leaf, key)
+            })
     }
 
     fn answer(&self, found: Found, slot: usize, values: &mut [Option<Value>]) -> Result<()> {
         if let Some(value) = values.get_mut(slot) {
-            *value = self.value_of(found)?;
+            *value = self.pages.value_of(found)?;
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ pub(super) fn open_sim(sim: &Sim, page_bytes: u32) -> Result<PagedY> {
         &storage,
         Path::new(DIR),
         page_bytes,
-        &PagedShared::new(0),
+        &PageCache::new(0),
         1,
         false,
     )

@@ -116,13 +116,13 @@ fn damage_of_what_the_next_open_reads_is_found_now() {
         let at = page as usize * 4096;
         let mut damaged = whole[at..at + 4096].to_vec();
         damaged[27] ^= 1;
-        y.file.storage.write_at(&damaged, at as u64).unwrap();
+        y.pages.file.storage.write_at(&damaged, at as u64).unwrap();
         match y.verify() {
             Err(Error::Corrupt { offset, .. }) => assert_eq!(offset, page * 4096),
             other => panic!("page {page}: {other:?}"),
         }
         let right = &whole[at..at + 4096];
-        y.file.storage.write_at(right, at as u64).unwrap();
+        y.pages.file.storage.write_at(right, at as u64).unwrap();
         y.verify().unwrap();
     }
 }
@@ -189,7 +189,7 @@ fn another_page_size_is_refused() {
 fn the_file_of_another_owner_is_refused() {
     let (sim, _) = sample();
     let storage: Arc<dyn Storage> = Arc::new(sim);
-    let shared = PagedShared::new(0);
+    let shared = PageCache::new(0);
     let open = |owner| PagedY::open(&storage, Path::new("/tree"), 4096, &shared, owner, false);
     assert!(matches!(open(2), Err(Error::Corrupt { .. })));
     assert!(open(1).is_ok());
@@ -199,7 +199,7 @@ fn the_file_of_another_owner_is_refused() {
 fn read_only_needs_a_tree_and_refuses_writes() {
     let (sim, model) = sample();
     let storage: Arc<dyn Storage> = Arc::new(sim.clone());
-    let shared = PagedShared::new(0);
+    let shared = PageCache::new(0);
     let open = |dir: &str| PagedY::open(&storage, Path::new(dir), 4096, &shared, 1, true);
     assert!(matches!(open("/none"), Err(Error::NoDatabase { .. })));
     let before = sim.contents();

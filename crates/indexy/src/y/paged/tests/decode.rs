@@ -1,7 +1,8 @@
 //! Arbitrary bytes: no decoder panics, whatever the checksums say.
 
-use super::{page::build, *};
+use super::*;
 use crate::y::conformance::{Entries, put, write};
+use crate::y::page::build;
 use node::Node;
 use proptest::prelude::*;
 

@@ -78,11 +78,11 @@ fn leaves_that_were_read_stay_in_frames_behind_cold_ones() {
     drop(y);
     let y = store.open();
     let read_hot = || {
-        let before = y.pool.reads.load(Relaxed);
+        let before = y.pages.pool.reads.load(Relaxed);
         for i in (1000..9000).step_by(20) {
             assert!(y.get(&key(i)).unwrap().is_some());
         }
-        y.pool.reads.load(Relaxed) - before
+        y.pages.pool.reads.load(Relaxed) - before
     };
     // Each leaf is full: all of them overflow.
     let run: Entries = (0..12_000)

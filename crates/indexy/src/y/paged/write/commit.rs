@@ -14,13 +14,13 @@
 //! the doubtful one may name are held until another one has taken its place.
 
 use super::{output::Output, run::Run};
+use crate::y::page::PageNo;
 use crate::{
     error::{Error, Result},
     y::{
         contract::RunSource,
         paged::{
             file::{committed::Committed, map::StoredMap, space::Bits, superblock::Superblock},
-            page::PageNo,
             tree::PagedY,
             version::Version,
         },
@@ -79,7 +79,7 @@ impl PagedY {
     pub(crate) fn release(&self, pages: &[PageNo]) {
         // First, while nobody else can get them.
         for page in pages {
-            self.pool.forget(self.tag(*page));
+            self.pages.pool.forget(self.pages.tag(*page));
         }
         self.space.lock().free(pages);
     }
@@ -109,8 +109,8 @@ impl PagedY {
         };
         let superblock = Superblock {
             generation: committed.tried + 1,
-            root: version.root,
-            height: version.height,
+            root: version.root.page,
+            height: version.root.height,
             entries: version.entries,
             // The pages of the map, too, lie before it.
             end: self.space.lock().end(),
@@ -118,10 +118,10 @@ impl PagedY {
             ..committed.superblock
         };
         drop(version);
-        let file = &*self.file.storage;
+        let file = &*self.pages.file.storage;
         // From here on pages of this generation may be named by a superblock.
         committed.tried = superblock.generation;
-        self.file.set_committed(superblock.generation);
+        self.pages.file.set_committed(superblock.generation);
         if let Err(error) = superblock.write(file, 0) {
             let free = self.space.lock().abort_commit(Some(&taken));
             self.release(&free);
@@ -150,7 +150,7 @@ impl PagedY {
     ) -> (Result<StoredMap>, Vec<PageNo>) {
         let mut output = Output::new(self);
         let before = self.space.lock().committed().clone();
-        let page_bytes = self.file.page_bytes;
+        let page_bytes = self.pages.file.page_bytes;
         let mut add = |fill: &mut dyn FnMut(&mut [u8])| output.add(fill);
         let stored = committed
             .map
@@ -162,7 +162,7 @@ impl PagedY {
     /// Makes the pages durable, and with them the second copy, which is the one that counts while
     /// the first one is written.
     fn prepare(&self, committed: &mut Committed) -> Result<()> {
-        let file = &*self.file.storage;
+        let file = &*self.pages.file.storage;
         if committed.stale {
             committed.superblock.write(file, 1)?;
             committed.stale = false;

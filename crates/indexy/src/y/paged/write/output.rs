@@ -4,14 +4,12 @@
 //! Nothing that is written here can be reached by anyone until a version or a superblock names it.
 //! Not durable: that is for who writes the superblock. Threads: one.
 
+use crate::y::page::PageSource;
+use crate::y::page::{HEADER_BYTES, Header, Kind, PageNo, node::Far, put};
 use crate::{
     error::{Error, Result},
     mem::aligned::AlignedBuffer,
-    y::paged::{
-        file::chain,
-        page::{HEADER_BYTES, Header, Kind, PageNo, node::Far, put},
-        tree::PagedY,
-    },
+    y::paged::{file::chain, tree::PagedY},
 };
 
 /// Bytes of pages that are collected for a write.
@@ -40,7 +38,7 @@ impl<'y> Output<'y> {
     pub(crate) fn reserve(&mut self) -> Result<PageNo> {
         let page = self.y.space.lock().allocate();
         let page = page.ok_or_else(|| Error::OutOfSpace {
-            path: self.y.file.path().to_path_buf(),
+            path: self.y.pages.file.path().to_path_buf(),
         })?;
         self.taken.push(page);
         Ok(page)
@@ -48,7 +46,7 @@ impl<'y> Output<'y> {
 
     /// Adds page `number`: `fill` gets zeros.
     pub(crate) fn add_at(&mut self, number: PageNo, fill: impl FnOnce(&mut [u8])) -> Result<()> {
-        let size = self.y.file.page_bytes;
+        let size = self.y.pages.file.page_bytes;
         if (self.waiting.len() + 1) * size > self.buffer.len() {
             self.flush()?;
         }
@@ -56,7 +54,7 @@ impl<'y> Output<'y> {
         if let Some(page) = self.buffer.get_mut(at..at + size) {
             page.fill(0);
             fill(page);
-            self.y.file.seal(number, page);
+            self.y.pages.file.seal(number, page);
             self.waiting.push(number);
         }
         Ok(())
@@ -73,7 +71,7 @@ impl<'y> Output<'y> {
         let first = self.reserve()?;
         let mut number = first;
         let mut parts = bytes
-            .chunks(self.y.file.page_bytes - HEADER_BYTES)
+            .chunks(self.y.pages.file.page_bytes - HEADER_BYTES)
             .peekable();
         while let Some(part) = parts.next() {
             let next = match parts.peek() {
@@ -97,7 +95,7 @@ impl<'y> Output<'y> {
 
     /// The page that was added last, sealed.
     pub(crate) fn last(&self) -> &[u8] {
-        let size = self.y.file.page_bytes;
+        let size = self.y.pages.file.page_bytes;
         let end = self.waiting.len() * size;
         self.buffer
             .get(end.saturating_sub(size)..end)
@@ -106,13 +104,13 @@ impl<'y> Output<'y> {
 
     /// Writes what waits.
     pub(crate) fn flush(&mut self) -> Result<()> {
-        let size = self.y.file.page_bytes;
+        let size = self.y.pages.file.page_bytes;
         let mut start = 0;
         while let Some(first) = self.waiting.get(start).copied() {
             let following = self.waiting.iter().skip(start).zip(first..);
             let run = following.take_while(|(page, n)| **page == *n).count();
             let pages = self.buffer.get(start * size..(start + run) * size);
-            self.y.file.write(first, pages.unwrap_or_default())?;
+            self.y.pages.file.write(first, pages.unwrap_or_default())?;
             start += run;
         }
         self.waiting.clear();
@@ -121,14 +119,14 @@ impl<'y> Output<'y> {
 
     /// Reads a page that may still wait here.
     pub(crate) fn read(&self, number: PageNo, to: &mut [u8]) -> Result<()> {
-        let size = self.y.file.page_bytes;
+        let size = self.y.pages.file.page_bytes;
         match self.waiting.iter().rposition(|page| *page == number) {
             Some(at) => {
                 let from = self.buffer.get(at * size..(at + 1) * size);
                 to.copy_from_slice(from.unwrap_or_default());
                 Ok(())
             }
-            None => self.y.file.read(number, to),
+            None => self.y.pages.file.read(number, to),
         }
     }
 
@@ -136,7 +134,7 @@ impl<'y> Output<'y> {
     pub(crate) fn fetch(&self, far: Far) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         chain::walk(
-            &self.y.file,
+            &self.y.pages.file,
             far,
             |number, to| self.read(number, to),
             |_, part| bytes.extend_from_slice(part),

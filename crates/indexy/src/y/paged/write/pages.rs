@@ -4,20 +4,18 @@
 //! Threads: one (the run's).
 
 use super::output::Output;
+use crate::y::page::PageSource;
+use crate::y::page::{
+    PageNo,
+    build::{self, Bound, Child, Content, Entry},
+    node::{Far, Node, max_near},
+};
+use crate::y::pool::copy_frame;
 use crate::{
     error::Result,
     key::{Key, Value},
     mem::aligned::AlignedBuffer,
-    y::paged::{
-        file::chain,
-        page::{
-            PageNo,
-            build::{self, Bound, Child, Content, Entry},
-            node::{Far, Node, max_near},
-        },
-        pool::copy_frame,
-        tree::PagedY,
-    },
+    y::paged::{file::chain, tree::PagedY},
 };
 
 /// A page below one part in so many of its capacity is joined with a neighbour.
@@ -41,10 +39,10 @@ impl<'y> Pages<'y> {
     }
 
     pub(crate) fn read(&self, number: PageNo) -> Result<AlignedBuffer> {
-        let mut page = AlignedBuffer::new(self.y.file.page_bytes);
-        let guard = self.y.pool.frames.enter();
-        let tag = self.y.tag(number);
-        if let Some((view, _)) = self.y.pool.find(&guard, tag, 0, false) {
+        let mut page = AlignedBuffer::new(self.y.pages.file.page_bytes);
+        let guard = self.y.pages.pool.frames.enter();
+        let tag = self.y.pages.tag(number);
+        if let Some((view, _)) = self.y.pages.pool.find(&guard, tag, 0, false) {
             copy_frame(view, &mut page);
             return Ok(page);
         }
@@ -57,14 +55,14 @@ impl<'y> Pages<'y> {
         let bytes = self.read(page)?;
         let node = Node::of_page(&bytes).filter(Node::is_leaf);
         let entries = node.and_then(|node| build::entries(&node));
-        entries.ok_or_else(|| self.y.senseless(page))
+        entries.ok_or_else(|| self.y.pages.file.senseless(page))
     }
 
     pub(crate) fn children_of(&self, child: &Child, level: u8) -> Result<Vec<Child>> {
         let bytes = self.read(child.page)?;
         let node = Node::of_page(&bytes).filter(|n| n.level == level && level > 0);
         let children = node.and_then(|node| build::children(&node, child.from.clone()));
-        children.ok_or_else(|| self.y.senseless(child.page))
+        children.ok_or_else(|| self.y.pages.file.senseless(child.page))
     }
 
     /// The shortest key that is greater than `left` and not greater than `right`.
@@ -81,7 +79,7 @@ impl<'y> Pages<'y> {
 
     /// `key` as a page holds it, its chain written if it needs one.
     pub(crate) fn bound(&mut self, key: &[u8]) -> Result<Bound> {
-        let size = self.y.file.page_bytes;
+        let size = self.y.pages.file.page_bytes;
         let stub = Bound::stub_of(key, size);
         let far = if stub.len() < key.len() {
             Some(self.output.add_chain(key)?)
@@ -93,7 +91,7 @@ impl<'y> Pages<'y> {
     }
 
     pub(crate) fn content(&mut self, key: &Bound, value: &[u8]) -> Result<Content> {
-        let size = self.y.file.page_bytes;
+        let size = self.y.pages.file.page_bytes;
         if key.stub.len() + value.len() <= max_near(size) {
             return Ok(Content::Near(Value::new(value)));
         }
@@ -109,7 +107,7 @@ impl<'y> Pages<'y> {
             y, output, removed, ..
         } = self;
         chain::walk(
-            &y.file,
+            &y.pages.file,
             far,
             |number, to| output.read(number, to),
             |number, _| removed.push(number),
@@ -117,7 +115,7 @@ impl<'y> Pages<'y> {
     }
 
     pub(crate) fn capacity(&self) -> usize {
-        build::capacity(self.y.file.page_bytes)
+        build::capacity(self.y.pages.file.page_bytes)
     }
 
     /// Whether a page of `bytes` should join a neighbour.

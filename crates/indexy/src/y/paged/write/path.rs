@@ -6,16 +6,11 @@
 //! full takes its right neighbour in, or joins its left one. Threads: one (the run's).
 
 use super::pages::Pages;
-use crate::{
-    error::Result,
-    y::paged::{
-        page::{
-            PageNo,
-            build::{self, Child, Fill, filled_bytes, next_page},
-        },
-        tree::PagedY,
-    },
+use crate::y::page::{
+    PageNo,
+    build::{self, Child, Fill, filled_bytes, next_page},
 };
+use crate::{error::Result, y::paged::tree::PagedY};
 use std::{cmp::Ordering, vec::IntoIter};
 
 /// An inner page of the open path.
@@ -124,7 +119,7 @@ impl<'y> Path<'y> {
         level: u8,
         fill: Fill,
     ) -> Result<Vec<Child>> {
-        let mut count = next_page(&children, self.pages.y.file.page_bytes, fill);
+        let mut count = next_page(&children, self.pages.y.pages.file.page_bytes, fill);
         // A single child makes no page: the one before leaves it company.
         if count + 1 == children.len() && count > 2 {
             count -= 1;
@@ -136,8 +131,9 @@ impl<'y> Path<'y> {
             .add(|page| build::inner(page, level, &children))?;
         self.pages
             .y
+            .pages
             .pool
-            .insert(self.pages.y.tag(page), self.pages.output.last());
+            .insert(self.pages.y.pages.tag(page), self.pages.output.last());
         if let Some(first) = children.first_mut() {
             let from = std::mem::take(&mut first.from);
             self.put_up(Child { from, page }, true);

@@ -12,17 +12,15 @@
 //! Threads: one (the caller holds the lock of writers).
 
 use super::path::{Closed, Open, Path, before, fill_before};
+use crate::y::page::PageSource;
+use crate::y::page::{
+    PageNo,
+    build::{self, Bound, Child, Content, Entry, Fill, Filling, filled_bytes, next_page},
+};
 use crate::{
     error::{Error, Result},
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
-    y::paged::{
-        page::{
-            PageNo,
-            build::{self, Bound, Child, Content, Entry, Fill, Filling, filled_bytes, next_page},
-        },
-        tree::PagedY,
-        version::Version,
-    },
+    y::paged::{tree::PagedY, version::Version},
 };
 use std::{cmp::Ordering, vec::IntoIter};
 
@@ -55,7 +53,7 @@ pub(crate) struct Run<'y> {
 impl<'y> Run<'y> {
     pub(crate) fn new(y: &'y PagedY, base: &'y Version) -> Self {
         Self {
-            path: Path::new(y, base.height),
+            path: Path::new(y, base.root.height),
             base,
             started: false,
             leaf: None,
@@ -102,7 +100,7 @@ impl<'y> Run<'y> {
         }
         let root = self.path.make_root()?;
         self.path.pages.output.flush()?;
-        if root == self.base.root {
+        if root == self.base.root.page {
             return Ok(None);
         }
         Ok(Some(Version::new(root, self.path.height, self.entries)))
@@ -126,11 +124,11 @@ impl<'y> Run<'y> {
             }
             self.path.close_inner(Some(key))?;
         }
-        Err(self.path.pages.y.senseless(self.base.root))
+        Err(self.path.pages.y.pages.file.senseless(self.base.root.page))
     }
 
     fn open_root(&mut self, key: &[u8]) -> Result<()> {
-        if self.base.root == 0 {
+        if self.base.root.page == 0 {
             self.leaf = Some(OpenLeaf {
                 unchanged: None,
                 from: Bound::default(),
@@ -145,9 +143,9 @@ impl<'y> Run<'y> {
         }
         let root = Child {
             from: Bound::default(),
-            page: self.base.root,
+            page: self.base.root.page,
         };
-        self.open(root, self.base.height.saturating_sub(1), None)?;
+        self.open(root, self.base.root.height.saturating_sub(1), None)?;
         self.descend(key)
     }
 
@@ -157,12 +155,12 @@ impl<'y> Run<'y> {
         while self.leaf.is_none() {
             let output = &self.path.pages.output;
             let Some(open) = self.path.open.last_mut() else {
-                return Err(y.senseless(self.base.root));
+                return Err(y.pages.file.senseless(self.base.root.page));
             };
             // The first one left may begin behind the key: its left neighbours are gone, and it
             // takes their place.
             let Some(mut child) = open.rest.next() else {
-                return Err(y.senseless(self.base.root));
+                return Err(y.pages.file.senseless(self.base.root.page));
             };
             let mut to = open.to.clone();
             while let Some(next) = open.rest.as_slice().first() {
@@ -173,7 +171,7 @@ impl<'y> Run<'y> {
                 open.made.push(child);
                 match open.rest.next() {
                     Some(next) => child = next,
-                    None => return Err(y.senseless(self.base.root)),
+                    None => return Err(y.pages.file.senseless(self.base.root.page)),
                 }
             }
             let level = open.level - 1;
@@ -198,8 +196,9 @@ impl<'y> Run<'y> {
                 .path
                 .pages
                 .y
+                .pages
                 .pool
-                .contains(self.path.pages.y.tag(child.page));
+                .contains(self.path.pages.y.pages.tag(child.page));
             let entries = self.path.pages.entries_of(child.page)?;
             self.leaf = Some(OpenLeaf {
                 unchanged,
@@ -218,7 +217,7 @@ impl<'y> Run<'y> {
     fn apply(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         let output = &self.path.pages.output;
         let Some(leaf) = &mut self.leaf else {
-            return Err(self.path.pages.y.senseless(self.base.root));
+            return Err(self.path.pages.y.pages.file.senseless(self.base.root.page));
         };
         let mut old = None;
         while let Some(entry) = leaf.rest.peek() {
@@ -264,7 +263,7 @@ impl<'y> Run<'y> {
 
     /// Adds an entry to the open leaf, which puts out pages when it is far too large.
     fn made(&mut self, entry: Entry) -> Result<()> {
-        let limit = STREAM_PAGES * self.path.pages.y.file.page_bytes;
+        let limit = STREAM_PAGES * self.path.pages.y.pages.file.page_bytes;
         let Some(leaf) = &mut self.leaf else {
             return Ok(());
         };
@@ -275,7 +274,7 @@ impl<'y> Run<'y> {
         let mut entries = std::mem::take(&mut leaf.made);
         let (mut from, warm) = (std::mem::take(&mut leaf.from), leaf.warm);
         // The last two pages' worth stays: its end is not known yet.
-        while filled_bytes(&entries) > 2 * self.path.pages.y.file.page_bytes {
+        while filled_bytes(&entries) > 2 * self.path.pages.y.pages.file.page_bytes {
             from = self.put_leaf(&mut entries, from, warm, Fill::Full)?;
         }
         if let Some(leaf) = &mut self.leaf {
@@ -322,8 +321,9 @@ impl<'y> Run<'y> {
                     .path
                     .pages
                     .y
+                    .pages
                     .pool
-                    .contains(self.path.pages.y.tag(right.page));
+                    .contains(self.path.pages.y.pages.tag(right.page));
                 let entries = self.path.pages.entries_of(right.page)?;
                 self.path.pages.removed.push(right.page);
                 self.path.pages.remove_bound(&right.from)?;
@@ -363,7 +363,7 @@ impl<'y> Run<'y> {
         warm: bool,
         fill: Fill,
     ) -> Result<Bound> {
-        let count = next_page(entries, self.path.pages.y.file.page_bytes, fill);
+        let count = next_page(entries, self.path.pages.y.pages.file.page_bytes, fill);
         let behind = match entries.get(count) {
             Some(next) => {
                 let next = next.key.clone();
@@ -380,11 +380,10 @@ impl<'y> Run<'y> {
             .output
             .add(|page| build::leaf(page, entries))?;
         if warm {
-            self.path
-                .pages
-                .y
-                .pool
-                .insert(self.path.pages.y.tag(page), self.path.pages.output.last());
+            self.path.pages.y.pages.pool.insert(
+                self.path.pages.y.pages.tag(page),
+                self.path.pages.output.last(),
+            );
         }
         *entries = rest;
         self.path.put_up(Child { from, page }, true);

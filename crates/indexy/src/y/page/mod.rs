@@ -24,6 +24,9 @@
 
 pub(crate) mod build;
 pub(crate) mod node;
+mod source;
+
+pub(crate) use source::PageSource;
 
 use crate::error::{Error, Result};
 use std::path::Path;

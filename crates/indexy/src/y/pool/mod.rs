@@ -12,10 +12,8 @@
 //!
 //! Threads: any. Locks: a shard of the table, the clock's hand; never held across I/O.
 
-use super::{
-    file::PageFile,
-    page::{self, PageNo, node},
-};
+use crate::y::page::{self, PageNo, PageSource, node};
+
 use crate::{
     error::Result,
     mem::{
@@ -33,6 +31,9 @@ use std::{
         atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
+
+pub(crate) mod chunk;
+pub(crate) mod search;
 
 const SHARDS: usize = 16;
 /// What an entry of the table costs at most.
@@ -133,7 +134,7 @@ impl Pool {
     }
 
     /// Reads page `number` from the device, into a frame if one can be had.
-    pub(crate) fn load(&self, file: &PageFile, number: PageNo) -> Result<Loaded<'_>> {
+    pub(crate) fn load(&self, file: &impl PageSource, number: PageNo) -> Result<Loaded<'_>> {
         self.reads.fetch_add(1, Relaxed);
         match self.free_frame() {
             Some(mut frame) => {
@@ -141,7 +142,7 @@ impl Pool {
                 Ok(Loaded::Frame(frame))
             }
             None => {
-                let mut page = AlignedBuffer::new(file.page_bytes);
+                let mut page = file.page_buffer();
                 file.read(number, &mut page)?;
                 Ok(Loaded::Alone(page))
             }
@@ -150,7 +151,12 @@ impl Pool {
 
     /// Reads pages `numbers` of tree `tree` into frames and shows them; as many, from the first on,
     /// as frames can be had for. They must be pages that the caller's version has.
-    pub(crate) fn load_all(&self, file: &PageFile, tree: u64, numbers: &[PageNo]) -> Result<()> {
+    pub(crate) fn load_all(
+        &self,
+        file: &impl PageSource,
+        tree: u64,
+        numbers: &[PageNo],
+    ) -> Result<()> {
         let mut frames: Vec<OwnedFrame<'_>> = Vec::with_capacity(numbers.len());
         while frames.len() < numbers.len()
             && let Some(frame) = self.free_frame()
@@ -266,8 +272,8 @@ fn frames_for(page_bytes: usize, memory_bytes: usize) -> usize {
     (memory_bytes / frame).clamp(MIN_FRAMES, MAX_FRAMES)
 }
 
-/// What all paged trees of a database share: a pool for each size of pages in use.
-pub(crate) struct PagedShared {
+/// What all trees of pages of a database share: a pool for each size of pages in use.
+pub(crate) struct PageCache {
     pools: Mutex<Pools>,
 }
 
@@ -277,7 +283,7 @@ struct Pools {
     pools: Vec<Arc<Pool>>,
 }
 
-impl PagedShared {
+impl PageCache {
     /// Pools of together `memory_bytes` bytes (a few dozen pages at least). Nothing is allocated
     /// yet.
     pub(crate) fn new(memory_bytes: usize) -> Self {

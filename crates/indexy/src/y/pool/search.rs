@@ -1,23 +1,52 @@
 //! Reads: from the root to a leaf, through the pool, then the answer.
 //!
-//! A search holds a version (so that its pages stay what they are) and, while it is in frames, a
+//! The caller holds what keeps the pages what they are; a search holds, while it is in frames, a
 //! guard of the pool. The guard is left for every read of the device, and the search goes on from
 //! the page that was read. (Only a key longer than an eighth of a page that agrees with the one
 //! asked in all of that is fetched with the guard held: it delays reuse of frames, nobody waits.)
 
+use super::Pool;
 use crate::{
     error::Result,
     key::Value,
-    y::paged::{
-        page::{
-            PageNo,
-            node::{Far, Node, ValueAt},
-        },
-        tree::PagedY,
-        version::Version,
+    y::page::{
+        PageNo, PageSource,
+        node::{Far, Node, ValueAt},
     },
 };
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering::Relaxed},
+};
+
+/// The pages of one tree, through the pool that it shares with others.
+pub(crate) struct CachedPages<S> {
+    pub(crate) file: S,
+    pub(crate) pool: Arc<Pool>,
+    /// Number of this tree in the pool.
+    number: u64,
+}
+
+/// Where a search begins.
+#[derive(Debug, Default)]
+pub(crate) struct Root {
+    /// 0: the tree is empty.
+    pub(crate) page: PageNo,
+    /// Levels; 0: the tree is empty.
+    pub(crate) height: u8,
+    /// Where the root's frame may be.
+    hint: AtomicU32,
+}
+
+impl Root {
+    pub(crate) fn new(page: PageNo, height: u8) -> Self {
+        Self {
+            page,
+            height,
+            hint: AtomicU32::new(0),
+        }
+    }
+}
 
 /// A value, or where it is.
 pub(crate) enum Found {
@@ -44,11 +73,11 @@ pub(crate) struct At {
 
 impl At {
     /// Before the first step; `None`: the tree is empty.
-    pub(crate) fn root(version: &Version) -> Option<Self> {
-        (version.root != 0).then(|| Self {
-            page: version.root,
-            hint: version.hint.load(Relaxed),
-            level: version.height.saturating_sub(1),
+    pub(crate) fn root(root: &Root) -> Option<Self> {
+        (root.page != 0).then(|| Self {
+            page: root.page,
+            hint: root.hint.load(Relaxed),
+            level: root.height.saturating_sub(1),
         })
     }
 
@@ -57,12 +86,29 @@ impl At {
     }
 }
 
-impl PagedY {
-    /// The newest value of `key` in `version`.
-    pub(crate) fn get_in(&self, version: &Version, key: &[u8]) -> Result<Option<Value>> {
-        let found = self.at_leaf(version, &mut ToKey { y: self, key }, |leaf| {
-            self.value_in(leaf, key)
-        })?;
+impl<S: PageSource> CachedPages<S> {
+    pub(crate) fn new(file: S, pool: Arc<Pool>) -> Self {
+        let number = pool.number_tree();
+        Self { file, pool, number }
+    }
+
+    #[inline]
+    pub(crate) fn tag(&self, page: PageNo) -> u64 {
+        Pool::tag(self.number, page)
+    }
+
+    /// Reads pages into frames; see [`Pool::load_all`].
+    pub(crate) fn load_all(&self, numbers: &[PageNo]) -> Result<()> {
+        self.pool.load_all(&self.file, self.number, numbers)
+    }
+
+    /// The value of `key` under `root`.
+    pub(crate) fn get(&self, root: &Root, key: &[u8]) -> Result<Option<Value>> {
+        let mut route = ToKey {
+            file: &self.file,
+            key,
+        };
+        let found = self.at_leaf(root, &mut route, |leaf| self.value_in(leaf, key))?;
         self.value_of(found.unwrap_or(Found::Nothing))
     }
 
@@ -71,13 +117,13 @@ impl PagedY {
         Ok(match found {
             Found::Nothing => None,
             Found::Near(value) => Some(value),
-            Found::Far(far) => Some(self.fetch(far)?.into()),
+            Found::Far(far) => Some(self.file.fetch(far)?.into()),
         })
     }
 
     /// The answer for `key` in its leaf; `None` inside if the page makes no sense.
     pub(crate) fn value_in(&self, leaf: &Node<'_>, key: &[u8]) -> Result<Option<Found>> {
-        let found = leaf.search(key, &|far| self.fetch(far))?;
+        let found = leaf.search(key, &|far| self.file.fetch(far))?;
         Ok(found.and_then(|(at, equal)| {
             if !equal {
                 return Some(Found::Nothing);
@@ -93,22 +139,24 @@ impl PagedY {
     /// leaf makes no sense.
     pub(crate) fn at_leaf<R>(
         &self,
-        version: &Version,
+        root: &Root,
         route: &mut impl Route,
         read: impl Fn(&Node<'_>) -> Result<Option<R>>,
     ) -> Result<Option<R>> {
-        let Some(mut at) = At::root(version) else {
+        let Some(mut at) = At::root(root) else {
             return Ok(None);
         };
         loop {
-            if let Some(answer) = self.in_frames(version, &mut at, route, &read)? {
+            if let Some(answer) = self.in_frames(root, &mut at, route, &read)? {
                 return Ok(Some(answer));
             }
             let loaded = self.pool.load(&self.file, at.page)?;
             let (page, tag) = (at.page, self.tag(at.page));
             let node = self.node_of(Node::of_page(loaded.bytes()), &at)?;
             let step = if node.is_leaf() {
-                read(&node)?.ok_or_else(|| self.senseless(page)).map(Some)?
+                read(&node)?
+                    .ok_or_else(|| self.file.senseless(page))
+                    .map(Some)?
             } else {
                 self.step(&node, &mut at, route)?;
                 None
@@ -123,7 +171,7 @@ impl PagedY {
     /// Goes on as far as pages are in frames; `None`: the page that `at` is at is not.
     pub(crate) fn in_frames<R, T: Route>(
         &self,
-        version: &Version,
+        root: &Root,
         at: &mut At,
         route: &mut T,
         read: &impl Fn(&Node<'_>) -> Result<Option<R>>,
@@ -138,13 +186,13 @@ impl PagedY {
             if hint != at.hint {
                 match &parent {
                     Some((node, i)) => node.hint(*i, at.page, hint),
-                    None if at.page == version.root => version.hint.store(hint, Relaxed),
+                    None if at.page == root.page => root.hint.store(hint, Relaxed),
                     None => {}
                 }
             }
             let node = self.node_of(Node::of_frame(view), at)?;
             if node.is_leaf() {
-                let answer = read(&node)?.ok_or_else(|| self.senseless(at.page))?;
+                let answer = read(&node)?.ok_or_else(|| self.file.senseless(at.page))?;
                 return Ok(Some(answer));
             }
             let i = self.step(&node, at, route)?;
@@ -157,13 +205,13 @@ impl PagedY {
     /// circles).
     fn node_of<'a>(&self, node: Option<Node<'a>>, at: &At) -> Result<Node<'a>> {
         node.filter(|n| n.level == at.level)
-            .ok_or_else(|| self.senseless(at.page))
+            .ok_or_else(|| self.file.senseless(at.page))
     }
 
     fn step(&self, node: &Node<'_>, at: &mut At, route: &mut impl Route) -> Result<usize> {
         let child = route.child(node)?;
         let next = child.and_then(|i| Some((i, node.child(i)?)));
-        let (i, (page, hint)) = next.ok_or_else(|| self.senseless(at.page))?;
+        let (i, (page, hint)) = next.ok_or_else(|| self.file.senseless(at.page))?;
         *at = At {
             page,
             hint,
@@ -174,15 +222,15 @@ impl PagedY {
 }
 
 /// To the leaf that has a key.
-pub(crate) struct ToKey<'k> {
-    pub(crate) y: &'k PagedY,
+pub(crate) struct ToKey<'k, S> {
+    pub(crate) file: &'k S,
     pub(crate) key: &'k [u8],
 }
 
-impl Route for ToKey<'_> {
+impl<S: PageSource> Route for ToKey<'_, S> {
     const KEEPS_LEAVES: bool = true;
 
     fn child(&mut self, node: &Node<'_>) -> Result<Option<usize>> {
-        node.child_for(self.key, &|far| self.y.fetch(far))
+        node.child_for(self.key, &|far| self.file.fetch(far))
     }
 }

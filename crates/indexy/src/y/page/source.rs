@@ -1,0 +1,32 @@
+//! Where pages come from: a file of pages, each checked when it is read.
+
+use super::{PageNo, node::Far};
+use crate::{
+    error::{Error, Result},
+    mem::aligned::AlignedBuffer,
+};
+
+/// The pages of one tree. Threads: any.
+pub(crate) trait PageSource {
+    fn page_bytes(&self) -> usize;
+    /// Reads page `number` into `to`, which has the size of a page, and checks it. Cost: one read
+    /// of the device.
+    fn read(&self, number: PageNo, to: &mut [u8]) -> Result<()>;
+    /// Reads pages into buffers of the size of a page, and checks them. Cost: a read of the device
+    /// each, overlapped where the system can.
+    fn read_all(&self, pages: &mut [(PageNo, &mut [u8])]) -> Result<()>;
+    /// Reads the bytes of a key or value that does not lie in a node.
+    fn fetch(&self, far: Far) -> Result<Vec<u8>>;
+    /// What is wrong with the content of a page.
+    fn corrupt(&self, number: PageNo, what: &str) -> Error;
+
+    /// The error for a page that cannot be what it should be.
+    fn senseless(&self, page: PageNo) -> Error {
+        self.corrupt(page, "the node makes no sense")
+    }
+
+    /// A buffer for one page.
+    fn page_buffer(&self) -> AlignedBuffer {
+        AlignedBuffer::new(self.page_bytes())
+    }
+}

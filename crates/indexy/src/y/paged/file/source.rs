@@ -1,0 +1,45 @@
+//! How the page file is read.
+
+use super::{PageFile, chain};
+use crate::{
+    error::{Error, Result},
+    storage::ReadAt,
+    y::page::{PageNo, PageSource, node::Far},
+};
+
+impl PageSource for PageFile {
+    fn page_bytes(&self) -> usize {
+        self.page_bytes
+    }
+
+    fn read(&self, number: PageNo, to: &mut [u8]) -> Result<()> {
+        let got = self.storage.read_at(to, self.offset(number))?;
+        self.check(number, to, got)
+    }
+
+    fn read_all(&self, pages: &mut [(PageNo, &mut [u8])]) -> Result<()> {
+        let mut reads = Vec::with_capacity(pages.len());
+        for (number, to) in pages.iter_mut() {
+            reads.push(ReadAt {
+                offset: self.offset(*number),
+                to,
+                got: 0,
+            });
+        }
+        self.storage.read_all(&mut reads)?;
+        let got: Vec<usize> = reads.iter().map(|read| read.got).collect();
+        pages
+            .iter()
+            .zip(got)
+            .try_for_each(|((number, page), got)| self.check(*number, page, got))
+    }
+
+    fn fetch(&self, far: Far) -> Result<Vec<u8>> {
+        chain::read(self, far)
+    }
+
+    fn corrupt(&self, number: PageNo, what: &str) -> Error {
+        let what = format!("page {number}: {what}");
+        Error::corrupt(self.path(), self.offset(number), what)
+    }
+}
