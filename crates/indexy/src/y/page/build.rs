@@ -6,8 +6,8 @@
 use super::{
     HEADER_BYTES, Header, Kind, PageNo,
     node::{
-        FAR_KEY, FAR_VALUE, Far, Fetch, Node, REFERENCE_BYTES, SLOT_BYTES, ValueAt, head_of,
-        max_stub,
+        DELETED, FAR_KEY, FAR_VALUE, Far, Fetch, Node, REFERENCE_BYTES, SLOT_BYTES, ValueAt,
+        head_of, max_stub,
     },
     put,
 };
@@ -28,6 +28,7 @@ pub(crate) struct Bound {
 pub(crate) enum Content {
     Near(Value),
     Far(Far),
+    Deleted,
 }
 
 /// An entry of a leaf.
@@ -88,10 +89,11 @@ impl Element for Entry {
 
     fn extra_bytes(&self) -> usize {
         let value = match &self.value {
-            Content::Near(value) => value.len(),
-            Content::Far(_) => 8,
+            Content::Near(value) => 4 + value.len(),
+            Content::Far(_) => 12,
+            Content::Deleted => 0,
         };
-        self.key.far_bytes() + 4 + value
+        self.key.far_bytes() + value
     }
 }
 
@@ -208,6 +210,7 @@ pub(crate) fn leaf(page: &mut [u8], entries: &[Entry]) {
                 put_far(page, at, *far);
                 (12, FAR_VALUE)
             }
+            Some(Content::Deleted) => (0, DELETED),
             None => (0, 0),
         }
     });
@@ -283,6 +286,7 @@ pub(crate) fn entries_within(node: &Node<'_>, within: Range<usize>) -> Option<Ve
         let value = match node.value(i)? {
             ValueAt::Near(bytes) => Content::Near(Value::new(bytes)),
             ValueAt::Far(far) => Content::Far(far),
+            ValueAt::Deleted => Content::Deleted,
         };
         let key = bound(node, i, &mut scratch)?;
         entries.push(Entry { key, value });

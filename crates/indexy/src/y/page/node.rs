@@ -6,7 +6,7 @@
 //!   offset and length (with flags) of the entry;
 //! - the prefix that all keys start with;
 //! - entries: the key behind the prefix, with [`FAR_KEY`] the chain of the whole key; in leaves the
-//!   value, with [`FAR_VALUE`] its chain;
+//!   value, with [`FAR_VALUE`] its chain, with [`DELETED`] none;
 //! - at the end of an inner page, a reference of 8 bytes to each child.
 //!
 //! A key longer than [`max_stub`] lies in a chain; its *stub*, its first bytes of that length, is
@@ -28,9 +28,11 @@ pub(crate) const SLOT_BYTES: usize = 8;
 pub(crate) const REFERENCE_BYTES: usize = 8;
 pub(crate) const FAR_KEY: u16 = 1 << 15;
 pub(crate) const FAR_VALUE: u16 = 1 << 14;
+/// The entry says that its key is deleted, and has no value. Only in tables of the run store.
+pub(crate) const DELETED: u16 = 1 << 13;
 /// Of pages with a longer prefix the heads do not decide: a stub may end before its head does.
 const MAX_PREFIX_FOR_HEADS: usize = max_stub(4096) - 4;
-const LENGTH: u16 = FAR_VALUE - 1;
+const LENGTH: u16 = DELETED - 1;
 /// Bits of a reference that name the page; above them is the hint.
 const NUMBER_BITS: u32 = PAGE_LIMIT.trailing_zeros();
 
@@ -63,6 +65,7 @@ pub(crate) struct KeyAt<'a> {
 pub(crate) enum ValueAt<'a> {
     Near(&'a [u8]),
     Far(Far),
+    Deleted,
 }
 
 #[derive(Clone, Copy)]
@@ -219,6 +222,9 @@ impl<'a> Node<'a> {
     /// Value `i` of a leaf.
     pub(crate) fn value(&self, i: usize) -> Option<ValueAt<'a>> {
         let (_, at, flags) = self.key_end(i)?;
+        if flags & DELETED != 0 {
+            return Some(ValueAt::Deleted);
+        }
         let bytes = u32_at(self.bytes, at)?;
         if flags & FAR_VALUE != 0 {
             return Some(ValueAt::Far(self.far(bytes, at + 4)?));

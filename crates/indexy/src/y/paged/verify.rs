@@ -140,8 +140,12 @@ impl Walk<'_> {
             }
             self.last = Some(key);
             self.chain(entry.key.far)?;
-            if let Content::Far(far) = entry.value {
-                self.chain(Some(far))?;
+            match entry.value {
+                Content::Near(_) => {}
+                Content::Far(far) => self.chain(Some(far))?,
+                Content::Deleted => {
+                    return Err(self.y.pages.file.corrupt(page, "it holds a delete"));
+                }
             }
             self.entries += 1;
         }

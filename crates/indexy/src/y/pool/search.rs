@@ -51,6 +51,7 @@ impl Root {
 /// A value, or where it is.
 pub(crate) enum Found {
     Nothing,
+    Deleted,
     Near(Value),
     Far(Far),
 }
@@ -104,18 +105,23 @@ impl<S: PageSource> CachedPages<S> {
 
     /// The value of `key` under `root`.
     pub(crate) fn get(&self, root: &Root, key: &[u8]) -> Result<Option<Value>> {
+        self.value_of(self.look_up(root, key)?)
+    }
+
+    /// What the tree under `root` says about `key`.
+    pub(crate) fn look_up(&self, root: &Root, key: &[u8]) -> Result<Found> {
         let mut route = ToKey {
             file: &self.file,
             key,
         };
         let found = self.at_leaf(root, &mut route, |leaf| self.value_in(leaf, key))?;
-        self.value_of(found.unwrap_or(Found::Nothing))
+        Ok(found.unwrap_or(Found::Nothing))
     }
 
     /// Reads the value if it is elsewhere.
     pub(crate) fn value_of(&self, found: Found) -> Result<Option<Value>> {
         Ok(match found {
-            Found::Nothing => None,
+            Found::Nothing | Found::Deleted => None,
             Found::Near(value) => Some(value),
             Found::Far(far) => Some(self.file.fetch(far)?.into()),
         })
@@ -131,6 +137,7 @@ impl<S: PageSource> CachedPages<S> {
             Some(match leaf.value(at)? {
                 ValueAt::Near(bytes) => Found::Near(Value::new(bytes)),
                 ValueAt::Far(far) => Found::Far(far),
+                ValueAt::Deleted => Found::Deleted,
             })
         }))
     }

@@ -84,6 +84,7 @@ impl<'y> Cursor<'y> {
         let value = match entry.value {
             Content::Near(value) => value,
             Content::Far(far) => self.y.pages.file.fetch(far)?.into(),
+            Content::Deleted => return Err(self.y.pages.file.corrupt(0, "it holds a delete")),
         };
         Ok((key, value))
     }
