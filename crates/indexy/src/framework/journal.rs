@@ -67,21 +67,20 @@ impl Journal {
     }
 
     /// Logs the `record` of a batch and has `apply` apply it. Returns up to where the log says that
-    /// it happened.
+    /// it happened, and what `apply` says.
     ///
     /// The caller holds the stripes of all keys and has been admitted, to memory and to the log.
-    /// Cost: no waiting. Errors: those of the log; nothing was applied then.
-    pub(crate) fn commit_batch(
+    /// Cost: no waiting but that of `apply`. Errors: those of the log; nothing was applied then.
+    pub(crate) fn commit_batch<R>(
         &self,
         record: RecordRef<'_>,
-        apply: impl FnOnce(),
-    ) -> Result<Option<Lsn>> {
+        apply: impl FnOnce() -> R,
+    ) -> Result<(Option<Lsn>, R)> {
         let log = self.get();
         // I6: registered from before it has an LSN until the last write is applied.
         let _registered = log.map(|log| self.batches.register(|| log.end()));
         let end = log.map(|log| log.append(record)).transpose()?;
-        apply();
-        Ok(end)
+        Ok((end, apply()))
     }
 }
 

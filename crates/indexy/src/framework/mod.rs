@@ -14,7 +14,7 @@ mod audit;
 pub(crate) mod clean;
 mod compactor;
 pub(crate) mod counters;
-mod disk_writer;
+pub(crate) mod disk_writer;
 pub(crate) mod host;
 pub(crate) mod journal;
 pub(crate) mod memory;

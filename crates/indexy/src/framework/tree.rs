@@ -12,7 +12,7 @@
 
 use super::{
     counters,
-    disk_writer::DiskWriter,
+    disk_writer::{DiskWriter, Runs},
     regions::{
         Regions, Table, boundaries, sample,
         survey::{Precision, RegionStats, Survey},
@@ -23,7 +23,7 @@ use crate::{
     error::{Error, Result},
     key::Value,
     wal::{Log, Lsn, RecordRef},
-    x::{AnyX, IndexX, Load, Lookup, Put, RunId, Stamp},
+    x::{AnyX, IndexX, Load, Lookup, Order, Put, RunId, Stamp},
     y::{Capabilities, IndexY, RunEntry, RunSource},
 };
 use std::{ops::ControlFlow, sync::Arc};
@@ -346,13 +346,69 @@ impl Joined {
     pub(crate) fn discard(&self) {
         let mut runs = self.writer.lock();
         self.writer.discard();
+        self.drop_from_x(&mut runs, &[], None);
+        self.shared.maintained.advance();
+    }
+
+    /// Drops the entries of `[from, to)`, dirty ones too; the range is mounted then. The caller
+    /// holds the run lock.
+    fn drop_from_x(&self, runs: &mut Runs, from: &[u8], to: Option<&[u8]>) {
         let run = runs.begin();
+        // Only what is clean is cut.
         let _ = self
             .x
-            .clean(&[], None, run, &mut |_, _| ControlFlow::Continue(()));
+            .clean(from, to, run, &mut |_, _| ControlFlow::Continue(()));
         self.writer.settle(run);
-        self.x.cut(&[], None, run, false, usize::MAX);
-        self.shared.maintained.advance();
+        self.x.cut(from, to, run, false, usize::MAX);
+    }
+
+    /// Removes every key of `[from, to)` from Y and X. The caller holds the stripes of all keys and
+    /// the run lock, and the log is durable up to here (I5).
+    ///
+    /// Y comes first: a reader that finds nothing in X must not be told of an older version (I1).
+    /// What a reader has loaded from Y meanwhile is dropped with the rest, and what it loads later
+    /// is refused, because the range has lost something since (I3). After an error nobody knows
+    /// what Y shows: the caller poisons.
+    pub(crate) fn remove_range(
+        &self,
+        runs: &mut Runs,
+        from: &[u8],
+        to: Option<&[u8]>,
+    ) -> Result<()> {
+        if self.discarded() {
+            return Ok(());
+        }
+        self.y.remove_range(from, to)?;
+        self.drop_from_x(runs, from, to);
+        self.x.restamp(from, to);
+        self.x.clear_mounts(from, to);
+        self.regions.note_write(from);
+        self.shared.room.announce_freed();
+        self.shared.wake_compactor.notify();
+        Ok(())
+    }
+
+    /// Replays the removal of a range from the log.
+    pub(crate) fn replay_range(&self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
+        let mut runs = self.writer.lock();
+        self.remove_range(&mut runs, from, to)
+    }
+
+    /// The same where Y must not be changed: each key that Y has is hidden by a tombstone. Calls
+    /// `admit` with the bytes of each before.
+    pub(crate) fn hide_range(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        admit: impl Fn(usize) -> Result<()>,
+    ) -> Result<()> {
+        self.drop_from_x(&mut self.writer.lock(), from, to);
+        for entry in self.y.range(from, to, Order::Ascending)? {
+            let (key, _) = entry?;
+            admit(key.len())?;
+            self.apply(&key, None);
+        }
+        Ok(())
     }
 
     /// Clears the mounts of a tree whose Y is empty. Waits for a run in flight.

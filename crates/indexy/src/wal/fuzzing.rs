@@ -53,13 +53,18 @@ pub(crate) fn records() -> Vec<u8> {
             value,
         },
         RecordRef::Remove { tree: 300, key },
+        RecordRef::RemoveRange {
+            tree: 2,
+            from: key,
+            to: Some(value),
+        },
     ];
     let mut batch = BatchEncoder::default();
     for record in records {
         // Within the limits.
         let _ = batch.push(record);
     }
-    let all = [records[0], records[1], batch.record()];
+    let all = [records[0], records[1], records[2], batch.record()];
     let mut bytes = Vec::new();
     for record in &all {
         let (head, a, b) = record.parts();

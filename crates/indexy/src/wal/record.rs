@@ -17,6 +17,10 @@ pub(crate) const MAX_RECORD_BYTES: usize = MAX_BATCH_BYTES + MAX_RECORD_HEAD_BYT
 const PUT: u8 = 1;
 const REMOVE: u8 = 2;
 const BATCH: u8 = 3;
+const REMOVE_RANGE: u8 = 4;
+
+/// The end of a range may be one byte longer than a key.
+const MAX_BOUND_BYTES: usize = MAX_KEY_BYTES + 1;
 
 /// A kind byte and three varints of 32 bits.
 const MAX_RECORD_HEAD_BYTES: usize = 1 + 3 * 5;
@@ -32,6 +36,13 @@ pub(crate) enum RecordRef<'a> {
     Remove {
         tree: u32,
         key: &'a [u8],
+    },
+    /// Every key of `[from, to)` is removed; `None`: no end. Bounds may be one byte longer than a
+    /// key.
+    RemoveRange {
+        tree: u32,
+        from: &'a [u8],
+        to: Option<&'a [u8]>,
     },
     /// `ops` comes from [`BatchEncoder`] and is read by [`batch_ops`].
     Batch {
@@ -97,6 +108,16 @@ impl<'a> RecordRef<'a> {
         let (key, value): (&[u8], &[u8]) = match self {
             Self::Put { key, value, .. } => (key, value),
             Self::Remove { key, .. } => (key, &[]),
+            Self::RemoveRange { from, to, .. } => {
+                let len = from.len().max(to.map_or(0, <[u8]>::len));
+                if len > MAX_BOUND_BYTES {
+                    return Err(Error::KeyTooLong {
+                        len,
+                        limit: MAX_BOUND_BYTES,
+                    });
+                }
+                (&[], &[])
+            }
             Self::Batch { ops, .. } if ops.len() > MAX_BATCH_BYTES => {
                 return Err(Error::BatchTooLarge {
                     bytes: ops.len(),
@@ -130,6 +151,12 @@ impl<'a> RecordRef<'a> {
                 value,
             ),
             Self::Remove { tree, key } => (head(REMOVE, [tree, key.len() as u32]), key, &[]),
+            Self::RemoveRange { tree, from, to } => {
+                // 0: no end.
+                let end = to.map_or(0, |to| to.len() as u32 + 1);
+                let head = head(REMOVE_RANGE, [tree, from.len() as u32, end]);
+                (head, from, to.unwrap_or_default())
+            }
             Self::Batch { ops, count } => (head(BATCH, [count, ops.len() as u32]), ops, &[]),
         }
     }
@@ -158,6 +185,18 @@ pub(crate) fn decode_record(bytes: &[u8]) -> Result<(RecordRef<'_>, usize), Malf
                 tree,
                 key: take_bytes(&mut rest, key_len)?,
             }
+        }
+        REMOVE_RANGE => {
+            let tree = take_varint(&mut rest)?;
+            let what = "end of a range over the limit";
+            let from_len = take_len(&mut rest, MAX_BOUND_BYTES, what)?;
+            let end = take_len(&mut rest, MAX_BOUND_BYTES + 1, what)?;
+            let from = take_bytes(&mut rest, from_len)?;
+            let to = match end.checked_sub(1) {
+                Some(len) => Some(take_bytes(&mut rest, len)?),
+                None => None,
+            };
+            RecordRef::RemoveRange { tree, from, to }
         }
         BATCH => {
             let count = take_varint(&mut rest)?;
@@ -217,7 +256,7 @@ pub(crate) struct BatchEncoder {
 }
 
 impl BatchEncoder {
-    /// Adds a put or a removal. Errors: a limit is broken (then nothing was added), `Unsupported`
+    /// Adds a put or a removal, of a key or a range. Errors: a limit is broken (then nothing was added), `Unsupported`
     /// for a batch in a batch.
     pub(crate) fn push(&mut self, op: RecordRef<'_>) -> Result<()> {
         if matches!(op, RecordRef::Batch { .. }) {

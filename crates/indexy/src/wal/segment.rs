@@ -13,7 +13,9 @@ use std::{
 };
 
 const SEGMENT_MAGIC: [u8; 8] = *b"IndeXYwl";
-pub(super) const FORMAT_VERSION: u32 = 1;
+/// Version 2 has records that remove ranges; segments of version 1 are read.
+pub(super) const FORMAT_VERSION: u32 = 2;
+const OLDEST_VERSION: u32 = 1;
 pub(super) const SEGMENT_HEADER_BYTES: usize = 64;
 /// "GRP1", little endian.
 const GROUP_MAGIC: u32 = u32::from_le_bytes(*b"GRP1");
@@ -143,7 +145,7 @@ impl SegmentHeader {
             return Err(Error::corrupt(path, 0, "checksum of the segment header"));
         }
         let version = u32::from_le_bytes(field(bytes, 8));
-        if version != FORMAT_VERSION {
+        if !(OLDEST_VERSION..=FORMAT_VERSION).contains(&version) {
             return Err(Error::FormatVersion {
                 path: path.to_path_buf(),
                 found: version,

@@ -274,6 +274,20 @@ impl IndexX for ModelX {
         cut
     }
 
+    fn restamp(&self, from: &[u8], to: Option<&[u8]>) {
+        let mut s = self.0.write();
+        s.split_at(from);
+        if let Some(to) = to {
+            s.split_at(to);
+        }
+        let tick = s.tick();
+        let within = |start: &[u8]| start >= from && to.is_none_or(|to| start < to);
+        let mounts = s.ranges.iter_mut().filter(|(start, _)| within(start));
+        for (_, mount) in mounts.filter(|(_, mount)| mount.is_some()) {
+            *mount = Some(tick);
+        }
+    }
+
     fn clear_mounts(&self, from: &[u8], to: Option<&[u8]>) {
         self.0.write().set_range(from, to, None);
     }

@@ -4,7 +4,7 @@
 //! crashes included. The suite in `conformance/` tests it.
 
 use crate::{
-    error::Result,
+    error::{Error, Result},
     key::{Key, Value},
     x::Order,
 };
@@ -82,6 +82,26 @@ pub trait IndexY: Send + Sync {
     /// After `Ok`, every later read sees the run, and so does every later open after a plain drop.
     /// After `Err` the caller writes it again.
     fn write_run(&self, source: &mut dyn RunSource) -> Result<()>;
+
+    /// Whether [`IndexY::remove_range`] may be called. If not, the keys of a range are removed one
+    /// by one.
+    fn removes_ranges(&self) -> bool {
+        false
+    }
+
+    /// Removes every key of `[from, to)`; `None`: to the end. `to` may be one byte longer than a
+    /// key can be.
+    ///
+    /// As a run: one at a time, none in flight beside it; after `Ok` every later read sees it, and
+    /// so does every later open after a plain drop; [`IndexY::make_durable`] makes it durable. The
+    /// caller has made the log durable up to it. After `Err` the tree is as it was, and the caller
+    /// gives up writing.
+    fn remove_range(&self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
+        let _ = (from, to);
+        Err(Error::Unsupported {
+            what: "to remove a range from this index_y".into(),
+        })
+    }
 
     /// Makes every acknowledged run durable: afterwards it survives a crash of the machine. Called
     /// before the log is cut. A `write_run` in flight beside it does not count.

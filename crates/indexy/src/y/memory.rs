@@ -389,6 +389,21 @@ impl IndexY for MemoryY {
         fault.map_or(Ok(()), |(error, _)| Err(error))
     }
 
+    fn removes_ranges(&self) -> bool {
+        true
+    }
+
+    fn remove_range(&self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
+        self.check(Op::WriteRun)?;
+        let mut state = self.0.state.lock();
+        let within = |key: &&Vec<u8>| &***key >= from && to.is_none_or(|to| &***key < to);
+        let keys = state.visible.keys().filter(within);
+        let run: Run = keys.map(|key| (key.clone(), None)).collect();
+        apply(&mut state.visible, &run);
+        state.pending.push(run);
+        Ok(())
+    }
+
     fn make_durable(&self) -> Result<()> {
         self.at(Point::DurableStart);
         self.check(Op::MakeDurable)?;

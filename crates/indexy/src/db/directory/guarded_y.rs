@@ -78,6 +78,15 @@ impl IndexY for GuardedY {
         self.explained(self.y.write_run(source))
     }
 
+    fn removes_ranges(&self) -> bool {
+        self.y.removes_ranges()
+    }
+
+    fn remove_range(&self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
+        self.hold.directory.check()?;
+        self.explained(self.y.remove_range(from, to))
+    }
+
     fn make_durable(&self) -> Result<()> {
         self.hold.directory.check()?;
         self.explained(self.y.make_durable())

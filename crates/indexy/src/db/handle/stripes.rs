@@ -74,6 +74,11 @@ impl Stripes {
         guards
     }
 
+    /// Locks every stripe: nobody writes any key meanwhile.
+    pub(crate) fn lock_every(&self) -> Vec<MutexGuard<'_, ()>> {
+        self.locks.iter().map(|lock| lock.lock()).collect()
+    }
+
     /// Waits until every writer that held a stripe when this was called has let it go. What a
     /// writer checks under its stripe (closed, dropped) and was set before is seen by all later
     /// ones.

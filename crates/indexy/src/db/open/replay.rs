@@ -86,6 +86,7 @@ fn apply_record(core: &Core, record: RecordRef<'_>) -> Result<()> {
     match record {
         RecordRef::Put { tree, key, value } => apply(core, tree, key, Some(value)),
         RecordRef::Remove { tree, key } => apply(core, tree, key, None),
+        RecordRef::RemoveRange { tree, from, to } => remove_range(core, tree, from, to),
         RecordRef::Batch { ops, .. } => {
             for op in batch_ops(ops) {
                 match op {
@@ -111,14 +112,7 @@ fn apply(core: &Core, tree: u32, key: &[u8], value: Option<&[u8]>) -> Result<()>
     };
     let bytes = key.len() + value.map_or(0, <[u8]>::len);
     if core.options.read_only {
-        // Nothing can be written away: what the log holds has to fit.
-        let minimum_bytes = core.budget.used() + bytes;
-        if minimum_bytes > core.budget.limit() {
-            return Err(Error::BudgetTooSmall {
-                budget_bytes: core.budget.limit(),
-                minimum_bytes,
-            });
-        }
+        admit_read_only(core, bytes)?;
         tree.apply(key, value);
         return Ok(());
     }
@@ -128,4 +122,26 @@ fn apply(core: &Core, tree: u32, key: &[u8], value: Option<&[u8]>) -> Result<()>
         .then(|| core.shared.room.admit(bytes))
         .transpose()?;
     tree.replay(key, value)
+}
+
+fn remove_range(core: &Core, tree: u32, from: &[u8], to: Option<&[u8]>) -> Result<()> {
+    let Some(tree) = core.trees.read().get(&tree).map(|t| t.joined.clone()) else {
+        return Ok(());
+    };
+    match core.options.read_only {
+        true => tree.hide_range(from, to, |bytes| admit_read_only(core, bytes)),
+        false => tree.replay_range(from, to),
+    }
+}
+
+/// Nothing can be written away: what the log holds has to fit.
+fn admit_read_only(core: &Core, bytes: usize) -> Result<()> {
+    let minimum_bytes = core.budget.used() + bytes;
+    if minimum_bytes > core.budget.limit() {
+        return Err(Error::BudgetTooSmall {
+            budget_bytes: core.budget.limit(),
+            minimum_bytes,
+        });
+    }
+    Ok(())
 }

@@ -6,17 +6,19 @@
 
 #![forbid(unsafe_code)]
 
-use super::reads::Tree;
+use super::{bounds, reads::Tree};
 use crate::{
     db::{
         handle::{Core, Handle, Stripes, TreeCore, updating},
         options::Durability,
     },
     error::{Error, Result},
+    framework::disk_writer::Runs,
     key::{Key, Value},
     wal::{BatchEncoder, MAX_BATCH_BYTES, RecordRef},
 };
-use std::{collections::HashMap, fmt, sync::Arc};
+use parking_lot::MutexGuard;
+use std::{collections::HashMap, fmt, ops::RangeBounds, sync::Arc};
 
 /// Writes that are applied as one: after a crash all of them are there or none.
 ///
@@ -42,6 +44,8 @@ pub struct Batch {
     trees: Vec<Arc<TreeCore>>,
     ops: Vec<Op>,
     bytes: usize,
+    /// Some operations remove ranges.
+    ranges: bool,
     /// The first mistake of the caller; `commit` returns it.
     mistake: Option<Error>,
 }
@@ -51,8 +55,14 @@ struct Op {
     tree: usize,
     /// Of tree and key, see `stripes.rs`.
     hash: u64,
-    key: Key,
-    value: Option<Value>,
+    change: Change,
+}
+
+enum Change {
+    Put(Key, Value),
+    Remove(Key),
+    /// From the first, up to the second; `None`: to the end.
+    RemoveRange(Key, Option<Key>),
 }
 
 impl fmt::Debug for Batch {
@@ -76,6 +86,7 @@ impl Batch {
             trees: Vec::new(),
             ops: Vec::new(),
             bytes: 0,
+            ranges: false,
             mistake: None,
         }
     }
@@ -114,6 +125,37 @@ impl Batch {
     /// ```
     pub fn remove(&mut self, tree: &Tree, key: impl AsRef<[u8]>) {
         self.push(tree, key.as_ref(), None);
+    }
+
+    /// Adds the removal of every key of a range: of those that are there when the batch is
+    /// committed, operations of this batch before it included.
+    ///
+    /// A batch with such a removal comes wholly before or after every other write, and is durable
+    /// when `commit` returns. Over a disk index that cannot remove ranges (RocksDB, and one of your
+    /// own unless it says so) `commit` returns `Unsupported`. Cost: copies both ends.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("report")?;
+    /// tree.insert("2025/old", "")?;
+    /// let mut replace = db.batch();
+    /// replace.remove_range(&tree, "2025/".."20250");
+    /// replace.insert(&tree, "2025/new", "");
+    /// replace.commit()?;
+    /// assert_eq!(tree.len()?, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn remove_range<K: AsRef<[u8]>>(&mut self, tree: &Tree, range: impl RangeBounds<K>) {
+        let (from, to) = bounds::of(range);
+        if Arc::ptr_eq(&tree.at.handle, &self.handle) && !tree.at.joined().y.removes_ranges() {
+            let what = "to remove a range from this index_y in a batch".into();
+            self.mistake.get_or_insert(Error::Unsupported { what });
+            return;
+        }
+        let bytes = from.len() + to.as_ref().map_or(0, Vec::len);
+        let change = Change::RemoveRange(Key::new(&from), to.map(|to| Key::new(&to)));
+        self.ranges |= self.add(tree, bytes, 0, change);
     }
 
     /// Number of operations.
@@ -183,29 +225,34 @@ impl Batch {
     }
 
     fn push(&mut self, tree: &Tree, key: &[u8], value: Option<&[u8]>) {
-        let (at, core) = (&tree.at, &tree.at.tree);
-        let checked = if Arc::ptr_eq(&at.handle, &self.handle) {
-            at.check_key(key)
-                .and_then(|()| at.check_value(value.map_or(0, <[u8]>::len)))
-        } else {
-            Err(Error::ForeignTree)
-        };
-        if let Err(mistake) = checked {
+        let len = value.map_or(0, <[u8]>::len);
+        let at = &tree.at;
+        if let Err(mistake) = at.check_key(key).and_then(|()| at.check_value(len)) {
             self.mistake.get_or_insert(mistake);
             return;
         }
-        self.bytes += OP_OVERHEAD_BYTES + key.len() + value.map_or(0, <[u8]>::len);
-        let hash = Stripes::hash(core.entry.id, key);
-        let tree = self.number_of(core);
+        let hash = Stripes::hash(at.tree.entry.id, key);
+        let key_copy = Key::new(key);
+        let change = match value {
+            Some(value) => Change::Put(key_copy, Value::new(value)),
+            None => Change::Remove(key_copy),
+        };
+        self.add(tree, key.len() + len, hash, change);
+    }
+
+    /// Adds an operation with keys and value of `bytes`; false if it is a mistake.
+    fn add(&mut self, tree: &Tree, bytes: usize, hash: u64, change: Change) -> bool {
+        if !Arc::ptr_eq(&tree.at.handle, &self.handle) {
+            self.mistake.get_or_insert(Error::ForeignTree);
+            return false;
+        }
+        self.bytes += OP_OVERHEAD_BYTES + bytes;
+        let tree = self.number_of(&tree.at.tree);
         if self.ops.is_empty() {
             self.ops.reserve(FEW);
         }
-        self.ops.push(Op {
-            tree,
-            hash,
-            key: Key::new(key),
-            value: value.map(Value::new),
-        });
+        self.ops.push(Op { tree, hash, change });
+        true
     }
 
     /// The index of `tree` among those of the batch, which are few. (A handle per operation would
@@ -269,7 +316,10 @@ impl Batch {
         if self.ops.is_empty() {
             return Ok(());
         }
-        let hashes = core.stripes.in_order(self.ops.iter().map(|op| op.hash));
+        let hashes = match self.ranges {
+            true => Vec::new(),
+            false => core.stripes.in_order(self.ops.iter().map(|op| op.hash)),
+        };
         if hashes.windows(2).any(|pair| pair[0] == pair[1]) {
             self.ops = last_write_wins(std::mem::take(&mut self.ops));
         }
@@ -284,7 +334,7 @@ impl Batch {
         let record = encoder.bytes() + OP_OVERHEAD_BYTES;
         let copied = log.map_or(0, |log| log.extra_bytes(record));
         let end = {
-            let _stripes = core.stripes.lock_all(&hashes);
+            let _stripes = self.lock_stripes(&hashes);
             trees.iter().try_for_each(|tree| tree.live())?;
             // After the stripes (see `writes.rs`). The log's room is kept until the record is
             // appended.
@@ -292,22 +342,83 @@ impl Batch {
             let _admitted = room
                 .admit(bytes + room.copy_bytes(copied))
                 .map_err(|error| too_large(core, bytes, error))?;
+            // Before the log's room: whoever has that waits for no run.
+            let mut runs = self.lock_runs();
             let _room = log.map(|log| log.admit(record)).transpose()?;
             // It may have waited long.
             trees.iter().try_for_each(|tree| tree.live())?;
-            let writes = ops
-                .iter()
-                .map(|op| (&*trees[op.tree].joined, &*op.key, op.value.as_deref()));
-            core.shared.log.commit_batch(encoder.record(), || {
-                writes.for_each(|(tree, key, value)| tree.apply(key, value));
-            })?
+            let commit = || self.apply_all(&mut runs);
+            let (end, applied) = core.shared.log.commit_batch(encoder.record(), commit)?;
+            applied?;
+            end
         };
         if let (Some(log), Some(end), Durability::Sync) = (log, end, core.options.durability) {
             log.wait_durable(end)?;
         }
         Ok(())
     }
+
+    /// The stripes of all keys; where ranges are removed, all there are.
+    fn lock_stripes(&self, hashes: &[u64]) -> Vec<MutexGuard<'_, ()>> {
+        let stripes = &self.handle.core.stripes;
+        if !self.ranges {
+            return stripes.lock_all(hashes);
+        }
+        // A run in flight may take long: as little of it as can be is waited for with all stripes.
+        drop(self.lock_runs());
+        stripes.lock_every()
+    }
+
+    /// The run locks of the trees of which ranges are removed, by their indexes in the batch. Taken
+    /// in the order of the trees' numbers: two batches cannot deadlock, though the stripes see to
+    /// that already.
+    fn lock_runs(&self) -> RunLocks<'_> {
+        let mut locks: RunLocks<'_> = self.trees.iter().map(|_| None).collect();
+        if self.ranges {
+            let mut order: Vec<usize> = (0..self.trees.len()).collect();
+            order.sort_unstable_by_key(|&i| self.trees[i].entry.id);
+            let removes = |i: usize| {
+                let of = |op: &Op| op.tree == i && matches!(op.change, Change::RemoveRange(..));
+                self.ops.iter().any(of)
+            };
+            for i in order.into_iter().filter(|&i| removes(i)) {
+                locks[i] = Some(self.trees[i].joined.writer.lock());
+            }
+        }
+        locks
+    }
+
+    /// Applies what the log has, in order. An error comes after the record was logged: it poisons.
+    fn apply_all(&self, runs: &mut RunLocks<'_>) -> Result<()> {
+        let shared = &self.handle.core.shared;
+        let poison = |error: Error| {
+            let error = shared.poison.set(&error);
+            shared.room.announce_freed();
+            error
+        };
+        if self.ranges {
+            // I5: Y shows the removal when it is applied.
+            shared.log.wait_durable().map_err(poison)?;
+        }
+        for op in &self.ops {
+            let tree = &self.trees[op.tree].joined;
+            match &op.change {
+                Change::Put(key, value) => tree.apply(key, Some(value)),
+                Change::Remove(key) => tree.apply(key, None),
+                Change::RemoveRange(from, to) => {
+                    if let Some(runs) = &mut runs[op.tree] {
+                        let removed = tree.remove_range(runs, from, to.as_deref());
+                        removed.map_err(poison)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
 }
+
+/// For each tree of a batch, its run lock if it is needed.
+type RunLocks<'a> = Vec<Option<MutexGuard<'a, Runs>>>;
 
 /// A batch takes this part of the budget at most.
 const BATCH_DIVISOR: usize = 4;
@@ -375,13 +486,15 @@ impl From<Rejected> for Error {
     }
 }
 
-/// Keeps the last operation on each key, in the order of the first.
+/// Keeps the last operation on each key, in the order of the first. For batches that remove no
+/// ranges.
 #[cold]
 fn last_write_wins(ops: Vec<Op>) -> Vec<Op> {
     let mut at: HashMap<(usize, Key), usize> = HashMap::with_capacity(ops.len());
     let mut kept: Vec<Op> = Vec::with_capacity(ops.len());
     for op in ops {
-        match at.entry((op.tree, op.key.clone())) {
+        let (Change::Put(key, _) | Change::Remove(key) | Change::RemoveRange(key, _)) = &op.change;
+        match at.entry((op.tree, key.clone())) {
             std::collections::hash_map::Entry::Occupied(slot) => kept[*slot.get()] = op,
             std::collections::hash_map::Entry::Vacant(slot) => {
                 slot.insert(kept.len());
@@ -394,12 +507,13 @@ fn last_write_wins(ops: Vec<Op>) -> Vec<Op> {
 
 fn record<'a>(trees: &[Arc<TreeCore>], op: &'a Op) -> RecordRef<'a> {
     let tree = trees[op.tree].entry.id;
-    match &op.value {
-        Some(value) => RecordRef::Put {
+    match &op.change {
+        Change::Put(key, value) => RecordRef::Put { tree, key, value },
+        Change::Remove(key) => RecordRef::Remove { tree, key },
+        Change::RemoveRange(from, to) => RecordRef::RemoveRange {
             tree,
-            key: &op.key,
-            value,
+            from,
+            to: to.as_deref(),
         },
-        None => RecordRef::Remove { tree, key: &op.key },
     }
 }

@@ -2,7 +2,9 @@
 //! several keys and trees as one, `reference` what all of these hold on to.
 
 mod batch;
+mod bounds;
 mod range;
+mod ranges;
 mod reads;
 mod reference;
 mod writes;

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::reference::TreeRef;
+use super::{bounds, reference::TreeRef};
 use crate::{
     error::Result,
     framework::{
@@ -10,7 +10,6 @@ use crate::{
         shared::Shared,
     },
     key::{Key, Value},
-    limits::MAX_KEY_BYTES,
     mem::budget::Holder,
     x::Order,
 };
@@ -99,12 +98,8 @@ impl fmt::Debug for Range {
 }
 
 impl Range {
-    pub(super) fn new(tree: TreeRef, mut from: Vec<u8>, mut to: Option<Vec<u8>>) -> Self {
-        // No key lies between a longer end and its first so many bytes.
-        from.truncate(MAX_KEY_BYTES + 1);
-        if let Some(to) = &mut to {
-            to.truncate(MAX_KEY_BYTES + 1);
-        }
+    pub(super) fn new(tree: TreeRef, from: Vec<u8>, to: Option<Vec<u8>>) -> Self {
+        let (from, to) = bounds::cut_to_length((from, to));
         let empty = to.as_ref().is_some_and(|to| from >= *to);
         let rest = if empty { None } else { Some((from, to)) };
         Self {

@@ -2,21 +2,17 @@
 
 #![forbid(unsafe_code)]
 
-use super::{range::Range, reference::TreeRef};
+use super::{bounds, range::Range, reference::TreeRef};
 use crate::{
     db::{
         handle::{Handle, TreeCore},
         kinds::{IndexXKind, IndexYKind},
     },
     error::Result,
-    key::{Key, Value, prefix_end, successor},
+    key::{Key, Value, prefix_end},
     x::IndexX,
 };
-use std::{
-    fmt,
-    ops::{Bound, RangeBounds},
-    sync::Arc,
-};
+use std::{fmt, ops::RangeBounds, sync::Arc};
 
 /// A named tree of a [`Db`](crate::Db): an ordered map from byte strings to byte strings.
 ///
@@ -215,16 +211,7 @@ impl Tree {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Range {
-        let from = match range.start_bound() {
-            Bound::Included(k) => k.as_ref().to_vec(),
-            Bound::Excluded(k) => successor(k.as_ref()),
-            Bound::Unbounded => vec![],
-        };
-        let to = match range.end_bound() {
-            Bound::Included(k) => Some(successor(k.as_ref())),
-            Bound::Excluded(k) => Some(k.as_ref().to_vec()),
-            Bound::Unbounded => None,
-        };
+        let (from, to) = bounds::of(range);
         Range::new(self.at.clone(), from, to)
     }
 

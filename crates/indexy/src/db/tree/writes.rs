@@ -24,7 +24,6 @@ use crate::{
     key::Value,
     wal::{Admission, Lsn},
 };
-use std::ops::RangeBounds;
 
 /// Bytes of X that a new entry may take beside key and value: its share of a leaf and of a node.
 const ENTRY_OVERHEAD_BYTES: usize = 64;
@@ -108,30 +107,6 @@ impl Tree {
             };
             Ok((old, end))
         })
-    }
-
-    /// Removes every key of a range. Not atomic: keys go one by one, each as by [`Tree::remove`]; a
-    /// key that is written meanwhile may stay.
-    ///
-    /// Cost: a scan of the range and a write per key in it. Memory: that of a scan, whatever the
-    /// length of the keys.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir()?;
-    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
-    /// # let tree = db.tree("t")?;
-    /// for day in 1..=9u8 {
-    ///     tree.insert([day], "measured")?;
-    /// }
-    /// tree.remove_range(..[8])?;
-    /// assert_eq!(tree.len()?, 2);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn remove_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
-        // A scan holds a bounded chunk, which the budget counts (I7), and nothing that a removal
-        // waits for.
-        self.range(range)
-            .try_for_each(|entry| self.remove(entry?.0))
     }
 
     /// Writes `new` if the key's value is `old`; `None` means absent, on either side. Returns

@@ -142,7 +142,11 @@ fn commit<'a>(
     writes: impl Iterator<Item = (&'a Joined, &'a [u8], Option<&'a [u8]>)>,
 ) -> Option<Lsn> {
     let apply = || writes.for_each(|(tree, key, value)| tree.apply(key, value));
-    rig.shared.log.commit_batch(record.record(), apply).unwrap()
+    rig.shared
+        .log
+        .commit_batch(record.record(), apply)
+        .unwrap()
+        .0
 }
 
 fn encoded(writes: &[(&[u8], Option<&[u8]>)]) -> BatchEncoder {

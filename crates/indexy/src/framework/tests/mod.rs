@@ -10,6 +10,7 @@ mod cleaning;
 mod cutting;
 mod loading;
 mod power;
+mod ranges;
 mod releasing;
 mod scanning;
 mod stalls;
@@ -180,6 +181,11 @@ impl Rig {
         match record {
             RecordRef::Put { tree, key, value } => apply(tree, key, Some(value)),
             RecordRef::Remove { tree, key } => apply(tree, key, None),
+            RecordRef::RemoveRange { tree, from, to } => {
+                if let Some(tree) = self.trees.read().get(&tree) {
+                    tree.replay_range(from, to).unwrap();
+                }
+            }
             RecordRef::Batch { ops, .. } => batch_ops(ops).for_each(|op| self.replay(op.unwrap())),
         }
     }

@@ -24,6 +24,8 @@ fn records() -> impl Strategy<Value = Vec<Owned>> {
     let one = prop_oneof![
         (any::<u32>(), key(), key()).prop_map(|(t, k, v)| Owned::Put(t, k, v)),
         (any::<u32>(), key()).prop_map(|(t, k)| Owned::Remove(t, k)),
+        (any::<u32>(), key(), prop::option::of(key()))
+            .prop_map(|(t, from, to)| Owned::RemoveRange(t, from, to)),
         (any::<u32>(), key()).prop_map(|(c, ops)| Owned::Batch(c, ops)),
     ];
     prop::collection::vec(one, 0..20)
@@ -32,15 +34,7 @@ fn records() -> impl Strategy<Value = Vec<Owned>> {
 fn encode(records: &[Owned]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for record in records {
-        let borrowed = match record {
-            Owned::Put(tree, key, value) => RecordRef::Put {
-                tree: *tree,
-                key,
-                value,
-            },
-            Owned::Remove(tree, key) => RecordRef::Remove { tree: *tree, key },
-            Owned::Batch(count, ops) => RecordRef::Batch { ops, count: *count },
-        };
+        let borrowed = record.borrowed();
         let (head, a, b) = borrowed.parts();
         assert_eq!(
             head.as_slice().len() + a.len() + b.len(),
@@ -108,13 +102,7 @@ proptest! {
         let mut batch = BatchEncoder::default();
         let mut want = Vec::new();
         for op in &ops {
-            let pushed = match op {
-                Owned::Put(tree, key, value) => {
-                    batch.push(RecordRef::Put { tree: *tree, key, value })
-                }
-                Owned::Remove(tree, key) => batch.push(RecordRef::Remove { tree: *tree, key }),
-                Owned::Batch(count, ops) => batch.push(RecordRef::Batch { ops, count: *count }),
-            };
+            let pushed = batch.push(op.borrowed());
             prop_assert_eq!(pushed.is_err(), matches!(op, Owned::Batch(..)));
             if pushed.is_ok() {
                 want.push(op.clone());

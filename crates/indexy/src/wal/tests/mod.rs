@@ -17,13 +17,36 @@ use std::time::Duration;
 enum Owned {
     Put(u32, Vec<u8>, Vec<u8>),
     Remove(u32, Vec<u8>),
+    RemoveRange(u32, Vec<u8>, Option<Vec<u8>>),
     Batch(u32, Vec<u8>),
+}
+
+impl Owned {
+    fn borrowed(&self) -> RecordRef<'_> {
+        match self {
+            Self::Put(tree, key, value) => RecordRef::Put {
+                tree: *tree,
+                key,
+                value,
+            },
+            Self::Remove(tree, key) => RecordRef::Remove { tree: *tree, key },
+            Self::RemoveRange(tree, from, to) => RecordRef::RemoveRange {
+                tree: *tree,
+                from,
+                to: to.as_deref(),
+            },
+            Self::Batch(count, ops) => RecordRef::Batch { ops, count: *count },
+        }
+    }
 }
 
 fn own(r: RecordRef<'_>) -> Owned {
     match r {
         RecordRef::Put { tree, key, value } => Owned::Put(tree, key.to_vec(), value.to_vec()),
         RecordRef::Remove { tree, key } => Owned::Remove(tree, key.to_vec()),
+        RecordRef::RemoveRange { tree, from, to } => {
+            Owned::RemoveRange(tree, from.to_vec(), to.map(<[u8]>::to_vec))
+        }
         RecordRef::Batch { ops, count } => Owned::Batch(count, ops.to_vec()),
     }
 }
@@ -98,15 +121,7 @@ fn open_with(
 
 /// Appends what `record` says; returns where it starts and ends. One thread only.
 fn append(log: &Log, record: &Owned) -> Result<(Lsn, Lsn)> {
-    let borrowed = match record {
-        Owned::Put(tree, key, value) => RecordRef::Put {
-            tree: *tree,
-            key,
-            value,
-        },
-        Owned::Remove(tree, key) => RecordRef::Remove { tree: *tree, key },
-        Owned::Batch(count, ops) => RecordRef::Batch { ops, count: *count },
-    };
+    let borrowed = record.borrowed();
     let _admission = log.admit(borrowed.encoded_len())?;
     let start = log.end();
     Ok((start, log.append(borrowed)?))

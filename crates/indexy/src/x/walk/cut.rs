@@ -214,6 +214,24 @@ impl<S: Kind> Tree<S> {
         }
     }
 
+    /// See [`IndexX::restamp`](crate::x::IndexX::restamp).
+    pub(super) fn stamp_mounts(&self, from: &[u8], to: Option<&[u8]>) {
+        let mut at = first(from, to);
+        while let Some(key) = at {
+            let (bounds, ()) = self.step(&key, |step| {
+                match step.spot()? {
+                    Spot::Leaf(leaf) if leaf.leaf().mount().is_some() => {
+                        self.mount_leaf(&leaf.try_latch()?);
+                    }
+                    Spot::Empty(Some(_)) => S::mark_empty(self, &step.place, true)?,
+                    _ => {}
+                }
+                Some(())
+            });
+            at = bounds.next(to);
+        }
+    }
+
     /// See [`IndexX::clear_mounts`](crate::x::IndexX::clear_mounts).
     pub(super) fn complete(&self, from: &[u8], to: Option<&[u8]>) {
         let mut at = first(from, to);

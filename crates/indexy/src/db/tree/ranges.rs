@@ -1,0 +1,150 @@
+//! What a `Tree` does with all keys of a range, and with its ends.
+
+#![forbid(unsafe_code)]
+
+use super::{batch::Batch, reads::Tree};
+use crate::{
+    error::Result,
+    key::{Key, Value, prefix_end},
+};
+use std::ops::{Bound, RangeBounds};
+
+impl Tree {
+    /// Removes every key of a range, at once.
+    ///
+    /// Atomic over disk indexes that can remove ranges (all of this crate but RocksDB): a batch of
+    /// one operation, see [`Batch::remove_range`]. Over others keys go one by one, each as by
+    /// [`Tree::remove`], and a key that is written meanwhile may stay.
+    ///
+    /// Cost: one log record, which is durable when the call returns; what is in memory of the range
+    /// is walked; the LSM tree forgets it without I/O, the paged tree reads its leaves. Writers of
+    /// all trees wait meanwhile. One by one: a scan of the range and a write per key in it.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// for day in 1..=9u8 {
+    ///     tree.insert([day], "measured")?;
+    /// }
+    /// tree.remove_range(..[8])?;
+    /// assert_eq!(tree.len()?, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn remove_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+        if self.at.joined().y.removes_ranges() {
+            let mut batch = Batch::new(self.at.handle.clone());
+            batch.remove_range(self, range);
+            return batch.commit();
+        }
+        // A scan holds a bounded chunk, which the budget counts (I7), and nothing that a removal
+        // waits for.
+        self.range(range)
+            .try_for_each(|entry| self.remove(entry?.0))
+    }
+
+    /// Removes every key that starts with `prefix`; see [`Tree::remove_range`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("sessions")?;
+    /// tree.insert("ann/1", "")?;
+    /// tree.insert("bob/1", "")?;
+    /// tree.remove_prefix("ann/")?;
+    /// assert_eq!(tree.len()?, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn remove_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
+        let prefix = prefix.as_ref();
+        let end = match prefix_end(prefix) {
+            Some(end) => Bound::Excluded(end),
+            None => Bound::Unbounded,
+        };
+        self.remove_range((Bound::Included(prefix.to_vec()), end))
+    }
+
+    /// Removes every key of the tree; see [`Tree::remove_range`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// tree.insert("key", "value")?;
+    /// tree.clear()?;
+    /// assert!(tree.is_empty()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn clear(&self) -> Result<()> {
+        self.remove_range::<&[u8]>(..)
+    }
+
+    /// Removes the entry with the smallest key and returns it. Two threads never get the same
+    /// entry. Cost: [`Tree::first`] and [`Tree::take`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let queue = db.tree("queue")?;
+    /// queue.insert(1u64.to_be_bytes(), "first job")?;
+    /// queue.insert(2u64.to_be_bytes(), "second job")?;
+    /// assert_eq!(queue.pop_first()?.unwrap().1, b"first job");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn pop_first(&self) -> Result<Option<(Key, Value)>> {
+        self.pop(Self::first)
+    }
+
+    /// Removes the entry with the largest key and returns it; see [`Tree::pop_first`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let stack = db.tree("stack")?;
+    /// stack.insert([1], "below")?;
+    /// stack.insert([2], "above")?;
+    /// assert_eq!(stack.pop_last()?.unwrap().1, b"above");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn pop_last(&self) -> Result<Option<(Key, Value)>> {
+        self.pop(Self::last)
+    }
+
+    fn pop(
+        &self,
+        end: impl Fn(&Self) -> Result<Option<(Key, Value)>>,
+    ) -> Result<Option<(Key, Value)>> {
+        // Each turn that ends without an entry is one in which another thread took it.
+        while let Some((key, _)) = end(self)? {
+            if let Some(value) = self.take(&key)? {
+                return Ok(Some((key, value)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Removes every entry for which `keep` says no. Not atomic: entry by entry, in order; each is
+    /// removed only if it still has the value that `keep` saw. Cost: a scan, and for each entry
+    /// that goes [`Tree::compare_and_swap`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// for n in 0..10u8 {
+    ///     tree.insert([n], [n % 3])?;
+    /// }
+    /// tree.retain(|_, value| value == [0])?;
+    /// assert_eq!(tree.len()?, 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn retain(&self, mut keep: impl FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        self.iter().try_for_each(|entry| {
+            let (key, value) = entry?;
+            if !keep(&key, &value) {
+                self.compare_and_swap(&key, Some(&value), None::<&[u8]>)?;
+            }
+            Ok(())
+        })
+    }
+}
