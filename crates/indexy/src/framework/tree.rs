@@ -411,6 +411,22 @@ impl Joined {
         Ok(())
     }
 
+    /// Writes keys from `from` on, which neither X nor Y has, straight to Y, as one run. They are in
+    /// no log: they last from the next [`DiskWriter::make_durable`] on.
+    ///
+    /// X becomes mounted before Y has them, and stays so as long as the run lock is held: a reader
+    /// finds them, or nothing. What is written meanwhile is in X, and wins (I1).
+    pub(crate) fn load_run(&self, from: &[u8], source: &mut dyn RunSource) -> Result<()> {
+        let _run = self.writer.lock();
+        if self.discarded() {
+            return Err(Error::Closed);
+        }
+        self.x.mount(from, None);
+        self.writer.write_run(source)?;
+        self.shared.wake_compactor.notify();
+        Ok(())
+    }
+
     /// Clears the mounts of a tree whose Y is empty. Waits for a run in flight.
     pub(crate) fn clear_mounts_if_y_is_empty(&self) -> Result<()> {
         let _run = self.writer.lock();

@@ -149,6 +149,10 @@ impl StorageFile for BufferedFile {
         }
     }
 
+    fn system_file(&self) -> Option<&File> {
+        Some(&self.file)
+    }
+
     fn path(&self) -> &Path {
         self.renamed.get().unwrap_or(&self.opened_as)
     }

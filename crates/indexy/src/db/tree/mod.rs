@@ -3,6 +3,7 @@
 
 mod batch;
 mod bounds;
+mod load;
 mod range;
 mod ranges;
 mod reads;
