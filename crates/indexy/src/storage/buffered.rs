@@ -149,10 +149,6 @@ impl StorageFile for BufferedFile {
         }
     }
 
-    fn system_file(&self) -> Option<&File> {
-        Some(&self.file)
-    }
-
     fn path(&self) -> &Path {
         self.renamed.get().unwrap_or(&self.opened_as)
     }

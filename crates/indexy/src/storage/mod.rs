@@ -30,7 +30,6 @@ pub(crate) use ring::overlap;
 
 use crate::error::Result;
 use std::{
-    fs::File,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -87,26 +86,7 @@ pub(crate) trait StorageFile: Send + Sync {
     /// written; the file grows to `offset + len` if it is shorter. Best effort: does nothing where
     /// the file system cannot.
     fn allocate(&self, offset: u64, len: u64) -> Result<()>;
-    /// The open file of the operating system, if it is one.
-    fn system_file(&self) -> Option<&File> {
-        None
-    }
     fn path(&self) -> &Path;
     /// The file was renamed to `path`, for the first time. Called by [`Storage::rename_open`].
     fn set_path(&self, path: &Path);
-}
-
-/// Reads all of `reads`, each of the file in the same place of `files`, in any order; at once where
-/// the system can.
-pub(crate) fn read_together(reads: &mut [ReadAt<'_>], files: &[&dyn StorageFile]) -> Result<()> {
-    let of_system: Option<Vec<&File>> = files.iter().map(|file| file.system_file()).collect();
-    if let Some(of_system) = of_system.filter(|files| files.len() == reads.len()) {
-        overlap(reads, |n| of_system[n], |_, _| {});
-    }
-    for (read, file) in reads.iter_mut().zip(files) {
-        if read.got < read.to.len() {
-            read.got = file.read_at(read.to, read.offset)?;
-        }
-    }
-    Ok(())
 }

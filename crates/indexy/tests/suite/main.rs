@@ -27,6 +27,7 @@ mod owner;
 #[path = "../pairs/mod.rs"]
 mod pairs;
 mod power_loss;
+mod ranges;
 mod read_only;
 mod rename;
 mod reopen;
