@@ -6,7 +6,7 @@
 use super::{
     HEADER_BYTES, Header, Kind, PageNo,
     node::{
-        DELETED, FAR_KEY, FAR_VALUE, Far, Fetch, Node, REFERENCE_BYTES, SLOT_BYTES, ValueAt,
+        EntryAt, FAR_BYTES, FAR_KEY, Far, Fetch, Node, REFERENCE_BYTES, SLOT_BYTES, ValueAt,
         head_of, max_stub,
     },
     put,
@@ -73,7 +73,7 @@ impl Bound {
     }
 
     fn far_bytes(&self) -> usize {
-        if self.far.is_some() { 12 } else { 0 }
+        if self.far.is_some() { FAR_BYTES } else { 0 }
     }
 
     /// The stub of `key` in pages of `page_bytes`; all of it if it is short.
@@ -88,12 +88,36 @@ impl Element for Entry {
     }
 
     fn extra_bytes(&self) -> usize {
-        let value = match &self.value {
-            Content::Near(value) => 4 + value.len(),
-            Content::Far(_) => 12,
-            Content::Deleted => 0,
+        self.at().bytes() - self.key.stub.len()
+    }
+}
+
+impl Entry {
+    /// This entry, borrowed.
+    pub(super) fn at(&self) -> EntryAt<'_> {
+        EntryAt {
+            stub: &self.key.stub,
+            far_key: self.key.far,
+            value: match &self.value {
+                Content::Near(value) => ValueAt::Near(value),
+                Content::Far(far) => ValueAt::Far(*far),
+                Content::Deleted => ValueAt::Deleted,
+            },
+        }
+    }
+}
+
+impl EntryAt<'_> {
+    /// Bytes in a slotted leaf besides the slot.
+    #[inline]
+    pub(super) fn bytes(&self) -> usize {
+        let key = self.far_key.map_or(0, |_| FAR_BYTES);
+        let value = match self.value {
+            ValueAt::Near(value) => 4 + value.len(),
+            ValueAt::Far(_) => FAR_BYTES,
+            ValueAt::Deleted => 0,
         };
-        self.key.far_bytes() + value
+        self.stub.len() + key + value
     }
 }
 
@@ -111,24 +135,44 @@ impl Element for Child {
 #[derive(Default)]
 pub(crate) struct Filling<'a> {
     first: Option<&'a [u8]>,
-    prefix: usize,
-    elements: usize,
-    /// Of slots, stubs and extras, before truncation.
-    bytes: usize,
+    size: Size,
 }
 
 impl<'a> Filling<'a> {
     /// Adds an element; returns the bytes behind the header that the page takes with it.
     pub(crate) fn add(&mut self, element: &'a impl Element) -> usize {
         let stub: &[u8] = &element.bound().stub;
-        self.prefix = match self.first {
-            Some(first) => common_prefix(first.get(..self.prefix).unwrap_or(first), stub),
+        let prefix = match self.first {
+            Some(first) => common_prefix(first.get(..self.size.prefix).unwrap_or(first), stub),
             None => stub.len(),
         };
         self.first.get_or_insert(stub);
+        self.size.add(prefix, stub.len() + element.extra_bytes())
+    }
+}
+
+/// The numbers of a [`Filling`].
+#[derive(Clone, Copy, Default)]
+pub(super) struct Size {
+    pub(super) prefix: usize,
+    elements: usize,
+    /// Of slots, stubs and extras, before truncation.
+    bytes: usize,
+}
+
+impl Size {
+    /// Adds an element of `bytes` bytes besides its slot, with which the elements share `prefix`
+    /// bytes; returns the bytes behind the header that the page takes with it.
+    pub(super) fn add(&mut self, prefix: usize, bytes: usize) -> usize {
+        self.prefix = prefix;
         self.elements += 1;
-        self.bytes += SLOT_BYTES + stub.len() + element.extra_bytes();
-        self.bytes - (self.elements - 1) * self.prefix
+        self.bytes += SLOT_BYTES + bytes;
+        self.page_bytes()
+    }
+
+    /// Bytes behind the header that the page takes.
+    pub(super) fn page_bytes(&self) -> usize {
+        self.bytes - self.elements.saturating_sub(1) * self.prefix
     }
 }
 
@@ -192,30 +236,6 @@ pub(crate) fn next_page(elements: &[impl Element], page_bytes: usize, fill: Fill
     half.min(fitting).max(1)
 }
 
-/// Fills `page` (zeros) with `entries`, which fit.
-pub(crate) fn leaf(page: &mut [u8], entries: &[Entry]) {
-    let header = Header {
-        count: entries.len() as u16,
-        ..Header::of_kind(Kind::Leaf)
-    };
-    let bounds = entries.iter().map(|e| &e.key);
-    fill(page, header, bounds, |page, at, i| {
-        match entries.get(i).map(|e| &e.value) {
-            Some(Content::Near(value)) => {
-                put(page, at, &(value.len() as u32).to_le_bytes());
-                put(page, at + 4, value);
-                (4 + value.len(), 0)
-            }
-            Some(Content::Far(far)) => {
-                put_far(page, at, *far);
-                (12, FAR_VALUE)
-            }
-            Some(Content::Deleted) => (0, DELETED),
-            None => (0, 0),
-        }
-    });
-}
-
 /// Fills `page` (zeros) with `children`, which fit. The bound of the first is not stored: the
 /// parent has it.
 pub(crate) fn inner(page: &mut [u8], level: u8, children: &[Child]) {
@@ -225,25 +245,29 @@ pub(crate) fn inner(page: &mut [u8], level: u8, children: &[Child]) {
         ..Header::of_kind(Kind::Inner)
     };
     let bounds = children.iter().skip(1).map(|c| &c.from);
-    fill(page, header, bounds, |_, _, _| (0, 0));
+    fill(page, header, bounds);
     let start = page.len() - children.len() * REFERENCE_BYTES;
     for (i, child) in children.iter().enumerate() {
         put(page, start + i * REFERENCE_BYTES, &child.page.to_le_bytes());
     }
 }
 
-fn put_far(page: &mut [u8], at: usize, far: Far) {
+/// The shortest key that is greater than `left` and not greater than `right`, which is greater.
+pub(crate) fn separator<'a>(left: &[u8], right: &'a [u8]) -> &'a [u8] {
+    let shortest = common_prefix(left, right) + 1;
+    right.get(..shortest).unwrap_or(right)
+}
+
+pub(super) fn put_far(page: &mut [u8], at: usize, far: Far) {
     put(page, at, &far.bytes.to_le_bytes());
     put(page, at + 4, &far.first.to_le_bytes());
 }
 
-/// Writes header, slots, prefix and keys; `payload` writes what follows key `i` and returns its
-/// length and flag.
+/// Writes header, slots, prefix and keys.
 fn fill<'a>(
     page: &mut [u8],
     mut header: Header,
     bounds: impl ExactSizeIterator<Item = &'a Bound> + DoubleEndedIterator + Clone,
-    payload: impl Fn(&mut [u8], usize, usize) -> (usize, u16),
 ) {
     let slots = bounds.len();
     let first: &[u8] = bounds.clone().next().map_or(&[], |b| &b.stub);
@@ -256,21 +280,27 @@ fn fill<'a>(
     at += prefix;
     for (i, bound) in bounds.enumerate() {
         let rest = bound.stub.get(prefix..).unwrap_or_default();
-        let slot = HEADER_BYTES + i * SLOT_BYTES;
-        put(page, slot, &head_of(rest).to_le_bytes());
-        put(page, slot + 4, &(at as u16).to_le_bytes());
+        let mut length = rest.len() as u16;
+        let start = at;
         put(page, at, rest);
         at += rest.len();
-        let mut length = rest.len() as u16;
         if let Some(far) = bound.far {
             put_far(page, at, far);
-            at += 12;
+            at += FAR_BYTES;
             length |= FAR_KEY;
         }
-        let (bytes, flag) = payload(page, at, i);
-        at += bytes;
-        put(page, slot + 6, &(length | flag).to_le_bytes());
+        put_slot(page, i, rest, start, length);
     }
+}
+
+/// Writes slot `i`: of a key that goes on with `rest` behind the prefix, in an entry at `at`.
+#[inline]
+pub(super) fn put_slot(page: &mut [u8], i: usize, rest: &[u8], at: usize, length: u16) {
+    let mut slot = [0; SLOT_BYTES];
+    put(&mut slot, 0, &head_of(rest).to_le_bytes());
+    put(&mut slot, 4, &(at as u16).to_le_bytes());
+    put(&mut slot, 6, &length.to_le_bytes());
+    put(page, HEADER_BYTES + i * SLOT_BYTES, &slot);
 }
 
 /// The entries of a leaf; `None` if it makes no sense.
@@ -312,8 +342,7 @@ pub(crate) fn children(node: &Node<'_>, from: Bound) -> Option<Vec<Child>> {
 pub(crate) fn bound(node: &Node<'_>, i: usize, scratch: &mut Vec<u8>) -> Option<Bound> {
     let key = node.key(i)?;
     scratch.clear();
-    scratch.extend_from_slice(key.prefix);
-    scratch.extend_from_slice(key.suffix);
+    key.append_to(scratch);
     Some(Bound {
         stub: Key::new(scratch),
         far: key.far,

@@ -23,8 +23,12 @@
 //! chains (`file/chain.rs`).
 
 pub(crate) mod build;
+pub(crate) mod leaf_builder;
+pub(crate) mod leaf_entries;
 pub(crate) mod node;
 mod source;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use source::PageSource;
 

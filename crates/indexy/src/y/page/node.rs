@@ -21,18 +21,21 @@ use super::{HEADER_BYTES, Header, Kind, PAGE_LIMIT, PageNo, u8_at, u16_at, u32_a
 use crate::{error::Result, mem::frames::FrameView};
 use std::{
     cmp::Ordering,
+    ops::Range,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
 pub(crate) const SLOT_BYTES: usize = 8;
 pub(crate) const REFERENCE_BYTES: usize = 8;
+/// Where a key or value is that does not lie near: its length and its first page.
+pub(super) const FAR_BYTES: usize = 12;
 pub(crate) const FAR_KEY: u16 = 1 << 15;
 pub(crate) const FAR_VALUE: u16 = 1 << 14;
 /// The entry says that its key is deleted, and has no value. Only in tables of the run store.
 pub(crate) const DELETED: u16 = 1 << 13;
 /// Of pages with a longer prefix the heads do not decide: a stub may end before its head does.
 const MAX_PREFIX_FOR_HEADS: usize = max_stub(4096) - 4;
-const LENGTH: u16 = DELETED - 1;
+pub(super) const LENGTH: u16 = DELETED - 1;
 /// Bits of a reference that name the page; above them is the hint.
 const NUMBER_BITS: u32 = PAGE_LIMIT.trailing_zeros();
 
@@ -66,6 +69,23 @@ pub(crate) enum ValueAt<'a> {
     Near(&'a [u8]),
     Far(Far),
     Deleted,
+}
+
+/// Where the value of an entry is: if it is near, its bytes in the page.
+#[derive(Clone)]
+pub(super) enum Place {
+    Near(Range<usize>),
+    Far(Far),
+    Deleted,
+}
+
+/// An entry of a leaf, the first bytes of its key in one piece.
+#[derive(Clone, Copy)]
+pub(crate) struct EntryAt<'a> {
+    pub(crate) stub: &'a [u8],
+    /// Where all of the key is, if that is more.
+    pub(crate) far_key: Option<Far>,
+    pub(crate) value: ValueAt<'a>,
 }
 
 #[derive(Clone, Copy)]
@@ -138,6 +158,11 @@ impl<'a> Node<'a> {
         })
     }
 
+    /// The page, without the references of an inner page.
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     pub(crate) fn is_leaf(&self) -> bool {
         self.level == 0
     }
@@ -199,7 +224,7 @@ impl<'a> Node<'a> {
         let mut far = None;
         if length & FAR_KEY != 0 {
             far = Some(self.far(u32_at(self.bytes, end)?, end + 4)?);
-            behind = end + 12;
+            behind = end + FAR_BYTES;
         }
         let key = KeyAt {
             prefix: self.prefix,
@@ -221,18 +246,27 @@ impl<'a> Node<'a> {
 
     /// Value `i` of a leaf.
     pub(crate) fn value(&self, i: usize) -> Option<ValueAt<'a>> {
-        let (_, at, flags) = self.key_end(i)?;
+        Some(match self.entry(i)?.1 {
+            Place::Near(at) => ValueAt::Near(self.bytes.get(at)?),
+            Place::Far(far) => ValueAt::Far(far),
+            Place::Deleted => ValueAt::Deleted,
+        })
+    }
+
+    /// Key `i` of a leaf, and where its value is.
+    #[inline]
+    pub(super) fn entry(&self, i: usize) -> Option<(KeyAt<'a>, Place)> {
+        let (key, at, flags) = self.key_end(i)?;
         if flags & DELETED != 0 {
-            return Some(ValueAt::Deleted);
+            return Some((key, Place::Deleted));
         }
         let bytes = u32_at(self.bytes, at)?;
         if flags & FAR_VALUE != 0 {
-            return Some(ValueAt::Far(self.far(bytes, at + 4)?));
+            return Some((key, Place::Far(self.far(bytes, at + 4)?)));
         }
-        let value = self
-            .bytes
-            .get(at + 4..(at + 4).checked_add(bytes as usize)?)?;
-        Some(ValueAt::Near(value))
+        let end = (at + 4).checked_add(bytes as usize)?;
+        let inside = end <= self.bytes.len();
+        inside.then_some((key, Place::Near(at + 4..end)))
     }
 
     /// The first key that is not less than `key`, and whether it is equal; `None` inside if the
@@ -274,6 +308,13 @@ impl<'a> Node<'a> {
 }
 
 impl KeyAt<'_> {
+    /// Puts the bytes that are in the page behind `to`.
+    #[inline]
+    pub(crate) fn append_to(&self, to: &mut Vec<u8>) {
+        to.extend_from_slice(self.prefix);
+        to.extend_from_slice(self.suffix);
+    }
+
     /// This key against `key`, which starts with the prefix and goes on with `rest`.
     fn compare_rest(&self, key: &[u8], rest: &[u8], fetch: Fetch<'_>) -> Result<Ordering> {
         let Some(far) = self.far else {

@@ -2,7 +2,8 @@
 
 use super::file::{PageFile, chain, map::StoredMap, superblock::Superblock};
 use crate::y::page::{
-    self, HEADER_BYTES, Header, Kind, PageNo, build,
+    self, HEADER_BYTES, Header, Kind, PageNo, build, leaf_builder,
+    leaf_entries::LeafEntries,
     node::{Far, Node},
 };
 use crate::{
@@ -65,7 +66,7 @@ pub(crate) fn samples() -> Vec<Vec<u8>> {
         },
     };
     let mut leaf = vec![0; PAGE_BYTES];
-    build::leaf(&mut leaf, &(0..40).map(entry).collect::<Vec<_>>());
+    leaf_builder::leaf(&mut leaf, &(0..40).map(entry).collect::<Vec<_>>());
     let of_kind = |kind: Kind, link: PageNo| {
         let mut page = vec![0; PAGE_BYTES];
         let header = Header {
@@ -147,7 +148,10 @@ fn node(bytes: &[u8]) {
             node.key(i).map(|key| [key.prefix, key.suffix].concat()),
         );
     }
-    let _ = build::entries(&node);
+    let listed = build::entries(&node).map(|entries| entries.len());
+    let mut entries = LeafEntries::default();
+    let read = entries.read(&node).map(|()| entries.len());
+    assert!(!node.is_leaf() || read == listed);
     let _ = build::children(&node, build::Bound::default());
 }
 

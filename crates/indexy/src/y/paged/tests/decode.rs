@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::y::conformance::{Entries, put, write};
-use crate::y::page::build;
+use crate::y::page::{build, leaf_builder};
 use node::Node;
 use proptest::prelude::*;
 
@@ -39,7 +39,7 @@ fn a_leaf() -> Vec<u8> {
         })
         .collect();
     let mut page = vec![0; 4096];
-    build::leaf(&mut page, &entries);
+    leaf_builder::leaf(&mut page, &entries);
     page
 }
 

@@ -73,8 +73,7 @@ impl<'y> Pages<'y> {
             None => Vec::new(),
         };
         let right = right.whole(&|far| output.fetch(far))?;
-        let shortest = build::common_prefix(&left, &right) + 1;
-        self.bound(right.get(..shortest).unwrap_or(&right))
+        self.bound(build::separator(&left, &right))
     }
 
     /// `key` as a page holds it, its chain written if it needs one.
