@@ -1,12 +1,14 @@
-//! Building nodes: entries in memory, how many fit a page, and the page made of them.
+//! Entries and children in memory, as they come out of nodes, and inner pages made of them.
 //!
-//! The layout is that of [`node`](super::node). A page is built whole and never changed. Sizes are
-//! counted with the prefix that the entries share, so that truncation fills pages.
+//! The layout is that of [`node`](super::node). A page is built whole and never changed. Not here:
+//! how many fit a page (`filling.rs`), leaves (`leaf_builder.rs`).
 
 use super::{
     HEADER_BYTES, Header, Kind, PageNo,
+    filling::{Element, common_prefix},
+    fixed::Lengths,
     node::{
-        DELETED, FAR_KEY, FAR_VALUE, Far, Fetch, Node, REFERENCE_BYTES, SLOT_BYTES, ValueAt,
+        EntryAt, FAR_BYTES, FAR_KEY, Far, Fetch, Node, REFERENCE_BYTES, SLOT_BYTES, ValueAt,
         head_of, max_stub,
     },
     put,
@@ -45,13 +47,6 @@ pub(crate) struct Child {
     pub(crate) page: PageNo,
 }
 
-/// What nodes are made of.
-pub(crate) trait Element {
-    fn bound(&self) -> &Bound;
-    /// Bytes in a page besides slot and stub.
-    fn extra_bytes(&self) -> usize;
-}
-
 impl Bound {
     pub(crate) fn compare(&self, key: &[u8], fetch: Fetch<'_>) -> Result<Ordering> {
         let Some(far) = self.far else {
@@ -72,10 +67,6 @@ impl Bound {
         }
     }
 
-    fn far_bytes(&self) -> usize {
-        if self.far.is_some() { 12 } else { 0 }
-    }
-
     /// The stub of `key` in pages of `page_bytes`; all of it if it is short.
     pub(crate) fn stub_of(key: &[u8], page_bytes: usize) -> &[u8] {
         key.get(..max_stub(page_bytes)).unwrap_or(key)
@@ -83,137 +74,76 @@ impl Bound {
 }
 
 impl Element for Entry {
-    fn bound(&self) -> &Bound {
-        &self.key
+    fn stub(&self) -> &[u8] {
+        &self.key.stub
     }
 
-    fn extra_bytes(&self) -> usize {
-        let value = match &self.value {
-            Content::Near(value) => 4 + value.len(),
-            Content::Far(_) => 12,
-            Content::Deleted => 0,
+    fn bytes(&self) -> usize {
+        self.at().bytes()
+    }
+
+    fn lengths(&self) -> Option<Lengths> {
+        self.at().lengths()
+    }
+}
+
+impl Entry {
+    /// This entry, borrowed.
+    pub(super) fn at(&self) -> EntryAt<'_> {
+        EntryAt {
+            stub: &self.key.stub,
+            far_key: self.key.far,
+            value: match &self.value {
+                Content::Near(value) => ValueAt::Near(value),
+                Content::Far(far) => ValueAt::Far(*far),
+                Content::Deleted => ValueAt::Deleted,
+            },
+        }
+    }
+}
+
+impl Element for EntryAt<'_> {
+    #[inline]
+    fn stub(&self) -> &[u8] {
+        self.stub
+    }
+
+    #[inline]
+    fn bytes(&self) -> usize {
+        let key = self.far_key.map_or(0, |_| FAR_BYTES);
+        let value = match self.value {
+            ValueAt::Near(value) => 4 + value.len(),
+            ValueAt::Far(_) => FAR_BYTES,
+            ValueAt::Deleted => 0,
         };
-        self.key.far_bytes() + value
+        self.stub.len() + key + value
+    }
+
+    #[inline]
+    fn lengths(&self) -> Option<Lengths> {
+        let value = match self.value {
+            ValueAt::Near(value) => Some(value.len()),
+            ValueAt::Far(_) => return None,
+            ValueAt::Deleted => None,
+        };
+        let near = self.far_key.is_none();
+        near.then(|| Lengths::new(self.stub.len(), value))
     }
 }
 
 impl Element for Child {
-    fn bound(&self) -> &Bound {
-        &self.from
+    fn stub(&self) -> &[u8] {
+        &self.from.stub
     }
 
-    fn extra_bytes(&self) -> usize {
-        self.from.far_bytes() + REFERENCE_BYTES
+    fn bytes(&self) -> usize {
+        let far = self.from.far.map_or(0, |_| FAR_BYTES);
+        self.from.stub.len() + far + REFERENCE_BYTES
     }
-}
 
-/// Counts what a page of consecutive elements takes.
-#[derive(Default)]
-pub(crate) struct Filling<'a> {
-    first: Option<&'a [u8]>,
-    prefix: usize,
-    elements: usize,
-    /// Of slots, stubs and extras, before truncation.
-    bytes: usize,
-}
-
-impl<'a> Filling<'a> {
-    /// Adds an element; returns the bytes behind the header that the page takes with it.
-    pub(crate) fn add(&mut self, element: &'a impl Element) -> usize {
-        let stub: &[u8] = &element.bound().stub;
-        self.prefix = match self.first {
-            Some(first) => common_prefix(first.get(..self.prefix).unwrap_or(first), stub),
-            None => stub.len(),
-        };
-        self.first.get_or_insert(stub);
-        self.elements += 1;
-        self.bytes += SLOT_BYTES + stub.len() + element.extra_bytes();
-        self.bytes - (self.elements - 1) * self.prefix
+    fn lengths(&self) -> Option<Lengths> {
+        None
     }
-}
-
-/// Bytes behind the header that a page of all `elements` would take.
-pub(crate) fn filled_bytes<'a>(
-    elements: impl IntoIterator<Item = &'a (impl Element + 'a)>,
-) -> usize {
-    let mut filling = Filling::default();
-    let mut bytes = 0;
-    for element in elements {
-        bytes = filling.add(element);
-    }
-    bytes
-}
-
-/// Bytes of a page that nodes are filled with.
-pub(crate) const fn capacity(page_bytes: usize) -> usize {
-    page_bytes - HEADER_BYTES
-}
-
-pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(a, b)| a == b).count()
-}
-
-/// How full a page is made of elements that are too many for one.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fill {
-    /// With all that fits: what follows does not come between.
-    Full,
-    /// But for a sixteenth.
-    Most,
-    /// With half of them, or all that fits if they are too many for two pages.
-    Half,
-}
-
-/// How many of `elements` go to the next page: all if they fit, else as `fill` says. At least one,
-/// for one always fits.
-pub(crate) fn next_page(elements: &[impl Element], page_bytes: usize, fill: Fill) -> usize {
-    let room = match fill {
-        Fill::Most => capacity(page_bytes) / 16 * 15,
-        Fill::Full | Fill::Half => capacity(page_bytes),
-    };
-    let mut filling = Filling::default();
-    let fitting = elements
-        .iter()
-        .take_while(|e| filling.add(*e) <= room)
-        .count();
-    if fitting == elements.len() || fill != Fill::Half {
-        return fitting.max(1);
-    }
-    let raw = |e: &_| SLOT_BYTES + Element::bound(e).stub.len() + Element::extra_bytes(e);
-    let total: usize = elements.iter().map(raw).sum();
-    let mut left = 0;
-    let half = elements
-        .iter()
-        .take_while(|e| {
-            left += raw(e);
-            left <= total / 2
-        })
-        .count();
-    half.min(fitting).max(1)
-}
-
-/// Fills `page` (zeros) with `entries`, which fit.
-pub(crate) fn leaf(page: &mut [u8], entries: &[Entry]) {
-    let header = Header {
-        count: entries.len() as u16,
-        ..Header::of_kind(Kind::Leaf)
-    };
-    let bounds = entries.iter().map(|e| &e.key);
-    fill(page, header, bounds, |page, at, i| {
-        match entries.get(i).map(|e| &e.value) {
-            Some(Content::Near(value)) => {
-                put(page, at, &(value.len() as u32).to_le_bytes());
-                put(page, at + 4, value);
-                (4 + value.len(), 0)
-            }
-            Some(Content::Far(far)) => {
-                put_far(page, at, *far);
-                (12, FAR_VALUE)
-            }
-            Some(Content::Deleted) => (0, DELETED),
-            None => (0, 0),
-        }
-    });
 }
 
 /// Fills `page` (zeros) with `children`, which fit. The bound of the first is not stored: the
@@ -225,25 +155,29 @@ pub(crate) fn inner(page: &mut [u8], level: u8, children: &[Child]) {
         ..Header::of_kind(Kind::Inner)
     };
     let bounds = children.iter().skip(1).map(|c| &c.from);
-    fill(page, header, bounds, |_, _, _| (0, 0));
+    fill(page, header, bounds);
     let start = page.len() - children.len() * REFERENCE_BYTES;
     for (i, child) in children.iter().enumerate() {
         put(page, start + i * REFERENCE_BYTES, &child.page.to_le_bytes());
     }
 }
 
-fn put_far(page: &mut [u8], at: usize, far: Far) {
+/// The shortest key that is greater than `left` and not greater than `right`, which is greater.
+pub(crate) fn separator<'a>(left: &[u8], right: &'a [u8]) -> &'a [u8] {
+    let shortest = common_prefix(left, right) + 1;
+    right.get(..shortest).unwrap_or(right)
+}
+
+pub(super) fn put_far(page: &mut [u8], at: usize, far: Far) {
     put(page, at, &far.bytes.to_le_bytes());
     put(page, at + 4, &far.first.to_le_bytes());
 }
 
-/// Writes header, slots, prefix and keys; `payload` writes what follows key `i` and returns its
-/// length and flag.
+/// Writes header, slots, prefix and keys.
 fn fill<'a>(
     page: &mut [u8],
     mut header: Header,
     bounds: impl ExactSizeIterator<Item = &'a Bound> + DoubleEndedIterator + Clone,
-    payload: impl Fn(&mut [u8], usize, usize) -> (usize, u16),
 ) {
     let slots = bounds.len();
     let first: &[u8] = bounds.clone().next().map_or(&[], |b| &b.stub);
@@ -256,21 +190,27 @@ fn fill<'a>(
     at += prefix;
     for (i, bound) in bounds.enumerate() {
         let rest = bound.stub.get(prefix..).unwrap_or_default();
-        let slot = HEADER_BYTES + i * SLOT_BYTES;
-        put(page, slot, &head_of(rest).to_le_bytes());
-        put(page, slot + 4, &(at as u16).to_le_bytes());
+        let mut length = rest.len() as u16;
+        let start = at;
         put(page, at, rest);
         at += rest.len();
-        let mut length = rest.len() as u16;
         if let Some(far) = bound.far {
             put_far(page, at, far);
-            at += 12;
+            at += FAR_BYTES;
             length |= FAR_KEY;
         }
-        let (bytes, flag) = payload(page, at, i);
-        at += bytes;
-        put(page, slot + 6, &(length | flag).to_le_bytes());
+        put_slot(page, i, rest, start, length);
     }
+}
+
+/// Writes slot `i`: of a key that goes on with `rest` behind the prefix, in an entry at `at`.
+#[inline]
+pub(super) fn put_slot(page: &mut [u8], i: usize, rest: &[u8], at: usize, length: u16) {
+    let mut slot = [0; SLOT_BYTES];
+    put(&mut slot, 0, &head_of(rest).to_le_bytes());
+    put(&mut slot, 4, &(at as u16).to_le_bytes());
+    put(&mut slot, 6, &length.to_le_bytes());
+    put(page, HEADER_BYTES + i * SLOT_BYTES, &slot);
 }
 
 /// The entries of a leaf; `None` if it makes no sense.
@@ -312,8 +252,7 @@ pub(crate) fn children(node: &Node<'_>, from: Bound) -> Option<Vec<Child>> {
 pub(crate) fn bound(node: &Node<'_>, i: usize, scratch: &mut Vec<u8>) -> Option<Bound> {
     let key = node.key(i)?;
     scratch.clear();
-    scratch.extend_from_slice(key.prefix);
-    scratch.extend_from_slice(key.suffix);
+    key.append_to(scratch);
     Some(Bound {
         stub: Key::new(scratch),
         far: key.far,

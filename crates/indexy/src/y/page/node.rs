@@ -14,25 +14,35 @@
 //! that of the next, are under child i + 1. In memory the references hold a hint where the child's
 //! frame is, above the page's number.
 //!
+//! A leaf whose keys and values have equal lengths may be of another kind, without slots:
+//! `fixed.rs`. The view is the same.
+//!
 //! Every access is checked: `None` means that the page makes no sense, which the caller turns into
 //! `Corrupt`.
 
-use super::{HEADER_BYTES, Header, Kind, PAGE_LIMIT, PageNo, u8_at, u16_at, u32_at, u64_at};
+use super::{
+    HEADER_BYTES, Header, Kind, PAGE_LIMIT, PageNo,
+    fixed::{Fixed, Suffix},
+    put, u16_at, u32_at, u64_at,
+};
 use crate::{error::Result, mem::frames::FrameView};
 use std::{
     cmp::Ordering,
+    ops::Range,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
 pub(crate) const SLOT_BYTES: usize = 8;
 pub(crate) const REFERENCE_BYTES: usize = 8;
+/// Where a key or value is that does not lie near: its length and its first page.
+pub(super) const FAR_BYTES: usize = 12;
 pub(crate) const FAR_KEY: u16 = 1 << 15;
 pub(crate) const FAR_VALUE: u16 = 1 << 14;
 /// The entry says that its key is deleted, and has no value. Only in tables of the run store.
 pub(crate) const DELETED: u16 = 1 << 13;
 /// Of pages with a longer prefix the heads do not decide: a stub may end before its head does.
 const MAX_PREFIX_FOR_HEADS: usize = max_stub(4096) - 4;
-const LENGTH: u16 = DELETED - 1;
+pub(super) const LENGTH: u16 = DELETED - 1;
 /// Bits of a reference that name the page; above them is the hint.
 const NUMBER_BITS: u32 = PAGE_LIMIT.trailing_zeros();
 
@@ -53,11 +63,11 @@ pub(crate) struct Far {
     pub(crate) first: PageNo,
 }
 
-/// A key in a page: its first `prefix + suffix` bytes and, if it is longer, where all of it is.
+/// A key in a page: its first bytes and, if it is longer, where all of it is.
 #[derive(Clone, Copy)]
 pub(crate) struct KeyAt<'a> {
-    pub(crate) prefix: &'a [u8],
-    pub(crate) suffix: &'a [u8],
+    prefix: &'a [u8],
+    suffix: Suffix<'a>,
     pub(crate) far: Option<Far>,
 }
 
@@ -66,6 +76,23 @@ pub(crate) enum ValueAt<'a> {
     Near(&'a [u8]),
     Far(Far),
     Deleted,
+}
+
+/// Where the value of an entry is: if it is near, its bytes in the page.
+#[derive(Clone)]
+pub(super) enum Place {
+    Near(Range<usize>),
+    Far(Far),
+    Deleted,
+}
+
+/// An entry of a leaf, the first bytes of its key in one piece.
+#[derive(Clone, Copy)]
+pub(crate) struct EntryAt<'a> {
+    pub(crate) stub: &'a [u8],
+    /// Where all of the key is, if that is more.
+    pub(crate) far_key: Option<Far>,
+    pub(crate) value: ValueAt<'a>,
 }
 
 #[derive(Clone, Copy)]
@@ -82,6 +109,8 @@ pub(crate) struct Node<'a> {
     pub(crate) level: u8,
     count: usize,
     prefix: &'a [u8],
+    /// A leaf without slots.
+    fixed: Option<Fixed<'a>>,
 }
 
 /// Gives the bytes of a chain.
@@ -114,6 +143,7 @@ impl<'a> Node<'a> {
         let header = Header::read(bytes)?;
         let count = usize::from(header.count);
         let slots = match header.kind {
+            Kind::FixedLeaf => return Self::fixed(bytes, references, &header),
             Kind::Leaf => count,
             Kind::Inner => {
                 let found = match references {
@@ -135,7 +165,26 @@ impl<'a> Node<'a> {
             level: header.level,
             count: slots,
             prefix,
+            fixed: None,
         })
+    }
+
+    #[inline]
+    fn fixed(bytes: &'a [u8], references: References<'a>, header: &Header) -> Option<Self> {
+        let fixed = Fixed::new(bytes, header)?;
+        Some(Self {
+            bytes,
+            references,
+            level: header.level,
+            count: usize::from(header.count),
+            prefix: fixed.prefix,
+            fixed: Some(fixed),
+        })
+    }
+
+    /// The page, without the references of an inner page.
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.bytes
     }
 
     pub(crate) fn is_leaf(&self) -> bool {
@@ -186,7 +235,7 @@ impl<'a> Node<'a> {
         u32_at(self.bytes, HEADER_BYTES + i * SLOT_BYTES)
     }
 
-    /// Key `i`, and the offset behind it.
+    /// Key `i` of a page with slots, and the offset behind it.
     #[inline]
     fn key_end(&self, i: usize) -> Option<(KeyAt<'a>, usize, u16)> {
         if i >= self.count {
@@ -194,12 +243,12 @@ impl<'a> Node<'a> {
         }
         let (start, length) = self.slot(i)?;
         let end = start + usize::from(length & LENGTH);
-        let suffix = self.bytes.get(start..end)?;
+        let suffix = Suffix::of_bytes(self.bytes.get(start..end)?);
         let mut behind = end;
         let mut far = None;
         if length & FAR_KEY != 0 {
             far = Some(self.far(u32_at(self.bytes, end)?, end + 4)?);
-            behind = end + 12;
+            behind = end + FAR_BYTES;
         }
         let key = KeyAt {
             prefix: self.prefix,
@@ -216,23 +265,49 @@ impl<'a> Node<'a> {
 
     /// Key `i` of a leaf; key `i` of an inner page bounds child `i + 1` from below.
     pub(crate) fn key(&self, i: usize) -> Option<KeyAt<'a>> {
-        Some(self.key_end(i)?.0)
+        match &self.fixed {
+            Some(fixed) => Some(self.fixed_key(fixed, i)?),
+            None => Some(self.key_end(i)?.0),
+        }
+    }
+
+    #[inline]
+    fn fixed_key(&self, fixed: &Fixed<'a>, i: usize) -> Option<KeyAt<'a>> {
+        Some(KeyAt {
+            prefix: self.prefix,
+            suffix: fixed.suffix(i)?,
+            far: None,
+        })
     }
 
     /// Value `i` of a leaf.
     pub(crate) fn value(&self, i: usize) -> Option<ValueAt<'a>> {
-        let (_, at, flags) = self.key_end(i)?;
+        Some(match self.entry(i)?.1 {
+            Place::Near(at) => ValueAt::Near(self.bytes.get(at)?),
+            Place::Far(far) => ValueAt::Far(far),
+            Place::Deleted => ValueAt::Deleted,
+        })
+    }
+
+    /// Key `i` of a leaf, and where its value is.
+    #[inline]
+    pub(super) fn entry(&self, i: usize) -> Option<(KeyAt<'a>, Place)> {
+        if let Some(fixed) = &self.fixed {
+            let key = self.fixed_key(fixed, i)?;
+            let place = fixed.value(i).map_or(Place::Deleted, Place::Near);
+            return Some((key, place));
+        }
+        let (key, at, flags) = self.key_end(i)?;
         if flags & DELETED != 0 {
-            return Some(ValueAt::Deleted);
+            return Some((key, Place::Deleted));
         }
         let bytes = u32_at(self.bytes, at)?;
         if flags & FAR_VALUE != 0 {
-            return Some(ValueAt::Far(self.far(bytes, at + 4)?));
+            return Some((key, Place::Far(self.far(bytes, at + 4)?)));
         }
-        let value = self
-            .bytes
-            .get(at + 4..(at + 4).checked_add(bytes as usize)?)?;
-        Some(ValueAt::Near(value))
+        let end = (at + 4).checked_add(bytes as usize)?;
+        let inside = end <= self.bytes.len();
+        inside.then_some((key, Place::Near(at + 4..end)))
     }
 
     /// The first key that is not less than `key`, and whether it is equal; `None` inside if the
@@ -243,6 +318,9 @@ impl<'a> Node<'a> {
             return Ok(Some((if all_less { self.count } else { 0 }, false)));
         };
         let head = head_of(rest);
+        if let Some(fixed) = &self.fixed {
+            return Ok(fixed.search(head, rest));
+        }
         let heads_decide = self.prefix.len() <= MAX_PREFIX_FOR_HEADS;
         let (mut low, mut high) = (0, self.count);
         while low < high {
@@ -274,16 +352,26 @@ impl<'a> Node<'a> {
 }
 
 impl KeyAt<'_> {
-    /// This key against `key`, which starts with the prefix and goes on with `rest`.
+    /// Puts the bytes that are in the page behind `to`.
+    #[inline]
+    pub(crate) fn append_to(&self, to: &mut Vec<u8>) {
+        to.extend_from_slice(self.prefix);
+        to.extend_from_slice(self.suffix.head());
+        to.extend_from_slice(self.suffix.tail);
+    }
+
+    /// This key, of a page with slots, against `key`, which starts with the prefix and goes on with
+    /// `rest`.
     fn compare_rest(&self, key: &[u8], rest: &[u8], fetch: Fetch<'_>) -> Result<Ordering> {
+        let suffix = self.suffix.tail;
         let Some(far) = self.far else {
-            return Ok(self.suffix.cmp(rest));
+            return Ok(suffix.cmp(rest));
         };
         // The suffix is cut off: only a difference in its bytes decides.
-        let common = rest.len().min(self.suffix.len());
-        let (ours, theirs) = (self.suffix.get(..common), rest.get(..common));
+        let common = rest.len().min(suffix.len());
+        let (ours, theirs) = (suffix.get(..common), rest.get(..common));
         match ours.cmp(&theirs) {
-            Ordering::Equal if rest.len() <= self.suffix.len() => Ok(Ordering::Greater),
+            Ordering::Equal if rest.len() <= suffix.len() => Ok(Ordering::Greater),
             Ordering::Equal => Ok(fetch(far)?.as_slice().cmp(key)),
             other => Ok(other),
         }
@@ -291,10 +379,12 @@ impl KeyAt<'_> {
 }
 
 /// The first four bytes of what follows the prefix, as a number that orders as they do.
+#[inline]
 pub(crate) fn head_of(rest: &[u8]) -> u32 {
-    let mut head = [0; 4];
-    for (i, byte) in head.iter_mut().enumerate() {
-        *byte = u8_at(rest, i).unwrap_or(0);
+    if let Some(head) = rest.first_chunk() {
+        return u32::from_be_bytes(*head);
     }
+    let mut head = [0; 4];
+    put(&mut head, 0, rest);
     u32::from_be_bytes(head)
 }

@@ -10,8 +10,9 @@ use super::{
 use crate::y::page::PageSource;
 use crate::y::page::{
     PageNo,
-    build::{self, Bound, Content},
-    node::{Far, Node},
+    build::{self, Bound},
+    leaf_entries::LeafEntries,
+    node::{Far, Node, ValueAt},
 };
 use crate::{
     error::{Error, Result},
@@ -127,9 +128,15 @@ impl Walk<'_> {
         to: Option<&Bound>,
     ) -> Result<()> {
         let fetch = |far| self.y.pages.file.fetch(far);
-        let entries = build::entries(node).ok_or_else(|| self.y.pages.file.senseless(page))?;
-        for entry in &entries {
-            let key = entry.key.whole(&fetch)?;
+        let senseless = || self.y.pages.file.senseless(page);
+        let mut entries = LeafEntries::default();
+        entries.read(node).ok_or_else(senseless)?;
+        for i in 0..entries.len() {
+            let entry = entries.get(i, node.bytes()).ok_or_else(senseless)?;
+            let key = match entry.far_key {
+                Some(far) => fetch(far)?,
+                None => entry.stub.to_vec(),
+            };
             let before = from.compare(&key, &fetch)? == Ordering::Greater;
             let behind = match to {
                 Some(to) => to.compare(&key, &fetch)? != Ordering::Greater,
@@ -139,11 +146,11 @@ impl Walk<'_> {
                 return Err(self.y.pages.file.corrupt(page, "keys are out of order"));
             }
             self.last = Some(key);
-            self.chain(entry.key.far)?;
+            self.chain(entry.far_key)?;
             match entry.value {
-                Content::Near(_) => {}
-                Content::Far(far) => self.chain(Some(far))?,
-                Content::Deleted => {
+                ValueAt::Near(_) => {}
+                ValueAt::Far(far) => self.chain(Some(far))?,
+                ValueAt::Deleted => {
                     return Err(self.y.pages.file.corrupt(page, "it holds a delete"));
                 }
             }
