@@ -312,6 +312,58 @@ pub fn random_runs_match_a_model<S: Store>(store: &S) {
     check(&y, &model);
 }
 
+/// Removed ranges are gone, at once and after reopens and maintenance, and what is written into them
+/// later is there. A Y that cannot remove ranges refuses to.
+pub fn removed_ranges_are_gone<S: Store>(store: &S) {
+    let mut y = store.open();
+    if !y.removes_ranges() {
+        let refused = y.remove_range(b"", None);
+        assert!(matches!(refused, Err(Error::Unsupported { .. })));
+        return;
+    }
+    let mut rng = StdRng::seed_from_u64(4);
+    let mut model = Model::new();
+    y.remove_range(b"", None).unwrap();
+    for round in 0u32..60 {
+        let mut run = BTreeMap::new();
+        for _ in 0..rng.random_range(1..300) {
+            let mut key = rng.random_range(0u64..3000).to_be_bytes().to_vec();
+            if key[7] == 7 {
+                key.extend([5; 700]);
+            }
+            let len = *[0usize, 8, 40, 300, 6000].choose(&mut rng).unwrap();
+            let value = (!rng.random_bool(0.2)).then(|| vec![round as u8; len]);
+            run.insert(key, value);
+        }
+        write_both(&y, &mut model, &run.into_iter().collect());
+        let from = rng.random_range(0u64..3000);
+        let width = *[0, 1, 30, 900].choose(&mut rng).unwrap();
+        let to = (!rng.random_bool(0.02)).then(|| (from + width).to_be_bytes().to_vec());
+        let from = from.to_be_bytes().to_vec();
+        y.remove_range(&from, to.as_deref()).unwrap();
+        model.retain(|key, _| *key < from || to.as_ref().is_some_and(|to| key >= to));
+        match rng.random_range(0..6) {
+            0 => {
+                drop(y);
+                y = store.open();
+            }
+            1 | 2 => drop(y.maintain().unwrap()),
+            3 => y.make_durable().unwrap(),
+            _ => {}
+        }
+        if round % 5 == 4 {
+            check(&y, &model);
+        }
+    }
+    settle(&y);
+    check(&y, &model);
+    y.remove_range(b"", None).unwrap();
+    check(&y, &Model::new());
+    assert!(y.is_empty().unwrap());
+    drop(y);
+    check(&store.open(), &Model::new());
+}
+
 /// `multi_get` answers in the order asked, with duplicates and absent keys.
 pub fn multi_get_answers_in_order<S: Store>(store: &S) {
     let y = store.open();

@@ -48,6 +48,16 @@ impl IndexY for PagedY {
         self.apply_run(source)
     }
 
+    fn removes_ranges(&self) -> bool {
+        true
+    }
+
+    fn remove_range(&self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
+        let _one_writer = self.writing.lock();
+        self.writable()?;
+        self.apply_removal(from, to)
+    }
+
     fn make_durable(&self) -> Result<()> {
         if self.read_only {
             return Ok(());

@@ -36,13 +36,27 @@ use std::sync::Arc;
 impl PagedY {
     /// Writes a run and shows it to readers. The caller holds the lock of writers.
     pub(crate) fn apply_run(&self, source: &mut dyn RunSource) -> Result<()> {
+        self.apply(|run| {
+            source.drain(&mut |(key, value)| run.push(key, value))?;
+            let next = run.finish()?;
+            // I5: nothing of the run can be seen or become durable before the log is.
+            source.before_publish()?;
+            Ok(next)
+        })
+    }
+
+    /// Removes the keys of a range and shows that to readers. The caller holds the lock of writers.
+    pub(crate) fn apply_removal(&self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
+        self.apply(|run| {
+            run.remove_range(from, to)?;
+            run.finish()
+        })
+    }
+
+    fn apply(&self, write: impl FnOnce(&mut Run<'_>) -> Result<Option<Version>>) -> Result<()> {
         let base = self.version.load_full();
         let mut run = Run::new(self, &base);
-        let outcome = source
-            .drain(&mut |(key, value)| run.push(key, value))
-            .and_then(|()| run.finish())
-            // I5: nothing of the run can be seen or become durable before the log is.
-            .and_then(|next| source.before_publish().map(|()| next));
+        let outcome = write(&mut run);
         let (taken, removed) = run.into_pages();
         match outcome {
             Ok(Some(next)) => self.publish(base, next, &taken, removed),

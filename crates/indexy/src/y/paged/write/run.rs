@@ -88,6 +88,61 @@ impl<'y> Run<'y> {
         self.apply(key, value)
     }
 
+    /// Removes every entry of `[from, to)`; nothing is pushed before or behind it. Cost: a read of
+    /// each leaf of the range.
+    pub(crate) fn remove_range(&mut self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
+        if self.base.root.page == 0 || to.is_some_and(|to| to <= from) {
+            return Ok(());
+        }
+        let mut at = from.to_vec();
+        loop {
+            self.go_to(&at)?;
+            let end = self.remove_from_leaf(from, to)?;
+            match end {
+                Some(next) if before(&next, to) => at = next,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Removes the entries of `[from, to)` from the open leaf; returns where the leaf ends.
+    fn remove_from_leaf(&mut self, from: &[u8], to: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
+        let output = &self.path.pages.output;
+        let fetch = |far| output.fetch(far);
+        let Some(leaf) = &mut self.leaf else {
+            return Err(self.path.pages.y.pages.file.senseless(self.base.root.page));
+        };
+        let mut gone = Vec::new();
+        while let Some(entry) = leaf.rest.peek() {
+            if let Some(to) = to
+                && entry.key.compare(to, &fetch)? != Ordering::Less
+            {
+                break;
+            }
+            let stays = entry.key.compare(from, &fetch)? == Ordering::Less;
+            let Some(entry) = leaf.rest.next() else { break };
+            match stays {
+                true => leaf.add(entry),
+                false => gone.push(entry),
+            }
+        }
+        if !gone.is_empty() {
+            let replaced = leaf.unchanged.take();
+            self.path.pages.removed.extend(replaced);
+        }
+        let end = leaf.to.clone();
+        self.entries = self.entries.saturating_sub(gone.len() as u64);
+        for entry in gone {
+            if let Content::Far(far) = entry.value {
+                self.path.pages.remove_chain(far)?;
+            }
+            if let Some(far) = entry.key.far {
+                self.path.pages.remove_chain(far)?;
+            }
+        }
+        Ok(end)
+    }
+
     /// Closes everything; returns the new version, or `None` if nothing changed. All its pages are
     /// with the system then.
     pub(crate) fn finish(&mut self) -> Result<Option<Version>> {

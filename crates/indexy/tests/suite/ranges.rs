@@ -1,0 +1,224 @@
+//! Ranges that are removed at once, ends that are taken, and sorted keys that are loaded.
+
+use crate::{
+    pairs,
+    support::{MIB, Random, assert_sound, open},
+};
+use indexy::{Db, Error, Options, Tree};
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+};
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn content(tree: &Tree) -> Model {
+    let entries = tree
+        .iter()
+        .map(|e| e.map(|(k, v)| (k.to_vec(), v.to_vec())));
+    entries.collect::<Result<_, _>>().unwrap()
+}
+
+fn options(pair: pairs::Pair) -> Options {
+    pairs::options(pair, Options::new(2 * MIB))
+}
+
+/// Random writes, batches and removals of ranges, with release and reopening between: the same as in
+/// a map.
+#[test]
+fn ranges_are_removed_as_in_a_map() {
+    for pair in pairs::chosen(0, 4) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut db = open(dir.path(), &options(pair));
+        let mut tree = db.tree("t").unwrap();
+        let (mut random, mut model) = (Random(7), Model::new());
+        let key = |n: u64| (n % 30_000).to_be_bytes().to_vec();
+        for step in 0..60u64 {
+            for _ in 0..1500 {
+                let (key, value) = (key(random.next()), vec![step as u8; 60]);
+                tree.insert(&key, &value).unwrap();
+                model.insert(key, value);
+            }
+            let from = key(random.next());
+            let to = key(u64::from_be_bytes(from[..].try_into().unwrap()) + random.below(3000));
+            match step % 4 {
+                0 => tree.remove_range(from.as_slice()..to.as_slice()).unwrap(),
+                1 => {
+                    let mut batch = db.batch();
+                    batch.remove_range(&tree, from.as_slice()..to.as_slice());
+                    let kept = from.clone().max(to.clone());
+                    batch.insert(&tree, &kept, "kept");
+                    match batch.commit() {
+                        Err(Error::Unsupported { .. }) => {
+                            tree.remove_range(from.as_slice()..to.as_slice()).unwrap()
+                        }
+                        committed => {
+                            committed.unwrap();
+                            model.insert(kept, b"kept".to_vec());
+                        }
+                    }
+                }
+                _ => continue,
+            }
+            let removed = model.range(from.clone()..to.max(from.clone()));
+            let removed: Vec<_> = removed.map(|(k, _)| k.clone()).collect();
+            let kept = |k: &Vec<u8>| model[k] == b"kept" && step % 4 == 1;
+            let removed: Vec<_> = removed.into_iter().filter(|k| !kept(k)).collect();
+            removed.iter().for_each(|k| drop(model.remove(k)));
+            if step % 12 == 8 {
+                drop((tree, db));
+                db = open(dir.path(), &options(pair));
+                tree = db.tree("t").unwrap();
+            }
+            assert!(content(&tree) == model, "{pair:?}: step {step}");
+        }
+        assert_sound(&db);
+        tree.clear().unwrap();
+        assert_eq!(tree.len().unwrap(), 0, "{pair:?}");
+        assert_eq!(tree.first().unwrap(), None);
+    }
+}
+
+/// Readers and writers of other keys beside removals: what is outside of the range stays, what is
+/// inside goes, and no value comes back.
+#[test]
+fn removals_beside_readers_and_writers() {
+    const ROUNDS: u64 = 30;
+    for pair in pairs::chosen(1, 4) {
+        let dir = tempfile::tempdir().unwrap();
+        let db = open(dir.path(), &options(pair));
+        let tree = db.tree("t").unwrap();
+        let (round, done) = (AtomicU64::new(0), AtomicBool::new(false));
+        let inside = |n: u64| [&b"in"[..], &n.to_be_bytes()].concat();
+        std::thread::scope(|s| {
+            for thread in 0..2u64 {
+                let (tree, done) = (&tree, &done);
+                s.spawn(move || {
+                    let mut n = 0u64;
+                    while !done.load(SeqCst) {
+                        n += 1;
+                        let key = [&b"out"[..], &(n * 2 + thread).to_be_bytes()].concat();
+                        tree.insert(&key, [7; 100]).unwrap();
+                        assert!(tree.get(&key).unwrap().is_some(), "{pair:?}");
+                    }
+                });
+            }
+            s.spawn(|| {
+                while !done.load(SeqCst) {
+                    let before = round.load(SeqCst);
+                    for n in 0..200 {
+                        let Some(value) = tree.get(inside(n)).unwrap() else {
+                            continue;
+                        };
+                        let found = u64::from_be_bytes(value[..8].try_into().unwrap());
+                        assert!(found >= before, "{pair:?}: round {found} after {before}");
+                    }
+                }
+            });
+            for now in 1..=ROUNDS {
+                for n in 0..200 {
+                    let value = [&now.to_be_bytes()[..], &[1; 100]].concat();
+                    tree.insert(inside(n), value).unwrap();
+                }
+                tree.remove_prefix("in").unwrap();
+                round.store(now + 1, SeqCst);
+                assert_eq!(tree.prefix("in").count(), 0, "{pair:?}");
+            }
+            done.store(true, SeqCst);
+        });
+        assert_sound(&db);
+    }
+}
+
+/// Several threads take from both ends: each entry goes to one of them.
+#[test]
+fn every_entry_is_popped_once() {
+    const ENTRIES: u64 = 20_000;
+    for pair in pairs::chosen(2, 4) {
+        let dir = tempfile::tempdir().unwrap();
+        let db = open(dir.path(), &options(pair));
+        let tree = db.tree("t").unwrap();
+        (0..ENTRIES).for_each(|n| tree.insert(n.to_be_bytes(), [3; 80]).unwrap());
+        let popped: Vec<Vec<Vec<u8>>> = std::thread::scope(|s| {
+            let threads = (0..4).map(|thread| {
+                let tree = &tree;
+                s.spawn(move || {
+                    let pop = || match thread % 2 {
+                        0 => tree.pop_first().unwrap(),
+                        _ => tree.pop_last().unwrap(),
+                    };
+                    let popped: Vec<_> = std::iter::from_fn(pop).map(|(k, _)| k.to_vec()).collect();
+                    let order = if thread % 2 == 0 { 1 } else { -1i64 };
+                    assert!(
+                        popped
+                            .windows(2)
+                            .all(|two| order * (two[0] < two[1]) as i64 >= 0)
+                    );
+                    popped
+                })
+            });
+            let threads: Vec<_> = threads.collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        });
+        let mut all: Vec<Vec<u8>> = popped.concat();
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len() as u64, ENTRIES, "{pair:?}");
+        assert!(tree.is_empty().unwrap());
+    }
+}
+
+#[test]
+fn retain_keeps_what_it_is_told_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path(), Options::new(4 * MIB)).unwrap();
+    let tree = db.tree("t").unwrap();
+    (0..5000u64).for_each(|n| tree.insert(n.to_be_bytes(), n.to_be_bytes()).unwrap());
+    tree.retain(|key, value| key == value && value[7] % 5 == 0)
+        .unwrap();
+    assert_eq!(
+        tree.len().unwrap(),
+        (0..5000u64).filter(|n| n % 256 % 5 == 0).count() as u64
+    );
+}
+
+/// A sorted load is there, also after a reopen without a close, and beside older keys below it.
+#[test]
+fn sorted_keys_are_loaded_past_memory() {
+    const ENTRIES: u64 = 100_000;
+    for pair in pairs::chosen(3, 4) {
+        let dir = tempfile::tempdir().unwrap();
+        let db = open(dir.path(), &options(pair));
+        let tree = db.tree("t").unwrap();
+        tree.insert(5u64.to_be_bytes(), "below").unwrap();
+        let key = |n: u64| (n * 10 + 100).to_be_bytes();
+        let entries = (0..ENTRIES).map(|n| (key(n), n.to_string()));
+        assert_eq!(tree.load_sorted(entries).unwrap(), ENTRIES, "{pair:?}");
+        let check = |tree: &Tree| {
+            for n in (0..ENTRIES).step_by(997) {
+                assert_eq!(
+                    tree.get(key(n)).unwrap().unwrap(),
+                    *n.to_string().as_bytes()
+                );
+                assert_eq!(tree.get((n * 10 + 101).to_be_bytes()).unwrap(), None);
+            }
+            assert_eq!(tree.len().unwrap(), ENTRIES + 1, "{pair:?}");
+        };
+        check(&tree);
+        assert_sound(&db);
+        let again = tree.load_sorted([(key(3), "x")]);
+        assert!(matches!(again, Err(Error::Unsupported { .. })), "{pair:?}");
+        let unsorted = tree.load_sorted([(key(ENTRIES + 9), "x"), (key(ENTRIES + 8), "y")]);
+        assert!(
+            matches!(unsorted, Err(Error::Unsupported { .. })),
+            "{pair:?}"
+        );
+        drop((tree, db));
+        let db = open(dir.path(), &options(pair));
+        let tree = db.tree("t").unwrap();
+        let more = tree.get(key(ENTRIES + 9)).unwrap();
+        assert!(more.is_none_or(|value| value == *b"x"));
+        tree.remove(key(ENTRIES + 9)).unwrap();
+        check(&tree);
+    }
+}
