@@ -30,6 +30,7 @@ pub(crate) use ring::overlap;
 
 use crate::error::Result;
 use std::{
+    fs::File,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -77,6 +78,10 @@ pub(crate) trait StorageFile: Send + Sync {
         }
         Ok(())
     }
+    /// The open file of the operating system, if it is one: reads of several can overlap.
+    fn system_file(&self) -> Option<&File> {
+        None
+    }
     /// Writes all of `buf` at `offset`.
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()>;
     /// Makes everything written durable (fdatasync).
@@ -89,4 +94,19 @@ pub(crate) trait StorageFile: Send + Sync {
     fn path(&self) -> &Path;
     /// The file was renamed to `path`, for the first time. Called by [`Storage::rename_open`].
     fn set_path(&self, path: &Path);
+}
+
+/// Reads all of `reads`, each from the file that has its place in `files`, in any order; at once
+/// where the system can.
+pub(crate) fn read_together(reads: &mut [ReadAt<'_>], files: &[&dyn StorageFile]) -> Result<()> {
+    let system: Option<Vec<&File>> = files.iter().map(|file| file.system_file()).collect();
+    if let Some(system) = system.filter(|system| system.len() == reads.len()) {
+        overlap(reads, |n| system[n], |_, _| {});
+    }
+    for (read, file) in reads.iter_mut().zip(files) {
+        if read.got < read.to.len() {
+            read.got = file.read_at(read.to, read.offset)?;
+        }
+    }
+    Ok(())
 }
