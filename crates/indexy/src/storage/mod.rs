@@ -23,10 +23,12 @@ mod ring;
     allow(dead_code, reason = "the fuzzer's targets need a part of it")
 )]
 pub(crate) mod sim;
+mod together;
 
 pub(crate) use buffered::Buffered;
 pub(crate) use direct::Direct;
 pub(crate) use ring::overlap;
+pub(crate) use together::read_together;
 
 use crate::error::Result;
 use std::{
@@ -94,19 +96,4 @@ pub(crate) trait StorageFile: Send + Sync {
     fn path(&self) -> &Path;
     /// The file was renamed to `path`, for the first time. Called by [`Storage::rename_open`].
     fn set_path(&self, path: &Path);
-}
-
-/// Reads all of `reads`, each from the file that has its place in `files`, in any order; at once
-/// where the system can.
-pub(crate) fn read_together(reads: &mut [ReadAt<'_>], files: &[&dyn StorageFile]) -> Result<()> {
-    let system: Option<Vec<&File>> = files.iter().map(|file| file.system_file()).collect();
-    if let Some(system) = system.filter(|system| system.len() == reads.len()) {
-        overlap(reads, |n| system[n], |_, _| {});
-    }
-    for (read, file) in reads.iter_mut().zip(files) {
-        if read.got < read.to.len() {
-            read.got = file.read_at(read.to, read.offset)?;
-        }
-    }
-    Ok(())
 }

@@ -6,7 +6,7 @@
 //! | leaves | nodes of the shared page format, full, in chunks | `write/` |
 //! | far bytes | long keys and values, each with a checksum, between the chunks | `far.rs` |
 //! | filters | pages that deny most absent keys, a segment for some 60,000 keys | `filter.rs` |
-//! | inner pages | a static B+ tree over the leaves | `write/tree.rs` |
+//! | inner pages | a static B+ tree over the leaves | `write/inner.rs` |
 //! | footer | the last pages: all of [`TableMeta`] | `meta.rs` |
 //!
 //! Layouts: `docs/formats/tables.md`. Every page repeats its number and the random id of its table,
