@@ -122,6 +122,10 @@ impl StorageFile for BufferedFile {
         Ok(())
     }
 
+    fn system_file(&self) -> Option<&File> {
+        Some(&self.file)
+    }
+
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
         self.file
             .write_all_at(buf, offset)

@@ -23,13 +23,16 @@ mod ring;
     allow(dead_code, reason = "the fuzzer's targets need a part of it")
 )]
 pub(crate) mod sim;
+mod together;
 
 pub(crate) use buffered::Buffered;
 pub(crate) use direct::Direct;
 pub(crate) use ring::overlap;
+pub(crate) use together::read_together;
 
 use crate::error::Result;
 use std::{
+    fs::File,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -76,6 +79,10 @@ pub(crate) trait StorageFile: Send + Sync {
             read.got = self.read_at(read.to, read.offset)?;
         }
         Ok(())
+    }
+    /// The open file of the operating system, if it is one: reads of several can overlap.
+    fn system_file(&self) -> Option<&File> {
+        None
     }
     /// Writes all of `buf` at `offset`.
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()>;

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::{lsm::fuzzing as lsm, paged::fuzzing as paged};
+use super::{lsm::fuzzing as lsm, paged::fuzzing as paged, run_store::fuzzing as run_store};
 
 pub(crate) fn samples() -> Vec<Vec<u8>> {
     lsm::samples()
@@ -18,6 +18,14 @@ pub(crate) fn page_samples() -> Vec<Vec<u8>> {
 
 pub(crate) fn decode_page(bytes: &[u8]) {
     paged::decode(bytes);
+}
+
+pub(crate) fn table_samples() -> Vec<Vec<u8>> {
+    run_store::table_samples()
+}
+
+pub(crate) fn decode_table(bytes: &[u8]) {
+    run_store::decode_table(bytes);
 }
 
 pub(crate) fn keys(a: &[u8], b: &[u8]) {

@@ -16,6 +16,7 @@ pub(crate) mod paged;
 pub(crate) mod pool;
 #[cfg(feature = "rocksdb")]
 pub(crate) mod rocks;
+pub(crate) mod run_store;
 
 #[cfg(test)]
 pub(crate) mod memory;

@@ -73,6 +73,12 @@ pub(crate) enum Kind {
     MapList = 5,
     /// A leaf whose keys, and values, have equal lengths.
     FixedLeaf = 6,
+    /// The first page of a table of the run store.
+    TableHead = 16,
+    /// A part of a table's filter.
+    Filter = 17,
+    /// What is known of a table.
+    Footer = 18,
 }
 
 impl Kind {
@@ -84,6 +90,9 @@ impl Kind {
             Self::Map,
             Self::MapList,
             Self::FixedLeaf,
+            Self::TableHead,
+            Self::Filter,
+            Self::Footer,
         ]
         .into_iter()
         .find(|k| *k as u8 == byte)
@@ -160,6 +169,11 @@ pub(crate) fn seal(page: &mut [u8], identity: Identity) {
     put(page, BIRTH, &identity.birth.to_le_bytes());
     let sum = xxh3_64(page.get(NUMBER..).unwrap_or_default());
     put(page, CHECKSUM, &sum.to_le_bytes());
+}
+
+/// The number of the tree that `page` says it is of.
+pub(crate) fn tree_of(page: &[u8]) -> Option<u64> {
+    u64_at(page, TREE)
 }
 
 /// Whether `page`, just read from `path` at byte `offset`, is the page that it should be, whole.

@@ -157,18 +157,30 @@ impl Pool {
         tree: u64,
         numbers: &[PageNo],
     ) -> Result<()> {
-        let mut frames: Vec<OwnedFrame<'_>> = Vec::with_capacity(numbers.len());
-        while frames.len() < numbers.len()
+        let tags: Vec<u64> = numbers.iter().map(|n| Self::tag(tree, *n)).collect();
+        self.fill(&tags, |frames| {
+            let mut pages: Vec<_> = numbers.iter().copied().zip(frames).collect();
+            file.read_all(&mut pages)
+        })
+    }
+
+    /// Shows pages `tags` in frames; as many, from the first on, as frames can be had for. `read`
+    /// fills and checks that many pages.
+    pub(crate) fn fill(
+        &self,
+        tags: &[u64],
+        read: impl FnOnce(Vec<&mut [u8]>) -> Result<()>,
+    ) -> Result<()> {
+        let mut frames: Vec<OwnedFrame<'_>> = Vec::with_capacity(tags.len());
+        while frames.len() < tags.len()
             && let Some(frame) = self.free_frame()
         {
             frames.push(frame);
         }
         self.reads.fetch_add(frames.len() as u64, Relaxed);
-        let to = frames.iter_mut().map(OwnedFrame::bytes_mut);
-        let mut pages: Vec<(PageNo, &mut [u8])> = numbers.iter().copied().zip(to).collect();
-        file.read_all(&mut pages)?;
-        for (number, frame) in numbers.iter().zip(frames) {
-            self.show(Self::tag(tree, *number), frame);
+        read(frames.iter_mut().map(OwnedFrame::bytes_mut).collect())?;
+        for (tag, frame) in tags.iter().zip(frames) {
+            self.show(*tag, frame);
         }
         Ok(())
     }

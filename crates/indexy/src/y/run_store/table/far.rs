@@ -1,0 +1,53 @@
+//! Far bytes: where a key or value lies that is not in a node, and its seal.
+//!
+//! They stand at a byte offset of the file, page bounds do not matter:
+//!
+//! | offset | bytes | field |
+//! |---|---|---|
+//! | 0 | 8 | seal: xxh3 of the bytes, its seed made of table id and offset |
+//! | 8 | as the leaf says | the bytes |
+//!
+//! The length is in the leaf, whose checksum covers it.
+
+use super::PAGE_BYTES;
+use crate::y::page::node::Far;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+pub(super) const SEAL_BYTES: usize = 8;
+/// Keeps the seeds of neighbouring offsets apart: an odd number with bits all over.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The seal of `bytes` that stand at `offset` of table `id`.
+pub(super) fn seal(id: u64, offset: u64, bytes: &[u8]) -> u64 {
+    xxh3_64_with_seed(bytes, id ^ offset.wrapping_mul(SPREAD))
+}
+
+/// Where far bytes lie with their seal, and the pages around them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
+impl Place {
+    pub(super) fn of(far: Far) -> Self {
+        Self {
+            start: far.first,
+            end: far.first + (SEAL_BYTES as u64 + u64::from(far.bytes)),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.end - self.start
+    }
+
+    /// Start of the first page.
+    pub(super) fn first_page(&self) -> u64 {
+        self.start - self.start % PAGE_BYTES as u64
+    }
+
+    /// Bytes of all pages.
+    pub(super) fn page_bytes(&self) -> u64 {
+        self.end.next_multiple_of(PAGE_BYTES as u64) - self.first_page()
+    }
+}

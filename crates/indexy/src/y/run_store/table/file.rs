@@ -1,0 +1,228 @@
+//! The file of a table: pages at their places, each checked when it is read.
+//!
+//! Threads: any. Nothing is cached.
+
+use super::{
+    PAGE_BYTES,
+    far::{self, Place, SEAL_BYTES},
+};
+use crate::{
+    error::{Error, Result},
+    limits::MAX_VALUE_BYTES,
+    mem::aligned::AlignedBuffer,
+    storage::{ReadAt, StorageFile},
+    y::page::{self, HEADER_BYTES, Header, Identity, Kind, PageNo, PageSource, node::Far},
+};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// The head's magic number, and the version of all formats of the file.
+const MAGIC: &[u8; 8] = b"indexyRT";
+pub(super) const VERSION: u32 = 1;
+/// Every page of a table is of its first generation.
+const BIRTH: u64 = 1;
+/// What one read of far bytes takes at most: longer ones come in pieces.
+const FAR_READ_BYTES: u64 = 256 << 10;
+
+/// The name of table `number` in the folder of the tables.
+pub(crate) fn file_name(number: u64) -> PathBuf {
+    PathBuf::from(number.to_string())
+}
+
+/// What makes page `number` one of table `id`.
+pub(super) fn identity(id: u64, number: PageNo) -> Identity {
+    Identity {
+        number,
+        tree: id,
+        birth: BIRTH,
+    }
+}
+
+/// Fills the first page of a table.
+pub(super) fn write_head(page: &mut [u8], number: u64) {
+    let header = Header {
+        payload: 24,
+        ..Header::of_kind(Kind::TableHead)
+    };
+    header.write(page);
+    page::put(page, HEADER_BYTES, MAGIC);
+    page::put(page, HEADER_BYTES + 8, &VERSION.to_le_bytes());
+    page::put(page, HEADER_BYTES + 16, &number.to_le_bytes());
+}
+
+/// See the module header. Clones share the open file.
+#[derive(Clone)]
+pub(crate) struct TableFile {
+    pub(super) storage: Arc<dyn StorageFile>,
+    pub(super) id: u64,
+    /// Length of the file in pages.
+    pub(super) pages: u64,
+}
+
+impl TableFile {
+    pub(super) fn path(&self) -> &Path {
+        self.storage.path()
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.pages * PAGE_BYTES as u64
+    }
+
+    /// Whether `page`, of which `got` bytes were read, is page `number`.
+    pub(super) fn check(&self, number: PageNo, page: &[u8], got: usize) -> Result<()> {
+        if got < PAGE_BYTES {
+            return Err(self.corrupt(number, "the file ends"));
+        }
+        let offset = number * PAGE_BYTES as u64;
+        page::check(page, identity(self.id, number), self.path(), offset)
+    }
+
+    /// Reads as many consecutive pages from `first` on as `to` has room for, and checks each. Cost:
+    /// one read of the device.
+    pub(super) fn read_run(&self, first: PageNo, to: &mut [u8]) -> Result<()> {
+        let got = self.storage.read_at(to, first * PAGE_BYTES as u64)?;
+        for (number, page) in (first..).zip(to.chunks(PAGE_BYTES)) {
+            let before = (number - first) as usize * PAGE_BYTES;
+            self.check(number, page, got.saturating_sub(before))?;
+        }
+        Ok(())
+    }
+
+    /// The page `number`, which must be of kind `kind`, in a buffer of its own.
+    pub(super) fn read_kind(&self, number: PageNo, kind: Kind) -> Result<(AlignedBuffer, Header)> {
+        let mut page = self.page_buffer();
+        self.read(number, &mut page)?;
+        let header = Header::read(&page).filter(|h| h.kind == kind);
+        let header = header.ok_or_else(|| self.corrupt(number, "a page of another kind"))?;
+        Ok((page, header))
+    }
+
+    /// Checks the first page. Errors: `Corrupt`, `FormatVersion`.
+    pub(super) fn check_head(&self, table: u64) -> Result<()> {
+        let (page, _) = self.read_kind(0, Kind::TableHead)?;
+        let body = page.get(HEADER_BYTES..).unwrap_or_default();
+        if !body.starts_with(MAGIC) {
+            return Err(self.corrupt(0, "this is no table"));
+        }
+        match page::u32_at(body, 8) {
+            Some(VERSION) => {}
+            found => {
+                return Err(Error::FormatVersion {
+                    path: self.path().to_path_buf(),
+                    found: found.unwrap_or(0),
+                    supported: VERSION,
+                });
+            }
+        }
+        if page::u64_at(body, 16) != Some(table) {
+            return Err(self.corrupt(0, "the table has another number"));
+        }
+        Ok(())
+    }
+
+    /// Where far bytes lie, seal included, if they can lie there.
+    pub(super) fn place_of(&self, far: Far) -> Result<Place> {
+        let place = Place::of(far);
+        if far.bytes as usize > MAX_VALUE_BYTES
+            || place.start < PAGE_BYTES as u64
+            || place.end > self.bytes()
+        {
+            return Err(self.wrong_far(far, "far bytes beyond their limits"));
+        }
+        Ok(place)
+    }
+
+    /// Reads bytes as they are; `offset` and length are multiples of a page.
+    pub(super) fn read_raw(&self, offset: u64, to: &mut [u8]) -> Result<()> {
+        let got = self.storage.read_at(to, offset)?;
+        if got < to.len() {
+            let what = "the file ends";
+            return Err(Error::corrupt(self.path(), offset + got as u64, what));
+        }
+        Ok(())
+    }
+
+    /// Appends far bytes to `to`, read through `window`, and checks them.
+    pub(super) fn fetch_into(&self, far: Far, window: &mut [u8], to: &mut Vec<u8>) -> Result<()> {
+        let place = self.place_of(far)?;
+        let before = to.len();
+        let mut seal = [0; SEAL_BYTES];
+        let mut at = place.first_page();
+        let last = at + place.page_bytes();
+        while at < last {
+            let len = (last - at).min(window.len() as u64);
+            let part = window.get_mut(..len as usize).unwrap_or_default();
+            self.read_raw(at, part)?;
+            // Of this part, what lies inside the place; the seal is in the first part.
+            let from = place.start.max(at) - at;
+            let until = place.end.min(at + len) - at;
+            let mut inside = part.get(from as usize..until as usize).unwrap_or_default();
+            if at <= place.start
+                && let Some((found, rest)) = inside.split_first_chunk()
+            {
+                seal = *found;
+                inside = rest;
+            }
+            to.extend_from_slice(inside);
+            at += len;
+        }
+        let bytes = to.get(before..).unwrap_or_default();
+        self.check_seal(far, u64::from_le_bytes(seal), bytes)
+    }
+
+    /// Whether `bytes` are those that `seal` was made for.
+    pub(super) fn check_seal(&self, far: Far, seal: u64, bytes: &[u8]) -> Result<()> {
+        if bytes.len() == far.bytes as usize && far::seal(self.id, far.first, bytes) == seal {
+            return Ok(());
+        }
+        Err(self.wrong_far(far, "the checksum of far bytes does not match"))
+    }
+
+    pub(super) fn wrong_far(&self, far: Far, what: &str) -> Error {
+        Error::corrupt(self.path(), far.first, what)
+    }
+}
+
+impl PageSource for TableFile {
+    fn page_bytes(&self) -> usize {
+        PAGE_BYTES
+    }
+
+    fn read(&self, number: PageNo, to: &mut [u8]) -> Result<()> {
+        let got = self.storage.read_at(to, number * PAGE_BYTES as u64)?;
+        self.check(number, to, got)
+    }
+
+    fn read_all(&self, pages: &mut [(PageNo, &mut [u8])]) -> Result<()> {
+        let mut reads = Vec::with_capacity(pages.len());
+        for (number, to) in pages.iter_mut() {
+            reads.push(ReadAt {
+                offset: *number * PAGE_BYTES as u64,
+                to,
+                got: 0,
+            });
+        }
+        self.storage.read_all(&mut reads)?;
+        let got: Vec<usize> = reads.iter().map(|read| read.got).collect();
+        pages
+            .iter()
+            .zip(got)
+            .try_for_each(|((number, page), got)| self.check(*number, page, got))
+    }
+
+    /// Cost: a read of the device for every 256 KiB.
+    fn fetch(&self, far: Far) -> Result<Vec<u8>> {
+        let place = self.place_of(far)?;
+        let mut window = AlignedBuffer::new(place.page_bytes().min(FAR_READ_BYTES) as usize);
+        let mut bytes = Vec::with_capacity(far.bytes as usize);
+        self.fetch_into(far, &mut window, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn corrupt(&self, number: PageNo, what: &str) -> Error {
+        let what = format!("page {number}: {what}");
+        Error::corrupt(self.path(), number * PAGE_BYTES as u64, what)
+    }
+}

@@ -1,0 +1,179 @@
+//! Filters: pages that say of most absent keys that they are absent.
+//!
+//! A filter is cut into *segments*, each for the keys from its `from` up to the next one's. The
+//! hash of a key (xxh3, seed 0) says which page of its segment, which line of 64 bytes of that page
+//! and which bit of each of the line's eight words of 64 bits the key sets. So a look-up costs one
+//! page and one cache line, and has no branch.
+//!
+//! | offset | bytes | field |
+//! |---|---|---|
+//! | 0 | 56 | header of every page; its payload says 4032 |
+//! | 56 | 8 | zero |
+//! | 64 | 4032 | 63 lines |
+//!
+//! The math is ours, forty lines, because bits on disk must mean the same for ever and are read in
+//! a frame of the pool. Of the crates measured (`docs/lab/lsm-tree.md`), `sbbf-rs` wants memory of
+//! its own and denies fewer at equal size, `fastbloom` promises no stable hash and spreads a key
+//! over the page, `xorf` denies twice as many for seven times the time to build.
+//!
+//! Keeps T3. No I/O.
+
+use super::PAGE_BYTES;
+use crate::y::page::{self, Header, Kind, PageNo};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// How a read asks a table's filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FilterUse {
+    /// Its page is read if it is in no frame.
+    Always,
+    /// It is asked if its page is in a frame.
+    IfCached,
+    Never,
+}
+
+const LINE_BYTES: usize = 64;
+const LINES: usize = PAGE_BYTES / LINE_BYTES - 1;
+/// Pages of a segment at most.
+pub(super) const MAX_PAGES: usize = 64;
+const LANES: usize = 8;
+const LANE_BITS: u32 = 64;
+/// One odd multiplier a lane: those of Parquet's split block filters.
+const SALTS: [u32; LANES] = [
+    0x47b6_137b,
+    0x4497_4d91,
+    0x8824_ad5b,
+    0xa2b7_289d,
+    0x7054_95c7,
+    0x2df1_424b,
+    0x9efc_4947,
+    0x5c6b_fb31,
+];
+const _: () = assert!(LANES * LANE_BITS as usize == LINE_BYTES * 8);
+const _: () = assert!(page::HEADER_BYTES <= LINE_BYTES && (LINES + 1) * LINE_BYTES == PAGE_BYTES);
+
+/// The hash of `key` that filters know it by.
+#[inline]
+pub(crate) fn hash_of(key: &[u8]) -> u64 {
+    xxh3_64(key)
+}
+
+/// The filter of a stretch of keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Segment {
+    /// No key of it is less; the first segment has all keys below the second one's.
+    pub(super) from: Box<[u8]>,
+    pub(super) first: PageNo,
+    pub(super) pages: u32,
+}
+
+/// Which page and line of a segment of `pages` pages speak of `hash`.
+#[inline]
+pub(super) fn place(hash: u64, pages: u32) -> (u32, usize) {
+    let product = (hash >> 32) * u64::from(pages);
+    let line = ((product & u64::from(u32::MAX)) * LINES as u64) >> 32;
+    ((product >> 32) as u32, (1 + line as usize) * LINE_BYTES)
+}
+
+#[inline]
+fn lanes(hash: u64) -> [u64; LANES] {
+    let low = hash as u32;
+    SALTS.map(|salt| 1 << (low.wrapping_mul(salt) >> (32 - LANE_BITS.trailing_zeros())))
+}
+
+/// Pages that a segment of `keys` keys takes, with `bits` bits a key.
+pub(super) fn pages_for(keys: usize, bits: usize) -> usize {
+    (keys * bits)
+        .div_ceil(LINES * LINE_BYTES * 8)
+        .clamp(1, MAX_PAGES)
+}
+
+/// Fills `pages` (zeros, whole pages) with the filter of `hashes`, all but what `seal` writes.
+pub(super) fn build(hashes: &[u64], pages: &mut [u8]) {
+    let count = (pages.len() / PAGE_BYTES) as u32;
+    for &hash in hashes {
+        let (page, line) = place(hash, count);
+        let at = page as usize * PAGE_BYTES + line;
+        let line = pages.get_mut(at..at + LINE_BYTES).unwrap_or_default();
+        for (word, lane) in line.chunks_exact_mut(8).zip(lanes(hash)) {
+            for (byte, bits) in word.iter_mut().zip(lane.to_le_bytes()) {
+                *byte |= bits;
+            }
+        }
+    }
+    let header = Header {
+        payload: (LINES * LINE_BYTES) as u32,
+        ..Header::of_kind(Kind::Filter)
+    };
+    for page in pages.chunks_mut(PAGE_BYTES) {
+        header.write(page);
+    }
+}
+
+/// Whether the key of `hash` may be in the segment, by the `line` of its page that [`place`] says.
+/// `None`: the page is no filter.
+#[inline]
+pub(super) fn admits(page: &[u8], line: usize, hash: u64) -> Option<bool> {
+    Header::read(page).filter(|header| header.kind == Kind::Filter)?;
+    let line = page.get(line..line.checked_add(LINE_BYTES)?)?;
+    let mut missing = 0;
+    for (word, lane) in line.chunks_exact(8).zip(lanes(hash)) {
+        missing |= !u64::from_le_bytes(word.try_into().ok()?) & lane;
+    }
+    Some(missing == 0)
+}
+
+/// The number of the segment that has `key`.
+#[inline]
+pub(super) fn segment_of(segments: &[Segment], key: &[u8]) -> usize {
+    segments
+        .partition_point(|segment| *segment.from <= *key)
+        .saturating_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hashes(seed: u64, count: u64) -> Vec<u64> {
+        (0..count)
+            .map(|i| hash_of(&[seed.to_be_bytes(), i.to_be_bytes()].concat()))
+            .collect()
+    }
+
+    fn asked(pages: &[u8], hash: u64) -> bool {
+        let (page, line) = place(hash, (pages.len() / PAGE_BYTES) as u32);
+        let at = page as usize * PAGE_BYTES;
+        admits(&pages[at..at + PAGE_BYTES], line, hash).unwrap()
+    }
+
+    #[test]
+    fn t3_denies_no_key_and_most_others() {
+        for (keys, bits, at_most) in [(1, 10, 0.0001), (500, 10, 0.012), (60_000, 10, 0.012)] {
+            let present = hashes(1, keys);
+            let mut pages = vec![0; pages_for(present.len(), bits) * PAGE_BYTES];
+            build(&present, &mut pages);
+            assert!(present.iter().all(|hash| asked(&pages, *hash)));
+            let absent = hashes(2, 100_000);
+            let wrong = absent.iter().filter(|hash| asked(&pages, **hash)).count();
+            let rate = wrong as f64 / absent.len() as f64;
+            assert!(rate <= at_most, "{keys} keys, {bits} bits: {rate}");
+        }
+    }
+
+    /// The bits are a format: what is on disk was made by these.
+    #[test]
+    fn the_bits_of_a_key_never_change() {
+        let hash = hash_of(b"key");
+        assert_eq!(hash, 0xbbea_0d63_a051_65e3);
+        assert_eq!(place(hash, 19), (13, (1 + 59) * LINE_BYTES));
+        let lanes = lanes(hash).map(u64::trailing_zeros);
+        assert_eq!(lanes, [29, 43, 58, 33, 47, 49, 4, 42]);
+        let mut page = vec![0; PAGE_BYTES];
+        build(&[hash], &mut page);
+        let line = &page[(1 + 46) * LINE_BYTES..][..LINE_BYTES];
+        for (word, bit) in line.chunks_exact(8).zip(lanes) {
+            assert_eq!(u64::from_le_bytes(word.try_into().unwrap()), 1 << bit);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Damaged files: an error that says where, or the right answer; never another answer.
+
+use super::*;
+use crate::error::Error;
+
+/// Asks for everything that a table is asked for; panics at a wrong answer. Returns the errors.
+fn ask_all(storage: &Arc<dyn Storage>, meta: &TableMeta, model: &Model) -> Vec<Error> {
+    let mut errors = Vec::new();
+    let table = match Table::open(&**storage, dir(), meta.clone(), &pool(POOL_BYTES)) {
+        Ok(table) => table,
+        Err(e) => return vec![e],
+    };
+    for (key, value) in model {
+        match get(&table, key) {
+            Ok(found) => assert_eq!(found.as_ref(), Some(value), "{key:?}"),
+            Err(e) => errors.push(e),
+        }
+    }
+    let all = part(model, &[], None);
+    match chunked(&table, &[], None, Order::Descending) {
+        Ok(found) => assert!(found.iter().rev().eq(&all)),
+        Err(e) => errors.push(e),
+    }
+    match table.stream(&[], None, 64 << 10) {
+        Err(e) => errors.push(e),
+        Ok(mut stream) => {
+            // What comes before the damage is right.
+            for expected in &all {
+                match next(&mut stream) {
+                    Ok(found) => assert_eq!(found.as_ref(), Some(expected)),
+                    Err(e) => {
+                        errors.push(e);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    let dest = Path::new("copy");
+    for copied in [table.verify().map(drop), table.copy_to(&**storage, dest)] {
+        errors.extend(copied.err());
+    }
+    errors
+}
+
+fn assert_corrupt(errors: &[Error], what: &str) {
+    for error in errors {
+        let located = matches!(error, Error::Corrupt { path: at, .. } if *at == path());
+        assert!(located, "{what}: {error}");
+    }
+}
+
+fn samples() -> Vec<Model> {
+    vec![odd(5, 40), plain(5_000)]
+}
+
+#[test]
+fn a_flipped_byte_is_found_wherever_it_is() {
+    for model in samples() {
+        let (sim, storage) = sim();
+        let (meta, _) = write(&storage, &model).unwrap();
+        let whole = sim.contents().remove(&path()).unwrap();
+        let mut found = 0;
+        let places: Vec<usize> = (0..whole.len()).step_by(1511).collect();
+        for &at in &places {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << (at % 8);
+            sim.tamper(&path(), bytes);
+            let errors = ask_all(&storage, &meta, &model);
+            assert_corrupt(&errors, &format!("byte {at}"));
+            found += usize::from(!errors.is_empty());
+            let copied = sim.contents().remove(Path::new("copy/7"));
+            if copied.is_some() {
+                storage.remove(Path::new("copy/7")).unwrap();
+            }
+        }
+        // But for the zeros behind far bytes, there is no byte that nothing depends on.
+        assert!(
+            found * 100 >= places.len() * 90,
+            "{found} of {}",
+            places.len()
+        );
+    }
+}
+
+#[test]
+fn a_flipped_byte_in_every_page_of_nodes_and_filters_is_found() {
+    let model = plain(5_000);
+    let (sim, storage) = sim();
+    let (meta, _) = write(&storage, &model).unwrap();
+    let whole = sim.contents().remove(&path()).unwrap();
+    for page in 0..meta.pages as usize {
+        let mut bytes = whole.clone();
+        bytes[page * 4096 + 100] ^= 4;
+        sim.tamper(&path(), bytes);
+        let table = Table::open(&*storage, dir(), meta.clone(), &pool(POOL_BYTES)).unwrap();
+        let error = table.verify().unwrap_err();
+        let expected = page as u64 * 4096;
+        assert!(
+            matches!(error, Error::Corrupt { offset, .. } if offset == expected),
+            "page {page}: {error}"
+        );
+    }
+}
+
+#[test]
+fn a_cut_file_is_found_when_it_is_opened() {
+    for model in samples() {
+        let (sim, storage) = sim();
+        let (meta, _) = write(&storage, &model).unwrap();
+        let whole = sim.contents().remove(&path()).unwrap();
+        let cuts = (0..whole.len()).step_by(1024).chain([whole.len() - 1]);
+        for len in cuts {
+            sim.tamper(&path(), whole[..len].to_vec());
+            let opened = Table::open(&*storage, dir(), meta.clone(), &pool(POOL_BYTES));
+            assert_corrupt(&[opened.err().unwrap()], &format!("{len} bytes"));
+            // Without the version log, the footer is looked for.
+            let file = storage.open(&path(), false).unwrap();
+            assert_corrupt(&[TableMeta::read(&file).unwrap_err()], "footer");
+        }
+        // Longer is wrong, too.
+        sim.tamper(&path(), [&whole[..], &[0; 4096]].concat());
+        let opened = Table::open(&*storage, dir(), meta, &pool(POOL_BYTES));
+        assert_corrupt(&[opened.err().unwrap()], "longer");
+    }
+}
+
+#[test]
+fn zeroed_swapped_and_foreign_pages_are_found() {
+    for model in samples() {
+        let (sim, storage) = sim();
+        let (meta, _) = write(&storage, &model).unwrap();
+        let whole = sim.contents().remove(&path()).unwrap();
+        // The same entries under another id: every page has a good checksum.
+        storage.remove(&path()).unwrap();
+        let (other, _) = write(&storage, &model).unwrap();
+        let foreign = sim.contents().remove(&path()).unwrap();
+        assert_eq!((foreign.len(), other.pages), (whole.len(), meta.pages));
+        sim.tamper(&path(), foreign.clone());
+        let errors = ask_all(&storage, &meta, &model);
+        assert_corrupt(&errors, "another table");
+        assert!(errors.len() >= model.len(), "another table's file passed");
+        let pages = meta.pages as usize;
+        for page in 0..pages {
+            let at = page * 4096..(page + 1) * 4096;
+            let next = (page + 1) % pages * 4096;
+            for kind in 0..3 {
+                let mut bytes = whole.clone();
+                match kind {
+                    0 => bytes[at.clone()].fill(0),
+                    1 => bytes[at.clone()].copy_from_slice(&foreign[at.clone()]),
+                    _ => bytes[at.clone()].copy_from_slice(&whole[next..next + 4096]),
+                }
+                if bytes == whole {
+                    continue;
+                }
+                sim.tamper(&path(), bytes);
+                let errors = ask_all(&storage, &meta, &model);
+                assert_corrupt(&errors, &format!("page {page}, {kind}"));
+                assert!(!errors.is_empty(), "page {page}, {kind}: not found");
+                let _ = storage.remove(Path::new("copy/7"));
+            }
+        }
+    }
+}

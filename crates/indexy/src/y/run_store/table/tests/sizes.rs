@@ -1,0 +1,111 @@
+//! What a table takes: of the file, of memory, in reads; and what its footer says.
+
+use super::*;
+
+#[test]
+fn the_footer_says_what_the_version_log_says() {
+    for seed in 20..26 {
+        let (_, storage) = sim();
+        let (meta, file) = write(&storage, &odd(seed, 50)).unwrap();
+        assert_eq!(TableMeta::read(&file).unwrap(), meta);
+        let mut encoded = Vec::new();
+        meta.encode(&mut encoded);
+        encoded.push(9);
+        assert_eq!(TableMeta::decode(&encoded), Ok((meta, encoded.len() - 1)));
+    }
+}
+
+#[test]
+fn counts_and_bounds_are_those_of_the_entries() {
+    let model = odd(31, 500);
+    let (_, storage) = sim();
+    let (meta, _) = write(&storage, &model).unwrap();
+    let deletes = model.values().filter(|v| v.is_none()).count();
+    assert_eq!(
+        (meta.entries, meta.deletes),
+        (model.len() as u64, deletes as u64)
+    );
+    assert_eq!(
+        Some((&meta.min, &meta.max)).map(|(a, b)| (a.to_vec(), b.to_vec())),
+        {
+            let first = model.first_key_value().unwrap().0.clone();
+            Some((first, model.last_key_value().unwrap().0.clone()))
+        }
+    );
+    assert!(model.keys().all(|key| meta.spans(key)) && !meta.spans(&[0xff; 700]));
+    let bytes: usize = model
+        .iter()
+        .map(|(k, v)| k.len() + v.as_ref().map_or(0, Vec::len))
+        .sum();
+    let told = (meta.near_bytes + meta.far_bytes) as usize;
+    // The first bytes of a far key are in its leaf, too.
+    assert!(
+        told >= bytes && told <= bytes + 512 * model.len(),
+        "{told}, {bytes}"
+    );
+    assert!(
+        meta.file_bytes() as usize <= bytes * 11 / 10 + 64 * 4096,
+        "{meta:?}"
+    );
+}
+
+#[test]
+fn few_leaves_have_no_filter_and_memory_is_small() {
+    let (_, storage) = sim();
+    let small = table(&storage, &plain(100));
+    assert!(small.meta().segments.is_empty());
+    assert!(small.memory_bytes() < 1024, "{}", small.memory_bytes());
+    let (_, storage) = sim();
+    let large = table(&storage, &plain(100_000));
+    assert!(!large.meta().segments.is_empty());
+    assert!(large.memory_bytes() < 2048, "{}", large.memory_bytes());
+}
+
+#[test]
+fn a_cold_far_value_is_one_read_and_a_hit_none() {
+    let (sim, storage) = sim();
+    let mut model = plain(3000);
+    let value = vec![5; 65_536];
+    model.insert(b"zz".to_vec(), Some(value.clone()));
+    let (meta, file) = write(&storage, &model).unwrap();
+    let table = Table::of_file(file, meta.clone(), &pool(POOL_BYTES)).unwrap();
+    let before = sim.ios();
+    assert_eq!(get(&table, b"zz").unwrap(), Some(Some(value.clone())));
+    // The filter, the levels, the value.
+    assert_eq!(sim.ios() - before, u64::from(meta.height) + 2);
+    let before = sim.ios();
+    assert_eq!(get(&table, b"zz").unwrap(), Some(Some(value)));
+    assert_eq!(sim.ios() - before, 1);
+    let before = sim.ios();
+    get(&table, &model.last_key_value().unwrap().0[..1]).unwrap();
+    assert!(sim.ios() - before <= 1);
+}
+
+#[test]
+fn a_stream_reads_large_pieces_once() {
+    let (sim, storage) = sim();
+    let model = plain(100_000);
+    let table = table(&storage, &model);
+    for (read_bytes, pages) in [(256 << 10, 64), (32 << 10, 8), (0, 8), (1 << 30, 64)] {
+        let before = sim.ios();
+        assert_eq!(
+            streamed(&table, &[], None, read_bytes).unwrap().len(),
+            model.len()
+        );
+        let reads = sim.ios() - before;
+        let least = table.meta().pages / pages;
+        assert!(
+            reads >= least && reads <= least * 5 / 4 + 12,
+            "{reads}, {least}"
+        );
+    }
+    // A part costs what it has, not what the table has.
+    let before = sim.ios();
+    let from = 150_000u64.to_be_bytes();
+    let to = 150_300u64.to_be_bytes();
+    assert_eq!(
+        streamed(&table, &from, Some(&to), 256 << 10).unwrap().len(),
+        100
+    );
+    assert!(sim.ios() - before <= 4);
+}
