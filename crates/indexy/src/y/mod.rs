@@ -19,6 +19,8 @@ pub(crate) mod rocks;
 pub(crate) mod run_store;
 
 #[cfg(test)]
+mod crashes;
+#[cfg(test)]
 pub(crate) mod memory;
 
 pub use contract::{Capabilities, IndexY, Maintained, RunEntry, RunSource, YIter};

@@ -86,7 +86,8 @@ impl Pool {
         tree << PAGE_BITS | page
     }
 
-    fn memory_bytes(&self) -> usize {
+    /// Bytes of memory that it may take.
+    pub(crate) fn bytes(&self) -> usize {
         let frame = self.frames.page_bytes() + FRAME_OVERHEAD_BYTES + TABLE_BYTES;
         self.frames.limit() * frame + self.frames.fixed_bytes()
     }
@@ -309,7 +310,7 @@ impl PageCache {
     /// Upper bound in bytes of what the pools hold in memory, whatever the trees do (I7).
     pub(crate) fn memory_bytes(&self) -> usize {
         let pools = self.pools.lock();
-        let taken: usize = pools.pools.iter().map(|p| p.memory_bytes()).sum();
+        let taken: usize = pools.pools.iter().map(|p| p.bytes()).sum();
         taken.max(pools.total)
     }
 

@@ -1,11 +1,45 @@
-//! The run store: a disk index that keeps each sorted run as immutable tables, and merges them.
+//! The disk index of sorted runs: immutable tables, partitions of the key space, merges.
+//!
+//! Design: `docs/decisions/0019-a-run-store-of-our-own.md`; bytes: `docs/formats/tables.md`,
+//! `docs/formats/versions.md`.
+//!
+//! - `table/`: one immutable file of sorted entries. `version/`: which table has what part of the
+//!   key space, and the log that makes it durable. `compact/`: what to merge, and the merge.
+//! - `tree.rs`: the state. `read/`, `write.rs`, `maintain.rs`, `copy.rs`, `verify.rs`: what is done
+//!   with it. `index.rs`: the contract.
+//!
+//! What a reader sees: one version from beginning to end, so all of a run or nothing.
+//!
+//! Keeps: I2 (the newest run is on top), I4 (a failed run or merge leaves what was there), I5
+//! (`before_publish` precedes publication; only `make_durable`, a merge, `release_files` and the
+//! drop sync), I7 (pages are in the shared pool, `memory_bytes` counts the rest).
+//! Locks, in this order: `maintaining`, `writing`, then those of `version/versions.rs`. Reads take
+//! none.
+//! Threads: none of its own. Iterators borrow the tree, so its drop comes last.
+//! Not here: when to write, when to maintain, when to make durable (the framework).
 
 #![forbid(unsafe_code)]
-#![cfg_attr(
-    not(test),
-    allow(dead_code, unused_imports, reason = "joined by the tree")
-)]
 
+mod clock;
+mod compact;
+mod copy;
 #[cfg(any(test, feature = "testing"))]
-pub(crate) mod fuzzing;
-pub(crate) mod table;
+pub(super) mod fuzzing;
+mod index;
+mod maintain;
+mod read;
+mod stored;
+mod table;
+mod tree;
+mod verify;
+mod version;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use tree::LsmY;
+
+/// What a run and a merge of one database hold while they work: read and write buffers, the hashes
+/// of a filter, separators.
+pub(crate) const WORK_BYTES: usize = 3 << 20;

@@ -20,6 +20,15 @@ impl Table {
         Ok((of(self.meta().entries), of(self.meta().file_bytes())))
     }
 
+    /// A key inside `(from, to)` that halves what the table has there, about: where a segment of the
+    /// filter begins. `None` if there is none. No I/O.
+    pub(crate) fn middle(&self, from: &[u8], to: Option<&[u8]>) -> Option<Box<[u8]>> {
+        let inside = |key: &&[u8]| *key > from && to.is_none_or(|to| *key < to);
+        let starts = self.meta().segments.iter().map(|s| &*s.from);
+        let starts: Vec<&[u8]> = starts.filter(inside).collect();
+        starts.get(starts.len() / 2).map(|key| Box::from(*key))
+    }
+
     /// Which part of the entries lies before `key`.
     fn rank(&self, key: &[u8]) -> Result<f64> {
         let meta = self.meta();

@@ -46,6 +46,6 @@ const PAGE_BYTES: usize = 4096;
 pub(crate) use file::file_name;
 pub(crate) use filter::{FilterUse, hash_of};
 pub(crate) use meta::TableMeta;
-pub(crate) use read::{Descent, Step, Table, load_together};
+pub(crate) use read::{Answer, Descent, Step, Table, load_together};
 pub(crate) use stream::TableStream;
 pub(crate) use write::{TableOptions, TableWriter};

@@ -62,10 +62,21 @@ pub(crate) struct Descent {
     at: Option<At>,
 }
 
+/// What a table says about a key.
+pub(crate) enum Answer {
+    /// The filter says that it is not here: no leaf was looked at.
+    Denied,
+    Nothing,
+    Deleted,
+    Value(Value),
+}
+
 /// How far a key came.
 pub(crate) enum Step {
     /// This page is in no frame.
     Missing(PageNo),
+    /// The filter says that the key is not here.
+    Denied,
     /// What the table says; a far value is still to be read, by [`Table::value_of`].
     Said(Found),
 }
@@ -129,6 +140,32 @@ impl Table {
         size_of::<Self>() + self.meta.heap_bytes() + hints
     }
 
+    /// Bytes of the filter's pages.
+    pub(crate) fn filter_bytes(&self) -> usize {
+        let pages = self.meta.segments.iter().map(|s| s.pages as usize);
+        pages.sum::<usize>() * PAGE_BYTES
+    }
+
+    /// Makes the file durable, but not its name. Cost: a sync.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.pages.file.storage.sync()
+    }
+
+    /// As [`get`](Self::get), but tells a filter's answer from a leaf's.
+    pub(crate) fn ask(&self, key: &[u8], hash: u64, filter: FilterUse) -> Result<Answer> {
+        if !self.admits(key, hash, filter)? {
+            return Ok(Answer::Denied);
+        }
+        Ok(match self.pages.look_up(&self.root, key)? {
+            Found::Nothing => Answer::Nothing,
+            Found::Deleted => Answer::Deleted,
+            found => match self.pages.value_of(found)? {
+                Some(value) => Answer::Value(value),
+                None => Answer::Deleted,
+            },
+        })
+    }
+
     /// What the table says about `key`: `None` nothing, `Some(None)` that it is deleted. `hash` is
     /// [`hash_of`](super::hash_of) the key. Cost: the module header.
     pub(crate) fn get(
@@ -173,7 +210,7 @@ impl Table {
     pub(crate) fn descend(&self, key: &[u8], descent: &mut Descent) -> Result<Step> {
         if let Some(page) = descent.filter_page {
             match self.admits_in_frame(page, descent.hash)? {
-                Some(false) => return Ok(Step::Said(Found::Nothing)),
+                Some(false) => return Ok(Step::Denied),
                 None if descent.filter == FilterUse::Always => {
                     return Ok(Step::Missing(page.number));
                 }

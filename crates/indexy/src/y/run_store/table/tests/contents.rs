@@ -92,6 +92,7 @@ fn descended(table: &Table, key: &[u8], filter: FilterUse) -> (Option<Option<Vec
                 assert!(reads < 10, "it goes round in circles");
                 load_together(&[(table, page)]).unwrap();
             }
+            Step::Denied => return (None, reads),
             Step::Said(found) => {
                 let found = table.value_of(found).unwrap();
                 return (found.map(|v| v.map(|v| v.to_vec())), reads);
@@ -209,6 +210,7 @@ fn pages_of_many_tables_come_together() {
                         missing.push((&tables[*i], page));
                         true
                     }
+                    Step::Denied => panic!("a filter denies a key that is there"),
                     Step::Said(found) => {
                         let value = tables[*i].value_of(found).unwrap().unwrap().unwrap();
                         assert_eq!(*value, 700u64.to_le_bytes());

@@ -6,7 +6,8 @@ use crate::{
     mem::aligned::AlignedBuffer,
     y::page::{
         PageNo,
-        build::{self, Child, Fill},
+        build::{self, Child},
+        filling::{Fill, next_page},
     },
 };
 
@@ -41,7 +42,7 @@ fn put_level(
         while let Some(first) = rest.first()
             && let Some(page) = buffer.get_mut(used..used + PAGE_BYTES)
         {
-            let count = build::next_page(rest, PAGE_BYTES, Fill::Full);
+            let count = next_page(rest, PAGE_BYTES, Fill::Full);
             let (these, later) = rest.split_at(count);
             page.fill(0);
             build::inner(page, level, these);

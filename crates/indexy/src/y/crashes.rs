@@ -1,0 +1,213 @@
+//! Crashes and faults at every I/O of a workload, on the simulated disk, for every disk index that
+//! keeps its files through [`Storage`](crate::storage::Storage).
+
+use super::{
+    conformance::{Entries, Model, del, put, write},
+    contract::{IndexY, Maintained},
+};
+use crate::{
+    error::{Error, Result},
+    storage::sim::{Fault, Sim},
+    x::Order,
+};
+use std::collections::BTreeMap;
+
+/// Runs of the workload.
+pub(super) const RUNS: u32 = 6;
+/// Steps of maintenance after a run, at most.
+const STEPS: usize = 20;
+
+/// Run `n` of the script: overwrites, new keys, deletes, long keys and large values.
+pub(super) fn script(n: u32) -> Entries {
+    let mut run = BTreeMap::new();
+    for i in 0..120u32 {
+        let key = (i * 7 + n * 13) % 400;
+        let value = vec![n as u8; if i % 40 == 0 { 6000 } else { 60 }];
+        run.insert(key.to_be_bytes().to_vec(), Some(value));
+    }
+    for i in (0..400u32).skip(n as usize).step_by(9) {
+        run.insert(i.to_be_bytes().to_vec(), None);
+    }
+    run.insert(vec![9; 700 + n as usize % 3], Some(vec![n as u8; 10]));
+    run.into_iter().collect()
+}
+
+/// The keys that are removed at once after run `n`.
+fn removed(n: u32) -> (Vec<u8>, Option<Vec<u8>>) {
+    let from = 100 + n * 10;
+    (
+        from.to_be_bytes().to_vec(),
+        Some((from + 25).to_be_bytes().to_vec()),
+    )
+}
+
+fn apply(model: &mut Model, run: &Entries) {
+    for (key, value) in run {
+        match value {
+            Some(value) => model.insert(key.clone(), value.clone()),
+            None => model.remove(key),
+        };
+    }
+}
+
+/// What there is after each run, the first of them none.
+pub(super) fn states(removes_ranges: bool) -> Vec<Model> {
+    let mut model = Model::new();
+    let mut states = vec![model.clone()];
+    for n in 0..RUNS {
+        apply(&mut model, &script(n));
+        if removes_ranges {
+            let (from, to) = removed(n);
+            model.retain(|key, _| *key < from || to.as_ref().is_some_and(|to| key >= to));
+        }
+        states.push(model.clone());
+    }
+    states
+}
+
+pub(super) fn content(y: &dyn IndexY) -> Result<Model> {
+    let entries = y.range(b"", None, Order::Ascending)?;
+    entries
+        .map(|e| e.map(|(k, v)| (k.to_vec(), v.to_vec())))
+        .collect()
+}
+
+/// Run `n` and what follows it.
+fn step(y: &dyn IndexY, n: u32) -> Result<()> {
+    write(y, &script(n))?;
+    if y.removes_ranges() {
+        let (from, to) = removed(n);
+        y.remove_range(&from, to.as_deref())?;
+    }
+    Ok(())
+}
+
+fn maintain(y: &dyn IndexY) -> Result<()> {
+    for _ in 0..STEPS {
+        if y.maintain()? == Maintained::Idle {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the script, durable after every second run. Returns how many runs were durable for sure,
+/// and how many may be: maintenance may make all of them durable.
+fn play<Y: IndexY>(sim: &Sim, open: &impl Fn(&Sim) -> Result<Y>) -> (usize, usize) {
+    let Ok(y) = open(sim) else {
+        return (0, 0);
+    };
+    let (mut durable, mut tried) = (0, 0);
+    for n in 0..RUNS {
+        if step(&y, n).is_err() {
+            return (durable, tried);
+        }
+        tried = n as usize + 1;
+        if maintain(&y).is_err() {
+            return (durable, tried);
+        }
+        if n % 2 == 1 {
+            if y.make_durable().is_err() {
+                return (durable, tried);
+            }
+            durable = tried;
+        }
+    }
+    (durable, tried)
+}
+
+/// After a loss of power at any I/O, what is found is what was there after some run from the last
+/// durable one on; and life goes on.
+pub(super) fn after_a_crash_at_any_io<Y: IndexY>(open: impl Fn(&Sim) -> Result<Y>) {
+    let whole = Sim::default();
+    assert_eq!(play(&whole, &open), (RUNS as usize, RUNS as usize));
+    let states = states(open(&Sim::default()).unwrap().removes_ranges());
+    let ios = whole.ios();
+    assert!(ios > 40, "{ios}");
+    for at in 1..=ios {
+        let sim = Sim::default();
+        sim.fail_at(at, Fault::PowerLoss, true);
+        let (durable, tried) = play(&sim, &open);
+        for seed in 0..4 {
+            let disk = sim.crash(at * 31 + seed);
+            let y = open(&disk).unwrap_or_else(|e| panic!("I/O {at}.{seed}: {e}"));
+            let found = content(&y).unwrap_or_else(|e| panic!("I/O {at}.{seed}: {e}"));
+            // A run, and the range that is removed after it, are two steps.
+            let mut between = states[durable.max(1) - 1..tried]
+                .iter()
+                .zip(durable.max(1) as u32 - 1..);
+            let halfway = between.any(|(before, n)| {
+                let mut model = before.clone();
+                apply(&mut model, &script(n));
+                found == model
+            });
+            assert!(
+                states[durable..=tried].contains(&found) || halfway,
+                "I/O {at}.{seed}: not from {durable} to {tried}"
+            );
+            assert_eq!(y.verify().unwrap(), found.len() as u64, "I/O {at}.{seed}");
+            // Over a second crash.
+            let mut model = found;
+            let more = vec![del(&8u32.to_be_bytes()), put(b"more", &[1; 5000])];
+            write(&y, &more).unwrap();
+            y.make_durable().unwrap();
+            apply(&mut model, &more);
+            drop(y);
+            let again = content(&open(&disk.crash(seed)).unwrap()).unwrap();
+            assert!(again == model, "I/O {at}.{seed}: the second time");
+        }
+    }
+}
+
+/// After a fault at any I/O nothing is half done: what failed is repeated, or the tree is poisoned
+/// and reads go on.
+pub(super) fn after_a_fault_at_any_io<Y: IndexY>(open: impl Fn(&Sim) -> Result<Y>) {
+    let whole = Sim::default();
+    play(&whole, &open);
+    let faults = [
+        Fault::Eio,
+        Fault::Full,
+        Fault::ShortWrite,
+        Fault::ShortFull,
+        Fault::FailedSync,
+    ];
+    for fault in faults {
+        for at in 1..=whole.ios() {
+            let sim = Sim::default();
+            let y = open(&sim).unwrap();
+            sim.fail_at(at.max(sim.ios() + 1), fault, false);
+            go_through(&sim, &y, &format!("{fault:?} at {at}"));
+        }
+    }
+}
+
+fn go_through(sim: &Sim, y: &dyn IndexY, what: &str) {
+    let mut model = Model::new();
+    for n in 0..RUNS {
+        let mut outcome = write(y, &script(n));
+        if outcome.is_err() {
+            sim.heal();
+            assert!(content(y).unwrap() == model, "{what}");
+            outcome = write(y, &script(n));
+        }
+        match outcome {
+            Ok(()) => apply(&mut model, &script(n)),
+            Err(Error::Poisoned { .. }) => break,
+            Err(e) => panic!("{what}: {e}"),
+        }
+        assert!(
+            maintain(y).is_ok() || content(y).unwrap() == model,
+            "{what}"
+        );
+        if n % 2 == 1 && y.make_durable().is_err() {
+            sim.heal();
+            match y.make_durable() {
+                Ok(()) | Err(Error::Poisoned { .. }) => {}
+                Err(e) => panic!("{what}: {e}"),
+            }
+        }
+    }
+    sim.heal();
+    assert!(content(y).unwrap() == model, "{what}");
+    assert_eq!(y.verify().unwrap(), model.len() as u64, "{what}");
+}

@@ -1,0 +1,240 @@
+//! One step of maintenance: what the policy says is due, done.
+//!
+//! A merge reads past the pool and writes tables that nobody knows of. Then one new version has them
+//! in the place of what was merged; runs that came meanwhile stay above. The version is made durable
+//! at once, because only then the old files go. A merge that is interrupted, that fails, or whose
+//! partitions changed meanwhile leaves nothing.
+//!
+//! I7: a merge holds a buffer for each table that it reads, [`MOST_BUFFERED`] together, and those of
+//! one table that is written.
+
+use super::{
+    compact::{
+        Deletes, Effort, Limits, MergeInput, MergeOutput, Merged, Step, merge, next, shape_of,
+    },
+    stored::Stored,
+    table::TableStream,
+    tree::LsmY,
+    version::{Inputs, Part, TableFile, Version},
+    write::Output,
+};
+use crate::error::Result;
+use std::{ops::Range, sync::Arc};
+
+/// Bytes of the buffers of all inputs of a merge together, and the least of one.
+const MOST_BUFFERED: usize = 1 << 20;
+const LEAST_BUFFERED: usize = 32 << 10;
+
+impl LsmY {
+    /// One step, if something is due; false: nothing is. The caller holds `maintaining`.
+    pub(super) fn do_what_is_due(&self) -> Result<bool> {
+        let (effort, runs) = self.clock.effort();
+        let done = self.step(effort)?;
+        if !done {
+            self.clock.rests(effort, runs);
+        }
+        Ok(done)
+    }
+
+    fn step(&self, effort: Effort) -> Result<bool> {
+        let version = self.version();
+        let shape = shape_of(&version, effort, self.limits());
+        match next(&shape) {
+            Step::Rest => Ok(false),
+            Step::Major(partitions) => self.major(&version, partitions),
+            Step::Minor(partition, layers) => {
+                let range = partition..partition + 1;
+                let inputs = Inputs::of(&version, range, false, |_| layers.clone());
+                self.merge(inputs, self.sizes.table_bytes)
+            }
+            Step::Cut(partition) => match self.middle(&version, partition)? {
+                Some(key) => Ok(self.change(|version| Some(version.cut(&key)))),
+                None => self.major(&version, partition..partition + 1),
+            },
+        }
+    }
+
+    fn major(&self, version: &Version<Stored>, partitions: Range<usize>) -> Result<bool> {
+        let inputs = Inputs::of(version, partitions, true, |partition| {
+            0..partition.layers.len()
+        });
+        self.merge(inputs, self.sizes.partition_bytes)
+    }
+
+    fn limits(&self) -> Limits {
+        Limits::new(self.sizes.partition_bytes)
+    }
+
+    /// Some partition has so many layers that runs should wait.
+    pub(super) fn is_congested(&self) -> bool {
+        let most = self.limits().congested_layers;
+        let version = self.versions.current();
+        version.partitions().iter().any(|p| p.layers.len() >= most)
+    }
+
+    /// A key about the middle of a partition.
+    fn middle(&self, version: &Version<Stored>, partition: usize) -> Result<Option<Box<[u8]>>> {
+        let Some(partition) = version.partitions().get(partition) else {
+            return Ok(None);
+        };
+        let (from, to) = (&*partition.from, partition.to.as_deref());
+        let weights = partition.weights();
+        let slices = weights.layers.iter().chain(&weights.base);
+        let largest = partition
+            .tables()
+            .zip(slices)
+            .max_by_key(|(_, slice)| slice.bytes);
+        let middle = match largest {
+            Some((table, _)) => table.middle(from, to)?,
+            None => None,
+        };
+        Ok(middle.filter(|key| **key > *from && to.is_none_or(|to| **key < *to)))
+    }
+
+    /// Merges `inputs` and publishes the output in tables of about `table_bytes`; false if it was
+    /// interrupted, or in vain.
+    fn merge(&self, inputs: Option<Inputs<Stored>>, table_bytes: u64) -> Result<bool> {
+        let Some(inputs) = inputs else {
+            return Ok(false);
+        };
+        let mut output = Output::new(self, table_bytes);
+        for part in &inputs.parts {
+            if !self.merge_part(part, inputs.major, &mut output)? {
+                return Ok(false);
+            }
+        }
+        let tables = output.finish()?;
+        let published = self.change(|version| version.with_merge(&inputs, &tables));
+        drop((inputs, tables));
+        // The files of what was merged go with the commit. If it fails they stay until the next.
+        self.versions.commit()?;
+        Ok(published)
+    }
+
+    /// False: interrupted.
+    fn merge_part(
+        &self,
+        part: &Part<Stored>,
+        major: bool,
+        output: &mut Output<'_>,
+    ) -> Result<bool> {
+        let layers = part.layers();
+        let base: &[Arc<Stored>] = if major { &part.partition.base } else { &[] };
+        let count = layers.len() + usize::from(!base.is_empty());
+        let buffer = (MOST_BUFFERED / count.max(1)).clamp(LEAST_BUFFERED, self.sizes.read_bytes);
+        let (from, to) = (&*part.partition.from, part.partition.to.as_deref());
+        let slice = |tables: &[Arc<Stored>]| Slices::new(tables.to_vec(), from, to, buffer);
+        let mut inputs = Vec::with_capacity(count);
+        for layer in layers {
+            inputs.push(slice(std::slice::from_ref(layer))?);
+        }
+        if !base.is_empty() {
+            inputs.push(slice(base)?);
+        }
+        let deletes = if major { Deletes::Drop } else { Deletes::Keep };
+        let prefix = common_prefix(layers.iter().chain(base));
+        let merged = merge(&mut inputs, output, deletes, prefix, &self.interrupted)?;
+        Ok(merged != Merged::Cancelled)
+    }
+}
+
+/// What all keys of the tables begin with, in bytes.
+fn common_prefix<'t>(tables: impl Iterator<Item = &'t Arc<Stored>>) -> usize {
+    let ends = tables.flat_map(|table| [&*table.facts().min, &*table.facts().max]);
+    let mut first: Option<&[u8]> = None;
+    let mut same = 0;
+    for key in ends {
+        match first {
+            None => {
+                first = Some(key);
+                same = key.len();
+            }
+            Some(first) => {
+                let pairs = first.iter().zip(key).take(same);
+                same = pairs.take_while(|(a, b)| a == b).count();
+            }
+        }
+    }
+    same
+}
+
+/// What tables that do not overlap have in a range, one behind the other.
+struct Slices {
+    /// Those that were not begun, in descending order.
+    rest: Vec<Arc<Stored>>,
+    stream: Option<TableStream>,
+    from: Vec<u8>,
+    to: Option<Vec<u8>>,
+    buffer: usize,
+}
+
+impl Slices {
+    /// `tables` ascend.
+    fn new(
+        mut tables: Vec<Arc<Stored>>,
+        from: &[u8],
+        to: Option<&[u8]>,
+        buffer: usize,
+    ) -> Result<Self> {
+        tables.reverse();
+        let mut slices = Self {
+            rest: tables,
+            stream: None,
+            from: from.to_vec(),
+            to: to.map(<[u8]>::to_vec),
+            buffer,
+        };
+        slices.go_on()?;
+        Ok(slices)
+    }
+
+    /// To the next table that has something, if the present one is at its end.
+    fn go_on(&mut self) -> Result<()> {
+        while self
+            .stream
+            .as_ref()
+            .is_none_or(|stream| stream.key().is_none())
+        {
+            self.stream = None;
+            let Some(table) = self.rest.pop() else {
+                break;
+            };
+            let stream = table
+                .table()
+                .stream(&self.from, self.to.as_deref(), self.buffer)?;
+            self.stream = Some(stream);
+        }
+        Ok(())
+    }
+}
+
+impl MergeInput for Slices {
+    #[inline]
+    fn key(&self) -> Option<&[u8]> {
+        self.stream.as_ref()?.key()
+    }
+
+    #[inline]
+    fn value(&self) -> Option<&[u8]> {
+        self.stream.as_ref()?.value()
+    }
+
+    #[inline]
+    fn advance(&mut self) -> Result<()> {
+        let Some(stream) = &mut self.stream else {
+            return Ok(());
+        };
+        stream.advance()?;
+        if stream.key().is_none() {
+            self.go_on()?;
+        }
+        Ok(())
+    }
+}
+
+impl MergeOutput for Output<'_> {
+    #[inline]
+    fn add(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        Output::add(self, key, value)
+    }
+}

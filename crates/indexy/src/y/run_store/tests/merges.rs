@@ -1,0 +1,121 @@
+//! What merges leave, and what they give back.
+
+use super::*;
+use crashes::content;
+
+fn run(keys: impl Iterator<Item = u64>, value: &[u8]) -> Entries {
+    keys.map(|key| put(&key.to_be_bytes(), value)).collect()
+}
+
+/// Ascending runs overlap nothing: they are never written again.
+#[test]
+fn what_is_loaded_in_order_is_written_once() {
+    let sim = Sim::default();
+    let y = open_sim(&sim).unwrap();
+    for n in 0..20u64 {
+        write(&y, &run(n * 500..(n + 1) * 500, &[7; 16])).unwrap();
+    }
+    y.make_durable().unwrap();
+    let tables: Vec<u64> = y.versions.current().tables().into_keys().collect();
+    settle(&y);
+    let after: Vec<u64> = y.versions.current().tables().into_keys().collect();
+    assert_eq!(tables, after);
+    assert!(y.versions.current().partitions().len() > 3);
+    assert_eq!(y.run_count(), 1);
+}
+
+/// Space of what was overwritten and removed comes back.
+#[test]
+fn overwritten_and_removed_keys_take_no_space() {
+    let sim = Sim::default();
+    let y = open_sim(&sim).unwrap();
+    write(&y, &run(0..4000, &[1; 40])).unwrap();
+    y.make_durable().unwrap();
+    let once = y.disk_bytes();
+    for n in 0..6 {
+        write(&y, &run(0..4000, &[n; 40])).unwrap();
+        settle(&y);
+    }
+    y.make_durable().unwrap();
+    settle(&y);
+    let now = y.disk_bytes();
+    assert!(now < once + once / 2, "{once} once, {now} now");
+    let all: Entries = (0..4000u64).map(|key| del(&key.to_be_bytes())).collect();
+    write(&y, &all).unwrap();
+    settle(&y);
+    y.make_durable().unwrap();
+    y.maintain().unwrap();
+    assert!(y.is_empty().unwrap());
+    assert!(y.disk_bytes() < 64 << 10, "{}", y.disk_bytes());
+}
+
+/// A range is removed without a read of its leaves.
+#[test]
+fn a_removed_range_is_gone_at_once() {
+    let sim = Sim::default();
+    let y = open_sim(&sim).unwrap();
+    let mut model = Model::new();
+    for n in 0..4u64 {
+        write_both(
+            &y,
+            &mut model,
+            &run((0..6000).skip(n as usize).step_by(3), &[n as u8; 30]),
+        );
+    }
+    y.make_durable().unwrap();
+    let before = sim.ios();
+    let (from, to) = (1000u64.to_be_bytes(), 5000u64.to_be_bytes());
+    y.remove_range(&from, Some(&to)).unwrap();
+    // Inner pages are read, to weigh what is left. Nothing is written.
+    assert!(sim.ios() < before + 60, "{} I/Os", sim.ios() - before);
+    model.retain(|key, _| **key < from[..] || **key >= to[..]);
+    check(&y, &model);
+    // What comes behind it is not removed.
+    write_both(&y, &mut model, &run(2000..2100, &[9; 30]));
+    check(&y, &model);
+    settle(&y);
+    check(&y, &model);
+    let bytes = y.disk_bytes();
+    drop(y);
+    let y = open_sim(&sim).unwrap();
+    check(&y, &model);
+    y.remove_range(b"", None).unwrap();
+    y.make_durable().unwrap();
+    settle(&y);
+    assert!(y.is_empty().unwrap());
+    assert!(y.disk_bytes() < bytes / 4, "{} of {bytes}", y.disk_bytes());
+}
+
+/// Readers go on in the version that they began with, whatever is merged and removed.
+#[test]
+fn a_range_outlives_merges_and_removals() {
+    let sim = Sim::default();
+    let y = open_sim(&sim).unwrap();
+    let mut model = Model::new();
+    for n in 0..5u8 {
+        write_both(
+            &y,
+            &mut model,
+            &run((0..3000).skip(n as usize).step_by(2), &[n; 30]),
+        );
+    }
+    y.make_durable().unwrap();
+    let mut open = y.range(b"", None, Order::Ascending).unwrap();
+    let first = open.next().unwrap().unwrap();
+    settle(&y);
+    y.remove_range(b"", None).unwrap();
+    y.make_durable().unwrap();
+    y.maintain().unwrap();
+    let rest: Model = open
+        .map(|e| e.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap())
+        .collect();
+    assert_eq!(rest.len() + 1, model.len());
+    assert_eq!(
+        model.get(&first.0.to_vec()).map(|v| &v[..]),
+        Some(&*first.1)
+    );
+    assert!(rest.iter().all(|(k, v)| model.get(k) == Some(v)));
+    y.maintain().unwrap();
+    assert!(sim.contents().len() < 6, "its files are gone");
+    assert!(content(&y).unwrap().is_empty());
+}

@@ -1,0 +1,110 @@
+//! The conformance suite on real files, with sizes of real life and with tiny ones, and what is
+//! special about this engine.
+
+use super::{
+    tree::{LsmY, Sizes},
+    *,
+};
+use crate::{
+    error::{Error, Result},
+    storage::{Direct, Storage, sim::Sim},
+    x::Order,
+    y::{
+        conformance::{
+            Entries, Model, Store, check, conformance_tests, del, put, settle, write, write_both,
+        },
+        contract::{IndexY, Maintained},
+        crashes,
+        pool::PageCache,
+    },
+};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+use tempfile::TempDir;
+
+mod crash;
+mod damage;
+mod merges;
+mod reads;
+
+/// Partitions and tables that a few hundred entries fill.
+const TINY: Sizes = Sizes {
+    partition_bytes: 24 << 10,
+    table_bytes: 16 << 10,
+    read_bytes: 32 << 10,
+    quiet: Duration::ZERO,
+};
+
+/// A tree in a temporary directory.
+pub(super) struct OnDisk {
+    dir: TempDir,
+    storage: Arc<dyn Storage>,
+    cache: PageCache,
+    sizes: Sizes,
+}
+
+impl OnDisk {
+    pub(super) fn new() -> Self {
+        Self {
+            // In memory where the system offers it: these tests sync thousands of times.
+            dir: TempDir::new_in("/dev/shm")
+                .or_else(|_| TempDir::new())
+                .unwrap(),
+            storage: Arc::new(Direct),
+            cache: PageCache::new(4 << 20),
+            sizes: Sizes::default(),
+        }
+    }
+
+    /// With tiny tables, and next to no cache.
+    pub(super) fn tiny() -> Self {
+        Self {
+            cache: PageCache::new(0),
+            sizes: TINY,
+            ..Self::new()
+        }
+    }
+
+    fn open_at(&self, path: &Path) -> LsmY {
+        LsmY::open_with(&self.storage, path, &self.cache, 1, false, self.sizes).unwrap()
+    }
+}
+
+impl Store for OnDisk {
+    type Y = LsmY;
+    fn open(&self) -> LsmY {
+        self.open_at(&self.dir.path().join("tree"))
+    }
+    fn open_copy(&self, dir: &Path) -> LsmY {
+        self.open_at(dir)
+    }
+    fn copy_dir(&self) -> PathBuf {
+        self.dir.path().join("copy")
+    }
+    fn dir(&self) -> Option<PathBuf> {
+        Some(self.dir.path().join("tree"))
+    }
+    fn open_read_only(&self, dir: &Path) -> Option<Result<LsmY>> {
+        Some(LsmY::open(&self.storage, dir, &self.cache, 1, true))
+    }
+}
+
+mod suite {
+    use super::*;
+    conformance_tests!(OnDisk::new());
+}
+
+mod suite_with_tiny_tables {
+    use super::*;
+    conformance_tests!(OnDisk::tiny());
+}
+
+const DIR: &str = "/tree";
+
+fn open_sim(sim: &Sim) -> Result<LsmY> {
+    let storage: Arc<dyn Storage> = Arc::new(sim.clone());
+    LsmY::open_with(&storage, Path::new(DIR), &PageCache::new(0), 1, false, TINY)
+}

@@ -1,0 +1,127 @@
+//! Runs, and tables on their way into a version.
+//!
+//! A run is written to tables whose files nobody knows of. When it is complete and logged (I5), one
+//! new version shows all of it. A run that fails leaves nothing: its tables were in no version, and
+//! their files are removed at once.
+
+use super::{
+    stored::Stored,
+    table::{TableMeta, TableWriter},
+    tree::LsmY,
+};
+use crate::{
+    error::{Error, Result},
+    limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
+    storage::StorageFile,
+    y::RunSource,
+};
+use std::sync::Arc;
+
+/// Entries that become tables, one behind the other. Dropped before [`Output::finish`] it removes
+/// their files.
+pub(super) struct Output<'y> {
+    y: &'y LsmY,
+    table_bytes: u64,
+    writer: Option<TableWriter>,
+    finished: Vec<(TableMeta, Arc<dyn StorageFile>)>,
+}
+
+impl<'y> Output<'y> {
+    pub(super) fn new(y: &'y LsmY, table_bytes: u64) -> Self {
+        Self {
+            y,
+            table_bytes,
+            writer: None,
+            finished: Vec::new(),
+        }
+    }
+
+    /// Adds an entry; keys ascend.
+    pub(super) fn add(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        if self
+            .writer
+            .as_ref()
+            .is_some_and(|w| w.bytes() >= self.table_bytes)
+        {
+            self.end_table()?;
+        }
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
+            empty => {
+                let (dir, number) = (self.y.tables_dir(), self.y.versions.new_number());
+                let options = self.y.table_options();
+                empty.insert(TableWriter::new(&self.y.storage, &dir, number, options)?)
+            }
+        };
+        writer.add(key, value)
+    }
+
+    fn end_table(&mut self) -> Result<()> {
+        let finished = self.writer.take().map(TableWriter::finish).transpose()?;
+        self.finished.extend(finished.flatten());
+        Ok(())
+    }
+
+    /// The tables, which [`Versions`](super::version::Versions) knows of from now on.
+    pub(super) fn finish(mut self) -> Result<Vec<Arc<Stored>>> {
+        self.end_table()?;
+        let mut tables = Vec::with_capacity(self.finished.len());
+        for (meta, file) in &self.finished {
+            let stored = Stored::of_file(Arc::clone(file), meta.clone(), &self.y.pool)?;
+            tables.push(Arc::new(stored));
+        }
+        self.finished.clear();
+        for table in &tables {
+            self.y.versions.adopt(Arc::clone(table));
+        }
+        Ok(tables)
+    }
+}
+
+impl Drop for Output<'_> {
+    fn drop(&mut self) {
+        for (meta, _) in &self.finished {
+            let path = self.y.tables_dir().join(meta.number.to_string());
+            // One that stays is removed by the next open.
+            let _ = self.y.storage.remove(&path);
+        }
+    }
+}
+
+impl LsmY {
+    /// Writes one run. The caller holds `writing`.
+    pub(super) fn apply_run(&self, source: &mut dyn RunSource) -> Result<()> {
+        let mut output = Output::new(self, self.sizes.table_bytes);
+        source.drain(&mut |(key, value)| {
+            check_lengths(key, value)?;
+            output.add(key, value)
+        })?;
+        let tables = output.finish()?;
+        if let Err(error) = source.before_publish() {
+            drop(tables);
+            let _ = self.versions.reap();
+            return Err(error);
+        }
+        if !tables.is_empty() {
+            self.change(|version| Some(version.with_run(&tables)));
+            self.clock.wrote();
+        }
+        Ok(())
+    }
+}
+
+fn check_lengths(key: &[u8], value: Option<&[u8]>) -> Result<()> {
+    if key.len() > MAX_KEY_BYTES {
+        return Err(Error::KeyTooLong {
+            len: key.len(),
+            limit: MAX_KEY_BYTES,
+        });
+    }
+    if let Some(len) = value.map(<[u8]>::len).filter(|len| *len > MAX_VALUE_BYTES) {
+        return Err(Error::ValueTooLong {
+            len,
+            limit: MAX_VALUE_BYTES,
+        });
+    }
+    Ok(())
+}
