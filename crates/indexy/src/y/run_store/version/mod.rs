@@ -33,7 +33,7 @@ mod versions;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod fuzzing;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 pub(crate) use contents::{Totals, Version};
 pub(crate) use facts::{Estimate, Facts, TableFile};

@@ -154,7 +154,10 @@ fn place<T: TableFile>(piece: &Partition<T>, part: &Part<T>, major: bool) -> Pla
         found.len() == wanted.len() && found.iter().zip(wanted).all(|(a, b)| Arc::ptr_eq(a, b))
     };
     let is_input = |t: &&Arc<T>| is_in(t, &layers) || is_in(t, &base);
-    if !piece.tables().any(|t| is_input(&t)) {
+    // The merge read nothing of this partition. If it is as it was, the output has none of its keys
+    // either, and may reach over it, so that it can be joined with its neighbours.
+    let unchanged = std::ptr::eq(piece, &*part.partition);
+    if !piece.tables().any(|t| is_input(&t)) && !(major && unchanged) {
         return Place::Absent;
     }
     let start = piece.layers.iter().position(|t| is_in(t, &layers));

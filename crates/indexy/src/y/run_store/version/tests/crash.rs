@@ -1,1 +1,197 @@
-use super::*;
+//! Power loss and faults at every I/O.
+
+use super::{disk::*, *};
+use crate::storage::sim::{Fault, Sim};
+
+const STEPS: usize = 24;
+
+/// Makes the steps of the script, durable after every second one, and closes. Returns how many
+/// steps were durable for sure, and how many may be.
+fn play(sim: &Sim) -> (usize, usize) {
+    let Ok(versions) = open(sim) else {
+        return (0, 0);
+    };
+    let (mut durable, mut tried) = (0, 0);
+    for n in 0..STEPS {
+        if step(sim, &versions, n).is_err() {
+            return (durable, tried);
+        }
+        if n % 2 == 1 {
+            tried = n + 1;
+            if versions.commit().is_err() {
+                return (durable, tried);
+            }
+            durable = tried;
+        }
+    }
+    let _ = versions.close();
+    (durable, tried)
+}
+
+#[test]
+fn l1_after_a_crash_at_any_io_it_is_a_durable_version() {
+    let states = states(STEPS);
+    let whole = Sim::default();
+    assert_eq!(play(&whole), (STEPS, STEPS));
+    let ios = whole.ios();
+    assert!(ios > 150, "{ios}");
+    let log = &whole.contents()[&Path::new(DIR).join("versions")];
+    assert!(log[40] > 1, "it was never rewritten");
+    let (mut old, mut new) = (0, 0);
+    for at in 1..=ios {
+        let sim = Sim::default();
+        sim.fail_at(at, Fault::PowerLoss, true);
+        let (durable, tried) = play(&sim);
+        for seed in 0..8 {
+            let disk = sim.crash(at * 31 + seed);
+            let name = format!("I/O {at}.{seed}");
+            let versions = open(&disk).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let found = content(&versions.current());
+            assert!(
+                found == states[durable] || found == states[tried],
+                "{name}: neither {durable} nor {tried}"
+            );
+            if states[durable] != states[tried] {
+                old += usize::from(found == states[durable]);
+                new += usize::from(found == states[tried]);
+            }
+            assert_eq!(files(&disk), listed(&versions), "{name}: orphans");
+            second_life(&disk, versions, found, seed, &name);
+        }
+    }
+    println!("{ios} I/Os, {old} times the old version, {new} times the new one");
+    assert!(old > 100 && new > 20, "{old} {new}");
+}
+
+/// Life goes on, over a second crash, at the end or at some I/O before.
+fn second_life(disk: &Sim, versions: Sims, mut model: Model, seed: u64, name: &str) {
+    let run: Entries = [(b"000".to_vec(), None), (b"more".to_vec(), Some(vec![1]))].into();
+    let before = model.clone();
+    apply(&mut model, &run);
+    if seed % 2 == 1 {
+        disk.fail_at(disk.ios() + 1 + seed * 2, Fault::PowerLoss, true);
+    }
+    let stored = store(disk, &versions, &run);
+    let written = stored.and_then(|table| {
+        versions.update(|v| Some(v.with_run(&[table])));
+        versions.commit()
+    });
+    drop(versions);
+    let after = disk.crash(seed);
+    let versions = open(&after).unwrap_or_else(|e| panic!("{name}, again: {e}"));
+    let again = content(&versions.current());
+    assert!(
+        again == model || (written.is_err() && again == before),
+        "{name}, again"
+    );
+    assert_eq!(files(&after), listed(&versions), "{name}, again: orphans");
+}
+
+/// What is left after a fault goes on as if nothing had been, unless a sync failed.
+#[test]
+fn after_a_fault_at_any_io_nothing_is_lost_and_no_space_either() {
+    let states = states(STEPS);
+    let whole = Sim::default();
+    play(&whole);
+    let faults = [
+        Fault::Eio,
+        Fault::Full,
+        Fault::ShortWrite,
+        Fault::ShortFull,
+        Fault::FailedSync,
+        Fault::NoDescriptors,
+    ];
+    for fault in faults {
+        let mut poisoned = 0;
+        for at in 1..=whole.ios() {
+            let name = format!("{fault:?} at {at}");
+            let sim = Sim::default();
+            let versions = open(&sim).unwrap();
+            sim.fail_at(at.max(sim.ios() + 1), fault, false);
+            let mut dead = false;
+            for n in 0..STEPS {
+                if step(&sim, &versions, n).is_err() {
+                    sim.heal();
+                    step(&sim, &versions, n).unwrap();
+                }
+                if n % 2 == 1 && versions.commit().is_err() {
+                    sim.heal();
+                    match versions.commit() {
+                        Ok(()) => {}
+                        Err(Error::Poisoned { .. }) => dead = true,
+                        Err(e) => panic!("{name}: {e}"),
+                    }
+                }
+                if dead {
+                    break;
+                }
+                let now = content(&versions.current());
+                assert!(now == states[n + 1], "{name}: step {n}");
+            }
+            sim.heal();
+            poisoned += usize::from(dead);
+            if dead {
+                // Whatever is there now is a version that was to be durable.
+                let found = content(&open(&sim.crash(at)).unwrap().current());
+                assert!(states.contains(&found), "{name}");
+                continue;
+            }
+            assert!(versions.release().unwrap(), "{name}");
+            assert_eq!(files(&sim), listed(&versions), "{name}: space was lost");
+            drop(versions);
+            let versions = open(&sim.crash(at)).unwrap();
+            assert!(content(&versions.current()) == states[STEPS], "{name}");
+        }
+        let syncs = matches!(fault, Fault::FailedSync | Fault::Eio | Fault::ShortWrite);
+        assert_eq!(poisoned > 0, syncs, "{fault:?}: {poisoned}");
+    }
+}
+
+/// A device that stays full: the old version is durable, and all space is given back.
+#[test]
+fn a_full_device_gives_back_what_was_not_committed() {
+    let sim = Sim::default();
+    let versions = open(&sim).unwrap();
+    for n in 0..3 {
+        step(&sim, &versions, n).unwrap();
+    }
+    versions.commit().unwrap();
+    let before = content(&versions.current());
+    let run = store(&sim, &versions, &[(b"a".to_vec(), None)].into()).unwrap();
+    let bytes = |sim: &Sim| sim.contents().values().map(Vec::len).sum::<usize>();
+    let log = |sim: &Sim| sim.contents()[&Path::new(DIR).join("versions")].len();
+    let (all, log_bytes) = (bytes(&sim), log(&sim));
+    sim.fail_at(sim.ios() + 1, Fault::ShortFull, true);
+    versions.update(|v| Some(v.with_run(std::slice::from_ref(&run))));
+    assert!(matches!(versions.commit(), Err(Error::OutOfSpace { .. })));
+    sim.heal();
+    assert!(log(&sim) <= log_bytes + 48_000 && bytes(&sim) <= all + 48_000);
+    let crashed = open(&sim.crash(3)).unwrap();
+    let found = content(&crashed.current());
+    assert!(found == before || found == content(&versions.current()));
+    versions.commit().unwrap();
+    assert!(open(&sim.crash(4)).unwrap().verify().is_ok());
+}
+
+/// The log is written anew now and then, and stays small.
+#[test]
+fn the_log_does_not_grow_with_the_number_of_commits() {
+    let sim = Sim::default();
+    let mut versions = open(&sim).unwrap();
+    let mut most = 0;
+    for n in 0..120 {
+        step(&sim, &versions, n % STEPS).unwrap();
+        versions.commit().unwrap();
+        versions.verify().unwrap();
+        most = most.max(sim.contents()[&Path::new(DIR).join("versions")].len());
+        if n % 17 == 0 {
+            let before = content(&versions.current());
+            drop(versions);
+            versions = open(&sim).unwrap();
+            assert!(content(&versions.current()) == before);
+        }
+    }
+    assert!(most < 6 << 20, "{most}");
+    let all: usize = sim.contents().values().map(Vec::len).sum();
+    assert!(versions.disk_bytes() <= all as u64);
+}

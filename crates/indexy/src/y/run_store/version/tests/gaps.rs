@@ -85,3 +85,22 @@ fn a_merge_whose_inputs_are_gone_is_in_vain() {
     let after = cleared.with_merge(&inputs, &[table(9, one)]).unwrap();
     assert!(after.is_empty());
 }
+
+/// Many gaps in one table: what is left is merged into few partitions again.
+#[test]
+fn a_merge_of_small_neighbours_closes_the_gaps_between_them() {
+    let mut version = Version::empty(1 << 30).with_run(&[run(1, 0..1000)]);
+    for gap in 0..50 {
+        let (from, to) = (key(gap * 20), key(gap * 20 + 5));
+        version = version.without_range(&from, Some(&to));
+    }
+    let partitions = version.partitions().len();
+    assert!(partitions >= 100);
+    let inputs = Inputs::of(&version, 0..partitions, true, |p| 0..p.layers.len()).unwrap();
+    let output = merge(&inputs, 1000).remove(0);
+    let cleared = version.without_range(&key(500), Some(&key(520)));
+    let after = version.with_merge(&inputs, &[table(2, output.clone())]).unwrap();
+    assert_eq!((after.partitions().len(), content(&after).len()), (1, 750));
+    let after = cleared.with_merge(&inputs, &[table(2, output)]).unwrap();
+    assert_eq!(content(&after).len(), 735);
+}

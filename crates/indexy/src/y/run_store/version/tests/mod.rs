@@ -16,20 +16,20 @@ use std::{
 };
 use xxhash_rust::xxh3::xxh3_64;
 
-mod commits;
 mod crash;
 mod damage;
+mod disk;
 mod gaps;
 mod lives;
 mod model;
 
-pub(super) type Entries = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
-pub(super) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+pub(in crate::y::run_store) type Entries = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+pub(in crate::y::run_store) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// A table: its entries in memory and, if it has a file, in that.
-pub(super) struct Fake {
-    facts: Facts,
-    entries: Entries,
+pub(in crate::y::run_store) struct Fake {
+    pub(in crate::y::run_store) facts: Facts,
+    pub(in crate::y::run_store) entries: Entries,
     file: Option<Arc<dyn StorageFile>>,
 }
 
@@ -58,7 +58,7 @@ impl TableFile for Fake {
     }
 }
 
-pub(super) fn within<'e, V>(
+pub(in crate::y::run_store) fn within<'e, V>(
     entries: &'e BTreeMap<Vec<u8>, V>,
     from: &[u8],
     to: Option<&[u8]>,
@@ -71,7 +71,7 @@ pub(super) fn within<'e, V>(
 }
 
 /// A table in memory alone; four entries a page.
-pub(super) fn table(number: u64, entries: Entries) -> Arc<Fake> {
+pub(in crate::y::run_store) fn table(number: u64, entries: Entries) -> Arc<Fake> {
     let pages = entries.len().div_ceil(4) as u64;
     Arc::new(Fake {
         facts: facts(number, pages, &entries, &[]),
@@ -99,7 +99,7 @@ fn facts(number: u64, pages: u64, entries: &Entries, extra: &[u8]) -> Facts {
 }
 
 /// What the version says of `key`.
-pub(super) fn get<'v>(version: &'v Version<Fake>, key: &'v [u8]) -> Option<&'v Vec<u8>> {
+pub(in crate::y::run_store) fn get<'v>(version: &'v Version<Fake>, key: &'v [u8]) -> Option<&'v Vec<u8>> {
     let partition = version.partition(key).unwrap();
     let mut found = partition.tables_for(key).filter_map(|t| t.entries.get(key));
     found.next().and_then(Option::as_ref)
@@ -116,7 +116,7 @@ fn newest(partition: &Partition<Fake>, tables: &[Arc<Fake>]) -> Entries {
     all
 }
 
-pub(super) fn content(version: &Version<Fake>) -> Model {
+pub(in crate::y::run_store) fn content(version: &Version<Fake>) -> Model {
     let mut all = Model::new();
     for partition in version.partitions() {
         let tables: Vec<_> = partition.tables().cloned().collect();
@@ -127,7 +127,7 @@ pub(super) fn content(version: &Version<Fake>) -> Model {
 }
 
 /// What a merge of `inputs` writes, in tables of `most` entries.
-pub(super) fn merge(inputs: &Inputs<Fake>, most: usize) -> Vec<Entries> {
+pub(in crate::y::run_store) fn merge(inputs: &Inputs<Fake>, most: usize) -> Vec<Entries> {
     let mut all = Entries::new();
     for part in &inputs.parts {
         let mut tables = part.layers().to_vec();
@@ -144,7 +144,7 @@ pub(super) fn merge(inputs: &Inputs<Fake>, most: usize) -> Vec<Entries> {
     tables.map(|t| t.iter().cloned().collect()).collect()
 }
 
-pub(super) fn apply(model: &mut Model, run: &Entries) {
+pub(in crate::y::run_store) fn apply(model: &mut Model, run: &Entries) {
     for (key, value) in run {
         match value {
             Some(value) => model.insert(key.clone(), value.clone()),
@@ -154,10 +154,10 @@ pub(super) fn apply(model: &mut Model, run: &Entries) {
 }
 
 /// SplitMix64.
-pub(super) struct Random(pub(super) u64);
+pub(in crate::y::run_store) struct Random(pub(in crate::y::run_store) u64);
 
 impl Random {
-    pub(super) fn below(&mut self, n: usize) -> usize {
+    pub(in crate::y::run_store) fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,0 +1,3 @@
+mod merges;
+mod policies;
+mod simulation;
