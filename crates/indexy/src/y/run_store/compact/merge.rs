@@ -146,10 +146,7 @@ impl Losers {
         if node >= inputs.len() {
             return node - inputs.len();
         }
-        let (left, right) = (
-            self.build(2 * node, inputs),
-            self.build(2 * node + 1, inputs),
-        );
+        let (left, right) = (self.build(2 * node, inputs), self.build(2 * node + 1, inputs));
         let (winner, loser) = if self.beats(left, right, inputs) {
             (left, right)
         } else {

@@ -36,8 +36,12 @@ const DEAD_DIVISOR: u64 = 2;
 const DEAD_AT_REST_DIVISOR: u64 = 8;
 /// The same of one partition, when somebody asked for all space.
 const DEAD_WHEN_ASKED_DIVISOR: u64 = 16;
-/// Layers are of like size if the largest has at most so many times the bytes of the smallest.
+/// Layers are of like size if the largest has at most so many times the bytes of the smallest:
+/// while runs come, and when they rest.
 const LIKE: u64 = 3;
+const LIKE_AT_REST: u64 = 8;
+/// Layers that are smaller than this part of a partition count as if they were as large.
+const SMALL_DIVISOR: u64 = 64;
 /// A step merges at most so many times [`Limits::partition_bytes`].
 const LARGEST_STEP: u64 = 4;
 /// A tree may have so many partitions, and twice those that its bytes make.
@@ -164,7 +168,7 @@ impl PartitionShape {
             return Some(Merge::Major);
         }
         if self.layers.len() >= shape.limits.most_layers.max(2) {
-            let merge = self.merge();
+            let merge = self.merge(shape);
             return Some(merge.unwrap_or(Merge::Minor(0..self.layers.len())));
         }
         match shape.effort {
@@ -174,41 +178,46 @@ impl PartitionShape {
                 let useless = dead || all.deletes > 0 || !self.layers.is_empty();
                 useless.then_some(Merge::Major)
             }
-            Effort::Quiet => self.merge(),
+            Effort::Quiet => self.merge(shape),
             Effort::Busy => None,
         }
-        .or_else(|| self.paid_for())
+        .or_else(|| self.paid_for(shape))
     }
 
     /// What reads have paid for.
-    fn paid_for(&self) -> Option<Merge> {
+    fn paid_for(&self, shape: &Shape) -> Option<Merge> {
         let paid = self.paid();
         if paid == 0 || (self.layers.is_empty() && self.all().deletes == 0) {
             return None;
         }
-        let merge = self.merge().unwrap_or(Merge::Major);
+        let merge = self.merge(shape).unwrap_or(Merge::Major);
         (paid >= self.read_by(&merge).entries).then_some(merge)
     }
 
     /// What to merge of the layers: with the base, if they are large enough for that, else among
     /// themselves, if there are two of like size.
-    fn merge(&self) -> Option<Merge> {
+    fn merge(&self, shape: &Shape) -> Option<Merge> {
         let layers = sum(&self.layers);
         if !self.layers.is_empty() && layers.bytes >= self.base.bytes / BASE_DIVISOR {
             return Some(Merge::Major);
         }
-        self.of_like_size().map(Merge::Minor)
+        self.of_like_size(shape).map(Merge::Minor)
     }
 
     /// The most neighbouring layers of like size, two at least.
-    fn of_like_size(&self) -> Option<Range<usize>> {
+    fn of_like_size(&self, shape: &Shape) -> Option<Range<usize>> {
+        let times = match shape.effort {
+            Effort::Busy => LIKE,
+            Effort::Quiet | Effort::Thorough => LIKE_AT_REST,
+        };
+        let small = shape.limits.partition_bytes / SMALL_DIVISOR;
         let mut best: Option<Range<usize>> = None;
         for start in 0..self.layers.len() {
             let (mut least, mut most) = (u64::MAX, 0);
             let like = |layer: &&Slice| {
-                least = least.min(layer.bytes);
+                least = least.min(layer.bytes.max(small));
                 most = most.max(layer.bytes);
-                most <= least.saturating_mul(LIKE)
+                most <= least.saturating_mul(times)
             };
             let run = self.layers.iter().skip(start).take_while(like).count();
             if run > best.as_ref().map_or(1, Range::len) {
@@ -277,9 +286,7 @@ fn dead(shape: &Shape) -> Option<Step> {
             return Merge::Major;
         }
         let minor = || Merge::Minor(0..p.layers.len());
-        p.merge()
-            .filter(|merge| *merge == Merge::Major)
-            .unwrap_or_else(minor)
+        p.merge(shape).filter(|merge| *merge == Merge::Major).unwrap_or_else(minor)
     };
     let worth = |p: &PartitionShape| {
         let (freed, cost) = (p.dead_base + p.dead_layers, p.read_by(&merge(p)).bytes);

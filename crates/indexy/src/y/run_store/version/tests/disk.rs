@@ -80,10 +80,7 @@ pub(super) fn store(sim: &Sim, versions: &Sims, entries: &Entries) -> Result<Arc
 /// Numbers of the files that are there.
 pub(super) fn files(sim: &Sim) -> Vec<u64> {
     let names = sim.list(&Path::new(DIR).join("tables")).unwrap();
-    let mut files: Vec<u64> = names
-        .iter()
-        .map(|n| n.to_str().unwrap().parse().unwrap())
-        .collect();
+    let mut files: Vec<u64> = names.iter().map(|n| n.to_str().unwrap().parse().unwrap()).collect();
     files.sort_unstable();
     files
 }
@@ -125,8 +122,7 @@ fn merge_step(sim: &Sim, versions: &Sims, n: usize) -> Result<()> {
 fn run(n: usize) -> Entries {
     let keys = (0..60).map(|i| (i * 7 + n * 31) % 300);
     let value = |i: usize| (i % 5 != n % 5).then(|| format!("{n}.{i}").into_bytes());
-    keys.map(|i| (format!("{i:03}").into_bytes(), value(i)))
-        .collect()
+    keys.map(|i| (format!("{i:03}").into_bytes(), value(i))).collect()
 }
 
 fn removed(n: usize) -> (Vec<u8>, Vec<u8>) {
