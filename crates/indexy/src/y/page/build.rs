@@ -1,10 +1,12 @@
-//! Building nodes: entries in memory, how many fit a page, and the page made of them.
+//! Entries and children in memory, as they come out of nodes, and inner pages made of them.
 //!
-//! The layout is that of [`node`](super::node). A page is built whole and never changed. Sizes are
-//! counted with the prefix that the entries share, so that truncation fills pages.
+//! The layout is that of [`node`](super::node). A page is built whole and never changed. Not here:
+//! how many fit a page (`filling.rs`), leaves (`leaf_builder.rs`).
 
 use super::{
     HEADER_BYTES, Header, Kind, PageNo,
+    filling::{Element, common_prefix},
+    fixed::Lengths,
     node::{
         EntryAt, FAR_BYTES, FAR_KEY, Far, Fetch, Node, REFERENCE_BYTES, SLOT_BYTES, ValueAt,
         head_of, max_stub,
@@ -45,13 +47,6 @@ pub(crate) struct Child {
     pub(crate) page: PageNo,
 }
 
-/// What nodes are made of.
-pub(crate) trait Element {
-    fn bound(&self) -> &Bound;
-    /// Bytes in a page besides slot and stub.
-    fn extra_bytes(&self) -> usize;
-}
-
 impl Bound {
     pub(crate) fn compare(&self, key: &[u8], fetch: Fetch<'_>) -> Result<Ordering> {
         let Some(far) = self.far else {
@@ -72,10 +67,6 @@ impl Bound {
         }
     }
 
-    fn far_bytes(&self) -> usize {
-        if self.far.is_some() { FAR_BYTES } else { 0 }
-    }
-
     /// The stub of `key` in pages of `page_bytes`; all of it if it is short.
     pub(crate) fn stub_of(key: &[u8], page_bytes: usize) -> &[u8] {
         key.get(..max_stub(page_bytes)).unwrap_or(key)
@@ -83,12 +74,16 @@ impl Bound {
 }
 
 impl Element for Entry {
-    fn bound(&self) -> &Bound {
-        &self.key
+    fn stub(&self) -> &[u8] {
+        &self.key.stub
     }
 
-    fn extra_bytes(&self) -> usize {
-        self.at().bytes() - self.key.stub.len()
+    fn bytes(&self) -> usize {
+        self.at().bytes()
+    }
+
+    fn lengths(&self) -> Option<Lengths> {
+        self.at().lengths()
     }
 }
 
@@ -107,10 +102,14 @@ impl Entry {
     }
 }
 
-impl EntryAt<'_> {
-    /// Bytes in a slotted leaf besides the slot.
+impl Element for EntryAt<'_> {
     #[inline]
-    pub(super) fn bytes(&self) -> usize {
+    fn stub(&self) -> &[u8] {
+        self.stub
+    }
+
+    #[inline]
+    fn bytes(&self) -> usize {
         let key = self.far_key.map_or(0, |_| FAR_BYTES);
         let value = match self.value {
             ValueAt::Near(value) => 4 + value.len(),
@@ -119,121 +118,32 @@ impl EntryAt<'_> {
         };
         self.stub.len() + key + value
     }
+
+    #[inline]
+    fn lengths(&self) -> Option<Lengths> {
+        let value = match self.value {
+            ValueAt::Near(value) => Some(value.len()),
+            ValueAt::Far(_) => return None,
+            ValueAt::Deleted => None,
+        };
+        let near = self.far_key.is_none();
+        near.then(|| Lengths::new(self.stub.len(), value))
+    }
 }
 
 impl Element for Child {
-    fn bound(&self) -> &Bound {
-        &self.from
+    fn stub(&self) -> &[u8] {
+        &self.from.stub
     }
 
-    fn extra_bytes(&self) -> usize {
-        self.from.far_bytes() + REFERENCE_BYTES
-    }
-}
-
-/// Counts what a page of consecutive elements takes.
-#[derive(Default)]
-pub(crate) struct Filling<'a> {
-    first: Option<&'a [u8]>,
-    size: Size,
-}
-
-impl<'a> Filling<'a> {
-    /// Adds an element; returns the bytes behind the header that the page takes with it.
-    pub(crate) fn add(&mut self, element: &'a impl Element) -> usize {
-        let stub: &[u8] = &element.bound().stub;
-        let prefix = match self.first {
-            Some(first) => common_prefix(first.get(..self.size.prefix).unwrap_or(first), stub),
-            None => stub.len(),
-        };
-        self.first.get_or_insert(stub);
-        self.size.add(prefix, stub.len() + element.extra_bytes())
-    }
-}
-
-/// The numbers of a [`Filling`].
-#[derive(Clone, Copy, Default)]
-pub(super) struct Size {
-    pub(super) prefix: usize,
-    elements: usize,
-    /// Of slots, stubs and extras, before truncation.
-    bytes: usize,
-}
-
-impl Size {
-    /// Adds an element of `bytes` bytes besides its slot, with which the elements share `prefix`
-    /// bytes; returns the bytes behind the header that the page takes with it.
-    pub(super) fn add(&mut self, prefix: usize, bytes: usize) -> usize {
-        self.prefix = prefix;
-        self.elements += 1;
-        self.bytes += SLOT_BYTES + bytes;
-        self.page_bytes()
+    fn bytes(&self) -> usize {
+        let far = self.from.far.map_or(0, |_| FAR_BYTES);
+        self.from.stub.len() + far + REFERENCE_BYTES
     }
 
-    /// Bytes behind the header that the page takes.
-    pub(super) fn page_bytes(&self) -> usize {
-        self.bytes - self.elements.saturating_sub(1) * self.prefix
+    fn lengths(&self) -> Option<Lengths> {
+        None
     }
-}
-
-/// Bytes behind the header that a page of all `elements` would take.
-pub(crate) fn filled_bytes<'a>(
-    elements: impl IntoIterator<Item = &'a (impl Element + 'a)>,
-) -> usize {
-    let mut filling = Filling::default();
-    let mut bytes = 0;
-    for element in elements {
-        bytes = filling.add(element);
-    }
-    bytes
-}
-
-/// Bytes of a page that nodes are filled with.
-pub(crate) const fn capacity(page_bytes: usize) -> usize {
-    page_bytes - HEADER_BYTES
-}
-
-pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(a, b)| a == b).count()
-}
-
-/// How full a page is made of elements that are too many for one.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fill {
-    /// With all that fits: what follows does not come between.
-    Full,
-    /// But for a sixteenth.
-    Most,
-    /// With half of them, or all that fits if they are too many for two pages.
-    Half,
-}
-
-/// How many of `elements` go to the next page: all if they fit, else as `fill` says. At least one,
-/// for one always fits.
-pub(crate) fn next_page(elements: &[impl Element], page_bytes: usize, fill: Fill) -> usize {
-    let room = match fill {
-        Fill::Most => capacity(page_bytes) / 16 * 15,
-        Fill::Full | Fill::Half => capacity(page_bytes),
-    };
-    let mut filling = Filling::default();
-    let fitting = elements
-        .iter()
-        .take_while(|e| filling.add(*e) <= room)
-        .count();
-    if fitting == elements.len() || fill != Fill::Half {
-        return fitting.max(1);
-    }
-    let raw = |e: &_| SLOT_BYTES + Element::bound(e).stub.len() + Element::extra_bytes(e);
-    let total: usize = elements.iter().map(raw).sum();
-    let mut left = 0;
-    let half = elements
-        .iter()
-        .take_while(|e| {
-            left += raw(e);
-            left <= total / 2
-        })
-        .count();
-    half.min(fitting).max(1)
 }
 
 /// Fills `page` (zeros) with `children`, which fit. The bound of the first is not stored: the

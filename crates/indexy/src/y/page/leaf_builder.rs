@@ -5,8 +5,12 @@
 
 use super::{
     HEADER_BYTES, Header, Kind,
-    build::{Entry, Size, capacity, common_prefix, put_far, put_slot},
-    node::{DELETED, EntryAt, FAR_BYTES, FAR_KEY, FAR_VALUE, Far, LENGTH, SLOT_BYTES, ValueAt},
+    build::{Entry, put_far, put_slot},
+    filling::{Size, capacity},
+    fixed::{FixedWriter, Shape},
+    node::{
+        DELETED, EntryAt, FAR_BYTES, FAR_KEY, FAR_VALUE, Far, LENGTH, SLOT_BYTES, ValueAt, head_of,
+    },
     put,
 };
 
@@ -18,6 +22,9 @@ pub(crate) struct LeafBuilder {
     slots: Vec<Slot>,
     size: Size,
 }
+
+/// Before a near value: its length.
+const LENGTH_BYTES: usize = 4;
 
 struct Slot {
     /// Where the entry ends; it begins where the one before ends.
@@ -53,12 +60,9 @@ impl LeafBuilder {
             far_key,
             value,
         };
-        let prefix = match self.slots.first() {
-            Some(_) => common_prefix(self.prefix(), stub),
-            None => stub.len(),
-        };
         let mut size = self.size;
-        if size.add(prefix, entry.bytes()) > capacity(self.page_bytes) {
+        size.add(self.prefix(), &entry);
+        if size.page_bytes() > capacity(self.page_bytes) {
             return false;
         }
         self.size = size;
@@ -140,32 +144,64 @@ impl LeafBuilder {
     /// Writes the leaf into `page`, which has the size given to [`new`](Self::new) and any content,
     /// all but what [`seal`](super::seal) writes, and starts the next one.
     pub(crate) fn finish(&mut self, page: &mut [u8]) {
-        let prefix = self.prefix();
-        let header = Header {
+        page.fill(0);
+        match self.size.shape() {
+            Some(shape) => self.write_fixed(page, shape),
+            None => self.write_slotted(page),
+        }
+        self.clear();
+    }
+
+    fn header(&self, kind: Kind) -> Header {
+        Header {
             count: self.slots.len() as u16,
-            prefix: prefix.len() as u16,
-            ..Header::of_kind(Kind::Leaf)
-        };
-        header.write(page);
+            prefix: self.size.prefix as u16,
+            ..Header::of_kind(kind)
+        }
+    }
+
+    /// The entries: what is behind the prefix, and the slot.
+    fn entries(&self) -> impl Iterator<Item = (&[u8], &Slot)> {
+        let mut start = 0;
+        self.slots.iter().map(move |slot| {
+            let end = slot.end as usize;
+            let entry = self.bytes.get(start + self.size.prefix..end);
+            start = end;
+            (entry.unwrap_or_default(), slot)
+        })
+    }
+
+    fn write_slotted(&self, page: &mut [u8]) {
+        self.header(Kind::Leaf).write(page);
+        let prefix = self.prefix();
         let mut at = HEADER_BYTES + self.slots.len() * SLOT_BYTES;
         put(page, at, prefix);
         at += prefix.len();
-        let mut start = 0;
-        for (i, slot) in self.slots.iter().enumerate() {
-            let end = slot.end as usize;
-            let entry = self.bytes.get(start + prefix.len()..end);
-            let entry = entry.unwrap_or_default();
-            start = end;
+        for (i, (entry, slot)) in self.entries().enumerate() {
             let length = slot.length - prefix.len() as u16;
             let key = entry.get(..usize::from(length & LENGTH));
             put_slot(page, i, key.unwrap_or_default(), at, length);
             put(page, at, entry);
             at += entry.len();
         }
-        if let Some(rest) = page.get_mut(at..) {
-            rest.fill(0);
+    }
+
+    fn write_fixed(&self, page: &mut [u8], shape: Shape) {
+        let payload = shape.payload();
+        let header = Header {
+            payload,
+            ..self.header(Kind::FixedLeaf)
+        };
+        header.write(page);
+        let prefix = self.prefix();
+        let mut leaf = FixedWriter::new(page, shape, self.slots.len(), prefix);
+        for (i, (entry, slot)) in self.entries().enumerate() {
+            let key_bytes = usize::from(slot.length & LENGTH) - prefix.len();
+            let (key, value) = entry.split_at_checked(key_bytes).unwrap_or_default();
+            let deleted = slot.length & DELETED != 0;
+            let value = value.get(LENGTH_BYTES..).filter(|_| !deleted);
+            leaf.put(i, head_of(key), key, value);
         }
-        self.clear();
     }
 
     /// Forgets all entries.

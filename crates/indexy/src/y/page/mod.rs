@@ -13,16 +13,18 @@
 //! | 36 | 2 | length of the prefix that all keys of the page share |
 //! | 38 | 2 | zero |
 //! | 40 | 8 | link: the next page of a chain, 0 at its end |
-//! | 48 | 4 | length of the payload, for kinds that are not nodes |
+//! | 48 | 4 | length of the payload, for kinds that are not nodes; lengths of a fixed leaf |
 //! | 52 | 4 | zero |
 //!
 //! All numbers are little-endian. Checksum, number, tree and birth are checked by [`check`] on
 //! every read from the device: a damaged page, one of another place, of another tree and one newer
 //! than the tree are found. Nothing here trusts what lies behind the header: every access is
-//! checked, whatever the checksum says. `node.rs` reads nodes, `build.rs` makes them. Not here:
-//! chains (`file/chain.rs`).
+//! checked, whatever the checksum says. `node.rs` reads nodes (`fixed.rs` one form of leaves),
+//! `build.rs` and `leaf_builder.rs` make them.
 
 pub(crate) mod build;
+pub(crate) mod filling;
+mod fixed;
 pub(crate) mod leaf_builder;
 pub(crate) mod leaf_entries;
 pub(crate) mod node;
@@ -69,6 +71,8 @@ pub(crate) enum Kind {
     Map = 4,
     /// The list of the map's parts.
     MapList = 5,
+    /// A leaf whose keys, and values, have equal lengths.
+    FixedLeaf = 6,
     /// The first page of a table of the run store.
     TableHead = 16,
     /// A part of a table's filter.
@@ -85,6 +89,7 @@ impl Kind {
             Self::Overflow,
             Self::Map,
             Self::MapList,
+            Self::FixedLeaf,
             Self::TableHead,
             Self::Filter,
             Self::Footer,

@@ -14,10 +14,17 @@
 //! that of the next, are under child i + 1. In memory the references hold a hint where the child's
 //! frame is, above the page's number.
 //!
+//! A leaf whose keys and values have equal lengths may be of another kind, without slots:
+//! `fixed.rs`. The view is the same.
+//!
 //! Every access is checked: `None` means that the page makes no sense, which the caller turns into
 //! `Corrupt`.
 
-use super::{HEADER_BYTES, Header, Kind, PAGE_LIMIT, PageNo, u8_at, u16_at, u32_at, u64_at};
+use super::{
+    HEADER_BYTES, Header, Kind, PAGE_LIMIT, PageNo,
+    fixed::{Fixed, Suffix},
+    put, u16_at, u32_at, u64_at,
+};
 use crate::{error::Result, mem::frames::FrameView};
 use std::{
     cmp::Ordering,
@@ -56,11 +63,11 @@ pub(crate) struct Far {
     pub(crate) first: PageNo,
 }
 
-/// A key in a page: its first `prefix + suffix` bytes and, if it is longer, where all of it is.
+/// A key in a page: its first bytes and, if it is longer, where all of it is.
 #[derive(Clone, Copy)]
 pub(crate) struct KeyAt<'a> {
-    pub(crate) prefix: &'a [u8],
-    pub(crate) suffix: &'a [u8],
+    prefix: &'a [u8],
+    suffix: Suffix<'a>,
     pub(crate) far: Option<Far>,
 }
 
@@ -102,6 +109,8 @@ pub(crate) struct Node<'a> {
     pub(crate) level: u8,
     count: usize,
     prefix: &'a [u8],
+    /// A leaf without slots.
+    fixed: Option<Fixed<'a>>,
 }
 
 /// Gives the bytes of a chain.
@@ -134,6 +143,7 @@ impl<'a> Node<'a> {
         let header = Header::read(bytes)?;
         let count = usize::from(header.count);
         let slots = match header.kind {
+            Kind::FixedLeaf => return Self::fixed(bytes, references, &header),
             Kind::Leaf => count,
             Kind::Inner => {
                 let found = match references {
@@ -155,6 +165,20 @@ impl<'a> Node<'a> {
             level: header.level,
             count: slots,
             prefix,
+            fixed: None,
+        })
+    }
+
+    #[inline]
+    fn fixed(bytes: &'a [u8], references: References<'a>, header: &Header) -> Option<Self> {
+        let fixed = Fixed::new(bytes, header)?;
+        Some(Self {
+            bytes,
+            references,
+            level: header.level,
+            count: usize::from(header.count),
+            prefix: fixed.prefix,
+            fixed: Some(fixed),
         })
     }
 
@@ -211,7 +235,7 @@ impl<'a> Node<'a> {
         u32_at(self.bytes, HEADER_BYTES + i * SLOT_BYTES)
     }
 
-    /// Key `i`, and the offset behind it.
+    /// Key `i` of a page with slots, and the offset behind it.
     #[inline]
     fn key_end(&self, i: usize) -> Option<(KeyAt<'a>, usize, u16)> {
         if i >= self.count {
@@ -219,7 +243,7 @@ impl<'a> Node<'a> {
         }
         let (start, length) = self.slot(i)?;
         let end = start + usize::from(length & LENGTH);
-        let suffix = self.bytes.get(start..end)?;
+        let suffix = Suffix::of_bytes(self.bytes.get(start..end)?);
         let mut behind = end;
         let mut far = None;
         if length & FAR_KEY != 0 {
@@ -241,7 +265,19 @@ impl<'a> Node<'a> {
 
     /// Key `i` of a leaf; key `i` of an inner page bounds child `i + 1` from below.
     pub(crate) fn key(&self, i: usize) -> Option<KeyAt<'a>> {
-        Some(self.key_end(i)?.0)
+        match &self.fixed {
+            Some(fixed) => Some(self.fixed_key(fixed, i)?),
+            None => Some(self.key_end(i)?.0),
+        }
+    }
+
+    #[inline]
+    fn fixed_key(&self, fixed: &Fixed<'a>, i: usize) -> Option<KeyAt<'a>> {
+        Some(KeyAt {
+            prefix: self.prefix,
+            suffix: fixed.suffix(i)?,
+            far: None,
+        })
     }
 
     /// Value `i` of a leaf.
@@ -256,6 +292,11 @@ impl<'a> Node<'a> {
     /// Key `i` of a leaf, and where its value is.
     #[inline]
     pub(super) fn entry(&self, i: usize) -> Option<(KeyAt<'a>, Place)> {
+        if let Some(fixed) = &self.fixed {
+            let key = self.fixed_key(fixed, i)?;
+            let place = fixed.value(i).map_or(Place::Deleted, Place::Near);
+            return Some((key, place));
+        }
         let (key, at, flags) = self.key_end(i)?;
         if flags & DELETED != 0 {
             return Some((key, Place::Deleted));
@@ -277,6 +318,9 @@ impl<'a> Node<'a> {
             return Ok(Some((if all_less { self.count } else { 0 }, false)));
         };
         let head = head_of(rest);
+        if let Some(fixed) = &self.fixed {
+            return Ok(fixed.search(head, rest));
+        }
         let heads_decide = self.prefix.len() <= MAX_PREFIX_FOR_HEADS;
         let (mut low, mut high) = (0, self.count);
         while low < high {
@@ -312,19 +356,22 @@ impl KeyAt<'_> {
     #[inline]
     pub(crate) fn append_to(&self, to: &mut Vec<u8>) {
         to.extend_from_slice(self.prefix);
-        to.extend_from_slice(self.suffix);
+        to.extend_from_slice(self.suffix.head());
+        to.extend_from_slice(self.suffix.tail);
     }
 
-    /// This key against `key`, which starts with the prefix and goes on with `rest`.
+    /// This key, of a page with slots, against `key`, which starts with the prefix and goes on with
+    /// `rest`.
     fn compare_rest(&self, key: &[u8], rest: &[u8], fetch: Fetch<'_>) -> Result<Ordering> {
+        let suffix = self.suffix.tail;
         let Some(far) = self.far else {
-            return Ok(self.suffix.cmp(rest));
+            return Ok(suffix.cmp(rest));
         };
         // The suffix is cut off: only a difference in its bytes decides.
-        let common = rest.len().min(self.suffix.len());
-        let (ours, theirs) = (self.suffix.get(..common), rest.get(..common));
+        let common = rest.len().min(suffix.len());
+        let (ours, theirs) = (suffix.get(..common), rest.get(..common));
         match ours.cmp(&theirs) {
-            Ordering::Equal if rest.len() <= self.suffix.len() => Ok(Ordering::Greater),
+            Ordering::Equal if rest.len() <= suffix.len() => Ok(Ordering::Greater),
             Ordering::Equal => Ok(fetch(far)?.as_slice().cmp(key)),
             other => Ok(other),
         }
@@ -332,10 +379,12 @@ impl KeyAt<'_> {
 }
 
 /// The first four bytes of what follows the prefix, as a number that orders as they do.
+#[inline]
 pub(crate) fn head_of(rest: &[u8]) -> u32 {
-    let mut head = [0; 4];
-    for (i, byte) in head.iter_mut().enumerate() {
-        *byte = u8_at(rest, i).unwrap_or(0);
+    if let Some(head) = rest.first_chunk() {
+        return u32::from_be_bytes(*head);
     }
+    let mut head = [0; 4];
+    put(&mut head, 0, rest);
     u32::from_be_bytes(head)
 }

@@ -2,10 +2,11 @@
 
 use super::{
     Identity,
-    build::{Bound, Content, Entry, capacity, entries, filled_bytes, separator},
+    build::{Bound, Content, Entry, entries, separator},
+    filling::{capacity, filled_bytes},
     leaf_builder::{LeafBuilder, leaf},
     leaf_entries::LeafEntries,
-    node::{Far, Node, ValueAt, max_near, max_stub},
+    node::{Far, Fetch, Node, ValueAt, max_near, max_stub},
     seal,
 };
 use crate::error::{Error, Result};
@@ -107,6 +108,7 @@ fn check(model: &Model) {
             }
         }
         assert!(decoded.get(node.keys(), page).is_none());
+        check_search(&node, model, &fetch);
         // The other way to build and to read a leaf, and its count of bytes.
         let listed = entries(&node).unwrap();
         assert!(filled_bytes(&listed) <= capacity(PAGE));
@@ -116,6 +118,32 @@ fn check(model: &Model) {
         assert_eq!(&again, page);
     }
     assert!(left.next().is_none());
+}
+
+/// Keys that are not there, shorter and longer ones, are found where they would be.
+fn check_search(leaf: &Node<'_>, model: &Model, fetch: Fetch<'_>) {
+    let keys = entries(leaf).unwrap().into_iter();
+    let keys: Vec<_> = keys.map(|entry| entry.key.whole(fetch).unwrap()).collect();
+    let cut = |key: &Vec<u8>| {
+        let cut: Vec<_> = (0..=key.len().min(12))
+            .map(|n| key[..key.len() - n].to_vec())
+            .collect();
+        cut.into_iter()
+    };
+    let higher = |key: &Vec<u8>| key.iter().map(|byte| byte + 1).collect::<Vec<u8>>();
+    let probes = model.keys().step_by(5).flat_map(|key| {
+        let ends = [0, 2, 255].map(|end| [key.as_slice(), &[end]].concat());
+        cut(key).chain(ends).chain([higher(key)])
+    });
+    for probe in probes {
+        let at = keys.partition_point(|key| *key < probe);
+        let expected = (at, keys.get(at) == Some(&probe));
+        assert_eq!(
+            leaf.search(&probe, fetch).unwrap(),
+            Some(expected),
+            "{probe:?}"
+        );
+    }
 }
 
 /// Any keys and values, with and without deletes.
@@ -156,6 +184,11 @@ proptest! {
     }
 
     #[test]
+    fn leaves_of_equal_short_lengths(model in any_model(4..5, 0..1, true)) {
+        check(&model);
+    }
+
+    #[test]
     fn leaves_of_short_keys(model in any_model(0..4, 0..1, true)) {
         check(&model);
     }
@@ -173,6 +206,33 @@ proptest! {
         let at = separator(&a, &b);
         prop_assert!(a.as_slice() < at && at <= b.as_slice());
     }
+}
+
+/// What `keys`, ascending, with values of `value` bytes and now and then a delete, take a page.
+fn entries_in_a_page(keys: impl Iterator<Item = u64>, value: usize, deletes: bool) -> usize {
+    let value = vec![7; value];
+    let mut builder = LeafBuilder::new(PAGE);
+    for (i, key) in keys.enumerate() {
+        let value = match deletes && i % 7 == 0 {
+            true => ValueAt::Deleted,
+            false => ValueAt::Near(&value),
+        };
+        if !builder.add(&key.to_be_bytes(), None, value) {
+            break;
+        }
+    }
+    builder.len()
+}
+
+/// Heads of four bytes, no slots, no lengths.
+#[test]
+fn leaves_of_equal_lengths_are_dense() {
+    // The steps of 30 M random keys: five bytes of a key are told apart behind the prefix.
+    let sparse = || (0..).map(|i: u64| (1 << 60) + i * ((u64::MAX - 1) / 30_000_000 / 2));
+    assert!(entries_in_a_page(sparse(), 8, false) >= 285);
+    assert!(entries_in_a_page(sparse(), 8, true) >= 280);
+    assert!(entries_in_a_page(0.., 8, false) >= 330);
+    assert!(entries_in_a_page(sparse(), 100, false) >= 38);
 }
 
 #[test]

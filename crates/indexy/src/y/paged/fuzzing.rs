@@ -53,7 +53,7 @@ impl StorageFile for Bytes {
     fn set_path(&self, _: &Path) {}
 }
 
-/// A leaf, an inner page, a page of a chain, one of the map, and a superblock.
+/// Leaves, an inner page, a page of a chain, one of the map, and a superblock.
 pub(crate) fn samples() -> Vec<Vec<u8>> {
     let entry = |i: u32| build::Entry {
         key: build::Bound {
@@ -67,6 +67,8 @@ pub(crate) fn samples() -> Vec<Vec<u8>> {
     };
     let mut leaf = vec![0; PAGE_BYTES];
     leaf_builder::leaf(&mut leaf, &(0..40).map(entry).collect::<Vec<_>>());
+    let mut fixed = vec![0; PAGE_BYTES];
+    leaf_builder::leaf(&mut fixed, &(21..90).map(entry).collect::<Vec<_>>());
     let of_kind = |kind: Kind, link: PageNo| {
         let mut page = vec![0; PAGE_BYTES];
         let header = Header {
@@ -79,6 +81,7 @@ pub(crate) fn samples() -> Vec<Vec<u8>> {
         page
     };
     let superblock = Superblock {
+        version: 2,
         page_bytes: PAGE_BYTES as u32,
         tree: TREE,
         generation: 1,
@@ -92,7 +95,7 @@ pub(crate) fn samples() -> Vec<Vec<u8>> {
     let superblock = superblock.encode().get(..88).unwrap_or_default().to_vec();
     let chain = [of_kind(Kind::Overflow, 5), of_kind(Kind::Overflow, 0)].concat();
     let map = [of_kind(Kind::MapList, 0), of_kind(Kind::Map, 0)].concat();
-    vec![leaf, chain, map, superblock]
+    vec![leaf, fixed, chain, map, superblock]
 }
 
 /// Reads `bytes` as each kind of page, as they are and with checksums that match.
@@ -145,7 +148,7 @@ fn node(bytes: &[u8]) {
         let _ = (
             node.child(i),
             node.value(i),
-            node.key(i).map(|key| [key.prefix, key.suffix].concat()),
+            build::bound(&node, i, &mut Vec::new()),
         );
     }
     let listed = build::entries(&node).map(|entries| entries.len());

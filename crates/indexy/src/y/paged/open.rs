@@ -101,6 +101,7 @@ fn create(storage: &dyn Storage, dir: &Path, page_bytes: usize, owner: u64) -> R
     }
     let file = storage.create(&path)?;
     let superblock = Superblock {
+        version: superblock::VERSION,
         page_bytes: page_bytes as u32,
         tree: random(),
         generation: 1,

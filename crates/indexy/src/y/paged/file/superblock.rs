@@ -29,7 +29,10 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: &[u8; 8] = b"indexyBP";
-const VERSION: u32 = 1;
+/// What a commit writes. Version 1 had neither fixed leaves nor extents: a file that has it is read
+/// and goes on as it is until the first commit, before which no such page can be in it.
+pub(crate) const VERSION: u32 = 2;
+const VERSIONS: std::ops::RangeInclusive<u32> = 1..=VERSION;
 const BYTES: usize = 4096;
 const SUM_AT: usize = 80;
 /// Where the copies lie: never in one write of a device.
@@ -41,6 +44,8 @@ const _: () = assert!(COPIES[1] + BYTES as u64 <= super::PAGES_START);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Superblock {
+    /// Of the format.
+    pub(crate) version: u32,
     pub(crate) page_bytes: u32,
     pub(crate) tree: u64,
     pub(crate) generation: u64,
@@ -57,7 +62,7 @@ impl Superblock {
     pub(crate) fn encode(&self) -> AlignedBuffer {
         let mut bytes = AlignedBuffer::new(BYTES);
         put(&mut bytes, 0, MAGIC);
-        put(&mut bytes, 8, &VERSION.to_le_bytes());
+        put(&mut bytes, 8, &self.version.to_le_bytes());
         put(&mut bytes, 12, &self.page_bytes.to_le_bytes());
         let words = [
             self.tree,
@@ -89,7 +94,7 @@ impl Superblock {
             return Err(corrupt("the checksum does not match"));
         }
         let version = u32_at(head, 8).ok_or_else(cut)?;
-        if version != VERSION {
+        if !VERSIONS.contains(&version) {
             return Err(Error::FormatVersion {
                 path: path.to_path_buf(),
                 found: version,
@@ -99,6 +104,7 @@ impl Superblock {
         let word = |i: usize| u64_at(head, 16 + i * 8).ok_or_else(cut);
         let height = u8::try_from(word(3)?).map_err(|_| corrupt("height"))?;
         let found = Self {
+            version,
             page_bytes: u32_at(head, 12).ok_or_else(cut)?,
             tree: word(0)?,
             generation: word(1)?,

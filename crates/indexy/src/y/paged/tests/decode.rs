@@ -21,32 +21,43 @@ fn read_all(page: &[u8]) {
         let _ = (
             node.child(i),
             node.value(i),
-            node.key(i).map(|k| [k.prefix, k.suffix].concat()),
+            build::bound(&node, i, &mut Vec::new()),
         );
     }
     let _ = build::entries(&node);
     let _ = build::children(&node, build::Bound::default());
 }
 
-fn a_leaf() -> Vec<u8> {
+/// A leaf of fixed form, or one with slots.
+fn a_leaf(fixed: bool) -> Vec<u8> {
+    let value = |i: u32| match fixed {
+        true => vec![7; 20],
+        false => vec![7; i as usize],
+    };
     let entries: Vec<build::Entry> = (0u32..40)
         .map(|i| build::Entry {
             key: build::Bound {
-                stub: i.to_be_bytes()[..].into(),
+                stub: (i << 12).to_be_bytes()[..].into(),
                 far: None,
             },
-            value: build::Content::Near([7u8; 20][..].into()),
+            value: build::Content::Near(value(i).into()),
         })
         .collect();
     let mut page = vec![0; 4096];
     leaf_builder::leaf(&mut page, &entries);
+    let kind = if fixed {
+        page::Kind::FixedLeaf
+    } else {
+        page::Kind::Leaf
+    };
+    assert_eq!(page[32], kind as u8);
     page
 }
 
 proptest! {
     #[test]
     fn arbitrary_pages(
-        kind in 0u8..7,
+        kind in 0u8..9,
         level in 0u8..3,
         page in prop::collection::vec(any::<u8>(), 0..4096),
     ) {
@@ -62,9 +73,10 @@ proptest! {
 
     #[test]
     fn pages_with_a_few_wrong_bytes(
+        fixed in any::<bool>(),
         changes in prop::collection::vec((0usize..500, any::<u8>()), 1..8),
     ) {
-        let mut page = a_leaf();
+        let mut page = a_leaf(fixed);
         for (at, byte) in changes {
             page[at] = byte;
         }

@@ -20,7 +20,12 @@ use crate::{
     y::{
         contract::RunSource,
         paged::{
-            file::{committed::Committed, map::StoredMap, space::Bits, superblock::Superblock},
+            file::{
+                committed::Committed,
+                map::StoredMap,
+                space::Bits,
+                superblock::{self, Superblock},
+            },
             tree::PagedY,
             version::Version,
         },
@@ -108,6 +113,7 @@ impl PagedY {
             }
         };
         let superblock = Superblock {
+            version: superblock::VERSION,
             generation: committed.tried + 1,
             root: version.root.page,
             height: version.root.height,

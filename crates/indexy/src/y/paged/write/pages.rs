@@ -8,6 +8,7 @@ use crate::y::page::PageSource;
 use crate::y::page::{
     PageNo,
     build::{self, Bound, Child, Content, Entry},
+    filling,
     node::{Far, Node, max_near},
 };
 use crate::y::pool::copy_frame;
@@ -114,7 +115,7 @@ impl<'y> Pages<'y> {
     }
 
     pub(crate) fn capacity(&self) -> usize {
-        build::capacity(self.y.pages.file.page_bytes)
+        filling::capacity(self.y.pages.file.page_bytes)
     }
 
     /// Whether a page of `bytes` should join a neighbour.

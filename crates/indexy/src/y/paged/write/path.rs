@@ -8,7 +8,8 @@
 use super::pages::Pages;
 use crate::y::page::{
     PageNo,
-    build::{self, Child, Fill, filled_bytes, next_page},
+    build::{self, Child},
+    filling::{Fill, filled_bytes, next_page},
 };
 use crate::{error::Result, y::paged::tree::PagedY};
 use std::{cmp::Ordering, vec::IntoIter};

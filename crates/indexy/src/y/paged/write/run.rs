@@ -15,7 +15,8 @@ use super::path::{Closed, Open, Path, before, fill_before};
 use crate::y::page::PageSource;
 use crate::y::page::{
     PageNo,
-    build::{Bound, Child, Content, Entry, Fill, Filling, filled_bytes, next_page},
+    build::{Bound, Child, Content, Entry},
+    filling::{Fill, filled_bytes, next_page, raw_bytes},
     leaf_builder,
 };
 use crate::{
@@ -397,9 +398,4 @@ impl OpenLeaf {
         self.bytes += raw_bytes(&entry);
         self.made.push(entry);
     }
-}
-
-/// Bytes of an entry in a page of its own.
-fn raw_bytes(entry: &Entry) -> usize {
-    Filling::default().add(entry)
 }

@@ -21,7 +21,8 @@ use crate::{
     storage::{Storage, StorageFile},
     y::page::{
         PageNo,
-        build::{Bound, Child, common_prefix},
+        build::{Bound, Child},
+        filling::common_prefix,
         leaf_builder::LeafBuilder,
         node::{Far, ValueAt, max_near},
     },
