@@ -1,4 +1,4 @@
-//! The inner pages over the leaves: level by level, each page full.
+//! The inner pages over the leaves: level by level, in as few pages as hold them, evenly filled.
 
 use super::{super::PAGE_BYTES, output::Output};
 use crate::{
@@ -35,6 +35,7 @@ fn put_level(
     buffer: &mut AlignedBuffer,
 ) -> Result<Vec<Child>> {
     let mut parents: Vec<Child> = Vec::new();
+    let pages = pages_for(children);
     let mut rest = children;
     while !rest.is_empty() {
         let mut used = 0;
@@ -42,7 +43,11 @@ fn put_level(
         while let Some(first) = rest.first()
             && let Some(page) = buffer.get_mut(used..used + PAGE_BYTES)
         {
-            let count = next_page(rest, PAGE_BYTES, Fill::Full);
+            // Evenly: so that the place of a page in its parent tells about how much lies before it.
+            let share = rest
+                .len()
+                .div_ceil(pages.saturating_sub(parents.len()).max(1));
+            let count = next_page(rest, PAGE_BYTES, Fill::Full).min(share);
             let (these, later) = rest.split_at(count);
             page.fill(0);
             build::inner(page, level, these);
@@ -60,4 +65,16 @@ fn put_level(
         }
     }
     Ok(parents)
+}
+
+/// Pages that hold `children`.
+fn pages_for(children: &[Child]) -> usize {
+    let mut rest = children;
+    let mut pages = 0;
+    while !rest.is_empty() {
+        let count = next_page(rest, PAGE_BYTES, Fill::Full);
+        rest = rest.get(count..).unwrap_or_default();
+        pages += 1;
+    }
+    pages
 }
