@@ -21,7 +21,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 7] = [
     Target {
         name: "log_record",
         run: log_record,
@@ -51,11 +51,6 @@ pub const TARGETS: [Target; 9] = [
         samples: || vec![db::fuzzing::manifest_sample()],
     },
     Target {
-        name: "index_y_manifest",
-        run: index_y_manifest,
-        samples: || y::fuzzing::samples(),
-    },
-    Target {
         name: "index_y_page",
         run: index_y_page,
         samples: || y::fuzzing::page_samples(),
@@ -64,11 +59,6 @@ pub const TARGETS: [Target; 9] = [
         name: "run_table",
         run: run_table,
         samples: || y::fuzzing::table_samples(),
-    },
-    Target {
-        name: "key_encoding",
-        run: key_encoding,
-        samples: || vec![vec![2, 0, 0, 0], b"\x03abcabd".to_vec()],
     },
 ];
 
@@ -97,29 +87,14 @@ pub fn manifest(bytes: &[u8]) {
     db::fuzzing::manifest(bytes);
 }
 
-/// The engine's manifest and table of contents.
-pub fn index_y_manifest(bytes: &[u8]) {
-    y::fuzzing::decode(bytes);
-}
-
 /// Pages of a paged B+ tree: nodes, chains, the map, the superblock.
 pub fn index_y_page(bytes: &[u8]) {
     y::fuzzing::decode_page(bytes);
 }
 
-/// A table of the run store: its footer, a filter, and the whole file behind good checksums.
+/// A table of the LSM tree: its footer, a filter, and the whole file behind good checksums.
 pub fn run_table(bytes: &[u8]) {
     y::fuzzing::decode_table(bytes);
-}
-
-/// Two keys (the first byte says where the second begins): the way to Index Y and back keeps them
-/// and their order.
-pub fn key_encoding(bytes: &[u8]) {
-    let Some((&at, keys)) = bytes.split_first() else {
-        return;
-    };
-    let (a, b) = keys.split_at(usize::from(at).min(keys.len()));
-    y::fuzzing::keys(a, b);
 }
 
 #[cfg(test)]

@@ -19,9 +19,10 @@ use super::{
 use crate::y::rocks::{self, RocksShared, RocksY};
 use crate::{
     error::{Error, Result},
+    storage::{Buffered, Direct, Storage},
     y::{
         IndexY, IndexYShared,
-        lsm::{self, LsmShared, LsmY},
+        lsm::{self, LsmY},
         paged::{self, PAGE_SIZES, PagedY},
         pool::PageCache,
     },
@@ -89,8 +90,8 @@ pub(crate) struct YShared {
 struct Kinds {
     /// For all kinds together, in bytes.
     total: usize,
-    lsm: Option<Arc<LsmShared>>,
-    paged: Option<Arc<PageCache>>,
+    /// Of LSM trees and paged trees.
+    pages: Option<Arc<PageCache>>,
     #[cfg(feature = "rocksdb")]
     rocks: Option<Arc<RocksShared>>,
     custom: BTreeMap<IndexYName, Arc<dyn IndexYShared>>,
@@ -110,8 +111,7 @@ impl YShared {
             direct_reads,
             kinds: Mutex::new(Kinds {
                 total,
-                lsm: None,
-                paged: None,
+                pages: None,
                 #[cfg(feature = "rocksdb")]
                 rocks: None,
                 custom: BTreeMap::new(),
@@ -162,10 +162,14 @@ impl YShared {
         read_only: bool,
     ) -> Result<Arc<dyn IndexY>> {
         match kind {
-            IndexYKind::Lsm => Ok(Arc::new(LsmY::open(dir, &self.lsm(), read_only)?)),
+            IndexYKind::Lsm => {
+                let (storage, cache) = (self.tables_storage(), self.pages());
+                let y = LsmY::open(&storage, dir, &cache, owner, read_only)?;
+                Ok(Arc::new(y))
+            }
             IndexYKind::BPlus { page_bytes } => {
-                let (storage, shared) = (paged::device(), self.paged());
-                let y = PagedY::open(&storage, dir, page_bytes, &shared, owner, read_only)?;
+                let (storage, cache) = (paged::device(), self.pages());
+                let y = PagedY::open(&storage, dir, page_bytes, &cache, owner, read_only)?;
                 Ok(Arc::new(y))
             }
             #[cfg(feature = "rocksdb")]
@@ -203,24 +207,22 @@ impl YShared {
         shared.open(dir, read_only)
     }
 
-    fn lsm(&self) -> Arc<LsmShared> {
+    fn pages(&self) -> Arc<PageCache> {
         let mut kinds = self.kinds.lock();
-        if let Some(lsm) = &kinds.lsm {
-            return Arc::clone(lsm);
+        if let Some(pages) = &kinds.pages {
+            return Arc::clone(pages);
         }
-        let lsm = Arc::new(LsmShared::new(kinds.make_room(), self.direct_reads));
-        kinds.lsm = Some(Arc::clone(&lsm));
-        lsm
+        let pages = Arc::new(PageCache::new(kinds.make_room()));
+        kinds.pages = Some(Arc::clone(&pages));
+        pages
     }
 
-    fn paged(&self) -> Arc<PageCache> {
-        let mut kinds = self.kinds.lock();
-        if let Some(paged) = &kinds.paged {
-            return Arc::clone(paged);
+    /// Where tables lie: on the device itself, or behind the system's cache.
+    fn tables_storage(&self) -> Arc<dyn Storage> {
+        match self.direct_reads {
+            true => Arc::new(Direct),
+            false => Arc::new(Buffered),
         }
-        let paged = Arc::new(PageCache::new(kinds.make_room()));
-        kinds.paged = Some(Arc::clone(&paged));
-        paged
     }
 
     #[cfg(feature = "rocksdb")]
@@ -272,7 +274,6 @@ macro_rules! caches {
         }
     };
 }
-caches!(LsmShared);
 caches!(PageCache);
 #[cfg(feature = "rocksdb")]
 caches!(RocksShared);
@@ -291,8 +292,7 @@ impl Kinds {
     /// The kinds in use.
     fn each(&self) -> Vec<&dyn Caches> {
         let kinds = [
-            self.lsm.as_deref().map(|kind| kind as &dyn Caches),
-            self.paged.as_deref().map(|kind| kind as &dyn Caches),
+            self.pages.as_deref().map(|kind| kind as &dyn Caches),
             #[cfg(feature = "rocksdb")]
             self.rocks.as_deref().map(|kind| kind as &dyn Caches),
         ];

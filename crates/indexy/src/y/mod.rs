@@ -16,7 +16,6 @@ pub(crate) mod paged;
 pub(crate) mod pool;
 #[cfg(feature = "rocksdb")]
 pub(crate) mod rocks;
-pub(crate) mod run_store;
 
 #[cfg(test)]
 mod crashes;

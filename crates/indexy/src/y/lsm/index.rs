@@ -1,43 +1,26 @@
 //! The contract of a disk index, kept by the parts of the tree.
 
-#![forbid(unsafe_code)]
-
-use super::{
-    compaction::level_sizes::{LEVEL0_CONGESTED, LevelSizes, Step},
-    keys, manifest,
-    read::{
-        merge::{Merge, Range},
-        multi_get, verify,
-    },
-    table::cursor::Bounds,
-    tree::{LsmY, leveled},
-    write,
-};
+use super::{read::range::Range, tree::LsmY};
 use crate::{
-    error::Result,
+    error::{Error, Result},
     key::Value,
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
     x::Order,
     y::contract::{Capabilities, IndexY, Maintained, RunSource, YIter},
 };
-use lsm_tree::compaction::PullDown;
-use std::{
-    path::Path,
-    sync::{Arc, atomic::Ordering::Relaxed},
-};
+use std::{path::Path, sync::atomic::Ordering::Relaxed};
 
-/// Payload of a run: with less, level 0 fills with small tables faster than it is worth; with more,
-/// a run is long in flight, and is more than one table. In between it grows with the budget.
+/// Payload of a run: with less there are many small tables; with more, a run is long in flight. In
+/// between it grows with the budget.
 const PREFERRED_RUN_BYTES: (usize, usize) = (8 << 20, 48 << 20);
 /// Entries that [`LsmY::is_empty`] looks at before it gives up.
-const EMPTY_SEARCH_ENTRIES: usize = 1024;
+const EMPTY_SEARCH_ENTRIES: u64 = 1024;
 
-/// Files are removed when the last holder of a table goes: the engine, a snapshot, or an iterator.
-/// Iterators borrow this, the engine has no threads, and snapshots are held by nothing else: so all
-/// of that has happened when this drop returns.
+/// Without a crash everything acknowledged is there after a reopen. What fails here comes back from
+/// the log. Iterators borrow this, so no reader is left.
 impl Drop for LsmY {
     fn drop(&mut self) {
-        self.snapshot().discount_filters();
+        let _ = self.versions.close();
     }
 }
 
@@ -47,136 +30,107 @@ impl IndexY for LsmY {
             max_key_bytes: MAX_KEY_BYTES,
             max_value_bytes: MAX_VALUE_BYTES,
             // Of the budget a twelfth is cache.
-            preferred_run_bytes: (self.shared.memory_bytes() / 4 * 3)
+            preferred_run_bytes: (self.pool.bytes() / 4 * 3)
                 .clamp(PREFERRED_RUN_BYTES.0, PREFERRED_RUN_BYTES.1),
         }
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Value>> {
-        self.snapshot().get(&keys::stored(key))
+        self.get_newest(key)
     }
 
     fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
-        multi_get::multi_get(&self.snapshot(), keys)
+        self.get_many(keys)
     }
 
     fn range(&self, from: &[u8], to: Option<&[u8]>, order: Order) -> Result<YIter<'_>> {
-        Ok(Box::new(Range::new(self.snapshot(), from, to, order)))
+        Ok(Box::new(Range::new(self, from, to, order)))
     }
 
     fn write_run(&self, source: &mut dyn RunSource) -> Result<()> {
         let _one_writer = self.writing.lock();
-        let tree = self.writable()?;
-        let written = write::write_run(tree, &self.dir, source);
-        match written {
-            Ok(()) => {
-                self.publish(tree)?;
-                self.snapshot().schedule.wrote();
-                Ok(())
-            }
-            Err(e) => {
-                self.after_failure(tree);
-                // Against the order of the locks, so only tried; else `maintain` does it.
-                if let Some(_no_maintenance) = self.maintaining.try_lock() {
-                    self.clean_up(tree);
-                }
-                Err(e)
-            }
-        }
+        self.writable()?;
+        self.apply_run(source)
+    }
+
+    fn removes_ranges(&self) -> bool {
+        true
+    }
+
+    fn remove_range(&self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
+        let _one_writer = self.writing.lock();
+        self.writable()?;
+        self.change(|version| Some(version.without_range(from, to)));
+        self.clock.wrote();
+        Ok(())
     }
 
     fn make_durable(&self) -> Result<()> {
-        // `write_run` returns after the tables, the manifest and their directories are synced.
-        self.poison.check()
+        match self.versions.commit() {
+            // Nothing of it was written.
+            Err(Error::ReadOnly) => Ok(()),
+            made => made,
+        }
     }
 
     fn maintain(&self) -> Result<Maintained> {
         let _one_maintainer = self.maintaining.lock();
-        self.reap();
-        let tree = self.writable()?;
-        if self.litter.load(Relaxed)
-            && let Some(_no_run) = self.writing.try_lock()
-        {
-            self.clean_up(tree);
-        }
-        if self.cancel.is_set() {
+        self.writable()?;
+        // Those that readers have left meanwhile. What stays is tried again.
+        let _ = self.versions.reap();
+        self.pool.replenish();
+        if self.interrupted.load(Relaxed) {
             return Ok(Maintained::Idle);
         }
-        // Not held any longer: files of a step that fails are removed only when nobody has an old
-        // snapshot.
-        let before = self.snapshot();
-        let (version, schedule) = (before.version, Arc::clone(&before.schedule));
-        let (mode, trigger) = schedule.plan(before.level0, self.table_bytes);
-        let total = before.level_bytes.iter().sum();
-        drop(before);
-        let sizes = LevelSizes::of(total, self.table_bytes, trigger);
-        self.compact(tree, Arc::new(leveled(&sizes)))?;
-        let now = self.snapshot();
-        let idle = now.version == version;
-        let step = idle.then(|| sizes.when_idle(now.level0.runs, &now.level_bytes));
-        drop(now);
-        if let Some(Step::PullDown(from, to)) = step {
-            self.compact(tree, Arc::new(PullDown(from, to)))?;
-        }
-        let changed = self.snapshot().version != version;
-        schedule.done(mode, changed);
-        if changed {
-            Ok(Maintained::More)
-        } else {
-            Ok(Maintained::Idle)
-        }
+        Ok(match self.do_what_is_due()? {
+            true => Maintained::More,
+            false => Maintained::Idle,
+        })
     }
 
     fn congested(&self) -> bool {
-        self.snapshot().level0.runs >= LEVEL0_CONGESTED
+        self.is_congested()
     }
 
     fn interrupt(&self) {
-        self.cancel.set();
+        self.interrupted.store(true, Relaxed);
     }
 
     fn is_empty(&self) -> Result<bool> {
-        let everything = Bounds::everything();
-        let mut merge = Merge::new(self.snapshot(), everything, Order::Ascending);
-        for _ in 0..EMPTY_SEARCH_ENTRIES {
-            match merge.next_entry()? {
-                None => return Ok(true),
-                Some(entry) if !entry.is_tombstone() => return Ok(false),
-                Some(_) => {}
-            }
+        let version = self.versions.current();
+        if version.is_empty() {
+            return Ok(true);
         }
-        Ok(false)
+        if version.totals().live.entries > EMPTY_SEARCH_ENTRIES {
+            return Ok(false);
+        }
+        drop(version);
+        Ok(Range::new(self, &[], None, Order::Ascending)
+            .next()
+            .transpose()?
+            .is_none())
     }
 
     fn approximate_len(&self) -> u64 {
-        let snapshot = self.snapshot();
-        // A tombstone mostly stands over one older entry.
-        snapshot.entries.saturating_sub(2 * snapshot.tombstones)
+        let live = self.versions.current().totals().live;
+        // A delete mostly stands over one older entry.
+        live.entries.saturating_sub(2 * live.deletes)
     }
 
     fn memory_bytes(&self) -> usize {
-        // Snapshots share most of their tables: each one counts once.
-        let (current, retired) = (self.snapshot(), self.retired.lock());
-        let snapshots = retired.iter().chain([&current]);
-        let mut tables: Vec<_> = snapshots
-            .flat_map(|s| &s.runs)
-            .flat_map(|run| &run.tables)
-            .collect();
-        tables.sort_unstable_by_key(|table| Arc::as_ptr(table));
-        tables.dedup_by_key(|table| Arc::as_ptr(table));
-        tables.iter().map(|table| table.memory_bytes()).sum()
+        size_of::<Self>() + self.memory_bytes.load(Relaxed)
     }
 
     fn disk_bytes(&self) -> u64 {
-        self.snapshot().disk_bytes
+        self.versions.disk_bytes()
     }
 
     fn run_count(&self) -> usize {
-        self.snapshot().runs.len()
+        self.versions.current().totals().depth
     }
 
     fn verify(&self) -> Result<u64> {
-        verify::verify(&self.snapshot())
+        self.verify_all()
     }
 
     fn release_files(&self) -> bool {
@@ -186,14 +140,14 @@ impl IndexY for LsmY {
         let Some(_no_run) = self.writing.try_lock() else {
             return false;
         };
-        self.reap();
-        let released = self.retired.lock().is_empty();
+        // A failure is told by whoever needs what was to be written.
+        let released = self.versions.release().unwrap_or(true);
         self.released.fetch_or(released, Relaxed);
         released
     }
 
     fn settled(&self) -> bool {
-        self.tree.is_none() || self.snapshot().schedule.settled()
+        self.clock.settled()
     }
 
     fn copies_beside_runs(&self) -> bool {
@@ -201,12 +155,6 @@ impl IndexY for LsmY {
     }
 
     fn copy_to(&self, dest: &Path) -> Result<()> {
-        let (image, _snapshot) = {
-            let _no_maintenance = self.maintaining.lock();
-            let _no_run = self.writing.lock();
-            // Holding the snapshot keeps the tables.
-            (manifest::copy::Image::of(&self.dir)?, self.snapshot())
-        };
-        image.write(dest)
+        self.copy_current(dest)
     }
 }

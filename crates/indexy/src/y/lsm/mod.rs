@@ -1,41 +1,45 @@
-//! The disk index on the crate `lsm-tree`: sorted runs become tables of level 0, compaction is
-//! leveled.
+//! The disk index of sorted runs: immutable tables, partitions of the key space, merges.
 //!
-//! Source: IndeXY II-D. Facts and figures: `docs/decisions/0002-lsm-tree-as-index-y.md`. A run goes
-//! through the engine's ingestion: tables are written and synced as the run streams, then one
-//! change of the manifest makes all of it visible and durable. Memtables are never used.
+//! Design: `docs/decisions/0019-a-run-store-of-our-own.md`; bytes: `docs/formats/tables.md`,
+//! `docs/formats/versions.md`.
 //!
-//! Keeps: I2 (the newest run wins: sequence numbers continue after a reopen), I4 (a failed run
-//! leaves what was there), I5 (`before_publish` precedes the manifest), I7 (`cache/`,
-//! `read/snapshot.rs` count).
-//! Locks, in this order: `maintaining` (one `maintain`; the beginning of a copy), `writing` (one
-//! `write_run`), `publishing`, `snapshot`. Reads take the last one, to copy an `Arc`, and wait for
-//! nothing that does I/O.
-//! Threads: none of its own, nor of the engine.
-//! Not here: when to maintain, when to stall (the framework).
+//! - `table/`: one immutable file of sorted entries. `version/`: which table has what part of the
+//!   key space, and the log that makes it durable. `compact/`: what to merge, and the merge.
+//! - `tree.rs`: the state. `read/`, `write.rs`, `maintain.rs`, `copy.rs`, `verify.rs`: what is done
+//!   with it. `index.rs`: the contract.
+//!
+//! What a reader sees: one version from beginning to end, so all of a run or nothing.
+//!
+//! Keeps: I2 (the newest run is on top), I4 (a failed run or merge leaves what was there), I5
+//! (`before_publish` precedes publication; only `make_durable`, a merge, `release_files` and the
+//! drop sync), I7 (pages are in the shared pool, `memory_bytes` counts the rest).
+//! Locks, in this order: `maintaining`, `writing`, then those of `version/versions.rs`. Reads take
+//! none.
+//! Threads: none of its own. Iterators borrow the tree, so its drop comes last.
+//! Not here: when to write, when to maintain, when to make durable (the framework).
 
 #![forbid(unsafe_code)]
 
-mod cache;
-mod compaction;
-mod engine_calls;
+mod clock;
+mod compact;
+mod copy;
 #[cfg(any(test, feature = "testing"))]
 pub(super) mod fuzzing;
 mod index;
-mod keys;
-mod manifest;
-mod orphans;
+mod maintain;
 mod read;
+mod stored;
 mod table;
 mod tree;
+mod verify;
+mod version;
 mod write;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use cache::shared::LsmShared;
 pub(crate) use tree::LsmY;
 
-/// What a compaction and a run in flight hold: filter and index of the tables being written,
-/// buffers. One of each runs at a time in a database, whose opener accounts for it.
-pub(crate) const WORK_BYTES: usize = 2 << 20;
+/// What a run and a merge of one database hold while they work: read and write buffers, the hashes
+/// of a filter, separators.
+pub(crate) const WORK_BYTES: usize = 3 << 20;

@@ -1,305 +1,222 @@
-//! The state of an open LSM tree: the engine, the version that is read, and what becomes of
-//! failures.
+//! The state of an open run store, and who holds which lock of it.
 //!
-//! Failed runs and compactions leave files. They are removed once nobody can be using them: no run
-//! and no compaction in progress, and no old snapshot read.
-//!
-//! A failure after the manifest was replaced (the last fsync, say) leaves the engine behind its own
-//! directory: it would write the next version over the file that `current` names. The tree is
-//! poisoned then. For want of descriptors that cannot be found out; it is asked again by the next
-//! call that writes.
-
-#![forbid(unsafe_code)]
+//! Locks, in this order: `maintaining` (one step of maintenance), `writing` (one run); then those of
+//! [`Versions`]. Reads take none: they load the current version.
+//! Not here: reads (`read/`), runs (`write.rs`), merges (`maintain.rs`), the contract (`index.rs`).
 
 use super::{
-    cache::shared::LsmShared,
-    compaction::{cancel::Cancel, level_sizes::LevelSizes},
-    engine_calls::{contain, contain_any},
-    manifest::{self, Manifest, TABLES, copy},
-    orphans,
-    read::snapshot::{NEWEST, Snapshot},
-    write,
+    clock::Clock,
+    stored::Stored,
+    table::{FilterUse, TableOptions},
+    version::{Opening, TABLES, Version, Versions},
 };
 use crate::{
     error::{Error, Result},
-    poison::Poison,
+    storage::Storage,
+    y::pool::{PageCache, Pool},
 };
-use lsm_tree::{
-    AbstractTree, AnyTree, CompressionType, Config, SequenceNumberCounter,
-    compaction::{CompactionStrategy, Leveled},
-    config::{
-        BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy,
-        FilterPolicyEntry, HashRatioPolicy, PartitioningPolicy, PinningPolicy,
-        RestartIntervalPolicy,
-    },
-};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use std::{
-    collections::HashSet,
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
+    time::Duration,
 };
 
-/// Size of the tables that compaction writes, in bytes of data blocks.
-pub(crate) const TABLE_BYTES: u64 = 8 << 20;
-/// Data blocks: one read of the device.
-const BLOCK_BYTES: u32 = 4 << 10;
-/// Entries between two keys that are stored whole in a data block.
-const RESTART_ENTRIES: u8 = 16;
-/// Bits a key in the filters: about one false answer in a hundred.
-const FILTER_BITS: f32 = 10.0;
+/// Bytes of a page of tables.
+pub(crate) const PAGE_BYTES: usize = 4096;
+/// What a tree of the crate `lsm-tree` has in its directory: format 1.
+const OLD_FORMAT: &str = "current";
+/// The format of the trees of this folder.
+const FORMAT: u32 = 2;
+/// Part of the pool that filters may fill before they are read from the device for their own sake.
+const FILTER_DIVISOR: usize = 2;
 
-/// An LSM tree in a directory of its own; see the header of the folder.
-pub(crate) struct LsmY {
-    pub(crate) dir: PathBuf,
-    pub(crate) shared: Arc<LsmShared>,
-    /// `None`: read-only.
-    pub(crate) tree: Option<AnyTree>,
-    pub(crate) snapshot: RwLock<Arc<Snapshot>>,
-    /// Snapshots replaced but perhaps still in use. Dropped by `maintain`, so that no reader pays
-    /// for deleting files.
-    pub(crate) retired: Mutex<Vec<Arc<Snapshot>>>,
-    pub(crate) maintaining: Mutex<()>,
-    pub(crate) writing: Mutex<()>,
-    pub(crate) publishing: Mutex<()>,
-    /// A failed run or compaction left files.
-    pub(crate) litter: AtomicBool,
-    /// After a failure it could not be found out whether the engine agrees with its directory: for
-    /// want of descriptors, say.
-    pub(crate) unsure: AtomicBool,
-    /// Somebody else may have the directory. Set under `maintaining` and `writing`, looked at under
-    /// either.
-    pub(crate) released: AtomicBool,
-    pub(crate) cancel: Cancel,
-    pub(crate) poison: Poison,
-    /// Size of the tables that compaction writes.
+/// Sizes, which tests make small.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizes {
+    /// What the base of a partition should have.
+    pub(crate) partition_bytes: u64,
+    /// A run's table ends here, and the next one begins.
     pub(crate) table_bytes: u64,
+    /// What a merge reads of a table at a time.
+    pub(crate) read_bytes: usize,
+    /// Without a run for so long, writers are thought to rest.
+    pub(crate) quiet: Duration,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Self {
+            partition_bytes: 32 << 20,
+            table_bytes: 64 << 20,
+            read_bytes: 256 << 10,
+            quiet: Duration::from_secs(5),
+        }
+    }
+}
+
+/// A run store in a directory of its own; see the header of the folder.
+pub(crate) struct LsmY {
+    pub(super) storage: Arc<dyn Storage>,
+    pub(super) dir: PathBuf,
+    pub(super) pool: Arc<Pool>,
+    pub(super) owner: u64,
+    pub(super) sizes: Sizes,
+    pub(super) versions: Versions<Stored>,
+    pub(super) maintaining: Mutex<()>,
+    pub(super) writing: Mutex<()>,
+    /// Maintenance is to end soon, and not to begin again.
+    pub(super) interrupted: AtomicBool,
+    /// Somebody else may have the directory. Set under `maintaining` and `writing`.
+    pub(super) released: AtomicBool,
+    pub(super) clock: Clock,
+    /// Of the tables of the current version.
+    pub(super) memory_bytes: AtomicUsize,
+    /// Filters of all layers, and of all bases, in bytes.
+    layer_filters: AtomicUsize,
+    base_filters: AtomicUsize,
 }
 
 impl LsmY {
-    /// Opens the tree in `path`, or creates one there unless `read_only`.
+    /// Opens the tree in `dir`, or creates one there unless `read_only`.
     ///
-    /// Read-only writes not a byte: not even what a crash left is removed. Cost: a few reads a
-    /// table.
-    /// Errors: `NoDatabase` (read-only and nothing there), `Corrupt`, `Io`, `FormatVersion`.
-    pub(crate) fn open(path: &Path, shared: &Arc<LsmShared>, read_only: bool) -> Result<Self> {
-        let manifest = manifest::load(path)?;
-        let cancel = Cancel::default();
-        let (tree, snapshot) = match (&manifest, read_only) {
-            (Some(manifest), true) => (None, Snapshot::recover(path, manifest, shared)?),
-            (None, true) => {
-                return Err(Error::NoDatabase {
-                    path: path.to_path_buf(),
-                });
-            }
-            (_, false) => {
-                let tree = open_engine(path, shared, manifest.as_ref(), &cancel)?;
-                let snapshot = Snapshot::of_tree(&tree, path, shared, None)?;
-                (Some(tree), snapshot)
-            }
-        };
-        if !read_only {
-            orphans::stale_temporaries(path)?;
+    /// `owner` is any number that the database and the tree in it have alone: the files of another
+    /// one are `Corrupt`. Read-only writes not a byte. Cost: the version log is read; of each table
+    /// the length of its file is asked for.
+    /// Errors: `NoDatabase` (read-only and nothing there), `Corrupt`, `Io`, `FormatVersion` (also for
+    /// a tree of the crate `lsm-tree`: dump it with the version that wrote it, and load it).
+    pub(crate) fn open(
+        storage: &Arc<dyn Storage>,
+        dir: &Path,
+        cache: &PageCache,
+        owner: u64,
+        read_only: bool,
+    ) -> Result<Self> {
+        Self::open_with(storage, dir, cache, owner, read_only, Sizes::default())
+    }
+
+    pub(super) fn open_with(
+        storage: &Arc<dyn Storage>,
+        dir: &Path,
+        cache: &PageCache,
+        owner: u64,
+        read_only: bool,
+        sizes: Sizes,
+    ) -> Result<Self> {
+        let old = dir.join(OLD_FORMAT);
+        if storage.exists(&old)? {
+            return Err(Error::FormatVersion {
+                path: old,
+                found: 1,
+                supported: FORMAT,
+            });
         }
-        snapshot.account_filters(None);
-        Ok(Self {
-            dir: path.to_path_buf(),
-            shared: Arc::clone(shared),
-            tree,
-            snapshot: RwLock::new(Arc::new(snapshot)),
-            retired: Mutex::default(),
+        let pool = cache.pool(PAGE_BYTES);
+        let tables = dir.join(TABLES);
+        let versions = Versions::open(Opening {
+            storage,
+            dir,
+            owner,
+            read_only,
+            partition_bytes: sizes.partition_bytes,
+            open_table: &mut |facts| Stored::open(&**storage, &tables, facts, &pool),
+        })?;
+        let y = Self {
+            storage: Arc::clone(storage),
+            dir: dir.to_path_buf(),
+            pool,
+            owner,
+            sizes,
+            versions,
             maintaining: Mutex::default(),
             writing: Mutex::default(),
-            publishing: Mutex::default(),
-            litter: AtomicBool::new(false),
-            unsure: AtomicBool::new(false),
+            interrupted: AtomicBool::new(false),
             released: AtomicBool::new(false),
-            cancel,
-            poison: Poison::default(),
-            table_bytes: TABLE_BYTES,
-        })
+            clock: Clock::new(sizes.quiet),
+            memory_bytes: AtomicUsize::new(0),
+            layer_filters: AtomicUsize::new(0),
+            base_filters: AtomicUsize::new(0),
+        };
+        y.take_stock();
+        Ok(y)
     }
 
-    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
-        Arc::clone(&self.snapshot.read())
-    }
-
-    /// The engine, if it may be written with. The caller holds `maintaining` or `writing`.
-    pub(crate) fn writable(&self) -> Result<&AnyTree> {
-        self.poison.check()?;
-        let tree = self.tree.as_ref().ok_or(Error::ReadOnly)?;
+    /// Refuses writes that must not happen. The caller holds `maintaining` or `writing`.
+    pub(super) fn writable(&self) -> Result<()> {
         if self.released.load(Relaxed) {
             return Err(Error::Closed);
         }
-        if self.unsure.load(Relaxed) {
-            self.compare_with_disk(tree)?;
-        }
-        Ok(tree)
+        self.versions.writable()
     }
 
-    /// Makes the engine's newest version the one that is read.
-    pub(crate) fn publish(&self, tree: &AnyTree) -> Result<()> {
-        // So that an older version never replaces a newer one. Not under `snapshot`: the engine's
-        // lock that this waits for is held across fsyncs.
-        let _one_publisher = self.publishing.lock();
-        let before = self.snapshot();
-        let next = Snapshot::of_tree(tree, &self.dir, &self.shared, Some(&before))?;
-        let next = Arc::new(next);
-        next.account_filters(Some(&before));
-        drop(before);
-        let old = std::mem::replace(&mut *self.snapshot.write(), next);
-        self.retired.lock().push(old);
-        Ok(())
+    pub(super) fn tables_dir(&self) -> PathBuf {
+        self.dir.join(TABLES)
     }
 
-    /// One step of the engine. The caller holds `maintaining`.
-    pub(crate) fn compact(
+    pub(super) fn table_options(&self) -> TableOptions {
+        TableOptions::default()
+    }
+
+    /// The version that is read now.
+    pub(super) fn version(&self) -> Arc<Version<Stored>> {
+        Arc::clone(&self.versions.current())
+    }
+
+    /// Publishes what `step` makes of the current version; false if it makes nothing of it.
+    pub(super) fn change(
         &self,
-        tree: &AnyTree,
-        strategy: Arc<dyn CompactionStrategy>,
-    ) -> Result<()> {
-        // Every read pins its own snapshot, so no older version of a key is of use to anyone.
-        let step = write::descriptors_left(&self.dir)
-            .and_then(|()| contain(&self.dir, "compact", || tree.compact(strategy, NEWEST)));
-        if let Err(e) = step {
-            self.after_failure(tree);
-            if let Some(_no_run) = self.writing.try_lock() {
-                self.clean_up(tree);
-            }
-            return if self.cancel.is_set() { Ok(()) } else { Err(e) };
+        step: impl FnOnce(&Version<Stored>) -> Option<Version<Stored>>,
+    ) -> bool {
+        let changed = self.versions.update(step);
+        if changed {
+            self.take_stock();
         }
-        self.publish(tree)?;
-        self.reap();
-        Ok(())
+        changed
     }
 
-    /// [`LsmY::remove_orphans`], unless the tree must not be touched. What fails is tried again
-    /// later.
-    pub(crate) fn clean_up(&self, tree: &AnyTree) {
-        if self.poison.check().is_ok() && !self.unsure.load(Relaxed) {
-            let _ = self.remove_orphans(tree);
+    /// Counts what the current version's tables take.
+    fn take_stock(&self) {
+        let version = self.versions.current();
+        // Computed now, because it may read pages.
+        version.totals();
+        let (mut memory, mut base) = (0, 0);
+        let mut all = 0;
+        for table in version.tables().into_values() {
+            memory += table.memory_bytes();
+            all += table.table().filter_bytes();
         }
+        for partition in version.partitions() {
+            memory += size_of_val(&**partition) + partition.from.len();
+            let tables = partition.base.iter();
+            base += tables
+                .map(|table| table.table().filter_bytes())
+                .sum::<usize>();
+        }
+        // A table that reaches over several bases is counted in each: no more than all there are.
+        let base = base.min(all);
+        self.memory_bytes.store(memory, Relaxed);
+        self.base_filters.store(base, Relaxed);
+        self.layer_filters.store(all - base, Relaxed);
     }
 
-    /// Drops replaced snapshots that nobody reads any more (this deletes their tables' files).
-    pub(crate) fn reap(&self) {
-        let unused: Vec<_> = {
-            let mut retired = self.retired.lock();
-            retired
-                .extract_if(.., |old| Arc::strong_count(old) == 1)
-                .collect()
+    /// How the filters of layers and of bases are asked.
+    ///
+    /// Layers come first: they are small, and asked for nearly every key in vain. Filters that do
+    /// not fit would be read from the device for each key, and a page of a filter costs as much as
+    /// the leaf that it may save.
+    pub(super) fn filter_uses(&self) -> (FilterUse, FilterUse) {
+        let room = self.pool.bytes() / FILTER_DIVISOR;
+        let (layers, base) = (
+            self.layer_filters.load(Relaxed),
+            self.base_filters.load(Relaxed),
+        );
+        let fits = |bytes: usize| match bytes <= room {
+            true => FilterUse::Always,
+            false => FilterUse::IfCached,
         };
-        drop(unused);
+        (fits(layers), fits(layers + base))
     }
-
-    /// After a failed run or compaction: decides whether the tree may be written again, if that can
-    /// be found out now.
-    pub(crate) fn after_failure(&self, tree: &AnyTree) {
-        self.litter.store(true, Relaxed);
-        self.unsure.store(true, Relaxed);
-        // What it says is said again by the next call that writes.
-        let _ = self.compare_with_disk(tree);
-    }
-
-    /// Poisons the tree if the engine is behind its own directory. A transient error leaves the
-    /// question open.
-    pub(crate) fn compare_with_disk(&self, tree: &AnyTree) -> Result<()> {
-        // Under the engine's lock, so that no other change is halfway between disk and memory.
-        let on_disk = contain_any(&self.dir, || {
-            let _no_change = tree.get_version_history_lock();
-            manifest::read_current(&self.dir)
-        })
-        .and_then(|current| current);
-        // The engine may hold more than what was published (it failed after its manifest change).
-        let compared = on_disk.and_then(|current| self.publish(tree).map(|()| current));
-        match compared {
-            Ok(Some((version, _))) if version <= self.snapshot().version => {
-                self.unsure.store(false, Relaxed);
-                Ok(())
-            }
-            Err(cause) if cause.is_transient() => Err(cause),
-            Err(cause) => Err(self.poison.set(&cause)),
-            Ok(_) => Err(self
-                .poison
-                .set(&"the tree's manifest on disk is not the one in memory; open again")),
-        }
-    }
-
-    /// Removes files that belong to nothing, if no one may be using such files. The caller holds
-    /// `maintaining` and `writing`.
-    pub(crate) fn remove_orphans(&self, tree: &AnyTree) -> Result<()> {
-        self.publish(tree)?;
-        self.reap();
-        if !self.retired.lock().is_empty() {
-            return Ok(());
-        }
-        let snapshot = self.snapshot();
-        let live: HashSet<String> = snapshot
-            .tables()
-            .map(|table| table.id().to_string())
-            .collect();
-        let version = format!("v{}", snapshot.version);
-        orphans::remove_all(&self.dir.join(TABLES), |name| {
-            name.parse::<u64>().is_ok() && !live.contains(name)
-        })?;
-        orphans::remove_all(&self.dir, |name| {
-            let number = name.strip_prefix('v');
-            number.is_some_and(|n| n.parse::<u64>().is_ok()) && name != version
-        })?;
-        self.litter.store(false, Relaxed);
-        Ok(())
-    }
-}
-
-pub(crate) fn leveled(sizes: &LevelSizes) -> Leveled {
-    Leveled::default()
-        .with_l0_threshold(sizes.trigger)
-        .with_table_target_size(sizes.table_bytes)
-        .with_level_ratio_policy(sizes.ratios.iter().map(|&r| r as f32).collect())
-}
-
-fn open_engine(
-    path: &Path,
-    shared: &Arc<LsmShared>,
-    manifest: Option<&Manifest>,
-    cancel: &Cancel,
-) -> Result<AnyTree> {
-    let seqno = SequenceNumberCounter::default();
-    let visible = SequenceNumberCounter::default();
-    let config = Config::new(path, seqno.clone(), visible.clone())
-        .use_cache(Arc::clone(&shared.engine_cache))
-        .use_descriptor_table(Some(Arc::clone(&shared.engine_descriptors)))
-        // I7: nothing of a table is pinned but its top-level indexes; the rest goes through the
-        // cache.
-        .index_block_partitioning_policy(PartitioningPolicy::all(true))
-        .filter_block_partitioning_policy(PartitioningPolicy::all(true))
-        .index_block_pinning_policy(PinningPolicy::all(false))
-        .filter_block_pinning_policy(PinningPolicy::all(false))
-        .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(
-            BloomConstructionPolicy::BitsPerKey(FILTER_BITS),
-        )))
-        // Said, because the default compresses as soon as any crate of the program switches that on
-        // in the engine.
-        .data_block_compression_policy(CompressionPolicy::all(CompressionType::None))
-        .index_block_compression_policy(CompressionPolicy::all(CompressionType::None))
-        .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
-        .data_block_restart_interval_policy(RestartIntervalPolicy::all(RESTART_ENTRIES))
-        .data_block_hash_ratio_policy(HashRatioPolicy::all(0.0))
-        .with_compaction_filter_factory(Some(Arc::new(cancel.clone())));
-    let tree = contain(path, "open", || config.open()).map_err(|e| {
-        // The engine does not say which table it is; opening them one by one does.
-        let culprit = manifest.and_then(|m| Snapshot::recover(path, m, shared).err());
-        culprit.unwrap_or(e)
-    })?;
-    // I2: the engine starts counting at zero again, and a newer run would lose to an older one.
-    let next = contain_any(path, || tree.get_highest_persisted_seqno())?.map_or(0, |n| n + 1);
-    seqno.set(next);
-    visible.set(next);
-    if manifest.is_none() {
-        path.parent().map_or(Ok(()), copy::sync)?;
-    }
-    Ok(tree)
 }

@@ -1,97 +1,127 @@
-//! One sorted run into the engine.
+//! Runs, and tables on their way into a version.
+//!
+//! A run is written to tables whose files nobody knows of. When it is complete and logged (I5), one
+//! new version shows all of it. A run that fails leaves nothing: its tables were in no version, and
+//! their files are removed at once.
 
-#![forbid(unsafe_code)]
-
+use super::{
+    stored::Stored,
+    table::{TableMeta, TableWriter},
+    tree::LsmY,
+};
 use crate::{
     error::{Error, Result},
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
+    storage::StorageFile,
     y::RunSource,
-    y::lsm::{
-        engine_calls::{contain, contain_any},
-        keys,
-        read::snapshot::NEWEST,
-    },
 };
-use lsm_tree::{AbstractTree, AnyIngestion, AnyTree};
-use std::{fs::File, path::Path};
+use std::sync::Arc;
 
-/// Files and directories that the engine has open at once, beside the tables that it writes, when
-/// it changes its manifest.
-const MANIFEST_DESCRIPTORS: usize = 8;
-
-/// Streams `source` into new tables and publishes them. After `Ok` the run is visible in the
-/// engine's newest version and durable.
-///
-/// After `Err` the engine has what it had; table files may be left (`orphans.rs`).
-pub(super) fn write_run(tree: &AnyTree, dir: &Path, source: &mut dyn RunSource) -> Result<()> {
-    // Begun with the first entry: an empty one would leave a file.
-    let mut ingestion: Option<AnyIngestion<'_>> = None;
-    let mut last: Option<Vec<u8>> = None;
-    source.drain(&mut |(key, value)| {
-        check(key, value, last.as_deref())?;
-        let ingestion = match &mut ingestion {
-            Some(ingestion) => ingestion,
-            empty => empty.insert(contain(dir, "create", || tree.ingestion())?),
-        };
-        let stored = keys::stored(key);
-        contain(dir, "write", || match value {
-            Some(value) => ingestion.write(&*stored, value),
-            None => ingestion.write_tombstone(&*stored),
-        })?;
-        let last = last.get_or_insert_default();
-        last.clear();
-        last.extend_from_slice(key);
-        Ok(())
-    })?;
-    source.before_publish()?; // I5
-    let Some(ingestion) = ingestion else {
-        return Ok(());
-    };
-    descriptors_left(dir)?;
-    contain(dir, "publish", || ingestion.finish())?;
-    forget_old_versions(tree, dir)
+/// Entries that become tables, one behind the other. Dropped before [`Output::finish`] it removes
+/// their files.
+pub(super) struct Output<'y> {
+    y: &'y LsmY,
+    table_bytes: u64,
+    writer: Option<TableWriter>,
+    finished: Vec<(TableMeta, Arc<dyn StorageFile>)>,
 }
 
-/// Fails, transiently, when a change of the manifest would not find the descriptors that it needs:
-/// one that fails halfway ends the tree. Only likely to be right: other threads open files too.
-pub(super) fn descriptors_left(dir: &Path) -> Result<()> {
-    let mut opened = Vec::with_capacity(MANIFEST_DESCRIPTORS);
-    for _ in 0..MANIFEST_DESCRIPTORS {
-        opened.push(File::open(dir).map_err(|e| Error::io("open", dir, e))?);
+impl<'y> Output<'y> {
+    pub(super) fn new(y: &'y LsmY, table_bytes: u64) -> Self {
+        Self {
+            y,
+            table_bytes,
+            writer: None,
+            finished: Vec::new(),
+        }
     }
-    Ok(())
+
+    /// Adds an entry; keys ascend.
+    pub(super) fn add(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        if self
+            .writer
+            .as_ref()
+            .is_some_and(|w| w.bytes() >= self.table_bytes)
+        {
+            self.end_table()?;
+        }
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
+            empty => {
+                let (dir, number) = (self.y.tables_dir(), self.y.versions.new_number());
+                let options = self.y.table_options();
+                empty.insert(TableWriter::new(&self.y.storage, &dir, number, options)?)
+            }
+        };
+        writer.add(key, value)
+    }
+
+    fn end_table(&mut self) -> Result<()> {
+        let finished = self.writer.take().map(TableWriter::finish).transpose()?;
+        self.finished.extend(finished.flatten());
+        Ok(())
+    }
+
+    /// The tables, which [`Versions`](super::version::Versions) knows of from now on.
+    pub(super) fn finish(mut self) -> Result<Vec<Arc<Stored>>> {
+        self.end_table()?;
+        let mut tables = Vec::with_capacity(self.finished.len());
+        for (meta, file) in &self.finished {
+            let stored = Stored::of_file(Arc::clone(file), meta.clone(), &self.y.pool)?;
+            tables.push(Arc::new(stored));
+        }
+        self.finished.clear();
+        for table in &tables {
+            self.y.versions.adopt(Arc::clone(table));
+        }
+        Ok(tables)
+    }
 }
 
-/// The engine asserts what is checked here.
-fn check(key: &[u8], value: Option<&[u8]>, last: Option<&[u8]>) -> Result<()> {
+impl Drop for Output<'_> {
+    fn drop(&mut self) {
+        for (meta, _) in &self.finished {
+            let path = self.y.tables_dir().join(meta.number.to_string());
+            // One that stays is removed by the next open.
+            let _ = self.y.storage.remove(&path);
+        }
+    }
+}
+
+impl LsmY {
+    /// Writes one run. The caller holds `writing`.
+    pub(super) fn apply_run(&self, source: &mut dyn RunSource) -> Result<()> {
+        let mut output = Output::new(self, self.sizes.table_bytes);
+        source.drain(&mut |(key, value)| {
+            check_lengths(key, value)?;
+            output.add(key, value)
+        })?;
+        let tables = output.finish()?;
+        if let Err(error) = source.before_publish() {
+            drop(tables);
+            let _ = self.versions.reap();
+            return Err(error);
+        }
+        if !tables.is_empty() {
+            self.change(|version| Some(version.with_run(&tables)));
+            self.clock.wrote();
+        }
+        Ok(())
+    }
+}
+
+fn check_lengths(key: &[u8], value: Option<&[u8]>) -> Result<()> {
     if key.len() > MAX_KEY_BYTES {
         return Err(Error::KeyTooLong {
             len: key.len(),
             limit: MAX_KEY_BYTES,
         });
     }
-    if let Some(value) = value
-        && value.len() > MAX_VALUE_BYTES
-    {
+    if let Some(len) = value.map(<[u8]>::len).filter(|len| *len > MAX_VALUE_BYTES) {
         return Err(Error::ValueTooLong {
-            len: value.len(),
+            len,
             limit: MAX_VALUE_BYTES,
         });
     }
-    if last.is_some_and(|last| key <= last) {
-        return Err(Error::Unsupported {
-            what: "a run whose keys do not ascend".into(),
-        });
-    }
-    Ok(())
-}
-
-/// Removes version files that no longer count; the engine itself does so only when it compacts.
-fn forget_old_versions(tree: &AnyTree, dir: &Path) -> Result<()> {
-    let tidied = contain_any(dir, || {
-        tree.get_version_history_lock().maintenance(dir, NEWEST)
-    })?;
-    // The run is in place; a version file too many is removed by the next change or open.
-    drop(tidied);
     Ok(())
 }

@@ -1,8 +1,5 @@
-//! Reads of one version, whose tables are copied out of the engine.
+//! Reads. Each uses one version from its beginning to its end.
 
-#![forbid(unsafe_code)]
-
-pub(crate) mod merge;
-pub(crate) mod multi_get;
-pub(crate) mod snapshot;
-pub(crate) mod verify;
+mod get;
+mod multi_get;
+pub(crate) mod range;

@@ -1,91 +1,160 @@
-//! Many point reads at once, their device reads overlapped by one thread.
+//! Many point reads at once: a page that several keys need is read once, and the reads overlap.
 //!
-//! First the blocks are located (indexes are mostly cached); then they are read at once, past the
-//! page cache, or where they are read through it the system is asked for all before the first is
-//! read. Keys are taken in order, so that neighbours share a block. A key that is not in its block
-//! goes on to an older run in the next wave.
+//! All keys go on as far as pages are in frames; then the pages that are missing, of whatever
+//! table, are read together, and the keys go on. One version answers all of them. I7: a wave asks
+//! for a part of the frames at most.
 
-#![forbid(unsafe_code)]
-
+use super::get::tables_for;
 use crate::{
     error::Result,
     key::Value,
-    y::lsm::{
-        keys,
-        read::snapshot::{Search, Snapshot, look_up},
-        table::{Place, TableReader, load_together},
+    y::{
+        lsm::{
+            stored::Stored,
+            table::{Descent, FilterUse, Step, Table, hash_of, load_together},
+            tree::LsmY,
+            version::{Partition, Version},
+        },
+        page::PageNo,
+        pool::search::Found,
     },
 };
+use std::sync::Arc;
 
-/// Blocks located before the first is read, at most: about what a device takes in parallel.
-/// `buffers.rs` bounds the memory.
-const WAVE_BLOCKS: usize = 64;
+/// Keys of a wave at most, and the part of the pool's frames that it may ask for.
+const WAVE_KEYS: usize = 256;
+const WAVE_DIVISOR: usize = 4;
+/// Rounds of reads after which a key is looked for alone: where frames are few, what was read may
+/// be gone before it is looked at.
+const MOST_ROUNDS: usize = 64;
 
-/// A key still looked for.
-struct Wanted<'a> {
-    /// Its number in the order asked.
+/// A key on its way.
+struct Wanted<'v> {
     slot: usize,
-    key: std::borrow::Cow<'a, [u8]>,
-    search: Search,
+    key: &'v [u8],
+    hash: u64,
+    partition: &'v Partition<Stored>,
+    /// The tables that were not begun.
+    rest: Box<dyn Iterator<Item = (&'v Stored, FilterUse)> + 'v>,
+    at: Option<(&'v Stored, Descent)>,
+    in_vain: u64,
 }
 
-/// Values of `keys` in the order asked. All are read from one snapshot.
-pub(crate) fn multi_get(snapshot: &Snapshot, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
-    let mut values = vec![None; keys.len()];
-    if let ([key], [value]) = (keys, &mut values[..]) {
-        *value = snapshot.get(&keys::stored(key))?;
-        return Ok(values);
-    }
-    let mut wanted: Vec<Wanted<'_>> = keys
-        .iter()
-        .enumerate()
-        .map(|(slot, key)| {
-            let key = keys::stored(key);
-            let search = Search::new(&key);
-            Wanted { slot, key, search }
+/// How far a key came.
+enum Came {
+    /// It needs this page.
+    To(PageNo),
+    End(Option<Value>),
+}
+
+impl<'v> Wanted<'v> {
+    fn new(
+        version: &'v Version<Stored>,
+        uses: (FilterUse, FilterUse),
+        slot: usize,
+        key: &'v [u8],
+    ) -> Option<Self> {
+        let partition: &Arc<_> = version.partition(key)?;
+        Some(Self {
+            slot,
+            key,
+            hash: hash_of(key),
+            partition,
+            rest: Box::new(tables_for(partition, key, uses)),
+            at: None,
+            in_vain: 0,
         })
-        .collect();
-    wanted.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-    while !wanted.is_empty() {
-        let rest = wanted.split_off(wanted.len().min(WAVE_BLOCKS));
-        let again = wave(snapshot, wanted, &mut values)?;
-        wanted = rest;
-        wanted.extend(again);
     }
-    Ok(values)
-}
 
-/// Looks for each key in the next block that may hold it; returns those that are to be looked for
-/// further.
-fn wave<'k>(
-    snapshot: &Snapshot,
-    wanted: Vec<Wanted<'k>>,
-    values: &mut [Option<Value>],
-) -> Result<Vec<Wanted<'k>>> {
-    let mut wants = Vec::with_capacity(wanted.len());
-    let mut places: Vec<(&TableReader, Place)> = Vec::with_capacity(wanted.len());
-    for mut want in wanted {
-        if let Some((table, place)) = snapshot.next_place(&mut want.search, &want.key)? {
-            wants.push(want);
-            places.push((table, place));
-        }
-    }
-    let mut further = vec![false; wants.len()];
-    load_together(&places, |slot, payload| {
-        let ((table, place), want) = (places[slot], &wants[slot]);
-        match look_up(table, place, payload, &want.key)? {
-            None => further[slot] = true,
-            Some(value) => {
-                if let Some(slot) = values.get_mut(want.slot) {
-                    *slot = value;
+    /// Goes on as far as pages are in frames.
+    fn go_on(&mut self) -> Result<Came> {
+        loop {
+            let (table, mut descent) = match self.at.take() {
+                Some(at) => at,
+                None => match self.rest.next() {
+                    Some((stored, filter)) => {
+                        (stored, stored.table().descent(self.key, self.hash, filter))
+                    }
+                    None => return Ok(self.end(None)),
+                },
+            };
+            match table.table().descend(self.key, &mut descent)? {
+                Step::Missing(page) => {
+                    self.at = Some((table, descent));
+                    return Ok(Came::To(page));
+                }
+                Step::Denied => {}
+                Step::Said(Found::Nothing) => self.in_vain += 1,
+                Step::Said(found) => {
+                    let value = table.table().value_of(found)?.flatten();
+                    return Ok(self.end(value));
                 }
             }
         }
+    }
+
+    fn end(&self, value: Option<Value>) -> Came {
+        if self.in_vain > 0 && !self.partition.layers.is_empty() {
+            self.partition.reads().waste(self.in_vain);
+        }
+        Came::End(value)
+    }
+}
+
+impl LsmY {
+    /// Values of `keys`, in the order asked. Cost: as one read each, overlapped.
+    pub(in crate::y::lsm) fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
+        let mut values = vec![None; keys.len()];
+        if let ([key], [value]) = (keys, &mut values[..]) {
+            *value = self.get_newest(key)?;
+            return Ok(values);
+        }
+        let version = self.version();
+        let uses = self.filter_uses();
+        let mut order: Vec<usize> = (0..keys.len()).collect();
+        order.sort_unstable_by_key(|slot| keys.get(*slot));
+        let wave = (self.pool.frames.limit() / WAVE_DIVISOR).clamp(1, WAVE_KEYS);
+        for slots in order.chunks(wave) {
+            let wanted = slots.iter().filter_map(|&slot| {
+                let key = keys.get(slot)?;
+                Wanted::new(&version, uses, slot, key)
+            });
+            self.wave(wanted.collect(), &mut values)?;
+        }
+        Ok(values)
+    }
+
+    fn wave(&self, mut wanted: Vec<Wanted<'_>>, values: &mut [Option<Value>]) -> Result<()> {
+        for _ in 0..MOST_ROUNDS {
+            let mut missing: Vec<(&Stored, PageNo)> = Vec::new();
+            let mut later = Vec::with_capacity(wanted.len());
+            for mut want in wanted {
+                match want.go_on()? {
+                    Came::End(value) => {
+                        if let Some(slot) = values.get_mut(want.slot) {
+                            *slot = value;
+                        }
+                    }
+                    Came::To(page) => {
+                        missing.extend(want.at.as_ref().map(|(table, _)| (*table, page)));
+                        later.push(want);
+                    }
+                }
+            }
+            wanted = later;
+            if wanted.is_empty() {
+                return Ok(());
+            }
+            missing.sort_unstable_by_key(|(table, page)| (table.table().meta().number, *page));
+            missing.dedup_by_key(|(table, page)| (table.table().meta().number, *page));
+            let pages = missing.iter().map(|(table, page)| (table.table(), *page));
+            load_together(&pages.collect::<Vec<(&Table, PageNo)>>())?;
+        }
+        for want in wanted {
+            if let Some(value) = values.get_mut(want.slot) {
+                *value = self.get_newest(want.key)?;
+            }
+        }
         Ok(())
-    })?;
-    let again = wants.into_iter().zip(further);
-    Ok(again
-        .filter(|(_, further)| *further)
-        .map(|(want, _)| want)
-        .collect())
+    }
 }

@@ -1,0 +1,245 @@
+//! The version log as a file: creating, opening, appending, closing.
+
+#![forbid(unsafe_code)]
+
+use super::{
+    change::Listing,
+    record::{self, Identity},
+    replay::{Copies, LastRecord, replay},
+    superblock::{COPIES, START, Superblock},
+};
+use crate::{
+    error::{Error, Result},
+    storage::{Storage, StorageFile},
+};
+use std::{path::Path, sync::Arc};
+
+/// A log is rewritten when it has so many times the bytes that it had when it was new,
+const GROWTH: u64 = 4;
+/// and at least so many.
+const SMALL_BYTES: u64 = 256 << 10;
+
+/// See the module of the folder.
+pub(in crate::y::lsm::version) struct Log {
+    file: Arc<dyn StorageFile>,
+    /// The newest that was acknowledged, and its place.
+    superblock: Superblock,
+    copy: usize,
+    /// The last acknowledged record, and where it ends.
+    last: u64,
+    end: u64,
+    new_bytes: u64,
+}
+
+/// A record that is written but not synced.
+#[must_use]
+pub(in crate::y::lsm::version) struct Written {
+    end: u64,
+    superblock: Option<Superblock>,
+}
+
+impl Log {
+    /// Makes the file at `path`, durable but for its name. Its only record has number `sequence`
+    /// and says `version` (`Change::encode`, from nothing).
+    pub(in crate::y::lsm::version) fn create(
+        storage: &dyn Storage,
+        path: &Path,
+        owner: u64,
+        sequence: u64,
+        version: &[u8],
+    ) -> Result<Self> {
+        if storage.exists(path)? {
+            storage.remove(path)?;
+        }
+        let log = random();
+        let copies = record::encode(Identity { log, sequence }, version)?;
+        let end = START + copies.len() as u64;
+        let superblock = Superblock {
+            log,
+            owner,
+            generation: 1,
+            first: sequence,
+            acknowledged: sequence,
+            end,
+        };
+        let file = storage.create(path)?;
+        let write = || {
+            superblock.write(&*file, 0)?;
+            superblock.write(&*file, 1)?;
+            file.write_at(&copies, START)?;
+            file.sync()
+        };
+        if let Err(error) = write() {
+            // Best effort: what stays is removed before the next attempt.
+            let _ = storage.remove(path);
+            return Err(error);
+        }
+        Ok(Self {
+            file,
+            superblock,
+            copy: 0,
+            last: sequence,
+            end,
+            new_bytes: end,
+        })
+    }
+
+    /// Reads the log in `file`. Changes nothing.
+    pub(in crate::y::lsm::version) fn open(
+        file: Arc<dyn StorageFile>,
+        owner: u64,
+    ) -> Result<(Self, Listing, Unsure)> {
+        let mut found = replay(&*file, owner, Copies::Either)?;
+        let log = Self {
+            file,
+            superblock: found.superblock,
+            copy: found.copy,
+            last: found.last,
+            end: found.end,
+            new_bytes: found.first_end,
+        };
+        let unsure = Unsure {
+            last: (found.last > found.superblock.acknowledged).then(|| found.last_record()),
+            tail: found.len > found.end,
+        };
+        Ok((log, found.listing, unsure))
+    }
+
+    /// Makes durable what [`Log::open`] found, and that there is nothing behind it.
+    pub(in crate::y::lsm::version) fn secure(&self, unsure: Unsure) -> Result<()> {
+        if unsure.tail {
+            self.file.set_len(self.end)?;
+        }
+        // Written again, not only synced: a sync that failed in another process may have left it
+        // in the system's memory alone, where it counts as written. One copy, so that a crash in
+        // between leaves the other.
+        if let Some(last) = &unsure.last {
+            let copies = record::encode(self.identity(self.last), &last.says)?;
+            let copy = copies.get(..copies.len() / 2).unwrap_or_default();
+            self.file.write_at(copy, last.lesser_copy)?;
+        }
+        if unsure.tail || unsure.last.is_some() {
+            self.file.sync()?;
+        }
+        Ok(())
+    }
+
+    fn identity(&self, sequence: u64) -> Identity {
+        Identity {
+            log: self.superblock.log,
+            sequence,
+        }
+    }
+
+    /// Writes the next record. It is not acknowledged before [`Log::sync`]; after an error it may
+    /// be there or not, and the next write takes its place.
+    pub(in crate::y::lsm::version) fn write(&self, change: &[u8]) -> Result<Written> {
+        let copies = record::encode(self.identity(self.last + 1), change)?;
+        let superblock = (self.superblock.acknowledged < self.last).then(|| self.next_superblock());
+        let write = || {
+            if let Some(superblock) = &superblock {
+                superblock.write(&*self.file, 1 - self.copy)?;
+            }
+            self.file.write_at(&copies, self.end)
+        };
+        if let Err(error) = write() {
+            // Gives the space back, if it can.
+            let _ = self.file.set_len(self.end);
+            return Err(error);
+        }
+        let end = self.end + copies.len() as u64;
+        Ok(Written { end, superblock })
+    }
+
+    /// Acknowledges what was written. A failed one must not be repeated.
+    pub(in crate::y::lsm::version) fn sync(&mut self, written: Written) -> Result<()> {
+        self.file.sync()?;
+        self.last += 1;
+        self.end = written.end;
+        self.acknowledged(written.superblock);
+        Ok(())
+    }
+
+    /// Says durably that every record was acknowledged. Cost: a sync, or nothing if it says so.
+    pub(in crate::y::lsm::version) fn close(&mut self) -> Result<()> {
+        if self.superblock.acknowledged == self.last {
+            return Ok(());
+        }
+        let superblock = self.next_superblock();
+        superblock.write(&*self.file, 1 - self.copy)?;
+        self.file.sync()?;
+        self.acknowledged(Some(superblock));
+        Ok(())
+    }
+
+    fn next_superblock(&self) -> Superblock {
+        Superblock {
+            generation: self.superblock.generation + 1,
+            acknowledged: self.last,
+            end: self.end,
+            ..self.superblock
+        }
+    }
+
+    fn acknowledged(&mut self, superblock: Option<Superblock>) {
+        if let Some(superblock) = superblock {
+            self.superblock = superblock;
+            self.copy = 1 - self.copy;
+        }
+    }
+
+    /// Whether it is time to begin a new file.
+    pub(in crate::y::lsm::version) fn is_long(&self) -> bool {
+        self.end > SMALL_BYTES.max(GROWTH * self.new_bytes)
+    }
+
+    pub(in crate::y::lsm::version) fn file(&self) -> &dyn StorageFile {
+        &*self.file
+    }
+
+    pub(in crate::y::lsm::version) fn last(&self) -> u64 {
+        self.last
+    }
+
+    pub(in crate::y::lsm::version) fn bytes(&self) -> u64 {
+        self.end
+    }
+
+    /// Reads the file again; what it says, unless a write that failed may have changed that.
+    /// `Corrupt` also if one copy of something is damaged.
+    pub(in crate::y::lsm::version) fn verify(&self) -> Result<Option<Listing>> {
+        let corrupt = |offset: u64, what: &str| {
+            Error::corrupt(self.file.path(), offset, format!("version log: {what}"))
+        };
+        let copies = Superblock::copies(&*self.file)?;
+        let mine = copies
+            .into_iter()
+            .nth(self.copy)
+            .unwrap_or(Err(Error::Closed))?;
+        if mine != self.superblock {
+            let offset = COPIES.get(self.copy).copied().unwrap_or_default();
+            return Err(corrupt(
+                offset,
+                "another superblock than the one that was written",
+            ));
+        }
+        let found = replay(&*self.file, self.superblock.owner, Copies::Both)?;
+        if found.last < self.last {
+            return Err(corrupt(found.end, "neither copy of a record is whole"));
+        }
+        Ok((found.last == self.last).then_some(found.listing))
+    }
+}
+
+/// What an open does not know to be durable.
+pub(in crate::y::lsm::version) struct Unsure {
+    last: Option<LastRecord>,
+    /// There are bytes behind it.
+    tail: bool,
+}
+
+/// A number that no other log has.
+fn random() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
+}

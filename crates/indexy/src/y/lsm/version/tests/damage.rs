@@ -1,0 +1,209 @@
+//! Damage of the version log: found, or harmless.
+
+use super::{disk::*, *};
+use crate::storage::sim::Sim;
+use std::path::PathBuf;
+
+fn log() -> PathBuf {
+    Path::new(DIR).join("versions")
+}
+
+/// A disk with a log of several records, closed cleanly or not, and what is in there.
+fn sample(clean: bool) -> (Sim, Model) {
+    let sim = Sim::default();
+    let versions = open(&sim).unwrap();
+    for n in 0..5 {
+        step(&sim, &versions, n).unwrap();
+        versions.commit().unwrap();
+    }
+    if clean {
+        versions.close().unwrap();
+    }
+    let content = content(&versions.current());
+    drop(versions);
+    (sim, content)
+}
+
+/// What an open of the damaged file says. The tables are whole.
+fn look(whole: &Sim, bytes: Vec<u8>, read_only: bool) -> Result<Model> {
+    let sim = whole.snapshot();
+    sim.tamper(&log(), bytes);
+    let versions = open_as(&sim, 7, read_only)?;
+    Ok(content(&versions.current()))
+}
+
+fn found_or_harmless(sim: &Sim, model: &Model, damaged: Vec<u8>, name: &str) -> bool {
+    match look(sim, damaged, true) {
+        Ok(content) => {
+            assert!(content == *model, "{name}: another state");
+            false
+        }
+        Err(Error::Corrupt { path, .. }) => {
+            assert_eq!(path, log(), "{name}");
+            true
+        }
+        Err(e) => panic!("{name}: {e}"),
+    }
+}
+
+/// Even of the last record of a log that was not closed.
+#[test]
+fn a_flipped_byte_is_harmless() {
+    for clean in [true, false] {
+        let (sim, model) = sample(clean);
+        let whole = sim.contents()[&log()].clone();
+        let pages = whole.len() / 4096;
+        let header = (0..pages).flat_map(|page| (0..48).map(move |at| page * 4096 + at));
+        for at in header.chain((0..whole.len()).step_by(61)) {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1 << (at % 8);
+            let found = found_or_harmless(&sim, &model, damaged, &format!("byte {at}"));
+            assert!(!found, "byte {at}: there is another copy");
+        }
+    }
+}
+
+#[test]
+fn a_lost_page_is_harmless_and_two_are_found() {
+    for clean in [true, false] {
+        let (sim, model) = sample(clean);
+        let whole = sim.contents()[&log()].clone();
+        let pages = whole.len() / 4096;
+        for page in 0..pages {
+            let mut damaged = whole.clone();
+            damaged[page * 4096..][..4096].fill(0);
+            assert!(!found_or_harmless(&sim, &model, damaged.clone(), "one"));
+            for other in page + 1..pages {
+                let mut damaged = damaged.clone();
+                damaged[other * 4096..][..4096].fill(0);
+                // Both copies of the last record of a log that was not closed look as if it had
+                // never been acknowledged.
+                if clean {
+                    found_or_harmless(&sim, &model, damaged, &format!("{page} and {other}"));
+                } else {
+                    let _ = look(&sim, damaged, true);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn swapped_pages_are_found_or_harmless() {
+    let (sim, model) = sample(true);
+    let whole = sim.contents()[&log()].clone();
+    let pages = whole.len() / 4096;
+    let mut found = 0;
+    for one in 0..pages {
+        for other in one + 1..pages {
+            let mut damaged = whole.clone();
+            damaged[one * 4096..][..4096].copy_from_slice(&whole[other * 4096..][..4096]);
+            damaged[other * 4096..][..4096].copy_from_slice(&whole[one * 4096..][..4096]);
+            let name = format!("{one} and {other}");
+            found += usize::from(found_or_harmless(&sim, &model, damaged, &name));
+        }
+    }
+    assert!(found > 10, "{found}");
+}
+
+#[test]
+fn a_cut_file_is_found() {
+    let (sim, model) = sample(true);
+    let whole = sim.contents()[&log()].clone();
+    let mut found = 0;
+    for page in 0..whole.len() / 4096 {
+        for cut in [page * 4096, page * 4096 + 700] {
+            let name = format!("cut at {cut}");
+            found += usize::from(found_or_harmless(
+                &sim,
+                &model,
+                whole[..cut].to_vec(),
+                &name,
+            ));
+        }
+    }
+    // All but the cuts in the last copy of the last record.
+    assert!(found * 10 > whole.len() / 4096 * 2 * 8, "{found}");
+}
+
+/// What a crash left behind the end is cut off, and does not come back.
+#[test]
+fn a_torn_tail_is_cut_off_for_good() {
+    let (sim, model) = sample(true);
+    let whole = sim.contents()[&log()].clone();
+    for more in [1, 700, 4096, 40_000] {
+        let mut grown = whole.clone();
+        grown.extend((0..more).map(|i| (i * 7) as u8));
+        let sim = sim.snapshot();
+        sim.tamper(&log(), grown);
+        assert!(content(&open(&sim).unwrap().current()) == model);
+        assert_eq!(sim.crash(1).contents()[&log()], whole);
+    }
+}
+
+/// Whatever is damaged while the tree is open, `verify` finds it before the next open does.
+#[test]
+fn verify_finds_damage_of_either_copy() {
+    let (sim, _) = sample(true);
+    let versions = open(&sim).unwrap();
+    versions.verify().unwrap();
+    let whole = sim.contents()[&log()].clone();
+    let file = sim.open(&log(), true).unwrap();
+    // Behind the superblocks; of those, one is the present one.
+    let mut missed = 0;
+    for page in (0..whole.len() / 4096).filter(|page| *page == 0 || *page == 2 || *page >= 4) {
+        let at = page * 4096;
+        let mut damaged = whole[at..at + 4096].to_vec();
+        damaged[45] ^= 1;
+        file.write_at(&damaged, at as u64).unwrap();
+        match versions.verify() {
+            Err(Error::Corrupt { offset, .. }) => assert!(offset as usize <= at),
+            Ok(()) => missed += 1,
+            Err(e) => panic!("{e}"),
+        }
+        file.write_at(&whole[at..at + 4096], at as u64).unwrap();
+        versions.verify().unwrap();
+    }
+    // The older superblock, and zeros behind the last bytes of records.
+    assert!(missed <= 1 + 2 * 6, "{missed}");
+}
+
+#[test]
+fn the_log_of_another_owner_or_version_is_refused() {
+    let (sim, _) = sample(true);
+    assert!(matches!(
+        open_as(&sim, 8, false),
+        Err(Error::Corrupt { .. })
+    ));
+    let mut other = sim.contents()[&log()].clone();
+    for copy in [0, 8192] {
+        other[copy + 8] = 9;
+        let sum = xxh3_64(&other[copy..copy + 64]).to_le_bytes();
+        other[copy + 64..copy + 72].copy_from_slice(&sum);
+    }
+    assert!(matches!(
+        look(&sim, other, false),
+        Err(Error::FormatVersion { found: 9, .. })
+    ));
+}
+
+/// A log that is gone is not replaced by an empty one, over tables.
+#[test]
+fn tables_without_a_log_are_not_removed() {
+    let (sim, _) = sample(true);
+    let before = files(&sim);
+    sim.remove(&log()).unwrap();
+    assert!(matches!(open(&sim), Err(Error::Corrupt { .. })));
+    assert_eq!(files(&sim), before);
+}
+
+#[test]
+fn a_missing_table_is_named() {
+    let (sim, _) = sample(true);
+    let gone = table_path(Path::new(DIR), files(&sim)[0]);
+    sim.remove(&gone).unwrap();
+    match open(&sim) {
+        Err(Error::Corrupt { path, .. }) => assert_eq!(path, gone),
+        _ => panic!("it is missing"),
+    }
+}

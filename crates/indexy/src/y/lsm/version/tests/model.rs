@@ -1,0 +1,207 @@
+//! Random steps over versions, against a `BTreeMap`.
+
+use super::*;
+
+/// Keys are below this.
+const KEYS: usize = 600;
+
+fn key(n: usize) -> Vec<u8> {
+    // Of different lengths, some a prefix of the next.
+    let mut key = format!("{:03}", n / 3).into_bytes();
+    key.extend(&b"xy"[..n % 3]);
+    key
+}
+
+struct World {
+    random: Random,
+    version: Version<Fake>,
+    model: Model,
+    next: u64,
+    /// Merges that have been read and not yet put in place.
+    merges: Vec<Inputs<Fake>>,
+    placed: usize,
+    /// Merges that were put in place although something came in between.
+    late: usize,
+    removals: usize,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        Self {
+            random: Random(seed),
+            version: Version::empty(4096 * 6),
+            model: Model::new(),
+            next: 1,
+            merges: Vec::new(),
+            placed: 0,
+            late: 0,
+            removals: 0,
+        }
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    fn stretch(&mut self) -> Range<usize> {
+        let from = self.random.below(KEYS);
+        let len = [1, 5, 40, KEYS][self.random.below(4)];
+        from..(from + 1 + self.random.below(len)).min(KEYS)
+    }
+
+    fn run(&mut self) {
+        let stretch = self.stretch();
+        let dense = 1 + self.random.below(6);
+        let deletes = self.random.below(3);
+        let mut run = Entries::new();
+        for n in stretch {
+            if self.random.below(dense) == 0 {
+                let value = format!("{}.{n}", self.next).into_bytes();
+                let delete = self.random.below(4) < deletes;
+                run.insert(key(n), (!delete).then_some(value));
+            }
+        }
+        if run.is_empty() {
+            return;
+        }
+        apply(&mut self.model, &run);
+        let entries: Vec<_> = run.into_iter().collect();
+        let most = if self.random.below(3) == 0 { 20 } else { KEYS };
+        let tables: Vec<_> = entries
+            .chunks(most)
+            .map(|part| table(self.number(), part.iter().cloned().collect()))
+            .collect();
+        self.version = self.version.with_run(&tables);
+    }
+
+    fn begin_merge(&mut self) {
+        let partitions = self.version.partitions().len();
+        let from = self.random.below(partitions);
+        let to = (from + 1 + self.random.below(3)).min(partitions);
+        let major = self.random.below(2) == 0;
+        let (a, b) = (self.random.below(100), self.random.below(100));
+        let layers = |p: &Partition<Fake>| {
+            let len = p.layers.len();
+            let (a, b) = (a % (len + 1), b % (len + 1));
+            a.min(b)..a.max(b)
+        };
+        let inputs = Inputs::of(&self.version, from..to, major, layers);
+        self.merges.extend(inputs);
+    }
+
+    fn end_merge(&mut self) {
+        if self.merges.is_empty() {
+            return;
+        }
+        let n = self.random.below(self.merges.len());
+        let inputs = self.merges.swap_remove(n);
+        let most = [3, 10, 1000][self.random.below(3)];
+        let parts = merge(&inputs, most);
+        let output: Vec<_> = parts
+            .into_iter()
+            .map(|part| table(self.number(), part))
+            .collect();
+        let changed = inputs.parts.iter().any(|part| {
+            let same = |p: &Arc<Partition<Fake>>| Arc::ptr_eq(p, &part.partition);
+            !self.version.partitions().iter().any(same)
+        });
+        if let Some(next) = self.version.with_merge(&inputs, &output) {
+            self.version = next;
+            self.placed += 1;
+            self.late += usize::from(changed);
+        }
+    }
+
+    fn remove(&mut self) {
+        let stretch = self.stretch();
+        let from = key(stretch.start);
+        let to = (stretch.end < KEYS || self.random.below(2) == 0).then(|| key(stretch.end));
+        self.version = self.version.without_range(&from, to.as_deref());
+        let gone: Vec<_> = within(&self.model, &from, to.as_deref())
+            .map(|(key, _)| key.clone())
+            .collect();
+        gone.iter().for_each(|key| drop(self.model.remove(key)));
+        self.removals += gone.len();
+    }
+
+    fn step(&mut self) {
+        match self.random.below(20) {
+            0..9 => self.run(),
+            9..13 => self.begin_merge(),
+            13..17 => self.end_merge(),
+            17..19 => self.remove(),
+            _ => {
+                let n = self.random.below(KEYS);
+                self.version = self.version.cut(&key(n));
+            }
+        }
+        self.check();
+    }
+
+    fn check(&self) {
+        self.version.check().unwrap();
+        assert!(content(&self.version) == self.model);
+        for n in 0..KEYS {
+            let key = key(n);
+            assert_eq!(get(&self.version, &key), self.model.get(&key), "key {n}");
+        }
+    }
+}
+
+#[test]
+fn every_step_keeps_what_the_model_has() {
+    let (mut late, mut placed, mut removals) = (0, 0, 0);
+    for seed in 0..60 {
+        let mut world = World::new(seed);
+        for step in 0..120 {
+            world.step();
+            let _ = step;
+        }
+        (late, placed) = (late + world.late, placed + world.placed);
+        removals += world.removals;
+    }
+    println!("{placed} merges, {late} of them late, {removals} keys removed");
+    assert!(placed > 500 && late > 100 && removals > 1000);
+}
+
+/// A record of the log says what is new, and no more.
+#[test]
+fn the_log_follows_every_step() {
+    for seed in 0..20 {
+        let mut world = World::new(1000 + seed);
+        let mut before = versions::change_of(&world.version, None);
+        let mut listing = log::Listing::default();
+        listing.apply(before).unwrap();
+        for _ in 0..60 {
+            let old = std::mem::replace(&mut world.version, Version::empty(1));
+            world.version = Version::of(old.partitions.clone(), old.partition_bytes);
+            for _ in 0..world.random.below(4) {
+                world.step();
+            }
+            before = versions::change_of(&world.version, Some(&old));
+            let bytes = before.encode();
+            assert!(log::Change::decode(&bytes) == Ok(before));
+            listing.apply(log::Change::decode(&bytes).unwrap()).unwrap();
+            assert!(listing == versions::listing_of(&world.version));
+        }
+    }
+}
+
+/// Partitions are neither too many nor too large.
+#[test]
+fn sequential_runs_are_never_merged_and_fill_partitions() {
+    let mut version = Version::empty(4096 * 100);
+    for run in 0..200u32 {
+        let keys = (0..40u32).map(|i| ((run * 40 + i).to_be_bytes().to_vec(), Some(vec![1])));
+        version = version.with_run(&[table(u64::from(run) + 1, keys.collect())]);
+    }
+    let totals = version.totals();
+    assert_eq!((totals.depth, totals.tables), (1, 200));
+    assert_eq!(totals.live.entries, 8000);
+    assert_eq!(totals.dead_bytes(), 0);
+    let bytes = |p: &Arc<Partition<Fake>>| p.weights().all().bytes / 4096;
+    let sizes: Vec<u64> = version.partitions().iter().map(bytes).collect();
+    assert!((10..=20).contains(&sizes.len()), "{sizes:?}");
+    assert!(sizes.iter().all(|size| *size <= 200), "{sizes:?}");
+}

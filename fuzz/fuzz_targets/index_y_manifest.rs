@@ -1,5 +1,0 @@
-//! See `indexy::fuzzing::index_y_manifest`.
-
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| indexy::fuzzing::index_y_manifest(bytes));
