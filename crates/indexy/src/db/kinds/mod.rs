@@ -45,7 +45,7 @@ pub enum IndexXKind {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum IndexYKind {
-    /// Log-structured merge tree (crate `lsm-tree`).
+    /// Log-structured merge tree.
     #[default]
     Lsm,
     /// RocksDB, in builds with the cargo feature `rocksdb`; in others opening a tree with it is
