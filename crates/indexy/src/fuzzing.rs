@@ -21,7 +21,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     Target {
         name: "log_record",
         run: log_record,
@@ -59,6 +59,11 @@ pub const TARGETS: [Target; 8] = [
         name: "index_y_page",
         run: index_y_page,
         samples: || y::fuzzing::page_samples(),
+    },
+    Target {
+        name: "version_log",
+        run: version_log,
+        samples: || y::fuzzing::version_samples(),
     },
     Target {
         name: "key_encoding",
@@ -100,6 +105,11 @@ pub fn index_y_manifest(bytes: &[u8]) {
 /// Pages of a paged B+ tree: nodes, chains, the map, the superblock.
 pub fn index_y_page(bytes: &[u8]) {
     y::fuzzing::decode_page(bytes);
+}
+
+/// The version log of a run store: as a file, and as a record behind a good checksum.
+pub fn version_log(bytes: &[u8]) {
+    y::fuzzing::decode_versions(bytes);
 }
 
 /// Two keys (the first byte says where the second begins): the way to Index Y and back keeps them

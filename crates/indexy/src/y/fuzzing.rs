@@ -2,7 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-use super::{lsm::fuzzing as lsm, paged::fuzzing as paged};
+use super::{
+    lsm::fuzzing as lsm, paged::fuzzing as paged, run_store::version::fuzzing as versions,
+};
 
 pub(crate) fn samples() -> Vec<Vec<u8>> {
     lsm::samples()
@@ -22,4 +24,12 @@ pub(crate) fn decode_page(bytes: &[u8]) {
 
 pub(crate) fn keys(a: &[u8], b: &[u8]) {
     lsm::keys(a, b);
+}
+
+pub(crate) fn version_samples() -> Vec<Vec<u8>> {
+    versions::samples()
+}
+
+pub(crate) fn decode_versions(bytes: &[u8]) {
+    versions::decode(bytes);
 }

@@ -14,9 +14,9 @@ pub(crate) mod lsm;
 pub(crate) mod page;
 pub(crate) mod paged;
 pub(crate) mod pool;
-pub(crate) mod run_store;
 #[cfg(feature = "rocksdb")]
 pub(crate) mod rocks;
+pub(crate) mod run_store;
 
 #[cfg(test)]
 pub(crate) mod memory;

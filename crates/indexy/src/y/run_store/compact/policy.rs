@@ -286,7 +286,9 @@ fn dead(shape: &Shape) -> Option<Step> {
             return Merge::Major;
         }
         let minor = || Merge::Minor(0..p.layers.len());
-        p.merge(shape).filter(|merge| *merge == Merge::Major).unwrap_or_else(minor)
+        p.merge(shape)
+            .filter(|merge| *merge == Merge::Major)
+            .unwrap_or_else(minor)
     };
     let worth = |p: &PartitionShape| {
         let (freed, cost) = (p.dead_base + p.dead_layers, p.read_by(&merge(p)).bytes);

@@ -19,7 +19,9 @@ pub(crate) fn shape_of<T: TableFile>(
         let weights = partition.weights();
         let dead = |tables: &[Arc<T>], slices: &[Slice]| -> u64 {
             let pairs = tables.iter().zip(slices);
-            pairs.map(|(table, slice)| share(&**table, *slice, &live)).sum()
+            pairs
+                .map(|(table, slice)| share(&**table, *slice, &live))
+                .sum()
         };
         PartitionShape {
             base: sum(&weights.base),

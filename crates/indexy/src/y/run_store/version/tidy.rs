@@ -29,7 +29,11 @@ pub(super) fn split<T: TableFile>(
     for (i, partition) in partitions.into_iter().enumerate() {
         let base = || sum(&partition.weights().base).bytes;
         if touched.contains(&i) && base() > 2 * partition_bytes {
-            split.extend(pieces(&partition, partition_bytes).into_iter().map(Arc::new));
+            split.extend(
+                pieces(&partition, partition_bytes)
+                    .into_iter()
+                    .map(Arc::new),
+            );
         } else {
             split.push(partition);
         }
@@ -106,12 +110,10 @@ fn join_two<T: TableFile>(
 /// V5.
 fn may_join<T: TableFile>(low: &Partition<T>, high: &Partition<T>) -> bool {
     let border = &high.from;
-    let low_stays = |table: &Arc<T>, same: &[Arc<T>]| {
-        is_in(table, same) || table.facts().max < *border
-    };
-    let high_stays = |table: &Arc<T>, same: &[Arc<T>]| {
-        is_in(table, same) || table.facts().min >= *border
-    };
+    let low_stays =
+        |table: &Arc<T>, same: &[Arc<T>]| is_in(table, same) || table.facts().max < *border;
+    let high_stays =
+        |table: &Arc<T>, same: &[Arc<T>]| is_in(table, same) || table.facts().min >= *border;
     low.base.iter().all(|t| low_stays(t, &high.base))
         && low.layers.iter().all(|t| low_stays(t, &high.layers))
         && high.base.iter().all(|t| high_stays(t, &low.base))

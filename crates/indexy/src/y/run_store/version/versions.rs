@@ -112,7 +112,10 @@ impl<T: TableFile> Versions<T> {
     /// of `open_table`.
     pub(crate) fn open(with: Opening<'_, T>) -> Result<Self> {
         let Opening {
-            storage, dir, owner, ..
+            storage,
+            dir,
+            owner,
+            ..
         } = with;
         let path = dir.join(VERSIONS);
         if !storage.exists(&path)? {
@@ -239,7 +242,9 @@ impl<T: TableFile> Versions<T> {
     /// Makes `current` what the log says.
     fn make_durable(&self, log: &mut Logged<T>, current: &Arc<Version<T>>) -> Result<()> {
         let (old, tables) = (log.version.tables(), current.tables());
-        let new = tables.iter().filter(|(number, _)| !old.contains_key(number));
+        let new = tables
+            .iter()
+            .filter(|(number, _)| !old.contains_key(number));
         let new: Vec<&Arc<T>> = new.map(|(_, table)| *table).collect();
         for table in &new {
             table.sync().map_err(|error| self.poison.set(&error))?;
@@ -335,7 +340,11 @@ impl<T: TableFile> Versions<T> {
         self.commit_locked(&mut log)?;
         self.reap()?;
         let mut files = self.files.lock();
-        if files.known.keys().any(|number| !files.pinned.contains(number)) {
+        if files
+            .known
+            .keys()
+            .any(|number| !files.pinned.contains(number))
+        {
             return Ok(false);
         }
         self.poison.check()?;
@@ -489,7 +498,11 @@ fn build<T: TableFile>(
     let of = |numbers: &[u64]| -> Option<Vec<Arc<T>>> {
         numbers.iter().map(|n| tables.get(n).cloned()).collect()
     };
-    let ends = listing.partitions.iter().skip(1).map(|p| Some(p.from.clone()));
+    let ends = listing
+        .partitions
+        .iter()
+        .skip(1)
+        .map(|p| Some(p.from.clone()));
     let mut partitions = Vec::with_capacity(listing.partitions.len());
     for (placed, to) in listing.partitions.iter().zip(ends.chain([None])) {
         let mut partition = Partition::new(placed.from.clone(), to);
@@ -512,7 +525,9 @@ fn placed<T: TableFile>(partition: &Partition<T>) -> Placed {
 pub(super) fn listing_of<T: TableFile>(version: &Version<T>) -> Listing {
     let tables = version.tables().into_iter();
     Listing {
-        tables: tables.map(|(n, table)| (n, table.facts().clone())).collect(),
+        tables: tables
+            .map(|(n, table)| (n, table.facts().clone()))
+            .collect(),
         partitions: version.partitions.iter().map(|p| placed(p)).collect(),
     }
 }

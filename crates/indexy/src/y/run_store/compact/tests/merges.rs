@@ -72,7 +72,10 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         ((self.0 >> 33) % n.max(1) as u64) as usize
     }
 }
@@ -156,7 +159,13 @@ fn errors_of_inputs_and_output_end_it() {
     let go_on = AtomicBool::new(false);
     let mut inputs = long(100);
     inputs[1].fails_at = 50;
-    let ended = merge(&mut inputs, &mut Written::default(), Deletes::Keep, 0, &go_on);
+    let ended = merge(
+        &mut inputs,
+        &mut Written::default(),
+        Deletes::Keep,
+        0,
+        &go_on,
+    );
     assert!(matches!(ended, Err(Error::Corrupt { .. })));
     let mut output = Written {
         fails_at: Some(70),

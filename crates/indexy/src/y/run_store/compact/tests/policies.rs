@@ -45,7 +45,11 @@ fn a_load_is_left_alone_until_there_are_eight_layers() {
 
 #[test]
 fn the_worst_partition_comes_first() {
-    let partitions = vec![partition(32, &[4; 8]), partition(32, &[4; 9]), partition(32, &[4; 9])];
+    let partitions = vec![
+        partition(32, &[4; 8]),
+        partition(32, &[4; 9]),
+        partition(32, &[4; 9]),
+    ];
     assert_eq!(next(&shape(partitions, Effort::Busy)), Step::Major(1..2));
 }
 
@@ -53,7 +57,10 @@ fn the_worst_partition_comes_first() {
 fn few_bytes_over_a_large_base_are_merged_among_themselves() {
     assert_eq!(busy(partition(64, &[1; 8])), Step::Minor(0, 0..8));
     // Those that were merged before wait for others of their size.
-    assert_eq!(busy(partition(64, &[1, 1, 1, 1, 1, 1, 5, 4])), Step::Minor(0, 0..6));
+    assert_eq!(
+        busy(partition(64, &[1, 1, 1, 1, 1, 1, 5, 4])),
+        Step::Minor(0, 0..6)
+    );
     // Of all sizes: all of them.
     assert_eq!(
         busy(partition(1000, &[1, 4, 13, 40, 13, 4, 1, 20])),

@@ -72,8 +72,11 @@ impl Tree {
     fn cut(&mut self, i: usize) -> bool {
         let partition = &self.version.partitions()[i];
         let tables = partition.tables();
-        let largest = tables.max_by_key(|t| t.estimate(&partition.from, partition.to.as_deref()).bytes);
-        let middle = largest.unwrap().middle(&partition.from, partition.to.as_deref());
+        let largest =
+            tables.max_by_key(|t| t.estimate(&partition.from, partition.to.as_deref()).bytes);
+        let middle = largest
+            .unwrap()
+            .middle(&partition.from, partition.to.as_deref());
         let Some(middle) = middle.unwrap() else {
             return false;
         };
@@ -82,7 +85,11 @@ impl Tree {
     }
 
     fn merge(&mut self, inputs: &Inputs<Fake>) {
-        let read: u64 = inputs.parts.iter().map(|p| p.partition.weights().all().bytes).sum();
+        let read: u64 = inputs
+            .parts
+            .iter()
+            .map(|p| p.partition.weights().all().bytes)
+            .sum();
         self.largest = self.largest.max(read);
         let output: Vec<Arc<Fake>> = merge(inputs, TABLE_ENTRIES)
             .into_iter()
@@ -122,7 +129,11 @@ fn load(layers: usize, stretches: usize) -> Tree {
             let keys = stretch * per_run..(stretch + 1) * per_run;
             let entry = |i| (key(i * layers + layer_key), Some(vec![1]));
             tree.run(keys.map(entry).collect());
-            assert!(!congested(&shape_of(&tree.version, Effort::Busy, tree.limits)));
+            assert!(!congested(&shape_of(
+                &tree.version,
+                Effort::Busy,
+                tree.limits
+            )));
             // The compactor keeps up.
             tree.settle(Effort::Busy);
         }
@@ -145,10 +156,16 @@ fn a_load_writes_about_one_and_a_half_and_r_over_2t_times() {
                 tree.version.partitions().len(),
                 tree.largest as f64 / PARTITION as f64,
             );
-            assert!(written <= most, "{layers} layers of {stretches} runs: {written:.2}");
+            assert!(
+                written <= most,
+                "{layers} layers of {stretches} runs: {written:.2}"
+            );
             assert!(totals.depth <= 3, "{}", totals.depth);
             assert!(tree.largest <= 5 * PARTITION, "{}", tree.largest);
-            assert_eq!(content(&tree.version).len(), layers * (6500 / stretches) * stretches);
+            assert_eq!(
+                content(&tree.version).len(),
+                layers * (6500 / stretches) * stretches
+            );
             assert!(totals.dead_bytes() <= totals.live.bytes / 8);
         }
     }
@@ -183,10 +200,17 @@ fn what_is_overwritten_and_removed_goes() {
     tree.settle(Effort::Thorough);
     assert!(content(&tree.version) == model);
     let totals = tree.version.totals();
-    assert_eq!((totals.live.entries, totals.live.deletes), (model.len() as u64, 0));
+    assert_eq!(
+        (totals.live.entries, totals.live.deletes),
+        (model.len() as u64, 0)
+    );
     assert_eq!(totals.depth, 1);
     let pages = model.len().div_ceil(4) as u64;
-    assert!(totals.bytes <= pages * 4096 * 11 / 10, "{} {pages}", totals.bytes / 4096);
+    assert!(
+        totals.bytes <= pages * 4096 * 11 / 10,
+        "{} {pages}",
+        totals.bytes / 4096
+    );
     // Everything is deleted: nothing is left.
     tree.run(model.keys().map(|key| (key.clone(), None)).collect());
     tree.settle(Effort::Busy);

@@ -150,7 +150,12 @@ impl Listing {
             self.partitions.extend(hunk.inserted);
         }
         self.partitions.extend(old);
-        let used: BTreeSet<u64> = self.partitions.iter().flat_map(Placed::tables).copied().collect();
+        let used: BTreeSet<u64> = self
+            .partitions
+            .iter()
+            .flat_map(Placed::tables)
+            .copied()
+            .collect();
         if used.iter().any(|number| !self.tables.contains_key(number)) {
             return Err("a partition of an unknown table");
         }

@@ -212,10 +212,16 @@ impl Log {
             Error::corrupt(self.file.path(), offset, format!("version log: {what}"))
         };
         let copies = Superblock::copies(&*self.file)?;
-        let mine = copies.into_iter().nth(self.copy).unwrap_or(Err(Error::Closed))?;
+        let mine = copies
+            .into_iter()
+            .nth(self.copy)
+            .unwrap_or(Err(Error::Closed))?;
         if mine != self.superblock {
             let offset = COPIES.get(self.copy).copied().unwrap_or_default();
-            return Err(corrupt(offset, "another superblock than the one that was written"));
+            return Err(corrupt(
+                offset,
+                "another superblock than the one that was written",
+            ));
         }
         let found = replay(&*self.file, self.superblock.owner, Copies::Both)?;
         if found.last < self.last {

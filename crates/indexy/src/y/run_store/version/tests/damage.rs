@@ -114,7 +114,12 @@ fn a_cut_file_is_found() {
     for page in 0..whole.len() / 4096 {
         for cut in [page * 4096, page * 4096 + 700] {
             let name = format!("cut at {cut}");
-            found += usize::from(found_or_harmless(&sim, &model, whole[..cut].to_vec(), &name));
+            found += usize::from(found_or_harmless(
+                &sim,
+                &model,
+                whole[..cut].to_vec(),
+                &name,
+            ));
         }
     }
     // All but the cuts in the last copy of the last record.
@@ -166,7 +171,10 @@ fn verify_finds_damage_of_either_copy() {
 #[test]
 fn the_log_of_another_owner_or_version_is_refused() {
     let (sim, _) = sample(true);
-    assert!(matches!(open_as(&sim, 8, false), Err(Error::Corrupt { .. })));
+    assert!(matches!(
+        open_as(&sim, 8, false),
+        Err(Error::Corrupt { .. })
+    ));
     let mut other = sim.contents()[&log()].clone();
     for copy in [0, 8192] {
         other[copy + 8] = 9;

@@ -80,7 +80,10 @@ pub(super) fn store(sim: &Sim, versions: &Sims, entries: &Entries) -> Result<Arc
 /// Numbers of the files that are there.
 pub(super) fn files(sim: &Sim) -> Vec<u64> {
     let names = sim.list(&Path::new(DIR).join("tables")).unwrap();
-    let mut files: Vec<u64> = names.iter().map(|n| n.to_str().unwrap().parse().unwrap()).collect();
+    let mut files: Vec<u64> = names
+        .iter()
+        .map(|n| n.to_str().unwrap().parse().unwrap())
+        .collect();
     files.sort_unstable();
     files
 }
@@ -108,7 +111,10 @@ pub(super) fn step(sim: &Sim, versions: &Sims, n: usize) -> Result<()> {
 fn merge_step(sim: &Sim, versions: &Sims, n: usize) -> Result<()> {
     let version = versions.current();
     let at = n % version.partitions().len();
-    let inputs = Inputs::of(&version, at..at + 1, n % 2 == 0, |p| 0..p.layers.len()).unwrap();
+    let inputs = Inputs::of(&version, at..at + 1, n.is_multiple_of(2), |p| {
+        0..p.layers.len()
+    })
+    .unwrap();
     drop(version);
     let output: Result<Vec<_>> = merge(&inputs, 30)
         .iter()
@@ -122,7 +128,8 @@ fn merge_step(sim: &Sim, versions: &Sims, n: usize) -> Result<()> {
 fn run(n: usize) -> Entries {
     let keys = (0..60).map(|i| (i * 7 + n * 31) % 300);
     let value = |i: usize| (i % 5 != n % 5).then(|| format!("{n}.{i}").into_bytes());
-    keys.map(|i| (format!("{i:03}").into_bytes(), value(i))).collect()
+    keys.map(|i| (format!("{i:03}").into_bytes(), value(i)))
+        .collect()
 }
 
 fn removed(n: usize) -> (Vec<u8>, Vec<u8>) {

@@ -59,7 +59,9 @@ fn neighbours_of_a_gap_are_joined_when_they_are_rewritten() {
     }) {
         let inputs = Inputs::of(&version, at..at + 1, true, |p| 0..p.layers.len()).unwrap();
         let output = merge(&inputs, 1000).remove(0);
-        version = version.with_merge(&inputs, &[table(number, output)]).unwrap();
+        version = version
+            .with_merge(&inputs, &[table(number, output)])
+            .unwrap();
         number += 1;
     }
     assert_eq!(version.partitions().len(), 1);
@@ -76,10 +78,17 @@ fn a_merge_whose_inputs_are_gone_is_in_vain() {
     let all = |p: &Partition<Fake>| 0..p.layers.len();
     let inputs = Inputs::of(&version, 0..1, true, all).unwrap();
     let layers = Inputs::of(&version, 0..1, false, all).unwrap();
-    let (one, two) = (merge(&inputs, 1000).remove(0), merge(&layers, 1000).remove(0));
+    let (one, two) = (
+        merge(&inputs, 1000).remove(0),
+        merge(&layers, 1000).remove(0),
+    );
     // Another merge took a layer of it.
     let other = version.with_merge(&layers, &[table(8, two)]).unwrap();
-    assert!(other.with_merge(&inputs, &[table(9, one.clone())]).is_none());
+    assert!(
+        other
+            .with_merge(&inputs, &[table(9, one.clone())])
+            .is_none()
+    );
     // Removed altogether: nothing is put in place, and nothing comes back.
     let cleared = version.without_range(b"", None);
     let after = cleared.with_merge(&inputs, &[table(9, one)]).unwrap();
@@ -99,7 +108,9 @@ fn a_merge_of_small_neighbours_closes_the_gaps_between_them() {
     let inputs = Inputs::of(&version, 0..partitions, true, |p| 0..p.layers.len()).unwrap();
     let output = merge(&inputs, 1000).remove(0);
     let cleared = version.without_range(&key(500), Some(&key(520)));
-    let after = version.with_merge(&inputs, &[table(2, output.clone())]).unwrap();
+    let after = version
+        .with_merge(&inputs, &[table(2, output.clone())])
+        .unwrap();
     assert_eq!((after.partitions().len(), content(&after).len()), (1, 750));
     let after = cleared.with_merge(&inputs, &[table(2, output)]).unwrap();
     assert_eq!(content(&after).len(), 735);

@@ -4,7 +4,9 @@ use super::{disk::*, *};
 use crate::storage::sim::{Fault, Sim};
 
 fn with(sim: &Sim, versions: &Sims, keys: Range<u32>) -> Arc<Fake> {
-    let entries = keys.map(|i| (i.to_be_bytes().to_vec(), Some(vec![1]))).collect();
+    let entries = keys
+        .map(|i| (i.to_be_bytes().to_vec(), Some(vec![1])))
+        .collect();
     store(sim, versions, &entries).unwrap()
 }
 
@@ -57,7 +59,10 @@ fn l1_the_files_of_a_doubtful_commit_stay() {
     add(&sim, &versions, 5..15);
     // Sync of the table, its directory (two I/Os), and then the write.
     sim.fail_at(sim.ios() + 4, Fault::ShortWrite, true);
-    assert!(matches!(versions.commit(), Err(Error::Io { op: "write", .. })));
+    assert!(matches!(
+        versions.commit(),
+        Err(Error::Io { op: "write", .. })
+    ));
     sim.heal();
     versions.update(|v| Some(v.without_range(b"", None)));
     versions.reap().unwrap();

@@ -49,8 +49,9 @@ impl TableFile for Fake {
 
     fn middle(&self, from: &[u8], to: Option<&[u8]>) -> Result<Option<Box<[u8]>>> {
         let inside = within(&self.entries, from, to).count();
-        let middle = within(&self.entries, from, to).nth(inside / 2);
-        Ok(middle.map(|(key, _)| key[..].into()).filter(|key: &Box<[u8]>| **key > *from))
+        let mut keys = within(&self.entries, from, to).map(|(key, _)| key);
+        let middle = keys.nth(inside / 2).filter(|key| ***key > *from);
+        Ok(middle.map(|key| key[..].into()))
     }
 
     fn sync(&self) -> Result<()> {
@@ -99,7 +100,10 @@ fn facts(number: u64, pages: u64, entries: &Entries, extra: &[u8]) -> Facts {
 }
 
 /// What the version says of `key`.
-pub(in crate::y::run_store) fn get<'v>(version: &'v Version<Fake>, key: &'v [u8]) -> Option<&'v Vec<u8>> {
+pub(in crate::y::run_store) fn get<'v>(
+    version: &'v Version<Fake>,
+    key: &'v [u8],
+) -> Option<&'v Vec<u8>> {
     let partition = version.partition(key).unwrap();
     let mut found = partition.tables_for(key).filter_map(|t| t.entries.get(key));
     found.next().and_then(Option::as_ref)

@@ -98,7 +98,10 @@ impl World {
         let inputs = self.merges.swap_remove(n);
         let most = [3, 10, 1000][self.random.below(3)];
         let parts = merge(&inputs, most);
-        let output: Vec<_> = parts.into_iter().map(|part| table(self.number(), part)).collect();
+        let output: Vec<_> = parts
+            .into_iter()
+            .map(|part| table(self.number(), part))
+            .collect();
         let changed = inputs.parts.iter().any(|part| {
             let same = |p: &Arc<Partition<Fake>>| Arc::ptr_eq(p, &part.partition);
             !self.version.partitions().iter().any(same)
