@@ -21,7 +21,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     Target {
         name: "log_record",
         run: log_record,
@@ -60,6 +60,11 @@ pub const TARGETS: [Target; 7] = [
         run: run_table,
         samples: || y::fuzzing::table_samples(),
     },
+    Target {
+        name: "version_log",
+        run: version_log,
+        samples: || y::fuzzing::version_samples(),
+    },
 ];
 
 /// Records as they follow each other in the log.
@@ -95,6 +100,11 @@ pub fn index_y_page(bytes: &[u8]) {
 /// A table of the LSM tree: its footer, a filter, and the whole file behind good checksums.
 pub fn run_table(bytes: &[u8]) {
     y::fuzzing::decode_table(bytes);
+}
+
+/// The version log of an LSM tree: as a file, and as a record behind a good checksum.
+pub fn version_log(bytes: &[u8]) {
+    y::fuzzing::decode_versions(bytes);
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-use super::{lsm::fuzzing as lsm, paged::fuzzing as paged};
+use super::{
+    lsm::fuzzing as lsm, paged::fuzzing as paged, run_store::version::fuzzing as versions,
+};
 
 pub(crate) fn page_samples() -> Vec<Vec<u8>> {
     paged::samples()
@@ -18,4 +20,20 @@ pub(crate) fn table_samples() -> Vec<Vec<u8>> {
 
 pub(crate) fn decode_table(bytes: &[u8]) {
     lsm::decode_table(bytes);
+}
+
+pub(crate) fn version_samples() -> Vec<Vec<u8>> {
+    versions::samples()
+}
+
+pub(crate) fn decode_versions(bytes: &[u8]) {
+    versions::decode(bytes);
+}
+
+pub(crate) fn version_samples() -> Vec<Vec<u8>> {
+    lsm::version_samples()
+}
+
+pub(crate) fn decode_versions(bytes: &[u8]) {
+    lsm::decode_versions(bytes);
 }

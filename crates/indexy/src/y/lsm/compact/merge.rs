@@ -65,13 +65,13 @@ pub(crate) fn merge<I: MergeInput>(
     cancel: &AtomicBool,
 ) -> Result<Merged> {
     let mut tree = Losers::new(inputs, prefix);
-    let (mut read, mut written) = (0, 0);
+    let (mut read, mut written) = (0u64, 0);
     // The last key, to know older entries of it; a single input has none.
     let several = inputs.len() > 1;
     let mut last: Option<u64> = None;
     let mut last_key = Vec::new();
     loop {
-        if read % CHECK_EVERY == 0 && cancel.load(Relaxed) {
+        if read.is_multiple_of(CHECK_EVERY) && cancel.load(Relaxed) {
             return Ok(Merged::Cancelled);
         }
         let winner = tree.winner;

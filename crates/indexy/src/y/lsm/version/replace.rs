@@ -156,8 +156,9 @@ fn place<T: TableFile>(piece: &Partition<T>, part: &Part<T>, major: bool) -> Pla
     let is_input = |t: &&Arc<T>| is_in(t, &layers) || is_in(t, &base);
     // The merge read nothing of this partition. If it is as it was, the output has none of its keys
     // either, and may reach over it, so that it can be joined with its neighbours.
-    let unchanged = std::ptr::eq(piece, &*part.partition);
-    if !piece.tables().any(|t| is_input(&t)) && !(major && unchanged) {
+    let spanned = major && std::ptr::eq(piece, &*part.partition);
+    let mut tables = piece.tables();
+    if !(spanned || tables.any(|t| is_input(&t))) {
         return Place::Absent;
     }
     let start = piece.layers.iter().position(|t| is_in(t, &layers));

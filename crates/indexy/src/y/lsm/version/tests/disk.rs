@@ -111,7 +111,10 @@ pub(super) fn step(sim: &Sim, versions: &Sims, n: usize) -> Result<()> {
 fn merge_step(sim: &Sim, versions: &Sims, n: usize) -> Result<()> {
     let version = versions.current();
     let at = n % version.partitions().len();
-    let inputs = Inputs::of(&version, at..at + 1, n % 2 == 0, |p| 0..p.layers.len()).unwrap();
+    let inputs = Inputs::of(&version, at..at + 1, n.is_multiple_of(2), |p| {
+        0..p.layers.len()
+    })
+    .unwrap();
     drop(version);
     let output: Result<Vec<_>> = merge(&inputs, 30)
         .iter()

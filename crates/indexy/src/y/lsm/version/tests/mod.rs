@@ -49,10 +49,9 @@ impl TableFile for Fake {
 
     fn middle(&self, from: &[u8], to: Option<&[u8]>) -> Result<Option<Box<[u8]>>> {
         let inside = within(&self.entries, from, to).count();
-        let middle = within(&self.entries, from, to).nth(inside / 2);
-        Ok(middle
-            .map(|(key, _)| key[..].into())
-            .filter(|key: &Box<[u8]>| **key > *from))
+        let mut keys = within(&self.entries, from, to).map(|(key, _)| key);
+        let middle = keys.nth(inside / 2).filter(|key| ***key > *from);
+        Ok(middle.map(|key| key[..].into()))
     }
 
     fn sync(&self) -> Result<()> {
