@@ -2,9 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::{
-    lsm::fuzzing as lsm, paged::fuzzing as paged, run_store::version::fuzzing as versions,
-};
+use super::{lsm::fuzzing as lsm, paged::fuzzing as paged};
 
 pub(crate) fn page_samples() -> Vec<Vec<u8>> {
     paged::samples()
@@ -20,14 +18,6 @@ pub(crate) fn table_samples() -> Vec<Vec<u8>> {
 
 pub(crate) fn decode_table(bytes: &[u8]) {
     lsm::decode_table(bytes);
-}
-
-pub(crate) fn version_samples() -> Vec<Vec<u8>> {
-    versions::samples()
-}
-
-pub(crate) fn decode_versions(bytes: &[u8]) {
-    versions::decode(bytes);
 }
 
 pub(crate) fn version_samples() -> Vec<Vec<u8>> {
