@@ -51,3 +51,30 @@ impl Place {
         self.end.next_multiple_of(PAGE_BYTES as u64) - self.first_page()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seal_is_of_one_table_and_one_place() {
+        let seals = [(1, 4096), (2, 4096), (1, 4104), (1, 8192)].map(|(id, at)| seal(id, at, b"x"));
+        assert!((1..4).all(|i| !seals[..i].contains(&seals[i])), "{seals:?}");
+        let long = [3; 1000];
+        assert_ne!(seal(1, 4096, &long), seal(1, 4097, &long));
+    }
+
+    #[test]
+    fn a_place_has_its_pages() {
+        for (first, bytes, page, pages) in [
+            (4096, 10, 4096, 4096),
+            (8184, 0, 4096, 4096),
+            (8184, 1, 4096, 8192),
+            (8192, 4089, 8192, 8192),
+        ] {
+            let place = Place::of(Far { bytes, first });
+            assert_eq!((place.first_page(), place.page_bytes()), (page, pages));
+            assert_eq!(place.bytes(), 8 + u64::from(bytes));
+        }
+    }
+}

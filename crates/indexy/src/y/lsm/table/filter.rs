@@ -20,6 +20,7 @@
 
 use super::PAGE_BYTES;
 use crate::y::page::{self, Header, Kind, PageNo};
+use std::cmp::Ordering;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// How a read asks a table's filter.
@@ -61,10 +62,36 @@ pub(crate) fn hash_of(key: &[u8]) -> u64 {
 /// The filter of a stretch of keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Segment {
+    /// The first bytes of `from`, which mostly decide.
+    head: u64,
     /// No key of it is less; the first segment has all keys below the second one's.
     pub(super) from: Box<[u8]>,
     pub(super) first: PageNo,
     pub(super) pages: u32,
+}
+
+impl Segment {
+    pub(super) fn new(from: Box<[u8]>, first: PageNo, pages: u32) -> Self {
+        Self {
+            head: head_of(&from),
+            from,
+            first,
+            pages,
+        }
+    }
+}
+
+/// The first eight bytes of `key`, filled up with zeros, as a number that orders as they do.
+#[inline]
+fn head_of(key: &[u8]) -> u64 {
+    match key.first_chunk() {
+        Some(head) => u64::from_be_bytes(*head),
+        None => {
+            let mut head = [0; 8];
+            page::put(&mut head, 0, key);
+            u64::from_be_bytes(head)
+        }
+    }
 }
 
 /// Which page and line of a segment of `pages` pages speak of `hash`.
@@ -126,9 +153,12 @@ pub(super) fn admits(page: &[u8], line: usize, hash: u64) -> Option<bool> {
 /// The number of the segment that has `key`.
 #[inline]
 pub(super) fn segment_of(segments: &[Segment], key: &[u8]) -> usize {
-    segments
-        .partition_point(|segment| *segment.from <= *key)
-        .saturating_sub(1)
+    let head = head_of(key);
+    let before = |segment: &Segment| match segment.head.cmp(&head) {
+        Ordering::Equal => *segment.from <= *key,
+        other => other == Ordering::Less,
+    };
+    segments.partition_point(before).saturating_sub(1)
 }
 
 #[cfg(test)]
@@ -158,6 +188,29 @@ mod tests {
             let wrong = absent.iter().filter(|hash| asked(&pages, **hash)).count();
             let rate = wrong as f64 / absent.len() as f64;
             assert!(rate <= at_most, "{keys} keys, {bits} bits: {rate}");
+        }
+    }
+
+    #[test]
+    fn a_key_finds_its_segment_whatever_the_heads() {
+        let from = ["", "a", "a\0", "aaaaaaaa", "aaaaaaaab", "aaaaaaaac", "b"];
+        let segments = from.map(|from| Segment::new(from.as_bytes().into(), 1, 1));
+        for key in [
+            "",
+            "\0",
+            "a",
+            "a\0\0",
+            "aaaaaaaa\0",
+            "aaaaaaaab",
+            "aaaaaaaabc",
+            "c",
+        ] {
+            let expected = from.iter().rposition(|from| *from <= key);
+            assert_eq!(
+                Some(segment_of(&segments, key.as_bytes())),
+                expected,
+                "{key:?}"
+            );
         }
     }
 

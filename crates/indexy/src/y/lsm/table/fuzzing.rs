@@ -89,11 +89,7 @@ pub(crate) fn decode(bytes: &[u8]) {
     }
     for (root, height) in [(1, 1), (pages.saturating_sub(2), 2), (2, 3)] {
         let whole = root > 0 && root < pages;
-        let segment = Segment {
-            from: Box::default(),
-            first: 1,
-            pages: 1,
-        };
+        let segment = Segment::new(Box::default(), 1, 1);
         let meta = TableMeta {
             number: 1,
             id,

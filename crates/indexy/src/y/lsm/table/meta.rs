@@ -266,7 +266,7 @@ impl Rest<'_> {
             let len = u32_at(self.bytes, self.at + 12).ok_or(cut)?;
             self.at += SEGMENT_BYTES;
             let from = self.key(len)?;
-            segments.push(Segment { from, first, pages });
+            segments.push(Segment::new(from, first, pages));
         }
         Ok(segments)
     }

@@ -94,12 +94,14 @@ fn a_flipped_byte_in_every_page_of_nodes_and_filters_is_found() {
         bytes[page * 4096 + 100] ^= 4;
         sim.tamper(&path(), bytes);
         let table = Table::open(&*storage, dir(), meta.clone(), &pool(POOL_BYTES)).unwrap();
-        let error = table.verify().unwrap_err();
         let expected = page as u64 * 4096;
-        assert!(
-            matches!(error, Error::Corrupt { offset, .. } if offset == expected),
-            "page {page}: {error}"
-        );
+        let copied = table.copy_to(&*storage, Path::new("copy"));
+        for error in [table.verify().unwrap_err(), copied.unwrap_err()] {
+            assert!(
+                matches!(error, Error::Corrupt { offset, .. } if offset == expected),
+                "page {page}: {error}"
+            );
+        }
     }
 }
 
@@ -162,4 +164,24 @@ fn zeroed_swapped_and_foreign_pages_are_found() {
             }
         }
     }
+}
+
+/// Two values that each take a page, seal included, in each other's place.
+#[test]
+fn far_bytes_of_another_place_are_found() {
+    let (sim, storage) = sim();
+    let values = [vec![1; 4088], vec![2; 4088]];
+    let model: Model = values
+        .iter()
+        .map(|value| (value[..1].to_vec(), Some(value.clone())))
+        .collect();
+    let (meta, _) = write(&storage, &model).unwrap();
+    let mut bytes = sim.contents().remove(&path()).unwrap();
+    let (first, second) = bytes[4096..3 * 4096].split_at_mut(4096);
+    assert_eq!((first[8], second[8]), (1, 2));
+    first.swap_with_slice(second);
+    sim.tamper(&path(), bytes);
+    let errors = ask_all(&storage, &meta, &model);
+    assert_corrupt(&errors, "swapped");
+    assert!(errors.len() >= 3, "{errors:?}");
 }

@@ -265,11 +265,9 @@ impl TableWriter {
         pages.fill(0);
         filter::build(&self.hashes, pages);
         self.hashes.clear();
-        self.segments.push(Segment {
-            from: std::mem::take(&mut self.segment_from),
-            first: self.output.put_pages(pages)?,
-            pages: count as u32,
-        });
+        let first = self.output.put_pages(pages)?;
+        let from = std::mem::take(&mut self.segment_from);
+        self.segments.push(Segment::new(from, first, count as u32));
         Ok(())
     }
 }
