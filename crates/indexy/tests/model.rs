@@ -128,9 +128,12 @@ fn step(db: &Db, trees: &[Tree], models: &mut [Model], rng: &mut StdRng, case: &
         0..=54 => write(roll, tree, &mut models[t], rng, case),
         86..=89 => batch(db, trees, models, rng, keys),
         55..=97 => read(roll, tree, &models[t], rng, keys),
-        98 if rng.random_range(0..200) == 0 => {
-            let (a, b) = (key(rng, keys), key(rng, keys));
-            let (a, b) = if a <= b { (a, b) } else { (b, a) };
+        98 if rng.random_range(0..50) == 0 => {
+            let a = key(rng, keys);
+            // Mostly a few keys: what goes leaves memory, and nothing would be released.
+            let far = if rng.random_range(0..30) == 0 { 5000 } else { 100 };
+            let b = models[t].range(a.clone()..).nth(rng.random_range(0..far));
+            let b = b.map_or_else(|| a.clone(), |(b, _)| b.clone());
             tree.remove_range(&a[..]..=&b[..]).unwrap();
             models[t].retain(|k, _| *k < a || *k > b);
         }
