@@ -46,6 +46,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Get(args) => commands::get::run(args),
         Command::Put(args) => commands::put::run(args),
         Command::Del(args) => commands::del::run(args),
+        Command::Compact(args) => commands::compact::run(args),
         Command::RemoveRange(args) => commands::remove_range::run(args),
         Command::Scan(args) => commands::scan::run(args),
         Command::Dump(args) => commands::dump::run(args),

@@ -394,9 +394,13 @@ impl fmt::Display for Error {
                 supported,
             } => {
                 let path = path.display();
+                let way_out = match found < supported {
+                    true => ": `dump` it with the build that wrote it, and `load` it",
+                    false => ": a newer build wrote it",
+                };
                 write!(
                     f,
-                    "{path} has format version {found}, this build reads {supported}"
+                    "{path} has format version {found}, this build reads {supported}{way_out}"
                 )
             }
             Self::Locked { path, this_process } => {

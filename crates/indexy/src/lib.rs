@@ -62,8 +62,8 @@ mod x;
 mod y;
 
 pub use db::{
-    Batch, Db, Durability, IndexXKind, IndexYKind, IndexYName, Options, Range, Rejected, Stats,
-    Tree, TreeOptions, TreeReport, VerifyReport,
+    Batch, Compacted, Db, Durability, IndexXKind, IndexYKind, IndexYName, Options, Range, Rejected,
+    Stats, Tree, TreeOptions, TreeReport, TreeStats, VerifyReport,
 };
 pub use error::{Error, Result};
 pub use key::{Key, Value};

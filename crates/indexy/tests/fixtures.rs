@@ -4,7 +4,7 @@
 //! `INDEXY_MAKE_FIXTURES=1 cargo test -p indexy --test fixtures make` writes those of this build. A
 //! stored database is never made anew: a new format version gets folders of its own.
 
-use indexy::{Db, Durability, IndexXKind, IndexYKind, Options, Tree, TreeOptions};
+use indexy::{Db, Durability, Error, IndexXKind, IndexYKind, Options, Tree, TreeOptions};
 use std::{
     collections::BTreeMap,
     fs,
@@ -13,14 +13,14 @@ use std::{
 
 const MAKE: &str = "INDEXY_MAKE_FIXTURES";
 /// Format version and pair.
-const FIXTURES: [(&str, IndexXKind, IndexYKind); 2] = [
-    ("v1-art-lsm", IndexXKind::Art, IndexYKind::Lsm),
-    (
-        "v1-bplus-bplus",
-        IndexXKind::BPlus,
-        IndexYKind::BPlus { page_bytes: 4096 },
-    ),
+const PAGED: IndexYKind = IndexYKind::BPlus { page_bytes: 4096 };
+const FIXTURES: [(&str, IndexXKind, IndexYKind); 3] = [
+    ("v1-bplus-bplus", IndexXKind::BPlus, PAGED),
+    ("v2-art-lsm", IndexXKind::Art, IndexYKind::Lsm),
+    ("v2-bplus-bplus", IndexXKind::BPlus, PAGED),
 ];
+/// Has LSM trees of a format that is refused.
+const REFUSED: &str = "v1-art-lsm";
 /// What all of them may take together.
 const LIMIT_BYTES: u64 = 300 << 10;
 
@@ -76,7 +76,9 @@ fn make() {
     }
     for (name, x, y) in FIXTURES {
         let dir = stored(name);
-        assert!(!dir.exists(), "{name} is there; a stored database stays");
+        if dir.exists() {
+            continue;
+        }
         let db = Db::open(&dir, options().index_x(x).index_y(y)).unwrap();
         let tree = db.tree("t").unwrap();
         for (key, value) in flushed() {
@@ -194,6 +196,28 @@ fn stored_databases_open_and_go_on() {
             db.verify().unwrap();
         }
     }
+}
+
+/// A tree of the first LSM engine: the error names the format, and nothing is touched.
+#[test]
+fn what_is_not_supported_any_more_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("db");
+    copy(&stored(REFUSED), &path);
+    let before = files(&path);
+    for read_only in [true, false] {
+        match Db::open(&path, options().read_only(read_only)) {
+            Err(Error::FormatVersion {
+                found: 1,
+                supported,
+                ..
+            }) => assert_eq!(supported, 2),
+            other => panic!("{other:?}"),
+        }
+    }
+    let changed = |name: &PathBuf| files(&path).get(name) != before.get(name);
+    let trees = before.keys().filter(|name| name.starts_with("trees"));
+    assert_eq!(trees.filter(|name| changed(name)).count(), 0);
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub use encoding::EncodingArgs;
 pub use files::{Dump, Load, Scan};
 pub use keys::{Del, Get, Put};
 pub use program::{Completions, Demo};
-pub use trees::{DropTree, RemoveRange, Rename};
+pub use trees::{Compact, DropTree, RemoveRange, Rename};
 pub use usage::Usage;
 pub use whole::{Checkpoint, Convert, Stats, Verify};
 
@@ -74,6 +74,8 @@ pub enum Command {
     Checkpoint(Checkpoint),
     /// Copy the database to another pair of indexes
     Convert(Convert),
+    /// Give space on disk back
+    Compact(Compact),
     /// Give a tree another name
     Rename(Rename),
     /// Drop a tree with everything in it

@@ -1,4 +1,4 @@
-//! Commands that take away or rename: `remove-range`, `drop` and `rename`.
+//! Commands that take away or rename: `remove-range`, `drop`, `compact` and `rename`.
 
 use super::{
     database::{Database, TreeArgs},
@@ -38,6 +38,27 @@ pub struct RemoveRange {
     /// Remove without asking
     #[arg(long, short)]
     pub yes: bool,
+    #[command(flatten)]
+    pub encoding: EncodingArgs,
+    #[command(flatten)]
+    pub tree: TreeArgs,
+}
+
+/// `compact`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Merges what was overwritten and removed until it takes no more space. Reads and
+writes up to everything that the range has on disk. It can be killed at any
+moment and run again. A paged tree has nothing to merge.")]
+pub struct Compact {
+    #[command(flatten)]
+    pub database: Database,
+    /// First key (inclusive)
+    #[arg(long, value_name = "KEY")]
+    pub from: Option<OsString>,
+    /// Last key (exclusive)
+    #[arg(long, value_name = "KEY")]
+    pub to: Option<OsString>,
     #[command(flatten)]
     pub encoding: EncodingArgs,
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! One file per subcommand: it reads its arguments, does its work and returns the exit code.
 
 pub mod checkpoint;
+pub mod compact;
 pub mod completions;
 pub mod convert;
 pub mod del;

@@ -27,4 +27,4 @@ pub use database::Db;
 pub use kinds::{IndexXKind, IndexYKind, IndexYName};
 pub use options::{Durability, Options, TreeOptions};
 pub use reports::{Stats, TreeReport, VerifyReport};
-pub use tree::{Batch, Range, Rejected, Tree};
+pub use tree::{Batch, Compacted, Range, Rejected, Tree, TreeStats};

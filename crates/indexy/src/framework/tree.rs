@@ -24,7 +24,7 @@ use crate::{
     key::Value,
     wal::{Log, Lsn, RecordRef},
     x::{AnyX, IndexX, Load, Lookup, Order, Put, RunId, Stamp},
-    y::{Capabilities, IndexY, RunEntry, RunSource},
+    y::{Capabilities, IndexY, Maintained, RunEntry, RunSource},
 };
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -425,6 +425,14 @@ impl Joined {
         self.writer.write_run(source)?;
         self.shared.wake_compactor.notify();
         Ok(())
+    }
+
+    /// One step of Y towards less space; see [`IndexY::compact`].
+    pub(crate) fn compact(&self, from: &[u8], to: Option<&[u8]>) -> Result<Maintained> {
+        match self.discarded() {
+            true => Ok(Maintained::Idle),
+            false => self.shared.guarded(self.y.compact(from, to)),
+        }
     }
 
     /// Clears the mounts of a tree whose Y is empty. Waits for a run in flight.

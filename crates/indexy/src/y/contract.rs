@@ -110,6 +110,19 @@ pub trait IndexY: Send + Sync {
     /// One bounded step of background work: compaction, garbage.
     fn maintain(&self) -> Result<Maintained>;
 
+    /// One bounded step of what makes `[from, to)` take no more space than its entries need, whatever
+    /// it costs. `Idle`: nothing is left to do, or this index has nothing to do at all.
+    fn compact(&self, from: &[u8], to: Option<&[u8]>) -> Result<Maintained> {
+        let _ = (from, to);
+        Ok(Maintained::Idle)
+    }
+
+    /// Bytes on disk that hold nothing of use, as far as that is known without I/O: what compaction
+    /// would give back beside what was overwritten.
+    fn dead_bytes(&self) -> u64 {
+        0
+    }
+
     /// Ends a `maintain` under way soon, and makes later ones do nothing, because the database is
     /// being closed. From any thread.
     fn interrupt(&self) {}

@@ -211,13 +211,15 @@ fn a_failed_one_leaves_nothing() {
     db.flush().unwrap();
     // The maintenance that follows a flush rewrites the file: let it finish.
     std::thread::sleep(std::time::Duration::from_millis(700));
-    // A folder of Y that cannot be copied.
-    let (tables, away) = (dir.path().join("trees/1/tables"), dir.path().join("away"));
-    std::fs::rename(&tables, &away).unwrap();
+    // A table that cannot be copied.
+    let mut tables = std::fs::read_dir(dir.path().join("trees/1/tables")).unwrap();
+    let table = tables.next().unwrap().unwrap().path();
+    let whole = std::fs::read(&table).unwrap();
+    std::fs::write(&table, vec![0; whole.len()]).unwrap();
     let dest = dir.path().join("copy");
     assert!(db.checkpoint(&dest).is_err());
     assert_eq!(std::fs::read_dir(&dest).unwrap().count(), 0);
-    std::fs::rename(&away, &tables).unwrap();
+    std::fs::write(&table, whole).unwrap();
     db.checkpoint(&dest).unwrap();
     assert!(
         open(&dest, &Options::new(2 * MIB))

@@ -97,6 +97,15 @@ impl IndexY for GuardedY {
         self.explained(self.y.maintain())
     }
 
+    fn compact(&self, from: &[u8], to: Option<&[u8]>) -> Result<Maintained> {
+        self.hold.directory.check()?;
+        self.explained(self.y.compact(from, to))
+    }
+
+    fn dead_bytes(&self) -> u64 {
+        self.y.dead_bytes()
+    }
+
     fn interrupt(&self) {
         self.y.interrupt();
     }

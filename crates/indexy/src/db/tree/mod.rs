@@ -8,8 +8,10 @@ mod range;
 mod ranges;
 mod reads;
 mod reference;
+mod space;
 mod writes;
 
 pub use batch::{Batch, Rejected};
 pub use range::Range;
 pub use reads::Tree;
+pub use space::{Compacted, TreeStats};

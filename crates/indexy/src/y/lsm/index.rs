@@ -88,6 +88,24 @@ impl IndexY for LsmY {
         })
     }
 
+    fn compact(&self, from: &[u8], to: Option<&[u8]>) -> Result<Maintained> {
+        let _one_maintainer = self.maintaining.lock();
+        self.writable()?;
+        if self.interrupted.load(Relaxed) {
+            return Ok(Maintained::Idle);
+        }
+        if self.compact_step(from, to)? {
+            return Ok(Maintained::More);
+        }
+        // What nobody reads any more goes with the commit.
+        self.versions.commit()?;
+        Ok(Maintained::Idle)
+    }
+
+    fn dead_bytes(&self) -> u64 {
+        self.versions.current().totals().dead_bytes()
+    }
+
     fn congested(&self) -> bool {
         self.is_congested()
     }

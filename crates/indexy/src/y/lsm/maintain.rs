@@ -10,7 +10,8 @@
 
 use super::{
     compact::{
-        Deletes, Effort, Limits, MergeInput, MergeOutput, Merged, Step, merge, next, shape_of,
+        Deletes, Effort, Limits, MergeInput, MergeOutput, Merged, PartitionShape, Step, merge,
+        next, shape_of,
     },
     stored::Stored,
     table::TableStream,
@@ -39,17 +40,36 @@ impl LsmY {
     fn step(&self, effort: Effort) -> Result<bool> {
         let version = self.version();
         let shape = shape_of(&version, effort, self.limits());
-        match next(&shape) {
+        self.do_step(&version, next(&shape))
+    }
+
+    /// One step until nothing of `[from, to)` takes space in vain; false: nothing does. The caller
+    /// holds `maintaining`.
+    pub(super) fn compact_step(&self, from: &[u8], to: Option<&[u8]>) -> Result<bool> {
+        let version = self.version();
+        let mut shape = shape_of(&version, Effort::Thorough, self.limits());
+        for (shape, partition) in shape.partitions.iter_mut().zip(version.partitions()) {
+            let begins_before = to.is_none_or(|to| *partition.from < *to);
+            let ends_behind = partition.to.as_deref().is_none_or(|end| end > from);
+            if !begins_before || !ends_behind {
+                *shape = PartitionShape::default();
+            }
+        }
+        self.do_step(&version, next(&shape))
+    }
+
+    fn do_step(&self, version: &Version<Stored>, step: Step) -> Result<bool> {
+        match step {
             Step::Rest => Ok(false),
-            Step::Major(partitions) => self.major(&version, partitions),
+            Step::Major(partitions) => self.major(version, partitions),
             Step::Minor(partition, layers) => {
                 let range = partition..partition + 1;
-                let inputs = Inputs::of(&version, range, false, |_| layers.clone());
+                let inputs = Inputs::of(version, range, false, |_| layers.clone());
                 self.merge(inputs, self.sizes.table_bytes)
             }
-            Step::Cut(partition) => match self.middle(&version, partition)? {
+            Step::Cut(partition) => match self.middle(version, partition)? {
                 Some(key) => Ok(self.change(|version| Some(version.cut(&key)))),
-                None => self.major(&version, partition..partition + 1),
+                None => self.major(version, partition..partition + 1),
             },
         }
     }

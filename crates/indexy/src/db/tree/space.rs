@@ -1,0 +1,120 @@
+//! What a tree takes on disk, and giving it back.
+
+#![forbid(unsafe_code)]
+
+use super::{bounds, reads::Tree};
+use crate::{db::handle::updating, error::Result, x::IndexX, y::Maintained};
+use serde::Serialize;
+use std::ops::RangeBounds;
+
+/// A compaction may take so many steps, and four for each so many bytes.
+const FEWEST_STEPS: u64 = 64;
+const STEP_BYTES: u64 = 8 << 20;
+
+/// What one tree holds; see [`Tree::stats`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct TreeStats {
+    /// Entries in memory, tombstones included.
+    pub x_keys: u64,
+    /// Tombstones among them.
+    pub x_tombstones: u64,
+    /// Entries in memory that the disk index does not have yet.
+    pub x_dirty_keys: u64,
+    /// Bytes of them in memory.
+    pub x_bytes: u64,
+    /// Entries on disk, about.
+    pub y_keys: u64,
+    /// Bytes on disk.
+    pub y_bytes_on_disk: u64,
+    /// Bytes on disk that hold nothing of use, as far as the disk index knows. What was overwritten
+    /// is known when it is merged.
+    pub y_dead_bytes: u64,
+    /// Sorted runs that a read may have to look at.
+    pub y_runs: u64,
+}
+
+/// What [`Tree::compact`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Compacted {
+    /// Bytes of the tree on disk before.
+    pub bytes_before: u64,
+    /// And after.
+    pub bytes_after: u64,
+    /// Steps that it took.
+    pub steps: u64,
+}
+
+impl Tree {
+    /// Figures of this tree. Cost: no I/O.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// tree.insert("key", "value")?;
+    /// assert_eq!(tree.stats().x_dirty_keys, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn stats(&self) -> TreeStats {
+        let joined = self.at.joined();
+        let (x, y) = (joined.x.stats(), &joined.y);
+        TreeStats {
+            x_keys: x.keys as u64,
+            x_tombstones: x.tombstones as u64,
+            x_dirty_keys: x.dirty as u64,
+            x_bytes: x.bytes as u64,
+            y_keys: y.approximate_len(),
+            y_bytes_on_disk: y.disk_bytes(),
+            y_dead_bytes: y.dead_bytes(),
+            y_runs: y.run_count() as u64,
+        }
+    }
+
+    /// Gives space on disk back: writes what is in memory of the tree to the disk index, and has
+    /// that merge the range until nothing of it is overwritten or removed.
+    ///
+    /// Reads and writes go on. A range of an LSM tree grows to whole partitions of some 32 MiB. A
+    /// paged tree reuses its free pages and has nothing to merge.
+    ///
+    /// Cost: up to a read and a write of all that the range has on disk. Errors: those of
+    /// [`Tree::insert`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// tree.insert("key", "value")?;
+    /// let done = tree.compact::<&str>(..)?;
+    /// println!("{} of {} bytes are left", done.bytes_after, done.bytes_before);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn compact<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Compacted> {
+        let core = self.at.core();
+        self.at.live()?;
+        core.check_writable()?;
+        updating::check(&**core)?;
+        let (from, to) = bounds::of(range);
+        let joined = self.at.joined();
+        let mut done = Compacted {
+            bytes_before: joined.y.disk_bytes(),
+            bytes_after: 0,
+            steps: 0,
+        };
+        self.at.alive(joined.flush())?;
+        // What is new must be durable before what it replaces goes.
+        self.at.alive(joined.writer.make_durable())?;
+        // Writers that go on make new work: this ends all the same.
+        let most = FEWEST_STEPS + 4 * (joined.y.disk_bytes() / STEP_BYTES);
+        while done.steps < most
+            && self.at.alive(joined.compact(&from, to.as_deref()))? == Maintained::More
+        {
+            done.steps += 1;
+            self.at.live()?;
+        }
+        done.bytes_after = joined.y.disk_bytes();
+        Ok(done)
+    }
+}
