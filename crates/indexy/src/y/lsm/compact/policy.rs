@@ -70,6 +70,11 @@ impl Limits {
             congested_layers: 24,
         }
     }
+
+    /// Whether runs should wait, when a partition has so many layers.
+    pub(crate) fn congested(&self, layers: usize) -> bool {
+        layers >= self.congested_layers
+    }
 }
 
 /// How much to do.
@@ -107,6 +112,18 @@ pub(crate) struct Shape {
     pub(crate) limits: Limits,
 }
 
+impl Shape {
+    /// The same, as if nothing were due outside of `partitions`.
+    pub(crate) fn within(mut self, partitions: &Range<usize>) -> Self {
+        for (i, partition) in self.partitions.iter_mut().enumerate() {
+            if !partitions.contains(&i) {
+                *partition = PartitionShape::default();
+            }
+        }
+        self
+    }
+}
+
 /// What to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -118,12 +135,6 @@ pub(crate) enum Step {
     Minor(usize, Range<usize>),
     /// Cut a partition about its middle; merge all of it if that cannot be.
     Cut(usize),
-}
-
-/// Whether runs should wait.
-pub(crate) fn congested(shape: &Shape) -> bool {
-    let most = shape.limits.congested_layers;
-    shape.partitions.iter().any(|p| p.layers.len() >= most)
 }
 
 /// The next step.

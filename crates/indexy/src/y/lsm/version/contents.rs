@@ -30,8 +30,12 @@ pub(crate) struct Totals {
     pub(crate) tables: usize,
     /// Of the tables' files.
     pub(crate) bytes: u64,
-    /// Tables that a point read may have to look at.
+    /// Tables that a point read may have to look at, at most.
     pub(crate) depth: usize,
+    /// The most layers of a partition.
+    pub(crate) layers: usize,
+    /// What the lists take in memory, without the tables.
+    pub(crate) memory_bytes: usize,
 }
 
 impl Totals {
@@ -108,6 +112,13 @@ impl<T: TableFile> Version<T> {
                 tables: tables.len(),
                 bytes: tables.values().map(|t| t.facts().bytes()).sum(),
                 depth: self.partitions.iter().map(depth).max().unwrap_or(0),
+                layers: self
+                    .partitions
+                    .iter()
+                    .map(|p| p.layers.len())
+                    .max()
+                    .unwrap_or(0),
+                memory_bytes: self.partitions.iter().map(|p| p.memory_bytes()).sum(),
             }
         })
     }

@@ -8,6 +8,7 @@ use super::{
     partition::{Partition, overlap},
     tidy,
 };
+use crate::error::Result;
 use std::{ops::Range, sync::Arc};
 
 impl<T: TableFile> Version<T> {
@@ -45,6 +46,23 @@ impl<T: TableFile> Version<T> {
             partitions = tidy::join(partitions, around(first..first + 1), self.partition_bytes);
         }
         Self::of(partitions, self.partition_bytes)
+    }
+
+    /// A key inside partition `i` that halves it, roughly, judged by the table that has the most
+    /// there. Cost: a few pages.
+    pub(crate) fn middle(&self, i: usize) -> Result<Option<Box<[u8]>>> {
+        let Some(partition) = self.partitions.get(i) else {
+            return Ok(None);
+        };
+        let (from, to) = (&*partition.from, partition.to.as_deref());
+        let weights = partition.weights();
+        let slices = weights.layers.iter().chain(&weights.base);
+        let largest = partition.tables().zip(slices).max_by_key(|(_, s)| s.bytes);
+        let Some((table, _)) = largest else {
+            return Ok(None);
+        };
+        let inside = |key: &Box<[u8]>| *from < **key && to.is_none_or(|to| **key < *to);
+        Ok(table.middle(from, to)?.filter(inside))
     }
 
     /// This version with partitions that end at `key`. Nothing else changes.

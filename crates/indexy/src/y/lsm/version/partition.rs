@@ -141,6 +141,17 @@ impl<T> Partition<T> {
         self.layers.iter().chain(&self.base)
     }
 
+    /// What it takes in memory, without the tables, and the pointer to it.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let tables = self.base.capacity() + self.layers.capacity();
+        let keys = self.from.len() + self.to.as_deref().map_or(0, <[u8]>::len);
+        size_of::<Self>()
+            + size_of::<Arc<Self>>()
+            + size_of::<Reads>()
+            + keys
+            + tables * (size_of::<Arc<T>>() + size_of::<Slice>())
+    }
+
     /// Whether the partition ends at `to` or before.
     pub(super) fn ends_by(&self, to: Option<&[u8]>) -> bool {
         match (self.to.as_deref(), to) {

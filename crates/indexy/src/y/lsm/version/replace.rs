@@ -39,7 +39,8 @@ impl<T> Part<T> {
         layers.unwrap_or_default()
     }
 
-    fn base(&self, major: bool) -> &[Arc<T>] {
+    /// The tables of the base that are merged.
+    pub(crate) fn base(&self, major: bool) -> &[Arc<T>] {
         if major { &self.partition.base } else { &[] }
     }
 
@@ -48,10 +49,41 @@ impl<T> Part<T> {
     }
 }
 
+impl<T: TableFile> Part<T> {
+    /// All keys that are merged begin with the same so many bytes.
+    pub(crate) fn shared_prefix(&self, major: bool) -> usize {
+        let tables = || self.layers().iter().chain(self.base(major));
+        let min = tables().map(|table| &*table.facts().min).min();
+        let max = tables().map(|table| &*table.facts().max).max();
+        let of_tables = min.zip(max).map_or(0, |(min, max)| shared(min, max));
+        let bounds = self.partition.to.as_deref();
+        of_tables.max(bounds.map_or(0, |to| shared(&self.partition.from, to)))
+    }
+}
+
+fn shared(one: &[u8], other: &[u8]) -> usize {
+    one.iter().zip(other).take_while(|(a, b)| a == b).count()
+}
+
 impl<T: TableFile> Inputs<T> {
-    /// What a merge of these partitions of `version` reads: `layers` says which layers of a
-    /// partition. `None` if there is no such partition.
-    pub(crate) fn of(
+    /// What a major merge of these partitions of `version` reads. `None` if there are none.
+    pub(crate) fn major(version: &Version<T>, partitions: Range<usize>) -> Option<Self> {
+        Self::of(version, partitions, true, |partition| {
+            0..partition.layers.len()
+        })
+    }
+
+    /// What a merge of some layers of a partition of `version` reads.
+    pub(crate) fn minor(
+        version: &Version<T>,
+        partition: usize,
+        layers: Range<usize>,
+    ) -> Option<Self> {
+        Self::of(version, partition..partition + 1, false, |_| layers.clone())
+    }
+
+    /// `layers` says which layers of a partition.
+    pub(super) fn of(
         version: &Version<T>,
         partitions: Range<usize>,
         major: bool,

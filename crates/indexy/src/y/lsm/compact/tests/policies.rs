@@ -1,7 +1,7 @@
 //! The policy on paper examples.
 
 use crate::y::lsm::{
-    compact::policy::{Effort, Limits, PartitionShape, Shape, Step, congested, next},
+    compact::policy::{Effort, Limits, PartitionShape, Shape, Step, next},
     version::Slice,
 };
 
@@ -148,7 +148,18 @@ fn dead_bytes_are_collected_where_that_is_cheapest() {
 
 #[test]
 fn runs_wait_when_there_are_far_too_many_layers() {
-    let now = |layers| shape(vec![partition(1, &[]), partition(32, layers)], Effort::Busy);
-    assert!(!congested(&now(&[1; 23])));
-    assert!(congested(&now(&[1; 24])));
+    let limits = Limits::new(32 * MIB);
+    assert!(!limits.congested(23));
+    assert!(limits.congested(24));
+}
+
+#[test]
+fn a_part_of_a_tree_can_be_compacted_alone() {
+    let partitions = vec![
+        partition(32, &[9; 9]),
+        partition(32, &[1]),
+        partition(32, &[2]),
+    ];
+    let some = shape(partitions, Effort::Thorough).within(&(1..2));
+    assert_eq!(next(&some), Step::Major(1..2));
 }

@@ -2,19 +2,21 @@
 
 use crate::y::lsm::{
     compact::{
-        policy::{Effort, Limits, Step, congested, next},
+        policy::{Effort, Limits, Step, next},
         shape::shape_of,
     },
     version::{
-        Inputs, TableFile, Version,
+        Inputs, Version,
         tests::{Entries, Fake, Model, Random, apply, content, merge, table},
     },
 };
 use std::sync::Arc;
 
 /// Four entries a page.
-const PARTITION: u64 = 128 * 4096;
-const TABLE_ENTRIES: usize = 512;
+const PARTITION: u64 = 64 * 4096;
+const TABLE_ENTRIES: usize = 256;
+/// Of a layer of a load.
+const LAYER: usize = 2600;
 
 struct Tree {
     version: Version<Fake>,
@@ -51,36 +53,19 @@ impl Tree {
 
     /// Makes a step; false if nothing is due.
     fn step(&mut self, effort: Effort) -> bool {
-        let layers = |range: std::ops::Range<usize>| move |_: &_| range.clone();
         let inputs = match next(&shape_of(&self.version, effort, self.limits)) {
             Step::Rest => return false,
-            Step::Major(partitions) => {
-                Inputs::of(&self.version, partitions, true, layers(0..usize::MAX))
-            }
-            Step::Minor(i, range) => Inputs::of(&self.version, i..i + 1, false, layers(range)),
-            Step::Cut(i) => {
-                if self.cut(i) {
+            Step::Major(partitions) => Inputs::major(&self.version, partitions),
+            Step::Minor(i, layers) => Inputs::minor(&self.version, i, layers),
+            Step::Cut(i) => match self.version.middle(i).unwrap() {
+                Some(middle) => {
+                    self.version = self.version.cut(&middle);
                     return true;
                 }
-                Inputs::of(&self.version, i..i + 1, true, layers(0..usize::MAX))
-            }
+                None => Inputs::major(&self.version, i..i + 1),
+            },
         };
         self.merge(&inputs.unwrap());
-        true
-    }
-
-    fn cut(&mut self, i: usize) -> bool {
-        let partition = &self.version.partitions()[i];
-        let tables = partition.tables();
-        let largest =
-            tables.max_by_key(|t| t.estimate(&partition.from, partition.to.as_deref()).bytes);
-        let middle = largest
-            .unwrap()
-            .middle(&partition.from, partition.to.as_deref());
-        let Some(middle) = middle.unwrap() else {
-            return false;
-        };
-        self.version = self.version.cut(&middle);
         true
     }
 
@@ -118,10 +103,10 @@ fn key(n: usize) -> Vec<u8> {
     (n as u32).to_be_bytes().to_vec()
 }
 
-/// Loads `layers` times 6,500 new keys, each time in 13 stretches that go round the key space.
+/// Loads `layers` times so many new keys, each time in 13 stretches that go round the key space.
 fn load(layers: usize, stretches: usize) -> Tree {
     let mut tree = Tree::new();
-    let per_run = 6500 / stretches;
+    let per_run = LAYER / stretches;
     for layer in 0..layers {
         // An order in which layers interleave.
         let layer_key = layer * 7 % layers;
@@ -129,11 +114,7 @@ fn load(layers: usize, stretches: usize) -> Tree {
             let keys = stretch * per_run..(stretch + 1) * per_run;
             let entry = |i| (key(i * layers + layer_key), Some(vec![1]));
             tree.run(keys.map(entry).collect());
-            assert!(!congested(&shape_of(
-                &tree.version,
-                Effort::Busy,
-                tree.limits
-            )));
+            assert!(!tree.limits.congested(tree.version.totals().layers));
             // The compactor keeps up.
             tree.settle(Effort::Busy);
         }
@@ -164,7 +145,7 @@ fn a_load_writes_about_one_and_a_half_and_r_over_2t_times() {
             assert!(tree.largest <= 5 * PARTITION, "{}", tree.largest);
             assert_eq!(
                 content(&tree.version).len(),
-                layers * (6500 / stretches) * stretches
+                layers * (LAYER / stretches) * stretches
             );
             assert!(totals.dead_bytes() <= totals.live.bytes / 8);
         }

@@ -223,7 +223,11 @@ impl Log {
                 "another superblock than the one that was written",
             ));
         }
-        let found = replay(&*self.file, self.superblock.owner, Copies::Both)?;
+        let found = replay(
+            &*self.file,
+            self.superblock.owner,
+            Copies::BothUpTo(self.last),
+        )?;
         if found.last < self.last {
             return Err(corrupt(found.end, "neither copy of a record is whole"));
         }

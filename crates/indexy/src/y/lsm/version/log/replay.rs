@@ -20,11 +20,12 @@ pub(super) struct LastRecord {
     pub(super) lesser_copy: u64,
 }
 
-/// How many copies of a record must be whole.
+/// Which copies of a record must be whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Copies {
     Either,
-    Both,
+    /// Of records up to this one, both.
+    BothUpTo(u64),
 }
 
 /// What a log says, and where it ends.
@@ -71,7 +72,7 @@ pub(super) fn replay(file: &dyn StorageFile, owner: u64, copies: Copies) -> Resu
         all.listing.apply(change).map_err(corrupt)?;
         all.last = found.sequence;
         let copy = record::copy_bytes(found.says.len());
-        if copies == Copies::Both {
+        if matches!(copies, Copies::BothUpTo(last) if found.sequence <= last) {
             both_whole(file, &all, copy)?;
         }
         all.last_at = all.end;

@@ -54,7 +54,7 @@ fn a_flipped_byte_is_harmless() {
         let whole = sim.contents()[&log()].clone();
         let pages = whole.len() / 4096;
         let header = (0..pages).flat_map(|page| (0..48).map(move |at| page * 4096 + at));
-        for at in header.chain((0..whole.len()).step_by(61)) {
+        for at in header.chain((0..whole.len()).step_by(211)) {
             let mut damaged = whole.clone();
             damaged[at] ^= 1 << (at % 8);
             let found = found_or_harmless(&sim, &model, damaged, &format!("byte {at}"));
@@ -206,4 +206,39 @@ fn a_missing_table_is_named() {
         Err(Error::Corrupt { path, .. }) => assert_eq!(path, gone),
         _ => panic!("it is missing"),
     }
+}
+
+/// Past the system's cache every offset and length must be that of pages.
+#[test]
+fn it_works_on_real_files_past_the_page_cache() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let place = dir.path().join("tree");
+    let storage: Arc<dyn Storage> = Arc::new(crate::storage::Direct);
+    let open = || -> Versions<Fake> {
+        let opened = Versions::open(Opening {
+            storage: &storage,
+            dir: &place,
+            owner: 7,
+            read_only: false,
+            partition_bytes: 4096,
+            open_table: &mut |_| Err(Error::Closed),
+        });
+        opened.unwrap()
+    };
+    let mut partitions = 1;
+    for round in 0..4 {
+        let versions = open();
+        assert_eq!(versions.current().partitions().len(), partitions);
+        for n in 0..20u8 {
+            // Long keys, so that the log is written anew now and then.
+            versions.update(|v| Some(v.cut(&[&[round, n][..], &[1; 6000]].concat())));
+            versions.commit().unwrap();
+            partitions += 1;
+        }
+        versions.verify().unwrap();
+        if round % 2 == 0 {
+            versions.close().unwrap();
+        }
+    }
+    assert_eq!(open().current().partitions().len(), partitions);
 }

@@ -115,3 +115,28 @@ fn a_merge_of_small_neighbours_closes_the_gaps_between_them() {
     let after = cleared.with_merge(&inputs, &[table(2, output)]).unwrap();
     assert_eq!(content(&after).len(), 735);
 }
+
+/// A prefix that is too long would put keys in a wrong order.
+#[test]
+fn a_merge_knows_what_its_keys_begin_with() {
+    let of = |number, keys: &[&[u8]]| {
+        let entries = keys.iter().map(|key| (key.to_vec(), None));
+        table(number, entries.collect())
+    };
+    let version = Version::empty(1 << 30)
+        .with_run(&[of(1, &[b"user1", b"user17"])])
+        .with_run(&[of(2, &[b"user12", b"user20"])]);
+    let prefix = |version: &Version<Fake>, i: usize, major| {
+        let inputs = Inputs::of(version, i..i + 1, major, |p| 0..p.layers.len()).unwrap();
+        inputs.parts[0].shared_prefix(major)
+    };
+    assert_eq!(prefix(&version, 0, true), 4);
+    assert_eq!(prefix(&version.with_run(&[of(3, &[b"v"])]), 0, true), 0);
+    let cut = version.cut(b"user12").cut(b"user13");
+    assert_eq!(
+        prefix(&cut, 1, true),
+        5,
+        "the bounds say more than the tables"
+    );
+    assert_eq!(prefix(&Version::empty(1), 0, true), 0);
+}
