@@ -28,6 +28,13 @@ pub(crate) struct MergeLimits {
 /// Empty ranges and leaves that one chunk passes, so that a chunk over nothing ends too.
 const MAX_LEAVES: usize = 4096;
 
+/// A chunk of a count over mounted parts.
+const COUNTED: MergeLimits = MergeLimits {
+    bytes: 64 << 10,
+    entries: 1024,
+    at_hand: 1024,
+};
+
 /// A merged chunk.
 #[derive(Debug, Default)]
 pub(crate) struct Merged {
@@ -82,6 +89,22 @@ impl Joined {
         let from_y = self.read_mounted(&chunk, order, limits)?;
         self.check_kept()?;
         Ok(merge(chunk, from_y, order))
+    }
+
+    /// Counts all entries, those of complete parts without building them. `go_on` is asked between
+    /// two steps.
+    pub(crate) fn count(&self, mut go_on: impl FnMut() -> Result<()>) -> Result<u64> {
+        let (mut counted, mut at) = (0, Some(Vec::new()));
+        while let Some(from) = at {
+            go_on()?;
+            let (live, mounted) = self.x.count(&from, None);
+            counted += live as u64;
+            let Some(from) = mounted else { break };
+            let merged = self.scan_chunk(&from, None, Order::Ascending, COUNTED)?;
+            counted += merged.entries.len() as u64;
+            at = merged.resume;
+        }
+        Ok(counted)
     }
 
     /// Reads the mounted parts of `chunk` from Y, until the limits.

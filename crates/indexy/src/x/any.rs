@@ -60,6 +60,7 @@ impl IndexX for AnyX {
             limits: ScanLimits,
             out: &mut Chunk,
         );
+        fn count(&self, from: &[u8], to: Option<&[u8]>) -> (usize, Option<Vec<u8>>);
         fn clean(
             &self,
             from: &[u8],

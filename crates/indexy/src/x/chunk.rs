@@ -7,7 +7,6 @@
 
 use super::{Chunk, ChunkEntry, Order, ScanLimits, bounds::Bounds};
 use crate::key::successor;
-use std::ops::Range;
 
 /// A scan under way.
 pub(crate) struct Filling<'a> {
@@ -43,27 +42,37 @@ impl<'a> Filling<'a> {
         })
     }
 
-    /// Calls `add` with the numbers in `within`, in the order of the scan: entries of one more
-    /// leaf. Returns where it stopped, if the chunk was full of bytes before the last of them
-    /// (values may be large): ascending where to go on, descending the last key.
+    /// Calls `add` with the numbers of the entries in `mask`, in the order of the scan: what one
+    /// more leaf has to show. Returns where it stopped, if the chunk was full before the last of
+    /// them: ascending where to go on, descending the last key. A `whole` leaf is ended by bytes
+    /// alone (values may be large).
     pub(crate) fn leaf(
         &mut self,
-        within: Range<usize>,
+        mask: u64,
+        whole: bool,
         mut add: impl FnMut(usize) -> ChunkEntry,
     ) -> Option<Vec<u8>> {
         self.leaves += 1;
-        let n = within.len();
-        for step in 0..n {
-            let entry = add(match self.order {
-                Order::Ascending => within.start + step,
-                Order::Descending => within.end - 1 - step,
-            });
+        let room = match whole {
+            true => usize::MAX,
+            false => self.limits.entries.saturating_sub(self.out.entries.len()),
+        };
+        let n = mask.count_ones() as usize;
+        self.out.entries.reserve(n.min(room));
+        let mut left = mask;
+        for step in 1..=n {
+            let i = match self.order {
+                Order::Ascending => left.trailing_zeros(),
+                Order::Descending => 63 - left.leading_zeros(),
+            };
+            left &= !(1 << i);
+            let entry = add(i as usize);
             self.bytes += entry.key.len() + entry.value.as_ref().map_or(0, |v| v.len());
-            let stop =
-                (step + 1 < n && self.bytes >= self.limits.bytes).then(|| match self.order {
-                    Order::Ascending => successor(&entry.key),
-                    Order::Descending => entry.key.to_vec(),
-                });
+            let full = self.bytes >= self.limits.bytes || step >= room;
+            let stop = (full && left != 0).then(|| match self.order {
+                Order::Ascending => successor(&entry.key),
+                Order::Descending => entry.key.to_vec(),
+            });
             self.out.entries.push(entry);
             if stop.is_some() {
                 return stop;
@@ -72,9 +81,9 @@ impl<'a> Filling<'a> {
         None
     }
 
-    /// Counts one more empty range.
-    pub(crate) fn empty(&mut self) {
-        self.leaves += 1;
+    /// Counts more ranges without anything to show.
+    pub(crate) fn pass(&mut self, ranges: usize) {
+        self.leaves += ranges;
     }
 
     /// Goes on at `at`. True when the scan is at its end or the chunk is full.

@@ -145,13 +145,14 @@ pub(crate) struct XStats {
 }
 
 /// How much one [`IndexX::scan`] call may return. It always returns at least an entry, or passes a
-/// leaf.
+/// range.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScanLimits {
     /// Stop after the entry that brings key and value bytes to this: a leaf may name many large
     /// values.
     pub bytes: usize,
-    /// Stop after the leaf that brings the number of entries, tombstones included, to this.
+    /// Stop after so many entries. A mounted leaf counts as a whole: Y would be asked again for the
+    /// rest of it.
     pub entries: usize,
     /// Stop after this many leaves and empty ranges.
     pub leaves: usize,
@@ -161,7 +162,7 @@ pub(crate) struct ScanLimits {
 #[derive(Debug, PartialEq, Eq, Clone)]
 pub(crate) struct ChunkEntry {
     pub key: Key,
-    /// `None` is a tombstone, which hides what Y has.
+    /// `None` is a tombstone, which hides what Y has. Only mounted ranges show theirs.
     pub value: Option<Value>,
     /// Newer than what Y was given.
     pub dirty: bool,
@@ -233,6 +234,10 @@ pub(crate) trait IndexX: Send + Sync {
         limits: ScanLimits,
         out: &mut Chunk,
     );
+
+    /// Counts the live entries of `[from, to)`, up to where the first mounted range begins: there
+    /// Y has to be asked. Returns that place, too; `None`: all are counted. Cost: a header a leaf.
+    fn count(&self, from: &[u8], to: Option<&[u8]>) -> (usize, Option<Vec<u8>>);
 
     /// Copies the dirty entries of `[from, to)` in ascending key order to `sink` (`None`: a
     /// tombstone), leaf by leaf: under the leaf's latch copy, `dirty := 0`, `in_y := 1`,

@@ -171,6 +171,9 @@ impl IndexX for ModelX {
                 break;
             }
             let e = &s.entries[k];
+            if e.value.is_none() && s.mount(k).is_none() {
+                continue;
+            }
             bytes += k.len() + e.value.as_ref().map_or(0, Vec::len);
             out.entries.push(ChunkEntry {
                 key: Key::new(k),
@@ -201,6 +204,20 @@ impl IndexX for ModelX {
         if order == Order::Descending {
             out.mounted.reverse();
         }
+    }
+
+    fn count(&self, from: &[u8], to: Option<&[u8]>) -> (usize, Option<Vec<u8>>) {
+        let mut chunk = Chunk::default();
+        let unlimited = ScanLimits {
+            bytes: usize::MAX,
+            entries: usize::MAX,
+            leaves: usize::MAX,
+        };
+        self.scan(from, to, Order::Ascending, unlimited, &mut chunk);
+        let mounted = chunk.mounted.into_iter().next().map(|(start, _)| start);
+        let before = |key: &[u8]| mounted.as_ref().is_none_or(|start| key < &start[..]);
+        let live = chunk.entries.iter().filter(|e| before(&e.key)).count();
+        (live, mounted)
     }
 
     fn clean(

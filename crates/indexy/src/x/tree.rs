@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    LeafInfo, Lookup, Stamp, StopWalk, XStats,
+    LeafInfo, Lookup, Order, Stamp, StopWalk, XStats,
     bounds::{Bounds, Probe},
     counters::{Counters, Delta},
     edit::Edit,
@@ -55,6 +55,11 @@ pub(crate) trait Place<'g, S: Structure> {
 
     /// The bounds of the range that `probe` led to; `None` when a node on the way changed since.
     fn bounds(&self, probe: Probe<'_>) -> Option<Bounds>;
+
+    /// The range that is here, which is dead, as one with those beside it, in the direction of
+    /// `order` and under the same parent, that are dead: complete, and without a live entry. Also
+    /// how many they are. `None` when a node on the way changed since.
+    fn dead_row(&self, probe: Probe<'_>, order: Order) -> Option<(Bounds, usize)>;
 
     /// The bytes of a key before its suffix in `leaf`, which is here.
     fn depth(&self, leaf: LeafRef<'_, S::Format>) -> usize;

@@ -279,7 +279,8 @@ impl Tree {
         self.iter().next_back().transpose()
     }
 
-    /// Counts the entries. Cost: a scan of the whole tree; [`Tree::approximate_len`] does no I/O.
+    /// Counts the entries. Cost: a look at each leaf of the memory index, and a scan over those
+    /// parts that are not completely in memory; [`Tree::approximate_len`] does no I/O.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -290,7 +291,8 @@ impl Tree {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn len(&self) -> Result<u64> {
-        self.iter().try_fold(0, |n, entry| entry.map(|_| n + 1))
+        let counted = self.at.joined().count(|| self.at.live());
+        self.at.alive(counted)
     }
 
     /// Whether there is no entry. Cost: that of [`Tree::first`].

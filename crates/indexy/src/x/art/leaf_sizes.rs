@@ -14,7 +14,12 @@ use super::{
     place::after,
     symbol::{END, LAST, Symbol},
 };
-use crate::x::{LeafInfo, StopWalk, bounds::first, leaf::Measured, walk::Step};
+use crate::x::{
+    LeafInfo, StopWalk,
+    bounds::first,
+    leaf::{FETCHED_AT_ONCE, Measured},
+    walk::Step,
+};
 use std::ops::ControlFlow;
 
 impl Art {
@@ -71,9 +76,6 @@ fn look(leaf: Option<LeafRef<'_>>) -> Option<Measured> {
         None => Some(Measured::default()),
     }
 }
-
-/// So many leaves are fetched at once: a trip to memory for each would be most of the cost.
-const FETCHED_AT_ONCE: usize = 8;
 
 /// Looks at what is here, and in the ranges after it in the same node up to one with a node of its
 /// own; returns where suffixes below that node start. `None` when what is here changed; a later one

@@ -174,8 +174,8 @@ impl<'g> ParentLatched<'g> {
         old.retire(memory);
     }
 
-    /// Replaces the leaf `old` by an empty range, joined with the mounted ranges beside it: all of
-    /// them get `mount`, a fresh stamp. Returns by how much the number of mounted ranges changed.
+    /// Replaces the leaf `old` by an empty range, joined with its like beside it: all of them get
+    /// `mount`, a fresh stamp. Returns by how much the number of mounted ranges changed.
     pub(super) fn empty_leaf(
         &self,
         memory: &Memory,
@@ -261,19 +261,18 @@ impl<'g> ParentLatched<'g> {
         }
     }
 
-    /// Makes the child that covers `symbol` empty. With a fresh `mount` the mounted ranges beside
-    /// it join it.
+    /// Makes the child that covers `symbol` empty, joined with the empty ranges beside it that are
+    /// mounted, or complete, as it is. `mount` is a fresh stamp.
     fn put_empty(&self, symbol: Symbol, mount: Option<Stamp>) -> isize {
         let (mut first, mut last) = self.range(symbol);
-        if mount.is_some() {
-            while first > END && self.child_word(first - 1).is_mount() {
-                first = self.range(first - 1).0;
-            }
-            while last < LAST && self.child_word(last + 1).is_mount() {
-                last = self.range(last + 1).1;
-            }
-        }
         let word = ChildWord::empty(mount);
+        let alike = |other: ChildWord| other.is_empty() && other.is_mount() == word.is_mount();
+        while first > END && alike(self.child_word(first - 1)) {
+            first = self.range(first - 1).0;
+        }
+        while last < LAST && alike(self.child_word(last + 1)) {
+            last = self.range(last + 1).1;
+        }
         self.put(first, last, &[Piece { first, word }])
     }
 

@@ -4,7 +4,7 @@
 
 use super::{
     Radix,
-    inner::InnerSeen,
+    inner::{Child, InnerSeen},
     leaf::{LeafRef, LeafSeen, Packed},
     parent::{ParentLatched, ParentSeen},
     symbol::{END, LAST, Symbol},
@@ -12,8 +12,9 @@ use super::{
 use crate::{
     key::prefix_end,
     x::{
-        Stamp,
+        Order, Stamp,
         bounds::{Bounds, Probe},
+        leaf::FETCHED_AT_ONCE,
         tree::{self, Spot},
     },
 };
@@ -44,6 +45,23 @@ pub(crate) struct Gap<'g> {
     pub node: InnerSeen<'g>,
     pub matched: usize,
     pub mount: Option<Stamp>,
+}
+
+/// The next symbol in this order beside those of a range.
+fn beside((first, last): (Symbol, Symbol), order: Order) -> Option<Symbol> {
+    match order {
+        Order::Ascending => (last < LAST).then_some(last + 1),
+        Order::Descending => (first > END).then(|| first - 1),
+    }
+}
+
+/// Complete, and without a live entry. A leaf that changes is not: a scan looks at it again.
+fn is_dead(child: &Child<'_>) -> bool {
+    match child {
+        Child::Empty(mount) => mount.is_none(),
+        Child::Leaf(leaf) => leaf.see().and_then(LeafSeen::is_dead).unwrap_or(false),
+        Child::Inner(_) => false,
+    }
 }
 
 /// Where the range ends that reaches to the symbol `last` of a node with this path; `None`: at
@@ -116,6 +134,17 @@ impl<'g> Place<'g> {
         }
     }
 
+    /// The bounds of the children from symbol `first` to `last` of the parent, if that is a node.
+    fn bounds_of(&self, probe: Probe<'_>, first: Symbol, last: Symbol) -> Bounds {
+        let mut start = Vec::with_capacity(self.depth + 1);
+        probe.fill(self.depth, &mut start);
+        let end = after(&start, last);
+        if first != END {
+            start.push((first - 1) as u8);
+        }
+        Bounds { start, end }
+    }
+
     /// All that comes to the node that has the gap.
     fn gap_surroundings(&self, probe: Probe<'_>) -> Bounds {
         let mut start = Vec::new();
@@ -138,18 +167,40 @@ impl<'g> tree::Place<'g, Radix> for Place<'g> {
         if let Some(gap) = self.gap() {
             return Some(self.gap_bounds(gap, probe));
         }
-        let mut start = Vec::new();
         let ParentSeen::Inner(parent) = self.parent else {
-            return Some(Bounds { start, end: None });
+            return Some(Bounds::default());
         };
         let (first, last) = parent.range(self.symbol)?;
-        start.reserve_exact(self.depth + 1);
-        probe.fill(self.depth, &mut start);
-        let end = after(&start, last);
-        if first != END {
-            start.push((first - 1) as u8);
+        Some(self.bounds_of(probe, first, last))
+    }
+
+    fn dead_row(&self, probe: Probe<'_>, order: Order) -> Option<(Bounds, usize)> {
+        let Some(parent) = self.node_of_siblings() else {
+            return self.bounds(probe).map(|bounds| (bounds, 1));
+        };
+        let (mut first, mut last) = parent.range(self.symbol)?;
+        let mut ranges = 1;
+        loop {
+            let mut row = [((first, last), Child::Empty(None)); FETCHED_AT_ONCE];
+            let mut n = 0;
+            let mut next = (first, last);
+            while n < FETCHED_AT_ONCE
+                && let Some(symbol) = beside(next, order)
+            {
+                next = parent.range(symbol)?;
+                row[n] = (next, parent.child(symbol)?);
+                n += 1;
+            }
+            let dead = row[..n].iter().take_while(|(_, child)| is_dead(child));
+            for ((start, end), _) in dead {
+                (first, last) = (first.min(*start), last.max(*end));
+                ranges += 1;
+                n -= 1;
+            }
+            if n > 0 || beside((first, last), order).is_none() {
+                return Some((self.bounds_of(probe, first, last), ranges));
+            }
         }
-        Some(Bounds { start, end })
     }
 
     #[inline(always)]

@@ -4,12 +4,14 @@
 
 use super::{
     Balanced,
-    inner::InnerSeen,
+    inner::{Child, InnerSeen},
     leaf::{Headed, LeafRef, LeafSeen},
     parent::{ParentLatched, ParentSeen},
 };
 use crate::x::{
+    Order,
     bounds::{Bounds, Probe},
+    leaf::FETCHED_AT_ONCE,
     tree::{self, Spot},
 };
 
@@ -23,7 +25,7 @@ pub(crate) struct Fence<'g> {
 impl Fence<'_> {
     /// The whole key; `None` when its node changed.
     fn key(&self, probe: Probe<'_>) -> Option<Vec<u8>> {
-        let mut key = Vec::new();
+        let mut key = Vec::with_capacity(probe.bytes.len());
         probe.fill(self.node.node().depth(), &mut key);
         self.node.push_separator(self.at, &mut key)?;
         Some(key)
@@ -113,6 +115,35 @@ impl<'g> tree::Place<'g, Balanced> for Place<'g> {
         self.bounds_of(probe, self.hop.at, self.hop.at)
     }
 
+    fn dead_row(&self, probe: Probe<'_>, order: Order) -> Option<(Bounds, usize)> {
+        let parent = self.hop.parent;
+        let (mut first, mut last) = (self.hop.at, self.hop.at);
+        let children = parent.children();
+        loop {
+            let mut row = [Child::Empty(None); FETCHED_AT_ONCE];
+            let beside = match order {
+                Order::Ascending => children.saturating_sub(last + 1),
+                Order::Descending => first,
+            };
+            let n = beside.min(FETCHED_AT_ONCE);
+            for (i, child) in row[..n].iter_mut().enumerate() {
+                *child = parent.child(match order {
+                    Order::Ascending => last + 1 + i,
+                    Order::Descending => first - 1 - i,
+                })?;
+            }
+            let dead = row[..n].iter().take_while(|child| is_dead(child)).count();
+            match order {
+                Order::Ascending => last += dead,
+                Order::Descending => first -= dead,
+            }
+            if dead < FETCHED_AT_ONCE {
+                let bounds = self.bounds_of(probe, first, last)?;
+                return Some((bounds, last - first + 1));
+            }
+        }
+    }
+
     #[inline(always)]
     fn depth(&self, leaf: LeafRef<'_>) -> usize {
         leaf.depth()
@@ -134,6 +165,15 @@ impl<'g> tree::Place<'g, Balanced> for Place<'g> {
         to: Option<&[u8]>,
     ) -> bool {
         bounds.within(from, to)
+    }
+}
+
+/// Complete, and without a live entry. A leaf that changes is not: a scan looks at it again.
+fn is_dead(child: &Child<'_>) -> bool {
+    match child {
+        Child::Empty(mount) => mount.is_none(),
+        Child::Leaf(leaf) => leaf.see().and_then(LeafSeen::is_dead).unwrap_or(false),
+        Child::Inner(_) => false,
     }
 }
 

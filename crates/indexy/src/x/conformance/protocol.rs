@@ -320,3 +320,52 @@ pub(super) fn scans_cover_what_they_say<X: IndexX>(make: Make<X>) {
     assert!(flow.is_break() && stopped == 1);
     world.check_all();
 }
+
+/// Tombstones stand for removed keys that Y has; where it is not asked, nobody needs to see them.
+pub(super) fn dead_stretches_show_nothing<X: IndexX>(make: Make<X>) {
+    let mut world = World::new(make(false));
+    for n in 0..5000 {
+        world.put(&number(n), b"v");
+    }
+    world.flush();
+    let mut keys: Vec<_> = world.truth.keys().cloned().collect();
+    let last = keys.pop().unwrap();
+    // All but one in the middle and the last one.
+    let alone = keys.remove(2000);
+    keys.iter().for_each(|key| world.remove(key));
+    let limits = ScanLimits {
+        bytes: usize::MAX,
+        entries: 1,
+        leaves: usize::MAX,
+    };
+    let mut chunk = Chunk::default();
+    for (from, order, found) in [
+        (&[][..], Order::Ascending, &alone),
+        (&crate::key::successor(&alone)[..], Order::Ascending, &last),
+        (&[], Order::Descending, &last),
+    ] {
+        world.x.scan(from, None, order, limits, &mut chunk);
+        assert_eq!(chunk.entries.len(), 1);
+        assert_eq!(&chunk.entries[0].key[..], &found[..]);
+    }
+    world
+        .x
+        .scan(&[], Some(&last), Order::Descending, limits, &mut chunk);
+    assert_eq!(&chunk.entries[0].key[..], &alone[..]);
+    // A mounted range shows them: they hide what Y has.
+    let mounted = World::new(make(true));
+    let put = mounted.x.put(&alone, None, || Ok::<(), ()>(()));
+    assert_eq!(put, Ok(Put::Applied));
+    mounted
+        .x
+        .scan(&[], None, Order::Ascending, limits, &mut chunk);
+    assert!(chunk.entries[0].value.is_none());
+    world.put(&number(77), b"again");
+    for order in [Order::Ascending, Order::Descending] {
+        world.check_scan(&[], None, order, limits);
+        world.check_scan(&alone, Some(&last), order, limits);
+    }
+    world.flush();
+    world.check_all();
+    assert_eq!(world.x.stats().keys, 3);
+}

@@ -208,6 +208,7 @@ impl<X: IndexX> World<X> {
         order: Order,
         limits: ScanLimits,
     ) {
+        self.check_count(from, to);
         let (mut lo, mut hi) = (from.to_vec(), to.map(<[u8]>::to_vec));
         let mut chunk = Chunk::default();
         let mut seen: Vec<(Vec<u8>, Vec<u8>)> = vec![];
@@ -261,6 +262,22 @@ impl<X: IndexX> World<X> {
             show(from),
             to.map(show)
         );
+    }
+
+    /// Counts a range up to its first mount and compares that with the truth.
+    fn check_count(&self, from: &[u8], to: Option<&[u8]>) {
+        let (counted, mounted) = self.x.count(from, to);
+        assert!(mounted.as_ref().is_none_or(|at| &at[..] >= from));
+        let end = mounted.as_deref().or(to);
+        let expected = part(&self.truth, from, end).count();
+        let empty = to.is_some_and(|to| to <= from);
+        assert_eq!(counted, if empty { 0 } else { expected });
+        if let Some(at) = &mounted {
+            assert!(matches!(
+                self.x.get(at, |_| ()),
+                Lookup::AskY(_) | Lookup::Found(()) | Lookup::Deleted
+            ));
+        }
     }
 
     /// What a chunk that covers `[from, to)` says, with Y asked in its mounted ranges.

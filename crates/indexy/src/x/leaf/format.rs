@@ -79,8 +79,8 @@ pub(crate) trait LeafFormat: Copy + 'static {
         stable: impl Fn() -> bool,
     ) -> Option<Result<usize, usize>>;
 
-    /// Appends the suffix of `entry`, which is in the leaf.
-    fn push_inline_suffix(leaf: LeafRef<'_, Self>, entry: &Self::Entry, out: &mut Vec<u8>);
+    /// Copies the suffix of `entry`, which is in the leaf, to `out`, which is as long.
+    fn copy_inline_suffix(leaf: LeafRef<'_, Self>, entry: &Self::Entry, out: &mut [u8]);
 }
 
 /// A format: how a latched leaf is changed in place.

@@ -3,6 +3,7 @@
 use super::{
     format::{Bit, EntryAt, LeafFormat},
     handles::{LeafRef, LeafSeen},
+    mask::mask,
     stable::LeafBuffer,
 };
 use crate::{
@@ -16,6 +17,9 @@ use crate::{
 
 /// Values up to this are copied through a smaller buffer.
 const SMALL_VALUE: usize = 64;
+
+/// A walk over leaves fetches so many at once: a trip to memory for each would be most of its cost.
+pub(crate) const FETCHED_AT_ONCE: usize = 8;
 
 /// What a range holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +44,16 @@ impl<'g, F: LeafFormat> LeafSeen<'g, F> {
             bytes,
         };
         self.unchanged().then_some(measured)
+    }
+
+    /// Nothing here is live, and the range is complete; `None` when the leaf changed. Cost: its
+    /// header.
+    #[inline]
+    pub(crate) fn is_dead(self) -> Option<bool> {
+        let leaf = self.leaf();
+        let live = mask(0..leaf.len()) & !leaf.bits(Bit::Tombstone);
+        let dead = live == 0 && leaf.mount().is_none();
+        self.unchanged().then_some(dead)
     }
 
     /// Looks `suffix` up. `Err` gives `found` back: the leaf changed meanwhile.

@@ -25,6 +25,6 @@ mod stable;
 
 pub(crate) use format::{Bit, EntryAt, LeafEdits, LeafFormat};
 pub(crate) use handles::{LeafLatched, LeafRef, LeafSeen};
-pub(crate) use lookup::Measured;
+pub(crate) use lookup::{FETCHED_AT_ONCE, Measured};
 pub(crate) use mask::{mask, ones};
 pub(crate) use stable::{BUFFER_BYTES, LeafBuffer, StableLeaf};

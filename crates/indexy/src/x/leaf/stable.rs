@@ -11,17 +11,17 @@ use crate::{
     mem::words::Words,
     x::{RunId, Stamp, entry::Form, large::LargeRef},
 };
-use std::{cmp::Ordering, ptr::NonNull, sync::atomic::AtomicU64};
+use std::{cmp::Ordering, mem::MaybeUninit, ptr::NonNull, sync::atomic::AtomicU64};
 
 /// No leaf is larger.
 pub(crate) const BUFFER_BYTES: usize = 4080;
 
 /// Room for a copy of a leaf.
-pub(crate) struct LeafBuffer([AtomicU64; BUFFER_BYTES / 8]);
+pub(crate) struct LeafBuffer([MaybeUninit<AtomicU64>; BUFFER_BYTES / 8]);
 
 impl LeafBuffer {
     pub(crate) fn new() -> Self {
-        Self([const { AtomicU64::new(0) }; BUFFER_BYTES / 8])
+        Self([const { MaybeUninit::uninit() }; BUFFER_BYTES / 8])
     }
 
     /// Copies the words of `leaf`, torn or not.
@@ -29,9 +29,9 @@ impl LeafBuffer {
         let from = leaf.words();
         let words = from.len_bytes() / 8;
         for (i, to) in self.0[..words].iter_mut().enumerate() {
-            *to.get_mut() = from.word(i);
+            to.write(AtomicU64::new(from.word(i)));
         }
-        // SAFETY: the buffer is borrowed for `'x` and has these words.
+        // SAFETY: the buffer is borrowed for `'x`, and these words of it were written.
         leaf.with_words(unsafe { Words::new(NonNull::from(&self.0).cast(), words * 8) })
     }
 }
@@ -131,14 +131,21 @@ impl<'x, F: LeafFormat> StableLeaf<'x, F> {
         })
     }
 
-    /// Appends the suffix of `entry`.
-    pub(crate) fn push_suffix(self, entry: &F::Entry, out: &mut Vec<u8>) {
+    /// Copies the suffix of `entry` to `out`, which is as long.
+    pub(crate) fn copy_suffix(self, entry: &F::Entry, out: &mut [u8]) {
         match self.large(entry) {
             Some(large) if entry.form() == Form::BothOut => {
-                out.extend_from_slice(large.suffix(entry.suffix_len()));
+                out.copy_from_slice(large.suffix(entry.suffix_len()));
             }
-            _ => F::push_inline_suffix(self.leaf, entry, out),
+            _ => F::copy_inline_suffix(self.leaf, entry, out),
         }
+    }
+
+    /// Appends the suffix of `entry`.
+    pub(crate) fn push_suffix(self, entry: &F::Entry, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.resize(start + entry.suffix_len(), 0);
+        self.copy_suffix(entry, &mut out[start..]);
     }
 
     /// The suffix of entry `i`.
@@ -153,15 +160,13 @@ impl<'x, F: LeafFormat> StableLeaf<'x, F> {
         self.suffix(i).cmp(&self.suffix(j))
     }
 
-    /// The value of `entry`; a large one is copied once.
-    pub(crate) fn value(self, entry: &F::Entry, scratch: &mut Vec<u8>) -> Value {
+    /// The value of `entry`.
+    pub(crate) fn value(self, entry: &F::Entry) -> Value {
         match self.large(entry) {
             Some(large) => Value::new(large.value()),
-            None => {
-                scratch.clear();
-                self.push_inline_value(entry, scratch);
-                Value::new(scratch)
-            }
+            None => Value::build(entry.value_len(), |value| {
+                self.leaf.words().copy_out(entry.tail(), value);
+            }),
         }
     }
 
@@ -169,14 +174,11 @@ impl<'x, F: LeafFormat> StableLeaf<'x, F> {
     pub(crate) fn push_value(self, entry: &F::Entry, out: &mut Vec<u8>) {
         match self.large(entry) {
             Some(large) => out.extend_from_slice(large.value()),
-            None => self.push_inline_value(entry, out),
+            None => self
+                .leaf
+                .words()
+                .push_to(entry.tail(), entry.value_len(), out),
         }
-    }
-
-    fn push_inline_value(self, entry: &F::Entry, out: &mut Vec<u8>) {
-        self.leaf
-            .words()
-            .push_to(entry.tail(), entry.value_len(), out);
     }
 
     /// Bytes of the large blocks of the entries.

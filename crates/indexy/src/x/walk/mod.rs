@@ -12,7 +12,7 @@
 //! |---|---|
 //! | `step` | from range to range |
 //! | `get`, `put` | reads, writes and loads of single keys |
-//! | `scan` | chunks of a scan |
+//! | `scan`, `count` | chunks of a scan; counts of entries |
 //! | `clean` | copies of dirty entries for Y's runs |
 //! | `cut` | dropping what Y has |
 //! | `verify` | checks |
@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod clean;
+mod count;
 mod cut;
 mod get;
 mod put;
@@ -71,6 +72,10 @@ impl<S: Kind> IndexX for Tree<S> {
         out: &mut Chunk,
     ) {
         self.collect(from, to, order, limits, out);
+    }
+
+    fn count(&self, from: &[u8], to: Option<&[u8]>) -> (usize, Option<Vec<u8>>) {
+        self.count_live(from, to)
     }
 
     fn clean(

@@ -16,7 +16,7 @@ use crate::{
         bounds::Probe,
         counters::Delta,
         edit::{Edit, edit_for_put},
-        entry::{Form, IN_Y, NewEntry},
+        entry::{Form, IN_Y, NewEntry, TOMBSTONE},
         large::LargeRef,
         leaf::LeafEdits,
         pending::PendingValue,
@@ -242,7 +242,13 @@ impl<S: Kind> Tree<S> {
         if let Some(old) = old {
             old.retire(&self.memory);
         }
-        if let Edit::Remove { .. } = edit {
+        let smaller = match edit {
+            Edit::Insert { .. } => false,
+            // Leaves of tombstones do without the room of values: they become few.
+            Edit::Replace { flags, .. } => flags & TOMBSTONE != 0,
+            Edit::Remove { .. } => true,
+        };
+        if smaller {
             let shrunk = S::tidy(self, target.guard, target.place, leaf);
             return Ok(Attempt::Done(shrunk));
         }

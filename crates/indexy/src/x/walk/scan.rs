@@ -1,7 +1,9 @@
 //! Scans.
 //!
 //! Keeps: I9, X's part: each leaf is read atomically, entries come in order, and every mounted
-//! range that was met is reported, so that what is not in X is asked of Y.
+//! range that was met is reported, so that what is not in X is asked of Y. Where nothing is
+//! mounted, tombstones are left out, and leaves that hold nothing else are passed side by side,
+//! each looked at by its header.
 //!
 //! Threads: any; no latch is taken. The guard is entered for one leaf at a time.
 
@@ -15,8 +17,8 @@ use crate::{
         backoff::Backoff,
         bounds::{Below, Bounds, Probe},
         chunk::Filling,
-        leaf::{Bit, LeafBuffer, LeafFormat, LeafSeen, StableLeaf},
-        tree::{Descend, Place, Spot, Tree},
+        leaf::{Bit, EntryAt, LeafBuffer, LeafFormat, LeafSeen, StableLeaf, mask},
+        tree::{Descend, Place, Spot, Structure, Tree},
     },
 };
 
@@ -25,8 +27,6 @@ struct Scan<'a> {
     filling: Filling<'a>,
     /// The bytes that the keys of the current leaf have before their suffixes.
     path: Vec<u8>,
-    /// For a value's bytes.
-    scratch: Vec<u8>,
     buffer: LeafBuffer,
 }
 
@@ -38,22 +38,19 @@ struct Part<'a> {
     to: Option<&'a [u8]>,
 }
 
-/// Entry `i` of `leaf`; `path` is left as it was.
-fn chunk_entry<F: LeafFormat>(
-    path: &mut Vec<u8>,
-    scratch: &mut Vec<u8>,
-    leaf: StableLeaf<'_, F>,
-    i: usize,
-) -> ChunkEntry {
+/// Entry `i` of `leaf`, whose keys start with `path`.
+fn chunk_entry<F: LeafFormat>(path: &[u8], leaf: StableLeaf<'_, F>, i: usize) -> ChunkEntry {
     let entry = leaf.entry(i);
-    let depth = path.len();
-    leaf.push_suffix(&entry, path);
-    let key = Key::new(path);
-    path.truncate(depth);
     let tombstone = leaf.has(i, &entry, Bit::Tombstone);
-    let value = (!tombstone).then(|| leaf.value(&entry, scratch));
-    let dirty = leaf.has(i, &entry, Bit::Dirty);
-    ChunkEntry { key, value, dirty }
+    ChunkEntry {
+        key: Key::build(path.len() + entry.suffix_len(), |key| {
+            let (start, suffix) = key.split_at_mut(path.len());
+            start.copy_from_slice(path);
+            leaf.copy_suffix(&entry, suffix);
+        }),
+        value: (!tombstone).then(|| leaf.value(&entry)),
+        dirty: leaf.has(i, &entry, Bit::Dirty),
+    }
 }
 
 impl Scan<'_> {
@@ -67,25 +64,19 @@ impl Scan<'_> {
         bounds: &Bounds,
     ) -> Option<Option<Vec<u8>>> {
         let leaf = leaf.copy(&mut self.buffer)?;
-        let (path, scratch) = (&mut self.path, &mut self.scratch);
-        let within = entries_of(leaf, bounds, depth, part.from, part.to);
-        part.probe.fill(depth, path);
-        let stop = self
-            .filling
-            .leaf(within, |i| chunk_entry(path, scratch, leaf, i));
-        if leaf.mount().is_some() {
-            self.filling
-                .add_mounted(bounds, part.from, part.to, stop.as_deref());
+        let within = mask(entries_of(leaf, bounds, depth, part.from, part.to));
+        part.probe.fill(depth, &mut self.path);
+        let path = &self.path[..];
+        let add = |i| chunk_entry(path, leaf, i);
+        if leaf.mount().is_none() {
+            // Y is not asked: a tombstone hides nothing.
+            let live = within & !leaf.bits(Bit::Tombstone);
+            return Some(self.filling.leaf(live, false, add));
         }
+        let stop = self.filling.leaf(within, true, add);
+        self.filling
+            .add_mounted(bounds, part.from, part.to, stop.as_deref());
         Some(stop)
-    }
-
-    /// Adds an empty range.
-    fn add_empty(&mut self, part: Part<'_>, mounted: bool, bounds: &Bounds) {
-        self.filling.empty();
-        if mounted {
-            self.filling.add_mounted(bounds, part.from, part.to, None);
-        }
     }
 }
 
@@ -104,32 +95,24 @@ impl<S: Descend> Tree<S> {
         };
         let mut scan = Scan {
             filling,
-            path: Vec::new(),
-            scratch: Vec::new(),
+            path: Vec::with_capacity(from.len()),
             buffer: LeafBuffer::new(),
         };
         let mut at = match order {
-            Order::Ascending => Some(from.to_vec()),
-            Order::Descending => to.map(<[u8]>::to_vec),
+            Order::Ascending => self.scan_range(&mut scan, Some(from)),
+            Order::Descending => self.scan_range(&mut scan, to),
         };
-        loop {
-            let (bounds, stop) = self.scan_range(&mut scan, at.as_deref());
-            at = stop.or_else(|| match order {
-                Order::Ascending => bounds.next(to),
-                Order::Descending => Some(bounds.start).filter(|start| &start[..] > from),
-            });
-            if scan.filling.ends(&mut at) {
-                return;
-            }
+        while !scan.filling.ends(&mut at) {
+            at = self.scan_range(&mut scan, at.as_deref());
         }
     }
 
-    /// Adds the range at `at` (descending: just below it) to `scan`. Returns it, and where in it
-    /// the chunk was full.
-    fn scan_range(&self, scan: &mut Scan<'_>, at: Option<&[u8]>) -> (Bounds, Option<Vec<u8>>) {
-        let (from, to) = (scan.filling.from, scan.filling.to);
+    /// Adds the range at `at` (descending: just below it) to `scan`, and what is dead beside it.
+    /// Returns where to go on.
+    fn scan_range(&self, scan: &mut Scan<'_>, at: Option<&[u8]>) -> Option<Vec<u8>> {
+        let (from, to, order) = (scan.filling.from, scan.filling.to, scan.filling.order);
         let below;
-        let part = match (scan.filling.order, at) {
+        let part = match (order, at) {
             (Order::Ascending, Some(at)) => Part {
                 probe: Probe::at(at),
                 from: at,
@@ -148,22 +131,43 @@ impl<S: Descend> Tree<S> {
         let mut backoff = Backoff::default();
         loop {
             let place = self.descend(&guard, part.probe);
-            if let Some(bounds) = place.bounds(part.probe) {
-                match place.spot() {
-                    Some(Spot::Leaf(leaf)) => {
-                        let depth = place.depth(leaf.leaf());
-                        if let Some(stop) = scan.add_leaf(part, leaf, depth, &bounds) {
-                            return (bounds, stop);
-                        }
-                    }
-                    Some(Spot::Empty(mount)) => {
-                        scan.add_empty(part, mount.is_some(), &bounds);
-                        return (bounds, None);
-                    }
-                    None => {}
-                }
+            if let Some((bounds, stop)) = scan.add_place::<S>(part, &place) {
+                return stop.or_else(|| match order {
+                    Order::Ascending => bounds.next(to),
+                    Order::Descending => Some(bounds.start).filter(|start| &start[..] > from),
+                });
             }
             backoff.wait();
+        }
+    }
+}
+
+impl Scan<'_> {
+    /// Adds what is at `place`. Returns the bounds of what was passed, and where in it the chunk
+    /// was full; `None` when something changed.
+    fn add_place<'g, S: Structure>(
+        &mut self,
+        part: Part<'_>,
+        place: &S::Place<'g>,
+    ) -> Option<(Bounds, Option<Vec<u8>>)> {
+        match place.spot()? {
+            Spot::Empty(Some(_)) => {
+                let bounds = place.bounds(part.probe)?;
+                self.filling.pass(1);
+                self.filling.add_mounted(&bounds, part.from, part.to, None);
+                Some((bounds, None))
+            }
+            Spot::Leaf(leaf) if !leaf.is_dead()? => {
+                let bounds = place.bounds(part.probe)?;
+                let depth = place.depth(leaf.leaf());
+                let stop = self.add_leaf(part, leaf, depth, &bounds)?;
+                Some((bounds, stop))
+            }
+            _ => {
+                let (bounds, ranges) = place.dead_row(part.probe, self.filling.order)?;
+                self.filling.pass(ranges);
+                Some((bounds, None))
+            }
         }
     }
 }

@@ -181,8 +181,8 @@ impl LeafFormat for Packed {
         Some(Err(end))
     }
 
-    fn push_inline_suffix(leaf: LeafRef<'_>, entry: &EntryAt, out: &mut Vec<u8>) {
-        leaf.words().push_to(entry.body, entry.suffix_len, out);
+    fn copy_inline_suffix(leaf: LeafRef<'_>, entry: &EntryAt, out: &mut [u8]) {
+        leaf.words().copy_out(entry.body, out);
     }
 }
 

@@ -174,10 +174,10 @@ impl LeafFormat for Headed {
         leaf.find_within(within, &wanted, stable)
     }
 
-    fn push_inline_suffix(leaf: LeafRef<'_>, entry: &EntryAt, out: &mut Vec<u8>) {
-        let head = entry.head.to_be_bytes();
-        out.extend_from_slice(&head[..entry.suffix_len.min(HEAD_BYTES)]);
-        leaf.words().push_to(entry.rest, entry.rest_len(), out);
+    fn copy_inline_suffix(leaf: LeafRef<'_>, entry: &EntryAt, out: &mut [u8]) {
+        let (head, rest) = out.split_at_mut(out.len().min(HEAD_BYTES));
+        head.copy_from_slice(&entry.head.to_be_bytes()[..head.len()]);
+        leaf.words().copy_out(entry.rest, rest);
     }
 }
 
