@@ -10,13 +10,12 @@
 
 use super::{
     compact::{
-        Deletes, Effort, Limits, MergeInput, MergeOutput, Merged, PartitionShape, Step, merge,
-        next, shape_of,
+        Deletes, Effort, Limits, MergeInput, MergeOutput, Merged, Step, merge, next, shape_of,
     },
     stored::Stored,
     table::TableStream,
     tree::LsmY,
-    version::{Inputs, Part, TableFile, Version},
+    version::{Inputs, Part, Version},
     write::Output,
 };
 use crate::error::Result;
@@ -47,15 +46,14 @@ impl LsmY {
     /// holds `maintaining`.
     pub(super) fn compact_step(&self, from: &[u8], to: Option<&[u8]>) -> Result<bool> {
         let version = self.version();
-        let mut shape = shape_of(&version, Effort::Thorough, self.limits());
-        for (shape, partition) in shape.partitions.iter_mut().zip(version.partitions()) {
-            let begins_before = to.is_none_or(|to| *partition.from < *to);
-            let ends_behind = partition.to.as_deref().is_none_or(|end| end > from);
-            if !begins_before || !ends_behind {
-                *shape = PartitionShape::default();
-            }
-        }
-        self.do_step(&version, next(&shape))
+        let end = match to {
+            // The last partition with a key below `to`.
+            Some(to) => version.find(to) + 1,
+            None => version.partitions().len(),
+        };
+        let shape = shape_of(&version, Effort::Thorough, self.limits());
+        let step = next(&shape.within(&(version.find(from)..end)));
+        self.do_step(&version, step)
     }
 
     fn do_step(&self, version: &Version<Stored>, step: Step) -> Result<bool> {
@@ -63,11 +61,10 @@ impl LsmY {
             Step::Rest => Ok(false),
             Step::Major(partitions) => self.major(version, partitions),
             Step::Minor(partition, layers) => {
-                let range = partition..partition + 1;
-                let inputs = Inputs::of(version, range, false, |_| layers.clone());
+                let inputs = Inputs::minor(version, partition, layers);
                 self.merge(inputs, self.sizes.table_bytes)
             }
-            Step::Cut(partition) => match self.middle(version, partition)? {
+            Step::Cut(partition) => match version.middle(partition)? {
                 Some(key) => Ok(self.change(|version| Some(version.cut(&key)))),
                 None => self.major(version, partition..partition + 1),
             },
@@ -75,9 +72,7 @@ impl LsmY {
     }
 
     fn major(&self, version: &Version<Stored>, partitions: Range<usize>) -> Result<bool> {
-        let inputs = Inputs::of(version, partitions, true, |partition| {
-            0..partition.layers.len()
-        });
+        let inputs = Inputs::major(version, partitions);
         self.merge(inputs, self.sizes.partition_bytes)
     }
 
@@ -87,28 +82,8 @@ impl LsmY {
 
     /// Some partition has so many layers that runs should wait.
     pub(super) fn is_congested(&self) -> bool {
-        let most = self.limits().congested_layers;
         let version = self.versions.current();
-        version.partitions().iter().any(|p| p.layers.len() >= most)
-    }
-
-    /// A key about the middle of a partition.
-    fn middle(&self, version: &Version<Stored>, partition: usize) -> Result<Option<Box<[u8]>>> {
-        let Some(partition) = version.partitions().get(partition) else {
-            return Ok(None);
-        };
-        let (from, to) = (&*partition.from, partition.to.as_deref());
-        let weights = partition.weights();
-        let slices = weights.layers.iter().chain(&weights.base);
-        let largest = partition
-            .tables()
-            .zip(slices)
-            .max_by_key(|(_, slice)| slice.bytes);
-        let middle = match largest {
-            Some((table, _)) => table.middle(from, to)?,
-            None => None,
-        };
-        Ok(middle.filter(|key| **key > *from && to.is_none_or(|to| **key < *to)))
+        self.limits().congested(version.totals().depth)
     }
 
     /// Merges `inputs` and publishes the output in tables of about `table_bytes`; false if it was
@@ -139,7 +114,7 @@ impl LsmY {
         output: &mut Output<'_>,
     ) -> Result<bool> {
         let layers = part.layers();
-        let base: &[Arc<Stored>] = if major { &part.partition.base } else { &[] };
+        let base = part.base(major);
         let count = layers.len() + usize::from(!base.is_empty());
         let buffer = (MOST_BUFFERED / count.max(1)).clamp(LEAST_BUFFERED, self.sizes.read_bytes);
         let (from, to) = (&*part.partition.from, part.partition.to.as_deref());
@@ -152,30 +127,10 @@ impl LsmY {
             inputs.push(slice(base)?);
         }
         let deletes = if major { Deletes::Drop } else { Deletes::Keep };
-        let prefix = common_prefix(layers.iter().chain(base));
+        let prefix = part.shared_prefix(major);
         let merged = merge(&mut inputs, output, deletes, prefix, &self.interrupted)?;
         Ok(merged != Merged::Cancelled)
     }
-}
-
-/// What all keys of the tables begin with, in bytes.
-fn common_prefix<'t>(tables: impl Iterator<Item = &'t Arc<Stored>>) -> usize {
-    let ends = tables.flat_map(|table| [&*table.facts().min, &*table.facts().max]);
-    let mut first: Option<&[u8]> = None;
-    let mut same = 0;
-    for key in ends {
-        match first {
-            None => {
-                first = Some(key);
-                same = key.len();
-            }
-            Some(first) => {
-                let pairs = first.iter().zip(key).take(same);
-                same = pairs.take_while(|(a, b)| a == b).count();
-            }
-        }
-    }
-    same
 }
 
 /// What tables that do not overlap have in a range, one behind the other.

@@ -181,15 +181,14 @@ impl LsmY {
     fn take_stock(&self) {
         let version = self.versions.current();
         // Computed now, because it may read pages.
-        version.totals();
-        let (mut memory, mut base) = (0, 0);
+        let mut memory = version.totals().memory_bytes;
+        let mut base = 0;
         let mut all = 0;
         for table in version.tables().into_values() {
             memory += table.memory_bytes();
             all += table.table().filter_bytes();
         }
         for partition in version.partitions() {
-            memory += size_of_val(&**partition) + partition.from.len();
             let tables = partition.base.iter();
             base += tables
                 .map(|table| table.table().filter_bytes())

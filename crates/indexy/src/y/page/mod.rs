@@ -79,6 +79,8 @@ pub(crate) enum Kind {
     Filter = 17,
     /// What is known of a table.
     Footer = 18,
+    /// The first page of an extent; the others have no header.
+    Extent = 7,
 }
 
 impl Kind {
@@ -93,6 +95,7 @@ impl Kind {
             Self::TableHead,
             Self::Filter,
             Self::Footer,
+            Self::Extent,
         ]
         .into_iter()
         .find(|k| *k as u8 == byte)
@@ -164,21 +167,47 @@ impl Header {
 
 /// Makes the page complete: who it is, and the checksum.
 pub(crate) fn seal(page: &mut [u8], identity: Identity) {
+    identify(page, identity);
+    put_sum(page, xxh3_64(summed(page, true)));
+}
+
+/// Says who the page is.
+pub(crate) fn identify(page: &mut [u8], identity: Identity) {
     put(page, NUMBER, &identity.number.to_le_bytes());
     put(page, TREE, &identity.tree.to_le_bytes());
     put(page, BIRTH, &identity.birth.to_le_bytes());
-    let sum = xxh3_64(page.get(NUMBER..).unwrap_or_default());
+}
+
+pub(crate) fn put_sum(page: &mut [u8], sum: u64) {
     put(page, CHECKSUM, &sum.to_le_bytes());
 }
 
 /// The number of the tree that `page` says it is of.
+#[cfg(any(test, feature = "testing"))]
 pub(crate) fn tree_of(page: &[u8]) -> Option<u64> {
     u64_at(page, TREE)
 }
 
+/// The bytes of `page` that a checksum is over; `first`: it begins with a header.
+pub(crate) fn summed(page: &[u8], first: bool) -> &[u8] {
+    let from = if first { NUMBER } else { 0 };
+    page.get(from..).unwrap_or_default()
+}
+
 /// Whether `page`, just read from `path` at byte `offset`, is the page that it should be, whole.
 pub(crate) fn check(page: &[u8], identity: Identity, path: &Path, offset: u64) -> Result<()> {
-    let wrong = match verdict(page, identity) {
+    check_sum(page, xxh3_64(summed(page, true)), identity, path, offset)
+}
+
+/// The same of what begins with the header `head` and has the checksum `sum`.
+pub(crate) fn check_sum(
+    head: &[u8],
+    sum: u64,
+    identity: Identity,
+    path: &Path,
+    offset: u64,
+) -> Result<()> {
+    let wrong = match verdict(head, sum, identity) {
         Ok(()) => return Ok(()),
         Err(wrong) => wrong,
     };
@@ -186,9 +215,8 @@ pub(crate) fn check(page: &[u8], identity: Identity, path: &Path, offset: u64) -
     Err(Error::corrupt(path, offset, what))
 }
 
-fn verdict(page: &[u8], identity: Identity) -> std::result::Result<(), String> {
+fn verdict(page: &[u8], sum: u64, identity: Identity) -> std::result::Result<(), String> {
     let cut = || "too short".to_string();
-    let sum = xxh3_64(page.get(NUMBER..).ok_or_else(cut)?);
     if u64_at(page, CHECKSUM).ok_or_else(cut)? != sum {
         return Err("the checksum does not match".into());
     }

@@ -15,5 +15,5 @@ mod shape;
 mod tests;
 
 pub(crate) use merge::{Deletes, MergeInput, MergeOutput, Merged, merge};
-pub(crate) use policy::{Effort, Limits, PartitionShape, Shape, Step, next};
+pub(crate) use policy::{Effort, Limits, Step, next};
 pub(crate) use shape::shape_of;

@@ -125,7 +125,7 @@ fn ask(sim: &Sim, meta: TableMeta) {
     ] {
         let hash = hash_of(key);
         for filter in [FilterUse::Always, FilterUse::Never] {
-            let _ = table.get(key, hash, filter);
+            let _ = table.ask(key, hash, filter);
             let mut descent = table.descent(key, hash, filter);
             if let Ok(Step::Missing(page)) = table.descend(key, &mut descent) {
                 let _ = super::load_together(&[(&table, page)]);

@@ -29,15 +29,13 @@ use super::{
     filter::{self, Segment},
 };
 use crate::{
-    error::{Error, Result},
+    error::Result,
     limits::MAX_KEY_BYTES,
     mem::aligned::AlignedBuffer,
-    storage::StorageFile,
     y::page::{
         self, HEADER_BYTES, Header, Kind, MAX_LEVEL, PAGE_LIMIT, PageNo, PageSource, u32_at, u64_at,
     },
 };
-use std::sync::Arc;
 
 const FIXED_BYTES: usize = 80;
 const SEGMENT_BYTES: usize = 16;
@@ -187,17 +185,22 @@ impl TableMeta {
     }
 
     /// Reads what the footer of `file` says. Errors: `Corrupt`, `FormatVersion`, `Io`.
-    pub(crate) fn read(file: &Arc<dyn StorageFile>) -> Result<Self> {
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn read(file: &std::sync::Arc<dyn crate::storage::StorageFile>) -> Result<Self> {
         let pages = file.len()? / PAGE_BYTES as u64;
         let Some(last) = pages.checked_sub(1) else {
-            return Err(Error::corrupt(file.path(), 0, "the table is empty"));
+            return Err(crate::error::Error::corrupt(
+                file.path(),
+                0,
+                "the table is empty",
+            ));
         };
         let mut page = AlignedBuffer::new(PAGE_BYTES);
         file.read_at(&mut page, last * PAGE_BYTES as u64)?;
         // Who the table is, is what its last page says; all that follows must agree.
         let id = page::tree_of(&page).unwrap_or_default();
         let file = TableFile {
-            storage: Arc::clone(file),
+            storage: std::sync::Arc::clone(file),
             id,
             pages,
         };

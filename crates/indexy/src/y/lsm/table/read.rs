@@ -168,6 +168,7 @@ impl Table {
 
     /// What the table says about `key`: `None` nothing, `Some(None)` that it is deleted. `hash` is
     /// [`hash_of`](super::hash_of) the key. Cost: the module header.
+    #[cfg(test)]
     pub(crate) fn get(
         &self,
         key: &[u8],

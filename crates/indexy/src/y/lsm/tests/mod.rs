@@ -1,10 +1,7 @@
 //! The conformance suite on real files, with sizes of real life and with tiny ones, and what is
 //! special about this engine.
 
-use super::{
-    tree::{LsmY, Sizes},
-    *,
-};
+use super::tree::{LsmY, Sizes};
 use crate::{
     error::{Error, Result},
     storage::{Direct, Storage, sim::Sim},
@@ -13,7 +10,7 @@ use crate::{
         conformance::{
             Entries, Model, Store, check, conformance_tests, del, put, settle, write, write_both,
         },
-        contract::{IndexY, Maintained},
+        contract::IndexY,
         crashes,
         pool::PageCache,
     },

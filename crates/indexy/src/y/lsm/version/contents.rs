@@ -47,6 +47,7 @@ impl Totals {
 
 impl<T: TableFile> Version<T> {
     /// One partition without tables. `partition_bytes`: what a partition's base should have.
+    #[cfg(test)]
     pub(crate) fn empty(partition_bytes: u64) -> Self {
         let all = Partition::new(Box::default(), None);
         Self::of(vec![Arc::new(all)], partition_bytes)

@@ -3,9 +3,9 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    Estimate, Facts, Opening, TableFile, VERSIONS, Version, Versions,
+    Estimate, Facts, Opening, TableFile, Version, Versions,
     log::{Change, Hunk, Log, Placed},
-    table_path,
+    versions::{VERSIONS, table_path},
 };
 use crate::{
     error::{Error, Result},

@@ -35,8 +35,8 @@ pub(crate) mod fuzzing;
 #[cfg(test)]
 pub(super) mod tests;
 
-pub(crate) use contents::{Totals, Version};
+pub(crate) use contents::Version;
 pub(crate) use facts::{Estimate, Facts, TableFile};
-pub(crate) use partition::{Partition, Reads, Slice, Weights, sum};
+pub(crate) use partition::{Partition, Slice, sum};
 pub(crate) use replace::{Inputs, Part};
-pub(crate) use versions::{Opening, TABLES, VERSIONS, Versions, table_path, write_copy};
+pub(crate) use versions::{Opening, TABLES, Versions, write_copy};

@@ -171,6 +171,7 @@ impl<T: TableFile> Partition<T> {
     }
 
     /// The tables that may have `key`, newest first.
+    #[cfg(test)]
     pub(crate) fn tables_for<'p>(&'p self, key: &'p [u8]) -> impl Iterator<Item = &'p Arc<T>> {
         let layers = self.layers.iter().filter(move |table| {
             let facts = table.facts();

@@ -134,10 +134,10 @@ impl<'y> Run<'y> {
         self.entries = self.entries.saturating_sub(gone.len() as u64);
         for entry in gone {
             if let Content::Far(far) = entry.value {
-                self.path.pages.remove_chain(far)?;
+                self.path.pages.remove_far(far)?;
             }
             if let Some(far) = entry.key.far {
-                self.path.pages.remove_chain(far)?;
+                self.path.pages.remove_far(far)?;
             }
         }
         Ok(end)
@@ -300,11 +300,11 @@ impl<'y> Run<'y> {
         if let Some(old) = old {
             self.entries = self.entries.saturating_sub(1);
             if let Content::Far(far) = old.value {
-                self.path.pages.remove_chain(far)?;
+                self.path.pages.remove_far(far)?;
             }
         }
         match (value, old_key) {
-            (None, Some(Bound { far: Some(far), .. })) => self.path.pages.remove_chain(far),
+            (None, Some(Bound { far: Some(far), .. })) => self.path.pages.remove_far(far),
             (None, _) => Ok(()),
             (Some(value), old_key) => {
                 let key = match old_key {

@@ -7,7 +7,7 @@ mod files;
 mod sizes;
 
 use super::{
-    FilterUse, Table, TableMeta, TableOptions, TableStream, TableWriter, file_name, hash_of,
+    FilterUse, Table, TableMeta, TableOptions, TableStream, TableWriter, file::file_name, hash_of,
 };
 use crate::{
     error::Result,

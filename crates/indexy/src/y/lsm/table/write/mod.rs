@@ -154,6 +154,7 @@ impl TableWriter {
     }
 
     /// Entries so far, deletes among them.
+    #[cfg(test)]
     pub(crate) fn entries(&self) -> u64 {
         self.entries
     }

@@ -2,7 +2,7 @@
 
 use super::{
     Estimate, Facts, Inputs, Opening, Partition, TableFile, Version, Versions, codec, log,
-    table_path, versions,
+    versions::{self, table_path},
 };
 use crate::{
     error::{Error, Result},
