@@ -71,6 +71,31 @@ fn l1_the_files_of_a_doubtful_commit_stay() {
     assert!(files(&sim).is_empty());
 }
 
+/// A record that a process wrote and never synced is there for the next process, and gone after a
+/// power loss: the next one makes it durable before it removes the files of the version before.
+#[test]
+fn l1_what_an_open_finds_is_durable_before_files_go() {
+    let sim = Sim::default();
+    let versions = open(&sim).unwrap();
+    add(&sim, &versions, 0..10);
+    versions.commit().unwrap();
+    versions.update(|v| Some(v.without_range(b"", None)));
+    add(&sim, &versions, 5..20);
+    // Syncs of the table and its directory (three I/Os), then the record.
+    sim.fail_at(sim.ios() + 4, Fault::FailedSync, false);
+    assert!(matches!(versions.commit(), Err(Error::Poisoned { .. })));
+    assert_eq!(sim.faults(), 1);
+    sim.heal();
+    drop(versions);
+    let versions = open(&sim).unwrap();
+    assert_eq!(content(&versions.current()).len(), 15);
+    assert_eq!(files(&sim), [2]);
+    for seed in 0..40 {
+        let again = open(&sim.crash(seed)).unwrap();
+        assert_eq!(content(&again.current()).len(), 15, "{seed}");
+    }
+}
+
 #[test]
 fn a_released_tree_writes_and_removes_nothing() {
     let sim = Sim::default();
