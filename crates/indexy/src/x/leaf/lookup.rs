@@ -50,9 +50,7 @@ impl<'g> LeafSeen<'g> {
     /// header.
     #[inline]
     pub(crate) fn is_dead(self) -> Option<bool> {
-        let leaf = self.leaf();
-        let live = mask(0..leaf.len()) & !leaf.bits(Bit::Tombstone);
-        let dead = live == 0 && leaf.mount().is_none();
+        let dead = self.leaf().has_no_live() && self.leaf().mount().is_none();
         self.unchanged().then_some(dead)
     }
 
@@ -128,6 +126,12 @@ impl<'g> LeafSeen<'g> {
 }
 
 impl LeafRef<'_> {
+    /// Every entry is a tombstone.
+    #[inline]
+    pub(crate) fn has_no_live(self) -> bool {
+        mask(0..self.len()) & !self.bits(Bit::Tombstone) == 0
+    }
+
     /// Nothing here is live, and the range is complete. A leaf that changes is not: whoever comes
     /// to it looks again.
     pub(crate) fn is_dead(self) -> bool {

@@ -245,8 +245,8 @@ impl<S: Kind> Tree<S> {
         }
         let smaller = match edit {
             Edit::Insert { .. } => false,
-            // Leaves of tombstones do without the room of values: they become few.
-            Edit::Replace { flags, .. } => flags & TOMBSTONE != 0,
+            // Leaves of nothing but tombstones do without the room of values: they become few.
+            Edit::Replace { flags, .. } => flags & TOMBSTONE != 0 && leaf.leaf().has_no_live(),
             Edit::Remove { .. } => true,
         };
         if smaller {
