@@ -37,14 +37,14 @@ fn free(memory: &Memory, block: NonNull<u64>) {
 fn allocate_and_free(bencher: Bencher<'_, '_>, bytes: usize) {
     let memory = memory();
     let _other = memory.allocate(bytes);
-    bencher.bench_local(|| free(&memory, black_box(memory.allocate_unzeroed(bytes)).ptr));
+    bencher.bench_local(|| free(&memory, black_box(memory.allocate(bytes)).ptr));
 }
 
 /// The only block of its size: its slab comes and goes.
 #[divan::bench(args = [64, 1280, 4096])]
 fn allocate_and_free_an_only_block(bencher: Bencher<'_, '_>, bytes: usize) {
     let memory = memory();
-    bencher.bench_local(|| free(&memory, black_box(memory.allocate_unzeroed(bytes)).ptr));
+    bencher.bench_local(|| free(&memory, black_box(memory.allocate(bytes)).ptr));
 }
 
 #[divan::bench(args = [64, 1280, 4096])]
@@ -66,7 +66,7 @@ fn replace_a_block_of_many(bencher: Bencher<'_, '_>) {
         let old = &mut blocks[(random >> 40) as usize % BLOCKS];
         free(&memory, *old);
         let bytes = 400 + (random >> 33) as usize % 1000;
-        *old = memory.allocate_unzeroed(bytes).ptr;
+        *old = memory.allocate(bytes).ptr;
     });
 }
 
@@ -75,7 +75,7 @@ fn allocate_and_retire(bencher: Bencher<'_, '_>) {
     let memory = memory();
     bencher.bench_local(|| {
         // SAFETY: the block was never published.
-        unsafe { memory.retire(memory.allocate_unzeroed(1280).ptr) };
+        unsafe { memory.retire(memory.allocate(1280).ptr) };
     });
 }
 

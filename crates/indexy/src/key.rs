@@ -9,6 +9,9 @@
 use byteview::ByteView;
 use std::{borrow::Borrow, fmt, ops::Deref};
 
+/// So many bytes are held inline.
+const INLINE_BYTES: usize = 20;
+
 macro_rules! bytes_type {
     ($(#[$doc:meta])* $name:ident, $example:literal) => {
         $(#[$doc])*
@@ -28,6 +31,11 @@ macro_rules! bytes_type {
 
             /// `len` bytes that `fill` writes over zeros. Cost: as of `new`, without a copy.
             pub(crate) fn build(len: usize, fill: impl FnOnce(&mut [u8])) -> Self {
+                if len <= INLINE_BYTES {
+                    let mut inline = [0; INLINE_BYTES];
+                    fill(&mut inline[..len]);
+                    return Self::new(&inline[..len]);
+                }
                 let mut bytes = ByteView::builder(len);
                 fill(&mut bytes);
                 Self(bytes.freeze())

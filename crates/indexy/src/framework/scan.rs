@@ -139,7 +139,8 @@ impl Joined {
 fn only_x(chunk: Chunk) -> Merged {
     let mut merged = Merged {
         resume: chunk.resume,
-        ..Merged::default()
+        entries: Vec::with_capacity(chunk.entries.len()),
+        bytes: 0,
     };
     for entry in chunk.entries {
         push(&mut merged, entry.key, entry.value);

@@ -105,17 +105,6 @@ impl Memory {
         }
     }
 
-    /// As [`Memory::allocate`], but the bytes are arbitrary: the caller writes all that a reader
-    /// may use.
-    #[inline]
-    pub(crate) fn allocate_unzeroed(&self, bytes: usize) -> Block {
-        let allocated = self.arena.allocate(bytes, thread_number());
-        Block {
-            ptr: allocated.block,
-            bytes: allocated.bytes,
-        }
-    }
-
     /// Frees a block at once. Cost: one lock; the last block of a slab may cost a system call.
     ///
     /// # Safety

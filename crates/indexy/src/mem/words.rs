@@ -131,14 +131,6 @@ impl<'a> Words<'a> {
         (self.clamped(at / 8) >> (at % 8 * 8)) as u32
     }
 
-    /// Writes the 4 bytes at `at`, which is a multiple of 4. Panics behind the end. One load and
-    /// one store.
-    #[inline(always)]
-    pub(crate) fn set_aligned_u32(self, at: usize, value: u32) {
-        debug_assert!(at.is_multiple_of(4));
-        self.put_part(at, 4, u64::from(value));
-    }
-
     /// The 2 bytes from `at`, which is a multiple of 2. One load.
     #[inline(always)]
     #[cfg(test)]
@@ -158,37 +150,25 @@ impl<'a> Words<'a> {
     /// 8 bytes.
     #[inline]
     pub(crate) fn copy_out(self, at: usize, to: &mut [u8]) {
-        let shift = at % 8;
-        let mut next = at / 8;
-        let mut low = self.clamped(next);
-        let mut eights = to.chunks_exact_mut(8);
-        for eight in &mut eights {
-            next += 1;
-            let high = self.clamped(next);
-            eight.copy_from_slice(&funnel(low, high, shift).to_le_bytes());
-            low = high;
-        }
-        let rest = eights.into_remainder();
-        if !rest.is_empty() {
-            let bytes = funnel(low, self.clamped(next + 1), shift).to_le_bytes();
-            rest.copy_from_slice(&bytes[..rest.len()]);
+        let first = at / 8;
+        // Whole words, one for a shift, one for the rest.
+        let all_there = to.len() / 8 + 2 <= self.last.saturating_sub(first);
+        if all_there {
+            // SAFETY: words up to `first + to.len() / 8 + 1` are at most `last`, so inside the
+            // block, which lives during `'a` (`new`).
+            let word = |i: usize| unsafe { self.first.add(first + i).as_ref() }.load(Relaxed);
+            copy_shifted(word, at % 8, to);
+        } else {
+            copy_shifted(|i| self.clamped(first + i), at % 8, to);
         }
     }
 
-    /// Whether the bytes from `at` are `other`. Arbitrary (but never a crash) where they are behind
-    /// the end.
-    #[inline]
-    pub(crate) fn eq(self, at: usize, other: &[u8]) -> bool {
-        let mut at = at;
-        let mut eights = other.chunks_exact(8);
-        for eight in &mut eights {
-            if self.read_u64(at) != load_le(eight) {
-                return false;
-            }
-            at = at.wrapping_add(8);
-        }
-        let rest = eights.remainder();
-        rest.is_empty() || (self.read_u64(at) ^ load_le(rest)) & low_bytes(rest.len()) == 0
+    /// All words in order.
+    pub(crate) fn all(self) -> impl Iterator<Item = u64> {
+        // SAFETY: the index is at most `last`, so inside the block, which lives during `'a`
+        // (`new`).
+        let word = move |i: usize| unsafe { self.first.add(i).as_ref() }.load(Relaxed);
+        (0..=self.last).map(word)
     }
 
     /// Compares the `len` bytes from `at` with `other`, bytewise. Arbitrary where they are behind
@@ -526,6 +506,25 @@ impl Stream<'_> {
         if self.bits > 0 {
             self.words.put_part(self.word * 8, self.bits / 8, self.low);
         }
+    }
+}
+
+/// Fills `to` with the bytes behind the first `shift` ones of the words that `word` gives, of which
+/// it is asked for the first `to.len() / 8 + 2` at most.
+#[inline(always)]
+fn copy_shifted(word: impl Fn(usize) -> u64, shift: usize, to: &mut [u8]) {
+    let (mut next, mut low) = (0, word(0));
+    let mut eights = to.chunks_exact_mut(8);
+    for eight in &mut eights {
+        next += 1;
+        let high = word(next);
+        eight.copy_from_slice(&funnel(low, high, shift).to_le_bytes());
+        low = high;
+    }
+    let rest = eights.into_remainder();
+    if !rest.is_empty() {
+        let bytes = funnel(low, word(next + 1), shift).to_le_bytes();
+        rest.copy_from_slice(&bytes[..rest.len()]);
     }
 }
 

@@ -17,9 +17,6 @@ pub(crate) const DIRTY: u32 = 1;
 pub(crate) const IN_Y: u32 = 2;
 /// The key was removed.
 pub(crate) const TOMBSTONE: u32 = 4;
-/// The value, and a long suffix, are in a block of their own.
-pub(crate) const LARGE: u32 = 8;
-
 /// Where suffix and value of an entry are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -136,21 +133,12 @@ pub(crate) struct NewEntry<'a> {
 }
 
 impl NewEntry<'_> {
-    /// Heap bytes that it takes.
-    pub(crate) fn size(&self) -> usize {
-        entry_size(self.suffix.len(), self.value.len(), self.form())
-    }
-
     pub(crate) fn form(&self) -> Form {
         match self.large {
             None => Form::Inline,
             Some(large) if large.suffix_len() > 0 => Form::BothOut,
             Some(_) => Form::ValueOut,
         }
-    }
-
-    pub(crate) fn flags(&self) -> u32 {
-        self.flags | if self.large.is_some() { LARGE } else { 0 }
     }
 }
 

@@ -43,6 +43,7 @@ mod copied;
 mod counters;
 mod edit;
 mod entry;
+mod heads;
 mod large;
 mod leaf;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    entry::{Form, NewEntry, entry_size},
+    entry::{Form, NewEntry},
     large::{LargeRef, OwnedLarge},
 };
 use crate::mem::Memory;
@@ -23,12 +23,6 @@ impl<'a> PendingValue<'a> {
             value,
             large: None,
         }
-    }
-
-    /// Heap bytes that the entry takes at most.
-    pub(crate) fn need(&self, suffix: &[u8]) -> usize {
-        let form = Form::of(suffix.len(), self.value.len());
-        entry_size(suffix.len(), self.value.len(), form)
     }
 
     /// The entry, with its large block if it needs one.

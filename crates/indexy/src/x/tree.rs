@@ -7,12 +7,12 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    LeafInfo, Lookup, Order, Stamp, StopWalk, XStats,
+    LeafInfo, Order, Stamp, StopWalk, XStats,
     bounds::{Bounds, Probe},
     counters::{Counters, Delta},
     edit::Edit,
     entry::NewEntry,
-    leaf::{LeafEdits, LeafFormat, LeafLatched, LeafRef, LeafSeen, StableLeaf},
+    leaf::{LeafLatched, LeafSeen},
     pending::PendingValue,
     root::Root,
 };
@@ -37,13 +37,10 @@ pub(crate) struct Tree<S: Structure> {
     structure: PhantomData<S>,
 }
 
-/// A latched leaf of a tree.
-pub(crate) type LatchedOf<'g, S> = LeafLatched<'g, <S as Structure>::Format>;
-
 /// A range at the end of a descent.
 #[derive(Clone, Copy)]
-pub(crate) enum Spot<'g, F> {
-    Leaf(LeafSeen<'g, F>),
+pub(crate) enum Spot<'g> {
+    Leaf(LeafSeen<'g>),
     /// An empty range; mounted with this stamp, or complete.
     Empty(Option<Stamp>),
 }
@@ -51,7 +48,7 @@ pub(crate) enum Spot<'g, F> {
 /// Where a descent ended.
 pub(crate) trait Place<'g, S: Structure> {
     /// What is there; `None`: something changed, go down again.
-    fn spot(&self) -> Option<Spot<'g, S::Format>>;
+    fn spot(&self) -> Option<Spot<'g>>;
 
     /// The bounds of the range that `probe` led to; `None` when a node on the way changed since.
     fn bounds(&self, probe: Probe<'_>) -> Option<Bounds>;
@@ -60,9 +57,6 @@ pub(crate) trait Place<'g, S: Structure> {
     /// `order` and under the same parent, that are dead: complete, and without a live entry. Also
     /// how many they are. `None` when a node on the way changed since.
     fn dead_row(&self, probe: Probe<'_>, order: Order) -> Option<(Bounds, usize)>;
-
-    /// The bytes of a key before its suffix in `leaf`, which is here.
-    fn depth(&self, leaf: LeafRef<'_, S::Format>) -> usize;
 
     /// Where the parent is in memory. Says little about which it is once the guard is gone.
     fn parent_address(&self) -> usize;
@@ -83,8 +77,6 @@ pub(crate) trait Place<'g, S: Structure> {
 
 /// How a kind of tree is built.
 pub(crate) trait Structure: Sized + Send + Sync + 'static {
-    /// How leaves are laid out.
-    type Format: LeafFormat + LeafEdits;
     type Place<'g>: Place<'g, Self>;
     /// A latched parent of leaves.
     type Parent<'g>;
@@ -102,24 +94,8 @@ pub(crate) trait Descend: Structure {
         probe: Probe<'_>,
     ) -> Option<Self::Place<'g>>;
 
-    /// Looks `key` up; `Err` gives `found` back: something changed on the way.
-    fn try_search<R, F: FnOnce(&[u8]) -> R>(
-        root: &Root,
-        guard: &Guard<'_>,
-        key: &[u8],
-        track: bool,
-        found: F,
-    ) -> Result<Lookup<R>, F>;
-
-    /// The leaf of `key` and the bytes of the key before its suffix, for the short way of a
-    /// write: without what a change of the structure needs. `None`: take the long way.
-    fn leaf_of<'g>(
-        _root: &'g Root,
-        _guard: &'g Guard<'_>,
-        _key: &[u8],
-    ) -> Option<(LeafSeen<'g, Self::Format>, usize)> {
-        None
-    }
+    /// Goes down to `key` and remembers nothing of the way; `None` when something changed on it.
+    fn try_find<'g>(root: &'g Root, guard: &'g Guard<'_>, key: &[u8]) -> Option<Spot<'g>>;
 }
 
 /// How a kind makes room.
@@ -133,7 +109,7 @@ pub(crate) trait Grow: Structure {
         key: &[u8],
         mount: Option<Stamp>,
         value: &mut PendingValue<'_>,
-    ) -> Option<LatchedOf<'g, Self>>;
+    ) -> Option<LeafLatched<'g>>;
 
     /// Makes room in `leaf`, which is at `place`, for what `edit` does with `entry`. Gives back a
     /// latched leaf with the same entries at the same indices; or `None` when the structure
@@ -143,10 +119,10 @@ pub(crate) trait Grow: Structure {
         guard: &'g Guard<'_>,
         place: &Self::Place<'g>,
         key: &[u8],
-        leaf: LatchedOf<'g, Self>,
+        leaf: LeafLatched<'g>,
         edit: Edit,
         entry: &NewEntry<'_>,
-    ) -> Option<LatchedOf<'g, Self>>;
+    ) -> Option<LeafLatched<'g>>;
 }
 
 /// How a kind gives memory back.
@@ -160,7 +136,7 @@ pub(crate) trait Shrink: Structure {
         tree: &Tree<Self>,
         guard: &'g Guard<'_>,
         place: &Self::Place<'g>,
-        leaf: LatchedOf<'g, Self>,
+        leaf: LeafLatched<'g>,
     ) -> bool;
 
     /// Replaces `leaf`, which is at `place`, by one with the entries of `keep` alone. Returns the
@@ -170,7 +146,7 @@ pub(crate) trait Shrink: Structure {
         guard: &'g Guard<'_>,
         parent: &Self::Parent<'g>,
         place: &Self::Place<'g>,
-        leaf: LatchedOf<'g, Self>,
+        leaf: LeafLatched<'g>,
         keep: u64,
     ) -> isize;
 
@@ -179,7 +155,7 @@ pub(crate) trait Shrink: Structure {
         tree: &Tree<Self>,
         parent: &Self::Parent<'g>,
         place: &Self::Place<'g>,
-        leaf: LatchedOf<'g, Self>,
+        leaf: LeafLatched<'g>,
     ) -> usize;
 
     /// Makes the empty range at `place` mounted, with a fresh stamp, or complete. `None` when
@@ -205,9 +181,6 @@ pub(crate) trait Survey: Structure {
 
     /// Checks inner nodes and sums over all blocks; nobody else writes meanwhile.
     fn tally(tree: &Tree<Self>) -> Result<XStats, String>;
-
-    /// What is wrong inside a leaf.
-    fn check_leaf(leaf: StableLeaf<'_, Self::Format>) -> Result<(), String>;
 }
 
 /// A whole kind.

@@ -57,6 +57,16 @@ struct Buffer {
     entries_wanted: usize,
 }
 
+impl Buffer {
+    /// `entries`: size of the first chunk.
+    fn starting_with(entries: usize) -> Self {
+        Self {
+            entries_wanted: entries,
+            ..Self::default()
+        }
+    }
+}
+
 /// Entries of the first chunk; it doubles from there.
 const FIRST_CHUNK_ENTRIES: usize = 16;
 const MAX_CHUNK_ENTRIES: usize = 4096;
@@ -99,14 +109,24 @@ impl fmt::Debug for Range {
 
 impl Range {
     pub(super) fn new(tree: TreeRef, from: Vec<u8>, to: Option<Vec<u8>>) -> Self {
+        Self::starting_with(FIRST_CHUNK_ENTRIES, tree, from, to)
+    }
+
+    /// As `new`, for a caller that wants `entries` at an end, most likely.
+    pub(super) fn starting_with(
+        entries: usize,
+        tree: TreeRef,
+        from: Vec<u8>,
+        to: Option<Vec<u8>>,
+    ) -> Self {
         let (from, to) = bounds::cut_to_length((from, to));
         let empty = to.as_ref().is_some_and(|to| from >= *to);
         let rest = if empty { None } else { Some((from, to)) };
         Self {
             tree,
             rest,
-            front: Buffer::default(),
-            back: Buffer::default(),
+            front: Buffer::starting_with(entries),
+            back: Buffer::starting_with(entries),
         }
     }
 
@@ -131,7 +151,7 @@ impl Range {
             let limits = match room {
                 Some(bytes) => {
                     let most = (bytes / ENTRY_OVERHEAD_BYTES).max(FIRST_CHUNK_ENTRIES);
-                    let entries = buffer.entries_wanted.max(FIRST_CHUNK_ENTRIES).min(most);
+                    let entries = buffer.entries_wanted.min(most);
                     buffer.entries_wanted = (entries * 2).min(MAX_CHUNK_ENTRIES);
                     MergeLimits {
                         bytes,

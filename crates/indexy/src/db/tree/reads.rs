@@ -261,7 +261,7 @@ impl Tree {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn first(&self) -> Result<Option<(Key, Value)>> {
-        self.iter().next().transpose()
+        self.ends().next().transpose()
     }
 
     /// The entry with the largest key. Cost: the first step of a scan.
@@ -276,7 +276,12 @@ impl Tree {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn last(&self) -> Result<Option<(Key, Value)>> {
-        self.iter().next_back().transpose()
+        self.ends().next_back().transpose()
+    }
+
+    /// All entries, for a caller that wants the outermost.
+    fn ends(&self) -> Range {
+        Range::starting_with(1, self.at.clone(), vec![], None)
     }
 
     /// Counts the entries. Cost: a look at each leaf of the memory index, and a scan over those

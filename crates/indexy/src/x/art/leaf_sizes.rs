@@ -10,14 +10,13 @@
 use super::{
     Art, Radix,
     inner::Child,
-    leaf::LeafRef,
     place::after,
     symbol::{END, LAST, Symbol},
 };
 use crate::x::{
     LeafInfo, StopWalk,
     bounds::first,
-    leaf::{FETCHED_AT_ONCE, Measured},
+    leaf::{FETCHED_AT_ONCE, LeafRef, Measured},
     walk::Step,
 };
 use std::ops::ControlFlow;

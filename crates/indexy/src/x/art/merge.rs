@@ -12,21 +12,16 @@
 use super::{
     Art,
     inner::{Child, InnerLatched, Kind},
-    leaf::{LeafLatched, MAX_ENTRIES, leaf_bytes},
     parent::{ParentLatched, ParentSeen},
     place::Place,
-    reshape::{MAX_LEAF_BYTES, arena_bytes},
+    reshape::arena_bytes,
     symbol::{END, Symbol},
 };
 use crate::{
-    mem::{Guard, Memory},
-    x::{bounds::Probe, counters::Delta},
+    mem::Guard,
+    x::{bounds::Probe, counters::Delta, leaf::LeafLatched},
 };
 
-/// Leaves are joined up to this size, so that they have room before they split again.
-const JOINED_LEAF_BYTES: usize = MAX_LEAF_BYTES * 5 / 8;
-/// And up to so many entries.
-const JOINED_ENTRIES: usize = MAX_ENTRIES / 2;
 /// A node becomes one of a smaller kind when that is filled by no more than so many parts of four.
 const FILLED_QUARTERS: usize = 3;
 
@@ -100,7 +95,7 @@ impl Art {
     ) -> Option<usize> {
         let right = place.leaf()?;
         let (first, _) = node.range(place.symbol);
-        if first == END || right.leaf().len() > JOINED_ENTRIES {
+        if first == END || !LeafLatched::is_small(right.leaf().len()) {
             return None;
         }
         let Child::Leaf(left) = node.resolve(first - 1) else {
@@ -108,22 +103,13 @@ impl Art {
         };
         let (left, right) = (left.see()?.try_latch()?, right.try_latch()?);
         let mounted = left.leaf().mount().is_some();
-        let (a, b) = (left.stable(), right.stable());
-        let bytes = leaf_bytes(a.len() + b.len(), a.live_bytes() + b.live_bytes());
-        let before = left.arena_bytes() + right.arena_bytes();
-        if mounted != right.leaf().mount().is_some()
-            || a.len() + b.len() > JOINED_ENTRIES
-            || bytes > JOINED_LEAF_BYTES
-            || Memory::class_size(bytes) as isize >= before
-        {
+        if mounted != right.leaf().mount().is_some() {
             return None;
         }
-        let run = a.run().max(b.run());
-        let mount = self.union(mounted);
-        let new = LeafLatched::create(&self.memory, guard, bytes, mount, run);
-        for from in [a, b] {
-            new.push_from(from, 0..from.len(), 0);
-        }
+        let before = left.arena_bytes() + right.arena_bytes();
+        let parts = [(&left, &[][..]), (&right, &[])];
+        let mount = || self.union(mounted);
+        let new = LeafLatched::joined(&self.memory, guard, &parts, place.depth, before, mount)?;
         node.join_leaves(&self.memory, place.symbol, left, right, new.leaf());
         let bytes = new.arena_bytes() - before;
         let mounts = -isize::from(mounted);
@@ -171,16 +157,12 @@ impl Art {
         mounted: bool,
     ) -> Option<usize> {
         let front = front(above, symbol, &node);
-        let old = leaf.stable();
-        let bytes = leaf_bytes(old.len(), old.extended_bytes(front.len())?);
+        let depth = leaf.leaf().depth() - front.len();
         let before = arena_bytes(node.node()) + leaf.arena_bytes();
-        if bytes > JOINED_LEAF_BYTES || Memory::class_size(bytes) as isize >= before {
-            return None;
-        }
         let own = node.mounts() + isize::from(leaf.leaf().mount().is_some());
-        let run = old.run();
-        let new = LeafLatched::create(&self.memory, guard, bytes, self.union(mounted), run);
-        new.push_extended(old, &front);
+        let mount = || self.union(mounted);
+        let parts = [(&leaf, &front[..])];
+        let new = LeafLatched::joined(&self.memory, guard, &parts, depth, before, mount)?;
         above.pull_up_leaf(&self.memory, symbol, node, leaf, new.leaf());
         let bytes = new.arena_bytes() - before;
         let mounts = isize::from(mounted) - own;

@@ -1,4 +1,5 @@
-//! Index X as an adaptive radix tree (ART) whose children are ranges and whose leaves are packed.
+//! Index X as an adaptive radix tree (ART) whose children are ranges and whose leaves hold many
+//! keys.
 //!
 //! Source: IndeXY II-A, II-D; `docs/decisions/0001-ranges-and-packed-leaves.md`. Search, insert
 //! and growth are those of ART; mounts and stamps sit on ranges.
@@ -9,15 +10,14 @@
 //! | file | what |
 //! |---|---|
 //! | `symbol`, `parent` | what selects a child; what a child hangs on |
-//! | `inner/`, `leaf/` | the blocks, and all unsafe code |
+//! | `inner/` | the nodes, and all unsafe code |
 //! | `search`, `place` | going down, and where that ends |
-//! | `reshape` | growing and splitting |
+//! | `reshape`, `split` | growing and splitting |
 //! | `shrink`, `merge`, `relocate` | giving memory back |
 //! | `leaf_sizes`, `tally` | walks over leaves and over all blocks |
 //! | `structure` | how these are put together |
 
 mod inner;
-mod leaf;
 mod leaf_sizes;
 mod merge;
 mod parent;
@@ -26,6 +26,7 @@ mod relocate;
 mod reshape;
 mod search;
 mod shrink;
+mod split;
 mod structure;
 mod symbol;
 mod tally;

@@ -5,7 +5,6 @@
 
 use super::{
     inner::{Child, InnerLatched, InnerRef, InnerSeen, Piece},
-    leaf::{LeafLatched, LeafRef},
     symbol::{END, LAST, Symbol},
 };
 use crate::{
@@ -13,6 +12,7 @@ use crate::{
     x::{
         Stamp,
         child::ChildWord,
+        leaf::{LeafLatched, LeafRef},
         root::{Root, RootLatched, RootSeen},
     },
 };

@@ -5,7 +5,6 @@
 use super::{
     Radix,
     inner::{Child, InnerSeen},
-    leaf::{LeafRef, LeafSeen, Packed},
     parent::{ParentLatched, ParentSeen},
     symbol::{END, LAST, Symbol},
 };
@@ -14,7 +13,7 @@ use crate::{
     x::{
         Order, Stamp,
         bounds::{Bounds, Probe},
-        leaf::FETCHED_AT_ONCE,
+        leaf::{FETCHED_AT_ONCE, LeafSeen},
         tree::{self, Spot},
     },
 };
@@ -34,7 +33,7 @@ pub(crate) struct Place<'g> {
 /// What is there.
 #[derive(Clone, Copy)]
 pub(crate) enum Site<'g> {
-    Range(Spot<'g, Packed>),
+    Range(Spot<'g>),
     /// An empty range: the gap beside the prefix of a node.
     Gap(Gap<'g>),
 }
@@ -55,11 +54,11 @@ fn beside((first, last): (Symbol, Symbol), order: Order) -> Option<Symbol> {
     }
 }
 
-/// Complete, and without a live entry. A leaf that changes is not: a scan looks at it again.
+/// Complete, and without a live entry.
 fn is_dead(child: &Child<'_>) -> bool {
     match child {
         Child::Empty(mount) => mount.is_none(),
-        Child::Leaf(leaf) => leaf.see().and_then(LeafSeen::is_dead).unwrap_or(false),
+        Child::Leaf(leaf) => leaf.is_dead(),
         Child::Inner(_) => false,
     }
 }
@@ -156,7 +155,7 @@ impl<'g> Place<'g> {
 
 impl<'g> tree::Place<'g, Radix> for Place<'g> {
     #[inline(always)]
-    fn spot(&self) -> Option<Spot<'g, Packed>> {
+    fn spot(&self) -> Option<Spot<'g>> {
         Some(match self.site {
             Site::Range(spot) => spot,
             Site::Gap(gap) => Spot::Empty(gap.mount),
@@ -201,11 +200,6 @@ impl<'g> tree::Place<'g, Radix> for Place<'g> {
                 return Some((self.bounds_of(probe, first, last), ranges));
             }
         }
-    }
-
-    #[inline(always)]
-    fn depth(&self, _leaf: LeafRef<'_>) -> usize {
-        self.depth
     }
 
     fn parent_address(&self) -> usize {

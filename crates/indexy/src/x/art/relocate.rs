@@ -108,9 +108,13 @@ impl Art {
         }
         let leaf = leaf.see()?.try_latch()?;
         let parent = parent.try_latch()?;
-        let bytes = leaf.leaf().size();
         Memory::moving(block, || {
-            self.resize(guard, &parent, symbol, leaf, bytes);
+            let new = leaf.copy(&self.memory, guard);
+            self.counters.add(Delta {
+                bytes: new.arena_bytes() - leaf.arena_bytes(),
+                ..Delta::default()
+            });
+            parent.swap_leaf(&self.memory, symbol, leaf, new.leaf());
         });
         Some(())
     }

@@ -12,30 +12,25 @@
 use super::{
     Art, Radix,
     inner::{InnerLatched, InnerRef, Kind, Piece},
-    leaf::{LeafLatched, MAX_ENTRIES, SplitAt, leaf_bytes},
     parent::{ParentLatched, ParentSeen},
     place::{Gap, Place},
+    split::{SplitAt, common_prefix, split_for, split_point},
     symbol::{END, LAST, Symbol},
 };
 use crate::{
     mem::{Guard, Memory},
     x::{
-        Stamp, child::ChildWord, counters::Delta, edit::Edit, entry::NewEntry,
-        pending::PendingValue, tree::Grow,
+        Stamp,
+        child::ChildWord,
+        counters::Delta,
+        edit::Edit,
+        entry::NewEntry,
+        leaf::{Builder, Contents, LeafLatched, Room, Spare, mask},
+        pending::PendingValue,
+        tree::Grow,
     },
 };
-
-/// A leaf does not grow beyond this, unless it has a single entry.
-pub(super) const MAX_LEAF_BYTES: usize = 1024;
-
-/// A leaf that is full of dead bytes is tidied in place only when that gives at least this much
-/// room.
-const WORTHWHILE_BYTES: usize = 64;
-
-/// Bytes to ask for when `needed` are used at once.
-fn roomy(needed: usize) -> usize {
-    (needed + needed / 8).min(MAX_LEAF_BYTES).max(needed)
-}
+use std::ops::Range;
 
 /// Bytes of a node in the arena.
 pub(super) fn arena_bytes(node: InnerRef<'_>) -> isize {
@@ -55,9 +50,11 @@ impl Grow for Radix {
             art.split_prefix(guard, place, gap);
             return None;
         }
+        let mut contents = Contents::default();
+        contents.add(&value.entry(&key[place.depth..], 0));
         let parent = place.parent.try_latch()?;
-        let bytes = leaf_bytes(1, value.need(&key[place.depth..]));
-        let leaf = LeafLatched::create(&art.memory, guard, bytes, mount, 0);
+        let new = Builder::new(&art.memory, guard, &contents, Spare::Some, place.depth);
+        let leaf = new.finish(mount, 0);
         let (first, _) = parent.range(place.symbol);
         let word = leaf.leaf().word();
         let mounts = parent.replace_empty(place.symbol, &[Piece { first, word }]);
@@ -78,36 +75,33 @@ impl Grow for Radix {
         edit: Edit,
         entry: &NewEntry<'_>,
     ) -> Option<LeafLatched<'g>> {
-        let n = leaf.leaf().len();
-        let entries = n + usize::from(matches!(edit, Edit::Insert { .. }));
-        // The old version stays until the new one is written.
-        let needed = leaf_bytes(entries, leaf.stable().live_bytes() + entry.size());
-        if entries <= MAX_ENTRIES && needed + WORTHWHILE_BYTES <= leaf.leaf().size() {
-            leaf.compact();
-            return Some(leaf);
+        match leaf.room_for(edit, entry) {
+            Room::Here => Some(leaf),
+            Room::Larger(contents, spare) => {
+                let parent = place.parent.try_latch()?;
+                Some(art.resize(guard, &parent, place.symbol, leaf, &contents, spare))
+            }
+            Room::Split(at) => {
+                let parent = place.parent.try_latch()?;
+                art.split(guard, place, parent, leaf, at.map(|at| (at, entry.suffix)));
+                None
+            }
         }
-        let parent = place.parent.try_latch()?;
-        if entries <= MAX_ENTRIES && (needed <= MAX_LEAF_BYTES || n < 2) {
-            return Some(art.resize(guard, &parent, place.symbol, leaf, roomy(needed)));
-        }
-        art.split(guard, place, parent, leaf);
-        None
     }
 }
 
 impl Art {
-    /// Replaces `leaf` by one of about `bytes` bytes with the same entries.
+    /// Replaces `leaf` by one for `contents` with the same entries.
     pub(super) fn resize<'g>(
         &self,
         guard: &'g Guard<'_>,
         parent: &ParentLatched<'g>,
         symbol: Symbol,
         leaf: LeafLatched<'g>,
-        bytes: usize,
+        contents: &Contents,
+        spare: Spare,
     ) -> LeafLatched<'g> {
-        let (mount, run) = (leaf.leaf().mount(), leaf.leaf().run());
-        let new = LeafLatched::create(&self.memory, guard, bytes, mount, run);
-        new.copy_all(leaf.stable());
+        let new = leaf.resized(&self.memory, guard, contents, spare);
         self.counters.add(Delta {
             bytes: new.arena_bytes() - leaf.arena_bytes(),
             ..Delta::default()
@@ -116,33 +110,20 @@ impl Art {
         new
     }
 
-    /// A new latched leaf of `bytes` bytes with entries of `leaf`.
-    fn part<'g>(
-        &self,
-        guard: &'g Guard<'_>,
-        leaf: &LeafLatched<'g>,
-        entries: std::ops::Range<usize>,
-        strip: usize,
-        bytes: usize,
-    ) -> LeafLatched<'g> {
-        let (mount, run) = (leaf.leaf().mount(), leaf.leaf().run());
-        let new = LeafLatched::create(&self.memory, guard, bytes, mount, run);
-        new.push_from(leaf.stable(), entries, strip);
-        new
-    }
-
-    /// Splits `leaf` in two; where its range cannot be split, under a node of their own.
+    /// Splits `leaf` in two; where its range cannot be split, under a node of their own. `new`:
+    /// where a new entry belongs, and its suffix.
     fn split<'g>(
         &self,
         guard: &'g Guard<'_>,
         place: &Place<'g>,
         parent: ParentLatched<'g>,
         leaf: LeafLatched<'g>,
+        new: Option<(usize, &[u8])>,
     ) {
         let in_range = if parent.is_root() {
             None
         } else {
-            leaf.stable().split_point(0)
+            split_for(leaf.stable(), new)
         };
         let more = if in_range.is_some() || parent.is_root() {
             1
@@ -165,19 +146,35 @@ impl Art {
         }
     }
 
-    /// The two parts of `leaf` around `split`.
+    /// The two parts of `leaf` around `split`, of which the first starts at symbol `first`, and
+    /// their bytes less those of `leaf`.
     fn halves<'g>(
         &self,
         guard: &'g Guard<'_>,
         leaf: &LeafLatched<'g>,
+        first: Symbol,
         split: SplitAt,
         strip: usize,
-    ) -> [LeafLatched<'g>; 2] {
-        let stable = leaf.stable();
-        [0..split.at, split.at..stable.len()].map(|entries| {
-            let needed = leaf_bytes(entries.len(), stable.heap_bytes(entries.clone(), strip));
-            self.part(guard, leaf, entries, strip, roomy(needed))
-        })
+    ) -> ([Piece; 2], isize) {
+        let n = leaf.leaf().len();
+        let mut bytes = -leaf.arena_bytes();
+        let mut piece = |first, entries: Range<usize>| {
+            if entries.is_empty() {
+                let word = ChildWord::empty(leaf.leaf().mount());
+                return Piece { first, word };
+            }
+            // A leaf that keeps all is one that keys are appended behind: it is left full.
+            let spare = match entries.len() == n {
+                true => Spare::None,
+                false => Spare::Some,
+            };
+            let part = leaf.part(&self.memory, guard, mask(entries), strip, spare);
+            bytes += part.arena_bytes();
+            let word = part.leaf().word();
+            Piece { first, word }
+        };
+        let pieces = [piece(first, 0..split.at), piece(split.symbol, split.at..n)];
+        (pieces, bytes)
     }
 
     /// Splits `leaf` and its range.
@@ -189,21 +186,14 @@ impl Art {
         leaf: LeafLatched<'g>,
         split: SplitAt,
     ) {
-        let [low, high] = self.halves(guard, &leaf, split, 0);
         let (first, _) = parent.range(symbol);
-        let pieces = [
-            Piece {
-                first,
-                word: low.leaf().word(),
-            },
-            Piece {
-                first: split.symbol,
-                word: high.leaf().word(),
-            },
-        ];
-        let bytes = low.arena_bytes() + high.arena_bytes() - leaf.arena_bytes();
-        let mounts = isize::from(leaf.leaf().mount().is_some());
-        parent.replace_leaf(&self.memory, symbol, leaf, &pieces);
+        let (pieces, bytes) = self.halves(guard, &leaf, first, split, 0);
+        let leaves = pieces.iter().filter(|piece| !piece.word.is_empty()).count() as isize;
+        let own = match leaf.leaf().mount() {
+            Some(_) => leaves - 1,
+            None => 0,
+        };
+        let mounts = parent.replace_leaf(&self.memory, symbol, leaf, &pieces) + own;
         self.counters.add(Delta {
             bytes,
             mounts,
@@ -222,26 +212,16 @@ impl Art {
         consumed: usize,
     ) {
         let mut prefix = Vec::new();
-        let strip = leaf.stable().common_prefix(&mut prefix);
-        let Some(split) = leaf.stable().split_point(strip) else {
+        let strip = common_prefix(leaf.stable(), &mut prefix);
+        let Some(split) = split_point(leaf.stable(), strip) else {
             unreachable!("two different keys have a point where they differ");
         };
-        let [low, high] = self.halves(guard, &leaf, split, strip);
+        let (children, bytes) = self.halves(guard, &leaf, END, split, strip);
         let mount = leaf.leaf().mount();
-        let children = [
-            Piece {
-                first: END,
-                word: low.leaf().word(),
-            },
-            Piece {
-                first: split.symbol,
-                word: high.leaf().word(),
-            },
-        ];
         let kind = Kind::Node4;
         let gap = &prefix[consumed..];
         let node = InnerRef::create(&self.memory, guard, kind, gap, mount, &children);
-        let bytes = arena_bytes(node) + low.arena_bytes() + high.arena_bytes() - leaf.arena_bytes();
+        let bytes = bytes + arena_bytes(node);
         let own = if mount.is_some() {
             1 + node.mounts()
         } else {

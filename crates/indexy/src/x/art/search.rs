@@ -21,7 +21,6 @@ use super::{
 use crate::{
     mem::Guard,
     x::{
-        Lookup,
         bounds::Probe,
         root::Root,
         tree::{Descend, Spot},
@@ -94,50 +93,27 @@ impl Descend for Radix {
         }
     }
 
-    /// As `try_descend`, and looks the key up there; `Err` gives `found` back.
     #[inline]
-    fn try_search<R, F: FnOnce(&[u8]) -> R>(
-        root: &Root,
-        guard: &Guard<'_>,
-        key: &[u8],
-        track: bool,
-        found: F,
-    ) -> Result<Lookup<R>, F> {
+    fn try_find<'g>(root: &'g Root, guard: &'g Guard<'_>, key: &[u8]) -> Option<Spot<'g>> {
         let mut rest = key;
         let mut child = ParentSeen::Root(root.see(guard)).child(END);
         loop {
-            let Some(now) = child else {
-                return Err(found);
-            };
-            let mount = match now {
-                Child::Leaf(leaf) => {
-                    return match leaf.see() {
-                        Some(leaf) => leaf.get(rest, track, found),
-                        None => Err(found),
-                    };
-                }
-                Child::Empty(mount) => mount,
+            match child? {
+                Child::Leaf(leaf) => return leaf.see().map(Spot::Leaf),
+                Child::Empty(mount) => return Some(Spot::Empty(mount)),
                 Child::Inner(node) => {
-                    let Some(node) = node.see() else {
-                        return Err(found);
-                    };
+                    let node = node.see()?;
                     let matched = node.node().match_prefix(rest);
-                    if matched == node.node().prefix_len() {
-                        rest = &rest[matched..];
-                        child = node.child(first_symbol(rest));
-                        if let Some(Child::Inner(_)) = child {
-                            rest = &rest[1..];
-                        }
-                        continue;
+                    if matched < node.node().prefix_len() {
+                        return node.gap().map(Spot::Empty);
                     }
-                    match node.gap() {
-                        Some(mount) => mount,
-                        None => return Err(found),
+                    rest = &rest[matched..];
+                    child = node.child(first_symbol(rest));
+                    if let Some(Child::Inner(_)) = child {
+                        rest = &rest[1..];
                     }
                 }
-            };
-            // I1: no entry; only a mount makes Y's word count.
-            return Ok(mount.map_or(Lookup::Absent, Lookup::AskY));
+            }
         }
     }
 }

@@ -7,39 +7,35 @@
 
 #![forbid(unsafe_code)]
 
-use super::{
-    Art, Radix,
-    leaf::{LeafLatched, leaf_bytes},
-    parent::ParentLatched,
-    place::Place,
-};
+use super::{Art, Radix, parent::ParentLatched, place::Place};
 use crate::{
     mem::Guard,
-    x::{bounds::Probe, counters::Delta, leaf::ones, tree::Shrink},
+    x::{
+        bounds::Probe,
+        counters::Delta,
+        leaf::{LeafLatched, Spare},
+        tree::Shrink,
+    },
 };
-
-/// A leaf is rebuilt when less than one part in so many of it is used.
-const SPARSE_DIVISOR: usize = 2;
-/// Smaller leaves are not rebuilt.
-const SMALL_LEAF_BYTES: usize = 128;
 
 impl Shrink for Radix {
     const MERGES_PARENTS: bool = true;
 
     fn tidy<'g>(art: &Art, guard: &'g Guard<'_>, place: &Place<'g>, leaf: LeafLatched<'g>) -> bool {
-        let n = leaf.leaf().len();
-        let size = leaf.leaf().size();
-        let used = leaf_bytes(n, leaf.stable().live_bytes());
-        if n > 0 && (size <= SMALL_LEAF_BYTES || used * SPARSE_DIVISOR >= size) {
+        let contents = leaf.sparse();
+        if leaf.leaf().len() > 0 && contents.is_none() {
             return false;
         }
         let Some(parent) = place.parent.try_latch() else {
             return false;
         };
-        if n > 0 {
-            art.resize(guard, &parent, place.symbol, leaf, used);
-        } else {
-            Self::vanish(art, &parent, place, leaf);
+        match contents.filter(|contents| contents.n > 0) {
+            Some(contents) => {
+                art.resize(guard, &parent, place.symbol, leaf, &contents, Spare::None);
+            }
+            None => {
+                Self::vanish(art, &parent, place, leaf);
+            }
         }
         true
     }
@@ -52,10 +48,7 @@ impl Shrink for Radix {
         leaf: LeafLatched<'g>,
         keep: u64,
     ) -> isize {
-        let old = leaf.stable();
-        let bytes = leaf_bytes(keep.count_ones() as usize, old.heap_bytes(ones(keep), 0));
-        let new = LeafLatched::create(&art.memory, guard, bytes, old.mount(), old.run());
-        new.push_from(old, ones(keep), 0);
+        let new = leaf.part(&art.memory, guard, keep, 0, Spare::None);
         let freed = leaf.arena_bytes() - new.arena_bytes();
         art.counters.add(Delta {
             bytes: -freed,

@@ -2,14 +2,13 @@
 
 #![forbid(unsafe_code)]
 
-use super::{Radix, leaf::Packed, parent, place::Place};
+use super::{Radix, parent, place::Place};
 use crate::{
     mem::Memory,
     x::{root::Root, tree::Structure},
 };
 
 impl Structure for Radix {
-    type Format = Packed;
     type Place<'g> = Place<'g>;
     type Parent<'g> = parent::ParentLatched<'g>;
 

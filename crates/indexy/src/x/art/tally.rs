@@ -5,13 +5,16 @@
 use super::{
     Art, Radix,
     inner::{Child, InnerRef},
-    leaf::{LeafRef, StableLeaf},
     parent::ParentSeen,
     symbol::{END, LAST},
 };
 use crate::{
     mem::Memory,
-    x::{LeafInfo, StopWalk, XStats, leaf::Bit, tree::Survey},
+    x::{
+        LeafInfo, StopWalk, XStats,
+        leaf::{Bit, LeafRef},
+        tree::Survey,
+    },
 };
 use std::ops::ControlFlow;
 
@@ -23,10 +26,6 @@ impl Survey for Radix {
         visit: &mut dyn FnMut(LeafInfo<'_>) -> ControlFlow<StopWalk>,
     ) -> ControlFlow<StopWalk> {
         art.measure_leaves(from, to, visit)
-    }
-
-    fn check_leaf(leaf: StableLeaf<'_>) -> Result<(), String> {
-        leaf.check()
     }
 
     fn tally(art: &Art) -> Result<XStats, String> {

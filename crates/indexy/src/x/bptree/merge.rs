@@ -16,21 +16,16 @@ use super::{
         build::{Parts, Room},
         layout::INNER_BYTES,
     },
-    leaf::{Builder, Contents, LEAF_BYTES, MAX_ENTRIES, Shift, Spare},
     parent::{ParentLatched, ParentSeen},
     place::{Place, common_prefix},
 };
 use crate::{
     mem::{Guard, Memory},
-    x::{bounds::Probe, counters::Delta, leaf::mask},
+    x::{bounds::Probe, counters::Delta, leaf::LeafLatched},
 };
 
 /// A node is rebuilt when less than one part in so many of it is used.
 const SPARSE_DIVISOR: usize = 2;
-/// Leaves are joined up to this size, so that they have room before they split again.
-const JOINED_LEAF_BYTES: usize = LEAF_BYTES * 5 / 8;
-/// And up to so many entries.
-const JOINED_ENTRIES: usize = MAX_ENTRIES * 5 / 8;
 /// Nodes are joined up to this size.
 const JOINED_INNER_BYTES: usize = INNER_BYTES * 5 / 8;
 
@@ -64,10 +59,15 @@ impl BPlus {
     }
 
     /// Joins the small leaf at `place` with one beside it.
-    fn join_leaf(&self, guard: &Guard<'_>, place: &Place<'_>, probe: Probe<'_>) -> Option<isize> {
+    fn join_leaf<'g>(
+        &self,
+        guard: &'g Guard<'_>,
+        place: &Place<'g>,
+        probe: Probe<'_>,
+    ) -> Option<isize> {
         let leaf = place.leaf()?;
         let at = place.hop.at;
-        if leaf.leaf().len() > JOINED_ENTRIES {
+        if !LeafLatched::is_small(leaf.leaf().len()) {
             return None;
         }
         at.checked_sub(1)
@@ -76,10 +76,10 @@ impl BPlus {
     }
 
     /// Joins the leaves `first` and `first + 1` of the parent at `place`.
-    fn join_leaves(
+    fn join_leaves<'g>(
         &self,
-        guard: &Guard<'_>,
-        place: &Place<'_>,
+        guard: &'g Guard<'_>,
+        place: &Place<'g>,
         probe: Probe<'_>,
         first: usize,
     ) -> Option<isize> {
@@ -101,30 +101,11 @@ impl BPlus {
             return None;
         }
         let depth = common_prefix(&bounds.start, bounds.end.as_deref());
-        let parts = [&left, &right].map(|leaf| {
-            let old = leaf.stable();
-            (old, mask(0..old.len()), &middle[depth..old.raw().depth()])
-        });
-        let mut contents = Contents::default();
-        for (old, entries, front) in parts {
-            if !contents.add_from(old, entries, Shift::Extend(front)) {
-                return None;
-            }
-        }
+        let parts = [&left, &right].map(|leaf| (leaf, &middle[depth..leaf.leaf().depth()]));
         let before = left.arena_bytes() + right.arena_bytes();
-        if contents.n > JOINED_ENTRIES
-            || contents.bytes() > JOINED_LEAF_BYTES
-            || Memory::class_size(contents.bytes()) as isize >= before
-        {
-            return None;
-        }
         let node = node.try_latch()?;
-        let mut new = Builder::new(&self.memory, guard, &contents, Spare::None, depth);
-        for (old, entries, front) in parts {
-            new.push_from(old, entries, Shift::Extend(front));
-        }
-        let run = left.leaf().run().max(right.leaf().run());
-        let new = new.finish(self.union(mounted), run);
+        let mount = || self.union(mounted);
+        let new = LeafLatched::joined(&self.memory, guard, &parts, depth, before, mount)?;
         node.set_child(first, new.leaf().word());
         let freed = before - new.arena_bytes() + node.remove(&self.memory, first);
         left.retire(&self.memory);

@@ -17,17 +17,14 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `heads` | normalized heads and hints |
-//! | `inner/`, `leaf/`, `parent` | the blocks, what hangs on what, and all unsafe code |
+//! | `inner/`, `parent` | the nodes, what hangs on what, and all unsafe code |
 //! | `search`, `path`, `place` | going down, and where that ends |
 //! | `reshape` | growing and splitting |
 //! | `shrink`, `merge`, `relocate` | giving memory back |
 //! | `tally` | walks over leaves and over all blocks |
 //! | `structure` | how these are put together |
 
-mod heads;
 mod inner;
-mod leaf;
 mod merge;
 mod parent;
 mod path;

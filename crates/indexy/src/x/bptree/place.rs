@@ -5,13 +5,12 @@
 use super::{
     Balanced,
     inner::{Child, InnerSeen},
-    leaf::{Headed, LeafRef, LeafSeen},
     parent::{ParentLatched, ParentSeen},
 };
 use crate::x::{
     Order,
     bounds::{Bounds, Probe},
-    leaf::FETCHED_AT_ONCE,
+    leaf::{FETCHED_AT_ONCE, LeafSeen},
     tree::{self, Spot},
 };
 
@@ -51,7 +50,7 @@ pub(crate) struct Place<'g> {
 /// What is there.
 #[derive(Clone, Copy)]
 pub(crate) enum Site<'g> {
-    Range(Spot<'g, Headed>),
+    Range(Spot<'g>),
     /// A node of the level that was asked for, or below.
     Node(InnerSeen<'g>),
 }
@@ -104,7 +103,7 @@ impl<'g> Place<'g> {
 
 impl<'g> tree::Place<'g, Balanced> for Place<'g> {
     #[inline(always)]
-    fn spot(&self) -> Option<Spot<'g, Headed>> {
+    fn spot(&self) -> Option<Spot<'g>> {
         match self.site {
             Site::Range(spot) => Some(spot),
             Site::Node(_) => None,
@@ -144,11 +143,6 @@ impl<'g> tree::Place<'g, Balanced> for Place<'g> {
         }
     }
 
-    #[inline(always)]
-    fn depth(&self, leaf: LeafRef<'_>) -> usize {
-        leaf.depth()
-    }
-
     fn parent_address(&self) -> usize {
         self.hop.parent.address()
     }
@@ -168,11 +162,11 @@ impl<'g> tree::Place<'g, Balanced> for Place<'g> {
     }
 }
 
-/// Complete, and without a live entry. A leaf that changes is not: a scan looks at it again.
+/// Complete, and without a live entry.
 fn is_dead(child: &Child<'_>) -> bool {
     match child {
         Child::Empty(mount) => mount.is_none(),
-        Child::Leaf(leaf) => leaf.see().and_then(LeafSeen::is_dead).unwrap_or(false),
+        Child::Leaf(leaf) => leaf.is_dead(),
         Child::Inner(_) => false,
     }
 }

@@ -15,7 +15,6 @@ use super::{
         build::{Parts, Room},
         layout::{INNER_BYTES, MAX_CHILDREN, MIN_CHILDREN_TO_SPLIT},
     },
-    leaf::{Builder, Contents, Kind, LeafLatched, Shift, Spare, StableLeaf, heap_bytes},
     parent::ParentLatched,
     place::{Place, common_prefix},
 };
@@ -28,15 +27,11 @@ use crate::{
         counters::Delta,
         edit::Edit,
         entry::NewEntry,
-        leaf::mask,
+        leaf::{Builder, Contents, LeafLatched, Room as LeafRoom, Spare, StableLeaf, mask},
         pending::PendingValue,
         tree::{Grow, Place as _},
     },
 };
-
-/// A leaf that is full of dead bytes is tidied in place only when that gives at least this much
-/// room.
-const WORTHWHILE_BYTES: usize = 64;
 
 /// Two neighbours that take the place of one child.
 struct Halves {
@@ -81,35 +76,17 @@ impl Grow for Balanced {
         edit: Edit,
         entry: &NewEntry<'_>,
     ) -> Option<LeafLatched<'g>> {
-        let stable = leaf.stable();
-        let mut contents = Contents::default();
-        contents.add_from(stable, mask(0..stable.len()), Shift::Strip(0));
-        contents.add(entry);
-        let (at, more) = match edit {
-            Edit::Insert { at, .. } => (Some(at), 1),
-            Edit::Replace { .. } | Edit::Remove { .. } => {
-                // The old version stays until the new one is written.
-                contents.n -= 1;
-                (None, 0)
+        match leaf.room_for(edit, entry) {
+            LeafRoom::Here => Some(leaf),
+            LeafRoom::Larger(contents, spare) => {
+                let parent = place.hop.parent.try_latch()?;
+                Some(tree.resize(guard, &parent, place.hop.at, leaf, &contents, spare))
             }
-        };
-        let (meta, kind) = (leaf.leaf().meta(), leaf.leaf().kind());
-        let size = heap_bytes(entry.suffix.len(), entry.value.len(), entry.form());
-        let roomy = leaf.leaf().gap() + meta.dead >= size + WORTHWHILE_BYTES;
-        if kind == Kind::Slotted && meta.n + more <= meta.cap && roomy {
-            leaf.compact();
-            return Some(leaf);
+            LeafRoom::Split(at) => {
+                tree.split_leaf(guard, place, key, leaf, at);
+                None
+            }
         }
-        if contents.fits() {
-            let parent = place.hop.parent.try_latch()?;
-            let spare = match at {
-                Some(at) if at == stable.len() => Spare::Much,
-                _ => Spare::Some,
-            };
-            return Some(tree.resize(guard, &parent, place.hop.at, leaf, &contents, spare));
-        }
-        tree.split_leaf(guard, place, key, leaf, at);
-        None
     }
 }
 
@@ -124,10 +101,7 @@ impl BPlus {
         contents: &Contents,
         spare: Spare,
     ) -> LeafLatched<'g> {
-        let old = leaf.stable();
-        let mut new = Builder::new(&self.memory, guard, contents, spare, old.raw().depth());
-        new.push_from(old, mask(0..old.len()), Shift::Strip(0));
-        let new = new.finish(leaf.leaf().mount(), leaf.leaf().run());
+        let new = leaf.resized(&self.memory, guard, contents, spare);
         parent.set(at, new.leaf().word());
         self.counters.add(Delta {
             bytes: new.arena_bytes() - leaf.arena_bytes(),
@@ -180,29 +154,24 @@ impl BPlus {
 
     /// A published-to-be leaf with the entries `range` of `leaf`, at a depth of its own; an empty
     /// range when there are none.
-    fn part(
+    fn part<'g>(
         &self,
-        guard: &Guard<'_>,
-        leaf: &LeafLatched<'_>,
+        guard: &'g Guard<'_>,
+        leaf: &LeafLatched<'g>,
         range: std::ops::Range<usize>,
         depth: usize,
     ) -> ChildWord {
         if range.is_empty() {
             return ChildWord::empty(leaf.leaf().mount());
         }
-        let old = leaf.stable();
-        let (entries, shift) = (mask(range.clone()), Shift::Strip(depth - old.raw().depth()));
-        let mut contents = Contents::default();
-        contents.add_from(old, entries, shift);
         // A leaf that keeps all is one that keys are appended behind: it is left full.
-        let spare = if range.len() < old.len() {
+        let spare = if range.len() < leaf.leaf().len() {
             Spare::Some
         } else {
             Spare::None
         };
-        let mut new = Builder::new(&self.memory, guard, &contents, spare, depth);
-        new.push_from(old, entries, shift);
-        let new = new.finish(leaf.leaf().mount(), leaf.leaf().run());
+        let strip = depth - leaf.leaf().depth();
+        let new = leaf.part(&self.memory, guard, mask(range), strip, spare);
         self.counters.add(Delta {
             bytes: new.arena_bytes(),
             ..Delta::default()

@@ -9,7 +9,6 @@
 
 use super::{
     BPlus, Balanced,
-    leaf::{Builder, Contents, LeafLatched, Shift, Spare},
     parent::ParentLatched,
     place::{Place, Site},
 };
@@ -18,15 +17,10 @@ use crate::{
     x::{
         bounds::Probe,
         counters::Delta,
-        leaf::mask,
+        leaf::{LeafLatched, Spare},
         tree::{Shrink, Spot},
     },
 };
-
-/// A leaf is rebuilt when less than one part in so many of it is used.
-const SPARSE_DIVISOR: usize = 2;
-/// Smaller leaves are not rebuilt.
-const SMALL_LEAF_BYTES: usize = 128;
 
 impl Shrink for Balanced {
     const MERGES_PARENTS: bool = false;
@@ -37,21 +31,20 @@ impl Shrink for Balanced {
         place: &Place<'g>,
         leaf: LeafLatched<'g>,
     ) -> bool {
-        let old = leaf.stable();
-        let mut contents = Contents::default();
-        contents.add_from(old, mask(0..old.len()), Shift::Strip(0));
-        let size = leaf.leaf().size();
-        let dense = contents.bytes() * SPARSE_DIVISOR >= size;
-        if contents.n > 0 && (size <= SMALL_LEAF_BYTES || dense) {
+        let contents = leaf.sparse();
+        if leaf.leaf().len() > 0 && contents.is_none() {
             return false;
         }
         let Some(parent) = place.hop.parent.try_latch() else {
             return false;
         };
-        if contents.n > 0 {
-            tree.resize(guard, &parent, place.hop.at, leaf, &contents, Spare::None);
-        } else {
-            Self::vanish(tree, &parent, place, leaf);
+        match contents.filter(|contents| contents.n > 0) {
+            Some(contents) => {
+                tree.resize(guard, &parent, place.hop.at, leaf, &contents, Spare::None);
+            }
+            None => {
+                Self::vanish(tree, &parent, place, leaf);
+            }
         }
         true
     }
@@ -64,13 +57,7 @@ impl Shrink for Balanced {
         leaf: LeafLatched<'g>,
         keep: u64,
     ) -> isize {
-        let old = leaf.stable();
-        let mut contents = Contents::default();
-        contents.add_from(old, keep, Shift::Strip(0));
-        let depth = old.raw().depth();
-        let mut new = Builder::new(&tree.memory, guard, &contents, Spare::None, depth);
-        new.push_from(old, keep, Shift::Strip(0));
-        let new = new.finish(old.mount(), old.run());
+        let new = leaf.part(&tree.memory, guard, keep, 0, Spare::None);
         parent.set(place.hop.at, new.leaf().word());
         let freed = leaf.arena_bytes() - new.arena_bytes();
         tree.counters.add(Delta {

@@ -2,14 +2,13 @@
 
 #![forbid(unsafe_code)]
 
-use super::{Balanced, leaf::Headed, parent, place::Place};
+use super::{Balanced, parent, place::Place};
 use crate::{
     mem::Memory,
     x::{root::Root, tree::Structure},
 };
 
 impl Structure for Balanced {
-    type Format = Headed;
     type Place<'g> = Place<'g>;
     type Parent<'g> = parent::ParentLatched<'g>;
 

@@ -5,14 +5,13 @@
 use super::{
     BPlus, Balanced,
     inner::{Child, InnerLatched},
-    leaf::StableLeaf,
     parent::ParentSeen,
     place::common_prefix,
 };
 use crate::x::{
     LeafInfo, StopWalk, XStats,
     bounds::{Bounds, first},
-    leaf::{Bit, Measured},
+    leaf::{Bit, Measured, StableLeaf},
     tree::{Spot, Survey},
 };
 use std::ops::ControlFlow;
@@ -41,10 +40,6 @@ impl Survey for Balanced {
             at = bounds.next(to);
         }
         ControlFlow::Continue(())
-    }
-
-    fn check_leaf(leaf: StableLeaf<'_>) -> Result<(), String> {
-        leaf.check()
     }
 
     fn tally(tree: &BPlus) -> Result<XStats, String> {

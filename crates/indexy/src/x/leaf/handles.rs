@@ -1,56 +1,50 @@
 //! A leaf as an address, as it was at a version, and as its latch holder has it.
 //!
-//! Threads: the latch is the first word of every leaf, whatever its format.
+//! Threads: the latch is the first word of a leaf.
 
 use crate::mem::{
     Memory,
     latch::{Latch, Version},
     words::Words,
 };
-use std::{marker::PhantomData, ptr::NonNull};
+use std::ptr::NonNull;
 
 /// The word of the latch.
 const LATCH: usize = 0;
 
-/// A leaf in the format `F`, or a copy of one.
+/// A leaf, or a copy of one.
 #[derive(Clone, Copy)]
-pub(crate) struct LeafRef<'g, F> {
+pub(crate) struct LeafRef<'g> {
     words: Words<'g>,
     block: NonNull<u64>,
-    format: PhantomData<F>,
 }
 
 /// A leaf as it was at a version.
 #[derive(Clone, Copy)]
-pub(crate) struct LeafSeen<'g, F> {
-    leaf: LeafRef<'g, F>,
+pub(crate) struct LeafSeen<'g> {
+    leaf: LeafRef<'g>,
     version: Version,
 }
 
 /// A leaf whose latch the owner of this holds; unlatched on drop.
-pub(crate) struct LeafLatched<'g, F> {
-    leaf: LeafRef<'g, F>,
+pub(crate) struct LeafLatched<'g> {
+    leaf: LeafRef<'g>,
 }
 
-impl<'g, F: Copy> LeafRef<'g, F> {
+impl<'g> LeafRef<'g> {
     /// # Safety
-    /// `block` is a leaf in the format `F`, or becomes one before anybody else knows it, and stays
+    /// `block` is a leaf, or becomes one before anybody else knows it, and stays
     /// allocated for `'g`. `words` are all of its words.
     #[inline(always)]
     pub(crate) unsafe fn new(block: NonNull<u64>, words: Words<'g>) -> Self {
-        Self {
-            words,
-            block,
-            format: PhantomData,
-        }
+        Self { words, block }
     }
 
     /// The words of a copy in place of these.
-    pub(super) fn with_words<'x>(self, words: Words<'x>) -> LeafRef<'x, F> {
+    pub(super) fn with_words<'x>(self, words: Words<'x>) -> LeafRef<'x> {
         LeafRef {
             words,
             block: self.block,
-            format: PhantomData,
         }
     }
 
@@ -75,7 +69,7 @@ impl<'g, F: Copy> LeafRef<'g, F> {
 
     /// Waits for a writer; `None` when the leaf is obsolete.
     #[inline]
-    pub(crate) fn see(self) -> Option<LeafSeen<'g, F>> {
+    pub(crate) fn see(self) -> Option<LeafSeen<'g>> {
         let version = self.latch_word().read()?;
         Some(LeafSeen {
             leaf: self,
@@ -84,12 +78,12 @@ impl<'g, F: Copy> LeafRef<'g, F> {
     }
 
     /// Waits for the latch; `None` when the leaf is obsolete.
-    pub(crate) fn latch(self) -> Option<LeafLatched<'g, F>> {
+    pub(crate) fn latch(self) -> Option<LeafLatched<'g>> {
         self.latch_word().lock().then(|| LeafLatched { leaf: self })
     }
 
     /// Latches a leaf that nobody else knows.
-    pub(crate) fn latch_new(self) -> LeafLatched<'g, F> {
+    pub(crate) fn latch_new(self) -> LeafLatched<'g> {
         let Some(latched) = self.latch() else {
             unreachable!("a new leaf is not obsolete");
         };
@@ -97,9 +91,9 @@ impl<'g, F: Copy> LeafRef<'g, F> {
     }
 }
 
-impl<'g, F: Copy> LeafSeen<'g, F> {
+impl<'g> LeafSeen<'g> {
     #[inline(always)]
-    pub(crate) fn leaf(&self) -> LeafRef<'g, F> {
+    pub(crate) fn leaf(&self) -> LeafRef<'g> {
         self.leaf
     }
 
@@ -111,7 +105,7 @@ impl<'g, F: Copy> LeafSeen<'g, F> {
 
     /// Latches the leaf, if it is still as it was seen. Does not wait.
     #[inline]
-    pub(crate) fn try_latch(self) -> Option<LeafLatched<'g, F>> {
+    pub(crate) fn try_latch(self) -> Option<LeafLatched<'g>> {
         self.leaf
             .latch_word()
             .try_upgrade(self.version)
@@ -119,9 +113,9 @@ impl<'g, F: Copy> LeafSeen<'g, F> {
     }
 }
 
-impl<'g, F: Copy> LeafLatched<'g, F> {
+impl<'g> LeafLatched<'g> {
     #[inline(always)]
-    pub(crate) fn leaf(&self) -> LeafRef<'g, F> {
+    pub(crate) fn leaf(&self) -> LeafRef<'g> {
         self.leaf
     }
 
@@ -141,7 +135,7 @@ impl<'g, F: Copy> LeafLatched<'g, F> {
     }
 }
 
-impl<F> Drop for LeafLatched<'_, F> {
+impl Drop for LeafLatched<'_> {
     fn drop(&mut self) {
         Latch::of(self.leaf.words.atomic(LATCH)).unlock();
     }

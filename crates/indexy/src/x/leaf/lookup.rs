@@ -1,8 +1,8 @@
 //! Optimistic reads of a leaf: what is read is used after the leaf was validated.
 
 use super::{
-    format::{Bit, EntryAt, LeafFormat},
     handles::{LeafRef, LeafSeen},
+    layout::Bit,
     mask::mask,
     stable::LeafBuffer,
 };
@@ -30,12 +30,12 @@ pub(crate) struct Measured {
     pub bytes: usize,
 }
 
-impl<'g, F: LeafFormat> LeafSeen<'g, F> {
+impl<'g> LeafSeen<'g> {
     /// Counters and bytes; `None` when the leaf changed.
     pub(crate) fn measure(self) -> Option<Measured> {
         let leaf = self.leaf();
         let mut bytes = Memory::size_of(leaf.block());
-        if F::any_large(leaf) {
+        if leaf.any_large() {
             bytes += self.copy(&mut LeafBuffer::new())?.large_bytes();
         }
         let measured = Measured {
@@ -50,9 +50,7 @@ impl<'g, F: LeafFormat> LeafSeen<'g, F> {
     /// header.
     #[inline]
     pub(crate) fn is_dead(self) -> Option<bool> {
-        let leaf = self.leaf();
-        let live = mask(0..leaf.len()) & !leaf.bits(Bit::Tombstone);
-        let dead = live == 0 && leaf.mount().is_none();
+        let dead = self.leaf().has_no_live() && self.leaf().mount().is_none();
         self.unchanged().then_some(dead)
     }
 
@@ -71,22 +69,22 @@ impl<'g, F: LeafFormat> LeafSeen<'g, F> {
             None => return Err(found),
         };
         let entry = leaf.entry(i);
-        if F::has(leaf, i, &entry, Bit::Tombstone) {
+        if leaf.has_bit(i, Bit::Tombstone) {
             return if self.unchanged() {
                 Ok(Lookup::Deleted)
             } else {
                 Err(found)
             };
         }
-        if entry.form() == Form::Inline {
-            let done = if entry.value_len() <= SMALL_VALUE {
-                self.copy_value::<SMALL_VALUE, _, _>(entry.tail(), entry.value_len(), found)
+        if entry.form == Form::Inline {
+            let done = if entry.value_len <= SMALL_VALUE {
+                self.copy_value::<SMALL_VALUE, _, _>(entry.tail, entry.value_len, found)
             } else {
-                let len = entry.value_len().min(MAX_INLINE_VALUE);
-                self.copy_value::<MAX_INLINE_VALUE, _, _>(entry.tail(), len, found)
+                let len = entry.value_len.min(MAX_INLINE_VALUE);
+                self.copy_value::<MAX_INLINE_VALUE, _, _>(entry.tail, len, found)
             };
             if track && done.is_ok() {
-                F::reference(leaf, i);
+                leaf.reference(i);
             }
             return done.map(Lookup::Found);
         }
@@ -95,7 +93,7 @@ impl<'g, F: LeafFormat> LeafSeen<'g, F> {
             return Err(found);
         }
         if track {
-            F::reference(leaf, i);
+            leaf.reference(i);
         }
         // SAFETY: the leaf was validated after the word was read.
         let large: LargeRef<'g> = unsafe { LargeRef::from_raw(word) };
@@ -127,7 +125,19 @@ impl<'g, F: LeafFormat> LeafSeen<'g, F> {
     }
 }
 
-impl<F: LeafFormat> LeafRef<'_, F> {
+impl LeafRef<'_> {
+    /// Every entry is a tombstone.
+    #[inline]
+    pub(crate) fn has_no_live(self) -> bool {
+        mask(0..self.len()) & !self.bits(Bit::Tombstone) == 0
+    }
+
+    /// Nothing here is live, and the range is complete. A leaf that changes is not: whoever comes
+    /// to it looks again.
+    pub(crate) fn is_dead(self) -> bool {
+        self.see().and_then(LeafSeen::is_dead).unwrap_or(false)
+    }
+
     /// Frees a leaf of a tree that is being dropped, with its large blocks.
     ///
     /// # Safety
@@ -135,7 +145,7 @@ impl<F: LeafFormat> LeafRef<'_, F> {
     pub(crate) unsafe fn free(self, memory: &Memory) {
         for i in 0..self.len() {
             let entry = self.entry(i);
-            if entry.form() != Form::Inline {
+            if entry.form != Form::Inline {
                 // SAFETY: nobody changes or reads the leaf; the block is the entry's.
                 unsafe { LargeRef::from_raw(self.large_word(&entry)).free(memory) };
             }

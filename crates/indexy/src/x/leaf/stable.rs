@@ -3,33 +3,31 @@
 //! Everything here may be trusted, and pointers to large blocks may be followed.
 
 use super::{
-    format::{Bit, EntryAt, LeafFormat},
     handles::{LeafLatched, LeafRef, LeafSeen},
+    layout::{Bit, MAX_BLOCK_BYTES},
+    read::EntryAt,
 };
 use crate::{
     key::Value,
     mem::words::Words,
-    x::{RunId, Stamp, entry::Form, large::LargeRef},
+    x::{RunId, Stamp, entry::Form, heads::HEAD_BYTES, large::LargeRef},
 };
 use std::{cmp::Ordering, mem::MaybeUninit, ptr::NonNull, sync::atomic::AtomicU64};
 
-/// No leaf is larger.
-pub(crate) const BUFFER_BYTES: usize = 4080;
-
 /// Room for a copy of a leaf.
-pub(crate) struct LeafBuffer([MaybeUninit<AtomicU64>; BUFFER_BYTES / 8]);
+pub(crate) struct LeafBuffer([MaybeUninit<AtomicU64>; MAX_BLOCK_BYTES / 8]);
 
 impl LeafBuffer {
     pub(crate) fn new() -> Self {
-        Self([const { MaybeUninit::uninit() }; BUFFER_BYTES / 8])
+        Self([const { MaybeUninit::uninit() }; MAX_BLOCK_BYTES / 8])
     }
 
     /// Copies the words of `leaf`, torn or not.
-    fn fill<'x, F: Copy>(&'x mut self, leaf: LeafRef<'_, F>) -> LeafRef<'x, F> {
+    fn fill<'x>(&'x mut self, leaf: LeafRef<'_>) -> LeafRef<'x> {
         let from = leaf.words();
         let words = from.len_bytes() / 8;
-        for (i, to) in self.0[..words].iter_mut().enumerate() {
-            to.write(AtomicU64::new(from.word(i)));
+        for (to, word) in self.0[..words].iter_mut().zip(from.all()) {
+            to.write(AtomicU64::new(word));
         }
         // SAFETY: the buffer is borrowed for `'x`, and these words of it were written.
         leaf.with_words(unsafe { Words::new(NonNull::from(&self.0).cast(), words * 8) })
@@ -38,13 +36,13 @@ impl LeafBuffer {
 
 /// See the module header.
 #[derive(Clone, Copy)]
-pub(crate) struct StableLeaf<'x, F> {
-    leaf: LeafRef<'x, F>,
+pub(crate) struct StableLeaf<'x> {
+    leaf: LeafRef<'x>,
 }
 
-impl<'g, F: Copy> LeafSeen<'g, F> {
+impl<'g> LeafSeen<'g> {
     /// A validated copy of the leaf.
-    pub(crate) fn copy<'x>(self, buffer: &'x mut LeafBuffer) -> Option<StableLeaf<'x, F>>
+    pub(crate) fn copy<'x>(self, buffer: &'x mut LeafBuffer) -> Option<StableLeaf<'x>>
     where
         'g: 'x,
     {
@@ -55,17 +53,17 @@ impl<'g, F: Copy> LeafSeen<'g, F> {
     }
 }
 
-impl<'g, F: Copy> LeafLatched<'g, F> {
+impl<'g> LeafLatched<'g> {
     /// The leaf as its latch holder sees it. Blocks that edits unlink stay for `'g`.
     #[inline(always)]
-    pub(crate) fn stable(&self) -> StableLeaf<'g, F> {
+    pub(crate) fn stable(&self) -> StableLeaf<'g> {
         StableLeaf { leaf: self.leaf() }
     }
 }
 
-impl<'x, F: LeafFormat> StableLeaf<'x, F> {
+impl<'x> StableLeaf<'x> {
     /// A copy that stays when the latch is given up.
-    pub(crate) fn copy<'y>(self, buffer: &'y mut LeafBuffer) -> StableLeaf<'y, F>
+    pub(crate) fn copy<'y>(self, buffer: &'y mut LeafBuffer) -> StableLeaf<'y>
     where
         'x: 'y,
     {
@@ -76,54 +74,54 @@ impl<'x, F: LeafFormat> StableLeaf<'x, F> {
 
     /// The leaf, to read it as one may read any.
     #[inline(always)]
-    pub(crate) fn raw(self) -> LeafRef<'x, F> {
+    pub(crate) fn raw(self) -> LeafRef<'x> {
         self.leaf
     }
 
     pub(crate) fn len(self) -> usize {
-        F::len(self.leaf)
+        self.leaf.len()
     }
 
     pub(crate) fn mount(self) -> Option<Stamp> {
-        F::mount(self.leaf)
+        self.leaf.mount()
     }
 
     /// The last run that copied from this leaf.
     pub(crate) fn run(self) -> RunId {
-        F::run(self.leaf)
+        self.leaf.run()
     }
 
     /// The entries that have `bit`.
     pub(crate) fn bits(self, bit: Bit) -> u64 {
-        F::bits(self.leaf, bit)
+        self.leaf.bits(bit)
     }
 
-    /// `DIRTY`, `IN_Y` and `TOMBSTONE` of entry `i`, and maybe others.
+    /// `DIRTY`, `IN_Y` and `TOMBSTONE` of entry `i`.
     #[inline]
     pub(crate) fn flags(self, i: usize) -> u32 {
-        F::flags(self.leaf, i)
+        self.leaf.flags(i)
     }
 
-    /// `entry`, which is number `i`, has `bit`: `Dirty` or `Tombstone`.
+    /// Entry `i` has `bit`.
     #[inline]
-    pub(crate) fn has(self, i: usize, entry: &F::Entry, bit: Bit) -> bool {
-        F::has(self.leaf, i, entry, bit)
+    pub(crate) fn has(self, i: usize, bit: Bit) -> bool {
+        self.leaf.has_bit(i, bit)
     }
 
     #[inline]
-    pub(crate) fn entry(self, i: usize) -> F::Entry {
-        F::entry(self.leaf, i)
+    pub(crate) fn entry(self, i: usize) -> EntryAt {
+        self.leaf.entry(i)
     }
 
     /// The index of `suffix`, or the one where it belongs.
     #[inline]
     pub(crate) fn find(self, suffix: &[u8]) -> Result<usize, usize> {
-        F::find(self.leaf, suffix, || true).unwrap_or(Err(0))
+        self.leaf.find(suffix, || true).unwrap_or(Err(0))
     }
 
     /// The large block of `entry`, if it has one.
-    pub(crate) fn large(self, entry: &F::Entry) -> Option<LargeRef<'x>> {
-        (entry.form() != Form::Inline).then(|| {
+    pub(crate) fn large(self, entry: &EntryAt) -> Option<LargeRef<'x>> {
+        (entry.form != Form::Inline).then(|| {
             let word = self.leaf.large_word(entry);
             // SAFETY: nothing changes: the leaf is latched, or this is a validated copy. So the
             // entry is whole.
@@ -132,20 +130,31 @@ impl<'x, F: LeafFormat> StableLeaf<'x, F> {
     }
 
     /// Copies the suffix of `entry` to `out`, which is as long.
-    pub(crate) fn copy_suffix(self, entry: &F::Entry, out: &mut [u8]) {
+    pub(crate) fn copy_suffix(self, entry: &EntryAt, out: &mut [u8]) {
         match self.large(entry) {
-            Some(large) if entry.form() == Form::BothOut => {
-                out.copy_from_slice(large.suffix(entry.suffix_len()));
+            Some(large) if entry.form == Form::BothOut => {
+                out.copy_from_slice(large.suffix(entry.suffix_len));
             }
-            _ => F::copy_inline_suffix(self.leaf, entry, out),
+            _ => self.leaf.copy_inline_suffix(entry, out),
         }
     }
 
     /// Appends the suffix of `entry`.
-    pub(crate) fn push_suffix(self, entry: &F::Entry, out: &mut Vec<u8>) {
+    pub(crate) fn push_suffix(self, entry: &EntryAt, out: &mut Vec<u8>) {
         let start = out.len();
-        out.resize(start + entry.suffix_len(), 0);
+        out.resize(start + entry.suffix_len, 0);
         self.copy_suffix(entry, &mut out[start..]);
+    }
+
+    /// Byte `at` of the suffix of `entry`, which is longer.
+    pub(crate) fn suffix_byte(self, entry: &EntryAt, at: usize) -> u8 {
+        if at < HEAD_BYTES {
+            return entry.head.to_be_bytes()[at];
+        }
+        match self.large(entry) {
+            Some(large) if entry.form == Form::BothOut => large.suffix(entry.suffix_len)[at],
+            _ => self.leaf.words().read_u8(entry.rest + at - HEAD_BYTES),
+        }
     }
 
     /// The suffix of entry `i`.
@@ -161,23 +170,20 @@ impl<'x, F: LeafFormat> StableLeaf<'x, F> {
     }
 
     /// The value of `entry`.
-    pub(crate) fn value(self, entry: &F::Entry) -> Value {
+    pub(crate) fn value(self, entry: &EntryAt) -> Value {
         match self.large(entry) {
             Some(large) => Value::new(large.value()),
-            None => Value::build(entry.value_len(), |value| {
-                self.leaf.words().copy_out(entry.tail(), value);
+            None => Value::build(entry.value_len, |value| {
+                self.leaf.words().copy_out(entry.tail, value);
             }),
         }
     }
 
     /// Appends the value of `entry`.
-    pub(crate) fn push_value(self, entry: &F::Entry, out: &mut Vec<u8>) {
+    pub(crate) fn push_value(self, entry: &EntryAt, out: &mut Vec<u8>) {
         match self.large(entry) {
             Some(large) => out.extend_from_slice(large.value()),
-            None => self
-                .leaf
-                .words()
-                .push_to(entry.tail(), entry.value_len(), out),
+            None => self.leaf.words().push_to(entry.tail, entry.value_len, out),
         }
     }
 

@@ -15,8 +15,8 @@ use crate::x::{
     bounds::{Probe, first},
     copied::{COPIED_BYTES, Copied},
     counters::Delta,
-    leaf::{Bit, EntryAt, LeafBuffer, LeafEdits, LeafFormat, LeafSeen, StableLeaf, mask, ones},
-    tree::{Kind, Place, Spot, Tree},
+    leaf::{Bit, LeafBuffer, LeafSeen, StableLeaf, mask, ones},
+    tree::{Kind, Spot, Tree},
 };
 use std::ops::ControlFlow;
 
@@ -57,12 +57,12 @@ impl<S: Kind> Tree<S> {
     fn copy_leaf(
         &self,
         step: &Step<'_, '_, S>,
-        leaf: LeafSeen<'_, S::Format>,
+        leaf: LeafSeen<'_>,
         to: Option<&[u8]>,
         buffer: &mut LeafBuffer,
         target: &mut Target,
     ) -> Option<Option<Vec<u8>>> {
-        if !S::Format::may_have(leaf.leaf(), Bit::Dirty) {
+        if leaf.leaf().bits(Bit::Dirty) == 0 {
             return leaf.unchanged().then_some(None);
         }
         let latched = leaf.try_latch()?;
@@ -77,19 +77,19 @@ impl<S: Kind> Tree<S> {
             }
             let entry = copy.entry(i);
             taken |= 1u64 << i;
-            bytes += entry.suffix_len() + entry.value_len();
+            bytes += entry.suffix_len + entry.value_len;
         }
         if taken != 0 {
             // I2: the entries are clean from the moment of the copy; a later write makes one
             // dirty again.
-            S::Format::mark_copied(&latched, taken, target.run);
+            latched.mark_copied(taken, target.run);
         }
         drop(latched);
         self.counters.add(Delta {
             dirty: -(taken.count_ones() as isize),
             ..Delta::default()
         });
-        let path = &step.key[..step.place.depth(copy.raw())];
+        let path = &step.key[..copy.raw().depth()];
         for i in ones(taken) {
             push(&mut target.copied, path, copy, i);
         }
@@ -113,7 +113,7 @@ impl<S: Kind> Tree<S> {
                 }
                 let leaf = leaf.try_latch()?;
                 let clean = step.entry_mask(&leaf, to) & !leaf.stable().bits(Bit::Dirty);
-                S::Format::mark_dirty(&leaf, clean);
+                leaf.mark_dirty(clean);
                 self.counters.add(Delta {
                     dirty: clean.count_ones() as isize,
                     ..Delta::default()
@@ -143,11 +143,11 @@ impl<S: Kind> Tree<S> {
     fn purge_leaf<'g>(
         &self,
         step: &Step<'g, '_, S>,
-        leaf: LeafSeen<'g, S::Format>,
+        leaf: LeafSeen<'g>,
         to: Option<&[u8]>,
         acked: RunId,
     ) -> Option<bool> {
-        if !S::Format::may_have(leaf.leaf(), Bit::Tombstone) || leaf.leaf().run() > acked {
+        if leaf.leaf().bits(Bit::Tombstone) == 0 || leaf.leaf().run() > acked {
             return leaf.unchanged().then_some(false);
         }
         let leaf = leaf.try_latch()?;
@@ -161,15 +161,15 @@ impl<S: Kind> Tree<S> {
         // I3: whoever read the key's old value from Y before the delete got there must not
         // install it.
         if stable.mount().is_some() {
-            S::Format::set_mount(&leaf, Some(self.tick()));
+            leaf.set_mount(Some(self.tick()));
         }
         Some(S::tidy(self, step.guard, &step.place, leaf))
     }
 }
 
-fn push<F: LeafFormat>(copied: &mut Copied, path: &[u8], leaf: StableLeaf<'_, F>, i: usize) {
+fn push(copied: &mut Copied, path: &[u8], leaf: StableLeaf<'_>, i: usize) {
     let entry = leaf.entry(i);
-    let tombstone = leaf.has(i, &entry, Bit::Tombstone);
+    let tombstone = leaf.has(i, Bit::Tombstone);
     let value = (!tombstone).then_some(|out: &mut Vec<u8>| leaf.push_value(&entry, out));
     let key = |out: &mut Vec<u8>| {
         out.extend_from_slice(path);

@@ -35,7 +35,7 @@ impl<S: Descend> Tree<S> {
 /// The live entries of `leaf` in `from..to`; `Some(None)` when it is mounted. `None`: it changed.
 fn count_leaf<S: Descend>(
     step: &Step<'_, '_, S>,
-    leaf: LeafSeen<'_, S::Format>,
+    leaf: LeafSeen<'_>,
     from: &[u8],
     to: Option<&[u8]>,
 ) -> Option<Option<usize>> {

@@ -16,8 +16,8 @@ use crate::x::{
     bounds::{Probe, first},
     counters::Delta,
     large::LargeRef,
-    leaf::{Bit, LeafEdits, LeafSeen, StableLeaf, mask, ones},
-    tree::{Kind, LatchedOf, Place, Spot, Tree},
+    leaf::{Bit, LeafLatched, LeafSeen, StableLeaf, mask, ones},
+    tree::{Kind, Place, Spot, Tree},
 };
 
 /// What a cut was asked for.
@@ -46,7 +46,7 @@ enum After {
 
 impl Order<'_> {
     /// What to do with those entries of `leaf` that are in the mask `within`.
-    fn judge<F: LeafEdits>(&self, leaf: StableLeaf<'_, F>, within: u64) -> Verdict {
+    fn judge(&self, leaf: StableLeaf<'_>, within: u64) -> Verdict {
         // I4: what a run may still carry is not acknowledged, though it is marked clean.
         let unclean = if leaf.run() > self.acked {
             within
@@ -124,7 +124,7 @@ impl<S: Kind> Tree<S> {
     fn cut_leaf<'g>(
         &self,
         step: &Step<'g, '_, S>,
-        leaf: LeafSeen<'g, S::Format>,
+        leaf: LeafSeen<'g>,
         order: Order<'_>,
         cut: &mut Cut,
     ) -> Option<After> {
@@ -137,7 +137,7 @@ impl<S: Kind> Tree<S> {
             true => None,
             false => Some(step.place.try_latch_parent()?),
         };
-        S::Format::clear_references(&leaf, verdict.spared);
+        leaf.clear_references(verdict.spared);
         cut.unclean += verdict.unclean.count_ones() as usize;
         cut.spared += verdict.spared.count_ones() as usize;
         cut.dropped += verdict.drop.count_ones() as usize;
@@ -162,7 +162,7 @@ impl<S: Kind> Tree<S> {
     /// Counts the entries of `mask` as gone and retires their large blocks; returns the bytes of
     /// these. The leaf is latched until its entries are gone, too, so that no reader that comes
     /// after this follows them.
-    fn forget(&self, leaf: StableLeaf<'_, S::Format>, mask: u64) -> usize {
+    fn forget(&self, leaf: StableLeaf<'_>, mask: u64) -> usize {
         let (mut delta, mut bytes) = (Delta::default(), 0);
         for i in ones(mask) {
             delta.drop_entry(leaf.flags(i));
@@ -177,18 +177,17 @@ impl<S: Kind> Tree<S> {
     }
 
     /// Drops the entries of `mask`.
-    pub(super) fn drop_entries(&self, leaf: &LatchedOf<'_, S>, mask: u64) {
+    pub(super) fn drop_entries(&self, leaf: &LeafLatched<'_>, mask: u64) {
         self.forget(leaf.stable(), mask);
         for i in ones(mask).rev() {
-            S::Format::remove(leaf, i);
+            leaf.remove(i);
         }
-        S::Format::recount(leaf);
     }
 
     /// Makes the range of `leaf` mounted with a fresh stamp.
-    fn mount_leaf(&self, leaf: &LatchedOf<'_, S>) {
+    fn mount_leaf(&self, leaf: &LeafLatched<'_>) {
         let mounts = isize::from(leaf.leaf().mount().is_none());
-        S::Format::set_mount(leaf, Some(self.tick()));
+        leaf.set_mount(Some(self.tick()));
         self.counters.add(Delta {
             mounts,
             ..Delta::default()
@@ -200,7 +199,7 @@ impl<S: Kind> Tree<S> {
         let (_, shrunk) = self.step(key, |step| match step.spot()? {
             Spot::Leaf(leaf) => {
                 let leaf = leaf.try_latch()?;
-                let depth = step.place.depth(leaf.leaf());
+                let depth = leaf.leaf().depth();
                 if let Ok(i) = leaf.stable().find(&key[depth..]) {
                     self.drop_entries(&leaf, 1 << i);
                 }
@@ -259,7 +258,7 @@ impl<S: Kind> Tree<S> {
     fn complete_range(&self, step: &Step<'_, '_, S>, from: &[u8], to: Option<&[u8]>) -> Option<()> {
         match step.spot()? {
             Spot::Leaf(leaf) if leaf.leaf().mount().is_some() && step.bounds.within(from, to) => {
-                S::Format::set_mount(&leaf.try_latch()?, None);
+                leaf.try_latch()?.set_mount(None);
                 self.counters.add(Delta {
                     mounts: -1,
                     ..Delta::default()

@@ -8,7 +8,7 @@
 use crate::x::{
     Lookup,
     backoff::Backoff,
-    tree::{Descend, Tree},
+    tree::{Descend, Spot, Tree},
 };
 
 impl<S: Descend> Tree<S> {
@@ -20,9 +20,17 @@ impl<S: Descend> Tree<S> {
         let mut backoff = Backoff::default();
         let mut found = found;
         loop {
-            match S::try_search(&self.root, &guard, key, track, found) {
-                Ok(answer) => return answer,
-                Err(again) => found = again,
+            match S::try_find(&self.root, &guard, key) {
+                Some(Spot::Leaf(leaf)) => {
+                    let suffix = key.get(leaf.leaf().depth()..).unwrap_or_default();
+                    match leaf.get(suffix, track, found) {
+                        Ok(answer) => return answer,
+                        Err(again) => found = again,
+                    }
+                }
+                // I1: no entry; only a mount makes Y's word count.
+                Some(Spot::Empty(mount)) => return mount.map_or(Lookup::Absent, Lookup::AskY),
+                None => {}
             }
             backoff.wait();
         }

@@ -2,7 +2,7 @@
 //! it.
 //!
 //! Each file implements a part of [`IndexX`] over a tree's [structure](super::tree) and the
-//! [format](super::leaf) of its leaves.
+//! [leaves](super::leaf).
 //!
 //! Threads: any. Readers take no latch: they read versions, then words, and validate. Writers
 //! latch a leaf, or a leaf and its parent, and wait for no latch while they hold one. Blocks that

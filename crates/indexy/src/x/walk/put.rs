@@ -18,9 +18,9 @@ use crate::{
         edit::{Edit, edit_for_put},
         entry::{Form, IN_Y, NewEntry, TOMBSTONE},
         large::LargeRef,
-        leaf::LeafEdits,
+        leaf::LeafLatched,
         pending::PendingValue,
-        tree::{Kind, LatchedOf, Place, Spot, Structure, Tree},
+        tree::{Kind, Place, Spot, Structure, Tree},
     },
 };
 
@@ -49,8 +49,8 @@ impl<S: Structure> Target<'_, '_, S> {
     }
 
     /// The suffix of the key in `leaf`, which is here.
-    fn suffix(&self, leaf: &LatchedOf<'_, S>) -> &[u8] {
-        &self.key[self.place.depth(leaf.leaf())..]
+    fn suffix(&self, leaf: &LeafLatched<'_>) -> &[u8] {
+        &self.key[leaf.leaf().depth()..]
     }
 }
 
@@ -113,10 +113,11 @@ impl<S: Kind> Tree<S> {
         value: &[u8],
         commit: &mut Option<impl FnOnce() -> Result<(), E>>,
     ) -> Result<bool, E> {
-        let Some((seen, depth)) = S::leaf_of(&self.root, guard, key) else {
+        let Some(Spot::Leaf(seen)) = S::try_find(&self.root, guard, key) else {
             return Ok(false);
         };
-        let suffix = key.get(depth..).unwrap_or_default();
+        seen.leaf().prefetch_to_write();
+        let suffix = key.get(seen.leaf().depth()..).unwrap_or_default();
         if Form::of(suffix.len(), value.len()) != Form::Inline {
             return Ok(false);
         }
@@ -138,8 +139,8 @@ impl<S: Kind> Tree<S> {
             flags,
         };
         let enough = match edit {
-            Edit::Replace { at, .. } => S::Format::has_room_instead(&leaf, at, &entry),
-            _ => S::Format::has_room(&leaf, &entry),
+            Edit::Replace { at, .. } => leaf.has_room_instead(at, &entry),
+            _ => leaf.has_room(&entry),
         };
         let Some(commit) = commit.take_if(|_| enough) else {
             return Ok(false);
@@ -196,7 +197,7 @@ impl<S: Kind> Tree<S> {
         &self,
         target: &Target<'_, 'g, S>,
         pending: &mut PendingValue<'_>,
-    ) -> Option<LatchedOf<'g, S>> {
+    ) -> Option<LeafLatched<'g>> {
         match target.place.spot()? {
             Spot::Leaf(leaf) => leaf.try_latch(),
             Spot::Empty(mount) => {
@@ -209,7 +210,7 @@ impl<S: Kind> Tree<S> {
     fn apply<'g, E>(
         &self,
         target: &Target<'_, 'g, S>,
-        mut leaf: LatchedOf<'g, S>,
+        mut leaf: LeafLatched<'g>,
         edit: Edit,
         pending: &mut PendingValue<'_>,
         commit: impl FnOnce() -> Result<(), E>,
@@ -218,11 +219,11 @@ impl<S: Kind> Tree<S> {
         let (entry, enough) = match edit {
             Edit::Insert { flags, .. } => {
                 let entry = pending.entry(suffix, flags);
-                (Some(entry), S::Format::has_room(&leaf, &entry))
+                (Some(entry), leaf.has_room(&entry))
             }
             Edit::Replace { at, flags } => {
                 let entry = pending.entry(suffix, flags);
-                let enough = S::Format::has_room_instead(&leaf, at, &entry);
+                let enough = leaf.has_room_instead(at, &entry);
                 (Some(entry), enough)
             }
             Edit::Remove { .. } => (None, true),
@@ -244,8 +245,8 @@ impl<S: Kind> Tree<S> {
         }
         let smaller = match edit {
             Edit::Insert { .. } => false,
-            // Leaves of tombstones do without the room of values: they become few.
-            Edit::Replace { flags, .. } => flags & TOMBSTONE != 0,
+            // Leaves of nothing but tombstones do without the room of values: they become few.
+            Edit::Replace { flags, .. } => flags & TOMBSTONE != 0 && leaf.leaf().has_no_live(),
             Edit::Remove { .. } => true,
         };
         if smaller {
@@ -259,8 +260,8 @@ impl<S: Kind> Tree<S> {
 /// Does `edit`; returns by how much counts changed (the new large block not among them) and the
 /// large block that is out of use.
 #[inline]
-fn edit_leaf<'g, F: LeafEdits>(
-    leaf: &crate::x::leaf::LeafLatched<'g, F>,
+fn edit_leaf<'g>(
+    leaf: &LeafLatched<'g>,
     edit: Edit,
     entry: Option<&NewEntry<'_>>,
 ) -> (Delta, Option<LargeRef<'g>>) {
@@ -274,16 +275,16 @@ fn edit_leaf<'g, F: LeafEdits>(
     }
     match (edit, entry) {
         (Edit::Insert { at, flags }, Some(entry)) => {
-            F::insert(leaf, at, entry);
+            leaf.insert(at, entry);
             delta.add_entry(flags);
         }
         (Edit::Replace { at, flags }, Some(entry)) => {
-            F::replace(leaf, at, entry);
+            leaf.replace(at, entry);
             delta.add_entry(flags);
         }
         _ => {
             if let Edit::Remove { at } = edit {
-                F::remove(leaf, at);
+                leaf.remove(at);
             }
         }
     }

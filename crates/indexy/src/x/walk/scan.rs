@@ -17,7 +17,7 @@ use crate::{
         backoff::Backoff,
         bounds::{Below, Bounds, Probe},
         chunk::Filling,
-        leaf::{Bit, EntryAt, LeafBuffer, LeafFormat, LeafSeen, StableLeaf, mask},
+        leaf::{Bit, LeafBuffer, LeafSeen, StableLeaf, mask},
         tree::{Descend, Place, Spot, Structure, Tree},
     },
 };
@@ -39,27 +39,27 @@ struct Part<'a> {
 }
 
 /// Entry `i` of `leaf`, whose keys start with `path`.
-fn chunk_entry<F: LeafFormat>(path: &[u8], leaf: StableLeaf<'_, F>, i: usize) -> ChunkEntry {
+fn chunk_entry(path: &[u8], leaf: StableLeaf<'_>, i: usize) -> ChunkEntry {
     let entry = leaf.entry(i);
-    let tombstone = leaf.has(i, &entry, Bit::Tombstone);
+    let tombstone = leaf.has(i, Bit::Tombstone);
     ChunkEntry {
-        key: Key::build(path.len() + entry.suffix_len(), |key| {
+        key: Key::build(path.len() + entry.suffix_len, |key| {
             let (start, suffix) = key.split_at_mut(path.len());
             start.copy_from_slice(path);
             leaf.copy_suffix(&entry, suffix);
         }),
         value: (!tombstone).then(|| leaf.value(&entry)),
-        dirty: leaf.has(i, &entry, Bit::Dirty),
+        dirty: leaf.has(i, Bit::Dirty),
     }
 }
 
 impl Scan<'_> {
     /// Adds the entries of `leaf`, whose suffixes start at `depth`. Returns where the chunk was
     /// full; `None` outside when the leaf changed.
-    fn add_leaf<F: LeafFormat>(
+    fn add_leaf(
         &mut self,
         part: Part<'_>,
-        leaf: LeafSeen<'_, F>,
+        leaf: LeafSeen<'_>,
         depth: usize,
         bounds: &Bounds,
     ) -> Option<Option<Vec<u8>>> {
@@ -159,7 +159,7 @@ impl Scan<'_> {
             }
             Spot::Leaf(leaf) if !leaf.is_dead()? => {
                 let bounds = place.bounds(part.probe)?;
-                let depth = place.depth(leaf.leaf());
+                let depth = leaf.leaf().depth();
                 let stop = self.add_leaf(part, leaf, depth, &bounds)?;
                 Some((bounds, stop))
             }

@@ -27,30 +27,26 @@ pub(crate) struct Step<'g, 'k, S: Structure> {
 
 impl<'g, S: Structure> Step<'g, '_, S> {
     /// What is here; `None`: something changed.
-    pub(crate) fn spot(&self) -> Option<Spot<'g, S::Format>> {
+    pub(crate) fn spot(&self) -> Option<Spot<'g>> {
         self.place.spot()
     }
 
     /// The indices of the entries of `leaf`, which is here, from the step's key up to `to`.
-    pub(crate) fn entries(
-        &self,
-        leaf: StableLeaf<'_, S::Format>,
-        to: Option<&[u8]>,
-    ) -> Range<usize> {
-        let depth = self.place.depth(leaf.raw());
+    pub(crate) fn entries(&self, leaf: StableLeaf<'_>, to: Option<&[u8]>) -> Range<usize> {
+        let depth = leaf.raw().depth();
         entries_of(leaf, &self.bounds, depth, self.key, to)
     }
 
     /// As [`Step::entries`], of a latched leaf, as a mask.
-    pub(crate) fn entry_mask(&self, leaf: &LeafLatched<'_, S::Format>, to: Option<&[u8]>) -> u64 {
+    pub(crate) fn entry_mask(&self, leaf: &LeafLatched<'_>, to: Option<&[u8]>) -> u64 {
         mask(self.entries(leaf.stable(), to))
     }
 }
 
 /// The indices of the entries of `leaf` in `from..to`. Its suffixes start at `depth`, its range
 /// has these bounds.
-pub(crate) fn entries_of<F: crate::x::leaf::LeafFormat>(
-    leaf: StableLeaf<'_, F>,
+pub(crate) fn entries_of(
+    leaf: StableLeaf<'_>,
     bounds: &Bounds,
     depth: usize,
     from: &[u8],

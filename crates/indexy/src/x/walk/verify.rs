@@ -7,8 +7,8 @@
 
 use crate::x::{
     bounds::Bounds,
-    leaf::{LeafBuffer, LeafFormat, StableLeaf},
-    tree::{Kind, Place, Spot, Tree},
+    leaf::{LeafBuffer, StableLeaf},
+    tree::{Kind, Spot, Tree},
 };
 
 impl<S: Kind> Tree<S> {
@@ -20,8 +20,11 @@ impl<S: Kind> Tree<S> {
             let (bounds, checked) = self.step(&key, |step| match step.spot()? {
                 Spot::Leaf(leaf) => {
                     let copy = leaf.copy(&mut buffer)?;
-                    let path = &step.key[..step.place.depth(copy.raw())];
-                    Some(S::check_leaf(copy).and_then(|()| check_range(copy, path, &step.bounds)))
+                    let path = &step.key[..copy.raw().depth()];
+                    Some(
+                        copy.check()
+                            .and_then(|()| check_range(copy, path, &step.bounds)),
+                    )
                 }
                 Spot::Empty(_) => Some(Ok(())),
             });
@@ -49,11 +52,7 @@ impl<S: Kind> Tree<S> {
 }
 
 /// The keys of a leaf, which start with `path`, are inside its range.
-fn check_range<F: LeafFormat>(
-    leaf: StableLeaf<'_, F>,
-    path: &[u8],
-    bounds: &Bounds,
-) -> Result<(), String> {
+fn check_range(leaf: StableLeaf<'_>, path: &[u8], bounds: &Bounds) -> Result<(), String> {
     for i in [0, leaf.len().wrapping_sub(1)] {
         if i >= leaf.len() {
             continue;

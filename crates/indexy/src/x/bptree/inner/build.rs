@@ -4,7 +4,6 @@
 //! bytes, because the new node may have another depth.
 
 use super::{
-    super::heads::head,
     InnerLatched,
     edit::NewSeparator,
     layout::{
@@ -14,7 +13,7 @@ use super::{
 };
 use crate::{
     mem::{Guard, Memory, words::Words},
-    x::child::ChildWord,
+    x::{child::ChildWord, heads::head},
 };
 
 /// Less than so many bytes are left to the heads: to compare them beforehand costs more than heads

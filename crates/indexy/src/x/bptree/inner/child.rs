@@ -1,9 +1,10 @@
 //! What a child word stands for.
 
-use super::{super::leaf::LeafRef, layout::InnerRef};
+use super::layout::InnerRef;
 use crate::x::{
     Stamp,
     child::{ChildWord, Target},
+    leaf::LeafRef,
 };
 
 #[derive(Clone, Copy)]

@@ -4,7 +4,6 @@
 //! Threads: the holder of the latch.
 
 use super::{
-    super::heads::{HEAD_BYTES, head, rest},
     InnerLatched,
     layout::{HEADER_BYTES, InnerRef, MAX_INLINE_SEPARATOR, Meta, RECORD_HEADER, record_bytes},
     read::SeparatorAt,
@@ -13,6 +12,7 @@ use crate::{
     mem::Memory,
     x::{
         child::ChildWord,
+        heads::{HEAD_BYTES, head, rest},
         large::{LargeRef, OwnedLarge},
     },
 };

@@ -24,7 +24,7 @@
 //! Everything is read as relaxed atomic words, and may be torn until the version was validated: so
 //! every offset and length is clamped to the block by `Words`.
 
-use super::super::heads::{HEAD_BYTES, Heads, hinted_bytes};
+use crate::x::heads::{HEAD_BYTES, Heads, hinted_bytes};
 use crate::{
     mem::{Memory, latch::Latch, words::Words},
     x::child::ChildWord,

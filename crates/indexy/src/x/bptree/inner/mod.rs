@@ -19,10 +19,9 @@ mod read;
 pub(super) use child::Child;
 pub(super) use layout::InnerRef;
 
-use super::heads;
 use crate::{
     mem::{Memory, latch::Version},
-    x::{bounds::Probe, child::ChildWord, large::LargeRef},
+    x::{bounds::Probe, child::ChildWord, heads, large::LargeRef},
 };
 use layout::Meta;
 

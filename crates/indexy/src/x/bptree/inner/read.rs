@@ -3,11 +3,11 @@
 //! Nothing here trusts what it reads, as in leaves: the caller validates, `stable` is asked before
 //! a pointer is followed.
 
-use super::{
-    super::heads::{HEAD_BYTES, HEADS_AND_HINTS, Wanted},
-    layout::{InnerRef, Meta, RECORD_HEADER},
+use super::layout::{InnerRef, Meta, RECORD_HEADER};
+use crate::x::{
+    heads::{HEAD_BYTES, HEADS_AND_HINTS, Wanted},
+    large::LargeRef,
 };
-use crate::x::large::LargeRef;
 use std::{cmp::Ordering, ops::Range};
 
 /// Where a separator is; without what all of the node's share.

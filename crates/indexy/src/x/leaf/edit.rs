@@ -5,15 +5,14 @@
 //! Threads: the holder of the latch; readers that look on meanwhile find the version changed.
 
 use super::{
-    super::heads::{HEAD_BYTES, head, rest},
-    layout::{
-        Headed, Kind, LeafLatched, LeafRef, MAX_FIXED_BYTES, PLACE_BYTES, Records, SLOT_BYTES, Slot,
-    },
+    handles::{LeafLatched, LeafRef},
+    layout::{Bit, Kind, MAX_FIXED_BYTES, PLACE_BYTES, Records, SLOT_BYTES, Slot},
+    stable::LeafBuffer,
 };
 use crate::x::{
     RunId, Stamp,
     entry::{DIRTY, Form, IN_Y, Lengths, NewEntry, TOMBSTONE, entry_size},
-    leaf::{Bit, LeafBuffer, LeafEdits, LeafFormat},
+    heads::{HEAD_BYTES, head, rest},
 };
 
 const BITS: [(Bit, u32); 3] = [
@@ -60,19 +59,21 @@ impl Kind {
     }
 }
 
-impl LeafEdits for Headed {
+impl LeafLatched<'_> {
+    /// There is room for `entry`, which is not here yet.
     #[inline]
-    fn has_room(latched: &LeafLatched<'_>, entry: &NewEntry<'_>) -> bool {
-        let leaf = latched.leaf();
+    pub(crate) fn has_room(&self, entry: &NewEntry<'_>) -> bool {
+        let leaf = self.leaf();
         let meta = leaf.meta();
         let kind = leaf.kind();
         let heap = || heap_bytes(entry.suffix.len(), entry.value.len(), entry.form()) <= leaf.gap();
         meta.n < meta.cap && kind.takes(entry) && (kind != Kind::Slotted || heap())
     }
 
+    /// There is room to write `entry` in place of entry `i`.
     #[inline]
-    fn has_room_instead(latched: &LeafLatched<'_>, i: usize, entry: &NewEntry<'_>) -> bool {
-        let leaf = latched.leaf();
+    pub(crate) fn has_room_instead(&self, i: usize, entry: &NewEntry<'_>) -> bool {
+        let leaf = self.leaf();
         if leaf.kind() != Kind::Slotted {
             return leaf.kind().takes(entry);
         }
@@ -80,8 +81,9 @@ impl LeafEdits for Headed {
         size <= leaf.entry(i).size() || leaf.gap() >= size
     }
 
-    fn insert(latched: &LeafLatched<'_>, i: usize, entry: &NewEntry<'_>) {
-        let leaf = latched.leaf();
+    /// Writes `entry` at index `i`; those from there on move up. The caller checked `has_room`.
+    pub(crate) fn insert(&self, i: usize, entry: &NewEntry<'_>) {
+        let leaf = self.leaf();
         let mut meta = leaf.meta();
         leaf.heads().insert(i, meta.n, head(entry.suffix));
         insert_bits(leaf, i, entry.flags);
@@ -107,12 +109,13 @@ impl LeafEdits for Headed {
         leaf.set_meta(meta);
         if entry.flags & DIRTY == 0 {
             // It comes from Y because it was read.
-            Self::reference(leaf, i);
+            leaf.reference(i);
         }
     }
 
-    fn replace(latched: &LeafLatched<'_>, i: usize, entry: &NewEntry<'_>) {
-        let leaf = latched.leaf();
+    /// Writes `entry`, of the same suffix, over entry `i`. The caller checked `has_room_instead`.
+    pub(crate) fn replace(&self, i: usize, entry: &NewEntry<'_>) {
+        let leaf = self.leaf();
         match leaf.kind() {
             Kind::Fixed { .. } => {
                 // Of a tombstone the value that was is left.
@@ -125,8 +128,9 @@ impl LeafEdits for Headed {
         set_flags(leaf, i, entry.flags);
     }
 
-    fn remove(latched: &LeafLatched<'_>, i: usize) {
-        let leaf = latched.leaf();
+    /// Drops the entry `i`.
+    pub(crate) fn remove(&self, i: usize) {
+        let leaf = self.leaf();
         let mut meta = leaf.meta();
         let after = meta.n - i - 1;
         match leaf.records() {
@@ -160,24 +164,28 @@ impl LeafEdits for Headed {
         leaf.set_meta(meta);
     }
 
-    fn set_mount(latched: &LeafLatched<'_>, mount: Option<Stamp>) {
-        latched.leaf().write_mount(mount);
+    /// Makes the range mounted with this stamp, or complete.
+    pub(crate) fn set_mount(&self, mount: Option<Stamp>) {
+        self.leaf().write_mount(mount);
     }
 
-    fn mark_copied(latched: &LeafLatched<'_>, mask: u64, run: RunId) {
-        let leaf = latched.leaf();
+    /// The entries of `mask` were copied to `run`: they are clean and in Y from here on (I2).
+    pub(crate) fn mark_copied(&self, mask: u64, run: RunId) {
+        let leaf = self.leaf();
         leaf.set_bits(Bit::Dirty, leaf.bits(Bit::Dirty) & !mask);
         leaf.set_bits(Bit::InY, leaf.bits(Bit::InY) | mask);
         leaf.write_run(run);
     }
 
-    fn mark_dirty(latched: &LeafLatched<'_>, mask: u64) {
-        let leaf = latched.leaf();
+    /// Marks the entries of `mask` dirty.
+    pub(crate) fn mark_dirty(&self, mask: u64) {
+        let leaf = self.leaf();
         leaf.set_bits(Bit::Dirty, leaf.bits(Bit::Dirty) | mask);
     }
 
-    fn clear_references(latched: &LeafLatched<'_>, mask: u64) {
-        let leaf = latched.leaf();
+    /// Forgets the reference bits among `mask`.
+    pub(crate) fn clear_references(&self, mask: u64) {
+        let leaf = self.leaf();
         leaf.set_bits(Bit::Referenced, leaf.bits(Bit::Referenced) & !mask);
     }
 }

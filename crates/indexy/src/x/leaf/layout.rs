@@ -23,14 +23,14 @@
 //! Everything is read as relaxed atomic words, and may be torn until the version was validated: so
 //! every offset and length is clamped to the block by `Words`.
 
-use super::super::heads::{HEAD_BYTES, Heads, UNHINTED, head_bytes};
+use super::handles::LeafRef;
 use crate::{
     mem::{Memory, words::Words},
     x::{
         RunId, Stamp,
         child::ChildWord,
         entry::{MAX_INLINE_SUFFIX, MAX_INLINE_VALUE},
-        leaf::{self, Bit},
+        heads::{HEAD_BYTES, Heads, UNHINTED, head_bytes},
     },
 };
 use std::ptr::NonNull;
@@ -58,8 +58,7 @@ const SINGLE_BYTES: usize =
 pub(super) const MAX_BLOCK_BYTES: usize = if LEAF_BYTES > 2048 { LEAF_BYTES } else { 2048 };
 
 const _: () = assert!(MAX_ENTRIES <= UNHINTED);
-const _: () =
-    assert!(LEAF_BYTES >= 256 && MAX_BLOCK_BYTES <= leaf::BUFFER_BYTES && SINGLE_BYTES <= 2048);
+const _: () = assert!(LEAF_BYTES >= 256 && SINGLE_BYTES <= MAX_BLOCK_BYTES);
 
 const META: usize = 1;
 pub(super) const STATE: usize = 2;
@@ -162,14 +161,18 @@ impl Records {
     }
 }
 
-/// The format of these leaves.
-#[derive(Clone, Copy)]
-pub(crate) struct Headed;
-
-pub(crate) type LeafRef<'g> = leaf::LeafRef<'g, Headed>;
-pub(crate) type LeafSeen<'g> = leaf::LeafSeen<'g, Headed>;
-pub(crate) type LeafLatched<'g> = leaf::LeafLatched<'g, Headed>;
-pub(crate) type StableLeaf<'x> = leaf::StableLeaf<'x, Headed>;
+/// A bit that every entry has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bit {
+    /// Newer than what Y was given.
+    Dirty,
+    /// Y may hold some version of the key.
+    InY,
+    /// The key was removed.
+    Tombstone,
+    /// Read since the last cut. A hint: an edit at the same time may lose or move it.
+    Referenced,
+}
 
 impl<'g> LeafRef<'g> {
     /// # Safety

@@ -20,18 +20,18 @@ use std::{cmp::Ordering, ops::Range};
 
 /// Whether searches use heads and hints: off with `--cfg indexy_plain_search`, to measure their
 /// effect.
-pub(super) const HEADS_AND_HINTS: bool = cfg!(not(indexy_plain_search));
+pub(crate) const HEADS_AND_HINTS: bool = cfg!(not(indexy_plain_search));
 
 /// Bytes of a head.
-pub(super) const HEAD_BYTES: usize = 4;
+pub(crate) const HEAD_BYTES: usize = 4;
 /// Hints of a node that has them: one cache line.
-pub(super) const HINTS: usize = 16;
+pub(crate) const HINTS: usize = 16;
 /// What a hint says where there is no head.
 const NO_HINT: u32 = u32::MAX;
 
 /// The head of a key behind the node's prefix.
 #[inline]
-pub(super) fn head(suffix: &[u8]) -> u32 {
+pub(crate) fn head(suffix: &[u8]) -> u32 {
     if let Some(four) = suffix.first_chunk::<HEAD_BYTES>() {
         return u32::from_be_bytes(*four);
     }
@@ -42,7 +42,7 @@ pub(super) fn head(suffix: &[u8]) -> u32 {
 
 /// Bytes of `suffix` that its head does not hold.
 #[inline]
-pub(super) fn rest(suffix: &[u8]) -> &[u8] {
+pub(crate) fn rest(suffix: &[u8]) -> &[u8] {
     suffix.get(HEAD_BYTES..).unwrap_or_default()
 }
 
@@ -51,14 +51,14 @@ const LINEAR_RUN: usize = 4;
 
 /// What is looked for, and its head.
 #[derive(Clone, Copy)]
-pub(super) struct Wanted<'k> {
+pub(crate) struct Wanted<'k> {
     pub suffix: &'k [u8],
     pub head: u32,
 }
 
 impl<'k> Wanted<'k> {
     #[inline]
-    pub(super) fn new(suffix: &'k [u8]) -> Self {
+    pub(crate) fn new(suffix: &'k [u8]) -> Self {
         Self {
             suffix,
             head: head(suffix),
@@ -68,7 +68,7 @@ impl<'k> Wanted<'k> {
     /// Compares a key of `len` bytes with the same head, whose bytes behind that are at `rest_at`,
     /// with what is wanted.
     #[inline]
-    pub(super) fn order_of(&self, words: Words<'_>, len: usize, rest_at: usize) -> Ordering {
+    pub(crate) fn order_of(&self, words: Words<'_>, len: usize, rest_at: usize) -> Ordering {
         if len.min(self.suffix.len()) < HEAD_BYTES {
             // One is the other with zero bytes behind.
             return len.cmp(&self.suffix.len());
@@ -80,15 +80,15 @@ impl<'k> Wanted<'k> {
 /// Heads that one comparison takes in.
 const GROUP: usize = 16;
 /// The most heads that do without hints.
-pub(super) const UNHINTED: usize = 4 * GROUP;
+pub(crate) const UNHINTED: usize = 4 * GROUP;
 
 /// Bytes of so many heads.
-pub(super) const fn head_bytes(cap: usize) -> usize {
+pub(crate) const fn head_bytes(cap: usize) -> usize {
     (cap * HEAD_BYTES).next_multiple_of(8)
 }
 
 /// Bytes of hints and heads of a node with room for so many keys.
-pub(super) const fn hinted_bytes(cap: usize) -> usize {
+pub(crate) const fn hinted_bytes(cap: usize) -> usize {
     hint_bytes(cap) + head_bytes(cap)
 }
 
@@ -110,7 +110,7 @@ pub(crate) struct Heads<'g> {
 impl<'g> Heads<'g> {
     /// Hints and heads of a node with room for `cap` keys, from offset `at` on, a multiple of 8.
     #[inline]
-    pub(super) fn hinted(words: Words<'g>, at: usize, cap: usize) -> Self {
+    pub(crate) fn hinted(words: Words<'g>, at: usize, cap: usize) -> Self {
         let stride = if cap > HINTS { cap.div_ceil(HINTS) } else { 0 };
         Self {
             words,
@@ -122,7 +122,7 @@ impl<'g> Heads<'g> {
 
     /// The heads, at most [`UNHINTED`], from offset `at` on, a multiple of 8.
     #[inline]
-    pub(super) fn plain(words: Words<'g>, at: usize) -> Self {
+    pub(crate) fn plain(words: Words<'g>, at: usize) -> Self {
         Self {
             words,
             hints: at,
@@ -132,13 +132,13 @@ impl<'g> Heads<'g> {
     }
 
     #[inline]
-    pub(super) fn get(self, i: usize) -> u32 {
+    pub(crate) fn get(self, i: usize) -> u32 {
         self.words.aligned_u32(self.heads + i * HEAD_BYTES)
     }
 
     /// How many of the first `n` heads are below `wanted`.
     #[inline(always)]
-    pub(super) fn count_below(self, n: usize, wanted: u32) -> usize {
+    pub(crate) fn count_below(self, n: usize, wanted: u32) -> usize {
         let first = if self.stride > 0 {
             let hints = count_ascending(self.words, self.hints, wanted);
             // Whole words are loaded. The head before the stretch, if it is the word's first, is
@@ -158,7 +158,7 @@ impl<'g> Heads<'g> {
     /// Where keys with the head `wanted` may be among the `n`: those before are below it, those
     /// behind above.
     #[inline(always)]
-    pub(super) fn equal(self, n: usize, wanted: u32) -> Range<usize> {
+    pub(crate) fn equal(self, n: usize, wanted: u32) -> Range<usize> {
         let first = self.count_below(n, wanted);
         let same = |at: usize| at < n && self.get(at) == wanted;
         let mut end = first;
@@ -180,7 +180,7 @@ impl<'g> Heads<'g> {
     }
 
     /// Puts a head at `i`; those from there on, of `n`, move up.
-    pub(super) fn insert(self, i: usize, n: usize, head: u32) {
+    pub(crate) fn insert(self, i: usize, n: usize, head: u32) {
         let at = self.heads + i * HEAD_BYTES;
         let behind = (n - i) * HEAD_BYTES;
         self.words.insert(at, behind, u64::from(head), HEAD_BYTES);
@@ -188,7 +188,7 @@ impl<'g> Heads<'g> {
     }
 
     /// Takes the head at `i` out of `n`.
-    pub(super) fn remove(self, i: usize, n: usize) {
+    pub(crate) fn remove(self, i: usize, n: usize) {
         let at = self.heads + i * HEAD_BYTES;
         self.words
             .copy_within(at + HEAD_BYTES, at, (n - i - 1) * HEAD_BYTES);
@@ -196,14 +196,14 @@ impl<'g> Heads<'g> {
     }
 
     /// Puts a head behind the `n` that are there. The hints are not kept: see `refresh_hints`.
-    pub(super) fn push(self, n: usize, head: u32) {
+    pub(crate) fn push(self, n: usize, head: u32) {
         self.words
             .write(self.heads + n * HEAD_BYTES, &head.to_le_bytes());
     }
 
     /// Puts the heads `range` of another node behind the `n` that are there. The hints are not
     /// kept.
-    pub(super) fn push_from(self, n: usize, other: Heads<'_>, range: std::ops::Range<usize>) {
+    pub(crate) fn push_from(self, n: usize, other: Heads<'_>, range: std::ops::Range<usize>) {
         let (from, to) = (
             other.heads + range.start * HEAD_BYTES,
             self.heads + n * HEAD_BYTES,
@@ -213,14 +213,14 @@ impl<'g> Heads<'g> {
     }
 
     /// Puts heads behind the `n` that are there. The hints are not kept.
-    pub(super) fn push_all(self, n: usize, heads: impl Iterator<Item = u32>) {
+    pub(crate) fn push_all(self, n: usize, heads: impl Iterator<Item = u32>) {
         let mut stream = self.words.stream(self.heads + n * HEAD_BYTES);
         heads.for_each(|head| stream.put(u64::from(head), HEAD_BYTES));
         stream.finish();
     }
 
     /// Makes the hints of heads from `i` on agree with the `n` heads that are there.
-    pub(super) fn refresh_hints(self, i: usize, n: usize) {
+    pub(crate) fn refresh_hints(self, i: usize, n: usize) {
         if self.stride == 0 {
             return;
         }
@@ -236,7 +236,7 @@ impl<'g> Heads<'g> {
     }
 
     /// What is wrong with the hints.
-    pub(super) fn check(self, n: usize) -> Result<(), String> {
+    pub(crate) fn check(self, n: usize) -> Result<(), String> {
         let hints = if self.stride > 0 { HINTS } else { 0 };
         for k in 0..hints {
             let at = (k + 1) * self.stride - 1;

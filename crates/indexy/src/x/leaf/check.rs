@@ -1,12 +1,12 @@
 //! What must be true of a leaf.
 
 use super::{
-    super::heads::head,
-    layout::{Kind, StableLeaf, leaf_bytes},
+    layout::{Bit, Kind, leaf_bytes},
+    stable::StableLeaf,
 };
 use crate::x::{
     entry::{DIRTY, IN_Y, TOMBSTONE},
-    leaf::Bit,
+    heads::head,
 };
 use std::cmp::Ordering;
 

@@ -6,14 +6,14 @@
 //! Keeps: the caller validates before it uses the answer.
 
 use super::{
-    super::heads::{HEAD_BYTES, HEADS_AND_HINTS, Wanted},
-    layout::{BITS, Headed, KIND, Kind, LeafRef, STATE},
+    handles::LeafRef,
+    layout::{BITS, Bit, KIND, Kind, STATE},
 };
 use crate::x::{
     RunId, Stamp,
     entry::{DIRTY, Form, IN_Y, TOMBSTONE, varint},
+    heads::{HEAD_BYTES, HEADS_AND_HINTS, Wanted},
     large::LargeRef,
-    leaf::{self, Bit, LeafFormat},
 };
 use std::{cmp::Ordering, ops::Range, sync::atomic::Ordering::Relaxed};
 
@@ -57,78 +57,49 @@ impl EntryAt {
     }
 }
 
-impl leaf::EntryAt for EntryAt {
-    #[inline(always)]
-    fn form(&self) -> Form {
-        self.form
-    }
-
-    #[inline(always)]
-    fn suffix_len(&self) -> usize {
-        self.suffix_len
-    }
-
-    #[inline(always)]
-    fn value_len(&self) -> usize {
-        self.value_len
-    }
-
-    #[inline(always)]
-    fn tail(&self) -> usize {
-        self.tail
-    }
-}
-
-impl LeafFormat for Headed {
-    type Entry = EntryAt;
-
+impl<'g> LeafRef<'g> {
     #[inline]
-    fn len(leaf: LeafRef<'_>) -> usize {
-        leaf.meta().n
+    pub(crate) fn len(self) -> usize {
+        self.meta().n
     }
 
     #[inline]
-    fn mount(leaf: LeafRef<'_>) -> Option<Stamp> {
-        let word = leaf.words().word(STATE);
+    pub(crate) fn mount(self) -> Option<Stamp> {
+        let word = self.words().word(STATE);
         (word & 1 != 0).then_some(word >> 11)
     }
 
-    fn run(leaf: LeafRef<'_>) -> RunId {
-        leaf.words().word(KIND) as RunId
+    pub(crate) fn run(self) -> RunId {
+        self.words().word(KIND) as RunId
     }
 
     #[inline]
-    fn bits(leaf: LeafRef<'_>, bit: Bit) -> u64 {
-        leaf.words().word(BITS + bit as usize)
+    pub(crate) fn bits(self, bit: Bit) -> u64 {
+        self.words().word(BITS + bit as usize)
+    }
+
+    pub(crate) fn any_large(self) -> bool {
+        self.kind() == Kind::Slotted && (0..self.len()).any(|i| self.slot(i).is_large())
     }
 
     #[inline]
-    fn may_have(leaf: LeafRef<'_>, bit: Bit) -> bool {
-        leaf.bits(bit) != 0
-    }
-
-    fn any_large(leaf: LeafRef<'_>) -> bool {
-        leaf.kind() == Kind::Slotted && (0..leaf.len()).any(|i| leaf.slot(i).is_large())
-    }
-
-    #[inline]
-    fn reference(leaf: LeafRef<'_>, i: usize) {
+    pub(crate) fn reference(self, i: usize) {
         let bit = 1u64 << (i & 63);
-        if leaf.bits(Bit::Referenced) & bit == 0 {
-            let word = leaf.words().atomic(BITS + Bit::Referenced as usize);
+        if self.bits(Bit::Referenced) & bit == 0 {
+            let word = self.words().atomic(BITS + Bit::Referenced as usize);
             word.fetch_or(bit, Relaxed);
         }
     }
 
     #[inline]
-    fn entry(leaf: LeafRef<'_>, i: usize) -> EntryAt {
-        let head = leaf.heads().get(i);
-        let Some(records) = leaf.records() else {
-            return leaf.slotted_entry(i, head);
+    pub(crate) fn entry(self, i: usize) -> EntryAt {
+        let head = self.heads().get(i);
+        let Some(records) = self.records() else {
+            return self.slotted_entry(i, head);
         };
-        let rest = records.at(leaf.place(&records, i));
+        let rest = records.at(self.place(&records, i));
         let tail = rest + records.rest;
-        let value_len = if leaf.has_bit(i, Bit::Tombstone) {
+        let value_len = if self.has_bit(i, Bit::Tombstone) {
             0
         } else {
             records.size - records.rest
@@ -145,43 +116,44 @@ impl LeafFormat for Headed {
     }
 
     #[inline]
-    fn flags(leaf: LeafRef<'_>, i: usize) -> u32 {
-        let flag = |bit, flag| if leaf.has_bit(i, bit) { flag } else { 0 };
+    pub(crate) fn flags(self, i: usize) -> u32 {
+        let flag = |bit, flag| if self.has_bit(i, bit) { flag } else { 0 };
         flag(Bit::Dirty, DIRTY) | flag(Bit::InY, IN_Y) | flag(Bit::Tombstone, TOMBSTONE)
     }
 
     #[inline]
-    fn has(leaf: LeafRef<'_>, i: usize, _entry: &EntryAt, bit: Bit) -> bool {
-        leaf.has_bit(i, bit)
-    }
-
-    #[inline]
-    fn find(
-        leaf: LeafRef<'_>,
+    pub(crate) fn find(
+        self,
         suffix: &[u8],
         stable: impl Fn() -> bool,
     ) -> Option<Result<usize, usize>> {
-        let n = leaf.meta().n;
+        let n = self.meta().n;
         let wanted = Wanted::new(suffix);
         let within = if HEADS_AND_HINTS {
-            leaf.heads().equal(n, wanted.head)
+            self.heads().equal(n, wanted.head)
         } else {
             0..n
         };
         if within.is_empty() {
             return Some(Err(within.start));
         }
-        leaf.find_within(within, &wanted, stable)
+        self.find_within(within, &wanted, stable)
     }
 
-    fn copy_inline_suffix(leaf: LeafRef<'_>, entry: &EntryAt, out: &mut [u8]) {
+    pub(crate) fn copy_inline_suffix(self, entry: &EntryAt, out: &mut [u8]) {
         let (head, rest) = out.split_at_mut(out.len().min(HEAD_BYTES));
         head.copy_from_slice(&entry.head.to_be_bytes()[..head.len()]);
-        leaf.words().copy_out(entry.rest, rest);
+        self.words().copy_out(entry.rest, rest);
     }
 }
 
 impl LeafRef<'_> {
+    /// The word that points to the large block of `entry`; to be followed after validation only.
+    #[inline]
+    pub(crate) fn large_word(self, entry: &EntryAt) -> u64 {
+        self.words().read_u64(entry.tail)
+    }
+
     #[inline]
     fn slotted_entry(self, i: usize, head: u32) -> EntryAt {
         let slot = self.slot(i);

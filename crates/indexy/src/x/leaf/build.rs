@@ -3,20 +3,21 @@
 //! The sources are latched (or validated copies); the new leaf is latched and not yet published.
 
 use super::{
-    super::heads::{head, rest},
     edit::heap_bytes,
+    handles::{LeafLatched, LeafRef},
     layout::{
-        Kind, LEAF_BYTES, LeafLatched, LeafRef, MAX_BLOCK_BYTES, MAX_ENTRIES, Meta, Records, Slot,
-        StableLeaf, leaf_bytes,
+        Bit, Kind, LEAF_BYTES, MAX_BLOCK_BYTES, MAX_ENTRIES, Meta, Records, Slot, leaf_bytes,
     },
+    mask::{mask, ones},
     read::EntryAt,
+    stable::StableLeaf,
 };
 use crate::{
     mem::{Guard, Memory, words::Words},
     x::{
         RunId, Stamp,
         entry::{Form, Lengths, MAX_INLINE_SUFFIX, NewEntry, TOMBSTONE},
-        leaf::{Bit, mask, ones},
+        heads::{head, rest},
     },
 };
 use std::ops::Range;
@@ -110,7 +111,7 @@ impl Contents {
             let entry = from.entry(i);
             let suits = shift.suits(entry.form, entry.suffix_len);
             if suits {
-                let tombstone = from.has(i, &entry, Bit::Tombstone);
+                let tombstone = from.has(i, Bit::Tombstone);
                 let suffix_len = shift.len(entry.suffix_len);
                 self.note(suffix_len, entry.value_len, entry.form, tombstone);
             }
@@ -354,13 +355,5 @@ impl<'g> Builder<'g> {
         leaf.write_mount(mount);
         leaf.write_run(run);
         self.leaf
-    }
-}
-
-impl<'g> LeafLatched<'g> {
-    /// The same leaf in another block, latched, with the same large blocks. `guard` stands for the
-    /// time that it may be used.
-    pub(crate) fn copy(&self, memory: &Memory, _guard: &'g Guard<'_>) -> Self {
-        self.leaf().copy(memory).latch_new()
     }
 }
