@@ -22,7 +22,7 @@
 
 use super::{
     HEADER_BYTES, Header, Kind, PAGE_LIMIT, PageNo,
-    fixed::{Fixed, Suffix},
+    fixed::{DELETES, Fixed, Suffix},
     put, u16_at, u32_at, u64_at,
 };
 use crate::{error::Result, mem::frames::FrameView};
@@ -56,6 +56,12 @@ pub(crate) const fn max_stub(page_bytes: usize) -> usize {
 pub(crate) const fn max_near(page_bytes: usize) -> usize {
     page_bytes / 4
 }
+
+/// Bytes of the largest pages.
+const LARGEST_PAGE: usize = 16 << 10;
+// Slots and the header of a fixed leaf have room for the lengths of what is near.
+const _: () = assert!(max_stub(LARGEST_PAGE) <= LENGTH as usize);
+const _: () = assert!(max_near(LARGEST_PAGE) < DELETES as usize);
 
 /// Bytes that lie outside of nodes. What file they are in, and how, is for the tree to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -22,16 +22,16 @@ fn length(sim: &Sim) -> usize {
     sim.contents()[Path::new(FILE)].len()
 }
 
-/// Writes 3000 keys, then removes all but those below `left`, which are written again.
+/// Writes 1500 keys, then removes all but those below `left`, which are written again.
 fn play(sim: &Sim, left: u32) -> Result<()> {
     let y = open_sim(sim, 4096)?;
     write(
         &y,
-        &sorted((0..3000).map(|i| put(&key(i), &[7; 300])).collect()),
+        &sorted((0..1500).map(|i| put(&key(i), &[7; 300])).collect()),
     )?;
     y.make_durable()?;
     y.maintain()?;
-    write(&y, &sorted((left..3000).map(|i| del(&key(i))).collect()))?;
+    write(&y, &sorted((left..1500).map(|i| del(&key(i))).collect()))?;
     for round in 0..5 {
         y.make_durable()?;
         y.maintain()?;
@@ -71,8 +71,8 @@ fn a_crash_at_any_io_of_a_cut_loses_nothing() {
     const LEFT: u32 = 40;
     let whole = Sim::default();
     play(&whole, LEFT).unwrap();
-    assert!(length(&whole) <= 512 << 10, "{}", length(&whole));
-    let (before, after) = (model(3000), model(LEFT));
+    assert!(length(&whole) <= 256 << 10, "{}", length(&whole));
+    let (before, after) = (model(1500), model(LEFT));
     for at in 1..=whole.ios() {
         let sim = Sim::default();
         sim.fail_at(at, Fault::PowerLoss, true);
