@@ -10,7 +10,9 @@ fn run(keys: impl Iterator<Item = u64>, value: &[u8]) -> Entries {
 /// Bytes of the files of tables.
 fn table_bytes(sim: &Sim) -> usize {
     let files = sim.contents();
-    let tables = files.iter().filter(|(path, _)| path.parent() != Some(Path::new(DIR)));
+    let tables = files
+        .iter()
+        .filter(|(path, _)| path.parent() != Some(Path::new(DIR)));
     tables.map(|(_, bytes)| bytes.len()).sum()
 }
 
@@ -54,7 +56,11 @@ fn overwritten_and_removed_keys_take_no_space() {
     y.maintain().unwrap();
     assert!(y.is_empty().unwrap());
     assert_eq!(table_bytes(&sim), 0);
-    assert!(y.disk_bytes() < 512 << 10, "{}: the version log", y.disk_bytes());
+    assert!(
+        y.disk_bytes() < 512 << 10,
+        "{}: the version log",
+        y.disk_bytes()
+    );
 }
 
 /// A range is removed without a read of its leaves.
