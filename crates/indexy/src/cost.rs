@@ -31,7 +31,7 @@
 //! |---|---|---|---|
 //! | [`insert`], [`remove`] | no I/O | no I/O: nothing is read | log, memory |
 //! | [`take`], [`compare_and_swap`], [`update`] | no I/O | one read, lock held | log, memory |
-//! | [`remove_range`], `clear` | a walk over its leaves | none (LSM), its leaves (paged) | all writers, a sync of the log |
+//! | [`remove_range`], `clear` | a walk over its leaves | a few pages (LSM), its leaves (paged) | all writers, a sync of the log |
 //! | [`Batch::commit`] | no I/O | no I/O: nothing is read | the locks of all keys; log, memory |
 //!
 //! A value over an eighth of the memory budget goes to the disk index at once, one at a time per

@@ -12,7 +12,7 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    directory::{GuardedY, OwnedDirectory},
+    directory::{GuardedY, OwnedDirectory, OwnedStorage},
     kinds::{Factories, IndexYKind, IndexYName},
 };
 #[cfg(feature = "rocksdb")]
@@ -217,12 +217,14 @@ impl YShared {
         pages
     }
 
-    /// Where tables lie: on the device itself, or behind the system's cache.
+    /// Where tables lie: on the device itself, or behind the system's cache. A merge that began
+    /// before the directory was moved goes on by path: it is stopped there.
     fn tables_storage(&self) -> Arc<dyn Storage> {
-        match self.direct_reads {
+        let files: Arc<dyn Storage> = match self.direct_reads {
             true => Arc::new(Direct),
             false => Arc::new(Buffered),
-        }
+        };
+        Arc::new(OwnedStorage::new(files, Arc::clone(&self.directory)))
     }
 
     #[cfg(feature = "rocksdb")]

@@ -78,6 +78,17 @@ impl DiskWriter {
     /// log be truncated. So nothing is written from then on; poisoned before the run lock is let
     /// go.
     pub(crate) fn write_run(&self, source: &mut dyn RunSource) -> Result<()> {
+        let result = self.alarmed(|| self.y.write_run(source));
+        self.shared.guarded(result)
+    }
+
+    /// Has Y remove a range. The caller holds the run lock, and poisons after an error.
+    pub(crate) fn remove_range(&self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
+        self.alarmed(|| self.y.remove_range(from, to))
+    }
+
+    /// Poisons when `write` panics.
+    fn alarmed(&self, write: impl FnOnce() -> Result<()>) -> Result<()> {
         struct Alarm<'a>(&'a Shared);
         impl Drop for Alarm<'_> {
             fn drop(&mut self) {
@@ -86,9 +97,9 @@ impl DiskWriter {
             }
         }
         let alarm = Alarm(&self.shared);
-        let result = self.y.write_run(source);
+        let result = write();
         std::mem::forget(alarm);
-        self.shared.guarded(result)
+        result
     }
 
     /// From now on leaves of this run may be cut; pairs with the load in `settled`.

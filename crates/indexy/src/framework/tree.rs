@@ -18,6 +18,7 @@ use super::{
         survey::{Precision, RegionStats, Survey},
     },
     shared::Shared,
+    signal::Stop,
 };
 use crate::{
     error::{Error, Result},
@@ -26,10 +27,17 @@ use crate::{
     x::{AnyX, IndexX, Load, Lookup, Order, Put, RunId, Stamp},
     y::{Capabilities, IndexY, Maintained, RunEntry, RunSource},
 };
-use std::{ops::ControlFlow, sync::Arc};
+use std::{
+    ops::ControlFlow,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// X holds nothing that takes more than this part of the budget.
 const LARGEST_ENTRY_DIVISOR: usize = 8;
+
+/// How long a value past X waits for a Y that does not get on.
+const MOST_CONGESTED: Duration = Duration::from_secs(10);
 
 /// A thread looks at the cleaner's timer once in so many of its writes.
 const WRITES_PER_TICK: u64 = 1024;
@@ -317,6 +325,7 @@ impl Joined {
     /// the value is with Y but not to be seen: what Y has no room for leaves no record that the
     /// next open would replay.
     fn put_past_x(&self, key: &[u8], value: Option<&[u8]>, logged: bool) -> Result<Option<Lsn>> {
+        self.wait_for_y()?;
         let _run = self.writer.lock();
         if self.discarded() {
             return Ok(None);
@@ -339,6 +348,21 @@ impl Joined {
         self.x.evict(key);
         self.shared.wake_compactor.notify();
         Ok(source.logged)
+    }
+
+    /// Waits while Y has too many runs, each of which may be one value. Ends when Y was maintained,
+    /// the tree is dropped, the handle gives up, or after a while all the same.
+    fn wait_for_y(&self) -> Result<()> {
+        let deadline = Instant::now() + MOST_CONGESTED;
+        loop {
+            let seen = self.shared.maintained.seen();
+            if self.discarded() || !self.y.congested() || Instant::now() >= deadline {
+                return Ok(());
+            }
+            self.shared.poison.check()?;
+            self.shared.wake_compactor.notify();
+            self.shared.maintained.wait_past(seen, Stop::LOOK);
+        }
     }
 
     /// Drops every entry, dirty ones too, and writes nothing to Y any more: the tree was dropped.
@@ -366,8 +390,8 @@ impl Joined {
     /// the run lock, and the log is durable up to here (I5).
     ///
     /// Y comes first: a reader that finds nothing in X must not be told of an older version (I1).
-    /// What a reader has loaded from Y meanwhile is dropped with the rest, and what it loads later
-    /// is refused, because the range has lost something since (I3). After an error nobody knows
+    /// Then every mounted range gets a fresh stamp, so that nothing read from Y before is loaded any
+    /// more (I3), and what was loaded goes with the rest. After an error nobody knows
     /// what Y shows: the caller poisons.
     pub(crate) fn remove_range(
         &self,
@@ -378,9 +402,11 @@ impl Joined {
         if self.discarded() {
             return Ok(());
         }
-        self.y.remove_range(from, to)?;
-        self.drop_from_x(runs, from, to);
+        self.writer.remove_range(from, to)?;
+        // I3: before the first entry goes. A range that a cut has passed takes no load of what was
+        // read from Y earlier, and what is loaded before this goes with the cut.
         self.x.restamp(from, to);
+        self.drop_from_x(runs, from, to);
         self.x.clear_mounts(from, to);
         self.regions.note_write(from);
         self.shared.room.announce_freed();
@@ -408,22 +434,6 @@ impl Joined {
             admit(key.len())?;
             self.apply(&key, None);
         }
-        Ok(())
-    }
-
-    /// Writes keys from `from` on, which neither X nor Y has, straight to Y, as one run. They are in
-    /// no log: they last from the next [`DiskWriter::make_durable`] on.
-    ///
-    /// X becomes mounted before Y has them, and stays so as long as the run lock is held: a reader
-    /// finds them, or nothing. What is written meanwhile is in X, and wins (I1).
-    pub(crate) fn load_run(&self, from: &[u8], source: &mut dyn RunSource) -> Result<()> {
-        let _run = self.writer.lock();
-        if self.discarded() {
-            return Err(Error::Closed);
-        }
-        self.x.mount(from, None);
-        self.writer.write_run(source)?;
-        self.shared.wake_compactor.notify();
         Ok(())
     }
 

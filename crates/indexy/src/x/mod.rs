@@ -280,10 +280,6 @@ pub(crate) trait IndexX: Send + Sync {
     /// wholly inside complete.
     fn clear_mounts(&self, from: &[u8], to: Option<&[u8]>);
 
-    /// Keys that X does not know may come into Y in `[from, to)`: every range that touches it
-    /// becomes mounted, with a fresh stamp.
-    fn mount(&self, from: &[u8], to: Option<&[u8]>);
-
     /// Keys of `[from, to)` were removed from Y: every mounted range that touches it gets a fresh
     /// stamp, so that nothing read from Y before is loaded (I3).
     fn restamp(&self, from: &[u8], to: Option<&[u8]>);

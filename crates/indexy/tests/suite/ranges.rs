@@ -1,4 +1,4 @@
-//! Ranges that are removed at once, ends that are taken, and sorted keys that are loaded.
+//! Ranges that are removed at once, and ends that are taken.
 
 use crate::{
     pairs,
@@ -181,45 +181,4 @@ fn retain_keeps_what_it_is_told_to() {
         tree.len().unwrap(),
         (0..5000u64).filter(|n| n % 256 % 5 == 0).count() as u64
     );
-}
-
-/// A sorted load is there, also after a reopen without a close, and beside older keys below it.
-#[test]
-fn sorted_keys_are_loaded_past_memory() {
-    const ENTRIES: u64 = 100_000;
-    for pair in pairs::chosen(3, 4) {
-        let dir = tempfile::tempdir().unwrap();
-        let db = open(dir.path(), &options(pair));
-        let tree = db.tree("t").unwrap();
-        tree.insert(5u64.to_be_bytes(), "below").unwrap();
-        let key = |n: u64| (n * 10 + 100).to_be_bytes();
-        let entries = (0..ENTRIES).map(|n| (key(n), n.to_string()));
-        assert_eq!(tree.load_sorted(entries).unwrap(), ENTRIES, "{pair:?}");
-        let check = |tree: &Tree| {
-            for n in (0..ENTRIES).step_by(997) {
-                assert_eq!(
-                    tree.get(key(n)).unwrap().unwrap(),
-                    *n.to_string().as_bytes()
-                );
-                assert_eq!(tree.get((n * 10 + 101).to_be_bytes()).unwrap(), None);
-            }
-            assert_eq!(tree.len().unwrap(), ENTRIES + 1, "{pair:?}");
-        };
-        check(&tree);
-        assert_sound(&db);
-        let again = tree.load_sorted([(key(3), "x")]);
-        assert!(matches!(again, Err(Error::Unsupported { .. })), "{pair:?}");
-        let unsorted = tree.load_sorted([(key(ENTRIES + 9), "x"), (key(ENTRIES + 8), "y")]);
-        assert!(
-            matches!(unsorted, Err(Error::Unsupported { .. })),
-            "{pair:?}"
-        );
-        drop((tree, db));
-        let db = open(dir.path(), &options(pair));
-        let tree = db.tree("t").unwrap();
-        let more = tree.get(key(ENTRIES + 9)).unwrap();
-        assert!(more.is_none_or(|value| value == *b"x"));
-        tree.remove(key(ENTRIES + 9)).unwrap();
-        check(&tree);
-    }
 }

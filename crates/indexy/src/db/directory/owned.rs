@@ -2,7 +2,7 @@
 //!
 //! The rule: whatever may write below the directory holds an `Arc` of [`OwnedDirectory`] and lets
 //! go of it last. There are two such holders, and nothing else gets at the files:
-//! - [`OwnedStorage`], through which the log and the manifest go;
+//! - [`OwnedStorage`], through which the log, the manifest and the LSM trees go;
 //! - [`GuardedY`](super::guarded_y::GuardedY), around every Index Y.
 //!
 //! So no order in which a program drops its handles unlocks the directory too early: the last

@@ -18,7 +18,13 @@ use crate::{
     wal::{BatchEncoder, MAX_BATCH_BYTES, RecordRef},
 };
 use parking_lot::MutexGuard;
-use std::{collections::HashMap, fmt, ops::RangeBounds, sync::Arc};
+use std::{
+    collections::HashMap,
+    fmt,
+    ops::RangeBounds,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// Writes that are applied as one: after a crash all of them are there or none.
 ///
@@ -342,6 +348,10 @@ impl Batch {
             let _admitted = room
                 .admit(bytes + room.copy_bytes(copied))
                 .map_err(|error| too_large(core, bytes, error))?;
+            if self.ranges {
+                // A full device is met now, as long as nothing is written.
+                core.shared.log.wait_durable()?;
+            }
             // Before the log's room: whoever has that waits for no run.
             let mut runs = self.lock_runs();
             let _room = log.map(|log| log.admit(record)).transpose()?;
@@ -388,6 +398,20 @@ impl Batch {
         locks
     }
 
+    /// Waits until the record is durable. It cannot be taken back: a full device is waited for.
+    fn wait_durable(&self) -> Result<()> {
+        let log = &self.handle.core.shared.log;
+        let deadline = Instant::now() + FULL_DEVICE;
+        loop {
+            match log.wait_durable() {
+                Err(Error::OutOfSpace { .. }) if Instant::now() < deadline => {
+                    std::thread::sleep(FULL_DEVICE_PAUSE);
+                }
+                waited => return waited,
+            }
+        }
+    }
+
     /// Applies what the log has, in order. An error comes after the record was logged: it poisons.
     fn apply_all(&self, runs: &mut RunLocks<'_>) -> Result<()> {
         let shared = &self.handle.core.shared;
@@ -398,7 +422,7 @@ impl Batch {
         };
         if self.ranges {
             // I5: Y shows the removal when it is applied.
-            shared.log.wait_durable().map_err(poison)?;
+            self.wait_durable().map_err(poison)?;
         }
         for op in &self.ops {
             let tree = &self.trees[op.tree].joined;
@@ -416,6 +440,11 @@ impl Batch {
         Ok(())
     }
 }
+
+/// How long a batch that removes ranges waits for a device that became full under it, with all
+/// stripes, before it gives the handle up.
+const FULL_DEVICE: Duration = Duration::from_secs(10);
+const FULL_DEVICE_PAUSE: Duration = Duration::from_millis(50);
 
 /// For each tree of a batch, its run lock if it is needed.
 type RunLocks<'a> = Vec<Option<MutexGuard<'a, Runs>>>;
@@ -453,8 +482,9 @@ fn too_large(core: &Core, bytes: usize, error: Error) -> Error {
 pub struct Rejected(Box<(Error, Batch)>);
 
 impl Rejected {
-    /// Why. After `OutOfSpace` or `Poisoned` with [`Durability::Sync`] the batch may have been
-    /// applied and not be durable; after any other error nothing happened.
+    /// Why. After `OutOfSpace` or `Poisoned` with [`Durability::Sync`], and after `Poisoned` where
+    /// the batch removes a range, it may have been applied and not be durable; after any other
+    /// error nothing happened.
     #[must_use]
     pub fn error(&self) -> &Error {
         &self.0.0

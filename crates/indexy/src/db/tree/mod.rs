@@ -3,7 +3,6 @@
 
 mod batch;
 mod bounds;
-mod load;
 mod range;
 mod ranges;
 mod reads;

@@ -190,6 +190,11 @@ impl MergeInput for Slices {
     }
 
     #[inline]
+    fn load(&mut self) -> Result<()> {
+        self.stream.as_mut().map_or(Ok(()), TableStream::load)
+    }
+
+    #[inline]
     fn value(&self) -> Option<&[u8]> {
         self.stream.as_ref()?.value()
     }

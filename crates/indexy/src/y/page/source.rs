@@ -9,6 +9,9 @@ use crate::{
 
 /// The pages of one tree. Threads: any.
 pub(crate) trait PageSource {
+    /// Whether these are the pages of a table: few, and of one of many.
+    const IS_TABLE: bool = false;
+
     fn page_bytes(&self) -> usize;
     /// Reads page `number` into `to`, which has the size of a page, and checks it. Cost: one read
     /// of the device.

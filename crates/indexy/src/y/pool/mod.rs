@@ -46,8 +46,13 @@ const MIN_FRAMES: usize = 8;
 const FREE_DIVISOR: usize = 16;
 /// Frames that are made free at once, at most.
 const MAX_EVICTIONS: usize = 64;
-/// Bits of a tag that name the page in its tree.
+/// Bits of a tag that name the page in its tree. Tables of LSM trees have few pages, and there are
+/// many of them over time: their tags have the highest bit.
 const PAGE_BITS: u32 = 40;
+const TABLE_PAGE_BITS: u32 = TABLE_PAGES.trailing_zeros();
+const TABLE: u64 = 1 << 63;
+/// Pages that a table has at most (64 GiB of 4 KiB pages).
+pub(crate) const TABLE_PAGES: PageNo = 1 << 24;
 
 /// One size of pages.
 pub(crate) struct Pool {
@@ -55,6 +60,7 @@ pub(crate) struct Pool {
     table: [Mutex<HashMap<u64, u32>>; SHARDS],
     hand: Mutex<usize>,
     trees: AtomicU64,
+    tables: AtomicU64,
     /// Pages read from devices.
     pub(crate) reads: AtomicU64,
 }
@@ -72,18 +78,19 @@ impl Pool {
             table: Default::default(),
             hand: Mutex::new(0),
             trees: AtomicU64::new(0),
+            tables: AtomicU64::new(0),
             reads: AtomicU64::new(0),
         }
     }
 
-    /// A number for a tree's tags, never given twice.
-    pub(crate) fn number_tree(&self) -> u64 {
-        self.trees.fetch_add(1, Relaxed) + 1
-    }
-
-    #[inline]
-    pub(crate) fn tag(tree: u64, page: PageNo) -> u64 {
-        tree << PAGE_BITS | page
+    /// What the tags of a tree's pages have in common; never given twice, for 2^23 trees that were
+    /// opened and 2^39 tables.
+    pub(crate) fn tags_of_a_tree(&self, is_table: bool) -> u64 {
+        let next = |counter: &AtomicU64| counter.fetch_add(1, Relaxed) + 1;
+        match is_table {
+            true => TABLE | next(&self.tables) << TABLE_PAGE_BITS,
+            false => next(&self.trees) << PAGE_BITS,
+        }
     }
 
     /// Bytes of memory that it may take.
@@ -150,7 +157,7 @@ impl Pool {
         }
     }
 
-    /// Reads pages `numbers` of tree `tree` into frames and shows them; as many, from the first on,
+    /// Reads pages `numbers` of the tree with tags `tree` into frames and shows them; as many, from the first on,
     /// as frames can be had for. They must be pages that the caller's version has.
     pub(crate) fn load_all(
         &self,
@@ -158,7 +165,7 @@ impl Pool {
         tree: u64,
         numbers: &[PageNo],
     ) -> Result<()> {
-        let tags: Vec<u64> = numbers.iter().map(|n| Self::tag(tree, *n)).collect();
+        let tags: Vec<u64> = numbers.iter().map(|n| tree | *n).collect();
         self.fill(&tags, |frames| {
             let mut pages: Vec<_> = numbers.iter().copied().zip(frames).collect();
             file.read_all(&mut pages)
@@ -358,7 +365,7 @@ mod tests {
         let bytes = FRAMES as usize * (4096 + FRAME_OVERHEAD_BYTES + TABLE_BYTES);
         let pool = Pool::new(4096, bytes);
         let page = vec![0; 4096];
-        let tag = |number| Pool::tag(1, number);
+        let tag = |number: u64| 1 << PAGE_BITS | number;
         (0..FRAMES).for_each(|number| pool.insert(tag(number), &page));
         let again: Vec<u64> = (1..FRAMES).step_by(8).collect();
         for number in &again {

@@ -23,8 +23,8 @@ use std::sync::{
 pub(crate) struct CachedPages<S> {
     pub(crate) file: S,
     pub(crate) pool: Arc<Pool>,
-    /// Number of this tree in the pool.
-    number: u64,
+    /// What the tags of its pages have in common.
+    tags: u64,
 }
 
 /// Where a search begins.
@@ -89,18 +89,18 @@ impl At {
 
 impl<S: PageSource> CachedPages<S> {
     pub(crate) fn new(file: S, pool: Arc<Pool>) -> Self {
-        let number = pool.number_tree();
-        Self { file, pool, number }
+        let tags = pool.tags_of_a_tree(S::IS_TABLE);
+        Self { file, pool, tags }
     }
 
     #[inline]
     pub(crate) fn tag(&self, page: PageNo) -> u64 {
-        Pool::tag(self.number, page)
+        self.tags | page
     }
 
     /// Reads pages into frames; see [`Pool::load_all`].
     pub(crate) fn load_all(&self, numbers: &[PageNo]) -> Result<()> {
-        self.pool.load_all(&self.file, self.number, numbers)
+        self.pool.load_all(&self.file, self.tags, numbers)
     }
 
     /// The value of `key` under `root`.

@@ -13,14 +13,18 @@ use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-/// Entries between two looks at the flag that cancels.
+/// Entries, and KiB of values, between two looks at the flag that cancels.
 const CHECK_EVERY: u64 = 1024;
 
 /// Sorted entries, one at a time. Keys ascend strictly.
 pub(crate) trait MergeInput {
     /// The present key; `None` at the end.
     fn key(&self) -> Option<&[u8]>;
-    /// The present value; `None`: a delete.
+    /// Makes the present value ready, if it is not: a long one is read only if it is written.
+    fn load(&mut self) -> Result<()> {
+        Ok(())
+    }
+    /// The present value, which was loaded; `None`: a delete.
     fn value(&self) -> Option<&[u8]>;
     /// Goes to the next entry.
     fn advance(&mut self) -> Result<()>;
@@ -66,13 +70,18 @@ pub(crate) fn merge<I: MergeInput>(
 ) -> Result<Merged> {
     let mut tree = Losers::new(inputs, prefix);
     let (mut read, mut written) = (0u64, 0);
+    // Entries and KiB of values since the flag was looked at.
+    let mut unchecked = 0;
     // The last key, to know older entries of it; a single input has none.
     let several = inputs.len() > 1;
     let mut last: Option<u64> = None;
     let mut last_key = Vec::new();
     loop {
-        if read.is_multiple_of(CHECK_EVERY) && cancel.load(Relaxed) {
-            return Ok(Merged::Cancelled);
+        if unchecked >= CHECK_EVERY || read == 0 {
+            unchecked = 0;
+            if cancel.load(Relaxed) {
+                return Ok(Merged::Cancelled);
+            }
         }
         let winner = tree.winner;
         let Some(input) = inputs.get_mut(winner) else {
@@ -83,8 +92,13 @@ pub(crate) fn merge<I: MergeInput>(
         };
         let head = tree.head(winner);
         read += 1;
+        unchecked += 1;
         if last != Some(head) || *key != *last_key {
-            let value = input.value();
+            input.load()?;
+            let (Some(key), value) = (input.key(), input.value()) else {
+                break;
+            };
+            unchecked += value.map_or(0, |value| value.len() as u64 >> 10);
             if value.is_some() || deletes == Deletes::Keep {
                 output.add(key, value)?;
                 written += 1;

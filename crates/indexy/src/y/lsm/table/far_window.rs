@@ -34,6 +34,14 @@ impl FarWindow {
         }
     }
 
+    /// Lets go of what was loaded last, if that is more than the buffer.
+    #[inline]
+    pub(super) fn forget(&mut self) {
+        if matches!(self.present, Present::Long(_)) {
+            self.present = Present::Inside(0..0);
+        }
+    }
+
     /// The bytes that were loaded last.
     pub(super) fn present(&self) -> &[u8] {
         match (&self.present, &self.buffer) {

@@ -186,6 +186,8 @@ impl TableFile {
 }
 
 impl PageSource for TableFile {
+    const IS_TABLE: bool = true;
+
     fn page_bytes(&self) -> usize {
         PAGE_BYTES
     }

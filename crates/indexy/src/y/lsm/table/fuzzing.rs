@@ -140,6 +140,7 @@ fn ask(sim: &Sim, meta: TableMeta) {
         if let Ok(mut stream) = table.stream(key, Some(&[0xfe]), 0) {
             let mut left = MOST;
             while stream.key().is_some() && left > 0 && stream.advance().is_ok() {
+                let _ = stream.load();
                 let _ = stream.value();
                 left -= 1;
             }

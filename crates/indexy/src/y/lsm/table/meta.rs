@@ -32,9 +32,8 @@ use crate::{
     error::Result,
     limits::MAX_KEY_BYTES,
     mem::aligned::AlignedBuffer,
-    y::page::{
-        self, HEADER_BYTES, Header, Kind, MAX_LEVEL, PAGE_LIMIT, PageNo, PageSource, u32_at, u64_at,
-    },
+    y::page::{self, HEADER_BYTES, Header, Kind, MAX_LEVEL, PageNo, PageSource, u32_at, u64_at},
+    y::pool::TABLE_PAGES,
 };
 
 const FIXED_BYTES: usize = 80;
@@ -133,8 +132,7 @@ impl TableMeta {
     }
 
     fn plausible(&self) -> std::result::Result<(), &'static str> {
-        if self.pages > PAGE_LIMIT / PAGE_BYTES as u64 || self.root == 0 || self.root >= self.pages
-        {
+        if self.pages > TABLE_PAGES || self.root == 0 || self.root >= self.pages {
             return Err("pages beyond the end");
         }
         if self.height == 0 || self.height > MAX_LEVEL + 1 {

@@ -75,7 +75,7 @@ impl TableStream {
             file,
         };
         stream.next_leaf()?;
-        stream.fetch_far()?;
+        stream.fetch_key()?;
         Ok(stream)
     }
 
@@ -89,7 +89,8 @@ impl TableStream {
         })
     }
 
-    /// The value of the present entry; `None`: it is a delete, or there is no entry.
+    /// The value of the present entry, which was loaded; `None`: it is a delete, or there is no
+    /// entry.
     #[inline]
     pub(crate) fn value(&self) -> Option<&[u8]> {
         match self.present()?.value {
@@ -107,7 +108,7 @@ impl TableStream {
         if self.at >= self.end {
             self.next_leaf()?;
         }
-        self.fetch_far()
+        self.fetch_key()
     }
 
     #[inline]
@@ -190,24 +191,28 @@ impl TableStream {
         Ok(true)
     }
 
-    /// Reads what of the present entry is not in its leaf.
+    /// Reads the present key, if it is not in its leaf; lets go of a long value.
     #[inline]
-    fn fetch_far(&mut self) -> Result<()> {
+    fn fetch_key(&mut self) -> Result<()> {
+        self.far.forget();
         let Some(entry) = self.present() else {
             return Ok(());
-        };
-        let value = match entry.value {
-            ValueAt::Far(far) => Some(far),
-            ValueAt::Near(_) | ValueAt::Deleted => None,
         };
         if let Some(far) = entry.far_key {
             self.far.load(&self.file, far)?;
             self.far_key.clear();
             self.far_key.extend_from_slice(self.far.present());
         }
-        if let Some(far) = value {
-            self.far.load(&self.file, far)?;
-        }
         Ok(())
+    }
+
+    /// Makes the present value ready. Cost: none if it is near, or was read with those before; else
+    /// a read of the device.
+    #[inline]
+    pub(crate) fn load(&mut self) -> Result<()> {
+        let Some(ValueAt::Far(far)) = self.present().map(|entry| entry.value) else {
+            return Ok(());
+        };
+        self.far.load(&self.file, far)
     }
 }

@@ -62,7 +62,8 @@ pub(crate) struct Estimate {
 pub(crate) trait TableFile: Send + Sync {
     fn facts(&self) -> &Facts;
 
-    /// What the table has in `[from, to)`. No I/O. At most what all of the table has.
+    /// What the table has in `[from, to)`, roughly; at most what all of the table has. Cost: a few
+    /// pages.
     fn estimate(&self, from: &[u8], to: Option<&[u8]>) -> Estimate;
 
     /// A key inside `(from, to)` that halves what the table has in `[from, to)`, roughly; `None` if

@@ -330,28 +330,34 @@ impl<T: TableFile> Versions<T> {
     /// current version durable, and says in the log that all of it was acknowledged.
     ///
     /// False: a reader, a merge or a run still has a table that only it needs; ask again. After
-    /// true nothing is written or removed any more, and `commit` is `Closed` if there is something
+    /// true, and after an error, nothing is written or removed any more, and `commit` is `Closed` if there is something
     /// to do. The caller sees to it that no new table is begun.
     pub(crate) fn release(&self) -> Result<bool> {
         let mut log = self.log.lock();
         if log.closed || self.read_only {
             return Ok(true);
         }
-        self.commit_locked(&mut log)?;
+        let released = self.try_release(&mut log);
+        if !matches!(released, Ok(false)) {
+            // Also after a failure: the files may be another owner's as soon as this is told.
+            log.closed = true;
+            self.files.lock().closed = true;
+        }
+        released
+    }
+
+    fn try_release(&self, log: &mut Logged<T>) -> Result<bool> {
+        self.commit_locked(log)?;
         self.reap()?;
-        let mut files = self.files.lock();
-        if files
-            .known
-            .keys()
-            .any(|number| !files.pinned.contains(number))
-        {
+        let files = self.files.lock();
+        let mut known = files.known.keys();
+        if known.any(|number| !files.pinned.contains(number)) {
             return Ok(false);
         }
+        drop(files);
         self.poison.check()?;
         let closed = log.file.close();
         closed.map_err(|error| self.failed_close(error))?;
-        log.closed = true;
-        files.closed = true;
         Ok(true)
     }
 

@@ -75,7 +75,9 @@ fn next(stream: &mut TableStream) -> Result<Option<(Vec<u8>, Option<Vec<u8>>)>> 
         assert!(stream.value().is_none());
         return Ok(None);
     };
-    let entry = (key.to_vec(), stream.value().map(<[u8]>::to_vec));
+    let key = key.to_vec();
+    stream.load().unwrap();
+    let entry = (key, stream.value().map(<[u8]>::to_vec));
     stream.advance()?;
     Ok(Some(entry))
 }
