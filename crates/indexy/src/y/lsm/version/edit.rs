@@ -61,8 +61,8 @@ impl<T: TableFile> Version<T> {
         let Some((table, _)) = largest else {
             return Ok(None);
         };
-        let inside = |key: &Box<[u8]>| *from < **key && to.is_none_or(|to| **key < *to);
-        Ok(table.middle(from, to)?.filter(inside))
+        let middle = table.middle(from, to)?;
+        Ok(middle.filter(|key| *from < **key && to.is_none_or(|to| **key < *to)))
     }
 
     /// This version with partitions that end at `key`. Nothing else changes.

@@ -12,7 +12,7 @@ fn log() -> PathBuf {
 fn sample(clean: bool) -> (Sim, Model) {
     let sim = Sim::default();
     let versions = open(&sim).unwrap();
-    for n in 0..5 {
+    for n in 0..6 {
         step(&sim, &versions, n).unwrap();
         versions.commit().unwrap();
     }
