@@ -25,6 +25,19 @@ macro_rules! bytes_type {
             pub fn new(bytes: &[u8]) -> Self {
                 Self(ByteView::from(bytes))
             }
+
+            /// `len` bytes that `fill` writes, zeros before. Cost: one allocation above 20 bytes.
+            #[allow(dead_code, reason = "only values are filled in place")]
+            pub(crate) fn filled<E>(
+                len: usize,
+                fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
+            ) -> Result<Self, E> {
+                let mut bytes = ByteView::with_size(len);
+                if let Some(mut to) = bytes.get_mut() {
+                    fill(&mut to)?;
+                }
+                Ok(Self(bytes))
+            }
         }
 
         impl Deref for $name {

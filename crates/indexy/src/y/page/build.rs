@@ -19,7 +19,7 @@ use crate::{
 };
 use std::{cmp::Ordering, ops::Range};
 
-/// A key as a page holds it: its first bytes and, if that is not all, the chain of the whole key.
+/// A key as a page holds it: its first bytes and, if that is not all, where all of it is.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bound {
     pub(crate) stub: Key,

@@ -12,7 +12,9 @@ use std::{cmp::Ordering, ops::Range};
 
 pub(super) const HEAD_BYTES: usize = 4;
 /// In the header, of the values' length: there are deletes.
-const DELETES: u16 = 1 << 15;
+pub(super) const DELETES: u16 = 1 << 15;
+// Behind the header the heads are aligned.
+const _: () = assert!(HEAD_BYTES == 4 && HEADER_BYTES.is_multiple_of(HEAD_BYTES));
 
 /// The lengths of keys and values that a fixed leaf would hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -73,6 +73,8 @@ pub(crate) enum Kind {
     MapList = 5,
     /// A leaf whose keys, and values, have equal lengths.
     FixedLeaf = 6,
+    /// The first page of an extent; the others have no header.
+    Extent = 7,
     /// The first page of a table of the run store.
     TableHead = 16,
     /// A part of a table's filter.
@@ -90,6 +92,7 @@ impl Kind {
             Self::Map,
             Self::MapList,
             Self::FixedLeaf,
+            Self::Extent,
             Self::TableHead,
             Self::Filter,
             Self::Footer,
@@ -164,11 +167,25 @@ impl Header {
 
 /// Makes the page complete: who it is, and the checksum.
 pub(crate) fn seal(page: &mut [u8], identity: Identity) {
+    identify(page, identity);
+    put_sum(page, xxh3_64(summed(page, true)));
+}
+
+/// Says who the page is.
+pub(crate) fn identify(page: &mut [u8], identity: Identity) {
     put(page, NUMBER, &identity.number.to_le_bytes());
     put(page, TREE, &identity.tree.to_le_bytes());
     put(page, BIRTH, &identity.birth.to_le_bytes());
-    let sum = xxh3_64(page.get(NUMBER..).unwrap_or_default());
+}
+
+pub(crate) fn put_sum(page: &mut [u8], sum: u64) {
     put(page, CHECKSUM, &sum.to_le_bytes());
+}
+
+/// The bytes of `page` that a checksum is over; `first`: it begins with a header.
+pub(crate) fn summed(page: &[u8], first: bool) -> &[u8] {
+    let from = if first { NUMBER } else { 0 };
+    page.get(from..).unwrap_or_default()
 }
 
 /// The number of the tree that `page` says it is of.
@@ -178,7 +195,18 @@ pub(crate) fn tree_of(page: &[u8]) -> Option<u64> {
 
 /// Whether `page`, just read from `path` at byte `offset`, is the page that it should be, whole.
 pub(crate) fn check(page: &[u8], identity: Identity, path: &Path, offset: u64) -> Result<()> {
-    let wrong = match verdict(page, identity) {
+    check_sum(page, xxh3_64(summed(page, true)), identity, path, offset)
+}
+
+/// The same of what begins with the header `head` and has the checksum `sum`.
+pub(crate) fn check_sum(
+    head: &[u8],
+    sum: u64,
+    identity: Identity,
+    path: &Path,
+    offset: u64,
+) -> Result<()> {
+    let wrong = match verdict(head, sum, identity) {
         Ok(()) => return Ok(()),
         Err(wrong) => wrong,
     };
@@ -186,9 +214,8 @@ pub(crate) fn check(page: &[u8], identity: Identity, path: &Path, offset: u64) -
     Err(Error::corrupt(path, offset, what))
 }
 
-fn verdict(page: &[u8], identity: Identity) -> std::result::Result<(), String> {
+fn verdict(page: &[u8], sum: u64, identity: Identity) -> std::result::Result<(), String> {
     let cut = || "too short".to_string();
-    let sum = xxh3_64(page.get(NUMBER..).ok_or_else(cut)?);
     if u64_at(page, CHECKSUM).ok_or_else(cut)? != sum {
         return Err("the checksum does not match".into());
     }

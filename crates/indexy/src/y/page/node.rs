@@ -5,11 +5,11 @@
 //! - slots of 8 bytes: the *head* (the first four key bytes behind the prefix, as a number), then
 //!   offset and length (with flags) of the entry;
 //! - the prefix that all keys start with;
-//! - entries: the key behind the prefix, with [`FAR_KEY`] the chain of the whole key; in leaves the
-//!   value, with [`FAR_VALUE`] its chain, with [`DELETED`] none;
+//! - entries: the key behind the prefix, with [`FAR_KEY`] where the whole key is; in leaves the
+//!   value, with [`FAR_VALUE`] where it is, with [`DELETED`] none;
 //! - at the end of an inner page, a reference of 8 bytes to each child.
 //!
-//! A key longer than [`max_stub`] lies in a chain; its *stub*, its first bytes of that length, is
+//! A key longer than [`max_stub`] lies elsewhere; its *stub*, its first bytes of that length, is
 //! in the page. An inner page of n references has n - 1 slots: keys from that of slot i on, up to
 //! that of the next, are under child i + 1. In memory the references hold a hint where the child's
 //! frame is, above the page's number.
@@ -22,7 +22,7 @@
 
 use super::{
     HEADER_BYTES, Header, Kind, PAGE_LIMIT, PageNo,
-    fixed::{Fixed, Suffix},
+    fixed::{DELETES, Fixed, Suffix},
     put, u16_at, u32_at, u64_at,
 };
 use crate::{error::Result, mem::frames::FrameView};
@@ -51,12 +51,19 @@ pub(crate) const fn max_stub(page_bytes: usize) -> usize {
     page_bytes / 8
 }
 
-/// Bytes of key and value that lie in a leaf at most; if there are more, the value goes to a chain.
+/// Bytes of key and value that lie in a leaf at most; if there are more, the value lies
+/// elsewhere.
 pub(crate) const fn max_near(page_bytes: usize) -> usize {
     page_bytes / 4
 }
 
-/// Bytes in a chain.
+/// Bytes of the largest pages.
+const LARGEST_PAGE: usize = 16 << 10;
+// Slots and the header of a fixed leaf have room for the lengths of what is near.
+const _: () = assert!(max_stub(LARGEST_PAGE) <= LENGTH as usize);
+const _: () = assert!(max_near(LARGEST_PAGE) < DELETES as usize);
+
+/// Bytes that lie outside of nodes. What file they are in, and how, is for the tree to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Far {
     pub(crate) bytes: u32,
@@ -113,7 +120,7 @@ pub(crate) struct Node<'a> {
     fixed: Option<Fixed<'a>>,
 }
 
-/// Gives the bytes of a chain.
+/// Gives bytes that lie outside of nodes.
 pub(crate) type Fetch<'f> = &'f dyn Fn(Far) -> Result<Vec<u8>>;
 
 /// Where the references of `page` start; the page's size if it has none.

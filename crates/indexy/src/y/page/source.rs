@@ -3,6 +3,7 @@
 use super::{PageNo, node::Far};
 use crate::{
     error::{Error, Result},
+    key::Value,
     mem::aligned::AlignedBuffer,
 };
 
@@ -17,6 +18,10 @@ pub(crate) trait PageSource {
     fn read_all(&self, pages: &mut [(PageNo, &mut [u8])]) -> Result<()>;
     /// Reads the bytes of a key or value that does not lie in a node.
     fn fetch(&self, far: Far) -> Result<Vec<u8>>;
+    /// The same of a value.
+    fn fetch_value(&self, far: Far) -> Result<Value> {
+        Ok(self.fetch(far)?.into())
+    }
     /// What is wrong with the content of a page.
     fn corrupt(&self, number: PageNo, what: &str) -> Error;
 

@@ -201,7 +201,10 @@ proptest! {
     }
 
     #[test]
-    fn separators(a in prop::collection::vec(0u8..3, 0..8), b in prop::collection::vec(0u8..3, 0..8)) {
+    fn separators(
+        a in prop::collection::vec(0u8..3, 0..8),
+        b in prop::collection::vec(0u8..3, 0..8),
+    ) {
         prop_assume!(a < b);
         let at = separator(&a, &b);
         prop_assert!(a.as_slice() < at && at <= b.as_slice());

@@ -2,11 +2,10 @@
 //! between them.
 
 use super::{
-    file::space::Bits,
+    file::{extent, space::Bits},
     tree::{PAGES, PagedY},
 };
-use crate::y::page::PageSource;
-use crate::{error::Result, mem::aligned::AlignedBuffer};
+use crate::{error::Result, mem::aligned::AlignedBuffer, storage::StorageFile, y::page::PageNo};
 use std::path::Path;
 
 /// Pages copied by one read and write, at most, in bytes.
@@ -47,28 +46,50 @@ impl PagedY {
             .map_or(Ok(()), |parent| storage.sync_dir(parent))
     }
 
-    fn copy_pages(&self, pages: &Bits, to: &dyn crate::storage::StorageFile) -> Result<()> {
-        let size = self.pages.file.page_bytes;
+    fn copy_pages(&self, pages: &Bits, to: &dyn StorageFile) -> Result<()> {
+        let file = &self.pages.file;
+        let size = file.page_bytes;
         let mut buffer = AlignedBuffer::new(COPY_BYTES);
         let mut numbers = pages.pages().peekable();
         while let Some(first) = numbers.next() {
             let mut bytes = 0;
             let mut number = first;
-            loop {
+            let extent = loop {
                 if let Some(page) = buffer.get_mut(bytes..bytes + size) {
+                    let got = file.storage.read_at(page, file.offset(number))?;
+                    if let Some(length) = extent::begins(page) {
+                        break Some(length);
+                    }
                     // Checked: what is damaged here must not look whole there.
-                    self.pages.file.read(number, page)?;
+                    file.check(number, page, got)?;
                     bytes += size;
                 }
                 let room = bytes + size <= COPY_BYTES;
                 match numbers.next_if(|next| room && *next == number + 1) {
                     Some(next) => number = next,
-                    None => break,
+                    None => break None,
                 }
-            }
+            };
             let whole = buffer.get(..bytes).unwrap_or_default();
-            to.write_at(whole, self.pages.file.offset(first))?;
+            if !whole.is_empty() {
+                to.write_at(whole, file.offset(first))?;
+            }
+            if let Some(length) = extent {
+                self.copy_extent(number, length, to)?;
+                let end = number + extent::pages_for(length, size) as u64;
+                while numbers.next_if(|next| *next < end).is_some() {}
+            }
         }
         Ok(())
+    }
+
+    fn copy_extent(&self, first: PageNo, length: usize, to: &dyn StorageFile) -> Result<()> {
+        let file = &self.pages.file;
+        let mut at = file.offset(first);
+        extent::walk(file, first, length, |piece| {
+            to.write_at(piece, at)?;
+            at += piece.len() as u64;
+            Ok(())
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! What the fuzz targets need to see of the page file; see `crate::fuzzing`.
 
-use super::file::{PageFile, chain, map::StoredMap, superblock::Superblock};
+use super::file::{PageFile, extent, map::StoredMap, superblock::Superblock};
 use crate::y::page::{
     self, HEADER_BYTES, Header, Kind, PageNo, build, leaf_builder,
     leaf_entries::LeafEntries,
@@ -53,7 +53,7 @@ impl StorageFile for Bytes {
     fn set_path(&self, _: &Path) {}
 }
 
-/// Leaves, an inner page, a page of a chain, one of the map, and a superblock.
+/// Leaves, an inner page, an extent, a page of a chain, one of the map, and a superblock.
 pub(crate) fn samples() -> Vec<Vec<u8>> {
     let entry = |i: u32| build::Entry {
         key: build::Bound {
@@ -95,7 +95,8 @@ pub(crate) fn samples() -> Vec<Vec<u8>> {
     let superblock = superblock.encode().get(..88).unwrap_or_default().to_vec();
     let chain = [of_kind(Kind::Overflow, 5), of_kind(Kind::Overflow, 0)].concat();
     let map = [of_kind(Kind::MapList, 0), of_kind(Kind::Map, 0)].concat();
-    vec![leaf, fixed, chain, map, superblock]
+    let extent = of_kind(Kind::Extent, 0);
+    vec![leaf, fixed, extent, chain, map, superblock]
 }
 
 /// Reads `bytes` as each kind of page, as they are and with checksums that match.
@@ -113,8 +114,10 @@ pub(crate) fn decode(bytes: &[u8]) {
             bytes: len as u32,
             first,
         };
-        if let Ok(found) = chain::read(&file, far) {
-            assert_eq!(found.len(), len);
+        for far in [far, extent::reference(first, len)] {
+            if let Ok(found) = extent::read(&file, far) {
+                assert_eq!(found.len(), len);
+            }
         }
     }
 }

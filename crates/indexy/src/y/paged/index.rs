@@ -59,6 +59,7 @@ impl IndexY for PagedY {
         let _one_maintainer = self.maintaining.lock();
         self.reap();
         self.pages.pool.replenish();
+        self.shrink()?;
         Ok(Maintained::Idle)
     }
 

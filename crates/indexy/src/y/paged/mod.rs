@@ -6,7 +6,8 @@
 //! One file of pages. A page never changes after a reader can see it. A run writes new pages for
 //! the leaves that it changes, and for the path above them, to free places of the file, and
 //! publishes a new root (`write/run.rs`). A superblock makes a version durable (`write/commit.rs`).
-//! A page is reused when no version that matters has it (`file/space.rs`).
+//! A page is reused when no version that matters has it (`file/space.rs`). What does not fit a node
+//! lies in an extent (`file/extent.rs`).
 //!
 //! - `page/`: the bytes of a page. `file/`: the file, its superblocks, its map of used pages.
 //! - `tree.rs`: the state. `read/`, `write/`, `verify.rs`, `copy.rs`: what is done with it.

@@ -27,8 +27,11 @@ use tempfile::TempDir;
 mod crash;
 mod damage;
 mod decode;
+mod density;
+mod extents;
 mod neighbours;
 mod ranges;
+mod shrink;
 mod stress;
 
 /// A tree in a temporary directory.

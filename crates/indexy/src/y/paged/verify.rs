@@ -1,9 +1,9 @@
-//! Checking everything: each page of the newest version, the order of all keys, chains, the map of
+//! Checking everything: each page of the newest version, the order of all keys, extents, the map of
 //! used pages, and what the next open starts from: both copies of the superblock and the stored
 //! map.
 
 use super::{
-    file::{chain, map::StoredMap, space::Bits, superblock::Superblock},
+    file::{extent, map::StoredMap, space::Bits, superblock::Superblock},
     tree::PagedY,
     version::Version,
 };
@@ -112,7 +112,7 @@ impl Walk<'_> {
         let children = children.ok_or_else(|| self.y.pages.file.senseless(page))?;
         for (i, child) in children.iter().enumerate() {
             if i > 0 {
-                self.chain(child.from.far)?;
+                self.far(child.from.far)?;
             }
             let end = children.get(i + 1).map(|next| &next.from).or(to);
             self.node(child.page, level - 1, &child.from, end)?;
@@ -146,10 +146,10 @@ impl Walk<'_> {
                 return Err(self.y.pages.file.corrupt(page, "keys are out of order"));
             }
             self.last = Some(key);
-            self.chain(entry.far_key)?;
+            self.far(entry.far_key)?;
             match entry.value {
                 ValueAt::Near(_) => {}
-                ValueAt::Far(far) => self.chain(Some(far))?,
+                ValueAt::Far(far) => self.far(Some(far))?,
                 ValueAt::Deleted => {
                     return Err(self.y.pages.file.corrupt(page, "it holds a delete"));
                 }
@@ -159,16 +159,11 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn chain(&mut self, far: Option<Far>) -> Result<()> {
+    /// A key or value that does not lie near.
+    fn far(&mut self, far: Option<Far>) -> Result<()> {
         let Some(far) = far else { return Ok(()) };
-        let file = &self.y.pages.file;
         let mut pages = Vec::new();
-        chain::walk(
-            file,
-            far,
-            |number, to| file.read(number, to),
-            |number, _| pages.push(number),
-        )?;
+        extent::check(&self.y.pages.file, far, |page| pages.push(page))?;
         pages.into_iter().try_for_each(|page| self.mark(page))
     }
 

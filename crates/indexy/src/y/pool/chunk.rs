@@ -54,7 +54,6 @@ impl<S: PageSource> CachedPages<S> {
 
     /// What a leaf has of the range, ascending, no more than a chunk, and the key behind it if that
     /// is in the leaf; `None` inside if it makes no sense.
-    #[expect(clippy::type_complexity, reason = "entries and a key, named above")]
     fn chunk_of(
         &self,
         leaf: &Node<'_>,

@@ -123,7 +123,7 @@ impl<S: PageSource> CachedPages<S> {
         Ok(match found {
             Found::Nothing | Found::Deleted => None,
             Found::Near(value) => Some(value),
-            Found::Far(far) => Some(self.file.fetch(far)?.into()),
+            Found::Far(far) => Some(self.file.fetch_value(far)?),
         })
     }
 

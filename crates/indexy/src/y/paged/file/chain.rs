@@ -1,4 +1,5 @@
-//! Chains of pages for keys and values that do not fit a node.
+//! Chains of pages for keys and values that do not fit a node, as files of format version 1 have
+//! them. They are read, and go with their entries; new ones are extents (`extent.rs`).
 //!
 //! Each page holds `payload` bytes behind its header and the number of the next one. A chain never
 //! changes: nodes that are rewritten keep naming it, until its entry goes. Its pages are mostly

@@ -45,7 +45,7 @@ impl StoredMap {
     }
 
     /// Writes pages for `bits`, all below `end`, which differ from what this map says as from
-    /// `before`; returns the new map.
+    /// `before`; returns the new map. Its pages from `movable` on are written anew, too.
     pub(crate) fn write(
         &self,
         page_bytes: usize,
@@ -53,6 +53,7 @@ impl StoredMap {
         before: &Bits,
         bits: &Bits,
         end: PageNo,
+        movable: PageNo,
     ) -> Result<Self> {
         let words = words_in_part(page_bytes);
         let parts = end.div_ceil(words as u64 * 64) as usize;
@@ -61,7 +62,7 @@ impl StoredMap {
             let from = part * words;
             let same = before.words(from, words).eq(bits.words(from, words));
             let page = match self.parts.get(part) {
-                Some(page) if same => *page,
+                Some(page) if same && *page < movable => *page,
                 _ => write_words(add, Kind::Map, 0, bits.words(from, words))?,
             };
             next.parts.push(page);

@@ -5,6 +5,7 @@
 
 pub(crate) mod chain;
 pub(crate) mod committed;
+pub(crate) mod extent;
 pub(crate) mod map;
 mod source;
 pub(crate) mod space;
@@ -73,7 +74,7 @@ impl PageFile {
     }
 
     /// Whether `page`, of which `got` bytes were read, is page `number`.
-    fn check(&self, number: PageNo, page: &[u8], got: usize) -> Result<()> {
+    pub(crate) fn check(&self, number: PageNo, page: &[u8], got: usize) -> Result<()> {
         let offset = self.offset(number);
         if got < self.page_bytes {
             let what = format!("page {number}: the file ends");
@@ -82,9 +83,20 @@ impl PageFile {
         page::check(page, self.identity(number), self.path(), offset)
     }
 
-    /// Completes a page that is to be written.
+    /// Whether `head` is the header of what begins with page `number`, and `sum` its checksum.
+    fn check_sum(&self, number: PageNo, head: &[u8], sum: u64) -> Result<()> {
+        let offset = self.offset(number);
+        page::check_sum(head, sum, self.identity(number), self.path(), offset)
+    }
+
+    /// Completes a page, or an extent, that is to be written.
     pub(crate) fn seal(&self, number: PageNo, page: &mut [u8]) {
         page::seal(page, self.identity(number));
+    }
+
+    /// Says whose the page is, as [`seal`](Self::seal) does, but without the checksum.
+    pub(crate) fn identify(&self, number: PageNo, page: &mut [u8]) {
+        page::identify(page, self.identity(number));
     }
 
     /// Writes sealed pages with consecutive numbers from `first` on.

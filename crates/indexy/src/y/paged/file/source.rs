@@ -1,8 +1,9 @@
 //! How the page file is read.
 
-use super::{PageFile, chain};
+use super::{PageFile, extent};
 use crate::{
     error::{Error, Result},
+    key::Value,
     storage::ReadAt,
     y::page::{PageNo, PageSource, node::Far},
 };
@@ -35,7 +36,11 @@ impl PageSource for PageFile {
     }
 
     fn fetch(&self, far: Far) -> Result<Vec<u8>> {
-        chain::read(self, far)
+        extent::read(self, far)
+    }
+
+    fn fetch_value(&self, far: Far) -> Result<Value> {
+        extent::read_value(self, far)
     }
 
     fn corrupt(&self, number: PageNo, what: &str) -> Error {

@@ -15,6 +15,10 @@ use crate::y::page::{PAGE_LIMIT, PageNo};
 use crate::y::paged::version::Version;
 use std::{collections::VecDeque, sync::Arc};
 
+/// Fewer free pages at the end of the file are not worth a cut.
+const LEAST_CUT: u64 = 64;
+/// Nor is less than one part in so many of the file.
+const CUT_DIVISOR: u64 = 8;
 const WORD: u64 = u64::BITS as u64;
 
 /// A bit a page; what lies behind its end is zero.
@@ -58,20 +62,35 @@ impl Bits {
         self.0.iter().map(|w| u64::from(w.count_ones())).sum()
     }
 
-    /// The first clear bit in `[from, to)`.
-    fn first_clear(&self, from: PageNo, to: PageNo) -> Option<PageNo> {
+    /// The first bit in `[from, to)` that is `set`.
+    fn first(&self, set: bool, from: PageNo, to: PageNo) -> Option<PageNo> {
         let mut page = from;
         while page < to {
             let word = self.0.get((page / WORD) as usize).copied().unwrap_or(0);
             let skipped = page % WORD;
-            let clear = !word >> skipped;
-            if clear != 0 {
-                let found = page + u64::from(clear.trailing_zeros());
+            let wanted = if set { word } else { !word } >> skipped;
+            if wanted != 0 {
+                let found = page + u64::from(wanted.trailing_zeros());
                 return (found < to).then_some(found);
             }
             page += WORD - skipped;
         }
         None
+    }
+
+    /// The first of `count` clear bits in `[from, to)` that follow one another; those at `to` may
+    /// be fewer if `open` says so.
+    fn first_run(&self, from: PageNo, to: PageNo, count: u64, open: bool) -> Option<PageNo> {
+        let mut page = from;
+        loop {
+            let start = self.first(false, page, to)?;
+            let end = self.first(true, start, to.min(start + count));
+            match end {
+                Some(end) => page = end,
+                None if start + count <= to || open => return Some(start),
+                None => return None,
+            }
+        }
     }
 
     pub(crate) fn words(&self, from: usize, count: usize) -> impl Iterator<Item = u64> + '_ {
@@ -97,6 +116,13 @@ impl Bits {
         self.0.iter().enumerate().flat_map(bits)
     }
 
+    /// The highest bit that is set.
+    fn last(&self) -> Option<PageNo> {
+        let at = self.0.iter().rposition(|word| *word != 0)?;
+        let word = self.0.get(at)?;
+        Some(at as u64 * WORD + u64::from(word.ilog2()))
+    }
+
     fn bytes(&self) -> usize {
         self.0.capacity() * size_of::<u64>()
     }
@@ -110,6 +136,8 @@ pub(crate) struct Space {
     busy: Bits,
     free: u64,
     cursor: PageNo,
+    /// No so many free pages follow one another, as a search has found.
+    no_run_of: u64,
     current: Bits,
     committed: Bits,
     committing: Option<Bits>,
@@ -137,6 +165,7 @@ impl Space {
             free: (end - first).saturating_sub(busy.count()),
             busy,
             cursor: first,
+            no_run_of: u64::MAX,
             current: used.clone(),
             committed: used,
             committing: None,
@@ -170,8 +199,8 @@ impl Space {
         let page = if self.free == 0 {
             self.end
         } else {
-            let found = self.busy.first_clear(self.cursor, self.end);
-            found.or_else(|| self.busy.first_clear(self.first, self.end))?
+            let found = self.busy.first(false, self.cursor, self.end);
+            found.or_else(|| self.busy.first(false, self.first, self.end))?
         };
         if page >= PAGE_LIMIT {
             return None;
@@ -186,12 +215,68 @@ impl Space {
         Some(page)
     }
 
+    /// The first of `count` pages (at least 1) that follow one another and that nothing needs.
+    /// `None`: there can be no more pages.
+    pub(crate) fn allocate_run(&mut self, count: u64) -> Option<PageNo> {
+        if count <= 1 {
+            return self.allocate();
+        }
+        let first = self.free_run(count).unwrap_or(self.end);
+        let end = first.checked_add(count).filter(|end| *end <= PAGE_LIMIT)?;
+        self.free -= self.end.min(end) - first;
+        self.end = self.end.max(end);
+        for page in first..end {
+            self.busy.set(page, true);
+        }
+        self.cursor = end;
+        Some(first)
+    }
+
+    /// Where `count` pages are free; the last ones may lie behind the end.
+    fn free_run(&mut self, count: u64) -> Option<PageNo> {
+        if self.free == 0 || count >= self.no_run_of {
+            return None;
+        }
+        let behind = self.busy.first_run(self.cursor, self.end, count, false);
+        let found = behind.or_else(|| self.busy.first_run(self.first, self.end, count, true));
+        if found.is_none_or(|first| first + count > self.end) {
+            self.no_run_of = count;
+        }
+        found
+    }
+
+    /// Where the file should end, nearly, if most of it is free: what is written goes before that
+    /// then.
+    pub(crate) fn wanted_end(&self) -> Option<PageNo> {
+        let pages = self.end - self.first;
+        let used = pages - self.free;
+        let sparse = self.free >= LEAST_CUT && self.free > pages / 2;
+        sparse.then_some(self.first + used + used / 4 + LEAST_CUT / 4)
+    }
+
+    /// Cuts the free pages at the end off, if they are worth it; returns the new end. The next
+    /// commit makes it known.
+    pub(crate) fn cut(&mut self) -> Option<PageNo> {
+        let end = self.busy.last().map_or(self.first, |page| page + 1);
+        let end = end.max(self.first);
+        let cut = self.end.checked_sub(end)?;
+        if cut < LEAST_CUT.max((self.end - self.first) / CUT_DIVISOR) {
+            return None;
+        }
+        self.free -= cut;
+        self.end = end;
+        self.cursor = self.cursor.min(end);
+        self.changed = true;
+        Some(end)
+    }
+
     /// Takes back pages that no version and no superblock has.
     pub(crate) fn free(&mut self, pages: &[PageNo]) {
         for page in pages {
             debug_assert!(!self.current.get(*page), "page {page} is in use");
             if self.busy.set(*page, false) {
                 self.free += 1;
+                self.no_run_of = u64::MAX;
             }
         }
     }
@@ -246,6 +331,9 @@ impl Space {
 
     /// The current version is going to be written as durable; returns its pages.
     pub(crate) fn begin_commit(&mut self) -> Bits {
+        if self.wanted_end().is_some() {
+            self.cursor = self.first;
+        }
         self.committing = Some(self.current.clone());
         self.changed = false;
         self.current.clone()

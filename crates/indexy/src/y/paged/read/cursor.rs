@@ -83,7 +83,7 @@ impl<'y> Cursor<'y> {
         };
         let value = match entry.value {
             Content::Near(value) => value,
-            Content::Far(far) => self.y.pages.file.fetch(far)?.into(),
+            Content::Far(far) => self.y.pages.file.fetch_value(far)?,
             Content::Deleted => return Err(self.y.pages.file.corrupt(0, "it holds a delete")),
         };
         Ok((key, value))
@@ -113,7 +113,7 @@ impl Iterator for Cursor<'_> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        // Keys and values in chains are still to be read.
+        // Keys and values that are not in the leaf are still to be read.
         match self.version {
             None => (self.ready.len(), None),
             Some(_) => (0, None),

@@ -1,6 +1,7 @@
 //! Crashes and faults at every I/O, on the simulated disk.
 
 use super::*;
+use crate::y::paged::file::extent;
 use crate::{
     storage::sim::{Fault, Sim},
     y::conformance::{Entries, Model, check, del, put, write},
@@ -34,6 +35,11 @@ pub(super) fn script(n: u32) -> Entries {
         run.insert(i.to_be_bytes().to_vec(), None);
     }
     run.insert(vec![9; 700 + n as usize % 3], Some(vec![n as u8; 10]));
+    if n >= 4 {
+        // An extent that is written piece by piece.
+        let large = 2 * extent::READ_BYTES - 20_000 * n as usize;
+        run.insert(b"large".to_vec(), Some(vec![n as u8; large]));
+    }
     run.into_iter().collect()
 }
 

@@ -79,13 +79,13 @@ fn leaves_that_were_read_stay_in_frames_behind_cold_ones() {
     let y = store.open();
     let read_hot = || {
         let before = y.pages.pool.reads.load(Relaxed);
-        for i in (1000..9000).step_by(20) {
+        for i in (1000..17_000).step_by(40) {
             assert!(y.get(&key(i)).unwrap().is_some());
         }
         y.pages.pool.reads.load(Relaxed) - before
     };
     // Each leaf is full: all of them overflow.
-    let run: Entries = (0..12_000)
+    let run: Entries = (0..24_000)
         .map(|i| put(&(i * 2 + 1u32).to_be_bytes(), &[1; 8]))
         .collect();
     let cold = read_hot();

@@ -155,12 +155,16 @@ impl PagedY {
         end: PageNo,
     ) -> (Result<StoredMap>, Vec<PageNo>) {
         let mut output = Output::new(self);
-        let before = self.space.lock().committed().clone();
+        let (before, movable) = {
+            let space = self.space.lock();
+            (space.committed().clone(), space.wanted_end())
+        };
+        let movable = movable.unwrap_or(PageNo::MAX);
         let page_bytes = self.pages.file.page_bytes;
         let mut add = |fill: &mut dyn FnMut(&mut [u8])| output.add(fill);
         let stored = committed
             .map
-            .write(page_bytes, &mut add, &before, bits, end);
+            .write(page_bytes, &mut add, &before, bits, end, movable);
         let stored = stored.and_then(|map| output.flush().map(|()| map));
         (stored, std::mem::take(&mut output.taken))
     }

@@ -1,10 +1,12 @@
 //! Writes: a run makes pages and a version of its own, a commit makes a version durable.
 //!
 //! `run.rs` goes through the run and the leaves, `path.rs` closes inner pages, `pages.rs` reads old
-//! pages and makes keys and values for new ones, `output.rs` has what is on its way to the file.
+//! pages and makes keys and values for new ones, `output.rs` has what is on its way to the file,
+//! `shrink.rs` gives free space at the file's end back.
 
 mod commit;
 mod output;
 mod pages;
 mod path;
 mod run;
+mod shrink;

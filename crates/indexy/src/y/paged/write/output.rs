@@ -4,13 +4,13 @@
 //! Nothing that is written here can be reached by anyone until a version or a superblock names it.
 //! Not durable: that is for who writes the superblock. Threads: one.
 
-use crate::y::page::PageSource;
-use crate::y::page::{HEADER_BYTES, Header, Kind, PageNo, node::Far, put};
+use crate::y::page::{self, HEADER_BYTES, PageNo, PageSource, node::Far, put};
 use crate::{
     error::{Error, Result},
     mem::aligned::AlignedBuffer,
-    y::paged::{file::chain, tree::PagedY},
+    y::paged::{file::extent, tree::PagedY},
 };
+use xxhash_rust::xxh3::Xxh3;
 
 /// Bytes of pages that are collected for a write.
 pub(crate) const OUTPUT_BYTES: usize = 256 << 10;
@@ -37,9 +37,7 @@ impl<'y> Output<'y> {
     /// The number of a page that is to be added.
     pub(crate) fn reserve(&mut self) -> Result<PageNo> {
         let page = self.y.space.lock().allocate();
-        let page = page.ok_or_else(|| Error::OutOfSpace {
-            path: self.y.pages.file.path().to_path_buf(),
-        })?;
+        let page = page.ok_or_else(|| self.no_more_pages())?;
         self.taken.push(page);
         Ok(page)
     }
@@ -66,31 +64,69 @@ impl<'y> Output<'y> {
         Ok(number)
     }
 
-    /// Adds `bytes` (not empty) as a chain.
-    pub(crate) fn add_chain(&mut self, bytes: &[u8]) -> Result<Far> {
-        let first = self.reserve()?;
-        let mut number = first;
-        let mut parts = bytes
-            .chunks(self.y.pages.file.page_bytes - HEADER_BYTES)
-            .peekable();
-        while let Some(part) = parts.next() {
-            let next = match parts.peek() {
-                Some(_) => self.reserve()?,
-                None => 0,
-            };
-            let header = Header {
-                link: next,
-                payload: part.len() as u32,
-                ..Header::of_kind(Kind::Overflow)
-            };
-            self.add_at(number, |page| {
-                header.write(page);
-                put(page, HEADER_BYTES, part);
-            })?;
-            number = next;
+    /// Adds `bytes` as an extent.
+    pub(crate) fn add_extent(&mut self, bytes: &[u8]) -> Result<Far> {
+        let size = self.y.pages.file.page_bytes;
+        let pages = extent::pages_for(bytes.len(), size);
+        let first = self.reserve_run(pages)?;
+        if (self.waiting.len() + pages) * size > self.buffer.len() {
+            self.flush()?;
         }
-        let bytes = bytes.len() as u32;
-        Ok(Far { bytes, first })
+        let at = self.waiting.len() * size;
+        if let Some(to) = self.buffer.get_mut(at..at + pages * size) {
+            fill_extent(to, bytes);
+            self.y.pages.file.seal(first, to);
+            self.waiting.extend(first..first + pages as u64);
+        } else {
+            self.write_extent(first, bytes)?;
+        }
+        Ok(extent::reference(first, bytes.len()))
+    }
+
+    /// Consecutive pages that are to be added.
+    fn reserve_run(&mut self, pages: usize) -> Result<PageNo> {
+        let first = self.y.space.lock().allocate_run(pages as u64);
+        let first = first.ok_or_else(|| self.no_more_pages())?;
+        self.taken.extend(first..first + pages as u64);
+        Ok(first)
+    }
+
+    fn no_more_pages(&self) -> Error {
+        let path = self.y.pages.file.path().to_path_buf();
+        Error::OutOfSpace { path }
+    }
+
+    /// Writes an extent that is larger than the buffer, in which nothing waits, piece by piece.
+    fn write_extent(&mut self, first: PageNo, bytes: &[u8]) -> Result<()> {
+        let Self { y, buffer, .. } = self;
+        let file = &y.pages.file;
+        let room = buffer.len();
+        let (head, rest) = bytes
+            .split_at_checked(room - HEADER_BYTES)
+            .unwrap_or((bytes, &[]));
+        // Its last page is filled up with zeros.
+        let last = (HEADER_BYTES + bytes.len()).next_multiple_of(file.page_bytes) - HEADER_BYTES;
+        let zeros = vec![0; last - bytes.len()];
+        let mut sum = Xxh3::new();
+        fill_extent(buffer, head);
+        extent::write_header(buffer, bytes.len());
+        file.identify(first, buffer);
+        sum.update(page::summed(buffer, true));
+        sum.update(rest);
+        sum.update(&zeros);
+        page::put_sum(buffer, sum.digest());
+        file.write(first, buffer)?;
+        let pieces = rest.chunks(room).zip(1..);
+        for (piece, i) in pieces {
+            let whole = piece.len().next_multiple_of(file.page_bytes);
+            let Some(to) = buffer.get_mut(..whole) else {
+                continue;
+            };
+            to.fill(0);
+            put(to, 0, piece);
+            file.write(first + i * (room / file.page_bytes) as u64, to)?;
+        }
+        Ok(())
     }
 
     /// The page that was added last, sealed.
@@ -130,15 +166,25 @@ impl<'y> Output<'y> {
         }
     }
 
-    /// The bytes of a chain of which pages may still wait here.
+    /// The bytes of a key or value that does not lie near, and may still wait here.
     pub(crate) fn fetch(&self, far: Far) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        chain::walk(
-            &self.y.pages.file,
-            far,
-            |number, to| self.read(number, to),
-            |_, part| bytes.extend_from_slice(part),
-        )?;
-        Ok(bytes)
+        let file = &self.y.pages.file;
+        let waiting = extent::pages(file, far).and_then(|pages| {
+            let at = self.waiting.iter().rposition(|page| *page == far.first)?;
+            let from = self.buffer.get(at * file.page_bytes..)?;
+            let bytes = (pages.end - pages.start) as usize * file.page_bytes;
+            extent::bytes_in(from.get(..bytes)?, far)
+        });
+        match waiting {
+            Some(bytes) => Ok(bytes.to_vec()),
+            None => file.fetch(far),
+        }
     }
+}
+
+/// Fills `to` with the header of an extent of `bytes`, with these and with zeros behind them.
+fn fill_extent(to: &mut [u8], bytes: &[u8]) {
+    to.fill(0);
+    extent::write_header(to, bytes.len());
+    put(to, HEADER_BYTES, bytes);
 }

@@ -1,6 +1,6 @@
 //! What a run does with single pages: reads old ones, and makes keys and values for new ones.
 //!
-//! A chain belongs to the one entry or child that names it, and goes when that goes.
+//! An extent belongs to the one entry or child that names it, and goes when that goes.
 //! Threads: one (the run's).
 
 use super::output::Output;
@@ -16,7 +16,10 @@ use crate::{
     error::Result,
     key::{Key, Value},
     mem::aligned::AlignedBuffer,
-    y::paged::{file::chain, tree::PagedY},
+    y::paged::{
+        file::{chain, extent},
+        tree::PagedY,
+    },
 };
 
 /// A page below one part in so many of its capacity is joined with a neighbour.
@@ -77,12 +80,12 @@ impl<'y> Pages<'y> {
         self.bound(build::separator(&left, &right))
     }
 
-    /// `key` as a page holds it, its chain written if it needs one.
+    /// `key` as a page holds it, its extent written if it needs one.
     pub(crate) fn bound(&mut self, key: &[u8]) -> Result<Bound> {
         let size = self.y.pages.file.page_bytes;
         let stub = Bound::stub_of(key, size);
         let far = if stub.len() < key.len() {
-            Some(self.output.add_chain(key)?)
+            Some(self.output.add_extent(key)?)
         } else {
             None
         };
@@ -95,23 +98,22 @@ impl<'y> Pages<'y> {
         if key.stub.len() + value.len() <= max_near(size) {
             return Ok(Content::Near(Value::new(value)));
         }
-        self.output.add_chain(value).map(Content::Far)
+        self.output.add_extent(value).map(Content::Far)
     }
 
     pub(crate) fn remove_bound(&mut self, bound: &Bound) -> Result<()> {
-        bound.far.map_or(Ok(()), |far| self.remove_chain(far))
+        bound.far.map_or(Ok(()), |far| self.remove_far(far))
     }
 
-    pub(crate) fn remove_chain(&mut self, far: Far) -> Result<()> {
-        let Self {
-            y, output, removed, ..
-        } = self;
-        chain::walk(
-            &y.pages.file,
-            far,
-            |number, to| output.read(number, to),
-            |number, _| removed.push(number),
-        )
+    /// The key or value at `far` goes.
+    pub(crate) fn remove_far(&mut self, far: Far) -> Result<()> {
+        let file = &self.y.pages.file;
+        if let Some(pages) = extent::pages(file, far) {
+            self.removed.extend(pages);
+            return Ok(());
+        }
+        let read = |number, to: &mut [u8]| file.read(number, to);
+        chain::walk(file, far, read, |number, _| self.removed.push(number))
     }
 
     pub(crate) fn capacity(&self) -> usize {

@@ -245,11 +245,11 @@ impl<'y> Run<'y> {
         if let Some(old) = old {
             self.entries = self.entries.saturating_sub(1);
             if let Content::Far(far) = old.value {
-                self.path.pages.remove_chain(far)?;
+                self.path.pages.remove_far(far)?;
             }
         }
         match (value, old_key) {
-            (None, Some(Bound { far: Some(far), .. })) => self.path.pages.remove_chain(far),
+            (None, Some(Bound { far: Some(far), .. })) => self.path.pages.remove_far(far),
             (None, _) => Ok(()),
             (Some(value), old_key) => {
                 let key = match old_key {

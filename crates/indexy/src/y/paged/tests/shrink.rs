@@ -1,0 +1,93 @@
+//! The file gives free space at its end back, and loses nothing by it.
+
+use super::crash::open_sim;
+use super::*;
+use crate::{
+    storage::sim::{Fault, Sim},
+    y::conformance::{Entries, Model, check, del, put, write},
+};
+
+const FILE: &str = "/tree/pages";
+
+fn key(i: u32) -> [u8; 4] {
+    i.wrapping_mul(0x9e37_79b1).to_be_bytes()
+}
+
+fn sorted(mut run: Entries) -> Entries {
+    run.sort();
+    run
+}
+
+fn length(sim: &Sim) -> usize {
+    sim.contents()[Path::new(FILE)].len()
+}
+
+/// Writes 1500 keys, then removes all but those below `left`, which are written again.
+fn play(sim: &Sim, left: u32) -> Result<()> {
+    let y = open_sim(sim, 4096)?;
+    write(
+        &y,
+        &sorted((0..1500).map(|i| put(&key(i), &[7; 300])).collect()),
+    )?;
+    y.make_durable()?;
+    y.maintain()?;
+    write(&y, &sorted((left..1500).map(|i| del(&key(i))).collect()))?;
+    for round in 0..5 {
+        y.make_durable()?;
+        y.maintain()?;
+        if round == 1 {
+            // What is left moves to the front.
+            write(
+                &y,
+                &sorted((0..left).map(|i| put(&key(i), &[7; 300])).collect()),
+            )?;
+        }
+    }
+    y.make_durable()
+}
+
+fn model(left: u32) -> Model {
+    (0..left).map(|i| (key(i).to_vec(), vec![7; 300])).collect()
+}
+
+#[test]
+fn an_emptied_tree_takes_next_to_nothing() {
+    let sim = Sim::default();
+    play(&sim, 0).unwrap();
+    assert!(length(&sim) <= 128 << 10, "{}", length(&sim));
+    let y = open_sim(&sim, 4096).unwrap();
+    assert!(y.disk_bytes() <= 128 << 10);
+    y.verify().unwrap();
+    // And it grows again.
+    let run: Entries = sorted((0..500).map(|i| put(&key(i), &[7; 300])).collect());
+    write(&y, &run).unwrap();
+    y.make_durable().unwrap();
+    drop(y);
+    check(&open_sim(&sim, 4096).unwrap(), &model(500));
+}
+
+#[test]
+fn a_crash_at_any_io_of_a_cut_loses_nothing() {
+    const LEFT: u32 = 40;
+    let whole = Sim::default();
+    play(&whole, LEFT).unwrap();
+    assert!(length(&whole) <= 256 << 10, "{}", length(&whole));
+    let (before, after) = (model(1500), model(LEFT));
+    for at in 1..=whole.ios() {
+        let sim = Sim::default();
+        sim.fail_at(at, Fault::PowerLoss, true);
+        let _ = play(&sim, LEFT);
+        for seed in 0..3 {
+            let disk = sim.crash(at * 31 + seed);
+            let y = open_sim(&disk, 4096).unwrap();
+            let found = super::crash::content(&y).unwrap();
+            let known = found.is_empty() || found == before || found == after;
+            assert!(known, "I/O {at}.{seed}: {} entries", found.len());
+            assert_eq!(y.verify().unwrap(), found.len() as u64, "I/O {at}.{seed}");
+            write(&y, &vec![put(b"more", &[1; 90_000])]).unwrap();
+            y.make_durable().unwrap();
+            y.maintain().unwrap();
+            y.verify().unwrap();
+        }
+    }
+}

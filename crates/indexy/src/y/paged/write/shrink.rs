@@ -1,0 +1,40 @@
+//! Giving back the free space at the end of the file.
+//!
+//! What lies there belongs to no version and no superblock, so that it can go at any moment at
+//! which nobody allocates: under the locks of writers and of commits. A superblock may say that the
+//! file ends farther behind: what it names is there all the same.
+//!
+//! The pages of the map may be the last that are in the way. They are written anew with the next
+//! commit, in front. Not here: moving pages of the tree. A run rewrites them in front of it when
+//! most of the file is free.
+//! Threads: the maintainer.
+
+use crate::{error::Result, y::paged::tree::PagedY};
+
+impl PagedY {
+    /// Shortens the file if enough of its end is free, unless somebody writes. Cost: a change of
+    /// the file's length.
+    pub(crate) fn shrink(&self) -> Result<()> {
+        let Some(_no_run) = self.writing.try_lock() else {
+            return Ok(());
+        };
+        let Some(committed) = self.committed.try_lock() else {
+            return Ok(());
+        };
+        if self.writable().is_err() {
+            return Ok(());
+        }
+        let end = {
+            let mut space = self.space.lock();
+            let wanted = space.wanted_end();
+            let in_the_way = |wanted| committed.map.pages().iter().any(|page| *page >= wanted);
+            if wanted.is_some_and(in_the_way) {
+                space.changed = true;
+            }
+            space.cut()
+        };
+        let Some(end) = end else { return Ok(()) };
+        let file = &self.pages.file;
+        file.storage.set_len(file.offset(end))
+    }
+}
