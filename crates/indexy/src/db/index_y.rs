@@ -19,7 +19,7 @@ use super::{
 use crate::y::rocks::{self, RocksShared, RocksY};
 use crate::{
     error::{Error, Result},
-    storage::{Buffered, Direct, Storage},
+    storage::{Buffered, Direct, FewOpen, OpenFiles, Storage},
     y::{
         IndexY, IndexYShared,
         lsm::{self, LsmY},
@@ -37,6 +37,8 @@ use std::{
 /// Part of the budget that goes to the caches of Index Y.
 const CACHE_DIVISOR: usize = 12;
 const MIN_CACHE_BYTES: usize = 256 << 10;
+/// Tables that are kept open; a process has 1,024 descriptors by default.
+const MOST_OPEN_TABLES: usize = 256;
 /// What runs and compactions of one database hold while they work; one of each runs at a time.
 #[cfg(not(feature = "rocksdb"))]
 const WORK_BYTES: usize = max(lsm::WORK_BYTES, paged::WORK_BYTES);
@@ -79,6 +81,8 @@ pub(super) fn supported(kind: IndexYKind, factories: &Factories) -> Result<()> {
 /// What the Index Ys of a database share, by kind.
 pub(crate) struct YShared {
     factories: Factories,
+    /// Tables of all LSM trees that are open.
+    open_tables: Arc<OpenFiles>,
     /// Tables are read past the page cache.
     direct_reads: bool,
     kinds: Mutex<Kinds>,
@@ -108,6 +112,7 @@ impl YShared {
     ) -> Self {
         Self {
             factories,
+            open_tables: Arc::new(OpenFiles::new(MOST_OPEN_TABLES)),
             direct_reads,
             kinds: Mutex::new(Kinds {
                 total,
@@ -224,7 +229,8 @@ impl YShared {
             true => Arc::new(Direct),
             false => Arc::new(Buffered),
         };
-        Arc::new(OwnedStorage::new(files, Arc::clone(&self.directory)))
+        let owned = Arc::new(OwnedStorage::new(files, Arc::clone(&self.directory)));
+        Arc::new(FewOpen::new(owned, Arc::clone(&self.open_tables)))
     }
 
     #[cfg(feature = "rocksdb")]

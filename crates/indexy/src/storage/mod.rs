@@ -16,6 +16,7 @@
 
 mod buffered;
 mod direct;
+mod open_files;
 mod ring;
 #[cfg(any(test, feature = "testing"))]
 #[cfg_attr(
@@ -27,6 +28,7 @@ mod together;
 
 pub(crate) use buffered::Buffered;
 pub(crate) use direct::Direct;
+pub(crate) use open_files::{FewOpen, OpenFiles};
 pub(crate) use ring::overlap;
 pub(crate) use together::read_together;
 
@@ -83,6 +85,11 @@ pub(crate) trait StorageFile: Send + Sync {
     /// The open file of the operating system, if it is one: reads of several can overlap.
     fn system_file(&self) -> Option<&File> {
         None
+    }
+    /// The file behind, where that is opened and closed as it is needed: it stays open while this
+    /// is held.
+    fn now_open(&self) -> Result<Option<Arc<dyn StorageFile>>> {
+        Ok(None)
     }
     /// Writes all of `buf` at `offset`.
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()>;

@@ -4,11 +4,21 @@
 
 use super::{ReadAt, StorageFile, overlap};
 use crate::error::Result;
-use std::fs::File;
+use std::{fs::File, sync::Arc};
 
 /// Reads all of `reads`, each from the file that has its place in `files`, in any order; at once
 /// where the system can.
 pub(crate) fn read_together(reads: &mut [ReadAt<'_>], files: &[&dyn StorageFile]) -> Result<()> {
+    // Held until all is read.
+    let opened: Vec<Option<Arc<dyn StorageFile>>> = files
+        .iter()
+        .map(|file| file.now_open())
+        .collect::<Result<_>>()?;
+    let files: Vec<&dyn StorageFile> = files
+        .iter()
+        .zip(&opened)
+        .map(|(file, opened)| opened.as_deref().unwrap_or(*file))
+        .collect();
     let system: Option<Vec<&File>> = files.iter().map(|file| file.system_file()).collect();
     if let Some(system) = system.filter(|system| system.len() == reads.len()) {
         overlap(reads, |n| system[n], |_, _| {});

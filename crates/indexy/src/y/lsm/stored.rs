@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    storage::{Storage, StorageFile},
+    storage::Storage,
     y::pool::Pool,
 };
 use std::{path::Path, sync::Arc};
@@ -34,15 +34,16 @@ impl Stored {
         Ok(Self { facts, table })
     }
 
-    /// The table that was just written to `file`.
-    pub(super) fn of_file(
-        file: Arc<dyn StorageFile>,
+    /// Opens the table that was just written.
+    pub(super) fn of_meta(
+        storage: &dyn Storage,
+        tables: &Path,
         meta: TableMeta,
         pool: &Arc<Pool>,
     ) -> Result<Self> {
         Ok(Self {
             facts: facts_of(&meta),
-            table: Table::of_file(file, meta, pool)?,
+            table: Table::open(storage, tables, meta, pool)?,
         })
     }
 

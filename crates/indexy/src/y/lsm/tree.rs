@@ -7,7 +7,7 @@
 use super::{
     clock::Clock,
     stored::Stored,
-    table::{FilterUse, TableOptions},
+    table::{FilterUse, TableMeta, TableOptions},
     version::{Opening, TABLES, Version, Versions},
 };
 use crate::{
@@ -150,6 +150,11 @@ impl LsmY {
             return Err(Error::Closed);
         }
         self.versions.writable()
+    }
+
+    /// Opens a table that was just written.
+    pub(super) fn open_table(&self, dir: &Path, meta: &TableMeta) -> Result<Stored> {
+        Stored::of_meta(&*self.storage, dir, meta.clone(), &self.pool)
     }
 
     pub(super) fn tables_dir(&self) -> PathBuf {

@@ -12,7 +12,6 @@ use super::{
 use crate::{
     error::{Error, Result},
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
-    storage::StorageFile,
     y::RunSource,
 };
 use std::sync::Arc;
@@ -23,7 +22,7 @@ pub(super) struct Output<'y> {
     y: &'y LsmY,
     table_bytes: u64,
     writer: Option<TableWriter>,
-    finished: Vec<(TableMeta, Arc<dyn StorageFile>)>,
+    finished: Vec<TableMeta>,
 }
 
 impl<'y> Output<'y> {
@@ -58,7 +57,9 @@ impl<'y> Output<'y> {
 
     fn end_table(&mut self) -> Result<()> {
         let finished = self.writer.take().map(TableWriter::finish).transpose()?;
-        self.finished.extend(finished.flatten());
+        // The file is opened again to be read: then it stays open only as long as there is room.
+        self.finished
+            .extend(finished.flatten().map(|(meta, _)| meta));
         Ok(())
     }
 
@@ -66,9 +67,9 @@ impl<'y> Output<'y> {
     pub(super) fn finish(mut self) -> Result<Vec<Arc<Stored>>> {
         self.end_table()?;
         let mut tables = Vec::with_capacity(self.finished.len());
-        for (meta, file) in &self.finished {
-            let stored = Stored::of_file(Arc::clone(file), meta.clone(), &self.y.pool)?;
-            tables.push(Arc::new(stored));
+        let dir = self.y.tables_dir();
+        for meta in &self.finished {
+            tables.push(Arc::new(self.y.open_table(&dir, meta)?));
         }
         self.finished.clear();
         for table in &tables {
@@ -80,7 +81,7 @@ impl<'y> Output<'y> {
 
 impl Drop for Output<'_> {
     fn drop(&mut self) {
-        for (meta, _) in &self.finished {
+        for meta in &self.finished {
             let path = self.y.tables_dir().join(meta.number.to_string());
             // One that stays is removed by the next open.
             let _ = self.y.storage.remove(&path);

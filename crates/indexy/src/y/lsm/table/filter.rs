@@ -123,8 +123,8 @@ pub(super) fn build(hashes: &[u64], pages: &mut [u8]) {
         let at = page as usize * PAGE_BYTES + line;
         let line = pages.get_mut(at..at + LINE_BYTES).unwrap_or_default();
         for (word, lane) in line.chunks_exact_mut(8).zip(lanes(hash)) {
-            for (byte, bits) in word.iter_mut().zip(lane.to_le_bytes()) {
-                *byte |= bits;
+            if let Some(word) = word.first_chunk_mut() {
+                *word = (u64::from_le_bytes(*word) | lane).to_le_bytes();
             }
         }
     }

@@ -30,6 +30,7 @@ mod file;
 mod filter;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod fuzzing;
+mod leaves;
 mod meta;
 mod read;
 mod stream;

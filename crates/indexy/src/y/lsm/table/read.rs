@@ -33,6 +33,9 @@ use std::{
     },
 };
 
+/// What an open file takes, with its path, about.
+const FILE_BYTES: usize = 256;
+
 /// See the module header. Shared by whoever holds a version that has it.
 pub(crate) struct Table {
     meta: TableMeta,
@@ -137,7 +140,7 @@ impl Table {
     /// Bytes of memory that the open table takes.
     pub(crate) fn memory_bytes(&self) -> usize {
         let hints: usize = self.hints.iter().map(|h| size_of_val(&**h) + 16).sum();
-        size_of::<Self>() + self.meta.heap_bytes() + hints
+        size_of::<Self>() + FILE_BYTES + self.meta.heap_bytes() + hints
     }
 
     /// Bytes of the filter's pages.

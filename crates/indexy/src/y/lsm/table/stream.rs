@@ -8,10 +8,9 @@
 //! Threads: one at a time. It keeps the file open, so a table that is removed meanwhile is read to
 //! its end.
 
-use super::{PAGE_BYTES, far_window::FarWindow, file::TableFile, walk::LeafWalk};
+use super::{far_window::FarWindow, file::TableFile, leaves::Leaves, walk::LeafWalk};
 use crate::{
     error::Result,
-    mem::aligned::AlignedBuffer,
     y::page::{
         PageNo, PageSource,
         leaf_entries::LeafEntries,
@@ -19,27 +18,13 @@ use crate::{
     },
 };
 
-/// Least and greatest size of a read.
-const MIN_READ_BYTES: usize = 32 << 10;
-const MAX_READ_BYTES: usize = 256 << 10;
-
 /// See the module header.
 pub(crate) struct TableStream {
     file: TableFile,
-    walk: LeafWalk,
+    leaves: Leaves,
     /// Where to begin, until the first leaf is there.
     from: Option<Vec<u8>>,
     to: Option<Vec<u8>>,
-    buffer: AlignedBuffer,
-    /// Number of the first page in the buffer, and pages in it.
-    first: PageNo,
-    filled: usize,
-    /// Pages of the buffer that were decoded; the last of them is the present leaf.
-    decoded: usize,
-    /// A leaf that does not follow those in the buffer.
-    ahead: Option<PageNo>,
-    /// Leaves that may still come: a file has no more of them than pages.
-    leaves_left: u64,
     leaf: LeafEntries,
     /// The present entry and the end of the entries in the leaf that are wanted.
     at: usize,
@@ -56,22 +41,17 @@ impl TableStream {
         to: Option<&[u8]>,
         read_bytes: usize,
     ) -> Result<Self> {
-        let read_bytes = read_bytes.clamp(MIN_READ_BYTES, MAX_READ_BYTES) & !(PAGE_BYTES - 1);
+        let walk = LeafWalk::new(file.clone(), root, from, to);
+        let leaves = Leaves::new(file.clone(), walk, read_bytes);
         let mut stream = Self {
-            walk: LeafWalk::new(file.clone(), root, from, to),
             from: Some(from.to_vec()),
             to: to.map(<[u8]>::to_vec),
-            buffer: AlignedBuffer::new(read_bytes),
-            first: 0,
-            filled: 0,
-            decoded: 0,
-            ahead: None,
-            leaves_left: file.pages,
             leaf: LeafEntries::default(),
             at: 0,
             end: 0,
-            far: FarWindow::new(read_bytes),
+            far: FarWindow::new(leaves.read_bytes()),
             far_key: Vec::new(),
+            leaves,
             file,
         };
         stream.next_leaf()?;
@@ -116,14 +96,7 @@ impl TableStream {
         if self.at >= self.end {
             return None;
         }
-        self.leaf
-            .get(self.at, self.page(self.decoded.checked_sub(1)?))
-    }
-
-    #[inline]
-    fn page(&self, i: usize) -> &[u8] {
-        let at = i * PAGE_BYTES;
-        self.buffer.get(at..at + PAGE_BYTES).unwrap_or_default()
+        self.leaf.get(self.at, self.leaves.page())
     }
 
     /// To the first wanted entry of the next leaf that has one.
@@ -131,64 +104,29 @@ impl TableStream {
     fn next_leaf(&mut self) -> Result<()> {
         loop {
             (self.at, self.end) = (0, 0);
-            if self.decoded == self.filled && !self.read_leaves()? {
+            let Some(number) = self.leaves.next()? else {
                 return Ok(());
-            }
-            let number = self.first + self.decoded as u64;
-            let at = self.decoded * PAGE_BYTES;
-            let page = self.buffer.get(at..at + PAGE_BYTES).unwrap_or_default();
-            let read = Node::of_page(page).and_then(|n| self.leaf.read(&n).map(|()| n));
-            let Some(node) = read.filter(|_| self.leaf.len() > 0) else {
-                return Err(self.file.senseless(number));
             };
-            self.decoded += 1;
-            let fetch = |far| self.file.fetch(far);
             let senseless = || self.file.senseless(number);
-            let (mut at, mut end) = (0, self.leaf.len());
+            let node = Node::of_page(self.leaves.page()).ok_or_else(senseless)?;
+            self.leaf.read(&node).ok_or_else(senseless)?;
+            if self.leaf.len() == 0 {
+                return Err(senseless());
+            }
+            let fetch = |far| self.file.fetch(far);
+            let mut at = 0;
+            let mut end = self.leaf.len();
             if let Some(from) = self.from.take() {
                 at = node.search(&from, &fetch)?.ok_or_else(senseless)?.0;
             }
             if let Some(to) = &self.to {
                 end = node.search(to, &fetch)?.ok_or_else(senseless)?.0;
             }
-            (self.at, self.end) = (at, end);
             if at < end {
+                (self.at, self.end) = (at, end);
                 return Ok(());
             }
         }
-    }
-
-    /// Reads the next leaves that follow each other in the file; false: there are none.
-    fn read_leaves(&mut self) -> Result<bool> {
-        (self.filled, self.decoded) = (0, 0);
-        let next = match self.ahead.take() {
-            None => self.walk.next()?,
-            ahead => ahead,
-        };
-        let Some(first) = next else {
-            return Ok(false);
-        };
-        let room = self.buffer.len() / PAGE_BYTES;
-        let mut count = 1;
-        while count < room {
-            match self.walk.next()? {
-                Some(next) if next == first + count as u64 => count += 1,
-                other => {
-                    self.ahead = other;
-                    break;
-                }
-            }
-        }
-        let left = self.leaves_left.checked_sub(count as u64);
-        let more = || {
-            self.file
-                .corrupt(first, "the table has more leaves than pages")
-        };
-        self.leaves_left = left.ok_or_else(more)?;
-        let to = self.buffer.get_mut(..count * PAGE_BYTES);
-        self.file.read_run(first, to.unwrap_or_default())?;
-        (self.first, self.filled) = (first, count);
-        Ok(true)
     }
 
     /// Reads the present key, if it is not in its leaf; lets go of a long value.

@@ -5,6 +5,7 @@ use super::{
     far_window::FarWindow,
     file::TableFile,
     filter::{self, hash_of},
+    leaves::Leaves,
     meta::TableMeta,
     read::Table,
     walk::LeafWalk,
@@ -20,13 +21,13 @@ use crate::{
     },
 };
 
-/// Far bytes that are read at once.
-const FAR_READ_BYTES: usize = 256 << 10;
+/// Bytes of leaves, and of far bytes, that are read at once.
+const READ_BYTES: usize = 256 << 10;
 
 impl Table {
     /// Reads everything past the pool, and returns the number of entries, deletes among them.
-    /// Errors: `Corrupt` with file and offset, `Io`. Cost: a read of every page, and of every 256
-    /// KiB of far bytes.
+    /// Errors: `Corrupt` with file and offset, `Io`. Cost: the file is read once, in pieces of up
+    /// to 256 KiB.
     pub(crate) fn verify(&self) -> Result<u64> {
         let (file, meta) = (self.file(), self.meta());
         file.check_head(meta.number)?;
@@ -39,22 +40,25 @@ impl Table {
             last: None,
             entries: 0,
             deletes: 0,
-            far: FarWindow::new(FAR_READ_BYTES),
+            far: FarWindow::new(READ_BYTES),
             filter: None,
         };
         let root = (meta.root, meta.height);
-        let mut walk = LeafWalk::new(file.clone(), root, &[], None);
+        let walk = || LeafWalk::new(file.clone(), root, &[], None);
+        let mut leaves = Leaves::new(file.clone(), walk(), READ_BYTES);
+        // A second walk has the separators of the leaf that the first one is ahead of.
+        let mut separators = walk();
         let mut leaf = LeafEntries::default();
-        let mut page = file.page_buffer();
-        while let Some(number) = walk.next()? {
-            file.read(number, &mut page)?;
-            let node = Node::of_page(&page).and_then(|node| leaf.read(&node));
+        while let Some(number) = leaves.next()? {
+            separators.next()?;
+            let node = Node::of_page(leaves.page()).and_then(|node| leaf.read(&node));
             if node.is_none() || leaf.len() == 0 {
                 return Err(file.senseless(number));
             }
-            let mut lower = check.separator(number, walk.separator()?)?;
+            let mut lower = check.separator(number, separators.separator()?)?;
             for i in 0..leaf.len() {
-                let entry = leaf.get(i, &page).ok_or_else(|| file.senseless(number))?;
+                let entry = leaf.get(i, leaves.page());
+                let entry = entry.ok_or_else(|| file.senseless(number))?;
                 check.entry(number, entry, lower.take())?;
             }
         }

@@ -1,7 +1,7 @@
 //! Damaged files: an error that says where, or the right answer; never another answer.
 
 use super::*;
-use crate::error::Error;
+use crate::{error::Error, y::lsm::table::load_together};
 
 /// Asks for everything that a table is asked for; panics at a wrong answer. Returns the errors.
 fn ask_all(storage: &Arc<dyn Storage>, meta: &TableMeta, model: &Model) -> Vec<Error> {
@@ -184,4 +184,25 @@ fn far_bytes_of_another_place_are_found() {
     let errors = ask_all(&storage, &meta, &model);
     assert_corrupt(&errors, "swapped");
     assert!(errors.len() >= 3, "{errors:?}");
+}
+
+#[test]
+fn a_page_read_with_others_is_checked() {
+    let model = plain(5_000);
+    let (sim, storage) = sim();
+    let (meta, _) = write(&storage, &model).unwrap();
+    let whole = sim.contents().remove(&path()).unwrap();
+    let cache = pool(POOL_BYTES);
+    for page in [1, meta.root as usize] {
+        let mut bytes = whole.clone();
+        bytes[page * 4096 + 300] ^= 1;
+        sim.tamper(&path(), bytes);
+        let table = Table::open(&*storage, dir(), meta.clone(), &cache).unwrap();
+        let wanted = [(&table, 2), (&table, page as u64), (&table, 3)];
+        assert_corrupt(&[load_together(&wanted).unwrap_err()], "together");
+        // None of them is shown.
+        assert!((1..4).all(|page| !cache.contains(table.pages.tag(page))));
+        load_together(&[(&table, 2), (&table, 3)]).unwrap();
+        assert!((2..4).all(|page| cache.contains(table.pages.tag(page))));
+    }
 }

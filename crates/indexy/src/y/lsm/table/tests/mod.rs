@@ -28,7 +28,9 @@ const NUMBER: u64 = 7;
 /// Frames enough for most tables here; some tests take fewer.
 const POOL_BYTES: usize = 4 << 20;
 
-/// Entries of a table: a value, or a delete.
+/// A key, and its value or a delete.
+type Entry = (Vec<u8>, Option<Vec<u8>>);
+/// Entries of a table.
 type Model = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 fn sim() -> (Sim, Arc<dyn Storage>) {
@@ -70,7 +72,7 @@ fn get(table: &Table, key: &[u8]) -> Result<Option<Option<Vec<u8>>>> {
     Ok(found.map(|value| value.map(|v| v.to_vec())))
 }
 
-fn next(stream: &mut TableStream) -> Result<Option<(Vec<u8>, Option<Vec<u8>>)>> {
+fn next(stream: &mut TableStream) -> Result<Option<Entry>> {
     let Some(key) = stream.key() else {
         assert!(stream.value().is_none());
         return Ok(None);
@@ -87,7 +89,7 @@ fn streamed(
     from: &[u8],
     to: Option<&[u8]>,
     read_bytes: usize,
-) -> Result<Vec<(Vec<u8>, Option<Vec<u8>>)>> {
+) -> Result<Vec<Entry>> {
     let mut stream = table.stream(from, to, read_bytes)?;
     let mut entries = Vec::new();
     while let Some(entry) = next(&mut stream)? {
@@ -97,12 +99,7 @@ fn streamed(
 }
 
 /// The entries of a range by chunks, in the order asked.
-fn chunked(
-    table: &Table,
-    from: &[u8],
-    to: Option<&[u8]>,
-    order: Order,
-) -> Result<Vec<(Vec<u8>, Option<Vec<u8>>)>> {
+fn chunked(table: &Table, from: &[u8], to: Option<&[u8]>, order: Order) -> Result<Vec<Entry>> {
     let (mut from, mut to) = (from.to_vec(), to.map(<[u8]>::to_vec));
     let fetch = |far| table.file().fetch(far);
     let mut entries = Vec::new();
@@ -132,7 +129,7 @@ fn chunked(
     }
 }
 
-fn part(model: &Model, from: &[u8], to: Option<&[u8]>) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+fn part(model: &Model, from: &[u8], to: Option<&[u8]>) -> Vec<Entry> {
     model
         .iter()
         .filter(|(key, _)| ***key >= *from && to.is_none_or(|to| ***key < *to))

@@ -62,6 +62,22 @@ fn few_leaves_have_no_filter_and_memory_is_small() {
 }
 
 #[test]
+fn a_writer_takes_no_more_memory_for_a_larger_table() {
+    let (_, storage) = sim();
+    let mut writer = TableWriter::new(&storage, dir(), NUMBER, TableOptions::default()).unwrap();
+    let value = vec![3; 5 << 20];
+    for i in 0..150_000u64 {
+        writer.add(&i.to_be_bytes(), Some(&[9; 20])).unwrap();
+    }
+    writer.add(&[0xff; 9], Some(&value)).unwrap();
+    let memory = writer.memory_bytes();
+    assert!(memory > 512 << 10 && memory < 1200 << 10, "{memory}");
+    let (meta, file) = writer.finish().unwrap().unwrap();
+    let table = Table::of_file(file, meta, &pool(POOL_BYTES)).unwrap();
+    assert_eq!(get(&table, &[0xff; 9]).unwrap(), Some(Some(value)));
+}
+
+#[test]
 fn a_cold_far_value_is_one_read_and_a_hit_none() {
     let (sim, storage) = sim();
     let mut model = plain(3000);

@@ -43,7 +43,7 @@ fn put_level(
         while let Some(first) = rest.first()
             && let Some(page) = buffer.get_mut(used..used + PAGE_BYTES)
         {
-            // Evenly: so that the place of a page in its parent tells about how much lies before it.
+            // Evenly, so that the place of a page in its parent says about what lies before it.
             let share = rest
                 .len()
                 .div_ceil(pages.saturating_sub(parents.len()).max(1));

@@ -69,6 +69,8 @@ pub(crate) struct TableWriter {
     chunk_pages: usize,
     /// Finished leaves; the last `chunk_pages` have their place in the chunk for a number.
     children: Vec<Child>,
+    /// Of all separators so far.
+    separator_bytes: usize,
     hashes: Vec<u64>,
     segment_from: Box<[u8]>,
     segments: Vec<Segment>,
@@ -100,6 +102,7 @@ impl TableWriter {
             chunk: AlignedBuffer::new(CHUNK_PAGES * PAGE_BYTES),
             chunk_pages: 0,
             children: Vec::new(),
+            separator_bytes: 0,
             hashes: Vec::new(),
             segment_from: Box::default(),
             segments: Vec::new(),
@@ -166,6 +169,14 @@ impl TableWriter {
         self.output.bytes() + (leaves * PAGE_BYTES) as u64
     }
 
+    /// Bytes of memory that the writer takes, about.
+    #[cfg(test)]
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let separators: usize = self.children.len() * size_of::<Child>();
+        let buffers = self.chunk.len() + self.output.memory_bytes() + 4 * PAGE_BYTES;
+        buffers + self.hashes.capacity() * size_of::<u64>() + separators + self.separator_bytes
+    }
+
     /// Writes what is left. The file is whole, but not durable: that takes a sync of it and of its
     /// folder. `None`: there was no entry, and there is no file.
     pub(crate) fn finish(mut self) -> Result<Option<(TableMeta, Arc<dyn StorageFile>)>> {
@@ -219,6 +230,7 @@ impl TableWriter {
             stub: stub.into(),
             far,
         };
+        self.separator_bytes += stub.len();
         if self.hashes.len() >= SEGMENT_KEYS {
             self.end_segment()?;
             self.segment_from = separator.into();

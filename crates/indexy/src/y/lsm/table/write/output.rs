@@ -68,6 +68,11 @@ impl Output {
         self.end * PAGE_BYTES as u64 + self.far_used as u64
     }
 
+    #[cfg(test)]
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.far.as_ref().map_or(0, |buffer| buffer.len())
+    }
+
     /// The page that is written next, if no far bytes come before.
     pub(super) fn end(&self) -> PageNo {
         self.end
