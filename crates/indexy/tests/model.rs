@@ -496,7 +496,7 @@ fn few_keys_overwritten_often_without_a_log() {
 
 #[test]
 fn a_short_log_that_forces_cleaning_by_age() {
-    let options = Options::new(8 << 20)
+    let options = Options::new(3 << 20)
         .log_limit_bytes(1 << 20)
         .direct_reads(true);
     run(&Case {

@@ -18,7 +18,8 @@ impl Tree {
     ///
     /// Cost: one log record, which is durable when the call returns; what is in memory of the range
     /// is walked; the LSM tree reads a few pages at its ends, the paged tree its leaves. Writers of
-    /// all trees wait meanwhile, also for a run to the disk index that is under way. One by one: a scan of the range and a write per key in it.
+    /// all trees wait meanwhile, also for a run to the disk index that is under way. One by one: a
+    /// scan of the range and a write per key in it.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

@@ -78,7 +78,7 @@ fn next(stream: &mut TableStream) -> Result<Option<Entry>> {
         return Ok(None);
     };
     let key = key.to_vec();
-    stream.load().unwrap();
+    stream.load()?;
     let entry = (key, stream.value().map(<[u8]>::to_vec));
     stream.advance()?;
     Ok(Some(entry))
