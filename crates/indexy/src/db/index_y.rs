@@ -229,7 +229,7 @@ impl YShared {
             true => Arc::new(Direct),
             false => Arc::new(Buffered),
         };
-        let owned = Arc::new(OwnedStorage::new(files, Arc::clone(&self.directory)));
+        let owned = Arc::new(OwnedStorage::new(files, Arc::downgrade(&self.directory)));
         Arc::new(FewOpen::new(owned, Arc::clone(&self.open_tables)))
     }
 

@@ -34,7 +34,7 @@ use parking_lot::Mutex;
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
@@ -155,18 +155,38 @@ impl Drop for Hold {
 }
 
 /// Storage below an owned directory: names are changed only while it is owned.
-pub(crate) struct OwnedStorage {
+pub(crate) struct OwnedStorage<D = Arc<OwnedDirectory>> {
     storage: Arc<dyn Storage>,
-    directory: Arc<OwnedDirectory>,
+    directory: D,
 }
 
-impl OwnedStorage {
-    pub(crate) fn new(storage: Arc<dyn Storage>, directory: Arc<OwnedDirectory>) -> Self {
+impl<D> OwnedStorage<D> {
+    pub(crate) fn new(storage: Arc<dyn Storage>, directory: D) -> Self {
         Self { storage, directory }
     }
 }
 
-impl Storage for OwnedStorage {
+/// Something that knows whether the directory is still the one that was locked.
+pub(crate) trait Owner: Send + Sync {
+    fn check(&self) -> Result<()>;
+}
+
+/// Holds the directory.
+impl Owner for Arc<OwnedDirectory> {
+    fn check(&self) -> Result<()> {
+        OwnedDirectory::check(self)
+    }
+}
+
+/// Does not: an Index Y of a directory that was moved is never dropped, and what it has must not
+/// keep the lock.
+impl Owner for Weak<OwnedDirectory> {
+    fn check(&self) -> Result<()> {
+        self.upgrade().ok_or(Error::Closed)?.check()
+    }
+}
+
+impl<D: Owner> Storage for OwnedStorage<D> {
     fn create(&self, path: &Path) -> Result<Arc<dyn StorageFile>> {
         self.directory.check()?;
         self.storage.create(path)
