@@ -23,6 +23,8 @@ struct Case {
     value_bytes: usize,
     /// Number of distinct keys, roughly.
     keys: u64,
+    /// So much is written that memory is released.
+    releases: bool,
 }
 
 fn from_env(name: &str, default: u64) -> u64 {
@@ -310,7 +312,10 @@ fn run(case: &Case) {
         assert!(done.y_reads > ops / 200, "{name}: {done:?}");
         if pair == pairs::DEFAULT && ops >= 100_000 {
             assert!(done.cleaned_runs > 10, "{name}: {done:?}");
-            assert!(done.released_regions > 5, "{name}: {done:?}");
+            assert!(
+                !case.releases || done.released_regions > 5,
+                "{name}: {done:?}"
+            );
         }
     }
 }
@@ -470,6 +475,7 @@ fn small_values_buffered() {
         options: Options::new(2 << 20),
         value_bytes: 200,
         keys: 120_000,
+        releases: true,
     });
 }
 
@@ -480,6 +486,7 @@ fn values_up_to_past_x_buffered() {
         options: Options::new(2 << 20),
         value_bytes: 400_000,
         keys: 3_000,
+        releases: true,
     });
 }
 
@@ -491,6 +498,7 @@ fn few_keys_overwritten_often_without_a_log() {
         options,
         value_bytes: 3000,
         keys: 20_000,
+        releases: true,
     });
 }
 
@@ -504,5 +512,6 @@ fn a_short_log_that_forces_cleaning_by_age() {
         options,
         value_bytes: 1000,
         keys: 30_000,
+        releases: false,
     });
 }

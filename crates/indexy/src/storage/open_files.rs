@@ -1,12 +1,12 @@
 //! Files that are read often and stay open as long as not too many others are.
 //!
-//! An LSM tree has a file for each table, and a process has 1,024 descriptors by default. A file that
-//! is opened to be read through [`FewOpen`] is opened when it is read, and closed when it was not
-//! read for longest and another one needs its place. Whoever removes such a file sees to it that
-//! nobody reads it any more. All else goes to the storage behind.
+//! An LSM tree has a file for each table, and a process has 1,024 descriptors by default. A file
+//! that is opened to be read through [`FewOpen`] is opened when it is read, and closed when it was
+//! not read for longest and another one needs its place. Whoever removes such a file sees to it
+//! that nobody reads it any more. All else goes to the storage behind.
 //!
-//! Threads: any. The lock of a shard is held to look a file up, not across I/O; a file that is closed
-//! meanwhile stays open for those who read it.
+//! Threads: any. The lock of a shard is held to look a file up, not across I/O; a file that is
+//! closed meanwhile stays open for those who read it.
 
 #![forbid(unsafe_code)]
 
