@@ -1,0 +1,13 @@
+//! A B+ tree whose nodes lie in the memory of other machines, after DEX ("Scalable Range Indexing
+//! on Disaggregated Memory").
+//!
+//! Memory servers hold the nodes and have few cores. Compute servers run the operations and have
+//! little memory. Between them are verbs: read, write, compare-and-swap, call. Every verb and byte
+//! is counted.
+
+pub mod address;
+pub mod error;
+pub mod remote;
+
+pub use address::Address;
+pub use error::{Error, Result};
