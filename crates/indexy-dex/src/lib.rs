@@ -6,7 +6,12 @@
 //! is counted.
 
 pub mod address;
+mod cache;
 pub mod error;
+pub mod node;
+pub mod offload;
+pub mod partition;
+mod random;
 pub mod remote;
 
 pub use address::Address;
