@@ -13,6 +13,8 @@ pub mod offload;
 pub mod partition;
 mod random;
 pub mod remote;
+pub mod tree;
 
 pub use address::Address;
 pub use error::{Error, Result};
+pub use tree::{BulkLoad, Options, Tree};

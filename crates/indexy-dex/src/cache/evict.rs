@@ -30,10 +30,6 @@ pub(crate) struct Taken<'a> {
 }
 
 impl Taken<'_> {
-    pub(crate) fn number(&self) -> usize {
-        self.number
-    }
-
     fn keep(self) -> usize {
         let number = self.number;
         std::mem::forget(self);

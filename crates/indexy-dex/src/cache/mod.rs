@@ -30,11 +30,16 @@ mod latch;
 mod mapping;
 
 pub(crate) use evict::Taken;
-pub(crate) use frame::{Frame, State};
+pub(crate) use frame::{Frame, Pin, State, frame_of};
 pub(crate) use latch::Latched;
 pub(crate) use mapping::{IoMark, Place};
 
-use crate::random::Random;
+use crate::{
+    address::Address,
+    error::{Error, Result},
+    node::{self, Image},
+    random::Random,
+};
 use cooling::Cooling;
 use mapping::Mapping;
 use parking_lot::Mutex;
@@ -60,6 +65,19 @@ impl Cache {
             cooling: Cooling::new(frames / 10),
             random: Random::new(seed),
         }
+    }
+
+    /// Puts the root into its frame.
+    pub(crate) fn start(&self, image: &Image) -> Result<()> {
+        let at = node::address(image);
+        let at = at.ok_or_else(|| Error::corrupt(Address::new(0, 0), "the root has no address"))?;
+        let root = &self.frames[ROOT];
+        let mut latched = root.latch.lock();
+        latched.changes();
+        root.fill(image);
+        root.set_state(State::Hot);
+        self.mapping.insert(at, ROOT);
+        Ok(())
     }
 
     #[inline]

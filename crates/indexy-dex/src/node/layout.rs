@@ -195,3 +195,9 @@ pub(super) fn blank(address: Address, level: u8, low: u64, high: u64) -> Image {
     set_fences(&mut node, low, high);
     node
 }
+
+/// A copy becomes a new node at `address`.
+pub fn reset(node: &mut Image, address: Address) {
+    node.set(VERSION, 0);
+    node.set(ADDRESS, address.word());
+}

@@ -32,6 +32,6 @@ pub use inner::{
 };
 pub use layout::{
     ADDRESS, CAPACITY, HIGH, Image, LOW, MAX_LEVEL, NODE_BYTES, NODE_WORDS, SWIZZLED, VERSION,
-    View, Words, address, count, covers, high, is_full, key, level, low, set_fences,
+    View, Words, address, count, covers, high, is_full, key, level, low, reset, set_fences,
 };
 pub use leaf::{Change, Edit, apply, entries, find, is_sparse, merge, new_leaf, split_leaf, value};

@@ -34,7 +34,7 @@ fn perform(region: &Region, request: Request) -> Option<Answer> {
         }
         let child = Address::from_word(node::route(&at, request.key).word)?;
         if child.server() != here.server() {
-            return None;
+            return Some(Answer::Refused);
         }
         offset = child.offset();
         level = Some(expected - 1);
@@ -148,6 +148,10 @@ mod tests {
         let circle = new_inner(at, 1, &[(0, at.word())], 200);
         region.write(TOP, &circle.0).unwrap();
         assert_eq!(ask(&region, Edit::Get, 5), Answer::Damaged);
+        // A child of another server is for the compute server to follow.
+        let far = new_inner(at, 1, &[(0, Address::new(1, LEAF).word())], 200);
+        region.write(TOP, &far.0).unwrap();
+        assert_eq!(ask(&region, Edit::Get, 5), Answer::Refused);
         assert_eq!(
             Answer::from_words(&serve(&region, &[])),
             Answer::NotUnderstood

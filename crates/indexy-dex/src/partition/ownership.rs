@@ -35,6 +35,11 @@ impl Ownership {
         self.epoch
     }
 
+    /// The same ranges in another epoch.
+    pub fn at_epoch(self, epoch: u64) -> Self {
+        Self { epoch, ..self }
+    }
+
     /// The ranges, ends included.
     pub fn ranges(&self) -> &[(u64, u64)] {
         &self.ranges
