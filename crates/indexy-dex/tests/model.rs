@@ -23,6 +23,8 @@ struct Force {
     offloading: Offloading,
     /// One operation of so many hands a range over; 0: none.
     hand_over_every: u64,
+    /// Entries of a loaded node: few make a deep tree, many are split soon.
+    fill: usize,
     operations: u64,
     /// Keys are below.
     keys: u64,
@@ -35,6 +37,7 @@ const FORCE: Force = Force {
     leaf_admission: 0.3,
     offloading: Offloading::Measured,
     hand_over_every: 0,
+    fill: 6,
     operations: 30_000,
     keys: 20_000,
     seed: 1,
@@ -53,8 +56,7 @@ impl<M: RemoteMemory> Run<M> {
         let each = force.keys / u64::from(owners);
         let segments = (0..owners).map(|owner| (u64::from(owner) * each, owner));
         let load = BulkLoad::default().table(Table::new(segments.collect()).unwrap());
-        // Deep: a few entries a node.
-        let load = load.fill(6);
+        let load = load.fill(force.fill);
         let table = load.load(&pool.connect(), loaded.clone()).unwrap();
         let open = |owner| {
             let options = Options::new(owner, force.cache_pages)
@@ -290,6 +292,21 @@ fn with_ranges_that_move() {
             };
             run(&ModelPool::new(2, POOL_BYTES), force, 3);
         }
+    }
+}
+
+#[test]
+fn with_full_nodes() {
+    for (seed, owners) in [(1, 1), (2, 3), (3, 3)] {
+        let force = Force {
+            fill: node::CAPACITY,
+            hand_over_every: if owners > 1 { 500 } else { 0 },
+            keys: 200_000,
+            operations: 100_000,
+            seed,
+            ..FORCE
+        };
+        run(&ModelPool::new(2, POOL_BYTES), force, owners);
     }
 }
 
