@@ -6,6 +6,7 @@
 //! is counted.
 
 pub mod address;
+pub mod baselines;
 mod cache;
 pub mod error;
 pub mod node;
