@@ -230,8 +230,13 @@ fn main() -> Result<()> {
         inner,
         0.5,
     )?;
+    one_sided(&load, &pool)
+}
+
+/// The baseline without a cache: a twentieth of the operations, for each is many verbs.
+fn one_sided(load: &Load, pool: &Model) -> Result<()> {
     let one_sided = OneSided::open(pool.another())?;
-    let some = operations / 20;
+    let some = load.operations / 20;
     for (name, writes) in [
         ("one-sided, no cache, read-only", 0.0),
         ("the same, write-intensive", 0.5),

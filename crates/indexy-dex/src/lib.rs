@@ -15,6 +15,7 @@ pub mod partition;
 mod random;
 pub mod remote;
 pub mod tree;
+mod wait;
 
 pub use address::Address;
 pub use error::{Error, Result};

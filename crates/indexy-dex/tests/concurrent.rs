@@ -10,19 +10,23 @@ use indexy_dex::{
     BulkLoad, Error, Options, Result, Tree, offload::Offloading, partition::Table,
     remote::RemoteMemory,
 };
-use pools::{Dice, ModelPool, Pool, ShmPool};
+use pools::{Dice, ModelPool, Pool, ShmPool, UnsteadyPool};
 use std::{
     collections::HashMap,
     sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     thread,
 };
 
-const KEYS: u64 = 6_000;
 const WRITERS: u64 = 3;
 const READERS: u64 = 2;
-const OPERATIONS: u64 = 25_000;
+const FEW_KEYS: u64 = 6_000;
+const MANY_KEYS: u64 = 100_000;
 
 struct Force {
+    /// Keys are below; one of seven is loaded.
+    keys: u64,
+    /// Of each writer.
+    operations: u64,
     cache_pages: usize,
     leaf_admission: f64,
     offloading: Offloading,
@@ -47,14 +51,19 @@ fn ask<M: RemoteMemory, T>(
     panic!("nobody serves the key");
 }
 
-fn write<M: RemoteMemory>(trees: &[Tree<M>], writer: u64, last: &mut HashMap<u64, u64>) {
+fn write<M: RemoteMemory>(
+    trees: &[Tree<M>],
+    force: &Force,
+    writer: u64,
+    last: &mut HashMap<u64, u64>,
+) {
     let mut dice = Dice(writer + 100);
     let mut guess = 0;
-    for i in 1..=OPERATIONS {
-        let key = dice.roll(KEYS / WRITERS) * WRITERS + writer;
+    for i in 1..=force.operations {
+        let key = dice.roll(force.keys / WRITERS) * WRITERS + writer;
         let before = last.get(&key).copied();
         // Long phases of removals, so that nodes are merged.
-        let removes = (i / 4_000) % 2 == 1 && dice.roll(4) > 0;
+        let removes = (i * 6 / force.operations) % 2 == 1 && dice.roll(4) > 0;
         let old = if removes {
             last.remove(&key);
             ask(trees, &mut guess, |tree| tree.remove(key))
@@ -66,7 +75,7 @@ fn write<M: RemoteMemory>(trees: &[Tree<M>], writer: u64, last: &mut HashMap<u64
     }
 }
 
-fn read<M: RemoteMemory>(trees: &[Tree<M>], reader: u64, done: &AtomicBool) {
+fn read<M: RemoteMemory>(trees: &[Tree<M>], force: &Force, reader: u64, done: &AtomicBool) {
     let mut dice = Dice(reader + 200);
     let mut seen: HashMap<u64, u64> = HashMap::new();
     let mut guess = 0;
@@ -76,7 +85,7 @@ fn read<M: RemoteMemory>(trees: &[Tree<M>], reader: u64, done: &AtomicBool) {
         *last = value;
     };
     while !done.load(Relaxed) {
-        let key = dice.roll(KEYS);
+        let key = dice.roll(force.keys);
         if dice.roll(20) > 0 {
             if let Some(value) = ask(trees, &mut guess, |tree| tree.get(key)) {
                 check(key, value);
@@ -96,7 +105,12 @@ fn read<M: RemoteMemory>(trees: &[Tree<M>], reader: u64, done: &AtomicBool) {
 }
 
 /// Moves ranges to and fro until all is done.
-fn repartition<M: RemoteMemory>(trees: &[Tree<M>], done: &AtomicBool, moves: &AtomicU64) {
+fn repartition<M: RemoteMemory>(
+    trees: &[Tree<M>],
+    force: &Force,
+    done: &AtomicBool,
+    moves: &AtomicU64,
+) {
     let mut dice = Dice(300);
     while !done.load(Relaxed) {
         let from = dice.roll(trees.len() as u64) as usize;
@@ -105,7 +119,7 @@ fn repartition<M: RemoteMemory>(trees: &[Tree<M>], done: &AtomicBool, moves: &At
         let Some(&(low, high)) = ownership.ranges().first() else {
             continue;
         };
-        let middle = low + dice.roll((high - low).clamp(1, KEYS));
+        let middle = low + dice.roll((high - low).clamp(1, force.keys));
         let start = trees[from].leaf_start(middle).unwrap();
         match trees[from].release(start.max(low), high, to as u16) {
             Ok(_) => {
@@ -120,8 +134,10 @@ fn repartition<M: RemoteMemory>(trees: &[Tree<M>], done: &AtomicBool, moves: &At
 }
 
 fn run<P: Pool>(pool: &P, owners: u16, force: &Force) {
-    let loaded = (0..KEYS).filter(|key| key % 7 == 0).map(|key| (key, 0));
-    let each = KEYS / u64::from(owners);
+    let loaded = (0..force.keys)
+        .filter(|key| key % 7 == 0)
+        .map(|key| (key, 0));
+    let each = force.keys / u64::from(owners);
     let segments = (0..owners).map(|owner| (u64::from(owner) * each, owner));
     let table = Table::new(segments.collect()).unwrap();
     let load = BulkLoad::default().fill(force.fill).table(table);
@@ -138,10 +154,10 @@ fn run<P: Pool>(pool: &P, owners: u16, force: &Force) {
     thread::scope(|scope| {
         let (trees, done, moves) = (&trees, &done, &moves);
         for reader in 0..READERS {
-            scope.spawn(move || read(trees, reader, done));
+            scope.spawn(move || read(trees, force, reader, done));
         }
         if force.moves {
-            scope.spawn(move || repartition(trees, done, moves));
+            scope.spawn(move || repartition(trees, force, done, moves));
         }
         let of = |writer| {
             loaded
@@ -152,7 +168,7 @@ fn run<P: Pool>(pool: &P, owners: u16, force: &Force) {
             .map(|writer| {
                 let mut last: HashMap<u64, u64> = of(writer).collect();
                 scope.spawn(move || {
-                    write(trees, writer, &mut last);
+                    write(trees, force, writer, &mut last);
                     last
                 })
             })
@@ -163,10 +179,38 @@ fn run<P: Pool>(pool: &P, owners: u16, force: &Force) {
     });
     assert!(!force.moves || moves.load(Relaxed) > 5, "{moves:?} moves");
     let mut guess = 0;
-    for key in 0..KEYS {
+    for key in 0..force.keys {
+        if force.keys > MANY_KEYS && key % 7 != 0 && !last.contains_key(&key) {
+            continue;
+        }
         let value = ask(&trees, &mut guess, |tree| tree.get(key));
         assert_eq!(value, last.get(&key).copied(), "{key}");
     }
+}
+
+/// Small nodes: many levels, and merges.
+const DEEP: Force = Force {
+    keys: FEW_KEYS,
+    operations: 6_000,
+    cache_pages: 48,
+    leaf_admission: 0.3,
+    offloading: Offloading::Measured,
+    moves: false,
+    fill: 4,
+};
+
+/// Full nodes: inner nodes are split while threads read what is below them.
+const FULL: Force = Force {
+    keys: 1_200_000,
+    operations: 12_000,
+    cache_pages: 400,
+    leaf_admission: 0.5,
+    fill: 58,
+    ..DEEP
+};
+
+fn pool() -> UnsteadyPool {
+    UnsteadyPool(ModelPool::new(2, 64 << 20))
 }
 
 #[test]
@@ -177,42 +221,42 @@ fn threads_of_one_owner() {
         (0.3, Offloading::Always),
     ] {
         let force = Force {
-            cache_pages: 48,
             leaf_admission,
             offloading,
-            moves: false,
-            fill: 4,
+            ..DEEP
         };
-        run(&ModelPool::new(2, 64 << 20), 1, &force);
+        run(&pool(), 1, &force);
+    }
+}
+
+#[test]
+fn threads_of_one_owner_split_inner_nodes() {
+    for offloading in [Offloading::Never, Offloading::Always] {
+        run(&pool(), 1, &Force { offloading, ..FULL });
     }
 }
 
 #[test]
 fn threads_of_three_owners() {
-    for fill in [4, 58] {
-        let force = Force {
-            cache_pages: 60,
-            leaf_admission: 0.5,
-            offloading: Offloading::Measured,
-            moves: false,
-            fill,
-        };
-        run(&ModelPool::new(2, 64 << 20), 3, &force);
-    }
+    run(&pool(), 3, &DEEP);
+    run(&pool(), 3, &FULL);
 }
 
 #[test]
 fn threads_of_two_owners_while_ranges_move() {
-    for (offloading, fill) in [(Offloading::Never, 4), (Offloading::Always, 58)] {
+    for (offloading, force) in [
+        (Offloading::Never, DEEP),
+        (Offloading::Always, DEEP),
+        (Offloading::Measured, FULL),
+    ] {
         for cache_pages in [60, 2_000] {
             let force = Force {
                 cache_pages,
-                leaf_admission: 0.5,
                 offloading,
                 moves: true,
-                fill,
+                ..force
             };
-            run(&ModelPool::new(2, 64 << 20), 2, &force);
+            run(&pool(), 2, &force);
         }
     }
 }
@@ -220,11 +264,10 @@ fn threads_of_two_owners_while_ranges_move() {
 #[test]
 fn over_shared_memory_while_ranges_move() {
     let force = Force {
-        cache_pages: 100,
-        leaf_admission: 0.3,
-        offloading: Offloading::Measured,
+        operations: 25_000,
         moves: true,
         fill: 10,
+        ..DEEP
     };
     run(&ShmPool::new(2, 64 << 20), 2, &force);
 }

@@ -138,7 +138,7 @@ impl<M: RemoteMemory> Run<M> {
             return;
         }
         let (low, high) = ranges[self.dice.roll(ranges.len() as u64) as usize];
-        let inside = |dice: &mut Dice| low + dice.roll((high - low).min(20_000).max(1));
+        let inside = |dice: &mut Dice| low + dice.roll((high - low).clamp(1, 20_000));
         let start = match self.dice.roll(3) {
             0 => low,
             _ => tree.leaf_start(inside(&mut self.dice)).unwrap().max(low),

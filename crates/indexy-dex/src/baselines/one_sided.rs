@@ -9,11 +9,8 @@ use crate::{
     error::{Error, Result},
     node::{self, Change, Edit, Image, VERSION, Words},
     remote::{ROOT_OFFSET, RemoteMemory},
+    wait::{LOCK_LIMIT, Wait},
 };
-use std::thread::yield_now;
-
-/// Looks at a node that somebody writes.
-const LOOKS: usize = 20_000;
 
 /// One client. No tree may be open on the pool at the same time: it has private nodes.
 pub struct OneSided<M> {
@@ -75,17 +72,17 @@ impl<M: RemoteMemory> OneSided<M> {
 
     fn lock(&self, at: Address) -> Result<u64> {
         let mut version = 0;
-        for _ in 0..LOOKS {
+        let mut wait = Wait::new(LOCK_LIMIT);
+        loop {
             let was = self.memory.cas(at, version, version | 1)?;
             if was == version {
                 return Ok(version);
             }
-            if was & 1 == 1 {
-                yield_now();
-            }
             version = was & !1;
+            if !wait.again() {
+                return Err(Error::Locked { address: at });
+            }
         }
-        Err(Error::Locked { address: at })
     }
 
     fn leaf(&self, key: u64) -> Result<Image> {
@@ -105,7 +102,8 @@ impl<M: RemoteMemory> OneSided<M> {
     }
 
     fn read(&self, at: Address) -> Result<Image> {
-        for _ in 0..LOOKS {
+        let mut wait = Wait::new(LOCK_LIMIT);
+        loop {
             let (mut before, mut after) = ([0], [0]);
             let mut image = Image::zero();
             self.memory.read(at, &mut before)?;
@@ -115,9 +113,10 @@ impl<M: RemoteMemory> OneSided<M> {
                 node::check(&image, at)?;
                 return Ok(image);
             }
-            yield_now();
+            if !wait.again() {
+                return Err(Error::Locked { address: at });
+            }
         }
-        Err(Error::Locked { address: at })
     }
 }
 

@@ -46,7 +46,7 @@ fn fault(node: &Image, at: Address) -> Option<&'static str> {
     let first = keys().next().unwrap_or(high(node));
     let lowest_allowed = low(node).checked_add(u64::from(inner && entries > 0));
     if lowest_allowed.is_none_or(|lowest| first < lowest)
-        || keys().last().is_some_and(|last| last > high(node))
+        || keys().next_back().is_some_and(|last| last > high(node))
     {
         return Some("a key lies outside the node's fences");
     }

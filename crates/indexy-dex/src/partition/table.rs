@@ -11,15 +11,13 @@ use crate::{
     address::Address,
     error::{Error, Result},
     remote::{RemoteMemory, TABLE_OFFSET},
+    wait::{LOCK_LIMIT, Wait},
 };
-use std::thread::yield_now;
 
 /// Ranges that a table can tell apart.
 pub const MAX_SEGMENTS: usize = 62;
 const WORDS: usize = 128;
 const SEGMENTS_AT: usize = 3;
-/// Looks at a table that somebody writes.
-const LOOKS: usize = 10_000;
 
 const _: () = assert!(SEGMENTS_AT + 2 * MAX_SEGMENTS <= WORDS);
 
@@ -131,7 +129,8 @@ impl Table {
 
     /// The table of the pool: three reads, more while somebody writes it.
     pub fn load(memory: &impl RemoteMemory) -> Result<Self> {
-        for _ in 0..LOOKS {
+        let mut wait = Wait::new(LOCK_LIMIT);
+        loop {
             let (mut before, mut after) = ([0], [0]);
             let mut words = [0; WORDS];
             memory.read(place(), &mut before)?;
@@ -142,19 +141,23 @@ impl Table {
                 let table = Self::from_words(&words);
                 return table.ok_or(Error::corrupt(place(), what));
             }
-            yield_now();
+            if !wait.again() {
+                return Err(Error::Locked { address: place() });
+            }
         }
-        Err(Error::Locked { address: place() })
     }
 
     /// Replaces the table of the pool if its epoch is the one before; `false`: it is not.
     pub fn store(&self, memory: &impl RemoteMemory) -> Result<bool> {
         let mut version = 0;
-        for _ in 0..LOOKS {
+        let mut wait = Wait::new(LOCK_LIMIT);
+        loop {
             let was = memory.cas(place(), version, version | 1)?;
             if was != version {
                 version = was & !1;
-                yield_now();
+                if !wait.again() {
+                    return Err(Error::Locked { address: place() });
+                }
                 continue;
             }
             let mut epoch = [0];
@@ -171,7 +174,6 @@ impl Table {
             memory.write(place(), &[next])?;
             return Ok(follows);
         }
-        Err(Error::Locked { address: place() })
     }
 }
 

@@ -40,6 +40,7 @@ use crate::{
     offload::Policy,
     partition::{Load, Ownership, Table},
     remote::{Counts, RemoteMemory},
+    wait::Wait,
 };
 use alloc::Allocator;
 use attempt::{Job, Stop};
@@ -50,13 +51,11 @@ use std::{
         PoisonError,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
-    thread::yield_now,
+    time::Duration,
 };
 
-/// How often an operation starts again before it gives up.
-const MAX_ATTEMPTS: u32 = 1_000_000;
-/// Attempts before the thread yields between them.
-const EAGER_ATTEMPTS: u32 = 4;
+/// How long an operation starts again and again before it gives up: longer than a verb may take.
+const ATTEMPTS_LIMIT: Duration = Duration::from_secs(30);
 /// One operation of so many leaves its key as a sample.
 const SAMPLE_DIVISOR: u64 = 64;
 /// Samples that are kept.
@@ -142,7 +141,8 @@ impl<M: RemoteMemory> Tree<M> {
     fn run(&self, own: &Ownership, key: u64, job: &mut Job<'_>) -> Result<attempt::Answer> {
         own.check(key)?;
         self.note(key);
-        for attempt in 0..MAX_ATTEMPTS {
+        let mut wait = Wait::new(ATTEMPTS_LIMIT);
+        loop {
             match self.attempt(own, key, job) {
                 Ok(answer) => return Ok(answer),
                 Err(Stop::Restart) => {}
@@ -150,12 +150,11 @@ impl<M: RemoteMemory> Tree<M> {
                 Err(Stop::Grow) => self.grow_shared(own, key)?,
                 Err(Stop::Failed(error)) => return Err(error),
             }
-            if attempt >= EAGER_ATTEMPTS {
-                yield_now();
+            if !wait.again() {
+                let attempts = wait.attempts();
+                return Err(Error::NoProgress { attempts });
             }
         }
-        let attempts = MAX_ATTEMPTS;
-        Err(Error::NoProgress { attempts })
     }
 
     /// Counts the operation, and keeps some keys for the controller.

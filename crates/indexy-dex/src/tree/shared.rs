@@ -14,16 +14,21 @@ use super::{
 };
 use crate::{
     address::Address,
-    cache::{Latched, ROOT, frame_of},
+    cache::{Latched, Place, ROOT, frame_of},
     error::{Error, Result},
-    node::{self, Image, MAX_LEVEL, SWIZZLED, VERSION},
+    node::{self, Image, MAX_LEVEL, Route, SWIZZLED, VERSION},
     partition::Ownership,
     remote::RemoteMemory,
+    wait::{LOCK_LIMIT, Wait},
 };
-use std::{collections::HashMap, thread::yield_now};
+use std::collections::HashMap;
 
-/// Looks at a node that somebody changes.
-const LOOKS: usize = 20_000;
+/// The child at `address` covers the keys of `route` in `parent`, no more and no fewer.
+fn covers_in(parent: &Image, address: u64, route: &Route) -> bool {
+    let slot = node::slot_of(parent, address);
+    let found = slot.map(|slot| node::at_slot(parent, slot));
+    found.is_some_and(|found| (found.low, found.high) == (route.low, route.high))
+}
 
 /// A shared node that this thread alone changes. Dropped: unlocked with a new version, for what
 /// the pool has may have changed.
@@ -38,7 +43,8 @@ impl<'a, M: RemoteMemory> RemoteLock<'a, M> {
     /// `version`: a guess that saves a swap.
     fn take(memory: &'a M, at: Address, version: u64) -> Result<Self> {
         let mut version = version & !1;
-        for _ in 0..LOOKS {
+        let mut wait = Wait::new(LOCK_LIMIT);
+        loop {
             let was = memory.cas(at, version, version | 1)?;
             if was == version {
                 return Ok(Self {
@@ -47,12 +53,11 @@ impl<'a, M: RemoteMemory> RemoteLock<'a, M> {
                     version,
                 });
             }
-            if was & 1 == 1 {
-                yield_now();
-            }
             version = was & !1;
+            if !wait.again() {
+                return Err(Error::Locked { address: at });
+            }
         }
-        Err(Error::Locked { address: at })
     }
 
     fn read(&self) -> Result<Image> {
@@ -83,7 +88,8 @@ impl<M: RemoteMemory> Drop for RemoteLock<'_, M> {
 impl<M: RemoteMemory> Tree<M> {
     /// Reads a shared node as one state: three reads, more while somebody changes it.
     pub(super) fn read_shared(&self, at: Address) -> Result<Image> {
-        for _ in 0..LOOKS {
+        let mut wait = Wait::new(LOCK_LIMIT);
+        loop {
             let (mut before, mut after) = ([0], [0]);
             let mut image = Image::zero();
             self.memory.read(at, &mut before)?;
@@ -93,9 +99,10 @@ impl<M: RemoteMemory> Tree<M> {
                 node::check(&image, at)?;
                 return Ok(image);
             }
-            yield_now();
+            if !wait.again() {
+                return Err(Error::Locked { address: at });
+            }
         }
-        Err(Error::Locked { address: at })
     }
 
     /// Changes the shared node in `frame`, whose latch is held: in the pool, then here (T2).
@@ -110,13 +117,10 @@ impl<M: RemoteMemory> Tree<M> {
         let lock = RemoteLock::take(&self.memory, at, cached.0[VERSION])?;
         let mut fresh = lock.read()?;
         let fences = |image: &Image| (node::low(image), node::high(image), node::level(image));
-        if fences(&fresh) != fences(&cached) {
+        if fences(&fresh) != fences(&cached) || self.has_moved(frame, &fresh)? {
             return Err(Stop::Refresh);
         }
         change(&mut fresh)?;
-        if self.has_orphans(frame, &fresh)? {
-            return Err(Stop::Refresh);
-        }
         lock.write(&mut fresh)?;
         drop(lock);
         latched.changes();
@@ -131,11 +135,27 @@ impl<M: RemoteMemory> Tree<M> {
         children.map(by_address).collect()
     }
 
-    /// A hot child of `frame` is no child in `fresh`.
-    fn has_orphans(&self, frame: usize, fresh: &Image) -> Result<bool> {
-        let hot = self.hot_by_address(frame)?;
-        let is_child = |word: &u64| node::slot_of(fresh, *word).is_some();
-        Ok(!hot.keys().all(is_child))
+    /// A child of `frame` that is hot or marked covers other keys in `fresh`, or is none there.
+    fn has_moved(&self, frame: usize, fresh: &Image) -> Result<bool> {
+        let node = self.cache.frame(frame).node();
+        for slot in 0..=node::count(&node) {
+            let route = node::at_slot(&node, slot);
+            let is_hot = route.word & SWIZZLED != 0;
+            let address = match is_hot {
+                true => self.address_of(frame_of(route.word))?.word(),
+                false => route.word,
+            };
+            if (is_hot || self.is_marked(address)) && !covers_in(fresh, address, &route) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// A thread works on the node. A mark is set under the parent's latch.
+    fn is_marked(&self, address: u64) -> bool {
+        let at = Address::from_word(address);
+        at.and_then(|at| self.cache.mapping().get(at)) == Some(Place::Io)
     }
 
     /// Replaces a shared node by what the pool has; hot children stay hot. The caller holds the
@@ -177,8 +197,8 @@ impl<M: RemoteMemory> Tree<M> {
     }
 
     /// Reads the shared node in `frame`, whose latch is held, if the pool's version differs or
-    /// `force` says so. Children that moved leave the cache. `false`: one of them is pinned, and
-    /// the node is as stale as before.
+    /// `force` says so. Children that moved leave the cache. `false`: a thread works on one of
+    /// them or below (C3), and the node is as stale as before.
     pub(super) fn renew(
         &self,
         frame: usize,
@@ -198,17 +218,22 @@ impl<M: RemoteMemory> Tree<M> {
         }
         let fresh = self.read_shared(at)?;
         for slot in 0..=node::count(&node) {
-            let word = node::child(&node, slot);
-            if node::level(&node) == 0 || word & SWIZZLED == 0 {
+            let route = node::at_slot(&node, slot);
+            if node::level(&node) == 0 {
                 continue;
             }
-            let child = frame_of(word);
+            if route.word & SWIZZLED == 0 {
+                if self.is_marked(route.word) && !covers_in(&fresh, route.word, &route) {
+                    return Ok(false);
+                }
+                continue;
+            }
+            let child = frame_of(route.word);
             let address = self.address_of(child)?.word();
             let child = self.cache.frame(child).node();
             // A child's fences change under its parent's latch, or not at all here.
-            let fences = (node::low(&child), node::high(&child));
-            let meant = node::slot_of(&fresh, address).map(|slot| node::at_slot(&fresh, slot));
-            if meant.is_some_and(|route| (route.low, route.high) == fences) {
+            let (low, high) = (node::low(&child), node::high(&child));
+            if covers_in(&fresh, address, &Route { low, high, ..route }) {
                 continue;
             }
             if !self.cache.drop_child(frame, latched, slot, &self.memory)? {

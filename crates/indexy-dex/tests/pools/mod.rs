@@ -2,14 +2,22 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use indexy_dex::{
-    offload,
+    Address, Result, offload,
     remote::{
-        Latency, Model, Region, RemoteMemory, Secret,
+        Counts, Latency, Model, Part, Region, RemoteMemory, Secret,
         shm::{Shm, ShmServer},
         tcp::{Tcp, TcpServer},
     },
 };
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    thread,
+    time::Duration,
+};
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -98,6 +106,88 @@ impl Pool for ShmPool {
 
     fn connect(&self) -> Shm {
         Shm::connect(&self.paths, &secret(), PATIENCE).unwrap()
+    }
+}
+
+/// A model whose verbs take real time now and then, so that threads meet in the middle of them.
+pub struct UnsteadyPool(pub ModelPool);
+
+pub struct Unsteady {
+    model: Model,
+    verbs: AtomicU64,
+}
+
+impl Pool for UnsteadyPool {
+    type Memory = Unsteady;
+
+    fn connect(&self) -> Unsteady {
+        let model = self.0.connect();
+        let verbs = AtomicU64::new(0);
+        Unsteady { model, verbs }
+    }
+}
+
+impl Unsteady {
+    fn pause(&self) {
+        let verb = self.verbs.fetch_add(1, Relaxed);
+        match Dice(verb).roll(16) {
+            0 => thread::sleep(Duration::from_micros(20)),
+            1..6 => thread::yield_now(),
+            _ => {}
+        }
+    }
+}
+
+impl RemoteMemory for Unsteady {
+    fn servers(&self) -> usize {
+        self.model.servers()
+    }
+
+    fn read(&self, at: Address, into: &mut [u64]) -> Result<()> {
+        self.pause();
+        let result = self.model.read(at, into);
+        self.pause();
+        result
+    }
+
+    fn read_many(&self, parts: &mut [Part<'_>]) -> Result<()> {
+        self.pause();
+        let result = self.model.read_many(parts);
+        self.pause();
+        result
+    }
+
+    /// In two halves, as a network card may write.
+    fn write(&self, at: Address, words: &[u64]) -> Result<()> {
+        self.pause();
+        let (first, second) = words.split_at(words.len() / 2);
+        if !first.is_empty() {
+            self.model.write(at, first)?;
+            self.pause();
+        }
+        let result = self.model.write(at.plus(8 * first.len() as u64), second);
+        self.pause();
+        result
+    }
+
+    fn cas(&self, at: Address, expected: u64, new: u64) -> Result<u64> {
+        self.pause();
+        self.model.cas(at, expected, new)
+    }
+
+    fn call(&self, server: u16, request: &[u64]) -> Result<Vec<u64>> {
+        self.pause();
+        let result = self.model.call(server, request);
+        self.pause();
+        result
+    }
+
+    fn counts(&self) -> Counts {
+        self.model.counts()
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.model.now_ns()
     }
 }
 
