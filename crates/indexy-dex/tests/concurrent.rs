@@ -271,3 +271,29 @@ fn over_shared_memory_while_ranges_move() {
     };
     run(&ShmPool::new(2, 64 << 20), 2, &force);
 }
+
+#[test]
+fn readers_see_leaves_as_one_state() {
+    let pool = ModelPool::new(1, 16 << 20);
+    let loaded = (1..=40).map(|key| (2 * key, key));
+    BulkLoad::default().load(&pool.connect(), loaded).unwrap();
+    let tree = Tree::open(pool.connect(), Options::new(0, 100)).unwrap();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(Relaxed) {
+                    for key in 1..=40 {
+                        assert_eq!(tree.get(2 * key).unwrap(), Some(key));
+                    }
+                }
+            });
+        }
+        for _ in 0..200_000 {
+            // Every entry moves up, and down again.
+            tree.put(1, 1).unwrap();
+            tree.remove(1).unwrap();
+        }
+        done.store(true, Relaxed);
+    });
+}

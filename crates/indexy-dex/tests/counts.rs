@@ -294,6 +294,7 @@ fn a_stale_shared_node_costs_a_version_a_level_and_three_reads_where_it_differs(
     // The lock and the read of the stale node are in vain (swap, read, write). Then: versions of
     // the root and, if it still leads there, of the node; three reads of each that differs; the
     // leaf again, for it left the cache; the change itself.
+    println!("{spent:?}");
     assert!(spent.reads <= 16 && spent.writes <= 5, "{spent:?}");
     let mut found = Vec::new();
     one.scan(0, border - 1, usize::MAX, &mut found).unwrap();

@@ -10,6 +10,7 @@
 
 mod contract;
 mod counts;
+#[allow(unsafe_code, reason = "the one file that maps memory")]
 mod mapping;
 mod model;
 mod region;
