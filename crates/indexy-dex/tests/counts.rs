@@ -291,11 +291,10 @@ fn a_stale_shared_node_costs_a_version_a_level_and_three_reads_where_it_differs(
     }
     // The next split of owner 0 below its stale copy finds out.
     let spent = split(&one, true, border - 99..border - 1);
-    // The lock and the read of the stale node are in vain (swap, read, write). Then: versions of
-    // the root and, if it still leads there, of the node; three reads of each that differs; the
-    // leaf again, for it left the cache; the change itself.
-    println!("{spent:?}");
-    assert!(spent.reads <= 16 && spent.writes <= 5, "{spent:?}");
+    // In vain: the lock and the read of the stale node (2 swaps, a read, a write of the version).
+    // Then 4 reads of the root, which differs; the node's new half, which is private, and the
+    // leaf, for both left the cache; a chunk of the pool. The change itself costs nothing more.
+    assert!(spent.reads <= 11 && spent.writes <= 2, "{spent:?}");
     let mut found = Vec::new();
     one.scan(0, border - 1, usize::MAX, &mut found).unwrap();
     assert!(found.len() as u64 > border / 100);

@@ -1,6 +1,6 @@
 //! A tree from sorted entries, written bottom up. Subtrees go to the memory servers in turn.
 
-use super::{alloc::Allocator, format};
+use super::{alloc::Allocator, superblock};
 use crate::{
     address::Address,
     error::{Error, Result},
@@ -65,7 +65,7 @@ impl BulkLoad {
             }
             level = self.write_inner(memory, &nodes, height, &level)?;
         }
-        format::publish(memory, level[0].1, &table)?;
+        superblock::publish(memory, level[0].1, &table)?;
         nodes.settle(memory)?;
         Ok(table)
     }

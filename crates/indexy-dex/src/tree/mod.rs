@@ -28,6 +28,9 @@ mod options;
 mod scan;
 mod shared;
 mod split;
+mod superblock;
+#[cfg(test)]
+mod tests;
 
 pub use bulk::BulkLoad;
 pub use options::Options;
@@ -83,7 +86,7 @@ impl<M: RemoteMemory> Tree<M> {
     pub fn open(memory: M, options: Options) -> Result<Self> {
         options.check()?;
         let own = Ownership::of(&Table::load(&memory)?, options.owner);
-        let root = format::root(&memory)?;
+        let root = superblock::root(&memory)?;
         let tree = Self {
             cache: Cache::new(options.cache_pages, options.seed),
             gate: ShardedLock::new(own.clone()),
