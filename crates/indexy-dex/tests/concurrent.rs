@@ -21,6 +21,8 @@ const WRITERS: u64 = 3;
 const READERS: u64 = 2;
 const FEW_KEYS: u64 = 6_000;
 const MANY_KEYS: u64 = 100_000;
+/// Of each reader, through one leaf.
+const ROUNDS: u64 = 20_000;
 
 struct Force {
     /// Keys are below; one of seven is loaded.
@@ -278,22 +280,28 @@ fn readers_see_leaves_as_one_state() {
     let loaded = (1..=40).map(|key| (2 * key, key));
     BulkLoad::default().load(&pool.connect(), loaded).unwrap();
     let tree = Tree::open(pool.connect(), Options::new(0, 100)).unwrap();
-    let done = AtomicBool::new(false);
+    let rounds = [AtomicU64::new(0), AtomicU64::new(0)];
+    let is_enough = || rounds.iter().all(|rounds| rounds.load(Relaxed) >= ROUNDS);
     thread::scope(|scope| {
-        for _ in 0..2 {
+        for rounds in &rounds {
             scope.spawn(|| {
-                while !done.load(Relaxed) {
+                while !is_enough() {
                     for key in 1..=40 {
-                        assert_eq!(tree.get(2 * key).unwrap(), Some(key));
+                        let value = tree.get(2 * key).unwrap();
+                        // Lets the other threads end.
+                        if value != Some(key) {
+                            rounds.store(u64::MAX, Relaxed);
+                        }
+                        assert_eq!(value, Some(key));
                     }
+                    rounds.fetch_add(1, Relaxed);
                 }
             });
         }
-        for _ in 0..200_000 {
+        while !is_enough() {
             // Every entry moves up, and down again.
             tree.put(1, 1).unwrap();
             tree.remove(1).unwrap();
         }
-        done.store(true, Relaxed);
     });
 }

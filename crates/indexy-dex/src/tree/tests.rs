@@ -2,7 +2,7 @@
 
 use super::{BulkLoad, Options, Tree};
 use crate::{
-    cache::{Place, frame_of},
+    cache::{Place, State, frame_of},
     node::{self, SWIZZLED},
     offload::{self, Offloading, Policy},
     partition::Table,
@@ -56,6 +56,35 @@ fn c2_an_offloaded_write_drops_the_copy_that_cools() {
     assert_eq!(tree.counts().calls, 1);
     tree.policy = Policy::new(Offloading::Never);
     assert_eq!(tree.get(777).unwrap(), Some(1));
+}
+
+#[test]
+fn c4_a_node_cools_when_its_children_and_its_pins_are_gone() {
+    let memory = pool();
+    let load = BulkLoad::default().fill(FILL);
+    load.load(&memory, (0..KEYS).map(|key| (key, key))).unwrap();
+    let tree = Tree::open(memory, options(0)).unwrap();
+    tree.put(777, 1).unwrap();
+    let inner = child(&tree, super::ROOT, 777);
+    let leaf = child(&tree, inner, 777);
+    let cool = |frame: usize| {
+        tree.cache.cool(frame, &tree.memory).unwrap();
+        tree.cache.frame(frame).state()
+    };
+    assert_eq!(cool(inner), State::Hot, "its leaf is hot, and dirty");
+    let before = tree.counts();
+    assert_eq!(cool(leaf), State::Cooling);
+    assert_eq!((tree.counts() - before).writes, 1);
+    let latched = tree.cache.frame(inner).latch.lock();
+    let pin = tree.cache.frame(inner).pin();
+    drop(latched);
+    assert_eq!(cool(inner), State::Hot, "a thread works below");
+    drop(pin);
+    assert_eq!(cool(inner), State::Cooling);
+    // Both are found where they cool.
+    let before = tree.counts();
+    assert_eq!(tree.get(777).unwrap(), Some(1));
+    assert_eq!(tree.counts(), before);
 }
 
 #[test]
