@@ -1,0 +1,46 @@
+//! What a compute server can do to the memory of others.
+
+use super::counts::Counts;
+use crate::{address::Address, error::Result};
+
+/// Most words that a verb carries: a frame of a connection is bounded by it.
+pub const MAX_WORDS: usize = 4096;
+
+/// One read of a batch: where, and where to.
+pub type Part<'a> = (Address, &'a mut [u64]);
+
+/// The verbs. One value is one compute server; its threads share it.
+///
+/// Words are 8 bytes, in the machine's order (all machines of a pool have the same). A word is
+/// read and written whole. Several words of one verb are not: the tree's protocols see to that.
+///
+/// A verb that fails is not counted; whether a write, a swap or a call happened is then unknown.
+pub trait RemoteMemory: Send + Sync {
+    /// Memory servers of the pool, numbered from 0.
+    fn servers(&self) -> usize;
+
+    /// Copies words from `at` on.
+    fn read(&self, at: Address, into: &mut [u64]) -> Result<()>;
+
+    /// Reads that are under way together: one round trip for each server. Counted one by one.
+    fn read_many(&self, parts: &mut [Part<'_>]) -> Result<()>;
+
+    /// Writes words from `at` on, and returns when they stand in the memory at the other side.
+    fn write(&self, at: Address, words: &[u64]) -> Result<()>;
+
+    /// Stores `new` at `at` if the word is `expected`; returns what it was.
+    fn cas(&self, at: Address, expected: u64, new: u64) -> Result<u64>;
+
+    /// Runs the pool's handler at `server`.
+    fn call(&self, server: u16, request: &[u64]) -> Result<Vec<u64>>;
+
+    /// Verbs and bytes of this compute server so far.
+    fn counts(&self) -> Counts;
+
+    /// The time of this transport in ns: the machine's clock, or the calling thread's virtual one.
+    fn now_ns(&self) -> u64;
+}
+
+/// What a memory server does when it is called: reads and writes its own region, and answers.
+/// Requests come from outside and are not trusted.
+pub type Handler = fn(&super::region::Region, &[u64]) -> Vec<u64>;

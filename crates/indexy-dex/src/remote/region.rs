@@ -1,0 +1,151 @@
+//! The memory of one memory server: a superblock, then nodes.
+//!
+//! Ordering of verbs: [`Region::read`] ends with an acquire fence and [`Region::write`] starts
+//! with a release fence. A read that sees a word of a write therefore sees all that the writer
+//! did before it, and the next read sees it too. That is what the version check of shared nodes
+//! needs.
+//!
+//! | offset | size | field | rule |
+//! |---|---|---|---|
+//! | 0 | 8 | magic | [`MAGIC`] |
+//! | 8 | 8 | next free byte | a multiple of a node's size; grows by compare-and-swap |
+//! | 16 | 8 | bytes | of the region |
+//! | 24 | 8 | root | address of the tree's root; server 0 only, 0 before there is a tree |
+//! | 1024 | 1024 | the table of partitions | server 0 only |
+//! | 4096 | | nodes | |
+
+use super::mapping::Mapping;
+use crate::error::{Error, Result};
+use std::{
+    os::fd::{BorrowedFd, OwnedFd},
+    sync::atomic::{
+        AtomicU64,
+        Ordering::{AcqRel, Acquire, Relaxed, Release},
+        fence,
+    },
+};
+
+/// The first word of a region.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"DEXPOOL1");
+/// Where the word of the next free byte lies.
+pub const NEXT_FREE_OFFSET: u64 = 8;
+/// Where the word of the region's size lies.
+pub const BYTES_OFFSET: u64 = 16;
+/// Where the word of the root's address lies.
+pub const ROOT_OFFSET: u64 = 24;
+/// Where the table of partitions lies.
+pub const TABLE_OFFSET: u64 = 1024;
+/// Where the nodes begin.
+pub const NODES_OFFSET: u64 = 4096;
+
+/// Memory that verbs reach.
+pub struct Region {
+    mapping: Mapping,
+}
+
+impl Region {
+    /// A formatted region of `bytes`; untouched parts take no memory.
+    pub fn create(bytes: u64) -> Result<Self> {
+        if bytes <= NODES_OFFSET || !bytes.is_multiple_of(NODES_OFFSET) {
+            return Err(Error::Options(format!("a region of {bytes} bytes")));
+        }
+        let mapping = Mapping::create(bytes)?;
+        let words = mapping.words();
+        for (offset, word) in [
+            (NEXT_FREE_OFFSET, NODES_OFFSET),
+            (BYTES_OFFSET, bytes),
+            (0, MAGIC),
+        ] {
+            words[offset as usize / 8].store(word, Relaxed);
+        }
+        fence(Release);
+        Ok(Self { mapping })
+    }
+
+    /// The region behind a descriptor that another process sent.
+    pub fn of(descriptor: OwnedFd) -> Result<Self> {
+        let mapping = Mapping::of(descriptor)?;
+        match mapping.words().first().map(|magic| magic.load(Acquire)) {
+            Some(MAGIC) => Ok(Self { mapping }),
+            _ => Err(Error::Options("the descriptor is no region".into())),
+        }
+    }
+
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.mapping.descriptor()
+    }
+
+    /// `words` words from byte `offset` on; `None` if they do not lie in the region.
+    pub fn words(&self, offset: u64, words: usize) -> Option<&[AtomicU64]> {
+        if !offset.is_multiple_of(8) {
+            return None;
+        }
+        let start = usize::try_from(offset / 8).ok()?;
+        let end = start.checked_add(words)?;
+        self.mapping.words().get(start..end)
+    }
+
+    /// Copies words out. `None`: they do not lie in the region.
+    pub fn read(&self, offset: u64, into: &mut [u64]) -> Option<()> {
+        let words = self.words(offset, into.len())?;
+        for (to, from) in into.iter_mut().zip(words) {
+            *to = from.load(Relaxed);
+        }
+        // Pairs with the release fence of `write`.
+        fence(Acquire);
+        Some(())
+    }
+
+    /// Copies words in. `None`: they do not lie in the region.
+    pub fn write(&self, offset: u64, from: &[u64]) -> Option<()> {
+        let words = self.words(offset, from.len())?;
+        // Pairs with the acquire fence of `read`.
+        fence(Release);
+        for (to, &from) in words.iter().zip(from) {
+            to.store(from, Relaxed);
+        }
+        Some(())
+    }
+
+    /// Stores `new` if the word is `expected`; returns what the word was.
+    pub fn cas(&self, offset: u64, expected: u64, new: u64) -> Option<u64> {
+        let word = self.words(offset, 1)?.first()?;
+        let was = word.compare_exchange(expected, new, AcqRel, Acquire);
+        Some(was.unwrap_or_else(|was| was))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_outside_is_reached() {
+        let region = Region::create(8192).unwrap();
+        let mut two = [0; 2];
+        assert_eq!(region.read(8184, &mut two), None);
+        assert_eq!(region.read(u64::MAX - 7, &mut two), None);
+        assert_eq!(region.read(4, &mut two), None);
+        assert_eq!(region.write(8192, &[1]), None);
+        assert_eq!(region.cas(8192, 0, 1), None);
+        assert_eq!(region.write(8176, &[1, 2]), Some(()));
+        assert_eq!(region.read(8176, &mut two), Some(()));
+        assert_eq!(two, [1, 2]);
+    }
+
+    #[test]
+    fn a_swap_says_what_was() {
+        let region = Region::create(8192).unwrap();
+        assert_eq!(region.cas(4096, 0, 7), Some(0));
+        assert_eq!(region.cas(4096, 0, 8), Some(7));
+        assert_eq!(region.cas(4096, 7, 9), Some(7));
+    }
+
+    #[test]
+    fn a_region_that_is_none_is_refused() {
+        let mapping = Mapping::create(8192).unwrap();
+        let fd = mapping.descriptor().try_clone_to_owned().unwrap();
+        assert!(matches!(Region::of(fd), Err(Error::Options(_))));
+        assert!(matches!(Region::create(5000), Err(Error::Options(_))));
+    }
+}

@@ -1,0 +1,192 @@
+//! The memory server's end: one thread accepts, one thread serves each connection, and a fixed
+//! number of them may run calls at a time.
+//!
+//! Dropping [`Server`] ends the connections, wakes the acceptor and joins all threads.
+
+use super::{
+    auth::{self, Secret},
+    frame::Frames,
+    request,
+    stream::Stream,
+};
+use crate::remote::{contract::Handler, region::Region};
+use parking_lot::{Condvar, Mutex};
+use std::{
+    collections::HashMap,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+/// Connections at a time; more are closed at once.
+pub(crate) const MAX_CONNECTIONS: usize = 1024;
+/// Longest wait for a client that should prove itself, or take an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Threads that may run calls.
+struct Permits {
+    free: Mutex<usize>,
+    freed: Condvar,
+}
+
+struct Permit<'a>(&'a Permits);
+
+impl Permits {
+    fn take(&self) -> Permit<'_> {
+        let mut free = self.free.lock();
+        // Ends when a call ends: a handler never waits.
+        while *free == 0 {
+            self.freed.wait(&mut free);
+        }
+        *free -= 1;
+        Permit(self)
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        *self.0.free.lock() += 1;
+        self.0.freed.notify_one();
+    }
+}
+
+/// What a new connection gets after it proved itself.
+pub(crate) type Greeting<S> = fn(&mut S, &Region) -> io::Result<()>;
+
+/// What all connections of a server share.
+struct Shared<S> {
+    region: Arc<Region>,
+    handler: Handler,
+    secret: Secret,
+    greet: Greeting<S>,
+    permits: Permits,
+    stopped: AtomicBool,
+    /// A handle of each connection that is open.
+    open: Mutex<HashMap<u64, S>>,
+}
+
+/// A memory server that runs.
+pub(crate) struct Server<S: Stream> {
+    shared: Arc<Shared<S>>,
+    acceptor: Option<JoinHandle<()>>,
+    wake: Box<dyn Fn() + Send + Sync>,
+}
+
+impl<S: Stream> Server<S> {
+    /// `accept` waits for the next connection; `wake` makes it return, and fail from then on.
+    pub(crate) fn start(
+        region: Arc<Region>,
+        handler: Handler,
+        secret: Secret,
+        call_threads: usize,
+        greet: Greeting<S>,
+        accept: impl Fn() -> io::Result<S> + Send + 'static,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            region,
+            handler,
+            secret,
+            greet,
+            permits: Permits {
+                free: Mutex::new(call_threads.max(1)),
+                freed: Condvar::new(),
+            },
+            stopped: AtomicBool::new(false),
+            open: Mutex::default(),
+        });
+        let for_acceptor = shared.clone();
+        let acceptor = thread::Builder::new()
+            .name("dex-accept".into())
+            .spawn(move || accept_all(&for_acceptor, accept))?;
+        Ok(Self {
+            shared,
+            acceptor: Some(acceptor),
+            wake: Box::new(wake),
+        })
+    }
+}
+
+impl<S: Stream> Drop for Server<S> {
+    fn drop(&mut self) {
+        self.shared.stopped.store(true, SeqCst);
+        (self.wake)();
+        if let Some(acceptor) = self.acceptor.take() {
+            // It ends the connections and joins their threads before it returns.
+            let _ = acceptor.join();
+        }
+    }
+}
+
+fn accept_all<S: Stream>(shared: &Arc<Shared<S>>, accept: impl Fn() -> io::Result<S>) {
+    let mut threads: Vec<JoinHandle<()>> = Vec::new();
+    let mut number = 0;
+    while !shared.stopped.load(SeqCst) {
+        let Ok(stream) = accept() else {
+            // Too many descriptors, or a client that left: neither lasts.
+            thread::sleep(Duration::from_millis(10));
+            continue;
+        };
+        threads.retain(|thread| !thread.is_finished());
+        if shared.stopped.load(SeqCst) || threads.len() >= MAX_CONNECTIONS {
+            stream.end();
+            continue;
+        }
+        let Ok(another) = stream.another() else {
+            continue;
+        };
+        number += 1;
+        let this = number;
+        shared.open.lock().insert(this, another);
+        let of_connection = shared.clone();
+        let spawned = thread::Builder::new()
+            .name("dex-serve".into())
+            .spawn(move || {
+                // The error is the client's: it sees the connection end.
+                let _ = serve(&of_connection, stream);
+                if let Some(stream) = of_connection.open.lock().remove(&this) {
+                    stream.end();
+                }
+            });
+        match spawned {
+            Ok(thread) => threads.push(thread),
+            Err(_) => drop(shared.open.lock().remove(&this)),
+        }
+    }
+    for stream in shared.open.lock().values() {
+        stream.end();
+    }
+    for thread in threads {
+        let _ = thread.join();
+    }
+}
+
+fn serve<S: Stream>(shared: &Shared<S>, mut stream: S) -> io::Result<()> {
+    stream.set_read_limit(Some(PATIENCE))?;
+    stream.set_write_limit(PATIENCE)?;
+    auth::as_server(&mut stream, &shared.secret)?;
+    (shared.greet)(&mut stream, &shared.region)?;
+    // A client may be idle for as long as it likes.
+    stream.set_read_limit(None)?;
+    let mut frames = Frames::default();
+    let (mut asked, mut answer) = (Vec::new(), Vec::new());
+    for number in 1.. {
+        frames.receive(&mut stream, &mut asked)?;
+        let Some((&first, body)) = asked.split_first() else {
+            break;
+        };
+        if first != number {
+            return Err(io::Error::other("a request came twice or is missing"));
+        }
+        answer.clear();
+        answer.push(number);
+        let permits = || shared.permits.take();
+        request::perform(&shared.region, shared.handler, permits, body, &mut answer);
+        frames.send(&mut stream, &answer)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,43 @@
+//! What an attempt is for, and how it ends.
+
+use crate::{
+    error::Error,
+    node::{Edit, Image},
+};
+
+/// What an operation wants at the leaf.
+pub(super) enum Job<'a> {
+    Edit(Edit),
+    /// The leaf, and when it is read from the pool up to `most` leaves from it on.
+    Copy {
+        leaves: &'a mut Vec<Image>,
+        most: usize,
+    },
+}
+
+/// What an operation found.
+#[derive(Default)]
+pub(super) struct Answer {
+    pub(super) old: Option<u64>,
+    /// A removal left so little that a merge should be tried.
+    pub(super) is_sparse: bool,
+}
+
+/// Why an attempt ended without an answer.
+pub(super) enum Stop {
+    /// A conflict: start from the root.
+    Restart,
+    /// A shared node's copy is stale.
+    Refresh,
+    /// A shared node is full.
+    Grow,
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+pub(super) type Attempt<T> = std::result::Result<T, Stop>;

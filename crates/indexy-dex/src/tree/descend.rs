@@ -1,0 +1,132 @@
+//! One attempt: from the root's frame to the leaf.
+
+use super::{
+    Tree,
+    attempt::{Answer, Attempt, Job, Stop},
+};
+use crate::{
+    cache::{ROOT, frame_of},
+    node::{self, Change, Edit, Image, SWIZZLED},
+    partition::Ownership,
+    remote::RemoteMemory,
+};
+
+/// A frame, and the version that it is read under.
+#[derive(Clone, Copy)]
+pub(super) struct Hop {
+    pub(super) frame: usize,
+    pub(super) version: u64,
+}
+
+impl<M: RemoteMemory> Tree<M> {
+    /// The frame `number` as it is. What is read from it counts when `holds` says so.
+    #[inline]
+    pub(super) fn look(&self, number: usize) -> Attempt<Hop> {
+        // A number that was read without the latch may be anything.
+        if number >= self.cache.len() {
+            return Err(Stop::Restart);
+        }
+        let version = self.cache.frame(number).latch.read();
+        let version = version.ok_or(Stop::Restart)?;
+        Ok(Hop {
+            frame: number,
+            version,
+        })
+    }
+
+    /// Nothing was written to the frame since `look`.
+    #[inline]
+    pub(super) fn holds(&self, hop: Hop) -> Attempt<()> {
+        let latch = &self.cache.frame(hop.frame).latch;
+        latch.is_at(hop.version).then_some(()).ok_or(Stop::Restart)
+    }
+
+    pub(super) fn attempt(&self, own: &Ownership, key: u64, job: &mut Job<'_>) -> Attempt<Answer> {
+        let mut above = None;
+        let mut at = self.look(ROOT)?;
+        loop {
+            let node = self.cache.frame(at.frame).node();
+            if !node::covers(&node, key) {
+                self.holds(at)?;
+                return Err(Stop::Refresh);
+            }
+            if node::level(&node) == 0 {
+                return self.at_leaf(own, above, at, key, job);
+            }
+            let route = node::route(&node, key);
+            let is_full = node::is_full(&node);
+            self.holds(at)?;
+            if is_full && matches!(job, Job::Edit(Edit::Put(_))) {
+                let (low, high) = (node::low(&node), node::high(&node));
+                // Full private nodes are split on the way down; shared ones when it is needed.
+                if own.contains(low, high) {
+                    self.split(own, above, at)?;
+                    return Err(Stop::Restart);
+                }
+            }
+            if route.word & SWIZZLED == 0 {
+                return self.missing(own, at, route, key, job);
+            }
+            let next = self.look(frame_of(route.word))?;
+            // The parent still has the child: the frame is the child's.
+            self.holds(at)?;
+            above = Some(at);
+            at = next;
+        }
+    }
+
+    /// `at` is a leaf by a guess.
+    fn at_leaf(
+        &self,
+        own: &Ownership,
+        above: Option<Hop>,
+        at: Hop,
+        key: u64,
+        job: &mut Job<'_>,
+    ) -> Attempt<Answer> {
+        let this = self.cache.frame(at.frame);
+        let mut leaf = this.node();
+        match job {
+            Job::Copy { leaves, .. } => {
+                let image = Image::of(&leaf);
+                self.holds(at)?;
+                leaves.clear();
+                leaves.push(image);
+                Ok(Answer::default())
+            }
+            Job::Edit(Edit::Get) => {
+                let found = node::find(&leaf, key);
+                let old = found.ok().map(|i| node::value(&leaf, i));
+                self.holds(at)?;
+                Ok(Answer {
+                    old,
+                    is_sparse: false,
+                })
+            }
+            Job::Edit(edit) => {
+                let latched = this.latch.lock_at(at.version);
+                let mut latched = latched.ok_or(Stop::Restart)?;
+                let is_new = node::find(&leaf, key).is_err();
+                if is_new && matches!(edit, Edit::Put(_)) && node::is_full(&leaf) {
+                    drop(latched);
+                    self.split(own, above, at)?;
+                    return Err(Stop::Restart);
+                }
+                latched.changes();
+                let Change::Done { old, changed } = node::apply(&mut leaf, key, *edit) else {
+                    return Err(Stop::Restart);
+                };
+                if changed {
+                    this.set_dirty(true);
+                }
+                let is_sparse = changed && *edit == Edit::Remove && wants_merge(&leaf);
+                Ok(Answer { old, is_sparse })
+            }
+        }
+    }
+}
+
+/// A removal tries a merge now and then: a neighbour may have to be read for it.
+pub(super) fn wants_merge(leaf: &impl node::Words) -> bool {
+    node::is_sparse(leaf) && node::count(leaf).is_multiple_of(4)
+}

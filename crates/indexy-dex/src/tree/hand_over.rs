@@ -1,0 +1,197 @@
+//! A range goes to another compute server. Source: DEX section 4, repartitioning.
+//!
+//! 1. The owner stops: the gate is held for writing, so no operation runs. Dirty nodes that cross
+//!    the range's ends are written, for they are shared from then on (T2). Then operations on the
+//!    other ranges go on.
+//! 2. Dirty pages of the range are written, and its nodes leave the cache.
+//! 3. The table of the next epoch names the new owner.
+//! 4. The new owner sees the epoch, and reads the shared nodes over the range again before it
+//!    serves (T5).
+//!
+//! Between 1 and 4 nobody serves the range. An owner that dies between 1 and 3 leaves it so.
+
+use super::{Tree, attempt::Job};
+use crate::{
+    cache::{ROOT, State},
+    error::{Error, Result},
+    node::{self, SWIZZLED},
+    partition::{Ownership, Table},
+    remote::RemoteMemory,
+};
+
+/// How often others may change the table first.
+const TABLE_ATTEMPTS: u32 = 1_000;
+
+impl<M: RemoteMemory> Tree<M> {
+    /// The lowest key of the leaf with `key`: where a range may start.
+    pub fn leaf_start(&self, key: u64) -> Result<u64> {
+        let own = self.gate_read();
+        self.leaf_fences(&own, key).map(|fences| fences.0)
+    }
+
+    fn leaf_fences(&self, own: &Ownership, key: u64) -> Result<(u64, u64)> {
+        let mut leaves = Vec::new();
+        let mut job = Job::Copy {
+            leaves: &mut leaves,
+            most: 1,
+        };
+        self.run(own, key, &mut job)?;
+        let fences = leaves
+            .first()
+            .map(|leaf| (node::low(leaf), node::high(leaf)));
+        fences.ok_or(Error::NoProgress { attempts: 0 })
+    }
+
+    /// Gives `low..=high` to `to`; returns the new epoch. `low` is where a leaf starts
+    /// ([`Tree::leaf_start`]), and `high` where one ends.
+    ///
+    /// Operations on other ranges wait for those under way and for the writes of a few nodes.
+    /// [`Error::Options`]: the range is not owned whole, or does not end at leaves.
+    /// On another error while pages are written, the range is served as before; after one while
+    /// the table is changed, call [`Tree::adopt_table`]: the change may have happened.
+    ///
+    /// Cost: one write a dirty page, and about ten verbs.
+    pub fn release(&self, low: u64, high: u64, to: u16) -> Result<u64> {
+        let before = self.stop_serving(low, high)?;
+        if let Err(error) = self.empty(&before.without(low, high)) {
+            *self.gate_write() = before;
+            return Err(error);
+        }
+        // From here on an error leaves the range to whom the pool's table names.
+        for _ in 0..TABLE_ATTEMPTS {
+            let table = Table::load(&self.memory)?;
+            if !Ownership::of(&table, self.options.owner).contains(low, high) {
+                let what = "the table gives the range to somebody else already".into();
+                return Err(Error::Options(what));
+            }
+            let next = table.moved(low, high, to)?;
+            if next.store(&self.memory)? {
+                let mut gate = self.gate_write();
+                // Ranges that came to us meanwhile are adopted by `adopt_table` alone (T5).
+                *gate = gate.clone().at_epoch(next.epoch());
+                return Ok(next.epoch());
+            }
+        }
+        let attempts = TABLE_ATTEMPTS;
+        Err(Error::NoProgress { attempts })
+    }
+
+    /// Step 1; returns the ownership before.
+    fn stop_serving(&self, low: u64, high: u64) -> Result<Ownership> {
+        let mut gate = self.gate_write();
+        if low > high || !gate.contains(low, high) {
+            let what = format!("{low}..={high} is not owned whole");
+            return Err(Error::Options(what));
+        }
+        let is_at_leaves =
+            self.leaf_fences(&gate, low)?.0 == low && self.leaf_fences(&gate, high)?.1 == high;
+        if !is_at_leaves {
+            let what = format!("{low}..={high} does not end at leaves");
+            return Err(Error::Options(what));
+        }
+        let rest = gate.without(low, high);
+        for frame in 0..self.cache.len() {
+            let node = self.cache.frame(frame).node();
+            let (first, last) = (node::low(&node), node::high(&node));
+            let overlaps = first <= high && low <= last;
+            let crosses = overlaps && !(low <= first && last <= high);
+            if crosses || frame == ROOT {
+                self.flush_frame(frame)?;
+            }
+        }
+        Ok(std::mem::replace(&mut *gate, rest))
+    }
+
+    /// Step 2: what `rest` does not overlap is written and leaves the cache. No operation has
+    /// business there.
+    fn empty(&self, rest: &Ownership) -> Result<()> {
+        let is_rest = |frame: usize| {
+            let node = self.cache.frame(frame).node();
+            rest.overlaps(node::low(&node), node::high(&node))
+        };
+        // Page by page first: the parents' latches are not held while the pool is written.
+        for frame in 0..self.cache.len() {
+            if !is_rest(frame) {
+                self.flush_frame(frame)?;
+            }
+        }
+        for frame in 0..self.cache.len() {
+            let this = self.cache.frame(frame);
+            let mut latched = this.latch.lock();
+            let is_parent = this.state() == State::Hot && (frame == ROOT || is_rest(frame));
+            if !is_parent || node::level(&this.node()) == 0 {
+                continue;
+            }
+            for slot in 0..=node::count(&this.node()) {
+                let route = node::at_slot(&this.node(), slot);
+                if route.word & SWIZZLED == 0 || rest.overlaps(route.low, route.high) {
+                    continue;
+                }
+                if !self
+                    .cache
+                    .drop_child(frame, &mut latched, slot, &self.memory)?
+                {
+                    return Err(Error::NoProgress { attempts: 0 });
+                }
+            }
+        }
+        self.forget_cooling(|low, high| !rest.overlaps(low, high))
+    }
+
+    /// Drops cooling nodes whose fences `which` accepts.
+    fn forget_cooling(&self, which: impl Fn(u64, u64) -> bool) -> Result<()> {
+        for frame in 0..self.cache.len() {
+            let this = self.cache.frame(frame);
+            let latched = this.latch.lock();
+            let node = this.node();
+            let is_meant =
+                this.state() == State::Cooling && which(node::low(&node), node::high(&node));
+            let at = is_meant.then(|| self.address_of(frame)).transpose()?;
+            drop(latched);
+            if let Some(at) = at {
+                self.cache.forget_cooling(at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Serves what the pool's table gives to this owner; returns the table. Ranges that the table
+    /// gives to others must have been released before.
+    ///
+    /// Cost: three reads, and three for each cached shared node over the new ranges.
+    pub fn adopt_table(&self) -> Result<Table> {
+        let mut gate = self.gate_write();
+        let table = Table::load(&self.memory)?;
+        let next = Ownership::of(&table, self.options.owner);
+        let lost = gate
+            .ranges()
+            .iter()
+            .any(|range| !next.contains(range.0, range.1));
+        if lost {
+            let what = "the table gives a range to others that was not released".into();
+            return Err(Error::Options(what));
+        }
+        let is_new = |low: u64, high: u64| {
+            // Shared until now, and over keys that are new.
+            !gate.contains(low, high) && next.overlaps(low, high)
+        };
+        // T5. No operation runs, so nothing is pinned.
+        let mut todo = vec![ROOT];
+        while let Some(frame) = todo.pop() {
+            let this = self.cache.frame(frame);
+            let mut latched = this.latch.lock();
+            let node = this.node();
+            if !is_new(node::low(&node), node::high(&node)) {
+                continue;
+            }
+            if !self.renew(frame, &mut latched, true)? {
+                return Err(Error::NoProgress { attempts: 0 });
+            }
+            let children = this.hot_children();
+            todo.extend(children);
+        }
+        self.forget_cooling(is_new)?;
+        *gate = next;
+        Ok(table)
+    }
+}

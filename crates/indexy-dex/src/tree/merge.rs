@@ -1,0 +1,169 @@
+//! Merges of private nodes that removals left sparse.
+//!
+//! A merge is a courtesy: the removal is done, and what prevents a merge is no error of its
+//! caller. Each step looks at the path from the top, and merges the first sparse node that it can.
+
+use super::{
+    Tree,
+    attempt::{Attempt, Stop},
+    bulk::SUBTREE_LEVELS,
+    descend::Hop,
+};
+use crate::{
+    cache::{ROOT, frame_of},
+    node::{self, Route, SWIZZLED, VERSION},
+    partition::Ownership,
+    remote::RemoteMemory,
+};
+use std::thread::yield_now;
+
+/// Steps of one courtesy: reads of neighbours, merges and conflicts.
+const STEPS: usize = 16;
+
+impl<M: RemoteMemory> Tree<M> {
+    /// Merges sparse nodes on the way to `key`.
+    pub(super) fn tidy(&self, own: &Ownership, key: u64) {
+        for _ in 0..STEPS {
+            match self.tidy_step(own, key) {
+                Ok(true) => {}
+                Err(Stop::Restart) => yield_now(),
+                Err(Stop::Refresh) if self.refresh(own, key).is_ok() => {}
+                // The next operation meets an error of the pool itself.
+                _ => return,
+            }
+        }
+    }
+
+    /// `true`: something was merged. `Restart`: a neighbour was read, or there was a conflict.
+    fn tidy_step(&self, own: &Ownership, key: u64) -> Attempt<bool> {
+        let mut at = self.look(ROOT)?;
+        loop {
+            let node = self.cache.frame(at.frame).node();
+            if node::level(&node) == 0 || !node::covers(&node, key) {
+                return Ok(false);
+            }
+            let route = node::route(&node, key);
+            let last = node::count(&node);
+            self.holds(at)?;
+            if route.word & SWIZZLED == 0 {
+                if let Some(claim) = self.claim(own, at, route, key)? {
+                    self.admit(claim)?;
+                }
+                return Err(Stop::Restart);
+            }
+            let next = self.look(frame_of(route.word))?;
+            self.holds(at)?;
+            let child = self.cache.frame(next.frame).node();
+            let is_sparse = node::is_sparse(&child);
+            self.holds(next)?;
+            if at.frame == ROOT && last == 0 && own.contains(route.low, route.high) {
+                return self.lower_root(own, at, next);
+            }
+            if is_sparse && self.merge(own, at, route, last)? {
+                return Ok(true);
+            }
+            at = next;
+        }
+    }
+
+    /// Merges the child that `route` leads to with one of its neighbours.
+    fn merge(&self, own: &Ownership, parent: Hop, route: Route, last: usize) -> Attempt<bool> {
+        let node = self.cache.frame(parent.frame).node();
+        let before = route.slot.checked_sub(1);
+        let after = (route.slot < last).then_some(route.slot + 1);
+        for slot in [after, before].into_iter().flatten() {
+            let sibling = node::at_slot(&node, slot);
+            self.holds(parent)?;
+            // T4: both are private.
+            let is_private = own.contains(sibling.low, sibling.high);
+            if !is_private || !own.contains(route.low, route.high) {
+                continue;
+            }
+            if sibling.word & SWIZZLED == 0 {
+                if let Some(claim) = self.claim(own, parent, sibling, sibling.low)? {
+                    self.admit(claim)?;
+                }
+                return Err(Stop::Restart);
+            }
+            if self.merge_pair(own, parent, slot.min(route.slot))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Merges children `slot` and `slot + 1`, both hot and private. `false`: they do not fit, or
+    /// somebody works below one of them.
+    fn merge_pair(&self, own: &Ownership, above: Hop, slot: usize) -> Attempt<bool> {
+        let parent = self.cache.frame(above.frame);
+        let up = parent.latch.lock_at(above.version);
+        let mut up = up.ok_or(Stop::Restart)?;
+        let mut node = parent.node();
+        let frames = [slot, slot + 1].map(|slot| frame_of(node::child(&node, slot)));
+        let [left, right] = frames.map(|frame| self.cache.frame(frame));
+        let mut latched = left.latch.try_lock().ok_or(Stop::Restart)?;
+        let mut gone = right.latch.try_lock().ok_or(Stop::Restart)?;
+        let mut merged = node::Image::of(&left.node());
+        if left.is_pinned() || right.is_pinned() || !node::merge(&mut merged, &right.node()) {
+            return Ok(false);
+        }
+        let (left_at, right_at) = (self.address_of(frames[0])?, self.address_of(frames[1])?);
+        let in_subtree = node::level(&merged) < SUBTREE_LEVELS;
+        if in_subtree && left_at.server() != right_at.server() {
+            // A subtree stays on one server.
+            return Ok(false);
+        }
+        if own.contains(node::low(&node), node::high(&node)) {
+            up.changes();
+            node::remove_child(&mut node, slot + 1);
+            parent.set_dirty(true);
+        } else {
+            // What the pool has must not name the right node, nor may the cached copy then.
+            let frame = frames[1] as u64;
+            up.changes();
+            node::set_child(&mut node, slot + 1, right_at.word());
+            let done = self.update_shared(above.frame, &mut up, |fresh| {
+                let slot = node::slot_of(fresh, right_at.word());
+                let slot = slot.filter(|slot| *slot > 0).ok_or(Stop::Refresh)?;
+                node::remove_child(fresh, slot);
+                Ok(())
+            });
+            if let Err(stop) = done {
+                node::set_child(&mut node, slot + 1, SWIZZLED | frame);
+                return Err(stop);
+            }
+        }
+        latched.changes();
+        left.fill(&merged);
+        left.set_dirty(true);
+        self.adopt_children(frames[0]);
+        self.cache.discard(frames[1], &mut gone)?;
+        self.nodes.give(right_at);
+        Ok(true)
+    }
+
+    /// The root has one child: it takes over what the child has.
+    fn lower_root(&self, own: &Ownership, at: Hop, below: Hop) -> Attempt<bool> {
+        let (root, child) = (self.cache.frame(ROOT), self.cache.frame(below.frame));
+        let latched = root.latch.lock_at(at.version);
+        let mut latched = latched.ok_or(Stop::Restart)?;
+        let gone = child.latch.lock_at(below.version);
+        let mut gone = gone.ok_or(Stop::Restart)?;
+        let (low, high) = (node::low(&root.node()), node::high(&root.node()));
+        if root.is_pinned() || child.is_pinned() || !own.contains(low, high) {
+            return Ok(false);
+        }
+        let (root_at, child_at) = (self.address_of(ROOT)?, self.address_of(below.frame)?);
+        let version = node::Image::of(&root.node()).0[VERSION];
+        let mut fresh = node::Image::of(&child.node());
+        node::reset(&mut fresh, root_at);
+        fresh.0[VERSION] = version;
+        latched.changes();
+        root.fill(&fresh);
+        root.set_dirty(true);
+        self.adopt_children(ROOT);
+        self.cache.discard(below.frame, &mut gone)?;
+        self.nodes.give(child_at);
+        Ok(true)
+    }
+}

@@ -1,0 +1,308 @@
+//! A child that is not hot: reheat it, ask the memory server, or read it.
+
+use super::{
+    Tree,
+    attempt::{Answer, Attempt, Job, Stop},
+    bulk::SUBTREE_LEVELS,
+    descend::{Hop, wants_merge},
+};
+use crate::{
+    address::Address,
+    cache::{IoMark, Pin, Place, Taken},
+    error::Error,
+    node::{self, Change, Edit, Image, Route, VERSION},
+    offload::{self, Request},
+    partition::Ownership,
+    remote::RemoteMemory,
+};
+
+/// A missing node that this thread alone works on. C3: the mark goes before the pin.
+pub(super) struct Claim<'a> {
+    mark: IoMark<'a>,
+    _pin: Pin<'a>,
+    pub(super) at: Address,
+    /// The parent's frame, which stays hot and whole.
+    pub(super) parent: usize,
+    pub(super) level: u8,
+    /// A key that the child covers.
+    pub(super) key: u64,
+    /// The child is private, by its parent.
+    is_private: bool,
+    /// The parent is private, and its children's subtrees lie on one server each.
+    may_offload: bool,
+    parent_is_private: bool,
+}
+
+impl<M: RemoteMemory> Tree<M> {
+    /// Claims the child that `route` leads to, unless it is in a frame already. `None`: it is hot
+    /// from here on, or another thread works on it.
+    pub(super) fn claim(
+        &self,
+        own: &Ownership,
+        parent: Hop,
+        route: Route,
+        key: u64,
+    ) -> Attempt<Option<Claim<'_>>> {
+        let at = Address::from_word(route.word).ok_or(Stop::Restart)?;
+        let this = self.cache.frame(parent.frame);
+        let above = this.latch.lock_at(parent.version);
+        let mut above = above.ok_or(Stop::Restart)?;
+        if let Some(place) = self.cache.mapping().get(at) {
+            if let Place::Frame(frame) = place {
+                let parent = parent.frame;
+                self.cache.reheat(parent, &mut above, route.slot, frame)?;
+            }
+            return Ok(None);
+        }
+        let Some(mark) = self.cache.mapping().mark(at) else {
+            return Ok(None);
+        };
+        let pin = this.pin();
+        let node = this.node();
+        let level = node::level(&node).checked_sub(1).ok_or(Stop::Restart)?;
+        let parent_is_private = own.contains(node::low(&node), node::high(&node));
+        Ok(Some(Claim {
+            mark,
+            _pin: pin,
+            at,
+            parent: parent.frame,
+            level,
+            key,
+            is_private: own.contains(route.low, route.high),
+            may_offload: parent_is_private && (1..SUBTREE_LEVELS).contains(&level),
+            parent_is_private,
+        }))
+    }
+
+    pub(super) fn missing(
+        &self,
+        own: &Ownership,
+        parent: Hop,
+        route: Route,
+        key: u64,
+        job: &mut Job<'_>,
+    ) -> Attempt<Answer> {
+        let claim = self.claim(own, parent, route, key)?;
+        let claim = claim.ok_or(Stop::Restart)?;
+        if claim.level > 0 {
+            if let Job::Edit(edit) = job
+                && claim.may_offload
+                && let Some(answer) = self.offload(&claim, *edit)?
+            {
+                return Ok(answer);
+            }
+            self.admit(claim)?;
+            return Err(Stop::Restart);
+        }
+        match job {
+            Job::Edit(edit) => self.edit_missing(claim, *edit),
+            Job::Copy { leaves, most } => {
+                self.copy_missing(own, claim, leaves, *most)?;
+                Ok(Answer::default())
+            }
+        }
+    }
+
+    /// `None`: it does not pay, or the memory server refused.
+    fn offload(&self, claim: &Claim<'_>, edit: Edit) -> Attempt<Option<Answer>> {
+        let random = self.cache.random().word() as f64 / u64::MAX as f64;
+        if !self.policy.offloads(claim.level + 1, random) {
+            return Ok(None);
+        }
+        let request = Request {
+            edit,
+            root_offset: claim.at.offset(),
+            key: claim.key,
+        };
+        let server = claim.at.server();
+        let started = self.memory.now_ns();
+        let answer = self.memory.call(server, &request.words())?;
+        self.policy
+            .note_call(self.memory.now_ns().saturating_sub(started));
+        match offload::Answer::from_words(&answer) {
+            offload::Answer::Done {
+                old,
+                changed,
+                leaf_offset,
+            } => {
+                if changed && leaf_offset >> 48 == 0 {
+                    // A copy that cools is older than the pool's.
+                    let leaf = Address::new(server, leaf_offset);
+                    self.cache.forget_cooling(leaf)?;
+                }
+                let is_sparse = false;
+                Ok(Some(Answer { old, is_sparse }))
+            }
+            offload::Answer::Refused => Ok(None),
+            offload::Answer::Damaged => {
+                let what = "the memory server found a damaged subtree";
+                Err(Error::corrupt(claim.at, what).into())
+            }
+            offload::Answer::NotUnderstood => {
+                let what = "the request is not understood";
+                Err(Error::Refused { server, what }.into())
+            }
+        }
+    }
+
+    /// Reads a claimed node and checks that it is the child that the parent means.
+    pub(super) fn fetch(&self, claim: &Claim<'_>) -> Attempt<Image> {
+        let image = if claim.is_private {
+            let mut image = Image::zero();
+            let started = self.memory.now_ns();
+            self.memory.read(claim.at, &mut image.0)?;
+            self.policy
+                .note_read(self.memory.now_ns().saturating_sub(started));
+            node::check(&image, claim.at)?;
+            image
+        } else {
+            self.read_shared(claim.at)?
+        };
+        self.is_meant(claim, &image)?;
+        Ok(image)
+    }
+
+    /// The image is the child on the way to the claim's key.
+    pub(super) fn is_meant(&self, claim: &Claim<'_>, image: &Image) -> Attempt<()> {
+        if node::level(image) == claim.level && node::covers(image, claim.key) {
+            return Ok(());
+        }
+        if claim.parent_is_private {
+            let what = "the node is not what its parent says";
+            return Err(Error::corrupt(claim.at, what).into());
+        }
+        Err(Stop::Refresh)
+    }
+
+    fn take_frame(&self) -> Attempt<Taken<'_>> {
+        let taken = self.cache.take(&self.memory)?;
+        taken.ok_or(Stop::Restart)
+    }
+
+    /// Reads a claimed node into the cache.
+    pub(super) fn admit(&self, claim: Claim<'_>) -> Attempt<()> {
+        let taken = self.take_frame()?;
+        let image = self.fetch(&claim)?;
+        self.place(claim, taken, &image, false)
+    }
+
+    /// A claimed node goes into a frame below its parent.
+    pub(super) fn place(
+        &self,
+        claim: Claim<'_>,
+        taken: Taken<'_>,
+        image: &Image,
+        dirty: bool,
+    ) -> Attempt<()> {
+        let Claim { _pin, mark, .. } = claim;
+        let parent = self.cache.frame(claim.parent);
+        let mut above = parent.latch.lock();
+        // C3: the parent was neither split nor merged, so the child is where its key leads.
+        let route = node::route(&parent.node(), claim.key);
+        if route.word != claim.at.word() {
+            let what = "a pinned parent lost its child";
+            return Err(Error::corrupt(claim.at, what).into());
+        }
+        let place = (claim.parent, &mut above, route.slot);
+        self.cache.install(taken, image, dirty, mark, place);
+        Ok(())
+    }
+
+    /// An operation on a leaf that is read for it; lazy admission.
+    fn edit_missing(&self, claim: Claim<'_>, edit: Edit) -> Attempt<Answer> {
+        let admits = self.cache.random().chance(self.options.leaf_admission);
+        let taken = match admits {
+            true => self.cache.take(&self.memory)?,
+            false => None,
+        };
+        let mut leaf = self.fetch(&claim)?;
+        let Change::Done { old, changed } = node::apply(&mut leaf, claim.key, edit) else {
+            // A split needs the leaf in the cache.
+            let taken = match taken {
+                Some(taken) => taken,
+                None => self.take_frame()?,
+            };
+            self.place(claim, taken, &leaf, false)?;
+            return Err(Stop::Restart);
+        };
+        match taken {
+            Some(taken) => self.place(claim, taken, &leaf, changed)?,
+            None if changed => {
+                leaf.0[VERSION] = leaf.0[VERSION].wrapping_add(2);
+                self.memory.write(claim.at, &leaf.0)?;
+            }
+            None => {}
+        }
+        let is_sparse = changed && edit == Edit::Remove && wants_merge(&leaf);
+        Ok(Answer { old, is_sparse })
+    }
+
+    /// Reads a claimed leaf for a scan, and those after it that are in the pool alone: one batch.
+    fn copy_missing(
+        &self,
+        own: &Ownership,
+        first: Claim<'_>,
+        leaves: &mut Vec<Image>,
+        most: usize,
+    ) -> Attempt<()> {
+        leaves.clear();
+        let claims = self.claim_following(own, first, most);
+        let mut images = vec![Image::zero(); claims.len()];
+        let places = claims.iter().map(|claim| claim.at);
+        let words = images.iter_mut().map(|image| &mut image.0[..]);
+        let mut parts: Vec<_> = places.zip(words).collect();
+        self.memory.read_many(&mut parts)?;
+        for (claim, image) in claims.into_iter().zip(images) {
+            node::check(&image, claim.at)?;
+            self.is_meant(&claim, &image)?;
+            if self.cache.random().chance(self.options.leaf_admission)
+                && let Some(taken) = self.cache.take(&self.memory)?
+            {
+                self.place(claim, taken, &image, false)?;
+            }
+            leaves.push(image);
+        }
+        Ok(())
+    }
+
+    /// `first`, and claims on the private leaves after it below the same parent, without a gap.
+    fn claim_following<'a>(
+        &'a self,
+        own: &Ownership,
+        first: Claim<'a>,
+        most: usize,
+    ) -> Vec<Claim<'a>> {
+        let parent = self.cache.frame(first.parent);
+        let (parent_number, level) = (first.parent, first.level);
+        let parent_is_private = first.parent_is_private;
+        let above = parent.latch.lock();
+        let node = parent.node();
+        let slot = node::route(&node, first.key).slot;
+        let mut claims = vec![first];
+        for slot in slot + 1..=node::count(&node) {
+            let route = node::at_slot(&node, slot);
+            let Some(at) = Address::from_word(route.word) else {
+                break;
+            };
+            if claims.len() >= most || !own.contains(route.low, route.high) {
+                break;
+            }
+            let Some(mark) = self.cache.mapping().mark(at) else {
+                break;
+            };
+            claims.push(Claim {
+                mark,
+                _pin: parent.pin(),
+                at,
+                parent: parent_number,
+                level,
+                key: route.low,
+                is_private: true,
+                may_offload: false,
+                parent_is_private,
+            });
+        }
+        drop(above);
+        claims
+    }
+}

@@ -1,0 +1,308 @@
+//! Shared nodes: read by version, changed under a remote lock, read again when they are stale.
+//! Source: DEX section 4.
+//!
+//! A change is a swap (lock), a read, a write of the node with its version still odd, and a write
+//! of the next even version. A reader compares the version before and after.
+//!
+//! Remote locks are taken from the root downwards, and held by one thread for a few verbs. A
+//! compute server that dies with one leaves it locked: others give up with [`Error::Locked`].
+
+use super::{
+    Tree,
+    attempt::{Attempt, Stop},
+    split::{halves, server_of_children},
+};
+use crate::{
+    address::Address,
+    cache::{Latched, Place, ROOT, frame_of},
+    error::{Error, Result},
+    node::{self, Image, MAX_LEVEL, Route, SWIZZLED, VERSION},
+    partition::Ownership,
+    remote::RemoteMemory,
+    wait::{LOCK_LIMIT, Wait},
+};
+use std::collections::HashMap;
+
+/// The child at `address` covers the keys of `route` in `parent`, no more and no fewer.
+fn covers_in(parent: &Image, address: u64, route: &Route) -> bool {
+    let slot = node::slot_of(parent, address);
+    let found = slot.map(|slot| node::at_slot(parent, slot));
+    found.is_some_and(|found| (found.low, found.high) == (route.low, route.high))
+}
+
+/// A shared node that this thread alone changes. Dropped: unlocked with a new version, for what
+/// the pool has may have changed.
+struct RemoteLock<'a, M: RemoteMemory> {
+    memory: &'a M,
+    at: Address,
+    /// Before the lock: even.
+    version: u64,
+}
+
+impl<'a, M: RemoteMemory> RemoteLock<'a, M> {
+    /// `version`: a guess that saves a swap.
+    fn take(memory: &'a M, at: Address, version: u64) -> Result<Self> {
+        let mut version = version & !1;
+        let mut wait = Wait::new(LOCK_LIMIT);
+        loop {
+            let was = memory.cas(at, version, version | 1)?;
+            if was == version {
+                return Ok(Self {
+                    memory,
+                    at,
+                    version,
+                });
+            }
+            version = was & !1;
+            if !wait.again() {
+                return Err(Error::Locked { address: at });
+            }
+        }
+    }
+
+    fn read(&self) -> Result<Image> {
+        let mut image = Image::zero();
+        self.memory.read(self.at, &mut image.0)?;
+        node::check(&image, self.at)?;
+        Ok(image)
+    }
+
+    /// Writes the node; readers wait until the lock is dropped. The image gets the version that
+    /// the node then has.
+    fn write(&self, image: &mut Image) -> Result<()> {
+        image.0[VERSION] = self.version | 1;
+        self.memory.write(self.at, &image.0)?;
+        image.0[VERSION] = self.version.wrapping_add(2);
+        Ok(())
+    }
+}
+
+impl<M: RemoteMemory> Drop for RemoteLock<'_, M> {
+    fn drop(&mut self) {
+        let next = self.version.wrapping_add(2);
+        // If this fails the server is lost, and the next verb says so.
+        let _ = self.memory.write(self.at, &[next]);
+    }
+}
+
+impl<M: RemoteMemory> Tree<M> {
+    /// Reads a shared node as one state: three reads, more while somebody changes it.
+    pub(super) fn read_shared(&self, at: Address) -> Result<Image> {
+        let mut wait = Wait::new(LOCK_LIMIT);
+        loop {
+            let (mut before, mut after) = ([0], [0]);
+            let mut image = Image::zero();
+            self.memory.read(at, &mut before)?;
+            self.memory.read(at, &mut image.0)?;
+            self.memory.read(at, &mut after)?;
+            if before[0] & 1 == 0 && before == after {
+                node::check(&image, at)?;
+                return Ok(image);
+            }
+            if !wait.again() {
+                return Err(Error::Locked { address: at });
+            }
+        }
+    }
+
+    /// Changes the shared node in `frame`, whose latch is held: in the pool, then here (T2).
+    pub(super) fn update_shared(
+        &self,
+        frame: usize,
+        latched: &mut Latched<'_>,
+        change: impl FnOnce(&mut Image) -> Attempt<()>,
+    ) -> Attempt<()> {
+        let cached = Image::of(&self.cache.frame(frame).node());
+        let at = self.address_of(frame)?;
+        let lock = RemoteLock::take(&self.memory, at, cached.0[VERSION])?;
+        let mut fresh = lock.read()?;
+        let fences = |image: &Image| (node::low(image), node::high(image), node::level(image));
+        if fences(&fresh) != fences(&cached) || self.has_moved(frame, &fresh)? {
+            return Err(Stop::Refresh);
+        }
+        change(&mut fresh)?;
+        lock.write(&mut fresh)?;
+        drop(lock);
+        latched.changes();
+        self.adopt(frame, fresh)?;
+        Ok(())
+    }
+
+    /// Hot children of `frame` by their addresses. The caller holds its latch.
+    fn hot_by_address(&self, frame: usize) -> Result<HashMap<u64, usize>> {
+        let children = self.cache.frame(frame).hot_children();
+        let by_address = |child| Ok((self.address_of(child)?.word(), child));
+        children.map(by_address).collect()
+    }
+
+    /// A child of `frame` that is hot or marked covers other keys in `fresh`, or is none there.
+    fn has_moved(&self, frame: usize, fresh: &Image) -> Result<bool> {
+        let node = self.cache.frame(frame).node();
+        for slot in 0..=node::count(&node) {
+            let route = node::at_slot(&node, slot);
+            let is_hot = route.word & SWIZZLED != 0;
+            let address = match is_hot {
+                true => self.address_of(frame_of(route.word))?.word(),
+                false => route.word,
+            };
+            if (is_hot || self.is_marked(address)) && !covers_in(fresh, address, &route) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// A thread works on the node. A mark is set under the parent's latch.
+    fn is_marked(&self, address: u64) -> bool {
+        let at = Address::from_word(address);
+        at.and_then(|at| self.cache.mapping().get(at)) == Some(Place::Io)
+    }
+
+    /// Replaces a shared node by what the pool has; hot children stay hot. The caller holds the
+    /// latch, announced the change and left no orphans.
+    fn adopt(&self, frame: usize, mut fresh: Image) -> Result<()> {
+        let hot = self.hot_by_address(frame)?;
+        if node::level(&fresh) > 0 {
+            for slot in 0..=node::count(&fresh) {
+                if let Some(child) = hot.get(&node::child(&fresh, slot)) {
+                    node::set_child(&mut fresh, slot, SWIZZLED | *child as u64);
+                }
+            }
+        }
+        self.cache.frame(frame).fill(&fresh);
+        Ok(())
+    }
+
+    /// Reads the shared nodes on the way to `key` again, where the pool's version differs.
+    pub(super) fn refresh(&self, own: &Ownership, key: u64) -> Result<()> {
+        let mut at = ROOT;
+        let mut latched = self.cache.frame(ROOT).latch.lock();
+        loop {
+            let node = self.cache.frame(at).node();
+            let is_private = own.contains(node::low(&node), node::high(&node));
+            if is_private || !self.renew(at, &mut latched, false)? {
+                return Ok(());
+            }
+            if node::level(&node) == 0 || !node::covers(&node, key) {
+                return Ok(());
+            }
+            let word = node::route(&node, key).word;
+            if word & SWIZZLED == 0 {
+                return Ok(());
+            }
+            at = frame_of(word);
+            // From above, as the cache's order of latches has it.
+            latched = self.cache.frame(at).latch.lock();
+        }
+    }
+
+    /// Reads the shared node in `frame`, whose latch is held, if the pool's version differs or
+    /// `force` says so. Children that moved leave the cache. `false`: a thread works on one of
+    /// them or below (C3), and the node is as stale as before.
+    pub(super) fn renew(
+        &self,
+        frame: usize,
+        latched: &mut Latched<'_>,
+        force: bool,
+    ) -> Result<bool> {
+        let this = self.cache.frame(frame);
+        debug_assert!(!this.is_dirty(), "T2");
+        let at = self.address_of(frame)?;
+        let node = this.node();
+        if !force {
+            let mut version = [0];
+            self.memory.read(at, &mut version)?;
+            if version[0] == node::Words::get(&node, VERSION) {
+                return Ok(true);
+            }
+        }
+        let fresh = self.read_shared(at)?;
+        for slot in 0..=node::count(&node) {
+            let route = node::at_slot(&node, slot);
+            if node::level(&node) == 0 {
+                continue;
+            }
+            if route.word & SWIZZLED == 0 {
+                if self.is_marked(route.word) && !covers_in(&fresh, route.word, &route) {
+                    return Ok(false);
+                }
+                continue;
+            }
+            let child = frame_of(route.word);
+            let address = self.address_of(child)?.word();
+            let child = self.cache.frame(child).node();
+            // A child's fences change under its parent's latch, or not at all here.
+            let (low, high) = (node::low(&child), node::high(&child));
+            if covers_in(&fresh, address, &Route { low, high, ..route }) {
+                continue;
+            }
+            if !self.cache.drop_child(frame, latched, slot, &self.memory)? {
+                return Ok(false);
+            }
+        }
+        latched.changes();
+        self.adopt(frame, fresh)?;
+        Ok(true)
+    }
+
+    /// Splits the highest full shared node on the way to `key` in the pool, and reads the way
+    /// again.
+    pub(super) fn grow_shared(&self, own: &Ownership, key: u64) -> Result<()> {
+        self.split_shared(own, key)?;
+        self.refresh(own, key)
+    }
+
+    fn split_shared(&self, own: &Ownership, key: u64) -> Result<()> {
+        let root_at = self.address_of(ROOT)?;
+        let mut lock = RemoteLock::take(&self.memory, root_at, 0)?;
+        let mut image = lock.read()?;
+        if node::is_full(&image) {
+            return self.split_shared_root(&lock, image);
+        }
+        while node::level(&image) > 0 {
+            let route = node::route(&image, key);
+            let child_at = Address::from_word(route.word);
+            let child_at = child_at.ok_or(Error::corrupt(lock.at, "a child has no address"))?;
+            if own.contains(route.low, route.high) {
+                return Ok(());
+            }
+            let below = RemoteLock::take(&self.memory, child_at, 0)?;
+            let mut child = below.read()?;
+            if node::is_full(&child) && node::level(&child) > 0 {
+                let right_at = self.nodes.take(&self.memory, child_at.server())?;
+                let (separator, right) = halves(&mut child, &right_at);
+                self.memory.write(right_at.at(), &right.0)?;
+                node::insert_child(&mut image, separator, right_at.at().word());
+                lock.write(&mut image)?;
+                // The parent names it from here on.
+                right_at.keep();
+                return below.write(&mut child);
+            }
+            (lock, image) = (below, child);
+        }
+        Ok(())
+    }
+
+    /// The shared root gets two new children in the pool; its address stays.
+    fn split_shared_root(&self, lock: &RemoteLock<'_, M>, root: Image) -> Result<()> {
+        let (low, high, level) = (node::low(&root), node::high(&root), node::level(&root));
+        if level == 0 || level >= MAX_LEVEL {
+            return Err(Error::corrupt(lock.at, "the root has an impossible level"));
+        }
+        let server = server_of_children(&root).unwrap_or(lock.at.server());
+        let left_at = self.nodes.take(&self.memory, server)?;
+        let right_at = self.nodes.take(&self.memory, server)?;
+        let mut left = root;
+        node::reset(&mut left, left_at.at());
+        let (separator, right) = halves(&mut left, &right_at);
+        self.memory.write(left_at.at(), &left.0)?;
+        self.memory.write(right_at.at(), &right.0)?;
+        let words = [left_at.at().word(), right_at.at().word()];
+        let children = [(low, words[0]), (separator, words[1])];
+        let mut fresh = node::new_inner(lock.at, level + 1, &children, high);
+        lock.write(&mut fresh)?;
+        left_at.keep();
+        right_at.keep();
+        Ok(())
+    }
+}

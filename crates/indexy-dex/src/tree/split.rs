@@ -1,0 +1,165 @@
+//! Splits of private nodes. Source: DEX section 7: full nodes are split on the way down.
+
+use super::{
+    Tree,
+    alloc::Reserved,
+    attempt::{Attempt, Stop},
+    descend::Hop,
+};
+use crate::{
+    address::Address,
+    cache::{Latched, ROOT, Taken},
+    error::Error,
+    node::{self, Image, MAX_LEVEL, SWIZZLED},
+    partition::Ownership,
+    remote::RemoteMemory,
+};
+
+impl<M: RemoteMemory> Tree<M> {
+    /// Splits the full private node `at` below `above`.
+    ///
+    /// The new node lies on the server of the old one: a subtree stays together.
+    pub(super) fn split(&self, own: &Ownership, above: Option<Hop>, at: Hop) -> Attempt<()> {
+        let Some(above) = above else {
+            return self.split_root(own, at);
+        };
+        let taken = self.cache.take(&self.memory)?.ok_or(Stop::Restart)?;
+        let server = self.address_of(at.frame)?.server();
+        let right = self.nodes.take(&self.memory, server)?;
+        let (parent, this) = (self.cache.frame(above.frame), self.cache.frame(at.frame));
+        let up = parent.latch.lock_at(above.version);
+        let mut up = up.ok_or(Stop::Restart)?;
+        let latched = this.latch.lock_at(at.version);
+        let mut latched = latched.ok_or(Stop::Restart)?;
+        if this.is_pinned() || !node::is_full(&this.node()) {
+            return Err(Stop::Restart);
+        }
+        let (low, high) = (node::low(&parent.node()), node::high(&parent.node()));
+        if own.contains(low, high) {
+            if node::is_full(&parent.node()) {
+                // The next attempt splits it on its way.
+                return Err(Stop::Restart);
+            }
+            up.changes();
+            let (separator, frame) =
+                self.halve(at.frame, &mut latched, right, taken, above.frame)?;
+            let word = SWIZZLED | frame as u64;
+            node::insert_child(&mut parent.node(), separator, word);
+            parent.set_dirty(true);
+            return Ok(());
+        }
+        // T2: the pool's copy first, from which the cached one follows.
+        let separator = node::key(&this.node(), node::count(&this.node()) / 2);
+        self.update_shared(above.frame, &mut up, |fresh| {
+            if node::is_full(fresh) {
+                return Err(Stop::Grow);
+            }
+            node::insert_child(fresh, separator, right.at().word());
+            Ok(())
+        })?;
+        let word = right.at().word();
+        let (_, frame) = self.halve(at.frame, &mut latched, right, taken, above.frame)?;
+        let mut node = parent.node();
+        if let Some(slot) = node::slot_of(&node, word) {
+            node::set_child(&mut node, slot, SWIZZLED | frame as u64);
+        }
+        Ok(())
+    }
+
+    /// Moves the upper half of a frame to a new one; returns the separator and the new frame.
+    /// The caller holds both latches above.
+    fn halve(
+        &self,
+        frame: usize,
+        latched: &mut Latched<'_>,
+        right_at: Reserved<'_>,
+        taken: Taken<'_>,
+        parent: usize,
+    ) -> Attempt<(u64, usize)> {
+        latched.changes();
+        let this = self.cache.frame(frame);
+        let (separator, right) = halves(&mut this.node(), &right_at);
+        this.set_dirty(true);
+        let right_frame = self.cache.add(taken, &right, parent)?;
+        right_at.keep();
+        self.adopt_children(right_frame);
+        Ok((separator, right_frame))
+    }
+
+    /// The hot children of `frame` have it for a parent. The caller holds its latch, or nobody
+    /// else knows it.
+    pub(super) fn adopt_children(&self, frame: usize) {
+        for child in self.cache.frame(frame).hot_children() {
+            self.cache.frame(child).set_parent(frame);
+        }
+    }
+
+    /// The server of the children of the root; `None` if it is a leaf.
+    fn server_below(&self, root: Hop) -> Attempt<Option<u16>> {
+        let latched = self.cache.frame(ROOT).latch.lock_at(root.version);
+        let latched = latched.ok_or(Stop::Restart)?;
+        let image = self.cache.image(ROOT)?;
+        drop(latched);
+        Ok(server_of_children(&image))
+    }
+
+    /// Two new nodes take over what the root has; the root's address stays.
+    fn split_root(&self, own: &Ownership, at: Hop) -> Attempt<()> {
+        let root_at = self.address_of(ROOT)?;
+        let taken = || -> Attempt<_> {
+            let taken = self.cache.take(&self.memory)?;
+            taken.ok_or(Stop::Restart)
+        };
+        let frames = [taken()?, taken()?];
+        let root = self.cache.frame(ROOT);
+        let server = self.server_below(at)?.unwrap_or(root_at.server());
+        let node = || self.nodes.take(&self.memory, server);
+        let (left_at, right_at) = (node()?, node()?);
+        let latched = root.latch.lock_at(at.version);
+        let mut latched = latched.ok_or(Stop::Restart)?;
+        let mut left = Image::of(&root.node());
+        let (low, high) = (node::low(&left), node::high(&left));
+        if root.is_pinned() || !node::is_full(&left) || !own.contains(low, high) {
+            return Err(Stop::Restart);
+        }
+        let level = node::level(&left) + 1;
+        if level > MAX_LEVEL {
+            let what = "the tree has too many levels";
+            return Err(Error::corrupt(root_at, what).into());
+        }
+        latched.changes();
+        let version = left.0[node::VERSION];
+        node::reset(&mut left, left_at.at());
+        let (separator, right) = halves(&mut left, &right_at);
+        let [left_taken, right_taken] = frames;
+        let left_frame = self.cache.add(left_taken, &left, ROOT)?;
+        let right_frame = self.cache.add(right_taken, &right, ROOT)?;
+        left_at.keep();
+        right_at.keep();
+        self.adopt_children(left_frame);
+        self.adopt_children(right_frame);
+        let words = [left_frame, right_frame].map(|frame| SWIZZLED | frame as u64);
+        let children = [(low, words[0]), (separator, words[1])];
+        let mut fresh = node::new_inner(root_at, level, &children, high);
+        fresh.0[node::VERSION] = version;
+        root.fill(&fresh);
+        root.set_dirty(true);
+        Ok(())
+    }
+}
+
+/// The server of an inner node's first child: where a new node between the two belongs, so that a
+/// subtree stays on one server.
+pub(super) fn server_of_children(node: &Image) -> Option<u16> {
+    let first = Address::from_word(node::child(node, 0));
+    first.filter(|_| node::level(node) > 0).map(Address::server)
+}
+
+/// Moves the upper half of a node of any level to `right_at`.
+pub(super) fn halves(node: &mut impl node::Words, right_at: &Reserved<'_>) -> (u64, Image) {
+    if node::level(node) == 0 {
+        node::split_leaf(node, right_at.at())
+    } else {
+        node::split_inner(node, right_at.at())
+    }
+}
