@@ -256,8 +256,8 @@ pub(crate) struct BatchEncoder {
 }
 
 impl BatchEncoder {
-    /// Adds a put or a removal, of a key or a range. Errors: a limit is broken (then nothing was added), `Unsupported`
-    /// for a batch in a batch.
+    /// Adds a put or a removal, of a key or a range. Errors: a limit is broken (then nothing was
+    /// added), `Unsupported` for a batch in a batch.
     pub(crate) fn push(&mut self, op: RecordRef<'_>) -> Result<()> {
         if matches!(op, RecordRef::Batch { .. }) {
             return Err(Error::Unsupported {
