@@ -110,8 +110,8 @@ pub trait IndexY: Send + Sync {
     /// One bounded step of background work: compaction, garbage.
     fn maintain(&self) -> Result<Maintained>;
 
-    /// One bounded step of what makes `[from, to)` take no more space than its entries need, whatever
-    /// it costs. `Idle`: nothing is left to do, or this index has nothing to do at all.
+    /// One bounded step of what makes `[from, to)` take no more space than its entries need,
+    /// whatever it costs. `Idle`: nothing is left to do, or this index has nothing to do at all.
     fn compact(&self, from: &[u8], to: Option<&[u8]>) -> Result<Maintained> {
         let _ = (from, to);
         Ok(Maintained::Idle)

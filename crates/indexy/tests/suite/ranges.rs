@@ -23,8 +23,8 @@ fn options(pair: pairs::Pair) -> Options {
     pairs::options(pair, Options::new(2 * MIB))
 }
 
-/// Random writes, batches and removals of ranges, with release and reopening between: the same as in
-/// a map.
+/// Random writes, batches and removals of ranges, with release and reopening between: the same as
+/// in a map.
 #[test]
 fn ranges_are_removed_as_in_a_map() {
     for pair in pairs::chosen(0, 4) {

@@ -312,8 +312,8 @@ pub fn random_runs_match_a_model<S: Store>(store: &S) {
     check(&y, &model);
 }
 
-/// Removed ranges are gone, at once and after reopens and maintenance, and what is written into them
-/// later is there. A Y that cannot remove ranges refuses to.
+/// Removed ranges are gone, at once and after reopens and maintenance, and what is written into
+/// them later is there. A Y that cannot remove ranges refuses to.
 pub fn removed_ranges_are_gone<S: Store>(store: &S) {
     let mut y = store.open();
     if !y.removes_ranges() {

@@ -9,8 +9,8 @@ use std::path::Path;
 
 impl LsmY {
     /// Copies the current version into the absent directory `dest` and makes it durable. Runs,
-    /// merges and commits go on beside it: the version keeps its tables. Cost: a read and a write of
-    /// every table, a sync each.
+    /// merges and commits go on beside it: the version keeps its tables. Cost: a read and a write
+    /// of every table, a sync each.
     pub(super) fn copy_current(&self, dest: &Path) -> Result<()> {
         let version = self.version();
         let (storage, tables) = (&*self.storage, dest.join(TABLES));

@@ -1,12 +1,12 @@
 //! One step of maintenance: what the policy says is due, done.
 //!
-//! A merge reads past the pool and writes tables that nobody knows of. Then one new version has them
-//! in the place of what was merged; runs that came meanwhile stay above. The version is made durable
-//! at once, because only then the old files go. A merge that is interrupted, that fails, or whose
-//! partitions changed meanwhile leaves nothing.
+//! A merge reads past the pool and writes tables that nobody knows of. Then one new version has
+//! them in the place of what was merged; runs that came meanwhile stay above. The version is made
+//! durable at once, because only then the old files go. A merge that is interrupted, that fails, or
+//! whose partitions changed meanwhile leaves nothing.
 //!
-//! I7: a merge holds a buffer for each table that it reads, [`MOST_BUFFERED`] together, and those of
-//! one table that is written.
+//! I7: a merge holds a buffer for each table that it reads, [`MOST_BUFFERED`] together, and those
+//! of one table that is written.
 
 use super::{
     compact::{

@@ -1,8 +1,8 @@
 //! The state of an open run store, and who holds which lock of it.
 //!
-//! Locks, in this order: `maintaining` (one step of maintenance), `writing` (one run); then those of
-//! [`Versions`]. Reads take none: they load the current version.
-//! Not here: reads (`read/`), runs (`write.rs`), merges (`maintain.rs`), the contract (`index.rs`).
+//! Locks, in this order: `maintaining` (one step of maintenance), `writing` (one run); then those
+//! of [`Versions`]. Reads take none: they load the current version. Not here: reads (`read/`), runs
+//! (`write.rs`), merges (`maintain.rs`), the contract (`index.rs`).
 
 use super::{
     clock::Clock,
@@ -85,9 +85,9 @@ impl LsmY {
     ///
     /// `owner` is any number that the database and the tree in it have alone: the files of another
     /// one are `Corrupt`. Read-only writes not a byte. Cost: the version log is read; of each table
-    /// the length of its file is asked for.
-    /// Errors: `NoDatabase` (read-only and nothing there), `Corrupt`, `Io`, `FormatVersion` (also for
-    /// a tree of the crate `lsm-tree`: dump it with the version that wrote it, and load it).
+    /// the length of its file is asked for. Errors: `NoDatabase` (read-only and nothing there),
+    /// `Corrupt`, `Io`, `FormatVersion` (also for a tree of the crate `lsm-tree`: dump it with the
+    /// version that wrote it, and load it).
     pub(crate) fn open(
         storage: &Arc<dyn Storage>,
         dir: &Path,

@@ -157,8 +157,8 @@ impl Pool {
         }
     }
 
-    /// Reads pages `numbers` of the tree with tags `tree` into frames and shows them; as many, from the first on,
-    /// as frames can be had for. They must be pages that the caller's version has.
+    /// Reads pages `numbers` of the tree with tags `tree` into frames and shows them; as many, from
+    /// the first on, as frames can be had for. They must be pages that the caller's version has.
     pub(crate) fn load_all(
         &self,
         file: &impl PageSource,

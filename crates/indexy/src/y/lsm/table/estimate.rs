@@ -20,8 +20,8 @@ impl Table {
         Ok((of(self.meta().entries), of(self.meta().file_bytes())))
     }
 
-    /// A key inside `(from, to)` that halves what the table has there, about: where a segment of the
-    /// filter begins. `None` if there is none. No I/O.
+    /// A key inside `(from, to)` that halves what the table has there, about: where a segment of
+    /// the filter begins. `None` if there is none. No I/O.
     pub(crate) fn middle(&self, from: &[u8], to: Option<&[u8]>) -> Option<Box<[u8]>> {
         let inside = |key: &&[u8]| *key > from && to.is_none_or(|to| *key < to);
         let starts = self.meta().segments.iter().map(|s| &*s.from);

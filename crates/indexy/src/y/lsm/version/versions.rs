@@ -330,8 +330,8 @@ impl<T: TableFile> Versions<T> {
     /// current version durable, and says in the log that all of it was acknowledged.
     ///
     /// False: a reader, a merge or a run still has a table that only it needs; ask again. After
-    /// true, and after an error, nothing is written or removed any more, and `commit` is `Closed` if there is something
-    /// to do. The caller sees to it that no new table is begun.
+    /// true, and after an error, nothing is written or removed any more, and `commit` is `Closed`
+    /// if there is something to do. The caller sees to it that no new table is begun.
     pub(crate) fn release(&self) -> Result<bool> {
         let mut log = self.log.lock();
         if log.closed || self.read_only {
