@@ -114,6 +114,23 @@ fn a_released_tree_writes_and_removes_nothing() {
     assert_eq!(content(&open(&sim).unwrap().current()).len(), 10);
 }
 
+/// The files may be another owner's as soon as a release has failed: nobody waits any longer.
+#[test]
+fn a_release_that_fails_ends_writing_all_the_same() {
+    let sim = Sim::default();
+    let versions = open(&sim).unwrap();
+    add(&sim, &versions, 0..10);
+    sim.fail_at(sim.ios() + 1, Fault::Full, true);
+    assert!(versions.release().is_err());
+    sim.heal();
+    let before = sim.contents();
+    assert!(matches!(versions.commit(), Err(Error::Closed)));
+    versions.reap().unwrap();
+    versions.close().unwrap();
+    drop(versions);
+    assert!(sim.contents() == before);
+}
+
 #[test]
 fn read_only_changes_nothing() {
     let sim = Sim::default();
