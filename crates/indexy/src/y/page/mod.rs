@@ -85,20 +85,19 @@ pub(crate) enum Kind {
 
 impl Kind {
     fn of(byte: u8) -> Option<Self> {
-        [
-            Self::Leaf,
-            Self::Inner,
-            Self::Overflow,
-            Self::Map,
-            Self::MapList,
-            Self::FixedLeaf,
-            Self::TableHead,
-            Self::Filter,
-            Self::Footer,
-            Self::Extent,
-        ]
-        .into_iter()
-        .find(|k| *k as u8 == byte)
+        Some(match byte {
+            1 => Self::Leaf,
+            2 => Self::Inner,
+            3 => Self::Overflow,
+            4 => Self::Map,
+            5 => Self::MapList,
+            6 => Self::FixedLeaf,
+            7 => Self::Extent,
+            16 => Self::TableHead,
+            17 => Self::Filter,
+            18 => Self::Footer,
+            _ => return None,
+        })
     }
 }
 
