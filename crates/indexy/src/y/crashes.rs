@@ -16,8 +16,11 @@ use std::collections::BTreeMap;
 pub(super) const RUNS: u32 = 6;
 /// Steps of maintenance after a run, at most.
 const STEPS: usize = 20;
+/// The largest value: more than one piece, however it is written or read.
+const LARGE: usize = 512 << 10;
 
-/// Run `n` of the script: overwrites, new keys, deletes, long keys and large values.
+/// Run `n` of the script: overwrites, new keys, deletes, long keys, large values and a very large
+/// one.
 pub(super) fn script(n: u32) -> Entries {
     let mut run = BTreeMap::new();
     for i in 0..120u32 {
@@ -29,6 +32,10 @@ pub(super) fn script(n: u32) -> Entries {
         run.insert(i.to_be_bytes().to_vec(), None);
     }
     run.insert(vec![9; 700 + n as usize % 3], Some(vec![n as u8; 10]));
+    if n >= 4 {
+        let large = LARGE - 20_000 * n as usize;
+        run.insert(b"large".to_vec(), Some(vec![n as u8; large]));
+    }
     run.into_iter().collect()
 }
 

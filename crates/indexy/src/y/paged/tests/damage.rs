@@ -1,11 +1,14 @@
 //! Damaged files: found, named, never returned as data.
 
-use super::crash::{content, open_sim, script};
+use super::crash::open_sim;
 use super::*;
 use crate::y::paged::file::extent;
 use crate::{
     storage::sim::Sim,
-    y::conformance::{Model, write},
+    y::{
+        conformance::{Model, write},
+        crashes::{content, script},
+    },
 };
 
 use std::ops::Range;

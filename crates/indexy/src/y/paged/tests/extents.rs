@@ -5,6 +5,7 @@ use crate::{
     storage::{ReadAt, StorageFile},
     y::{
         conformance::{Entries, Model, check, del, put, write},
+        crashes,
         page::{self as pages, PageSource},
         paged::file::extent,
     },
@@ -241,7 +242,7 @@ fn a_file_of_version_1_goes_on() {
     let open = || PagedY::open(&device(), dir.path(), 4096, &shared, owner, false).unwrap();
     let y = open();
     y.verify().unwrap();
-    let mut model: Model = crash::content(&y).unwrap();
+    let mut model: Model = crashes::content(&y).unwrap();
     let (long, large) = (vec![0xfe; 3000], b"large".to_vec());
     assert_eq!(model[&long], b"long");
     assert_eq!(model[&large], vec![7; 9000]);

@@ -80,7 +80,7 @@ fn a_crash_at_any_io_of_a_cut_loses_nothing() {
         for seed in 0..3 {
             let disk = sim.crash(at * 31 + seed);
             let y = open_sim(&disk, 4096).unwrap();
-            let found = super::crash::content(&y).unwrap();
+            let found = crate::y::crashes::content(&y).unwrap();
             let known = found.is_empty() || found == before || found == after;
             assert!(known, "I/O {at}.{seed}: {} entries", found.len());
             assert_eq!(y.verify().unwrap(), found.len() as u64, "I/O {at}.{seed}");
