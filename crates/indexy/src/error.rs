@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+use crate::key::Key;
 use std::{
     fmt, io,
     path::{Path, PathBuf},
@@ -68,7 +69,7 @@ pub enum Error {
         /// The limit in bytes.
         limit: usize,
     },
-    /// A batch names a tree of another database.
+    /// A batch, a snapshot or a transaction was given a tree of another database.
     ForeignTree,
     /// A tree exists with another pair of indexes than the one asked for.
     TreeMismatch {
@@ -140,6 +141,24 @@ pub enum Error {
         budget_bytes: usize,
         /// How long the writer waited.
         waited_ms: u64,
+    },
+
+    /// A transaction read or wrote what another write has changed since it began. Nothing was
+    /// written; begun anew it may succeed.
+    Conflict {
+        /// Name of the tree.
+        tree: String,
+        /// The key that was changed.
+        key: Key,
+    },
+    /// The snapshot, or that of a transaction, was given up because writers needed its memory
+    /// ([`Options::snapshot_memory_bytes`](crate::Options::snapshot_memory_bytes)). Begin another
+    /// one.
+    SnapshotTooOld,
+    /// [`Db::transact`](crate::Db::transact) met a conflict in every attempt.
+    RetriesExhausted {
+        /// How often the closure ran.
+        attempts: u32,
     },
 
     // --- make room -------------------------------------------------------------------------------
@@ -227,7 +246,8 @@ pub enum Error {
 pub enum ErrorKind {
     /// A mistake in the call or its options. Nothing was written; the same call fails again.
     Caller,
-    /// A passing state. The same call may succeed later, on the same handle.
+    /// A passing state. The same call may succeed later, on the same handle; what was done in a
+    /// transaction or through a snapshot, in another one.
     Retry,
     /// Disk space or memory is missing. After there is room (a larger disk, a larger budget, less
     /// in resident trees) the same call succeeds, on the same handle.
@@ -269,7 +289,11 @@ impl Error {
             | Self::Reentrant
             | Self::Unsupported { .. }
             | Self::FormatVersion { .. } => ErrorKind::Caller,
-            Self::Locked { .. } | Self::MemoryStalled { .. } => ErrorKind::Retry,
+            Self::Locked { .. }
+            | Self::MemoryStalled { .. }
+            | Self::Conflict { .. }
+            | Self::SnapshotTooOld
+            | Self::RetriesExhausted { .. } => ErrorKind::Retry,
             Self::BudgetTooSmall { .. }
             | Self::ResidentTreesTooLarge { .. }
             | Self::OutOfSpace { .. } => ErrorKind::NoRoom,
@@ -281,6 +305,28 @@ impl Error {
             | Self::DirectoryMoved { .. }
             | Self::Poisoned { .. } => ErrorKind::Dead,
         }
+    }
+
+    /// Whether a transaction that met it may succeed when it is begun anew.
+    ///
+    /// ```
+    /// use indexy::Error;
+    /// assert!(Error::SnapshotTooOld.is_retryable());
+    /// assert!(!Error::ReadOnly.is_retryable());
+    /// ```
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Conflict { .. } | Self::SnapshotTooOld)
+    }
+
+    /// It says that memory did not suffice.
+    pub(crate) fn is_about_memory(&self) -> bool {
+        matches!(
+            self,
+            Self::MemoryStalled { .. }
+                | Self::BudgetTooSmall { .. }
+                | Self::ResidentTreesTooLarge { .. }
+        )
     }
 
     /// True when the system was short of file descriptors or memory, or a signal came between: the
@@ -370,7 +416,7 @@ impl fmt::Display for Error {
             Self::BatchTooLarge { bytes, limit } => {
                 write!(f, "batch of {bytes} bytes is over the limit of {limit}")
             }
-            Self::ForeignTree => f.write_str("a batch takes trees of its own database only"),
+            Self::ForeignTree => f.write_str("the tree is of another database"),
             Self::TreeMismatch { name, found, asked } => {
                 write!(f, "tree {name:?} is {found}, asked for {asked}")
             }
@@ -417,6 +463,13 @@ impl fmt::Display for Error {
                 f,
                 "memory budget of {budget_bytes} bytes: no room became free within {waited_ms} ms"
             ),
+            Self::Conflict { tree, key } => {
+                write!(f, "conflict: tree {tree:?}, key {key:?} was changed")
+            }
+            Self::SnapshotTooOld => f.write_str("the snapshot was given up for memory"),
+            Self::RetriesExhausted { attempts } => {
+                write!(f, "the transaction met conflicts in {attempts} attempts")
+            }
             Self::BudgetTooSmall {
                 budget_bytes,
                 minimum_bytes,

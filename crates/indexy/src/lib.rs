@@ -57,13 +57,15 @@ mod mem;
 mod poison;
 mod storage;
 mod sync;
+mod versions;
 mod wal;
 mod x;
 mod y;
 
 pub use db::{
-    Batch, Compacted, Db, Durability, IndexXKind, IndexYKind, IndexYName, Options, Range, Rejected,
-    Stats, Tree, TreeOptions, TreeReport, TreeStats, VerifyReport,
+    Batch, Compacted, Cursor, Db, Durability, IndexXKind, IndexYKind, IndexYName, Isolation,
+    Options, Range, Rejected, RetryPolicy, Savepoint, Snapshot, Stats, Transaction,
+    TransactionRange, Tree, TreeOptions, TreeReport, TreeStats, VerifyReport,
 };
 pub use error::{Error, Result};
 pub use key::{Key, Value};

@@ -1,6 +1,7 @@
 //! The database: the API, and the only place that wires the log, X, Y and the framework together.
 //!
-//! - `database` the API of [`Db`]; `tree/` of trees, batches and scans; `options`, `kinds/` what
+//! - `database` the API of [`Db`]; `tree/` of trees, batches and scans; `snapshot` what all trees were
+//!   at one moment; `options`, `kinds/` what
 //!   may be chosen; `reports/` what a database says about itself; `checkpoint` copies of it.
 //! - `handle/` what all handles share, how it ends, the locks of writers, the division of the
 //!   budget.
@@ -18,6 +19,8 @@ mod machine;
 mod open;
 mod options;
 mod reports;
+mod snapshot;
+mod transaction;
 mod tree;
 
 #[cfg(any(test, feature = "testing"))]
@@ -27,4 +30,6 @@ pub use database::Db;
 pub use kinds::{IndexXKind, IndexYKind, IndexYName};
 pub use options::{Durability, Options, TreeOptions};
 pub use reports::{Stats, TreeReport, VerifyReport};
+pub use snapshot::Snapshot;
+pub use transaction::{Cursor, Isolation, RetryPolicy, Savepoint, Transaction, TransactionRange};
 pub use tree::{Batch, Compacted, Range, Rejected, Tree, TreeStats};

@@ -60,6 +60,7 @@ pub struct Options {
     pub(crate) read_only: bool,
     pub(crate) log_limit_bytes: Option<u64>,
     pub(crate) direct_reads: Option<bool>,
+    pub(crate) snapshot_memory_bytes: usize,
     pub(crate) factories: Factories,
     /// Smallest segment of the log in bytes.
     pub(crate) min_segment_bytes: u64,
@@ -103,6 +104,7 @@ impl Options {
             read_only: false,
             log_limit_bytes: None,
             direct_reads: None,
+            snapshot_memory_bytes: 0,
             factories: Factories::default(),
             min_segment_bytes: MIN_SEGMENT_BYTES,
         }
@@ -221,6 +223,20 @@ impl Options {
         self
     }
 
+    /// What writers keep for open snapshots takes so many bytes of the memory budget at most: keys
+    /// and old values. Beyond it the oldest [`Snapshot`](crate::Snapshot) or transaction is given
+    /// up. At most half of the budget; 0, the default: a quarter.
+    ///
+    /// ```
+    /// use indexy::Options;
+    /// let options = Options::new(256 << 20).snapshot_memory_bytes(128 << 20);
+    /// ```
+    #[must_use]
+    pub fn snapshot_memory_bytes(mut self, bytes: usize) -> Self {
+        self.snapshot_memory_bytes = bytes;
+        self
+    }
+
     /// For tests that fill some segments of the log.
     #[cfg(test)]
     pub(crate) fn min_segment_bytes(mut self, bytes: u64) -> Self {
@@ -261,6 +277,12 @@ impl Options {
             return Err(Error::InvalidOption {
                 option: "durability",
                 reason,
+            });
+        }
+        if self.snapshot_memory_bytes > self.memory_budget_bytes / 2 {
+            return Err(Error::InvalidOption {
+                option: "snapshot_memory_bytes",
+                reason: "it is more than half of the memory budget".into(),
             });
         }
         self.check_pair(self.index_x, self.index_y)

@@ -1,7 +1,8 @@
 //! The framework: joins an Index X and an Index Y into one index under one memory budget.
 //!
 //! Source: IndeXY section II. It does not know which X and which Y.
-//! - [`tree`] is one tree, X and Y joined; [`scan`] reads ranges of it, `audit` compares X with Y.
+//! - [`tree`] is one tree, X and Y joined; [`scan`] reads ranges of it, `snapshots` reads and keeps
+//!   what it was, `audit` compares X with Y.
 //! - [`regions`] are the parts of a tree that are cleaned and released.
 //! - [`clean`] writes dirty regions to Y, [`release`] cuts cold ones off, each with its thread.
 //! - [`memory`] is the waiting room of writers, [`shared`] what all trees have in common.
@@ -23,6 +24,7 @@ pub(crate) mod release;
 pub(crate) mod scan;
 pub(crate) mod shared;
 mod signal;
+mod snapshots;
 pub(crate) mod tree;
 pub(crate) mod worker;
 

@@ -47,6 +47,14 @@ pub(crate) struct Merged {
 }
 
 impl Merged {
+    /// Appends a live entry; `None`: the key has no value.
+    pub(super) fn push(&mut self, key: Key, value: Option<Value>) {
+        if let Some(value) = value {
+            self.bytes += key.len() + value.len();
+            self.entries.push((key, value));
+        }
+    }
+
     /// Leaves all but the first entry to the next chunk.
     pub(crate) fn keep_first(&mut self, order: Order) {
         if self.entries.len() > 1 {
@@ -143,17 +151,9 @@ fn only_x(chunk: Chunk) -> Merged {
         bytes: 0,
     };
     for entry in chunk.entries {
-        push(&mut merged, entry.key, entry.value);
+        merged.push(entry.key, entry.value);
     }
     merged
-}
-
-/// Appends a live entry; a tombstone (`None`) only hid Y's.
-fn push(merged: &mut Merged, key: Key, value: Option<Value>) {
-    if let Some(value) = value {
-        merged.bytes += key.len() + value.len();
-        merged.entries.push((key, value));
-    }
 }
 
 fn merge(chunk: Chunk, from_y: FromY, order: Order) -> Merged {
@@ -176,16 +176,16 @@ fn merge(chunk: Chunk, from_y: FromY, order: Order) -> Merged {
         .peekable();
     for (key, value) in from_y.entries {
         while let Some(x) = xs.next_if(|x| before(&x.key, &key)) {
-            push(&mut merged, x.key, x.value);
+            merged.push(x.key, x.value);
         }
         // I1: an entry in X wins.
         match xs.next_if(|x| x.key == key) {
-            Some(x) => push(&mut merged, key, x.value),
-            None => push(&mut merged, key, Some(value)),
+            Some(x) => merged.push(key, x.value),
+            None => merged.push(key, Some(value)),
         }
     }
     for x in xs {
-        push(&mut merged, x.key, x.value);
+        merged.push(x.key, x.value);
     }
     merged.resume = from_y.resume.or(chunk.resume);
     merged

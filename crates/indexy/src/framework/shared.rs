@@ -13,6 +13,7 @@ use crate::{
     error::{Error, Result},
     mem::budget::Budget,
     poison::Poison,
+    versions::Versions,
 };
 use std::sync::Arc;
 
@@ -30,6 +31,8 @@ pub(crate) struct Shared {
     /// A step of maintenance was done, or a tree was dropped: whoever waits for a congested Y looks
     /// again.
     pub maintained: Progress,
+    /// What snapshots need.
+    pub versions: Versions,
 }
 
 impl Shared {
@@ -50,6 +53,7 @@ impl Shared {
             wait_limits,
         );
         Self {
+            versions: Versions::new(Arc::clone(&budget)),
             budget,
             poison,
             counters,

@@ -23,6 +23,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     key::Value,
+    versions::{Epoch, Gate, store::Store},
     wal::{Log, Lsn, RecordRef},
     x::{AnyX, IndexX, Load, Lookup, Order, Put, RunId, Stamp},
     y::{Capabilities, IndexY, Maintained, RunEntry, RunSource},
@@ -55,6 +56,14 @@ pub(crate) enum Route {
     PastX,
 }
 
+/// What a write of one key came to.
+pub(crate) enum Written {
+    /// It is applied; up to where the log says so.
+    Done(Option<Lsn>),
+    /// Nothing was done: a snapshot has begun and needs an image.
+    SnapshotBegan,
+}
+
 /// A tree's X, Y and what joins them.
 pub(crate) struct Joined {
     pub id: u32,
@@ -70,6 +79,8 @@ pub(crate) struct Joined {
     pub shared: Arc<Shared>,
     /// The way to write to Y.
     pub writer: DiskWriter,
+    /// Images of what was written while a snapshot was open.
+    pub versions: Arc<Store>,
     survey: Survey,
 }
 
@@ -89,6 +100,7 @@ impl Joined {
             limits: y.capabilities(),
             writer: DiskWriter::new(Arc::clone(&y), Arc::clone(&shared)),
             y,
+            versions: shared.versions.new_store(),
             resident,
             buffer_only: false,
             regions: Regions::new(floor),
@@ -262,32 +274,39 @@ impl Joined {
         bytes > self.shared.budget.limit() / LARGEST_ENTRY_DIVISOR
     }
 
-    /// Writes `value` (`None`: removes, through X). The caller holds the stripe of `key` and has
-    /// been admitted for `route`. Returns up to where the log says that it happened.
+    /// Writes `value` (`None`: removes, through X). The caller holds the stripe of `key`, has been
+    /// admitted for `route`, and has left an image for the snapshots open at the watch `seen`.
     pub(crate) fn put(
         &self,
         key: &[u8],
         value: Option<&[u8]>,
         route: Route,
-    ) -> Result<Option<Lsn>> {
+        seen: Epoch,
+    ) -> Result<Written> {
         if route == Route::PastX {
-            return self.put_past_x(key, value, true);
+            return self.put_past_x(key, value, true).map(Written::Done);
         }
         let log = self.shared.log.get();
         let mut end = None;
-        let put = self.x.put(key, value, || -> Result<()> {
+        let put = self.x.put(key, value, || {
+            // I10: a snapshot that begins from here on waits for the latch, and sees the write.
+            if self.shared.versions.has_risen(seen) {
+                return Err(None);
+            }
             if let Some(log) = log {
-                end = Some(log.append(record(self.id, key, value))?);
+                end = Some(log.append(record(self.id, key, value)).map_err(Some)?);
             }
             Ok(())
-        })?;
+        });
         match put {
-            Put::Applied => self.wrote(key),
+            Ok(Put::Applied) => self.wrote(key),
             // I8: what made the key absent may not be durable yet, and this removal says that it is
             // absent.
-            Put::Nothing => end = log.map(Log::end),
+            Ok(Put::Nothing) => end = log.map(Log::end),
+            Err(None) => return Ok(Written::SnapshotBegan),
+            Err(Some(error)) => return Err(error),
         }
-        Ok(end)
+        Ok(Written::Done(end))
     }
 
     /// Applies a part of a batch, which the log has already. Cannot fail: a batch is small enough
@@ -331,11 +350,11 @@ impl Joined {
             return Ok(None);
         }
         let mut source = OneEntry {
-            tree: self.id,
+            joined: self,
             entry: (key, value),
-            shared: &self.shared,
             to_log: self.shared.log.get().filter(|_| logged),
             logged: None,
+            gate: None,
         };
         if let Err(error) = self.writer.write_run(&mut source) {
             if source.logged.is_some() {
@@ -464,14 +483,15 @@ fn record<'a>(tree: u32, key: &'a [u8], value: Option<&'a [u8]>) -> RecordRef<'a
 
 /// A run of one entry, which logs it on the way.
 struct OneEntry<'a> {
-    tree: u32,
+    joined: &'a Joined,
     entry: RunEntry<'a>,
-    shared: &'a Shared,
     /// Where the entry is still to be logged.
     to_log: Option<&'a Log>,
     /// End of its record. I6: floors rise under the run lock alone, which is held until the run is
     /// acknowledged.
     logged: Option<Lsn>,
+    /// I11: no snapshot begins between the image and the moment in which all readers see the value.
+    gate: Option<Gate<'a>>,
 }
 
 impl RunSource for OneEntry<'_> {
@@ -480,14 +500,17 @@ impl RunSource for OneEntry<'_> {
     }
 
     fn before_publish(&mut self) -> Result<()> {
+        let (key, value) = self.entry;
+        let joined = self.joined;
         if let Some(log) = self.to_log.take() {
-            let (key, value) = self.entry;
             // Whoever holds room in the log waits for no run lock.
             let bytes = key.len() + value.map_or(0, <[u8]>::len);
             let _room = log.admit(bytes + RECORD_OVERHEAD_BYTES)?;
-            self.logged = Some(log.append(record(self.tree, key, value))?);
+            self.logged = Some(log.append(record(joined.id, key, value))?);
         }
         // I5: log before Y.
-        self.shared.log.wait_durable()
+        joined.shared.log.wait_durable()?;
+        self.gate = Some(joined.keep_before_publish(key));
+        Ok(())
     }
 }

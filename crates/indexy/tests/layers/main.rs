@@ -20,7 +20,7 @@ const VOCABULARY: [&str; 8] = [
 ];
 
 /// What each folder may import beside the vocabulary and itself: the table in `ARCHITECTURE.md`.
-const MAY_IMPORT: [(&str, &[&str]); 8] = [
+const MAY_IMPORT: [(&str, &[&str]); 9] = [
     ("mem", &[]),
     ("storage", &["mem::aligned"]),
     ("x", &["mem"]),
@@ -36,8 +36,12 @@ const MAY_IMPORT: [(&str, &[&str]); 8] = [
     ),
     ("index_y", &["x::Order", "y"]),
     ("wal", &["storage", "mem::budget", "mem::append_buffer"]),
-    ("framework", &["x", "y", "wal", "mem"]),
-    ("db", &["framework", "x", "y", "wal", "mem", "storage"]),
+    ("versions", &["x", "mem"]),
+    ("framework", &["x", "y", "wal", "mem", "versions"]),
+    (
+        "db",
+        &["framework", "x", "y", "wal", "mem", "storage", "versions"],
+    ),
 ];
 
 /// Folders that may hold `unsafe`.

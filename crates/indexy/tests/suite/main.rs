@@ -33,6 +33,7 @@ mod rename;
 mod reopen;
 mod room;
 mod scan;
+mod snapshots;
 mod stress;
 mod stuck;
 mod support;

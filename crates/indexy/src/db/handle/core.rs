@@ -6,7 +6,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::{stripes::Stripes, updating};
+use super::{stripes::Stripes, turn::Turn, updating};
 use crate::{
     db::{
         directory::{
@@ -127,6 +127,8 @@ pub(crate) struct Core {
     /// takes it alone.
     pub operations: RwLock<()>,
     pub directory: Arc<OwnedDirectory>,
+    /// Who may commit transactions.
+    pub turn: Turn,
 }
 
 impl Core {
@@ -213,17 +215,20 @@ impl Core {
 
 impl Holdings for Core {
     fn x_bytes(&self) -> usize {
-        self.trees
-            .read()
-            .values()
-            .map(|t| t.joined.x.stats().bytes)
-            .sum()
+        let trees = self.trees.read();
+        let of = |tree: &Joined| tree.x.stats().bytes + tree.versions.arena_bytes();
+        trees.values().map(|t| of(&t.joined)).sum()
     }
 
+    /// Images are not released either.
     fn resident_bytes(&self) -> usize {
         let trees = self.trees.read();
-        let resident = trees.values().filter(|t| t.joined.resident);
-        resident.map(|t| t.joined.x.stats().bytes).sum()
+        let resident = |tree: &Joined| match tree.resident {
+            true => tree.x.stats().bytes,
+            false => 0,
+        };
+        let of = |tree: &Joined| resident(tree) + tree.versions.arena_bytes();
+        trees.values().map(|t| of(&t.joined)).sum()
     }
 
     fn y_bytes(&self) -> usize {
@@ -254,7 +259,10 @@ impl Host for Core {
 
     fn empty_slabs(&self, bytes: usize) {
         self.memory.empty_slabs(bytes, || {
-            self.all_joined().iter().for_each(|tree| tree.x.relocate());
+            for tree in self.all_joined() {
+                tree.x.relocate();
+                tree.versions.relocate();
+            }
         });
     }
 

@@ -1,13 +1,18 @@
 //! What handles of an open database hold: `core` what they share, `ending` how it stops, `stripes`
-//! the locks of writers, `updating` who is inside an `update`, `division` how the budget is
-//! divided.
+//! the locks of writers, `updating` who is inside an `update`, `pinned` an open snapshot,
+//! `turn` who commits transactions, `division`
+//! how the budget is divided.
 
 mod core;
 mod division;
 mod ending;
+mod pinned;
 mod stripes;
+mod turn;
 pub(super) mod updating;
 
 pub(super) use core::{Core, Status, TreeCore};
 pub(super) use ending::Handle;
+pub(super) use pinned::Pinned;
 pub(super) use stripes::Stripes;
+pub(super) use turn::Turn;

@@ -14,7 +14,7 @@ use super::{
         self, OwnedDirectory, OwnedStorage, TREES_DIR,
         manifest::{Manifest, TreeEntry},
     },
-    handle::{Core, Handle, Stripes, TreeCore},
+    handle::{Core, Handle, Stripes, TreeCore, Turn},
     index_y::{self, YShared},
     kinds::IndexXKind,
     machine,
@@ -104,6 +104,8 @@ fn make_core(
     let budget = Arc::new(Budget::new(options.memory_budget_bytes));
     let shared = Arc::new(Shared::new(budget.clone(), poison));
     let memory = Memory::new(budget.clone());
+    shared.versions.set_memory(memory.clone());
+    shared.versions.set_limit(options.snapshot_memory_bytes);
     let y_cache_bytes = index_y::cache_bytes(machine::usable(options.memory_budget_bytes));
     let y_shared = YShared::new(
         y_cache_bytes,
@@ -135,6 +137,7 @@ fn make_core(
         closed: AtomicU8::new(0),
         operations: RwLock::default(),
         directory,
+        turn: Turn::default(),
         options,
     })
 }

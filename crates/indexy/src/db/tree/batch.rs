@@ -1,36 +1,27 @@
 //! `Batch`: writes to several keys and trees that happen as one.
 //!
-//! Keeps I8: holds the stripes of all its keys, taken in ascending order, from before its LSN until
-//! everything is applied; one log record, so that recovery has all of it or nothing. I6 is kept by
-//! `framework/journal.rs`.
+//! Here: how it is put together. How it is applied is in `commit.rs`.
 
 #![forbid(unsafe_code)]
 
-use super::{bounds, reads::Tree};
+use super::{
+    bounds,
+    commit::{self, Commit, Condition},
+    ops::{self, Change, OP_OVERHEAD_BYTES, Op},
+    reads::Tree,
+};
 use crate::{
-    db::{
-        handle::{Core, Handle, Stripes, TreeCore, updating},
-        options::Durability,
-    },
+    db::handle::{Handle, Stripes, TreeCore, updating},
     error::{Error, Result},
-    framework::disk_writer::Runs,
     key::{Key, Value},
-    wal::{BatchEncoder, MAX_BATCH_BYTES, RecordRef},
 };
-use parking_lot::MutexGuard;
-use std::{
-    collections::HashMap,
-    fmt,
-    ops::RangeBounds,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{fmt, ops::RangeBounds, sync::Arc};
 
 /// Writes that are applied as one: after a crash all of them are there or none.
 ///
-/// The last write to a key wins. A *concurrent reader* may see a part of a batch while it is being
-/// applied (snapshots come with transactions); a concurrent writer of one of its keys comes wholly
-/// before or after it. Without a log (`Durability::None`) there is no promise over a crash.
+/// The last write to a key wins. A [`Snapshot`](crate::Snapshot) and a transaction see all of a
+/// batch or nothing; other concurrent readers may see a part of it while it is being applied. A
+/// concurrent writer of one of its keys comes wholly before or after it. Without a log (`Durability::None`) there is no promise over a crash.
 /// [`Batch::limit`] says how large it may get.
 ///
 /// ```
@@ -56,21 +47,6 @@ pub struct Batch {
     mistake: Option<Error>,
 }
 
-struct Op {
-    /// Index in the batch's trees.
-    tree: usize,
-    /// Of tree and key, see `stripes.rs`.
-    hash: u64,
-    change: Change,
-}
-
-enum Change {
-    Put(Key, Value),
-    Remove(Key),
-    /// From the first, up to the second; `None`: to the end.
-    RemoveRange(Key, Option<Key>),
-}
-
 impl fmt::Debug for Batch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Batch")
@@ -80,10 +56,11 @@ impl fmt::Debug for Batch {
     }
 }
 
-/// Bytes counted per operation beside key and value.
-const OP_OVERHEAD_BYTES: usize = 64;
 /// Room for so many operations is made with the first one.
 const FEW: usize = 16;
+
+/// A key of a tree and what is written under it; `None`: it is removed.
+type Write = (Arc<TreeCore>, Key, Option<Value>);
 
 impl Batch {
     pub(in crate::db) fn new(handle: Arc<Handle>) -> Self {
@@ -227,7 +204,43 @@ impl Batch {
     /// ```
     #[must_use]
     pub fn limit(&self) -> usize {
-        batch_limit(&self.handle.core)
+        commit::batch_limit(&self.handle.core)
+    }
+
+    pub(in crate::db) fn is_of(&self, handle: &Arc<Handle>) -> bool {
+        Arc::ptr_eq(&self.handle, handle)
+    }
+
+    /// The writes; an error if it has a mistake, or removes ranges.
+    pub(in crate::db) fn into_writes(self) -> Result<Vec<Write>> {
+        if let Some(mistake) = self.mistake {
+            return Err(mistake);
+        }
+        let trees = self.trees;
+        let write = |op: Op| match op.change {
+            Change::Put(key, value) => Ok((trees[op.tree].clone(), key, Some(value))),
+            Change::Remove(key) => Ok((trees[op.tree].clone(), key, None)),
+            Change::RemoveRange(..) => Err(Error::Unsupported {
+                what: "to remove a range in a transaction".into(),
+            }),
+        };
+        self.ops.into_iter().map(write).collect()
+    }
+
+    /// Adds a write that was checked already.
+    pub(in crate::db) fn push_write(
+        &mut self,
+        tree: &Arc<TreeCore>,
+        key: Key,
+        value: Option<Value>,
+    ) {
+        let hash = Stripes::hash(tree.entry.id, &key);
+        let bytes = key.len() + value.as_ref().map_or(0, |value| value.len());
+        let change = match value {
+            Some(value) => Change::Put(key, value),
+            None => Change::Remove(key),
+        };
+        self.add_op(tree, bytes, hash, change);
     }
 
     fn push(&mut self, tree: &Tree, key: &[u8], value: Option<&[u8]>) {
@@ -252,13 +265,17 @@ impl Batch {
             self.mistake.get_or_insert(Error::ForeignTree);
             return false;
         }
+        self.add_op(&tree.at.tree, bytes, hash, change);
+        true
+    }
+
+    fn add_op(&mut self, tree: &Arc<TreeCore>, bytes: usize, hash: u64, change: Change) {
         self.bytes += OP_OVERHEAD_BYTES + bytes;
-        let tree = self.number_of(&tree.at.tree);
+        let tree = self.number_of(tree);
         if self.ops.is_empty() {
             self.ops.reserve(FEW);
         }
         self.ops.push(Op { tree, hash, change });
-        true
     }
 
     /// The index of `tree` among those of the batch, which are few. (A handle per operation would
@@ -309,13 +326,18 @@ impl Batch {
     }
 
     fn apply(&mut self) -> Result<()> {
+        self.commit_if(None)
+    }
+
+    /// Commits if `condition` holds at that moment.
+    pub(in crate::db) fn commit_if(&mut self, condition: Option<&dyn Condition>) -> Result<()> {
         if let Some(mistake) = &self.mistake {
             return Err(mistake.clone());
         }
         let core = &self.handle.core;
         core.check_writable()?;
         updating::check(&**core)?;
-        let (bytes, limit) = (self.bytes, batch_limit(core));
+        let (bytes, limit) = (self.bytes, commit::batch_limit(core));
         if bytes > limit {
             return Err(Error::BatchTooLarge { bytes, limit });
         }
@@ -327,153 +349,17 @@ impl Batch {
             false => core.stripes.in_order(self.ops.iter().map(|op| op.hash)),
         };
         if hashes.windows(2).any(|pair| pair[0] == pair[1]) {
-            self.ops = last_write_wins(std::mem::take(&mut self.ops));
+            self.ops = ops::last_write_wins(std::mem::take(&mut self.ops));
         }
-        let (trees, ops) = (&self.trees, &self.ops);
-        let log = core.shared.log.get();
-        let mut encoder = BatchEncoder::default();
-        if log.is_some() {
-            for op in ops {
-                encoder.push(record(trees, op))?;
-            }
-        }
-        let record = encoder.bytes() + OP_OVERHEAD_BYTES;
-        let copied = log.map_or(0, |log| log.extra_bytes(record));
-        let end = {
-            let _stripes = self.lock_stripes(&hashes);
-            trees.iter().try_for_each(|tree| tree.live())?;
-            // After the stripes (see `writes.rs`). The log's room is kept until the record is
-            // appended.
-            let room = &core.shared.room;
-            let _admitted = room
-                .admit(bytes + room.copy_bytes(copied))
-                .map_err(|error| too_large(core, bytes, error))?;
-            if self.ranges {
-                // A full device is met now, as long as nothing is written.
-                core.shared.log.wait_durable()?;
-            }
-            // Before the log's room: whoever has that waits for no run.
-            let mut runs = self.lock_runs();
-            let _room = log.map(|log| log.admit(record)).transpose()?;
-            // It may have waited long.
-            trees.iter().try_for_each(|tree| tree.live())?;
-            let commit = || self.apply_all(&mut runs);
-            let (end, applied) = core.shared.log.commit_batch(encoder.record(), commit)?;
-            applied?;
-            end
+        let commit = Commit {
+            core,
+            trees: &self.trees,
+            ops: &self.ops,
+            bytes,
+            ranges: self.ranges,
+            condition,
         };
-        if let (Some(log), Some(end), Durability::Sync) = (log, end, core.options.durability) {
-            log.wait_durable(end)?;
-        }
-        Ok(())
-    }
-
-    /// The stripes of all keys; where ranges are removed, all there are.
-    fn lock_stripes(&self, hashes: &[u64]) -> Vec<MutexGuard<'_, ()>> {
-        let stripes = &self.handle.core.stripes;
-        if !self.ranges {
-            return stripes.lock_all(hashes);
-        }
-        // A run in flight may take long: as little of it as can be is waited for with all stripes.
-        drop(self.lock_runs());
-        stripes.lock_every()
-    }
-
-    /// The run locks of the trees of which ranges are removed, by their indexes in the batch. Taken
-    /// in the order of the trees' numbers: two batches cannot deadlock, though the stripes see to
-    /// that already.
-    fn lock_runs(&self) -> RunLocks<'_> {
-        let mut locks: RunLocks<'_> = self.trees.iter().map(|_| None).collect();
-        if self.ranges {
-            let mut order: Vec<usize> = (0..self.trees.len()).collect();
-            order.sort_unstable_by_key(|&i| self.trees[i].entry.id);
-            let removes = |i: usize| {
-                let of = |op: &Op| op.tree == i && matches!(op.change, Change::RemoveRange(..));
-                self.ops.iter().any(of)
-            };
-            for i in order.into_iter().filter(|&i| removes(i)) {
-                locks[i] = Some(self.trees[i].joined.writer.lock());
-            }
-        }
-        locks
-    }
-
-    /// Waits until the record is durable. It cannot be taken back: a full device is waited for.
-    fn wait_durable(&self) -> Result<()> {
-        let log = &self.handle.core.shared.log;
-        let deadline = Instant::now() + FULL_DEVICE;
-        loop {
-            match log.wait_durable() {
-                Err(Error::OutOfSpace { .. }) if Instant::now() < deadline => {
-                    std::thread::sleep(FULL_DEVICE_PAUSE);
-                }
-                waited => return waited,
-            }
-        }
-    }
-
-    /// Applies what the log has, in order. An error comes after the record was logged: it poisons.
-    fn apply_all(&self, runs: &mut RunLocks<'_>) -> Result<()> {
-        let shared = &self.handle.core.shared;
-        let poison = |error: Error| {
-            let error = shared.poison.set(&error);
-            shared.room.announce_freed();
-            error
-        };
-        if self.ranges {
-            // I5: Y shows the removal when it is applied.
-            self.wait_durable().map_err(poison)?;
-        }
-        for op in &self.ops {
-            let tree = &self.trees[op.tree].joined;
-            match &op.change {
-                Change::Put(key, value) => tree.apply(key, Some(value)),
-                Change::Remove(key) => tree.apply(key, None),
-                Change::RemoveRange(from, to) => {
-                    if let Some(runs) = &mut runs[op.tree] {
-                        let removed = tree.remove_range(runs, from, to.as_deref());
-                        removed.map_err(poison)?;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// How long a batch that removes ranges waits for a device that became full under it, with all
-/// stripes, before it gives the handle up.
-const FULL_DEVICE: Duration = Duration::from_secs(10);
-const FULL_DEVICE_PAUSE: Duration = Duration::from_millis(50);
-
-/// For each tree of a batch, its run lock if it is needed.
-type RunLocks<'a> = Vec<Option<MutexGuard<'a, Runs>>>;
-
-/// A batch takes this part of the budget at most.
-const BATCH_DIVISOR: usize = 4;
-/// So much of what could be had at once is left to slabs that X keeps in reserve.
-const RESERVE_DIVISOR: usize = 16;
-
-/// The largest batch that `core` takes now, as [`Batch::bytes`] counts: a part of the budget, and
-/// what the disk index leaves of it.
-fn batch_limit(core: &Core) -> usize {
-    let most = core.shared.room.most_at_once();
-    let most = most.saturating_sub(most / RESERVE_DIVISOR + OP_OVERHEAD_BYTES);
-    // The log copies a large batch as a whole.
-    let most = match core.shared.log.get() {
-        Some(_) => most / 2,
-        None => most,
-    };
-    let part = core.budget.limit() / BATCH_DIVISOR;
-    part.min(MAX_BATCH_BYTES).min(most)
-}
-
-/// What admission said of a batch of `bytes`: where it does not fit the budget, a smaller one does.
-fn too_large(core: &Core, bytes: usize, error: Error) -> Error {
-    let limit = batch_limit(core);
-    match error {
-        Error::BudgetTooSmall { .. } if limit < bytes => Error::BatchTooLarge { bytes, limit },
-        error => error,
+        commit.run(&hashes)
     }
 }
 
@@ -513,37 +399,5 @@ impl std::error::Error for Rejected {}
 impl From<Rejected> for Error {
     fn from(rejected: Rejected) -> Self {
         rejected.0.0
-    }
-}
-
-/// Keeps the last operation on each key, in the order of the first. For batches that remove no
-/// ranges.
-#[cold]
-fn last_write_wins(ops: Vec<Op>) -> Vec<Op> {
-    let mut at: HashMap<(usize, Key), usize> = HashMap::with_capacity(ops.len());
-    let mut kept: Vec<Op> = Vec::with_capacity(ops.len());
-    for op in ops {
-        let (Change::Put(key, _) | Change::Remove(key) | Change::RemoveRange(key, _)) = &op.change;
-        match at.entry((op.tree, key.clone())) {
-            std::collections::hash_map::Entry::Occupied(slot) => kept[*slot.get()] = op,
-            std::collections::hash_map::Entry::Vacant(slot) => {
-                slot.insert(kept.len());
-                kept.push(op);
-            }
-        }
-    }
-    kept
-}
-
-fn record<'a>(trees: &[Arc<TreeCore>], op: &'a Op) -> RecordRef<'a> {
-    let tree = trees[op.tree].entry.id;
-    match &op.change {
-        Change::Put(key, value) => RecordRef::Put { tree, key, value },
-        Change::Remove(key) => RecordRef::Remove { tree, key },
-        Change::RemoveRange(from, to) => RecordRef::RemoveRange {
-            tree,
-            from,
-            to: to.as_deref(),
-        },
     }
 }

@@ -6,10 +6,10 @@ use crate::{key::successor, limits::MAX_KEY_BYTES};
 use std::ops::{Bound, RangeBounds};
 
 /// `[from, to)`; `None`: no end.
-pub(super) type KeyRange = (Vec<u8>, Option<Vec<u8>>);
+pub(in crate::db) type KeyRange = (Vec<u8>, Option<Vec<u8>>);
 
 /// The ends of `range`, of the length of a key and one byte at most.
-pub(super) fn of<K: AsRef<[u8]>>(range: impl RangeBounds<K>) -> KeyRange {
+pub(in crate::db) fn of<K: AsRef<[u8]>>(range: impl RangeBounds<K>) -> KeyRange {
     let from = match range.start_bound() {
         Bound::Included(key) => key.as_ref().to_vec(),
         Bound::Excluded(key) => successor(key.as_ref()),

@@ -1,8 +1,11 @@
 //! Trees: `reads` and `writes` are the two halves of [`Tree`], `range` its scans, `batch` writes to
-//! several keys and trees as one, `reference` what all of these hold on to.
+//! several keys and trees as one, made of `ops` and applied by `commit`; `reference` what all of
+//! these hold on to.
 
 mod batch;
-mod bounds;
+pub(super) mod bounds;
+mod commit;
+mod ops;
 mod range;
 mod ranges;
 mod reads;
@@ -11,6 +14,8 @@ mod space;
 mod writes;
 
 pub use batch::{Batch, Rejected};
+pub(super) use commit::Condition;
 pub use range::Range;
 pub use reads::Tree;
+pub(super) use reference::View;
 pub use space::{Compacted, TreeStats};

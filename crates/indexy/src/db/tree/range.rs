@@ -2,9 +2,12 @@
 
 #![forbid(unsafe_code)]
 
-use super::{bounds, reference::TreeRef};
+use super::{
+    bounds,
+    reference::{TreeRef, View},
+};
 use crate::{
-    error::Result,
+    error::{Error, Result},
     framework::{
         scan::{MergeLimits, Merged},
         shared::Shared,
@@ -41,6 +44,10 @@ use std::{collections::VecDeque, fmt};
 /// ```
 pub struct Range {
     tree: TreeRef,
+    /// What it sees.
+    view: View,
+    /// Given out first.
+    mistake: Option<Error>,
     /// What neither end has fetched: `[from, to)`; `None` when both have met.
     rest: Option<(Vec<u8>, Option<Vec<u8>>)>,
     front: Buffer,
@@ -112,6 +119,18 @@ impl Range {
         Self::starting_with(FIRST_CHUNK_ENTRIES, tree, from, to)
     }
 
+    /// A range that gives `error` and nothing else.
+    pub(in crate::db) fn failed(mut self, error: Error) -> Self {
+        self.mistake = Some(error);
+        self
+    }
+
+    /// The same range as `view` sees it; nothing was fetched yet.
+    pub(in crate::db) fn seen_by(mut self, view: View) -> Self {
+        self.view = view;
+        self
+    }
+
     /// As `new`, for a caller that wants `entries` at an end, most likely.
     pub(super) fn starting_with(
         entries: usize,
@@ -124,6 +143,8 @@ impl Range {
         let rest = if empty { None } else { Some((from, to)) };
         Self {
             tree,
+            view: View::Newest,
+            mistake: None,
             rest,
             front: Buffer::starting_with(entries),
             back: Buffer::starting_with(entries),
@@ -165,11 +186,9 @@ impl Range {
                     at_hand: 1,
                 },
             };
-            let tree = &self.tree;
-            let chunk = tree
-                .joined()
-                .scan_chunk(&from, to.as_deref(), order, limits);
-            let mut merged = tree.alive(chunk)?;
+            let mut merged = self
+                .tree
+                .chunk(&self.view, &from, to.as_deref(), order, limits)?;
             if room.is_none() {
                 merged.keep_first(order);
             }
@@ -195,7 +214,11 @@ impl Range {
     }
 
     fn step(&mut self, order: Order) -> Option<Result<(Key, Value)>> {
-        if let Err(error) = self.fill(order) {
+        let filled = match self.mistake.take() {
+            Some(mistake) => Err(mistake),
+            None => self.fill(order),
+        };
+        if let Err(error) = filled {
             self.rest = None;
             for buffer in [&mut self.front, &mut self.back] {
                 buffer.give_back(&self.tree.core().shared);

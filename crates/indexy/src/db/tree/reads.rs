@@ -5,7 +5,7 @@
 use super::{bounds, range::Range, reference::TreeRef};
 use crate::{
     db::{
-        handle::{Handle, TreeCore},
+        handle::{Handle, Pinned, TreeCore},
         kinds::{IndexXKind, IndexYKind},
     },
     error::Result,
@@ -178,6 +178,44 @@ impl Tree {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         keys.iter().try_for_each(|k| self.at.check_key(k))?;
         self.at.alive(self.at.joined().multi_get(&keys))
+    }
+
+    /// The value of `key` as `pinned` sees it.
+    pub(in crate::db) fn get_at(&self, pinned: &Pinned, key: &[u8]) -> Result<Option<Value>> {
+        self.at.get_at(pinned, key)
+    }
+
+    /// The values of `keys` as `pinned` sees them.
+    pub(in crate::db) fn multi_get_at(
+        &self,
+        pinned: &Pinned,
+        keys: &[&[u8]],
+    ) -> Result<Vec<Option<Value>>> {
+        self.at.live()?;
+        keys.iter().try_for_each(|k| self.at.check_key(k))?;
+        let read = self.at.joined().multi_get_at(keys, pinned.epoch());
+        pinned.checked(self.at.alive(read))
+    }
+
+    /// The range `(from, to)`.
+    pub(in crate::db) fn range_of(&self, (from, to): bounds::KeyRange) -> Range {
+        Range::new(self.at.clone(), from, to)
+    }
+
+    pub(in crate::db) fn core(&self) -> &Arc<TreeCore> {
+        &self.at.tree
+    }
+
+    /// Whether a value of `len` bytes may be written under `key`.
+    pub(in crate::db) fn check_write(&self, key: &[u8], len: usize) -> Result<()> {
+        self.at.live()?;
+        self.at.check_key(key)?;
+        self.at.check_value(len)
+    }
+
+    /// It is a tree of the database of `handle`.
+    pub(in crate::db) fn is_of(&self, handle: &Arc<Handle>) -> bool {
+        Arc::ptr_eq(&self.at.handle, handle)
     }
 
     /// Whether `key` is there. Cost as [`Tree::get`], without the copy.

@@ -6,12 +6,24 @@
 #![forbid(unsafe_code)]
 
 use crate::{
-    db::handle::{Core, Handle, TreeCore},
+    db::handle::{Core, Handle, Pinned, TreeCore},
     error::{Error, Result},
-    framework::tree::Joined,
+    framework::{
+        scan::{MergeLimits, Merged},
+        tree::Joined,
+    },
+    key::Value,
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
+    x::Order,
 };
 use std::sync::Arc;
+
+/// What a read sees.
+#[derive(Clone)]
+pub(in crate::db) enum View {
+    Newest,
+    At(Arc<Pinned>),
+}
 
 /// See the module header. Cost of a clone: two counters.
 #[derive(Clone)]
@@ -39,6 +51,33 @@ impl TreeRef {
     /// that.
     pub(super) fn alive<R>(&self, read: Result<R>) -> Result<R> {
         read.or_else(|error| self.live().and(Err(error)))
+    }
+
+    /// The value of `key`, as `pinned` sees it.
+    pub(super) fn get_at(&self, pinned: &Pinned, key: &[u8]) -> Result<Option<Value>> {
+        self.live()?;
+        self.check_key(key)?;
+        let read = self.alive(self.joined().get_at(key, pinned.epoch()));
+        pinned.checked(read)
+    }
+
+    /// A chunk of a scan.
+    pub(super) fn chunk(
+        &self,
+        view: &View,
+        from: &[u8],
+        to: Option<&[u8]>,
+        order: Order,
+        limits: MergeLimits,
+    ) -> Result<Merged> {
+        let joined = self.joined();
+        match view {
+            View::Newest => self.alive(joined.scan_chunk(from, to, order, limits)),
+            View::At(pinned) => {
+                let chunk = joined.scan_chunk_at(from, to, order, limits, pinned.epoch());
+                pinned.checked(self.alive(chunk))
+            }
+        }
     }
 
     /// `KeyTooLong` beyond what the API or this tree's Index Y takes.

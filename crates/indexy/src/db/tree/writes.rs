@@ -1,8 +1,9 @@
 //! The writes of a `Tree`.
 //!
 //! Every write, in this order: check the limits; take the key's stripe; look under it whether the
-//! tree is live; reserve memory, then room in the log (both may wait); apply, where the log record
-//! is made under the leaf's latch (I8); let the stripe go; with `Sync` wait for the log.
+//! tree is live; reserve memory, then room in the log (both may wait); leave an image where a
+//! snapshot is open (I10); apply, where the log record is made under the leaf's latch (I8); let the
+//! stripe go; with `Sync` wait for the log.
 //!
 //! The stripe comes before the reservation. A writer that reserved memory and then waited for a
 //! stripe could deadlock with `update`, which holds the stripe while it waits for memory of its
@@ -19,9 +20,10 @@ use crate::{
     error::{Error, Result},
     framework::{
         memory::Admitted,
-        tree::{Joined, Route},
+        tree::{Joined, Route, Written},
     },
     key::Value,
+    versions::Image,
     wal::{Admission, Lsn},
 };
 
@@ -61,9 +63,7 @@ impl Tree {
     // IndeXY II-B; I4, I7, I8.
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        self.write(key, Some(value.len()), |joined, route| {
-            Ok(((), joined.put(key, Some(value), route)?))
-        })
+        self.write(key, value.len(), |_| Ok(((), self.put(key, Some(value))?)))
     }
 
     /// Removes `key`, whether it is there or not. Cost: that of [`Tree::insert`]; nothing is read.
@@ -79,9 +79,7 @@ impl Tree {
     /// ```
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<()> {
         let key = key.as_ref();
-        self.write(key, Some(0), |joined, route| {
-            Ok(((), joined.put(key, None, route)?))
-        })
+        self.write(key, 0, |_| Ok(((), self.put(key, None)?)))
     }
 
     /// Removes `key` and returns the value that it had. Atomic. Cost: [`Tree::get`] and
@@ -98,10 +96,10 @@ impl Tree {
     /// ```
     pub fn take(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         let key = key.as_ref();
-        self.write(key, Some(0), |joined, route| {
+        self.write(key, 0, |joined| {
             let old = joined.get(key, Value::new)?;
             let end = if old.is_some() {
-                joined.put(key, None, route)?
+                self.put(key, None)?
             } else {
                 None
             };
@@ -133,13 +131,13 @@ impl Tree {
         let old = old.as_ref().map(AsRef::as_ref);
         let new = new.as_ref().map(AsRef::as_ref);
         let bytes = new.map_or(0, <[u8]>::len);
-        self.write(key, Some(bytes), |joined, route| {
+        self.write(key, bytes, |joined| {
             let same = match (joined.get(key, |v| old == Some(v))?, old) {
                 (Some(same), _) => same,
                 (None, old) => old.is_none(),
             };
             let end = match same {
-                true => joined.put(key, new, route)?,
+                true => self.put(key, new)?,
                 false => None,
             };
             Ok((same, end))
@@ -174,35 +172,29 @@ impl Tree {
         change: impl FnOnce(Option<&[u8]>) -> Option<Vec<u8>>,
     ) -> Result<Option<Value>> {
         let key = key.as_ref();
-        self.write(key, None, |joined, _| {
+        self.write(key, 0, |joined| {
             let old = joined.get(key, Value::new)?;
             let new = {
                 let _updating = Updating::enter(&**self.at.core());
                 change(old.as_deref())
             };
-            let bytes = new.as_ref().map_or(0, Vec::len);
-            self.at.check_value(bytes)?;
-            // Only now is it known how much. All of it in one request: a writer that holds a
-            // reservation and asks for more could wait for itself.
-            let permit = self.admit(key.len() + bytes)?;
-            self.at.live()?;
-            let end = joined.put(key, new.as_deref(), permit.route)?;
+            self.at.check_value(new.as_ref().map_or(0, Vec::len))?;
+            let end = self.put(key, new.as_deref())?;
             Ok((new.map(Value::from), end))
         })
     }
 
-    /// The frame of every single-key write; see the module header. Without a length of the value,
-    /// `apply` asks for room itself.
+    /// The frame of every single-key write; see the module header. `apply` writes by [`Tree::put`].
     fn write<R>(
         &self,
         key: &[u8],
-        value_len: Option<usize>,
-        apply: impl FnOnce(&Joined, Route) -> Result<(R, Option<Lsn>)>,
+        value_len: usize,
+        apply: impl FnOnce(&Joined) -> Result<(R, Option<Lsn>)>,
     ) -> Result<R> {
         let core = self.at.core();
         self.at.live()?;
         self.at.check_key(key)?;
-        self.at.check_value(value_len.unwrap_or_default())?;
+        self.at.check_value(value_len)?;
         if core.options.read_only {
             return Err(Error::ReadOnly);
         }
@@ -212,15 +204,7 @@ impl Tree {
         let (result, end) = {
             let _stripe = core.stripes.lock(self.at.tree.entry.id, key);
             self.at.live()?;
-            let permit = value_len
-                .map(|len| self.admit_value(key, len))
-                .transpose()?;
-            let route = permit
-                .as_ref()
-                .map_or(Route::ThroughX, |permit| permit.route);
-            // The wait may have been long.
-            self.at.live()?;
-            self.at.alive(apply(self.at.joined(), route))?
+            self.at.alive(apply(self.at.joined()))?
         };
         if let (Some(log), Some(end), Durability::Sync) = (log, end, core.options.durability) {
             log.wait_durable(end)?;
@@ -228,11 +212,46 @@ impl Tree {
         Ok(result)
     }
 
-    /// As [`Tree::admit`], for `key` with a value of `len` bytes. Where resident trees fill the
-    /// budget, a write that makes none of them larger goes on, or they could not be made smaller:
-    /// above all the removal of a key that X has.
-    fn admit_value(&self, key: &[u8], len: usize) -> Result<Permit<'_>> {
-        match self.admit(key.len() + len) {
+    /// Waits for room and writes `value` (`None`: removes). The caller holds the stripe of `key`.
+    /// Starts again when a snapshot begins meanwhile, which needs what `key` was (I10).
+    fn put(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Lsn>> {
+        let (joined, versions) = (self.at.joined(), &self.at.core().shared.versions);
+        loop {
+            let seen = versions.watch();
+            let image = match seen {
+                0 => None,
+                seen => joined.image(key, seen),
+            };
+            // What is absent and is removed stays what it was.
+            let image = image.filter(|image| value.is_some() || *image != Image::Absent);
+            let kept = image.as_ref().map_or(0, |image| key.len() + image.bytes());
+            // All of it in one request: a writer that holds a reservation and asks for more could
+            // wait for itself.
+            let permit = self.admit_value(key, value.map_or(0, <[u8]>::len), kept)?;
+            // The wait may have been long.
+            self.at.live()?;
+            if let Some(image) = image {
+                joined.keep(key, seen, &image);
+            }
+            if let Written::Done(end) = joined.put(key, value, permit.route, seen)? {
+                return Ok(end);
+            }
+        }
+    }
+
+    /// As [`Tree::admit`], for `key` with a value of `len` bytes, and `kept` bytes of an image.
+    /// Where resident trees fill the budget, a write that makes none of them larger goes on, or
+    /// they could not be made smaller: above all the removal of a key that X has. Where images do,
+    /// the snapshots are given up.
+    fn admit_value(&self, key: &[u8], len: usize, kept: usize) -> Result<Permit<'_>> {
+        let versions = &self.at.core().shared.versions;
+        let admitted = match self.admit(key.len() + len, kept) {
+            Err(error) if error.is_about_memory() && versions.give_up_all() => {
+                self.admit(key.len() + len, kept)
+            }
+            admitted => admitted,
+        };
+        match admitted {
             Err(Error::ResidentTreesTooLarge { .. })
                 if len == 0 && self.at.joined().has_in_x(key) && self.has_room_for_copy(key) =>
             {
@@ -254,9 +273,9 @@ impl Tree {
         budget.used() + key.len() + ENTRY_OVERHEAD_BYTES < budget.limit()
     }
 
-    /// Waits until a write of `bytes`, key and value, has room in X and in the log; both are
-    /// reserved while the answer lives.
-    fn admit(&self, bytes: usize) -> Result<Permit<'_>> {
+    /// Waits until a write of `bytes`, key and value, and `kept` bytes of an image have room in X
+    /// and in the log; both are reserved while the answer lives.
+    fn admit(&self, bytes: usize, kept: usize) -> Result<Permit<'_>> {
         let core = self.at.core();
         let log = core.shared.log.get();
         let record = bytes + RECORD_OVERHEAD_BYTES;
@@ -269,7 +288,7 @@ impl Tree {
         let room = &core.shared.room;
         Ok(Permit {
             route,
-            _memory: Some(room.admit(in_x + room.copy_bytes(copied))?),
+            _memory: Some(room.admit(in_x + kept + room.copy_bytes(copied))?),
             _log: log.map(|log| log.admit(record)).transpose()?,
         })
     }

@@ -317,6 +317,10 @@ impl RunSource for CleaningRun<'_> {
     }
 
     fn before_publish(&mut self) -> Result<()> {
+        // I12: from now on Y shows what the run carries.
+        for &(from, to) in self.ranges {
+            self.joined.resolve_markers(from, to);
+        }
         // I5: everything that the run copied was logged before now.
         self.joined.shared.log.wait_durable()
     }

@@ -20,7 +20,7 @@ use super::{
     host::Host,
     memory::{Holdings, WaitLimits},
     shared::Shared,
-    tree::{Joined, Route},
+    tree::{Joined, Route, Written},
 };
 use crate::{
     error::Result,
@@ -277,7 +277,10 @@ fn open_log(
 /// As the API routes it.
 fn put_as_routed(tree: &Joined, key: &[u8], value: Option<&[u8]>) -> Result<Option<Lsn>> {
     let route = value.map_or(Route::ThroughX, |v| tree.route(key.len() + v.len()));
-    tree.put(key, value, route)
+    match tree.put(key, value, route, 0)? {
+        Written::Done(end) => Ok(end),
+        Written::SnapshotBegan => panic!("no snapshot is open"),
+    }
 }
 
 fn put(tree: &Joined, key: &[u8], value: &[u8]) -> Lsn {

@@ -1,0 +1,58 @@
+//! A snapshot that is held open. It ends when the last holder drops it.
+//!
+//! Threads: any. It keeps the database's handle, so that the directory stays locked.
+
+#![forbid(unsafe_code)]
+
+use super::ending::Handle;
+use crate::{
+    error::{Error, Result},
+    versions::{Epoch, Pin},
+};
+use std::sync::Arc;
+
+/// See the module header.
+pub(crate) struct Pinned {
+    pin: Arc<Pin>,
+    pub(crate) handle: Arc<Handle>,
+}
+
+impl Pinned {
+    /// Begins a snapshot. Errors: `Closed`, `Unsupported` in a forked child.
+    pub(crate) fn begin(handle: &Arc<Handle>) -> Result<Arc<Self>> {
+        handle.core.directory.check_process()?;
+        handle.core.check_open()?;
+        Ok(Arc::new(Self {
+            pin: handle.core.shared.versions.begin(),
+            handle: handle.clone(),
+        }))
+    }
+
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.pin.epoch()
+    }
+
+    /// `SnapshotTooOld` if the snapshot was given up.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.pin.is_expired() {
+            true => Err(Error::SnapshotTooOld),
+            false => Ok(()),
+        }
+    }
+
+    /// `read`, if the snapshot was not given up meanwhile: then it may be wrong.
+    pub(crate) fn checked<R>(&self, read: Result<R>) -> Result<R> {
+        let value = read?;
+        self.check()?;
+        Ok(value)
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // A forked child has copies of locks that nobody gives back.
+        if !self.handle.core.directory.is_forked() {
+            self.handle.core.shared.versions.end(&self.pin);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! A scan of a snapshot with the writes of a transaction over it, from both ends.
+//!
+//! The writes are looked at in each step, so that they may change between two.
+
+#![forbid(unsafe_code)]
+
+use super::writes::TreeWrites;
+use crate::{
+    db::tree::Range,
+    error::Result,
+    key::{Key, Value, successor},
+    x::Order,
+};
+use std::ops::Bound;
+
+/// See the module header.
+pub(super) struct Overlay {
+    base: Range,
+    /// What each end has taken from `base` and not given out yet.
+    front: Option<(Key, Value)>,
+    back: Option<(Key, Value)>,
+    /// What neither end has passed: `[from, to)`.
+    from: Vec<u8>,
+    to: Option<Vec<u8>>,
+}
+
+/// A step of a scan.
+pub(super) struct Step {
+    /// What it passed: `[from, to)`.
+    pub(super) from: Vec<u8>,
+    pub(super) to: Option<Vec<u8>>,
+    pub(super) entry: Option<(Key, Value)>,
+}
+
+impl Overlay {
+    /// `base` gives the entries of `[from, to)`.
+    pub(super) fn new(base: Range, (from, to): (Vec<u8>, Option<Vec<u8>>)) -> Self {
+        Self {
+            base,
+            front: None,
+            back: None,
+            from,
+            to,
+        }
+    }
+
+    /// The next entry from the end that `order` says.
+    pub(super) fn step(&mut self, order: Order, writes: Option<&TreeWrites>) -> Result<Step> {
+        let began = match order {
+            Order::Ascending => Some(self.from.clone()),
+            Order::Descending => self.to.clone(),
+        };
+        loop {
+            self.peek(order)?;
+            let written = writes.and_then(|writes| self.written(writes, order));
+            let ours = match order {
+                Order::Ascending => &self.front,
+                Order::Descending => &self.back,
+            };
+            let (key, value) = match (ours, written) {
+                (None, None) => return Ok(self.end(order, began)),
+                (Some((key, value)), None) => (key.clone(), Some(value.clone())),
+                (None, Some((key, value))) => (key.clone(), value.clone()),
+                (Some((ours, value)), Some((key, written))) => {
+                    let base_first = match order {
+                        Order::Ascending => ours < key,
+                        Order::Descending => ours > key,
+                    };
+                    match base_first {
+                        true => (ours.clone(), Some(value.clone())),
+                        false => (key.clone(), written.clone()),
+                    }
+                }
+            };
+            self.pass(order, &key);
+            if let Some(value) = value {
+                return Ok(self.passed(order, began, (key, value)));
+            }
+        }
+    }
+
+    /// Sees to it that the entry that comes next from the snapshot is at hand.
+    fn peek(&mut self, order: Order) -> Result<()> {
+        let (ours, others) = match order {
+            Order::Ascending => (&mut self.front, &mut self.back),
+            Order::Descending => (&mut self.back, &mut self.front),
+        };
+        if ours.is_none() {
+            let next = match order {
+                Order::Ascending => self.base.next(),
+                Order::Descending => self.base.next_back(),
+            };
+            // When the ends have met, the last one is in the other's hand.
+            *ours = match next.transpose()? {
+                Some(entry) => Some(entry),
+                None => others.take(),
+            };
+        }
+        Ok(())
+    }
+
+    /// The next write.
+    fn written<'w>(
+        &self,
+        writes: &'w TreeWrites,
+        order: Order,
+    ) -> Option<(&'w Key, &'w Option<Value>)> {
+        if self.to.as_ref().is_some_and(|to| self.from >= *to) {
+            return None;
+        }
+        let to = match &self.to {
+            Some(to) => Bound::Excluded(&to[..]),
+            None => Bound::Unbounded,
+        };
+        let mut range = writes.range::<[u8], _>((Bound::Included(&self.from[..]), to));
+        match order {
+            Order::Ascending => range.next(),
+            Order::Descending => range.next_back(),
+        }
+    }
+
+    /// Goes past `key`.
+    fn pass(&mut self, order: Order, key: &Key) {
+        let hand = match order {
+            Order::Ascending => {
+                self.from = successor(key);
+                &mut self.front
+            }
+            Order::Descending => {
+                self.to = Some(key.to_vec());
+                &mut self.back
+            }
+        };
+        hand.take_if(|(ours, _)| ours == key);
+    }
+
+    /// What lies between where a step `began` and where it is.
+    fn passed(&self, order: Order, began: Option<Vec<u8>>, entry: (Key, Value)) -> Step {
+        let (from, to) = match order {
+            Order::Ascending => (began.unwrap_or_default(), Some(self.from.clone())),
+            Order::Descending => (self.to.clone().unwrap_or_default(), began),
+        };
+        Step {
+            from,
+            to,
+            entry: Some(entry),
+        }
+    }
+
+    /// Nothing is left: the rest was passed.
+    fn end(&mut self, order: Order, began: Option<Vec<u8>>) -> Step {
+        let (from, to) = match order {
+            Order::Ascending => (began.unwrap_or_default(), self.to.clone()),
+            Order::Descending => (self.from.clone(), began),
+        };
+        self.to = Some(self.from.clone());
+        Step {
+            from,
+            to,
+            entry: None,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What a transaction has read, as far as its commit looks at it.
+//!
+//! Keys and intervals of each tree. Where they take more memory than a limit, neighbours are joined:
+//! then a commit may find a conflict where there is none, and misses none that there is.
+
+#![forbid(unsafe_code)]
+
+use crate::{
+    db::handle::TreeCore,
+    key::{Key, successor},
+};
+use std::{collections::BTreeSet, sync::Arc};
+
+/// Memory beside the bytes of a key.
+const ENTRY_BYTES: usize = 48;
+
+/// `[from, to)`; `None`: to the end.
+pub(super) type Interval = (Vec<u8>, Option<Vec<u8>>);
+
+/// What was read of one tree.
+pub(super) struct TreeReads {
+    pub(super) tree: Arc<TreeCore>,
+    pub(super) keys: BTreeSet<Key>,
+    /// In the order in which they were read, until they are joined.
+    pub(super) intervals: Vec<Interval>,
+    bytes: usize,
+}
+
+impl TreeReads {
+    fn new(tree: &Arc<TreeCore>) -> Self {
+        Self {
+            tree: tree.clone(),
+            keys: BTreeSet::new(),
+            intervals: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    pub(super) fn contains(&self, key: &[u8]) -> bool {
+        let inside =
+            |(from, to): &Interval| from[..] <= *key && to.as_ref().is_none_or(|to| *key < to[..]);
+        self.keys.contains(key) || self.intervals.iter().any(inside)
+    }
+
+    fn add_interval(&mut self, from: &[u8], to: Option<&[u8]>) {
+        if let Some((last_from, last_to)) = self.intervals.last_mut() {
+            // A scan goes on where it was.
+            if last_to.as_deref() == Some(from) {
+                *last_to = to.map(<[u8]>::to_vec);
+                return;
+            }
+            if to == Some(&last_from[..]) {
+                *last_from = from.to_vec();
+                return;
+            }
+        }
+        self.bytes += bytes_of(from, to);
+        self.intervals.push((from.to_vec(), to.map(<[u8]>::to_vec)));
+    }
+
+    /// Joins neighbours until all take half of `limit` at most.
+    fn join(&mut self, limit: usize) {
+        let keys = std::mem::take(&mut self.keys);
+        let points = keys.iter().map(|key| (key.to_vec(), Some(successor(key))));
+        self.intervals.extend(points);
+        self.intervals.sort_unstable();
+        self.join_if(|_, _| false);
+        while self.bytes > limit / 2 && self.intervals.len() > 1 {
+            // Every second one with the next.
+            self.join_if(|at, _| at % 2 == 1);
+        }
+    }
+
+    /// Joins sorted intervals that overlap, and each of which `with_last` says so, by its number.
+    fn join_if(&mut self, with_last: impl Fn(usize, &Interval) -> bool) {
+        let mut joined: Vec<Interval> = Vec::with_capacity(self.intervals.len());
+        for (at, interval) in std::mem::take(&mut self.intervals).into_iter().enumerate() {
+            let last = joined.last_mut().filter(|(_, to)| {
+                with_last(at, &interval) || to.as_ref().is_none_or(|to| interval.0 <= *to)
+            });
+            match last {
+                Some((_, to)) => {
+                    let later = |a: Vec<u8>, b: Vec<u8>| a.max(b);
+                    *to = to.take().zip(interval.1).map(|(a, b)| later(a, b));
+                }
+                None => joined.push(interval),
+            }
+        }
+        let bytes = joined
+            .iter()
+            .map(|(from, to)| bytes_of(from, to.as_deref()));
+        self.bytes = bytes.sum();
+        self.intervals = joined;
+    }
+}
+
+fn bytes_of(from: &[u8], to: Option<&[u8]>) -> usize {
+    ENTRY_BYTES + from.len() + to.map_or(0, <[u8]>::len)
+}
+
+/// Everything that was read.
+pub(super) struct Reads {
+    pub(super) trees: Vec<TreeReads>,
+    /// Memory of one tree above which neighbours are joined.
+    limit: usize,
+}
+
+impl Reads {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            trees: Vec::new(),
+            limit,
+        }
+    }
+
+    pub(super) fn of(&self, tree: &TreeCore) -> Option<&TreeReads> {
+        self.trees
+            .iter()
+            .find(|reads| std::ptr::eq(&*reads.tree, tree))
+    }
+
+    fn of_mut(&mut self, tree: &Arc<TreeCore>) -> &mut TreeReads {
+        let known = self
+            .trees
+            .iter()
+            .position(|reads| Arc::ptr_eq(&reads.tree, tree));
+        let at = known.unwrap_or_else(|| {
+            self.trees.push(TreeReads::new(tree));
+            self.trees.len() - 1
+        });
+        &mut self.trees[at]
+    }
+
+    pub(super) fn add_key(&mut self, tree: &Arc<TreeCore>, key: &[u8]) {
+        let limit = self.limit;
+        let reads = self.of_mut(tree);
+        if reads.keys.insert(Key::new(key)) {
+            reads.bytes += ENTRY_BYTES + key.len();
+            if reads.bytes > limit {
+                reads.join(limit);
+            }
+        }
+    }
+
+    pub(super) fn add_interval(&mut self, tree: &Arc<TreeCore>, from: &[u8], to: Option<&[u8]>) {
+        let limit = self.limit;
+        let reads = self.of_mut(tree);
+        reads.add_interval(from, to);
+        if reads.bytes > limit {
+            reads.join(limit);
+        }
+    }
+}

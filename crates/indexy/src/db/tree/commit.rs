@@ -1,0 +1,300 @@
+//! How a batch is applied.
+//!
+//! Keeps I8: holds the stripes of all its keys, taken in ascending order, from before its LSN until
+//! everything is applied; one log record, so that recovery has all of it or nothing. Keeps I10 and
+//! I11: holds the gate from its first image until everything is applied, so that no snapshot sees a
+//! part of it. I6 is kept by `framework/journal.rs`.
+//!
+//! Locks are taken in this order: stripes, room in memory, run locks, room in the log, gate. Nothing
+//! waits with the gate held, unless ranges are removed.
+
+#![forbid(unsafe_code)]
+
+use super::ops::{self, Change, OP_OVERHEAD_BYTES, Op};
+use crate::{
+    db::{
+        handle::{Core, TreeCore},
+        options::Durability,
+    },
+    error::{Error, Result},
+    framework::disk_writer::Runs,
+    versions::Epoch,
+    wal::{BatchEncoder, Lsn, MAX_BATCH_BYTES},
+    x::{IndexX, Lookup},
+};
+use parking_lot::MutexGuard;
+use std::{
+    sync::{
+        Arc,
+        atomic::{Ordering, fence},
+    },
+    time::{Duration, Instant},
+};
+
+/// What must hold for a batch to be applied. It is asked with the stripes of all keys and the gate
+/// held: what it finds holds until the batch is applied, or the writer who changes it finds the
+/// images of the batch.
+pub(in crate::db) trait Condition {
+    /// Looks at `key`, which the batch writes, before the batch leaves an image of it.
+    fn check_written(&self, tree: &TreeCore, key: &[u8]) -> Result<()>;
+
+    /// Looks at what the batch does not write, after it has left its images.
+    fn check_read(&self) -> Result<()>;
+}
+
+/// A batch on its way.
+pub(super) struct Commit<'a> {
+    pub(super) core: &'a Core,
+    pub(super) trees: &'a [Arc<TreeCore>],
+    pub(super) ops: &'a [Op],
+    /// As the batch counts.
+    pub(super) bytes: usize,
+    /// Some operations remove ranges.
+    pub(super) ranges: bool,
+    pub(super) condition: Option<&'a dyn Condition>,
+}
+
+impl Commit<'_> {
+    /// Applies everything, or nothing. `hashes`: of all keys, in the order of stripes.
+    pub(super) fn run(&self, hashes: &[u64]) -> Result<()> {
+        let core = self.core;
+        let log = core.shared.log.get();
+        let mut encoder = BatchEncoder::default();
+        if log.is_some() {
+            for op in self.ops {
+                encoder.push(ops::record(self.trees, op))?;
+            }
+        }
+        let end = {
+            let _stripes = self.lock_stripes(hashes);
+            self.live()?;
+            loop {
+                if let Some(end) = self.attempt(&encoder)? {
+                    break end;
+                }
+            }
+        };
+        if let (Some(log), Some(end), Durability::Sync) = (log, end, core.options.durability) {
+            log.wait_durable(end)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for room, and applies. `None`: a snapshot has begun, for whose images no room was
+    /// asked. That happens once: room is asked for where a snapshot is open.
+    fn attempt(&self, encoder: &BatchEncoder) -> Result<Option<Option<Lsn>>> {
+        let shared = &self.core.shared;
+        let (log, versions) = (shared.log.get(), &shared.versions);
+        let record = encoder.bytes() + OP_OVERHEAD_BYTES;
+        let copied = log.map_or(0, |log| log.extra_bytes(record));
+        let watch = versions.watch();
+        let images = match watch {
+            0 => 0,
+            _ => self.image_bytes(),
+        };
+        // Before this batch holds room of its own: it would wait for itself.
+        self.keep_ranges(watch, |bytes| shared.room.admit(bytes).is_ok());
+        // After the stripes (see `writes.rs`). The log's room is kept until the record is appended.
+        let room = &shared.room;
+        let needed = self.bytes + room.copy_bytes(copied);
+        let _admitted = match room.admit(needed + images) {
+            Err(error) if error.is_about_memory() && versions.give_up_all() => room.admit(needed),
+            admitted => admitted,
+        }
+        .map_err(|error| too_large(self.core, self.bytes, error))?;
+        if self.ranges {
+            // A full device is met now, as long as nothing is written.
+            shared.log.wait_durable()?;
+        }
+        // Before the log's room: whoever has that waits for no run.
+        let mut runs = self.lock_runs();
+        let _room = log.map(|log| log.admit(record)).transpose()?;
+        // It may have waited long.
+        self.live()?;
+        let _gate = versions.gate();
+        // I11: no snapshot begins from here on.
+        let now = versions.watch();
+        if watch == 0 && now != 0 {
+            return Ok(None);
+        }
+        if now > watch {
+            self.keep_ranges(now, |bytes| shared.room.admit_load(bytes).is_some());
+        }
+        self.keep(now)?;
+        let commit = || self.apply_all(&mut runs);
+        let (end, applied) = shared.log.commit_batch(encoder.record(), commit)?;
+        applied?;
+        Ok(Some(end))
+    }
+
+    fn live(&self) -> Result<()> {
+        self.trees.iter().try_for_each(|tree| tree.live())
+    }
+
+    /// Memory that the images of all keys will take.
+    fn image_bytes(&self) -> usize {
+        let of = |op: &Op| match &op.change {
+            Change::Put(key, _) | Change::Remove(key) => {
+                let x = &self.trees[op.tree].joined.x;
+                let value = match x.get(key, <[u8]>::len) {
+                    Lookup::Found(len) => len,
+                    _ => 0,
+                };
+                key.len() + value + OP_OVERHEAD_BYTES
+            }
+            // As they are read.
+            Change::RemoveRange(..) => 0,
+        };
+        self.ops.iter().map(of).sum()
+    }
+
+    /// Leaves the images of what the batch writes (I10), if its condition holds.
+    fn keep(&self, watch: Epoch) -> Result<()> {
+        if let Some(condition) = self.condition {
+            for op in self.ops {
+                if let Change::Put(key, _) | Change::Remove(key) = &op.change {
+                    condition.check_written(&self.trees[op.tree], key)?;
+                }
+            }
+        }
+        if watch != 0 {
+            for op in self.ops {
+                let joined = &self.trees[op.tree].joined;
+                if let Change::Put(key, _) | Change::Remove(key) = &op.change
+                    && let Some(image) = joined.image(key, watch)
+                {
+                    joined.keep(key, watch, &image);
+                }
+            }
+        }
+        match self.condition {
+            Some(condition) => {
+                // Of two commits that read what the other one writes, one sees the other's images.
+                fence(Ordering::SeqCst);
+                condition.check_read()
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps what is in the ranges to be removed, where `admit` says that there is room.
+    fn keep_ranges(&self, watch: Epoch, admit: impl Fn(usize) -> bool + Copy) {
+        if watch == 0 || !self.ranges {
+            return;
+        }
+        for op in self.ops {
+            if let Change::RemoveRange(from, to) = &op.change {
+                let joined = &self.trees[op.tree].joined;
+                joined.keep_range(from, to.as_deref(), watch, admit);
+            }
+        }
+    }
+
+    /// The stripes of all keys; where ranges are removed, all there are.
+    fn lock_stripes(&self, hashes: &[u64]) -> Vec<MutexGuard<'_, ()>> {
+        let stripes = &self.core.stripes;
+        if !self.ranges {
+            return stripes.lock_all(hashes);
+        }
+        // A run in flight may take long: as little of it as can be is waited for with all stripes.
+        drop(self.lock_runs());
+        stripes.lock_every()
+    }
+
+    /// The run locks of the trees of which ranges are removed, by their indexes in the batch. Taken
+    /// in the order of the trees' numbers: two batches cannot deadlock, though the stripes see to
+    /// that already.
+    fn lock_runs(&self) -> RunLocks<'_> {
+        let mut locks: RunLocks<'_> = self.trees.iter().map(|_| None).collect();
+        if self.ranges {
+            let mut order: Vec<usize> = (0..self.trees.len()).collect();
+            order.sort_unstable_by_key(|&i| self.trees[i].entry.id);
+            let removes = |i: usize| {
+                let of = |op: &Op| op.tree == i && matches!(op.change, Change::RemoveRange(..));
+                self.ops.iter().any(of)
+            };
+            for i in order.into_iter().filter(|&i| removes(i)) {
+                locks[i] = Some(self.trees[i].joined.writer.lock());
+            }
+        }
+        locks
+    }
+
+    /// Waits until the record is durable. It cannot be taken back: a full device is waited for.
+    fn wait_durable(&self) -> Result<()> {
+        let log = &self.core.shared.log;
+        let deadline = Instant::now() + FULL_DEVICE;
+        loop {
+            match log.wait_durable() {
+                Err(Error::OutOfSpace { .. }) if Instant::now() < deadline => {
+                    std::thread::sleep(FULL_DEVICE_PAUSE);
+                }
+                waited => return waited,
+            }
+        }
+    }
+
+    /// Applies what the log has, in order. An error comes after the record was logged: it poisons.
+    fn apply_all(&self, runs: &mut RunLocks<'_>) -> Result<()> {
+        let shared = &self.core.shared;
+        let poison = |error: Error| {
+            let error = shared.poison.set(&error);
+            shared.room.announce_freed();
+            error
+        };
+        if self.ranges {
+            // I5: Y shows the removal when it is applied.
+            self.wait_durable().map_err(poison)?;
+        }
+        for op in self.ops {
+            let tree = &self.trees[op.tree].joined;
+            match &op.change {
+                Change::Put(key, value) => tree.apply(key, Some(value)),
+                Change::Remove(key) => tree.apply(key, None),
+                Change::RemoveRange(from, to) => {
+                    if let Some(runs) = &mut runs[op.tree] {
+                        let removed = tree.remove_range(runs, from, to.as_deref());
+                        removed.map_err(poison)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How long a batch that removes ranges waits for a device that became full under it, with all
+/// stripes, before it gives the handle up.
+const FULL_DEVICE: Duration = Duration::from_secs(10);
+const FULL_DEVICE_PAUSE: Duration = Duration::from_millis(50);
+
+/// For each tree of a batch, its run lock if it is needed.
+type RunLocks<'a> = Vec<Option<MutexGuard<'a, Runs>>>;
+
+/// A batch takes this part of the budget at most.
+const BATCH_DIVISOR: usize = 4;
+/// So much of what could be had at once is left to slabs that X keeps in reserve.
+const RESERVE_DIVISOR: usize = 16;
+
+/// The largest batch that `core` takes now, as [`Batch::bytes`](super::Batch::bytes) counts: a part of the budget, and
+/// what the disk index leaves of it.
+pub(super) fn batch_limit(core: &Core) -> usize {
+    let most = core.shared.room.most_at_once();
+    let most = most.saturating_sub(most / RESERVE_DIVISOR + OP_OVERHEAD_BYTES);
+    // The log copies a large batch as a whole.
+    let most = match core.shared.log.get() {
+        Some(_) => most / 2,
+        None => most,
+    };
+    let part = core.budget.limit() / BATCH_DIVISOR;
+    part.min(MAX_BATCH_BYTES).min(most)
+}
+
+/// What admission said of a batch of `bytes`: where it does not fit the budget, a smaller one does.
+fn too_large(core: &Core, bytes: usize, error: Error) -> Error {
+    let limit = batch_limit(core);
+    match error {
+        Error::BudgetTooSmall { .. } if limit < bytes => Error::BatchTooLarge { bytes, limit },
+        error => error,
+    }
+}

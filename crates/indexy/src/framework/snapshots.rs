@@ -1,0 +1,243 @@
+//! A tree as an open snapshot sees it, and the images that writers leave for that.
+//!
+//! Keeps: I10 (a writer leaves the image before the write can be seen; a reader looks for it after
+//! it has read), I12 (a run, and whatever else changes Y, resolves markers before Y shows it), I13.
+//!
+//! Threads: readers hold nothing. Who leaves an image holds the stripe of its key. Markers are
+//! resolved under the run lock. An image that cannot be read, or that is too large to be kept in
+//! memory, gives the open snapshots up: a writer never fails because of one.
+
+#![forbid(unsafe_code)]
+
+use super::{
+    scan::{MergeLimits, Merged},
+    tree::Joined,
+};
+use crate::{
+    error::Result,
+    key::{Key, Value, successor},
+    versions::{Epoch, Gate, Image},
+    x::{IndexX, Lookup, Order},
+};
+
+/// So many markers are resolved together.
+const MARKERS_AT_ONCE: usize = 256;
+/// Entries that one chunk of a removed range keeps images of.
+const KEPT: MergeLimits = MergeLimits {
+    bytes: 64 << 10,
+    entries: 1024,
+    at_hand: 1024,
+};
+/// An image is kept if it takes no more than this part of the budget: X has no larger entries.
+const LARGEST_IMAGE_DIVISOR: usize = 8;
+
+impl Joined {
+    // --- writers ------------------------------------------------------------------
+
+    /// What `key` is now, to be left for snapshots open at the watch `seen`; `None` when they have
+    /// an image already. The caller holds the stripe. Cost: up to three searches in memory.
+    pub(crate) fn image(&self, key: &[u8], seen: Epoch) -> Option<Image> {
+        if self.versions.newest_of(key) >= seen {
+            return None;
+        }
+        Some(match self.x.get(key, Value::new) {
+            Lookup::Found(value) => Image::Value(value),
+            Lookup::Deleted | Lookup::Absent => Image::Absent,
+            Lookup::AskY(_) => Image::InY,
+        })
+    }
+
+    /// Leaves an image (I10). The caller holds the stripe.
+    pub(crate) fn keep(&self, key: &[u8], seen: Epoch, image: &Image) {
+        let versions = &self.shared.versions;
+        if image.bytes() > self.shared.budget.limit() / LARGEST_IMAGE_DIVISOR {
+            versions.give_up_all();
+            return;
+        }
+        versions.push(&self.versions, key, seen, image);
+    }
+
+    /// Before a value of `key` goes to Y past X: keeps what it was. The caller holds the stripe and
+    /// the run lock; no snapshot begins while it holds the answer.
+    pub(super) fn keep_before_publish(&self, key: &[u8]) -> Gate<'_> {
+        let versions = &self.shared.versions;
+        let mut kept = 0;
+        loop {
+            let seen = versions.watch();
+            if seen > kept {
+                if let Some(image) = self.image(key, seen) {
+                    self.keep(key, seen, &image);
+                }
+                self.resolve_markers(key, Some(&successor(key)));
+                kept = seen;
+            }
+            let gate = versions.gate();
+            if versions.watch() <= kept {
+                return gate;
+            }
+        }
+    }
+
+    /// Before `[from, to)` is removed: keeps all of it. The caller holds all stripes. `admit` says
+    /// whether there is room for so many bytes. Without room, and after a failure, the snapshots are
+    /// given up.
+    pub(crate) fn keep_range(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        seen: Epoch,
+        admit: impl Fn(usize) -> bool,
+    ) {
+        let keep = || -> Result<bool> {
+            let mut at = Some(from.to_vec());
+            while let Some(from) = at {
+                if self.shared.versions.watch() == 0 {
+                    return Ok(true);
+                }
+                let chunk = self.scan_chunk(&from, to, Order::Ascending, KEPT)?;
+                if !admit(chunk.bytes) {
+                    return Ok(false);
+                }
+                for (key, value) in chunk.entries {
+                    if self.versions.newest_of(&key) < seen {
+                        self.keep(&key, seen, &Image::Value(value));
+                    }
+                }
+                at = chunk.resume;
+            }
+            Ok(true)
+        };
+        if !keep().unwrap_or(false) {
+            self.shared.versions.give_up_all();
+        }
+        self.resolve_markers(from, to);
+    }
+
+    /// I12: replaces the markers of `[from, to)` by what Y has, because Y is about to change there.
+    /// The caller holds the run lock, or all stripes. Cost where there are none: a few loads.
+    pub(crate) fn resolve_markers(&self, from: &[u8], to: Option<&[u8]>) {
+        let versions = &self.shared.versions;
+        let keys = self.versions.markers(from, to, versions.oldest());
+        for keys in keys.chunks(MARKERS_AT_ONCE) {
+            let asked: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+            let Ok(found) = self.y.multi_get(&asked) else {
+                versions.give_up_all();
+                return;
+            };
+            let images = found
+                .into_iter()
+                .map(|value| value.map_or(Image::Absent, Image::Value));
+            versions.resolve(&self.versions, keys.iter().zip(images));
+        }
+    }
+
+    // --- readers ------------------------------------------------------------------
+
+    /// The value of `key` at `epoch`. The caller looks afterwards whether its snapshot was given
+    /// up. Cost: [`Joined::get`]; where the tree was written since, a search in memory more.
+    pub(crate) fn get_at(&self, key: &[u8], epoch: Epoch) -> Result<Option<Value>> {
+        // The newest value first, the image second: see `versions/`.
+        let newest = self.get(key, Value::new)?;
+        self.seen(key, epoch, newest)
+    }
+
+    /// The values of `keys` at `epoch`; see [`Joined::get_at`].
+    pub(crate) fn multi_get_at(&self, keys: &[&[u8]], epoch: Epoch) -> Result<Vec<Option<Value>>> {
+        let newest = self.multi_get(keys)?;
+        keys.iter()
+            .zip(newest)
+            .map(|(key, newest)| self.seen(key, epoch, newest))
+            .collect()
+    }
+
+    /// What `epoch` sees where `newest` was read before.
+    fn seen(&self, key: &[u8], epoch: Epoch, newest: Option<Value>) -> Result<Option<Value>> {
+        match self.versions.at(key, epoch) {
+            None => Ok(newest),
+            Some(image) => self.value_of(key, epoch, image),
+        }
+    }
+
+    /// The value that `image` stands for. A marker holds as long as it is there after Y was read:
+    /// it is replaced before Y changes (I12).
+    fn value_of(&self, key: &[u8], epoch: Epoch, mut image: Image) -> Result<Option<Value>> {
+        loop {
+            match image {
+                Image::Absent => return Ok(None),
+                Image::Value(value) => return Ok(Some(value)),
+                Image::InY => {}
+            }
+            let value = self.y.get(key)?;
+            self.check_kept()?;
+            match self.versions.at(key, epoch) {
+                // Gone altogether: the snapshot was given up, and its caller finds that out.
+                None | Some(Image::InY) => return Ok(value),
+                Some(resolved) => image = resolved,
+            }
+        }
+    }
+
+    /// As [`Joined::scan_chunk`], at `epoch`.
+    pub(crate) fn scan_chunk_at(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        order: Order,
+        limits: MergeLimits,
+        epoch: Epoch,
+    ) -> Result<Merged> {
+        let newest = self.scan_chunk(from, to, order, limits)?;
+        if self.versions.is_unchanged_since(epoch) {
+            return Ok(newest);
+        }
+        let (from, to) = match (&newest.resume, order) {
+            (None, _) => (from, to),
+            (Some(end), Order::Ascending) => (from, Some(&end[..])),
+            (Some(end), Order::Descending) => (&end[..], to),
+        };
+        let seen = self.versions.range_at(from, to, order, epoch);
+        let mut values = Vec::with_capacity(seen.images.len());
+        for (key, image) in seen.images {
+            let value = self.value_of(&key, epoch, image)?;
+            values.push((key, value));
+        }
+        Ok(with_images(newest, values, seen.resume, order))
+    }
+}
+
+/// `newest` with `images` in place of what they are images of, as far as both go.
+fn with_images(
+    newest: Merged,
+    images: Vec<(Key, Option<Value>)>,
+    resume: Option<Vec<u8>>,
+    order: Order,
+) -> Merged {
+    let before = |a: &[u8], b: &[u8]| match order {
+        Order::Ascending => a < b,
+        Order::Descending => a > b,
+    };
+    let covered = |key: &[u8]| match (&resume, order) {
+        (None, _) => true,
+        (Some(end), Order::Ascending) => key < &end[..],
+        (Some(end), Order::Descending) => key >= &end[..],
+    };
+    let mut merged = Merged::default();
+    let mut images = images.into_iter().peekable();
+    for (key, value) in newest.entries {
+        if !covered(&key) {
+            break;
+        }
+        while let Some((older, image)) = images.next_if(|(older, _)| before(older, &key)) {
+            merged.push(older, image);
+        }
+        match images.next_if(|(older, _)| *older == key) {
+            Some((key, image)) => merged.push(key, image),
+            None => merged.push(key, Some(value)),
+        }
+    }
+    for (key, image) in images {
+        merged.push(key, image);
+    }
+    merged.resume = resume.or(newest.resume);
+    merged
+}

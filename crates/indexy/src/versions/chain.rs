@@ -1,0 +1,196 @@
+//! The images of one key, as bytes: the newest one first.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 8 | `until`, little-endian |
+//! | 1 | 0: absent, 1: what Y has, 2: a value |
+//! | 4 | length of the value |
+//! | | the value |
+//!
+//! `until` falls from image to image. Never on disk.
+
+#![forbid(unsafe_code)]
+
+use super::clock::Epoch;
+use crate::key::Value;
+
+/// What a key was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Image {
+    Absent,
+    /// What Y has.
+    InY,
+    Value(Value),
+}
+
+impl Image {
+    /// Bytes of the value.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Absent | Self::InY => 0,
+            Self::Value(value) => value.len(),
+        }
+    }
+
+    fn parts(&self) -> (u8, &[u8]) {
+        match self {
+            Self::Absent => (ABSENT, &[]),
+            Self::InY => (IN_Y, &[]),
+            Self::Value(value) => (VALUE, value),
+        }
+    }
+}
+
+const ABSENT: u8 = 0;
+const IN_Y: u8 = 1;
+const VALUE: u8 = 2;
+const HEADER_BYTES: usize = 13;
+
+/// One image of a chain.
+#[derive(Debug, Clone, Copy)]
+struct Link<'a> {
+    until: Epoch,
+    tag: u8,
+    value: &'a [u8],
+    /// All of its bytes.
+    bytes: &'a [u8],
+}
+
+impl Link<'_> {
+    fn image(&self) -> Image {
+        match self.tag {
+            ABSENT => Image::Absent,
+            IN_Y => Image::InY,
+            _ => Image::Value(Value::new(self.value)),
+        }
+    }
+}
+
+/// The images of `chain`, the newest first.
+fn links(mut chain: &[u8]) -> impl Iterator<Item = Link<'_>> {
+    std::iter::from_fn(move || {
+        let (until, rest) = chain.split_first_chunk::<8>()?;
+        let (&tag, rest) = rest.split_first()?;
+        let (len, rest) = rest.split_first_chunk::<4>()?;
+        let len = u32::from_le_bytes(*len) as usize;
+        let (value, rest) = rest.split_at_checked(len)?;
+        let bytes = &chain[..HEADER_BYTES + len];
+        chain = rest;
+        Some(Link {
+            until: Epoch::from_le_bytes(*until),
+            tag,
+            value,
+            bytes,
+        })
+    })
+}
+
+/// The largest `until`; 0 of an empty chain.
+#[inline]
+pub(super) fn newest(chain: &[u8]) -> Epoch {
+    let until = chain.first_chunk::<8>();
+    until.map_or(0, |until| Epoch::from_le_bytes(*until))
+}
+
+/// What snapshot `epoch` sees; `None`: the chain says nothing about it.
+pub(super) fn at(chain: &[u8], epoch: Epoch) -> Option<Image> {
+    let newer = links(chain).take_while(|link| link.until > epoch);
+    newer.last().map(|link| link.image())
+}
+
+/// Whether an image of a snapshot after `oldest` is a marker.
+pub(super) fn has_marker(chain: &[u8], oldest: Epoch) -> bool {
+    links(chain).any(|link| link.until > oldest && link.tag == IN_Y)
+}
+
+fn push_link(out: &mut Vec<u8>, until: Epoch, image: &Image) {
+    let (tag, value) = image.parts();
+    out.extend_from_slice(&until.to_le_bytes());
+    out.push(tag);
+    out.extend_from_slice(&(value.len() as u32).to_le_bytes());
+    out.extend_from_slice(value);
+}
+
+/// `chain` with `image` as its newest one, and without those that none of the `open` epochs
+/// (ascending) sees.
+pub(super) fn with(chain: &[u8], open: &[Epoch], until: Epoch, image: &Image) -> Vec<u8> {
+    let mut out = Vec::with_capacity(HEADER_BYTES + image.bytes() + chain.len());
+    push_link(&mut out, until, image);
+    let mut links = links(chain).peekable();
+    while let Some(link) = links.next() {
+        let before = links.peek().map_or(0, |older| older.until);
+        // The first open epoch from `before` on.
+        let at = open.partition_point(|&epoch| epoch < before);
+        if open.get(at).is_some_and(|&epoch| epoch < link.until) {
+            out.extend_from_slice(link.bytes);
+        }
+    }
+    out
+}
+
+/// `chain` with every marker replaced by `image`, and how many these are.
+pub(super) fn resolved(chain: &[u8], image: &Image) -> (Vec<u8>, usize) {
+    let mut out = Vec::with_capacity(chain.len() + image.bytes());
+    let mut replaced = 0;
+    for link in links(chain) {
+        if link.tag == IN_Y {
+            push_link(&mut out, link.until, image);
+            replaced += 1;
+        } else {
+            out.extend_from_slice(link.bytes);
+        }
+    }
+    (out, replaced)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(text: &str) -> Image {
+        Image::Value(text.into())
+    }
+
+    #[test]
+    fn a_snapshot_sees_the_oldest_image_that_is_newer_than_itself() {
+        let open = [1, 4, 6];
+        let chain = with(&[], &open, 3, &value("one"));
+        let chain = with(&chain, &open, 5, &Image::Absent);
+        let chain = with(&chain, &open, 7, &Image::InY);
+        assert_eq!(newest(&chain), 7);
+        for (epoch, image) in [
+            (1, Some(value("one"))),
+            (2, Some(value("one"))),
+            (3, Some(Image::Absent)),
+            (4, Some(Image::Absent)),
+            (6, Some(Image::InY)),
+            (7, None),
+        ] {
+            assert_eq!(at(&chain, epoch), image, "{epoch}");
+        }
+    }
+
+    #[test]
+    fn images_that_nobody_sees_go() {
+        let chain = with(&[], &[1], 2, &value("a"));
+        let chain = with(&chain, &[1, 5], 6, &value("b"));
+        // Nobody is open between 2 and 6 any more.
+        let chain = with(&chain, &[1, 8], 9, &value("c"));
+        assert_eq!(links(&chain).count(), 2);
+        assert_eq!(at(&chain, 1), Some(value("a")));
+        assert_eq!(at(&chain, 8), Some(value("c")));
+    }
+
+    #[test]
+    fn markers_are_resolved_all_at_once() {
+        let open = [1, 4];
+        let chain = with(&[], &open, 2, &Image::InY);
+        let chain = with(&chain, &open, 5, &value("v"));
+        assert!(has_marker(&chain, 0) && has_marker(&chain, 1) && !has_marker(&chain, 2));
+        let (chain, replaced) = resolved(&chain, &value("old"));
+        assert_eq!(replaced, 1);
+        assert!(!has_marker(&chain, 0));
+        assert_eq!(at(&chain, 1), Some(value("old")));
+        assert_eq!(at(&chain, 4), Some(value("v")));
+    }
+}

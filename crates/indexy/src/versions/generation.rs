@@ -1,0 +1,151 @@
+//! Images that were left in the same stretch of time: a memory index from keys to chains.
+//!
+//! Keeps nothing by itself: `store.rs` says who may do what when. A generation is dropped whole.
+
+#![forbid(unsafe_code)]
+
+use super::{
+    chain::{self, Image},
+    clock::Epoch,
+};
+use crate::{
+    key::Key,
+    mem::Memory,
+    x::{Chunk, IndexX, Order, ScanLimits, bptree::BPlus},
+};
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{
+            AtomicU64, AtomicUsize,
+            Ordering::{Relaxed, SeqCst},
+        },
+    },
+};
+
+/// Memory of an entry beside key and chain.
+const ENTRY_BYTES: usize = 16;
+
+/// How much one scan of a generation reads.
+const SCAN: ScanLimits = ScanLimits {
+    bytes: 64 << 10,
+    entries: 1024,
+    leaves: 1024,
+};
+
+/// See the module header.
+pub(super) struct Generation {
+    images: BPlus,
+    /// No image has a larger `until`.
+    newest: AtomicU64,
+    /// Of keys and chains.
+    bytes: AtomicUsize,
+    /// Markers that were left and not replaced; those that were trimmed count, too.
+    markers: AtomicUsize,
+}
+
+/// A part of a generation.
+pub(super) struct Part {
+    /// Keys and chains, in the order of the scan.
+    pub(super) entries: Vec<(Key, crate::key::Value)>,
+    /// Where the rest begins, or, descending, ends.
+    pub(super) resume: Option<Vec<u8>>,
+}
+
+impl Generation {
+    pub(super) fn new(memory: Arc<Memory>) -> Self {
+        Self {
+            images: BPlus::new(memory, false),
+            newest: AtomicU64::new(0),
+            bytes: AtomicUsize::new(0),
+            markers: AtomicUsize::new(0),
+        }
+    }
+
+    pub(super) fn memory(&self) -> &Arc<Memory> {
+        &self.images.memory
+    }
+
+    pub(super) fn has_markers(&self) -> bool {
+        self.markers.load(SeqCst) > 0
+    }
+
+    pub(super) fn newest(&self) -> Epoch {
+        self.newest.load(SeqCst)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.load(Relaxed)
+    }
+
+    /// Bytes in the arena.
+    pub(super) fn arena_bytes(&self) -> usize {
+        self.images.stats().bytes
+    }
+
+    /// The chain of `key`, handed to `read`; that of a key without images is empty.
+    pub(super) fn chain<R>(&self, key: &[u8], read: impl Fn(&[u8]) -> R) -> R {
+        match self.images.get(key, &read) {
+            crate::x::Lookup::Found(r) => r,
+            _ => read(&[]),
+        }
+    }
+
+    /// Adds an image. One thread at a time for each key. Returns by how many bytes it grew.
+    pub(super) fn push(&self, key: &[u8], open: &[Epoch], until: Epoch, image: &Image) -> usize {
+        // Before the image is there: whoever finds the newest one older does not look for it.
+        self.newest.fetch_max(until, SeqCst);
+        if *image == Image::InY {
+            self.markers.fetch_add(1, SeqCst);
+        }
+        let (before, chain) =
+            self.chain(key, |old| (old.len(), chain::with(old, open, until, image)));
+        self.write(key, &chain);
+        let new = match before {
+            0 => key.len() + ENTRY_BYTES,
+            _ => 0,
+        };
+        let grown = (new + chain.len()).saturating_sub(before);
+        self.bytes.fetch_add(grown, Relaxed);
+        grown
+    }
+
+    /// Replaces the markers of `key`. Nobody pushes meanwhile. Returns by how many bytes it grew.
+    pub(super) fn resolve(&self, key: &[u8], image: &Image) -> usize {
+        let (before, (chain, replaced)) =
+            self.chain(key, |old| (old.len(), chain::resolved(old, image)));
+        if replaced == 0 {
+            return 0;
+        }
+        self.write(key, &chain);
+        self.markers.fetch_sub(replaced, SeqCst);
+        let grown = chain.len().saturating_sub(before);
+        self.bytes.fetch_add(grown, Relaxed);
+        grown
+    }
+
+    fn write(&self, key: &[u8], chain: &[u8]) {
+        let Ok(_) = self
+            .images
+            .put(key, Some(chain), || Ok::<(), Infallible>(()));
+    }
+
+    /// Keys and chains of `[from, to)`, a bounded part of them.
+    pub(super) fn scan(&self, from: &[u8], to: Option<&[u8]>, order: Order) -> Part {
+        let mut chunk = Chunk::default();
+        self.images.scan(from, to, order, SCAN, &mut chunk);
+        let entries = chunk.entries.into_iter();
+        Part {
+            entries: entries
+                .filter_map(|entry| Some((entry.key, entry.value?)))
+                .collect(),
+            resume: chunk.resume,
+        }
+    }
+
+    /// See [`IndexX::relocate`].
+    pub(super) fn relocate(&self) {
+        self.images.relocate();
+    }
+}

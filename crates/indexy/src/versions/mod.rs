@@ -1,0 +1,221 @@
+//! Versions: what snapshots and transactions need to know of the past.
+//!
+//! Entries carry no version. X and Y hold the newest value of each key alone; beside them stands,
+//! for each tree, a [`store`] of *images*: what a key was before it was written, as long as a
+//! snapshot may ask for it. Where no snapshot is open, a write costs two loads more and a read
+//! nothing.
+//!
+//! **Epochs.** Each snapshot has an epoch `s` of its own, and later ones have larger ones. An image
+//! carries `until`: it is what snapshots with `s < until` see, unless an image with a smaller
+//! `until > s` says otherwise. A key without such an image has not changed since `s`.
+//! `until` is the *watch*: the newest open snapshot's epoch plus one, or 0 while none is open.
+//!
+//! **A write of one key** holds the key's stripe. It reads the watch, leaves an image where that is
+//! not 0, and applies the write under its leaf's latch only if the watch has not risen since: else
+//! a snapshot has begun that the image does not serve, and the write starts again. A begin raises
+//! the watch before its first read. Either the writer, who has latched, sees that; or the reader
+//! finds the leaf latched or written, and the write comes before the snapshot ([`clock`]).
+//!
+//! **A batch** holds the *gate* shared from its first image until all of it is applied; a begin
+//! takes it alone. So no snapshot sees a part of a batch.
+//!
+//! **A transaction** reads through a snapshot `s`. Its commit holds the stripes of what it writes
+//! and the gate. It leaves its images first, and looks at what it read second: whatever has an
+//! image with `until > s` was written since. Two commits that each read what the other one writes
+//! leave their images before they look, so that one of them sees the other.
+//!
+//! **A reader** of snapshot `s` reads the newest value first and the images second. If the value
+//! was written after `s`, its image was there before it.
+//!
+//! **Cold keys** are overwritten without a look at Y: their image says `InY`, which means what Y
+//! has. Before a run publishes over such a key, its old value is read ([`store::Store::markers`]).
+//!
+//! Invariants:
+//! - **I10** A version that an open snapshot needs is in X, Y or among the images before its
+//!   successor is visible.
+//! - **I11** No snapshot begins between the first image and the last write of a batch.
+//! - **I12** No run publishes over a marker that an open snapshot needs.
+//! - **I13** While a snapshot is open, every write leaves its key among the images.
+//!
+//! Memory: images lie in the arena. Beyond a limit the oldest snapshot is given up
+//! (`SnapshotTooOld`), never a writer. Images go by generation when no open snapshot needs any.
+//!
+//! Lock order: stripe, run lock, gate, pins, list of stores, generations of a store, leaf latch.
+
+pub(crate) mod chain;
+pub(crate) mod clock;
+mod generation;
+mod pins;
+pub(crate) mod store;
+
+pub(crate) use chain::Image;
+pub(crate) use clock::Epoch;
+pub(crate) use pins::{Gate, Pin};
+
+use crate::mem::{Memory, budget::Budget};
+use parking_lot::Mutex;
+use pins::Pins;
+use std::sync::{
+    Arc, OnceLock, Weak,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
+use store::{Space, Store};
+
+/// Images take this part of the budget at most, unless the user says otherwise.
+const LIMIT_DIVISOR: usize = 4;
+/// They are looked at each time that they have grown by this part of the limit.
+const LOOKS_DIVISOR: usize = 8;
+/// Below this part of the limit no image is worth a look whether it may go.
+const WORTHWHILE_DIVISOR: usize = 64;
+
+/// The versions of all trees of a database.
+pub(crate) struct Versions {
+    pins: Pins,
+    space: Arc<Space>,
+    budget: Arc<Budget>,
+    /// What images are made of.
+    memory: OnceLock<Arc<Memory>>,
+    /// Limit of the images in bytes; 0: a part of the budget.
+    limit: AtomicUsize,
+    /// More bytes than this call for a look at what may go.
+    look_at: AtomicUsize,
+    /// Those that have images.
+    stores: Mutex<Vec<Weak<Store>>>,
+}
+
+impl Versions {
+    pub(crate) fn new(budget: Arc<Budget>) -> Self {
+        Self {
+            pins: Pins::new(),
+            space: Arc::default(),
+            budget,
+            memory: OnceLock::new(),
+            limit: AtomicUsize::new(0),
+            look_at: AtomicUsize::new(0),
+            stores: Mutex::default(),
+        }
+    }
+
+    /// Images lie in `memory`. To be called before the first write.
+    pub(crate) fn set_memory(&self, memory: Arc<Memory>) {
+        let _ = self.memory.set(memory);
+    }
+
+    fn memory(&self) -> &Arc<Memory> {
+        self.memory.get_or_init(|| Memory::new(self.budget.clone()))
+    }
+
+    /// Images may take `bytes`.
+    pub(crate) fn set_limit(&self, bytes: usize) {
+        self.limit.store(bytes, Relaxed);
+    }
+
+    fn limit(&self) -> usize {
+        match self.limit.load(Relaxed) {
+            0 => self.budget.limit() / LIMIT_DIVISOR,
+            bytes => bytes,
+        }
+    }
+
+    /// The store of a tree.
+    pub(crate) fn new_store(&self) -> Arc<Store> {
+        Arc::new(Store::new(self.space.clone()))
+    }
+
+    /// See [`Clock::watch`](clock::Clock::watch).
+    #[inline]
+    pub(crate) fn watch(&self) -> Epoch {
+        self.pins.clock.watch()
+    }
+
+    /// See [`Clock::has_risen`](clock::Clock::has_risen).
+    #[inline]
+    pub(crate) fn has_risen(&self, seen: Epoch) -> bool {
+        self.pins.clock.has_risen(seen)
+    }
+
+    /// I11: no snapshot begins while the answer lives. Waits for a begin, which is short.
+    pub(crate) fn gate(&self) -> Gate<'_> {
+        self.pins.gate()
+    }
+
+    /// Begins a snapshot. Waits for the batches that are being applied.
+    pub(crate) fn begin(&self) -> Arc<Pin> {
+        self.pins.begin()
+    }
+
+    /// Ends a snapshot.
+    pub(crate) fn end(&self, pin: &Pin) {
+        if self.pins.end(pin) && self.space.bytes() > self.limit() / WORTHWHILE_DIVISOR {
+            self.collect();
+            self.look_at.store(0, Relaxed);
+        }
+    }
+
+    /// No open snapshot has an epoch below this one.
+    pub(crate) fn oldest(&self) -> Epoch {
+        self.pins.oldest()
+    }
+
+    /// Leaves an image in `store`; see [`Store::push`]. Where images pass the limit, the oldest
+    /// snapshots are given up.
+    pub(crate) fn push(&self, store: &Arc<Store>, key: &[u8], until: Epoch, image: &Image) {
+        let first = store.push(self.memory(), key, || self.pins.epochs(), until, image);
+        if first {
+            self.stores.lock().push(Arc::downgrade(store));
+        }
+        self.keep_limit();
+    }
+
+    /// Replaces markers; see [`Store::resolve`].
+    pub(crate) fn resolve<'a>(
+        &self,
+        store: &Store,
+        found: impl Iterator<Item = (&'a crate::key::Key, Image)>,
+    ) {
+        store.resolve(found);
+        self.keep_limit();
+    }
+
+    /// Looks at the images each time that they have grown by a part of their limit; gives up the
+    /// oldest snapshots while they are past it.
+    #[inline]
+    fn keep_limit(&self) {
+        if self.space.bytes() > self.look_at.load(Relaxed) {
+            self.make_room();
+        }
+    }
+
+    #[cold]
+    fn make_room(&self) {
+        let limit = self.limit();
+        self.collect();
+        while self.space.bytes() > limit && self.pins.expire_oldest() {
+            self.collect();
+        }
+        let look_at = (self.space.bytes() + limit / LOOKS_DIVISOR).min(limit);
+        self.look_at.store(look_at, Relaxed);
+    }
+
+    /// Gives every snapshot up: writers need the memory, or an image cannot be kept. True if there
+    /// was one.
+    pub(crate) fn give_up_all(&self) -> bool {
+        let mut any = false;
+        while self.pins.expire_oldest() {
+            any = true;
+        }
+        let kept = self.space.bytes() > 0;
+        self.collect();
+        any || kept
+    }
+
+    /// Drops what no open snapshot needs.
+    fn collect(&self) {
+        let mut stores = self.stores.lock();
+        let oldest = self.oldest();
+        stores.retain(|store| store.upgrade().is_some_and(|store| !store.collect(oldest)));
+    }
+}
+
+#[cfg(test)]
+mod tests;

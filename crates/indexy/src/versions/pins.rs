@@ -1,0 +1,130 @@
+//! Which snapshots are open.
+//!
+//! Keeps I11: a begin takes the gate alone, a batch shares it. Threads: any. The list's lock is held
+//! for a few loads and stores; the gate by a begin no longer than that, and by a batch while it is
+//! applied. Nobody waits for memory or a device with the gate held, but a batch that removes ranges
+//! and a value that goes past X, which wait for Y.
+//!
+//! A pin is *expired* when its snapshot was given up for memory. That is set before the images that
+//! it needed may go, so that a reader who looks for it after its reads has read nothing wrong.
+
+#![forbid(unsafe_code)]
+
+use super::clock::{Clock, Epoch};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+/// An open snapshot.
+#[derive(Debug)]
+pub(crate) struct Pin {
+    epoch: Epoch,
+    expired: AtomicBool,
+}
+
+impl Pin {
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// To be asked after a read: what was read is right if this is false.
+    pub(crate) fn is_expired(&self) -> bool {
+        self.expired.load(Ordering::Acquire)
+    }
+}
+
+/// While it lives no snapshot begins.
+pub(crate) type Gate<'a> = RwLockReadGuard<'a, ()>;
+
+/// See the module header.
+#[derive(Debug)]
+pub(super) struct Pins {
+    pub(super) clock: Clock,
+    gate: RwLock<()>,
+    open: Mutex<Open>,
+    /// The oldest open epoch; `Epoch::MAX`: none is open.
+    oldest: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Open {
+    /// The epoch of the next snapshot.
+    next: Epoch,
+    pins: BTreeMap<Epoch, Arc<Pin>>,
+}
+
+impl Pins {
+    pub(super) fn new() -> Self {
+        Self {
+            clock: Clock::new(),
+            gate: RwLock::new(()),
+            open: Mutex::new(Open {
+                next: 1,
+                pins: BTreeMap::new(),
+            }),
+            oldest: AtomicU64::new(Epoch::MAX),
+        }
+    }
+
+    /// Keeps snapshots from beginning.
+    pub(super) fn gate(&self) -> Gate<'_> {
+        self.gate.read()
+    }
+
+    pub(super) fn begin(&self) -> Arc<Pin> {
+        let _no_batch = self.gate.write();
+        let mut open = self.open.lock();
+        let epoch = open.next;
+        open.next += 1;
+        let pin = Arc::new(Pin {
+            epoch,
+            expired: AtomicBool::new(false),
+        });
+        open.pins.insert(epoch, pin.clone());
+        if open.pins.len() == 1 {
+            self.oldest.store(epoch, Ordering::Release);
+        }
+        self.clock.raise(epoch + 1);
+        pin
+    }
+
+    /// True when that was the oldest one: images may go.
+    pub(super) fn end(&self, pin: &Pin) -> bool {
+        let mut open = self.open.lock();
+        open.pins.remove(&pin.epoch);
+        self.update(&open)
+    }
+
+    /// Gives up the oldest snapshot; false if there is none.
+    pub(super) fn expire_oldest(&self) -> bool {
+        let mut open = self.open.lock();
+        let Some((_, pin)) = open.pins.pop_first() else {
+            return false;
+        };
+        pin.expired.store(true, Ordering::Release);
+        self.update(&open)
+    }
+
+    fn update(&self, open: &Open) -> bool {
+        let newest = open.pins.last_key_value().map(|(epoch, _)| *epoch);
+        self.clock.lower(newest.map_or(0, |epoch| epoch + 1));
+        let oldest = open.pins.first_key_value().map(|(epoch, _)| *epoch);
+        let oldest = oldest.unwrap_or(Epoch::MAX);
+        self.oldest.swap(oldest, Ordering::AcqRel) != oldest
+    }
+
+    /// No open snapshot has an epoch below this one.
+    pub(super) fn oldest(&self) -> Epoch {
+        self.oldest.load(Ordering::Acquire)
+    }
+
+    /// The open epochs, ascending.
+    pub(super) fn epochs(&self) -> Vec<Epoch> {
+        self.open.lock().pins.keys().copied().collect()
+    }
+}

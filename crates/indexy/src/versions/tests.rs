@@ -1,0 +1,185 @@
+//! The store of one tree, by itself.
+
+#![forbid(unsafe_code)]
+
+use super::*;
+use crate::x::Order;
+
+fn versions(limit: usize) -> Versions {
+    let versions = Versions::new(Arc::new(Budget::new(64 << 20)));
+    versions.set_limit(limit);
+    versions
+}
+
+fn value(n: u64) -> Image {
+    Image::Value(n.to_le_bytes().as_slice().into())
+}
+
+#[test]
+fn without_a_snapshot_nothing_is_watched() {
+    let versions = versions(1 << 20);
+    assert_eq!(versions.watch(), 0);
+    let pin = versions.begin();
+    let watch = versions.watch();
+    assert!(watch > pin.epoch() && versions.has_risen(0) && !versions.has_risen(watch));
+    versions.end(&pin);
+    assert_eq!((versions.watch(), versions.oldest()), (0, Epoch::MAX));
+}
+
+#[test]
+fn each_snapshot_sees_what_was_there_when_it_began() {
+    let versions = versions(1 << 20);
+    let store = versions.new_store();
+    let mut pins = Vec::new();
+    for n in 0..50 {
+        let pin = versions.begin();
+        // A write: what was there before is n.
+        versions.push(&store, b"key", versions.watch(), &value(n));
+        pins.push((pin, n));
+        // In some order, some end.
+        if n % 3 == 2 {
+            let (pin, _) = pins.remove(n as usize / 3);
+            versions.end(&pin);
+        }
+        for (pin, n) in &pins {
+            assert_eq!(store.at(b"key", pin.epoch()), Some(value(*n)));
+        }
+    }
+    let next = versions.begin();
+    assert_eq!(store.at(b"key", next.epoch()), None);
+    assert_eq!(store.at(b"other", pins[0].0.epoch()), None);
+}
+
+#[test]
+fn a_second_write_under_the_same_watch_leaves_nothing() {
+    let versions = versions(1 << 20);
+    let store = versions.new_store();
+    let pin = versions.begin();
+    versions.push(&store, b"key", versions.watch(), &value(1));
+    versions.push(&store, b"key", versions.watch(), &value(2));
+    assert_eq!(store.at(b"key", pin.epoch()), Some(value(1)));
+}
+
+#[test]
+fn images_go_when_no_snapshot_needs_them() {
+    let versions = versions(1 << 20);
+    let store = versions.new_store();
+    let pin = versions.begin();
+    for n in 0..2000u32 {
+        versions.push(&store, &n.to_be_bytes(), versions.watch(), &value(0));
+    }
+    assert!(store.arena_bytes() > 0 && versions.space.bytes() > 32_000);
+    versions.end(&pin);
+    assert_eq!((store.arena_bytes(), versions.space.bytes()), (0, 0));
+    assert!(versions.stores.lock().is_empty());
+    // And it takes new ones.
+    let pin = versions.begin();
+    versions.push(&store, b"key", versions.watch(), &value(7));
+    assert_eq!(store.at(b"key", pin.epoch()), Some(value(7)));
+    assert_eq!(versions.stores.lock().len(), 1);
+}
+
+#[test]
+fn memory_comes_back_though_there_is_always_a_snapshot_open() {
+    let versions = versions(4 << 20);
+    let store = versions.new_store();
+    let mut pin = versions.begin();
+    for round in 0..200u32 {
+        for n in 0..500u32 {
+            let key = (round * 500 + n).to_be_bytes();
+            versions.push(&store, &key, versions.watch(), &value(u64::from(n)));
+        }
+        let next = versions.begin();
+        versions.end(&pin);
+        pin = next;
+        assert!(!pin.is_expired());
+    }
+    assert!(versions.space.bytes() < 1 << 20);
+}
+
+#[test]
+fn past_the_limit_the_oldest_snapshots_are_given_up() {
+    let versions = versions(256 << 10);
+    let store = versions.new_store();
+    let old = versions.begin();
+    for n in 0..100_000u32 {
+        versions.push(&store, &n.to_be_bytes(), versions.watch(), &value(0));
+        assert!(versions.space.bytes() <= (256 << 10) + 4096);
+        if versions.watch() == 0 {
+            break;
+        }
+    }
+    assert!(old.is_expired());
+    let young = versions.begin();
+    assert!(!young.is_expired());
+    versions.end(&old);
+    assert_eq!(versions.oldest(), young.epoch());
+}
+
+#[test]
+fn ranges_of_images_from_both_ends() {
+    let versions = versions(32 << 20);
+    let store = versions.new_store();
+    let first = versions.begin();
+    for n in 0..5000u32 {
+        versions.push(&store, &n.to_be_bytes(), versions.watch(), &value(1));
+    }
+    let second = versions.begin();
+    for n in (0..5000u32).step_by(2) {
+        versions.push(&store, &n.to_be_bytes(), versions.watch(), &value(2));
+    }
+    for (epoch, expected, of_even) in [(first.epoch(), 5000, 1), (second.epoch(), 2500, 2)] {
+        for order in [Order::Ascending, Order::Descending] {
+            let (mut from, mut to, mut keys) = (Vec::new(), None, Vec::new());
+            loop {
+                let seen = store.range_at(&from, to.as_deref(), order, epoch);
+                keys.extend(seen.images.iter().map(|(key, _)| key.clone()));
+                assert!(
+                    seen.images
+                        .iter()
+                        .all(|(_, image)| *image == value(of_even))
+                );
+                match (seen.resume, order) {
+                    (None, _) => break,
+                    (Some(at), Order::Ascending) => from = at,
+                    (Some(at), Order::Descending) => to = Some(at),
+                }
+            }
+            if order == Order::Descending {
+                keys.reverse();
+            }
+            assert!(keys.is_sorted() && keys.len() == expected);
+        }
+    }
+    assert_eq!(
+        store.written_in(&[], None, second.epoch(), |key| key < &[0, 0, 1][..]),
+        Some(256u32.to_be_bytes().as_slice().into())
+    );
+    let odd = 7u32.to_be_bytes();
+    let after = 8u32.to_be_bytes();
+    assert_eq!(
+        store.written_in(&odd, Some(&after), second.epoch(), |_| false),
+        None
+    );
+}
+
+#[test]
+fn markers_are_found_until_they_are_resolved() {
+    let versions = versions(1 << 20);
+    let store = versions.new_store();
+    let pin = versions.begin();
+    for key in [b"a", b"b", b"c"] {
+        versions.push(&store, key, versions.watch(), &Image::InY);
+    }
+    let keys = store.markers(b"b", None, versions.oldest());
+    assert_eq!(keys, [*b"b", *b"c"]);
+    let images = [value(1), Image::Absent];
+    versions.resolve(&store, keys.iter().zip(images));
+    assert_eq!(store.at(b"a", pin.epoch()), Some(Image::InY));
+    assert_eq!(store.at(b"b", pin.epoch()), Some(value(1)));
+    assert_eq!(store.at(b"c", pin.epoch()), Some(Image::Absent));
+    assert_eq!(store.markers(b"", None, versions.oldest()), [*b"a"]);
+    versions.end(&pin);
+    // Nobody needs it any more.
+    assert!(store.markers(b"", None, versions.oldest()).is_empty());
+}
