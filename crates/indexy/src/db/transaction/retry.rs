@@ -109,20 +109,18 @@ impl Db {
     ///     let amount = ann.min(30);
     ///     tx.insert(&accounts, "ann", (ann - amount).to_be_bytes())?;
     ///     tx.insert(&accounts, "bob", (bob + amount).to_be_bytes())?;
-    ///     indexy::Result::Ok(amount)
+    ///     Ok(amount)
     /// })?;
     /// assert_eq!(moved, 30);
     /// assert_eq!(accounts.get("bob")?.unwrap(), 30u64.to_be_bytes());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn transact<R, E: From<Error>>(
-        &self,
-        body: impl FnMut(&mut Transaction) -> Result<R, E>,
-    ) -> Result<R, E> {
+    pub fn transact<R>(&self, body: impl FnMut(&mut Transaction) -> Result<R>) -> Result<R> {
         self.transact_with(&RetryPolicy::default(), body)
     }
 
-    /// As [`Db::transact`], by a policy of the caller's.
+    /// As [`Db::transact`], by a policy of the caller's, and with errors of its own: say which,
+    /// `|tx| -> Result<_, MyError> { .. }`.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -130,7 +128,7 @@ impl Db {
     /// # let tree = db.tree("t")?;
     /// use indexy::{Error, RetryPolicy};
     /// // Somebody else writes what the transaction read, each time.
-    /// let failed = db.transact_with(&RetryPolicy::new().attempts(2), |tx| {
+    /// let failed = db.transact_with(&RetryPolicy::new().attempts(2), |tx| -> Result<(), Error> {
     ///     tx.get(&tree, "key")?;
     ///     tree.insert("key", "theirs")?;
     ///     tx.insert(&tree, "other", "ours")
