@@ -16,6 +16,7 @@ fn every_block_of_the_walkthrough_is_code_of_this_crate() {
         "Cargo.toml",
         "src/lib.rs",
         "src/shared.rs",
+        "src/slice.rs",
         "src/engine.rs",
         "src/tree.rs",
         "src/main.rs",

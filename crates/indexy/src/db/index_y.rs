@@ -357,14 +357,18 @@ mod tests {
             let path = dir.path().join(kind.to_string());
             shared.open(kind, &path, 1, false).unwrap()
         };
-        assert_eq!(shared.memory_bytes(), total);
+        // Beside the frames of a pool there is a little of its own.
+        let check = |total: usize| {
+            let now = shared.memory_bytes();
+            assert!((total..=total + (1 << 20)).contains(&now), "{now}");
+        };
+        check(total);
         let lsm = open(IndexYKind::Lsm);
-        assert_eq!(shared.memory_bytes(), total);
+        check(total);
         let rocks = open(IndexYKind::RocksDb);
-        assert!(shared.memory_bytes() <= total + (1 << 20));
+        check(total);
         shared.set_memory(total / 2);
-        let now = shared.memory_bytes();
-        assert!((total / 2..=total / 2 + (1 << 20)).contains(&now), "{now}");
+        check(total / 2);
         assert!(lsm.is_empty().unwrap() && rocks.is_empty().unwrap());
     }
 }

@@ -15,53 +15,39 @@ use std::{
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-fn keys(range: impl Iterator<Item = indexy::Result<(Key, Value)>>) -> Vec<Vec<u8>> {
-    range.map(|entry| entry.unwrap().0.to_vec()).collect()
-}
-
-/// Everything that can be asked of a snapshot, against what was there when it was made.
-fn check(snapshot: &Snapshot, tree: &Tree, model: &Model, random: &mut Random) {
+/// Everything that can be asked of a snapshot, against what was there when it was made. An error if
+/// it is given up meanwhile: cleaning also keeps what it overwrites.
+fn check(
+    snapshot: &Snapshot,
+    tree: &Tree,
+    model: &Model,
+    random: &mut Random,
+) -> indexy::Result<()> {
     let wanted: Vec<(Vec<u8>, Vec<u8>)> = model.clone().into_iter().collect();
-    let entry = |entry: indexy::Result<(Key, Value)>| {
-        let (key, value) = entry.unwrap();
-        (key.to_vec(), value.to_vec())
-    };
-    let all: Vec<_> = snapshot.iter(tree).map(entry).collect();
+    let plain = |(key, value): (Key, Value)| (key.to_vec(), value.to_vec());
+    let all: Vec<_> = snapshot.iter(tree).collect::<indexy::Result<_>>()?;
+    let all: Vec<_> = all.into_iter().map(plain).collect();
     assert!(all == wanted, "{} entries, not {}", all.len(), wanted.len());
-    let mut back: Vec<_> = snapshot.iter(tree).rev().map(entry).collect();
-    back.reverse();
-    assert!(
-        back == wanted,
-        "from the end: {} entries, not {}",
-        back.len(),
-        wanted.len()
-    );
+    let back: Vec<_> = snapshot.iter(tree).rev().collect::<indexy::Result<_>>()?;
+    let back: Vec<_> = back.into_iter().rev().map(plain).collect();
+    assert!(back == wanted, "from the end: {} entries, not {}", back.len(), wanted.len());
     let asked: Vec<[u8; 3]> = (0..50).map(|_| key(random.below(KEYS))).collect();
-    let found = snapshot.multi_get(tree, &asked).unwrap();
+    let found = snapshot.multi_get(tree, &asked)?;
     for (key, found) in asked.iter().zip(found) {
         let wanted = model.get(&key[..]).map(Vec::as_slice);
         assert_eq!(found.as_deref(), wanted, "multi_get {key:?}");
-        assert_eq!(
-            snapshot.get(tree, key).unwrap().as_deref(),
-            wanted,
-            "{key:?}"
-        );
+        assert_eq!(snapshot.get(tree, key)?.as_deref(), wanted, "{key:?}");
     }
     let (a, b) = (key(random.below(KEYS)), key(random.below(KEYS)));
     let (a, b) = (a.min(b), a.max(b));
     let part = model.range::<[u8], _>((Bound::Included(&a[..]), Bound::Excluded(&b[..])));
-    let part: Vec<Vec<u8>> = part.map(|(key, _)| key.clone()).collect();
-    assert_eq!(keys(snapshot.range(tree, a..b)), part);
-    assert_eq!(snapshot.len(tree).unwrap(), wanted.len() as u64);
+    let found: Vec<_> = snapshot.range(tree, a..b).collect::<indexy::Result<_>>()?;
+    assert!(found.iter().map(|(key, _)| &key[..]).eq(part.map(|(key, _)| &key[..])));
+    assert_eq!(snapshot.len(tree)?, wanted.len() as u64);
     let ends = |entry: Option<(Key, Value)>| entry.map(|(key, _)| key.to_vec());
-    assert_eq!(
-        ends(snapshot.first(tree).unwrap()).as_ref(),
-        model.keys().next()
-    );
-    assert_eq!(
-        ends(snapshot.last(tree).unwrap()).as_ref(),
-        model.keys().next_back()
-    );
+    assert_eq!(ends(snapshot.first(tree)?).as_ref(), model.keys().next());
+    assert_eq!(ends(snapshot.last(tree)?).as_ref(), model.keys().next_back());
+    Ok(())
 }
 
 const KEYS: u64 = 3000;
@@ -113,8 +99,8 @@ fn write(db: &Db, tree: &Tree, model: &mut Model, random: &mut Random) {
         }
         35 if random.one_in(20) => db.flush().unwrap(),
         // Past X.
-        36 if random.one_in(8) => {
-            let value = vec![3; 300_000];
+        36 if random.one_in(20) => {
+            let value = vec![3; 600_000];
             tree.insert(k, &value).unwrap();
             model.insert(k.to_vec(), value);
         }
@@ -144,16 +130,17 @@ fn i10_a_snapshot_stays_as_it_was() {
                 open.push((db.snapshot().unwrap(), model.clone()));
             }
             if step % 97 == 0 && !open.is_empty() {
-                let (snapshot, then) = &open[random.below(open.len() as u64) as usize];
-                if !matches!(snapshot.first(&tree), Err(Error::SnapshotTooOld)) {
-                    check(snapshot, &tree, then, &mut random);
-                    checks += 1;
+                let at = random.below(open.len() as u64) as usize;
+                let (snapshot, then) = &open[at];
+                match check(snapshot, &tree, then, &mut random) {
+                    Ok(()) => checks += 1,
+                    Err(Error::SnapshotTooOld) => drop(open.remove(at)),
+                    Err(error) => panic!("{error}"),
                 }
             }
             if random.one_in(400) && !open.is_empty() {
                 open.remove(random.below(open.len() as u64) as usize);
             }
-            open.retain(|(snapshot, _)| snapshot.first(&tree).is_ok());
         }
         assert!(checks > 40, "{checks}");
         drop(open);
