@@ -69,6 +69,9 @@ fn i10_a_write_without_an_image_is_seen_by_every_read_of_the_snapshot() {
         node.clock.raise(2);
         let read = node.try_read();
         let written = writer.join().unwrap();
-        assert!(!written || read != Some(0), "the snapshot would see it come");
+        assert!(
+            !written || read != Some(0),
+            "the snapshot would see it come"
+        );
     });
 }

@@ -31,30 +31,39 @@ const KEPT: MergeLimits = MergeLimits {
 /// An image is kept if it takes no more than this part of the budget: X has no larger entries.
 const LARGEST_IMAGE_DIVISOR: usize = 8;
 
+/// What a key is before it is written.
+pub(crate) struct Kept {
+    pub(crate) image: Image,
+    /// The newest image that it has; 0: none.
+    newest: Epoch,
+}
+
 impl Joined {
     // --- writers ------------------------------------------------------------------
 
     /// What `key` is now, to be left for snapshots open at the watch `seen`; `None` when they have
     /// an image already. The caller holds the stripe. Cost: up to three searches in memory.
-    pub(crate) fn image(&self, key: &[u8], seen: Epoch) -> Option<Image> {
-        if self.versions.newest_of(key) >= seen {
+    pub(crate) fn image(&self, key: &[u8], seen: Epoch) -> Option<Kept> {
+        let newest = self.versions.newest_of(key);
+        if newest >= seen {
             return None;
         }
-        Some(match self.x.get(key, Value::new) {
+        let image = match self.x.get(key, Value::new) {
             Lookup::Found(value) => Image::Value(value),
             Lookup::Deleted | Lookup::Absent => Image::Absent,
             Lookup::AskY(_) => Image::InY,
-        })
+        };
+        Some(Kept { image, newest })
     }
 
-    /// Leaves an image (I10). The caller holds the stripe.
-    pub(crate) fn keep(&self, key: &[u8], seen: Epoch, image: &Image) {
+    /// Leaves an image (I10). The caller has held the stripe since `image`.
+    pub(crate) fn keep(&self, key: &[u8], seen: Epoch, kept: &Kept) {
         let versions = &self.shared.versions;
-        if image.bytes() > self.shared.budget.limit() / LARGEST_IMAGE_DIVISOR {
+        if kept.image.bytes() > self.shared.budget.limit() / LARGEST_IMAGE_DIVISOR {
             versions.give_up_all();
             return;
         }
-        versions.push(&self.versions, key, seen, image);
+        versions.push(&self.versions, key, seen, &kept.image, kept.newest);
     }
 
     /// Before a value of `key` goes to Y past X: keeps what it was. The caller holds the stripe and
@@ -65,8 +74,8 @@ impl Joined {
         loop {
             let seen = versions.watch();
             if seen > kept {
-                if let Some(image) = self.image(key, seen) {
-                    self.keep(key, seen, &image);
+                if let Some(kept) = self.image(key, seen) {
+                    self.keep(key, seen, &kept);
                 }
                 self.resolve_markers(key, Some(&successor(key)));
                 kept = seen;
@@ -99,8 +108,10 @@ impl Joined {
                     return Ok(false);
                 }
                 for (key, value) in chunk.entries {
-                    if self.versions.newest_of(&key) < seen {
-                        self.keep(&key, seen, &Image::Value(value));
+                    let newest = self.versions.newest_of(&key);
+                    if newest < seen {
+                        let image = Image::Value(value);
+                        self.keep(&key, seen, &Kept { image, newest });
                     }
                 }
                 at = chunk.resume;

@@ -45,6 +45,8 @@ const ABSENT: u8 = 0;
 const IN_Y: u8 = 1;
 const VALUE: u8 = 2;
 const HEADER_BYTES: usize = 13;
+/// A chain of so many bytes is built without an allocation.
+const SHORT_BYTES: usize = 128;
 
 /// One image of a chain.
 #[derive(Debug, Clone, Copy)]
@@ -103,12 +105,33 @@ pub(super) fn has_marker(chain: &[u8], oldest: Epoch) -> bool {
     links(chain).any(|link| link.until > oldest && link.tag == IN_Y)
 }
 
+fn header(until: Epoch, tag: u8, len: usize) -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    header[..8].copy_from_slice(&until.to_le_bytes());
+    header[8] = tag;
+    header[9..].copy_from_slice(&(len as u32).to_le_bytes());
+    header
+}
+
 fn push_link(out: &mut Vec<u8>, until: Epoch, image: &Image) {
     let (tag, value) = image.parts();
-    out.extend_from_slice(&until.to_le_bytes());
-    out.push(tag);
-    out.extend_from_slice(&(value.len() as u32).to_le_bytes());
+    out.extend_from_slice(&header(until, tag, value.len()));
     out.extend_from_slice(value);
+}
+
+/// Hands a chain of nothing but `image` to `write`. Cost: no allocation for a short value.
+pub(super) fn alone<R>(until: Epoch, image: &Image, write: impl FnOnce(&[u8]) -> R) -> R {
+    let (tag, value) = image.parts();
+    let mut short = [0; SHORT_BYTES];
+    let len = HEADER_BYTES + value.len();
+    match short.get_mut(..len) {
+        Some(chain) => {
+            chain[..HEADER_BYTES].copy_from_slice(&header(until, tag, value.len()));
+            chain[HEADER_BYTES..].copy_from_slice(value);
+            write(chain)
+        }
+        None => write(&with(&[], &[], until, image)),
+    }
 }
 
 /// `chain` with `image` as its newest one, and without those that none of the `open` epochs

@@ -92,21 +92,34 @@ impl Generation {
         }
     }
 
-    /// Adds an image. One thread at a time for each key. Returns by how many bytes it grew.
-    pub(super) fn push(&self, key: &[u8], open: &[Epoch], until: Epoch, image: &Image) -> usize {
+    /// Adds an image to those of `key`. One thread at a time for each key. `open`: the open epochs;
+    /// `None`: the key has no images. Returns by how many bytes it grew.
+    pub(super) fn push(
+        &self,
+        key: &[u8],
+        open: Option<&[Epoch]>,
+        until: Epoch,
+        image: &Image,
+    ) -> usize {
         // Before the image is there: whoever finds the newest one older does not look for it.
         self.newest.fetch_max(until, SeqCst);
         if *image == Image::InY {
             self.markers.fetch_add(1, SeqCst);
         }
-        let (before, chain) =
-            self.chain(key, |old| (old.len(), chain::with(old, open, until, image)));
-        self.write(key, &chain);
-        let new = match before {
-            0 => key.len() + ENTRY_BYTES,
-            _ => 0,
+        let new = key.len() + ENTRY_BYTES;
+        let grown = match open {
+            None => chain::alone(until, image, |chain| {
+                self.write(key, chain);
+                new + chain.len()
+            }),
+            Some(open) => {
+                let (before, chain) =
+                    self.chain(key, |old| (old.len(), chain::with(old, open, until, image)));
+                self.write(key, &chain);
+                let new = if before == 0 { new } else { 0 };
+                (new + chain.len()).saturating_sub(before)
+            }
         };
-        let grown = (new + chain.len()).saturating_sub(before);
         self.bytes.fetch_add(grown, Relaxed);
         grown
     }

@@ -157,10 +157,18 @@ impl Versions {
         self.pins.oldest()
     }
 
-    /// Leaves an image in `store`; see [`Store::push`]. Where images pass the limit, the oldest
-    /// snapshots are given up.
-    pub(crate) fn push(&self, store: &Arc<Store>, key: &[u8], until: Epoch, image: &Image) {
-        let first = store.push(self.memory(), key, || self.pins.epochs(), until, image);
+    /// Leaves an image of `key`, whose newest one is `newest` (0: it has none), in `store`; see
+    /// [`Store::push`]. Where images pass the limit, the oldest snapshots are given up.
+    pub(crate) fn push(
+        &self,
+        store: &Arc<Store>,
+        key: &[u8],
+        until: Epoch,
+        image: &Image,
+        newest: Epoch,
+    ) {
+        let open = (newest > 0).then(|| self.pins.epochs());
+        let first = store.push(self.memory(), key, open.as_deref(), until, image);
         if first {
             self.stores.lock().push(Arc::downgrade(store));
         }

@@ -112,36 +112,32 @@ impl Store {
         generations.as_ref().map_or(0, |all| all.newest_of(key))
     }
 
-    /// Leaves an image of `key`, unless there is one that serves all snapshots open at the watch
-    /// `until`. The caller holds the stripe of `key`. `open`: the open epochs. Cost: a search and a
-    /// write in memory. True when these are the first images.
+    /// Leaves an image of `key` for the snapshots open at the watch `until`; the newest one it has
+    /// is older. The caller holds the stripe of `key`. `open`: the open epochs; `None`: the key has
+    /// no images. Cost: a write in memory, and with other images a search. True when these are the
+    /// first images of the store.
     pub(crate) fn push(
         &self,
         memory: &Arc<Memory>,
         key: &[u8],
-        open: impl FnOnce() -> Vec<Epoch>,
+        open: Option<&[Epoch]>,
         until: Epoch,
         image: &Image,
     ) -> bool {
         let mut first = false;
-        let mut pushing = self.replacing.read();
-        let generations = loop {
-            if let Some(generations) = self.generations.load_full() {
-                break generations;
+        loop {
+            let pushing = self.replacing.read();
+            if let Some(generations) = &*self.generations.load() {
+                // Before the image is there, and so before the write: a reader who sees the write
+                // looks for the image.
+                self.newest.fetch_max(until, SeqCst);
+                let grown = generations.current.push(key, open, until, image);
+                self.space.bytes.fetch_add(grown, Relaxed);
+                return first;
             }
             drop(pushing);
-            first = self.begin(memory);
-            pushing = self.replacing.read();
-        };
-        if generations.newest_of(key) >= until {
-            return first;
+            first |= self.begin(memory);
         }
-        // Before the image is there, and so before the write: a reader who sees the write looks for
-        // the image.
-        self.newest.fetch_max(until, SeqCst);
-        let grown = generations.current.push(key, &open(), until, image);
-        self.space.bytes.fetch_add(grown, Relaxed);
-        first
     }
 
     /// Makes the first generation, if there is none.

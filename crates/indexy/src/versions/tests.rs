@@ -11,6 +11,14 @@ fn versions(limit: usize) -> Versions {
     versions
 }
 
+/// As a writer does.
+fn leave(versions: &Versions, store: &Arc<Store>, key: &[u8], image: &Image) {
+    let (watch, newest) = (versions.watch(), store.newest_of(key));
+    if newest < watch {
+        versions.push(store, key, watch, image, newest);
+    }
+}
+
 fn value(n: u64) -> Image {
     Image::Value(n.to_le_bytes().as_slice().into())
 }
@@ -34,7 +42,7 @@ fn each_snapshot_sees_what_was_there_when_it_began() {
     for n in 0..50 {
         let pin = versions.begin();
         // A write: what was there before is n.
-        versions.push(&store, b"key", versions.watch(), &value(n));
+        leave(&versions, &store, b"key", &value(n));
         pins.push((pin, n));
         // In some order, some end.
         if n % 3 == 2 {
@@ -55,8 +63,8 @@ fn a_second_write_under_the_same_watch_leaves_nothing() {
     let versions = versions(1 << 20);
     let store = versions.new_store();
     let pin = versions.begin();
-    versions.push(&store, b"key", versions.watch(), &value(1));
-    versions.push(&store, b"key", versions.watch(), &value(2));
+    leave(&versions, &store, b"key", &value(1));
+    leave(&versions, &store, b"key", &value(2));
     assert_eq!(store.at(b"key", pin.epoch()), Some(value(1)));
 }
 
@@ -66,7 +74,7 @@ fn images_go_when_no_snapshot_needs_them() {
     let store = versions.new_store();
     let pin = versions.begin();
     for n in 0..2000u32 {
-        versions.push(&store, &n.to_be_bytes(), versions.watch(), &value(0));
+        leave(&versions, &store, &n.to_be_bytes(), &value(0));
     }
     assert!(store.arena_bytes() > 0 && versions.space.bytes() > 32_000);
     versions.end(&pin);
@@ -74,7 +82,7 @@ fn images_go_when_no_snapshot_needs_them() {
     assert!(versions.stores.lock().is_empty());
     // And it takes new ones.
     let pin = versions.begin();
-    versions.push(&store, b"key", versions.watch(), &value(7));
+    leave(&versions, &store, b"key", &value(7));
     assert_eq!(store.at(b"key", pin.epoch()), Some(value(7)));
     assert_eq!(versions.stores.lock().len(), 1);
 }
@@ -87,7 +95,7 @@ fn memory_comes_back_though_there_is_always_a_snapshot_open() {
     for round in 0..200u32 {
         for n in 0..500u32 {
             let key = (round * 500 + n).to_be_bytes();
-            versions.push(&store, &key, versions.watch(), &value(u64::from(n)));
+            leave(&versions, &store, &key, &value(u64::from(n)));
         }
         let next = versions.begin();
         versions.end(&pin);
@@ -103,7 +111,7 @@ fn past_the_limit_the_oldest_snapshots_are_given_up() {
     let store = versions.new_store();
     let old = versions.begin();
     for n in 0..100_000u32 {
-        versions.push(&store, &n.to_be_bytes(), versions.watch(), &value(0));
+        leave(&versions, &store, &n.to_be_bytes(), &value(0));
         assert!(versions.space.bytes() <= (256 << 10) + 4096);
         if versions.watch() == 0 {
             break;
@@ -122,11 +130,11 @@ fn ranges_of_images_from_both_ends() {
     let store = versions.new_store();
     let first = versions.begin();
     for n in 0..5000u32 {
-        versions.push(&store, &n.to_be_bytes(), versions.watch(), &value(1));
+        leave(&versions, &store, &n.to_be_bytes(), &value(1));
     }
     let second = versions.begin();
     for n in (0..5000u32).step_by(2) {
-        versions.push(&store, &n.to_be_bytes(), versions.watch(), &value(2));
+        leave(&versions, &store, &n.to_be_bytes(), &value(2));
     }
     for (epoch, expected, of_even) in [(first.epoch(), 5000, 1), (second.epoch(), 2500, 2)] {
         for order in [Order::Ascending, Order::Descending] {
@@ -169,7 +177,7 @@ fn markers_are_found_until_they_are_resolved() {
     let store = versions.new_store();
     let pin = versions.begin();
     for key in [b"a", b"b", b"c"] {
-        versions.push(&store, key, versions.watch(), &Image::InY);
+        leave(&versions, &store, key, &Image::InY);
     }
     let keys = store.markers(b"b", None, versions.oldest());
     assert_eq!(keys, [*b"b", *b"c"]);

@@ -30,7 +30,12 @@ fn check(
     assert!(all == wanted, "{} entries, not {}", all.len(), wanted.len());
     let back: Vec<_> = snapshot.iter(tree).rev().collect::<indexy::Result<_>>()?;
     let back: Vec<_> = back.into_iter().rev().map(plain).collect();
-    assert!(back == wanted, "from the end: {} entries, not {}", back.len(), wanted.len());
+    assert!(
+        back == wanted,
+        "from the end: {} entries, not {}",
+        back.len(),
+        wanted.len()
+    );
     let asked: Vec<[u8; 3]> = (0..50).map(|_| key(random.below(KEYS))).collect();
     let found = snapshot.multi_get(tree, &asked)?;
     for (key, found) in asked.iter().zip(found) {
@@ -42,11 +47,19 @@ fn check(
     let (a, b) = (a.min(b), a.max(b));
     let part = model.range::<[u8], _>((Bound::Included(&a[..]), Bound::Excluded(&b[..])));
     let found: Vec<_> = snapshot.range(tree, a..b).collect::<indexy::Result<_>>()?;
-    assert!(found.iter().map(|(key, _)| &key[..]).eq(part.map(|(key, _)| &key[..])));
+    assert!(
+        found
+            .iter()
+            .map(|(key, _)| &key[..])
+            .eq(part.map(|(key, _)| &key[..]))
+    );
     assert_eq!(snapshot.len(tree)?, wanted.len() as u64);
     let ends = |entry: Option<(Key, Value)>| entry.map(|(key, _)| key.to_vec());
     assert_eq!(ends(snapshot.first(tree)?).as_ref(), model.keys().next());
-    assert_eq!(ends(snapshot.last(tree)?).as_ref(), model.keys().next_back());
+    assert_eq!(
+        ends(snapshot.last(tree)?).as_ref(),
+        model.keys().next_back()
+    );
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     db::{
         database::Db,
-        tree::{Batch, Tree, bounds},
+        tree::{Batch, Condition, Tree, bounds},
     },
     error::{Error, Result},
     key::{Key, Value, prefix_end},
@@ -433,6 +433,14 @@ impl Transaction {
     /// ([`Error::is_retryable`]); those of [`Batch::commit`]. Nothing was written then, with the
     /// exceptions that [`Rejected::error`](crate::Rejected::error) names.
     pub fn commit(self) -> Result<()> {
+        self.commit_by(|batch, condition| batch.commit_if(Some(condition)))
+    }
+
+    /// As [`Transaction::commit`]; `commit` commits the batch under its condition.
+    pub(super) fn commit_by(
+        self,
+        commit: impl FnOnce(&mut Batch, &dyn Condition) -> Result<()>,
+    ) -> Result<()> {
         if self.is_empty() {
             return Ok(());
         }
@@ -451,7 +459,7 @@ impl Transaction {
             writes: &state.writes,
         };
         let _turn = state.pinned.handle.core.turn.share();
-        batch.commit_if(Some(&condition))
+        commit(&mut batch, &condition)
     }
 
     /// Ends the transaction without a write, as dropping it does.

@@ -19,6 +19,8 @@ mod range;
 mod reads;
 mod retry;
 mod state;
+#[cfg(test)]
+mod tests;
 mod writes;
 
 pub use api::{Savepoint, Transaction};

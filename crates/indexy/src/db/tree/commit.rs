@@ -161,9 +161,9 @@ impl Commit<'_> {
             for op in self.ops {
                 let joined = &self.trees[op.tree].joined;
                 if let Change::Put(key, _) | Change::Remove(key) = &op.change
-                    && let Some(image) = joined.image(key, watch)
+                    && let Some(kept) = joined.image(key, watch)
                 {
-                    joined.keep(key, watch, &image);
+                    joined.keep(key, watch, &kept);
                 }
             }
         }

@@ -218,20 +218,22 @@ impl Tree {
         let (joined, versions) = (self.at.joined(), &self.at.core().shared.versions);
         loop {
             let seen = versions.watch();
-            let image = match seen {
+            let kept = match seen {
                 0 => None,
                 seen => joined.image(key, seen),
             };
             // What is absent and is removed stays what it was.
-            let image = image.filter(|image| value.is_some() || *image != Image::Absent);
-            let kept = image.as_ref().map_or(0, |image| key.len() + image.bytes());
+            let kept = kept.filter(|kept| value.is_some() || kept.image != Image::Absent);
+            let image_bytes = kept
+                .as_ref()
+                .map_or(0, |kept| key.len() + kept.image.bytes());
             // All of it in one request: a writer that holds a reservation and asks for more could
             // wait for itself.
-            let permit = self.admit_value(key, value.map_or(0, <[u8]>::len), kept)?;
+            let permit = self.admit_value(key, value.map_or(0, <[u8]>::len), image_bytes)?;
             // The wait may have been long.
             self.at.live()?;
-            if let Some(image) = image {
-                joined.keep(key, seen, &image);
+            if let Some(kept) = kept {
+                joined.keep(key, seen, &kept);
             }
             if let Written::Done(end) = joined.put(key, value, permit.route, seen)? {
                 return Ok(end);
