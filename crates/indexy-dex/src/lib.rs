@@ -18,6 +18,7 @@ pub mod address;
 pub mod baselines;
 mod cache;
 pub mod error;
+mod lock_word;
 pub mod node;
 pub mod offload;
 pub mod partition;

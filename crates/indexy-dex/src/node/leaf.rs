@@ -96,6 +96,17 @@ pub fn entries(leaf: &impl Words, from: u64) -> impl Iterator<Item = (u64, u64)>
     (start..count(leaf)).map(|i| (key(leaf, i), value(leaf, i)))
 }
 
+/// Gives an empty leaf these entries, which ascend and fit.
+pub(super) fn fill(leaf: &mut impl Words, entries: impl Iterator<Item = (u64, u64)>) {
+    let mut filled = 0;
+    for (key, value) in entries.take(CAPACITY) {
+        leaf.set(KEYS + filled, key);
+        leaf.set(VALUES + filled, value);
+        filled += 1;
+    }
+    set_count(leaf, filled);
+}
+
 /// So few entries that a merge is worth it.
 pub fn is_sparse(node: &impl Words) -> bool {
     count(node) < SPARSE_ENTRIES
