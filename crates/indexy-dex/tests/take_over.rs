@@ -218,6 +218,14 @@ fn live(world: World, tree: &Tree<Mortal>, history: &mut History) -> Result<()> 
         history.writes(key, None);
         tree.remove(key)?;
     }
+    // Splits take the memory of what was merged.
+    for i in 0..60 {
+        put(
+            history,
+            (i % 4) * 290 * STEP + 5_000 * STEP / 10 + i * 3 + 1,
+            i,
+        )?;
+    }
     let start = tree.leaf_start(border / 2)?;
     put(history, start, 5)?;
     tree.release(start, border - 1, NEXT)?;
@@ -235,7 +243,10 @@ fn one_life(world: World, at: u64, fate: Fate) -> Lived {
     let pool = Model::new(vec![region(8 << 20)], offload::serve, Latency::rdma());
     let table = Table::new(vec![(0, GONE), (world.border(), NEXT)]).unwrap();
     let load = BulkLoad::default().fill(CAPACITY).table(table);
-    let loaded: BTreeMap<u64, u64> = (0..world.keys()).step_by(STEP as usize).map(|k| (k, !k)).collect();
+    let loaded: BTreeMap<u64, u64> = (0..world.keys())
+        .step_by(STEP as usize)
+        .map(|k| (k, !k))
+        .collect();
     let table = load.load(&pool, loaded.clone()).unwrap();
     assert_eq!(table.owner_of(world.border()), NEXT);
     assert_eq!(table.owner_of(world.border() - 1), GONE);
@@ -267,13 +278,28 @@ fn one_life(world: World, at: u64, fate: Fate) -> Lived {
             // All cached, or not: it answers nothing and writes nothing.
             for key in [0, 1, 7, world.border() - STEP, world.border()] {
                 let refused = tree.get(key);
-                assert!(matches!(refused, Err(Error::Fenced { owner: GONE, .. } | Error::NotOwner { .. })), "{refused:?}");
+                assert!(
+                    matches!(
+                        refused,
+                        Err(Error::Fenced { owner: GONE, .. } | Error::NotOwner { .. })
+                    ),
+                    "{refused:?}"
+                );
                 tree.put(key, 666).unwrap_err();
             }
             let _ = tree.flush();
         }
         ended
     });
+    // Locks that were left end, and what they guarded is whole: splits below the shared node.
+    for i in 0..60 {
+        let key = world.border() + i * 9 * STEP + 3;
+        if key < world.keys() {
+            let put = next.put(key, i);
+            put.unwrap_or_else(|error| panic!("{fate:?} at {at}: {error}"));
+            history.flushed.insert(key, i);
+        }
+    }
     next.take_over(GONE).unwrap();
     check(world, &next, &history, at, fate);
     Lived { verbs, ended }
@@ -282,7 +308,10 @@ fn one_life(world: World, at: u64, fate: Fate) -> Lived {
 /// All keys are where they should be, and the tree can be worked on.
 fn check(world: World, tree: &Tree<Model>, history: &History, at: u64, fate: Fate) {
     let mut found = Vec::new();
-    assert_eq!(tree.scan(0, u64::MAX, usize::MAX, &mut found).unwrap(), None);
+    assert_eq!(
+        tree.scan(0, u64::MAX, usize::MAX, &mut found).unwrap(),
+        None
+    );
     assert!(found.is_sorted_by(|a, b| a.0 < b.0));
     let mut now: BTreeMap<u64, u64> = found.into_iter().collect();
     let keys: BTreeSet<u64> = now
@@ -293,20 +322,39 @@ fn check(world: World, tree: &Tree<Model>, history: &History, at: u64, fate: Fat
         .collect();
     for key in keys {
         let value = now.get(&key).copied();
-        assert!(history.allows(key, value), "{fate:?} at {at}: {key} has {value:?}");
+        assert!(
+            history.allows(key, value),
+            "{fate:?} at {at}: {key} has {value:?}"
+        );
     }
     let mut dice = Dice(at);
     for i in 0..1_500 {
         let key = dice.roll(world.keys() / 20) * 20;
         match dice.roll(4) {
-            0 => assert_eq!(tree.get(key).unwrap(), now.get(&key).copied(), "{fate:?} at {at}"),
-            1 => assert_eq!(tree.remove(key).unwrap(), now.remove(&key), "{fate:?} at {at}"),
-            _ => assert_eq!(tree.put(key, i).unwrap(), now.insert(key, i), "{fate:?} at {at}"),
+            0 => assert_eq!(
+                tree.get(key).unwrap(),
+                now.get(&key).copied(),
+                "{fate:?} at {at}"
+            ),
+            1 => assert_eq!(
+                tree.remove(key).unwrap(),
+                now.remove(&key),
+                "{fate:?} at {at}"
+            ),
+            _ => assert_eq!(
+                tree.put(key, i).unwrap(),
+                now.insert(key, i),
+                "{fate:?} at {at}"
+            ),
         }
     }
     let mut found = Vec::new();
     tree.scan(0, u64::MAX, usize::MAX, &mut found).unwrap();
-    assert_eq!(found, now.into_iter().collect::<Vec<_>>(), "{fate:?} at {at}");
+    assert_eq!(
+        found,
+        now.into_iter().collect::<Vec<_>>(),
+        "{fate:?} at {at}"
+    );
 }
 
 /// Every verb, or every so many.
@@ -316,7 +364,10 @@ fn all_lives(world: World, fate: Fate, step: usize) {
     assert!(whole.verbs > 150, "{} verbs", whole.verbs);
     for at in (0..whole.verbs).step_by(step) {
         let life = one_life(world, at, fate);
-        assert!(life.ended.is_err() || at + 1 == whole.verbs, "{fate:?} at {at}");
+        assert!(
+            life.ended.is_err() || at + 1 == whole.verbs,
+            "{fate:?} at {at}"
+        );
     }
 }
 
@@ -356,4 +407,46 @@ fn f1_t6_one_that_is_replaced_at_any_verb_answers_nothing_and_changes_nothing() 
         all_lives(ROOT_SPLITS, fate, 1);
         all_lives(TINY, fate, 7);
     }
+}
+
+/// The owner comes back while it is replaced: one of the two serves the range.
+#[test]
+fn p4_one_that_comes_back_meets_the_one_that_takes_over() {
+    let mut served = [0, 0];
+    for at in 0.. {
+        let pool = Model::new(vec![region(8 << 20)], offload::serve, Latency::rdma());
+        let table = Table::new(vec![(0, GONE), (TWO_LEVELS.border(), NEXT)]).unwrap();
+        let load = BulkLoad::default().fill(CAPACITY).table(table);
+        let loaded = (0..TWO_LEVELS.keys())
+            .step_by(STEP as usize)
+            .map(|k| (k, !k));
+        load.load(&pool, loaded).unwrap();
+        drop(Tree::open(pool.attach(GONE).unwrap(), TWO_LEVELS.options(GONE)).unwrap());
+        let back = Arc::new(Mutex::new(None));
+        let (hook_back, hook_pool) = (back.clone(), pool.another());
+        let memory = Mortal {
+            model: pool.attach(NEXT).unwrap(),
+            verbs: AtomicU64::new(0),
+            at,
+            fate: Fate::IsReplacedBefore,
+            replace: Mutex::new(Some(Box::new(move || {
+                let memory = hook_pool.attach(GONE).unwrap();
+                let tree = Tree::open(memory, TWO_LEVELS.options(GONE)).unwrap();
+                *hook_back.lock().unwrap() = Some(tree);
+            }))),
+        };
+        let next = Tree::open(memory, TWO_LEVELS.options(NEXT)).unwrap();
+        let taken = next.take_over(GONE);
+        let back = back.lock().unwrap().take();
+        let Some(back) = back else {
+            break;
+        };
+        let answers = [next.get(STEP).is_ok(), back.get(STEP).is_ok()];
+        assert!(answers != [true, true], "both serve, at {at}");
+        assert!(!answers[0] || taken.is_ok(), "at {at}");
+        for (served, answer) in served.iter_mut().zip(answers) {
+            *served += u32::from(answer);
+        }
+    }
+    assert!(served[0] > 0 && served[1] > 0, "{served:?}");
 }

@@ -25,7 +25,9 @@ pub fn trim(node: &mut Image, first: u64, last: u64) -> bool {
     } else {
         let routes = (0..=count(node)).map(|slot| at_slot(node, slot));
         let kept = routes.filter(|route| route.low <= last && first <= route.high);
-        let children: Vec<_> = kept.map(|route| (route.low.max(first), route.word)).collect();
+        let children: Vec<_> = kept
+            .map(|route| (route.low.max(first), route.word))
+            .collect();
         new_inner(at, level(node), &children, last)
     };
     set_fences(&mut fresh, first, last);
@@ -52,7 +54,10 @@ mod tests {
         assert!(!trim(&mut leaf, 0, 99));
         assert!(trim(&mut leaf, 15, 50));
         check(&leaf, at).unwrap();
-        assert_eq!(entries(&leaf, 0).map(|e| e.0).collect::<Vec<_>>(), [20, 30, 40, 50]);
+        assert_eq!(
+            entries(&leaf, 0).map(|e| e.0).collect::<Vec<_>>(),
+            [20, 30, 40, 50]
+        );
         assert!(find(&leaf, 50).is_ok() && high(&leaf) == 50 && low(&leaf) == 15);
     }
 
@@ -63,7 +68,14 @@ mod tests {
         let mut inner = new_inner(at, 2, &children, 39);
         assert!(trim(&mut inner, 10, 29));
         check(&inner, at).unwrap();
-        assert_eq!((count(&inner), route(&inner, 10).word, route(&inner, 29).word), (1, 9216, 10240));
+        assert_eq!(
+            (
+                count(&inner),
+                route(&inner, 10).word,
+                route(&inner, 29).word
+            ),
+            (1, 9216, 10240)
+        );
         assert!(trim(&mut inner, 10, 12));
         assert_eq!((count(&inner), route(&inner, 11).word), (0, 9216));
     }

@@ -108,7 +108,10 @@ impl Table {
     /// The next epoch, in which all ranges of `from` belong to `to`; `None`: there are none.
     pub(crate) fn all_moved(&self, from: u16, to: u16) -> Result<Option<Self>> {
         let mut next: Option<Self> = None;
-        let ranges: Vec<_> = self.segments().filter(|segment| segment.2 == from).collect();
+        let ranges: Vec<_> = self
+            .segments()
+            .filter(|segment| segment.2 == from)
+            .collect();
         for (low, high, _) in ranges {
             next = Some(next.as_ref().unwrap_or(self).moved(low, high, to)?);
         }

@@ -26,6 +26,7 @@ mod region;
 mod session;
 pub mod shm;
 mod socket;
+mod status;
 pub mod tcp;
 
 pub use contract::{Handler, MAX_WORDS, Part, RemoteMemory};
@@ -36,3 +37,4 @@ pub use region::{
     BYTES_OFFSET, MAGIC, NEXT_FREE_OFFSET, NODES_OFFSET, ROOT_OFFSET, Region, TABLE_OFFSET,
 };
 pub use socket::{auth::Secret, server::Serving};
+pub use status::{PoolStatus, SessionStatus};

@@ -159,9 +159,7 @@ impl<S: Stream + Sync> Ways<S> {
                 attempts += 1;
                 match fenced {
                     // The first server has fenced it: it does not renew the others for long.
-                    Err(Error::Alive { for_ms, .. })
-                        if number > 0 && attempts < FENCE_ATTEMPTS =>
-                    {
+                    Err(Error::Alive { for_ms, .. }) if number > 0 && attempts < FENCE_ATTEMPTS => {
                         sleep(Duration::from_millis(for_ms.min(100)));
                     }
                     other => break other?,
@@ -204,9 +202,7 @@ impl<S: Stream> Shared<S> {
             }
             renewed?;
         }
-        lease
-            .until_ns
-            .fetch_max(started + lease.lease_ns, Release);
+        lease.until_ns.fetch_max(started + lease.lease_ns, Release);
         Ok(())
     }
 

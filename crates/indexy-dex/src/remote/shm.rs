@@ -21,6 +21,7 @@ use super::{
         client::Connections,
         server::{Server, Serving},
     },
+    status::{PoolStatus, ask as ask_status},
 };
 use crate::{
     address::Address,
@@ -81,6 +82,11 @@ impl ShmServer {
             path: path.to_path_buf(),
             server: Some(server),
         })
+    }
+
+    /// Where it listens.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 }
 
@@ -183,6 +189,12 @@ impl Shm {
             started: Instant::now(),
         }
     }
+}
+
+/// Asks a memory server how it is.
+pub fn status(path: &Path, secret: &Secret, patience: Duration) -> Result<PoolStatus> {
+    let (_, servers) = dial_all(&[path.to_path_buf()], secret, patience)?;
+    ask_status(&servers[0])
 }
 
 impl RemoteMemory for Shm {

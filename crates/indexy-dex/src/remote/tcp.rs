@@ -15,11 +15,9 @@ use super::{
         request::READ,
         server::{Server, Serving},
     },
+    status::{PoolStatus, ask as ask_status},
 };
-use crate::{
-    address::Address,
-    error::Result,
-};
+use crate::{address::Address, error::Result};
 use rustix::net::Shutdown;
 use std::{
     io,
@@ -56,15 +54,7 @@ impl TcpServer {
             let _ = rustix::net::shutdown(&ear, Shutdown::Both);
         };
         let greet = |_: &mut TcpStream, _: &Region| Ok(());
-        let server = Server::start(
-            region,
-            handler,
-            secret,
-            serving.into(),
-            greet,
-            accept,
-            wake,
-        )?;
+        let server = Server::start(region, handler, secret, serving.into(), greet, accept, wake)?;
         Ok(Self {
             address,
             _server: server,
@@ -162,6 +152,12 @@ impl Tcp {
         }
         Ok(())
     }
+}
+
+/// Asks a memory server how it is.
+pub fn status(address: SocketAddr, secret: &Secret, patience: Duration) -> Result<PoolStatus> {
+    let servers = dial_all(&[address], secret, patience)?;
+    ask_status(&servers[0])
 }
 
 impl RemoteMemory for Tcp {

@@ -195,6 +195,8 @@ impl<M: RemoteMemory> Tree<M> {
             todo.extend(children);
         }
         self.forget_cooling(is_new)?;
+        // T6.
+        self.memory.check_session()?;
         *gate = next;
         Ok(table)
     }

@@ -161,7 +161,7 @@ impl<M: RemoteMemory> Tree<M> {
             if let Err(error) = follow {
                 done = Err(error.into());
             }
-            match self.recovered(done) {
+            match self.recovered(own, key, done) {
                 Ok(answer) => {
                     // T6: last of all.
                     self.memory.check_session()?;

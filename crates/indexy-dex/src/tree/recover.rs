@@ -23,7 +23,11 @@
 //! Ranges that were on their way belong to whom the table names. If the giver died before it wrote
 //! the table, they are still the giver's; after that they are the taker's, who may have died too.
 
-use super::{Tree, attempt::Attempt, shared::RemoteLock};
+use super::{
+    Tree,
+    attempt::{Attempt, Stop},
+    shared::RemoteLock,
+};
 use crate::{
     address::Address,
     error::{Error, Result},
@@ -43,7 +47,9 @@ impl<M: RemoteMemory> Tree<M> {
     pub fn take_over(&self, gone: u16) -> Result<Table> {
         let own = self.options.owner;
         if gone == own {
-            return Err(Error::Options("a compute server cannot replace itself".into()));
+            return Err(Error::Options(
+                "a compute server cannot replace itself".into(),
+            ));
         }
         let session = self.memory.session_of(gone)?;
         if session != 0 {
@@ -131,12 +137,21 @@ impl<M: RemoteMemory> Tree<M> {
         }
     }
 
-    /// An attempt met a lock whose holder is fenced.
-    pub(super) fn recovered<T>(&self, attempt: Attempt<T>) -> Attempt<T> {
+    /// An attempt on the way to `key` met a lock whose holder is fenced. The node may be on the
+    /// way in a stale copy alone, and its holder's by what the pool says: the way is read again.
+    pub(super) fn recovered<T>(
+        &self,
+        own: &Ownership,
+        key: u64,
+        attempt: Attempt<T>,
+    ) -> Attempt<T> {
         match attempt {
-            Err(super::Stop::Failed(Error::LeftLocked { .. })) => {
+            Err(Stop::Failed(Error::LeftLocked { .. })) => {
                 self.end_left_locks()?;
-                Err(super::Stop::Restart)
+                match self.refresh(own, key) {
+                    Ok(()) | Err(Error::LeftLocked { .. }) => Err(Stop::Restart),
+                    Err(error) => Err(error.into()),
+                }
             }
             other => other,
         }

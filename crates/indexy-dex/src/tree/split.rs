@@ -70,7 +70,7 @@ impl<M: RemoteMemory> Tree<M> {
             node::insert_child(fresh, separator, right_at.word());
             Ok(())
         });
-        if matches!(named, Err(Stop::Failed(_))) {
+        if matches!(named, Err(Stop::Failed(Error::Lost { .. }))) {
             // The parent may name it.
             right.keep();
             return named;

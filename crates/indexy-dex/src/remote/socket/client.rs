@@ -120,11 +120,7 @@ impl<S: Stream> Connections<S> {
         Ok((session, lease_ns))
     }
 
-    fn introduce(
-        &self,
-        connection: &mut Connection<S>,
-        identity: Identity,
-    ) -> Result<(u64, u64)> {
+    fn introduce(&self, connection: &mut Connection<S>, identity: Identity) -> Result<(u64, u64)> {
         let owner = u64::from(identity.owner);
         let mut request = [0, ATTACH, owner, identity.session, connection.name];
         let answer = connection.exchange(&mut request);

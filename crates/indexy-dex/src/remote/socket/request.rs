@@ -254,7 +254,12 @@ mod tests {
         assert_eq!(status[..7], [DONE, 8192, 4096, 3, lease, 7, 1]);
         assert_eq!(office.ask(&[WRITE, 4096, 5]), [DONE]);
         assert_eq!(office.ask(&[LEAVE]), [DONE]);
-        for verb in [&[WRITE, 4096, 6][..], &[READ, 4096, 1], &[CALL, 1], &[SWAP, 4096, 5, 6]] {
+        for verb in [
+            &[WRITE, 4096, 6][..],
+            &[READ, 4096, 1],
+            &[CALL, 1],
+            &[SWAP, 4096, 5, 6],
+        ] {
             assert_eq!(office.ask(verb), [FENCED]);
         }
         assert_eq!(office.ask(&[RENEW]), [FENCED]);

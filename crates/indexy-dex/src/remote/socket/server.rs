@@ -9,7 +9,11 @@ use super::{
     request::{self, Desk},
     stream::Stream,
 };
-use crate::remote::{contract::Handler, keys::{Keys, Member}, region::Region};
+use crate::remote::{
+    contract::Handler,
+    keys::{Keys, Member},
+    region::Region,
+};
 use parking_lot::{Condvar, Mutex};
 use std::{
     collections::HashMap,
