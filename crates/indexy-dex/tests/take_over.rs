@@ -24,6 +24,7 @@ use std::{
 const STEP: u64 = 100;
 const GONE: u16 = 0;
 const NEXT: u16 = 1;
+const THIRD: u16 = 2;
 
 /// What happens at a verb.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -139,6 +140,8 @@ impl RemoteMemory for Mortal {
 #[derive(Clone, Copy, Debug)]
 struct World {
     leaves: u64,
+    /// Leaves before owner 0's, of a third owner, who goes on when owner 0 is gone.
+    third: u64,
     offloading: Offloading,
     cache_pages: usize,
 }
@@ -151,6 +154,11 @@ impl World {
     /// Inside of the first node of level 1, which both owners share.
     fn border(self) -> u64 {
         30 * CAPACITY as u64 * STEP
+    }
+
+    /// The first key of owner 0.
+    fn first(self) -> u64 {
+        self.third * CAPACITY as u64 * STEP
     }
 
     fn options(self, owner: u16) -> Options {
@@ -193,45 +201,41 @@ impl History {
 /// The life: returns how it ended.
 fn live(world: World, tree: &Tree<Mortal>, history: &mut History) -> Result<()> {
     let border = world.border();
-    let near = border - 40 * STEP;
+    let (first, near) = (world.first(), border - 40 * STEP);
     let put = |history: &mut History, key: u64, value: u64| {
         history.writes(key, Some(value));
         tree.put(key, value).map(drop)
     };
     // Splits below the shared node until it is split too; at the far end private ones.
     for i in 0..40 {
-        put(history, near - i * 31 * STEP + 1, i)?;
-        put(history, i * STEP + 7, i)?;
+        put(history, (near - i * 29 * STEP).max(first) + 1, i)?;
+        put(history, first + i * STEP + 7, i)?;
     }
     tree.flush()?;
     history.is_flushed();
     for i in 0..20 {
-        put(history, near - i * 31 * STEP + 2, i)?;
-        put(history, i * STEP, 1_000 + i)?;
+        put(history, (near - i * 29 * STEP).max(first) + 2, i)?;
+        put(history, first + i * STEP, 1_000 + i)?;
     }
     // Merges.
     for key in (border - 4 * 58 * STEP..border).step_by(STEP as usize) {
         history.writes(key, None);
         tree.remove(key)?;
     }
-    for key in (3 * STEP..3 * 58 * STEP).step_by(STEP as usize) {
+    for key in (first + 3 * STEP..first + 3 * 58 * STEP).step_by(STEP as usize) {
         history.writes(key, None);
         tree.remove(key)?;
     }
-    // Splits take the memory of what was merged.
-    for i in 0..60 {
-        put(
-            history,
-            (i % 4) * 290 * STEP + 5_000 * STEP / 10 + i * 3 + 1,
-            i,
-        )?;
+    // Splits below another node take the memory of what was merged.
+    for i in 0..130 {
+        put(history, border - 5_000 + i * 37 + 1, i)?;
     }
-    let start = tree.leaf_start(border / 2)?;
+    let start = tree.leaf_start((first + border) / 2)?;
     put(history, start, 5)?;
     tree.release(start, border - 1, NEXT)?;
     tree.flush()?;
     history.is_flushed();
-    put(history, 5, 5)
+    put(history, first + 5, 5)
 }
 
 struct Lived {
@@ -241,7 +245,12 @@ struct Lived {
 
 fn one_life(world: World, at: u64, fate: Fate) -> Lived {
     let pool = Model::new(vec![region(8 << 20)], offload::serve, Latency::rdma());
-    let table = Table::new(vec![(0, GONE), (world.border(), NEXT)]).unwrap();
+    let first = world.first();
+    let mut segments = vec![(first, GONE), (world.border(), NEXT)];
+    if first > 0 {
+        segments.insert(0, (0, THIRD));
+    }
+    let table = Table::new(segments).unwrap();
     let load = BulkLoad::default().fill(CAPACITY).table(table);
     let loaded: BTreeMap<u64, u64> = (0..world.keys())
         .step_by(STEP as usize)
@@ -255,6 +264,10 @@ fn one_life(world: World, at: u64, fate: Fate) -> Lived {
     let next = Arc::new(next);
     // It knows the shared nodes as they were.
     next.get(world.border()).unwrap();
+    let third = Tree::open(pool.attach(THIRD).unwrap(), world.options(THIRD)).unwrap();
+    if first > 0 {
+        third.get(0).unwrap();
+    }
     let taker = next.clone();
     let memory = Mortal {
         model: pool.attach(GONE).unwrap(),
@@ -276,7 +289,7 @@ fn one_life(world: World, at: u64, fate: Fate) -> Lived {
         let is_replaced = matches!(fate, Fate::IsReplacedBefore | Fate::IsReplacedAfter);
         if verbs > at && is_replaced {
             // All cached, or not: it answers nothing and writes nothing.
-            for key in [0, 1, 7, world.border() - STEP, world.border()] {
+            for key in [first, first + 7, world.border() - STEP, world.border()] {
                 let refused = tree.get(key);
                 assert!(
                     matches!(
@@ -292,6 +305,11 @@ fn one_life(world: World, at: u64, fate: Fate) -> Lived {
         ended
     });
     // Locks that were left end, and what they guarded is whole: splits below the shared node.
+    for key in (3..first).step_by(2 * STEP as usize) {
+        third.put(key, key).unwrap();
+        history.flushed.insert(key, key);
+    }
+    third.flush().unwrap();
     for i in 0..60 {
         let key = world.border() + i * 9 * STEP + 3;
         if key < world.keys() {
@@ -301,6 +319,7 @@ fn one_life(world: World, at: u64, fate: Fate) -> Lived {
         }
     }
     next.take_over(GONE).unwrap();
+    next.take_over(THIRD).unwrap();
     check(world, &next, &history, at, fate);
     Lived { verbs, ended }
 }
@@ -374,6 +393,7 @@ fn all_lives(world: World, fate: Fate, step: usize) {
 /// One leaf more than fits below one node: the shared node is below the root.
 const TWO_LEVELS: World = World {
     leaves: 69,
+    third: 0,
     offloading: Offloading::Never,
     cache_pages: 300,
 };
@@ -381,6 +401,12 @@ const TWO_LEVELS: World = World {
 /// The shared node is the root, and gets a level.
 const ROOT_SPLITS: World = World {
     leaves: 58,
+    ..TWO_LEVELS
+};
+
+/// Both halves of the shared node stay shared when it is split.
+const THREE_OWNERS: World = World {
+    third: 10,
     ..TWO_LEVELS
 };
 
@@ -396,6 +422,7 @@ fn p1_p2_p3_one_that_dies_at_any_verb_leaves_a_tree() {
     for fate in [Fate::DiesBefore, Fate::DiesAfter] {
         all_lives(TWO_LEVELS, fate, 1);
         all_lives(ROOT_SPLITS, fate, 1);
+        all_lives(THREE_OWNERS, fate, 1);
         all_lives(TINY, fate, 7);
     }
 }
@@ -405,6 +432,7 @@ fn f1_t6_one_that_is_replaced_at_any_verb_answers_nothing_and_changes_nothing() 
     for fate in [Fate::IsReplacedBefore, Fate::IsReplacedAfter] {
         all_lives(TWO_LEVELS, fate, 1);
         all_lives(ROOT_SPLITS, fate, 1);
+        all_lives(THREE_OWNERS, fate, 1);
         all_lives(TINY, fate, 7);
     }
 }
