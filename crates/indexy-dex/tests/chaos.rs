@@ -171,7 +171,11 @@ fn operations_end_and_nothing_comes_from_nowhere() {
         }
     }
     weather.one_of.store(0, SeqCst);
-    assert!(weather.harm.load(SeqCst) > 20, "{} harmed", weather.harm.load(SeqCst));
+    assert!(
+        weather.harm.load(SeqCst) > 20,
+        "{} harmed",
+        weather.harm.load(SeqCst)
+    );
     assert!(failed > 5, "{failed} failed");
     let started = Instant::now();
     while tree.flush().is_err() {
@@ -179,11 +183,19 @@ fn operations_end_and_nothing_comes_from_nowhere() {
     }
     for key in 0..KEYS {
         let value = tree.get(key).unwrap();
-        assert!(allowed.is(key, value), "{key} has {value:?}, not {:?}", allowed.0[&key]);
+        assert!(
+            allowed.is(key, value),
+            "{key} has {value:?}, not {:?}",
+            allowed.0[&key]
+        );
     }
     let mut found = Vec::new();
     tree.scan(0, u64::MAX, usize::MAX, &mut found).unwrap();
-    assert!(found.iter().all(|(key, value)| allowed.is(*key, Some(*value))));
+    assert!(
+        found
+            .iter()
+            .all(|(key, value)| allowed.is(*key, Some(*value)))
+    );
 }
 
 /// A new session: what it finds, if it was ever put there, is what stands.
@@ -198,7 +210,10 @@ fn forget(allowed: &mut Allowed, tree: &Tree<Tcp>) {
             }
         };
         // The key's number, or the number of an operation that put it.
-        assert!(found.is_none_or(|value| value == *key || value >= KEYS), "{key}: {found:?}");
+        assert!(
+            found.is_none_or(|value| value == *key || value >= KEYS),
+            "{key}: {found:?}"
+        );
         *all = [found].into();
     }
 }
@@ -233,5 +248,4 @@ fn a_tree_works_on_when_a_network_works_again() {
         assert!(started.elapsed() < BOUND);
         sleep(Duration::from_millis(10));
     }
-
 }

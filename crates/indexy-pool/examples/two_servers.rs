@@ -120,9 +120,15 @@ fn play(folder: &Path) -> Result<()> {
     let mut two = Process::start(&["compute", socket, "1"])?;
     print!("0: {}", one.ask(&format!("work 0 {}", half - 1))?);
     print!("1: {}", two.ask(&format!("work {half} {}", KEYS - 1))?);
-    print!("0 gives its upper half to 1: {}", one.ask(&format!("give {QUARTER} {}", half - 1))?);
+    print!(
+        "0 gives its upper half to 1: {}",
+        one.ask(&format!("give {QUARTER} {}", half - 1))?
+    );
     print!("1 adopts the table: {}", two.ask("adopt")?);
-    print!("1: {}", two.ask(&format!("work {} {}", QUARTER + 100, KEYS - 1))?);
+    print!(
+        "1: {}",
+        two.ask(&format!("work {} {}", QUARTER + 100, KEYS - 1))?
+    );
     print!("0: {}", one.ask("flush")?);
     one.child.kill()?;
     println!("0 is killed");
@@ -166,7 +172,9 @@ fn obey(tree: &Tree<Shm>, command: &str) -> Result<String> {
             let spent = tree.counts() - before;
             let us = started.elapsed().as_secs_f64() * 1e6 / operations as f64;
             let each = spent.verbs() as f64 / operations as f64;
-            Ok(format!("{operations} operations, {us:.2} us and {each:.3} verbs each"))
+            Ok(format!(
+                "{operations} operations, {us:.2} us and {each:.3} verbs each"
+            ))
         }
         ["give", low, high] => {
             let low = tree.leaf_start(low.parse()?)?;
@@ -188,7 +196,9 @@ fn obey(tree: &Tree<Shm>, command: &str) -> Result<String> {
                 done => {
                     let epoch = done?.epoch();
                     let ms = started.elapsed().as_millis();
-                    return Ok(format!("epoch {epoch}, after {ms} ms, most of them the lease"));
+                    return Ok(format!(
+                        "epoch {epoch}, after {ms} ms, most of them the lease"
+                    ));
                 }
             }
         },

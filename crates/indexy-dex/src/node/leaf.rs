@@ -47,6 +47,11 @@ pub fn value(leaf: &impl Words, i: usize) -> u64 {
     leaf.get(VALUES + i)
 }
 
+/// The word of the value of entry `i`.
+pub(crate) fn value_word(i: usize) -> usize {
+    VALUES + i
+}
+
 /// Where `key` is, or where it would be.
 #[inline]
 pub fn find(leaf: &impl Words, wanted: u64) -> Result<usize, usize> {

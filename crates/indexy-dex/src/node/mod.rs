@@ -35,5 +35,6 @@ pub use layout::{
     ADDRESS, CAPACITY, HIGH, Image, LOW, MAX_LEVEL, NODE_BYTES, NODE_WORDS, SWIZZLED, VERSION,
     View, Words, address, count, covers, high, is_full, key, level, low, reset, set_fences,
 };
+pub(crate) use leaf::value_word;
 pub use leaf::{Change, Edit, apply, entries, find, is_sparse, merge, new_leaf, split_leaf, value};
 pub use trim::trim;

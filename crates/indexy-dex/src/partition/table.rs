@@ -11,8 +11,7 @@ use crate::{
     address::Address,
     error::{Error, Result},
     lock_word,
-    remote::{RemoteMemory, TABLE_OFFSET, wait_for_holder},
-    wait::{LOCK_LIMIT, Wait},
+    remote::{RemoteMemory, TABLE_OFFSET, read_versioned, take_lock},
 };
 
 /// Ranges that a table can tell apart.
@@ -146,18 +145,9 @@ impl Table {
 
     /// The table of the pool: three reads, more while somebody writes it.
     pub fn load(memory: &impl RemoteMemory) -> Result<Self> {
-        let mut wait = Wait::new(LOCK_LIMIT);
-        loop {
-            let (mut before, mut after) = ([0], [0]);
-            let mut words = [0; WORDS];
-            memory.read(place(), &mut before)?;
-            memory.read(place(), &mut words)?;
-            memory.read(place(), &mut after)?;
-            if !lock_word::is_locked(before[0]) && before == after {
-                return Self::whole_words(&words);
-            }
-            wait_for_holder(memory, place(), before[0], &mut wait, end_lock)?;
-        }
+        let mut words = [0; WORDS];
+        read_versioned(memory, place(), &mut words, end_lock)?;
+        Self::whole_words(&words)
     }
 
     fn whole_words(words: &[u64; WORDS]) -> Result<Self> {
@@ -189,23 +179,12 @@ pub(crate) struct TableLock<'a, M: RemoteMemory> {
 
 impl<'a, M: RemoteMemory> TableLock<'a, M> {
     pub(crate) fn take(memory: &'a M) -> Result<Self> {
-        let mut version = 0;
-        let mut wait = Wait::new(LOCK_LIMIT);
-        loop {
-            let locked = lock_word::locked(version, memory.session());
-            let was = memory.cas(place(), version, locked)?;
-            if was == version {
-                return Ok(Self {
-                    memory,
-                    version,
-                    is_held: true,
-                });
-            }
-            version = lock_word::version(was);
-            if lock_word::is_locked(was) {
-                wait_for_holder(memory, place(), was, &mut wait, end_lock)?;
-            }
-        }
+        let version = take_lock(memory, place(), 0, end_lock)?;
+        Ok(Self {
+            memory,
+            version,
+            is_held: true,
+        })
     }
 
     /// The table as it stands.

@@ -14,9 +14,9 @@
 //!
 //! A connection is authenticated by a shared secret in both directions. It is not encrypted.
 
-mod ask;
 mod contract;
 mod counts;
+mod endpoint;
 mod holder;
 mod keys;
 #[allow(unsafe_code, reason = "the one file that maps memory")]
@@ -31,10 +31,12 @@ pub mod tcp;
 
 pub use contract::{Handler, MAX_WORDS, Part, RemoteMemory};
 pub use counts::Counts;
-pub(crate) use holder::wait_for_holder;
+pub use endpoint::Endpoint;
+pub(crate) use holder::{read_versioned, swap_lock, take_lock, wait_for_holder};
 pub use model::{Latency, Model};
 pub use region::{
     BYTES_OFFSET, MAGIC, NEXT_FREE_OFFSET, NODES_OFFSET, ROOT_OFFSET, Region, TABLE_OFFSET,
 };
+pub(crate) use region::{LOCKS, LOCKS_OFFSET};
 pub use socket::{auth::Secret, server::Serving};
 pub use status::{PoolStatus, SessionStatus};

@@ -12,6 +12,7 @@
 //! | 16 | 8 | bytes | of the region |
 //! | 24 | 8 | root | address of the tree's root; server 0 only, 0 before there is a tree |
 //! | 1024 | 1024 | the table of partitions | server 0 only |
+//! | 2048 | 2048 | locks | of a baseline, `baselines/sherman.rs` |
 //! | 4096 | | nodes | |
 
 use super::mapping::{Mapping, ReadOnly};
@@ -35,6 +36,10 @@ pub const BYTES_OFFSET: u64 = 16;
 pub const ROOT_OFFSET: u64 = 24;
 /// Where the table of partitions lies.
 pub const TABLE_OFFSET: u64 = 1024;
+/// Where the lock table of a baseline lies.
+pub(crate) const LOCKS_OFFSET: u64 = 2048;
+/// Its words.
+pub(crate) const LOCKS: u64 = 256;
 /// Where the nodes begin.
 pub const NODES_OFFSET: u64 = 4096;
 

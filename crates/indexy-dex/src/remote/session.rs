@@ -46,7 +46,7 @@ struct Lease {
 }
 
 /// The memory servers of a pool, and the session there if there is one.
-pub(super) struct Ways<S: Stream> {
+pub struct Ways<S: Stream> {
     shared: Arc<Shared<S>>,
     keeper: Option<JoinHandle<()>>,
 }

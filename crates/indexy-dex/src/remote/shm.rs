@@ -10,9 +10,8 @@
 //! by the lease.
 
 use super::{
-    ask,
-    contract::{Handler, Part, RemoteMemory},
-    counts::{Counters, Counts},
+    contract::{Handler, Part},
+    endpoint::{Endpoint, Reads},
     model::outside,
     region::{Region, RegionReader},
     session::Ways,
@@ -40,7 +39,7 @@ use std::{
     },
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// The byte that the descriptor travels with.
@@ -131,15 +130,13 @@ fn receive_region(stream: &mut UnixStream) -> io::Result<OwnedFd> {
 }
 
 /// One compute server's end of a pool in shared memory.
-pub struct Shm {
-    regions: Vec<RegionReader>,
-    ways: Ways<UnixStream>,
-    counters: Counters,
-    started: Instant,
-}
+pub type Shm = Endpoint<Mapped>;
+
+/// Reads are loads from the memory servers' regions, in their order.
+pub struct Mapped(Vec<RegionReader>);
 
 /// The memory servers' memory, and the ways to them.
-pub(super) fn dial_all(
+fn dial_all(
     paths: &[PathBuf],
     secret: &Secret,
     patience: Duration,
@@ -164,7 +161,7 @@ impl Shm {
     /// nothing fences this end.
     pub fn connect(paths: &[PathBuf], secret: &Secret, patience: Duration) -> Result<Self> {
         let (regions, ways) = dial_all(paths, secret, patience)?;
-        Ok(Self::over(regions, Ways::without_session(ways)))
+        Self::new(Mapped(regions), ways, None)
     }
 
     /// Connects as compute server `owner`, with a session whose lease a thread renews. Dropping
@@ -178,16 +175,7 @@ impl Shm {
         patience: Duration,
     ) -> Result<Self> {
         let (regions, ways) = dial_all(paths, secret, patience)?;
-        Ok(Self::over(regions, Ways::attach(ways, owner)?))
-    }
-
-    fn over(regions: Vec<RegionReader>, ways: Ways<UnixStream>) -> Self {
-        Self {
-            regions,
-            ways,
-            counters: Counters::default(),
-            started: Instant::now(),
-        }
+        Self::new(Mapped(regions), ways, Some(owner))
     }
 }
 
@@ -197,73 +185,20 @@ pub fn status(path: &Path, secret: &Secret, patience: Duration) -> Result<PoolSt
     ask_status(&servers[0])
 }
 
-impl RemoteMemory for Shm {
-    fn servers(&self) -> usize {
-        self.regions.len()
-    }
+impl Reads for Mapped {
+    type Socket = UnixStream;
 
-    fn read(&self, at: Address, into: &mut [u64]) -> Result<()> {
+    fn read(&self, _: &Ways<UnixStream>, at: Address, into: &mut [u64]) -> Result<()> {
         let server = at.server();
         let what = "there is no such server";
-        let region = self.regions.get(usize::from(server));
+        let region = self.0.get(usize::from(server));
         let region = region.ok_or(Error::Refused { server, what })?;
         let done = region.read(at.offset(), into);
-        done.ok_or_else(|| outside(server))?;
-        self.counters.read(into.len());
-        Ok(())
+        done.ok_or_else(|| outside(server))
     }
 
-    fn read_many(&self, parts: &mut [Part<'_>]) -> Result<()> {
-        for (at, into) in parts {
-            self.read(*at, into)?;
-        }
-        Ok(())
-    }
-
-    fn write(&self, at: Address, words: &[u64]) -> Result<()> {
-        ask::write(&self.ways, at, words)?;
-        self.counters.wrote(words.len());
-        Ok(())
-    }
-
-    fn cas(&self, at: Address, expected: u64, new: u64) -> Result<u64> {
-        let was = ask::cas(&self.ways, at, expected, new)?;
-        self.counters.swapped();
-        Ok(was)
-    }
-
-    fn call(&self, server: u16, request: &[u64]) -> Result<Vec<u64>> {
-        let answer = ask::call(&self.ways, server, request)?;
-        self.counters.called(request.len() + answer.len());
-        Ok(answer)
-    }
-
-    fn counts(&self) -> Counts {
-        self.counters.get()
-    }
-
-    fn session(&self) -> u64 {
-        self.ways.session()
-    }
-
-    #[inline]
-    fn check_session(&self) -> Result<()> {
-        self.ways.check()
-    }
-
-    fn abandon(&self) {
-        self.ways.abandon();
-    }
-
-    fn session_of(&self, owner: u16) -> Result<u64> {
-        self.ways.session_of(owner)
-    }
-
-    fn fence(&self, session: u64) -> Result<()> {
-        self.ways.fence(session)
-    }
-
-    fn now_ns(&self) -> u64 {
-        self.started.elapsed().as_nanos() as u64
+    fn read_many(&self, ways: &Ways<UnixStream>, parts: &mut [Part<'_>]) -> Result<()> {
+        let mut each = parts.iter_mut();
+        each.try_for_each(|(at, into)| self.read(ways, *at, into))
     }
 }

@@ -4,9 +4,8 @@
 //! transport is for correctness and for machines without RDMA, not for speed.
 
 use super::{
-    ask,
-    contract::{Handler, MAX_WORDS, Part, RemoteMemory},
-    counts::{Counters, Counts},
+    contract::{Handler, MAX_WORDS, Part},
+    endpoint::{Endpoint, Reads, too_long},
     region::Region,
     session::Ways,
     socket::{
@@ -23,7 +22,7 @@ use std::{
     io,
     net::{SocketAddr, TcpListener, TcpStream},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// A memory server on TCP. Dropping it ends all connections and joins its threads.
@@ -68,14 +67,13 @@ impl TcpServer {
 }
 
 /// One compute server's end of a pool on TCP.
-pub struct Tcp {
-    ways: Ways<TcpStream>,
-    counters: Counters,
-    started: Instant,
-}
+pub type Tcp = Endpoint<OverTcp>;
+
+/// Reads are messages, as all verbs.
+pub struct OverTcp(());
 
 /// Connects to the memory servers, numbered in this order.
-pub(super) fn dial_all(
+fn dial_all(
     addresses: &[SocketAddr],
     secret: &Secret,
     patience: Duration,
@@ -96,17 +94,17 @@ pub(super) fn dial_all(
 }
 
 impl Tcp {
-    /// Connects to the memory servers, numbered in this order. A verb fails as [`Error::Lost`]
+    /// Connects to the memory servers, numbered in this order. A verb fails as [`Error::Lost`](crate::Error::Lost)
     /// when it takes longer than `patience`. There is no session: nothing fences this end.
     pub fn connect(addresses: &[SocketAddr], secret: &Secret, patience: Duration) -> Result<Self> {
         let servers = dial_all(addresses, secret, patience)?;
-        Ok(Self::over(Ways::without_session(servers)))
+        Self::new(OverTcp(()), servers, None)
     }
 
     /// Connects as compute server `owner`, with a session whose lease a thread renews. Dropping
     /// the value ends both.
     ///
-    /// [`Error::Alive`]: the owner has a session whose lease runs; ask again when it lapsed.
+    /// [`Error::Alive`](crate::Error::Alive): the owner has a session whose lease runs; ask again when it lapsed.
     pub fn connect_as(
         owner: u16,
         addresses: &[SocketAddr],
@@ -114,28 +112,22 @@ impl Tcp {
         patience: Duration,
     ) -> Result<Self> {
         let servers = dial_all(addresses, secret, patience)?;
-        Ok(Self::over(Ways::attach(servers, owner)?))
+        Self::new(OverTcp(()), servers, Some(owner))
     }
+}
 
-    fn over(ways: Ways<TcpStream>) -> Self {
-        Self {
-            ways,
-            counters: Counters::default(),
-            started: Instant::now(),
-        }
-    }
-
+impl OverTcp {
     /// Reads parts of one server.
-    fn read_parts(&self, server: u16, parts: &mut [&mut Part<'_>]) -> Result<()> {
+    fn read_parts(ways: &Ways<TcpStream>, server: u16, parts: &mut [&mut Part<'_>]) -> Result<()> {
         let words: usize = parts.iter().map(|part| part.1.len()).sum();
         if words > MAX_WORDS || 2 * parts.len() > MAX_WORDS {
-            return Err(ask::too_long(server));
+            return Err(too_long(server));
         }
         let mut request = vec![0, READ];
         for (at, into) in parts.iter() {
             request.extend([at.offset(), into.len() as u64]);
         }
-        self.ways.to(server)?.exchange(&mut request, |answer| {
+        ways.to(server)?.exchange(&mut request, |answer| {
             if answer.len() != words {
                 return None;
             }
@@ -146,11 +138,7 @@ impl Tcp {
                 rest = others;
             }
             Some(())
-        })?;
-        for (_, into) in parts {
-            self.counters.read(into.len());
-        }
-        Ok(())
+        })
     }
 }
 
@@ -160,70 +148,21 @@ pub fn status(address: SocketAddr, secret: &Secret, patience: Duration) -> Resul
     ask_status(&servers[0])
 }
 
-impl RemoteMemory for Tcp {
-    fn servers(&self) -> usize {
-        self.ways.servers().len()
+impl Reads for OverTcp {
+    type Socket = TcpStream;
+
+    fn read(&self, ways: &Ways<TcpStream>, at: Address, into: &mut [u64]) -> Result<()> {
+        Self::read_parts(ways, at.server(), &mut [&mut (at, into)])
     }
 
-    fn read(&self, at: Address, into: &mut [u64]) -> Result<()> {
-        self.read_parts(at.server(), &mut [&mut (at, into)])
-    }
-
-    fn read_many(&self, parts: &mut [Part<'_>]) -> Result<()> {
+    fn read_many(&self, ways: &Ways<TcpStream>, parts: &mut [Part<'_>]) -> Result<()> {
         let mut sorted: Vec<&mut Part<'_>> = parts.iter_mut().collect();
         sorted.sort_by_key(|(at, _)| at.server());
         for group in sorted.chunk_by_mut(|a, b| a.0.server() == b.0.server()) {
             if let Some(server) = group.first().map(|part| part.0.server()) {
-                self.read_parts(server, group)?;
+                Self::read_parts(ways, server, group)?;
             }
         }
         Ok(())
-    }
-
-    fn write(&self, at: Address, words: &[u64]) -> Result<()> {
-        ask::write(&self.ways, at, words)?;
-        self.counters.wrote(words.len());
-        Ok(())
-    }
-
-    fn cas(&self, at: Address, expected: u64, new: u64) -> Result<u64> {
-        let was = ask::cas(&self.ways, at, expected, new)?;
-        self.counters.swapped();
-        Ok(was)
-    }
-
-    fn call(&self, server: u16, request: &[u64]) -> Result<Vec<u64>> {
-        let answer = ask::call(&self.ways, server, request)?;
-        self.counters.called(request.len() + answer.len());
-        Ok(answer)
-    }
-
-    fn counts(&self) -> Counts {
-        self.counters.get()
-    }
-
-    fn session(&self) -> u64 {
-        self.ways.session()
-    }
-
-    #[inline]
-    fn check_session(&self) -> Result<()> {
-        self.ways.check()
-    }
-
-    fn abandon(&self) {
-        self.ways.abandon();
-    }
-
-    fn session_of(&self, owner: u16) -> Result<u64> {
-        self.ways.session_of(owner)
-    }
-
-    fn fence(&self, session: u64) -> Result<()> {
-        self.ways.fence(session)
-    }
-
-    fn now_ns(&self) -> u64 {
-        self.started.elapsed().as_nanos() as u64
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     lock_word,
     node::{self, Image, MAX_LEVEL, Route, SWIZZLED, VERSION},
     partition::Ownership,
-    remote::{RemoteMemory, wait_for_holder},
+    remote::{RemoteMemory, read_versioned, swap_lock, take_lock, wait_for_holder},
     wait::{LOCK_LIMIT, Wait},
 };
 use std::{cell::Cell, collections::HashMap};
@@ -43,23 +43,15 @@ pub(super) struct RemoteLock<'a, M: RemoteMemory> {
 
 /// L1 and P3: the lock of a compute server that is gone is ended by `recover.rs`, which first
 /// completes what it may have left half done.
-fn left_locked<M>(at: Address) -> impl FnOnce(&M, u64) -> Result<()> {
+fn left_locked<M>(at: Address) -> impl Fn(&M, u64) -> Result<()> {
     move |_, _| Err(Error::LeftLocked { address: at })
 }
 
 impl<'a, M: RemoteMemory> RemoteLock<'a, M> {
     /// `version`: a guess that saves a swap.
     pub(super) fn take(memory: &'a M, at: Address, version: u64) -> Result<Self> {
-        let mut version = lock_word::version(version);
-        let mut wait = Wait::new(LOCK_LIMIT);
-        loop {
-            let was = Self::swap(memory, at, version, version)?;
-            if was == version {
-                return Ok(Self::held(memory, at, version));
-            }
-            version = lock_word::version(was);
-            wait_for_holder(memory, at, was, &mut wait, left_locked(at))?;
-        }
+        let version = take_lock(memory, at, version, left_locked(at))?;
+        Ok(Self::held(memory, at, version))
     }
 
     /// As `take`; the lock of a compute server that is gone becomes ours.
@@ -69,7 +61,7 @@ impl<'a, M: RemoteMemory> RemoteLock<'a, M> {
         let fenced = Cell::new(None);
         loop {
             let version = lock_word::version(expected);
-            let was = Self::swap(memory, at, expected, version)?;
+            let was = swap_lock(memory, at, expected, version)?;
             if was == expected {
                 return Ok(Self::held(memory, at, version));
             }
@@ -96,17 +88,6 @@ impl<'a, M: RemoteMemory> RemoteLock<'a, M> {
             version,
             in_doubt,
         }
-    }
-
-    /// Locks at `version` if the word is `expected`.
-    fn swap(memory: &M, at: Address, expected: u64, version: u64) -> Result<u64> {
-        let locked = lock_word::locked(version, memory.session());
-        let was = memory.cas(at, expected, locked);
-        if matches!(was, Err(Error::Lost { .. })) {
-            // Locked by us or not: our lease must lapse.
-            memory.abandon();
-        }
-        was
     }
 
     pub(super) fn read(&self) -> Result<Image> {
@@ -143,19 +124,10 @@ impl<M: RemoteMemory> Drop for RemoteLock<'_, M> {
 impl<M: RemoteMemory> Tree<M> {
     /// Reads a shared node as one state: three reads, more while somebody changes it.
     pub(super) fn read_shared(&self, at: Address) -> Result<Image> {
-        let mut wait = Wait::new(LOCK_LIMIT);
-        loop {
-            let (mut before, mut after) = ([0], [0]);
-            let mut image = Image::zero();
-            self.memory.read(at, &mut before)?;
-            self.memory.read(at, &mut image.0)?;
-            self.memory.read(at, &mut after)?;
-            if !lock_word::is_locked(before[0]) && before == after {
-                node::check(&image, at)?;
-                return Ok(image);
-            }
-            wait_for_holder(&self.memory, at, before[0], &mut wait, left_locked(at))?;
-        }
+        let mut image = Image::zero();
+        read_versioned(&self.memory, at, &mut image.0, left_locked(at))?;
+        node::check(&image, at)?;
+        Ok(image)
     }
 
     /// Changes the shared node in `frame`, whose latch is held: in the pool, then here (T2).

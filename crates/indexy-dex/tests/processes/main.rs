@@ -183,11 +183,22 @@ fn giver(wire: Wire, signal: u64, step: usize) {
             started.elapsed()
         );
         scene.check(1, 0, KEYS - 101);
-        assert_eq!(scene.owners[1].ask("put 2001 7"), "2001");
+        // New values everywhere, in the pool too.
+        let mut taker = scene.owners[1].line();
+        for key in low..low + 400 {
+            taker.ask(&format!("put {key} 9{key}"));
+        }
+        assert_eq!(taker.ask("flush"), "done");
         if signal == STOP {
             come_back(&scene, 0, line, 5);
         }
-        assert_eq!(scene.owners[1].ask("get 2001"), "7");
+        // A third owner reads them from the pool: nothing old came over them.
+        let end: u64 = taker.ask(&format!("leaf {}", low + 399)).parse().unwrap();
+        let epoch = taker.ask(&format!("release {low} {} 2", end - 1));
+        assert_eq!(scene.owners[2].ask("adopt"), epoch);
+        let all = scene.owners[2].ask(&format!("scan {low} {}", end - 1));
+        let expected: Vec<_> = (low..end).map(|key| format!("{key}=9{key}")).collect();
+        assert_eq!(all, expected.join(" "));
         assert_eq!(scene.owners[1].ask("get 5"), "5");
         assert_eq!(scene.owners[2].ask("get 5999"), "5999");
     }
