@@ -253,4 +253,7 @@ fn p4_an_owner_that_comes_back_keeps_what_nobody_took() {
     assert!(matches!(one.get(1), Err(Error::Fenced { .. })));
     let one = Tree::open(connect(0).unwrap(), Options::new(0, 100)).unwrap();
     assert!(matches!(one.get(1), Err(Error::NotOwner { .. })));
+    // A session is for the tree of its owner.
+    let wrong = Tree::open(connect(3).unwrap(), Options::new(4, 100));
+    assert!(matches!(wrong, Err(Error::Options(_))));
 }

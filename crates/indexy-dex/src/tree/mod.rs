@@ -35,9 +35,11 @@ mod split;
 mod superblock;
 #[cfg(test)]
 mod tests;
+mod values;
 
 pub use bulk::BulkLoad;
 pub use options::Options;
+pub use values::{MAX_VALUE_BYTES, Values};
 
 use crate::{
     address::Address,
@@ -87,9 +89,18 @@ pub struct Tree<M> {
 impl<M: RemoteMemory> Tree<M> {
     /// Opens the tree of a pool (see [`Tree::format`] and [`BulkLoad`]) as one of its owners.
     ///
+    /// With a session (`connect_as` of the transport) the owner can be replaced when it is gone:
+    /// [`Tree::take_over`]. Without one nothing keeps two processes from being the same owner.
+    ///
     /// Cost: the table of owners and the root, 7 reads.
     pub fn open(memory: M, options: Options) -> Result<Self> {
         options.check()?;
+        let session = memory.session();
+        if session != 0 && memory.session_of(options.owner)? != session {
+            let owner = options.owner;
+            let what = format!("the session is not owner {owner}'s, or was replaced");
+            return Err(Error::Options(what));
+        }
         let own = Ownership::of(&Table::load(&memory)?, options.owner);
         let root = superblock::root(&memory)?;
         let tree = Self {
