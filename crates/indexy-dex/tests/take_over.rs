@@ -304,8 +304,17 @@ fn one_life(world: World, at: u64, fate: Fate) -> Lived {
         }
         ended
     });
-    // Locks that were left end, and what they guarded is whole: splits below the shared node.
-    for key in (3..first).step_by(2 * STEP as usize) {
+    go_on(world, &third, &next, &mut history);
+    next.take_over(GONE).unwrap();
+    next.take_over(THIRD).unwrap();
+    check(world, &next, &history, at, fate);
+    Lived { verbs, ended }
+}
+
+/// The other owners split leaves below the shared node. Locks that were left end, and what they
+/// guarded is whole.
+fn go_on(world: World, third: &Tree<Model>, next: &Tree<Model>, history: &mut History) {
+    for key in (3..world.first()).step_by(2 * STEP as usize) {
         third.put(key, key).unwrap();
         history.flushed.insert(key, key);
     }
@@ -314,14 +323,10 @@ fn one_life(world: World, at: u64, fate: Fate) -> Lived {
         let key = world.border() + i * 9 * STEP + 3;
         if key < world.keys() {
             let put = next.put(key, i);
-            put.unwrap_or_else(|error| panic!("{fate:?} at {at}: {error}"));
+            put.unwrap_or_else(|error| panic!("{error}"));
             history.flushed.insert(key, i);
         }
     }
-    next.take_over(GONE).unwrap();
-    next.take_over(THIRD).unwrap();
-    check(world, &next, &history, at, fate);
-    Lived { verbs, ended }
 }
 
 /// All keys are where they should be, and the tree can be worked on.

@@ -9,7 +9,7 @@ use indexy_dex::{
     partition::Table,
     remote::{Latency, Model, NEXT_FREE_OFFSET, RemoteMemory},
 };
-use pools::{Dice, ModelPool, Pool, ShmPool, TcpPool, region};
+use pools::{Dice, ModelPool, Pool, ShmPool, TcpPool, UnsteadyPool, region};
 use std::{
     collections::BTreeMap,
     sync::atomic::{AtomicBool, Ordering::SeqCst},
@@ -173,7 +173,10 @@ fn v2_what_a_dead_owners_leaves_name_is_there() {
 
 #[test]
 fn v3_readers_beside_a_writer_see_whole_values() {
-    let (_, values) = alone();
+    // Verbs that take a while, so that a reader's memory is used again under its eyes.
+    let pool = UnsteadyPool(ModelPool::new(1, 32 << 20));
+    Tree::format(&pool.connect()).unwrap();
+    let values = Values::new(Tree::open(pool.connect(), Options::new(0, 100)).unwrap());
     for key in 0..8 {
         values.put(key, &[0; 2_500]).unwrap();
     }

@@ -16,6 +16,8 @@ use super::{
     },
     status::{PoolStatus, ask as ask_status},
 };
+#[cfg(doc)]
+use crate::Error;
 use crate::{address::Address, error::Result};
 use rustix::net::Shutdown;
 use std::{
@@ -94,7 +96,7 @@ fn dial_all(
 }
 
 impl Tcp {
-    /// Connects to the memory servers, numbered in this order. A verb fails as [`Error::Lost`](crate::Error::Lost)
+    /// Connects to the memory servers, numbered in this order. A verb fails as [`Error::Lost`]
     /// when it takes longer than `patience`. There is no session: nothing fences this end.
     pub fn connect(addresses: &[SocketAddr], secret: &Secret, patience: Duration) -> Result<Self> {
         let servers = dial_all(addresses, secret, patience)?;
@@ -104,7 +106,7 @@ impl Tcp {
     /// Connects as compute server `owner`, with a session whose lease a thread renews. Dropping
     /// the value ends both.
     ///
-    /// [`Error::Alive`](crate::Error::Alive): the owner has a session whose lease runs; ask again when it lapsed.
+    /// [`Error::Alive`]: the owner has a session whose lease runs; ask again when it lapsed.
     pub fn connect_as(
         owner: u16,
         addresses: &[SocketAddr],
