@@ -208,3 +208,43 @@ fn v3_readers_beside_a_writer_see_whole_values() {
             .for_each(|reader| reader.join().unwrap());
     });
 }
+
+#[test]
+fn a_full_pool_is_an_error_and_loses_nothing() {
+    // Two owners over TCP; what one frees is the other's only by way of the pool.
+    let pool = TcpPool::new(1, 4096 + (512 << 10));
+    let table = Table::new(vec![(0, 0), (500, 1)]).unwrap();
+    let load = BulkLoad::default().fill(10).table(table);
+    let entries = (0..1_000).step_by(10).map(|key| (key, 4_096));
+    let table = load.load(&pool.connect(), entries).unwrap();
+    let border = table.segments().nth(1).unwrap().0;
+    let open = |owner| Tree::open(pool.connect(), Options::new(owner, 64)).unwrap();
+    let owners = [Values::new(open(0)), Values::new(open(1))];
+    let owner_of = |key: u64| &owners[usize::from(key >= border)];
+    for key in (0..1_000).step_by(10) {
+        owner_of(key).tree().remove(key).unwrap();
+    }
+    let (mut stored, mut full) = (Vec::new(), [false; 2]);
+    for key in 0..1_000 {
+        match owner_of(key).put(key, &[key as u8; 1_500]) {
+            Ok(_) => stored.push(key),
+            Err(Error::PoolFull { server: 0 }) => full[usize::from(key >= border)] = true,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(
+        full == [true, true] && stored.len() > 100,
+        "{}",
+        stored.len()
+    );
+    for key in &stored {
+        let found = owner_of(*key).get(*key).unwrap();
+        assert_eq!(found, Some(vec![*key as u8; 1_500]));
+    }
+    for key in &stored {
+        assert!(owner_of(*key).remove(*key).unwrap());
+    }
+    owners.iter().for_each(|owner| owner.flush().unwrap());
+    owners[0].put(1, &[7; 1_500]).unwrap();
+    assert_eq!(owners[0].get(1).unwrap(), Some(vec![7; 1_500]));
+}
