@@ -9,7 +9,7 @@ use indexy_dex::{
     node::CAPACITY,
     offload::{self, Offloading},
     partition::Table,
-    remote::{Counts, Latency, Model, Part, RemoteMemory},
+    remote::{Counts, Latency, Model, Part, ROOT_OFFSET, RemoteMemory},
 };
 use pools::{Dice, region};
 use std::{
@@ -482,4 +482,27 @@ fn p4_one_that_comes_back_meets_the_one_that_takes_over() {
         }
     }
     assert!(served[0] > 0 && served[1] > 0, "{served:?}");
+}
+
+/// A root that was shared when it was locked, and is one owner's alone when that one is gone.
+#[test]
+fn l1_a_lock_left_on_a_root_that_nobody_shares_ends() {
+    let pool = Model::new(vec![region(8 << 20)], offload::serve, Latency::rdma());
+    let entries = (0..10_000).map(|key| (key, key));
+    BulkLoad::default().load(&pool, entries).unwrap();
+    let gone = pool.attach(GONE).unwrap();
+    let (mut root, mut version) = ([0], [0]);
+    gone.read(Address::new(0, ROOT_OFFSET), &mut root).unwrap();
+    let root = Address::from_word(root[0]).unwrap();
+    gone.read(root, &mut version).unwrap();
+    let locked = gone.session() << 40 | version[0] | 1;
+    assert_eq!(gone.cas(root, version[0], locked).unwrap(), version[0]);
+    let next = Tree::open(pool.attach(NEXT).unwrap(), Options::new(NEXT, 100)).unwrap();
+    next.take_over(GONE).unwrap();
+    assert_eq!(next.get(77).unwrap(), Some(77));
+    next.put(77, 1).unwrap();
+    next.flush().unwrap();
+    gone.read(root, &mut version).unwrap_err();
+    pool.read(root, &mut version).unwrap();
+    assert_eq!(version[0] & 1, 0);
 }

@@ -79,7 +79,7 @@ impl<M: RemoteMemory> Tree<M> {
         lock.end()
     }
 
-    /// P3: visits every shared node from the root down. The caller holds the table's lock, so
+    /// P3: visits the root and every shared node below it. The caller holds the table's lock, so
     /// shared nodes stay shared.
     fn complete(&self, table: &Table) -> Result<()> {
         let owners: BTreeSet<u16> = table.segments().map(|segment| segment.2).collect();
@@ -88,10 +88,7 @@ impl<M: RemoteMemory> Tree<M> {
             .map(|owner| Ownership::of(table, owner))
             .collect();
         let is_private = |low, high| owners.iter().any(|own| own.contains(low, high));
-        if is_private(0, u64::MAX) {
-            // One owner has all: nothing is shared.
-            return Ok(());
-        }
+        // The root in any case: it may have been shared when it was locked.
         let lock = RemoteLock::take_over(&self.memory, self.root)?;
         let image = lock.read()?;
         self.complete_below(&lock, &image, &is_private)

@@ -228,7 +228,10 @@ impl<S: Stream> Connections<S> {
         let answer = match connection.exchange(request) {
             Ok(answer) => answer,
             Err(error) => {
-                self.names.lock().1.push(connection.name);
+                // Without a session nobody can end it.
+                if self.identity.get().is_some() {
+                    self.names.lock().1.push(connection.name);
+                }
                 return Err(self.lost(error));
             }
         };
