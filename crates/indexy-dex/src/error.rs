@@ -57,6 +57,30 @@ pub enum Error {
         /// The node.
         address: Address,
     },
+    /// A compute server that is gone left a shared node or the table of owners locked. The next
+    /// operation ends the lock.
+    #[error("{address} was left locked by a compute server that is gone")]
+    LeftLocked {
+        /// The node or the table.
+        address: Address,
+    },
+    /// This compute server was replaced, or its session ended: what is in its cache is void. It
+    /// may connect again, as a new session, and open the tree again.
+    #[error("the session of owner {owner} is over: {what}")]
+    Fenced {
+        /// The compute server.
+        owner: u16,
+        /// How it ended.
+        what: &'static str,
+    },
+    /// The owner's lease runs: it cannot be replaced before it lapses. Ask again.
+    #[error("the lease of {who} runs for another {for_ms} ms")]
+    Alive {
+        /// The owner or the session.
+        who: String,
+        /// Until the lease lapses, if it is not renewed.
+        for_ms: u64,
+    },
     /// The operation met a conflict too often: the cache may be too small for the threads.
     #[error("no progress after {attempts} attempts")]
     NoProgress {

@@ -8,9 +8,10 @@
 //! A pool is one [`remote::Region`] for each memory server, reached over a transport of [`remote`].
 //! [`Tree::format`] or [`BulkLoad`] makes a tree in it, and each compute server opens it with
 //! [`Tree::open`]. A range moves by [`Tree::release`] and [`Tree::adopt_table`];
-//! [`partition::plan`] says which one should.
+//! [`partition::plan`] says which one should. The ranges of a compute server that is gone go to
+//! another one by [`Tree::take_over`].
 //!
-//! Nothing is durable, and nothing is recovered: see the README.
+//! Nothing is durable: see the README.
 
 #![deny(unsafe_code)]
 
@@ -18,6 +19,7 @@ pub mod address;
 pub mod baselines;
 mod cache;
 pub mod error;
+mod lock_word;
 pub mod node;
 pub mod offload;
 pub mod partition;
@@ -28,7 +30,7 @@ mod wait;
 
 pub use address::Address;
 pub use error::{Error, Result};
-pub use tree::{BulkLoad, Options, Tree};
+pub use tree::{BulkLoad, MAX_VALUE_BYTES, Options, Tree, Values};
 
 /// The README's example is a test.
 #[cfg(doctest)]

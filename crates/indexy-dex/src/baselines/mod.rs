@@ -1,9 +1,15 @@
 //! What the tree is compared with, on the same verbs.
 //!
 //! - [`OneSided`]: no cache and no partitions; every node is read from the pool.
+//! - [`Sherman`]: no partitions; inner nodes are cached, leaves are read and locked each time.
+//! - [`Smart`]: verbs of a radix tree, counted and not done.
 //! - Partitions with inner nodes cached and leaves read each time need no code of their own: a
 //!   [`Tree`](crate::Tree) with [`leaf_admission(0.0)`](crate::Options::leaf_admission).
 
 mod one_sided;
+mod sherman;
+mod smart;
 
 pub use one_sided::OneSided;
+pub use sherman::Sherman;
+pub use smart::{Smart, SmartCounts};

@@ -7,9 +7,9 @@
 use crate::{
     address::Address,
     error::{Error, Result},
+    lock_word,
     node::{self, Change, Edit, Image, VERSION, Words},
-    remote::{ROOT_OFFSET, RemoteMemory},
-    wait::{LOCK_LIMIT, Wait},
+    remote::{ROOT_OFFSET, RemoteMemory, read_versioned, take_lock},
 };
 
 /// One client. No tree may be open on the pool at the same time: it has private nodes.
@@ -46,9 +46,9 @@ impl<M: RemoteMemory> OneSided<M> {
     pub fn put(&self, key: u64, value: u64) -> Result<Option<u64>> {
         let at = node::address(&self.leaf(key)?);
         let at = at.ok_or(Error::corrupt(self.root, "a leaf has no address"))?;
-        let version = self.lock(at)?;
+        let version = take_lock(&self.memory, at, 0, |_, _| Ok(()))?;
         let done = self.put_locked(at, key, value, version);
-        self.memory.write(at, &[version.wrapping_add(2)])?;
+        self.memory.write(at, &[lock_word::next(version)])?;
         done
     }
 
@@ -58,7 +58,7 @@ impl<M: RemoteMemory> OneSided<M> {
         node::check(&leaf, at)?;
         match node::apply(&mut leaf, key, Edit::Put(value)) {
             Change::Done { old, .. } => {
-                leaf.set(VERSION, version | 1);
+                leaf.set(VERSION, lock_word::locked(version, self.memory.session()));
                 self.memory.write(at, &leaf.0)?;
                 Ok(old)
             }
@@ -70,29 +70,23 @@ impl<M: RemoteMemory> OneSided<M> {
         }
     }
 
-    fn lock(&self, at: Address) -> Result<u64> {
-        let mut version = 0;
-        let mut wait = Wait::new(LOCK_LIMIT);
-        loop {
-            let was = self.memory.cas(at, version, version | 1)?;
-            if was == version {
-                return Ok(version);
-            }
-            version = was & !1;
-            if !wait.again() {
-                return Err(Error::Locked { address: at });
-            }
-        }
+    fn leaf(&self, key: u64) -> Result<Image> {
+        self.walk(key, 0)
     }
 
-    fn leaf(&self, key: u64) -> Result<Image> {
+    /// The node of level 1 on the way to `key`.
+    pub(super) fn parent_of_leaf(&self, key: u64) -> Result<Image> {
+        self.walk(key, 1)
+    }
+
+    fn walk(&self, key: u64, level: u8) -> Result<Image> {
         let mut at = self.root;
         for _ in 0..=node::MAX_LEVEL {
             let image = self.read(at)?;
             if !node::covers(&image, key) {
                 return Err(Error::corrupt(at, "the node is not what its parent says"));
             }
-            if node::level(&image) == 0 {
+            if node::level(&image) == level {
                 return Ok(image);
             }
             let child = Address::from_word(node::route(&image, key).word);
@@ -101,22 +95,11 @@ impl<M: RemoteMemory> OneSided<M> {
         Err(Error::corrupt(self.root, "the tree has too many levels"))
     }
 
-    fn read(&self, at: Address) -> Result<Image> {
-        let mut wait = Wait::new(LOCK_LIMIT);
-        loop {
-            let (mut before, mut after) = ([0], [0]);
-            let mut image = Image::zero();
-            self.memory.read(at, &mut before)?;
-            self.memory.read(at, &mut image.0)?;
-            self.memory.read(at, &mut after)?;
-            if before[0] & 1 == 0 && before == after {
-                node::check(&image, at)?;
-                return Ok(image);
-            }
-            if !wait.again() {
-                return Err(Error::Locked { address: at });
-            }
-        }
+    pub(super) fn read(&self, at: Address) -> Result<Image> {
+        let mut image = Image::zero();
+        read_versioned(&self.memory, at, &mut image.0, |_, _| Ok(()))?;
+        node::check(&image, at)?;
+        Ok(image)
     }
 }
 

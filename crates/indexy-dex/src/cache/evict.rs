@@ -10,6 +10,7 @@ use super::{
 use crate::{
     address::Address,
     error::{Error, Result},
+    lock_word,
     node::{self, Image, SWIZZLED, VERSION, Words},
     remote::RemoteMemory,
 };
@@ -145,7 +146,7 @@ impl Cache {
     pub(crate) fn write_back(&self, frame: usize, memory: &impl RemoteMemory) -> Result<()> {
         let this = &self.frames[frame];
         let mut image = self.image(frame)?;
-        image.0[VERSION] = image.0[VERSION].wrapping_add(2);
+        image.0[VERSION] = lock_word::next(image.0[VERSION]);
         memory.write(address(&image)?, &image.0)?;
         // Readers of the cache do not look at this word.
         this.node().set(VERSION, image.0[VERSION]);

@@ -47,6 +47,11 @@ pub fn value(leaf: &impl Words, i: usize) -> u64 {
     leaf.get(VALUES + i)
 }
 
+/// The word of the value of entry `i`.
+pub(crate) fn value_word(i: usize) -> usize {
+    VALUES + i
+}
+
 /// Where `key` is, or where it would be.
 #[inline]
 pub fn find(leaf: &impl Words, wanted: u64) -> Result<usize, usize> {
@@ -94,6 +99,17 @@ pub fn apply(leaf: &mut impl Words, key: u64, edit: Edit) -> Change {
 pub fn entries(leaf: &impl Words, from: u64) -> impl Iterator<Item = (u64, u64)> {
     let start = partition(leaf, |key| key < from);
     (start..count(leaf)).map(|i| (key(leaf, i), value(leaf, i)))
+}
+
+/// Gives an empty leaf these entries, which ascend and fit.
+pub(super) fn fill(leaf: &mut impl Words, entries: impl Iterator<Item = (u64, u64)>) {
+    let mut filled = 0;
+    for (key, value) in entries.take(CAPACITY) {
+        leaf.set(KEYS + filled, key);
+        leaf.set(VALUES + filled, value);
+        filled += 1;
+    }
+    set_count(leaf, filled);
 }
 
 /// So few entries that a merge is worth it.

@@ -2,7 +2,7 @@
 //!
 //! | word | field | rule |
 //! |---|---|---|
-//! | 0 | version | odd: locked by a compute server; grows with every write to the pool |
+//! | 0 | version | odd: locked by a compute server; grows with every write to the pool; `lock_word.rs` |
 //! | 1 | address | its own |
 //! | 2 | kind | magic (32 bits), entries (16), level (8) |
 //! | 3, 4 | low, high | the fences: every key in the node or below lies in low..=high |
@@ -24,6 +24,7 @@ mod layout;
 mod leaf;
 #[cfg(test)]
 mod tests;
+mod trim;
 
 pub use check::check;
 pub use inner::{
@@ -34,4 +35,6 @@ pub use layout::{
     ADDRESS, CAPACITY, HIGH, Image, LOW, MAX_LEVEL, NODE_BYTES, NODE_WORDS, SWIZZLED, VERSION,
     View, Words, address, count, covers, high, is_full, key, level, low, reset, set_fences,
 };
+pub(crate) use leaf::value_word;
 pub use leaf::{Change, Edit, apply, entries, find, is_sparse, merge, new_leaf, split_leaf, value};
+pub use trim::trim;

@@ -3,6 +3,7 @@
 use super::request::{Answer, Request};
 use crate::{
     address::Address,
+    lock_word,
     node::{self, Change, Edit, NODE_WORDS, VERSION, View, Words},
     remote::Region,
 };
@@ -52,7 +53,7 @@ fn edit(leaf: &mut View<'_>, leaf_offset: u64, request: Request) -> Answer {
         Change::Full => Answer::Refused,
         Change::Done { old, changed } => {
             if changed {
-                let version = leaf.get(VERSION).wrapping_add(2);
+                let version = lock_word::next(leaf.get(VERSION));
                 leaf.set(VERSION, version);
             }
             Answer::Done {

@@ -9,4 +9,5 @@ mod table;
 
 pub use controller::{Load, Move, plan};
 pub use ownership::Ownership;
+pub(crate) use table::TableLock;
 pub use table::{MAX_SEGMENTS, Table};

@@ -2,7 +2,7 @@
 //!
 //! | word | field | rule |
 //! |---|---|---|
-//! | 0 | version | odd: a writer holds it |
+//! | 0 | version | odd: a writer holds it; `lock_word.rs` |
 //! | 1 | epoch | grows by one with every change |
 //! | 2 | segments | 1 to [`MAX_SEGMENTS`] |
 //! | 3.. | lowest key, owner | ascending; the first key is 0; a segment ends before the next |
@@ -10,8 +10,8 @@
 use crate::{
     address::Address,
     error::{Error, Result},
-    remote::{RemoteMemory, TABLE_OFFSET},
-    wait::{LOCK_LIMIT, Wait},
+    lock_word,
+    remote::{RemoteMemory, TABLE_OFFSET, read_versioned, take_lock},
 };
 
 /// Ranges that a table can tell apart.
@@ -104,6 +104,22 @@ impl Table {
         Ok(table)
     }
 
+    /// The next epoch, in which all ranges of `from` belong to `to`; `None`: there are none.
+    pub(crate) fn all_moved(&self, from: u16, to: u16) -> Result<Option<Self>> {
+        let mut next: Option<Self> = None;
+        let ranges: Vec<_> = self
+            .segments()
+            .filter(|segment| segment.2 == from)
+            .collect();
+        for (low, high, _) in ranges {
+            next = Some(next.as_ref().unwrap_or(self).moved(low, high, to)?);
+        }
+        if let Some(next) = &mut next {
+            next.epoch = self.epoch + 1;
+        }
+        Ok(next)
+    }
+
     fn words(&self, version: u64) -> [u64; WORDS] {
         let mut words = [0; WORDS];
         words[..SEGMENTS_AT].copy_from_slice(&[version, self.epoch, self.segments.len() as u64]);
@@ -129,52 +145,81 @@ impl Table {
 
     /// The table of the pool: three reads, more while somebody writes it.
     pub fn load(memory: &impl RemoteMemory) -> Result<Self> {
-        let mut wait = Wait::new(LOCK_LIMIT);
-        loop {
-            let (mut before, mut after) = ([0], [0]);
-            let mut words = [0; WORDS];
-            memory.read(place(), &mut before)?;
-            memory.read(place(), &mut words)?;
-            memory.read(place(), &mut after)?;
-            if before[0].is_multiple_of(2) && before == after {
-                let what = "the table of owners is damaged";
-                let table = Self::from_words(&words);
-                return table.ok_or(Error::corrupt(place(), what));
-            }
-            if !wait.again() {
-                return Err(Error::Locked { address: place() });
-            }
-        }
+        let mut words = [0; WORDS];
+        read_versioned(memory, place(), &mut words, end_lock)?;
+        Self::whole_words(&words)
+    }
+
+    fn whole_words(words: &[u64; WORDS]) -> Result<Self> {
+        let what = "the table of owners is damaged";
+        Self::from_words(words).ok_or(Error::corrupt(place(), what))
     }
 
     /// Replaces the table of the pool if its epoch is the one before; `false`: it is not.
     pub fn store(&self, memory: &impl RemoteMemory) -> Result<bool> {
-        let mut version = 0;
-        let mut wait = Wait::new(LOCK_LIMIT);
-        loop {
-            let was = memory.cas(place(), version, version | 1)?;
-            if was != version {
-                version = was & !1;
-                if !wait.again() {
-                    return Err(Error::Locked { address: place() });
-                }
-                continue;
-            }
-            let mut epoch = [0];
-            memory.read(place().plus(8), &mut epoch)?;
-            let follows = epoch[0] + 1 == self.epoch;
-            if follows {
-                memory.write(place(), &self.words(version | 1))?;
-            }
-            let next = if follows {
-                version.wrapping_add(2)
-            } else {
-                version
-            };
-            memory.write(place(), &[next])?;
-            return Ok(follows);
+        let lock = TableLock::take(memory)?;
+        let mut epoch = [0];
+        memory.read(place().plus(8), &mut epoch)?;
+        let follows = epoch[0] + 1 == self.epoch;
+        if follows {
+            lock.write(self)?;
+        }
+        lock.end()?;
+        Ok(follows)
+    }
+}
+
+/// The table, which this compute server alone changes. Dropped: unlocked; what the pool has is
+/// the table before or the one after, for a table is one write.
+pub(crate) struct TableLock<'a, M: RemoteMemory> {
+    memory: &'a M,
+    version: u64,
+    is_held: bool,
+}
+
+impl<'a, M: RemoteMemory> TableLock<'a, M> {
+    pub(crate) fn take(memory: &'a M) -> Result<Self> {
+        let version = take_lock(memory, place(), 0, end_lock)?;
+        Ok(Self {
+            memory,
+            version,
+            is_held: true,
+        })
+    }
+
+    /// The table as it stands.
+    pub(crate) fn read(&self) -> Result<Table> {
+        let mut words = [0; WORDS];
+        self.memory.read(place(), &mut words)?;
+        Table::whole_words(&words)
+    }
+
+    /// Writes the table; others see it when the lock ends.
+    pub(crate) fn write(&self, table: &Table) -> Result<()> {
+        let locked = lock_word::locked(self.version, self.memory.session());
+        self.memory.write(place(), &table.words(locked))
+    }
+
+    pub(crate) fn end(mut self) -> Result<()> {
+        self.is_held = false;
+        let next = lock_word::next(self.version);
+        self.memory.write(place(), &[next])
+    }
+}
+
+impl<M: RemoteMemory> Drop for TableLock<'_, M> {
+    fn drop(&mut self) {
+        let next = lock_word::next(self.version);
+        if self.is_held && self.memory.write(place(), &[next]).is_err() {
+            // Others end the lock when our lease lapsed.
+            self.memory.abandon();
         }
     }
+}
+
+/// The lock of a compute server that was fenced ends: the table is whole, old or new.
+fn end_lock(memory: &impl RemoteMemory, word: u64) -> Result<()> {
+    memory.cas(place(), word, lock_word::next(word)).map(drop)
 }
 
 #[cfg(test)]

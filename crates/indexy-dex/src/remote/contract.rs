@@ -37,6 +37,37 @@ pub trait RemoteMemory: Send + Sync {
     /// Verbs and bytes of this compute server so far.
     fn counts(&self) -> Counts;
 
+    /// The number of this compute server's session at the memory servers; 0: it has none, and
+    /// nothing fences it.
+    fn session(&self) -> u64 {
+        0
+    }
+
+    /// What was read from a cache *before* this call was current then: the lease runs.
+    /// [`Error::Fenced`](crate::Error::Fenced): this compute server was replaced.
+    ///
+    /// Cost: a look at the clock; verbs that are not counted if the lease lapsed.
+    fn check_session(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Gives the session up: nobody knows what became of a change of a shared node. Every verb
+    /// fails from here on, and the lease lapses.
+    fn abandon(&self) {}
+
+    /// The last session of compute server `owner`, or 0.
+    fn session_of(&self, owner: u16) -> Result<u64> {
+        let _ = owner;
+        Ok(0)
+    }
+
+    /// Revokes a session at all memory servers: no verb of it happens after this call.
+    /// [`Error::Alive`](crate::Error::Alive): its lease runs.
+    fn fence(&self, session: u64) -> Result<()> {
+        let what = format!("this transport cannot fence session {session}");
+        Err(crate::Error::Options(what))
+    }
+
     /// The time of this transport in ns: the machine's clock, or the calling thread's virtual one.
     fn now_ns(&self) -> u64;
 }

@@ -6,14 +6,17 @@
 
 use crate::error::{Error, Result};
 use rustix::{
-    fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create},
+    fs::{
+        MemfdFlags, Mode, OFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate,
+        memfd_create, open,
+    },
     mm::{MapFlags, ProtFlags, mmap, munmap},
 };
 use std::{
     ffi::c_void,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::fd::{AsRawFd, OwnedFd},
     ptr::NonNull,
-    sync::atomic::AtomicU64,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
 /// The size of a mapping never changes.
@@ -40,8 +43,12 @@ impl Mapping {
         Self::of(fd)
     }
 
-    /// The memory behind `descriptor`, which must be sealed.
-    pub(super) fn of(descriptor: OwnedFd) -> Result<Self> {
+    /// The memory behind `descriptor`, which must be sealed, to read and write.
+    fn of(descriptor: OwnedFd) -> Result<Self> {
+        Self::with(descriptor, ProtFlags::READ | ProtFlags::WRITE)
+    }
+
+    fn with(descriptor: OwnedFd, protection: ProtFlags) -> Result<Self> {
         let seals = fcntl_get_seals(&descriptor).map_err(Error::system("seals"))?;
         if !seals.contains(SEALS) {
             return Err(Error::Options("the region may change its size".into()));
@@ -51,7 +58,6 @@ impl Mapping {
         if bytes == 0 || !bytes.is_multiple_of(size_of::<u64>()) {
             return Err(Error::Options(format!("a region of {bytes} bytes")));
         }
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
         let null = std::ptr::null_mut();
         // SAFETY: the kernel chooses the place, so nothing that exists is touched.
         let start = unsafe { mmap(null, bytes, protection, MapFlags::SHARED, &descriptor, 0) };
@@ -71,8 +77,29 @@ impl Mapping {
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.words) }
     }
 
-    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
+    /// A descriptor of the same memory that cannot be mapped for writing.
+    pub(super) fn descriptor_for_reading(&self) -> Result<OwnedFd> {
+        let path = format!("/proc/self/fd/{}", self.descriptor.as_raw_fd());
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let readable = open(path, flags, Mode::empty());
+        readable.map_err(Error::system("a descriptor for reading"))
+    }
+}
+
+/// Memory that others write, mapped for reading.
+pub(super) struct ReadOnly(Mapping);
+
+impl ReadOnly {
+    /// The memory behind `descriptor`, which must be sealed.
+    pub(super) fn of(descriptor: OwnedFd) -> Result<Self> {
+        Mapping::with(descriptor, ProtFlags::READ).map(Self)
+    }
+
+    /// Loads of `words`, and nothing else: a store would end the process. `None`: outside.
+    #[inline]
+    pub(super) fn load(&self, words: std::ops::Range<usize>) -> Option<impl Iterator<Item = u64>> {
+        let words = self.0.words().get(words)?;
+        Some(words.iter().map(|word| word.load(Relaxed)))
     }
 }
 
@@ -88,15 +115,16 @@ impl Drop for Mapping {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::Ordering::Relaxed;
 
     #[test]
     fn two_mappings_of_one_descriptor_are_the_same_memory() {
         let one = Mapping::create(1 << 20).unwrap();
-        let two = Mapping::of(one.descriptor().try_clone_to_owned().unwrap()).unwrap();
+        let two = ReadOnly::of(one.descriptor_for_reading().unwrap()).unwrap();
         one.words()[77].store(5, Relaxed);
-        assert_eq!(two.words().len(), 1 << 17);
-        assert_eq!(two.words()[77].load(Relaxed), 5);
+        assert!(two.load(0..(1 << 17) + 1).is_none());
+        assert_eq!(two.load(77..78).unwrap().next(), Some(5));
+        // What is sent to compute servers cannot be written.
+        assert!(Mapping::of(one.descriptor_for_reading().unwrap()).is_err());
     }
 
     #[test]

@@ -7,6 +7,7 @@
 use super::{
     contract::{Handler, Part, RemoteMemory},
     counts::{Counters, Counts},
+    keys::{Guard, Keys, Member, Refusal},
     region::Region,
 };
 use crate::{
@@ -14,9 +15,12 @@ use crate::{
     error::{Error, Result},
 };
 use parking_lot::Mutex;
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering::Relaxed},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
 };
 use thread_local::ThreadLocal;
 
@@ -66,6 +70,9 @@ pub struct Model {
     latency: Latency,
     counters: Counters,
     clocks: ThreadLocal<AtomicU64>,
+    keys: Arc<Keys>,
+    owner: u16,
+    member: Option<Member>,
 }
 
 impl Model {
@@ -81,10 +88,52 @@ impl Model {
             latency,
             counters: Counters::default(),
             clocks: ThreadLocal::new(),
+            // A lease that lapses at once: whoever wants to may replace an owner.
+            keys: Arc::new(Keys::new(Duration::ZERO)),
+            owner: 0,
+            member: None,
         }
     }
 
-    /// An endpoint for another compute server of the same pool.
+    /// An endpoint with a session for `owner`; it fences the owner's session before. Others may
+    /// fence it at any time, for a lease of the model lapses at once.
+    pub fn attach(&self, owner: u16) -> Result<Self> {
+        let session = self.keys.attach(owner, 0, 0);
+        let session = session.map_err(|refusal| self.refused(refusal))?;
+        let connection = 0;
+        Ok(Self {
+            owner,
+            member: Some(Member {
+                session,
+                connection,
+            }),
+            ..self.another()
+        })
+    }
+
+    fn refused(&self, refusal: Refusal) -> Error {
+        let owner = self.owner;
+        match refusal {
+            Refusal::Fenced => Error::Fenced {
+                owner,
+                what: "it was replaced",
+            },
+            Refusal::Alive(_) | Refusal::Exhausted => {
+                Error::Options("the model has no more sessions".into())
+            }
+        }
+    }
+
+    /// F1 of `keys.rs`.
+    fn admit(&self) -> Result<Option<Guard<'_>>> {
+        if self.member.is_none() {
+            return Ok(None);
+        }
+        let admitted = self.keys.admit(self.member);
+        admitted.map(Some).map_err(|refusal| self.refused(refusal))
+    }
+
+    /// An endpoint for another compute server of the same pool, without a session.
     pub fn another(&self) -> Self {
         Self {
             servers: self.servers.clone(),
@@ -92,6 +141,9 @@ impl Model {
             latency: self.latency,
             counters: Counters::default(),
             clocks: ThreadLocal::new(),
+            keys: self.keys.clone(),
+            owner: 0,
+            member: None,
         }
     }
 
@@ -137,6 +189,7 @@ impl RemoteMemory for Model {
     }
 
     fn read(&self, at: Address, into: &mut [u64]) -> Result<()> {
+        let _admitted = self.admit()?;
         let region = &self.server(at.server())?.region;
         let done = region.read(at.offset(), into);
         done.ok_or_else(|| outside(at.server()))?;
@@ -146,6 +199,7 @@ impl RemoteMemory for Model {
     }
 
     fn read_many(&self, parts: &mut [Part<'_>]) -> Result<()> {
+        let _admitted = self.admit()?;
         let mut words = 0;
         for (at, into) in parts.iter_mut() {
             let region = &self.server(at.server())?.region;
@@ -161,6 +215,7 @@ impl RemoteMemory for Model {
     }
 
     fn write(&self, at: Address, words: &[u64]) -> Result<()> {
+        let _admitted = self.admit()?;
         let region = &self.server(at.server())?.region;
         let done = region.write(at.offset(), words);
         done.ok_or_else(|| outside(at.server()))?;
@@ -170,6 +225,7 @@ impl RemoteMemory for Model {
     }
 
     fn cas(&self, at: Address, expected: u64, new: u64) -> Result<u64> {
+        let _admitted = self.admit()?;
         let region = &self.server(at.server())?.region;
         let was = region.cas(at.offset(), expected, new);
         let was = was.ok_or_else(|| outside(at.server()))?;
@@ -179,6 +235,7 @@ impl RemoteMemory for Model {
     }
 
     fn call(&self, server: u16, request: &[u64]) -> Result<Vec<u64>> {
+        let _admitted = self.admit()?;
         let at = self.server(server)?;
         let answer = (self.handler)(&at.region, request);
         let words = request.len() + answer.len();
@@ -190,6 +247,30 @@ impl RemoteMemory for Model {
 
     fn counts(&self) -> Counts {
         self.counters.get()
+    }
+
+    fn session(&self) -> u64 {
+        self.member.map_or(0, |member| member.session)
+    }
+
+    #[inline]
+    fn check_session(&self) -> Result<()> {
+        self.admit().map(drop)
+    }
+
+    fn abandon(&self) {
+        if let Some(member) = self.member {
+            self.keys.leave(member);
+        }
+    }
+
+    fn session_of(&self, owner: u16) -> Result<u64> {
+        Ok(self.keys.session_of(owner))
+    }
+
+    fn fence(&self, session: u64) -> Result<()> {
+        let fenced = self.keys.fence(session, 0);
+        fenced.map_err(|refusal| self.refused(refusal))
     }
 
     fn now_ns(&self) -> u64 {

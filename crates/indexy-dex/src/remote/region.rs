@@ -12,12 +12,13 @@
 //! | 16 | 8 | bytes | of the region |
 //! | 24 | 8 | root | address of the tree's root; server 0 only, 0 before there is a tree |
 //! | 1024 | 1024 | the table of partitions | server 0 only |
+//! | 2048 | 2048 | locks | of a baseline, `baselines/sherman.rs` |
 //! | 4096 | | nodes | |
 
-use super::mapping::Mapping;
+use super::mapping::{Mapping, ReadOnly};
 use crate::error::{Error, Result};
 use std::{
-    os::fd::{BorrowedFd, OwnedFd},
+    os::fd::OwnedFd,
     sync::atomic::{
         AtomicU64,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -35,6 +36,10 @@ pub const BYTES_OFFSET: u64 = 16;
 pub const ROOT_OFFSET: u64 = 24;
 /// Where the table of partitions lies.
 pub const TABLE_OFFSET: u64 = 1024;
+/// Where the lock table of a baseline lies.
+pub(crate) const LOCKS_OFFSET: u64 = 2048;
+/// Its words.
+pub(crate) const LOCKS: u64 = 256;
 /// Where the nodes begin.
 pub const NODES_OFFSET: u64 = 4096;
 
@@ -62,17 +67,9 @@ impl Region {
         Ok(Self { mapping })
     }
 
-    /// The region behind a descriptor that another process sent.
-    pub fn of(descriptor: OwnedFd) -> Result<Self> {
-        let mapping = Mapping::of(descriptor)?;
-        match mapping.words().first().map(|magic| magic.load(Acquire)) {
-            Some(MAGIC) => Ok(Self { mapping }),
-            _ => Err(Error::Options("the descriptor is no region".into())),
-        }
-    }
-
-    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.mapping.descriptor()
+    pub(super) fn descriptor_for_reading(&self) -> std::io::Result<OwnedFd> {
+        let readable = self.mapping.descriptor_for_reading();
+        readable.map_err(std::io::Error::other)
     }
 
     /// `words` words from byte `offset` on; `None` if they do not lie in the region.
@@ -115,6 +112,39 @@ impl Region {
     }
 }
 
+/// Another process's region, to read.
+pub(super) struct RegionReader {
+    mapping: ReadOnly,
+}
+
+impl RegionReader {
+    /// The region behind a descriptor that another process sent.
+    pub(super) fn of(descriptor: OwnedFd) -> Result<Self> {
+        let mapping = ReadOnly::of(descriptor)?;
+        let magic = mapping.load(0..1).and_then(|mut words| words.next());
+        fence(Acquire);
+        match magic {
+            Some(MAGIC) => Ok(Self { mapping }),
+            _ => Err(Error::Options("the descriptor is no region".into())),
+        }
+    }
+
+    /// As [`Region::read`].
+    pub(super) fn read(&self, offset: u64, into: &mut [u64]) -> Option<()> {
+        if !offset.is_multiple_of(8) {
+            return None;
+        }
+        let start = usize::try_from(offset / 8).ok()?;
+        let end = start.checked_add(into.len())?;
+        for (to, from) in into.iter_mut().zip(self.mapping.load(start..end)?) {
+            *to = from;
+        }
+        // Pairs with the release fence of `Region::write`.
+        fence(Acquire);
+        Some(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,8 +174,8 @@ mod tests {
     #[test]
     fn a_region_that_is_none_is_refused() {
         let mapping = Mapping::create(8192).unwrap();
-        let fd = mapping.descriptor().try_clone_to_owned().unwrap();
-        assert!(matches!(Region::of(fd), Err(Error::Options(_))));
+        let fd = mapping.descriptor_for_reading().unwrap();
+        assert!(matches!(RegionReader::of(fd), Err(Error::Options(_))));
         assert!(matches!(Region::create(5000), Err(Error::Options(_))));
     }
 }

@@ -1,16 +1,26 @@
 //! The pool in another process of this machine: its regions are mapped here.
 //!
-//! A memory server creates its region as a sealed memory file and sends the descriptor over a Unix
-//! socket, after both ends proved that they know the secret. One-sided verbs are loads and stores;
-//! a call goes over the socket. The mapping outlives the memory server: its death is seen by the
-//! next call, not by a read.
+//! A memory server creates its region as a sealed memory file and sends a descriptor for reading
+//! over a Unix socket, after both ends proved that they know the secret. A read is loads. Writes,
+//! swaps and calls go over the socket, where the memory server looks at the session: it does here
+//! what a network card does with the key of a region. (Stores could not be fenced: a process that
+//! was stopped in the middle of one goes on when it is continued.)
+//!
+//! The mapping outlives the memory server: its death is seen by the next verb that is no read, and
+//! by the lease.
 
 use super::{
-    contract::{Handler, MAX_WORDS, Part, RemoteMemory},
-    counts::{Counters, Counts},
+    contract::{Handler, Part},
+    endpoint::{Endpoint, Reads},
     model::outside,
-    region::Region,
-    socket::{auth::Secret, client::Connections, request::CALL, server::Server},
+    region::{Region, RegionReader},
+    session::Ways,
+    socket::{
+        auth::Secret,
+        client::Connections,
+        server::{Server, Serving},
+    },
+    status::{PoolStatus, ask as ask_status},
 };
 use crate::{
     address::Address,
@@ -29,7 +39,7 @@ use std::{
     },
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// The byte that the descriptor travels with.
@@ -43,14 +53,13 @@ pub struct ShmServer {
 }
 
 impl ShmServer {
-    /// Serves `region` at the socket `path`, which must not exist. At most `call_threads` calls
-    /// run at a time.
+    /// Serves `region` at the socket `path`, which must not exist.
     pub fn start(
         path: &Path,
         region: Arc<Region>,
         handler: Handler,
         secret: Secret,
-        call_threads: usize,
+        serving: impl Into<Serving>,
     ) -> io::Result<Self> {
         let listener = UnixListener::bind(path)?;
         let ear = listener.try_clone()?;
@@ -63,7 +72,7 @@ impl ShmServer {
             region,
             handler,
             secret,
-            call_threads,
+            serving.into(),
             send_region,
             accept,
             wake,
@@ -72,6 +81,11 @@ impl ShmServer {
             path: path.to_path_buf(),
             server: Some(server),
         })
+    }
+
+    /// Where it listens.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 }
 
@@ -86,7 +100,8 @@ impl Drop for ShmServer {
 fn send_region(stream: &mut UnixStream, region: &Region) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    let descriptors = [region.descriptor()];
+    let readable = region.descriptor_for_reading()?;
+    let descriptors = [readable.as_fd()];
     if !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
         return Err(io::Error::other("no space for a descriptor"));
     }
@@ -114,102 +129,76 @@ fn receive_region(stream: &mut UnixStream) -> io::Result<OwnedFd> {
     }
 }
 
-struct Mapped {
-    region: Region,
-    calls: Connections<UnixStream>,
-}
-
 /// One compute server's end of a pool in shared memory.
-pub struct Shm {
-    servers: Vec<Mapped>,
-    counters: Counters,
-    started: Instant,
+pub type Shm = Endpoint<Mapped>;
+
+/// Reads are loads from the memory servers' regions, in their order.
+pub struct Mapped(Vec<RegionReader>);
+
+/// The memory servers' memory, and the ways to them.
+fn dial_all(
+    paths: &[PathBuf],
+    secret: &Secret,
+    patience: Duration,
+) -> Result<(Vec<RegionReader>, Vec<Connections<UnixStream>>)> {
+    let (mut regions, mut ways) = (Vec::new(), Vec::new());
+    for (number, path) in paths.iter().enumerate() {
+        let path = path.clone();
+        let dial = move || UnixStream::connect(&path);
+        // A region of a later connection is another one only if the server is.
+        let again = |stream: &mut UnixStream| receive_region(stream).map(drop);
+        let (number, secret) = (number as u16, secret.clone());
+        let way = Connections::new(number, secret, patience, Box::new(dial), again);
+        regions.push(RegionReader::of(way.open(receive_region)?)?);
+        ways.push(way);
+    }
+    Ok((regions, ways))
 }
 
 impl Shm {
-    /// Connects to the memory servers at these sockets, numbered in this order. A call fails as
-    /// [`Error::Lost`] when it takes longer than `patience`.
+    /// Connects to the memory servers at these sockets, numbered in this order. A verb other than
+    /// a read fails as [`Error::Lost`] when it takes longer than `patience`. There is no session:
+    /// nothing fences this end.
     pub fn connect(paths: &[PathBuf], secret: &Secret, patience: Duration) -> Result<Self> {
-        let mut servers = Vec::new();
-        for (number, path) in paths.iter().enumerate() {
-            let path = path.clone();
-            let dial = move || UnixStream::connect(&path);
-            let number = number as u16;
-            let calls = Connections::new(number, secret.clone(), patience, Box::new(dial));
-            let region = Region::of(calls.open(receive_region)?)?;
-            servers.push(Mapped { region, calls });
-        }
-        Ok(Self {
-            servers,
-            counters: Counters::default(),
-            started: Instant::now(),
-        })
+        let (regions, ways) = dial_all(paths, secret, patience)?;
+        Self::new(Mapped(regions), ways, None)
     }
 
-    fn server(&self, server: u16) -> Result<&Mapped> {
-        let what = "there is no such server";
-        let found = self.servers.get(usize::from(server));
-        found.ok_or(Error::Refused { server, what })
+    /// Connects as compute server `owner`, with a session whose lease a thread renews. Dropping
+    /// the value ends both.
+    ///
+    /// [`Error::Alive`]: the owner has a session whose lease runs; ask again when it lapsed.
+    pub fn connect_as(
+        owner: u16,
+        paths: &[PathBuf],
+        secret: &Secret,
+        patience: Duration,
+    ) -> Result<Self> {
+        let (regions, ways) = dial_all(paths, secret, patience)?;
+        Self::new(Mapped(regions), ways, Some(owner))
     }
 }
 
-impl RemoteMemory for Shm {
-    fn servers(&self) -> usize {
-        self.servers.len()
-    }
+/// Asks a memory server how it is.
+pub fn status(path: &Path, secret: &Secret, patience: Duration) -> Result<PoolStatus> {
+    let (_, servers) = dial_all(&[path.to_path_buf()], secret, patience)?;
+    ask_status(&servers[0])
+}
 
-    fn read(&self, at: Address, into: &mut [u64]) -> Result<()> {
-        let region = &self.server(at.server())?.region;
+impl Reads for Mapped {
+    type Socket = UnixStream;
+
+    fn read(&self, _: &Ways<UnixStream>, at: Address, into: &mut [u64]) -> Result<()> {
+        let server = at.server();
+        let what = "there is no such server";
+        let region = self.0.get(usize::from(server));
+        let region = region.ok_or(Error::Refused { server, what })?;
         let done = region.read(at.offset(), into);
-        done.ok_or_else(|| outside(at.server()))?;
-        self.counters.read(into.len());
-        Ok(())
+        done.ok_or_else(|| outside(server))
     }
 
-    fn read_many(&self, parts: &mut [Part<'_>]) -> Result<()> {
-        for (at, into) in parts {
-            self.read(*at, into)?;
-        }
-        Ok(())
-    }
-
-    fn write(&self, at: Address, words: &[u64]) -> Result<()> {
-        let region = &self.server(at.server())?.region;
-        let done = region.write(at.offset(), words);
-        done.ok_or_else(|| outside(at.server()))?;
-        self.counters.wrote(words.len());
-        Ok(())
-    }
-
-    fn cas(&self, at: Address, expected: u64, new: u64) -> Result<u64> {
-        let region = &self.server(at.server())?.region;
-        let was = region.cas(at.offset(), expected, new);
-        let was = was.ok_or_else(|| outside(at.server()))?;
-        self.counters.swapped();
-        Ok(was)
-    }
-
-    fn call(&self, server: u16, request: &[u64]) -> Result<Vec<u64>> {
-        if request.len() > MAX_WORDS {
-            return Err(outside(server));
-        }
-        let mut framed = vec![0, CALL];
-        framed.extend_from_slice(request);
-        let again = |stream: &mut UnixStream| receive_region(stream).map(drop);
-        let take = |answer: &[u64]| Some(answer.to_vec());
-        let answer = self
-            .server(server)?
-            .calls
-            .exchange(&mut framed, again, take)?;
-        self.counters.called(request.len() + answer.len());
-        Ok(answer)
-    }
-
-    fn counts(&self) -> Counts {
-        self.counters.get()
-    }
-
-    fn now_ns(&self) -> u64 {
-        self.started.elapsed().as_nanos() as u64
+    fn read_many(&self, ways: &Ways<UnixStream>, parts: &mut [Part<'_>]) -> Result<()> {
+        let mut each = parts.iter_mut();
+        each.try_for_each(|(at, into)| self.read(ways, *at, into))
     }
 }

@@ -8,7 +8,7 @@
 //! 4. The new owner sees the epoch, and reads the shared nodes over the range again before it
 //!    serves (T5).
 //!
-//! Between 1 and 4 nobody serves the range. An owner that dies between 1 and 3 leaves it so.
+//! Between 1 and 4 nobody serves the range. Who dies meanwhile is replaced: `recover.rs`.
 
 use super::{Tree, attempt::Job};
 use crate::{
@@ -160,6 +160,10 @@ impl<M: RemoteMemory> Tree<M> {
     ///
     /// Cost: three reads, and three for each cached shared node over the new ranges.
     pub fn adopt_table(&self) -> Result<Table> {
+        self.unlocking(|| self.adopt_new_ranges())
+    }
+
+    fn adopt_new_ranges(&self) -> Result<Table> {
         let mut gate = self.gate_write();
         let table = Table::load(&self.memory)?;
         let next = Ownership::of(&table, self.options.owner);
@@ -191,6 +195,8 @@ impl<M: RemoteMemory> Tree<M> {
             todo.extend(children);
         }
         self.forget_cooling(is_new)?;
+        // T6.
+        self.memory.check_session()?;
         *gate = next;
         Ok(table)
     }

@@ -2,6 +2,10 @@
 //!
 //! A merge is a courtesy: the removal is done, and what prevents a merge is no error of its
 //! caller. Each step looks at the path from the top, and merges the first sparse node that it can.
+//!
+//! P2: the merged node is written to the pool, then the parent without the right one; only then
+//! may the right one's memory be used again. So whoever takes over from a compute server that died
+//! finds what a parent names.
 
 use super::{
     Tree,
@@ -113,10 +117,19 @@ impl<M: RemoteMemory> Tree<M> {
             // A subtree stays on one server.
             return Ok(false);
         }
+        // P2. Children of both halves as addresses.
+        let mut whole = self.cache.image(frames[0])?;
+        if !node::merge(&mut whole, &self.cache.image(frames[1])?) {
+            return Ok(false);
+        }
+        self.write_private(frames[0], &mut whole)?;
+        left.set_dirty(true);
         if own.contains(node::low(&node), node::high(&node)) {
+            let mut named = self.cache.image(above.frame)?;
+            node::remove_child(&mut named, slot + 1);
+            self.write_private(above.frame, &mut named)?;
             up.changes();
             node::remove_child(&mut node, slot + 1);
-            parent.set_dirty(true);
         } else {
             // What the pool has must not name the right node, nor may the cached copy then.
             let frame = frames[1] as u64;
@@ -134,8 +147,9 @@ impl<M: RemoteMemory> Tree<M> {
             }
         }
         latched.changes();
+        merged.0[VERSION] = whole.0[VERSION];
         left.fill(&merged);
-        left.set_dirty(true);
+        left.set_dirty(false);
         self.adopt_children(frames[0]);
         self.cache.discard(frames[1], &mut gone)?;
         self.nodes.give(right_at);
@@ -155,12 +169,18 @@ impl<M: RemoteMemory> Tree<M> {
         }
         let (root_at, child_at) = (self.address_of(ROOT)?, self.address_of(below.frame)?);
         let version = node::Image::of(&root.node()).0[VERSION];
-        let mut fresh = node::Image::of(&child.node());
-        node::reset(&mut fresh, root_at);
-        fresh.0[VERSION] = version;
+        let take_place = |mut image: node::Image| {
+            node::reset(&mut image, root_at);
+            image.0[VERSION] = version;
+            image
+        };
+        // P2: the child's memory may be used again when the pool's root does not name it.
+        let mut named = take_place(self.cache.image(below.frame)?);
+        self.write_private(ROOT, &mut named)?;
+        let mut fresh = take_place(node::Image::of(&child.node()));
+        fresh.0[VERSION] = named.0[VERSION];
         latched.changes();
         root.fill(&fresh);
-        root.set_dirty(true);
         self.adopt_children(ROOT);
         self.cache.discard(below.frame, &mut gone)?;
         self.nodes.give(child_at);

@@ -10,6 +10,7 @@ use crate::{
     address::Address,
     cache::{IoMark, Pin, Place, Taken},
     error::Error,
+    lock_word,
     node::{self, Change, Edit, Image, Route, VERSION},
     offload::{self, Request},
     partition::Ownership,
@@ -26,6 +27,8 @@ pub(super) struct Claim<'a> {
     pub(super) level: u8,
     /// A key that the child covers.
     pub(super) key: u64,
+    /// What its parent says that it covers.
+    fences: (u64, u64),
     /// The child is private, by its parent.
     is_private: bool,
     /// The parent is private, and its children's subtrees lie on one server each.
@@ -68,6 +71,7 @@ impl<M: RemoteMemory> Tree<M> {
             parent: parent.frame,
             level,
             key,
+            fences: (route.low, route.high),
             is_private: own.contains(route.low, route.high),
             may_offload: parent_is_private && (1..SUBTREE_LEVELS).contains(&level),
             parent_is_private,
@@ -145,9 +149,10 @@ impl<M: RemoteMemory> Tree<M> {
         }
     }
 
-    /// Reads a claimed node and checks that it is the child that the parent means.
-    pub(super) fn fetch(&self, claim: &Claim<'_>) -> Attempt<Image> {
-        let image = if claim.is_private {
+    /// Reads a claimed node and checks that it is the child that the parent means. `true`: it was
+    /// cut down to what its parent says (P1, P2), and differs from the pool's.
+    pub(super) fn fetch(&self, claim: &Claim<'_>) -> Attempt<(Image, bool)> {
+        let mut image = if claim.is_private {
             let mut image = Image::zero();
             let started = self.memory.now_ns();
             self.memory.read(claim.at, &mut image.0)?;
@@ -158,14 +163,20 @@ impl<M: RemoteMemory> Tree<M> {
         } else {
             self.read_shared(claim.at)?
         };
-        self.is_meant(claim, &image)?;
-        Ok(image)
+        let is_trimmed = self.is_meant(claim, &mut image)?;
+        Ok((image, is_trimmed))
     }
 
-    /// The image is the child on the way to the claim's key.
-    pub(super) fn is_meant(&self, claim: &Claim<'_>, image: &Image) -> Attempt<()> {
-        if node::level(image) == claim.level && node::covers(image, claim.key) {
-            return Ok(());
+    /// The image is the child on the way to the claim's key. `true`: it was cut down.
+    fn is_meant(&self, claim: &Claim<'_>, image: &mut Image) -> Attempt<bool> {
+        let (low, high) = claim.fences;
+        let covers = node::covers(image, low) && node::covers(image, high);
+        if node::level(image) == claim.level && claim.is_private && covers {
+            return Ok(node::trim(image, low, high));
+        }
+        let is_shared = !claim.is_private || !claim.parent_is_private;
+        if node::level(image) == claim.level && is_shared && node::covers(image, claim.key) {
+            return Ok(false);
         }
         if claim.parent_is_private {
             let what = "the node is not what its parent says";
@@ -182,8 +193,8 @@ impl<M: RemoteMemory> Tree<M> {
     /// Reads a claimed node into the cache.
     pub(super) fn admit(&self, claim: Claim<'_>) -> Attempt<()> {
         let taken = self.take_frame()?;
-        let image = self.fetch(&claim)?;
-        self.place(claim, taken, &image, false)
+        let (image, is_trimmed) = self.fetch(&claim)?;
+        self.place(claim, taken, &image, is_trimmed)
     }
 
     /// A claimed node goes into a frame below its parent.
@@ -215,20 +226,20 @@ impl<M: RemoteMemory> Tree<M> {
             true => self.cache.take(&self.memory)?,
             false => None,
         };
-        let mut leaf = self.fetch(&claim)?;
+        let (mut leaf, is_trimmed) = self.fetch(&claim)?;
         let Change::Done { old, changed } = node::apply(&mut leaf, claim.key, edit) else {
             // A split needs the leaf in the cache.
             let taken = match taken {
                 Some(taken) => taken,
                 None => self.take_frame()?,
             };
-            self.place(claim, taken, &leaf, false)?;
+            self.place(claim, taken, &leaf, is_trimmed)?;
             return Err(Stop::Restart);
         };
         match taken {
-            Some(taken) => self.place(claim, taken, &leaf, changed)?,
+            Some(taken) => self.place(claim, taken, &leaf, changed || is_trimmed)?,
             None if changed => {
-                leaf.0[VERSION] = leaf.0[VERSION].wrapping_add(2);
+                leaf.0[VERSION] = lock_word::next(leaf.0[VERSION]);
                 self.memory.write(claim.at, &leaf.0)?;
             }
             None => {}
@@ -252,13 +263,13 @@ impl<M: RemoteMemory> Tree<M> {
         let words = images.iter_mut().map(|image| &mut image.0[..]);
         let mut parts: Vec<_> = places.zip(words).collect();
         self.memory.read_many(&mut parts)?;
-        for (claim, image) in claims.into_iter().zip(images) {
+        for (claim, mut image) in claims.into_iter().zip(images) {
             node::check(&image, claim.at)?;
-            self.is_meant(&claim, &image)?;
+            let is_trimmed = self.is_meant(&claim, &mut image)?;
             if self.cache.random().chance(self.options.leaf_admission)
                 && let Some(taken) = self.cache.take(&self.memory)?
             {
-                self.place(claim, taken, &image, false)?;
+                self.place(claim, taken, &image, is_trimmed)?;
             }
             leaves.push(image);
         }
@@ -297,6 +308,7 @@ impl<M: RemoteMemory> Tree<M> {
                 parent: parent_number,
                 level,
                 key: route.low,
+                fences: (route.low, route.high),
                 is_private: true,
                 may_offload: false,
                 parent_is_private,

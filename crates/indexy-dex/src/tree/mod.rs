@@ -13,6 +13,9 @@
 //!   copy. A stale copy that does not is found by the child's fences, and read again from the root.
 //! - T4: shared nodes are never merged or freed, so a stale address of one is alive.
 //! - T5: after a hand-over the new owner has read every shared node over the range again.
+//! - T6: an operation looks at its session's lease after it read the cache. A compute server that
+//!   was replaced while it was stopped answers nothing.
+//! - P1 to P4: what the pool has is a tree at every moment, whoever dies; `recover.rs`.
 //!
 //! Invariants C1 to C4 are the cache's.
 
@@ -25,15 +28,18 @@ mod hand_over;
 mod merge;
 mod missing;
 mod options;
+mod recover;
 mod scan;
 mod shared;
 mod split;
 mod superblock;
 #[cfg(test)]
 mod tests;
+mod values;
 
 pub use bulk::BulkLoad;
 pub use options::Options;
+pub use values::{MAX_VALUE_BYTES, Values};
 
 use crate::{
     address::Address,
@@ -70,6 +76,7 @@ const MAX_SAMPLES: usize = 1024;
 /// evicted or handed over, so the pool alone is not a consistent tree; see [`Tree::flush`].
 pub struct Tree<M> {
     memory: M,
+    root: Address,
     cache: Cache,
     gate: ShardedLock<Ownership>,
     nodes: Allocator,
@@ -82,9 +89,18 @@ pub struct Tree<M> {
 impl<M: RemoteMemory> Tree<M> {
     /// Opens the tree of a pool (see [`Tree::format`] and [`BulkLoad`]) as one of its owners.
     ///
+    /// With a session (`connect_as` of the transport) the owner can be replaced when it is gone:
+    /// [`Tree::take_over`]. Without one nothing keeps two processes from being the same owner.
+    ///
     /// Cost: the table of owners and the root, 7 reads.
     pub fn open(memory: M, options: Options) -> Result<Self> {
         options.check()?;
+        let session = memory.session();
+        if session != 0 && memory.session_of(options.owner)? != session {
+            let owner = options.owner;
+            let what = format!("the session is not owner {owner}'s, or was replaced");
+            return Err(Error::Options(what));
+        }
         let own = Ownership::of(&Table::load(&memory)?, options.owner);
         let root = superblock::root(&memory)?;
         let tree = Self {
@@ -95,9 +111,10 @@ impl<M: RemoteMemory> Tree<M> {
             operations: AtomicU64::new(0),
             sampled_keys: Mutex::default(),
             memory,
+            root,
             options,
         };
-        let image = tree.read_shared(root)?;
+        let image = tree.unlocking(|| tree.read_shared(root))?;
         tree.cache.start(&image)?;
         if crate::node::level(&image) == 0 && !own.contains(0, u64::MAX) {
             let what = "a tree of one leaf has one owner".into();
@@ -146,12 +163,23 @@ impl<M: RemoteMemory> Tree<M> {
         self.note(key);
         let mut wait = Wait::new(ATTEMPTS_LIMIT);
         loop {
-            match self.attempt(own, key, job) {
-                Ok(answer) => return Ok(answer),
-                Err(Stop::Restart) => {}
-                Err(Stop::Refresh) => self.refresh(own, key)?,
-                Err(Stop::Grow) => self.grow_shared(own, key)?,
+            let mut done = self.attempt(own, key, job);
+            let follow = match done {
+                Err(Stop::Refresh) => self.refresh(own, key),
+                Err(Stop::Grow) => self.grow_shared(own, key),
+                _ => Ok(()),
+            };
+            if let Err(error) = follow {
+                done = Err(error.into());
+            }
+            match self.recovered(own, key, done) {
+                Ok(answer) => {
+                    // T6: last of all.
+                    self.memory.check_session()?;
+                    return Ok(answer);
+                }
                 Err(Stop::Failed(error)) => return Err(error),
+                Err(_) => {}
             }
             if !wait.again() {
                 let attempts = wait.attempts();

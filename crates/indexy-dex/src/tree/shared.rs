@@ -5,7 +5,7 @@
 //! of the next even version. A reader compares the version before and after.
 //!
 //! Remote locks are taken from the root downwards, and held by one thread for a few verbs. A
-//! compute server that dies with one leaves it locked: others give up with [`Error::Locked`].
+//! compute server that dies with one leaves it locked; `recover.rs` ends it.
 
 use super::{
     Tree,
@@ -16,12 +16,13 @@ use crate::{
     address::Address,
     cache::{Latched, Place, ROOT, frame_of},
     error::{Error, Result},
+    lock_word,
     node::{self, Image, MAX_LEVEL, Route, SWIZZLED, VERSION},
     partition::Ownership,
-    remote::RemoteMemory,
+    remote::{RemoteMemory, read_versioned, swap_lock, take_lock, wait_for_holder},
     wait::{LOCK_LIMIT, Wait},
 };
-use std::collections::HashMap;
+use std::{cell::Cell, collections::HashMap};
 
 /// The child at `address` covers the keys of `route` in `parent`, no more and no fewer.
 fn covers_in(parent: &Image, address: u64, route: &Route) -> bool {
@@ -32,35 +33,64 @@ fn covers_in(parent: &Image, address: u64, route: &Route) -> bool {
 
 /// A shared node that this thread alone changes. Dropped: unlocked with a new version, for what
 /// the pool has may have changed.
-struct RemoteLock<'a, M: RemoteMemory> {
+pub(super) struct RemoteLock<'a, M: RemoteMemory> {
     memory: &'a M,
     at: Address,
-    /// Before the lock: even.
     version: u64,
+    /// A write failed: nobody knows what the pool has.
+    in_doubt: Cell<bool>,
+}
+
+/// L1 and P3: the lock of a compute server that is gone is ended by `recover.rs`, which first
+/// completes what it may have left half done.
+fn left_locked<M>(at: Address) -> impl Fn(&M, u64) -> Result<()> {
+    move |_, _| Err(Error::LeftLocked { address: at })
 }
 
 impl<'a, M: RemoteMemory> RemoteLock<'a, M> {
     /// `version`: a guess that saves a swap.
-    fn take(memory: &'a M, at: Address, version: u64) -> Result<Self> {
-        let mut version = version & !1;
+    pub(super) fn take(memory: &'a M, at: Address, version: u64) -> Result<Self> {
+        let version = take_lock(memory, at, version, left_locked(at))?;
+        Ok(Self::held(memory, at, version))
+    }
+
+    /// As `take`; the lock of a compute server that is gone becomes ours.
+    pub(super) fn take_over(memory: &'a M, at: Address) -> Result<Self> {
+        let mut expected = 0;
         let mut wait = Wait::new(LOCK_LIMIT);
+        let fenced = Cell::new(None);
         loop {
-            let was = memory.cas(at, version, version | 1)?;
-            if was == version {
-                return Ok(Self {
-                    memory,
-                    at,
-                    version,
-                });
+            let version = lock_word::version(expected);
+            let was = swap_lock(memory, at, expected, version)?;
+            if was == expected {
+                return Ok(Self::held(memory, at, version));
             }
-            version = was & !1;
-            if !wait.again() {
-                return Err(Error::Locked { address: at });
+            expected = match fenced.take() {
+                Some(word) if word == was => was,
+                _ => lock_word::version(was),
+            };
+            let end = |_: &M, word| {
+                fenced.set(Some(word));
+                Ok(())
+            };
+            if lock_word::is_locked(was) && expected != was {
+                wait_for_holder(memory, at, was, &mut wait, end)?;
+                expected = fenced.get().unwrap_or(expected);
             }
         }
     }
 
-    fn read(&self) -> Result<Image> {
+    fn held(memory: &'a M, at: Address, version: u64) -> Self {
+        let in_doubt = Cell::new(false);
+        Self {
+            memory,
+            at,
+            version,
+            in_doubt,
+        }
+    }
+
+    pub(super) fn read(&self) -> Result<Image> {
         let mut image = Image::zero();
         self.memory.read(self.at, &mut image.0)?;
         node::check(&image, self.at)?;
@@ -69,40 +99,35 @@ impl<'a, M: RemoteMemory> RemoteLock<'a, M> {
 
     /// Writes the node; readers wait until the lock is dropped. The image gets the version that
     /// the node then has.
-    fn write(&self, image: &mut Image) -> Result<()> {
-        image.0[VERSION] = self.version | 1;
-        self.memory.write(self.at, &image.0)?;
-        image.0[VERSION] = self.version.wrapping_add(2);
+    pub(super) fn write(&self, image: &mut Image) -> Result<()> {
+        image.0[VERSION] = lock_word::locked(self.version, self.memory.session());
+        let done = self.memory.write(self.at, &image.0);
+        if done.is_err() {
+            self.in_doubt.set(true);
+        }
+        done?;
+        image.0[VERSION] = lock_word::next(self.version);
         Ok(())
     }
 }
 
 impl<M: RemoteMemory> Drop for RemoteLock<'_, M> {
     fn drop(&mut self) {
-        let next = self.version.wrapping_add(2);
-        // If this fails the server is lost, and the next verb says so.
-        let _ = self.memory.write(self.at, &[next]);
+        let next = lock_word::next(self.version);
+        if self.in_doubt.get() || self.memory.write(self.at, &[next]).is_err() {
+            // It stays locked. Others complete it when our lease lapsed.
+            self.memory.abandon();
+        }
     }
 }
 
 impl<M: RemoteMemory> Tree<M> {
     /// Reads a shared node as one state: three reads, more while somebody changes it.
     pub(super) fn read_shared(&self, at: Address) -> Result<Image> {
-        let mut wait = Wait::new(LOCK_LIMIT);
-        loop {
-            let (mut before, mut after) = ([0], [0]);
-            let mut image = Image::zero();
-            self.memory.read(at, &mut before)?;
-            self.memory.read(at, &mut image.0)?;
-            self.memory.read(at, &mut after)?;
-            if before[0] & 1 == 0 && before == after {
-                node::check(&image, at)?;
-                return Ok(image);
-            }
-            if !wait.again() {
-                return Err(Error::Locked { address: at });
-            }
-        }
+        let mut image = Image::zero();
+        read_versioned(&self.memory, at, &mut image.0, left_locked(at))?;
+        node::check(&image, at)?;
+        Ok(image)
     }
 
     /// Changes the shared node in `frame`, whose latch is held: in the pool, then here (T2).
@@ -270,12 +295,16 @@ impl<M: RemoteMemory> Tree<M> {
             let mut child = below.read()?;
             if node::is_full(&child) && node::level(&child) > 0 {
                 let right_at = self.nodes.take(&self.memory, child_at.server())?;
-                let (separator, right) = halves(&mut child, &right_at);
+                let (separator, right) = halves(&mut child, right_at.at());
                 self.memory.write(right_at.at(), &right.0)?;
                 node::insert_child(&mut image, separator, right_at.at().word());
-                lock.write(&mut image)?;
-                // The parent names it from here on.
+                // P3: the child is locked until its upper half is gone from it. From here on the
+                // parent may name the new node.
                 right_at.keep();
+                if let Err(error) = lock.write(&mut image) {
+                    below.in_doubt.set(true);
+                    return Err(error);
+                }
                 return below.write(&mut child);
             }
             (lock, image) = (below, child);
@@ -294,15 +323,14 @@ impl<M: RemoteMemory> Tree<M> {
         let right_at = self.nodes.take(&self.memory, server)?;
         let mut left = root;
         node::reset(&mut left, left_at.at());
-        let (separator, right) = halves(&mut left, &right_at);
+        let (separator, right) = halves(&mut left, right_at.at());
         self.memory.write(left_at.at(), &left.0)?;
         self.memory.write(right_at.at(), &right.0)?;
         let words = [left_at.at().word(), right_at.at().word()];
         let children = [(low, words[0]), (separator, words[1])];
         let mut fresh = node::new_inner(lock.at, level + 1, &children, high);
-        lock.write(&mut fresh)?;
         left_at.keep();
         right_at.keep();
-        Ok(())
+        lock.write(&mut fresh)
     }
 }

@@ -1,16 +1,21 @@
 //! Splits of private nodes. Source: DEX section 7: full nodes are split on the way down.
+//!
+//! P1: the new node is written to the pool, then the parent that names it, and later, when it is
+//! evicted, the old node without its upper half. So whoever takes over from a compute server that
+//! died finds every node that a parent names. (The paper leaves the parent dirty, and loses the
+//! upper half if the old node is written before the parent.)
 
 use super::{
     Tree,
-    alloc::Reserved,
     attempt::{Attempt, Stop},
     descend::Hop,
 };
 use crate::{
     address::Address,
     cache::{Latched, ROOT, Taken},
-    error::Error,
-    node::{self, Image, MAX_LEVEL, SWIZZLED},
+    error::{Error, Result},
+    lock_word,
+    node::{self, Image, MAX_LEVEL, SWIZZLED, VERSION, Words},
     partition::Ownership,
     remote::RemoteMemory,
 };
@@ -35,30 +40,45 @@ impl<M: RemoteMemory> Tree<M> {
             return Err(Stop::Restart);
         }
         let (low, high) = (node::low(&parent.node()), node::high(&parent.node()));
-        if own.contains(low, high) {
-            if node::is_full(&parent.node()) {
-                // The next attempt splits it on its way.
-                return Err(Stop::Restart);
-            }
+        let is_private = own.contains(low, high);
+        if is_private && node::is_full(&parent.node()) {
+            // The next attempt splits it on its way.
+            return Err(Stop::Restart);
+        }
+        let mut rest = self.cache.image(at.frame)?;
+        let right_at = right.at();
+        let (separator, upper) = halves(&mut rest, right_at);
+        self.memory.write(right_at, &upper.0)?;
+        if is_private {
+            let mut named = self.cache.image(above.frame)?;
+            node::insert_child(&mut named, separator, right_at.word());
+            // From here on the parent may name it.
+            right.keep();
+            self.write_private(above.frame, &mut named)?;
             up.changes();
             let (separator, frame) =
-                self.halve(at.frame, &mut latched, right, taken, above.frame)?;
+                self.halve(at.frame, &mut latched, right_at, taken, above.frame)?;
             let word = SWIZZLED | frame as u64;
             node::insert_child(&mut parent.node(), separator, word);
-            parent.set_dirty(true);
             return Ok(());
         }
         // T2: the pool's copy first, from which the cached one follows.
-        let separator = node::key(&this.node(), node::count(&this.node()) / 2);
-        self.update_shared(above.frame, &mut up, |fresh| {
+        let named = self.update_shared(above.frame, &mut up, |fresh| {
             if node::is_full(fresh) {
                 return Err(Stop::Grow);
             }
-            node::insert_child(fresh, separator, right.at().word());
+            node::insert_child(fresh, separator, right_at.word());
             Ok(())
-        })?;
-        let word = right.at().word();
-        let (_, frame) = self.halve(at.frame, &mut latched, right, taken, above.frame)?;
+        });
+        if matches!(named, Err(Stop::Failed(Error::Lost { .. }))) {
+            // The parent may name it.
+            right.keep();
+            return named;
+        }
+        named?;
+        right.keep();
+        let word = right_at.word();
+        let (_, frame) = self.halve(at.frame, &mut latched, right_at, taken, above.frame)?;
         let mut node = parent.node();
         if let Some(slot) = node::slot_of(&node, word) {
             node::set_child(&mut node, slot, SWIZZLED | frame as u64);
@@ -66,22 +86,37 @@ impl<M: RemoteMemory> Tree<M> {
         Ok(())
     }
 
-    /// Moves the upper half of a frame to a new one; returns the separator and the new frame.
-    /// The caller holds both latches above.
+    /// Writes what a private node becomes to the pool; the cached one must follow. The caller
+    /// holds its latch.
+    pub(super) fn write_private(&self, frame: usize, image: &mut Image) -> Result<()> {
+        let this = self.cache.frame(frame);
+        image.0[VERSION] = lock_word::next(image.0[VERSION]);
+        let done = self.memory.write(self.address_of(frame)?, &image.0);
+        // If it failed, the pool may have it, and gets the cached one later.
+        this.set_dirty(done.is_err());
+        if done.is_ok() {
+            // Readers of the cache do not look at this word.
+            this.node().set(VERSION, image.0[VERSION]);
+        }
+        done
+    }
+
+    /// Moves the upper half of a frame to a new one, which the pool has already; returns the
+    /// separator and the new frame. The caller holds both latches above.
     fn halve(
         &self,
         frame: usize,
         latched: &mut Latched<'_>,
-        right_at: Reserved<'_>,
+        right_at: Address,
         taken: Taken<'_>,
         parent: usize,
     ) -> Attempt<(u64, usize)> {
         latched.changes();
         let this = self.cache.frame(frame);
-        let (separator, right) = halves(&mut this.node(), &right_at);
+        let (separator, right) = halves(&mut this.node(), right_at);
         this.set_dirty(true);
         let right_frame = self.cache.add(taken, &right, parent)?;
-        right_at.keep();
+        self.cache.frame(right_frame).set_dirty(false);
         self.adopt_children(right_frame);
         Ok((separator, right_frame))
     }
@@ -127,23 +162,36 @@ impl<M: RemoteMemory> Tree<M> {
             let what = "the tree has too many levels";
             return Err(Error::corrupt(root_at, what).into());
         }
+        let version = left.0[VERSION];
+        let mut lower = self.cache.image(ROOT)?;
+        node::reset(&mut lower, left_at.at());
+        let (separator, upper) = halves(&mut lower, right_at.at());
+        self.memory.write(left_at.at(), &lower.0)?;
+        self.memory.write(right_at.at(), &upper.0)?;
+        let words = [left_at.at().word(), right_at.at().word()];
+        let children = [(low, words[0]), (separator, words[1])];
+        let mut named = node::new_inner(root_at, level, &children, high);
+        named.0[VERSION] = version;
+        let places = [left_at.at(), right_at.at()];
+        left_at.keep();
+        right_at.keep();
+        self.write_private(ROOT, &mut named)?;
         latched.changes();
-        let version = left.0[node::VERSION];
-        node::reset(&mut left, left_at.at());
-        let (separator, right) = halves(&mut left, &right_at);
+        node::reset(&mut left, places[0]);
+        let (_, right) = halves(&mut left, places[1]);
         let [left_taken, right_taken] = frames;
         let left_frame = self.cache.add(left_taken, &left, ROOT)?;
         let right_frame = self.cache.add(right_taken, &right, ROOT)?;
-        left_at.keep();
-        right_at.keep();
+        for frame in [left_frame, right_frame] {
+            self.cache.frame(frame).set_dirty(false);
+        }
         self.adopt_children(left_frame);
         self.adopt_children(right_frame);
         let words = [left_frame, right_frame].map(|frame| SWIZZLED | frame as u64);
         let children = [(low, words[0]), (separator, words[1])];
         let mut fresh = node::new_inner(root_at, level, &children, high);
-        fresh.0[node::VERSION] = version;
+        fresh.0[VERSION] = named.0[VERSION];
         root.fill(&fresh);
-        root.set_dirty(true);
         Ok(())
     }
 }
@@ -156,10 +204,10 @@ pub(super) fn server_of_children(node: &Image) -> Option<u16> {
 }
 
 /// Moves the upper half of a node of any level to `right_at`.
-pub(super) fn halves(node: &mut impl node::Words, right_at: &Reserved<'_>) -> (u64, Image) {
+pub(super) fn halves(node: &mut impl node::Words, right_at: Address) -> (u64, Image) {
     if node::level(node) == 0 {
-        node::split_leaf(node, right_at.at())
+        node::split_leaf(node, right_at)
     } else {
-        node::split_inner(node, right_at.at())
+        node::split_inner(node, right_at)
     }
 }

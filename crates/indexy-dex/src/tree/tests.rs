@@ -108,7 +108,8 @@ fn c3_a_shared_node_keeps_a_child_that_a_thread_works_on() {
     let before = way();
     let claim = one.claim(&own, at, before, key).ok().unwrap().unwrap();
     let taken = one.cache.take(&one.memory).unwrap().unwrap();
-    let image = one.fetch(&claim).ok().unwrap();
+    let (image, is_trimmed) = one.fetch(&claim).ok().unwrap();
+    assert!(!is_trimmed);
     // Owner 1 splits leaves below it until it is split: the key moves to the new half.
     for key in (border..border + 20_000).step_by(3) {
         two.put(key, 1).unwrap();

@@ -6,17 +6,24 @@
 use super::{
     auth::{self, Secret},
     frame::Frames,
-    request,
+    request::{self, Desk},
     stream::Stream,
 };
-use crate::remote::{contract::Handler, region::Region};
+use crate::remote::{
+    contract::Handler,
+    keys::{Keys, Member},
+    region::Region,
+};
 use parking_lot::{Condvar, Mutex};
 use std::{
     collections::HashMap,
     io,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering::SeqCst},
+        atomic::{
+            AtomicBool, AtomicUsize,
+            Ordering::{Relaxed, SeqCst},
+        },
     },
     thread::{self, JoinHandle},
     time::Duration,
@@ -62,11 +69,44 @@ struct Shared<S> {
     region: Arc<Region>,
     handler: Handler,
     secret: Secret,
+    keys: Keys,
     greet: Greeting<S>,
     permits: Permits,
     stopped: AtomicBool,
     /// A handle of each connection that is open.
     open: Mutex<HashMap<u64, S>>,
+    connections: AtomicUsize,
+}
+
+/// What a memory server can choose.
+#[derive(Debug, Clone, Copy)]
+pub struct Serving {
+    call_threads: usize,
+    lease: Duration,
+}
+
+impl Serving {
+    /// At most so many calls run at a time; leases of 2 seconds.
+    pub fn new(call_threads: usize) -> Self {
+        Self {
+            call_threads,
+            lease: Duration::from_secs(2),
+        }
+    }
+
+    /// How long a compute server may be silent until others may replace it. All memory servers of
+    /// a pool should have the same; at most half of the 5 seconds that others wait for its locks.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+}
+
+impl From<usize> for Serving {
+    /// So many calls at a time.
+    fn from(call_threads: usize) -> Self {
+        Self::new(call_threads)
+    }
 }
 
 /// A memory server that runs.
@@ -82,7 +122,7 @@ impl<S: Stream> Server<S> {
         region: Arc<Region>,
         handler: Handler,
         secret: Secret,
-        call_threads: usize,
+        serving: Serving,
         greet: Greeting<S>,
         accept: impl Fn() -> io::Result<S> + Send + 'static,
         wake: impl Fn() + Send + Sync + 'static,
@@ -91,13 +131,15 @@ impl<S: Stream> Server<S> {
             region,
             handler,
             secret,
+            keys: Keys::new(serving.lease),
             greet,
             permits: Permits {
-                free: Mutex::new(call_threads.max(1)),
+                free: Mutex::new(serving.call_threads.max(1)),
                 freed: Condvar::new(),
             },
             stopped: AtomicBool::new(false),
             open: Mutex::default(),
+            connections: AtomicUsize::new(0),
         });
         let for_acceptor = shared.clone();
         let acceptor = thread::Builder::new()
@@ -147,7 +189,9 @@ fn accept_all<S: Stream>(shared: &Arc<Shared<S>>, accept: impl Fn() -> io::Resul
             .name("dex-serve".into())
             .spawn(move || {
                 // The error is the client's: it sees the connection end.
+                of_connection.connections.fetch_add(1, Relaxed);
                 let _ = serve(&of_connection, stream);
+                of_connection.connections.fetch_sub(1, Relaxed);
                 if let Some(stream) = of_connection.open.lock().remove(&this) {
                     stream.end();
                 }
@@ -172,10 +216,23 @@ fn serve<S: Stream>(shared: &Shared<S>, mut stream: S) -> io::Result<()> {
     (shared.greet)(&mut stream, &shared.region)?;
     // A client may be idle for as long as it likes.
     stream.set_read_limit(None)?;
+    let mut member = None;
+    let result = answer_all(shared, &mut stream, &mut member);
+    if let Some(member) = member {
+        shared.keys.forget(member);
+    }
+    result
+}
+
+fn answer_all<S: Stream>(
+    shared: &Shared<S>,
+    stream: &mut S,
+    member: &mut Option<Member>,
+) -> io::Result<()> {
     let mut frames = Frames::default();
     let (mut asked, mut answer) = (Vec::new(), Vec::new());
     for number in 1.. {
-        frames.receive(&mut stream, &mut asked)?;
+        frames.receive(stream, &mut asked)?;
         let Some((&first, body)) = asked.split_first() else {
             break;
         };
@@ -184,9 +241,15 @@ fn serve<S: Stream>(shared: &Shared<S>, mut stream: S) -> io::Result<()> {
         }
         answer.clear();
         answer.push(number);
+        let desk = Desk {
+            region: &shared.region,
+            handler: shared.handler,
+            keys: &shared.keys,
+            connections: shared.connections.load(Relaxed),
+        };
         let permits = || shared.permits.take();
-        request::perform(&shared.region, shared.handler, permits, body, &mut answer);
-        frames.send(&mut stream, &answer)?;
+        request::perform(&desk, member, permits, body, &mut answer);
+        frames.send(stream, &answer)?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 /// A connected socket.
-pub(crate) trait Stream: Read + Write + Send + Sized + 'static {
+pub trait Stream: Read + Write + Send + Sized + 'static {
     /// Another handle of the same connection.
     fn another(&self) -> io::Result<Self>;
     /// Ends the connection for all handles: who reads from it returns.

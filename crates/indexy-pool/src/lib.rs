@@ -1,0 +1,30 @@
+//! A memory server: `serve` holds a region of memory that compute servers of `indexy-dex` reach by
+//! verbs, `status` asks one how it is.
+//!
+//! Exit codes: 0 done, or ended by SIGTERM or SIGINT; 1 failed; 2 wrong flags.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod secret;
+mod serve;
+mod status;
+
+pub use args::{Cli, Command, Place, SECRET_VARIABLE, Secrets, Serve, Status};
+
+use std::process::ExitCode;
+
+/// Runs a command; a failure is one line on standard error.
+pub fn run(cli: &Cli) -> ExitCode {
+    let done = match &cli.command {
+        Command::Serve(serve) => serve::run(serve),
+        Command::Status(status) => status::run(status),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
