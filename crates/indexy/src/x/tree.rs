@@ -58,6 +58,10 @@ pub(crate) trait Place<'g, S: Structure> {
     /// how many they are. `None` when a node on the way changed since.
     fn dead_row(&self, probe: Probe<'_>, order: Order) -> Option<(Bounds, usize)>;
 
+    /// Has the processor fetch the range beside this one, in the direction of `order` and under the
+    /// same parent: a scan goes there next.
+    fn fetch_beside(&self, order: Order);
+
     /// Where the parent is in memory. Says little about which it is once the guard is gone.
     fn parent_address(&self) -> usize;
 

@@ -67,8 +67,8 @@ impl Buffer {
     }
 }
 
-/// Entries of the first chunk; it doubles from there.
-const FIRST_CHUNK_ENTRIES: usize = 16;
+/// Entries of the first chunk, which doubles from there: a page of a list, as most short scans want.
+const FIRST_CHUNK_ENTRIES: usize = 10;
 const MAX_CHUNK_ENTRIES: usize = 4096;
 /// A chunk has up to so many times the entries wanted, if Y need not read for them.
 const AT_HAND: usize = 4;
