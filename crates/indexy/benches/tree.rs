@@ -48,7 +48,10 @@ const WORKLOADS: [Workload; 8] = [
 ];
 
 fn main() {
-    let names: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    let names: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|a| a != "--bench")
+        .collect();
     let pair = std::env::var("PAIR").unwrap_or_default();
     for (kind, x) in [("art", IndexXKind::Art), ("bptree", IndexXKind::BPlus)] {
         for (name, run) in WORKLOADS {
@@ -86,14 +89,16 @@ impl Setting {
         opened
     }
 
-    fn say(&self, what: &str, operations: u64, took: Duration) {
+    fn say(&self, what: &str, operations: u64, (took, of_processor): Times) {
         let each = took.as_secs_f64() / operations as f64;
+        let of_processor = of_processor.as_secs_f64() / operations as f64;
         println!(
-            "{:>6} {:>11} {what:<34} {:>12.1} k/s {:>12.2} us",
+            "{:>6} {:>11} {what:<34} {:>10.1} k/s {:>10.2} us {:>10.2} us of processor",
             self.kind,
             self.name,
             1e-3 / each,
-            each * 1e6
+            each * 1e6,
+            of_processor * 1e6,
         );
     }
 
@@ -102,30 +107,53 @@ impl Setting {
     fn repeat(&self, what: &str, mut act: impl FnMut(u64)) {
         let (start, end) = (Instant::now(), Duration::from_secs(number("SECONDS", 2)));
         let mut n = 0;
-        let mut fastest = (1, Duration::MAX);
+        let mut fastest = (1, (Duration::MAX, Duration::MAX));
         while start.elapsed() < end {
-            let (slice, first) = (Instant::now(), n);
-            while slice.elapsed() < SLICE {
+            let (slice, first) = (Stopwatch::start(), n);
+            while slice.start.elapsed() < SLICE {
                 for _ in 0..16 {
                     act(n);
                     n += 1;
                 }
             }
-            fastest = fastest.min_by_rate((n - first, slice.elapsed()));
+            fastest = faster(fastest, (n - first, slice.stop()));
         }
         self.say(what, fastest.0, fastest.1);
     }
 }
 
-/// Operations and the time that they took.
-trait Rate {
-    fn min_by_rate(self, other: Self) -> Self;
+/// Time that passed, and time of the processor that this thread took.
+type Times = (Duration, Duration);
+
+/// The one of two that took less of the processor for each operation.
+fn faster(a: (u64, Times), b: (u64, Times)) -> (u64, Times) {
+    let each = |(n, (_, took)): (u64, Times)| took.as_secs_f64() / n as f64;
+    if each(b) < each(a) { b } else { a }
 }
 
-impl Rate for (u64, Duration) {
-    fn min_by_rate(self, other: Self) -> Self {
-        let each = |(n, took): Self| took.as_secs_f64() / n as f64;
-        if each(other) < each(self) { other } else { self }
+struct Stopwatch {
+    start: Instant,
+    of_processor: Duration,
+}
+
+impl Stopwatch {
+    fn start() -> Self {
+        Self {
+            of_processor: Self::of_processor(),
+            start: Instant::now(),
+        }
+    }
+
+    fn stop(&self) -> Times {
+        let took = self.start.elapsed();
+        (took, Self::of_processor() - self.of_processor)
+    }
+
+    /// Of this thread, so far.
+    fn of_processor() -> Duration {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+        let nanos = text.split(' ').next().and_then(|n| n.parse().ok());
+        Duration::from_nanos(nanos.unwrap_or_default())
     }
 }
 
@@ -208,7 +236,8 @@ fn first_of_a_queue(setting: &Setting) {
         opened.db.flush().unwrap();
         // What pushes the front out of memory lies behind it.
         for n in 0..filler {
-            tree.insert(((1 << 60) + mixed(n) / 16).to_be_bytes(), [1; 64]).unwrap();
+            tree.insert(((1 << 60) + mixed(n) / 16).to_be_bytes(), [1; 64])
+                .unwrap();
         }
         opened.db.flush().unwrap();
         for n in 0..POPPED {
@@ -224,7 +253,7 @@ fn first_of_a_queue(setting: &Setting) {
 
 fn pop_both_ends(setting: &Setting, opened: &Opened, what: &str) {
     let pops = number("POPS", entries() / 2);
-    let start = Instant::now();
+    let start = Stopwatch::start();
     for n in 0..pops {
         let popped = match n % 2 {
             0 => opened.tree.pop_first(),
@@ -232,7 +261,7 @@ fn pop_both_ends(setting: &Setting, opened: &Opened, what: &str) {
         };
         assert!(popped.unwrap().is_some());
     }
-    setting.say(what, pops, start.elapsed());
+    setting.say(what, pops, start.stop());
 }
 
 fn pops_in_memory(setting: &Setting) {
@@ -251,27 +280,38 @@ fn pops_over_the_budget(setting: &Setting) {
 fn lengths(setting: &Setting) {
     for (what, budget) in [("in memory", ample()), ("over the budget", scarce())] {
         let opened = setting.rows(entries(), budget);
-        let start = Instant::now();
+        let start = Stopwatch::start();
         let counted = opened.tree.len().unwrap();
         assert_eq!(counted, entries());
-        setting.say(what, counted, start.elapsed());
+        setting.say(what, counted, start.stop());
     }
 }
 
 fn clears(setting: &Setting) {
+    let clear = |what: &str, opened: &Opened| {
+        let start = Stopwatch::start();
+        opened.tree.clear().unwrap();
+        setting.say(what, 1, start.stop());
+        assert!(opened.tree.is_empty().unwrap());
+    };
+    let small = setting.open(ample());
+    for n in 0..entries() {
+        small
+            .tree
+            .insert(mixed(n).to_be_bytes(), n.to_be_bytes())
+            .unwrap();
+    }
+    clear("8 B/8 B, in memory", &small);
     for (what, budget, flushed) in [
-        ("all, in memory", ample(), false),
-        ("all, in memory and on disk", ample(), true),
-        ("all, over the budget", scarce(), true),
+        ("rows, in memory", ample(), false),
+        ("rows, in memory and on disk", ample(), true),
+        ("rows, over the budget", scarce(), true),
     ] {
         let opened = setting.rows(entries(), budget);
         if flushed {
             opened.db.flush().unwrap();
         }
-        let start = Instant::now();
-        opened.tree.clear().unwrap();
-        setting.say(what, 1, start.elapsed());
-        assert!(opened.tree.is_empty().unwrap());
+        clear(what, &opened);
     }
 }
 
@@ -282,11 +322,15 @@ fn loads(setting: &Setting) {
         let budget = rows as usize * (value_bytes + 8) / 4;
         let opened = setting.open(budget);
         let value = vec![3; value_bytes];
-        let start = Instant::now();
+        let start = Stopwatch::start();
         for n in 0..rows {
             opened.tree.insert(mixed(n).to_be_bytes(), &value).unwrap();
         }
-        setting.say(&format!("load, values of {value_bytes}"), rows, start.elapsed());
+        setting.say(
+            &format!("load, values of {value_bytes}"),
+            rows,
+            start.stop(),
+        );
         let stats = opened.db.stats();
         println!(
             "{:>18} {} of {rows} in memory, {:.1} B each, {:.1} of the budget",

@@ -9,6 +9,7 @@
 use super::{
     LeafInfo, Order, Stamp, StopWalk, XStats,
     bounds::{Bounds, Probe},
+    child::ChildWord,
     counters::{Counters, Delta},
     edit::Edit,
     entry::NewEntry,
@@ -87,6 +88,10 @@ pub(crate) trait Structure: Sized + Send + Sync + 'static {
 
     /// Frees every block of a tree that is being dropped.
     fn free_all(root: &mut Root, memory: &Memory);
+
+    /// Retires all that hangs on `word`, to which nothing leads any more; see `walk/clear.rs`.
+    /// Returns what it held.
+    fn take_apart(memory: &Memory, word: ChildWord) -> XStats;
 }
 
 /// How a kind finds a key.

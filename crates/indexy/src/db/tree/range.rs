@@ -48,7 +48,6 @@ pub struct Range {
 }
 
 /// Entries fetched at one end, in the order in which that end gives them out.
-#[derive(Default)]
 struct Buffer {
     entries: VecDeque<(Key, Value)>,
     /// Bytes taken from the budget for it.
@@ -57,12 +56,12 @@ struct Buffer {
     entries_wanted: usize,
 }
 
-impl Buffer {
-    /// `entries`: size of the first chunk.
-    fn starting_with(entries: usize) -> Self {
+impl Default for Buffer {
+    fn default() -> Self {
         Self {
-            entries_wanted: entries,
-            ..Self::default()
+            entries: VecDeque::new(),
+            bytes: 0,
+            entries_wanted: FIRST_CHUNK_ENTRIES,
         }
     }
 }
@@ -109,24 +108,14 @@ impl fmt::Debug for Range {
 
 impl Range {
     pub(super) fn new(tree: TreeRef, from: Vec<u8>, to: Option<Vec<u8>>) -> Self {
-        Self::starting_with(FIRST_CHUNK_ENTRIES, tree, from, to)
-    }
-
-    /// As `new`, for a caller that wants `entries` at an end, most likely.
-    pub(super) fn starting_with(
-        entries: usize,
-        tree: TreeRef,
-        from: Vec<u8>,
-        to: Option<Vec<u8>>,
-    ) -> Self {
         let (from, to) = bounds::cut_to_length((from, to));
         let empty = to.as_ref().is_some_and(|to| from >= *to);
         let rest = if empty { None } else { Some((from, to)) };
         Self {
             tree,
             rest,
-            front: Buffer::starting_with(entries),
-            back: Buffer::starting_with(entries),
+            front: Buffer::default(),
+            back: Buffer::default(),
         }
     }
 
@@ -141,13 +130,13 @@ impl Range {
                 return Ok(());
             };
             self.tree.live()?;
-            let shared = self.tree.core().shared.clone();
+            let shared = &self.tree.core().shared;
             let buffer = match order {
                 Order::Ascending => &mut self.front,
                 Order::Descending => &mut self.back,
             };
-            buffer.give_back(&shared);
-            let room = chunk_bytes(&shared);
+            buffer.give_back(shared);
+            let room = chunk_bytes(shared);
             let limits = match room {
                 Some(bytes) => {
                     let most = (bytes / ENTRY_OVERHEAD_BYTES).max(FIRST_CHUNK_ENTRIES);
