@@ -111,6 +111,7 @@ impl Joined {
         let Some(armed) = self.dead.arm(from, to, order) else {
             return Ok(merged);
         };
+        let merged = self.read_chunk(from, to, order, limits)?;
         match (merged.entries.first(), order) {
             (None, _) => armed.settle(merged.resume.as_deref()),
             (Some((key, _)), Order::Ascending) => armed.settle(Some(key)),
