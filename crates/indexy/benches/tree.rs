@@ -4,7 +4,7 @@
 //! Run: `cargo bench -p indexy --bench tree [-- NAME...]`. A line per workload and memory index.
 //! `ENTRIES=5000000` sets the number of rows (default 1 M), `DIR` the directory (default a
 //! temporary one), `PAIR=art` or `PAIR=bptree` one memory index, `SECONDS` the length of the
-//! workloads that have none (default 2).
+//! workloads that have none (default 2), `VALUE_BYTES` one length for loads.
 #![allow(missing_docs, reason = "a program")]
 #![allow(
     clippy::print_stdout,
@@ -317,7 +317,11 @@ fn clears(setting: &Setting) {
 
 /// Loads of random keys at a budget of a quarter of the data, then reads of what is in memory.
 fn loads(setting: &Setting) {
+    let only = number("VALUE_BYTES", 0) as usize;
     for value_bytes in [8, 64, 256, 1024, 4096] {
+        if only != 0 && only != value_bytes {
+            continue;
+        }
         let rows = (LOADED_BYTES / (value_bytes + 8)) as u64 * number("LOAD_PERCENT", 100) / 100;
         let budget = rows as usize * (value_bytes + 8) / 4;
         let opened = setting.open(budget);

@@ -61,7 +61,7 @@ impl Seen {
             |[low, high]: &[AtomicU64; 2]| low.load(Relaxed) <= head && head <= high.load(Relaxed);
         let within = self.heads.iter().any(within);
         fence(Acquire);
-        within || version % 2 != 0 || self.version.load(Relaxed) != version
+        within || !version.is_multiple_of(2) || self.version.load(Relaxed) != version
     }
 
     /// Has `write` change the heads. The caller holds the lock of the slots.

@@ -186,7 +186,7 @@ impl Joined {
                 }
             }
         }
-        while let Some(x) = merging.xs.next() {
+        for x in merging.xs.by_ref() {
             merging.merged.push(x.key, x.value);
         }
         merging.merged.resume = chunk.resume;

@@ -189,3 +189,37 @@ fn i9_a_reader_never_passes_a_key_that_lives() {
         });
     }
 }
+
+/// A value that is written behind the back of a scan that is about to remember the stretch: while
+/// it reads for the first time, and for the second.
+#[test]
+fn i9_a_value_written_while_a_stretch_is_looked_at_is_not_passed() {
+    for second_read in [false, true] {
+        Rig::each(|_, tree, y| {
+            let key = |n: u16| n.to_be_bytes();
+            for n in 0..200 {
+                put(tree, &key(n), b"1");
+            }
+            clean(tree);
+            cut(tree);
+            for n in 0..150 {
+                remove(tree, &key(n));
+            }
+            let mut pause = y.pause(Point::RangeEnd);
+            std::thread::scope(|s| {
+                let scan = s.spawn(|| tree.scan_chunk(b"", None, Order::Ascending, LIMITS));
+                pause.wait_reached();
+                if second_read {
+                    let next = y.pause(Point::RangeEnd);
+                    pause.resume();
+                    next.wait_reached();
+                    pause = next;
+                }
+                put(tree, &key(5), b"2");
+                pause.resume();
+                scan.join().unwrap().unwrap();
+            });
+            assert_eq!(first(tree, Order::Ascending), Some(key(5).to_vec()));
+        });
+    }
+}

@@ -45,7 +45,7 @@ pub(super) fn take_apart(memory: &Memory, word: ChildWord) -> XStats {
         match unsafe { Child::resolve(word) } {
             Child::Inner(node) => {
                 let Some(node) = node.latch() else { continue };
-                gone.bytes += node.arena_bytes() as usize;
+                gone.bytes += node.arena_bytes().unsigned_abs();
                 children.extend((0..node.meta().n).map(|i| node.child_word(i)));
                 node.retire(memory);
             }

@@ -2,14 +2,10 @@
 //!
 //! Threads: the latch is the first word of a leaf.
 
-use super::layout::Bit;
-use crate::{
-    mem::{
-        Memory,
-        latch::{Latch, Version},
-        words::Words,
-    },
-    x::XStats,
+use crate::mem::{
+    Memory,
+    latch::{Latch, Version},
+    words::Words,
 };
 use std::ptr::NonNull;
 
@@ -126,26 +122,6 @@ impl<'g> LeafLatched<'g> {
     /// Bytes of the leaf in the arena, without what is out of line.
     pub(crate) fn arena_bytes(&self) -> isize {
         Memory::size_of(self.leaf.block) as isize
-    }
-
-    /// Takes the leaf out of use with all that belongs to it; nothing leads here any more. Adds
-    /// what it held to `gone`.
-    pub(crate) fn retire_all(self, memory: &Memory, gone: &mut XStats) {
-        let stable = self.stable();
-        gone.mounts += usize::from(stable.mount().is_some());
-        gone.keys += stable.len();
-        gone.bytes += self.arena_bytes() as usize;
-        gone.dirty += stable.bits(Bit::Dirty).count_ones() as usize;
-        gone.tombstones += stable.bits(Bit::Tombstone).count_ones() as usize;
-        if self.leaf.any_large() {
-            for i in 0..stable.len() {
-                if let Some(large) = stable.large(&stable.entry(i)) {
-                    gone.bytes += large.arena_bytes();
-                    large.retire(memory);
-                }
-            }
-        }
-        self.retire(memory);
     }
 
     /// Takes the leaf out of use. Its entries' large blocks are the caller's.
