@@ -2,7 +2,8 @@
 //!
 //! Source: IndeXY section II. It does not know which X and which Y.
 //! - [`tree`] is one tree, X and Y joined; [`scan`] reads ranges of it, `audit` compares X with Y.
-//! - `dead_stretches` is what scans found to be empty. [`regions`] are the parts of a tree that are cleaned and released.
+//! - `dead_stretches` is what scans found to be empty.
+//! - [`regions`] are the parts of a tree that are cleaned and released.
 //! - [`clean`] writes dirty regions to Y, [`release`] cuts cold ones off, each with its thread.
 //! - [`memory`] is the waiting room of writers, [`shared`] what all trees have in common.
 //! - [`host`] is what the framework asks of the database; [`worker`] starts and ends the threads.

@@ -66,7 +66,7 @@ impl Default for Buffer {
     }
 }
 
-/// Entries of the first chunk, which doubles from there: a page of a list, as most short scans want.
+/// Entries of the first chunk: a page of a list, as most short scans want. It doubles from there.
 const FIRST_CHUNK_ENTRIES: usize = 10;
 const MAX_CHUNK_ENTRIES: usize = 4096;
 /// A chunk has up to so many times the entries wanted, if Y need not read for them.
