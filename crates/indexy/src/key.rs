@@ -9,8 +9,11 @@
 use byteview::ByteView;
 use std::{borrow::Borrow, fmt, ops::Deref};
 
-/// So many bytes are held inline.
-const INLINE_BYTES: usize = 20;
+/// Up to so many bytes are put together on the stack: an allocation that has to be zero takes
+/// longer than a copy.
+const ON_STACK_BYTES: usize = 512;
+/// As that, for most keys.
+const SHORT_BYTES: usize = 64;
 
 macro_rules! bytes_type {
     ($(#[$doc:meta])* $name:ident, $example:literal) => {
@@ -29,12 +32,18 @@ macro_rules! bytes_type {
                 Self(ByteView::from(bytes))
             }
 
-            /// `len` bytes that `fill` writes over zeros. Cost: as of `new`, without a copy.
+            /// `len` bytes that `fill` writes over zeros. Cost: as of `new`.
+            #[inline]
             pub(crate) fn build(len: usize, fill: impl FnOnce(&mut [u8])) -> Self {
-                if len <= INLINE_BYTES {
-                    let mut inline = [0; INLINE_BYTES];
-                    fill(&mut inline[..len]);
-                    return Self::new(&inline[..len]);
+                if len <= SHORT_BYTES {
+                    let mut short = [0; SHORT_BYTES];
+                    fill(&mut short[..len]);
+                    return Self::new(&short[..len]);
+                }
+                if len <= ON_STACK_BYTES {
+                    let mut bytes = [0; ON_STACK_BYTES];
+                    fill(&mut bytes[..len]);
+                    return Self::new(&bytes[..len]);
                 }
                 let mut bytes = ByteView::builder(len);
                 fill(&mut bytes);

@@ -3,6 +3,7 @@
 //! Source: IndeXY section II. It does not know which X and which Y.
 //! - [`tree`] is one tree, X and Y joined; [`scan`] reads ranges of it, `snapshots` reads and keeps
 //!   what it was, `audit` compares X with Y.
+//! - `dead_stretches` is what scans found to be empty.
 //! - [`regions`] are the parts of a tree that are cleaned and released.
 //! - [`clean`] writes dirty regions to Y, [`release`] cuts cold ones off, each with its thread.
 //! - [`memory`] is the waiting room of writers, [`shared`] what all trees have in common.
@@ -15,6 +16,7 @@ mod audit;
 pub(crate) mod clean;
 mod compactor;
 pub(crate) mod counters;
+mod dead_stretches;
 pub(crate) mod disk_writer;
 pub(crate) mod host;
 pub(crate) mod journal;

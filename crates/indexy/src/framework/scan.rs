@@ -3,17 +3,18 @@
 //! Source: IndeXY II-D. Keeps I9: a key that exists all the while is either an entry that X showed,
 //! or lies in a mounted part, where Y has it for as long as it exists. A key that is absent all the
 //! while is in neither, or hidden by a tombstone that X showed. Each leaf is read atomically;
-//! nothing is pinned between chunks. Bounded by bytes and entries in X and in Y. Scans do not fill
-//! X.
+//! nothing is pinned between chunks. Bounded by bytes, entries and tombstones in X and in Y. Scans
+//! do not fill X. A stretch that was found dead is passed at once (`dead_stretches.rs`).
 
 #![forbid(unsafe_code)]
 
-use super::tree::Joined;
+use super::{dead_stretches::Passed, tree::Joined};
 use crate::{
     error::Result,
     key::{Key, Value, successor},
-    x::{Chunk, IndexX, Order, ScanLimits},
+    x::{Chunk, ChunkEntry, IndexX, MAX_TOMBSTONES, Order, ScanLimits},
 };
+use std::{iter::Peekable, vec::IntoIter};
 
 /// How much one chunk may hold.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +28,11 @@ pub(crate) struct MergeLimits {
 
 /// Empty ranges and leaves that one chunk passes, so that a chunk over nothing ends too.
 const MAX_LEAVES: usize = 4096;
+
+/// A stretch is remembered when this was passed: a second look at it pays soon.
+const WORTH_REMEMBERING: usize = 16;
+/// A leaf that was passed by its header counts for so much.
+const LEAF_PASSED: usize = 2;
 
 /// A chunk of a count over mounted parts.
 const COUNTED: MergeLimits = MergeLimits {
@@ -44,14 +50,26 @@ pub(crate) struct Merged {
     pub resume: Option<Vec<u8>>,
     /// Key and value bytes.
     pub bytes: usize,
+    /// What was passed before the first entry: tombstones, and dead leaves for several of them.
+    passed: usize,
 }
 
 impl Merged {
-    /// Appends a live entry; `None`: the key has no value.
+    /// It begins with a stretch that the next scan would be glad to pass.
+    fn is_worth_remembering(&self) -> bool {
+        let nothing_yet = self.entries.is_empty() && self.resume.is_some();
+        self.passed >= if nothing_yet { 1 } else { WORTH_REMEMBERING }
+    }
+
+    /// Appends a live entry; a tombstone (`None`) only hid Y's.
     pub(super) fn push(&mut self, key: Key, value: Option<Value>) {
-        if let Some(value) = value {
-            self.bytes += key.len() + value.len();
-            self.entries.push((key, value));
+        match value {
+            Some(value) => {
+                self.bytes += key.len() + value.len();
+                self.entries.push((key, value));
+            }
+            None if self.entries.is_empty() => self.passed += 1,
+            None => {}
         }
     }
 
@@ -68,16 +86,42 @@ impl Merged {
     }
 }
 
-/// What Y contributed, and where its limit ended the chunk.
-struct FromY {
-    entries: Vec<(Key, Value)>,
-    resume: Option<Vec<u8>>,
-}
-
 impl Joined {
     /// Reads the first chunk of `[from, to)` in `order`. Cost: X only where nothing is mounted,
-    /// else reads of Y.
+    /// else reads of Y; nothing for a stretch that is known to be dead.
     pub(crate) fn scan_chunk(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        order: Order,
+        limits: MergeLimits,
+    ) -> Result<Merged> {
+        let passed = self.dead.pass(from, to, order);
+        let (from, to) = match (&passed, order) {
+            (Passed::Nothing, _) => (from, to),
+            (Passed::UpTo(at), Order::Ascending) => (&at[..], to),
+            (Passed::UpTo(at), Order::Descending) => (from, Some(&at[..])),
+            (Passed::All, _) => return Ok(Merged::default()),
+        };
+        let merged = self.read_chunk(from, to, order, limits)?;
+        if !merged.is_worth_remembering() {
+            return Ok(merged);
+        }
+        // I9: again, so that whoever writes meanwhile is heard of.
+        let Some(armed) = self.dead.arm(from, to, order) else {
+            return Ok(merged);
+        };
+        let merged = self.read_chunk(from, to, order, limits)?;
+        match (merged.entries.first(), order) {
+            (None, _) => armed.settle(merged.resume.as_deref()),
+            (Some((key, _)), Order::Ascending) => armed.settle(Some(key)),
+            (Some((key, _)), Order::Descending) => armed.settle(Some(&successor(key))),
+        }
+        Ok(merged)
+    }
+
+    /// As `scan_chunk`, of all that is there.
+    fn read_chunk(
         &self,
         from: &[u8],
         to: Option<&[u8]>,
@@ -94,9 +138,9 @@ impl Joined {
         if chunk.mounted.is_empty() {
             return Ok(only_x(chunk));
         }
-        let from_y = self.read_mounted(&chunk, order, limits)?;
+        let merged = self.merge(chunk, order, limits)?;
         self.check_kept()?;
-        Ok(merge(chunk, from_y, order))
+        Ok(merged)
     }
 
     /// Counts all entries, those of complete parts without building them. `go_on` is asked between
@@ -115,32 +159,67 @@ impl Joined {
         Ok(counted)
     }
 
-    /// Reads the mounted parts of `chunk` from Y, until the limits.
-    fn read_mounted(&self, chunk: &Chunk, order: Order, limits: MergeLimits) -> Result<FromY> {
-        let mut entries: Vec<(Key, Value)> = Vec::new();
-        let mut bytes = 0;
+    /// Reads the mounted parts of `chunk` from Y, until the limits, and merges both.
+    fn merge(&self, chunk: Chunk, order: Order, limits: MergeLimits) -> Result<Merged> {
+        let mut merging = Merging {
+            merged: Merged::default(),
+            xs: chunk.entries.into_iter().peekable(),
+            order,
+        };
+        let mut hidden = 0;
         for (from, to) in &chunk.mounted {
             let mut range = self.y.range(from, to.as_deref(), order)?;
             while let Some(entry) = range.next() {
                 let (key, value) = entry?;
-                bytes += key.len() + value.len();
-                entries.push((key, value));
-                let enough = entries.len() >= limits.entries
-                    && (entries.len() >= limits.at_hand || range.size_hint().0 == 0);
-                if bytes >= limits.bytes || enough {
+                let at = key.clone();
+                hidden += usize::from(!merging.add(key, value));
+                let (live, bytes) = (merging.merged.entries.len(), merging.merged.bytes);
+                let enough =
+                    live >= limits.entries && (live >= limits.at_hand || range.size_hint().0 == 0);
+                if bytes >= limits.bytes || enough || hidden >= MAX_TOMBSTONES {
                     // What comes after the last key of Y is left to the next chunk.
-                    let resume = entries.last().map(|(key, _)| match order {
-                        Order::Ascending => successor(key),
-                        Order::Descending => key.to_vec(),
+                    merging.merged.resume = Some(match order {
+                        Order::Ascending => successor(&at),
+                        Order::Descending => at.to_vec(),
                     });
-                    return Ok(FromY { entries, resume });
+                    return Ok(merging.merged);
                 }
             }
         }
-        Ok(FromY {
-            entries,
-            resume: None,
-        })
+        for x in merging.xs.by_ref() {
+            merging.merged.push(x.key, x.value);
+        }
+        merging.merged.resume = chunk.resume;
+        Ok(merging.merged)
+    }
+}
+
+/// Y's entries on their way into those of X.
+struct Merging {
+    merged: Merged,
+    xs: Peekable<IntoIter<ChunkEntry>>,
+    order: Order,
+}
+
+impl Merging {
+    /// Adds what X has up to the key of the next entry of Y, and that. False: X hides it.
+    fn add(&mut self, key: Key, value: Value) -> bool {
+        let order = self.order;
+        let before = |x: &ChunkEntry| match order {
+            Order::Ascending => x.key < key,
+            Order::Descending => x.key > key,
+        };
+        while let Some(x) = self.xs.next_if(before) {
+            self.merged.push(x.key, x.value);
+        }
+        // I1: an entry in X wins.
+        let value = match self.xs.next_if(|x| x.key == key) {
+            Some(x) => x.value,
+            None => Some(value),
+        };
+        let lives = value.is_some();
+        self.merged.push(key, value);
+        lives
     }
 }
 
@@ -149,44 +228,10 @@ fn only_x(chunk: Chunk) -> Merged {
         resume: chunk.resume,
         entries: Vec::with_capacity(chunk.entries.len()),
         bytes: 0,
+        passed: chunk.passed * LEAF_PASSED,
     };
     for entry in chunk.entries {
         merged.push(entry.key, entry.value);
     }
-    merged
-}
-
-fn merge(chunk: Chunk, from_y: FromY, order: Order) -> Merged {
-    let before = |a: &[u8], b: &[u8]| match order {
-        Order::Ascending => a < b,
-        Order::Descending => a > b,
-    };
-    // Y's limit may end the chunk earlier than X's did. Ascending, `resume` is just after the
-    // last covered key; descending, it is that key.
-    let covered = |key: &[u8]| match (&from_y.resume, order) {
-        (None, _) => true,
-        (Some(resume), Order::Ascending) => key < &resume[..],
-        (Some(resume), Order::Descending) => key >= &resume[..],
-    };
-    let mut merged = Merged::default();
-    let mut xs = chunk
-        .entries
-        .into_iter()
-        .take_while(|e| covered(&e.key))
-        .peekable();
-    for (key, value) in from_y.entries {
-        while let Some(x) = xs.next_if(|x| before(&x.key, &key)) {
-            merged.push(x.key, x.value);
-        }
-        // I1: an entry in X wins.
-        match xs.next_if(|x| x.key == key) {
-            Some(x) => merged.push(key, x.value),
-            None => merged.push(key, Some(value)),
-        }
-    }
-    for x in xs {
-        merged.push(x.key, x.value);
-    }
-    merged.resume = from_y.resume.or(chunk.resume);
     merged
 }

@@ -12,6 +12,7 @@
 
 use super::{
     counters,
+    dead_stretches::DeadStretches,
     disk_writer::{DiskWriter, Runs},
     regions::{
         Regions, Table, boundaries, sample,
@@ -81,6 +82,8 @@ pub(crate) struct Joined {
     pub writer: DiskWriter,
     /// Images of what was written while a snapshot was open.
     pub versions: Arc<Store>,
+    /// Where scans need not look.
+    pub(super) dead: DeadStretches,
     survey: Survey,
 }
 
@@ -105,6 +108,7 @@ impl Joined {
             buffer_only: false,
             regions: Regions::new(floor),
             shared,
+            dead: DeadStretches::default(),
             survey: Survey::default(),
         }
     }
@@ -293,6 +297,7 @@ impl Joined {
             if self.shared.versions.has_risen(seen) {
                 return Err(None);
             }
+            self.before_visible(key, value);
             if let Some(log) = log {
                 end = Some(log.append(record(self.id, key, value)).map_err(Some)?);
             }
@@ -312,9 +317,10 @@ impl Joined {
     /// Applies a part of a batch, which the log has already. Cannot fail: a batch is small enough
     /// for X.
     pub(crate) fn apply(&self, key: &[u8], value: Option<&[u8]>) {
-        let Ok(put) = self
-            .x
-            .put(key, value, || Ok::<(), std::convert::Infallible>(()));
+        let Ok(put) = self.x.put(key, value, || {
+            self.before_visible(key, value);
+            Ok::<(), std::convert::Infallible>(())
+        });
         if put == Put::Applied {
             self.wrote(key);
         }
@@ -327,6 +333,14 @@ impl Joined {
         }
         self.apply(key, value);
         Ok(())
+    }
+
+    /// With the leaf's latch held: I9, a scan must not pass a key that lives.
+    #[inline]
+    fn before_visible(&self, key: &[u8], value: Option<&[u8]>) {
+        if value.is_some() {
+            self.dead.revive(key);
+        }
     }
 
     fn wrote(&self, key: &[u8]) {
@@ -349,6 +363,8 @@ impl Joined {
         if self.discarded() {
             return Ok(None);
         }
+        // I9: Y shows the key at a moment that no latch tells.
+        let _held_off = self.dead.hold_off(key);
         let mut source = OneEntry {
             joined: self,
             entry: (key, value),
@@ -422,15 +438,24 @@ impl Joined {
             return Ok(());
         }
         self.writer.remove_range(from, to)?;
+        if from.is_empty() && to.is_none() {
+            self.x.clear();
+            self.removed_range(from);
+            return Ok(());
+        }
         // I3: before the first entry goes. A range that a cut has passed takes no load of what was
         // read from Y earlier, and what is loaded before this goes with the cut.
         self.x.restamp(from, to);
         self.drop_from_x(runs, from, to);
         self.x.clear_mounts(from, to);
+        self.removed_range(from);
+        Ok(())
+    }
+
+    fn removed_range(&self, from: &[u8]) {
         self.regions.note_write(from);
         self.shared.room.announce_freed();
         self.shared.wake_compactor.notify();
-        Ok(())
     }
 
     /// Replays the removal of a range from the log.

@@ -5,7 +5,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::{Chunk, ChunkEntry, Order, ScanLimits, bounds::Bounds};
+use super::{Chunk, ChunkEntry, MAX_TOMBSTONES, Order, ScanLimits, bounds::Bounds};
 use crate::key::successor;
 
 /// A scan under way.
@@ -16,6 +16,7 @@ pub(crate) struct Filling<'a> {
     limits: ScanLimits,
     out: &'a mut Chunk,
     bytes: usize,
+    live: usize,
     leaves: usize,
 }
 
@@ -30,7 +31,7 @@ impl<'a> Filling<'a> {
     ) -> Option<Self> {
         out.entries.clear();
         out.mounted.clear();
-        out.resume = None;
+        (out.resume, out.passed) = (None, 0);
         to.is_none_or(|to| from < to).then_some(Self {
             from,
             to,
@@ -38,6 +39,7 @@ impl<'a> Filling<'a> {
             limits,
             out,
             bytes: 0,
+            live: 0,
             leaves: 0,
         })
     }
@@ -55,7 +57,7 @@ impl<'a> Filling<'a> {
         self.leaves += 1;
         let room = match whole {
             true => usize::MAX,
-            false => self.limits.entries.saturating_sub(self.out.entries.len()),
+            false => self.limits.entries.saturating_sub(self.live),
         };
         let n = mask.count_ones() as usize;
         self.out.entries.reserve(n.min(room));
@@ -67,6 +69,7 @@ impl<'a> Filling<'a> {
             };
             left &= !(1 << i);
             let entry = add(i as usize);
+            self.live += usize::from(entry.value.is_some());
             self.bytes += entry.key.len() + entry.value.as_ref().map_or(0, |v| v.len());
             let full = self.bytes >= self.limits.bytes || step >= room;
             let stop = (full && left != 0).then(|| match self.order {
@@ -84,13 +87,17 @@ impl<'a> Filling<'a> {
     /// Counts more ranges without anything to show.
     pub(crate) fn pass(&mut self, ranges: usize) {
         self.leaves += ranges;
+        if self.out.entries.is_empty() {
+            self.out.passed += ranges;
+        }
     }
 
     /// Goes on at `at`. True when the scan is at its end or the chunk is full.
     pub(crate) fn ends(&mut self, at: &mut Option<Vec<u8>>) -> bool {
         let limits = &self.limits;
         let full = self.bytes >= limits.bytes
-            || self.out.entries.len() >= limits.entries
+            || self.live >= limits.entries
+            || self.out.entries.len() >= limits.entries.saturating_add(MAX_TOMBSTONES)
             || self.leaves >= limits.leaves;
         if at.is_none() || full {
             self.out.resume = at.take();

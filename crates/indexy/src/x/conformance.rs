@@ -46,6 +46,7 @@ macro_rules! conformance_suite {
                 second_chance_spares_what_was_loaded,
                 scans_cover_what_they_say,
                 dead_stretches_show_nothing,
+                clear_drops_everything,
             ],
             stress: [writers_readers_and_a_cutter],
             interleaved: [i4_a_cut_against_writes, i3_loads_against_writes, i2_runs_against_writes],

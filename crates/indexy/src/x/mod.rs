@@ -152,12 +152,15 @@ pub(crate) struct ScanLimits {
     /// Stop after the entry that brings key and value bytes to this: a leaf may name many large
     /// values.
     pub bytes: usize,
-    /// Stop after so many entries. A mounted leaf counts as a whole: Y would be asked again for the
-    /// rest of it.
+    /// Stop after so many live entries, or [`MAX_TOMBSTONES`] more of all. A mounted leaf counts as
+    /// a whole: Y would be asked again for the rest of it.
     pub entries: usize,
     /// Stop after this many leaves and empty ranges.
     pub leaves: usize,
 }
+
+/// Tombstones in a chunk, about: a queue whose front is on disk has many.
+pub(crate) const MAX_TOMBSTONES: usize = 1024;
 
 /// One entry of a [`Chunk`].
 #[derive(Debug, PartialEq, Eq, Clone)]
@@ -180,6 +183,8 @@ pub(crate) struct Chunk {
     /// Where to go on: ascending, the next call's `from`; descending, the next call's `to`.
     /// `None` when the requested range is covered completely.
     pub resume: Option<Vec<u8>>,
+    /// Leaves and empty ranges that were passed before the first entry.
+    pub passed: usize,
 }
 
 /// Takes the entries of [`IndexX::clean`]: a key and its value, `None` for a tombstone.
@@ -279,6 +284,12 @@ pub(crate) trait IndexX: Send + Sync {
     /// Y holds nothing in `[from, to)` and no run is in flight: makes every range that lies
     /// wholly inside complete.
     fn clear_mounts(&self, from: &[u8], to: Option<&[u8]>);
+
+    /// Drops every entry, whatever it is, and makes all ranges complete, at one moment. Nobody else
+    /// writes, no run is in flight, and Y holds nothing. Readers and cuts go on: who is inside what
+    /// is taken apart has the tree as it was before. A load that is late finds a complete range
+    /// (I3). Cost: a visit of each leaf.
+    fn clear(&self);
 
     /// Keys of `[from, to)` were removed from Y: every mounted range that touches it gets a fresh
     /// stamp, so that nothing read from Y before is loaded (I3).

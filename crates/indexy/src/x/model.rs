@@ -156,7 +156,7 @@ impl IndexX for ModelX {
         let s = self.0.read();
         out.entries.clear();
         out.mounted.clear();
-        out.resume = None;
+        (out.resume, out.passed) = (None, 0);
         let mut keys = s.keys(from, to);
         if order == Order::Descending {
             keys.reverse();
@@ -289,6 +289,12 @@ impl IndexX for ModelX {
             s.set_range(from, end.as_deref(), Some(tick));
         }
         cut
+    }
+
+    fn clear(&self) {
+        let mut s = self.0.write();
+        s.entries.clear();
+        s.ranges = [(Vec::new(), None)].into();
     }
 
     fn restamp(&self, from: &[u8], to: Option<&[u8]>) {

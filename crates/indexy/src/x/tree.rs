@@ -9,6 +9,7 @@
 use super::{
     LeafInfo, Order, Stamp, StopWalk, XStats,
     bounds::{Bounds, Probe},
+    child::ChildWord,
     counters::{Counters, Delta},
     edit::Edit,
     entry::NewEntry,
@@ -58,6 +59,10 @@ pub(crate) trait Place<'g, S: Structure> {
     /// how many they are. `None` when a node on the way changed since.
     fn dead_row(&self, probe: Probe<'_>, order: Order) -> Option<(Bounds, usize)>;
 
+    /// Has the processor fetch the range beside this one, in the direction of `order` and under the
+    /// same parent: a scan goes there next.
+    fn fetch_beside(&self, order: Order);
+
     /// Where the parent is in memory. Says little about which it is once the guard is gone.
     fn parent_address(&self) -> usize;
 
@@ -83,6 +88,10 @@ pub(crate) trait Structure: Sized + Send + Sync + 'static {
 
     /// Frees every block of a tree that is being dropped.
     fn free_all(root: &mut Root, memory: &Memory);
+
+    /// Retires all that hangs on `word`, to which nothing leads any more; see `walk/clear.rs`.
+    /// Returns what it held.
+    fn take_apart(memory: &Memory, word: ChildWord) -> XStats;
 }
 
 /// How a kind finds a key.

@@ -55,7 +55,6 @@ pub struct Range {
 }
 
 /// Entries fetched at one end, in the order in which that end gives them out.
-#[derive(Default)]
 struct Buffer {
     entries: VecDeque<(Key, Value)>,
     /// Bytes taken from the budget for it.
@@ -64,18 +63,18 @@ struct Buffer {
     entries_wanted: usize,
 }
 
-impl Buffer {
-    /// `entries`: size of the first chunk.
-    fn starting_with(entries: usize) -> Self {
+impl Default for Buffer {
+    fn default() -> Self {
         Self {
-            entries_wanted: entries,
-            ..Self::default()
+            entries: VecDeque::new(),
+            bytes: 0,
+            entries_wanted: FIRST_CHUNK_ENTRIES,
         }
     }
 }
 
-/// Entries of the first chunk; it doubles from there.
-const FIRST_CHUNK_ENTRIES: usize = 16;
+/// Entries of the first chunk: a page of a list, as most short scans want. It doubles from there.
+const FIRST_CHUNK_ENTRIES: usize = 10;
 const MAX_CHUNK_ENTRIES: usize = 4096;
 /// A chunk has up to so many times the entries wanted, if Y need not read for them.
 const AT_HAND: usize = 4;
@@ -116,7 +115,17 @@ impl fmt::Debug for Range {
 
 impl Range {
     pub(super) fn new(tree: TreeRef, from: Vec<u8>, to: Option<Vec<u8>>) -> Self {
-        Self::starting_with(FIRST_CHUNK_ENTRIES, tree, from, to)
+        let (from, to) = bounds::cut_to_length((from, to));
+        let empty = to.as_ref().is_some_and(|to| from >= *to);
+        let rest = if empty { None } else { Some((from, to)) };
+        Self {
+            tree,
+            view: View::Newest,
+            mistake: None,
+            rest,
+            front: Buffer::default(),
+            back: Buffer::default(),
+        }
     }
 
     /// A range that gives `error` and nothing else.
@@ -131,26 +140,6 @@ impl Range {
         self
     }
 
-    /// As `new`, for a caller that wants `entries` at an end, most likely.
-    pub(super) fn starting_with(
-        entries: usize,
-        tree: TreeRef,
-        from: Vec<u8>,
-        to: Option<Vec<u8>>,
-    ) -> Self {
-        let (from, to) = bounds::cut_to_length((from, to));
-        let empty = to.as_ref().is_some_and(|to| from >= *to);
-        let rest = if empty { None } else { Some((from, to)) };
-        Self {
-            tree,
-            view: View::Newest,
-            mistake: None,
-            rest,
-            front: Buffer::starting_with(entries),
-            back: Buffer::starting_with(entries),
-        }
-    }
-
     /// Fetches chunks at one end until there is an entry or nothing is left.
     fn fill(&mut self, order: Order) -> Result<()> {
         loop {
@@ -162,13 +151,13 @@ impl Range {
                 return Ok(());
             };
             self.tree.live()?;
-            let shared = self.tree.core().shared.clone();
+            let shared = &self.tree.core().shared;
             let buffer = match order {
                 Order::Ascending => &mut self.front,
                 Order::Descending => &mut self.back,
             };
-            buffer.give_back(&shared);
-            let room = chunk_bytes(&shared);
+            buffer.give_back(shared);
+            let room = chunk_bytes(shared);
             let limits = match room {
                 Some(bytes) => {
                     let most = (bytes / ENTRY_OVERHEAD_BYTES).max(FIRST_CHUNK_ENTRIES);

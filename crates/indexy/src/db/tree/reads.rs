@@ -9,10 +9,18 @@ use crate::{
         kinds::{IndexXKind, IndexYKind},
     },
     error::Result,
+    framework::scan::{MergeLimits, Merged},
     key::{Key, Value, prefix_end},
-    x::IndexX,
+    x::{IndexX, Order},
 };
 use std::{fmt, ops::RangeBounds, sync::Arc};
+
+/// A chunk with one entry. It is the caller's at once, so that no budget counts it.
+const ONE_ENTRY: MergeLimits = MergeLimits {
+    bytes: 2 << 10,
+    entries: 1,
+    at_hand: 1,
+};
 
 /// A named tree of a [`Db`](crate::Db): an ordered map from byte strings to byte strings.
 ///
@@ -299,7 +307,7 @@ impl Tree {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn first(&self) -> Result<Option<(Key, Value)>> {
-        self.ends().next().transpose()
+        self.end(Order::Ascending)
     }
 
     /// The entry with the largest key. Cost: the first step of a scan.
@@ -314,12 +322,28 @@ impl Tree {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn last(&self) -> Result<Option<(Key, Value)>> {
-        self.ends().next_back().transpose()
+        self.end(Order::Descending)
     }
 
-    /// All entries, for a caller that wants the outermost.
-    fn ends(&self) -> Range {
-        Range::starting_with(1, self.at.clone(), vec![], None)
+    /// The first entry in `order`.
+    fn end(&self, order: Order) -> Result<Option<(Key, Value)>> {
+        let (mut from, mut to) = (Vec::new(), None);
+        loop {
+            self.at.live()?;
+            let joined = self.at.joined();
+            let chunk = joined.scan_chunk(&from, to.as_deref(), order, ONE_ENTRY);
+            let Merged {
+                entries, resume, ..
+            } = self.at.alive(chunk)?;
+            if let Some(first) = entries.into_iter().next() {
+                return Ok(Some(first));
+            }
+            match (resume, order) {
+                (None, _) => return Ok(None),
+                (Some(at), Order::Ascending) => from = at,
+                (Some(at), Order::Descending) => to = Some(at),
+            }
+        }
     }
 
     /// Counts the entries. Cost: a look at each leaf of the memory index, and a scan over those

@@ -1,7 +1,12 @@
 //! Scans that meet a clean, a cut and a load between their look at X and their look at Y (I9).
 
 use super::*;
-use crate::{framework::scan::MergeLimits, x::Order, y::memory::Point};
+use crate::{
+    framework::{dead_stretches::Passed, scan::MergeLimits},
+    x::Order,
+    y::memory::Point,
+};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 const LIMITS: MergeLimits = MergeLimits {
     bytes: 1 << 20,
@@ -107,4 +112,114 @@ fn a_chunk_takes_along_what_y_has_at_hand() {
         let at_hand = LIMITS.entries;
         assert_eq!(chunk(MergeLimits { at_hand, ..LIMITS }), at_hand);
     });
+}
+
+/// The first entry in `order`, chunk by chunk.
+fn first(tree: &Joined, order: Order) -> Option<Vec<u8>> {
+    scan(tree, order).into_iter().next()
+}
+
+/// A front of tombstones in leaves that ask Y, then one of nothing: each scan finds what lives, and
+/// later ones do not look at what is dead.
+#[test]
+fn i9_a_dead_stretch_is_remembered_and_forgotten() {
+    Rig::each(|_, tree, _| {
+        let key = |n: u16| n.to_be_bytes();
+        for n in 0..600 {
+            put(tree, &key(n), b"1");
+        }
+        clean(tree);
+        cut(tree);
+        for n in (0..200).chain(400..600) {
+            remove(tree, &key(n));
+        }
+        for order in [Order::Ascending, Order::Descending] {
+            let ends = |n: u16, m: u16| match order {
+                Order::Ascending => Some(key(n).to_vec()),
+                Order::Descending => Some(key(m).to_vec()),
+            };
+            assert_eq!(first(tree, order), ends(200, 399));
+            // To the edge, but for less than is worth it.
+            let near = match (tree.dead.pass(b"", None, order), order) {
+                (Passed::UpTo(at), Order::Ascending) => at[..] >= key(180)[..],
+                (Passed::UpTo(at), Order::Descending) => at[..] <= key(420)[..],
+                _ => false,
+            };
+            assert!(near, "{order:?}");
+            // Written again, in the middle of it: by a write, and by a part of a batch.
+            put(tree, &key(100), b"2");
+            tree.apply(&key(500), Some(b"2"));
+            assert_eq!(first(tree, order), ends(100, 500));
+            remove(tree, &key(100));
+            remove(tree, &key(500));
+            assert_eq!(first(tree, order), ends(200, 399));
+        }
+    });
+}
+
+/// Readers remember the dead front of a queue, beside a writer of keys in it.
+#[test]
+fn i9_a_reader_never_passes_a_key_that_lives() {
+    for kind in [XKind::Art, XKind::BPlus] {
+        let rig = Rig::new(kind);
+        let (tree, _) = rig.tree(TREE);
+        let key = |n: u16| n.to_be_bytes();
+        for n in 0..400 {
+            put(&tree, &key(n), b"1");
+        }
+        clean(&tree);
+        for n in 0..399 {
+            remove(&tree, &key(n));
+        }
+        let end = AtomicBool::new(false);
+        std::thread::scope(|s| {
+            let (tree, end) = (&tree, &end);
+            s.spawn(|| {
+                while !end.load(Relaxed) {
+                    assert!(first(tree, Order::Ascending).is_some());
+                }
+            });
+            for round in 0..3000u16 {
+                let n = round.wrapping_mul(7919) % 399;
+                put(tree, &key(n), b"2");
+                assert_eq!(first(tree, Order::Ascending), Some(key(n).to_vec()));
+                remove(tree, &key(n));
+            }
+            end.store(true, Relaxed);
+        });
+    }
+}
+
+/// A value that is written behind the back of a scan that is about to remember the stretch: while
+/// it reads for the first time, and for the second.
+#[test]
+fn i9_a_value_written_while_a_stretch_is_looked_at_is_not_passed() {
+    for second_read in [false, true] {
+        Rig::each(|_, tree, y| {
+            let key = |n: u16| n.to_be_bytes();
+            for n in 0..200 {
+                put(tree, &key(n), b"1");
+            }
+            clean(tree);
+            cut(tree);
+            for n in 0..150 {
+                remove(tree, &key(n));
+            }
+            let mut pause = y.pause(Point::RangeEnd);
+            std::thread::scope(|s| {
+                let scan = s.spawn(|| tree.scan_chunk(b"", None, Order::Ascending, LIMITS));
+                pause.wait_reached();
+                if second_read {
+                    let next = y.pause(Point::RangeEnd);
+                    pause.resume();
+                    next.wait_reached();
+                    pause = next;
+                }
+                put(tree, &key(5), b"2");
+                pause.resume();
+                scan.join().unwrap().unwrap();
+            });
+            assert_eq!(first(tree, Order::Ascending), Some(key(5).to_vec()));
+        });
+    }
 }

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     mem::Memory,
     x::{
-        Stamp,
+        Stamp, XStats,
         child::ChildWord,
         leaf::{LeafLatched, LeafRef},
         root::{Root, RootLatched, RootSeen},
@@ -37,6 +37,48 @@ pub(super) fn free_all(root: &mut Root, memory: &Memory) {
             }
         }
     }
+}
+
+/// So many children are fetched ahead.
+const FETCHED_AHEAD: usize = 4;
+
+/// See [`Shrink::take_apart`](crate::x::tree::Structure::take_apart). Not recursive, as `free_all`.
+pub(super) fn take_apart(memory: &Memory, word: ChildWord) -> XStats {
+    let mut gone = XStats::default();
+    let (mut stack, mut children) = (vec![word], Vec::new());
+    while let Some(word) = stack.pop() {
+        // A guard a node: what is retired here is freed soon.
+        let _guard = memory.enter();
+        children.clear();
+        // SAFETY: nobody but this thread retires what hangs on an obsolete node, or on the word
+        // that it came with; the guard is there for what is latched.
+        match unsafe { word.resolve() } {
+            Child::Inner(node) => {
+                let Some(node) = node.latch() else { continue };
+                gone.bytes += Memory::size_of(node.node().block());
+                gone.mounts += usize::from(node.gap().is_some());
+                node.node().for_each_child(|_, _, word| children.push(word));
+                node.retire(memory);
+            }
+            _ => children.push(word),
+        }
+        for (i, word) in children.iter().enumerate() {
+            if let Some(next) = children.get(i + FETCHED_AHEAD) {
+                next.prefetch();
+            }
+            // SAFETY: as above.
+            match unsafe { word.resolve() } {
+                Child::Empty(mount) => gone.mounts += usize::from(mount.is_some()),
+                Child::Leaf(leaf) => {
+                    if let Some(leaf) = leaf.latch() {
+                        leaf.retire_all(memory, &mut gone);
+                    }
+                }
+                Child::Inner(_) => stack.push(*word),
+            }
+        }
+    }
+    gone
 }
 
 /// A parent as it was at a version.

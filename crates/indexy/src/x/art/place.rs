@@ -202,6 +202,16 @@ impl<'g> tree::Place<'g, Radix> for Place<'g> {
         }
     }
 
+    fn fetch_beside(&self, order: Order) {
+        if let Some(parent) = self.node_of_siblings()
+            && let Some(range) = parent.range(self.symbol)
+            && let Some(symbol) = beside(range, order)
+            && let Some(word) = parent.word(symbol)
+        {
+            word.prefetch();
+        }
+    }
+
     fn parent_address(&self) -> usize {
         self.parent.address()
     }

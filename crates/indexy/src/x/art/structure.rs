@@ -5,7 +5,7 @@
 use super::{Radix, parent, place::Place};
 use crate::{
     mem::Memory,
-    x::{root::Root, tree::Structure},
+    x::{XStats, child::ChildWord, root::Root, tree::Structure},
 };
 
 impl Structure for Radix {
@@ -14,5 +14,9 @@ impl Structure for Radix {
 
     fn free_all(root: &mut Root, memory: &Memory) {
         parent::free_all(root, memory);
+    }
+
+    fn take_apart(memory: &Memory, word: ChildWord) -> XStats {
+        parent::take_apart(memory, word)
     }
 }

@@ -143,6 +143,17 @@ impl<'g> tree::Place<'g, Balanced> for Place<'g> {
         }
     }
 
+    fn fetch_beside(&self, order: Order) {
+        let at = match order {
+            Order::Ascending => self.hop.at + 1,
+            Order::Descending => self.hop.at.wrapping_sub(1),
+        };
+        if at < self.hop.parent.children() {
+            // A child that is looked at is fetched.
+            let _ = self.hop.parent.child(at);
+        }
+    }
+
     fn parent_address(&self) -> usize {
         self.hop.parent.address()
     }

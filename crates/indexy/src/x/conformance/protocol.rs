@@ -1,8 +1,9 @@
 //! The invariants of Index X, one by one.
 
 use super::{Make, world::World};
-use crate::x::{Chunk, Cut, IndexX, Load, Lookup, Order, Put, ScanLimits};
+use crate::x::{Chunk, Cut, IndexX, Load, Lookup, Order, Put, ScanLimits, XStats};
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 fn state<X: IndexX>(x: &X, key: &[u8]) -> Lookup<Vec<u8>> {
     x.get(key, <[u8]>::to_vec)
@@ -368,4 +369,45 @@ pub(super) fn dead_stretches_show_nothing<X: IndexX>(make: Make<X>) {
     world.flush();
     world.check_all();
     assert_eq!(world.x.stats().keys, 3);
+}
+
+/// Whatever is there, and beside readers and a cutter.
+pub(super) fn clear_drops_everything<X: IndexX>(make: Make<X>) {
+    let mut world = World::new(make(false));
+    for round in 0..20u64 {
+        for n in 0..3000 {
+            world.put(&number(n), if n % 50 == 0 { &[7; 2000] } else { b"v" });
+        }
+        world.flush();
+        let third = (u64::MAX / 3).to_be_bytes();
+        world.x.cut(&third, None, world.acked, false, 20_000);
+        for n in 0..500 {
+            world.put(&number(3 * n + round), b"w");
+            world.remove(&number(3 * n + 1));
+        }
+        let (x, acked, end) = (&world.x, world.acked, AtomicBool::new(false));
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                while !end.load(Relaxed) {
+                    x.cut(&[], None, acked, true, 2000);
+                }
+            });
+            s.spawn(|| {
+                let mut n = 0;
+                while !end.load(Relaxed) {
+                    n += 1;
+                    if let Lookup::Found(len) = x.get(&number(n % 3000), <[u8]>::len) {
+                        assert!(len == 1 || len == 2000);
+                    }
+                }
+            });
+            std::thread::yield_now();
+            x.clear();
+            assert_eq!(x.get(&number(0), <[u8]>::len), Lookup::Absent);
+            end.store(true, Relaxed);
+        });
+        assert_eq!(x.stats(), XStats::default());
+        x.verify(true).unwrap();
+        world = World::new(world.x);
+    }
 }

@@ -236,7 +236,9 @@ impl<'g> Builder<'g> {
         }
         let start = entries.trailing_zeros() as usize;
         let run = start..start + entries.count_ones() as usize;
-        if entries == mask(run.clone()) && self.push_run(from, run, shift) {
+        if entries == mask(run.clone())
+            && (self.push_run(from, run.clone(), shift) || self.push_heap(from, run, shift))
+        {
             return;
         }
         for i in ones(entries) {
@@ -283,13 +285,34 @@ impl<'g> Builder<'g> {
             }
             records.finish();
         }
-        for bit in [Bit::Dirty, Bit::InY, Bit::Tombstone, Bit::Referenced] {
-            let bits = from.bits(bit) >> run.start & mask(0..run.len());
-            if bits != 0 {
-                to.set_bits(bit, to.bits(bit) | bits << n);
-            }
-        }
+        push_bits(to, n, from, &run);
         meta.n += run.len();
+        to.set_meta(meta);
+        true
+    }
+
+    /// Gives all entries of a slotted leaf to an empty one, as one copy of the heap: leaves grow
+    /// so. False, and nothing is done, where entries are left out or change, or heap bytes are
+    /// dead.
+    fn push_heap(&mut self, from: StableLeaf<'_>, run: Range<usize>, shift: Shift<'_>) -> bool {
+        let (to, from) = (self.leaf.leaf(), from.raw());
+        let (mut meta, old) = (to.meta(), from.meta());
+        let slotted = to.kind() == Kind::Slotted && from.kind() == Kind::Slotted;
+        let same = matches!(shift, Shift::Strip(0) | Shift::Extend([]));
+        if !slotted || !same || meta.n != 0 || run != (0..old.n) || old.dead != 0 {
+            return false;
+        }
+        let heap = from.size() - old.top;
+        meta.top -= heap;
+        to.words().copy_from(&from.words(), old.top, meta.top, heap);
+        to.heads().push_from(0, from.heads(), run.clone());
+        for i in run.clone() {
+            let slot = from.slot(i);
+            let offset = slot.offset() - old.top + meta.top;
+            to.set_slot(i, Slot::new(offset, slot.is_large()));
+        }
+        push_bits(to, 0, from, &run);
+        meta.n = run.len();
         to.set_meta(meta);
         true
     }
@@ -355,5 +378,15 @@ impl<'g> Builder<'g> {
         leaf.write_mount(mount);
         leaf.write_run(run);
         self.leaf
+    }
+}
+
+/// Gives the bits of the entries `run` of `from` to those from `n` on of `to`.
+fn push_bits(to: LeafRef<'_>, n: usize, from: LeafRef<'_>, run: &Range<usize>) {
+    for bit in [Bit::Dirty, Bit::InY, Bit::Tombstone, Bit::Referenced] {
+        let bits = from.bits(bit) >> run.start & mask(0..run.len());
+        if bits != 0 {
+            to.set_bits(bit, to.bits(bit) | bits << n);
+        }
     }
 }

@@ -361,10 +361,10 @@ impl<'g> LeafRef<'g> {
         self.words().write(at, &slot.0.to_le_bytes());
     }
 
-    /// Has the processor fetch what a search does not need at once and a write does: the entries,
-    /// too, one of which is looked at if the key is here, and all of them if there is no room.
+    /// Has the processor fetch the entries, too. A search needs one of them; a scan needs all, and
+    /// so does a write that finds no room.
     #[inline]
-    pub(crate) fn prefetch_to_write(self) {
+    pub(crate) fn prefetch_entries(self) {
         self.words().prefetch(self.arrays()..self.size());
     }
 

@@ -1,7 +1,7 @@
 //! Optimistic reads of a leaf: what is read is used after the leaf was validated.
 
 use super::{
-    handles::{LeafRef, LeafSeen},
+    handles::{LeafLatched, LeafRef, LeafSeen},
     layout::Bit,
     mask::mask,
     stable::LeafBuffer,
@@ -9,7 +9,7 @@ use super::{
 use crate::{
     mem::Memory,
     x::{
-        Lookup,
+        Lookup, XStats,
         entry::{Form, MAX_INLINE_VALUE},
         large::LargeRef,
     },
@@ -122,6 +122,28 @@ impl<'g> LeafSeen<'g> {
         } else {
             Err(found)
         }
+    }
+}
+
+impl LeafLatched<'_> {
+    /// Takes the leaf out of use with all that belongs to it; nothing leads here any more. Adds
+    /// what it held to `gone`.
+    pub(crate) fn retire_all(self, memory: &Memory, gone: &mut XStats) {
+        let stable = self.stable();
+        gone.mounts += usize::from(stable.mount().is_some());
+        gone.keys += stable.len();
+        gone.bytes += self.arena_bytes().unsigned_abs();
+        gone.dirty += stable.bits(Bit::Dirty).count_ones() as usize;
+        gone.tombstones += stable.bits(Bit::Tombstone).count_ones() as usize;
+        if self.leaf().any_large() {
+            for i in 0..stable.len() {
+                if let Some(large) = stable.large(&stable.entry(i)) {
+                    gone.bytes += large.arena_bytes();
+                    large.retire(memory);
+                }
+            }
+        }
+        self.retire(memory);
     }
 }
 

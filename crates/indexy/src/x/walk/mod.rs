@@ -14,12 +14,13 @@
 //! | `get`, `put` | reads, writes and loads of single keys |
 //! | `scan`, `count` | chunks of a scan; counts of entries |
 //! | `clean` | copies of dirty entries for Y's runs |
-//! | `cut` | dropping what Y has |
+//! | `cut`, `clear` | dropping what Y has; dropping all |
 //! | `verify` | checks |
 
 #![forbid(unsafe_code)]
 
 mod clean;
+mod clear;
 mod count;
 mod cut;
 mod get;
@@ -105,6 +106,10 @@ impl<S: Kind> IndexX for Tree<S> {
         enough_bytes: usize,
     ) -> Cut {
         self.cut_range(from, to, acked, spare_referenced, enough_bytes)
+    }
+
+    fn clear(&self) {
+        self.drop_all();
     }
 
     fn restamp(&self, from: &[u8], to: Option<&[u8]>) {

@@ -116,7 +116,7 @@ impl<S: Kind> Tree<S> {
         let Some(Spot::Leaf(seen)) = S::try_find(&self.root, guard, key) else {
             return Ok(false);
         };
-        seen.leaf().prefetch_to_write();
+        seen.leaf().prefetch_entries();
         let suffix = key.get(seen.leaf().depth()..).unwrap_or_default();
         if Form::of(suffix.len(), value.len()) != Form::Inline {
             return Ok(false);

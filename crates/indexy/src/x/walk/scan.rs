@@ -158,6 +158,8 @@ impl Scan<'_> {
                 Some((bounds, None))
             }
             Spot::Leaf(leaf) if !leaf.is_dead()? => {
+                leaf.leaf().prefetch_entries();
+                place.fetch_beside(self.filling.order);
                 let bounds = place.bounds(part.probe)?;
                 let depth = leaf.leaf().depth();
                 let stop = self.add_leaf(part, leaf, depth, &bounds)?;
