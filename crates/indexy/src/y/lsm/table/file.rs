@@ -18,9 +18,11 @@ use std::{
     sync::Arc,
 };
 
-/// The head's magic number, and the version of all formats of the file.
+/// The head's magic number, and the version of all formats of the file. In version 1 pages had
+/// slots of another form.
 const MAGIC: &[u8; 8] = b"indexyRT";
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
+const VERSIONS: std::ops::RangeInclusive<u32> = 1..=VERSION;
 /// Every page of a table is of its first generation.
 const BIRTH: u64 = 1;
 /// What one read of far bytes takes at most: longer ones come in pieces.
@@ -107,7 +109,7 @@ impl TableFile {
             return Err(self.corrupt(0, "this is no table"));
         }
         match page::u32_at(body, 8) {
-            Some(VERSION) => {}
+            Some(version) if VERSIONS.contains(&version) => {}
             found => {
                 return Err(Error::FormatVersion {
                     path: self.path().to_path_buf(),
