@@ -7,6 +7,8 @@ use crate::{
     error::{Error, Result},
     y::Compression,
 };
+#[cfg(feature = "zstd")]
+use std::cell::RefCell;
 
 /// As tables store it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,13 +87,23 @@ fn missing() -> Error {
 }
 
 #[cfg(feature = "zstd")]
+thread_local! {
+    /// Making a context takes longer than a leaf does: each thread that has met Zstandard keeps
+    /// one to decode with, some 160 KiB.
+    static DECODER: RefCell<zstd::bulk::Decompressor<'static>> = RefCell::default();
+}
+
+#[cfg(feature = "zstd")]
 fn zstd_compress(bytes: &[u8], to: &mut [u8]) -> Option<usize> {
     zstd::bulk::compress_to_buffer(bytes, to, LEVEL).ok()
 }
 
 #[cfg(feature = "zstd")]
 fn zstd_decompress(bytes: &[u8], to: &mut [u8]) -> Result<Option<usize>> {
-    Ok(zstd::bulk::decompress_to_buffer(bytes, to).ok())
+    // A thread that is ending has none any more.
+    let known = DECODER.try_with(|decoder| decoder.borrow_mut().decompress_to_buffer(bytes, to));
+    let done = known.unwrap_or_else(|_| zstd::bulk::decompress_to_buffer(bytes, to));
+    Ok(done.ok())
 }
 
 #[cfg(not(feature = "zstd"))]
