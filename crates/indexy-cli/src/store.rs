@@ -154,7 +154,8 @@ pub fn tree(db: &Db, args: &TreeArgs, access: Access) -> anyhow::Result<Tree> {
     if access != Access::Create {
         require_tree(db, &args.tree)?;
     }
-    if args.index_x.is_none() && args.index_y.is_none() {
+    let as_it_is = args.index_x.is_none() && args.index_y.is_none();
+    if as_it_is && args.compression.is_none() {
         return Ok(db.tree(&args.tree)?);
     }
     let mut options = TreeOptions::new();
@@ -163,6 +164,9 @@ pub fn tree(db: &Db, args: &TreeArgs, access: Access) -> anyhow::Result<Tree> {
     }
     if let Some(kind) = args.index_y {
         options = options.index_y(kind);
+    }
+    if let Some(compression) = args.compression {
+        options = options.compression(compression);
     }
     Ok(db.tree_with(&args.tree, options)?)
 }

@@ -69,6 +69,7 @@ pub use db::{
 };
 pub use error::{Error, Result};
 pub use key::{Key, Value};
+pub use y::Compression;
 
 /// The README's example is a test.
 #[cfg(doctest)]

@@ -4,7 +4,9 @@
 //! `INDEXY_MAKE_FIXTURES=1 cargo test -p indexy --test fixtures make` writes those that are not
 //! there. A stored database is never made anew: a new format version gets folders of its own.
 
-use indexy::{Db, Durability, Error, IndexXKind, IndexYKind, Options, Tree, TreeOptions};
+use indexy::{
+    Compression, Db, Durability, Error, IndexXKind, IndexYKind, Options, Tree, TreeOptions,
+};
 use std::{
     collections::BTreeMap,
     fs,
@@ -12,17 +14,22 @@ use std::{
 };
 
 const MAKE: &str = "INDEXY_MAKE_FIXTURES";
-/// Format version and pair.
+/// Format version (of the files that it is about, if not of all) and pair.
 const PAGED: IndexYKind = IndexYKind::BPlus { page_bytes: 4096 };
-const FIXTURES: [(&str, IndexXKind, IndexYKind); 3] = [
+const FIXTURES: [(&str, IndexXKind, IndexYKind); 6] = [
     ("v1-bplus-bplus", IndexXKind::BPlus, PAGED),
     ("v2-art-lsm", IndexXKind::Art, IndexYKind::Lsm),
     ("v2-bplus-bplus", IndexXKind::BPlus, PAGED),
+    ("tables2-art-lsm", IndexXKind::Art, IndexYKind::Lsm),
+    (PACKED, IndexXKind::Art, IndexYKind::Lsm),
+    ("pages3-bplus-bplus", IndexXKind::BPlus, PAGED),
 ];
+/// Its tree is compressed.
+const PACKED: &str = "tables3-art-lsm";
 /// Has LSM trees of a format that is refused.
 const REFUSED: &str = "v1-art-lsm";
 /// What all of them may take together.
-const LIMIT_BYTES: u64 = 600 << 10;
+const LIMIT_BYTES: u64 = 1400 << 10;
 
 /// Entries that are in Y: written, and flushed.
 const FLUSHED: u32 = 400;
@@ -80,7 +87,12 @@ fn make() {
             continue;
         }
         let db = Db::open(&dir, options().index_x(x).index_y(y)).unwrap();
-        let tree = db.tree("t").unwrap();
+        let compression = match name {
+            PACKED => Compression::Lz4,
+            _ => Compression::None,
+        };
+        let how = TreeOptions::new().compression(compression);
+        let tree = db.tree_with("t", how).unwrap();
         for (key, value) in flushed() {
             tree.insert(key, value).unwrap();
         }

@@ -1,7 +1,7 @@
 //! Which database and which tree, and how to open them.
 
 use clap::{Args, ValueEnum};
-use indexy::{Durability, IndexXKind, IndexYKind};
+use indexy::{Compression, Durability, IndexXKind, IndexYKind};
 use indexy_report::size::parse_size;
 use std::path::PathBuf;
 
@@ -43,6 +43,10 @@ pub struct TreeArgs {
     /// [default: lsm]
     #[arg(long, value_name = "Y", value_parser = parse_index_y, help_heading = DATABASE)]
     pub index_y: Option<IndexYKind>,
+    /// How the index on disk stores what is written from now on: none, lz4 or
+    /// zstd; remembered [default: none]
+    #[arg(long, value_name = "C", value_parser = parse_compression, help_heading = DATABASE)]
+    pub compression: Option<Compression>,
 }
 
 const DATABASE: &str = "Database options";
@@ -76,6 +80,15 @@ pub(super) fn parse_index_x(text: &str) -> Result<IndexXKind, String> {
         "bplus" => Ok(IndexXKind::BPlus),
         "none" => Ok(IndexXKind::None),
         _ => Err("use art, bplus or none".into()),
+    }
+}
+
+fn parse_compression(text: &str) -> Result<Compression, String> {
+    match text {
+        "none" => Ok(Compression::None),
+        "lz4" => Ok(Compression::Lz4),
+        "zstd" => Ok(Compression::Zstd),
+        _ => Err("none, lz4 or zstd".into()),
     }
 }
 

@@ -146,7 +146,10 @@ fn create_like(dest: &Db, tree: &Tree, args: &Convert) -> anyhow::Result<Tree> {
         y = args.index_y.unwrap_or(y);
     }
     let options = TreeOptions::new().index_x(x).index_y(y);
-    let options = options.resident(tree.is_resident());
+    let mut options = options.resident(tree.is_resident());
+    if y == IndexYKind::Lsm {
+        options = options.compression(tree.compression());
+    }
     Ok(dest.tree_with(tree.name(), options)?)
 }
 

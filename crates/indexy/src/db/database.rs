@@ -3,8 +3,11 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    directory::{self, manifest::TreeEntry},
-    handle::{Core, Handle, Status},
+    directory::{
+        self,
+        manifest::{Manifest, TreeEntry},
+    },
+    handle::{Core, Handle, Status, TreeCore},
     index_y,
     kinds::{IndexXKind, IndexYKind},
     open,
@@ -17,6 +20,7 @@ use crate::{
     events,
     limits::MAX_TREE_NAME_BYTES,
     mem::budget::Holder,
+    y::Compression,
 };
 use std::{fmt, path::Path, sync::Arc, time::Duration};
 
@@ -143,6 +147,7 @@ impl Db {
         let existing = known.and_then(|id| self.core().trees.read().get(&id).cloned());
         if let Some(tree) = existing {
             check_match(name, &tree.entry, &options)?;
+            self.set_compression(&mut manifest, &tree, options.compression)?;
             return Ok(Tree::new(self.handle.clone(), tree));
         }
         if self.core().options.read_only {
@@ -155,6 +160,7 @@ impl Db {
             index_x: options.index_x.unwrap_or(self.core().options.index_x),
             index_y: options.index_y.unwrap_or(self.core().options.index_y),
             resident: options.resident.unwrap_or(false),
+            compression: options.compression.unwrap_or_default(),
         };
         self.core()
             .options
@@ -198,6 +204,33 @@ impl Db {
         self.core().trees.write().insert(id, tree.clone());
         self.core().divide_memory();
         Ok(Tree::new(self.handle.clone(), tree))
+    }
+
+    /// What `tree` is stored as from now on, if that was asked for and is something else.
+    fn set_compression(
+        &self,
+        manifest: &mut Manifest,
+        tree: &TreeCore,
+        asked: Option<Compression>,
+    ) -> Result<()> {
+        let mut next = manifest.clone();
+        let entry = next
+            .trees
+            .iter_mut()
+            .find(|entry| entry.id == tree.entry.id);
+        let (Some(asked), Some(entry)) = (asked, entry) else {
+            return Ok(());
+        };
+        if asked == entry.compression {
+            return Ok(());
+        }
+        if self.core().options.read_only {
+            return Err(Error::ReadOnly);
+        }
+        self.core().check_writable()?;
+        tree.joined.y.set_compression(asked)?;
+        entry.compression = asked;
+        self.core().replace_manifest(manifest, next)
     }
 
     /// Names of all trees, in order of creation. No I/O.

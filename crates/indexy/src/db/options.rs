@@ -10,7 +10,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     limits::{MAX_MEMORY_BUDGET_BYTES, MIN_MEMORY_BUDGET_BYTES},
-    y::IndexYFactory,
+    y::{Compression, IndexYFactory},
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -330,6 +330,7 @@ pub struct TreeOptions {
     pub(crate) index_x: Option<IndexXKind>,
     pub(crate) index_y: Option<IndexYKind>,
     pub(crate) resident: Option<bool>,
+    pub(crate) compression: Option<Compression>,
 }
 
 impl TreeOptions {
@@ -372,6 +373,22 @@ impl TreeOptions {
     #[must_use]
     pub fn resident(mut self, resident: bool) -> Self {
         self.resident = Some(resident);
+        self
+    }
+
+    /// How the disk index stores this tree. Default: [`Compression::None`].
+    ///
+    /// The database remembers it. Opened again with another one, a tree keeps its files as they
+    /// are and writes new ones so. `Unsupported` for a disk index that does not compress: of those
+    /// of this crate only the [LSM tree](IndexYKind::Lsm) does.
+    ///
+    /// ```
+    /// use indexy::{Compression, TreeOptions};
+    /// let options = TreeOptions::new().compression(Compression::Lz4);
+    /// ```
+    #[must_use]
+    pub fn compression(mut self, compression: Compression) -> Self {
+        self.compression = Some(compression);
         self
     }
 }

@@ -3,6 +3,7 @@
 //! `crate::index_y` makes it public. Its text says what an implementer has to know, threads and
 //! crashes included. The suite in `conformance/` tests it.
 
+use super::compression::Compression;
 use crate::{
     error::{Error, Result},
     key::{Key, Value},
@@ -101,6 +102,19 @@ pub trait IndexY: Send + Sync {
         Err(Error::Unsupported {
             what: "to remove a range from this index_y".into(),
         })
+    }
+
+    /// How what is written from now on is stored. What there is stays as it is. Called when the
+    /// tree is opened, and when its option changes.
+    ///
+    /// Errors: `Unsupported`, for all but `None` where this index does not compress.
+    fn set_compression(&self, compression: Compression) -> Result<()> {
+        match compression {
+            Compression::None => Ok(()),
+            other => Err(Error::Unsupported {
+                what: format!("compression {other} in this index_y"),
+            }),
+        }
     }
 
     /// Makes every acknowledged run durable: afterwards it survives a crash of the machine. Called

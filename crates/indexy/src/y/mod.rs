@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod compression;
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;
 mod contract;
@@ -22,5 +23,6 @@ mod crashes;
 #[cfg(test)]
 pub(crate) mod memory;
 
+pub use compression::Compression;
 pub use contract::{Capabilities, IndexY, Maintained, RunEntry, RunSource, YIter};
 pub use factory::{IndexYFactory, IndexYShared};

@@ -6,6 +6,7 @@ mod api;
 mod batches;
 mod budget;
 mod checkpoint;
+mod compression;
 mod concurrency;
 mod custom_y;
 mod disk_image;

@@ -12,7 +12,7 @@ use crate::{
     error::{Error, Result},
     key::Value,
     x::Order,
-    y::{Capabilities, IndexY, Maintained, RunSource, YIter},
+    y::{Capabilities, Compression, IndexY, Maintained, RunSource, YIter},
 };
 use std::{
     path::{Path, PathBuf},
@@ -71,6 +71,10 @@ impl IndexY for GuardedY {
 
     fn range(&self, from: &[u8], to: Option<&[u8]>, order: Order) -> Result<YIter<'_>> {
         self.y.range(from, to, order)
+    }
+
+    fn set_compression(&self, compression: Compression) -> Result<()> {
+        self.y.set_compression(compression)
     }
 
     fn write_run(&self, source: &mut dyn RunSource) -> Result<()> {

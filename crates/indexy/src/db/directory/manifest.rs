@@ -10,6 +10,7 @@ use crate::db::kinds::{IndexXKind, IndexYKind};
 use crate::{
     error::{Error, Result},
     storage::Storage,
+    y::Compression,
 };
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -32,6 +33,9 @@ pub(crate) struct TreeEntry {
     pub index_x: IndexXKind,
     pub index_y: IndexYKind,
     pub resident: bool,
+    /// Absent in manifests from before there was a choice.
+    #[serde(default, skip_serializing_if = "Compression::is_none")]
+    pub compression: Compression,
 }
 
 /// Contents of the manifest.
@@ -233,6 +237,7 @@ mod tests {
             index_x: IndexXKind::Art,
             index_y: IndexYKind::BPlus { page_bytes: 8192 },
             resident: true,
+            compression: Compression::Lz4,
         });
         manifest.log_start = u64::MAX;
         manifest

@@ -179,6 +179,9 @@ pub(super) fn open_tree(
     let y = core
         .y_shared
         .open(entry.index_y, &dir, owner, core.options.read_only)?;
+    if !core.options.read_only {
+        y.set_compression(entry.compression)?;
+    }
     // The first tree of a kind makes its caches.
     core.budget
         .set(Holder::IndexY, core.y_shared.memory_bytes());

@@ -12,6 +12,7 @@ use crate::{
     framework::scan::{MergeLimits, Merged},
     key::{Key, Value, prefix_end},
     x::{IndexX, Order},
+    y::Compression,
 };
 use std::{fmt, ops::RangeBounds, sync::Arc};
 
@@ -113,6 +114,25 @@ impl Tree {
     #[must_use]
     pub fn is_resident(&self) -> bool {
         self.at.tree.entry.resident
+    }
+
+    /// How what is written from now on is stored; see
+    /// [`TreeOptions::compression`](crate::TreeOptions::compression).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// use indexy::{Compression, TreeOptions};
+    /// let options = TreeOptions::new().compression(Compression::Lz4);
+    /// assert_eq!(db.tree_with("archive", options)?.compression(), Compression::Lz4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn compression(&self) -> Compression {
+        let entry = &self.at.tree.entry;
+        let manifest = self.at.core().manifest.lock();
+        let named = manifest.trees.iter().find(|tree| tree.id == entry.id);
+        named.unwrap_or(entry).compression
     }
 
     /// The newest value of `key`.

@@ -1,11 +1,12 @@
 //! The contract of a disk index, kept by the parts of the tree.
 
-use super::{read::range::Range, tree::LsmY};
+use super::{read::range::Range, table::Codec, tree::LsmY};
 use crate::{
     error::{Error, Result},
     key::Value,
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
     x::Order,
+    y::Compression,
     y::contract::{Capabilities, IndexY, Maintained, RunSource, YIter},
 };
 use std::{path::Path, sync::atomic::Ordering::Relaxed};
@@ -62,6 +63,11 @@ impl IndexY for LsmY {
         self.writable()?;
         self.change(|version| Some(version.without_range(from, to)));
         self.clock.wrote();
+        Ok(())
+    }
+
+    fn set_compression(&self, compression: Compression) -> Result<()> {
+        *self.codec.lock() = Codec::for_writing(compression)?;
         Ok(())
     }
 

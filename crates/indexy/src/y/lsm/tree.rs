@@ -7,7 +7,7 @@
 use super::{
     clock::Clock,
     stored::Stored,
-    table::{FilterUse, TableMeta, TableOptions},
+    table::{Codec, FilterUse, TableMeta, TableOptions},
     version::{Opening, TABLES, Version, Versions},
 };
 use crate::{
@@ -65,6 +65,8 @@ pub(crate) struct LsmY {
     pub(super) pool: Arc<Pool>,
     pub(super) owner: u64,
     pub(super) sizes: Sizes,
+    /// How tables are written from now on. Held for a moment.
+    pub(super) codec: Mutex<Codec>,
     pub(super) versions: Versions<Stored>,
     pub(super) maintaining: Mutex<()>,
     pub(super) writing: Mutex<()>,
@@ -130,6 +132,7 @@ impl LsmY {
             pool,
             owner,
             sizes,
+            codec: Mutex::new(Codec::Stored),
             versions,
             maintaining: Mutex::default(),
             writing: Mutex::default(),
@@ -162,7 +165,10 @@ impl LsmY {
     }
 
     pub(super) fn table_options(&self) -> TableOptions {
-        TableOptions::default()
+        TableOptions {
+            codec: *self.codec.lock(),
+            ..TableOptions::default()
+        }
     }
 
     /// The version that is read now.

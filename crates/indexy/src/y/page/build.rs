@@ -4,14 +4,13 @@
 //! how many fit a page (`filling.rs`), leaves (`leaf_builder.rs`).
 
 use super::{
-    HEADER_BYTES, Header, Kind, PageNo,
+    Header, Kind, PageNo,
+    entry::{FAR_BYTES, FAR_KEY, far_bytes},
     filling::{Element, common_prefix},
     fixed::Lengths,
-    node::{
-        EntryAt, FAR_BYTES, FAR_KEY, Far, Fetch, Node, REFERENCE_BYTES, SLOT_BYTES, ValueAt,
-        head_of, max_stub,
-    },
+    node::{EntryAt, Far, Fetch, Node, REFERENCE_BYTES, ValueAt, max_stub},
     put,
+    slotted::SlottedWriter,
 };
 use crate::{
     error::Result,
@@ -112,7 +111,7 @@ impl Element for EntryAt<'_> {
     fn bytes(&self) -> usize {
         let key = self.far_key.map_or(0, |_| FAR_BYTES);
         let value = match self.value {
-            ValueAt::Near(value) => 4 + value.len(),
+            ValueAt::Near(value) => value.len(),
             ValueAt::Far(_) => FAR_BYTES,
             ValueAt::Deleted => 0,
         };
@@ -168,49 +167,26 @@ pub(crate) fn separator<'a>(left: &[u8], right: &'a [u8]) -> &'a [u8] {
     right.get(..shortest).unwrap_or(right)
 }
 
-pub(super) fn put_far(page: &mut [u8], at: usize, far: Far) {
-    put(page, at, &far.bytes.to_le_bytes());
-    put(page, at + 4, &far.first.to_le_bytes());
-}
-
-/// Writes header, slots, prefix and keys.
+/// Writes header, heads, slots, prefix and keys.
 fn fill<'a>(
     page: &mut [u8],
     mut header: Header,
     bounds: impl ExactSizeIterator<Item = &'a Bound> + DoubleEndedIterator + Clone,
 ) {
-    let slots = bounds.len();
     let first: &[u8] = bounds.clone().next().map_or(&[], |b| &b.stub);
     let last: &[u8] = bounds.clone().next_back().map_or(&[], |b| &b.stub);
     let prefix = common_prefix(first, last);
     header.prefix = prefix as u16;
     header.write(page);
-    let mut at = HEADER_BYTES + slots * SLOT_BYTES;
-    put(page, at, first.get(..prefix).unwrap_or_default());
-    at += prefix;
-    for (i, bound) in bounds.enumerate() {
+    let shared = first.get(..prefix).unwrap_or_default();
+    let mut keys = SlottedWriter::new(page, bounds.len(), shared);
+    for bound in bounds {
         let rest = bound.stub.get(prefix..).unwrap_or_default();
-        let mut length = rest.len() as u16;
-        let start = at;
-        put(page, at, rest);
-        at += rest.len();
-        if let Some(far) = bound.far {
-            put_far(page, at, far);
-            at += FAR_BYTES;
-            length |= FAR_KEY;
+        match bound.far {
+            None => keys.add(rest, 0, &[]),
+            Some(far) => keys.add(rest, FAR_KEY, &far_bytes(far)),
         }
-        put_slot(page, i, rest, start, length);
     }
-}
-
-/// Writes slot `i`: of a key that goes on with `rest` behind the prefix, in an entry at `at`.
-#[inline]
-pub(super) fn put_slot(page: &mut [u8], i: usize, rest: &[u8], at: usize, length: u16) {
-    let mut slot = [0; SLOT_BYTES];
-    put(&mut slot, 0, &head_of(rest).to_le_bytes());
-    put(&mut slot, 4, &(at as u16).to_le_bytes());
-    put(&mut slot, 6, &length.to_le_bytes());
-    put(page, HEADER_BYTES + i * SLOT_BYTES, &slot);
 }
 
 /// The entries of a leaf; `None` if it makes no sense.

@@ -6,14 +6,15 @@
 use super::{
     HEADER_BYTES,
     fixed::{Lengths, Shape},
-    node::SLOT_BYTES,
+    heads::HEAD_BYTES,
+    slotted::ENTRY_BYTES,
 };
 
 /// What nodes are made of.
 pub(crate) trait Element {
     /// The bytes of its key that lie in the page.
     fn stub(&self) -> &[u8];
-    /// Bytes in a slotted page, besides the slot, before truncation.
+    /// Bytes of all that it says, with its whole stub.
     fn bytes(&self) -> usize;
     /// What a fixed leaf must know of it; `None`: it cannot be in one.
     fn lengths(&self) -> Option<Lengths>;
@@ -21,7 +22,7 @@ pub(crate) trait Element {
 
 /// Bytes of an element in a slotted page, before truncation.
 pub(crate) fn raw_bytes(element: &impl Element) -> usize {
-    SLOT_BYTES + element.bytes()
+    ENTRY_BYTES + element.bytes() - element.stub().len().min(HEAD_BYTES)
 }
 
 /// Counts what a page of consecutive elements takes.
@@ -42,13 +43,53 @@ impl<'a> Filling<'a> {
     }
 }
 
+/// Beside all that an element says: its head holds a part of that.
+const SLOT_BYTES: usize = ENTRY_BYTES - HEAD_BYTES;
+
+/// How many keys have 0, 1, 2 and 3 bytes behind the prefix: their heads are not full. 32 bits
+/// each.
+#[derive(Clone, Copy, Default)]
+struct Short(u128);
+
+impl Short {
+    /// One key more, with `bytes` bytes behind the prefix.
+    #[inline]
+    fn add(&mut self, bytes: usize) {
+        if bytes < HEAD_BYTES {
+            self.0 += 1 << (32 * bytes);
+        }
+    }
+
+    /// The prefix is `bytes` bytes shorter.
+    #[inline]
+    fn shrink(&mut self, bytes: usize) {
+        self.0 = match bytes < HEAD_BYTES {
+            true => self.0 << (32 * bytes),
+            false => 0,
+        };
+    }
+
+    /// Bytes of heads that hold nothing.
+    #[inline]
+    fn unused_bytes(self) -> usize {
+        if self.0 == 0 {
+            return 0;
+        }
+        let keys = |bytes: usize| (self.0 >> (32 * bytes)) as u32 as usize;
+        (0..HEAD_BYTES)
+            .map(|bytes| keys(bytes) * (HEAD_BYTES - bytes))
+            .sum()
+    }
+}
+
 /// The numbers of a [`Filling`].
 #[derive(Clone, Copy, Default)]
 pub(super) struct Size {
     pub(super) prefix: usize,
     pub(super) elements: usize,
-    /// Of slots, stubs and extras, before truncation.
+    /// Of slots and of all that elements say, before truncation.
     bytes: usize,
+    short: Short,
     /// Of all elements; `None`: there are none, or they do not fit a fixed leaf.
     lengths: Option<Lengths>,
 }
@@ -58,6 +99,7 @@ impl Size {
     #[inline]
     pub(super) fn add(&mut self, first: &[u8], element: &impl Element) {
         let stub = element.stub();
+        let before = self.prefix;
         if self.elements == 0 {
             self.prefix = stub.len();
             self.lengths = element.lengths();
@@ -69,8 +111,12 @@ impl Size {
                 _ => None,
             };
         }
+        if self.elements > 0 {
+            self.short.shrink(before - self.prefix);
+        }
+        self.short.add(stub.len() - self.prefix);
         self.elements += 1;
-        self.bytes += raw_bytes(element);
+        self.bytes += SLOT_BYTES + element.bytes();
     }
 
     /// Bytes behind the header that the page takes.
@@ -81,8 +127,9 @@ impl Size {
             .map_or(slotted, |fixed| slotted.min(fixed))
     }
 
-    fn slotted_bytes(&self) -> usize {
-        self.bytes - self.elements.saturating_sub(1) * self.prefix
+    pub(super) fn slotted_bytes(&self) -> usize {
+        let unused = self.short.unused_bytes();
+        self.bytes + unused - self.elements.saturating_sub(1) * self.prefix
     }
 
     fn fixed_bytes(&self) -> Option<usize> {

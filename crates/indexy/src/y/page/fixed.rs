@@ -4,13 +4,16 @@
 //! prefix, as a number each), the prefix, the tails (what is left of the keys), the values and, if
 //! some entries are deletes, a bit an entry. `docs/formats/pages.md` has it in full.
 //!
-//! The heads stand in one array, so that a search touches few lines of the cache. Every access is
-//! checked, as in `node.rs`.
+//! Every access is checked, as in `node.rs`.
 
-use super::{HEADER_BYTES, Header, put};
+use super::{
+    HEADER_BYTES, Header,
+    heads::{HEAD_BYTES, Heads, Suffix},
+    put,
+};
+use crate::error::Result;
 use std::{cmp::Ordering, ops::Range};
 
-pub(super) const HEAD_BYTES: usize = 4;
 /// In the header, of the values' length: there are deletes.
 pub(super) const DELETES: u16 = 1 << 15;
 // Behind the header the heads are aligned.
@@ -125,40 +128,12 @@ impl Parts {
 /// The parts of a fixed leaf, all of them inside the page.
 #[derive(Clone, Copy)]
 pub(super) struct Fixed<'a> {
-    heads: &'a [[u8; HEAD_BYTES]],
+    heads: Heads<'a>,
     pub(super) prefix: &'a [u8],
     tails: &'a [u8],
     deletes: &'a [u8],
     values: usize,
     shape: Shape,
-}
-
-/// What a key has behind the prefix: in its head, if that is all there is of it, and behind that.
-#[derive(Clone, Copy)]
-pub(super) struct Suffix<'a> {
-    head: [u8; HEAD_BYTES],
-    /// Bytes of the head that belong to the key.
-    head_bytes: u8,
-    pub(super) tail: &'a [u8],
-}
-
-impl<'a> Suffix<'a> {
-    /// One that lies in one piece.
-    #[inline]
-    pub(super) fn of_bytes(tail: &'a [u8]) -> Self {
-        Self {
-            head: [0; HEAD_BYTES],
-            head_bytes: 0,
-            tail,
-        }
-    }
-
-    #[inline]
-    pub(super) fn head(&self) -> &[u8] {
-        self.head
-            .get(..usize::from(self.head_bytes))
-            .unwrap_or_default()
-    }
 }
 
 impl<'a> Fixed<'a> {
@@ -171,7 +146,7 @@ impl<'a> Fixed<'a> {
         let body = page.get(HEADER_BYTES..parts.tails)?;
         let (heads, prefix) = body.split_at_checked(entries * HEAD_BYTES)?;
         Some(Self {
-            heads: heads.as_chunks().0,
+            heads: Heads(heads.as_chunks().0),
             prefix,
             tails: page.get(parts.tails..parts.values)?,
             deletes: page.get(parts.deletes..parts.end)?,
@@ -188,11 +163,8 @@ impl<'a> Fixed<'a> {
 
     #[inline]
     pub(super) fn suffix(&self, i: usize) -> Option<Suffix<'a>> {
-        Some(Suffix {
-            head: u32::from_le_bytes(*self.heads.get(i)?).to_be_bytes(),
-            head_bytes: self.shape.suffix.min(HEAD_BYTES) as u8,
-            tail: self.tail(i)?,
-        })
+        let head = self.heads.get(i)?;
+        Some(Suffix::new(head, self.shape.suffix, self.tail(i)?))
     }
 
     /// Where value `i` is in the page; `None`: the entry is a delete. `i` is the number of an
@@ -212,32 +184,8 @@ impl<'a> Fixed<'a> {
     /// The first entry whose key is not less than the prefix and `rest` behind it, whose head is
     /// `head`, and whether it is equal.
     #[inline]
-    pub(super) fn search(&self, head: u32, rest: &[u8]) -> Option<(usize, bool)> {
-        let low = self.heads_below(0, |found| found < head);
-        let same = |i: usize| self.heads.get(i).map(|h| u32::from_le_bytes(*h)) == Some(head);
-        if !same(low) {
-            return Some((low, false));
-        }
-        let (mut low, mut high) = (low, low + 1);
-        if same(high) {
-            high = self.heads_below(high, |found| found <= head);
-        }
-        while low < high {
-            let middle = low + (high - low) / 2;
-            match self.compare(middle, rest)? {
-                Ordering::Less => low = middle + 1,
-                Ordering::Equal => return Some((middle, true)),
-                Ordering::Greater => high = middle,
-            }
-        }
-        Some((low, false))
-    }
-
-    /// The first entry from `from` on whose head is not `below`.
-    #[inline]
-    fn heads_below(&self, from: usize, below: impl Fn(u32) -> bool) -> usize {
-        let heads = self.heads.get(from..).unwrap_or_default();
-        from + heads.partition_point(|head| below(u32::from_le_bytes(*head)))
+    pub(super) fn search(&self, head: u32, rest: &[u8]) -> Result<Option<(usize, bool)>> {
+        self.heads.search(head, true, |i| Ok(self.compare(i, rest)))
     }
 
     /// Key `i`, which has the head of `rest`, against `rest`.

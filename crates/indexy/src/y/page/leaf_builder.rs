@@ -4,14 +4,14 @@
 //! that all keys share is known when the page is full. [`LeafBuilder::finish`] writes the page.
 
 use super::{
-    HEADER_BYTES, Header, Kind,
-    build::{Entry, put_far, put_slot},
+    Header, Kind,
+    build::Entry,
+    entry::{DELETED, FAR_KEY, FAR_VALUE, LENGTH, far_bytes},
     filling::{Size, capacity},
     fixed::{FixedWriter, Shape},
-    node::{
-        DELETED, EntryAt, FAR_BYTES, FAR_KEY, FAR_VALUE, Far, LENGTH, SLOT_BYTES, ValueAt, head_of,
-    },
-    put,
+    heads::head_of,
+    node::{EntryAt, Far, ValueAt},
+    slotted::SlottedWriter,
 };
 
 /// A leaf in the making. Threads: one.
@@ -22,9 +22,6 @@ pub(crate) struct LeafBuilder {
     slots: Vec<Slot>,
     size: Size,
 }
-
-/// Before a near value: its length.
-const LENGTH_BYTES: usize = 4;
 
 struct Slot {
     /// Where the entry ends; it begins where the one before ends.
@@ -70,17 +67,13 @@ impl LeafBuilder {
         let mut flags = 0;
         if let Some(far) = far_key {
             flags |= FAR_KEY;
-            self.push_far(far);
+            self.bytes.extend_from_slice(&far_bytes(far));
         }
         match value {
-            ValueAt::Near(value) => {
-                let bytes = (value.len() as u32).to_le_bytes();
-                self.bytes.extend_from_slice(&bytes);
-                self.bytes.extend_from_slice(value);
-            }
+            ValueAt::Near(value) => self.bytes.extend_from_slice(value),
             ValueAt::Far(far) => {
                 flags |= FAR_VALUE;
-                self.push_far(far);
+                self.bytes.extend_from_slice(&far_bytes(far));
             }
             ValueAt::Deleted => flags |= DELETED,
         }
@@ -89,12 +82,6 @@ impl LeafBuilder {
             length: stub.len() as u16 | flags,
         });
         true
-    }
-
-    fn push_far(&mut self, far: Far) {
-        let mut bytes = [0; FAR_BYTES];
-        put_far(&mut bytes, 0, far);
-        self.bytes.extend_from_slice(&bytes);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -174,16 +161,13 @@ impl LeafBuilder {
     fn write_slotted(&self, page: &mut [u8]) {
         self.header(Kind::Leaf).write(page);
         let prefix = self.prefix();
-        let mut at = HEADER_BYTES + self.slots.len() * SLOT_BYTES;
-        put(page, at, prefix);
-        at += prefix.len();
-        for (i, (entry, slot)) in self.entries().enumerate() {
-            let length = slot.length - prefix.len() as u16;
-            let key = entry.get(..usize::from(length & LENGTH));
-            put_slot(page, i, key.unwrap_or_default(), at, length);
-            put(page, at, entry);
-            at += entry.len();
+        let mut leaf = SlottedWriter::new(page, self.slots.len(), prefix);
+        for (entry, slot) in self.entries() {
+            let key_bytes = usize::from(slot.length & LENGTH) - prefix.len();
+            let (key, behind) = entry.split_at_checked(key_bytes).unwrap_or_default();
+            leaf.add(key, slot.length & !LENGTH, behind);
         }
+        debug_assert_eq!(leaf.bytes(), self.size.slotted_bytes());
     }
 
     fn write_fixed(&self, page: &mut [u8], shape: Shape) {
@@ -199,8 +183,7 @@ impl LeafBuilder {
             let key_bytes = usize::from(slot.length & LENGTH) - prefix.len();
             let (key, value) = entry.split_at_checked(key_bytes).unwrap_or_default();
             let deleted = slot.length & DELETED != 0;
-            let value = value.get(LENGTH_BYTES..).filter(|_| !deleted);
-            leaf.put(i, head_of(key), key, value);
+            leaf.put(i, head_of(key), key, (!deleted).then_some(value));
         }
     }
 

@@ -1,6 +1,9 @@
 //! All entries of a leaf at once, in buffers that are used again for the next leaf.
 
-use super::node::{EntryAt, Far, Node, Place, ValueAt};
+use super::{
+    entry::Place,
+    node::{EntryAt, Far, Node, ValueAt},
+};
 
 /// The entries of one leaf. The buffers stay when the next leaf is read: no allocation an entry.
 #[derive(Default)]

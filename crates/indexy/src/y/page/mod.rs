@@ -19,15 +19,19 @@
 //! All numbers are little-endian. Checksum, number, tree and birth are checked by [`check`] on
 //! every read from the device: a damaged page, one of another place, of another tree and one newer
 //! than the tree are found. Nothing here trusts what lies behind the header: every access is
-//! checked, whatever the checksum says. `node.rs` reads nodes (`fixed.rs` one form of leaves),
-//! `build.rs` and `leaf_builder.rs` make them.
+//! checked, whatever the checksum says. `node.rs` reads nodes, `build.rs` and `leaf_builder.rs`
+//! make them; their forms are in `slotted.rs` and `fixed.rs`.
 
 pub(crate) mod build;
+mod entry;
 pub(crate) mod filling;
 mod fixed;
+mod heads;
 pub(crate) mod leaf_builder;
 pub(crate) mod leaf_entries;
 pub(crate) mod node;
+mod old_slots;
+mod slotted;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -64,8 +68,9 @@ pub(crate) const MAX_LEVEL: u8 = 24;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    Leaf = 1,
-    Inner = 2,
+    /// Leaves and inner pages in the form that they had before kinds 8 and 9.
+    OldLeaf = 1,
+    OldInner = 2,
     Overflow = 3,
     /// A part of the map of used pages.
     Map = 4,
@@ -73,6 +78,9 @@ pub(crate) enum Kind {
     MapList = 5,
     /// A leaf whose keys, and values, have equal lengths.
     FixedLeaf = 6,
+    /// Any other leaf.
+    Leaf = 8,
+    Inner = 9,
     /// The first page of a table of the run store.
     TableHead = 16,
     /// A part of a table's filter.
@@ -86,18 +94,25 @@ pub(crate) enum Kind {
 impl Kind {
     fn of(byte: u8) -> Option<Self> {
         Some(match byte {
-            1 => Self::Leaf,
-            2 => Self::Inner,
+            1 => Self::OldLeaf,
+            2 => Self::OldInner,
             3 => Self::Overflow,
             4 => Self::Map,
             5 => Self::MapList,
             6 => Self::FixedLeaf,
             7 => Self::Extent,
+            8 => Self::Leaf,
+            9 => Self::Inner,
             16 => Self::TableHead,
             17 => Self::Filter,
             18 => Self::Footer,
             _ => return None,
         })
+    }
+
+    #[inline]
+    pub(crate) fn is_inner(self) -> bool {
+        matches!(self, Self::Inner | Self::OldInner)
     }
 }
 
@@ -145,9 +160,9 @@ impl Header {
             link: u64_at(page, LINK)?,
             payload: u32_at(page, PAYLOAD)?,
         };
-        let level_fits = match kind {
-            Kind::Inner => (1..=MAX_LEVEL).contains(&header.level),
-            _ => header.level == 0,
+        let level_fits = match kind.is_inner() {
+            true => (1..=MAX_LEVEL).contains(&header.level),
+            false => header.level == 0,
         };
         (level_fits && header.link < PAGE_LIMIT).then_some(header)
     }

@@ -1,48 +1,38 @@
 //! Nodes: the checked view of leaves and inner pages, and the search in them.
 //!
-//! Behind the header ([`page`](super)), as `docs/formats/pages.md` has it in full:
-//!
-//! - slots of 8 bytes: the *head* (the first four key bytes behind the prefix, as a number), then
-//!   offset and length (with flags) of the entry;
-//! - the prefix that all keys start with;
-//! - entries: the key behind the prefix, with [`FAR_KEY`] where the whole key is; in leaves the
-//!   value, with [`FAR_VALUE`] where it is, with [`DELETED`] none;
-//! - at the end of an inner page, a reference of 8 bytes to each child.
+//! A page has the *heads* of its keys in an array (the first four key bytes behind the prefix that
+//! all keys share, as a number), and of each entry what the head does not hold. `slotted.rs` has
+//! the form for keys and values of any lengths, `fixed.rs` that of leaves whose keys and values
+//! have equal lengths, `old_slots.rs` one that is no longer written. The view is the same, and
+//! `docs/formats/pages.md` has the bytes.
 //!
 //! A key longer than [`max_stub`] lies elsewhere; its *stub*, its first bytes of that length, is
-//! in the page. An inner page of n references has n - 1 slots: keys from that of slot i on, up to
-//! that of the next, are under child i + 1. In memory the references hold a hint where the child's
-//! frame is, above the page's number.
-//!
-//! A leaf whose keys and values have equal lengths may be of another kind, without slots:
-//! `fixed.rs`. The view is the same.
+//! in the page. An inner page of n references has n - 1 keys: those from key i on, up to the next,
+//! are under child i + 1. The references, of 8 bytes each, end the page. In memory they hold a hint
+//! where the child's frame is, above the page's number.
 //!
 //! Every access is checked: `None` means that the page makes no sense, which the caller turns into
 //! `Corrupt`.
 
+pub(crate) use super::entry::Far;
 use super::{
     HEADER_BYTES, Header, Kind, PAGE_LIMIT, PageNo,
-    fixed::{DELETES, Fixed, Suffix},
-    put, u16_at, u32_at, u64_at,
+    entry::{LENGTH, Place},
+    fixed::{DELETES, Fixed},
+    heads::{HEAD_BYTES, Suffix, head_of},
+    old_slots::OldSlots,
+    slotted::Slotted,
+    u64_at,
 };
 use crate::{error::Result, mem::frames::FrameView};
 use std::{
     cmp::Ordering,
-    ops::Range,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-pub(crate) const SLOT_BYTES: usize = 8;
 pub(crate) const REFERENCE_BYTES: usize = 8;
-/// Where a key or value is that does not lie near: its length and its first page.
-pub(super) const FAR_BYTES: usize = 12;
-pub(crate) const FAR_KEY: u16 = 1 << 15;
-pub(crate) const FAR_VALUE: u16 = 1 << 14;
-/// The entry says that its key is deleted, and has no value. Only in tables of the run store.
-pub(crate) const DELETED: u16 = 1 << 13;
 /// Of pages with a longer prefix the heads do not decide: a stub may end before its head does.
-const MAX_PREFIX_FOR_HEADS: usize = max_stub(4096) - 4;
-pub(super) const LENGTH: u16 = DELETED - 1;
+const MAX_PREFIX_FOR_HEADS: usize = max_stub(4096) - HEAD_BYTES;
 /// Bits of a reference that name the page; above them is the hint.
 const NUMBER_BITS: u32 = PAGE_LIMIT.trailing_zeros();
 
@@ -63,13 +53,6 @@ const LARGEST_PAGE: usize = 16 << 10;
 const _: () = assert!(max_stub(LARGEST_PAGE) <= LENGTH as usize);
 const _: () = assert!(max_near(LARGEST_PAGE) < DELETES as usize);
 
-/// Bytes that lie outside of nodes. What file they are in, and how, is for the tree to know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Far {
-    pub(crate) bytes: u32,
-    pub(crate) first: PageNo,
-}
-
 /// A key in a page: its first bytes and, if it is longer, where all of it is.
 #[derive(Clone, Copy)]
 pub(crate) struct KeyAt<'a> {
@@ -81,14 +64,6 @@ pub(crate) struct KeyAt<'a> {
 #[derive(Clone, Copy)]
 pub(crate) enum ValueAt<'a> {
     Near(&'a [u8]),
-    Far(Far),
-    Deleted,
-}
-
-/// Where the value of an entry is: if it is near, its bytes in the page.
-#[derive(Clone)]
-pub(super) enum Place {
-    Near(Range<usize>),
     Far(Far),
     Deleted,
 }
@@ -116,8 +91,15 @@ pub(crate) struct Node<'a> {
     pub(crate) level: u8,
     count: usize,
     prefix: &'a [u8],
-    /// A leaf without slots.
-    fixed: Option<Fixed<'a>>,
+    form: Form<'a>,
+}
+
+/// How a page holds its keys and values.
+#[derive(Clone, Copy)]
+enum Form<'a> {
+    Fixed(Fixed<'a>),
+    Slotted(Slotted<'a>),
+    Old(OldSlots<'a>),
 }
 
 /// Gives bytes that lie outside of nodes.
@@ -126,7 +108,7 @@ pub(crate) type Fetch<'f> = &'f dyn Fn(Far) -> Result<Vec<u8>>;
 /// Where the references of `page` start; the page's size if it has none.
 pub(crate) fn split(page: &[u8]) -> usize {
     match Header::read(page) {
-        Some(header) if header.kind == Kind::Inner => {
+        Some(header) if header.kind.is_inner() => {
             let references = usize::from(header.count) * REFERENCE_BYTES;
             page.len().saturating_sub(references).max(HEADER_BYTES)
         }
@@ -148,44 +130,40 @@ impl<'a> Node<'a> {
     #[inline]
     fn new(bytes: &'a [u8], references: References<'a>) -> Option<Self> {
         let header = Header::read(bytes)?;
-        let count = usize::from(header.count);
-        let slots = match header.kind {
-            Kind::FixedLeaf => return Self::fixed(bytes, references, &header),
-            Kind::Leaf => count,
-            Kind::Inner => {
-                let found = match references {
-                    References::Words(words) => words.len(),
-                    References::Bytes(bytes) => bytes.len() / REFERENCE_BYTES,
-                };
-                if found != count {
-                    return None;
-                }
-                count.checked_sub(1)?
+        let mut count = usize::from(header.count);
+        if header.kind.is_inner() {
+            let found = match references {
+                References::Words(words) => words.len(),
+                References::Bytes(bytes) => bytes.len() / REFERENCE_BYTES,
+            };
+            if found != count {
+                return None;
+            }
+            count = count.checked_sub(1)?;
+        }
+        let prefix = usize::from(header.prefix);
+        let (form, prefix) = match header.kind {
+            Kind::FixedLeaf => {
+                let fixed = Fixed::new(bytes, &header)?;
+                (Form::Fixed(fixed), fixed.prefix)
+            }
+            Kind::Leaf | Kind::Inner => {
+                let slotted = Slotted::new(bytes, count, prefix)?;
+                (Form::Slotted(slotted), slotted.prefix)
+            }
+            Kind::OldLeaf | Kind::OldInner => {
+                let old = OldSlots::new(bytes, count, prefix)?;
+                (Form::Old(old), old.prefix)
             }
             _ => return None,
         };
-        let prefix_at = HEADER_BYTES + slots * SLOT_BYTES;
-        let prefix = bytes.get(prefix_at..prefix_at + usize::from(header.prefix))?;
         Some(Self {
             bytes,
             references,
             level: header.level,
-            count: slots,
+            count,
             prefix,
-            fixed: None,
-        })
-    }
-
-    #[inline]
-    fn fixed(bytes: &'a [u8], references: References<'a>, header: &Header) -> Option<Self> {
-        let fixed = Fixed::new(bytes, header)?;
-        Some(Self {
-            bytes,
-            references,
-            level: header.level,
-            count: usize::from(header.count),
-            prefix: fixed.prefix,
-            fixed: Some(fixed),
+            form,
         })
     }
 
@@ -230,60 +208,19 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// Key `i` of a leaf; key `i` of an inner page bounds child `i + 1` from below.
     #[inline]
-    fn slot(&self, i: usize) -> Option<(usize, u16)> {
-        let at = HEADER_BYTES + i * SLOT_BYTES;
-        let offset = u16_at(self.bytes, at + 4)?;
-        Some((usize::from(offset), u16_at(self.bytes, at + 6)?))
-    }
-
-    #[inline]
-    fn head(&self, i: usize) -> Option<u32> {
-        u32_at(self.bytes, HEADER_BYTES + i * SLOT_BYTES)
-    }
-
-    /// Key `i` of a page with slots, and the offset behind it.
-    #[inline]
-    fn key_end(&self, i: usize) -> Option<(KeyAt<'a>, usize, u16)> {
-        if i >= self.count {
-            return None;
-        }
-        let (start, length) = self.slot(i)?;
-        let end = start + usize::from(length & LENGTH);
-        let suffix = Suffix::of_bytes(self.bytes.get(start..end)?);
-        let mut behind = end;
-        let mut far = None;
-        if length & FAR_KEY != 0 {
-            far = Some(self.far(u32_at(self.bytes, end)?, end + 4)?);
-            behind = end + FAR_BYTES;
-        }
-        let key = KeyAt {
-            prefix: self.prefix,
+    pub(crate) fn key(&self, i: usize) -> Option<KeyAt<'a>> {
+        let (suffix, far) = match &self.form {
+            Form::Fixed(fixed) => (fixed.suffix(i)?, None),
+            Form::Slotted(slotted) => slotted.key(i)?,
+            Form::Old(old) => old.key(i)?,
+        };
+        let prefix = self.prefix;
+        Some(KeyAt {
+            prefix,
             suffix,
             far,
-        };
-        Some((key, behind, length))
-    }
-
-    fn far(&self, bytes: u32, at: usize) -> Option<Far> {
-        let first = u64_at(self.bytes, at)?;
-        (first != 0 && first < PAGE_LIMIT).then_some(Far { bytes, first })
-    }
-
-    /// Key `i` of a leaf; key `i` of an inner page bounds child `i + 1` from below.
-    pub(crate) fn key(&self, i: usize) -> Option<KeyAt<'a>> {
-        match &self.fixed {
-            Some(fixed) => Some(self.fixed_key(fixed, i)?),
-            None => Some(self.key_end(i)?.0),
-        }
-    }
-
-    #[inline]
-    fn fixed_key(&self, fixed: &Fixed<'a>, i: usize) -> Option<KeyAt<'a>> {
-        Some(KeyAt {
-            prefix: self.prefix,
-            suffix: fixed.suffix(i)?,
-            far: None,
         })
     }
 
@@ -299,22 +236,21 @@ impl<'a> Node<'a> {
     /// Key `i` of a leaf, and where its value is.
     #[inline]
     pub(super) fn entry(&self, i: usize) -> Option<(KeyAt<'a>, Place)> {
-        if let Some(fixed) = &self.fixed {
-            let key = self.fixed_key(fixed, i)?;
-            let place = fixed.value(i).map_or(Place::Deleted, Place::Near);
-            return Some((key, place));
-        }
-        let (key, at, flags) = self.key_end(i)?;
-        if flags & DELETED != 0 {
-            return Some((key, Place::Deleted));
-        }
-        let bytes = u32_at(self.bytes, at)?;
-        if flags & FAR_VALUE != 0 {
-            return Some((key, Place::Far(self.far(bytes, at + 4)?)));
-        }
-        let end = (at + 4).checked_add(bytes as usize)?;
-        let inside = end <= self.bytes.len();
-        inside.then_some((key, Place::Near(at + 4..end)))
+        let (suffix, far, place) = match &self.form {
+            Form::Fixed(fixed) => {
+                let place = fixed.value(i).map_or(Place::Deleted, Place::Near);
+                (fixed.suffix(i)?, None, place)
+            }
+            Form::Slotted(slotted) => slotted.entry(i)?,
+            Form::Old(old) => old.entry(i)?,
+        };
+        let prefix = self.prefix;
+        let key = KeyAt {
+            prefix,
+            suffix,
+            far,
+        };
+        Some((key, place))
     }
 
     /// The first key that is not less than `key`, and whether it is equal; `None` inside if the
@@ -325,30 +261,16 @@ impl<'a> Node<'a> {
             return Ok(Some((if all_less { self.count } else { 0 }, false)));
         };
         let head = head_of(rest);
-        if let Some(fixed) = &self.fixed {
-            return Ok(fixed.search(head, rest));
+        let decide = self.prefix.len() <= MAX_PREFIX_FOR_HEADS;
+        let compare = |i| match self.key(i) {
+            Some(at) => at.compare_rest(key, rest, fetch).map(Some),
+            None => Ok(None),
+        };
+        match &self.form {
+            Form::Fixed(fixed) => fixed.search(head, rest),
+            Form::Slotted(slotted) => slotted.search(head, decide, compare),
+            Form::Old(old) => old.search(head, decide, compare),
         }
-        let heads_decide = self.prefix.len() <= MAX_PREFIX_FOR_HEADS;
-        let (mut low, mut high) = (0, self.count);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let Some(found) = self.head(middle) else {
-                return Ok(None);
-            };
-            let order = match found.cmp(&head) {
-                other if heads_decide && other != Ordering::Equal => other,
-                _ => match self.key(middle) {
-                    Some(at) => at.compare_rest(key, rest, fetch)?,
-                    None => return Ok(None),
-                },
-            };
-            match order {
-                Ordering::Less => low = middle + 1,
-                Ordering::Equal => return Ok(Some((middle, true))),
-                Ordering::Greater => high = middle,
-            }
-        }
-        Ok(Some((low, false)))
     }
 
     /// The child of an inner page that `key` belongs to.
@@ -367,31 +289,18 @@ impl KeyAt<'_> {
         to.extend_from_slice(self.suffix.tail);
     }
 
-    /// This key, of a page with slots, against `key`, which starts with the prefix and goes on with
+    /// This key against `key`, which starts with the prefix and goes on with
     /// `rest`.
     fn compare_rest(&self, key: &[u8], rest: &[u8], fetch: Fetch<'_>) -> Result<Ordering> {
-        let suffix = self.suffix.tail;
         let Some(far) = self.far else {
-            return Ok(suffix.cmp(rest));
+            return Ok(self.suffix.compare(rest));
         };
         // The suffix is cut off: only a difference in its bytes decides.
-        let common = rest.len().min(suffix.len());
-        let (ours, theirs) = (suffix.get(..common), rest.get(..common));
-        match ours.cmp(&theirs) {
-            Ordering::Equal if rest.len() <= suffix.len() => Ok(Ordering::Greater),
+        let len = self.suffix.len();
+        match self.suffix.compare(rest.get(..len).unwrap_or(rest)) {
+            Ordering::Equal if rest.len() <= len => Ok(Ordering::Greater),
             Ordering::Equal => Ok(fetch(far)?.as_slice().cmp(key)),
             other => Ok(other),
         }
     }
-}
-
-/// The first four bytes of what follows the prefix, as a number that orders as they do.
-#[inline]
-pub(crate) fn head_of(rest: &[u8]) -> u32 {
-    if let Some(head) = rest.first_chunk() {
-        return u32::from_be_bytes(*head);
-    }
-    let mut head = [0; 4];
-    put(&mut head, 0, rest);
-    u32::from_be_bytes(head)
 }

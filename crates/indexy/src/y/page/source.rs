@@ -13,6 +13,10 @@ pub(crate) trait PageSource {
     const IS_TABLE: bool = false;
 
     fn page_bytes(&self) -> usize;
+    /// A number by which a pool knows page `number` among those of this tree.
+    fn place(&self, number: PageNo) -> u64 {
+        number
+    }
     /// Reads page `number` into `to`, which has the size of a page, and checks it. Cost: one read
     /// of the device.
     fn read(&self, number: PageNo, to: &mut [u8]) -> Result<()>;

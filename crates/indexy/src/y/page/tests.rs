@@ -238,6 +238,28 @@ fn leaves_of_equal_lengths_are_dense() {
     assert!(entries_in_a_page(sparse(), 100, false) >= 38);
 }
 
+/// Four bytes beside a key and its value, whose lengths differ; keys share most of their bytes.
+#[test]
+fn leaves_of_odd_lengths_are_dense() {
+    let mut builder = LeafBuilder::new(PAGE);
+    let (mut bytes, mut entries) = (0, 0);
+    let mut keys: Vec<String> = (0..2000u32).map(|i| format!("user{}", i * 7919)).collect();
+    keys.sort();
+    for key in &keys {
+        if !builder.add(key.as_bytes(), None, ValueAt::Near(&[7; 8])) {
+            break;
+        }
+        entries += 1;
+        bytes += key.len() - "user".len() + 8;
+    }
+    let beside = builder.filled() - bytes;
+    assert!(
+        beside <= entries * 4 + 40,
+        "{beside} bytes beside {entries} entries"
+    );
+    assert!(entries >= 200, "{entries}");
+}
+
 #[test]
 fn an_entry_may_have_any_content() {
     let entry = |content| Entry {

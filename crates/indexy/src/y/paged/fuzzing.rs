@@ -1,6 +1,10 @@
 //! What the fuzz targets need to see of the page file; see `crate::fuzzing`.
 
-use super::file::{PageFile, extent, map::StoredMap, superblock::Superblock};
+use super::file::{
+    PageFile, extent,
+    map::StoredMap,
+    superblock::{self, Superblock},
+};
 use crate::y::page::{
     self, HEADER_BYTES, Header, Kind, PageNo, build, leaf_builder,
     leaf_entries::LeafEntries,
@@ -81,7 +85,7 @@ pub(crate) fn samples() -> Vec<Vec<u8>> {
         page
     };
     let superblock = Superblock {
-        version: 2,
+        version: superblock::VERSION,
         page_bytes: PAGE_BYTES as u32,
         tree: TREE,
         generation: 1,

@@ -49,10 +49,12 @@ const MAX_EVICTIONS: usize = 64;
 /// Bits of a tag that name the page in its tree. Tables of LSM trees have few pages, and there are
 /// many of them over time: their tags have the highest bit.
 const PAGE_BITS: u32 = 40;
-const TABLE_PAGE_BITS: u32 = TABLE_PAGES.trailing_zeros();
+const TABLE_PAGE_BITS: u32 = (TABLE_PAGES * TABLE_PLACES).trailing_zeros();
 const TABLE: u64 = 1 << 63;
 /// Pages that a table has at most (64 GiB of 4 KiB pages).
 pub(crate) const TABLE_PAGES: PageNo = 1 << 24;
+/// Leaves that begin in a page of a table at most.
+pub(crate) const TABLE_PLACES: u64 = 16;
 
 /// One size of pages.
 pub(crate) struct Pool {
@@ -84,7 +86,7 @@ impl Pool {
     }
 
     /// What the tags of a tree's pages have in common; never given twice, for 2^23 trees that were
-    /// opened and 2^39 tables.
+    /// opened and 2^35 tables.
     pub(crate) fn tags_of_a_tree(&self, is_table: bool) -> u64 {
         let next = |counter: &AtomicU64| counter.fetch_add(1, Relaxed) + 1;
         match is_table {
@@ -165,7 +167,7 @@ impl Pool {
         tree: u64,
         numbers: &[PageNo],
     ) -> Result<()> {
-        let tags: Vec<u64> = numbers.iter().map(|n| tree | *n).collect();
+        let tags: Vec<u64> = numbers.iter().map(|n| tree | file.place(*n)).collect();
         self.fill(&tags, |frames| {
             let mut pages: Vec<_> = numbers.iter().copied().zip(frames).collect();
             file.read_all(&mut pages)

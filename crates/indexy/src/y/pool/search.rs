@@ -95,7 +95,7 @@ impl<S: PageSource> CachedPages<S> {
 
     #[inline]
     pub(crate) fn tag(&self, page: PageNo) -> u64 {
-        self.tags | page
+        self.tags | self.file.place(page)
     }
 
     /// Reads pages into frames; see [`Pool::load_all`].

@@ -1,6 +1,6 @@
 //! A copy of a table's file, for checkpoints.
 
-use super::{PAGE_BYTES, file::file_name, read::Table, walk::LeafWalk};
+use super::{PAGE_BYTES, file::file_name, packed::Place, read::Table, walk::LeafWalk};
 use crate::{error::Result, mem::aligned::AlignedBuffer, storage::Storage, y::page::PageNo};
 use std::path::Path;
 
@@ -51,7 +51,10 @@ impl Table {
         let mut bits = vec![0; (file.pages / 64 + 1) as usize];
         let mut walk = LeafWalk::new(file.clone(), (meta.root, meta.height), &[], None);
         while let Some(leaf) = walk.next()? {
-            set(&mut bits, leaf);
+            // A packed leaf keeps its seal, as far bytes do.
+            if let Place::Page(leaf) = Place::of(leaf) {
+                set(&mut bits, leaf);
+            }
             walk.inner_pages().for_each(|inner| set(&mut bits, inner));
         }
         for segment in &meta.segments {

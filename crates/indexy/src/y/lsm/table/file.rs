@@ -4,23 +4,27 @@
 
 use super::{
     PAGE_BYTES,
-    far::{self, Place, SEAL_BYTES},
+    far::{self, SEAL_BYTES},
+    packed::{Packed, Place},
 };
 use crate::{
     error::{Error, Result},
     limits::MAX_VALUE_BYTES,
     mem::aligned::AlignedBuffer,
-    storage::{ReadAt, StorageFile},
+    storage::{ReadAt, StorageFile, read_together},
     y::page::{self, HEADER_BYTES, Header, Identity, Kind, PageNo, PageSource, node::Far},
+    y::pool::TABLE_PLACES,
 };
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-/// The head's magic number, and the version of all formats of the file.
+/// The head's magic number, and the version of all formats of the file. In version 1 pages had
+/// slots of another form; up to version 2 no leaf was packed.
 const MAGIC: &[u8; 8] = b"indexyRT";
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 3;
+const VERSIONS: std::ops::RangeInclusive<u32> = 1..=VERSION;
 /// Every page of a table is of its first generation.
 const BIRTH: u64 = 1;
 /// What one read of far bytes takes at most: longer ones come in pieces.
@@ -66,6 +70,11 @@ impl TableFile {
         self.storage.path()
     }
 
+    /// More leaves than the file has room for.
+    pub(super) fn most_leaves(&self) -> u64 {
+        self.pages * TABLE_PLACES
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.pages * PAGE_BYTES as u64
     }
@@ -77,6 +86,41 @@ impl TableFile {
         }
         let offset = number * PAGE_BYTES as u64;
         page::check(page, identity(self.id, number), self.path(), offset)
+    }
+
+    /// A buffer for the pages that a packed leaf is in. Errors: `Corrupt`, if it cannot be there.
+    fn window(&self, packed: Packed) -> Result<AlignedBuffer> {
+        self.check_place(packed)?;
+        Ok(AlignedBuffer::new(packed.pages().1))
+    }
+
+    /// Unpacks and checks a leaf into `to`; its pages are in `window`, as far as they were `got`.
+    pub(super) fn unpack(
+        &self,
+        packed: Packed,
+        window: &[u8],
+        got: usize,
+        to: &mut [u8],
+    ) -> Result<()> {
+        let at = (packed.offset - packed.pages().0) as usize;
+        let read = window.get(..got).unwrap_or(window);
+        let Some(bytes) = read.get(at..at + packed.bytes) else {
+            return Err(self.wrong_packed(packed, "the file ends"));
+        };
+        let unpacked = packed.unpack(self.id, bytes, to)?;
+        unpacked.map_err(|wrong| self.wrong_packed(packed, wrong))
+    }
+
+    fn wrong_packed(&self, packed: Packed, what: &str) -> Error {
+        Error::corrupt(self.path(), packed.offset, what)
+    }
+
+    /// Whether a packed leaf can be there.
+    pub(super) fn check_place(&self, packed: Packed) -> Result<()> {
+        match packed.fits(self.bytes()) {
+            true => Ok(()),
+            false => Err(self.wrong_packed(packed, "a packed leaf beyond its limits")),
+        }
     }
 
     /// Reads as many consecutive pages from `first` on as `to` has room for, and checks each. Cost:
@@ -107,7 +151,7 @@ impl TableFile {
             return Err(self.corrupt(0, "this is no table"));
         }
         match page::u32_at(body, 8) {
-            Some(VERSION) => {}
+            Some(version) if VERSIONS.contains(&version) => {}
             found => {
                 return Err(Error::FormatVersion {
                     path: self.path().to_path_buf(),
@@ -123,8 +167,8 @@ impl TableFile {
     }
 
     /// Where far bytes lie, seal included, if they can lie there.
-    pub(super) fn place_of(&self, far: Far) -> Result<Place> {
-        let place = Place::of(far);
+    pub(super) fn place_of(&self, far: Far) -> Result<far::Place> {
+        let place = far::Place::of(far);
         if far.bytes as usize > MAX_VALUE_BYTES
             || place.start < PAGE_BYTES as u64
             || place.end > self.bytes()
@@ -192,26 +236,26 @@ impl PageSource for TableFile {
         PAGE_BYTES
     }
 
+    fn place(&self, number: PageNo) -> u64 {
+        Place::of(number).number()
+    }
+
+    /// Cost: of a packed leaf one read of its one to three pages, and unpacking it.
     fn read(&self, number: PageNo, to: &mut [u8]) -> Result<()> {
+        if let Place::Packed(packed) = Place::of(number) {
+            let mut window = self.window(packed)?;
+            let got = self.storage.read_at(&mut window, packed.pages().0)?;
+            return self.unpack(packed, &window, got, to);
+        }
         let got = self.storage.read_at(to, number * PAGE_BYTES as u64)?;
         self.check(number, to, got)
     }
 
     fn read_all(&self, pages: &mut [(PageNo, &mut [u8])]) -> Result<()> {
-        let mut reads = Vec::with_capacity(pages.len());
-        for (number, to) in pages.iter_mut() {
-            reads.push(ReadAt {
-                offset: *number * PAGE_BYTES as u64,
-                to,
-                got: 0,
-            });
-        }
-        self.storage.read_all(&mut reads)?;
-        let got: Vec<usize> = reads.iter().map(|read| read.got).collect();
-        pages
-            .iter()
-            .zip(got)
-            .try_for_each(|((number, page), got)| self.check(*number, page, got))
+        let pages = pages
+            .iter_mut()
+            .map(|(number, to)| (self, *number, &mut **to));
+        read_pages(pages.collect())
     }
 
     /// Cost: a read of the device for every 256 KiB.
@@ -224,7 +268,44 @@ impl PageSource for TableFile {
     }
 
     fn corrupt(&self, number: PageNo, what: &str) -> Error {
-        let what = format!("page {number}: {what}");
-        Error::corrupt(self.path(), number * PAGE_BYTES as u64, what)
+        match Place::of(number) {
+            Place::Page(_) => {
+                let what = format!("page {number}: {what}");
+                Error::corrupt(self.path(), number * PAGE_BYTES as u64, what)
+            }
+            Place::Packed(packed) => Error::corrupt(self.path(), packed.offset, what),
+        }
     }
+}
+
+/// Reads pages of tables into buffers of the size of a page, and checks them. Cost: a read of the
+/// device each, overlapped.
+pub(super) fn read_pages(mut wanted: Vec<(&TableFile, PageNo, &mut [u8])>) -> Result<()> {
+    // What is packed does not go where it will stand.
+    let windows = wanted
+        .iter()
+        .map(|(file, number, _)| match Place::of(*number) {
+            Place::Page(_) => Ok(None),
+            Place::Packed(packed) => file.window(packed).map(Some),
+        });
+    let mut windows = windows.collect::<Result<Vec<Option<AlignedBuffer>>>>()?;
+    let mut files: Vec<&dyn StorageFile> = Vec::with_capacity(wanted.len());
+    let mut reads = Vec::with_capacity(wanted.len());
+    for ((file, number, to), window) in wanted.iter_mut().zip(&mut windows) {
+        let (offset, to) = match (Place::of(*number), window) {
+            (Place::Packed(packed), Some(window)) => (packed.pages().0, &mut **window),
+            _ => (*number * PAGE_BYTES as u64, &mut **to),
+        };
+        reads.push(ReadAt { offset, to, got: 0 });
+        files.push(&*file.storage);
+    }
+    read_together(&mut reads, &files)?;
+    let got: Vec<usize> = reads.iter().map(|read| read.got).collect();
+    for (((file, number, to), window), got) in wanted.iter_mut().zip(&windows).zip(got) {
+        match (Place::of(*number), window) {
+            (Place::Packed(packed), Some(window)) => file.unpack(packed, window, got, to)?,
+            _ => file.check(*number, to, got)?,
+        }
+    }
+    Ok(())
 }

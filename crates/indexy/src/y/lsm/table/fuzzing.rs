@@ -1,10 +1,10 @@
 //! What the fuzz targets need to see of tables; see `crate::fuzzing`.
 
 use super::{
-    FilterUse, PAGE_BYTES, Step, Table, TableMeta, TableOptions, TableWriter,
+    Codec, FilterUse, PAGE_BYTES, Step, Table, TableMeta, TableOptions, TableWriter,
     file::identity,
     filter::{self, Segment},
-    hash_of,
+    hash_of, packed,
 };
 use crate::{
     storage::{Storage, sim::Sim},
@@ -27,9 +27,31 @@ pub(crate) fn samples() -> Vec<Vec<u8>> {
     let sim = Sim::default();
     let storage: Arc<dyn Storage> = Arc::new(sim.clone());
     let options = TableOptions::default();
-    let Ok(mut writer) = TableWriter::new(&storage, Path::new(DIR), 1, options) else {
+    let Some((file, meta)) = sample(&sim, &storage, options) else {
         return Vec::new();
     };
+    let mut encoded = Vec::new();
+    meta.encode(&mut encoded);
+    let mut pages = vec![0; PAGE_BYTES];
+    filter::build(&[1, 2, 3], &mut pages);
+    let packed = TableOptions {
+        codec: Codec::Lz4,
+        ..options
+    };
+    let _ = storage.remove(Path::new(FILE));
+    let packed = sample(&sim, &storage, packed).map(|(file, _)| file);
+    let mut form = vec![Codec::Lz4 as u8];
+    Codec::Lz4.compress(&[7; PAGE_BYTES], &mut form);
+    vec![file, encoded, pages, packed.unwrap_or_default(), form]
+}
+
+/// The bytes of a table with entries of all kinds.
+fn sample(
+    sim: &Sim,
+    storage: &Arc<dyn Storage>,
+    options: TableOptions,
+) -> Option<(Vec<u8>, TableMeta)> {
+    let mut writer = TableWriter::new(storage, Path::new(DIR), 1, options).ok()?;
     let long = [5; 700];
     for i in 0..600u32 {
         let key = [
@@ -42,18 +64,8 @@ pub(crate) fn samples() -> Vec<Vec<u8>> {
         let added = writer.add(&key, value.filter(|_| i % 7 != 0));
         debug_assert!(added.is_ok());
     }
-    let Ok(Some((meta, _))) = writer.finish() else {
-        return Vec::new();
-    };
-    let mut encoded = Vec::new();
-    meta.encode(&mut encoded);
-    let mut pages = vec![0; PAGE_BYTES];
-    filter::build(&[1, 2, 3], &mut pages);
-    vec![
-        sim.contents().remove(Path::new(FILE)).unwrap_or_default(),
-        encoded,
-        pages,
-    ]
+    let (meta, _) = writer.finish().ok()??;
+    Some((sim.contents().remove(Path::new(FILE))?, meta))
 }
 
 /// Reads `bytes` as a footer, as a filter, and as a file: with pages that have good checksums.
@@ -64,6 +76,12 @@ pub(crate) fn decode(bytes: &[u8]) {
         assert_eq!(Some(&*again), bytes.get(..taken));
     }
     let _ = filter::admits(bytes, bytes.len() / 2, 3);
+    if let Some((codec, form)) = bytes.split_first() {
+        let mut leaf = vec![0; PAGE_BYTES];
+        if packed::unpack(Codec::of(*codec), form, &mut leaf).is_ok_and(|unpacked| unpacked) {
+            assert!(Header::read(&leaf).is_some());
+        }
+    }
     let id = bytes
         .len()
         .checked_sub(PAGE_BYTES)

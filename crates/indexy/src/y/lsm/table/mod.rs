@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | head | the first page: magic number, format version, number of the table | `file.rs` |
 //! | leaves | nodes of the shared page format, full, in chunks | `write/` |
+//! | packed leaves | compressed ones, in tables that are written so | `packed.rs`, `codec.rs` |
 //! | far bytes | long keys and values, each with a checksum, between the chunks | `far.rs` |
 //! | filters | pages that deny most absent keys, a segment for some 60,000 keys | `filter.rs` |
 //! | inner pages | a static B+ tree over the leaves | `write/inner.rs` |
@@ -22,6 +23,7 @@
 //! and a [`TableStream`] belong to one thread at a time. Not here: which tables there are, when
 //! their files are made durable and when they are removed.
 
+mod codec;
 mod copy;
 mod estimate;
 mod far;
@@ -32,6 +34,7 @@ mod filter;
 pub(crate) mod fuzzing;
 mod leaves;
 mod meta;
+mod packed;
 mod read;
 mod stream;
 mod verify;
@@ -44,6 +47,7 @@ mod tests;
 /// Bytes of a page of every table.
 const PAGE_BYTES: usize = 4096;
 
+pub(crate) use codec::Codec;
 pub(crate) use filter::{FilterUse, hash_of};
 pub(crate) use meta::TableMeta;
 pub(crate) use read::{Answer, Descent, Step, Table, load_together};

@@ -7,7 +7,7 @@
 
 use super::{
     PAGE_BYTES,
-    file::{TableFile, file_name},
+    file::{TableFile, file_name, read_pages},
     filter::{self, FilterUse},
     meta::TableMeta,
     stream::TableStream,
@@ -15,7 +15,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     key::Value,
-    storage::{ReadAt, Storage, StorageFile, read_together},
+    storage::{Storage, StorageFile},
     y::{
         page::{PageNo, PageSource},
         pool::{
@@ -322,20 +322,11 @@ pub(crate) fn load_together(wanted: &[(&Table, PageNo)]) -> Result<()> {
     debug_assert!(wanted.iter().all(|(t, _)| Arc::ptr_eq(&t.pages.pool, pool)));
     let tags: Vec<u64> = wanted.iter().map(|(t, page)| t.pages.tag(*page)).collect();
     pool.fill(&tags, |frames| {
-        let mut reads = Vec::with_capacity(frames.len());
-        let mut files: Vec<&dyn StorageFile> = Vec::with_capacity(frames.len());
-        for ((table, page), to) in wanted.iter().zip(frames) {
-            reads.push(ReadAt {
-                offset: page * PAGE_BYTES as u64,
-                to,
-                got: 0,
-            });
-            files.push(&*table.file().storage);
-        }
-        read_together(&mut reads, &files)?;
-        for (read, (table, page)) in reads.iter().zip(wanted) {
-            table.file().check(*page, read.to, read.got)?;
-        }
-        Ok(())
+        let pages = wanted.iter().zip(frames);
+        read_pages(
+            pages
+                .map(|((table, page), to)| (table.file(), *page, to))
+                .collect(),
+        )
     })
 }

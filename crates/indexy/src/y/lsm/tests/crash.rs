@@ -7,11 +7,13 @@ use crashes::{content, script};
 #[test]
 fn after_a_crash_at_any_io_it_is_a_durable_version() {
     crashes::after_a_crash_at_any_io(open_sim);
+    crashes::after_a_crash_at_any_io(open_sim_packed);
 }
 
 #[test]
 fn i4_after_a_fault_at_any_io_nothing_is_half_done() {
     crashes::after_a_fault_at_any_io(open_sim);
+    crashes::after_a_fault_at_any_io(open_sim_packed);
 }
 
 #[test]

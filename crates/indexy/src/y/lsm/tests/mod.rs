@@ -7,6 +7,7 @@ use crate::{
     storage::{Direct, Storage, sim::Sim},
     x::Order,
     y::{
+        Compression,
         conformance::{
             Entries, Model, Store, check, conformance_tests, del, put, settle, write, write_both,
         },
@@ -41,6 +42,7 @@ pub(super) struct OnDisk {
     storage: Arc<dyn Storage>,
     cache: PageCache,
     sizes: Sizes,
+    compression: Compression,
 }
 
 impl OnDisk {
@@ -53,6 +55,7 @@ impl OnDisk {
             storage: Arc::new(Direct),
             cache: PageCache::new(4 << 20),
             sizes: Sizes::default(),
+            compression: Compression::None,
         }
     }
 
@@ -66,7 +69,9 @@ impl OnDisk {
     }
 
     fn open_at(&self, path: &Path) -> LsmY {
-        LsmY::open_with(&self.storage, path, &self.cache, 1, false, self.sizes).unwrap()
+        let y = LsmY::open_with(&self.storage, path, &self.cache, 1, false, self.sizes).unwrap();
+        y.set_compression(self.compression).unwrap();
+        y
     }
 }
 
@@ -99,9 +104,23 @@ mod suite_with_tiny_tables {
     conformance_tests!(OnDisk::tiny());
 }
 
+mod suite_with_packed_leaves {
+    use super::*;
+    conformance_tests!(OnDisk {
+        compression: Compression::Lz4,
+        ..OnDisk::tiny()
+    });
+}
+
 const DIR: &str = "/tree";
 
 fn open_sim(sim: &Sim) -> Result<LsmY> {
     let storage: Arc<dyn Storage> = Arc::new(sim.clone());
     LsmY::open_with(&storage, Path::new(DIR), &PageCache::new(0), 1, false, TINY)
+}
+
+fn open_sim_packed(sim: &Sim) -> Result<LsmY> {
+    let y = open_sim(sim)?;
+    y.set_compression(Compression::Lz4)?;
+    Ok(y)
 }

@@ -29,9 +29,10 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: &[u8; 8] = b"indexyBP";
-/// What a commit writes. Version 1 had neither fixed leaves nor extents: a file that has it is read
-/// and goes on as it is until the first commit, before which no such page can be in it.
-pub(crate) const VERSION: u32 = 2;
+/// What a commit writes. Version 1 had neither fixed leaves nor extents, version 2 neither leaves
+/// of kind 8 nor inner pages of kind 9: a file of one of these is read and goes on as it is until
+/// the first commit, before which no such page can be in it.
+pub(crate) const VERSION: u32 = 3;
 const VERSIONS: std::ops::RangeInclusive<u32> = 1..=VERSION;
 const BYTES: usize = 4096;
 const SUM_AT: usize = 80;

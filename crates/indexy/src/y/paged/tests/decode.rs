@@ -57,7 +57,7 @@ fn a_leaf(fixed: bool) -> Vec<u8> {
 proptest! {
     #[test]
     fn arbitrary_pages(
-        kind in 0u8..9,
+        kind in 0u8..11,
         level in 0u8..3,
         page in prop::collection::vec(any::<u8>(), 0..4096),
     ) {

@@ -226,7 +226,8 @@ fn an_extent_that_cannot_be_is_found_without_reading_it() {
     );
 }
 
-/// A file of version 1, with its chains, is read and written; the next commit makes it version 2.
+/// A file of version 1, with its chains, is read and written; the next commit gives it the present
+/// version.
 #[test]
 fn a_file_of_version_1_goes_on() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
@@ -258,7 +259,7 @@ fn a_file_of_version_1_goes_on() {
     model.insert(b"larg".to_vec(), b"1".to_vec());
     model.insert(b"larger".to_vec(), vec![8; 9000]);
     drop(y);
-    assert_eq!(version(&std::fs::read(&path).unwrap()), 2);
+    assert_eq!(version(&std::fs::read(&path).unwrap()), superblock::VERSION);
     let y = open();
     check(&y, &model);
     y.verify().unwrap();
@@ -273,13 +274,14 @@ fn a_file_of_version_1_goes_on() {
 
 #[test]
 fn another_version_is_refused() {
+    const OTHER: u32 = superblock::VERSION + 1;
     let store = OnDisk::new(4096, 1 << 20);
     drop(store.open());
     let path = store.dir().unwrap().join("pages");
     let mut bytes = std::fs::read(&path).unwrap();
     for copy in superblock::COPIES {
         let at = copy as usize;
-        bytes[at + 8] = 3;
+        bytes[at + 8] = OTHER as u8;
         let sum = xxhash_rust::xxh3::xxh3_64(&bytes[at..at + 80]);
         bytes[at + 80..at + 88].copy_from_slice(&sum.to_le_bytes());
     }
@@ -289,8 +291,8 @@ fn another_version_is_refused() {
     assert!(matches!(
         found,
         Err(Error::FormatVersion {
-            found: 3,
-            supported: 2,
+            found: OTHER,
+            supported: superblock::VERSION,
             ..
         })
     ));

@@ -53,10 +53,13 @@ fn assert_same(table: &Table, model: &Model, seed: u64) {
 fn a_table_has_what_was_added_whatever_its_shape() {
     for seed in 0..12 {
         let model = odd(seed, [1, 2, 9, 60, 300, 1500][seed as usize % 6]);
-        let (_, storage) = sim();
-        let table = table(&storage, &model);
-        assert_eq!(table.verify().unwrap(), model.len() as u64, "seed {seed}");
-        assert_same(&table, &model, seed);
+        for codec in codecs() {
+            let (_, storage) = sim();
+            let table = table_as(&storage, &model, codec);
+            let entries = table.verify().unwrap();
+            assert_eq!(entries, model.len() as u64, "seed {seed}, {codec:?}");
+            assert_same(&table, &model, seed);
+        }
     }
 }
 

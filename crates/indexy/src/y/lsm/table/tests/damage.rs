@@ -50,15 +50,16 @@ fn assert_corrupt(errors: &[Error], what: &str) {
     }
 }
 
-fn samples() -> Vec<Model> {
-    vec![odd(5, 40), plain(5_000)]
+fn samples() -> Vec<(Codec, Model)> {
+    let models = |codec| [odd(5, 40), plain(5_000)].map(|model| (codec, model));
+    codecs().into_iter().flat_map(models).collect()
 }
 
 #[test]
 fn a_flipped_byte_is_found_wherever_it_is() {
-    for model in samples() {
+    for (codec, model) in samples() {
         let (sim, storage) = sim();
-        let (meta, _) = write(&storage, &model).unwrap();
+        let (meta, _) = write_as(&storage, &model, codec).unwrap();
         let whole = sim.contents().remove(&path()).unwrap();
         let mut found = 0;
         let places: Vec<usize> = (0..whole.len()).step_by(1511).collect();
@@ -107,9 +108,9 @@ fn a_flipped_byte_in_every_page_of_nodes_and_filters_is_found() {
 
 #[test]
 fn a_cut_file_is_found_when_it_is_opened() {
-    for model in samples() {
+    for (codec, model) in samples() {
         let (sim, storage) = sim();
-        let (meta, _) = write(&storage, &model).unwrap();
+        let (meta, _) = write_as(&storage, &model, codec).unwrap();
         let whole = sim.contents().remove(&path()).unwrap();
         let cuts = (0..whole.len()).step_by(1024).chain([whole.len() - 1]);
         for len in cuts {
@@ -129,13 +130,13 @@ fn a_cut_file_is_found_when_it_is_opened() {
 
 #[test]
 fn zeroed_swapped_and_foreign_pages_are_found() {
-    for model in samples() {
+    for (codec, model) in samples() {
         let (sim, storage) = sim();
-        let (meta, _) = write(&storage, &model).unwrap();
+        let (meta, _) = write_as(&storage, &model, codec).unwrap();
         let whole = sim.contents().remove(&path()).unwrap();
         // The same entries under another id: every page has a good checksum.
         storage.remove(&path()).unwrap();
-        let (other, _) = write(&storage, &model).unwrap();
+        let (other, _) = write_as(&storage, &model, codec).unwrap();
         let foreign = sim.contents().remove(&path()).unwrap();
         assert_eq!((foreign.len(), other.pages), (whole.len(), meta.pages));
         sim.tamper(&path(), foreign.clone());

@@ -4,16 +4,19 @@ mod contents;
 mod damage;
 mod faults;
 mod files;
+mod packed;
 mod sizes;
 
 use super::{
-    FilterUse, Table, TableMeta, TableOptions, TableStream, TableWriter, file::file_name, hash_of,
+    Codec, FilterUse, Table, TableMeta, TableOptions, TableStream, TableWriter, file::file_name,
+    hash_of,
 };
 use crate::{
     error::Result,
     storage::{Storage, StorageFile, sim::Sim},
     x::Order,
     y::{
+        Compression,
         page::{
             PageSource,
             build::{Bound, Content},
@@ -46,8 +49,27 @@ fn path() -> std::path::PathBuf {
     dir().join(file_name(NUMBER))
 }
 
+/// Every codec of this build.
+fn codecs() -> Vec<Codec> {
+    let all = [Compression::None, Compression::Lz4, Compression::Zstd];
+    let codecs = all.iter().filter_map(|c| Codec::for_writing(*c).ok());
+    codecs.collect()
+}
+
 fn write(storage: &Arc<dyn Storage>, model: &Model) -> Result<(TableMeta, Arc<dyn StorageFile>)> {
-    let mut writer = TableWriter::new(storage, dir(), NUMBER, TableOptions::default())?;
+    write_as(storage, model, Codec::Stored)
+}
+
+fn write_as(
+    storage: &Arc<dyn Storage>,
+    model: &Model,
+    codec: Codec,
+) -> Result<(TableMeta, Arc<dyn StorageFile>)> {
+    let options = TableOptions {
+        codec,
+        ..TableOptions::default()
+    };
+    let mut writer = TableWriter::new(storage, dir(), NUMBER, options)?;
     for (key, value) in model {
         writer.add(key, value.as_deref())?;
     }
@@ -63,7 +85,11 @@ fn pool(bytes: usize) -> Arc<Pool> {
 }
 
 fn table(storage: &Arc<dyn Storage>, model: &Model) -> Table {
-    let (meta, file) = write(storage, model).unwrap();
+    table_as(storage, model, Codec::Stored)
+}
+
+fn table_as(storage: &Arc<dyn Storage>, model: &Model, codec: Codec) -> Table {
+    let (meta, file) = write_as(storage, model, codec).unwrap();
     Table::of_file(file, meta, &pool(POOL_BYTES)).unwrap()
 }
 

@@ -12,8 +12,10 @@ mod output;
 
 use super::{
     PAGE_BYTES,
+    codec::Codec,
     filter::{self, Segment, hash_of},
     meta::TableMeta,
+    packed::Packer,
 };
 use crate::{
     error::{Error, Result},
@@ -47,11 +49,16 @@ const _: () = assert!(filter::MAX_PAGES <= CHUNK_PAGES);
 pub(crate) struct TableOptions {
     /// Bits of the filter for each key; 0: there is no filter.
     pub(crate) filter_bits: usize,
+    /// Leaves are packed by it.
+    pub(crate) codec: Codec,
 }
 
 impl Default for TableOptions {
     fn default() -> Self {
-        Self { filter_bits: 10 }
+        Self {
+            filter_bits: 10,
+            codec: Codec::Stored,
+        }
     }
 }
 
@@ -62,6 +69,7 @@ pub(crate) struct TableWriter {
     id: u64,
     filter_bits: usize,
     leaf: LeafBuilder,
+    packer: Packer,
     /// The separator in front of `leaf`.
     from: Bound,
     /// Finished leaves that are not yet written.
@@ -98,6 +106,7 @@ impl TableWriter {
             id,
             filter_bits: options.filter_bits.min(MAX_FILTER_BITS),
             leaf: LeafBuilder::new(PAGE_BYTES),
+            packer: Packer::new(options.codec),
             from: Bound::default(),
             chunk: AlignedBuffer::new(CHUNK_PAGES * PAGE_BYTES),
             chunk_pages: 0,
@@ -136,7 +145,7 @@ impl TableWriter {
             self.min = key.into();
         }
         if !self.leaf.add(stub, far_key, value) {
-            self.end_leaf()?;
+            self.end_leaf(false)?;
             self.begin_leaf(key, far_key)?;
             let added = self.leaf.add(stub, far_key, value);
             debug_assert!(added, "an empty leaf has room for any entry");
@@ -183,7 +192,7 @@ impl TableWriter {
         if self.entries == 0 {
             return Ok(None);
         }
-        self.end_leaf()?;
+        self.end_leaf(true)?;
         let few = self.segments.is_empty() && self.children.len() < FEW_LEAVES;
         if few {
             self.hashes.clear();
@@ -238,12 +247,27 @@ impl TableWriter {
         Ok(())
     }
 
-    fn end_leaf(&mut self) -> Result<()> {
+    /// Ends the present leaf; `last`: no other one follows.
+    fn end_leaf(&mut self, last: bool) -> Result<()> {
+        // A leaf that is alone is the root, which is a page.
+        let alone = last && self.children.is_empty();
+        let packs = !alone && self.packer.is_next();
+        if packs {
+            self.write_chunk()?;
+        }
         let at = self.chunk_pages * PAGE_BYTES;
         let page = self.chunk.get_mut(at..at + PAGE_BYTES);
-        self.leaf.finish(page.unwrap_or_default());
+        let page = page.unwrap_or_default();
+        self.leaf.finish(page);
+        let from = std::mem::take(&mut self.from);
+        if packs {
+            let (form, sealed) = self.packer.pack(page);
+            let page = self.output.put_packed(form, sealed)?;
+            self.children.push(Child { from, page });
+            return Ok(());
+        }
         self.children.push(Child {
-            from: std::mem::take(&mut self.from),
+            from,
             page: self.chunk_pages as PageNo,
         });
         self.chunk_pages += 1;

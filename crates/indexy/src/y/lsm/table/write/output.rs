@@ -8,6 +8,7 @@ use super::super::{
     PAGE_BYTES,
     far::{self, SEAL_BYTES},
     file::{self, file_name},
+    packed::{Packed, UNIT},
 };
 use crate::{
     error::{Error, Result},
@@ -94,6 +95,26 @@ impl Output {
             }
         }
         Ok(Far { bytes: len, first })
+    }
+
+    /// Puts a packed leaf, all but its seal, which is over the first `sealed` bytes of it. Returns
+    /// the reference to it.
+    pub(super) fn put_packed(&mut self, form: &[u8], sealed: usize) -> Result<PageNo> {
+        let gap = self.bytes().next_multiple_of(UNIT as u64) - self.bytes();
+        let offset = self.bytes() + gap;
+        let bytes = SEAL_BYTES + form.len();
+        let reference = Packed { offset, bytes }.reference();
+        let reference = reference.ok_or_else(|| Error::Unsupported {
+            what: "a table of more than 64 GiB".into(),
+        })?;
+        let seal = far::seal(self.id, offset, form.get(..sealed).unwrap_or(form)).to_le_bytes();
+        let zeros = [0; UNIT];
+        for mut rest in [zeros.get(..gap as usize).unwrap_or_default(), &seal, form] {
+            while !rest.is_empty() {
+                rest = self.gather(rest)?;
+            }
+        }
+        Ok(reference)
     }
 
     /// Takes what there is room for; returns the rest.
