@@ -92,6 +92,7 @@ pub use crate::y::conformance;
 pub use crate::{
     x::Order,
     y::{
-        Capabilities, IndexY, IndexYFactory, IndexYShared, Maintained, RunEntry, RunSource, YIter,
+        Capabilities, IndexY, IndexYFactory, IndexYShared, Maintained, RunEntry, RunSource,
+        SortedLoad, YIter,
     },
 };

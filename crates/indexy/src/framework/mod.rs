@@ -1,7 +1,8 @@
 //! The framework: joins an Index X and an Index Y into one index under one memory budget.
 //!
 //! Source: IndeXY section II. It does not know which X and which Y.
-//! - [`tree`] is one tree, X and Y joined; [`scan`] reads ranges of it, `audit` compares X with Y.
+//! - [`tree`] is one tree, X and Y joined; [`scan`] reads ranges of it, [`mod@load`] ends
+//!   sorted loads, `audit` compares X with Y.
 //! - [`regions`] are the parts of a tree that are cleaned and released.
 //! - [`clean`] writes dirty regions to Y, [`release`] cuts cold ones off, each with its thread.
 //! - [`memory`] is the waiting room of writers, [`shared`] what all trees have in common.
@@ -17,6 +18,7 @@ pub(crate) mod counters;
 pub(crate) mod disk_writer;
 pub(crate) mod host;
 pub(crate) mod journal;
+pub(crate) mod load;
 pub(crate) mod memory;
 pub(crate) mod regions;
 pub(crate) mod release;

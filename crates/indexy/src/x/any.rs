@@ -79,6 +79,7 @@ impl IndexX for AnyX {
             enough_bytes: usize,
         ) -> Cut;
         fn clear_mounts(&self, from: &[u8], to: Option<&[u8]>);
+        fn mount(&self, from: &[u8], to: Option<&[u8]>);
         fn restamp(&self, from: &[u8], to: Option<&[u8]>);
         fn leaves(
             &self,

@@ -291,6 +291,12 @@ impl IndexX for ModelX {
         cut
     }
 
+    fn mount(&self, from: &[u8], to: Option<&[u8]>) {
+        let mut s = self.0.write();
+        let tick = s.tick();
+        s.set_range(from, to, Some(tick));
+    }
+
     fn restamp(&self, from: &[u8], to: Option<&[u8]>) {
         let mut s = self.0.write();
         s.split_at(from);

@@ -22,5 +22,7 @@ mod crashes;
 #[cfg(test)]
 pub(crate) mod memory;
 
-pub use contract::{Capabilities, IndexY, Maintained, RunEntry, RunSource, YIter};
+pub use contract::{
+    Capabilities, IndexY, Maintained, RunEntry, RunSource, SortedLoad, YIter,
+};
 pub use factory::{IndexYFactory, IndexYShared};

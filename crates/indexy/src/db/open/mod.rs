@@ -1,11 +1,13 @@
 //! Opening: lock, manifest, Index Ys, replay of the log, threads.
 //!
-//! `place` finds or makes the directory, `replay` applies the log. The root of every tree whose Y
+//! `place` finds or makes the directory, `replay` applies the log, `loads` what
+//! loads hide of it. The root of every tree whose Y
 //! is not empty starts as a mount, so that replayed entries get `in_y`. Replay obeys the budget:
 //! the framework's threads run beside it (I7).
 
 #![forbid(unsafe_code)]
 
+mod loads;
 mod place;
 mod replay;
 
@@ -134,6 +136,7 @@ fn make_core(
         trees: RwLock::new(BTreeMap::new()),
         closed: AtomicU8::new(0),
         operations: RwLock::default(),
+        loads: Mutex::default(),
         directory,
         options,
     })

@@ -3,6 +3,7 @@
 
 mod batch;
 mod bounds;
+mod load_sorted;
 mod range;
 mod ranges;
 mod reads;

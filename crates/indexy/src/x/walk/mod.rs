@@ -107,6 +107,10 @@ impl<S: Kind> IndexX for Tree<S> {
         self.cut_range(from, to, acked, spare_referenced, enough_bytes)
     }
 
+    fn mount(&self, from: &[u8], to: Option<&[u8]>) {
+        self.mount_all(from, to);
+    }
+
     fn restamp(&self, from: &[u8], to: Option<&[u8]>) {
         self.stamp_mounts(from, to);
     }

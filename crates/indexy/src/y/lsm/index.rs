@@ -1,12 +1,12 @@
 //! The contract of a disk index, kept by the parts of the tree.
 
-use super::{read::range::Range, tree::LsmY};
+use super::{load::Load, read::range::Range, tree::LsmY};
 use crate::{
     error::{Error, Result},
     key::Value,
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
     x::Order,
-    y::contract::{Capabilities, IndexY, Maintained, RunSource, YIter},
+    y::contract::{Capabilities, IndexY, Maintained, RunSource, SortedLoad, YIter},
 };
 use std::{path::Path, sync::atomic::Ordering::Relaxed};
 
@@ -63,6 +63,10 @@ impl IndexY for LsmY {
         self.change(|version| Some(version.without_range(from, to)));
         self.clock.wrote();
         Ok(())
+    }
+
+    fn begin_load(&self) -> Result<Option<Box<dyn SortedLoad + '_>>> {
+        Ok(Some(Box::new(Load::begin(self)?)))
     }
 
     fn make_durable(&self) -> Result<()> {
@@ -158,6 +162,9 @@ impl IndexY for LsmY {
         let Some(_no_run) = self.writing.try_lock() else {
             return false;
         };
+        if self.loads.load(Relaxed) > 0 {
+            return false;
+        }
         // A failure is told by whoever needs what was to be written.
         let released = self.versions.release().unwrap_or(true);
         self.released.fetch_or(released, Relaxed);

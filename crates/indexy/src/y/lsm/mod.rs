@@ -5,7 +5,7 @@
 //!
 //! - `table/`: one immutable file of sorted entries. `version/`: which table has what part of the
 //!   key space, and the log that makes it durable. `compact/`: what to merge, and the merge.
-//! - `tree.rs`: the state. `read/`, `write.rs`, `maintain.rs`, `copy.rs`, `verify.rs`: what is done
+//! - `tree.rs`: the state. `read/`, `write.rs`, `load.rs`, `maintain.rs`, `copy.rs`, `verify.rs`: what is done
 //!   with it. `index.rs`: the contract.
 //!
 //! What a reader sees: one version from beginning to end, so all of a run or nothing.
@@ -26,6 +26,7 @@ mod copy;
 #[cfg(any(test, feature = "testing"))]
 pub(super) mod fuzzing;
 mod index;
+mod load;
 mod maintain;
 mod read;
 mod stored;
