@@ -95,7 +95,8 @@ impl Joined {
             .next()
             .transpose()?;
         if stale.is_some() {
-            self.shared.guarded(self.writer.remove_range(from, Some(to)))?;
+            self.shared
+                .guarded(self.writer.remove_range(from, Some(to)))?;
         }
         self.writer.make_durable()
     }

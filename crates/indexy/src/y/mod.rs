@@ -22,7 +22,5 @@ mod crashes;
 #[cfg(test)]
 pub(crate) mod memory;
 
-pub use contract::{
-    Capabilities, IndexY, Maintained, RunEntry, RunSource, SortedLoad, YIter,
-};
+pub use contract::{Capabilities, IndexY, Maintained, RunEntry, RunSource, SortedLoad, YIter};
 pub use factory::{IndexYFactory, IndexYShared};

@@ -18,6 +18,7 @@ mod forked;
 mod history;
 mod kill;
 mod lifecycle;
+mod load_sorted;
 mod log_limit;
 mod long_keys;
 mod moved;

@@ -90,7 +90,8 @@ impl IndexY for GuardedY {
     fn begin_load(&self) -> Result<Option<Box<dyn SortedLoad + '_>>> {
         self.hold.directory.check()?;
         let begun = self.explained(self.y.begin_load())?;
-        Ok(begun.map(|load| -> Box<dyn SortedLoad + '_> { Box::new(GuardedLoad { y: self, load }) }))
+        Ok(begun
+            .map(|load| -> Box<dyn SortedLoad + '_> { Box::new(GuardedLoad { y: self, load }) }))
     }
 
     fn make_durable(&self) -> Result<()> {

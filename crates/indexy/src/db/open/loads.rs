@@ -38,9 +38,8 @@ impl Loads {
             return false;
         };
         let mut at = ranges.range::<[u8], _>((Unbounded, Included(key)));
-        at.next_back().is_some_and(|(_, (to, load))| {
-            *load > lsn && to.as_deref().is_none_or(|to| key < to)
-        })
+        at.next_back()
+            .is_some_and(|(_, (to, load))| *load > lsn && to.as_deref().is_none_or(|to| key < to))
     }
 
     /// The parts of `[from, to)` that a record at `lsn` says something of. `None`: all of it.
@@ -118,8 +117,8 @@ mod tests {
             let mut loads = Vec::new();
             for n in 1..random.random_range(2..12u64) {
                 let from: u8 = random.random_range(0..40);
-                let to: Option<u8> = (random.random_range(0..6) > 0)
-                    .then(|| random.random_range(0..44));
+                let to: Option<u8> =
+                    (random.random_range(0..6) > 0).then(|| random.random_range(0..44));
                 let lsn = n * 10;
                 let end = to.map_or(256, usize::from);
                 newest[from.into()..end.max(from.into())].fill(lsn);
@@ -134,7 +133,11 @@ mod tests {
             let lsn = Lsn(random.random_range(0..130));
             for key in 0..=255u8 {
                 let hidden = newest[usize::from(key)] > lsn.0;
-                assert_eq!(loads.hides(lsn, 7, &[key]), hidden, "{key} {lsn:?} {loads:?}");
+                assert_eq!(
+                    loads.hides(lsn, 7, &[key]),
+                    hidden,
+                    "{key} {lsn:?} {loads:?}"
+                );
                 assert!(!loads.hides(lsn, 8, &[key]));
             }
             let (from, to) = (random.random_range(0..50u8), random.random_range(0..60u8));
@@ -147,7 +150,11 @@ mod tests {
                     **from <= [key][..] && to.as_ref().is_none_or(|to| [key][..] < **to)
                 };
                 let times = shown.as_ref().unwrap().iter().filter(|r| is_in(r)).count();
-                assert_eq!(times, usize::from(expected), "{key} {from} {to:?} {shown:?}");
+                assert_eq!(
+                    times,
+                    usize::from(expected),
+                    "{key} {from} {to:?} {shown:?}"
+                );
             }
         }
     }

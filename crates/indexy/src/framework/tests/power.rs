@@ -315,7 +315,8 @@ impl<'a> World<'a> {
                 db.flush()?;
                 self.history.all_durable();
             }
-            90..=92 => {
+            90 => self.load(&handle(self, tree)?, tree)?,
+            91..=92 => {
                 truncate::truncate(&**core, &core.shared)?;
             }
             93..=95 => self.create(db)?,
@@ -332,6 +333,46 @@ impl<'a> World<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Loads a gap between two keys, sometimes after it was made by removals that the log has.
+    fn load(&mut self, handle: &Tree, tree: usize) -> Result<()> {
+        let from = self.random.random_range(0..KEYS);
+        let to = (from + self.random.random_range(1..6)).min(KEYS);
+        if self.random.random() {
+            for key in from..to {
+                let value = None;
+                self.history.steps.push(vec![Write { tree, key, value }]);
+                handle.remove([key])?;
+                self.acknowledge();
+            }
+        }
+        let now = self.history.state(self.history.steps.len());
+        let empty = now[tree].range(vec![from]..vec![to]).next().is_none();
+        let number = self.history.steps.len() as u64;
+        let writes: Vec<Write> = (from..to)
+            .map(|key| {
+                let value = Some([&number.to_le_bytes()[..], &[key; 40]].concat());
+                Write { tree, key, value }
+            })
+            .collect();
+        let load = writes.clone();
+        if empty {
+            self.history.steps.push(writes);
+        }
+        let entries = load
+            .iter()
+            .map(|w| ([w.key], w.value.as_deref().unwrap_or_default()));
+        match handle.load_sorted(entries) {
+            Err(crate::Error::RangeNotEmpty { .. }) if !empty => Ok(()),
+            loaded => {
+                assert_eq!(loaded?, load.len() as u64);
+                assert!(empty);
+                // Whatever the log promises else: it is durable, and so is all before.
+                self.history.all_durable();
+                Ok(())
+            }
+        }
     }
 
     /// Makes a tree that is not there, if there is one.

@@ -51,7 +51,10 @@ pub fn loads_appear_at_once<S: Store>(store: &S) {
             };
             let other = loading(&y, &beside);
             // Keys next to the load, before and behind it, come and go.
-            let near = [n.to_be_bytes().to_vec(), [&n.to_be_bytes()[..], &[9; 9]].concat()];
+            let near = [
+                n.to_be_bytes().to_vec(),
+                [&n.to_be_bytes()[..], &[9; 9]].concat(),
+            ];
             let mut run: Entries = near.iter().map(|key| put(key, &[1; 30])).collect();
             run.push(del(&[0xff; 9]));
             write_both(&y, &mut model, &run);

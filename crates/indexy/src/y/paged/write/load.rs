@@ -25,10 +25,7 @@ use crate::{
         paged::tree::PagedY,
     },
 };
-use std::{
-    ops::Range,
-    sync::atomic::Ordering::Relaxed,
-};
+use std::{ops::Range, sync::atomic::Ordering::Relaxed};
 
 /// Separators of so many pages wait before one page of them is put aside.
 const WAITING_PAGES: usize = 3;
