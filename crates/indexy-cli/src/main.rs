@@ -14,6 +14,7 @@ mod input;
 mod interrupt;
 mod progress;
 mod range;
+mod sorted;
 mod stdout;
 mod store;
 
