@@ -62,8 +62,9 @@ mod x;
 mod y;
 
 pub use db::{
-    Batch, Compacted, Db, Durability, IndexXKind, IndexYKind, IndexYName, Options, Range, Rejected,
-    Stats, Tree, TreeOptions, TreeReport, TreeStats, VerifyReport,
+    Batch, Compacted, Db, Doubtful, Durability, IndexXKind, IndexYKind, IndexYName, Loss, Options,
+    Range, Rejected, SalvageReport, SalvagedTree, Stats, Tree, TreeOptions, TreeReport, TreeStats,
+    VerifyReport,
 };
 pub use error::{Error, Result};
 pub use key::{Key, Value};

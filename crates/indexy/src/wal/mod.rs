@@ -26,6 +26,7 @@ mod options;
 mod reader;
 mod record;
 mod recovery;
+pub(crate) mod salvage;
 mod segment;
 mod truncation;
 mod writer;

@@ -187,6 +187,14 @@ pub trait IndexY: Send + Sync {
     /// the writer go on.
     fn verify(&self) -> Result<u64>;
 
+    /// Reads everything, as [`IndexY::verify`] does, and goes on behind what is damaged: tells
+    /// `found` of each place. May find less than `verify`, which stops at the first.
+    fn damage(&self, found: &mut dyn FnMut(Error)) {
+        if let Err(error) = self.verify() {
+            found(error);
+        }
+    }
+
     /// Gives the files to the next owner of the directory, if nothing uses them any more.
     ///
     /// False while a run, a step of maintenance or an iterator still needs a file that would be

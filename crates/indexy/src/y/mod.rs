@@ -16,6 +16,8 @@ pub(crate) mod paged;
 pub(crate) mod pool;
 #[cfg(feature = "rocksdb")]
 pub(crate) mod rocks;
+pub(crate) mod salvaged;
+pub(crate) mod tolerant;
 
 #[cfg(test)]
 mod crashes;

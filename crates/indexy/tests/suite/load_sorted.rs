@@ -154,7 +154,9 @@ fn i8_older_records_do_not_undo_a_load() {
             tree.remove(key(n)).unwrap();
         }
         tree.insert(key(5000), "beside").unwrap();
-        let load = entries(1, 2990, 9);
+        // Not of every key: what was removed stays so, wherever it was.
+        let mut load = entries(1, 2990, 9);
+        load.retain(|key, _| key[7] % 3 != 0);
         tree.load_sorted(&load).unwrap();
         let mut model = load;
         model.insert(key(5000).to_vec(), b"beside".to_vec());
@@ -266,6 +268,50 @@ fn the_source_may_use_the_database() {
         );
         assert_sound(&db);
     }
+}
+
+/// A writer into the very range: the load is refused, or the write comes after it. It is never lost.
+#[test]
+fn i8_a_write_into_the_range_is_not_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &Options::new(4 * MIB));
+    let tree = db.tree("t").unwrap();
+    let mut loads = 0;
+    for round in 0..150u64 {
+        let (from, stop) = (round * 1000, AtomicBool::new(false));
+        let written = AtomicU64::new(0);
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                let mut n = 0;
+                while !stop.load(SeqCst) {
+                    if n == 0 {
+                        // At the end of the load, for the most part.
+                        std::thread::sleep(Duration::from_micros(round * 40));
+                    }
+                    n += 1;
+                    tree.insert(key(from + 500 + n % 10), key(n)).unwrap();
+                    written.store(n, SeqCst);
+                }
+            });
+            match tree.load_sorted((from..from + 1000).map(|n| (key(n), "loaded"))) {
+                Ok(_) => loads += 1,
+                Err(Error::RangeNotEmpty { .. }) => {}
+                Err(e) => panic!("{e}"),
+            }
+            stop.store(true, SeqCst);
+        });
+        let last = written.load(SeqCst);
+        for n in last.saturating_sub(9).max(1)..=last {
+            let found = tree.get(key(from + 500 + n % 10)).unwrap();
+            assert_eq!(
+                found.as_deref(),
+                Some(&key(n)[..]),
+                "round {round}: write {n}"
+            );
+        }
+    }
+    assert!(loads > 0);
+    assert_sound(&db);
 }
 
 /// Loads of neighbouring ranges beside writers, readers, removals of ranges, checkpoints and

@@ -33,6 +33,7 @@ mod read_only;
 mod rename;
 mod reopen;
 mod room;
+mod salvage;
 mod scan;
 mod stress;
 mod stuck;

@@ -149,6 +149,10 @@ impl IndexY for GuardedY {
         self.y.verify()
     }
 
+    fn damage(&self, found: &mut dyn FnMut(Error)) {
+        self.y.damage(found);
+    }
+
     /// Where the directory is another's there is nothing to release: the drop leaves it alone.
     fn release_files(&self) -> bool {
         match self.hold.directory.check() {

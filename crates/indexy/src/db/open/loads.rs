@@ -13,17 +13,17 @@ use std::{
 
 /// Ranges by tree that records below an LSN say nothing of.
 #[derive(Debug, Default)]
-pub(super) struct Loads(HashMap<u32, Ranges>);
+pub(in crate::db) struct Loads(HashMap<u32, Ranges>);
 
 /// Ranges that do not overlap: where each ends, and the LSN of the newest load over it.
 type Ranges = BTreeMap<Vec<u8>, (Option<Vec<u8>>, Lsn)>;
 
 /// From the first, up to the second; `None`: to the end.
-type KeyRange = (Vec<u8>, Option<Vec<u8>>);
+pub(in crate::db) type KeyRange = (Vec<u8>, Option<Vec<u8>>);
 
 impl Loads {
     /// `loads` in the order of the log.
-    pub(super) fn new(loads: Vec<LoadAt>) -> Self {
+    pub(in crate::db) fn new(loads: Vec<LoadAt>) -> Self {
         let mut all = Self::default();
         for load in loads {
             let ranges = all.0.entry(load.tree).or_default();
@@ -33,7 +33,7 @@ impl Loads {
     }
 
     /// Whether a record at `lsn` says nothing of `key`.
-    pub(super) fn hides(&self, lsn: Lsn, tree: u32, key: &[u8]) -> bool {
+    pub(in crate::db) fn hides(&self, lsn: Lsn, tree: u32, key: &[u8]) -> bool {
         let Some(ranges) = self.0.get(&tree) else {
             return false;
         };
@@ -43,7 +43,7 @@ impl Loads {
     }
 
     /// The parts of `[from, to)` that a record at `lsn` says something of. `None`: all of it.
-    pub(super) fn shown(
+    pub(in crate::db) fn shown(
         &self,
         lsn: Lsn,
         tree: u32,

@@ -7,7 +7,7 @@
 
 #![forbid(unsafe_code)]
 
-mod loads;
+pub(super) mod loads;
 mod place;
 mod replay;
 
@@ -162,7 +162,7 @@ fn remove_orphans(core: &Core, manifest: &Manifest) -> Result<()> {
 }
 
 /// A number that tree `id` of this database and of its checkpoints has, and hardly any other.
-fn owner(database_id: u128, id: u32) -> u64 {
+pub(super) fn owner(database_id: u128, id: u32) -> u64 {
     let bytes = [&database_id.to_le_bytes()[..], &id.to_le_bytes()].concat();
     xxhash_rust::xxh3::xxh3_64(&bytes)
 }

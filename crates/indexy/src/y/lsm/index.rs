@@ -155,6 +155,10 @@ impl IndexY for LsmY {
         self.verify_all()
     }
 
+    fn damage(&self, found: &mut dyn FnMut(Error)) {
+        self.find_damage(found);
+    }
+
     fn release_files(&self) -> bool {
         let Some(_no_maintenance) = self.maintaining.try_lock() else {
             return false;

@@ -2,7 +2,7 @@
 
 use super::{read::cursor::Cursor, tree::PagedY, write::Load};
 use crate::{
-    error::Result,
+    error::{Error, Result},
     key::Value,
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
     x::Order,
@@ -108,6 +108,10 @@ impl IndexY for PagedY {
 
     fn verify(&self) -> Result<u64> {
         self.verify_all()
+    }
+
+    fn damage(&self, found: &mut dyn FnMut(Error)) {
+        self.find_damage(found);
     }
 
     fn release_files(&self) -> bool {

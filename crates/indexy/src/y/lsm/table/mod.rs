@@ -44,6 +44,7 @@ mod tests;
 /// Bytes of a page of every table.
 const PAGE_BYTES: usize = 4096;
 
+pub(super) use file::TableFile;
 pub(crate) use filter::{FilterUse, hash_of};
 pub(crate) use meta::TableMeta;
 pub(crate) use read::{Answer, Descent, Step, Table, load_together};
