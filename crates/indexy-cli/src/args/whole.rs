@@ -21,8 +21,8 @@ pub struct Stats {
 #[command(after_help = "\
 Exit code 0: everything holds; 1: something does not, or could not be read. With
 --json, standard output has one object either way: {\"ok\": true, \"seconds\": 0.2,
-\"trees\": [{\"name\": ..., \"entries\": ..., \"damaged\": 0, \"problems\": [...]}]}; \"error\" instead of
-\"trees\" says why the check could not go on.")]
+\"trees\": [{\"name\": ..., \"entries\": ..., \"damaged\": 0, \"problems\": [...]}]};
+\"error\" instead of \"trees\" says why the check could not go on.")]
 pub struct Verify {
     #[command(flatten)]
     pub database: Database,

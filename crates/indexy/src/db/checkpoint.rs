@@ -5,7 +5,8 @@
 //! it does not have is in the copied log, because truncation pauses (I6). So replay brings both to
 //! one state: that of the last LSN copied.
 //!
-//! A sorted load is in the log by a record alone, and in Y: it ends before the copy begins, or waits.
+//! A sorted load is in the log by a record alone, and in Y: it ends before the copy begins, or it
+//! waits.
 //!
 //! Threads: writers, cleaning and new trees go on meanwhile. Only the last look at the manifest
 //! holds its lock.

@@ -118,13 +118,14 @@ impl Db {
     /// Reads what can be read of the damaged database in `src` and writes it to a new one in
     /// `dest`, which is absent or an empty directory. Nothing is invented: every entry of the new
     /// database is one that was written, the newest as far as that can be known. The report says
-    /// what is missing, by file, offset and, where it is known, range of keys. `src` is not changed.
+    /// what is missing, by file, offset and, where it is known, range of keys. `src` is not
+    /// changed.
     ///
     /// Keys of which a newer version, or a removal, may be lost are [`Doubtful`]. Trees of RocksDB
     /// and of disk indexes of other crates are not read, but for what the log has of them.
     ///
-    /// Cost: reads all of `src`, the log twice; writes `dest` with `options`. Where the log has lost
-    /// records, the keys of those before the loss are held in memory. Errors: `Locked`,
+    /// Cost: reads all of `src`, the log twice; writes `dest` with `options`. Where the log has
+    /// lost records, the keys of those before the loss are held in memory. Errors: `Locked`,
     /// `NoDatabase`, `DestinationNotEmpty`, and those of writing `dest`; damage is none.
     ///
     /// ```

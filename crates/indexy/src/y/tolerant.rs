@@ -1,5 +1,5 @@
-//! Reading a tree of pages of which some are damaged: what can be read, in order, and between it the
-//! ranges of keys of which something cannot.
+//! Reading a tree of pages of which some are damaged: what can be read, in order, and between it
+//! the ranges of keys of which something cannot.
 //!
 //! For salvage, and for counting damage. Works on tables of the run store and on paged trees, whose
 //! nodes have one format. Memory: the bounds of one inner page a level, and one leaf. Threads: one.

@@ -270,7 +270,8 @@ fn the_source_may_use_the_database() {
     }
 }
 
-/// A writer into the very range: the load is refused, or the write comes after it. It is never lost.
+/// A writer into the very range: the load is refused, or the write comes after it. It is never
+/// lost.
 #[test]
 fn i8_a_write_into_the_range_is_not_lost() {
     let dir = tempfile::tempdir().unwrap();
@@ -401,7 +402,7 @@ fn an_index_that_takes_no_loads_says_so() {
     assert!(matches!(tree.load_sorted([("a", "b")]), Err(Error::Closed)));
 }
 
-// --- a process that is killed ---------------------------------------------------------------------
+// --- a process that is killed ------------------------------------------------------------------
 
 /// Keys of a load of the child.
 const LOAD: u64 = 2000;

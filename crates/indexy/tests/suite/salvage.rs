@@ -1,9 +1,9 @@
 //! Salvage of databases with flipped, zeroed, cut and missing files: what comes out was written, is
-//! the newest as far as the report says so, and nothing is missing that the report does not tell of.
+//! the newest as far as the report says so, and nothing is missing that the report does not tell.
 
 use crate::{
     pairs::{self, Pair},
-    support::{MIB, Random, assert_sound, open},
+    support::{MIB, Random, assert_sound, fast_dir, open},
 };
 use indexy::{Db, Doubtful, Durability, IndexYKind, Options, SalvageReport, Tree};
 use std::{
@@ -145,7 +145,8 @@ fn damage(path: &Path, how: Damage, random: &mut Random) {
 
 fn salvage(src: &Path, dest: &Path, pair: Pair, doubtful: Doubtful) -> (SalvageReport, Model) {
     let _ = std::fs::remove_dir_all(dest);
-    let report = Db::salvage(src, dest, options(pair), doubtful).unwrap();
+    let to = options(pair).durability(Durability::Buffered { interval_ms: 1000 });
+    let report = Db::salvage(src, dest, to, doubtful).unwrap();
     let db = open(dest, &options(pair));
     assert_sound(&db);
     let found = match db.tree_names().first() {
@@ -194,7 +195,7 @@ fn what_is_salvaged_was_written_and_what_is_missing_is_told() {
         if pair.1 == IndexYKind::RocksDb {
             continue;
         }
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let (src, image, dest) = ["src", "image", "dest"].map(|n| dir.path().join(n)).into();
         let all = build(&src, pair);
         let (report, found) = salvage(&src, &dest, pair, Doubtful::LeaveOut);

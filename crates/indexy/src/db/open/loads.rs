@@ -1,4 +1,5 @@
-//! Which records of the log count for nothing, because a later sorted load says what their keys are.
+//! Which records of the log count for nothing, because a later sorted load says what their keys
+//! are.
 //!
 //! A load leaves one record behind: from there on, replay begins for its range with what Y has. So
 //! these records are read before anything is replayed. Keeps I8. Threads: one; no I/O.

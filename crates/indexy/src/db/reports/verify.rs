@@ -32,8 +32,8 @@ pub struct TreeReport {
     pub y_entries: u64,
     /// Entries of the memory index that were compared with the disk index.
     pub compared: u64,
-    /// Damaged places of the disk index: pages, long values, parts of its own lists. Reading goes on
-    /// behind each; of what is under a damaged inner page, that page alone counts.
+    /// Damaged places of the disk index: pages, long values, parts of its own lists. Reading goes
+    /// on behind each; of what is under a damaged inner page, that page alone counts.
     #[serde(default)]
     pub damaged: u64,
     /// What does not hold, each in a sentence. A hundred at most.

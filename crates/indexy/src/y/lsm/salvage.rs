@@ -24,8 +24,8 @@ use std::{collections::BTreeMap, iter::Peekable, path::Path};
 /// A table that can be read, or the error that keeps it from that.
 type Opened = std::result::Result<TableFile, Error>;
 
-/// Reads the tree in `dir`. `owner`: see [`LsmY::open`](super::LsmY); `None`: not known, which costs
-/// the version log. Errors: those of `visit`.
+/// Reads the tree in `dir`. `owner`: see [`LsmY::open`](super::LsmY); `None`: not known, which
+/// costs the version log. Errors: those of `visit`.
 pub(crate) fn salvage(
     storage: &dyn Storage,
     dir: &Path,

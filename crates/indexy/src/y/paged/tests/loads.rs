@@ -49,7 +49,8 @@ fn a_load_over_the_bounds_of_leaves_that_went() {
             let sim = Sim::default();
             let y = open_sim(&sim, 4096).unwrap();
             let mut model = Model::new();
-            let name = |n: u32| [key(n), vec![7; if n % 5 == 0 { long } else { 0 }]].concat();
+            let more = |n: u32| if n.is_multiple_of(5) { long } else { 0 };
+            let name = |n: u32| [key(n), vec![7; more(n)]].concat();
             let run: Entries = (0..20_000).map(|n| put(&name(n), &[n as u8; 9])).collect();
             write(&y, &run).unwrap();
             model.extend(run.into_iter().map(|(k, v)| (k, v.unwrap())));
