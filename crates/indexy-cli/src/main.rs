@@ -14,6 +14,7 @@ mod input;
 mod interrupt;
 mod progress;
 mod range;
+mod sorted;
 mod stdout;
 mod store;
 
@@ -52,6 +53,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Dump(args) => commands::dump::run(args),
         Command::Stats(args) => commands::stats::run(args),
         Command::Verify(args) => commands::verify::run(args),
+        Command::Salvage(args) => commands::salvage::run(args),
         Command::Checkpoint(args) => commands::checkpoint::run(args),
         Command::Convert(args) => commands::convert::run(args),
         Command::Rename(args) => commands::rename::run(args),

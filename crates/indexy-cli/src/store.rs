@@ -5,7 +5,7 @@ use crate::{
     stdout::say,
 };
 use anyhow::{Context as _, anyhow, bail};
-use indexy::{Db, Durability, Error, Options, Tree, TreeOptions};
+use indexy::{Db, Doubtful, Durability, Error, Options, SalvageReport, Tree, TreeOptions};
 use indexy_report::size;
 use std::path::Path;
 
@@ -71,6 +71,18 @@ pub fn open_pair(src: &Path, dest: &Path, bytes: Option<u64>) -> anyhow::Result<
     let to = Db::open(dest, half.durability(Durability::None))
         .with_context(|| format!("cannot create {}", dest.display()))?;
     Ok((from, to))
+}
+
+/// Writes what can be read of the database in `src` to a new one in `dest`.
+pub fn salvage(
+    src: &Path,
+    dest: &Path,
+    bytes: Option<u64>,
+    doubtful: Doubtful,
+) -> anyhow::Result<SalvageReport> {
+    refuse_file(src)?;
+    Db::salvage(src, dest, budget(bytes)?, doubtful)
+        .with_context(|| format!("cannot salvage {}", src.display()))
 }
 
 /// Opens the database in `path` to read it, with half of the budget in bytes.

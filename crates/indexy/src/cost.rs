@@ -32,6 +32,7 @@
 //! | [`insert`], [`remove`] | no I/O | no I/O: nothing is read | log, memory |
 //! | [`take`], [`compare_and_swap`], [`update`] | no I/O | one read, lock held | log, memory |
 //! | [`remove_range`], `clear` | a walk over its leaves | a few pages (LSM), its leaves (paged) | all writers, a sync of the log |
+//! | [`load_sorted`] | each entry is written once | a few syncs | all writers, at the end; a checkpoint |
 //! | [`Batch::commit`] | no I/O | no I/O: nothing is read | the locks of all keys; log, memory |
 //!
 //! A value over an eighth of the memory budget goes to the disk index at once, one at a time per
@@ -56,6 +57,7 @@
 //! [`contains_key`]: crate::Tree::contains_key
 //! [`multi_get`]: crate::Tree::multi_get
 //! [`range`]: crate::Tree::range
+//! [`load_sorted`]: crate::Tree::load_sorted
 //! [`first`]: crate::Tree::first
 //! [`last`]: crate::Tree::last
 //! [`len`]: crate::Tree::len

@@ -106,6 +106,17 @@ pub enum Error {
         /// The destination.
         path: PathBuf,
     },
+    /// The keys of a sorted load must ascend, each once. Nothing was loaded.
+    NotSorted {
+        /// Number of the entry whose key is not greater than the one before, the first being 0.
+        entry: u64,
+    },
+    /// A sorted load goes where the tree has no key between its first and its last. Nothing was
+    /// loaded.
+    RangeNotEmpty {
+        /// Name of the tree.
+        name: String,
+    },
     /// A write on a database opened read-only.
     ReadOnly,
     /// The closure of [`Tree::update`](crate::Tree::update) called something of its own database
@@ -285,6 +296,8 @@ impl Error {
             | Self::NoDatabase { .. }
             | Self::NotADirectory { .. }
             | Self::DestinationNotEmpty { .. }
+            | Self::NotSorted { .. }
+            | Self::RangeNotEmpty { .. }
             | Self::ReadOnly
             | Self::Reentrant
             | Self::Unsupported { .. }
@@ -429,6 +442,12 @@ impl fmt::Display for Error {
             Self::DestinationNotEmpty { path } => {
                 write!(f, "{} exists and is not empty", path.display())
             }
+            Self::NotSorted { entry } => {
+                write!(f, "sorted load: the key of entry {entry} does not ascend")
+            }
+            Self::RangeNotEmpty { name } => {
+                write!(f, "sorted load: tree {name:?} has keys in its range")
+            }
             Self::ReadOnly => f.write_str("the database is open read-only"),
             Self::Reentrant => {
                 f.write_str("the closure of an update may only read its own database")
@@ -560,6 +579,8 @@ mod tests {
             (Caller, Error::NoDatabase { path: path() }),
             (Caller, Error::NotADirectory { path: path() }),
             (Caller, Error::DestinationNotEmpty { path: path() }),
+            (Caller, Error::NotSorted { entry: 1 }),
+            (Caller, Error::RangeNotEmpty { name: name() }),
             (Caller, Error::ReadOnly),
             (Caller, Error::Reentrant),
             (Caller, Error::Unsupported { what: name() }),

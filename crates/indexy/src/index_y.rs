@@ -93,6 +93,6 @@ pub use crate::{
     x::Order,
     y::{
         Capabilities, Compression, IndexY, IndexYFactory, IndexYShared, Maintained, RunEntry,
-        RunSource, YIter,
+        RunSource, SortedLoad, YIter,
     },
 };

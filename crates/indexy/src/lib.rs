@@ -63,9 +63,10 @@ mod x;
 mod y;
 
 pub use db::{
-    Batch, Compacted, Cursor, Db, Durability, IndexXKind, IndexYKind, IndexYName, Isolation,
-    Options, Range, Rejected, RetryPolicy, Savepoint, Snapshot, Stats, Transaction,
-    TransactionRange, Tree, TreeOptions, TreeReport, TreeStats, VerifyReport,
+    Batch, Compacted, Cursor, Db, Doubtful, Durability, IndexXKind, IndexYKind, IndexYName,
+    Isolation, Loss, Options, Range, Rejected, RetryPolicy, SalvageReport, SalvagedTree, Savepoint,
+    Snapshot, Stats, Transaction, TransactionRange, Tree, TreeOptions, TreeReport, TreeStats,
+    VerifyReport,
 };
 pub use error::{Error, Result};
 pub use key::{Key, Value};

@@ -7,7 +7,7 @@
 
 mod pairs;
 
-use indexy::{Batch, Db, Durability, Error, Options, Stats, Tree, TreeOptions};
+use indexy::{Batch, Db, Durability, Error, IndexYKind, Options, Stats, Tree, TreeOptions};
 use pairs::Pair;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::{collections::BTreeMap, ops::Bound, path::Path};
@@ -143,9 +143,28 @@ fn step(db: &Db, trees: &[Tree], models: &mut [Model], rng: &mut StdRng, case: &
             tree.remove_range(&a[..]..=&b[..]).unwrap();
             models[t].retain(|k, _| *k < a || *k > b);
         }
+        98 if rng.random_range(0..50) == 0 => load(tree, &mut models[t], rng, keys),
         98 => db.sync().unwrap(),
         _ if rng.random_range(0..300) == 0 => db.flush().unwrap(),
         _ => {}
+    }
+}
+
+/// Loads sorted keys into a gap between two keys, or over one.
+fn load(tree: &Tree, model: &mut Model, rng: &mut StdRng, keys: u64) {
+    let from = key(rng, keys);
+    let count = rng.random_range(1..300u32);
+    let over = |n: u32| [&from[..], &n.to_be_bytes()].concat();
+    let entries: Model = (0..count).map(|n| (over(n), value(rng, 300))).collect();
+    let empty = model.range(over(0)..=over(count - 1)).next().is_none();
+    match tree.load_sorted(&entries) {
+        Ok(loaded) => {
+            assert!(empty && loaded == u64::from(count));
+            model.extend(entries);
+        }
+        Err(Error::RangeNotEmpty { .. }) => assert!(!empty),
+        Err(Error::Unsupported { .. }) => assert!(tree.pair().1 == IndexYKind::RocksDb),
+        Err(e) => panic!("{e}"),
     }
 }
 

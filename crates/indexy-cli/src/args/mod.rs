@@ -17,7 +17,7 @@ pub use keys::{Del, Get, Put};
 pub use program::{Completions, Demo};
 pub use trees::{Compact, DropTree, RemoveRange, Rename};
 pub use usage::Usage;
-pub use whole::{Checkpoint, Convert, Stats, Verify};
+pub use whole::{Checkpoint, Convert, Salvage, Stats, Verify};
 
 use clap::{Parser, Subcommand};
 
@@ -70,6 +70,8 @@ pub enum Command {
     Stats(Stats),
     /// Read everything and check checksums, order and invariants
     Verify(Verify),
+    /// Save what can be read of a damaged database in a new one
+    Salvage(Salvage),
     /// Copy the database, as of this moment, to another directory
     Checkpoint(Checkpoint),
     /// Copy the database to another pair of indexes

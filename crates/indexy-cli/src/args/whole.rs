@@ -1,4 +1,4 @@
-//! Commands on a database as a whole: `stats`, `verify`, `checkpoint` and `convert`.
+//! Commands on a database as a whole: `stats`, `verify`, `checkpoint`, `convert` and `salvage`.
 
 use super::database::{Database, parse_index_x, parse_index_y};
 use clap::Args;
@@ -21,8 +21,8 @@ pub struct Stats {
 #[command(after_help = "\
 Exit code 0: everything holds; 1: something does not, or could not be read. With
 --json, standard output has one object either way: {\"ok\": true, \"seconds\": 0.2,
-\"trees\": [{\"name\": ..., \"entries\": ..., \"problems\": [...]}]}; \"error\" instead of
-\"trees\" says why the check could not go on.")]
+\"trees\": [{\"name\": ..., \"entries\": ..., \"damaged\": 0, \"problems\": [...]}]};
+\"error\" instead of \"trees\" says why the check could not go on.")]
 pub struct Verify {
     #[command(flatten)]
     pub database: Database,
@@ -73,4 +73,32 @@ pub struct Convert {
     /// No progress, no summary
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// `salvage`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+SRC is read past what is damaged, and not changed. Every record of DEST is one
+that was written to SRC, and the newest of its key as far as that can be known.
+Keys of which a newer version, or a removal, may be lost are counted as doubtful;
+they are left out unless --doubtful is given. What is missing is listed by file,
+offset and, where it is known, range of keys.
+
+Exit code 0: nothing is missing; 1: something is, or DEST could not be written.")]
+pub struct Salvage {
+    /// Directory of the damaged database
+    #[arg(value_name = "SRC")]
+    pub src: PathBuf,
+    /// Where the new database goes: absent, or an empty directory
+    #[arg(value_name = "DEST")]
+    pub dest: PathBuf,
+    /// Take doubtful keys, too, in the newest version that is there
+    #[arg(long)]
+    pub doubtful: bool,
+    /// Memory budget, for instance 64M [default: a quarter of the memory]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub budget: Option<u64>,
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
 }

@@ -12,7 +12,7 @@ use crate::{
     store,
 };
 use anyhow::{Context as _, bail, ensure};
-use indexy::{Db, IndexXKind, IndexYKind, Tree, TreeOptions};
+use indexy::{Db, Error, IndexXKind, IndexYKind, Tree, TreeOptions};
 use indexy_report::size::{self, counted};
 use std::{
     fs::{self, File},
@@ -108,13 +108,12 @@ fn convert(
         let name = tree.name();
         let new = create_like(&dest, tree, args)
             .with_context(|| format!("cannot create tree {name:?}"))?;
-        let mut copy = |key: &[u8], value: &[u8]| new.insert(key, value);
         let mut tick = |records: u64| {
             let all = before + records;
             progress.tick(all, all.min(about));
         };
-        let Some(content) = read(tree, interrupt, &mut copy, &mut tick)
-            .with_context(|| format!("in tree {name:?}"))?
+        let Some(content) =
+            copy(tree, &new, interrupt, &mut tick).with_context(|| format!("in tree {name:?}"))?
         else {
             progress.finish();
             return Ok(None);
@@ -156,6 +155,81 @@ fn create_like(dest: &Db, tree: &Tree, args: &Convert) -> anyhow::Result<Tree> {
 /// Takes a key and its value.
 type Record<'a> = dyn FnMut(&[u8], &[u8]) -> indexy::Result<()> + 'a;
 
+/// Why a copy stopped.
+enum Stop {
+    Interrupted,
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Copies every record to the empty tree `new`; `None` when interrupted.
+fn copy(
+    tree: &Tree,
+    new: &Tree,
+    interrupt: &Interrupt,
+    tick: &mut dyn FnMut(u64),
+) -> anyhow::Result<Option<Content>> {
+    let mut reading = Reading::default();
+    let records = tree.iter().map(|record| {
+        let (key, value) = record?;
+        reading.add(&key, &value);
+        if reading.is_due() {
+            if interrupt.is_set() {
+                return Err(Stop::Interrupted);
+            }
+            tick(reading.records);
+        }
+        Ok((key, value))
+    });
+    match new.try_load_sorted(records) {
+        Ok(_) if interrupt.is_set() => Ok(None),
+        Ok(_) => Ok(Some(reading.content())),
+        Err(Stop::Interrupted) => Ok(None),
+        // The disk index takes no sorted loads, and has told so before it took anything.
+        Err(Stop::Failed(Error::Unsupported { .. })) if reading.records == 0 => read(
+            tree,
+            interrupt,
+            &mut |key, value| new.insert(key, value),
+            tick,
+        ),
+        Err(Stop::Failed(error)) => Err(error.into()),
+    }
+}
+
+/// What was read so far.
+#[derive(Default)]
+struct Reading {
+    hasher: Xxh3Default,
+    records: u64,
+}
+
+impl Reading {
+    fn add(&mut self, key: &[u8], value: &[u8]) {
+        for part in [key, value] {
+            self.hasher.update(&(part.len() as u64).to_le_bytes());
+            self.hasher.update(part);
+        }
+        self.records += 1;
+    }
+
+    /// The clock and signals are to be looked at.
+    fn is_due(&self) -> bool {
+        self.records.is_multiple_of(RECORDS_PER_TICK)
+    }
+
+    fn content(&self) -> Content {
+        Content {
+            records: self.records,
+            hash: self.hasher.digest128(),
+        }
+    }
+}
+
 /// Hands every record to `each`, in key order; `None` when interrupted.
 fn read(
     tree: &Tree,
@@ -163,28 +237,19 @@ fn read(
     each: &mut Record<'_>,
     tick: &mut dyn FnMut(u64),
 ) -> anyhow::Result<Option<Content>> {
-    let mut hasher = Xxh3Default::new();
-    let mut records = 0u64;
+    let mut reading = Reading::default();
     for record in tree.iter() {
         let (key, value) = record?;
         each(&key, &value)?;
-        for part in [&key[..], &value[..]] {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part);
-        }
-        records += 1;
-        if records.is_multiple_of(RECORDS_PER_TICK) {
+        reading.add(&key, &value);
+        if reading.is_due() {
             if interrupt.is_set() {
                 return Ok(None);
             }
-            tick(records);
+            tick(reading.records);
         }
     }
-    if interrupt.is_set() {
-        return Ok(None);
-    }
-    let hash = hasher.digest128();
-    Ok(Some(Content { records, hash }))
+    Ok((!interrupt.is_set()).then(|| reading.content()))
 }
 
 /// Reads what is on disk and compares it with what was to be there; false when interrupted.

@@ -1,5 +1,8 @@
 //! `indexy load`: reads records and writes them, in constant memory.
 //!
+//! Records whose keys ascend go straight to the disk index, a few MiB at a time
+//! (`Tree::load_sorted`), as long as the tree has no keys between theirs.
+//!
 //! A malformed line, a signal and a failure all end the same way: what came before is flushed,
 //! and the user is told how far the load came.
 
@@ -10,6 +13,7 @@ use crate::{
     input::{Lines, Next, Source},
     interrupt::Interrupt,
     progress::Progress,
+    sorted::Sorted,
     stdout::{self, say},
     store::{self, Access},
 };
@@ -25,6 +29,8 @@ use std::{process::ExitCode, time::Instant};
 /// records.
 const GROUP_BYTES: usize = 256 << 10;
 const GROUP_RECORDS: usize = 1000;
+/// Fewer sorted records are not worth a load of their own, which waits for the device.
+const FEWEST_SORTED: usize = 1000;
 /// Bad lines that `--skip-bad` names; the rest is only counted.
 const NAMED_BAD_LINES: u64 = 10;
 /// How many records pass between two looks at the clock.
@@ -49,15 +55,19 @@ pub fn run(args: &Load) -> anyhow::Result<ExitCode> {
         format,
         skip_bad: args.skip_bad,
         crlf: args.crlf,
-        group: (args.database.durability == DurabilityArg::Sync).then(|| Group::new(db.clone())),
-        tree,
+        writer: Writer {
+            sorted: Sorted::new(db.stats().memory_budget_bytes),
+            group: (args.database.durability == DurabilityArg::Sync)
+                .then(|| Group::new(db.clone())),
+            tree,
+            records: 0,
+        },
         line: 0,
-        records: 0,
         bad: 0,
     };
     let mut lines = source.lines().context("cannot start reading")?;
     let end = loader.load(&mut lines, &interrupt).and_then(|end| {
-        loader.write_group()?;
+        loader.write_waiting()?;
         Ok(end)
     });
     loader.progress.flushing();
@@ -88,9 +98,9 @@ fn report(
                 let elapsed = start.elapsed();
                 let mut text = format!(
                     "loaded {} in {} ({})",
-                    counted(loader.records, "record"),
+                    counted(loader.writer.records, "record"),
                     size::duration(elapsed),
-                    size::rate(loader.records, elapsed)
+                    size::rate(loader.writer.records, elapsed)
                 );
                 if loader.bad > 0 {
                     text += &format!("; skipped {}", counted(loader.bad, "malformed line"));
@@ -129,11 +139,9 @@ struct Loader {
     format: Format,
     skip_bad: bool,
     crlf: bool,
-    tree: Tree,
-    group: Option<Group>,
+    writer: Writer,
     /// Number of the line read last.
     line: u64,
-    records: u64,
     bad: u64,
 }
 
@@ -156,8 +164,8 @@ impl Loader {
                     Some("longer than any record".into())
                 }
                 Next::Silent => {
-                    self.write_group()?;
-                    self.progress.tick(self.records, lines.consumed());
+                    self.write_waiting()?;
+                    self.progress.tick(self.writer.records, lines.consumed());
                     continue;
                 }
                 Next::End => return Ok(End::Done),
@@ -169,7 +177,7 @@ impl Loader {
                 self.skip(&what);
             }
             if self.line.is_multiple_of(RECORDS_PER_TICK) {
-                self.progress.tick(self.records, lines.consumed());
+                self.progress.tick(self.writer.records, lines.consumed());
             }
         }
     }
@@ -194,25 +202,16 @@ impl Loader {
                 value.len()
             )));
         }
-        if let Some(group) = &mut self.group {
-            // A large record goes alone: a batch has a limit.
-            if !group.has_room(key.len() + value.len()) {
-                self.records += group.write(&self.tree)?;
-            }
-            group.add(&key, &value);
-            return Ok(None);
-        }
-        match self.tree.insert(&key, &value) {
-            Ok(()) => self.records += 1,
+        match self.writer.write(&key, &value) {
             // The tree's Index Y has a lower limit.
             Err(error @ (Error::KeyTooLong { .. } | Error::ValueTooLong { .. })) => {
-                return Ok(Some(error.to_string()));
+                Ok(Some(error.to_string()))
             }
-            Err(error) => {
-                return Err(error).with_context(|| format!("{}, line {}", self.name, self.line));
+            written => {
+                written.with_context(|| format!("{}, line {}", self.name, self.line))?;
+                Ok(None)
             }
         }
-        Ok(None)
     }
 
     /// The line without what an editor may have put around it.
@@ -252,24 +251,84 @@ impl Loader {
         }
     }
 
-    fn write_group(&mut self) -> anyhow::Result<()> {
-        if let Some(group) = &mut self.group {
-            self.records += group
-                .write(&self.tree)
-                .with_context(|| format!("{}, before line {}", self.name, self.line))?;
-        }
-        Ok(())
+    fn write_waiting(&mut self) -> anyhow::Result<()> {
+        let written = self.writer.write_waiting();
+        written.with_context(|| format!("{}, before line {}", self.name, self.line))
     }
 
     fn how_far(&self) -> String {
         let mut text = format!(
             "{} loaded before that; the database is consistent",
-            counted(self.records, "record")
+            counted(self.writer.records, "record")
         );
         if self.bad > 0 {
             text += &format!("; skipped {}", counted(self.bad, "malformed line"));
         }
         text
+    }
+}
+
+/// Writes records: those that ascend straight to the disk index, many together, others one by one.
+struct Writer {
+    tree: Tree,
+    sorted: Sorted,
+    group: Option<Group>,
+    records: u64,
+}
+
+impl Writer {
+    fn write(&mut self, key: &[u8], value: &[u8]) -> indexy::Result<()> {
+        if !self.sorted.fits(key, value) {
+            self.write_sorted()?;
+        }
+        if self.sorted.fits(key, value) {
+            self.sorted.add(key, value);
+            return Ok(());
+        }
+        self.write_one(key, value)
+    }
+
+    /// Writes what waits for more of its kind.
+    fn write_waiting(&mut self) -> indexy::Result<()> {
+        self.write_sorted()?;
+        if let Some(group) = &mut self.group {
+            self.records += group.write(&self.tree)?;
+        }
+        Ok(())
+    }
+
+    fn write_sorted(&mut self) -> indexy::Result<()> {
+        let chunk = self.sorted.take();
+        if chunk.len() >= FEWEST_SORTED {
+            match self.tree.load_sorted(chunk.iter()) {
+                Ok(count) => {
+                    self.records += count;
+                    return Ok(());
+                }
+                Err(Error::RangeNotEmpty { .. } | Error::Unsupported { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // The input is not sorted, the tree has some of it, or the disk index takes no loads.
+        self.sorted.gives_up |= !chunk.is_empty();
+        for (key, value) in chunk.iter() {
+            self.write_one(key, value)?;
+        }
+        Ok(())
+    }
+
+    fn write_one(&mut self, key: &[u8], value: &[u8]) -> indexy::Result<()> {
+        let Some(group) = &mut self.group else {
+            self.tree.insert(key, value)?;
+            self.records += 1;
+            return Ok(());
+        };
+        // A large record goes alone: a batch has a limit.
+        if !group.has_room(key.len() + value.len()) {
+            self.records += group.write(&self.tree)?;
+        }
+        group.add(key, value);
+        Ok(())
     }
 }
 

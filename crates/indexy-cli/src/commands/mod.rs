@@ -12,6 +12,7 @@ pub mod load;
 pub mod put;
 pub mod remove_range;
 pub mod rename;
+pub mod salvage;
 pub mod scan;
 pub mod stats;
 pub mod verify;

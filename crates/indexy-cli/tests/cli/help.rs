@@ -2,7 +2,7 @@
 
 use crate::Place;
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "load",
     "get",
     "put",
@@ -12,6 +12,7 @@ const COMMANDS: [&str; 15] = [
     "dump",
     "stats",
     "verify",
+    "salvage",
     "checkpoint",
     "convert",
     "rename",

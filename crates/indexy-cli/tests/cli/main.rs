@@ -17,6 +17,7 @@ mod read_only;
 mod refusals;
 mod remove_range;
 mod round_trip;
+mod salvage;
 mod scan;
 mod stats;
 mod trees;

@@ -5,6 +5,9 @@
 //! it does not have is in the copied log, because truncation pauses (I6). So replay brings both to
 //! one state: that of the last LSN copied.
 //!
+//! A sorted load is in the log by a record alone, and in Y: it ends before the copy begins, or it
+//! waits.
+//!
 //! Threads: writers, cleaning and new trees go on meanwhile. Only the last look at the manifest
 //! holds its lock.
 
@@ -83,6 +86,8 @@ fn claim(dest: &Path) -> Result<DirectoryLock> {
 }
 
 fn copy(core: &Core, dest: &Path) -> Result<()> {
+    // A load is wholly in what is copied, in Y and in the log, or in neither.
+    let _no_load = core.loads.lock();
     let log = core.shared.log.get();
     let _hold = log.map(|log| log.hold());
     // I6: read with the log held, and before any Y is copied: what lies below is in every copied Y.

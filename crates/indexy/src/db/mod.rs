@@ -1,8 +1,9 @@
 //! The database: the API, and the only place that wires the log, X, Y and the framework together.
 //!
-//! - `database` the API of [`Db`]; `tree/` of trees, batches and scans; `snapshot` what all trees were
-//!   at one moment; `options`, `kinds/` what
-//!   may be chosen; `reports/` what a database says about itself; `checkpoint` copies of it.
+//! - `database` the API of [`Db`]; `tree/` of trees, batches and scans; `snapshot` what all trees
+//!   were at one moment, `transaction/` reads and writes that happen as one; `options`, `kinds/`
+//!   what may be chosen; `reports/` what a database says about itself; `checkpoint` copies of it;
+//!   `salvage` what can be read of a damaged one.
 //! - `handle/` what all handles share, how it ends, the locks of writers, the division of the
 //!   budget.
 //! - `open/` how it begins; `directory/` the files that are the database's own, and who may touch
@@ -19,6 +20,7 @@ mod machine;
 mod open;
 mod options;
 mod reports;
+mod salvage;
 mod snapshot;
 mod transaction;
 mod tree;
@@ -30,6 +32,7 @@ pub use database::Db;
 pub use kinds::{IndexXKind, IndexYKind, IndexYName};
 pub use options::{Durability, Options, TreeOptions};
 pub use reports::{Stats, TreeReport, VerifyReport};
+pub use salvage::{Doubtful, Loss, SalvageReport, SalvagedTree};
 pub use snapshot::Snapshot;
 pub use transaction::{Cursor, Isolation, RetryPolicy, Savepoint, Transaction, TransactionRange};
 pub use tree::{Batch, Compacted, Range, Rejected, Tree, TreeStats};

@@ -244,6 +244,15 @@ impl DeadStretches {
         self.revive(key);
         HeldOff(self)
     }
+
+    /// For many keys that appear without a latch: nothing is known to be dead.
+    pub(crate) fn hold_off_all(&self) -> HeldOff<'_> {
+        let mut slots = self.slots.lock();
+        slots.held_off += 1;
+        slots.slots = Default::default();
+        slots.show(&self.seen);
+        HeldOff(self)
+    }
 }
 
 /// What [`DeadStretches::pass`] found.

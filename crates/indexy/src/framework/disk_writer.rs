@@ -12,7 +12,7 @@ use super::shared::Shared;
 use crate::{
     error::Result,
     x::RunId,
-    y::{IndexY, RunSource},
+    y::{IndexY, RunSource, SortedLoad},
 };
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::{
@@ -85,6 +85,12 @@ impl DiskWriter {
     /// Has Y remove a range. The caller holds the run lock, and poisons after an error.
     pub(crate) fn remove_range(&self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
         self.alarmed(|| self.y.remove_range(from, to))
+    }
+
+    /// Has Y show a load. The caller holds the run lock.
+    pub(crate) fn publish(&self, load: Box<dyn SortedLoad + '_>) -> Result<()> {
+        let result = self.alarmed(|| load.publish());
+        self.shared.guarded(result)
     }
 
     /// Poisons when `write` panics.

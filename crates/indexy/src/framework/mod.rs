@@ -2,7 +2,7 @@
 //!
 //! Source: IndeXY section II. It does not know which X and which Y.
 //! - [`tree`] is one tree, X and Y joined; [`scan`] reads ranges of it, `snapshots` reads and keeps
-//!   what it was, `audit` compares X with Y.
+//!   what it was, [`mod@load`] ends sorted loads, `audit` compares X with Y.
 //! - `dead_stretches` is what scans found to be empty.
 //! - [`regions`] are the parts of a tree that are cleaned and released.
 //! - [`clean`] writes dirty regions to Y, [`release`] cuts cold ones off, each with its thread.
@@ -20,6 +20,7 @@ mod dead_stretches;
 pub(crate) mod disk_writer;
 pub(crate) mod host;
 pub(crate) mod journal;
+pub(crate) mod load;
 pub(crate) mod memory;
 pub(crate) mod regions;
 pub(crate) mod release;

@@ -411,7 +411,7 @@ impl Joined {
 
     /// Drops the entries of `[from, to)`, dirty ones too; the range is mounted then. The caller
     /// holds the run lock.
-    fn drop_from_x(&self, runs: &mut Runs, from: &[u8], to: Option<&[u8]>) {
+    pub(super) fn drop_from_x(&self, runs: &mut Runs, from: &[u8], to: Option<&[u8]>) {
         let run = runs.begin();
         // Only what is clean is cut.
         let _ = self

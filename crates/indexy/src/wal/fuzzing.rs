@@ -64,7 +64,12 @@ pub(crate) fn records() -> Vec<u8> {
         // Within the limits.
         let _ = batch.push(record);
     }
-    let all = [records[0], records[1], records[2], batch.record()];
+    let load = RecordRef::Load {
+        tree: 3,
+        from: key,
+        to: None,
+    };
+    let all = [records[0], records[1], records[2], batch.record(), load];
     let mut bytes = Vec::new();
     for record in &all {
         let (head, a, b) = record.parts();

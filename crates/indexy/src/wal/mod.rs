@@ -26,6 +26,7 @@ mod options;
 mod reader;
 mod record;
 mod recovery;
+pub(crate) mod salvage;
 mod segment;
 mod truncation;
 mod writer;
@@ -39,6 +40,7 @@ pub(crate) use options::{LogDurability, LogOptions};
 #[cfg(test)]
 pub(crate) use record::Malformed;
 pub(crate) use record::{BatchEncoder, MAX_BATCH_BYTES, RecordRef, batch_ops};
+pub(crate) use recovery::LoadAt;
 
 use crate::{
     error::{Error, Result},
@@ -153,6 +155,27 @@ impl Log {
             dir: dir.to_path_buf(),
             database_id: options.database_id,
             read_only,
+        })
+    }
+
+    /// The records of loads that [`Log::open`] with the same arguments is going to replay, in their
+    /// order. Cost: reads the segments from `from` on; writes nothing. Errors: `Corrupt`,
+    /// `FormatVersion`, `Io`.
+    pub(crate) fn loads(
+        storage: &dyn Storage,
+        dir: &Path,
+        database_id: u128,
+        from: Lsn,
+        budget: &Budget,
+    ) -> Result<Vec<LoadAt>> {
+        recovery::loads(&recovery::Request {
+            storage,
+            dir,
+            database_id,
+            from,
+            durable_hint: from,
+            read_only: true,
+            budget,
         })
     }
 

@@ -133,6 +133,25 @@ impl GroupReader {
         Ok(best)
     }
 
+    /// Goes to the next whole group behind what is damaged at the present offset; returns its first
+    /// LSN. `None`: there is none.
+    pub(super) fn skip_damage(&mut self) -> Result<Option<Lsn>> {
+        let len = self.file.len()?;
+        let (identity, mut at) = (self.identity, self.offset + GROUP_ALIGN as u64);
+        while at + GROUP_HEADER_BYTES as u64 <= len {
+            let head = GroupHeader::decode(self.bytes_at(at, GROUP_HEADER_BYTES)?, identity, at);
+            if let Some(head) = head.filter(|head| head.first_lsn >= self.next) {
+                let bytes = self.bytes_at(at, GROUP_HEADER_BYTES + head.payload_len)?;
+                if decode_group(bytes, identity, at).is_some() {
+                    (self.offset, self.next) = (at, head.first_lsn);
+                    return Ok(Some(head.first_lsn));
+                }
+            }
+            at += GROUP_ALIGN as u64;
+        }
+        Ok(None)
+    }
+
     /// Up to `len` bytes at `offset` of the file; less at its end.
     fn bytes_at(&mut self, offset: u64, len: usize) -> Result<&[u8]> {
         let range = self.load(offset, len)?;

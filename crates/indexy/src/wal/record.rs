@@ -18,6 +18,7 @@ const PUT: u8 = 1;
 const REMOVE: u8 = 2;
 const BATCH: u8 = 3;
 const REMOVE_RANGE: u8 = 4;
+const LOAD: u8 = 5;
 
 /// The end of a range may be one byte longer than a key.
 const MAX_BOUND_BYTES: usize = MAX_KEY_BYTES + 1;
@@ -40,6 +41,13 @@ pub(crate) enum RecordRef<'a> {
     /// Every key of `[from, to)` is removed; `None`: no end. Bounds may be one byte longer than a
     /// key.
     RemoveRange {
+        tree: u32,
+        from: &'a [u8],
+        to: Option<&'a [u8]>,
+    },
+    /// Index Y had no key of `[from, to)`, durably, and may have been given some since: records
+    /// before this one say nothing of them any more. Never in a batch.
+    Load {
         tree: u32,
         from: &'a [u8],
         to: Option<&'a [u8]>,
@@ -108,7 +116,7 @@ impl<'a> RecordRef<'a> {
         let (key, value): (&[u8], &[u8]) = match self {
             Self::Put { key, value, .. } => (key, value),
             Self::Remove { key, .. } => (key, &[]),
-            Self::RemoveRange { from, to, .. } => {
+            Self::RemoveRange { from, to, .. } | Self::Load { from, to, .. } => {
                 let len = from.len().max(to.map_or(0, <[u8]>::len));
                 if len > MAX_BOUND_BYTES {
                     return Err(Error::KeyTooLong {
@@ -151,15 +159,24 @@ impl<'a> RecordRef<'a> {
                 value,
             ),
             Self::Remove { tree, key } => (head(REMOVE, [tree, key.len() as u32]), key, &[]),
-            Self::RemoveRange { tree, from, to } => {
-                // 0: no end.
-                let end = to.map_or(0, |to| to.len() as u32 + 1);
-                let head = head(REMOVE_RANGE, [tree, from.len() as u32, end]);
-                (head, from, to.unwrap_or_default())
-            }
+            Self::RemoveRange { tree, from, to } => of_range(REMOVE_RANGE, tree, from, to),
+            Self::Load { tree, from, to } => of_range(LOAD, tree, from, to),
             Self::Batch { ops, count } => (head(BATCH, [count, ops.len() as u32]), ops, &[]),
         }
     }
+}
+
+#[inline]
+fn of_range<'a>(
+    kind: u8,
+    tree: u32,
+    from: &'a [u8],
+    to: Option<&'a [u8]>,
+) -> (Head, &'a [u8], &'a [u8]) {
+    // 0: no end.
+    let end = to.map_or(0, |to| to.len() as u32 + 1);
+    let head = head(kind, [tree, from.len() as u32, end]);
+    (head, from, to.unwrap_or_default())
 }
 
 /// Reads the record at the start of `bytes`; returns it with its length. Never panics.
@@ -186,7 +203,7 @@ pub(crate) fn decode_record(bytes: &[u8]) -> Result<(RecordRef<'_>, usize), Malf
                 key: take_bytes(&mut rest, key_len)?,
             }
         }
-        REMOVE_RANGE => {
+        REMOVE_RANGE | LOAD => {
             let tree = take_varint(&mut rest)?;
             let what = "end of a range over the limit";
             let from_len = take_len(&mut rest, MAX_BOUND_BYTES, what)?;
@@ -196,7 +213,10 @@ pub(crate) fn decode_record(bytes: &[u8]) -> Result<(RecordRef<'_>, usize), Malf
                 Some(len) => Some(take_bytes(&mut rest, len)?),
                 None => None,
             };
-            RecordRef::RemoveRange { tree, from, to }
+            match kind {
+                LOAD => RecordRef::Load { tree, from, to },
+                _ => RecordRef::RemoveRange { tree, from, to },
+            }
         }
         BATCH => {
             let count = take_varint(&mut rest)?;
@@ -259,9 +279,9 @@ impl BatchEncoder {
     /// Adds a put or a removal, of a key or a range. Errors: a limit is broken (then nothing was
     /// added), `Unsupported` for a batch in a batch.
     pub(crate) fn push(&mut self, op: RecordRef<'_>) -> Result<()> {
-        if matches!(op, RecordRef::Batch { .. }) {
+        if matches!(op, RecordRef::Batch { .. } | RecordRef::Load { .. }) {
             return Err(Error::Unsupported {
-                what: "a batch inside a batch".into(),
+                what: "a batch or a load inside a batch".into(),
             });
         }
         op.check()?;
@@ -308,6 +328,7 @@ pub(crate) fn batch_ops(ops: &[u8]) -> impl Iterator<Item = Result<RecordRef<'_>
         }
         let step = decode_record(rest).and_then(|(op, len)| match op {
             RecordRef::Batch { .. } => Err(Malformed::Invalid("a batch inside a batch")),
+            RecordRef::Load { .. } => Err(Malformed::Invalid("a load inside a batch")),
             op => Ok((op, len)),
         });
         match step {

@@ -132,6 +132,49 @@ pub(super) fn recover(
     })
 }
 
+/// A record of a load: see [`RecordRef::Load`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LoadAt {
+    pub lsn: Lsn,
+    pub tree: u32,
+    pub from: Vec<u8>,
+    pub to: Option<Vec<u8>>,
+}
+
+/// The records of loads that [`recover`] is going to come to, in their order. Writes nothing.
+/// Damage ends it early: whoever recovers says where it is.
+pub(super) fn loads(request: &Request<'_>) -> Result<Vec<LoadAt>> {
+    let mut loads = Vec::new();
+    let mut visit = |lsn: Lsn, record: RecordRef<'_>| {
+        if let RecordRef::Load { tree, from, to } = record {
+            loads.push(LoadAt {
+                lsn,
+                tree,
+                from: from.to_vec(),
+                to: to.map(<[u8]>::to_vec),
+            });
+        }
+        Ok(())
+    };
+    let mut replay = Replay {
+        from: request.from,
+        budget: request.budget,
+        pending: None,
+        charged: 0,
+        visit: &mut visit,
+    };
+    for segment in find_segments(request)? {
+        let mut reader = GroupReader::new(segment.file.clone(), &segment.header, segment.identity);
+        let read = replay.segment(&segment.file, &mut reader);
+        replay.drop_incomplete();
+        match read {
+            Err(Error::Corrupt { .. }) => break,
+            read => read?,
+        }
+    }
+    Ok(loads)
+}
+
 /// Rule 3: decides about what follows `stop` in the newest segment, and cuts it off.
 fn end_log(
     request: &Request<'_>,

@@ -291,6 +291,10 @@ pub(crate) trait IndexX: Send + Sync {
     /// (I3). Cost: a visit of each leaf.
     fn clear(&self);
 
+    /// Y may have keys of `[from, to)` that were never here: every range that touches it becomes
+    /// mounted, with a fresh stamp. What is above them keeps its entries.
+    fn mount(&self, from: &[u8], to: Option<&[u8]>);
+
     /// Keys of `[from, to)` were removed from Y: every mounted range that touches it gets a fresh
     /// stamp, so that nothing read from Y before is loaded (I3).
     fn restamp(&self, from: &[u8], to: Option<&[u8]>);

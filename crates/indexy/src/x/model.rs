@@ -297,6 +297,12 @@ impl IndexX for ModelX {
         s.ranges = [(Vec::new(), None)].into();
     }
 
+    fn mount(&self, from: &[u8], to: Option<&[u8]>) {
+        let mut s = self.0.write();
+        let tick = s.tick();
+        s.set_range(from, to, Some(tick));
+    }
+
     fn restamp(&self, from: &[u8], to: Option<&[u8]>) {
         let mut s = self.0.write();
         s.split_at(from);

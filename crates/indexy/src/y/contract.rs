@@ -39,6 +39,26 @@ pub trait RunSource {
     fn before_publish(&mut self) -> Result<()>;
 }
 
+/// Sorted entries on their way into an index that has none of their keys; see
+/// [`IndexY::begin_load`]. Nobody sees any of them before [`SortedLoad::publish`]. Dropped before
+/// that, it leaves nothing, and gives its space back.
+pub trait SortedLoad: Send {
+    /// Adds an entry behind all before.
+    fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
+
+    /// Brings what was added to the device, so that [`SortedLoad::publish`] has little to write.
+    /// Called once, after the last entry.
+    fn seal(&mut self) -> Result<()>;
+
+    /// Shows all entries at once and makes them durable. As a run: one at a time, no run and no
+    /// removal of a range beside it. The index has no key from the first to the last one added.
+    ///
+    /// After `Ok` every later read and every later open sees all of them. After `Err`, and after a
+    /// crash in the middle, an open sees none or all of them; a read, too. The caller removes the
+    /// range then.
+    fn publish(self: Box<Self>) -> Result<()>;
+}
+
 /// What a call of [`IndexY::maintain`] left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Maintained {
@@ -117,6 +137,16 @@ pub trait IndexY: Send + Sync {
         }
     }
 
+    /// Begins a load of sorted entries past runs, `None` where this index cannot: then sorted
+    /// entries are refused. Several may be under way, and runs beside them. An index that can also
+    /// [removes ranges](IndexY::removes_ranges).
+    ///
+    /// The load holds bounded memory, whatever it holds of the device, and
+    /// [`IndexY::release_files`] is false while it lives.
+    fn begin_load(&self) -> Result<Option<Box<dyn SortedLoad + '_>>> {
+        Ok(None)
+    }
+
     /// Makes every acknowledged run durable: afterwards it survives a crash of the machine. Called
     /// before the log is cut. A `write_run` in flight beside it does not count.
     fn make_durable(&self) -> Result<()>;
@@ -170,6 +200,14 @@ pub trait IndexY: Send + Sync {
     /// Reads everything and checks checksums and order; returns the number of entries. Readers and
     /// the writer go on.
     fn verify(&self) -> Result<u64>;
+
+    /// Reads everything, as [`IndexY::verify`] does, and goes on behind what is damaged: tells
+    /// `found` of each place. May find less than `verify`, which stops at the first.
+    fn damage(&self, found: &mut dyn FnMut(Error)) {
+        if let Err(error) = self.verify() {
+            found(error);
+        }
+    }
 
     /// Gives the files to the next owner of the directory, if nothing uses them any more.
     ///

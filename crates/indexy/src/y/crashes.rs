@@ -2,7 +2,7 @@
 //! keeps its files through [`Storage`](crate::storage::Storage).
 
 use super::{
-    conformance::{Entries, Model, del, put, write},
+    conformance::{Entries, Model, del, loading, put, stretch, write},
     contract::{IndexY, Maintained},
 };
 use crate::{
@@ -217,4 +217,115 @@ fn go_through(sim: &Sim, y: &dyn IndexY, what: &str) {
     sim.heal();
     assert!(content(y).unwrap() == model, "{what}");
     assert_eq!(y.verify().unwrap(), model.len() as u64, "{what}");
+}
+
+// --- loads ------------------------------------------------------------------------------------
+
+/// What is loaded: keys behind those of the script, values of every size.
+fn loaded() -> Model {
+    stretch(0x3000_0000, 900)
+}
+
+/// A run, a load, a run; returns the states that may be found after a crash.
+fn load<Y: IndexY>(sim: &Sim, open: &impl Fn(&Sim) -> Result<Y>) -> (Vec<Model>, Result<()>) {
+    let mut model = Model::new();
+    let mut possible = vec![model.clone()];
+    let mut go = || -> Result<()> {
+        let y = open(sim)?;
+        apply(&mut model, &script(0));
+        possible.push(model.clone());
+        write(&y, &script(0))?;
+        y.make_durable()?;
+        possible.remove(0);
+        let Some(mut load) = y.begin_load()? else {
+            return Ok(());
+        };
+        for (key, value) in loaded() {
+            load.add(&key, &value)?;
+        }
+        write(&y, &script(0))?;
+        maintain(&y)?;
+        load.seal()?;
+        model.extend(loaded());
+        possible.push(model.clone());
+        load.publish()?;
+        possible.remove(0);
+        apply(&mut model, &script(1));
+        possible.push(model.clone());
+        write(&y, &script(1))?;
+        y.make_durable()?;
+        possible.remove(0);
+        Ok(())
+    };
+    let played = go();
+    (possible, played)
+}
+
+/// After a loss of power at any I/O a load is there or not, and there if it was acknowledged.
+pub(super) fn i8_a_load_is_whole_after_a_crash<Y: IndexY>(open: impl Fn(&Sim) -> Result<Y>) {
+    let whole = Sim::default();
+    load(&whole, &open).1.unwrap();
+    for at in 1..=whole.ios() {
+        let sim = Sim::default();
+        sim.fail_at(at, Fault::PowerLoss, true);
+        let (possible, _) = load(&sim, &open);
+        for seed in 0..4 {
+            let disk = sim.crash(at * 31 + seed);
+            let y = open(&disk).unwrap_or_else(|e| panic!("I/O {at}.{seed}: {e}"));
+            let found = content(&y).unwrap_or_else(|e| panic!("I/O {at}.{seed}: {e}"));
+            assert!(possible.contains(&found), "I/O {at}.{seed}");
+            assert_eq!(y.verify().unwrap(), found.len() as u64, "I/O {at}.{seed}");
+        }
+    }
+}
+
+/// After a fault at any I/O a load that failed leaves nothing behind once its range was removed,
+/// not even space; and another one succeeds, or the tree is poisoned.
+pub(super) fn a_load_that_fails_leaves_nothing<Y: IndexY>(open: impl Fn(&Sim) -> Result<Y>) {
+    let whole = Sim::default();
+    load(&whole, &open).1.unwrap();
+    let faults = [Fault::Eio, Fault::Full, Fault::ShortFull, Fault::FailedSync];
+    for fault in faults {
+        for at in 1..=whole.ios() {
+            let what = format!("{fault:?} at {at}");
+            let sim = Sim::default();
+            let y = open(&sim).unwrap();
+            let mut model = Model::new();
+            write(&y, &script(0)).unwrap();
+            apply(&mut model, &script(0));
+            y.make_durable().unwrap();
+            let entries = loaded();
+            let bytes = y.disk_bytes();
+            sim.fail_at(at.max(sim.ios() + 1), fault, false);
+            let try_it = || -> Result<()> {
+                let Some(mut load) = y.begin_load()? else {
+                    return Ok(());
+                };
+                entries.iter().try_for_each(|(k, v)| load.add(k, v))?;
+                load.seal()?;
+                load.publish()
+            };
+            let loaded = try_it();
+            sim.heal();
+            if loaded.is_ok() {
+                model.extend(entries.clone());
+            } else if y.remove_range(&0x3000_0000u32.to_be_bytes(), None).is_ok() {
+                assert_eq!(y.verify().unwrap(), model.len() as u64, "{what}");
+                model.retain(|key, _| key[..] < 0x3000_0000u32.to_be_bytes()[..]);
+                if y.make_durable().is_ok() {
+                    maintain(&y).unwrap();
+                    // What a page file has left free is used again.
+                    assert!(y.disk_bytes() <= bytes + (1 << 20), "{what}");
+                    assert!(content(&y).unwrap() == model, "{what}");
+                    let again = loading(&y, &entries).unwrap().publish();
+                    again.unwrap_or_else(|e| panic!("{what}: {e}"));
+                    model.extend(entries.clone());
+                }
+            } else {
+                continue;
+            }
+            assert!(content(&y).unwrap() == model, "{what}");
+            assert_eq!(y.verify().unwrap(), model.len() as u64, "{what}");
+        }
+    }
 }

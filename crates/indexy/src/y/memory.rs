@@ -12,7 +12,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::{Capabilities, IndexY, Maintained, RunSource, YIter};
+use super::{Capabilities, IndexY, Maintained, RunSource, SortedLoad, YIter};
 use crate::{
     error::{Error, Result},
     key::{Key, Value},
@@ -303,6 +303,33 @@ fn decode(mut bytes: &[u8]) -> Map {
     std::iter::from_fn(|| Some((part()?, part()?))).collect()
 }
 
+/// A load of a [`MemoryY`].
+struct MemoryLoad<'y> {
+    y: &'y MemoryY,
+    run: Run,
+}
+
+impl SortedLoad for MemoryLoad<'_> {
+    fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.run.push((key.to_vec(), Some(value.to_vec())));
+        Ok(())
+    }
+
+    fn seal(&mut self) -> Result<()> {
+        self.y.check(Op::DrainRun)
+    }
+
+    fn publish(self: Box<Self>) -> Result<()> {
+        self.y.check(Op::WriteRun)?;
+        let mut state = self.y.0.state.lock();
+        apply(&mut state.visible, &self.run);
+        state.pending.push(self.run);
+        drop(state);
+        self.y.at(Point::RunVisible);
+        self.y.make_durable()
+    }
+}
+
 impl IndexY for MemoryY {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
@@ -402,6 +429,13 @@ impl IndexY for MemoryY {
         apply(&mut state.visible, &run);
         state.pending.push(run);
         Ok(())
+    }
+
+    fn begin_load(&self) -> Result<Option<Box<dyn SortedLoad + '_>>> {
+        Ok(Some(Box::new(MemoryLoad {
+            y: self,
+            run: Run::new(),
+        })))
     }
 
     fn make_durable(&self) -> Result<()> {

@@ -17,6 +17,8 @@ pub(crate) mod paged;
 pub(crate) mod pool;
 #[cfg(feature = "rocksdb")]
 pub(crate) mod rocks;
+pub(crate) mod salvaged;
+pub(crate) mod tolerant;
 
 #[cfg(test)]
 mod crashes;
@@ -24,5 +26,5 @@ mod crashes;
 pub(crate) mod memory;
 
 pub use compression::Compression;
-pub use contract::{Capabilities, IndexY, Maintained, RunEntry, RunSource, YIter};
+pub use contract::{Capabilities, IndexY, Maintained, RunEntry, RunSource, SortedLoad, YIter};
 pub use factory::{IndexYFactory, IndexYShared};

@@ -61,6 +61,8 @@ enum Op {
     Drop(&'static str),
     Batch(Vec<Put>),
     One(Put),
+    /// Of keys that are not there, sorted.
+    Load(Vec<Put>),
     Read(Vec<String>),
     Flush,
     Sync,
@@ -98,7 +100,7 @@ fn workload(seed: u64, sync: bool) -> Vec<Op> {
         } else {
             TREES[random.below(2) as usize]
         };
-        ops.push(match n % 140 {
+        let op = match n % 140 {
             35 => Op::Flush,
             60 | 90 if sync => {
                 guest = !guest;
@@ -116,6 +118,17 @@ fn workload(seed: u64, sync: bool) -> Vec<Op> {
                 Op::One((tree, name, Some(vec![n as u8; LARGE])))
             }
             80 => Op::One((tree, "large/0".into(), None)),
+            15 | 65 | 115 => {
+                // The log has other things of these keys.
+                let name = |i: u64| format!("{}/{n}/{i:03}", n % 7);
+                let puts = |step: usize, value: &dyn Fn(u64) -> Option<Vec<u8>>| -> Vec<Put> {
+                    let all = (0..200).step_by(step);
+                    all.map(|i| (tree, name(i), value(i))).collect()
+                };
+                ops.push(Op::Batch(puts(9, &|_| Some(vec![1; 50]))));
+                ops.push(Op::Batch(puts(9, &|_| None)));
+                Op::Load(puts(1, &|i| Some(vec![(n + i) as u8; 300])))
+            }
             i if i % 9 == 0 => Op::Read((0..20).map(|_| key(random.below(KEYS))).collect()),
             i if i % 5 == 0 => Op::One(put(&mut random, tree)),
             i if i % 29 == 0 && !sync => Op::Sync,
@@ -124,7 +137,8 @@ fn workload(seed: u64, sync: bool) -> Vec<Op> {
                     .map(|i| put(&mut random, if i % 6 == 0 { "a" } else { tree }))
                     .collect(),
             ),
-        });
+        };
+        ops.push(op);
     }
     ops
 }
@@ -145,7 +159,7 @@ fn states(ops: &[Op]) -> Vec<State> {
     let mut states = vec![state.clone()];
     for op in ops {
         let puts = match op {
-            Op::Batch(puts) => &puts[..],
+            Op::Batch(puts) | Op::Load(puts) => &puts[..],
             Op::One(put) => std::slice::from_ref(put),
             _ => &[],
         };
@@ -251,6 +265,12 @@ impl Child {
                 }
                 batch.commit().unwrap();
             }
+            Op::Load(puts) => {
+                let entries = puts
+                    .iter()
+                    .map(|(_, key, value)| (key, value.as_ref().unwrap()));
+                self.tree(puts[0].0).load_sorted(entries).unwrap();
+            }
             Op::One((tree, key, Some(value))) => self.tree(tree).insert(key, value).unwrap(),
             Op::One((tree, key, None)) => self.tree(tree).remove(key).unwrap(),
             Op::Read(keys) => {
@@ -300,7 +320,7 @@ fn journaled_child() {
             }
             op => this.run(op),
         }
-        safe |= matches!(op, Op::Sync | Op::Flush);
+        safe |= matches!(op, Op::Sync | Op::Flush | Op::Load(_));
         tell(&format!("mark/done/{}", n + 1));
         if safe {
             tell(&format!("mark/safe/{}", n + 1));

@@ -12,7 +12,7 @@ use crate::{
     error::{Error, Result},
     key::Value,
     x::Order,
-    y::{Capabilities, Compression, IndexY, Maintained, RunSource, YIter},
+    y::{Capabilities, Compression, IndexY, Maintained, RunSource, SortedLoad, YIter},
 };
 use std::{
     path::{Path, PathBuf},
@@ -91,6 +91,13 @@ impl IndexY for GuardedY {
         self.explained(self.y.remove_range(from, to))
     }
 
+    fn begin_load(&self) -> Result<Option<Box<dyn SortedLoad + '_>>> {
+        self.hold.directory.check()?;
+        let begun = self.explained(self.y.begin_load())?;
+        Ok(begun
+            .map(|load| -> Box<dyn SortedLoad + '_> { Box::new(GuardedLoad { y: self, load }) }))
+    }
+
     fn make_durable(&self) -> Result<()> {
         self.hold.directory.check()?;
         self.explained(self.y.make_durable())
@@ -146,6 +153,10 @@ impl IndexY for GuardedY {
         self.y.verify()
     }
 
+    fn damage(&self, found: &mut dyn FnMut(Error)) {
+        self.y.damage(found);
+    }
+
     /// Where the directory is another's there is nothing to release: the drop leaves it alone.
     fn release_files(&self) -> bool {
         match self.hold.directory.check() {
@@ -160,6 +171,31 @@ impl IndexY for GuardedY {
 
     fn copy_to(&self, dest: &Path) -> Result<()> {
         self.y.copy_to(dest)
+    }
+}
+
+/// A load into the directory: looks before whatever makes files or changes what names them.
+struct GuardedLoad<'y> {
+    y: &'y GuardedY,
+    load: Box<dyn SortedLoad + 'y>,
+}
+
+impl SortedLoad for GuardedLoad<'_> {
+    fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let added = self.load.add(key, value);
+        self.y.explained(added)
+    }
+
+    fn seal(&mut self) -> Result<()> {
+        self.y.hold.directory.check()?;
+        let sealed = self.load.seal();
+        self.y.explained(sealed)
+    }
+
+    fn publish(self: Box<Self>) -> Result<()> {
+        self.y.hold.directory.check()?;
+        let published = self.load.publish();
+        self.y.explained(published)
     }
 }
 

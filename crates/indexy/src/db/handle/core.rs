@@ -126,6 +126,9 @@ pub(crate) struct Core {
     /// Held shared by calls that touch the directory beside writers and background threads; `close`
     /// takes it alone.
     pub operations: RwLock<()>,
+    /// Held by a checkpoint, and by a sorted load while its entries become a tree's
+    /// (`framework/load.rs`). Comes before stripes.
+    pub loads: Mutex<()>,
     pub directory: Arc<OwnedDirectory>,
     /// Who may commit transactions.
     pub turn: Turn,

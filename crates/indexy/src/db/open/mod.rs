@@ -1,11 +1,13 @@
 //! Opening: lock, manifest, Index Ys, replay of the log, threads.
 //!
-//! `place` finds or makes the directory, `replay` applies the log. The root of every tree whose Y
+//! `place` finds or makes the directory, `replay` applies the log, `loads` what
+//! loads hide of it. The root of every tree whose Y
 //! is not empty starts as a mount, so that replayed entries get `in_y`. Replay obeys the budget:
 //! the framework's threads run beside it (I7).
 
 #![forbid(unsafe_code)]
 
+pub(super) mod loads;
 mod place;
 mod replay;
 
@@ -136,6 +138,7 @@ fn make_core(
         trees: RwLock::new(BTreeMap::new()),
         closed: AtomicU8::new(0),
         operations: RwLock::default(),
+        loads: Mutex::default(),
         directory,
         turn: Turn::default(),
         options,
@@ -162,7 +165,7 @@ fn remove_orphans(core: &Core, manifest: &Manifest) -> Result<()> {
 }
 
 /// A number that tree `id` of this database and of its checkpoints has, and hardly any other.
-fn owner(database_id: u128, id: u32) -> u64 {
+pub(super) fn owner(database_id: u128, id: u32) -> u64 {
     let bytes = [&database_id.to_le_bytes()[..], &id.to_le_bytes()].concat();
     xxhash_rust::xxh3::xxh3_64(&bytes)
 }

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+use super::loads::Loads;
 use crate::{
     db::{directory::manifest::Manifest, handle::Core, options::Durability},
     error::{Error, Result},
@@ -40,12 +41,15 @@ pub(super) fn replay(core: &Core, manifest: &Manifest) -> Result<u64> {
             .clamp(min_buffer, max_buffer),
         database_id: manifest.database_id,
     };
+    let (dir, from) = (core.log_dir(), Lsn(manifest.log_start));
+    let id = manifest.database_id;
+    let loads = Loads::new(Log::loads(&*core.storage, &dir, id, from, &core.budget)?);
     let mut replayed = 0u64;
     let log = Log::open(
         core.storage.clone(),
-        &core.log_dir(),
+        &dir,
         log_options,
-        Lsn(manifest.log_start),
+        from,
         Lsn(manifest.log_durable),
         core.options.read_only,
         core.shared.poison.clone(),
@@ -54,7 +58,7 @@ pub(super) fn replay(core: &Core, manifest: &Manifest) -> Result<u64> {
             replayed += 1;
             // I6: everything below is applied.
             core.shared.log.replaying(lsn);
-            apply_record(core, record)
+            apply_record(core, &loads, lsn, record)
         },
     )?;
     if core.options.read_only {
@@ -82,15 +86,32 @@ fn write_away(core: &Core, log: &Log) -> Result<()> {
     log.truncate_below(log.end()).map(|_| ())
 }
 
-fn apply_record(core: &Core, record: RecordRef<'_>) -> Result<()> {
+fn apply_record(core: &Core, loads: &Loads, lsn: Lsn, record: RecordRef<'_>) -> Result<()> {
     match record {
-        RecordRef::Put { tree, key, value } => apply(core, tree, key, Some(value)),
-        RecordRef::Remove { tree, key } => apply(core, tree, key, None),
-        RecordRef::RemoveRange { tree, from, to } => remove_range(core, tree, from, to),
+        RecordRef::Put { tree, key, value } => {
+            if !loads.hides(lsn, tree, key) {
+                apply(core, tree, key, Some(value))?;
+            }
+        }
+        RecordRef::Remove { tree, key } => {
+            if !loads.hides(lsn, tree, key) {
+                apply(core, tree, key, None)?;
+            }
+        }
+        RecordRef::RemoveRange { tree, from, to } => match loads.shown(lsn, tree, from, to) {
+            None => remove_range(core, tree, from, to)?,
+            Some(parts) => {
+                for (from, to) in parts {
+                    remove_range(core, tree, &from, to.as_deref())?;
+                }
+            }
+        },
+        // What Y has of it is what there is.
+        RecordRef::Load { .. } => {}
         RecordRef::Batch { ops, .. } => {
             for op in batch_ops(ops) {
                 match op {
-                    Ok(op) => apply_record(core, op)?,
+                    Ok(op) => apply_record(core, loads, lsn, op)?,
                     Err(e) => {
                         return Err(Error::corrupt(
                             core.log_dir(),
@@ -100,9 +121,9 @@ fn apply_record(core: &Core, record: RecordRef<'_>) -> Result<()> {
                     }
                 }
             }
-            Ok(())
         }
     }
+    Ok(())
 }
 
 fn apply(core: &Core, tree: u32, key: &[u8], value: Option<&[u8]>) -> Result<()> {

@@ -5,6 +5,7 @@
 mod batch;
 pub(super) mod bounds;
 mod commit;
+mod load_sorted;
 mod ops;
 mod range;
 mod ranges;

@@ -186,6 +186,8 @@ impl Rig {
                     tree.replay_range(from, to).unwrap();
                 }
             }
+            // Nothing is loaded without the API.
+            RecordRef::Load { .. } => unreachable!(),
             RecordRef::Batch { ops, .. } => batch_ops(ops).for_each(|op| self.replay(op.unwrap())),
         }
     }

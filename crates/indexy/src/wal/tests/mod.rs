@@ -18,6 +18,7 @@ enum Owned {
     Put(u32, Vec<u8>, Vec<u8>),
     Remove(u32, Vec<u8>),
     RemoveRange(u32, Vec<u8>, Option<Vec<u8>>),
+    Load(u32, Vec<u8>, Option<Vec<u8>>),
     Batch(u32, Vec<u8>),
 }
 
@@ -35,6 +36,11 @@ impl Owned {
                 from,
                 to: to.as_deref(),
             },
+            Self::Load(tree, from, to) => RecordRef::Load {
+                tree: *tree,
+                from,
+                to: to.as_deref(),
+            },
             Self::Batch(count, ops) => RecordRef::Batch { ops, count: *count },
         }
     }
@@ -46,6 +52,9 @@ fn own(r: RecordRef<'_>) -> Owned {
         RecordRef::Remove { tree, key } => Owned::Remove(tree, key.to_vec()),
         RecordRef::RemoveRange { tree, from, to } => {
             Owned::RemoveRange(tree, from.to_vec(), to.map(<[u8]>::to_vec))
+        }
+        RecordRef::Load { tree, from, to } => {
+            Owned::Load(tree, from.to_vec(), to.map(<[u8]>::to_vec))
         }
         RecordRef::Batch { ops, count } => Owned::Batch(count, ops.to_vec()),
     }

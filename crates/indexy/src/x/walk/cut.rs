@@ -213,6 +213,21 @@ impl<S: Kind> Tree<S> {
         }
     }
 
+    /// See [`IndexX::mount`](crate::x::IndexX::mount).
+    pub(super) fn mount_all(&self, from: &[u8], to: Option<&[u8]>) {
+        let mut at = first(from, to);
+        while let Some(key) = at {
+            let (bounds, ()) = self.step(&key, |step| {
+                match step.spot()? {
+                    Spot::Leaf(leaf) => self.mount_leaf(&leaf.try_latch()?),
+                    Spot::Empty(_) => S::mark_empty(self, &step.place, true)?,
+                }
+                Some(())
+            });
+            at = bounds.next(to);
+        }
+    }
+
     /// See [`IndexX::restamp`](crate::x::IndexX::restamp).
     pub(super) fn stamp_mounts(&self, from: &[u8], to: Option<&[u8]>) {
         let mut at = first(from, to);

@@ -112,6 +112,10 @@ impl<S: Kind> IndexX for Tree<S> {
         self.drop_all();
     }
 
+    fn mount(&self, from: &[u8], to: Option<&[u8]>) {
+        self.mount_all(from, to);
+    }
+
     fn restamp(&self, from: &[u8], to: Option<&[u8]>) {
         self.stamp_mounts(from, to);
     }

@@ -18,6 +18,7 @@
 
 mod contents;
 mod files;
+mod loads;
 mod runs;
 mod store;
 #[cfg(test)]
@@ -25,6 +26,7 @@ mod tests;
 
 pub use contents::*;
 pub use files::*;
+pub use loads::*;
 pub use runs::*;
 pub use store::*;
 
@@ -39,7 +41,7 @@ macro_rules! index_y_conformance_tests {
             i2_overwrites_after_reopen_win,
             deletes_hide_and_go_away, empty_and_zero_keys, longest_keys, too_long_a_key_is_refused,
             empty_and_large_values, ranges_of_every_shape, random_runs_match_a_model,
-            removed_ranges_are_gone,
+            removed_ranges_are_gone, loads_appear_at_once,
             multi_get_answers_in_order, i5_before_publish_comes_last_and_before_readers,
             i4_a_failed_source_leaves_what_was, an_open_iterator_outlives_runs_and_maintenance,
             readers_run_beside_a_writer_and_a_maintainer, copies_open_equal, counts_are_near,

@@ -1,13 +1,13 @@
 //! The contract of a disk index, kept by the parts of the tree.
 
-use super::{read::range::Range, table::Codec, tree::LsmY};
+use super::{load::Load, read::range::Range, table::Codec, tree::LsmY};
 use crate::{
     error::{Error, Result},
     key::Value,
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
     x::Order,
     y::Compression,
-    y::contract::{Capabilities, IndexY, Maintained, RunSource, YIter},
+    y::contract::{Capabilities, IndexY, Maintained, RunSource, SortedLoad, YIter},
 };
 use std::{path::Path, sync::atomic::Ordering::Relaxed};
 
@@ -69,6 +69,10 @@ impl IndexY for LsmY {
     fn set_compression(&self, compression: Compression) -> Result<()> {
         *self.codec.lock() = Codec::for_writing(compression)?;
         Ok(())
+    }
+
+    fn begin_load(&self) -> Result<Option<Box<dyn SortedLoad + '_>>> {
+        Ok(Some(Box::new(Load::begin(self)?)))
     }
 
     fn make_durable(&self) -> Result<()> {
@@ -157,6 +161,10 @@ impl IndexY for LsmY {
         self.verify_all()
     }
 
+    fn damage(&self, found: &mut dyn FnMut(Error)) {
+        self.find_damage(found);
+    }
+
     fn release_files(&self) -> bool {
         let Some(_no_maintenance) = self.maintaining.try_lock() else {
             return false;
@@ -164,6 +172,9 @@ impl IndexY for LsmY {
         let Some(_no_run) = self.writing.try_lock() else {
             return false;
         };
+        if self.loads.load(Relaxed) > 0 {
+            return false;
+        }
         // A failure is told by whoever needs what was to be written.
         let released = self.versions.release().unwrap_or(true);
         self.released.fetch_or(released, Relaxed);

@@ -5,8 +5,8 @@
 //!
 //! - `table/`: one immutable file of sorted entries. `version/`: which table has what part of the
 //!   key space, and the log that makes it durable. `compact/`: what to merge, and the merge.
-//! - `tree.rs`: the state. `read/`, `write.rs`, `maintain.rs`, `copy.rs`, `verify.rs`: what is done
-//!   with it. `index.rs`: the contract.
+//! - `tree.rs`: the state. `read/`, `write.rs`, `load.rs`, `maintain.rs`, `copy.rs`, `verify.rs`,
+//!   `salvage.rs`: what is done with it. `index.rs`: the contract.
 //!
 //! What a reader sees: one version from beginning to end, so all of a run or nothing.
 //!
@@ -26,8 +26,10 @@ mod copy;
 #[cfg(any(test, feature = "testing"))]
 pub(super) mod fuzzing;
 mod index;
+mod load;
 mod maintain;
 mod read;
+mod salvage;
 mod stored;
 mod table;
 mod tree;
@@ -38,6 +40,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use salvage::salvage;
 pub(crate) use tree::LsmY;
 
 /// What a run and a merge of one database hold while they work: read and write buffers, the hashes

@@ -70,6 +70,8 @@ pub(crate) struct LsmY {
     pub(super) versions: Versions<Stored>,
     pub(super) maintaining: Mutex<()>,
     pub(super) writing: Mutex<()>,
+    /// Loads under way.
+    pub(super) loads: AtomicUsize,
     /// Maintenance is to end soon, and not to begin again.
     pub(super) interrupted: AtomicBool,
     /// Somebody else may have the directory. Set under `maintaining` and `writing`.
@@ -136,6 +138,7 @@ impl LsmY {
             versions,
             maintaining: Mutex::default(),
             writing: Mutex::default(),
+            loads: AtomicUsize::new(0),
             interrupted: AtomicBool::new(false),
             released: AtomicBool::new(false),
             clock: Clock::new(sizes.quiet),

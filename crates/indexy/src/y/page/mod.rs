@@ -197,7 +197,6 @@ pub(crate) fn put_sum(page: &mut [u8], sum: u64) {
 }
 
 /// The number of the tree that `page` says it is of.
-#[cfg(any(test, feature = "testing"))]
 pub(crate) fn tree_of(page: &[u8]) -> Option<u64> {
     u64_at(page, TREE)
 }

@@ -1,12 +1,12 @@
 //! The contract of a disk index, kept by the parts of the tree.
 
-use super::{read::cursor::Cursor, tree::PagedY};
+use super::{read::cursor::Cursor, tree::PagedY, write::Load};
 use crate::{
-    error::Result,
+    error::{Error, Result},
     key::Value,
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
     x::Order,
-    y::contract::{Capabilities, IndexY, Maintained, RunSource, YIter},
+    y::contract::{Capabilities, IndexY, Maintained, RunSource, SortedLoad, YIter},
 };
 use std::{path::Path, sync::atomic::Ordering::Relaxed};
 
@@ -58,6 +58,10 @@ impl IndexY for PagedY {
         self.apply_removal(from, to)
     }
 
+    fn begin_load(&self) -> Result<Option<Box<dyn SortedLoad + '_>>> {
+        Ok(Some(Box::new(Load::begin(self)?)))
+    }
+
     fn make_durable(&self) -> Result<()> {
         if self.read_only {
             return Ok(());
@@ -106,11 +110,18 @@ impl IndexY for PagedY {
         self.verify_all()
     }
 
+    fn damage(&self, found: &mut dyn FnMut(Error)) {
+        self.find_damage(found);
+    }
+
     fn release_files(&self) -> bool {
         self.reap();
         let Some(_no_run) = self.writing.try_lock() else {
             return false;
         };
+        if self.loads.load(Relaxed) > 0 {
+            return false;
+        }
         let settled = self.space.lock().settled();
         if settled {
             // What was published becomes durable now or, out of the log, with the next owner: not

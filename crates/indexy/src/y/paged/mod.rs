@@ -10,7 +10,8 @@
 //! lies in an extent (`file/extent.rs`).
 //!
 //! - `page/`: the bytes of a page. `file/`: the file, its superblocks, its map of used pages.
-//! - `tree.rs`: the state. `read/`, `write/`, `verify.rs`, `copy.rs`: what is done with it.
+//! - `tree.rs`: the state. `read/`, `write/`, `verify.rs`, `copy.rs`, `salvage.rs`: what is done
+//!   with it.
 //! - `index.rs`: the contract. `open.rs`: opening and creating.
 //!
 //! What a reader sees of a run: a `get`, and all of a `multi_get`, is of one version, so all of a
@@ -35,6 +36,7 @@ pub(super) mod fuzzing;
 mod index;
 mod open;
 mod read;
+mod salvage;
 mod tree;
 mod verify;
 mod version;
@@ -44,6 +46,7 @@ mod write;
 mod tests;
 
 pub(crate) use open::{PAGE_SIZES, device};
+pub(crate) use salvage::{page_bytes, salvage};
 pub(crate) use tree::PagedY;
 
 /// What a run and a commit of one database hold while they work: output buffers, the open path.

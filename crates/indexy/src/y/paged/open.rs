@@ -22,7 +22,10 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, atomic::AtomicBool},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize},
+    },
 };
 
 /// Sizes of pages that there are, in bytes.
@@ -82,6 +85,7 @@ impl PagedY {
             writing: Mutex::default(),
             maintaining: Mutex::default(),
             poison: Poison::default(),
+            loads: AtomicUsize::new(0),
             released: AtomicBool::new(false),
         })
     }

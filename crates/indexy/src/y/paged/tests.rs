@@ -29,6 +29,7 @@ mod damage;
 mod decode;
 mod density;
 mod extents;
+mod loads;
 mod neighbours;
 mod ranges;
 mod shrink;

@@ -18,7 +18,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, Ordering::Relaxed},
+    atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
 };
 
 /// The file of the pages.
@@ -35,6 +35,8 @@ pub(crate) struct PagedY {
     pub(crate) writing: Mutex<()>,
     pub(crate) maintaining: Mutex<()>,
     pub(crate) poison: Poison,
+    /// Sorted loads under way.
+    pub(crate) loads: AtomicUsize,
     /// Somebody else may have the file: it is not written any more. Set under `writing` and
     /// `committed`, looked at under either.
     pub(crate) released: AtomicBool,

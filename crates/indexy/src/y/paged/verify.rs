@@ -17,6 +17,7 @@ use crate::y::page::{
 use crate::{
     error::{Error, Result},
     mem::aligned::AlignedBuffer,
+    y::tolerant::{Found, Tolerant},
 };
 use std::cmp::Ordering;
 
@@ -57,6 +58,22 @@ impl PagedY {
         }
         self.verify_durable()?;
         Ok(walk.entries)
+    }
+
+    /// Tells `found` of every damaged page and extent of the newest version; of what is under a
+    /// damaged inner page, of that page alone. Then of what the next open starts from.
+    pub(crate) fn find_damage(&self, found: &mut dyn FnMut(Error)) {
+        let version = self.version.load_full();
+        let (root, height) = (version.root.page, version.root.height);
+        for piece in Tolerant::new(&self.pages.file, root, height, &[], None) {
+            if let Found::Hole(hole) = piece {
+                found(hole.error);
+            }
+        }
+        drop(version);
+        if let Err(error) = self.verify_durable() {
+            found(error);
+        }
     }
 
     /// Reads what the next open will. Free pages are all that nobody looks at.

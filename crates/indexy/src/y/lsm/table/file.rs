@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     limits::MAX_VALUE_BYTES,
     mem::aligned::AlignedBuffer,
-    storage::{ReadAt, StorageFile, read_together},
+    storage::{ReadAt, Storage, StorageFile, read_together},
     y::page::{self, HEADER_BYTES, Header, Identity, Kind, PageNo, PageSource, node::Far},
     y::pool::TABLE_PLACES,
 };
@@ -226,6 +226,19 @@ impl TableFile {
 
     pub(super) fn wrong_far(&self, far: Far, what: &str) -> Error {
         Error::corrupt(self.path(), far.first, what)
+    }
+}
+
+impl TableFile {
+    /// The file of table `number`, whose pages have `id`, as the version log says; its own pages
+    /// need not be whole. For salvage.
+    pub(in crate::y::lsm) fn open(
+        storage: &dyn Storage,
+        dir: &Path,
+        (number, id, pages): (u64, u64, u64),
+    ) -> Result<Self> {
+        let storage = storage.open(&dir.join(file_name(number)), false)?;
+        Ok(Self { storage, id, pages })
     }
 }
 

@@ -29,12 +29,14 @@ use super::{
     filter::{self, Segment},
 };
 use crate::{
-    error::Result,
+    error::{Error, Result},
     limits::MAX_KEY_BYTES,
     mem::aligned::AlignedBuffer,
+    storage::StorageFile,
     y::page::{self, HEADER_BYTES, Header, Kind, MAX_LEVEL, PageNo, PageSource, u32_at, u64_at},
     y::pool::TABLE_PAGES,
 };
+use std::sync::Arc;
 
 const FIXED_BYTES: usize = 80;
 const SEGMENT_BYTES: usize = 16;
@@ -184,27 +186,29 @@ impl TableMeta {
 
     /// Reads what the footer of `file` says. Errors: `Corrupt`, `FormatVersion`, `Io`.
     #[cfg(any(test, feature = "testing"))]
-    pub(crate) fn read(file: &std::sync::Arc<dyn crate::storage::StorageFile>) -> Result<Self> {
+    pub(crate) fn read(file: &Arc<dyn StorageFile>) -> Result<Self> {
+        let (found, file) = Self::alone(file)?;
+        file.check_head(found.number)?;
+        Ok(found)
+    }
+
+    /// What the footer of `file` says, and the table that it makes of it, whatever else is damaged.
+    /// Errors: `Corrupt`, `Io`.
+    pub(crate) fn alone(file: &Arc<dyn StorageFile>) -> Result<(Self, TableFile)> {
         let pages = file.len()? / PAGE_BYTES as u64;
         let Some(last) = pages.checked_sub(1) else {
-            return Err(crate::error::Error::corrupt(
-                file.path(),
-                0,
-                "the table is empty",
-            ));
+            return Err(Error::corrupt(file.path(), 0, "the table is empty"));
         };
         let mut page = AlignedBuffer::new(PAGE_BYTES);
         file.read_at(&mut page, last * PAGE_BYTES as u64)?;
         // Who the table is, is what its last page says; all that follows must agree.
         let id = page::tree_of(&page).unwrap_or_default();
         let file = TableFile {
-            storage: std::sync::Arc::clone(file),
+            storage: Arc::clone(file),
             id,
             pages,
         };
-        let found = Self::from_footer(&file)?;
-        file.check_head(found.number)?;
-        Ok(found)
+        Ok((Self::from_footer(&file)?, file))
     }
 
     pub(super) fn from_footer(file: &TableFile) -> Result<Self> {

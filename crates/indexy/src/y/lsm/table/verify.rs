@@ -11,13 +11,16 @@ use super::{
     walk::LeafWalk,
 };
 use crate::{
-    error::Result,
+    error::{Error, Result},
     mem::aligned::AlignedBuffer,
-    y::page::{
-        PageNo, PageSource,
-        build::Bound,
-        leaf_entries::LeafEntries,
-        node::{EntryAt, Node, ValueAt},
+    y::{
+        page::{
+            PageNo, PageSource,
+            build::Bound,
+            leaf_entries::LeafEntries,
+            node::{EntryAt, Node, ValueAt},
+        },
+        tolerant::{Found, Tolerant},
     },
 };
 
@@ -64,6 +67,32 @@ impl Table {
         }
         check.end()?;
         Ok(check.entries)
+    }
+}
+
+impl Table {
+    /// Tells `found` of every damaged page of the file, and of every place of far bytes; of what is
+    /// under a damaged inner page, of that page alone.
+    pub(crate) fn find_damage(&self, found: &mut dyn FnMut(Error)) {
+        let (file, meta) = (self.file(), self.meta());
+        let mut tell = |checked: Result<()>| {
+            if let Err(error) = checked {
+                found(error);
+            }
+        };
+        tell(file.check_head(meta.number));
+        tell(TableMeta::from_footer(file).map(drop));
+        let mut page = file.page_buffer();
+        for segment in &meta.segments {
+            for number in segment.first..segment.first + u64::from(segment.pages) {
+                tell(file.read(number, &mut page));
+            }
+        }
+        for piece in Tolerant::new(file, meta.root, meta.height, &[], None) {
+            if let Found::Hole(hole) = piece {
+                tell(Err(hole.error));
+            }
+        }
     }
 }
 

@@ -17,6 +17,16 @@ fn i4_after_a_fault_at_any_io_nothing_is_half_done() {
 }
 
 #[test]
+fn i8_a_load_is_whole_after_a_crash() {
+    crashes::i8_a_load_is_whole_after_a_crash(open_sim);
+}
+
+#[test]
+fn a_load_that_fails_leaves_nothing() {
+    crashes::a_load_that_fails_leaves_nothing(open_sim);
+}
+
+#[test]
 fn a_failed_sync_is_not_tried_again() {
     let sim = Sim::default();
     let y = open_sim(&sim).unwrap();

@@ -39,4 +39,6 @@ pub(crate) use contents::Version;
 pub(crate) use facts::{Estimate, Facts, TableFile};
 pub(crate) use partition::{Partition, Slice, sum};
 pub(crate) use replace::{Inputs, Part};
-pub(crate) use versions::{Opening, TABLES, Versions, write_copy};
+pub(crate) use versions::{
+    Opening, Placement, TABLES, VERSIONS, Versions, read_placement, write_copy,
+};

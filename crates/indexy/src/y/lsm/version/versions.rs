@@ -414,6 +414,36 @@ impl<T: TableFile> Versions<T> {
     }
 }
 
+/// Which tables the durable version of a tree has, and where.
+pub(crate) struct Placement {
+    pub(crate) tables: BTreeMap<u64, Facts>,
+    pub(crate) partitions: Vec<PlacedTables>,
+}
+
+/// The numbers of the tables of a partition.
+pub(crate) struct PlacedTables {
+    pub(crate) from: Box<[u8]>,
+    pub(crate) base: Vec<u64>,
+    /// Newest first.
+    pub(crate) layers: Vec<u64>,
+}
+
+/// What the version log in `dir` says, without a look at any table. Changes nothing. Errors:
+/// `Corrupt`, `FormatVersion`, `Io`.
+pub(crate) fn read_placement(storage: &dyn Storage, dir: &Path, owner: u64) -> Result<Placement> {
+    let file = storage.open(&dir.join(VERSIONS), false)?;
+    let (_, listing, _) = Log::open(file, owner)?;
+    let placed = |placed: Placed| PlacedTables {
+        from: placed.from,
+        base: placed.base,
+        layers: placed.layers,
+    };
+    Ok(Placement {
+        tables: listing.tables,
+        partitions: listing.partitions.into_iter().map(placed).collect(),
+    })
+}
+
 /// Makes a version log in `dir` that lists what `version` has, durable but for the directory's own
 /// name. For copies: the caller brings the tables.
 pub(crate) fn write_copy<T: TableFile>(

@@ -13,7 +13,7 @@
 
 use crate::y::page::{PAGE_LIMIT, PageNo};
 use crate::y::paged::version::Version;
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 /// Fewer free pages at the end of the file are not worth a cut.
 const LEAST_CUT: u64 = 64;
@@ -286,14 +286,14 @@ impl Space {
     pub(crate) fn publish(
         &mut self,
         replaced: Arc<Version>,
-        added: &[PageNo],
+        added: &[Range<PageNo>],
         removed: Vec<PageNo>,
     ) -> Vec<PageNo> {
         let (seen, unseen): (Vec<_>, Vec<_>) = removed
             .into_iter()
             .partition(|page| self.current.get(*page));
-        for page in added {
-            self.current.set(*page, true);
+        for page in added.iter().cloned().flatten() {
+            self.current.set(page, true);
         }
         for page in seen.iter().chain(&unseen) {
             self.current.set(*page, false);

@@ -33,6 +33,16 @@ fn after_a_crash_at_any_io_it_is_a_durable_version() {
 }
 
 #[test]
+fn i8_a_load_is_whole_after_a_crash() {
+    crashes::i8_a_load_is_whole_after_a_crash(open_small);
+}
+
+#[test]
+fn a_load_that_fails_leaves_nothing() {
+    crashes::a_load_that_fails_leaves_nothing(open_small);
+}
+
+#[test]
 fn i4_after_a_fault_at_any_io_nothing_is_half_done() {
     crashes::after_a_fault_at_any_io(open_small);
 }

@@ -31,7 +31,7 @@ use crate::{
         },
     },
 };
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 impl PagedY {
     /// Writes a run and shows it to readers. The caller holds the lock of writers.
@@ -59,7 +59,10 @@ impl PagedY {
         let outcome = write(&mut run);
         let (taken, removed) = run.into_pages();
         match outcome {
-            Ok(Some(next)) => self.publish(base, next, &taken, removed),
+            Ok(Some(next)) => {
+                let taken: Vec<_> = taken.iter().map(|page| *page..page + 1).collect();
+                self.publish(base, next, &taken, removed);
+            }
             Ok(None) => self.release(&taken),
             Err(error) => {
                 self.release(&taken);
@@ -69,11 +72,12 @@ impl PagedY {
         Ok(())
     }
 
-    fn publish(
+    /// Shows `next` to readers, which has the pages `taken` and not those `removed`.
+    pub(super) fn publish(
         &self,
         replaced: Arc<Version>,
         next: Version,
-        taken: &[PageNo],
+        taken: &[Range<PageNo>],
         removed: Vec<PageNo>,
     ) {
         let unseen = {

@@ -14,6 +14,9 @@ use crate::y::page::{
 use crate::{error::Result, y::paged::tree::PagedY};
 use std::{cmp::Ordering, vec::IntoIter};
 
+/// Children of an open page above which it puts out full pages while whole leaves come.
+const MOST_MADE: usize = 4096;
+
 /// An inner page of the open path.
 pub(crate) struct Open {
     pub(crate) level: u8,
@@ -140,6 +143,38 @@ impl<'y> Path<'y> {
             self.put_up(Child { from, page }, true);
         }
         Ok(rest)
+    }
+
+    /// Puts out what the last page of the path has too much of, so that memory holds little of it
+    /// however many pages come. A tree of which all pages are on the topmost level grows.
+    pub(crate) fn put_full(&mut self) -> Result<()> {
+        let made = self.open.last().map_or(&self.top, |open| &open.made);
+        if made.len() < MOST_MADE {
+            return Ok(());
+        }
+        let mut open = match self.open.pop() {
+            Some(open) => open,
+            None => self.grow(),
+        };
+        // The last two pages' worth stays: its end is not known yet.
+        while filled_bytes(&open.made) > 2 * self.pages.y.pages.file.page_bytes {
+            open.made = self.put_inner_page(open.made, open.level, Fill::Full)?;
+        }
+        self.open.push(open);
+        Ok(())
+    }
+
+    /// A new topmost page, of all that were the topmost ones.
+    fn grow(&mut self) -> Open {
+        let level = self.height;
+        self.height += 1;
+        Open {
+            level,
+            unchanged: None,
+            rest: Vec::new().into_iter(),
+            to: None,
+            made: std::mem::take(&mut self.top),
+        }
     }
 
     /// Gives a page to its parent.

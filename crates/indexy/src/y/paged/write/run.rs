@@ -30,26 +30,28 @@ use std::{cmp::Ordering, vec::IntoIter};
 const STREAM_PAGES: usize = 4;
 
 /// The leaf that the run is in.
-struct OpenLeaf {
-    unchanged: Option<PageNo>,
-    from: Bound,
-    to: Option<Vec<u8>>,
+pub(super) struct OpenLeaf {
+    pub(super) unchanged: Option<PageNo>,
+    pub(super) from: Bound,
+    pub(super) to: Option<Vec<u8>>,
     /// Old entries that the run has not come to.
-    rest: std::iter::Peekable<IntoIter<Entry>>,
-    made: Vec<Entry>,
+    pub(super) rest: std::iter::Peekable<IntoIter<Entry>>,
+    pub(super) made: Vec<Entry>,
     /// Bytes of `made`, at most.
-    bytes: usize,
+    pub(super) bytes: usize,
     /// The pages are worth a frame: the leaf was in one.
-    warm: bool,
+    pub(super) warm: bool,
 }
 
 /// See the module header.
 pub(crate) struct Run<'y> {
-    path: Path<'y>,
-    base: &'y Version,
+    pub(super) path: Path<'y>,
+    pub(super) base: &'y Version,
     started: bool,
-    leaf: Option<OpenLeaf>,
-    entries: u64,
+    pub(super) leaf: Option<OpenLeaf>,
+    pub(super) entries: u64,
+    /// Where the next leaf that is taken in whole begins (`graft.rs`).
+    pub(super) grafted_to: Vec<u8>,
 }
 
 impl<'y> Run<'y> {
@@ -60,6 +62,7 @@ impl<'y> Run<'y> {
             started: false,
             leaf: None,
             entries: base.entries,
+            grafted_to: Vec::new(),
         }
     }
 
@@ -164,7 +167,7 @@ impl<'y> Run<'y> {
     }
 
     /// Makes the leaf of `key` the open one.
-    fn go_to(&mut self, key: &[u8]) -> Result<()> {
+    pub(super) fn go_to(&mut self, key: &[u8]) -> Result<()> {
         while let Some(leaf) = &self.leaf {
             if before(key, leaf.to.as_deref()) {
                 return Ok(());
@@ -413,7 +416,7 @@ impl<'y> Run<'y> {
     }
 
     /// Puts out one page of the first of `entries`; returns where the next one begins.
-    fn put_leaf(
+    pub(super) fn put_leaf(
         &mut self,
         entries: &mut Vec<Entry>,
         from: Bound,
@@ -449,7 +452,7 @@ impl<'y> Run<'y> {
 }
 
 impl OpenLeaf {
-    fn add(&mut self, entry: Entry) {
+    pub(super) fn add(&mut self, entry: Entry) {
         self.bytes += raw_bytes(&entry);
         self.made.push(entry);
     }

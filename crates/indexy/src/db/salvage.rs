@@ -1,0 +1,499 @@
+//! `salvage`: what can be read of a damaged database, as a new one.
+//!
+//! Each tree's disk index is read past what is damaged (`y/lsm/salvage.rs`, `y/paged/salvage.rs`),
+//! then the log over it, record by record (`wal/salvage.rs`). Nothing is invented: every entry of
+//! the new database is a version that was written. Where the newest version of a key may be lost,
+//! the key is *doubtful*; it is left out, or taken in the newest version that is there.
+//!
+//! A key is doubtful
+//! - in an LSM tree, if a newer table cannot be read where the key would be, or if the version log
+//!   is lost, so that nothing says which table is newer, and which keys were removed as a range;
+//! - if the log lost records after one of the key, and the disk index has something else of it.
+//!
+//! Where the log lost records, any key may have had a newer version: the tree's report says so.
+//! Threads: one. The source is locked as by a reader, and not written.
+
+#![forbid(unsafe_code)]
+
+use super::{
+    database::Db,
+    directory::{
+        self, DirectoryLock, LOG_DIR, TREES_DIR,
+        manifest::{Manifest, TreeEntry},
+    },
+    kinds::{IndexXKind, IndexYKind},
+    open::{self, loads::Loads},
+    options::{Options, TreeOptions},
+    tree::Tree,
+};
+use crate::{
+    error::{Error, Result},
+    storage::{Buffered, Storage},
+    wal::{
+        LoadAt, Lsn, RecordRef, batch_ops,
+        salvage::{self as log, Known, Piece},
+    },
+    y::{Compression, lsm, paged, salvaged::Salvaged, tolerant::Hole},
+};
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::{Path, PathBuf},
+};
+
+/// What [`Db::salvage`] does with keys whose newest version may be lost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Doubtful {
+    /// They are counted.
+    #[default]
+    LeaveOut,
+    /// They are counted, and written in the newest version that was found.
+    Take,
+}
+
+/// What [`Db::salvage`] found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SalvageReport {
+    /// One report a tree, in order of creation.
+    pub trees: Vec<SalvagedTree>,
+    /// What could not be read, in the order of reading. A thousand at most.
+    pub losses: Vec<Loss>,
+    /// How many there are.
+    pub lost: u64,
+}
+
+/// What was read of one tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SalvagedTree {
+    /// Name of the tree; `tree-N` where the manifest is lost, N being its number.
+    pub name: String,
+    /// Entries of the new tree.
+    pub entries: u64,
+    /// Keys of which a newer version, or a removal, may be lost.
+    pub doubtful: u64,
+    /// Records of the log are lost: any entry may be an older version, or have been removed.
+    pub may_be_older: bool,
+}
+
+/// Something that could not be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Loss {
+    /// The tree, if it is of one.
+    pub tree: Option<String>,
+    /// The file.
+    pub path: PathBuf,
+    /// Where in the file, in bytes.
+    pub offset: u64,
+    /// What does not hold.
+    pub what: String,
+    /// Keys from here on may be missing, if that is known.
+    pub from: Option<Vec<u8>>,
+    /// Keys up to here, exclusive; `None`: to the end.
+    pub to: Option<Vec<u8>>,
+}
+
+impl SalvageReport {
+    /// True when nothing is lost: the new database is what the old one was.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.lost == 0
+    }
+
+    fn add(&mut self, loss: Loss) {
+        self.lost += 1;
+        if self.losses.len() < MAX_LOSSES {
+            self.losses.push(loss);
+        }
+    }
+}
+
+/// Losses that are listed.
+const MAX_LOSSES: usize = 1000;
+
+impl Db {
+    /// Reads what can be read of the damaged database in `src` and writes it to a new one in
+    /// `dest`, which is absent or an empty directory. Nothing is invented: every entry of the new
+    /// database is one that was written, the newest as far as that can be known. The report says
+    /// what is missing, by file, offset and, where it is known, range of keys. `src` is not
+    /// changed.
+    ///
+    /// Keys of which a newer version, or a removal, may be lost are [`Doubtful`]. Trees of RocksDB
+    /// and of disk indexes of other crates are not read, but for what the log has of them.
+    ///
+    /// Cost: reads all of `src`, the log twice; writes `dest` with `options`. Where the log has
+    /// lost records, the keys of those before the loss are held in memory. Errors: `Locked`,
+    /// `NoDatabase`, `DestinationNotEmpty`, and those of writing `dest`; damage is none.
+    ///
+    /// ```
+    /// # use indexy::{Db, Doubtful, Options};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let (path, dest) = (dir.path().join("db"), dir.path().join("new"));
+    /// let db = Db::open(&path, Options::new(4 << 20))?;
+    /// db.tree("t")?.insert("key", "value")?;
+    /// db.close()?;
+    /// std::fs::remove_file(path.join("MANIFEST"))?;
+    /// let report = Db::salvage(&path, &dest, Options::new(4 << 20), Doubtful::LeaveOut)?;
+    /// assert!(!report.is_whole() && report.losses[0].path.ends_with("MANIFEST"));
+    /// let saved = Db::open(&dest, Options::new(4 << 20))?;
+    /// assert_eq!(saved.tree("tree-1")?.get("key")?.unwrap(), b"value");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn salvage(
+        src: impl AsRef<Path>,
+        dest: impl AsRef<Path>,
+        options: Options,
+        doubtful: Doubtful,
+    ) -> Result<SalvageReport> {
+        salvage(src.as_ref(), dest.as_ref(), options, doubtful)
+    }
+}
+
+fn salvage(src: &Path, dest: &Path, options: Options, doubtful: Doubtful) -> Result<SalvageReport> {
+    let (src, dest) = (&*directory::absolute(src)?, &*directory::absolute(dest)?);
+    let _lock = lock(src)?;
+    refuse_full(dest)?;
+    let storage = &Buffered as &dyn Storage;
+    let mut report = SalvageReport::default();
+    let source = Source::read(storage, src, &mut report)?;
+    let db = Db::open(dest, options)?;
+    let mut salvage = Salvage {
+        storage,
+        src,
+        doubtful,
+        report,
+        trees: BTreeMap::new(),
+        loads: Loads::default(),
+        touched: HashMap::new(),
+    };
+    for entry in &source.trees {
+        salvage.tree(&db, entry, source.database_id)?;
+    }
+    salvage.log(source.known())?;
+    for (id, tree) in &salvage.trees {
+        let entries = tree.len()?;
+        let at = source.trees.iter().position(|entry| entry.id == *id);
+        if let Some(report) = at.and_then(|at| salvage.report.trees.get_mut(at)) {
+            report.entries = entries;
+        }
+    }
+    let Salvage { report, trees, .. } = salvage;
+    drop(trees);
+    db.close()?;
+    Ok(report)
+}
+
+/// Nobody writes the source meanwhile. One whose lock file is gone is nobody's.
+fn lock(src: &Path) -> Result<Option<DirectoryLock>> {
+    if !src.is_dir() {
+        let path = src.to_path_buf();
+        return Err(Error::NoDatabase { path });
+    }
+    match DirectoryLock::take(src, true) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn refuse_full(dest: &Path) -> Result<()> {
+    let full = std::fs::read_dir(dest).is_ok_and(|mut entries| entries.next().is_some());
+    match full {
+        true => Err(Error::DestinationNotEmpty {
+            path: dest.to_path_buf(),
+        }),
+        false => Ok(()),
+    }
+}
+
+/// What the source says that it has.
+struct Source {
+    database_id: Option<u128>,
+    trees: Vec<TreeEntry>,
+    manifest: Option<Manifest>,
+}
+
+impl Source {
+    fn read(storage: &dyn Storage, src: &Path, report: &mut SalvageReport) -> Result<Self> {
+        let error = match Manifest::read(storage, src) {
+            Ok(Some(manifest)) => {
+                return Ok(Self {
+                    database_id: Some(manifest.database_id),
+                    trees: manifest.trees.clone(),
+                    manifest: Some(manifest),
+                });
+            }
+            Ok(None) => Error::corrupt(Manifest::path(src), 0, "the manifest is missing"),
+            Err(error) => error,
+        };
+        let trees = found_trees(storage, src);
+        if trees.is_empty() && !src.join(LOG_DIR).is_dir() {
+            let path = src.to_path_buf();
+            return Err(Error::NoDatabase { path });
+        }
+        report.add(loss(None, &error));
+        Ok(Self {
+            database_id: log::database_id(storage, &src.join(LOG_DIR)),
+            trees,
+            manifest: None,
+        })
+    }
+
+    fn known(&self) -> Known {
+        Known {
+            database_id: self.database_id,
+            from: self.manifest.as_ref().map(|m| Lsn(m.log_start)),
+            durable: Lsn(self.manifest.as_ref().map_or(0, |m| m.log_durable)),
+        }
+    }
+}
+
+/// The trees that have a folder, by what is in it. Their names are lost.
+fn found_trees(storage: &dyn Storage, src: &Path) -> Vec<TreeEntry> {
+    let Ok(entries) = std::fs::read_dir(src.join(TREES_DIR)) else {
+        return Vec::new();
+    };
+    let number = |entry: std::io::Result<std::fs::DirEntry>| -> Option<u32> {
+        entry.ok()?.file_name().to_str()?.parse().ok()
+    };
+    let mut numbers: Vec<u32> = entries.filter_map(number).collect();
+    numbers.sort_unstable();
+    let tree = |id: u32| {
+        let dir = directory::tree_dir(src, id);
+        let index_y = match paged::page_bytes(storage, &dir) {
+            Ok(page_bytes) => IndexYKind::BPlus { page_bytes },
+            Err(_) => IndexYKind::Lsm,
+        };
+        TreeEntry {
+            id,
+            name: format!("tree-{id}"),
+            index_x: IndexXKind::default(),
+            index_y,
+            resident: false,
+            compression: Compression::None,
+        }
+    };
+    numbers.into_iter().map(tree).collect()
+}
+
+fn loss(tree: Option<&str>, error: &Error) -> Loss {
+    let (path, offset, what) = match error {
+        Error::Corrupt { path, offset, what } => (path.clone(), *offset, what.clone()),
+        Error::Io { path, .. } | Error::FormatVersion { path, .. } => {
+            (path.clone(), 0, error.to_string())
+        }
+        error => (PathBuf::new(), 0, error.to_string()),
+    };
+    Loss {
+        tree: tree.map(str::to_string),
+        path,
+        offset,
+        what,
+        ..Loss::default()
+    }
+}
+
+/// What the records of the log so far, before the last of them that is lost, made of a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Touched {
+    Written,
+    /// The disk index has something else, which may be newer.
+    Contested,
+}
+
+struct Salvage<'s> {
+    storage: &'s dyn Storage,
+    src: &'s Path,
+    doubtful: Doubtful,
+    report: SalvageReport,
+    /// New trees by the number of the old ones.
+    trees: BTreeMap<u32, Tree>,
+    loads: Loads,
+    /// Where the log has lost records: the keys of those before.
+    touched: HashMap<(u32, Vec<u8>), Touched>,
+}
+
+impl Salvage<'_> {
+    /// Reads the disk index of a tree.
+    fn tree(&mut self, db: &Db, entry: &TreeEntry, database_id: Option<u128>) -> Result<()> {
+        let dir = directory::tree_dir(self.src, entry.id);
+        let (readable, index_y) = match entry.index_y {
+            kind @ (IndexYKind::Lsm | IndexYKind::BPlus { .. }) => (true, kind),
+            IndexYKind::RocksDb | IndexYKind::Custom(_) => (false, IndexYKind::default()),
+        };
+        let options = TreeOptions::new().index_x(entry.index_x).index_y(index_y);
+        let tree = db.tree_with(&entry.name, options.resident(entry.resident))?;
+        let mut found = SalvagedTree {
+            name: entry.name.clone(),
+            ..SalvagedTree::default()
+        };
+        let (report, take) = (&mut self.report, self.doubtful == Doubtful::Take);
+        let mut visit = |salvaged: Salvaged| match salvaged {
+            Salvaged::Entry {
+                key,
+                value,
+                doubtful,
+            } => {
+                found.doubtful += u64::from(doubtful);
+                match doubtful && !take {
+                    true => Ok(()),
+                    false => tree.insert(key, value),
+                }
+            }
+            Salvaged::Lost(Hole { from, to, error }) => {
+                report.add(Loss {
+                    from: Some(from),
+                    to,
+                    ..loss(Some(&entry.name), &error)
+                });
+                Ok(())
+            }
+        };
+        let owner = database_id.map(|id| open::owner(id, entry.id));
+        match entry.index_y {
+            _ if !readable => {
+                let what = format!("salvage does not read an index_y {}", entry.index_y);
+                let error = Error::corrupt(&dir, 0, what);
+                let (from, to) = (Vec::new(), None);
+                visit(Salvaged::Lost(Hole { from, to, error }))?;
+            }
+            IndexYKind::Lsm => lsm::salvage(self.storage, &dir, owner, &mut visit)?,
+            _ => paged::salvage(self.storage, &dir, &mut visit)?,
+        }
+        self.report.trees.push(found);
+        self.trees.insert(entry.id, tree);
+        Ok(())
+    }
+
+    /// Reads the log, twice: what was lost, and what loads hide, is known before the first record
+    /// is applied.
+    fn log(&mut self, known: Known) -> Result<()> {
+        let (storage, dir) = (self.storage, &self.src.join(LOG_DIR));
+        let (mut pieces, mut lost_at) = (0u64, None);
+        let mut loads = Vec::new();
+        log::salvage(storage, dir, known, &mut |piece| {
+            pieces += 1;
+            match piece {
+                Piece::Lost(error) => {
+                    lost_at = Some(pieces);
+                    self.report.add(loss(None, &error));
+                }
+                Piece::Record(lsn, RecordRef::Load { tree, from, to }) => loads.push(LoadAt {
+                    lsn,
+                    tree,
+                    from: from.to_vec(),
+                    to: to.map(<[u8]>::to_vec),
+                }),
+                Piece::Record(..) => {}
+            }
+            Ok(())
+        })?;
+        self.loads = Loads::new(loads);
+        if lost_at.is_some() {
+            let trees = self.report.trees.iter_mut();
+            trees.for_each(|tree| tree.may_be_older = true);
+        }
+        let mut pieces = 0u64;
+        log::salvage(storage, dir, known, &mut |piece| {
+            pieces += 1;
+            match piece {
+                Piece::Record(lsn, record) => {
+                    let unsure = lost_at.is_some_and(|lost| pieces < lost);
+                    self.record(lsn, record, unsure)
+                }
+                Piece::Lost(_) => Ok(()),
+            }
+        })
+    }
+
+    /// `unsure`: later records are lost.
+    fn record(&mut self, lsn: Lsn, record: RecordRef<'_>, unsure: bool) -> Result<()> {
+        match record {
+            RecordRef::Put { tree, key, value } if !self.loads.hides(lsn, tree, key) => {
+                self.write(tree, key, Some(value), unsure)
+            }
+            RecordRef::Remove { tree, key } if !self.loads.hides(lsn, tree, key) => {
+                self.write(tree, key, None, unsure)
+            }
+            RecordRef::RemoveRange { tree, from, to } => {
+                let whole = || vec![(from.to_vec(), to.map(<[u8]>::to_vec))];
+                let parts = self.loads.shown(lsn, tree, from, to);
+                for (from, to) in parts.unwrap_or_else(whole) {
+                    self.remove_range(tree, &from, to.as_deref(), unsure)?;
+                }
+                Ok(())
+            }
+            RecordRef::Batch { ops, .. } => batch_ops(ops)
+                .map_while(Result::ok)
+                .try_for_each(|op| self.record(lsn, op, unsure)),
+            RecordRef::Put { .. } | RecordRef::Remove { .. } | RecordRef::Load { .. } => Ok(()),
+        }
+    }
+
+    fn remove_range(
+        &mut self,
+        id: u32,
+        from: &[u8],
+        to: Option<&[u8]>,
+        unsure: bool,
+    ) -> Result<()> {
+        let Some(tree) = self.trees.get(&id).cloned() else {
+            return Ok(());
+        };
+        let range = (
+            std::ops::Bound::Included(from),
+            to.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded),
+        );
+        for entry in tree.range::<&[u8]>(range) {
+            self.write(id, &entry?.0, None, unsure)?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, id: u32, key: &[u8], value: Option<&[u8]>, unsure: bool) -> Result<()> {
+        let Some(tree) = self.trees.get(&id) else {
+            return Ok(());
+        };
+        let name = (id, key.to_vec());
+        let touched = self.touched.get(&name).copied();
+        let mut contested = touched == Some(Touched::Contested);
+        if unsure && touched.is_none() {
+            let found = tree.get(key)?;
+            contested = found.is_some() && found.as_deref() != value;
+        }
+        if contested && touched.is_none() {
+            self.count_doubtful(id, 1);
+        }
+        if !unsure {
+            // The newest record of the key is here, whatever was before it.
+            if self.touched.remove(&name) == Some(Touched::Contested) {
+                self.count_doubtful(id, -1);
+            }
+        } else {
+            let now = match contested {
+                true => Touched::Contested,
+                false => Touched::Written,
+            };
+            self.touched.insert(name, now);
+        }
+        let Some(tree) = self.trees.get(&id) else {
+            return Ok(());
+        };
+        match value {
+            Some(value) if !unsure || !contested || self.doubtful == Doubtful::Take => {
+                tree.insert(key, value)
+            }
+            _ => tree.remove(key),
+        }
+    }
+
+    fn count_doubtful(&mut self, id: u32, more: i64) {
+        let at = self.trees.keys().position(|other| *other == id);
+        if let Some(tree) = at.and_then(|at| self.report.trees.get_mut(at)) {
+            tree.doubtful = tree.doubtful.saturating_add_signed(more);
+        }
+    }
+}

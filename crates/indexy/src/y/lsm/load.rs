@@ -1,0 +1,75 @@
+//! Sorted entries past runs: tables that nobody knows of until one version shows all of them.
+//!
+//! Threads: a load belongs to one; it takes no lock before it is published. Its tables are synced
+//! before that, so that the commit has a record of the version log to write and little else. Beside
+//! it runs, merges and commits go on: none of them sees the tables, and [`Versions::reap`] leaves
+//! their files alone while the load holds them.
+//!
+//! [`Versions::reap`]: super::version::Versions::reap
+
+use super::{stored::Stored, tree::LsmY, version::TableFile, write::Output};
+use crate::{
+    error::{Error, Result},
+    y::contract::SortedLoad,
+};
+use std::sync::{Arc, atomic::Ordering::Relaxed};
+
+/// See the module header.
+pub(super) struct Load<'y> {
+    y: &'y LsmY,
+    /// `None`: sealed.
+    output: Option<Output<'y>>,
+    tables: Vec<Arc<Stored>>,
+}
+
+impl<'y> Load<'y> {
+    pub(super) fn begin(y: &'y LsmY) -> Result<Self> {
+        // First, so that whoever releases the files sees it or is seen here.
+        y.loads.fetch_add(1, Relaxed);
+        let load = Self {
+            y,
+            // What a merge would make of the range, which so has nothing to merge.
+            output: Some(Output::new(y, y.sizes.partition_bytes)),
+            tables: Vec::new(),
+        };
+        let _no_release = y.writing.lock();
+        y.writable().map(|()| load)
+    }
+}
+
+impl SortedLoad for Load<'_> {
+    fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        match &mut self.output {
+            Some(output) => output.add(key, Some(value)),
+            None => Err(Error::Closed),
+        }
+    }
+
+    fn seal(&mut self) -> Result<()> {
+        if let Some(output) = self.output.take() {
+            self.tables = output.finish()?;
+        }
+        self.tables.iter().try_for_each(|table| table.sync())
+    }
+
+    fn publish(self: Box<Self>) -> Result<()> {
+        let _one_writer = self.y.writing.lock();
+        self.y.writable()?;
+        if !self.tables.is_empty() {
+            self.y
+                .change(|version| Some(version.with_run(&self.tables)));
+            self.y.clock.wrote();
+        }
+        self.y.versions.commit()
+    }
+}
+
+impl Drop for Load<'_> {
+    fn drop(&mut self) {
+        // Files of tables that no version has go at once.
+        drop(self.output.take());
+        self.tables.clear();
+        let _ = self.y.versions.reap();
+        self.y.loads.fetch_sub(1, Relaxed);
+    }
+}

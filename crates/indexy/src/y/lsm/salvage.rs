@@ -1,0 +1,200 @@
+//! Reading what is left of a damaged run store.
+//!
+//! With the version log it is known which table is newer than which: an entry is doubtful where a
+//! newer table has a hole over its key. Without it nothing says which tables count, and in which
+//! order: a merge gives its output the highest number, however old its entries are, and keys of
+//! removed ranges are still in tables. Then every entry is doubtful.
+//! Threads: one. Nothing is written.
+
+use super::{
+    table::{TableFile, TableMeta},
+    version::{Facts, Placement, TABLES, VERSIONS, read_placement},
+};
+use crate::{
+    error::{Error, Result},
+    key::successor,
+    storage::Storage,
+    y::{
+        salvaged::{Salvaged, Visit},
+        tolerant::{Found, Hole, Tolerant},
+    },
+};
+use std::{collections::BTreeMap, iter::Peekable, path::Path};
+
+/// A table that can be read, or the error that keeps it from that.
+type Opened = std::result::Result<TableFile, Error>;
+
+/// Reads the tree in `dir`. `owner`: see [`LsmY::open`](super::LsmY); `None`: not known, which
+/// costs the version log. Errors: those of `visit`.
+pub(crate) fn salvage(
+    storage: &dyn Storage,
+    dir: &Path,
+    owner: Option<u64>,
+    visit: &mut Visit<'_>,
+) -> Result<()> {
+    let placement = match owner {
+        Some(owner) => read_placement(storage, dir, owner),
+        None => {
+            let what = "whose version log it is cannot be known";
+            Err(Error::corrupt(dir.join(VERSIONS), 0, what))
+        }
+    };
+    match placement {
+        Ok(placement) => by_versions(storage, dir, &placement, visit),
+        Err(error) => {
+            visit(lost(&[], None, error))?;
+            by_footers(storage, dir, visit)
+        }
+    }
+}
+
+fn lost(from: &[u8], to: Option<&[u8]>, error: Error) -> Salvaged {
+    Salvaged::Lost(Hole {
+        from: from.to_vec(),
+        to: to.map(<[u8]>::to_vec),
+        error,
+    })
+}
+
+fn by_versions(
+    storage: &dyn Storage,
+    dir: &Path,
+    placement: &Placement,
+    visit: &mut Visit<'_>,
+) -> Result<()> {
+    let tables = dir.join(TABLES);
+    let opened: BTreeMap<u64, Opened> = placement
+        .tables
+        .iter()
+        .map(|(number, facts)| {
+            (*number, {
+                let name = (facts.number, facts.id, facts.pages);
+                TableFile::open(storage, &tables, name)
+            })
+        })
+        .collect();
+    for (i, partition) in placement.partitions.iter().enumerate() {
+        let next = placement.partitions.get(i + 1);
+        let (from, to) = (&*partition.from, next.map(|next| &*next.from));
+        let numbers = partition.layers.iter().chain(&partition.base);
+        let facts = |number: &u64| placement.tables.get(number).zip(opened.get(number));
+        let found: Vec<_> = numbers.filter_map(facts).collect();
+        let sources = found
+            .iter()
+            .map(|(facts, opened)| source(facts, opened, from, to));
+        merge(sources.collect(), false, visit)?;
+    }
+    Ok(())
+}
+
+/// What a table has of `[from, to)`: where it cannot be opened, a hole.
+fn source<'t>(
+    facts: &Facts,
+    opened: &'t Opened,
+    from: &[u8],
+    to: Option<&[u8]>,
+) -> Box<dyn Iterator<Item = Found> + 't> {
+    match opened {
+        Ok(table) => Box::new(Tolerant::new(table, facts.root, facts.height, from, to)),
+        Err(error) => {
+            let behind = successor(&facts.max);
+            let to = to.map_or(behind.clone(), |to| behind.min(to.to_vec()));
+            let hole = Hole {
+                from: from.max(&facts.min).to_vec(),
+                to: Some(to),
+                error: error.clone(),
+            };
+            Box::new(std::iter::once(Found::Hole(hole)))
+        }
+    }
+}
+
+/// Every table that says itself what it is, the one with the highest number first.
+fn by_footers(storage: &dyn Storage, dir: &Path, visit: &mut Visit<'_>) -> Result<()> {
+    let tables = dir.join(TABLES);
+    let names = storage.list(&tables).unwrap_or_default();
+    let mut opened: Vec<(TableMeta, TableFile)> = Vec::new();
+    for name in names {
+        let read = storage
+            .open(&tables.join(&name), false)
+            .and_then(|file| TableMeta::alone(&file));
+        match read {
+            Ok(table) => opened.push(table),
+            Err(error) => visit(lost(&[], None, error))?,
+        }
+    }
+    opened.sort_by_key(|(meta, _)| std::cmp::Reverse(meta.number));
+    let sources = opened
+        .iter()
+        .map(|(meta, table)| -> Box<dyn Iterator<Item = Found>> {
+            Box::new(Tolerant::new(table, meta.root, meta.height, &[], None))
+        });
+    merge(sources.collect(), true, visit)
+}
+
+/// One table of a merge, newer than those behind it.
+struct Input<'t> {
+    found: Peekable<Box<dyn Iterator<Item = Found> + 't>>,
+    /// Holes that were passed and have not ended.
+    holes: Vec<Hole>,
+}
+
+impl Input<'_> {
+    /// Whether it may have had `key` where nothing could be read.
+    fn may_have_had(&mut self, key: &[u8]) -> bool {
+        let open = |hole: &Hole| hole.to.as_deref().is_none_or(|to| key < to);
+        self.holes.retain(open);
+        self.holes.iter().any(|hole| *hole.from <= *key)
+    }
+}
+
+/// Of each key the entry of the first input that has it.
+fn merge<'t>(
+    sources: Vec<Box<dyn Iterator<Item = Found> + 't>>,
+    all_doubtful: bool,
+    visit: &mut Visit<'_>,
+) -> Result<()> {
+    let input = |found: Box<dyn Iterator<Item = Found> + 't>| Input {
+        found: found.peekable(),
+        holes: Vec::new(),
+    };
+    let mut inputs: Vec<Input<'t>> = sources.into_iter().map(input).collect();
+    loop {
+        // Holes first, so that those over a key are known before the key is judged.
+        let place = |(i, input): (usize, &mut Input<'t>)| {
+            let found = input.found.peek()?;
+            Some((found.from().to_vec(), matches!(found, Found::Entry(..)), i))
+        };
+        let least = inputs.iter_mut().enumerate().filter_map(place).min();
+        let Some((key, is_entry, first)) = least else {
+            return Ok(());
+        };
+        if !is_entry {
+            if let Some(input) = inputs.get_mut(first)
+                && let Some(Found::Hole(hole)) = input.found.next()
+            {
+                visit(Salvaged::Lost(hole.clone()))?;
+                input.holes.push(hole);
+            }
+            continue;
+        }
+        let mut newest: Option<Option<Vec<u8>>> = None;
+        let mut doubtful = all_doubtful;
+        for input in &mut inputs {
+            if newest.is_none() {
+                doubtful |= input.may_have_had(&key);
+            }
+            let same = |found: &Found| matches!(found, Found::Entry(k, _) if *k == key);
+            if let Some(Found::Entry(_, value)) = input.found.next_if(same) {
+                newest.get_or_insert(value);
+            }
+        }
+        if let Some(Some(value)) = newest {
+            visit(Salvaged::Entry {
+                key,
+                value,
+                doubtful,
+            })?;
+        }
+    }
+}

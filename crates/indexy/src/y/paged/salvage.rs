@@ -1,0 +1,63 @@
+//! Reading what is left of a damaged page file.
+//!
+//! A whole superblock names the root of the newest durable version. What is under it is certain: a
+//! page of an older version has another birth or another place. Without a superblock nothing tells
+//! pages in use from those that were freed, so nothing is read.
+//! Threads: one. Nothing is written.
+
+use super::{
+    file::{PageFile, superblock::Superblock},
+    tree::PAGES,
+};
+use crate::{
+    error::{Error, Result},
+    storage::Storage,
+    y::{
+        salvaged::{Salvaged, Visit},
+        tolerant::{Found, Hole, Tolerant},
+    },
+};
+use std::path::Path;
+
+/// Reads the tree in `dir`. Errors: those of `visit`.
+pub(crate) fn salvage(storage: &dyn Storage, dir: &Path, visit: &mut Visit<'_>) -> Result<()> {
+    let (file, superblock) = match open(storage, dir) {
+        Ok(opened) => opened,
+        Err(error) => {
+            return visit(Salvaged::Lost(Hole {
+                from: Vec::new(),
+                to: None,
+                error,
+            }));
+        }
+    };
+    let (root, height) = (superblock.root, superblock.height);
+    Tolerant::new(&file, root, height, &[], None).try_for_each(|found| match found {
+        Found::Entry(key, Some(value)) => visit(Salvaged::Entry {
+            key,
+            value,
+            doubtful: false,
+        }),
+        Found::Entry(_, None) => Ok(()),
+        Found::Hole(hole) => visit(Salvaged::Lost(hole)),
+    })
+}
+
+/// Bytes of a page of the tree in `dir`, as its superblock says.
+pub(crate) fn page_bytes(storage: &dyn Storage, dir: &Path) -> Result<u32> {
+    open(storage, dir).map(|(_, superblock)| superblock.page_bytes)
+}
+
+fn open(storage: &dyn Storage, dir: &Path) -> Result<(PageFile, Superblock)> {
+    let file = storage.open(&dir.join(PAGES), false)?;
+    let (superblock, _) = Superblock::load(&*file)?;
+    let page_bytes = superblock.page_bytes;
+    if !super::PAGE_SIZES.contains(&page_bytes) {
+        return Err(Error::corrupt(file.path(), 12, "superblock: the page size"));
+    }
+    let (tree, generation) = (superblock.tree, superblock.generation);
+    Ok((
+        PageFile::new(file, page_bytes as usize, tree, generation),
+        superblock,
+    ))
+}
