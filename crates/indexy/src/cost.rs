@@ -35,8 +35,21 @@
 //! | [`load_sorted`] | each entry is written once | a few syncs | all writers, at the end; a checkpoint |
 //! | [`Batch::commit`] | no I/O | no I/O: nothing is read | the locks of all keys; log, memory |
 //!
+//! While a snapshot is open, the first write to a key since then also keeps what the key was: two
+//! searches and an insert in memory, no I/O.
+//!
 //! A value over an eighth of the memory budget goes to the disk index at once, one at a time per
 //! tree. Every written entry is written a second time later, in the background, in sorted runs.
+//!
+//! # Snapshots and transactions
+//!
+//! | operation | cost | waits |
+//! |---|---|---|
+//! | [`snapshot`], [`begin`], and their end | two short locks | a batch that is being applied |
+//! | reads of a [`Snapshot`] | those of the tree; a search in memory more where it was written since | nobody |
+//! | reads of a [`Transaction`] | the same, and what was read is remembered | nobody |
+//! | writes of a [`Transaction`] | a copy | nobody |
+//! | [`commit`] | that of [`Batch::commit`], and a search in memory for each key read in trees that were written since | as that |
 //!
 //! # The database
 //!
@@ -52,6 +65,11 @@
 //! | [`stats`] | none | nobody |
 //! | [`close`] | as `flush` | refuses everybody |
 //!
+//! [`snapshot`]: crate::Db::snapshot
+//! [`begin`]: crate::Db::begin
+//! [`Snapshot`]: crate::Snapshot
+//! [`Transaction`]: crate::Transaction
+//! [`commit`]: crate::Transaction::commit
 //! [`get`]: crate::Tree::get
 //! [`get_with`]: crate::Tree::get_with
 //! [`contains_key`]: crate::Tree::contains_key

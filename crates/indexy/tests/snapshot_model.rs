@@ -1,5 +1,5 @@
-//! The begin of a snapshot against a write, under every interleaving and every value that the memory
-//! model lets a load return.
+//! The begin of a snapshot against a write, under every interleaving and every value that the
+//! memory model lets a load return.
 //!
 //! Run: `RUSTFLAGS="--cfg loom" cargo test -p indexy --test snapshot_model`.
 //!
@@ -44,7 +44,8 @@ impl Node {
     }
 }
 
-/// A writer that found no snapshot leaves no image. So every read of a snapshot finds what it wrote.
+/// A writer that found no snapshot leaves no image. So every read of a snapshot finds what it
+/// wrote.
 #[test]
 fn i10_a_write_without_an_image_is_seen_by_every_read_of_the_snapshot() {
     loom::model(|| {

@@ -196,8 +196,8 @@ impl DeadStretches {
     /// `key` is about to have a value. The caller holds its leaf's latch, or has held off.
     #[inline]
     pub(crate) fn revive(&self, key: &[u8]) {
-        // Pairs with the fence in `arm`. On x86-64 the latch, or the lock of `hold_off`, was taken by
-        // a locked instruction, which is such a fence.
+        // Pairs with the fence in `arm`. On x86-64 the latch, or the lock of `hold_off`, was taken
+        // by a locked instruction, which is such a fence.
         if cfg!(not(target_arch = "x86_64")) {
             fence(SeqCst);
         }

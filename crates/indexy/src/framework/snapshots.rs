@@ -88,8 +88,8 @@ impl Joined {
     }
 
     /// Before `[from, to)` is removed: keeps all of it. The caller holds all stripes. `admit` says
-    /// whether there is room for so many bytes. Without room, and after a failure, the snapshots are
-    /// given up.
+    /// whether there is room for so many bytes. Without room, and after a failure, the snapshots
+    /// are given up.
     pub(crate) fn keep_range(
         &self,
         from: &[u8],

@@ -1,9 +1,9 @@
 //! The epochs of snapshots, and how a writer learns that one has begun.
 //!
-//! Keeps I10 with the leaf latch: a begin raises the watch and then reads; a writer latches and then
-//! looks at the watch. Both have a sequentially consistent fence in between. So either the writer
-//! sees the new watch, or every read of the new snapshot sees the latch, waits for it, and finds
-//! the write. `tests/snapshot_model.rs` checks this and fails without either fence.
+//! Keeps I10 with the leaf latch: a begin raises the watch and then reads; a writer latches and
+//! then looks at the watch. Both have a sequentially consistent fence in between. So either the
+//! writer sees the new watch, or every read of the new snapshot sees the latch, waits for it, and
+//! finds the write. `tests/snapshot_model.rs` checks this and fails without either fence.
 //!
 //! Threads: any may look; the watch is set by one at a time (`pins.rs`).
 

@@ -1,9 +1,9 @@
 //! Which snapshots are open.
 //!
-//! Keeps I11: a begin takes the gate alone, a batch shares it. Threads: any. The list's lock is held
-//! for a few loads and stores; the gate by a begin no longer than that, and by a batch while it is
-//! applied. Nobody waits for memory or a device with the gate held, but a batch that removes ranges
-//! and a value that goes past X, which wait for Y.
+//! Keeps I11: a begin takes the gate alone, a batch shares it. Threads: any. The list's lock is
+//! held for a few loads and stores; the gate by a begin no longer than that, and by a batch while
+//! it is applied. Nobody waits for memory or a device with the gate held, but a batch that removes
+//! ranges and a value that goes past X, which wait for Y.
 //!
 //! A pin is *expired* when its snapshot was given up for memory. That is set before the images that
 //! it needed may go, so that a reader who looks for it after its reads has read nothing wrong.

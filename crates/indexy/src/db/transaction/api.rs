@@ -266,8 +266,8 @@ impl Transaction {
 
     /// Writes `value` under `key` when the transaction commits. Cost: copies both.
     ///
-    /// Errors: `KeyTooLong`, `ValueTooLong`, `ForeignTree`, `TreeDropped`, `Closed`; `BatchTooLarge`
-    /// over [`Transaction::limit`]. The transaction is as it was then.
+    /// Errors: `KeyTooLong`, `ValueTooLong`, `ForeignTree`, `TreeDropped`, `Closed`;
+    /// `BatchTooLarge` over [`Transaction::limit`]. The transaction is as it was then.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

@@ -25,8 +25,8 @@ pub enum Isolation {
     #[default]
     Serializable,
     /// What a transaction writes was not written by others since it began. What it only read may
-    /// have been, unless by [`Transaction::get_for_update`](crate::Transaction::get_for_update): two transactions may each overwrite
-    /// what the other one has read (write skew).
+    /// have been, unless by [`Transaction::get_for_update`](crate::Transaction::get_for_update):
+    /// two transactions may each overwrite what the other one has read (write skew).
     Snapshot,
 }
 

@@ -1,7 +1,7 @@
 //! What a transaction has read, as far as its commit looks at it.
 //!
-//! Keys and intervals of each tree. Where they take more memory than a limit, neighbours are joined:
-//! then a commit may find a conflict where there is none, and misses none that there is.
+//! Keys and intervals of each tree. Where they take more memory than a limit, neighbours are
+//! joined: then a commit may find a conflict where there is none, and misses none that there is.
 
 #![forbid(unsafe_code)]
 

@@ -21,8 +21,9 @@ use std::{fmt, ops::RangeBounds, sync::Arc};
 ///
 /// The last write to a key wins. A [`Snapshot`](crate::Snapshot) and a transaction see all of a
 /// batch or nothing; other concurrent readers may see a part of it while it is being applied. A
-/// concurrent writer of one of its keys comes wholly before or after it. Without a log (`Durability::None`) there is no promise over a crash.
-/// [`Batch::limit`] says how large it may get.
+/// concurrent writer of one of its keys comes wholly before or after it. Without a log
+/// (`Durability::None`) there is no promise over a crash. [`Batch::limit`] says how large it may
+/// get.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;

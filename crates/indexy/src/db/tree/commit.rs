@@ -5,8 +5,8 @@
 //! I11: holds the gate from its first image until everything is applied, so that no snapshot sees a
 //! part of it. I6 is kept by `framework/journal.rs`.
 //!
-//! Locks are taken in this order: stripes, room in memory, run locks, room in the log, gate. Nothing
-//! waits with the gate held, unless ranges are removed.
+//! Locks are taken in this order: stripes, room in memory, run locks, room in the log, gate.
+//! Nothing waits with the gate held, unless ranges are removed.
 
 #![forbid(unsafe_code)]
 
@@ -276,8 +276,8 @@ const BATCH_DIVISOR: usize = 4;
 /// So much of what could be had at once is left to slabs that X keeps in reserve.
 const RESERVE_DIVISOR: usize = 16;
 
-/// The largest batch that `core` takes now, as [`Batch::bytes`](super::Batch::bytes) counts: a part of the budget, and
-/// what the disk index leaves of it.
+/// The largest batch that `core` takes now, as [`Batch::bytes`](super::Batch::bytes) counts: a part
+/// of the budget, and what the disk index leaves of it.
 pub(super) fn batch_limit(core: &Core) -> usize {
     let most = core.shared.room.most_at_once();
     let most = most.saturating_sub(most / RESERVE_DIVISOR + OP_OVERHEAD_BYTES);
