@@ -1,9 +1,9 @@
 //! Which snapshots are open.
 //!
 //! Keeps I11: a begin takes the gate alone, a batch shares it. Threads: any. The list's lock is held
-//! for a few loads and stores; the gate by a begin no longer than that, and by a batch while it is
-//! applied. Nobody waits for memory or a device with the gate held, but a batch that removes ranges
-//! and a value that goes past X, which wait for Y.
+//! for a few loads and stores; the gate by a begin no longer than that, and by a batch, or a write
+//! that many begins have come before, while it is applied. Nobody waits for memory or a device with
+//! the gate held, but a batch that removes ranges and a value that goes past X, which wait for Y.
 //!
 //! A pin is *expired* when its snapshot was given up for memory. That is set before the images that
 //! it needed may go, so that a reader who looks for it after its reads has read nothing wrong.
@@ -47,7 +47,8 @@ pub(super) struct Pins {
     pub(super) clock: Clock,
     gate: RwLock<()>,
     open: Mutex<Open>,
-    /// The oldest open epoch; `Epoch::MAX`: none is open.
+    /// The oldest open epoch; where none is open, that of the next one. It never falls, so that what
+    /// was read of it holds although snapshots begin.
     oldest: AtomicU64,
 }
 
@@ -67,7 +68,7 @@ impl Pins {
                 next: 1,
                 pins: BTreeMap::new(),
             }),
-            oldest: AtomicU64::new(Epoch::MAX),
+            oldest: AtomicU64::new(1),
         }
     }
 
@@ -86,9 +87,6 @@ impl Pins {
             expired: AtomicBool::new(false),
         });
         open.pins.insert(epoch, pin.clone());
-        if open.pins.len() == 1 {
-            self.oldest.store(epoch, Ordering::Release);
-        }
         self.clock.raise(epoch + 1);
         pin
     }
@@ -114,11 +112,11 @@ impl Pins {
         let newest = open.pins.last_key_value().map(|(epoch, _)| *epoch);
         self.clock.lower(newest.map_or(0, |epoch| epoch + 1));
         let oldest = open.pins.first_key_value().map(|(epoch, _)| *epoch);
-        let oldest = oldest.unwrap_or(Epoch::MAX);
+        let oldest = oldest.unwrap_or(open.next);
         self.oldest.swap(oldest, Ordering::AcqRel) != oldest
     }
 
-    /// No open snapshot has an epoch below this one.
+    /// No snapshot that is open, or begins later, has an epoch below this one.
     pub(super) fn oldest(&self) -> Epoch {
         self.oldest.load(Ordering::Acquire)
     }
