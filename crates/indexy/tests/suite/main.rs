@@ -16,6 +16,7 @@ mod faults;
 mod flip;
 mod forked;
 mod history;
+mod image_memory;
 mod kill;
 mod lifecycle;
 mod log_limit;
