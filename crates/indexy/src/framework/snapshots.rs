@@ -56,7 +56,10 @@ impl Joined {
         let versions = &self.shared.versions;
         if image.bytes() > self.shared.budget.limit() / LARGEST_IMAGE_DIVISOR {
             versions.give_up_all();
-            return;
+            // A commit under way is to find that the key was written.
+            if versions.watch() == 0 {
+                return;
+            }
         }
         versions.push(&self.versions, key, seen, image);
     }

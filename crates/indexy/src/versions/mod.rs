@@ -52,7 +52,7 @@ pub(crate) mod store;
 
 pub(crate) use chain::Image;
 pub(crate) use clock::Epoch;
-pub(crate) use pins::{Gate, Pin};
+pub(crate) use pins::{Gate, Pin, Spared};
 
 use crate::mem::{Memory, budget::Budget};
 use parking_lot::Mutex;
@@ -150,6 +150,11 @@ impl Versions {
         self.pins.begin()
     }
 
+    /// For a commit that holds the gate; `None`: the snapshot was given up.
+    pub(crate) fn spare<'a>(&self, pin: &'a Pin) -> Option<Spared<'a>> {
+        self.pins.spare(pin)
+    }
+
     /// Ends a snapshot.
     pub(crate) fn end(&self, pin: &Pin) {
         if self.pins.end(pin) && self.space.bytes() > self.limit() / WORTHWHILE_DIVISOR {
@@ -214,7 +219,7 @@ impl Versions {
         self.look_at.store(look_at, Relaxed);
     }
 
-    /// Gives every snapshot up: writers need the memory, or an image cannot be kept. True if there
+    /// Gives every snapshot up, but those that are spared: writers need the memory, or an image cannot be kept. True if there
     /// was one.
     pub(crate) fn give_up_all(&self) -> bool {
         let mut any = false;

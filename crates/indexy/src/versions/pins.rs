@@ -7,6 +7,9 @@
 //!
 //! A pin is *expired* when its snapshot was given up for memory. That is set before the images that
 //! it needed may go, so that a reader who looks for it after its reads has read nothing wrong.
+//!
+//! A pin is *spared* while its transaction commits, with the gate held: the images that the commit
+//! itself leaves must not give it up, or it could never succeed. It waits for no memory meanwhile.
 
 #![forbid(unsafe_code)]
 
@@ -25,6 +28,8 @@ use std::{
 pub(crate) struct Pin {
     epoch: Epoch,
     expired: AtomicBool,
+    /// Written under the list's lock, or by the commit that ends.
+    spared: AtomicBool,
 }
 
 impl Pin {
@@ -35,6 +40,15 @@ impl Pin {
     /// To be asked after a read: what was read is right if this is false.
     pub(crate) fn is_expired(&self) -> bool {
         self.expired.load(Ordering::Acquire)
+    }
+}
+
+/// While it lives its snapshot is not given up.
+pub(crate) struct Spared<'a>(&'a Pin);
+
+impl Drop for Spared<'_> {
+    fn drop(&mut self) {
+        self.0.spared.store(false, Ordering::Release);
     }
 }
 
@@ -85,6 +99,7 @@ impl Pins {
         let pin = Arc::new(Pin {
             epoch,
             expired: AtomicBool::new(false),
+            spared: AtomicBool::new(false),
         });
         open.pins.insert(epoch, pin.clone());
         self.clock.raise(epoch + 1);
@@ -98,10 +113,22 @@ impl Pins {
         self.update(&open)
     }
 
-    /// Gives up the oldest snapshot; false if there is none.
+    /// Spares a snapshot; `None`: it was given up.
+    pub(super) fn spare<'a>(&self, pin: &'a Pin) -> Option<Spared<'a>> {
+        let open = self.open.lock();
+        open.pins.contains_key(&pin.epoch).then(|| {
+            pin.spared.store(true, Ordering::Release);
+            Spared(pin)
+        })
+    }
+
+    /// Gives up the oldest snapshot that is not spared; false if there is none.
     pub(super) fn expire_oldest(&self) -> bool {
         let mut open = self.open.lock();
-        let Some((_, pin)) = open.pins.pop_first() else {
+        let spared = |pin: &Pin| pin.spared.load(Ordering::Acquire);
+        let oldest = open.pins.iter().find(|(_, pin)| !spared(pin));
+        let oldest = oldest.map(|(epoch, _)| *epoch);
+        let Some(pin) = oldest.and_then(|epoch| open.pins.remove(&epoch)) else {
             return false;
         };
         pin.expired.store(true, Ordering::Release);

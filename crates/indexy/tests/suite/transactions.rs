@@ -668,6 +668,31 @@ fn savepoints_that_were_passed_are_refused_and_what_they_remember_is_bounded() {
     assert!(conflicts(tx.commit()));
 }
 
+/// What a commit leaves for others is more than may be kept, or a single large value.
+#[test]
+fn a_commit_does_not_give_itself_up() {
+    for (keys, len) in [(1, 700_000), (12, 100_000)] {
+        let rig = rig();
+        for key in 0..keys {
+            let mut batch = rig.db.batch();
+            batch.insert(&rig.tree, [key], vec![1; len]);
+            batch.commit().unwrap();
+        }
+        let old = rig.db.snapshot().unwrap();
+        let mut tx = rig.begin(Isolation::Serializable);
+        for key in 0..keys {
+            assert_eq!(tx.get(&rig.tree, [key]).unwrap().unwrap().len(), len);
+            tx.insert(&rig.tree, [key], "small").unwrap();
+        }
+        tx.commit().unwrap();
+        assert!(matches!(
+            old.get(&rig.tree, [0]),
+            Err(Error::SnapshotTooOld)
+        ));
+        assert_sound(&rig.db);
+    }
+}
+
 /// Four threads keep an index of rows by their colour. With batches alone it ends with entries that
 /// no row has.
 #[test]
