@@ -41,8 +41,8 @@
 //! Memory: images lie in the arena. Beyond a limit the oldest snapshot is given up
 //! (`SnapshotTooOld`), never a writer. Images go by generation when no open snapshot needs any.
 //!
-//! Lock order: stripe, run lock, gate, list of stores, generations of a store, and last the pins or a
-//! leaf latch.
+//! Lock order: stripe, run lock, gate, list of stores, generations of a store, and last the pins
+//! or a leaf latch.
 
 pub(crate) mod chain;
 pub(crate) mod clock;
@@ -219,8 +219,8 @@ impl Versions {
         self.look_at.store(look_at, Relaxed);
     }
 
-    /// Gives every snapshot up, but those that are spared: writers need the memory, or an image cannot be kept. True if there
-    /// was one.
+    /// Gives every snapshot up, but those that are spared: writers need the memory, or an image
+    /// cannot be kept. True if there was one.
     pub(crate) fn give_up_all(&self) -> bool {
         let mut any = false;
         while self.pins.expire_oldest() {

@@ -60,7 +60,7 @@ impl Rig {
     fn thirds(&self, tx: &Transaction) -> Vec<Vec<u8>> {
         let third = |value: &Value| {
             let number: u32 = std::str::from_utf8(value).unwrap().parse().unwrap();
-            number % 3 == 0
+            number.is_multiple_of(3)
         };
         let all = tx.iter(&self.tree).map(Result::unwrap);
         all.filter(|(_, value)| third(value))
