@@ -23,8 +23,8 @@ use std::{fmt, ops::RangeBounds, sync::Arc};
 /// each snapshot that needs it. That memory belongs to the budget and has a limit
 /// ([`Options::snapshot_memory_bytes`](crate::Options::snapshot_memory_bytes)). Beyond it the
 /// oldest snapshot is given up, and all of its reads return `SnapshotTooOld`: readers pay, writers
-/// go on. A value over an eighth of the budget is not kept: whoever overwrites one gives all open
-/// snapshots up. So does [`Tree::load_sorted`].
+/// go on. A value over an eighth of the budget may be too large to be kept: then whoever overwrites
+/// it gives all open snapshots up. So does [`Tree::load_sorted`].
 ///
 /// Cost: to make and to drop one, two short locks; a [`Batch`](crate::Batch) that is being applied
 /// is waited for. A read costs what it costs without a snapshot, and where the tree was written

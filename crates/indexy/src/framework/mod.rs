@@ -27,7 +27,7 @@ pub(crate) mod release;
 pub(crate) mod scan;
 pub(crate) mod shared;
 mod signal;
-mod snapshots;
+pub(crate) mod snapshots;
 pub(crate) mod tree;
 pub(crate) mod worker;
 

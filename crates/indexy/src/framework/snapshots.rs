@@ -20,8 +20,12 @@ use crate::{
     x::{IndexX, Lookup, Order},
 };
 
-/// So many markers are resolved together.
-const MARKERS_AT_ONCE: usize = 256;
+/// So many markers are resolved together at most,
+const MARKERS_AT_ONCE: usize = 64;
+/// and as many as take this part of the budget when they are as large as the largest so far.
+const READ_DIVISOR: usize = 64;
+/// A writer starts again for so many snapshots that begin beside it; then they wait for it.
+pub(crate) const BEGINS_AWAITED: usize = 4;
 /// Entries that one chunk of a removed range keeps images of.
 const KEPT: MergeLimits = MergeLimits {
     bytes: 64 << 10,
@@ -59,9 +63,15 @@ impl Joined {
     /// Leaves an image (I10). The caller has held the stripe since `image`.
     pub(crate) fn keep(&self, key: &[u8], seen: Epoch, kept: &Kept) {
         let versions = &self.shared.versions;
+        if kept.newest >= seen {
+            return;
+        }
         if kept.image.bytes() > self.shared.budget.limit() / LARGEST_IMAGE_DIVISOR {
             versions.give_up_all();
-            return;
+            // A commit under way is to find that the key was written.
+            if versions.watch() == 0 {
+                return;
+            }
         }
         versions.push(&self.versions, key, seen, &kept.image, kept.newest);
     }
@@ -70,14 +80,17 @@ impl Joined {
     /// the run lock; no snapshot begins while it holds the answer.
     pub(super) fn keep_before_publish(&self, key: &[u8]) -> Gate<'_> {
         let versions = &self.shared.versions;
+        let keep = |seen: Epoch| {
+            if let Some(kept) = self.image(key, seen) {
+                self.keep(key, seen, &kept);
+            }
+            self.resolve_markers(key, Some(&successor(key)));
+        };
         let mut kept = 0;
-        loop {
+        for _ in 0..BEGINS_AWAITED {
             let seen = versions.watch();
             if seen > kept {
-                if let Some(kept) = self.image(key, seen) {
-                    self.keep(key, seen, &kept);
-                }
-                self.resolve_markers(key, Some(&successor(key)));
+                keep(seen);
                 kept = seen;
             }
             let gate = versions.gate();
@@ -85,6 +98,13 @@ impl Joined {
                 return gate;
             }
         }
+        // Snapshots begin faster than Y is read: they wait.
+        let gate = versions.gate();
+        let seen = versions.watch();
+        if seen > kept {
+            keep(seen);
+        }
+        gate
     }
 
     /// Before `[from, to)` is removed: keeps all of it. The caller holds all stripes. `admit` says
@@ -129,16 +149,27 @@ impl Joined {
     pub(crate) fn resolve_markers(&self, from: &[u8], to: Option<&[u8]>) {
         let versions = &self.shared.versions;
         let keys = self.versions.markers(from, to, versions.oldest());
-        for keys in keys.chunks(MARKERS_AT_ONCE) {
+        let limit = self.shared.budget.limit();
+        let (mut rest, mut at_once, mut largest) = (&keys[..], 1, 0);
+        while !rest.is_empty() && versions.watch() != 0 {
+            let (keys, others) = rest.split_at(at_once.min(rest.len()));
             let asked: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
-            let Ok(found) = self.y.multi_get(&asked) else {
+            let found = self.y.multi_get(&asked).unwrap_or_default();
+            let len = |value: &Option<Value>| value.as_ref().map_or(0, |value| value.len());
+            largest = found.iter().map(len).max().unwrap_or(0).max(largest);
+            if found.len() < keys.len() {
                 versions.give_up_all();
                 return;
-            };
+            }
+            let bytes = found.iter().map(len).sum();
             let images = found
                 .into_iter()
                 .map(|value| value.map_or(Image::Absent, Image::Value));
-            versions.resolve(&self.versions, keys.iter().zip(images));
+            versions.resolve(&self.versions, bytes, keys.iter().zip(images));
+            // Few at once where values are large.
+            let most = limit / READ_DIVISOR / largest.max(1);
+            at_once = (at_once * 2).min(most).clamp(1, MARKERS_AT_ONCE);
+            rest = others;
         }
     }
 

@@ -53,6 +53,22 @@ pub(super) struct Part {
     pub(super) resume: Option<Vec<u8>>,
 }
 
+/// How the size of a generation changed.
+#[derive(Debug, Default)]
+#[must_use]
+pub(super) struct Resized {
+    more: usize,
+    less: usize,
+}
+
+impl Resized {
+    /// Changes `bytes` by as much.
+    pub(super) fn count(&self, bytes: &AtomicUsize) {
+        bytes.fetch_add(self.more, Relaxed);
+        bytes.fetch_sub(self.less, Relaxed);
+    }
+}
+
 impl Generation {
     pub(super) fn new(memory: Arc<Memory>) -> Self {
         Self {
@@ -93,49 +109,56 @@ impl Generation {
     }
 
     /// Adds an image to those of `key`. One thread at a time for each key. `open`: the open epochs;
-    /// `None`: the key has no images. Returns by how many bytes it grew.
+    /// `None`: the key has no images. Tells what it took.
     pub(super) fn push(
         &self,
         key: &[u8],
         open: Option<&[Epoch]>,
         until: Epoch,
         image: &Image,
-    ) -> usize {
+    ) -> Resized {
         // Before the image is there: whoever finds the newest one older does not look for it.
         self.newest.fetch_max(until, SeqCst);
         if *image == Image::InY {
             self.markers.fetch_add(1, SeqCst);
         }
         let new = key.len() + ENTRY_BYTES;
-        let grown = match open {
+        let (before, after) = match open {
             None => chain::alone(until, image, |chain| {
                 self.write(key, chain);
-                new + chain.len()
+                (0, new + chain.len())
             }),
             Some(open) => {
                 let (before, chain) =
                     self.chain(key, |old| (old.len(), chain::with(old, open, until, image)));
                 self.write(key, &chain);
                 let new = if before == 0 { new } else { 0 };
-                (new + chain.len()).saturating_sub(before)
+                (before, new + chain.len())
             }
         };
-        self.bytes.fetch_add(grown, Relaxed);
-        grown
+        self.resized(before, after)
     }
 
-    /// Replaces the markers of `key`. Nobody pushes meanwhile. Returns by how many bytes it grew.
-    pub(super) fn resolve(&self, key: &[u8], image: &Image) -> usize {
+    /// Replaces the markers of `key`. Nobody pushes meanwhile. Tells what it took.
+    pub(super) fn resolve(&self, key: &[u8], image: &Image) -> Resized {
         let (before, (chain, replaced)) =
             self.chain(key, |old| (old.len(), chain::resolved(old, image)));
         if replaced == 0 {
-            return 0;
+            return Resized::default();
         }
         self.write(key, &chain);
         self.markers.fetch_sub(replaced, SeqCst);
-        let grown = chain.len().saturating_sub(before);
-        self.bytes.fetch_add(grown, Relaxed);
-        grown
+        self.resized(before, chain.len())
+    }
+
+    /// A chain of `before` bytes takes `after` ones.
+    fn resized(&self, before: usize, after: usize) -> Resized {
+        let resized = Resized {
+            more: after.saturating_sub(before),
+            less: before.saturating_sub(after),
+        };
+        resized.count(&self.bytes);
+        resized
     }
 
     fn write(&self, key: &[u8], chain: &[u8]) {

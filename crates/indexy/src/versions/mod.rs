@@ -12,9 +12,10 @@
 //!
 //! **A write of one key** holds the key's stripe. It reads the watch, leaves an image where that is
 //! not 0, and applies the write under its leaf's latch only if the watch has not risen since: else
-//! a snapshot has begun that the image does not serve, and the write starts again. A begin raises
-//! the watch before its first read. Either the writer, who has latched, sees that; or the reader
-//! finds the leaf latched or written, and the write comes before the snapshot ([`clock`]).
+//! a snapshot has begun that the image does not serve, and the write starts again; after some
+//! turns it holds the gate, so that begins wait for it. A begin raises the watch before its first
+//! read. Either the writer, who has latched, sees that; or the reader finds the leaf latched or
+//! written, and the write comes before the snapshot ([`clock`]).
 //!
 //! **A batch** holds the *gate* shared from its first image until all of it is applied; a begin
 //! takes it alone. So no snapshot sees a part of a batch.
@@ -40,7 +41,8 @@
 //! Memory: images lie in the arena. Beyond a limit the oldest snapshot is given up
 //! (`SnapshotTooOld`), never a writer. Images go by generation when no open snapshot needs any.
 //!
-//! Lock order: stripe, run lock, gate, pins, list of stores, generations of a store, leaf latch.
+//! Lock order: stripe, run lock, gate, list of stores, generations of a store, and last the pins
+//! or a leaf latch.
 
 pub(crate) mod chain;
 pub(crate) mod clock;
@@ -50,7 +52,7 @@ pub(crate) mod store;
 
 pub(crate) use chain::Image;
 pub(crate) use clock::Epoch;
-pub(crate) use pins::{Gate, Pin};
+pub(crate) use pins::{Gate, Pin, Spared};
 
 use crate::mem::{Memory, budget::Budget};
 use parking_lot::Mutex;
@@ -63,6 +65,8 @@ use store::{Space, Store};
 
 /// Images take this part of the budget at most, unless the user says otherwise.
 const LIMIT_DIVISOR: usize = 4;
+/// And this part, whatever the user says.
+const LARGEST_LIMIT_DIVISOR: usize = 2;
 /// They are looked at each time that they have grown by this part of the limit.
 const LOOKS_DIVISOR: usize = 8;
 /// Below this part of the limit no image is worth a look whether it may go.
@@ -111,9 +115,11 @@ impl Versions {
     }
 
     fn limit(&self) -> usize {
+        let budget = self.budget.limit();
         match self.limit.load(Relaxed) {
-            0 => self.budget.limit() / LIMIT_DIVISOR,
-            bytes => bytes,
+            0 => budget / LIMIT_DIVISOR,
+            // The budget may have become smaller.
+            bytes => bytes.min(budget / LARGEST_LIMIT_DIVISOR),
         }
     }
 
@@ -144,6 +150,11 @@ impl Versions {
         self.pins.begin()
     }
 
+    /// For a commit that holds the gate; `None`: the snapshot was given up.
+    pub(crate) fn spare<'a>(&self, pin: &'a Pin) -> Option<Spared<'a>> {
+        self.pins.spare(pin)
+    }
+
     /// Ends a snapshot.
     pub(crate) fn end(&self, pin: &Pin) {
         if self.pins.end(pin) && self.space.bytes() > self.limit() / WORTHWHILE_DIVISOR {
@@ -152,7 +163,7 @@ impl Versions {
         }
     }
 
-    /// No open snapshot has an epoch below this one.
+    /// No snapshot that is open, or begins later, has an epoch below this one.
     pub(crate) fn oldest(&self) -> Epoch {
         self.pins.oldest()
     }
@@ -175,13 +186,24 @@ impl Versions {
         self.keep_limit();
     }
 
-    /// Replaces markers; see [`Store::resolve`].
+    /// Replaces markers by images of `bytes`; see [`Store::resolve`]. The oldest snapshots are
+    /// given up before that many would pass the limit.
     pub(crate) fn resolve<'a>(
         &self,
         store: &Store,
+        bytes: usize,
         found: impl Iterator<Item = (&'a crate::key::Key, Image)>,
     ) {
-        store.resolve(found);
+        let limit = self.limit();
+        if self.space.bytes() + bytes > limit {
+            self.collect();
+        }
+        while self.space.bytes() + bytes > limit && self.pins.expire_oldest() {
+            self.collect();
+        }
+        if self.watch() != 0 {
+            store.resolve(found);
+        }
         self.keep_limit();
     }
 
@@ -205,8 +227,8 @@ impl Versions {
         self.look_at.store(look_at, Relaxed);
     }
 
-    /// Gives every snapshot up: writers need the memory, or an image cannot be kept. True if there
-    /// was one.
+    /// Gives every snapshot up, but those that are spared: writers need the memory, or an image
+    /// cannot be kept. True if there was one.
     pub(crate) fn give_up_all(&self) -> bool {
         let mut any = false;
         while self.pins.expire_oldest() {

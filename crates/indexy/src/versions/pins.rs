@@ -1,12 +1,16 @@
 //! Which snapshots are open.
 //!
 //! Keeps I11: a begin takes the gate alone, a batch shares it. Threads: any. The list's lock is
-//! held for a few loads and stores; the gate by a begin no longer than that, and by a batch while
-//! it is applied. Nobody waits for memory or a device with the gate held, but a batch that removes
-//! ranges and a value that goes past X, which wait for Y.
+//! held for a few loads and stores; the gate by a begin no longer than that, and by a batch, or a
+//! write that many begins have come before, while it is applied. Nobody waits for memory or a
+//! device with the gate held, but a batch that removes ranges and a value that goes past X, which
+//! wait for Y.
 //!
 //! A pin is *expired* when its snapshot was given up for memory. That is set before the images that
 //! it needed may go, so that a reader who looks for it after its reads has read nothing wrong.
+//!
+//! A pin is *spared* while its transaction commits, with the gate held: the images that the commit
+//! itself leaves must not give it up, or it could never succeed. It waits for no memory meanwhile.
 
 #![forbid(unsafe_code)]
 
@@ -25,6 +29,8 @@ use std::{
 pub(crate) struct Pin {
     epoch: Epoch,
     expired: AtomicBool,
+    /// Written under the list's lock, or by the commit that ends.
+    spared: AtomicBool,
 }
 
 impl Pin {
@@ -38,6 +44,15 @@ impl Pin {
     }
 }
 
+/// While it lives its snapshot is not given up.
+pub(crate) struct Spared<'a>(&'a Pin);
+
+impl Drop for Spared<'_> {
+    fn drop(&mut self) {
+        self.0.spared.store(false, Ordering::Release);
+    }
+}
+
 /// While it lives no snapshot begins.
 pub(crate) type Gate<'a> = RwLockReadGuard<'a, ()>;
 
@@ -47,7 +62,8 @@ pub(super) struct Pins {
     pub(super) clock: Clock,
     gate: RwLock<()>,
     open: Mutex<Open>,
-    /// The oldest open epoch; `Epoch::MAX`: none is open.
+    /// The oldest open epoch; where none is open, that of the next one. It never falls, so that
+    /// what was read of it holds although snapshots begin.
     oldest: AtomicU64,
 }
 
@@ -67,7 +83,7 @@ impl Pins {
                 next: 1,
                 pins: BTreeMap::new(),
             }),
-            oldest: AtomicU64::new(Epoch::MAX),
+            oldest: AtomicU64::new(1),
         }
     }
 
@@ -84,11 +100,9 @@ impl Pins {
         let pin = Arc::new(Pin {
             epoch,
             expired: AtomicBool::new(false),
+            spared: AtomicBool::new(false),
         });
         open.pins.insert(epoch, pin.clone());
-        if open.pins.len() == 1 {
-            self.oldest.store(epoch, Ordering::Release);
-        }
         self.clock.raise(epoch + 1);
         pin
     }
@@ -100,10 +114,22 @@ impl Pins {
         self.update(&open)
     }
 
-    /// Gives up the oldest snapshot; false if there is none.
+    /// Spares a snapshot; `None`: it was given up.
+    pub(super) fn spare<'a>(&self, pin: &'a Pin) -> Option<Spared<'a>> {
+        let open = self.open.lock();
+        open.pins.contains_key(&pin.epoch).then(|| {
+            pin.spared.store(true, Ordering::Release);
+            Spared(pin)
+        })
+    }
+
+    /// Gives up the oldest snapshot that is not spared; false if there is none.
     pub(super) fn expire_oldest(&self) -> bool {
         let mut open = self.open.lock();
-        let Some((_, pin)) = open.pins.pop_first() else {
+        let spared = |pin: &Pin| pin.spared.load(Ordering::Acquire);
+        let oldest = open.pins.iter().find(|(_, pin)| !spared(pin));
+        let oldest = oldest.map(|(epoch, _)| *epoch);
+        let Some(pin) = oldest.and_then(|epoch| open.pins.remove(&epoch)) else {
             return false;
         };
         pin.expired.store(true, Ordering::Release);
@@ -114,11 +140,11 @@ impl Pins {
         let newest = open.pins.last_key_value().map(|(epoch, _)| *epoch);
         self.clock.lower(newest.map_or(0, |epoch| epoch + 1));
         let oldest = open.pins.first_key_value().map(|(epoch, _)| *epoch);
-        let oldest = oldest.unwrap_or(Epoch::MAX);
+        let oldest = oldest.unwrap_or(open.next);
         self.oldest.swap(oldest, Ordering::AcqRel) != oldest
     }
 
-    /// No open snapshot has an epoch below this one.
+    /// No snapshot that is open, or begins later, has an epoch below this one.
     pub(super) fn oldest(&self) -> Epoch {
         self.oldest.load(Ordering::Acquire)
     }

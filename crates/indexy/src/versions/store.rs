@@ -131,8 +131,8 @@ impl Store {
                 // Before the image is there, and so before the write: a reader who sees the write
                 // looks for the image.
                 self.newest.fetch_max(until, SeqCst);
-                let grown = generations.current.push(key, open, until, image);
-                self.space.bytes.fetch_add(grown, Relaxed);
+                let resized = generations.current.push(key, open, until, image);
+                resized.count(&self.space.bytes);
                 return first;
             }
             drop(pushing);
@@ -261,8 +261,7 @@ impl Store {
         if let Some(generations) = self.generations.load_full() {
             for (key, image) in found {
                 for generation in generations.all() {
-                    let grown = generation.resolve(key, &image);
-                    self.space.bytes.fetch_add(grown, Relaxed);
+                    generation.resolve(key, &image).count(&self.space.bytes);
                 }
             }
         }

@@ -31,7 +31,7 @@ fn without_a_snapshot_nothing_is_watched() {
     let watch = versions.watch();
     assert!(watch > pin.epoch() && versions.has_risen(0) && !versions.has_risen(watch));
     versions.end(&pin);
-    assert_eq!((versions.watch(), versions.oldest()), (0, Epoch::MAX));
+    assert_eq!((versions.watch(), versions.oldest()), (0, pin.epoch() + 1));
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn markers_are_found_until_they_are_resolved() {
     let keys = store.markers(b"b", None, versions.oldest());
     assert_eq!(keys, [*b"b", *b"c"]);
     let images = [value(1), Image::Absent];
-    versions.resolve(&store, keys.iter().zip(images));
+    versions.resolve(&store, 8, keys.iter().zip(images));
     assert_eq!(store.at(b"a", pin.epoch()), Some(Image::InY));
     assert_eq!(store.at(b"b", pin.epoch()), Some(value(1)));
     assert_eq!(store.at(b"c", pin.epoch()), Some(Image::Absent));
@@ -190,4 +190,37 @@ fn markers_are_found_until_they_are_resolved() {
     versions.end(&pin);
     // Nobody needs it any more.
     assert!(store.markers(b"", None, versions.oldest()).is_empty());
+}
+
+/// A begin between the look at what is open and the drop of the images.
+#[test]
+fn a_snapshot_that_begins_while_images_are_dropped_keeps_its_own() {
+    let versions = versions(1 << 20);
+    let store = versions.new_store();
+    let first = versions.begin();
+    leave(&versions, &store, b"key", &value(1));
+    versions.end(&first);
+    let oldest = versions.oldest();
+    let second = versions.begin();
+    leave(&versions, &store, b"key", &value(2));
+    store.collect(oldest);
+    assert_eq!(store.at(b"key", second.epoch()), Some(value(2)));
+    assert_eq!(store.newest_of(b"key"), second.epoch() + 1);
+}
+
+/// The values of a hot key grow and shrink while an old snapshot is open.
+#[test]
+fn what_is_trimmed_is_no_longer_counted() {
+    let versions = versions(64 << 10);
+    let store = versions.new_store();
+    let old = versions.begin();
+    for n in 0..1000 {
+        let young = versions.begin();
+        let bytes = vec![0u8; if n % 2 == 0 { 10 } else { 2000 }];
+        let image = Image::Value(bytes.as_slice().into());
+        leave(&versions, &store, b"key", &image);
+        versions.end(&young);
+        assert!(versions.space.bytes() < 8000);
+    }
+    assert!(!old.is_expired());
 }

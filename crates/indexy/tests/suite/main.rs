@@ -17,6 +17,7 @@ mod faults;
 mod flip;
 mod forked;
 mod history;
+mod image_memory;
 mod kill;
 mod lifecycle;
 mod load_sorted;

@@ -8,7 +8,11 @@ use crate::{
 use indexy::{Db, Error, Isolation, Options, RetryPolicy, Transaction, Tree, Value};
 use std::{
     collections::BTreeMap,
-    sync::atomic::{AtomicU64, Ordering::SeqCst},
+    sync::{
+        Barrier,
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+    },
+    time::{Duration, Instant},
 };
 
 struct Rig {
@@ -56,7 +60,7 @@ impl Rig {
     fn thirds(&self, tx: &Transaction) -> Vec<Vec<u8>> {
         let third = |value: &Value| {
             let number: u32 = std::str::from_utf8(value).unwrap().parse().unwrap();
-            number % 3 == 0
+            number.is_multiple_of(3)
         };
         let all = tx.iter(&self.tree).map(Result::unwrap);
         all.filter(|(_, value)| third(value))
@@ -491,6 +495,12 @@ fn mistakes_leave_the_transaction_as_it_was() {
     batch.insert(&ours.tree, "9", "");
     batch.remove_range(&ours.tree, "1".."2");
     assert!(matches!(tx.append(batch), Err(Error::Unsupported { .. })));
+    // Over the limit by what an operation counts beside key and value.
+    let large = vec![0; tx.limit() - 10];
+    assert!(matches!(
+        tx.insert(&ours.tree, "1", &large),
+        Err(Error::BatchTooLarge { .. })
+    ));
     let mut other = ours.begin(Isolation::Serializable);
     let theirs = other.savepoint();
     assert!(matches!(
@@ -570,6 +580,117 @@ fn inside_an_update_a_commit_is_reentrant_and_alone_a_nested_one_is_not() {
         (rig.now("1").unwrap(), rig.now("2").unwrap()),
         ("12".into(), "22".into())
     );
+}
+
+/// Inside an `update`, whose key another thread writes that has the turn alone, or whose commit
+/// the turn waits for: nobody waits for the other.
+#[test]
+fn inside_an_update_a_commit_waits_for_no_turn() {
+    for alone_inside in [false, true] {
+        let rig = rig();
+        let (inside, begun) = (Barrier::new(2), Barrier::new(2));
+        let policy = |alone: bool| RetryPolicy::new().alone_after(if alone { 0 } else { 64 });
+        let ended = AtomicU64::new(0);
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                let updated = rig.tree.update("1", |_| {
+                    inside.wait();
+                    begun.wait();
+                    // The other one waits for this key, most likely.
+                    std::thread::sleep(Duration::from_millis(100));
+                    let done = rig
+                        .db
+                        .transact_with(&policy(alone_inside), |tx| tx.insert(&rig.tree, "2", "21"));
+                    assert!(matches!(done, Err(Error::Reentrant)));
+                    Some(b"11".to_vec())
+                });
+                updated.unwrap();
+                ended.fetch_add(1, SeqCst);
+            });
+            s.spawn(|| {
+                inside.wait();
+                let first = AtomicBool::new(true);
+                rig.db
+                    .transact_with(&policy(!alone_inside), |tx| {
+                        if first.swap(false, SeqCst) {
+                            begun.wait();
+                        }
+                        tx.insert(&rig.tree, "1", "12")
+                    })
+                    .unwrap();
+                ended.fetch_add(1, SeqCst);
+            });
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while ended.load(SeqCst) < 2 {
+                if Instant::now() > deadline {
+                    eprintln!("they wait for each other");
+                    std::process::abort();
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        assert_eq!(rig.now("1").unwrap(), "12");
+    }
+}
+
+#[test]
+fn savepoints_that_were_passed_are_refused_and_what_they_remember_is_bounded() {
+    let rig = rig();
+    let mut tx = rig.begin(Isolation::Serializable);
+    let first = tx.savepoint();
+    rig.put(&mut tx, "a", "1");
+    let second = tx.savepoint();
+    tx.rollback_to(first).unwrap();
+    rig.put(&mut tx, "b", "2");
+    assert!(matches!(
+        tx.rollback_to(second),
+        Err(Error::Unsupported { .. })
+    ));
+    assert_eq!(tx.len(), 1);
+    tx.rollback_to(first).unwrap();
+    assert!(tx.is_empty());
+    let overwrite = |tx: &mut Transaction| {
+        let written = (0..100).find(|_| tx.insert(&rig.tree, "c", vec![0; 100_000]).is_err());
+        written.unwrap()
+    };
+    let fit = overwrite(&mut tx);
+    tx.rollback_to(first).unwrap();
+    assert_eq!(overwrite(&mut tx), fit);
+    tx.commit().unwrap();
+    // What was read for update counts although the write that was read is taken back.
+    let mut tx = rig.begin(Isolation::Snapshot);
+    let first = tx.savepoint();
+    rig.put(&mut tx, "1", "11");
+    tx.get_for_update(&rig.tree, "1").unwrap();
+    tx.rollback_to(first).unwrap();
+    rig.put(&mut tx, "2", "21");
+    rig.tree.insert("1", "12").unwrap();
+    assert!(conflicts(tx.commit()));
+}
+
+/// What a commit leaves for others is more than may be kept, or a single large value.
+#[test]
+fn a_commit_does_not_give_itself_up() {
+    for (keys, len) in [(1, 700_000), (12, 100_000)] {
+        let rig = rig();
+        for key in 0..keys {
+            let mut batch = rig.db.batch();
+            batch.insert(&rig.tree, [key], vec![1; len]);
+            batch.commit().unwrap();
+        }
+        let old = rig.db.snapshot().unwrap();
+        let mut tx = rig.begin(Isolation::Serializable);
+        for key in 0..keys {
+            assert_eq!(tx.get(&rig.tree, [key]).unwrap().unwrap().len(), len);
+            tx.insert(&rig.tree, [key], "small").unwrap();
+        }
+        tx.commit().unwrap();
+        assert!(matches!(
+            old.get(&rig.tree, [0]),
+            Err(Error::SnapshotTooOld)
+        ));
+        assert_sound(&rig.db);
+    }
 }
 
 /// Four threads keep an index of rows by their colour. With batches alone it ends with entries that

@@ -7,7 +7,7 @@
 use super::ending::Handle;
 use crate::{
     error::{Error, Result},
-    versions::{Epoch, Pin},
+    versions::{Epoch, Pin, Spared},
 };
 use std::sync::Arc;
 
@@ -38,6 +38,12 @@ impl Pinned {
             true => Err(Error::SnapshotTooOld),
             false => Ok(()),
         }
+    }
+
+    /// For a commit; see [`Spared`].
+    pub(crate) fn spare(&self) -> Result<Spared<'_>> {
+        let spared = self.handle.core.shared.versions.spare(&self.pin);
+        spared.ok_or(Error::SnapshotTooOld)
     }
 
     /// `read`, if the snapshot was not given up meanwhile: then it may be wrong.

@@ -6,10 +6,12 @@ use super::{
     commit::{Isolation, Unchanged},
     range::{Cursor, TransactionRange},
     state::State,
+    writes::WRITE_OVERHEAD_BYTES,
 };
 use crate::{
     db::{
         database::Db,
+        handle::updating,
         tree::{Batch, Condition, Tree, bounds},
     },
     error::{Error, Result},
@@ -57,7 +59,7 @@ pub struct Transaction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Savepoint {
     number: u64,
-    at: usize,
+    at: u64,
 }
 
 impl fmt::Debug for Transaction {
@@ -146,8 +148,11 @@ impl Transaction {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn get_for_update(&self, tree: &Tree, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.state
-            .read(tree, key.as_ref(), Some(&self.state.locked))
+        let (state, key) = (&self.state, key.as_ref());
+        let value = state.read(tree, key, None)?;
+        // Its own write may be taken back.
+        state.locked.borrow_mut().add_key(tree.core(), key);
+        Ok(value)
     }
 
     /// As [`Transaction::get`], for a value that the transaction does not depend on: others may
@@ -331,7 +336,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// A point to go back to. Cost: from the first one on, each write remembers what it replaced.
+    /// A point to go back to. Cost: from the first one on, each write remembers what it replaced,
+    /// which counts for [`Transaction::limit`], too.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -458,7 +464,10 @@ impl Transaction {
             locked: &state.locked.borrow(),
             writes: &state.writes,
         };
-        let _turn = state.pinned.handle.core.turn.share();
+        let core = &state.pinned.handle.core;
+        // Before it waits: whoever has the turn may wait for the stripe of this thread's `update`.
+        updating::check(&**core)?;
+        let _turn = core.turn.share();
         commit(&mut batch, &condition)
     }
 
@@ -477,7 +486,7 @@ impl Transaction {
         state.check(tree)?;
         let len = value.map_or(0, <[u8]>::len);
         tree.check_write(key, len)?;
-        state.check_size(key.len() + len)?;
+        state.check_size(WRITE_OVERHEAD_BYTES + key.len() + len)?;
         state
             .writes
             .put(tree.core(), Key::new(key), value.map(Value::new));

@@ -15,6 +15,7 @@ use crate::{
     },
     error::{Error, Result},
     key::Key,
+    versions::Spared,
 };
 
 /// What a commit protects a [`Transaction`](crate::Transaction) from.
@@ -79,6 +80,10 @@ impl Unchanged<'_> {
 }
 
 impl Condition for Unchanged<'_> {
+    fn spare(&self) -> Result<Spared<'_>> {
+        self.pinned.spare()
+    }
+
     fn check_written(&self, tree: &TreeCore, key: &[u8]) -> Result<()> {
         if tree.joined.versions.newest_of(key) <= self.pinned.epoch() {
             return Ok(());

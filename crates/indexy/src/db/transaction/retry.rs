@@ -4,7 +4,7 @@
 
 use super::api::Transaction;
 use crate::{
-    db::database::Db,
+    db::{database::Db, handle::updating},
     error::{Error, Result},
 };
 use std::{
@@ -145,9 +145,9 @@ impl Db {
             if attempt > 0 {
                 std::thread::sleep(policy.pause(attempt));
             }
-            let _alone = (attempt >= policy.alone_after)
-                .then(|| self.core().turn.take())
-                .flatten();
+            // Inside an `update` nothing is committed, and nobody may be waited for who commits.
+            let alone = attempt >= policy.alone_after && updating::check(&**self.core()).is_ok();
+            let _alone = alone.then(|| self.core().turn.take()).flatten();
             let mut tx = self.begin()?;
             match body(&mut tx) {
                 Ok(result) => match tx.commit() {

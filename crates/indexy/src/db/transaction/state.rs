@@ -65,7 +65,7 @@ impl State {
 
     /// Whether `more` bytes may be written.
     pub(super) fn check_size(&self, more: usize) -> Result<()> {
-        let (bytes, limit) = (self.writes.bytes() + more, self.limit());
+        let (bytes, limit) = (self.writes.bytes_held() + more, self.limit());
         match bytes > limit {
             true => Err(Error::BatchTooLarge { bytes, limit }),
             false => Ok(()),

@@ -10,6 +10,7 @@ use crate::{
         tree::{Condition, Tree},
     },
     error::{Error, Result},
+    versions::Spared,
 };
 use std::sync::Barrier;
 
@@ -20,6 +21,10 @@ struct Meeting<'a> {
 }
 
 impl Condition for Meeting<'_> {
+    fn spare(&self) -> Result<Spared<'_>> {
+        self.condition.spare()
+    }
+
     fn check_written(&self, tree: &TreeCore, key: &[u8]) -> Result<()> {
         self.condition.check_written(tree, key)
     }

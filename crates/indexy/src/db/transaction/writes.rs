@@ -9,7 +9,7 @@ use crate::{
 use std::{collections::BTreeMap, sync::Arc};
 
 /// Bytes counted per write beside key and value, as a batch does.
-const WRITE_OVERHEAD_BYTES: usize = 64;
+pub(super) const WRITE_OVERHEAD_BYTES: usize = 64;
 
 /// The writes to one tree; `None`: the key is removed.
 pub(super) type TreeWrites = BTreeMap<Key, Option<Value>>;
@@ -21,8 +21,19 @@ pub(super) struct Writes {
     bytes: usize,
     /// What writes since the first savepoint replaced: tree, key, and the write before.
     undo: Vec<(usize, Key, Option<Option<Value>>)>,
-    /// A savepoint was taken.
-    remembers: bool,
+    /// Bytes of that.
+    undo_bytes: usize,
+    /// The savepoints to which it may go back, ascending: number, and length of `undo`.
+    savepoints: Vec<(u64, usize)>,
+    /// Number of the last one.
+    last_savepoint: u64,
+}
+
+/// Bytes that `write` to `key` counts; `None`: there is none.
+fn bytes_of(key: &Key, write: Option<&Option<Value>>) -> usize {
+    write.map_or(0, |value| {
+        WRITE_OVERHEAD_BYTES + key.len() + value.as_ref().map_or(0, |value| value.len())
+    })
 }
 
 impl Writes {
@@ -41,6 +52,11 @@ impl Writes {
         self.bytes
     }
 
+    /// The same with what it remembers for savepoints.
+    pub(super) fn bytes_held(&self) -> usize {
+        self.bytes + self.undo_bytes
+    }
+
     pub(super) fn len(&self) -> usize {
         self.trees.iter().map(|(_, writes)| writes.len()).sum()
     }
@@ -52,7 +68,8 @@ impl Writes {
             self.trees.len() - 1
         });
         let before = self.replace(at, key.clone(), Some(value));
-        if self.remembers {
+        if !self.savepoints.is_empty() {
+            self.undo_bytes += WRITE_OVERHEAD_BYTES + bytes_of(&key, before.as_ref());
             self.undo.push((at, key, before));
         }
     }
@@ -64,34 +81,45 @@ impl Writes {
         key: Key,
         write: Option<Option<Value>>,
     ) -> Option<Option<Value>> {
-        let size = |write: &Option<Option<Value>>| match write {
-            Some(value) => {
-                WRITE_OVERHEAD_BYTES + key.len() + value.as_ref().map_or(0, |value| value.len())
-            }
-            None => 0,
-        };
-        let added = size(&write);
+        let added = bytes_of(&key, write.as_ref());
         let writes = &mut self.trees[at].1;
         let before = match &write {
             Some(value) => writes.insert(key.clone(), value.clone()),
             None => writes.remove(&key),
         };
-        self.bytes = self.bytes + added - size(&before);
+        self.bytes = self.bytes + added - bytes_of(&key, before.as_ref());
         before
     }
 
     /// A point to go back to.
-    pub(super) fn savepoint(&mut self) -> usize {
-        self.remembers = true;
-        self.undo.len()
+    pub(super) fn savepoint(&mut self) -> u64 {
+        let at = self.undo.len();
+        match self.savepoints.last() {
+            Some(&(number, last)) if last == at => number,
+            _ => {
+                self.last_savepoint += 1;
+                self.savepoints.push((self.last_savepoint, at));
+                self.last_savepoint
+            }
+        }
     }
 
     /// Goes back; false if that point was passed already, going back further.
-    pub(super) fn rollback_to(&mut self, savepoint: usize) -> bool {
-        if savepoint > self.undo.len() {
+    pub(super) fn rollback_to(&mut self, savepoint: u64) -> bool {
+        let found = self
+            .savepoints
+            .binary_search_by_key(&savepoint, |point| point.0);
+        let Ok(found) = found else {
             return false;
-        }
-        for (at, key, before) in self.undo.split_off(savepoint).into_iter().rev() {
+        };
+        self.savepoints.truncate(found + 1);
+        for (at, key, before) in self
+            .undo
+            .split_off(self.savepoints[found].1)
+            .into_iter()
+            .rev()
+        {
+            self.undo_bytes -= WRITE_OVERHEAD_BYTES + bytes_of(&key, before.as_ref());
             self.replace(at, key, before);
         }
         true

@@ -18,7 +18,7 @@ use crate::{
     },
     error::{Error, Result},
     framework::disk_writer::Runs,
-    versions::Epoch,
+    versions::{Epoch, Spared},
     wal::{BatchEncoder, Lsn, MAX_BATCH_BYTES},
     x::{IndexX, Lookup},
 };
@@ -35,6 +35,9 @@ use std::{
 /// held: what it finds holds until the batch is applied, or the writer who changes it finds the
 /// images of the batch.
 pub(in crate::db) trait Condition {
+    /// Before all else: what the batch leaves itself does not give its snapshot up.
+    fn spare(&self) -> Result<Spared<'_>>;
+
     /// Looks at `key`, which the batch writes, before the batch leaves an image of it.
     fn check_written(&self, tree: &TreeCore, key: &[u8]) -> Result<()>;
 
@@ -117,6 +120,7 @@ impl Commit<'_> {
         if watch == 0 && now != 0 {
             return Ok(None);
         }
+        let _spared = self.condition.map(Condition::spare).transpose()?;
         if now > watch {
             self.keep_ranges(now, |bytes| shared.room.admit_load(bytes).is_some());
         }

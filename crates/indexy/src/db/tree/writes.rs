@@ -20,10 +20,11 @@ use crate::{
     error::{Error, Result},
     framework::{
         memory::Admitted,
+        snapshots::BEGINS_AWAITED,
         tree::{Joined, Route, Written},
     },
     key::Value,
-    versions::Image,
+    versions::{Epoch, Image},
     wal::{Admission, Lsn},
 };
 
@@ -216,8 +217,15 @@ impl Tree {
     /// Starts again when a snapshot begins meanwhile, which needs what `key` was (I10).
     fn put(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Lsn>> {
         let (joined, versions) = (self.at.joined(), &self.at.core().shared.versions);
+        let mut begun = 0;
         loop {
-            let seen = versions.watch();
+            // Snapshots that begin all the time are made to wait in the end. The room for the image
+            // is asked for before.
+            let gated = begun >= BEGINS_AWAITED;
+            let mut seen = match gated {
+                true => Epoch::MAX,
+                false => versions.watch(),
+            };
             let kept = match seen {
                 0 => None,
                 seen => joined.image(key, seen),
@@ -232,12 +240,18 @@ impl Tree {
             let permit = self.admit_value(key, value.map_or(0, <[u8]>::len), image_bytes)?;
             // The wait may have been long.
             self.at.live()?;
-            if let Some(kept) = kept {
+            // A value past X takes the gate by itself.
+            let _gate = (gated && permit.route == Route::ThroughX).then(|| versions.gate());
+            if gated {
+                seen = versions.watch();
+            }
+            if let Some(kept) = kept.filter(|_| seen != 0) {
                 joined.keep(key, seen, &kept);
             }
             if let Written::Done(end) = joined.put(key, value, permit.route, seen)? {
                 return Ok(end);
             }
+            begun += 1;
         }
     }
 
