@@ -492,7 +492,7 @@ fn small_values_buffered() {
     run(&Case {
         seed: 5,
         options: Options::new(2 << 20),
-        value_bytes: 400,
+        value_bytes: 800,
         keys: 120_000,
         releases: true,
     });

@@ -378,6 +378,37 @@ fn who_only_reads_always_commits() {
     tx.commit().unwrap();
 }
 
+fn plain(entry: indexy::Result<(indexy::Key, Value)>) -> (Vec<u8>, Vec<u8>) {
+    let (key, value) = entry.unwrap();
+    (key.to_vec(), value.to_vec())
+}
+
+/// A random range of the transaction, from the front and from both ends in turn.
+fn check_range(
+    tx: &Transaction,
+    tree: &Tree,
+    model: &BTreeMap<Vec<u8>, Vec<u8>>,
+    random: &mut Random,
+) {
+    let (a, b) = (random.below(40) as u8, random.below(40) as u8);
+    let (from, to) = (vec![a.min(b)], vec![a.max(b)]);
+    let wanted: Vec<_> = model.range(from.clone()..to.clone()).collect();
+    let found: Vec<_> = tx
+        .range(tree, from.clone()..to.clone())
+        .map(plain)
+        .collect();
+    assert!(found.iter().map(|(k, v)| (k, v)).eq(wanted.iter().copied()));
+    let mut range = tx.range(tree, from..to);
+    let (mut front, mut back) = (Vec::new(), Vec::new());
+    while let Some(entry) = range.next() {
+        front.push(plain(entry));
+        back.extend(range.next_back().map(plain));
+    }
+    back.reverse();
+    front.extend(back);
+    assert!(front.iter().map(|(k, v)| (k, v)).eq(wanted));
+}
+
 /// Random writes, reads and savepoints in a transaction, against a map.
 #[test]
 fn its_own_writes_over_its_snapshot() {
@@ -415,34 +446,7 @@ fn its_own_writes_over_its_snapshot() {
                         let found = tx.get_untracked(&tree, &key).unwrap();
                         assert_eq!(found.as_deref(), model.get(&key).map(Vec::as_slice));
                     }
-                    _ => {
-                        let (a, b) = (random.below(40) as u8, random.below(40) as u8);
-                        let (from, to) = (vec![a.min(b)], vec![a.max(b)]);
-                        let wanted: Vec<_> = model.range(from.clone()..to.clone()).collect();
-                        let plain = |entry: indexy::Result<(indexy::Key, Value)>| {
-                            let (key, value) = entry.unwrap();
-                            (key.to_vec(), value.to_vec())
-                        };
-                        let found: Vec<_> = tx
-                            .range(&tree, from.clone()..to.clone())
-                            .map(plain)
-                            .collect();
-                        assert!(found.iter().map(|(k, v)| (k, v)).eq(wanted.iter().copied()));
-                        // From both ends in turn.
-                        let mut range = tx.range(&tree, from..to);
-                        let (mut front, mut back) = (Vec::new(), Vec::new());
-                        loop {
-                            let Some(entry) = range.next() else { break };
-                            front.push(plain(entry));
-                            let Some(entry) = range.next_back() else {
-                                break;
-                            };
-                            back.push(plain(entry));
-                        }
-                        back.reverse();
-                        front.extend(back);
-                        assert!(front.iter().map(|(k, v)| (k, v)).eq(wanted));
-                    }
+                    _ => check_range(&tx, &tree, &model, &mut random),
                 }
             }
             let keys = [[1, 1], [2, 1], [1, 1]];
