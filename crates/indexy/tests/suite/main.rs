@@ -3,6 +3,7 @@
 
 mod alone;
 mod api;
+mod bank;
 mod batches;
 mod budget;
 mod checkpoint;
