@@ -369,9 +369,9 @@ impl Batch {
 pub struct Rejected(Box<(Error, Batch)>);
 
 impl Rejected {
-    /// Why. After `OutOfSpace` or `Poisoned` with [`Durability::Sync`], and after `Poisoned` where
-    /// the batch removes a range, it may have been applied and not be durable; after any other
-    /// error nothing happened.
+    /// Why. After `OutOfSpace` or `Poisoned` with [`Sync`](crate::Durability::Sync), and after
+    /// `Poisoned` where the batch removes a range, it may have been applied and not be durable;
+    /// after any other error nothing happened.
     #[must_use]
     pub fn error(&self) -> &Error {
         &self.0.0
