@@ -1,4 +1,5 @@
-//! A table of people with an index by city. A batch changes both, so that no crash separates them.
+//! A table of people with an index by city. A transaction reads the old row and changes both, so
+//! that neither a crash nor another writer separates them.
 //!
 //!     cargo run -p indexy --example secondary_index
 
@@ -21,27 +22,28 @@ impl People {
         Ok(Self { db, table, by_city })
     }
 
-    /// Adds or replaces a person. `&mut self`: the entry to remove is read before the batch, so no
-    /// other writer may come in between.
-    fn put(&mut self, number: u64, name: &str, city: &str) -> Result<()> {
-        let mut batch = self.db.batch();
-        if let Some(old) = self.table.get(number.to_be_bytes())? {
-            let (old_city, _) = split(&old);
-            batch.remove(&self.by_city, index_key(old_city, number));
-        }
+    /// Adds or replaces a person. From any number of threads: whoever was overtaken reads the row
+    /// again.
+    fn put(&self, number: u64, name: &str, city: &str) -> Result<()> {
         let row = [city.as_bytes(), name.as_bytes()].join(&0);
-        batch.insert(&self.table, number.to_be_bytes(), row);
-        batch.insert(&self.by_city, index_key(city.as_bytes(), number), b"");
-        batch.commit()
+        self.db.transact(|tx| {
+            if let Some(old) = tx.get(&self.table, number.to_be_bytes())? {
+                let (old_city, _) = split(&old);
+                tx.remove(&self.by_city, index_key(old_city, number))?;
+            }
+            tx.insert(&self.table, number.to_be_bytes(), &row)?;
+            tx.insert(&self.by_city, index_key(city.as_bytes(), number), b"")
+        })
     }
 
-    /// Names of all who live in `city`, by number.
+    /// Names of all who live in `city`, by number, at one moment.
     fn living_in(&self, city: &str) -> Result<Vec<String>> {
+        let now = self.db.snapshot()?;
         let prefix = index_key_prefix(city.as_bytes());
         // The keys are read together: what lies on disk is read at the same time.
-        let entries: Vec<_> = self.by_city.prefix(&prefix).collect::<Result<_>>()?;
+        let entries: Vec<_> = now.prefix(&self.by_city, &prefix).collect::<Result<_>>()?;
         let numbers = entries.iter().map(|(key, _)| &key[prefix.len()..]);
-        let rows = self.table.multi_get(numbers)?;
+        let rows = now.multi_get(&self.table, numbers)?;
         let names = rows.iter().flatten().map(|row| split(row).1);
         Ok(names
             .map(|name| String::from_utf8_lossy(name).into_owned())
@@ -66,7 +68,7 @@ fn split(row: &[u8]) -> (&[u8], &[u8]) {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;
-    let mut people = People::open(dir.path())?;
+    let people = People::open(dir.path())?;
     people.put(1, "Ada", "London")?;
     people.put(2, "Grace", "New York")?;
     people.put(3, "Alan", "London")?;
@@ -77,6 +79,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     assert_eq!(people.living_in("London")?, ["Alan"]);
     assert_eq!(people.living_in("Paris")?, ["Ada"]);
+    // Everybody moves back and forth, all at once.
+    std::thread::scope(|s| {
+        let moves = |city| (1..=3).try_for_each(|number| people.put(number, "Somebody", city));
+        let movers = ["London", "Paris", "Rome"].map(|city| s.spawn(move || moves(city)));
+        movers
+            .into_iter()
+            .try_for_each(|mover| mover.join().expect("no mover panics"))
+    })?;
     assert_eq!(people.by_city.len()?, people.table.len()?);
     people.db.close()?;
     Ok(())

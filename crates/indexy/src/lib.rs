@@ -32,7 +32,8 @@
 //! ```
 //!
 //! Where to look next: [`Options`] for durability and the choice of indexes; [`Batch`] for several
-//! writes as one; [`error`] for who acts after an error; [`cost`] for what each operation costs;
+//! writes as one, [`Db::transact`] for reads and writes as one, [`Snapshot`] for a view of one
+//! moment; [`error`] for who acts after an error; [`cost`] for what each operation costs;
 //! [`index_y`] for a disk index of your own. The design is that of IndeXY (ICDE 2023), a framework
 //! that joins an in-memory and an on-disk index.
 //!
@@ -40,6 +41,7 @@
 //!
 //! - `tracing`: events about the background (recovery, stalls, poisoning, compactions, releases)
 //!   for the subscribers of the crate `tracing`, with the target `indexy`.
+//! - `zstd`: compression by Zstandard, for trees that ask for it; compiles it from C.
 //! - `rocksdb`: RocksDB as a further disk index; compiles it from C++.
 //! - `testing`: the suite that every disk index has to pass, and the targets of the fuzzer.
 

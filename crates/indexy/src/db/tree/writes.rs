@@ -214,8 +214,22 @@ impl Tree {
     }
 
     /// Waits for room and writes `value` (`None`: removes). The caller holds the stripe of `key`.
-    /// Starts again when a snapshot begins meanwhile, which needs what `key` was (I10).
     fn put(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Lsn>> {
+        if self.at.core().shared.versions.watch() == 0 {
+            let permit = self.admit_value(key, value.map_or(0, <[u8]>::len), 0)?;
+            // The wait may have been long.
+            self.at.live()?;
+            if let Written::Done(end) = self.at.joined().put(key, value, permit.route, 0)? {
+                return Ok(end);
+            }
+        }
+        self.put_beside_snapshots(key, value)
+    }
+
+    /// The same where a snapshot is open, which needs what `key` was (I10). Starts again when
+    /// another one begins meanwhile.
+    #[inline(never)]
+    fn put_beside_snapshots(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Lsn>> {
         let (joined, versions) = (self.at.joined(), &self.at.core().shared.versions);
         let mut begun = 0;
         loop {
@@ -238,14 +252,14 @@ impl Tree {
             // All of it in one request: a writer that holds a reservation and asks for more could
             // wait for itself.
             let permit = self.admit_value(key, value.map_or(0, <[u8]>::len), image_bytes)?;
-            // The wait may have been long.
             self.at.live()?;
             // A value past X takes the gate by itself.
             let _gate = (gated && permit.route == Route::ThroughX).then(|| versions.gate());
             if gated {
                 seen = versions.watch();
             }
-            if let Some(kept) = kept.filter(|_| seen != 0) {
+            // Nobody needs the image if all snapshots ended, or were given up, during the wait.
+            if let Some(kept) = kept.filter(|_| versions.watch() != 0) {
                 joined.keep(key, seen, &kept);
             }
             if let Written::Done(end) = joined.put(key, value, permit.route, seen)? {
@@ -262,8 +276,9 @@ impl Tree {
     fn admit_value(&self, key: &[u8], len: usize, kept: usize) -> Result<Permit<'_>> {
         let versions = &self.at.core().shared.versions;
         let admitted = match self.admit(key.len() + len, kept) {
+            // Without an image: nobody needs it any more.
             Err(error) if error.is_about_memory() && versions.give_up_all() => {
-                self.admit(key.len() + len, kept)
+                self.admit(key.len() + len, 0)
             }
             admitted => admitted,
         };
