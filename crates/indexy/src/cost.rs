@@ -51,6 +51,14 @@
 //! | writes of a [`Transaction`] | a copy | nobody |
 //! | [`commit`] | that of [`Batch::commit`], and a search in memory for each key read in trees that were written since | as that |
 //!
+//! # The change feed
+//!
+//! | operation | I/O | allocations | waits |
+//! |---|---|---|---|
+//! | [`changes`], then the first set | from the start of a log file to the position | a buffer | nobody |
+//! | each further set | in order: 64 KiB at a time | one or two | nobody |
+//! | [`newest_change`] | as `sync` | none | a sync of the log |
+//!
 //! # The database
 //!
 //! | operation | I/O | holds up |
@@ -70,6 +78,8 @@
 //! [`Snapshot`]: crate::Snapshot
 //! [`Transaction`]: crate::Transaction
 //! [`commit`]: crate::Transaction::commit
+//! [`changes`]: crate::Db::changes
+//! [`newest_change`]: crate::Db::newest_change
 //! [`get`]: crate::Tree::get
 //! [`get_with`]: crate::Tree::get_with
 //! [`contains_key`]: crate::Tree::contains_key

@@ -117,6 +117,16 @@ pub enum Error {
         /// Name of the tree.
         name: String,
     },
+    /// The log does not have the changes from that position on, or not yet. Copy the trees, and
+    /// follow from [`Db::newest_change`](crate::Db::newest_change) of before the copy.
+    ChangesGone {
+        /// The position asked for.
+        position: u64,
+        /// The oldest one that the log has.
+        oldest: u64,
+        /// The newest one.
+        newest: u64,
+    },
     /// A write on a database opened read-only.
     ReadOnly,
     /// The closure of [`Tree::update`](crate::Tree::update) called something of its own database
@@ -298,6 +308,7 @@ impl Error {
             | Self::DestinationNotEmpty { .. }
             | Self::NotSorted { .. }
             | Self::RangeNotEmpty { .. }
+            | Self::ChangesGone { .. }
             | Self::ReadOnly
             | Self::Reentrant
             | Self::Unsupported { .. }
@@ -448,6 +459,14 @@ impl fmt::Display for Error {
             Self::RangeNotEmpty { name } => {
                 write!(f, "sorted load: tree {name:?} has keys in its range")
             }
+            Self::ChangesGone {
+                position,
+                oldest,
+                newest,
+            } => write!(
+                f,
+                "changes from position {position} on: the log has those from {oldest} to {newest}"
+            ),
             Self::ReadOnly => f.write_str("the database is open read-only"),
             Self::Reentrant => {
                 f.write_str("the closure of an update may only read its own database")
@@ -581,6 +600,14 @@ mod tests {
             (Caller, Error::DestinationNotEmpty { path: path() }),
             (Caller, Error::NotSorted { entry: 1 }),
             (Caller, Error::RangeNotEmpty { name: name() }),
+            (
+                Caller,
+                Error::ChangesGone {
+                    position: 1,
+                    oldest: 2,
+                    newest: 3,
+                },
+            ),
             (Caller, Error::ReadOnly),
             (Caller, Error::Reentrant),
             (Caller, Error::Unsupported { what: name() }),

@@ -33,9 +33,9 @@
 //!
 //! Where to look next: [`Options`] for durability and the choice of indexes; [`Batch`] for several
 //! writes as one, [`Db::transact`] for reads and writes as one, [`Snapshot`] for a view of one
-//! moment; [`error`] for who acts after an error; [`cost`] for what each operation costs;
-//! [`index_y`] for a disk index of your own. The design is that of IndeXY (ICDE 2023), a framework
-//! that joins an in-memory and an on-disk index.
+//! moment, [`Db::changes`] for what was committed since another; [`error`] for who acts after an
+//! error; [`cost`] for what each operation costs; [`index_y`] for a disk index of your own. The
+//! design is that of IndeXY (ICDE 2023), a framework that joins an in-memory and an on-disk index.
 //!
 //! # Cargo features
 //!
@@ -65,10 +65,10 @@ mod x;
 mod y;
 
 pub use db::{
-    Batch, Compacted, Cursor, Db, Doubtful, Durability, IndexXKind, IndexYKind, IndexYName,
-    Isolation, Loss, Options, Range, Rejected, RetryPolicy, SalvageReport, SalvagedTree, Savepoint,
-    Snapshot, Stats, Transaction, TransactionRange, Tree, TreeOptions, TreeReport, TreeStats,
-    VerifyReport,
+    Batch, Change, ChangePosition, ChangeSet, Changes, Compacted, Cursor, Db, Doubtful, Durability,
+    IndexXKind, IndexYKind, IndexYName, Isolation, Loss, Options, Range, Rejected, RetryPolicy,
+    SalvageReport, SalvagedTree, Savepoint, Snapshot, Stats, Transaction, TransactionRange, Tree,
+    TreeOptions, TreeReport, TreeStats, VerifyReport,
 };
 pub use error::{Error, Result};
 pub use key::{Key, Value};

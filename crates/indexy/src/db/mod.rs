@@ -2,14 +2,16 @@
 //!
 //! - `database` the API of [`Db`]; `tree/` of trees, batches and scans; `snapshot` what all trees
 //!   were at one moment, `transaction/` reads and writes that happen as one; `options`, `kinds/`
-//!   what may be chosen; `reports/` what a database says about itself; `checkpoint` copies of it;
-//!   `salvage` what can be read of a damaged one.
+//!   what may be chosen; `reports/` what a database says about itself; `changes` what was
+//!   committed, from the log; `checkpoint` copies of it; `salvage` what can be read of a damaged
+//!   one.
 //! - `handle/` what all handles share, how it ends, the locks of writers, the division of the
 //!   budget.
 //! - `open/` how it begins; `directory/` the files that are the database's own, and who may touch
 //!   them.
 //! - `index_y` the one place that tells the Index Ys apart; `machine` what the process may use.
 
+mod changes;
 mod checkpoint;
 mod database;
 mod directory;
@@ -28,6 +30,7 @@ mod tree;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use directory::fuzzing;
 
+pub use changes::{Change, ChangePosition, ChangeSet, Changes};
 pub use database::Db;
 pub use kinds::{IndexXKind, IndexYKind, IndexYName};
 pub use options::{Durability, Options, TreeOptions};

@@ -61,6 +61,7 @@ pub struct Options {
     pub(crate) log_limit_bytes: Option<u64>,
     pub(crate) direct_reads: Option<bool>,
     pub(crate) snapshot_memory_bytes: usize,
+    pub(crate) change_history_bytes: u64,
     pub(crate) factories: Factories,
     /// Smallest segment of the log in bytes.
     pub(crate) min_segment_bytes: u64,
@@ -105,6 +106,7 @@ impl Options {
             log_limit_bytes: None,
             direct_reads: None,
             snapshot_memory_bytes: 0,
+            change_history_bytes: 0,
             factories: Factories::default(),
             min_segment_bytes: MIN_SEGMENT_BYTES,
         }
@@ -234,6 +236,20 @@ impl Options {
     #[must_use]
     pub fn snapshot_memory_bytes(mut self, bytes: usize) -> Self {
         self.snapshot_memory_bytes = bytes;
+        self
+    }
+
+    /// Of the log's part that is not needed for recovery any more, at least the newest so many
+    /// bytes stay on disk, for [`Db::changes`](crate::Db::changes); at most one file of the log
+    /// more. Default: 0.
+    ///
+    /// ```
+    /// use indexy::Options;
+    /// let options = Options::new(256 << 20).change_history_bytes(4 << 30);
+    /// ```
+    #[must_use]
+    pub fn change_history_bytes(mut self, bytes: u64) -> Self {
+        self.change_history_bytes = bytes;
         self
     }
 

@@ -361,6 +361,10 @@ impl AppendSide {
         self.room.notify_all();
     }
 
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self.line.lock().refusal, Some(Refusal::Closed))
+    }
+
     /// Wakes whoever waits for room, to look at the poison.
     pub(super) fn wake(&self) {
         let _line = self.line.lock();

@@ -120,6 +120,7 @@ fn replay(sim: &Sim, read_only: bool) -> Option<Vec<(Lsn, String)>> {
         segment_bytes: 4 << 10,
         buffer_bytes: 4 << 10,
         database_id: DATABASE_ID,
+        keep_bytes: 0,
     };
     Log::open(
         Arc::new(sim.clone()),

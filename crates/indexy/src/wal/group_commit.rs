@@ -9,9 +9,10 @@
 //! its error. Any other failed write poisons. A failed sync always poisons and is never repeated.
 //! The flusher ends with its log.
 //!
-//! What ends each wait: for a leader (`progress`), the leader's end, panics included; for room
-//! (`append.rs`), a written piece, a refusal or the poison; of the flusher, work, the interval or
-//! `close`.
+//! What ends each wait: for a leader (`progress`), the leader's end, panics included; for more that
+//! is durable (`progress` too), a leader's end, the timeout, `close` or within a second the poison;
+//! for room (`append.rs`), a written piece, a refusal or the poison; of the flusher, work, the
+//! interval or `close`.
 //!
 //! Locks, in this order: `commit` (who leads; not held across I/O), `out` (held across writes, not
 //! across the leader's sync), `SyncGate` (held across a sync), `AppendSide::line`.
@@ -47,6 +48,9 @@ use std::{
 
 /// How often a write is repeated that found no space, descriptor or memory.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How often those who follow the log look whether it was poisoned.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The writer and what it has fetched but not written.
 pub(super) struct Out {
@@ -152,6 +156,33 @@ impl Shared {
             // What was appended before this call is durable then, even if `lsn` lies beyond.
             return self.write_and_sync();
         }
+    }
+
+    /// See [`super::Log::wait_beyond`].
+    pub(super) fn wait_beyond(&self, lsn: Lsn, timeout: Duration) -> Result<bool> {
+        let end = Instant::now().checked_add(timeout);
+        let mut commit = self.commit.lock();
+        loop {
+            if self.durable() > lsn {
+                return Ok(true);
+            }
+            self.poison.check()?;
+            if self.side.is_closed() {
+                return Err(Error::Closed);
+            }
+            let now = Instant::now();
+            let left = end.map_or(LOOK_AGAIN, |end| end.saturating_duration_since(now));
+            if left.is_zero() {
+                return Ok(false);
+            }
+            self.progress.wait_for(&mut commit, left.min(LOOK_AGAIN));
+        }
+    }
+
+    /// The log is closed: [`Shared::wait_beyond`] looks again.
+    pub(super) fn wake_followers(&self) {
+        drop(self.commit.lock());
+        self.progress.notify_all();
     }
 
     fn sync_all(&self) -> Result<()> {

@@ -7,7 +7,7 @@
 //! - `append.rs`: the memory that appends go to. `line.rs`: the order of what waits to be written.
 //! - `writer.rs`: the newest segment. `group_commit.rs`: who writes and syncs, and when.
 //! - `reader.rs`, `recovery.rs`: opening. `truncation.rs`: the segments on disk, and their removal.
-//!   `copy.rs`: copies of the log.
+//!   `copy.rs`: copies of the log. `follow.rs`: its records, for those who follow the changes.
 //!
 //! Keeps: I5, I6, I8 (its part: the order of LSNs is the order of appends).
 //! Threads: every method from any; one flusher, joined by `close` and by drop.
@@ -17,6 +17,7 @@
 
 mod append;
 mod copy;
+mod follow;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod fuzzing;
 mod group_commit;
@@ -35,11 +36,12 @@ mod writer;
 mod tests;
 
 pub(crate) use append::Admission;
+pub(crate) use follow::Follower;
 pub(crate) use lsn::Lsn;
 pub(crate) use options::{LogDurability, LogOptions};
 #[cfg(test)]
 pub(crate) use record::Malformed;
-pub(crate) use record::{BatchEncoder, MAX_BATCH_BYTES, RecordRef, batch_ops};
+pub(crate) use record::{BatchEncoder, MAX_BATCH_BYTES, RecordRef, batch_ops, records};
 pub(crate) use recovery::LoadAt;
 
 use crate::{
@@ -55,6 +57,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
     thread::JoinHandle,
+    time::Duration,
 };
 use truncation::SegmentList;
 use writer::SegmentWriter;
@@ -115,10 +118,11 @@ impl Log {
             from,
             durable_hint,
             read_only,
+            keep_bytes: options.keep_bytes,
             budget: &budget,
         };
         let recovered = recovery::recover(&request, visit)?;
-        let segments = Arc::new(SegmentList::new(recovered.segments));
+        let segments = Arc::new(SegmentList::new(recovered.segments, options.keep_bytes));
         let buffer_bytes = options
             .buffer_bytes
             .clamp(MIN_BUFFER_BYTES, MAX_BUFFER_BYTES);
@@ -175,6 +179,7 @@ impl Log {
             from,
             durable_hint: from,
             read_only: true,
+            keep_bytes: 0,
             budget,
         })
     }
@@ -230,8 +235,9 @@ impl Log {
         self.wait_durable(self.end())
     }
 
-    /// I6: removes the segments that lie wholly below `floor`, never the newest; returns the bytes
-    /// freed, 0 while a hold lives. The manifest durably says `floor` before this is called.
+    /// I6: the segments that lie wholly below `floor` are needed no more, but for the newest; those
+    /// that are not kept for followers either are removed. Returns the bytes that the log needs
+    /// less, 0 while a hold lives. The manifest durably says `floor` before this is called.
     pub(crate) fn truncate_below(&self, floor: Lsn) -> Result<u64> {
         if self.read_only {
             return Err(Error::ReadOnly);
@@ -241,17 +247,36 @@ impl Log {
             .truncate_below(&*self.storage, &self.dir, floor)
     }
 
-    /// First LSN that is still on disk (or would be).
+    /// First LSN of what the log needs.
     pub(crate) fn start(&self) -> Lsn {
         self.shared
             .segments
-            .first_lsn()
+            .first_needed()
             .unwrap_or_else(|| self.durable())
     }
 
-    /// Length of all segment files together.
+    /// Length of all segment files that the log needs.
     pub(crate) fn bytes_on_disk(&self) -> u64 {
-        self.shared.segments.bytes()
+        self.shared.segments.needed_bytes()
+    }
+
+    /// Length of those that are kept for followers alone.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        self.shared.segments.kept_bytes()
+    }
+
+    /// The oldest LSN that can be followed from.
+    pub(crate) fn oldest(&self) -> Lsn {
+        self.shared
+            .segments
+            .first_on_disk()
+            .unwrap_or_else(|| self.durable())
+    }
+
+    /// Waits until more than what ends at `lsn` is durable, for `timeout` at most; returns whether
+    /// it is. Errors: `Poisoned`, `Closed`.
+    pub(crate) fn wait_beyond(&self, lsn: Lsn, timeout: Duration) -> Result<bool> {
+        self.shared.wait_beyond(lsn, timeout)
     }
 
     /// While the guard lives, no segment is removed.
@@ -260,7 +285,7 @@ impl Log {
         LogHold(&self.shared.segments)
     }
 
-    /// Copies the log up to `upto`, a durable LSN between two records, into the directory `dest`
+    /// Copies what the log needs up to `upto`, a durable LSN between two records, into `dest`
     /// (created if absent), where it opens by itself. Everything is synced, `dest` included. Cost:
     /// reads and writes every segment once.
     pub(crate) fn copy_to(&self, dest: &Path, upto: Lsn) -> Result<()> {
@@ -270,7 +295,7 @@ impl Log {
         }
         copy::copy_segments(
             &*self.storage,
-            &self.shared.segments.all(),
+            &self.shared.segments.needed(),
             &self.dir,
             dest,
             self.database_id,
@@ -285,6 +310,7 @@ impl Log {
     pub(crate) fn close(&self) -> Result<()> {
         let mut end = self.end.lock();
         self.shared.side.close();
+        self.shared.wake_followers();
         if let Some(thread) = end.flusher.take() {
             // Its panics are contained and have poisoned the log.
             let _ = thread.join();

@@ -21,4 +21,6 @@ pub(crate) struct LogOptions {
     /// log has three of them.
     pub buffer_bytes: usize,
     pub database_id: u128,
+    /// Of what the log does not need any more at least so many bytes stay, for followers.
+    pub keep_bytes: u64,
 }

@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 /// Bytes asked of the file at a time.
 const READ_BYTES: usize = 1 << 20;
+/// The same of one that stays for long.
+const SMALL_READ_BYTES: usize = 64 << 10;
 
 /// The first bytes of a segment file.
 pub(super) enum FileHead {
@@ -60,6 +62,7 @@ pub(super) struct GroupReader {
     window: Vec<u8>,
     window_at: u64,
     window_len: usize,
+    read_bytes: usize,
 }
 
 impl GroupReader {
@@ -76,7 +79,24 @@ impl GroupReader {
             window: Vec::new(),
             window_at: 0,
             window_len: 0,
+            read_bytes: READ_BYTES,
         }
+    }
+
+    /// It asks the file for less at a time.
+    pub(super) fn small(mut self) -> Self {
+        self.read_bytes = SMALL_READ_BYTES;
+        self
+    }
+
+    /// Memory that it holds.
+    pub(super) fn window_bytes(&self) -> usize {
+        self.window.capacity()
+    }
+
+    /// The file has grown since it was read: what is in memory may be of before.
+    pub(super) fn forget(&mut self) {
+        self.window_len = 0;
     }
 
     /// File offset behind the last group read: where the next one is, or the damage.
@@ -168,7 +188,7 @@ impl GroupReader {
         if let Some(skip) = inside {
             return Ok(skip as usize..skip as usize + len);
         }
-        let want = len.max(READ_BYTES);
+        let want = len.max(self.read_bytes);
         if self.window.len() < want {
             self.window.resize(want, 0);
         }

@@ -319,27 +319,27 @@ impl BatchEncoder {
     }
 }
 
-/// The operations of a batch, in order; ends after the first malformed one.
-pub(crate) fn batch_ops(ops: &[u8]) -> impl Iterator<Item = Result<RecordRef<'_>, Malformed>> {
-    let mut rest = ops;
+/// The records in `bytes`, in order; ends after the first malformed one.
+pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = Result<RecordRef<'_>, Malformed>> {
+    let mut rest = bytes;
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
         }
-        let step = decode_record(rest).and_then(|(op, len)| match op {
-            RecordRef::Batch { .. } => Err(Malformed::Invalid("a batch inside a batch")),
-            RecordRef::Load { .. } => Err(Malformed::Invalid("a load inside a batch")),
-            op => Ok((op, len)),
-        });
-        match step {
-            Ok((op, len)) => {
-                rest = rest.get(len..).unwrap_or_default();
-                Some(Ok(op))
-            }
-            Err(e) => {
-                rest = &[];
-                Some(Err(e))
-            }
-        }
+        let step = decode_record(rest);
+        rest = match step {
+            Ok((_, len)) => rest.get(len..).unwrap_or_default(),
+            Err(_) => &[],
+        };
+        Some(step.map(|(record, _)| record))
+    })
+}
+
+/// The operations of a batch, in order; what follows a malformed one means nothing.
+pub(crate) fn batch_ops(ops: &[u8]) -> impl Iterator<Item = Result<RecordRef<'_>, Malformed>> {
+    records(ops).map(|op| match op {
+        Ok(RecordRef::Batch { .. }) => Err(Malformed::Invalid("a batch inside a batch")),
+        Ok(RecordRef::Load { .. }) => Err(Malformed::Invalid("a load inside a batch")),
+        op => op,
     })
 }

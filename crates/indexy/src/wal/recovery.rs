@@ -23,6 +23,7 @@ use super::{
         FileKind, GroupHeader, GroupKind, SegmentHeader, SegmentIdentity, SegmentInfo, classify,
         segment_path,
     },
+    truncation::Lists,
 };
 use crate::{
     error::{Error, Result},
@@ -40,13 +41,14 @@ pub(super) struct Request<'a> {
     pub from: Lsn,
     pub durable_hint: Lsn,
     pub read_only: bool,
+    /// See [`LogOptions`](super::LogOptions).
+    pub keep_bytes: u64,
     pub budget: &'a Budget,
 }
 
 /// The state of the log after replay.
 pub(super) struct Recovered {
-    /// Oldest first.
-    pub segments: VecDeque<SegmentInfo>,
+    pub segments: Lists,
     pub end: Lsn,
     pub next_sequence: u64,
 }
@@ -57,12 +59,22 @@ struct Found {
     identity: SegmentIdentity,
 }
 
+impl Found {
+    fn info(&self) -> Result<SegmentInfo> {
+        Ok(SegmentInfo {
+            sequence: self.header.sequence,
+            first_lsn: self.header.first_lsn,
+            bytes: self.file.len()?,
+        })
+    }
+}
+
 /// Replays through `visit` the intact records from `request.from` on. See the module header.
 pub(super) fn recover(
     request: &Request<'_>,
     visit: &mut dyn FnMut(Lsn, RecordRef<'_>) -> Result<()>,
 ) -> Result<Recovered> {
-    let found = find_segments(request)?;
+    let (found, kept) = find_segments(request)?;
     let must_reach = request.from.max(request.durable_hint);
     let Some(oldest) = found.first() else {
         if request.durable_hint > Lsn(0) {
@@ -73,7 +85,7 @@ pub(super) fn recover(
             return Err(Error::corrupt(request.dir, 0, what));
         }
         return Ok(Recovered {
-            segments: VecDeque::new(),
+            segments: Lists::default(),
             end: request.from,
             next_sequence: 1,
         });
@@ -97,7 +109,7 @@ pub(super) fn recover(
         charged: 0,
         visit,
     };
-    let mut segments = VecDeque::with_capacity(found.len());
+    let mut needed = VecDeque::with_capacity(found.len());
     let mut end = oldest.header.first_lsn;
     for (i, segment) in found.iter().enumerate() {
         let mut reader = GroupReader::new(segment.file.clone(), &segment.header, segment.identity);
@@ -117,16 +129,12 @@ pub(super) fn recover(
             Some(_) => {}
             None => end_log(request, segment, &mut reader, stop, stop_offset, must_reach)?,
         }
-        segments.push_back(SegmentInfo {
-            sequence: segment.header.sequence,
-            first_lsn: segment.header.first_lsn,
-            bytes: segment.file.len()?,
-        });
+        needed.push_back(segment.info()?);
         end = stop;
     }
     let next_sequence = found.last().map_or(1, |s| s.header.sequence + 1);
     Ok(Recovered {
-        segments,
+        segments: Lists { kept, needed },
         end,
         next_sequence,
     })
@@ -163,7 +171,7 @@ pub(super) fn loads(request: &Request<'_>) -> Result<Vec<LoadAt>> {
         charged: 0,
         visit: &mut visit,
     };
-    for segment in find_segments(request)? {
+    for segment in find_segments(request)?.0 {
         let mut reader = GroupReader::new(segment.file.clone(), &segment.header, segment.identity);
         let read = replay.segment(&segment.file, &mut reader);
         replay.drop_incomplete();
@@ -212,8 +220,8 @@ fn end_log(
     Ok(())
 }
 
-/// The needed segments, oldest first (rule 1); removes leftovers.
-fn find_segments(request: &Request<'_>) -> Result<Vec<Found>> {
+/// The needed segments, oldest first (rule 1), and those kept for followers; removes leftovers.
+fn find_segments(request: &Request<'_>) -> Result<(Vec<Found>, VecDeque<SegmentInfo>)> {
     let mut sequences = Vec::new();
     let mut leftovers = Vec::new();
     for name in request.storage.list(request.dir)? {
@@ -247,6 +255,7 @@ fn find_segments(request: &Request<'_>) -> Result<Vec<Found>> {
             }
         }
     }
+    let kept = find_kept(request, &mut sequences, found.last())?;
     leftovers.extend(sequences.into_iter().map(|s| segment_path(request.dir, s)));
     if !request.read_only && !leftovers.is_empty() {
         for path in &leftovers {
@@ -255,7 +264,50 @@ fn find_segments(request: &Request<'_>) -> Result<Vec<Found>> {
         request.storage.sync_dir(request.dir)?;
     }
     found.reverse();
-    Ok(found)
+    Ok((found, kept))
+}
+
+/// Takes from the end of `sequences` those that `oldest` follows without a gap, as many as are to
+/// be kept. Damage is no error here: recovery needs none of them.
+fn find_kept(
+    request: &Request<'_>,
+    sequences: &mut Vec<u64>,
+    oldest: Option<&Found>,
+) -> Result<VecDeque<SegmentInfo>> {
+    let mut kept = VecDeque::new();
+    let mut newer = oldest.map(|oldest| (oldest.header.sequence, oldest.header.first_lsn));
+    let mut bytes = 0;
+    while let (Some((number, lsn)), Some(&sequence)) = (newer, sequences.last()) {
+        if bytes >= request.keep_bytes || sequence + 1 != number {
+            break;
+        }
+        let file = request
+            .storage
+            .open(&segment_path(request.dir, sequence), false)?;
+        let header = match read_head(&*file) {
+            Ok(FileHead::Header(header, _)) => header,
+            Ok(FileHead::Unborn) | Err(Error::Corrupt { .. } | Error::FormatVersion { .. }) => {
+                break;
+            }
+            Err(error) => return Err(error),
+        };
+        let follows = header.database_id == request.database_id
+            && header.sequence == sequence
+            && header.first_lsn <= lsn;
+        if !follows {
+            break;
+        }
+        let info = SegmentInfo {
+            sequence,
+            first_lsn: header.first_lsn,
+            bytes: file.len()?,
+        };
+        bytes += info.bytes;
+        newer = Some((sequence, header.first_lsn));
+        kept.push_front(info);
+        sequences.pop();
+    }
+    Ok(kept)
 }
 
 fn check_header(

@@ -1,8 +1,11 @@
 //! The list of segments on disk, and what removes them.
 //!
+//! A segment that the log does not need any more is *kept* for those who follow the changes, as far
+//! as [`LogOptions::keep_bytes`](super::LogOptions) goes, and removed then.
+//!
 //! Keeps: I6 (its part: a segment goes only when all of it lies below the floor, and never the
 //! newest).
-//! Threads: any. Locks: `holds`, then `segments`.
+//! Threads: any. Locks: `holds`, then `lists`.
 
 use super::{
     lsn::Lsn,
@@ -15,40 +18,82 @@ use std::{collections::VecDeque, path::Path};
 /// See the module header.
 #[derive(Default)]
 pub(super) struct SegmentList {
-    /// Oldest first. Never held across I/O: the writer takes it for every group.
-    segments: Mutex<VecDeque<SegmentInfo>>,
+    /// Never held across I/O: the writer takes it for every group.
+    lists: Mutex<Lists>,
     /// How many holds live. Held while files are removed, so that a hold begins after that.
     holds: Mutex<usize>,
+    keep_bytes: u64,
+}
+
+/// Oldest first; every kept segment is older than every needed one, and they follow each other.
+#[derive(Default)]
+pub(super) struct Lists {
+    pub(super) kept: VecDeque<SegmentInfo>,
+    pub(super) needed: VecDeque<SegmentInfo>,
+}
+
+impl Lists {
+    fn all(&self) -> impl DoubleEndedIterator<Item = &SegmentInfo> {
+        self.kept.iter().chain(&self.needed)
+    }
+}
+
+fn sum(segments: &VecDeque<SegmentInfo>) -> u64 {
+    segments.iter().map(|s| s.bytes).sum()
 }
 
 impl SegmentList {
-    pub(super) fn new(segments: VecDeque<SegmentInfo>) -> Self {
+    pub(super) fn new(lists: Lists, keep_bytes: u64) -> Self {
         Self {
-            segments: Mutex::new(segments),
+            lists: Mutex::new(lists),
             holds: Mutex::new(0),
+            keep_bytes,
         }
     }
 
     pub(super) fn push(&self, segment: SegmentInfo) {
-        self.segments.lock().push_back(segment);
+        self.lists.lock().needed.push_back(segment);
     }
 
     pub(super) fn set_newest_bytes(&self, bytes: u64) {
-        if let Some(newest) = self.segments.lock().back_mut() {
+        if let Some(newest) = self.lists.lock().needed.back_mut() {
             newest.bytes = bytes;
         }
     }
 
-    pub(super) fn all(&self) -> Vec<SegmentInfo> {
-        self.segments.lock().iter().cloned().collect()
+    /// Those that the log needs, oldest first.
+    pub(super) fn needed(&self) -> Vec<SegmentInfo> {
+        self.lists.lock().needed.iter().cloned().collect()
     }
 
-    pub(super) fn first_lsn(&self) -> Option<Lsn> {
-        self.segments.lock().front().map(|s| s.first_lsn)
+    /// Where the oldest one that the log needs begins.
+    pub(super) fn first_needed(&self) -> Option<Lsn> {
+        self.lists.lock().needed.front().map(|s| s.first_lsn)
     }
 
-    pub(super) fn bytes(&self) -> u64 {
-        self.segments.lock().iter().map(|s| s.bytes).sum()
+    /// Where the oldest one on disk begins.
+    pub(super) fn first_on_disk(&self) -> Option<Lsn> {
+        self.lists.lock().all().next().map(|s| s.first_lsn)
+    }
+
+    /// The newest one that begins at or below `lsn`.
+    pub(super) fn at(&self, lsn: Lsn) -> Option<SegmentInfo> {
+        let lists = self.lists.lock();
+        lists.all().rev().find(|s| s.first_lsn <= lsn).cloned()
+    }
+
+    /// The one after number `sequence`.
+    pub(super) fn after(&self, sequence: u64) -> Option<SegmentInfo> {
+        let lists = self.lists.lock();
+        lists.all().find(|s| s.sequence > sequence).cloned()
+    }
+
+    pub(super) fn needed_bytes(&self) -> u64 {
+        sum(&self.lists.lock().needed)
+    }
+
+    pub(super) fn kept_bytes(&self) -> u64 {
+        sum(&self.lists.lock().kept)
     }
 
     pub(super) fn hold(&self) {
@@ -59,7 +104,8 @@ impl SegmentList {
         *self.holds.lock() -= 1;
     }
 
-    /// Removes the segments that lie wholly below `floor`; returns the bytes freed.
+    /// The segments that lie wholly below `floor` are not needed any more; removes those that are
+    /// not kept either. Returns the bytes that the log needs less, 0 while a hold lives.
     pub(super) fn truncate_below(
         &self,
         storage: &dyn Storage,
@@ -70,22 +116,41 @@ impl SegmentList {
         if *holds > 0 {
             return Ok(0);
         }
-        let mut freed = 0;
-        while let Some(oldest) = self.oldest_below(floor) {
+        let freed = self.keep_below(floor);
+        let mut removed = false;
+        while let Some(oldest) = self.surplus() {
             storage.remove(&segment_path(dir, oldest.sequence))?;
-            freed += oldest.bytes;
-            self.segments.lock().pop_front();
+            self.lists.lock().kept.pop_front();
+            removed = true;
         }
-        if freed > 0 {
+        if removed {
             storage.sync_dir(dir)?;
         }
         Ok(freed)
     }
 
     /// I6: a segment ends where its successor begins; the newest has none and stays.
-    fn oldest_below(&self, floor: Lsn) -> Option<SegmentInfo> {
-        let segments = self.segments.lock();
-        segments.get(1).filter(|next| next.first_lsn <= floor)?;
-        segments.front().cloned()
+    fn keep_below(&self, floor: Lsn) -> u64 {
+        let lists = &mut *self.lists.lock();
+        let mut freed = 0;
+        while lists
+            .needed
+            .get(1)
+            .is_some_and(|next| next.first_lsn <= floor)
+        {
+            let Some(oldest) = lists.needed.pop_front() else {
+                break;
+            };
+            freed += oldest.bytes;
+            lists.kept.push_back(oldest);
+        }
+        freed
+    }
+
+    /// The oldest kept one, where what stays without it is enough.
+    fn surplus(&self) -> Option<SegmentInfo> {
+        let kept = &self.lists.lock().kept;
+        let oldest = kept.front()?;
+        (sum(kept) - oldest.bytes >= self.keep_bytes).then(|| oldest.clone())
     }
 }

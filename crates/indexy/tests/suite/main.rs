@@ -6,6 +6,7 @@ mod api;
 mod bank;
 mod batches;
 mod budget;
+mod changes;
 mod checkpoint;
 mod compression;
 mod concurrency;

@@ -40,6 +40,10 @@ pub(super) fn replay(core: &Core, manifest: &Manifest) -> Result<u64> {
         buffer_bytes: (core.options.memory_budget_bytes / LOG_BUFFER_DIVISOR)
             .clamp(min_buffer, max_buffer),
         database_id: manifest.database_id,
+        keep_bytes: match logged {
+            true => core.options.change_history_bytes,
+            false => 0,
+        },
     };
     let (dir, from) = (core.log_dir(), Lsn(manifest.log_start));
     let id = manifest.database_id;

@@ -68,8 +68,11 @@ pub struct Stats {
     pub stall_micros: u64,
     /// Writes applied.
     pub writes: u64,
-    /// Bytes of the log on disk.
+    /// Bytes of the log on disk, as far as recovery needs it.
     pub log_bytes: u64,
+    /// Bytes of older log that stays for [`Db::changes`](crate::Db::changes).
+    #[serde(default)]
+    pub change_history_bytes: u64,
     /// Named trees.
     pub trees: u64,
 }
@@ -123,6 +126,7 @@ impl Stats {
             stall_micros: read(&counters.stall_micros),
             writes: counters.writes(),
             log_bytes: shared.log.get().map_or(0, |log| log.bytes_on_disk()),
+            change_history_bytes: shared.log.get().map_or(0, |log| log.kept_bytes()),
             ..Self::default()
         };
         for tree in core.all_joined() {

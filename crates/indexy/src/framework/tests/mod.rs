@@ -258,6 +258,7 @@ fn open_log(
         segment_bytes: 4 << 10,
         buffer_bytes: 4 << 10,
         database_id: 1,
+        keep_bytes: 0,
     };
     Log::open(
         Arc::new(sim.clone()),

@@ -234,6 +234,7 @@ fn i7_memory_is_bounded_and_given_back() {
         segment_bytes: 1 << 20,
         buffer_bytes: 64 << 10,
         database_id: 7,
+        keep_bytes: 0,
     };
     let log = Log::open(
         Arc::new(Buffered),

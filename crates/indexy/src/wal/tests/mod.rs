@@ -3,6 +3,7 @@
 mod crash;
 mod damage;
 mod faults;
+mod following;
 mod formats;
 mod keeping;
 
@@ -72,6 +73,7 @@ fn options(sync: bool) -> LogOptions {
         segment_bytes: 64 << 10,
         buffer_bytes: 8 << 10,
         database_id: 7,
+        keep_bytes: 0,
     }
 }
 
@@ -86,6 +88,7 @@ fn small(durability: LogDurability) -> LogOptions {
         segment_bytes: 4 << 10,
         buffer_bytes: 4 << 10,
         database_id: 7,
+        keep_bytes: 0,
     }
 }
 
