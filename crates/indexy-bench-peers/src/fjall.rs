@@ -10,7 +10,7 @@ use fjall::{
     config::{CompressionPolicy, PartitioningPolicy, PinningPolicy},
 };
 use indexy_bench::contender::{
-    About, Contender, Durability, KeyShape, Outcome, PageCache, Session, Setup, Storage,
+    About, Contender, Durability, End, KeyShape, Outcome, PageCache, Session, Setup, Storage,
 };
 use indexy_bench::registry::Registry;
 use std::{collections::BTreeMap, thread, time::Duration};
@@ -133,6 +133,22 @@ impl Session for FjallSession<'_> {
     fn remove(&mut self, key: &[u8]) -> Outcome<()> {
         self.engine.keyspace.remove(key)?;
         self.written()
+    }
+
+    fn pop(&mut self, end: End, see: impl FnOnce(&[u8])) -> Outcome<bool> {
+        let keyspace = &self.engine.keyspace;
+        let entry = match end {
+            End::First => keyspace.first_key_value(),
+            End::Last => keyspace.last_key_value(),
+        };
+        let Some(entry) = entry else {
+            return Ok(false);
+        };
+        let key = entry.key()?;
+        see(&key);
+        keyspace.remove(key)?;
+        self.written()?;
+        Ok(true)
     }
 
     fn scan(

@@ -5,9 +5,9 @@
 //! and flushed by the kernel. Writes are batched as `batch.rs` says.
 
 use crate::batch::{Pending, SharedFocus};
-use heed::{Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithTls, types::Bytes};
+use heed::{Database, Env, EnvFlags, EnvOpenOptions, RoTxn, RwTxn, WithTls, types::Bytes};
 use indexy_bench::contender::{
-    About, Contender, Durability, Focus, KeyShape, Outcome, PageCache, Session, Setup, Storage,
+    About, Contender, Durability, End, Focus, KeyShape, Outcome, PageCache, Session, Setup, Storage,
 };
 use indexy_bench::registry::Registry;
 use std::ops::Bound;
@@ -64,6 +64,8 @@ pub struct LmdbSession<'a> {
     pending: Pending,
     /// Kept open while the phase only reads.
     reading: Option<RoTxn<'a, WithTls>>,
+    /// Kept open for a batch of pops, and how many were made.
+    popping: Option<(RwTxn<'a>, usize)>,
 }
 
 impl Contender for Lmdb {
@@ -89,6 +91,7 @@ impl Contender for Lmdb {
             engine: self,
             pending: Pending::default(),
             reading: None,
+            popping: None,
         })
     }
 
@@ -110,6 +113,9 @@ impl Contender for Lmdb {
 
 impl LmdbSession<'_> {
     fn commit(&mut self) -> Outcome<()> {
+        if let Some((transaction, _)) = self.popping.take() {
+            transaction.commit()?;
+        }
         if self.pending.is_empty() {
             return Ok(());
         }
@@ -164,6 +170,32 @@ impl Session for LmdbSession<'_> {
         self.engine.database.delete(&mut transaction, key)?;
         transaction.commit()?;
         Ok(())
+    }
+
+    fn pop(&mut self, end: End, see: impl FnOnce(&[u8])) -> Outcome<bool> {
+        let engine = self.engine;
+        if self.popping.is_none() {
+            self.commit()?;
+            self.reading = None;
+            self.popping = Some((engine.env.write_txn()?, 0));
+        }
+        let Some((transaction, popped)) = &mut self.popping else {
+            return Ok(false);
+        };
+        let entry = match end {
+            End::First => engine.database.first(transaction)?,
+            End::Last => engine.database.last(transaction)?,
+        };
+        let Some(key) = entry.map(|(key, _)| key.to_vec()) else {
+            return Ok(false);
+        };
+        see(&key);
+        engine.database.delete(transaction, &key)?;
+        *popped += 1;
+        if *popped >= engine.focus.batch(engine.durability) {
+            self.commit()?;
+        }
+        Ok(true)
     }
 
     fn scan(

@@ -5,10 +5,10 @@
 
 use crate::batch::{Pending, SharedFocus};
 use indexy_bench::contender::{
-    About, Contender, Durability, Focus, KeyShape, Outcome, PageCache, Session, Setup, Storage,
+    About, Contender, Durability, End, Focus, KeyShape, Outcome, PageCache, Session, Setup, Storage,
 };
 use indexy_bench::registry::Registry;
-use redb::{Database, ReadOnlyTable, ReadableDatabase, TableDefinition};
+use redb::{Database, ReadOnlyTable, ReadableDatabase, TableDefinition, WriteTransaction};
 
 const TABLE: TableDefinition<&[u8], &[u8]> = TableDefinition::new("data");
 
@@ -56,6 +56,8 @@ pub struct RedbSession<'a> {
     pending: Pending,
     /// Kept open while the phase only reads.
     table: Option<Table>,
+    /// Kept open for a batch of pops, and how many were made.
+    popping: Option<(WriteTransaction, usize)>,
 }
 
 impl Redb {
@@ -95,6 +97,7 @@ impl Contender for Redb {
             engine: self,
             pending: Pending::default(),
             table: None,
+            popping: None,
         })
     }
 
@@ -114,6 +117,9 @@ impl Contender for Redb {
 
 impl RedbSession<'_> {
     fn commit(&mut self) -> Outcome<()> {
+        if let Some((transaction, _)) = self.popping.take() {
+            transaction.commit()?;
+        }
         let pending = &mut self.pending;
         if pending.is_empty() {
             return Ok(());
@@ -161,6 +167,30 @@ impl Session for RedbSession<'_> {
             table.remove(key)?;
             Ok(())
         })
+    }
+
+    fn pop(&mut self, end: End, see: impl FnOnce(&[u8])) -> Outcome<bool> {
+        if self.popping.is_none() {
+            self.commit()?;
+            let mut transaction = self.engine.database.begin_write()?;
+            transaction.set_durability(durability(self.engine.durability))?;
+            self.popping = Some((transaction, 0));
+        }
+        let Some((transaction, popped)) = &mut self.popping else {
+            return Ok(false);
+        };
+        let mut table = transaction.open_table(TABLE)?;
+        let entry = match end {
+            End::First => table.pop_first()?,
+            End::Last => table.pop_last()?,
+        };
+        let there = entry.map(|(key, _)| see(key.value())).is_some();
+        drop(table);
+        *popped += 1;
+        if *popped >= self.engine.focus.batch(self.engine.durability) {
+            self.commit()?;
+        }
+        Ok(there)
     }
 
     fn scan(

@@ -15,7 +15,7 @@
 //! budget, as it does for every engine without direct I/O.
 
 use indexy_bench::contender::{
-    About, Contender, Durability, Focus, KeyShape, Outcome, PageCache, Session, Setup, Storage,
+    About, Contender, Durability, End, Focus, KeyShape, Outcome, PageCache, Session, Setup, Storage,
 };
 use indexy_bench::registry::Registry;
 use rocksdb::{
@@ -280,6 +280,20 @@ impl Session for RocksSession<'_> {
 
     fn remove(&mut self, key: &[u8]) -> Outcome<()> {
         Ok(self.db.delete_opt(key, &self.write)?)
+    }
+
+    fn pop(&mut self, end: End, see: impl FnOnce(&[u8])) -> Outcome<bool> {
+        let mode = match end {
+            End::First => IteratorMode::Start,
+            End::Last => IteratorMode::End,
+        };
+        let Some(entry) = self.db.iterator(mode).next() else {
+            return Ok(false);
+        };
+        let (key, _) = entry?;
+        see(&key);
+        self.db.delete_opt(&key, &self.write)?;
+        Ok(true)
     }
 
     fn scan(

@@ -63,7 +63,7 @@ pub(super) struct CoreCommand {
     /// Scales key counts, budgets and times.
     #[arg(long, default_value_t = 1.0, value_parser = scale)]
     pub scale: f64,
-    /// Sections, separated by commas: memory, durability, larger, replay.
+    /// Sections, separated by commas: memory, durability, larger, replay, queue.
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
     /// Budget of the larger-than-memory section at scale 1.

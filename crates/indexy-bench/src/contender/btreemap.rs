@@ -3,7 +3,7 @@
 
 use super::{
     about::{About, KeyShape, PageCache, Storage},
-    contract::{Contender, Durability, Outcome, Session, Setup},
+    contract::{Contender, Durability, End, Outcome, Session, Setup},
 };
 use std::{
     collections::BTreeMap,
@@ -88,6 +88,14 @@ impl Session for MapSession<'_> {
     fn remove(&mut self, key: &[u8]) -> Outcome<()> {
         self.map.remove(&number(key)?);
         Ok(())
+    }
+
+    fn pop(&mut self, end: End, see: impl FnOnce(&[u8])) -> Outcome<bool> {
+        let popped = match end {
+            End::First => self.map.pop_first(),
+            End::Last => self.map.pop_last(),
+        };
+        Ok(popped.map(|(key, _)| see(&key.to_be_bytes())).is_some())
     }
 
     fn scan(

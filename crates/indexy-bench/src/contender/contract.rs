@@ -103,6 +103,15 @@ pub trait Contender: Send + Sync + Sized + 'static {
     fn close(self) -> Outcome<()>;
 }
 
+/// An end of the order of keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The smallest key.
+    First,
+    /// The largest.
+    Last,
+}
+
 /// What one thread works through.
 pub trait Session {
     /// Puts `value` at `key`, new or not.
@@ -130,6 +139,11 @@ pub trait Session {
 
     /// Shows up to `count` entries from `from` on, in key order; returns how many.
     fn scan(&mut self, from: &[u8], count: usize, see: impl FnMut(&[u8], &[u8])) -> Outcome<usize>;
+
+    /// Removes the entry at `end` and shows its key; false if there is none.
+    fn pop(&mut self, _end: End, _see: impl FnOnce(&[u8])) -> Outcome<bool> {
+        Err("takes nothing from its ends".into())
+    }
 
     /// Makes what this session wrote visible to others; called at the end of a phase.
     fn finish(&mut self) -> Outcome<()> {

@@ -12,7 +12,7 @@
 
 use super::{
     about::{About, KeyShape, PageCache, Storage},
-    contract::{Contender, Durability, Outcome, Session, Setup},
+    contract::{Contender, Durability, End, Outcome, Session, Setup},
 };
 use indexy::{Db, IndexXKind, IndexYKind, Options, Stats, Tree};
 use std::{collections::BTreeMap, path::Path, thread, time::Duration};
@@ -270,6 +270,14 @@ impl Session for IndexySession<'_> {
 
     fn remove(&mut self, key: &[u8]) -> Outcome<()> {
         Ok(self.tree.remove(key)?)
+    }
+
+    fn pop(&mut self, end: End, see: impl FnOnce(&[u8])) -> Outcome<bool> {
+        let popped = match end {
+            End::First => self.tree.pop_first()?,
+            End::Last => self.tree.pop_last()?,
+        };
+        Ok(popped.map(|(key, _)| see(&key)).is_some())
     }
 
     fn scan(

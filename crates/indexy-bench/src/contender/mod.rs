@@ -15,7 +15,7 @@ mod tables;
 
 pub use about::{About, KeyShape, PageCache, Storage};
 pub use btreemap::StdBTreeMap;
-pub use contract::{Contender, Durability, Fault, Focus, Outcome, Session, Setup};
+pub use contract::{Contender, Durability, End, Fault, Focus, Outcome, Session, Setup};
 pub use indexy::Indexy;
 pub(crate) use indexy::{is_pair, only_if_named};
 pub use null::Null;

@@ -68,6 +68,11 @@ pub enum Work {
         /// Share of inserts, of 0..=1.
         insert_share: f64,
     },
+    /// Takes records from both ends, in turns. One thread.
+    Pop {
+        /// Records to take.
+        ops: u64,
+    },
     /// Inserts the records of a YCSB workload.
     YcsbLoad {
         /// Its properties.

@@ -5,9 +5,12 @@
 
 use super::job::Broken;
 use super::worker::{Done, Kind, Worker};
-use crate::contender::{Outcome, Session};
+use crate::contender::{End, Outcome, Session};
 use crate::workload::{Keys, Pick, SmallKey, Values, seed_of};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::{
+    cmp::Ordering,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 /// Numbers that [`mixed`] inserts start here, above any load and below the absent ones.
 const NEW_FROM: u64 = 1 << 40;
@@ -22,6 +25,38 @@ pub(super) struct Points {
 /// How many of `total` fall to `thread`, when they are dealt one by one.
 pub(super) fn share(total: u64, thread: u64, threads: u64) -> u64 {
     total / threads + u64::from(thread < total % threads)
+}
+
+/// Takes `ops` records from both ends, in turns; what comes from the first end ascends, what comes
+/// from the last one descends.
+pub(super) fn pop<S: Session>(
+    session: &mut S,
+    worker: &mut Worker<'_>,
+    ops: u64,
+) -> Result<(), Broken> {
+    let mut last: [Option<Vec<u8>>; 2] = [None, None];
+    let mut turn = 0;
+    worker.drive(ops, |_| {
+        let (at, end, wrong) = [
+            (0, End::First, Ordering::Greater),
+            (1, End::Last, Ordering::Less),
+        ][turn % 2];
+        turn += 1;
+        let mut in_order = true;
+        let there = session.pop(end, |key| match &mut last[at] {
+            Some(before) => {
+                in_order = (*before).as_slice().cmp(key) == wrong.reverse();
+                before.clear();
+                before.extend_from_slice(key);
+            }
+            none => *none = Some(key.to_vec()),
+        })?;
+        match (there, in_order) {
+            (true, true) => Ok(Done::one(Kind::Pop, true)),
+            (true, false) => Err(Broken::Wrong("records popped out of order".to_owned())),
+            (false, _) => Err(Broken::Wrong("nothing is left to be popped".to_owned())),
+        }
+    })
 }
 
 impl Points {

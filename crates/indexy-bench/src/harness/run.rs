@@ -4,7 +4,7 @@ use super::crew::{Around, panic_text, run_crew, timed};
 use super::interrupt::Interrupt;
 use super::job::{Broken, Clock, Emitter, Event, Job, JobError, Phase, UNBOUNDED, Work};
 use super::ledger::Ledger;
-use super::points::Points;
+use super::points::{self, Points};
 use super::versions::Versions;
 use super::ycsb;
 use crate::contender::Contender;
@@ -151,6 +151,7 @@ impl<C: Contender> Run<'_, C> {
         match work {
             Work::Load { count, .. } => *count,
             Work::Touch { pick } => self.clamp(pick).distinct(),
+            Work::Pop { ops } => *ops,
             Work::Read { ops, .. } | Work::MultiRead { ops, .. } | Work::Mixed { ops, .. } => {
                 Some(*ops).filter(|ops| *ops < UNBOUNDED).unwrap_or(0)
             }
@@ -182,7 +183,7 @@ impl<C: Contender> Run<'_, C> {
         asked: u64,
         emitter: &mut Emitter<'_>,
     ) -> Result<PhaseResult, JobError> {
-        let (points, next_new) = (self.points, &self.next_new);
+        let (micro, next_new) = (self.points, &self.next_new);
         let pick = match &phase.work {
             Work::Touch { pick }
             | Work::Read { pick, .. }
@@ -211,20 +212,21 @@ impl<C: Contender> Run<'_, C> {
             |session, worker| {
                 match &phase.work {
                     Work::Load { from, count } => {
-                        return points.load(session, worker, *from, *count).map(Some);
+                        return micro.load(session, worker, *from, *count).map(Some);
                     }
-                    Work::Touch { .. } => points.touch(session, worker, &pick)?,
+                    Work::Touch { .. } => micro.touch(session, worker, &pick)?,
                     Work::Read { ops, unit, .. } => {
-                        points.reads(session, worker, &pick, *ops, *unit)?
+                        micro.reads(session, worker, &pick, *ops, *unit)?
                     }
                     Work::MultiRead { ops, batch, .. } => {
-                        points.multi_reads(session, worker, &pick, *ops, *batch)?
+                        micro.multi_reads(session, worker, &pick, *ops, *batch)?
                     }
                     Work::Mixed {
                         ops, insert_share, ..
                     } => {
-                        points.mixed(session, worker, &pick, *ops, *insert_share, next_new)?;
+                        micro.mixed(session, worker, &pick, *ops, *insert_share, next_new)?;
                     }
+                    Work::Pop { ops } => points::pop(session, worker, *ops)?,
                     _ => contender.settle().map_err(Broken::from)?,
                 }
                 Ok(None)

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    contender::{Contender, Durability, Focus, Outcome, Session, Setup},
+    contender::{Contender, Durability, End, Focus, Outcome, Session, Setup},
     harness::{Clock, Emitter, Event, Job, JobError, Phase, Work},
     measure::PhaseResult,
     workload::{Keys, Order, Pick},
@@ -101,6 +101,15 @@ impl Session for MapSession<'_> {
             self.map.entries().remove(key);
         }
         Ok(())
+    }
+
+    fn pop(&mut self, end: End, see: impl FnOnce(&[u8])) -> Outcome<bool> {
+        let mut entries = self.map.entries();
+        let popped = match (end, self.map.fault.as_str()) {
+            (End::First, "wrong end") | (End::Last, _) => entries.pop_last(),
+            (End::First, _) => entries.pop_first(),
+        };
+        Ok(popped.map(|(key, _)| see(&key)).is_some())
     }
 
     fn scan(
@@ -239,6 +248,28 @@ fn a_correct_engine_passes_every_phase_with_all_operations_done() {
     let absent = &results[6];
     assert_eq!(absent.found, 0);
     assert!(results.iter().all(|p| !p.partial));
+}
+
+#[test]
+fn pops_come_in_order_and_end_with_the_records() {
+    let load = Work::Load {
+        from: 0,
+        count: 1000,
+    };
+    let phases = |ops| {
+        let pop = Phase::new("pop", 1, Focus::Writes, Work::Pop { ops });
+        vec![Phase::new("load", 2, Focus::Writes, load.clone()), pop]
+    };
+    let (outcome, results) = run("", phases(1000));
+    outcome.unwrap();
+    assert_eq!((results[2].done, results[2].found), (1000, 1000));
+    for (fault, ops, says) in [
+        ("", 1001, "nothing is left"),
+        ("wrong end", 100, "out of order"),
+    ] {
+        let error = run(fault, phases(ops)).0.unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
 }
 
 #[test]

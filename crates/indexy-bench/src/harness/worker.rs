@@ -31,6 +31,7 @@ pub(super) enum Kind {
     ReadModifyWrite,
     Delete,
     MultiGet,
+    Pop,
     Check,
     // The transactions come last, in the order of their numbers.
     NewOrder,
@@ -42,7 +43,7 @@ pub(super) enum Kind {
 /// How many kinds of transactions there are.
 pub(super) const TRANSACTIONS: usize = Transaction::ALL.len();
 const FIRST_TRANSACTION: usize = Kind::NewOrder as usize;
-const KINDS: [(Kind, &str); 13] = [
+const KINDS: [(Kind, &str); 14] = [
     (Kind::Get, "get"),
     (Kind::Insert, "insert"),
     (Kind::Update, "update"),
@@ -50,6 +51,7 @@ const KINDS: [(Kind, &str); 13] = [
     (Kind::ReadModifyWrite, "read_modify_write"),
     (Kind::Delete, "delete"),
     (Kind::MultiGet, "multi_get"),
+    (Kind::Pop, "pop"),
     (Kind::Check, "check"),
     (Kind::NewOrder, Transaction::NewOrder.name()),
     (Kind::Payment, Transaction::Payment.name()),

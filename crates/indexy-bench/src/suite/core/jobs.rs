@@ -1,5 +1,6 @@
 //! The jobs of the core's table.
 
+use super::queue::queue;
 use crate::{
     contender::{About, Durability, Focus, Storage},
     harness::{Clock, Phase, UNBOUNDED, Work},
@@ -18,15 +19,18 @@ pub enum Section {
     Larger,
     /// Opening after a crash.
     Replay,
+    /// A queue: pops from both ends, short ranges.
+    Queue,
 }
 
 impl Section {
     /// All sections.
-    pub const ALL: [Section; 4] = [
+    pub const ALL: [Section; 5] = [
         Section::Memory,
         Section::Durability,
         Section::Larger,
         Section::Replay,
+        Section::Queue,
     ];
 
     /// As the command line spells it.
@@ -36,6 +40,7 @@ impl Section {
             Section::Durability => "durability",
             Section::Larger => "larger",
             Section::Replay => "replay",
+            Section::Queue => "queue",
         }
     }
 }
@@ -77,7 +82,7 @@ const LEAST_KEYS: u64 = 10_000;
 const LEAST_ABSENT: u64 = 2_000_000;
 
 impl CoreOptions {
-    fn keys(&self, at_full_scale: u64) -> u64 {
+    pub(super) fn keys(&self, at_full_scale: u64) -> u64 {
         ((at_full_scale as f64 * self.scale) as u64).max(LEAST_KEYS)
     }
 
@@ -86,7 +91,7 @@ impl CoreOptions {
         ((self.budget as f64 * self.scale) as u64).max(LEAST_BUDGET)
     }
 
-    fn seconds(&self, at_full_scale: f64) -> f64 {
+    pub(super) fn seconds(&self, at_full_scale: f64) -> f64 {
         (at_full_scale * self.scale.max(0.05)).max(1.0)
     }
 }
@@ -100,6 +105,7 @@ pub fn core_plan(options: &CoreOptions, contenders: &[&About]) -> Plan {
             Section::Durability => durability(&mut plan, options, contenders),
             Section::Larger => larger(&mut plan, options, contenders),
             Section::Replay => replay(&mut plan, options, contenders),
+            Section::Queue => queue(&mut plan, options, contenders),
         }
     }
     plan

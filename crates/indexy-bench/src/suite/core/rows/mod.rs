@@ -6,6 +6,7 @@
 mod larger;
 mod latency;
 mod memory;
+mod queue;
 mod row;
 
 pub use row::{Row, Verdict};
@@ -21,6 +22,7 @@ pub fn core_rows(results: &[RunResult]) -> Vec<Row> {
     rows.extend(larger::larger_rows(&n));
     rows.extend(latency::latency_rows(&n));
     rows.extend(latency::replay_rows(&n));
+    rows.extend(queue::queue_rows(&n));
     rows.retain(|row| row.ours != "-");
     rows
 }
