@@ -1,7 +1,8 @@
 //! Contenders by name, and how each runs a job.
 
 use crate::contender::{
-    About, BTreeTables, Contender, Indexy, IndexyTables, Null, StdBTreeMap, Tables,
+    About, BTreeTables, Contender, Indexy, IndexyTables, IndexyTransactions, Null, StdBTreeMap,
+    TRANSACTIONS, Tables,
 };
 use crate::harness::{Emitter, Job, JobError, run_job, run_tables_job};
 use std::fmt;
@@ -117,7 +118,10 @@ impl Registry {
         for about in Indexy::abouts() {
             let name = about.name;
             registry.add::<Indexy>(about);
-            registry.add_tables::<IndexyTables>(name);
+            match name {
+                TRANSACTIONS => registry.add_tables::<IndexyTransactions>(name),
+                _ => registry.add_tables::<IndexyTables>(name),
+            }
         }
         let btreemap = StdBTreeMap::about();
         let name = btreemap.name;

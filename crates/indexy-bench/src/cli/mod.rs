@@ -221,7 +221,13 @@ fn run_ycsb(registry: &Registry, command: &YcsbCommand) -> Result<ExitCode, Fail
 }
 
 /// What the paper compares, and our other structure alone.
-const TPCC_CONTENDERS: [&str; 4] = ["indexy", "indexy-art-bplus", "bplus-alone", "lsm-alone"];
+const TPCC_CONTENDERS: [&str; 5] = [
+    "indexy",
+    "indexy-transactions",
+    "indexy-art-bplus",
+    "bplus-alone",
+    "lsm-alone",
+];
 
 fn run_tpcc(registry: &Registry, command: &TpccCommand) -> Result<ExitCode, Failure> {
     let contenders: Vec<&About> = if command.common.contenders.is_empty() {

@@ -69,9 +69,12 @@ const MORE: [(&str, &str, &str); 9] = [
     ),
 ];
 
+/// The contender whose tables have transactions.
+pub(crate) const TRANSACTIONS: &str = "indexy-transactions";
+
 /// Names that take part when they are named.
 pub(crate) fn only_if_named(name: &str) -> bool {
-    MORE.iter().any(|more| more.0 == name)
+    name == TRANSACTIONS || MORE.iter().any(|more| more.0 == name)
 }
 
 impl Indexy {
@@ -90,6 +93,11 @@ impl Indexy {
             durabilities: &[Durability::None, Durability::Buffered, Durability::Sync],
             variant: "art-lsm",
         };
+        let transactions = About {
+            name: TRANSACTIONS,
+            summary: "IndeXY, tables alone: serializable transactions instead of the driver's locks",
+            ..about.clone()
+        };
         let more = MORE.iter().map(|&(name, variant, summary)| About {
             name,
             summary,
@@ -97,7 +105,10 @@ impl Indexy {
             pages: variant.ends_with("-bplus"),
             ..about.clone()
         });
-        std::iter::once(about.clone()).chain(more).collect()
+        [about.clone(), transactions]
+            .into_iter()
+            .chain(more)
+            .collect()
     }
 }
 

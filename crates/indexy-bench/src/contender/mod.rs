@@ -17,8 +17,9 @@ pub use about::{About, KeyShape, PageCache, Storage};
 pub use btreemap::StdBTreeMap;
 pub use contract::{Contender, Durability, End, Fault, Focus, Outcome, Session, Setup};
 pub use indexy::Indexy;
-pub(crate) use indexy::{is_pair, only_if_named};
+pub(crate) use indexy::{TRANSACTIONS, is_pair, only_if_named};
 pub use null::Null;
 pub use tables::{
-    BTreeTables, IndexyTables, Others, Placed, Placement, TableBatch, TableSetup, Tables,
+    BTreeTables, IndexyTables, IndexyTransactions, Others, Placed, Placement, TableBatch,
+    TableSetup, Tables,
 };

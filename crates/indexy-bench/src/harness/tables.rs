@@ -208,18 +208,29 @@ impl<T: Tables> Run<'_, T> {
         emitter: &mut Emitter<'_>,
     ) -> Result<PhaseResult, JobError> {
         let (config, state, seed) = (self.config, &self.state, self.around.job.seed);
+        let warehouses = config.scale.warehouses;
         let run = |tables: &mut &Placed<T>, worker: &mut Worker<'_>| {
             let mut transactions = Transactions::new(*tables, state, config, seed);
+            let (first, mut turns) = (worker.thread == 0 && tables.isolates(), 0u64);
             worker.drive(UNBOUNDED, |rng| {
+                turns += 1;
+                if first && turns.is_multiple_of(LIVE_CHECK) {
+                    check_live(*tables, state, warehouses, turns / LIVE_CHECK)?;
+                }
                 let ended = transactions.next(rng)?;
                 Ok(Done {
                     found: u64::from(ended.committed),
                     ..Done::wrote(Kind::of(ended.transaction), ended.payload as usize)
                 })
-            })
+            })?;
+            Ok(transactions.conflicts())
         };
-        let (mut result, _) =
+        let (mut result, conflicts) =
             run_crew(self.tables()?, &self.around, phase, index, 0, emitter, run)?;
+        let conflicts: u64 = conflicts.into_iter().sum();
+        result
+            .counters
+            .insert("conflicts".to_owned(), conflicts as f64);
         let rolled_back = result.done - result.found;
         result
             .counters
@@ -291,6 +302,27 @@ impl<T: Tables> Run<'_, T> {
         let tables = open(&self.around, self.config, &phase.name, emitter)?;
         self.tables = Some(Seats(tables));
         Ok(())
+    }
+}
+
+/// Transactions of the first thread between two looks at a district, where the engine isolates.
+const LIVE_CHECK: u64 = 4096;
+
+/// Holds the conditions against one district and its warehouse, beside transactions.
+fn check_live<T: Tables>(
+    tables: &T,
+    state: &State,
+    warehouses: u16,
+    turn: u64,
+) -> Result<(), Broken> {
+    let districts = u64::from(DISTRICTS);
+    let w = 1 + (turn / districts % u64::from(warehouses)) as u16;
+    let checked = check_warehouse(tables, state, w)
+        .and_then(|()| check_district(tables, state, w, 1 + (turn % districts) as u8));
+    match checked {
+        // It was given up, and is looked at again another time.
+        Err(Trouble::Engine(fault)) if tables.is_conflict(&fault) => Ok(()),
+        checked => Ok(checked.map(|_| ())?),
     }
 }
 

@@ -5,9 +5,14 @@
 //! districts, stock), and frees them after its commit: two-phase locking without deadlocks, which
 //! makes the transactions serializable whatever the engine does. A customer belongs to its
 //! district's lock. ITEM and what never changes (tax rates, names) need none.
+//!
+//! Where the engine's transactions isolate, nothing is locked, and nothing known beforehand.
 
 use super::scale::{DISTRICTS, Scale};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU32, Ordering::Relaxed},
+};
 
 /// Locks for the stock of a warehouse.
 const STRIPES: usize = 256;
@@ -26,7 +31,6 @@ pub(crate) struct WarehouseState {
 pub(crate) struct DistrictState {
     pub ytd: i64,
     pub next_order: u32,
-    pub next_history: u32,
 }
 
 /// A lock that shares its cache lines with no other.
@@ -51,6 +55,8 @@ pub struct State {
     warehouses: Vec<Seat<WarehouseState>>,
     districts: Vec<Seat<DistrictState>>,
     stock: Vec<Mutex<()>>,
+    /// The next row of HISTORY of each district: its key is ours to choose.
+    next_history: Vec<AtomicU32>,
 }
 
 impl State {
@@ -61,7 +67,6 @@ impl State {
         let district = || DistrictState {
             ytd: district_ytd,
             next_order: scale.customers + 1,
-            next_history: scale.customers + 1,
         };
         let warehouse = || WarehouseState { ytd: warehouse_ytd };
         Self {
@@ -72,7 +77,16 @@ impl State {
             stock: (0..warehouses * STRIPES)
                 .map(|_| Mutex::default())
                 .collect(),
+            next_history: (0..warehouses * usize::from(DISTRICTS))
+                .map(|_| AtomicU32::new(scale.customers + 1))
+                .collect(),
         }
+    }
+
+    /// A number for a row of HISTORY of the district that no other row has. One that is not used
+    /// leaves a gap.
+    pub(crate) fn next_history(&self, w: u16, d: u8) -> u32 {
+        self.next_history[Self::district_index(w, d)].fetch_add(1, Relaxed)
     }
 
     /// Locks warehouse `w`, from 1 on.

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::{
     contender::{
-        BTreeTables, Durability, Focus, IndexyTables, Others, Outcome, Placed, Placement, Setup,
-        TableBatch, TableSetup, Tables,
+        BTreeTables, Durability, Focus, IndexyTables, IndexyTransactions, Others, Outcome, Placed,
+        Placement, Setup, TableBatch, TableSetup, Tables,
     },
     workload::rng,
 };
@@ -232,6 +232,81 @@ fn the_initial_population_does_not_depend_on_who_loads_what_when() {
         (0.95..1.05).contains(&(rows as f64 / expected)),
         "{rows} against {expected}"
     );
+}
+
+#[test]
+fn both_mixes_keep_transactions_consistent_without_locks() {
+    for variant in ["art-lsm", "bplus-bplus"] {
+        let dir = tempfile::tempdir().unwrap();
+        let tables: IndexyTransactions = open(dir.path(), variant);
+        runs_consistently(&tables, 800);
+        tables.close().unwrap();
+    }
+}
+
+/// Says that it isolates, and does not.
+struct Careless(BTreeTables);
+
+impl Tables for Careless {
+    type Batch<'a> = <BTreeTables as Tables>::Batch<'a>;
+
+    fn open(setup: &TableSetup<'_>) -> Outcome<Self> {
+        BTreeTables::open(setup).map(Self)
+    }
+
+    fn get<R>(&self, table: usize, key: &[u8], see: impl FnOnce(&[u8]) -> R) -> Outcome<Option<R>> {
+        self.0.get(table, key, see)
+    }
+
+    fn scan(
+        &self,
+        table: usize,
+        from: &[u8],
+        to: &[u8],
+        see: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Outcome<()> {
+        self.0.scan(table, from, to, see)
+    }
+
+    fn last<R>(
+        &self,
+        table: usize,
+        from: &[u8],
+        to: &[u8],
+        see: impl FnOnce(&[u8], &[u8]) -> R,
+    ) -> Outcome<Option<R>> {
+        self.0.last(table, from, to, see)
+    }
+
+    fn batch(&self) -> Self::Batch<'_> {
+        self.0.batch()
+    }
+
+    fn isolates(&self) -> bool {
+        true
+    }
+
+    fn settle(&self) -> Outcome<()> {
+        Ok(())
+    }
+
+    fn close(self) -> Outcome<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn an_engine_that_does_not_isolate_is_found_out() {
+    let tables: Careless = open(Path::new(""), "");
+    load(&tables, |i| i);
+    let state = State::fresh(SCALE);
+    check(&tables, &state).unwrap();
+    // Two threads lose updates of each other, sooner or later.
+    let found_out = (0..50).any(|_| {
+        let ran = run(&tables, &state, Mix::Standard, 2000);
+        ran.and_then(|_| check(&tables, &state)).is_err()
+    });
+    assert!(found_out);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What the harness asks of an engine with several tables.
 
-use crate::contender::contract::{Focus, Outcome, Setup};
+use crate::contender::contract::{Fault, Focus, Outcome, Setup};
 use std::collections::BTreeMap;
 
 /// How to open an engine with several tables.
@@ -45,6 +45,52 @@ pub trait Tables: Send + Sync + Sized + 'static {
 
     /// Begins a batch.
     fn batch(&self) -> Self::Batch<'_>;
+
+    /// Whether a batch is a transaction that is isolated from others: then the driver takes no
+    /// locks, reads through the batch, and repeats what met a conflict.
+    fn isolates(&self) -> bool {
+        false
+    }
+
+    /// Whether `fault` says that a transaction may succeed when it is repeated.
+    fn is_conflict(&self, _fault: &Fault) -> bool {
+        false
+    }
+
+    /// [`Tables::get`] as `batch` sees it.
+    fn get_in<R>(
+        &self,
+        _batch: &Self::Batch<'_>,
+        table: usize,
+        key: &[u8],
+        see: impl FnOnce(&[u8]) -> R,
+    ) -> Outcome<Option<R>> {
+        self.get(table, key, see)
+    }
+
+    /// [`Tables::scan`] as `batch` sees it.
+    fn scan_in(
+        &self,
+        _batch: &Self::Batch<'_>,
+        table: usize,
+        from: &[u8],
+        to: &[u8],
+        see: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Outcome<()> {
+        self.scan(table, from, to, see)
+    }
+
+    /// [`Tables::last`] as `batch` sees it.
+    fn last_in<R>(
+        &self,
+        _batch: &Self::Batch<'_>,
+        table: usize,
+        from: &[u8],
+        to: &[u8],
+        see: impl FnOnce(&[u8], &[u8]) -> R,
+    ) -> Outcome<Option<R>> {
+        self.last(table, from, to, see)
+    }
 
     /// Tells what the next phase mostly does.
     fn focus(&self, _focus: Focus) -> Outcome<()> {

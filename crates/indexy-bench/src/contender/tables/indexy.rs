@@ -44,6 +44,16 @@ impl IndexyTables {
     }
 }
 
+impl IndexyTables {
+    pub(super) fn tree(&self, table: usize) -> &Tree {
+        &self.trees[table]
+    }
+
+    pub(super) fn database(&self) -> &Db {
+        &self.db
+    }
+}
+
 /// A batch of writes to the trees.
 pub struct TreeBatch<'a> {
     trees: &'a [Tree],

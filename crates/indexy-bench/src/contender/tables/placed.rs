@@ -12,7 +12,7 @@ use super::{
     contract::{TableBatch, TableSetup, Tables},
     indexy::{IndexyTables, Residence, TreeBatch},
 };
-use crate::contender::contract::{Focus, Outcome, Setup};
+use crate::contender::contract::{Fault, Focus, Outcome, Setup};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fs, panic::resume_unwind, thread};
 
@@ -200,6 +200,57 @@ impl<T: Tables> Tables for Placed<T> {
             of: self,
             batch: self.tables.batch(),
             apart: self.apart.as_ref().map(|apart| apart.tables.batch()),
+        }
+    }
+
+    /// Two databases have no transaction over both.
+    fn isolates(&self) -> bool {
+        self.apart.is_none() && self.tables.isolates()
+    }
+
+    fn is_conflict(&self, fault: &Fault) -> bool {
+        self.tables.is_conflict(fault)
+    }
+
+    #[inline]
+    fn get_in<R>(
+        &self,
+        batch: &PlacedBatch<'_, T>,
+        table: usize,
+        key: &[u8],
+        see: impl FnOnce(&[u8]) -> R,
+    ) -> Outcome<Option<R>> {
+        match self.isolates() {
+            true => self.tables.get_in(&batch.batch, table, key, see),
+            false => self.get(table, key, see),
+        }
+    }
+
+    fn scan_in(
+        &self,
+        batch: &PlacedBatch<'_, T>,
+        table: usize,
+        from: &[u8],
+        to: &[u8],
+        see: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Outcome<()> {
+        match self.isolates() {
+            true => self.tables.scan_in(&batch.batch, table, from, to, see),
+            false => self.scan(table, from, to, see),
+        }
+    }
+
+    fn last_in<R>(
+        &self,
+        batch: &PlacedBatch<'_, T>,
+        table: usize,
+        from: &[u8],
+        to: &[u8],
+        see: impl FnOnce(&[u8], &[u8]) -> R,
+    ) -> Outcome<Option<R>> {
+        match self.isolates() {
+            true => self.tables.last_in(&batch.batch, table, from, to, see),
+            false => self.last(table, from, to, see),
         }
     }
 

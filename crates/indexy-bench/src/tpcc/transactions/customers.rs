@@ -1,6 +1,6 @@
 //! Which customer a Payment or an Order-Status is about (2.5.1.2, 2.6.1.2).
 
-use super::Transactions;
+use super::{Reads, Transactions, Writes};
 use crate::{
     contender::Tables,
     tpcc::{
@@ -21,7 +21,7 @@ pub(super) enum Wanted {
     Name(Text<LAST_NAME_BYTES>),
 }
 
-impl<T: Tables> Transactions<'_, T> {
+impl<'a, T: Tables> Transactions<'a, T> {
     /// Draws how a customer is looked for.
     pub(super) fn wanted(&self, rng: &mut Rng) -> Wanted {
         if chance(rng, BY_NAME_PERCENT) {
@@ -33,7 +33,13 @@ impl<T: Tables> Transactions<'_, T> {
 
     /// The number of a customer of a district: of several of the same name the middle one, by first
     /// name.
-    pub(super) fn customer_number(&mut self, w: u16, d: u8, wanted: &Wanted) -> Done<u32> {
+    pub(super) fn customer_number(
+        &mut self,
+        writes: &Writes<T::Batch<'a>>,
+        w: u16,
+        d: u8,
+        wanted: &Wanted,
+    ) -> Done<u32> {
         let name = match wanted {
             Wanted::Number(number) => return Ok(*number),
             Wanted::Name(name) => name,
@@ -46,8 +52,7 @@ impl<T: Tables> Transactions<'_, T> {
             true
         };
         let table = Table::CustomerByName;
-        self.tables
-            .scan(table as usize, &prefix, &prefix.end(), see)?;
+        Reads::of(self.tables, writes).scan(table, &prefix, &prefix.end(), see)?;
         // Position n/2, rounded up, counted from 1.
         let middle = numbers.len().div_ceil(2).wrapping_sub(1);
         let found = numbers.get(middle).copied();

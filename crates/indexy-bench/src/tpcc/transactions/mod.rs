@@ -1,7 +1,8 @@
 //! The five transactions (2.4 to 2.8), each in a file of its own.
 //!
 //! Each draws its input, takes its locks, reads, collects its writes in one batch and commits it.
-//! Buffers for rows are kept from one transaction to the next.
+//! Where the engine isolates, there are no locks, and what met a conflict begins again with the same
+//! input. Buffers for rows are kept from one transaction to the next.
 
 mod customers;
 mod delivery;
@@ -44,6 +45,8 @@ pub struct Transactions<'a, T: Tables> {
     /// Sums of the shares of the mix, with the transaction that ends there.
     deck: [(Transaction, u32); 5],
     buffers: Buffers,
+    /// How often a transaction began again.
+    conflicts: u64,
 }
 
 /// Rows under way: one that is read, one that is written, and a list.
@@ -97,6 +100,7 @@ impl<'a, T: Tables> Transactions<'a, T> {
             },
             deck,
             buffers: Buffers::default(),
+            conflicts: 0,
         }
     }
 
@@ -111,15 +115,15 @@ impl<'a, T: Tables> Transactions<'a, T> {
     /// Runs one transaction of that kind.
     pub fn run(&mut self, transaction: Transaction, rng: &mut Rng) -> Done<Ended> {
         let payload = match transaction {
-            Transaction::NewOrder => self.new_order(rng)?,
-            Transaction::Payment => Some(self.payment(rng)?),
+            Transaction::NewOrder => self.repeated(rng, Self::new_order)?,
+            Transaction::Payment => Some(self.repeated(rng, Self::payment)?),
             Transaction::OrderStatus => {
-                self.order_status(rng)?;
+                self.repeated(rng, Self::order_status)?;
                 Some(0)
             }
             Transaction::Delivery => Some(self.delivery(rng)?),
             Transaction::StockLevel => {
-                self.stock_level(rng)?;
+                self.repeated(rng, Self::stock_level)?;
                 Some(0)
             }
         };
@@ -130,6 +134,35 @@ impl<'a, T: Tables> Transactions<'a, T> {
         })
     }
 
+    /// How often a transaction began again because of a conflict.
+    pub fn conflicts(&self) -> u64 {
+        self.conflicts
+    }
+
+    /// Calls `attempt` with the same draws until it meets no conflict.
+    fn repeated<R>(
+        &mut self,
+        rng: &mut Rng,
+        mut attempt: impl FnMut(&mut Self, &mut Rng) -> Done<R>,
+    ) -> Done<R> {
+        let start = rng.clone();
+        loop {
+            match attempt(self, rng) {
+                Err(Trouble::Engine(fault)) if self.tables.is_conflict(&fault) => {
+                    self.conflicts += 1;
+                    *rng = start.clone();
+                    std::thread::yield_now();
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// `lock`, unless the engine isolates.
+    fn locked<G>(&self, lock: impl FnOnce(&'a State) -> G) -> Option<G> {
+        (!self.tables.isolates()).then(|| lock(self.state))
+    }
+
     fn begin(&self) -> Writes<T::Batch<'a>> {
         Writes {
             batch: self.tables.batch(),
@@ -138,30 +171,71 @@ impl<'a, T: Tables> Transactions<'a, T> {
     }
 }
 
-/// Reads a row that must be there into `row`.
-fn fetch<T: Tables>(tables: &T, table: Table, key: &[u8], row: &mut Vec<u8>) -> Done<()> {
-    if fetch_if_there(tables, table, key, row)? {
-        Ok(())
-    } else {
-        Err(Trouble::missing(table, key))
+/// What a transaction reads through: the tables, as its batch sees them.
+struct Reads<'a, 'b, T: Tables> {
+    tables: &'a T,
+    batch: &'b T::Batch<'a>,
+}
+
+impl<'a, 'b, T: Tables> Reads<'a, 'b, T> {
+    fn of(tables: &'a T, writes: &'b Writes<T::Batch<'a>>) -> Self {
+        let batch = &writes.batch;
+        Self { tables, batch }
+    }
+
+    /// Reads a row that must be there into `row`.
+    fn fetch(&self, table: Table, key: &[u8], row: &mut Vec<u8>) -> Done<()> {
+        if self.fetch_if_there(table, key, row)? {
+            Ok(())
+        } else {
+            Err(Trouble::missing(table, key))
+        }
+    }
+
+    /// Reads a row into `row`; false if there is none.
+    fn fetch_if_there(&self, table: Table, key: &[u8], row: &mut Vec<u8>) -> Done<bool> {
+        let copy = |bytes: &[u8]| {
+            row.clear();
+            row.extend_from_slice(bytes);
+        };
+        let (tables, batch) = (self.tables, self.batch);
+        Ok(tables.get_in(batch, table as usize, key, copy)?.is_some())
+    }
+
+    fn scan(
+        &self,
+        table: Table,
+        from: &[u8],
+        to: &[u8],
+        see: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Done<()> {
+        let (tables, batch) = (self.tables, self.batch);
+        Ok(tables.scan_in(batch, table as usize, from, to, see)?)
+    }
+
+    fn last<R>(
+        &self,
+        table: Table,
+        from: &[u8],
+        to: &[u8],
+        see: impl FnOnce(&[u8], &[u8]) -> R,
+    ) -> Done<Option<R>> {
+        let (tables, batch) = (self.tables, self.batch);
+        Ok(tables.last_in(batch, table as usize, from, to, see)?)
     }
 }
 
-/// Reads a row into `row`; false if there is none.
-fn fetch_if_there<T: Tables>(
-    tables: &T,
+/// [`expect`] of what the driver knows, if it does.
+fn expect_known<V: PartialEq + std::fmt::Display>(
     table: Table,
-    key: &[u8],
-    row: &mut Vec<u8>,
-) -> Done<bool> {
-    let copy = |bytes: &[u8]| {
-        row.clear();
-        row.extend_from_slice(bytes);
-    };
-    Ok(tables.get(table as usize, key, copy)?.is_some())
+    what: &str,
+    found: V,
+    known: Option<V>,
+) -> Done<()> {
+    known.map_or(Ok(()), |known| expect(table, what, found, known))
 }
 
-/// What a row holds against what the driver knows.
+/// What a row holds against what was written last.
 pub(super) fn expect<V: PartialEq + std::fmt::Display>(
     table: Table,
     what: &str,

@@ -1,6 +1,6 @@
 //! New-Order (2.4).
 
-use super::{Buffers, Transactions, Writes, expect, fetch, fetch_if_there, now};
+use super::{Buffers, Reads, Transactions, Writes, expect_known, now};
 use crate::{
     contender::{TableBatch, Tables},
     tpcc::{
@@ -76,33 +76,28 @@ impl<T: Tables> Transactions<'_, T> {
     pub(super) fn new_order(&mut self, rng: &mut Rng) -> Done<Option<u64>> {
         let input = Input::draw(&self.draw, rng);
         let (w, d, tables) = (input.w, input.d, self.tables);
-        let mut known = self.state.district(w, d);
-        let _stock = self
-            .state
-            .stock(input.lines().iter().map(|l| (l.supply, l.item)));
+        let mut known = self.locked(|state| state.district(w, d));
+        let rows = input.lines().iter().map(|l| (l.supply, l.item));
+        let _stock = self.locked(|state| state.stock(rows));
         let mut writes = self.begin();
         let b = &mut self.buffers;
 
-        fetch(tables, Table::Warehouse, &schema::warehouse(w), &mut b.read)?;
+        Reads::of(tables, &writes).fetch(Table::Warehouse, &schema::warehouse(w), &mut b.read)?;
         let tax = Warehouse::read(&b.read)
             .ok_or_else(|| Trouble::garbled(Table::Warehouse))?
             .tax;
 
         let key = schema::district(w, d);
-        fetch(tables, Table::District, &key, &mut b.read)?;
+        Reads::of(tables, &writes).fetch(Table::District, &key, &mut b.read)?;
         let mut row = District::read(&b.read).ok_or_else(|| Trouble::garbled(Table::District))?;
-        expect(
-            Table::District,
-            "D_NEXT_O_ID",
-            row.next_order,
-            known.next_order,
-        )?;
+        let next = known.as_ref().map(|known| known.next_order);
+        expect_known(Table::District, "D_NEXT_O_ID", row.next_order, next)?;
         let (o, tax) = (row.next_order, u32::from(tax) + u32::from(row.tax));
         row.next_order += 1;
         writes.put(Table::District, &key, row.write(&mut b.written));
 
         let key = schema::customer(w, d, input.customer);
-        fetch(tables, Table::Customer, &key, &mut b.read)?;
+        Reads::of(tables, &writes).fetch(Table::Customer, &key, &mut b.read)?;
         let discount = Customer::read(&b.read)
             .ok_or_else(|| Trouble::garbled(Table::Customer))?
             .discount;
@@ -116,7 +111,9 @@ impl<T: Tables> Transactions<'_, T> {
             f64::from(sum) * (1.0 - f64::from(discount) / 1e4) * (1.0 + f64::from(tax) / 1e4);
         black_box(total);
         let payload = writes.commit()?;
-        known.next_order += 1;
+        if let Some(known) = &mut known {
+            known.next_order += 1;
+        }
         Ok(Some(payload))
     }
 }
@@ -140,9 +137,9 @@ fn enter<B: TableBatch>(writes: &mut Writes<B>, input: &Input, o: u32, b: &mut B
 }
 
 /// Stock and order line of each line; the sum of the amounts, or none if an item does not exist.
-fn order_lines<T: Tables>(
-    tables: &T,
-    writes: &mut Writes<T::Batch<'_>>,
+fn order_lines<'a, T: Tables>(
+    tables: &'a T,
+    writes: &mut Writes<T::Batch<'a>>,
     input: &Input,
     o: u32,
     b: &mut Buffers,
@@ -150,7 +147,7 @@ fn order_lines<T: Tables>(
     let mut sum = 0;
     for (index, line) in input.lines().iter().enumerate() {
         let key = schema::item(line.item);
-        if !fetch_if_there(tables, Table::Item, &key, &mut b.other)? {
+        if !Reads::of(tables, writes).fetch_if_there(Table::Item, &key, &mut b.other)? {
             return if line.item == NO_ITEM {
                 Ok(None)
             } else {
@@ -159,12 +156,12 @@ fn order_lines<T: Tables>(
         }
         let item = Item::read(&b.other).ok_or_else(|| Trouble::garbled(Table::Item))?;
         let key = schema::stock(line.supply, line.item);
-        fetch(tables, Table::Stock, &key, &mut b.read)?;
+        Reads::of(tables, writes).fetch(Table::Stock, &key, &mut b.read)?;
         let mut stock = Stock::read(&b.read).ok_or_else(|| Trouble::garbled(Table::Stock))?;
-        // The batch is not read: what earlier lines of the same order took from the same stock is
-        // taken here.
+        // Where the batch is not read, what earlier lines of the same order took from the same
+        // stock is taken here.
         for same in input.lines()[..index].iter() {
-            if (same.item, same.supply) == (line.item, line.supply) {
+            if !tables.isolates() && (same.item, same.supply) == (line.item, line.supply) {
                 take(&mut stock, same, input.w);
             }
         }

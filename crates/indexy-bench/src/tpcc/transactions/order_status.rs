@@ -1,6 +1,6 @@
 //! Order-Status (2.6).
 
-use super::{Transactions, fetch};
+use super::{Reads, Transactions};
 use crate::{
     contender::Tables,
     tpcc::{
@@ -17,12 +17,13 @@ impl<T: Tables> Transactions<'_, T> {
     pub(super) fn order_status(&mut self, rng: &mut Rng) -> Done<()> {
         let (w, d) = (self.draw.warehouse(rng), district(rng));
         let wanted = self.wanted(rng);
-        let _district = self.state.district(w, d);
-        let c = self.customer_number(w, d, &wanted)?;
-        let (tables, b) = (self.tables, &mut self.buffers);
+        let _district = self.locked(|state| state.district(w, d));
+        let writes = self.begin();
+        let c = self.customer_number(&writes, w, d, &wanted)?;
+        let (reads, b) = (Reads::of(self.tables, &writes), &mut self.buffers);
 
         let key = schema::customer(w, d, c);
-        fetch(tables, Table::Customer, &key, &mut b.read)?;
+        reads.fetch(Table::Customer, &key, &mut b.read)?;
         let customer = Customer::read(&b.read).ok_or_else(|| Trouble::garbled(Table::Customer))?;
         black_box((
             customer.balance,
@@ -32,15 +33,13 @@ impl<T: Tables> Transactions<'_, T> {
         ));
 
         let table = Table::OrderByCustomer;
-        let last = tables.last(table as usize, &key, &key.end(), |key, _| {
-            schema::last_number(key)
-        })?;
+        let last = reads.last(table, &key, &key.end(), |key, _| schema::last_number(key))?;
         let o = last
             .flatten()
             .ok_or_else(|| Trouble::missing(table, &key))?;
 
         let key = schema::order(w, d, o);
-        fetch(tables, Table::Order, &key, &mut b.read)?;
+        reads.fetch(Table::Order, &key, &mut b.read)?;
         let order = Order::read(&b.read).ok_or_else(|| Trouble::garbled(Table::Order))?;
         if order.customer != c {
             return Err(Trouble::Wrong(format!(
@@ -49,7 +48,7 @@ impl<T: Tables> Transactions<'_, T> {
             )));
         }
         let (mut lines, mut garbled) = (0, false);
-        tables.scan(Table::OrderLine as usize, &key, &key.end(), |_, value| {
+        reads.scan(Table::OrderLine, &key, &key.end(), |_, value| {
             lines += 1;
             let line = OrderLine::read(value);
             garbled |= line.is_none();

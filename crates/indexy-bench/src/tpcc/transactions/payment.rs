@@ -1,6 +1,6 @@
 //! Payment (2.5).
 
-use super::{Transactions, Writes, expect, fetch, now};
+use super::{Reads, Transactions, Writes, expect_known, now};
 use crate::{
     contender::{TableBatch, Tables},
     tpcc::{
@@ -40,22 +40,25 @@ impl<T: Tables> Transactions<'_, T> {
         let wanted = self.wanted(rng);
         let amount = rng.random_range(100..=500_000);
 
-        let mut warehouse_known = self.state.warehouse(w);
-        let (mut district_known, _customers) = self.state.two_districts((w, d), (cw, cd));
-        let c = self.customer_number(cw, cd, &wanted)?;
+        let mut warehouse_known = self.locked(|state| state.warehouse(w));
+        let mut districts = self.locked(|state| state.two_districts((w, d), (cw, cd)));
+        let mut district_known = districts.as_mut().map(|(home, _)| home);
+        let mut writes = self.begin();
+        let c = self.customer_number(&writes, cw, cd, &wanted)?;
         let paid = Paid {
             w,
             d,
             customer: (cw, cd, c),
             amount,
         };
-        let (tables, mut writes) = (self.tables, self.begin());
+        let tables = self.tables;
         let b = &mut self.buffers;
 
         let key = schema::warehouse(w);
-        fetch(tables, Table::Warehouse, &key, &mut b.read)?;
+        Reads::of(tables, &writes).fetch(Table::Warehouse, &key, &mut b.read)?;
         let mut row = Warehouse::read(&b.read).ok_or_else(|| Trouble::garbled(Table::Warehouse))?;
-        expect(Table::Warehouse, "W_YTD", row.ytd, warehouse_known.ytd)?;
+        let known = warehouse_known.as_ref().map(|known| known.ytd);
+        expect_known(Table::Warehouse, "W_YTD", row.ytd, known)?;
         row.ytd += amount;
         writes.put(Table::Warehouse, &key, row.write(&mut b.written));
         let mut data = Text::<24>::new();
@@ -63,15 +66,16 @@ impl<T: Tables> Transactions<'_, T> {
         data.push(b"    ");
 
         let key = schema::district(w, d);
-        fetch(tables, Table::District, &key, &mut b.read)?;
+        Reads::of(tables, &writes).fetch(Table::District, &key, &mut b.read)?;
         let mut row = District::read(&b.read).ok_or_else(|| Trouble::garbled(Table::District))?;
-        expect(Table::District, "D_YTD", row.ytd, district_known.ytd)?;
+        let known = district_known.as_ref().map(|known| known.ytd);
+        expect_known(Table::District, "D_YTD", row.ytd, known)?;
         row.ytd += amount;
         writes.put(Table::District, &key, row.write(&mut b.written));
         data.push(row.name);
 
         let key = schema::customer(cw, cd, c);
-        fetch(tables, Table::Customer, &key, &mut b.read)?;
+        Reads::of(tables, &writes).fetch(Table::Customer, &key, &mut b.read)?;
         pay(
             &mut writes,
             &key,
@@ -88,12 +92,15 @@ impl<T: Tables> Transactions<'_, T> {
             data: &data,
             row: Whole::default(),
         };
-        let key = schema::history(w, d, district_known.next_history);
+        let key = schema::history(w, d, self.state.next_history(w, d));
         writes.put(Table::History, &key, history.write(&mut b.written));
         let payload = writes.commit()?;
-        warehouse_known.ytd += amount;
-        district_known.ytd += amount;
-        district_known.next_history += 1;
+        if let Some(known) = &mut warehouse_known {
+            known.ytd += amount;
+        }
+        if let Some(known) = &mut district_known {
+            known.ytd += amount;
+        }
         Ok(payload)
     }
 }
