@@ -95,7 +95,7 @@ impl Indexy {
         };
         let transactions = About {
             name: TRANSACTIONS,
-            summary: "IndeXY, tables alone: serializable transactions instead of the driver's locks",
+            summary: "IndeXY: on tables, serializable transactions instead of the driver's locks",
             ..about.clone()
         };
         let more = MORE.iter().map(|&(name, variant, summary)| About {

@@ -1,6 +1,6 @@
 //! The jobs of the core's table.
 
-use super::queue::queue;
+use super::queue::{self, queue};
 use crate::{
     contender::{About, Durability, Focus, Storage},
     harness::{Clock, Phase, UNBOUNDED, Work},
@@ -82,7 +82,7 @@ const LEAST_KEYS: u64 = 10_000;
 const LEAST_ABSENT: u64 = 2_000_000;
 
 impl CoreOptions {
-    pub(super) fn keys(&self, at_full_scale: u64) -> u64 {
+    fn keys(&self, at_full_scale: u64) -> u64 {
         ((at_full_scale as f64 * self.scale) as u64).max(LEAST_KEYS)
     }
 
@@ -91,7 +91,16 @@ impl CoreOptions {
         ((self.budget as f64 * self.scale) as u64).max(LEAST_BUDGET)
     }
 
-    pub(super) fn seconds(&self, at_full_scale: f64) -> f64 {
+    fn queue(&self) -> queue::Size {
+        queue::Size {
+            records: self.keys(queue::RECORDS),
+            budget: self.larger_budget(),
+            patience: self.scale.max(0.05),
+            seed: self.seed,
+        }
+    }
+
+    fn seconds(&self, at_full_scale: f64) -> f64 {
         (at_full_scale * self.scale.max(0.05)).max(1.0)
     }
 }
@@ -105,7 +114,7 @@ pub fn core_plan(options: &CoreOptions, contenders: &[&About]) -> Plan {
             Section::Durability => durability(&mut plan, options, contenders),
             Section::Larger => larger(&mut plan, options, contenders),
             Section::Replay => replay(&mut plan, options, contenders),
-            Section::Queue => queue(&mut plan, options, contenders),
+            Section::Queue => queue(&mut plan, &options.queue(), contenders),
         }
     }
     plan

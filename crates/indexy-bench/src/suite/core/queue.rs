@@ -1,14 +1,14 @@
 //! A queue of records of 24 and 150 bytes: ranges of ten from random places, then pops from both
 //! ends, in memory and at a sixth of the records.
 
-use super::CoreOptions;
 use crate::{
     contender::{About, Focus},
     harness::{Phase, Work},
     suite::{Draft, Plan},
 };
 
-const RECORDS: u64 = 5_000_000;
+/// At scale 1.
+pub(super) const RECORDS: u64 = 5_000_000;
 const KEY_BYTES: usize = 24;
 const VALUE_BYTES: usize = 150;
 /// Enough for every contender's in-memory form.
@@ -23,28 +23,39 @@ const LEFT_DIVISOR: u64 = 20;
 /// Those that take records from both ends.
 const QUEUES: [&str; 4] = ["rocksdb", "fjall", "redb", "lmdb"];
 
-pub(super) fn queue(plan: &mut Plan, options: &CoreOptions, contenders: &[&About]) {
-    let records = options.keys(RECORDS);
+/// How much of it.
+pub(super) struct Size {
+    pub records: u64,
+    /// Of the part that is larger than memory, in bytes.
+    pub budget: u64,
+    /// Of what the time caps are, so much.
+    pub patience: f64,
+    pub seed: u64,
+}
+
+pub(super) fn queue(plan: &mut Plan, size: &Size, contenders: &[&About]) {
+    let records = size.records;
     let budgets = [
         ("queue-memory", (records * ROOM_PER_RECORD).max(LEAST_ROOM)),
-        ("queue-larger", options.larger_budget()),
+        ("queue-larger", size.budget),
     ];
     let popping =
         |about: &&&About| about.name.starts_with("indexy") || QUEUES.contains(&about.name);
     for (scenario, budget) in budgets {
-        let mut draft = Draft::new(scenario, budget, records, options.seed);
+        let mut draft = Draft::new(scenario, budget, records, size.seed);
         draft.confined = scenario == "queue-larger";
         draft.scans = true;
         draft.long_keys = true;
         draft.key_bytes = KEY_BYTES;
         draft.value_bytes = VALUE_BYTES;
         for about in contenders.iter().filter(popping) {
-            plan.add(&draft, about, 0, phases(options, records));
+            plan.add(&draft, about, 0, phases(size));
         }
     }
 }
 
-fn phases(options: &CoreOptions, records: u64) -> Vec<Phase> {
+fn phases(size: &Size) -> Vec<Phase> {
+    let records = size.records;
     let properties = |more: &[(&str, String)]| {
         let all = [
             ("recordcount", records.to_string()),
@@ -75,7 +86,7 @@ fn phases(options: &CoreOptions, records: u64) -> Vec<Phase> {
     vec![
         Phase::new("load", 2, Focus::Writes, load),
         Phase::new("settle", 1, Focus::Writes, Work::Settle),
-        Phase::new("ranges-of-10", 1, Focus::Reads, range).capped(options.seconds(RANGE_SECONDS)),
-        Phase::new("pops", 1, Focus::Writes, pop).capped(options.seconds(POP_SECONDS)),
+        Phase::new("ranges-of-10", 1, Focus::Reads, range).capped(RANGE_SECONDS * size.patience),
+        Phase::new("pops", 1, Focus::Writes, pop).capped(POP_SECONDS * size.patience),
     ]
 }

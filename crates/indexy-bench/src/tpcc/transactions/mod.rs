@@ -1,8 +1,8 @@
 //! The five transactions (2.4 to 2.8), each in a file of its own.
 //!
 //! Each draws its input, takes its locks, reads, collects its writes in one batch and commits it.
-//! Where the engine isolates, there are no locks, and what met a conflict begins again with the same
-//! input. Buffers for rows are kept from one transaction to the next.
+//! Where the engine isolates, there are no locks, and what met a conflict begins again with the
+//! same input. Buffers for rows are kept from one transaction to the next.
 
 mod customers;
 mod delivery;
