@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
+    framework::policies::{Policies, Precleaning, Release},
     limits::{MAX_MEMORY_BUDGET_BYTES, MIN_MEMORY_BUDGET_BYTES},
     y::{Compression, IndexYFactory},
 };
@@ -62,6 +63,7 @@ pub struct Options {
     pub(crate) direct_reads: Option<bool>,
     pub(crate) snapshot_memory_bytes: usize,
     pub(crate) change_history_bytes: u64,
+    pub(crate) policies: Policies,
     pub(crate) factories: Factories,
     /// Smallest segment of the log in bytes.
     pub(crate) min_segment_bytes: u64,
@@ -107,6 +109,7 @@ impl Options {
             direct_reads: None,
             snapshot_memory_bytes: 0,
             change_history_bytes: 0,
+            policies: Policies::default(),
             factories: Factories::default(),
             min_segment_bytes: MIN_SEGMENT_BYTES,
         }
@@ -250,6 +253,43 @@ impl Options {
     #[must_use]
     pub fn change_history_bytes(mut self, bytes: u64) -> Self {
         self.change_history_bytes = bytes;
+        self
+    }
+
+    /// Which part of memory is released first. Default: [`Release::AccessDensity`].
+    ///
+    /// ```
+    /// use indexy::{Options, Release};
+    /// let options = Options::new(256 << 20).release(Release::Clock);
+    /// ```
+    #[must_use]
+    pub fn release(mut self, policy: Release) -> Self {
+        self.policies.release = policy;
+        self
+    }
+
+    /// Whether a release spares entries that were read since the last one over their region, as
+    /// long as the others suffice. Default: true.
+    ///
+    /// ```
+    /// use indexy::Options;
+    /// let options = Options::new(256 << 20).second_chance(false);
+    /// ```
+    #[must_use]
+    pub fn second_chance(mut self, spare: bool) -> Self {
+        self.policies.second_chance = spare;
+        self
+    }
+
+    /// What is written to the disk index ahead of need. Default: [`Precleaning::CheckBack`].
+    ///
+    /// ```
+    /// use indexy::{Options, Precleaning};
+    /// let options = Options::new(256 << 20).precleaning(Precleaning::Off);
+    /// ```
+    #[must_use]
+    pub fn precleaning(mut self, precleaning: Precleaning) -> Self {
+        self.policies.precleaning = precleaning;
         self
     }
 

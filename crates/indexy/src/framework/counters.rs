@@ -33,6 +33,14 @@ pub(crate) struct Counters {
     pub cleaned_keys: AtomicU64,
     pub cleaned_bytes: AtomicU64,
     pub runs: AtomicU64,
+    /// Of the cleaned keys, by what asked for them.
+    pub cleaned_by_check_back: AtomicU64,
+    pub cleaned_by_age: AtomicU64,
+    pub cleaned_for_log: AtomicU64,
+    pub releases: AtomicU64,
+    /// Selected by Algorithm 1 as wholes of several regions.
+    pub released_subtrees: AtomicU64,
+    pub spared_keys: AtomicU64,
     pub released_regions: AtomicU64,
     pub released_bytes: AtomicU64,
     pub released_keys: AtomicU64,

@@ -6,7 +6,8 @@
 //! - `dead_stretches` is what scans found to be empty.
 //! - [`regions`] are the parts of a tree that are cleaned and released.
 //! - [`clean`] writes dirty regions to Y, [`release`] cuts cold ones off, each with its thread.
-//! - [`memory`] is the waiting room of writers, [`shared`] what all trees have in common.
+//! - [`memory`] is the waiting room of writers, [`shared`] what all trees have in common,
+//!   [`policies`] what a user may choose about cold data.
 //! - [`host`] is what the framework asks of the database; [`worker`] starts and ends the threads.
 //!
 //! Imports go one way: `worker` to `clean` and `release`, these to `host`, `tree` and `regions`,
@@ -22,6 +23,7 @@ pub(crate) mod host;
 pub(crate) mod journal;
 pub(crate) mod load;
 pub(crate) mod memory;
+pub(crate) mod policies;
 pub(crate) mod regions;
 pub(crate) mod release;
 pub(crate) mod scan;

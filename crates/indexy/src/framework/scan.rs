@@ -8,7 +8,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::{dead_stretches::Passed, tree::Joined};
+use super::{dead_stretches::Passed, regions::sample, tree::Joined};
 use crate::{
     error::Result,
     key::{Key, Value, successor},
@@ -135,6 +135,11 @@ impl Joined {
             leaves: MAX_LEAVES,
         };
         self.x.scan(from, to, order, x_limits, &mut chunk);
+        // Those that were found, not those that were looked for: they are in memory.
+        let sampled = sample::due_of(chunk.entries.len());
+        if let Some(first) = chunk.entries.first().filter(|_| sampled > 0) {
+            self.regions.note_accesses(&first.key, sampled);
+        }
         if chunk.mounted.is_empty() {
             return Ok(only_x(chunk));
         }

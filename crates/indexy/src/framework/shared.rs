@@ -7,6 +7,7 @@ use super::{
     counters::Counters,
     journal::Journal,
     memory::{Room, WaitLimits},
+    policies::Policies,
     signal::{Progress, Request, Signal},
 };
 use crate::{
@@ -33,6 +34,8 @@ pub(crate) struct Shared {
     pub maintained: Progress,
     /// What snapshots need.
     pub versions: Versions,
+    /// What was chosen about cold data.
+    pub policies: Policies,
 }
 
 impl Shared {
@@ -63,7 +66,13 @@ impl Shared {
             wake_compactor: Signal::default(),
             clean_request: Request::default(),
             maintained: Progress::default(),
+            policies: Policies::default(),
         }
+    }
+
+    /// The same with other policies.
+    pub(crate) fn with_policies(self, policies: Policies) -> Self {
+        Self { policies, ..self }
     }
 
     /// What a write to Y, or to the files of the log, came to. A failure poisons, on whatever

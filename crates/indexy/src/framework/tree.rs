@@ -183,7 +183,7 @@ impl Joined {
     /// unless that is a mere buffer.
     pub(crate) fn get<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         if sample::due() {
-            self.regions.note_access(key);
+            self.regions.note_accesses(key, 1);
         }
         let counters = &self.shared.counters;
         let mut found = Some(found);
@@ -218,7 +218,7 @@ impl Joined {
         let mut asked = Vec::new();
         for (i, key) in keys.iter().enumerate() {
             if sample::due() {
-                self.regions.note_access(key);
+                self.regions.note_accesses(key, 1);
             }
             values.push(match self.x.get(key, Value::new) {
                 Lookup::Found(v) => {
@@ -345,6 +345,9 @@ impl Joined {
 
     fn wrote(&self, key: &[u8]) {
         self.regions.note_write(key);
+        if sample::due() {
+            self.regions.note_accesses(key, 1);
+        }
         let writes = self.shared.counters.write();
         if writes.is_multiple_of(WRITES_PER_TICK) {
             self.shared.wake_cleaner.notify();

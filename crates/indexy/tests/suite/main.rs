@@ -31,6 +31,7 @@ mod no_permission;
 mod owner;
 #[path = "../pairs/mod.rs"]
 mod pairs;
+mod policies;
 mod power_loss;
 mod ranges;
 mod read_only;

@@ -104,7 +104,7 @@ fn make_core(
     manifest: &Manifest,
 ) -> Arc<Core> {
     let budget = Arc::new(Budget::new(options.memory_budget_bytes));
-    let shared = Arc::new(Shared::new(budget.clone(), poison));
+    let shared = Arc::new(Shared::new(budget.clone(), poison).with_policies(options.policies));
     let memory = Memory::new(budget.clone());
     shared.versions.set_memory(memory.clone());
     shared.versions.set_limit(options.snapshot_memory_bytes);

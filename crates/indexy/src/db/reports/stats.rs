@@ -54,6 +54,24 @@ pub struct Stats {
     pub cleaned_bytes: u64,
     /// Sorted runs written to the disk index.
     pub cleaned_runs: u64,
+    /// Of `cleaned_keys`, those that were written ahead of need because they were quiet.
+    #[serde(default)]
+    pub cleaned_by_check_back: u64,
+    /// Of `cleaned_keys`, those that were the oldest when memory was short.
+    #[serde(default)]
+    pub cleaned_by_age: u64,
+    /// Of `cleaned_keys`, those that kept the log from being cut.
+    #[serde(default)]
+    pub cleaned_for_log: u64,
+    /// Releases that freed something.
+    #[serde(default)]
+    pub releases: u64,
+    /// Stretches of several regions that a release chose as wholes.
+    #[serde(default)]
+    pub released_subtrees: u64,
+    /// Entries that releases spared because they had been read.
+    #[serde(default)]
+    pub spared_keys: u64,
     /// Ranges of the memory index that releases cut out.
     pub released_regions: u64,
     /// Bytes of the memory index freed by releases.
@@ -119,6 +137,12 @@ impl Stats {
             cleaned_keys: read(&counters.cleaned_keys),
             cleaned_bytes: read(&counters.cleaned_bytes),
             cleaned_runs: read(&counters.runs),
+            cleaned_by_check_back: read(&counters.cleaned_by_check_back),
+            cleaned_by_age: read(&counters.cleaned_by_age),
+            cleaned_for_log: read(&counters.cleaned_for_log),
+            releases: read(&counters.releases),
+            released_subtrees: read(&counters.released_subtrees),
+            spared_keys: read(&counters.spared_keys),
             released_regions: read(&counters.released_regions),
             released_bytes: read(&counters.released_bytes),
             released_keys: read(&counters.released_keys),

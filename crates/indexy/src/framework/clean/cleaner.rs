@@ -2,7 +2,8 @@
 //!
 //! Source: IndeXY II-B (a timer that counts inserts). In this order of urgency:
 //! 1. the releaser is short of clean regions: the oldest dirty ones of every tree, a run each;
-//! 2. the timer expired: one check-back pass, and when memory is short, the oldest ones too;
+//! 2. the timer expired: one check-back pass, and when memory is short, the oldest ones too (or
+//!    what [`Precleaning`] says instead);
 //! 3. the log is over its limit: every region with something dirty below a target.
 //!
 //! Then it cuts the log. A Y that is out of space is asked again while someone needs it; any other
@@ -17,7 +18,9 @@ use super::{run::Pick, sizes, truncate};
 use crate::{
     error::Result,
     events,
-    framework::{counters, host::Host, shared::Shared, signal::Stop, tree::Joined},
+    framework::{
+        counters, host::Host, policies::Precleaning, shared::Shared, signal::Stop, tree::Joined,
+    },
     wal::Lsn,
     x::IndexX,
 };
@@ -130,6 +133,9 @@ impl Cleaner {
                 };
                 let before = std::mem::replace(last, now);
                 let cleaned = self.one_pass(&trees)?;
+                if self.shared.policies.precleaning == Precleaning::Off {
+                    return self.tend_log(next_floor);
+                }
                 let (limit, marks) = (self.shared.budget.limit(), self.shared.room.watermarks());
                 if needs_room(&before, &now, limit, marks.low) {
                     let written = written - before.written;
@@ -160,15 +166,22 @@ impl Cleaner {
         sizes::timer_keys(self.shared.budget.limit(), keys, bytes)
     }
 
-    /// One check-back pass over every monitored tree; returns how many keys it wrote.
+    /// One pass of pre-cleaning over every monitored tree; returns how many keys it wrote.
     fn one_pass(&self, trees: &[Arc<Joined>]) -> Result<u64> {
         let mut cleaned = 0;
         for tree in trees
             .iter()
             .filter(|t| t.regions.monitored() && !t.resident)
         {
-            self.wait_while_congested(tree);
-            cleaned += tree.write_back(Pick::CheckBack)?.keys;
+            let pick = match self.shared.policies.precleaning {
+                Precleaning::CheckBack => Some(Pick::CheckBack),
+                Precleaning::Oldest => Some(Pick::Oldest),
+                Precleaning::Off => None,
+            };
+            if let Some(pick) = pick {
+                self.wait_while_congested(tree);
+                cleaned += tree.write_back(pick)?.keys;
+            }
             if tree.y.approximate_len() == 0 {
                 tree.clear_mounts_if_y_is_empty()?;
             }

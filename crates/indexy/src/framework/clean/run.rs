@@ -142,6 +142,13 @@ impl Joined {
             return Ok((Written::default(), next));
         }
         let written = self.write_regions(&table, &selected, runs)?;
+        let counters = &self.shared.counters;
+        match pick {
+            Pick::CheckBack => counters::add(&counters.cleaned_by_check_back, written.keys),
+            Pick::Oldest => counters::add(&counters.cleaned_by_age, written.keys),
+            Pick::Below(_) => counters::add(&counters.cleaned_for_log, written.keys),
+            Pick::All => {}
+        }
         Ok((written, next))
     }
 

@@ -17,7 +17,7 @@ pub(crate) mod sample;
 pub(crate) mod survey;
 mod table;
 
-pub(crate) use table::Table;
+pub(crate) use table::{Table, Times};
 
 use crate::wal::Lsn;
 use arc_swap::ArcSwap;
@@ -60,11 +60,11 @@ impl Regions {
         }
     }
 
-    /// A sampled access to `key`.
+    /// `n` sampled accesses to `key`, or from it on.
     #[inline]
-    pub(crate) fn note_access(&self, key: &[u8]) {
+    pub(crate) fn note_accesses(&self, key: &[u8], n: u32) {
         if self.monitored() {
-            self.table.load().note_access(key);
+            self.table.load().note_accesses(key, n);
         }
     }
 
@@ -87,6 +87,29 @@ mod tests {
 
     fn starts(keys: &[&[u8]]) -> Vec<Box<[u8]>> {
         keys.iter().map(|k| Box::from(*k)).collect()
+    }
+
+    #[test]
+    fn accesses_are_shared_out_and_halved() {
+        let regions = Regions::new(Lsn(0));
+        regions.rebound(starts(&[b"", b"m"]));
+        regions.note_accesses(b"a", 90);
+        regions.note_accesses(b"x", 11);
+        // The first region in three, and the last of these with the second one.
+        regions.rebound(starts(&[b"", b"d", b"h"]));
+        let table = regions.table();
+        let counts = |table: &Table| {
+            (0..table.len())
+                .map(|i| table.accesses(i))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(counts(&table), [30, 30, 30 + 11]);
+        assert!(table.times(2).used > 0 && table.times(2).cut == 0);
+        regions.decay();
+        assert_eq!(counts(&table), [15, 15, 20]);
+        regions.rebound(starts(&[b"", b"b", b"c", b"d", b"h"]));
+        let all: u64 = counts(&regions.table()).iter().sum();
+        assert_eq!(all, 50, "none is lost");
     }
 
     #[test]

@@ -4,8 +4,12 @@
 
 #![forbid(unsafe_code)]
 
+use super::sample;
 use crate::{wal::Lsn, x::RunId};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::{
+    ops::Range,
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
+};
 
 /// State of one region.
 #[derive(Debug, Default)]
@@ -22,6 +26,21 @@ pub(super) struct Cell {
     floor: AtomicU64,
     /// The run that cleaned it last. (Not the floor: without a log all floors are alike.)
     cleaned: AtomicU32,
+    /// See [`Times`].
+    used: AtomicU64,
+    passed: AtomicU64,
+    cut: AtomicU64,
+}
+
+/// When things happened to a region, in microseconds of the process.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Times {
+    /// The last sampled access. 0: none.
+    pub used: u64,
+    /// The hand of [`Release::Clock`](crate::Release::Clock) went over it.
+    pub passed: u64,
+    /// A release went over it. 0: none did.
+    pub cut: u64,
 }
 
 /// A table of regions; immutable but for its cells.
@@ -125,6 +144,23 @@ impl Table {
         u64::from(self.cells[i].accesses.load(Relaxed))
     }
 
+    pub(crate) fn times(&self, i: usize) -> Times {
+        let cell = &self.cells[i];
+        Times {
+            used: cell.used.load(Relaxed),
+            passed: cell.passed.load(Relaxed),
+            cut: cell.cut.load(Relaxed),
+        }
+    }
+
+    pub(crate) fn set_passed(&self, i: usize, now: u64) {
+        self.cells[i].passed.store(now, Relaxed);
+    }
+
+    pub(crate) fn set_cut(&self, i: usize, now: u64) {
+        self.cells[i].cut.store(now, Relaxed);
+    }
+
     pub(crate) fn floor(&self, i: usize) -> Lsn {
         Lsn(self.cells[i].floor.load(Relaxed))
     }
@@ -163,8 +199,10 @@ impl Table {
     }
 
     #[inline]
-    pub(super) fn note_access(&self, key: &[u8]) {
-        self.cells[self.find(key)].accesses.fetch_add(1, Relaxed);
+    pub(super) fn note_accesses(&self, key: &[u8], n: u32) {
+        let cell = &self.cells[self.find(key)];
+        cell.accesses.fetch_add(n, Relaxed);
+        cell.used.store(sample::now(), Relaxed);
     }
 
     pub(super) fn decay(&self) {
@@ -177,28 +215,50 @@ impl Table {
 
     /// The same regions with other boundaries.
     ///
-    /// Every new region starts with D set, with the lowest floor (I6) and the oldest run of those
-    /// that it overlaps, and with the highest of their access counts.
+    /// Every new region starts with D set, with the lowest floor (I6), the oldest run and the
+    /// oldest cut of those that it overlaps, and with the newest access. The accesses of an old
+    /// region are shared out among those that overlap it.
     pub(super) fn rebound(&self, starts: Vec<Box<[u8]>>) -> Self {
-        let overlapped: Vec<&[Cell]> = (0..starts.len())
+        let overlapped: Vec<Range<usize>> = (0..starts.len())
             .map(|i| self.overlapped(&starts[i], starts.get(i + 1).map(|end| &**end)))
             .collect();
-        let floor = |cells: &&[Cell]| {
-            let floors = cells.iter().map(|c| c.floor.load(Relaxed));
-            Lsn(floors.min().unwrap_or(0))
+        let least = |old: &Range<usize>, of: &dyn Fn(&Cell) -> u64| {
+            self.cells[old.clone()].iter().map(of).min().unwrap_or(0)
         };
+        let floor = |old: &Range<usize>| Lsn(least(old, &|c| c.floor.load(Relaxed)));
         let new = Self::new(starts, overlapped.iter().map(floor).collect());
+        let mut shares = vec![0; self.len()];
+        for at in overlapped.iter().cloned().flatten() {
+            shares[at] += 1;
+        }
         for (cell, old) in new.cells.iter().zip(overlapped) {
-            let accesses = old.iter().map(|c| c.accesses.load(Relaxed)).max();
-            let cleaned = old.iter().map(|c| c.cleaned.load(Relaxed)).min();
-            cell.accesses.store(accesses.unwrap_or(0), Relaxed);
-            cell.cleaned.store(cleaned.unwrap_or(0), Relaxed);
+            let accesses: u32 = old.clone().map(|at| self.take_share(at, &mut shares)).sum();
+            cell.accesses.store(accesses, Relaxed);
+            let cleaned = least(&old, &|c| u64::from(c.cleaned.load(Relaxed)));
+            cell.cleaned.store(cleaned as RunId, Relaxed);
+            cell.cut
+                .store(least(&old, &|c| c.cut.load(Relaxed)), Relaxed);
+            cell.passed
+                .store(least(&old, &|c| c.passed.load(Relaxed)), Relaxed);
+            let used = self.cells[old].iter().map(|c| c.used.load(Relaxed)).max();
+            cell.used.store(used.unwrap_or(0), Relaxed);
         }
         new
     }
 
+    /// The part of the accesses of region `at` that one of `shares[at]` takers gets, who is one
+    /// less then.
+    fn take_share(&self, at: usize, shares: &mut [u32]) -> u32 {
+        let (cell, takers) = (&self.cells[at], &mut shares[at]);
+        let left = cell.accesses.load(Relaxed);
+        let share = left.checked_div(*takers).unwrap_or(left);
+        *takers = takers.saturating_sub(1);
+        cell.accesses.store(left - share, Relaxed);
+        share
+    }
+
     /// The regions that `[start, end)` overlaps.
-    fn overlapped(&self, start: &[u8], end: Option<&[u8]>) -> &[Cell] {
+    fn overlapped(&self, start: &[u8], end: Option<&[u8]>) -> Range<usize> {
         let first = self.find(start);
         let last = match end {
             // The region that the end lies in is overlapped unless it begins right there.
@@ -208,7 +268,7 @@ impl Table {
             },
             None => self.len() - 1,
         };
-        &self.cells[first..=last.max(first)]
+        first..last.max(first) + 1
     }
 }
 

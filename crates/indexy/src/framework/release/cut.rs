@@ -1,4 +1,4 @@
-//! A release: chooses regions over all trees together by Algorithm 1, and has X cut them.
+//! A release: chooses regions over all trees together (`order.rs`), and has X cut them.
 //!
 //! Source: IndeXY II-C. Inside a region the entries referenced since the last cut get a second
 //! chance (`docs/decisions/0001-ranges-and-packed-leaves.md`) as long as others suffice. Threads:
@@ -7,13 +7,16 @@
 
 #![forbid(unsafe_code)]
 
-use super::algorithm1::{self, Candidate};
+use super::{
+    algorithm1::Candidate,
+    order::{self, Aged},
+};
 use crate::{
     events,
     framework::{
         counters,
         regions::{
-            Table, boundaries,
+            Table, boundaries, sample,
             survey::{Precision, RegionStats},
         },
         shared::Shared,
@@ -22,6 +25,7 @@ use crate::{
     x::IndexX,
 };
 use std::{
+    hash::{BuildHasher, Hasher, RandomState},
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
@@ -68,49 +72,55 @@ pub(crate) fn release(
             (1, _) | (0, Effort::Exhaustive) => Precision::Exact,
             _ => Precision::Rough,
         };
-        let spare = round < SPARING_ROUNDS;
-        if !spare && freed == 0 {
+        let sparing = round < SPARING_ROUNDS;
+        if !sparing && freed == 0 {
             // Something is clean, and not where it was counted: see `regions/survey.rs`.
             rechoose(trees);
         }
         let views = survey(trees, shared, precision);
-        let Some(root) = candidates(&views) else {
+        let regions = candidates(&views);
+        if regions.is_empty() {
             match effort {
                 Effort::Usual => break,
                 Effort::Exhaustive => continue,
             }
-        };
-        freed += cut_chosen(
-            &views,
-            shared,
-            root,
-            need_bytes - freed,
-            spare,
-            readers_deadline,
-        );
+        }
+        let spare = sparing && shared.policies.second_chance;
+        let need = need_bytes - freed;
+        freed += cut_chosen(&views, shared, regions, need, spare, readers_deadline);
         if freed > 0 && freed >= need_bytes / WORTHWHILE_DIVISOR {
             break;
         }
     }
-    for tree in trees {
-        tree.regions.decay();
+    if freed > 0 {
+        trees.iter().for_each(|tree| tree.regions.decay());
+        counters::add(&shared.counters.releases, 1);
     }
     counters::add(&shared.counters.released_bytes, freed);
     events::released(freed, need_bytes);
     freed
 }
 
-/// Cuts what Algorithm 1 selects below `root`, until `need_bytes` are freed; returns how many were.
+/// Cuts what the policy chooses of `regions`, until `need_bytes` are freed; returns how many were.
 fn cut_chosen(
     views: &[View<'_>],
     shared: &Shared,
-    root: Candidate,
+    regions: Vec<Aged>,
     need_bytes: u64,
     spare: bool,
     readers_deadline: Instant,
 ) -> u64 {
     let mut freed = 0;
-    for chosen in algorithm1::select(root, need_bytes) {
+    let seed = RandomState::new().build_hasher().finish();
+    let chosen = order::choose(shared.policies.release, regions, need_bytes, seed);
+    for at in chosen.passed {
+        if let Some((view, i)) = find(views, at) {
+            view.table.set_passed(i, sample::now());
+        }
+    }
+    for chosen in chosen.regions {
+        let subtrees = u64::from(!chosen.children.is_empty());
+        counters::add(&shared.counters.released_subtrees, subtrees);
         for at in chosen.first..chosen.first + chosen.len {
             if freed < need_bytes {
                 // I7: what is spared or dirty is copied, and what it was copied from may have to
@@ -159,26 +169,27 @@ fn view(tree: &Joined, precision: Precision) -> View<'_> {
     View { tree, table, stats }
 }
 
-/// The region tree over all trees; a region's number counts through the views. Regions in which no
-/// leaf begins go with the one before: its last leaf may reach into them.
-fn candidates(views: &[View<'_>]) -> Option<Candidate> {
+/// The regions of all trees; a region's number counts through the views. Regions in which no leaf
+/// begins go with the one before: its last leaf may reach into them.
+fn candidates(views: &[View<'_>]) -> Vec<Aged> {
     let mut first = 0;
-    let mut regions: Vec<Candidate> = Vec::new();
+    let mut regions: Vec<Aged> = Vec::new();
     for view in views {
         for (i, stats) in view.stats.iter().enumerate() {
             let bytes = stats.clean_bytes();
             if bytes > 0 {
-                let accesses = view.table.accesses(i);
-                regions.push(Candidate {
-                    accesses,
+                let region = Candidate {
+                    accesses: view.table.accesses(i),
                     keys: stats.keys,
                     bytes,
                     first: first + i,
                     len: 1,
                     children: vec![],
-                });
+                };
+                let times = view.table.times(i);
+                regions.push(Aged { region, times });
             } else if stats.keys == 0
-                && let Some(before) = regions.last_mut()
+                && let Some(Aged { region: before, .. }) = regions.last_mut()
                 && before.first >= first
                 && before.first + before.len == first + i
             {
@@ -187,29 +198,36 @@ fn candidates(views: &[View<'_>]) -> Option<Candidate> {
         }
         first += view.table.len();
     }
-    algorithm1::build(regions)
+    regions
+}
+
+/// The region numbered `at`: the view that it is of, and its index there.
+fn find<'v, 't>(views: &'v [View<'t>], mut at: usize) -> Option<(&'v View<'t>, usize)> {
+    for view in views {
+        if at < view.table.len() {
+            return Some((view, at));
+        }
+        at -= view.table.len();
+    }
+    None
 }
 
 /// Cuts the region numbered `at`.
-fn cut(views: &[View<'_>], mut at: usize, shared: &Shared, enough: u64, spare: bool) -> u64 {
-    for view in views {
-        if at >= view.table.len() {
-            at -= view.table.len();
-            continue;
-        }
-        let (from, to) = view.table.bounds(at);
-        let enough = usize::try_from(enough).unwrap_or(usize::MAX);
-        // I7, as above.
-        let spare = spare && shared.room.may_copy();
-        let cut = view
-            .tree
-            .x
-            .cut(from, to, view.tree.settled(), spare, enough);
-        view.table.set_changed(at, true);
-        let counters = &shared.counters;
-        counters::add(&counters.released_regions, u64::from(cut.dropped > 0));
-        counters::add(&counters.released_keys, cut.dropped as u64);
-        return cut.freed_bytes as u64;
-    }
-    0
+fn cut(views: &[View<'_>], at: usize, shared: &Shared, enough: u64, spare: bool) -> u64 {
+    let Some((view, at)) = find(views, at) else {
+        return 0;
+    };
+    let (from, to) = view.table.bounds(at);
+    let enough = usize::try_from(enough).unwrap_or(usize::MAX);
+    // I7, as above.
+    let spare = spare && shared.room.may_copy();
+    let settled = view.tree.settled();
+    let cut = view.tree.x.cut(from, to, settled, spare, enough);
+    view.table.set_changed(at, true);
+    view.table.set_cut(at, sample::now());
+    let counters = &shared.counters;
+    counters::add(&counters.released_regions, u64::from(cut.dropped > 0));
+    counters::add(&counters.released_keys, cut.dropped as u64);
+    counters::add(&counters.spared_keys, cut.spared as u64);
+    cut.freed_bytes as u64
 }

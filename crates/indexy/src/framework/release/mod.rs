@@ -1,9 +1,10 @@
 //! Release: frees memory by cutting off the regions of X with the lowest access density.
 //!
-//! Source: IndeXY II-C. [`algorithm1`] chooses regions, `cut` cuts them, `step` decides what is to
-//! be done next, and `releaser` is the thread that does it.
+//! Source: IndeXY II-C. [`algorithm1`] chooses regions, or another policy of `order`; `cut` cuts
+//! them, `step` decides what is to be done next, and `releaser` is the thread that does it.
 
 mod algorithm1;
 pub(crate) mod cut;
+mod order;
 pub(crate) mod releaser;
 mod step;
