@@ -71,6 +71,8 @@ events! {
     );
     /// The disk index refused a run or a step of maintenance, which is tried again.
     WARN "the disk index refused, to be tried again" refused(cause: &dyn Display => display(cause));
+    /// A merge met damage. It leaves the damaged part of its table alone, and so do later ones.
+    WARN "damage met and left alone" damage_left_alone(cause: &dyn Display => display(cause));
     /// A sorted run was written to the disk index of `tree`.
     DEBUG "run written" run_written(
         tree: u32 => tree,

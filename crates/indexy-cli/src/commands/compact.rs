@@ -7,6 +7,7 @@ use crate::{
     store::{self, Access},
 };
 use indexy_report::size;
+use indicatif::ProgressBar;
 use std::process::ExitCode;
 
 /// Runs the command.
@@ -19,7 +20,14 @@ pub fn run(args: &Compact) -> anyhow::Result<ExitCode> {
         stdout::print("the range has no key")?;
         return Ok(ExitCode::SUCCESS);
     };
-    let done = tree.compact::<Vec<u8>>(bounds)?;
+    // On a terminal alone.
+    let shown = ProgressBar::new_spinner();
+    let done = tree.compact_with::<Vec<u8>>(bounds, |done| {
+        let on_disk = size::bytes(done.bytes_after);
+        shown.set_message(format!("{} steps, {on_disk} on disk", done.steps));
+        shown.tick();
+    })?;
+    shown.finish_and_clear();
     drop(tree);
     db.close()?;
     stdout::print(format_args!(

@@ -1,12 +1,15 @@
 //! The compactor: the thread that does the maintenance of Index Y.
 //!
 //! Threads: one. It waits for Y in `maintain`, which ends soon after `interrupt`, and between two
-//! looks, until it is woken: after a run, and by whoever waits for a congested Y.
+//! looks, until it is woken: after a run, and by whoever waits for a congested Y. A Y that fails is
+//! asked again later and later (`back_off.rs`).
 
 #![forbid(unsafe_code)]
 
-use super::{host::Host, shared::Shared, signal::Stop, tree::Joined};
-use crate::{events, y::Maintained};
+use super::{
+    back_off::BackOff, counters::read, host::Host, shared::Shared, signal::Stop, tree::Joined,
+};
+use crate::{error::Error, events, y::Maintained};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -14,9 +17,6 @@ use std::{
 
 /// The compactor looks around this often without being woken.
 const IDLE: Duration = Duration::from_millis(200);
-
-/// Pause before a Y is asked again after it failed.
-const RETRY: Duration = Duration::from_millis(100);
 
 /// See the module header.
 pub(super) struct Compactor {
@@ -28,7 +28,8 @@ pub(super) struct Compactor {
 impl Compactor {
     pub(super) fn run(&self) {
         // Those in which something may be due.
-        let mut trees = Vec::new();
+        let mut trees: Vec<Arc<Joined>> = Vec::new();
+        let mut back_off = BackOff::default();
         while !self.stop.is_set() {
             let pause = if trees.is_empty() {
                 IDLE
@@ -37,37 +38,52 @@ impl Compactor {
             };
             if self.shared.wake_compactor.wait(pause) || trees.is_empty() {
                 trees = self.host.trees();
+                back_off.keep(|id| trees.iter().any(|tree| tree.id == id));
             }
             // A step each, those that runs wait for first: a tree with much to do must not keep
             // the others congested.
             trees.sort_by_key(|tree| !tree.y.congested());
-            trees.retain(|tree| !self.stop.is_set() && self.step(tree));
+            trees.retain(|tree| !self.stop.is_set() && self.step(tree, &mut back_off));
         }
     }
 
     /// One step of maintenance; whether more is due.
-    fn step(&self, tree: &Joined) -> bool {
+    fn step(&self, tree: &Joined, back_off: &mut BackOff) -> bool {
         if tree.discarded() {
             return false;
         }
-        let from = Instant::now();
+        let (from, runs) = (Instant::now(), read(&self.shared.counters.runs));
+        if let Some(error) = back_off.holds(tree.id, from, runs) {
+            // Runs wait for it: whoever waits for them must not do so in vain.
+            if tree.y.congested() {
+                self.refuse(error.clone());
+            }
+            return false;
+        }
         let step = tree.y.maintain();
         self.shared.maintained.advance();
         match step {
             Ok(Maintained::More) => {
+                back_off.worked(tree.id);
                 events::compacted(tree.id, from.elapsed());
                 return true;
             }
-            Ok(Maintained::Idle) => {}
+            Ok(Maintained::Idle) => back_off.worked(tree.id),
             Err(_) if tree.discarded() => {}
             Err(error) => {
                 events::refused(&error);
-                let failure = self.shared.guarded::<()>(Err(error)).err();
-                self.shared.room.set_y_failure(failure);
-                self.shared.room.announce_freed();
-                std::thread::sleep(RETRY);
+                if let Err(error) = self.shared.guarded::<()>(Err(error)) {
+                    self.refuse(error.clone());
+                    back_off.failed(tree.id, error, Instant::now(), runs);
+                }
             }
         }
         false
+    }
+
+    /// Tells those who wait for memory why they will not get it now.
+    fn refuse(&self, error: Error) {
+        self.shared.room.set_y_failure(Some(error));
+        self.shared.room.announce_freed();
     }
 }

@@ -10,9 +10,9 @@
 
 use super::shared::Shared;
 use crate::{
-    error::Result,
+    error::{Error, Result},
     x::RunId,
-    y::{IndexY, RunSource, SortedLoad},
+    y::{IndexY, KeyRange, RangeRemoval, RunSource, SortedLoad},
 };
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::{
@@ -85,6 +85,23 @@ impl DiskWriter {
     /// Has Y remove a range. The caller holds the run lock, and poisons after an error.
     pub(crate) fn remove_range(&self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
         self.alarmed(|| self.y.remove_range(from, to))
+    }
+
+    /// Has Y make the removal of `ranges` ready. The caller holds the run lock until it has dropped
+    /// or published it. After an error nothing has changed.
+    pub(crate) fn begin_removal(
+        &self,
+        ranges: &[KeyRange<'_>],
+    ) -> Result<Box<dyn RangeRemoval + '_>> {
+        match self.y.begin_removal(ranges) {
+            Err(found @ Error::Corrupt { .. }) => Err(found),
+            begun => self.shared.guarded(begun),
+        }
+    }
+
+    /// Has Y show a removal. The caller holds the run lock, and poisons after an error.
+    pub(crate) fn publish_removal(&self, removal: Box<dyn RangeRemoval + '_>) -> Result<()> {
+        self.alarmed(|| removal.publish())
     }
 
     /// Has Y show a load. The caller holds the run lock.

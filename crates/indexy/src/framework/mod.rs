@@ -14,6 +14,7 @@
 //! all of them to `shared` and `memory`.
 
 mod audit;
+mod back_off;
 pub(crate) mod clean;
 mod compactor;
 pub(crate) mod counters;

@@ -441,10 +441,19 @@ impl Joined {
             return Ok(());
         }
         self.writer.remove_range(from, to)?;
+        self.remove_range_from_x(runs, from, to);
+        Ok(())
+    }
+
+    /// The same in X, when Y has nothing of the range any more.
+    pub(crate) fn remove_range_from_x(&self, runs: &mut Runs, from: &[u8], to: Option<&[u8]>) {
+        if self.discarded() {
+            return;
+        }
         if from.is_empty() && to.is_none() {
             self.x.clear();
             self.removed_range(from);
-            return Ok(());
+            return;
         }
         // I3: before the first entry goes. A range that a cut has passed takes no load of what was
         // read from Y earlier, and what is loaded before this goes with the cut.
@@ -452,7 +461,6 @@ impl Joined {
         self.drop_from_x(runs, from, to);
         self.x.clear_mounts(from, to);
         self.removed_range(from);
-        Ok(())
     }
 
     fn removed_range(&self, from: &[u8]) {
@@ -488,7 +496,11 @@ impl Joined {
     pub(crate) fn compact(&self, from: &[u8], to: Option<&[u8]>) -> Result<Maintained> {
         match self.discarded() {
             true => Ok(Maintained::Idle),
-            false => self.shared.guarded(self.y.compact(from, to)),
+            false => match self.y.compact(from, to) {
+                // Found, and left as it was.
+                Err(found @ Error::Corrupt { .. }) => Err(found),
+                step => self.shared.guarded(step),
+            },
         }
     }
 

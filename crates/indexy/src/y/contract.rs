@@ -59,6 +59,29 @@ pub trait SortedLoad: Send {
     fn publish(self: Box<Self>) -> Result<()>;
 }
 
+/// The keys from the first up to the second, without it; `None`: to the end.
+pub type KeyRange<'a> = (&'a [u8], Option<&'a [u8]>);
+
+/// A removal of ranges that was made ready; see [`IndexY::begin_removal`]. Dropped before
+/// [`RangeRemoval::publish`], it leaves everything as it was, and gives its space back.
+pub trait RangeRemoval {
+    /// Shows the removal. An error is as one of [`IndexY::remove_range`].
+    fn publish(self: Box<Self>) -> Result<()>;
+}
+
+/// [`IndexY::remove_range`], put off.
+struct Later<'y, Y: ?Sized> {
+    y: &'y Y,
+    ranges: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+}
+
+impl<Y: IndexY + ?Sized> RangeRemoval for Later<'_, Y> {
+    fn publish(self: Box<Self>) -> Result<()> {
+        let mut ranges = self.ranges.iter();
+        ranges.try_for_each(|(from, to)| self.y.remove_range(from, to.as_deref()))
+    }
+}
+
 /// What a call of [`IndexY::maintain`] left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Maintained {
@@ -124,6 +147,19 @@ pub trait IndexY: Send + Sync {
         })
     }
 
+    /// Does of the removal of `ranges`, which ascend and do not overlap, whatever may fail for want
+    /// of room or for damage, so that [`RangeRemoval::publish`] does not: the log says that the
+    /// ranges are gone when that is called.
+    ///
+    /// No run, no other removal and no load is published beside it. After `Err` the tree is as it
+    /// was. The default does everything in `publish`: right where [`IndexY::remove_range`] writes
+    /// nothing.
+    fn begin_removal<'y>(&'y self, ranges: &[KeyRange<'_>]) -> Result<Box<dyn RangeRemoval + 'y>> {
+        let own = |(from, to): &KeyRange<'_>| (from.to_vec(), to.map(<[u8]>::to_vec));
+        let ranges = ranges.iter().map(own).collect();
+        Ok(Box::new(Later { y: self, ranges }))
+    }
+
     /// How what is written from now on is stored. What there is stays as it is. Called when the
     /// tree is opened, and when its option changes.
     ///
@@ -151,11 +187,15 @@ pub trait IndexY: Send + Sync {
     /// before the log is cut. A `write_run` in flight beside it does not count.
     fn make_durable(&self) -> Result<()>;
 
-    /// One bounded step of background work: compaction, garbage.
+    /// One bounded step of background work: compaction, garbage. Damage that it meets is left alone
+    /// and counted by [`IndexY::damaged`], as long as that is possible: an error ends all writing.
     fn maintain(&self) -> Result<Maintained>;
 
     /// One bounded step of what makes `[from, to)` take no more space than its entries need,
     /// whatever it costs. `Idle`: nothing is left to do, or this index has nothing to do at all.
+    ///
+    /// Errors: as [`IndexY::maintain`]; `Corrupt` ends nothing but this call. Damage is left as it
+    /// is, and told when everything else is done.
     fn compact(&self, from: &[u8], to: Option<&[u8]>) -> Result<Maintained> {
         let _ = (from, to);
         Ok(Maintained::Idle)
@@ -164,6 +204,11 @@ pub trait IndexY: Send + Sync {
     /// Bytes on disk that hold nothing of use, as far as that is known without I/O: what compaction
     /// would give back beside what was overwritten.
     fn dead_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Damaged places that background work has met since the open, and leaves alone. No I/O.
+    fn damaged(&self) -> u64 {
         0
     }
 

@@ -26,5 +26,8 @@ mod crashes;
 pub(crate) mod memory;
 
 pub use compression::Compression;
-pub use contract::{Capabilities, IndexY, Maintained, RunEntry, RunSource, SortedLoad, YIter};
+pub use contract::{
+    Capabilities, IndexY, KeyRange, Maintained, RangeRemoval, RunEntry, RunSource, SortedLoad,
+    YIter,
+};
 pub use factory::{IndexYFactory, IndexYShared};

@@ -342,3 +342,69 @@ fn a_page_file_of_another_tree_is_noticed() {
         }
     }
 }
+
+/// A merge that meets a damaged page leaves it alone. The handle goes on, and says so.
+#[test]
+fn a_merge_that_meets_damage_ends_nothing() {
+    for x in [IndexXKind::Art, IndexXKind::BPlus] {
+        let pair = (x, IndexYKind::Lsm);
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("db");
+        make(&path, &options(pair));
+        {
+            let db = open(&path, &options(pair));
+            db.tree("t").unwrap().compact::<&[u8]>(..).unwrap();
+            db.close().unwrap();
+        }
+        // The largest file is the table of all entries; its third page is a leaf.
+        let length = |file: &PathBuf| std::fs::metadata(file).unwrap().len();
+        let tables = files(&path).into_iter();
+        let tables = tables.filter(|file| file.parent().is_some_and(|p| p.ends_with("tables")));
+        let table = tables.max_by_key(length).unwrap();
+        let mut bytes = std::fs::read(&table).unwrap();
+        bytes[2 * 4096 + 777] ^= 1;
+        std::fs::write(&table, bytes).unwrap();
+
+        let db = open(&path, &options(pair));
+        let tree = db.tree("t").unwrap();
+        let mut model = model();
+        for (i, (key, value)) in model.iter_mut().enumerate() {
+            if i % 3 == 0 {
+                value.push(1);
+                tree.insert(key, &value).unwrap();
+            }
+        }
+        for _ in 0..2 {
+            let compacted = tree.compact::<&[u8]>(..);
+            assert!(
+                matches!(compacted, Err(Error::Corrupt { .. })),
+                "{compacted:?}"
+            );
+            tree.insert("more", "and more").unwrap();
+            db.flush().unwrap();
+        }
+        assert_eq!((db.stats().y_damaged, tree.stats().y_damaged), (1, 1));
+        let mut lost = 0;
+        for (key, value) in &model {
+            match tree.get(key) {
+                Ok(found) => assert_eq!(found.as_deref(), Some(&value[..])),
+                Err(Error::Corrupt { path, .. }) => {
+                    assert_eq!(path, table);
+                    lost += 1;
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+        assert!((1..300).contains(&lost), "{lost} keys of one page");
+        let found: u64 = db
+            .verify()
+            .unwrap()
+            .trees
+            .iter()
+            .map(|tree| tree.damaged)
+            .sum();
+        assert_eq!(found, 1);
+        db.sync().unwrap();
+        db.close().unwrap();
+    }
+}

@@ -12,7 +12,10 @@ use crate::{
     error::{Error, Result},
     key::Value,
     x::Order,
-    y::{Capabilities, Compression, IndexY, Maintained, RunSource, SortedLoad, YIter},
+    y::{
+        Capabilities, Compression, IndexY, KeyRange, Maintained, RangeRemoval, RunSource,
+        SortedLoad, YIter,
+    },
 };
 use std::{
     path::{Path, PathBuf},
@@ -91,6 +94,12 @@ impl IndexY for GuardedY {
         self.explained(self.y.remove_range(from, to))
     }
 
+    fn begin_removal<'y>(&'y self, ranges: &[KeyRange<'_>]) -> Result<Box<dyn RangeRemoval + 'y>> {
+        self.hold.directory.check()?;
+        let removal = self.explained(self.y.begin_removal(ranges))?;
+        Ok(Box::new(GuardedRemoval { y: self, removal }))
+    }
+
     fn begin_load(&self) -> Result<Option<Box<dyn SortedLoad + '_>>> {
         self.hold.directory.check()?;
         let begun = self.explained(self.y.begin_load())?;
@@ -115,6 +124,10 @@ impl IndexY for GuardedY {
 
     fn dead_bytes(&self) -> u64 {
         self.y.dead_bytes()
+    }
+
+    fn damaged(&self) -> u64 {
+        self.y.damaged()
     }
 
     fn interrupt(&self) {
@@ -174,6 +187,20 @@ impl IndexY for GuardedY {
     }
 }
 
+/// A removal: looks before it writes for good.
+struct GuardedRemoval<'y> {
+    y: &'y GuardedY,
+    removal: Box<dyn RangeRemoval + 'y>,
+}
+
+impl RangeRemoval for GuardedRemoval<'_> {
+    fn publish(self: Box<Self>) -> Result<()> {
+        self.y.hold.directory.check()?;
+        let published = self.removal.publish();
+        self.y.explained(published)
+    }
+}
+
 /// A load into the directory: looks before whatever makes files or changes what names them.
 struct GuardedLoad<'y> {
     y: &'y GuardedY,
@@ -209,7 +236,7 @@ mod tests {
         let own = include_str!("guarded_y.rs");
         let names: Vec<&str> = contract
             .lines()
-            .filter_map(|line| line.strip_prefix("    fn ")?.split('(').next())
+            .filter_map(|line| line.strip_prefix("    fn ")?.split(['(', '<']).next())
             .collect();
         assert!(names.len() > 15, "{names:?}");
         for name in names {

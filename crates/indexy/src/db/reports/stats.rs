@@ -37,6 +37,10 @@ pub struct Stats {
     /// writes, as far as the disk indexes tell: LSM trees do, paged ones have no such work, RocksDB
     /// does not tell.
     pub y_unsettled: u64,
+    /// Damaged places on disk that merges have met since the open, and leave alone. More than 0:
+    /// look at `Db::verify`.
+    #[serde(default)]
+    pub y_damaged: u64,
     /// Reads answered by an entry in memory.
     pub hits: u64,
     /// Reads that asked the disk index.
@@ -161,6 +165,7 @@ impl Stats {
             stats.mount_points += x.mounts as u64;
             stats.y_bytes_on_disk += tree.y.disk_bytes();
             stats.y_runs += tree.y.run_count() as u64;
+            stats.y_damaged += tree.y.damaged();
             stats.y_unsettled += u64::from(!tree.y.settled());
             stats.trees += 1;
         }

@@ -18,9 +18,11 @@ use crate::{
     },
     error::{Error, Result},
     framework::disk_writer::Runs,
+    key::Key,
     versions::{Epoch, Spared},
     wal::{BatchEncoder, Lsn, MAX_BATCH_BYTES},
     x::{IndexX, Lookup},
+    y::{KeyRange, RangeRemoval},
 };
 use parking_lot::MutexGuard;
 use std::{
@@ -111,6 +113,8 @@ impl Commit<'_> {
         }
         // Before the log's room: whoever has that waits for no run.
         let mut runs = self.lock_runs();
+        // A full device under the disk index is met now, too.
+        let mut removals = self.begin_removals()?;
         let _room = log.map(|log| log.admit(record)).transpose()?;
         // It may have waited long.
         self.live()?;
@@ -125,7 +129,7 @@ impl Commit<'_> {
             self.keep_ranges(now, |bytes| shared.room.admit_load(bytes).is_some());
         }
         self.keep(now)?;
-        let commit = || self.apply_all(&mut runs);
+        let commit = || self.apply_all(&mut runs, &mut removals);
         let (end, applied) = shared.log.commit_batch(encoder.record(), commit)?;
         applied?;
         Ok(Some(end))
@@ -224,6 +228,28 @@ impl Commit<'_> {
         locks
     }
 
+    /// For each tree, the removal of its ranges from the disk index, made ready. The caller holds
+    /// the run locks.
+    fn begin_removals(&self) -> Result<Removals<'_>> {
+        let mut removals: Removals<'_> = self.trees.iter().map(|_| None).collect();
+        for (i, tree) in self.trees.iter().enumerate() {
+            let of = |op: &Op| match &op.change {
+                Change::RemoveRange(from, to) if op.tree == i => Some((from.clone(), to.clone())),
+                _ => None,
+            };
+            let ranges = united(self.ops.iter().filter_map(of).collect());
+            if ranges.is_empty() || tree.joined.discarded() {
+                continue;
+            }
+            let ranges: Vec<KeyRange<'_>> = ranges
+                .iter()
+                .map(|(from, to)| (&from[..], to.as_deref()))
+                .collect();
+            removals[i] = Some(tree.joined.writer.begin_removal(&ranges)?);
+        }
+        Ok(removals)
+    }
+
     /// Waits until the record is durable. It cannot be taken back: a full device is waited for.
     fn wait_durable(&self) -> Result<()> {
         let log = &self.core.shared.log;
@@ -239,7 +265,7 @@ impl Commit<'_> {
     }
 
     /// Applies what the log has, in order. An error comes after the record was logged: it poisons.
-    fn apply_all(&self, runs: &mut RunLocks<'_>) -> Result<()> {
+    fn apply_all(&self, runs: &mut RunLocks<'_>, removals: &mut Removals<'_>) -> Result<()> {
         let shared = &self.core.shared;
         let poison = |error: Error| {
             let error = shared.poison.set(&error);
@@ -257,8 +283,12 @@ impl Commit<'_> {
                 Change::Remove(key) => tree.apply(key, None),
                 Change::RemoveRange(from, to) => {
                     if let Some(runs) = &mut runs[op.tree] {
-                        let removed = tree.remove_range(runs, from, to.as_deref());
-                        removed.map_err(poison)?;
+                        // All ranges of the tree at once. Those that come later in the batch go
+                        // from Y early: nothing that it has of them is wanted any more.
+                        if let Some(removal) = removals[op.tree].take() {
+                            tree.writer.publish_removal(removal).map_err(poison)?;
+                        }
+                        tree.remove_range_from_x(runs, from, to.as_deref());
                     }
                 }
             }
@@ -274,6 +304,27 @@ const FULL_DEVICE_PAUSE: Duration = Duration::from_millis(50);
 
 /// For each tree of a batch, its run lock if it is needed.
 type RunLocks<'a> = Vec<Option<MutexGuard<'a, Runs>>>;
+
+/// For each tree of a batch, what is ready to go from its disk index.
+type Removals<'a> = Vec<Option<Box<dyn RangeRemoval + 'a>>>;
+
+/// The same keys in ranges that ascend and do not touch.
+fn united(mut ranges: Vec<(Key, Option<Key>)>) -> Vec<(Key, Option<Key>)> {
+    ranges.retain(|(from, to)| to.as_ref().is_none_or(|to| from < to));
+    ranges.sort();
+    let mut united: Vec<(Key, Option<Key>)> = Vec::with_capacity(ranges.len());
+    for (from, to) in ranges {
+        match united.last_mut() {
+            Some((_, end)) if end.as_ref().is_none_or(|end| from <= *end) => {
+                if end.is_some() && (to.is_none() || to > *end) {
+                    *end = to;
+                }
+            }
+            _ => united.push((from, to)),
+        }
+    }
+    united
+}
 
 /// A batch takes this part of the budget at most.
 const BATCH_DIVISOR: usize = 4;
@@ -300,5 +351,40 @@ fn too_large(core: &Core, bytes: usize, error: Error) -> Error {
     match error {
         Error::BudgetTooSmall { .. } if limit < bytes => Error::BatchTooLarge { bytes, limit },
         error => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_united_where_they_overlap_or_touch() {
+        let range = |from: &str, to: &str| {
+            let to = (to != "end").then(|| Key::new(to.as_bytes()));
+            (Key::new(from.as_bytes()), to)
+        };
+        for (ranges, expected) in [
+            (vec![], vec![]),
+            (vec![range("b", "b"), range("c", "a")], vec![]),
+            (
+                vec![range("d", "f"), range("a", "b")],
+                vec![range("a", "b"), range("d", "f")],
+            ),
+            (
+                vec![range("b", "d"), range("a", "b"), range("c", "c1")],
+                vec![range("a", "d")],
+            ),
+            (
+                vec![range("a", "end"), range("b", "c")],
+                vec![range("a", "end")],
+            ),
+            (
+                vec![range("a", "c"), range("b", "end")],
+                vec![range("a", "end")],
+            ),
+        ] {
+            assert_eq!(united(ranges), expected);
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::{db::handle::updating, error::Result, x::IndexX, y::Maintained};
 use serde::Serialize;
 use std::ops::RangeBounds;
 
-/// A compaction may take so many steps, and four for each so many bytes.
+/// A compaction may take so many steps, and eight for each so many bytes.
 const FEWEST_STEPS: u64 = 64;
 const STEP_BYTES: u64 = 8 << 20;
 
@@ -32,6 +32,9 @@ pub struct TreeStats {
     pub y_dead_bytes: u64,
     /// Sorted runs that a read may have to look at.
     pub y_runs: u64,
+    /// Damaged places on disk that merges have met since the open, and leave alone. More than 0:
+    /// look at `Db::verify`.
+    pub y_damaged: u64,
 }
 
 /// What [`Tree::compact`] did.
@@ -40,7 +43,7 @@ pub struct TreeStats {
 pub struct Compacted {
     /// Bytes of the tree on disk before.
     pub bytes_before: u64,
-    /// And after.
+    /// And after; while it is under way, at the moment.
     pub bytes_after: u64,
     /// Steps that it took.
     pub steps: u64,
@@ -70,6 +73,7 @@ impl Tree {
             y_bytes_on_disk: y.disk_bytes(),
             y_dead_bytes: y.dead_bytes(),
             y_runs: y.run_count() as u64,
+            y_damaged: y.damaged(),
         }
     }
 
@@ -77,10 +81,12 @@ impl Tree {
     /// that merge the range until nothing of it is overwritten or removed.
     ///
     /// Reads and writes go on. A range of an LSM tree grows to whole partitions of some 32 MiB. A
-    /// paged tree reuses its free pages and has nothing to merge.
+    /// paged tree moves the pages at the end of its file to free places in front, whatever the
+    /// range, and cuts the end off.
     ///
     /// Cost: up to a read and a write of all that the range has on disk. Errors: those of
-    /// [`Tree::insert`].
+    /// [`Tree::insert`]; `Corrupt` for damage in the range, which stays as it is, after everything
+    /// else was done. The handle goes on after that.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -92,6 +98,23 @@ impl Tree {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn compact<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Compacted> {
+        self.compact_with(range, |_| {})
+    }
+
+    /// [`Tree::compact`], and calls `progress` after each step with what was done so far.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// # let tree = db.tree("t")?;
+    /// tree.compact_with::<&str>(.., |done| eprintln!("step {}", done.steps))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn compact_with<K: AsRef<[u8]>>(
+        &self,
+        range: impl RangeBounds<K>,
+        mut progress: impl FnMut(Compacted),
+    ) -> Result<Compacted> {
         let core = self.at.core();
         self.at.live()?;
         core.check_writable()?;
@@ -107,11 +130,13 @@ impl Tree {
         // What is new must be durable before what it replaces goes.
         self.at.alive(joined.writer.make_durable())?;
         // Writers that go on make new work: this ends all the same.
-        let most = FEWEST_STEPS + 4 * (joined.y.disk_bytes() / STEP_BYTES);
+        let most = FEWEST_STEPS + 8 * (joined.y.disk_bytes() / STEP_BYTES);
         while done.steps < most
             && self.at.alive(joined.compact(&from, to.as_deref()))? == Maintained::More
         {
             done.steps += 1;
+            done.bytes_after = joined.y.disk_bytes();
+            progress(done);
             self.at.live()?;
         }
         done.bytes_after = joined.y.disk_bytes();

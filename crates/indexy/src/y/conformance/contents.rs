@@ -1,7 +1,12 @@
 //! Behaviours of what is stored: keys and values of every shape, ranges, many gets at once, counts.
 
 use super::{Entries, ListRun, Model, Store, check, del, put, scan, settle, write, write_both};
-use crate::{error::Error, limits::MAX_KEY_BYTES, x::Order, y::IndexY};
+use crate::{
+    error::Error,
+    limits::MAX_KEY_BYTES,
+    x::Order,
+    y::{IndexY, KeyRange},
+};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use std::collections::BTreeMap;
 
@@ -362,6 +367,43 @@ pub fn removed_ranges_are_gone<S: Store>(store: &S) {
     assert!(y.is_empty().unwrap());
     drop(y);
     check(&store.open(), &Model::new());
+}
+
+/// A removal that was made ready and is dropped leaves everything; published, all its ranges are
+/// gone.
+pub fn a_removal_made_ready_is_shown_at_once<S: Store>(store: &S) {
+    let y = store.open();
+    if !y.removes_ranges() {
+        return;
+    }
+    let mut model = Model::new();
+    let value = |i: u32| vec![i as u8; if i.is_multiple_of(50) { 9000 } else { 90 }];
+    let entries = (0u32..2000).map(|i| put(&i.to_be_bytes(), &value(i)));
+    write_both(&y, &mut model, &entries.collect());
+    let keys = [100u32, 130, 131, 900, 1900].map(u32::to_be_bytes);
+    let ranges: [KeyRange<'_>; 3] = [
+        (&keys[0], Some(&keys[1])),
+        (&keys[2], Some(&keys[3])),
+        (&keys[4], None),
+    ];
+    let before = y.approximate_len();
+    for _ in 0..3 {
+        drop(y.begin_removal(&ranges).unwrap());
+        assert_eq!(y.approximate_len(), before);
+        check(&y, &model);
+    }
+    let removal = y.begin_removal(&ranges).unwrap();
+    check(&y, &model);
+    removal.publish().unwrap();
+    model.retain(|key, _| {
+        let inside =
+            |(from, to): &KeyRange<'_>| key[..] >= **from && to.is_none_or(|to| key[..] < *to);
+        !ranges.iter().any(inside)
+    });
+    check(&y, &model);
+    write_both(&y, &mut model, &vec![put(&keys[0], b"again")]);
+    drop(y);
+    check(&store.open(), &model);
 }
 
 /// `multi_get` answers in the order asked, with duplicates and absent keys.

@@ -84,7 +84,7 @@ impl IndexY for LsmY {
     }
 
     fn maintain(&self) -> Result<Maintained> {
-        let _one_maintainer = self.maintaining.lock();
+        let mut known = self.maintaining.lock();
         self.writable()?;
         // Those that readers have left meanwhile. What stays is tried again.
         let _ = self.versions.reap();
@@ -92,28 +92,35 @@ impl IndexY for LsmY {
         if self.interrupted.load(Relaxed) {
             return Ok(Maintained::Idle);
         }
-        Ok(match self.do_what_is_due()? {
+        Ok(match self.do_what_is_due(&mut known)? {
             true => Maintained::More,
             false => Maintained::Idle,
         })
     }
 
     fn compact(&self, from: &[u8], to: Option<&[u8]>) -> Result<Maintained> {
-        let _one_maintainer = self.maintaining.lock();
+        let mut known = self.maintaining.lock();
         self.writable()?;
         if self.interrupted.load(Relaxed) {
             return Ok(Maintained::Idle);
         }
-        if self.compact_step(from, to)? {
+        if self.compact_step(from, to, &mut known)? {
             return Ok(Maintained::More);
         }
         // What nobody reads any more goes with the commit.
         self.versions.commit()?;
-        Ok(Maintained::Idle)
+        match self.damaged.first(from, to) {
+            Some(found) => Err(found),
+            None => Ok(Maintained::Idle),
+        }
     }
 
     fn dead_bytes(&self) -> u64 {
         self.versions.current().totals().dead_bytes()
+    }
+
+    fn damaged(&self) -> u64 {
+        self.damaged.count()
     }
 
     fn congested(&self) -> bool {

@@ -7,7 +7,12 @@
 //!
 //! [`Versions::reap`]: super::version::Versions::reap
 
-use super::{stored::Stored, tree::LsmY, version::TableFile, write::Output};
+use super::{
+    stored::Stored,
+    tree::LsmY,
+    version::TableFile,
+    write::{Level, Output},
+};
 use crate::{
     error::{Error, Result},
     y::contract::SortedLoad,
@@ -29,7 +34,7 @@ impl<'y> Load<'y> {
         let load = Self {
             y,
             // What a merge would make of the range, which so has nothing to merge.
-            output: Some(Output::new(y, y.sizes.partition_bytes)),
+            output: Some(Output::new(y, y.sizes.partition_bytes, Level::Base)),
             tables: Vec::new(),
         };
         let _no_release = y.writing.lock();

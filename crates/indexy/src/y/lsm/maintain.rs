@@ -3,20 +3,22 @@
 //! A merge reads past the pool and writes tables that nobody knows of. Then one new version has
 //! them in the place of what was merged; runs that came meanwhile stay above. The version is made
 //! durable at once, because only then the old files go. A merge that is interrupted, that fails, or
-//! whose partitions changed meanwhile leaves nothing.
+//! whose partitions changed meanwhile leaves nothing. One that meets damage does so too; the damaged
+//! part is left alone from then on (`damaged.rs`).
 //!
 //! I7: a merge holds a buffer for each table that it reads, [`MOST_BUFFERED`] together, and those
 //! of one table that is written.
 
 use super::{
     compact::{
-        Deletes, Effort, Limits, MergeInput, MergeOutput, Merged, Step, merge, next, shape_of,
+        Deletes, Effort, Known, Limits, MergeInput, MergeOutput, Merged, Shape, Step, merge, next,
+        shape_of,
     },
     stored::Stored,
     table::TableStream,
     tree::LsmY,
     version::{Inputs, Part, Version},
-    write::Output,
+    write::{Level, Output},
 };
 use crate::error::Result;
 use std::{ops::Range, sync::Arc};
@@ -26,49 +28,95 @@ const MOST_BUFFERED: usize = 1 << 20;
 const LEAST_BUFFERED: usize = 32 << 10;
 
 impl LsmY {
-    /// One step, if something is due; false: nothing is. The caller holds `maintaining`.
-    pub(super) fn do_what_is_due(&self) -> Result<bool> {
+    /// One step, if something is due; false: nothing is. The caller holds `maintaining`. Errors: those
+    /// of a merge; `Corrupt` if damage leaves a partition more layers than reads bear.
+    pub(super) fn do_what_is_due(&self, known: &mut Known<Stored>) -> Result<bool> {
         let (effort, runs) = self.clock.effort();
-        let done = self.step(effort)?;
+        let done = self.step(effort, known)?;
         if !done {
             self.clock.rests(effort, runs);
+            // Runs would wait for ever.
+            if self.is_congested()
+                && let Some(found) = self.damaged.first(&[], None)
+            {
+                return Err(found);
+            }
         }
         Ok(done)
     }
 
-    fn step(&self, effort: Effort) -> Result<bool> {
+    fn step(&self, effort: Effort, known: &mut Known<Stored>) -> Result<bool> {
         let version = self.version();
-        let shape = shape_of(&version, effort, self.limits());
-        self.do_step(&version, next(&shape))
+        let step = next(self.shape(&version, effort, known));
+        self.do_step(&version, step)
     }
 
     /// One step until nothing of `[from, to)` takes space in vain; false: nothing does. The caller
     /// holds `maintaining`.
-    pub(super) fn compact_step(&self, from: &[u8], to: Option<&[u8]>) -> Result<bool> {
+    pub(super) fn compact_step(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        known: &mut Known<Stored>,
+    ) -> Result<bool> {
         let version = self.version();
         let end = match to {
             // The last partition with a key below `to`.
             Some(to) => version.find(to) + 1,
             None => version.partitions().len(),
         };
-        let shape = shape_of(&version, Effort::Thorough, self.limits());
+        let shape = self.shape(&version, Effort::Thorough, known).clone();
         let step = next(&shape.within(&(version.find(from)..end)));
         self.do_step(&version, step)
+    }
+
+    fn shape<'k>(
+        &self,
+        version: &Arc<Version<Stored>>,
+        effort: Effort,
+        known: &'k mut Known<Stored>,
+    ) -> &'k Shape {
+        known.shape(version, self.damaged.met(), effort, || {
+            self.damaged.keep(version);
+            let any = self.damaged.count() > 0;
+            let damaged = |partition: &_, table: &_| any && self.damaged.is_in(partition, table);
+            shape_of(version, effort, self.limits(), damaged)
+        })
     }
 
     fn do_step(&self, version: &Version<Stored>, step: Step) -> Result<bool> {
         match step {
             Step::Rest => Ok(false),
             Step::Major(partitions) => self.major(version, partitions),
-            Step::Minor(partition, layers) => {
-                let inputs = Inputs::minor(version, partition, layers);
-                self.merge(inputs, self.sizes.table_bytes)
-            }
-            Step::Cut(partition) => match version.middle(partition)? {
-                Some(key) => Ok(self.change(|version| Some(version.cut(&key)))),
-                None => self.major(version, partition..partition + 1),
+            Step::Minor(partition, layers) => self.minor(version, partition, layers),
+            Step::Cut(partition, instead) => match (version.middle(partition)?, instead) {
+                (Some(key), _) => Ok(self.change(|version| Some(version.cut(&key)))),
+                (None, None) => self.major(version, partition..partition + 1),
+                (None, Some(layers)) => self.minor(version, partition, layers),
             },
         }
+    }
+
+    fn minor(
+        &self,
+        version: &Version<Stored>,
+        partition: usize,
+        layers: Range<usize>,
+    ) -> Result<bool> {
+        // Beside damage layers are merged with each other until there is one.
+        let damaged = version
+            .partitions()
+            .get(partition)
+            .is_some_and(|partition| {
+                let mut tables = partition.tables();
+                tables.any(|table| self.damaged.is_in(partition, table))
+            });
+        let table_bytes = if damaged {
+            u64::MAX
+        } else {
+            self.sizes.table_bytes
+        };
+        self.merge(Inputs::minor(version, partition, layers), table_bytes)
     }
 
     fn major(&self, version: &Version<Stored>, partitions: Range<usize>) -> Result<bool> {
@@ -92,10 +140,22 @@ impl LsmY {
         let Some(inputs) = inputs else {
             return Ok(false);
         };
-        let mut output = Output::new(self, table_bytes);
+        let level = if inputs.major {
+            Level::Base
+        } else {
+            Level::Layer
+        };
+        let mut output = Output::new(self, table_bytes, level);
         for part in &inputs.parts {
-            if !self.merge_part(part, inputs.major, &mut output)? {
-                return Ok(false);
+            match self.merge_part(part, inputs.major, &mut output) {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(error) => {
+                    let tables = self.tables_dir();
+                    self.damaged.note(part, inputs.major, &tables, error)?;
+                    // Something else may be due.
+                    return Ok(true);
+                }
             }
         }
         let tables = output.finish()?;

@@ -9,12 +9,20 @@ use crate::{
     storage::Storage,
     y::pool::Pool,
 };
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+};
 
 /// See the module header.
 pub(crate) struct Stored {
     facts: Facts,
     table: Table,
+    /// So many of the first segments of its filter have a place in the pool.
+    segments_that_fit: AtomicU32,
 }
 
 impl Stored {
@@ -31,7 +39,11 @@ impl Stored {
             Error::corrupt(path, 0, format!("version log: {wrong}"))
         })?;
         let table = Table::open(storage, tables, meta, pool)?;
-        Ok(Self { facts, table })
+        Ok(Self {
+            facts,
+            table,
+            segments_that_fit: AtomicU32::new(0),
+        })
     }
 
     /// Opens the table that was just written.
@@ -44,11 +56,23 @@ impl Stored {
         Ok(Self {
             facts: facts_of(&meta),
             table: Table::open(storage, tables, meta, pool)?,
+            segments_that_fit: AtomicU32::new(0),
         })
     }
 
     pub(crate) fn table(&self) -> &Table {
         &self.table
+    }
+
+    pub(super) fn segments_that_fit(&self) -> u32 {
+        self.segments_that_fit.load(Relaxed)
+    }
+
+    /// Gives the filter a place, as far as there is `room` for it; returns what is left.
+    pub(super) fn place_filter(&self, room: usize) -> usize {
+        let (segments, left) = self.table.segments_in(room);
+        self.segments_that_fit.store(segments, Relaxed);
+        left
     }
 
     /// Bytes of memory that the open table takes.

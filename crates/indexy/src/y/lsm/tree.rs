@@ -6,9 +6,12 @@
 
 use super::{
     clock::Clock,
+    compact::Known,
+    damaged::Damaged,
+    filters::{self, AbsentShare, Bits, Entries, ROOM_DIVISOR},
     stored::Stored,
     table::{Codec, FilterUse, TableMeta, TableOptions},
-    version::{Opening, TABLES, Version, Versions},
+    version::{Opening, TABLES, TableFile, Version, Versions, sum},
 };
 use crate::{
     error::{Error, Result},
@@ -17,6 +20,7 @@ use crate::{
 };
 use parking_lot::Mutex;
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -31,8 +35,6 @@ pub(crate) const PAGE_BYTES: usize = 4096;
 const OLD_FORMAT: &str = "current";
 /// The format of the trees of this folder.
 const FORMAT: u32 = 2;
-/// Part of the pool that filters may fill before they are read from the device for their own sake.
-const FILTER_DIVISOR: usize = 2;
 
 /// Sizes, which tests make small.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +70,8 @@ pub(crate) struct LsmY {
     /// How tables are written from now on. Held for a moment.
     pub(super) codec: Mutex<Codec>,
     pub(super) versions: Versions<Stored>,
-    pub(super) maintaining: Mutex<()>,
+    /// Held by a step of maintenance; with it, what the last one looked at.
+    pub(super) maintaining: Mutex<Known<Stored>>,
     pub(super) writing: Mutex<()>,
     /// Loads under way.
     pub(super) loads: AtomicUsize,
@@ -77,11 +80,11 @@ pub(crate) struct LsmY {
     /// Somebody else may have the directory. Set under `maintaining` and `writing`.
     pub(super) released: AtomicBool,
     pub(super) clock: Clock,
+    pub(super) damaged: Damaged,
     /// Of the tables of the current version.
     pub(super) memory_bytes: AtomicUsize,
-    /// Filters of all layers, and of all bases, in bytes.
-    layer_filters: AtomicUsize,
-    base_filters: AtomicUsize,
+    /// What reads look for in bases.
+    pub(super) absent: AbsentShare,
 }
 
 impl LsmY {
@@ -142,9 +145,9 @@ impl LsmY {
             interrupted: AtomicBool::new(false),
             released: AtomicBool::new(false),
             clock: Clock::new(sizes.quiet),
+            damaged: Damaged::default(),
             memory_bytes: AtomicUsize::new(0),
-            layer_filters: AtomicUsize::new(0),
-            base_filters: AtomicUsize::new(0),
+            absent: AbsentShare::default(),
         };
         y.take_stock();
         Ok(y)
@@ -167,10 +170,10 @@ impl LsmY {
         self.dir.join(TABLES)
     }
 
-    pub(super) fn table_options(&self) -> TableOptions {
+    pub(super) fn table_options(&self, filter_bits: usize) -> TableOptions {
         TableOptions {
             codec: *self.codec.lock(),
-            ..TableOptions::default()
+            filter_bits,
         }
     }
 
@@ -191,45 +194,65 @@ impl LsmY {
         changed
     }
 
-    /// Counts what the current version's tables take.
+    /// Counts what the current version's tables take, and says whose filters have a place.
     fn take_stock(&self) {
         let version = self.versions.current();
         // Computed now, because it may read pages.
         let mut memory = version.totals().memory_bytes;
-        let mut base = 0;
-        let mut all = 0;
-        for table in version.tables().into_values() {
-            memory += table.memory_bytes();
-            all += table.table().filter_bytes();
+        let layers = version.partitions().iter().flat_map(|p| &p.layers);
+        let layers: BTreeSet<u64> = layers.map(|table| table.facts().number).collect();
+        let tables = version.tables();
+        let mut left = self.filter_room();
+        for of_layers in [true, false] {
+            // The newest first: their bits were chosen for what there is.
+            for (number, table) in tables.iter().rev() {
+                if layers.contains(number) == of_layers {
+                    memory += table.memory_bytes();
+                    left = table.place_filter(left);
+                }
+            }
         }
-        for partition in version.partitions() {
-            let tables = partition.base.iter();
-            base += tables
-                .map(|table| table.table().filter_bytes())
-                .sum::<usize>();
-        }
-        // A table that reaches over several bases is counted in each: no more than all there are.
-        let base = base.min(all);
         self.memory_bytes.store(memory, Relaxed);
-        self.base_filters.store(base, Relaxed);
-        self.layer_filters.store(all - base, Relaxed);
     }
 
-    /// How the filters of layers and of bases are asked.
-    ///
-    /// Layers come first: they are small, and asked for nearly every key in vain. Filters that do
-    /// not fit would be read from the device for each key, and a page of a filter costs as much as
-    /// the leaf that it may save.
-    pub(super) fn filter_uses(&self) -> (FilterUse, FilterUse) {
-        let room = self.pool.bytes() / FILTER_DIVISOR;
-        let (layers, base) = (
-            self.layer_filters.load(Relaxed),
-            self.base_filters.load(Relaxed),
-        );
-        let fits = |bytes: usize| match bytes <= room {
-            true => FilterUse::Always,
-            false => FilterUse::IfCached,
-        };
-        (fits(layers), fits(layers + base))
+    /// Bytes of the pool that filters may fill.
+    fn filter_room(&self) -> usize {
+        self.pool.bytes() / ROOM_DIVISOR
+    }
+
+    /// Bits a key of the filters of what is written now.
+    pub(super) fn filter_bits(&self) -> Bits {
+        let version = self.versions.current();
+        let mut entries = Entries::default();
+        for partition in version.partitions() {
+            let weights = partition.weights();
+            entries.layers += sum(&weights.layers).entries;
+            entries.bases += sum(&weights.base).entries;
+        }
+        entries.depth = version.totals().layers;
+        filters::bits(entries, self.filter_room())
+    }
+
+    /// How filters are asked.
+    pub(super) fn filter_uses(&self) -> FilterUses {
+        FilterUses {
+            of_bases: self.absent.is_worth_filters(),
+        }
+    }
+}
+
+/// See [`LsmY::filter_uses`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FilterUses {
+    of_bases: bool,
+}
+
+impl FilterUses {
+    /// How that of `table` is asked, which is in a base or over one.
+    pub(super) fn of(self, table: &Stored, in_base: bool) -> FilterUse {
+        match in_base && !self.of_bases {
+            true => FilterUse::Never,
+            false => FilterUse::First(table.segments_that_fit()),
+        }
     }
 }

@@ -8,6 +8,7 @@ use super::{
     stored::Stored,
     table::{TableMeta, TableWriter},
     tree::LsmY,
+    version::TableFile,
 };
 use crate::{
     error::{Error, Result},
@@ -21,15 +22,44 @@ use std::sync::Arc;
 pub(super) struct Output<'y> {
     y: &'y LsmY,
     table_bytes: u64,
+    level: Level,
     writer: Option<TableWriter>,
     finished: Vec<TableMeta>,
 }
 
+/// Where tables go: it decides how many bits their filters have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Level {
+    Layer,
+    Base,
+    /// A run's table is a layer where it stands over something.
+    Run,
+}
+
+impl Level {
+    /// Bits a key of a table that begins with `key`.
+    fn bits(self, y: &LsmY, key: &[u8]) -> usize {
+        let bits = y.filter_bits();
+        let stands_over = || {
+            let version = y.versions.current();
+            let mut over = version.partition(key).into_iter().flat_map(|p| p.tables());
+            over.any(|table| *table.facts().max >= *key)
+        };
+        match self {
+            Self::Layer => bits.layer,
+            Self::Base => bits.base,
+            Self::Run if stands_over() => bits.layer,
+            Self::Run => bits.base,
+        }
+    }
+}
+
 impl<'y> Output<'y> {
-    pub(super) fn new(y: &'y LsmY, table_bytes: u64) -> Self {
+    pub(super) fn new(y: &'y LsmY, table_bytes: u64, level: Level) -> Self {
         Self {
             y,
             table_bytes,
+            level,
             writer: None,
             finished: Vec::new(),
         }
@@ -48,7 +78,8 @@ impl<'y> Output<'y> {
             Some(writer) => writer,
             empty => {
                 let (dir, number) = (self.y.tables_dir(), self.y.versions.new_number());
-                let options = self.y.table_options();
+                let bits = self.level.bits(self.y, key);
+                let options = self.y.table_options(bits);
                 empty.insert(TableWriter::new(&self.y.storage, &dir, number, options)?)
             }
         };
@@ -92,7 +123,7 @@ impl Drop for Output<'_> {
 impl LsmY {
     /// Writes one run. The caller holds `writing`.
     pub(super) fn apply_run(&self, source: &mut dyn RunSource) -> Result<()> {
-        let mut output = Output::new(self, self.sizes.table_bytes);
+        let mut output = Output::new(self, self.sizes.table_bytes, Level::Run);
         source.drain(&mut |(key, value)| {
             check_lengths(key, value)?;
             output.add(key, value)

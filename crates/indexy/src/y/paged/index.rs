@@ -1,12 +1,18 @@
 //! The contract of a disk index, kept by the parts of the tree.
 
-use super::{read::cursor::Cursor, tree::PagedY, write::Load};
+use super::{
+    read::cursor::Cursor,
+    tree::PagedY,
+    write::{Load, Removal},
+};
 use crate::{
     error::{Error, Result},
     key::Value,
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
     x::Order,
-    y::contract::{Capabilities, IndexY, Maintained, RunSource, SortedLoad, YIter},
+    y::contract::{
+        Capabilities, IndexY, KeyRange, Maintained, RangeRemoval, RunSource, SortedLoad, YIter,
+    },
 };
 use std::{path::Path, sync::atomic::Ordering::Relaxed};
 
@@ -53,9 +59,11 @@ impl IndexY for PagedY {
     }
 
     fn remove_range(&self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
-        let _one_writer = self.writing.lock();
-        self.writable()?;
-        self.apply_removal(from, to)
+        self.begin_removal(&[(from, to)])?.publish()
+    }
+
+    fn begin_removal<'y>(&'y self, ranges: &[KeyRange<'_>]) -> Result<Box<dyn RangeRemoval + 'y>> {
+        Ok(Box::new(Removal::begin(self, ranges)?))
     }
 
     fn begin_load(&self) -> Result<Option<Box<dyn SortedLoad + '_>>> {
@@ -75,6 +83,23 @@ impl IndexY for PagedY {
         self.pages.pool.replenish();
         self.shrink()?;
         Ok(Maintained::Idle)
+    }
+
+    fn compact(&self, _: &[u8], _: Option<&[u8]>) -> Result<Maintained> {
+        let mut pass = self.maintaining.lock();
+        self.writable()?;
+        if self.interrupted.load(Relaxed) {
+            return Ok(Maintained::Idle);
+        }
+        self.compact_step(&mut pass)
+    }
+
+    fn dead_bytes(&self) -> u64 {
+        self.pages.file.offset(self.space.lock().free_pages())
+    }
+
+    fn interrupt(&self) {
+        self.interrupted.store(true, Relaxed);
     }
 
     fn congested(&self) -> bool {

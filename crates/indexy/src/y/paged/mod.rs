@@ -35,6 +35,7 @@ mod file;
 pub(super) mod fuzzing;
 mod index;
 mod open;
+mod pass;
 mod read;
 mod salvage;
 mod tree;

@@ -84,6 +84,7 @@ impl PagedY {
             committed: Mutex::new(Committed::new(superblock, map)),
             writing: Mutex::default(),
             maintaining: Mutex::default(),
+            interrupted: AtomicBool::new(false),
             poison: Poison::default(),
             loads: AtomicUsize::new(0),
             released: AtomicBool::new(false),

@@ -24,6 +24,7 @@ use std::{
 };
 use tempfile::TempDir;
 
+mod compact;
 mod crash;
 mod damage;
 mod decode;

@@ -6,6 +6,7 @@
 
 use super::{
     file::{PageFile, committed::Committed, space::Space},
+    pass::Pass,
     version::Version,
 };
 use crate::y::pool::search::CachedPages;
@@ -33,8 +34,11 @@ pub(crate) struct PagedY {
     pub(crate) space: Mutex<Space>,
     pub(crate) committed: Mutex<Committed>,
     pub(crate) writing: Mutex<()>,
-    pub(crate) maintaining: Mutex<()>,
+    /// Held by a step of maintenance; with it, how far compaction is.
+    pub(crate) maintaining: Mutex<Pass>,
     pub(crate) poison: Poison,
+    /// Compaction is to end, and not to begin again.
+    pub(crate) interrupted: AtomicBool,
     /// Sorted loads under way.
     pub(crate) loads: AtomicUsize,
     /// Somebody else may have the file: it is not written any more. Set under `writing` and

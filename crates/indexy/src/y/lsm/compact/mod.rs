@@ -15,5 +15,5 @@ mod shape;
 mod tests;
 
 pub(crate) use merge::{Deletes, MergeInput, MergeOutput, Merged, merge};
-pub(crate) use policy::{Effort, Limits, Step, next};
-pub(crate) use shape::shape_of;
+pub(crate) use policy::{Effort, Limits, Shape, Step, next};
+pub(crate) use shape::{Known, shape_of};

@@ -16,6 +16,9 @@
 //! times while R grows to some 4 T.
 //!
 //! A partition that has too much for one step is cut first. Small neighbours are merged together.
+//!
+//! What cannot be read stays where it is: of such a partition the base is left alone, and readable
+//! layers that follow each other are merged until there is one of them.
 
 #![forbid(unsafe_code)]
 
@@ -102,6 +105,10 @@ pub(crate) struct PartitionShape {
     /// Its share of the dead bytes of the tables of its base, and of its layers.
     pub(crate) dead_base: u64,
     pub(crate) dead_layers: u64,
+    /// Something of the base cannot be read.
+    pub(crate) damaged_base: bool,
+    /// Layers of which something cannot be read, ascending.
+    pub(crate) damaged_layers: Vec<usize>,
 }
 
 /// A tree as the policy sees it.
@@ -133,15 +140,16 @@ pub(crate) enum Step {
     Major(Range<usize>),
     /// Merge these layers of a partition.
     Minor(usize, Range<usize>),
-    /// Cut a partition about its middle; merge all of it if that cannot be.
-    Cut(usize),
+    /// Cut a partition about its middle. If that cannot be, merge these layers of it, or else all
+    /// of it.
+    Cut(usize, Option<Range<usize>>),
 }
 
 /// The next step.
 pub(crate) fn next(shape: &Shape) -> Step {
     let partitions = shape.partitions.iter().enumerate();
     // Those that are worst first: reads look into the most layers there.
-    let due = partitions.filter_map(|(i, p)| Some((p, i, p.due(shape)?)));
+    let due = partitions.filter_map(|(i, p)| Some((p, i, p.possible(p.due(shape)?)?)));
     let first = due.max_by_key(|(p, i, _)| (p.layers.len(), p.paid(), Reverse(*i)));
     if let Some((partition, i, merge)) = first {
         return partition.step(i, merge, shape);
@@ -161,6 +169,35 @@ enum Merge {
 impl PartitionShape {
     fn all(&self) -> Slice {
         sum(self.layers.iter().chain([&self.base]))
+    }
+
+    fn is_damaged(&self) -> bool {
+        self.damaged_base || !self.damaged_layers.is_empty()
+    }
+
+    /// What can be merged instead of `merge`, for what is damaged.
+    fn possible(&self, merge: Merge) -> Option<Merge> {
+        let damaged = |layers: &Range<usize>| {
+            let mut damaged = self.damaged_layers.iter();
+            damaged.any(|layer| layers.contains(layer))
+        };
+        let impossible = match &merge {
+            Merge::Major => self.is_damaged(),
+            Merge::Minor(layers) => damaged(layers),
+        };
+        if !impossible {
+            return Some(merge);
+        }
+        // The most layers between two damaged ones.
+        let ends = self.damaged_layers.iter().copied();
+        let mut start = 0;
+        let between = ends.chain([self.layers.len()]).map(|end| {
+            let layers = start..end;
+            start = end + 1;
+            layers
+        });
+        let most = between.max_by_key(|layers| (layers.len(), Reverse(layers.start)))?;
+        (most.len() > 1).then_some(Merge::Minor(most))
     }
 
     fn paid(&self) -> u64 {
@@ -248,7 +285,11 @@ impl PartitionShape {
     fn step(&self, i: usize, merge: Merge, shape: &Shape) -> Step {
         let most = shape.limits.partition_bytes.saturating_mul(LARGEST_STEP);
         if self.read_by(&merge).bytes > most {
-            return Step::Cut(i);
+            let layers = match merge {
+                Merge::Minor(layers) if self.is_damaged() => Some(layers),
+                _ => None,
+            };
+            return Step::Cut(i, layers);
         }
         match merge {
             Merge::Major => Step::Major(i..i + 1),
@@ -260,8 +301,14 @@ impl PartitionShape {
 /// Small neighbours, if there are too many partitions for what they have.
 fn neighbours(shape: &Shape) -> Option<Step> {
     let limit = shape.limits.partition_bytes;
-    let bytes: Vec<u64> = shape.partitions.iter().map(|p| p.all().bytes).collect();
-    let enough = MANY_PARTITIONS + 2 * (bytes.iter().sum::<u64>() / limit);
+    let all = shape.partitions.iter().map(|p| p.all().bytes).sum::<u64>();
+    let enough = MANY_PARTITIONS + 2 * (all / limit);
+    // What is damaged is no neighbour of anything.
+    let bytes = |p: &PartitionShape| match p.is_damaged() {
+        true => limit + 1,
+        false => p.all().bytes,
+    };
+    let bytes: Vec<u64> = shape.partitions.iter().map(bytes).collect();
     if bytes.len() as u64 <= enough {
         return None;
     }
@@ -293,19 +340,20 @@ fn dead(shape: &Shape) -> Option<Step> {
         return None;
     }
     let merge = |p: &PartitionShape| {
-        if p.dead_base >= p.dead_layers {
-            return Merge::Major;
-        }
         let minor = || Merge::Minor(0..p.layers.len());
-        p.merge(shape)
-            .filter(|merge| *merge == Merge::Major)
-            .unwrap_or_else(minor)
+        let major = p.dead_base >= p.dead_layers || p.merge(shape) == Some(Merge::Major);
+        let merge = if major { Merge::Major } else { minor() };
+        (p.possible(merge.clone())? == merge).then_some(merge)
     };
     let worth = |p: &PartitionShape| {
-        let (freed, cost) = (p.dead_base + p.dead_layers, p.read_by(&merge(p)).bytes);
+        let Some(merge) = merge(p) else {
+            return 0;
+        };
+        let (freed, cost) = (p.dead_base + p.dead_layers, p.read_by(&merge).bytes);
         u128::from(freed) * 1_000_000 / u128::from(cost.max(1))
     };
     let all = partitions.iter().enumerate();
     let (i, best) = all.max_by_key(|(i, p)| (worth(p), Reverse(*i)))?;
-    (worth(best) > 0).then(|| best.step(i, merge(best), shape))
+    let merge = merge(best).filter(|_| worth(best) > 0)?;
+    Some(best.step(i, merge, shape))
 }

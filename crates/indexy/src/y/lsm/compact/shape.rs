@@ -1,18 +1,68 @@
 //! The shape of a version: what the policy decides by.
 //!
-//! Cost: a few instructions for each table of each partition; no I/O.
+//! Cost: a few instructions for each table of each partition; no I/O. With many thousands of tables
+//! that is milliseconds, so [`Known`] keeps the shape as long as the version stays.
 
 #![forbid(unsafe_code)]
 
 use super::policy::{Effort, Limits, PartitionShape, Shape};
 use crate::y::lsm::version::{Partition, Slice, TableFile, Version, sum};
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Weak},
+};
 
-/// The shape of `version`.
+/// The shape of the version that was looked at last.
+pub(crate) struct Known<T> {
+    /// Keeps no table.
+    version: Weak<Version<T>>,
+    /// See [`Known::shape`].
+    damage: u64,
+    shape: Option<Shape>,
+}
+
+impl<T> Default for Known<T> {
+    fn default() -> Self {
+        Self {
+            version: Weak::new(),
+            damage: 0,
+            shape: None,
+        }
+    }
+}
+
+impl<T: TableFile> Known<T> {
+    /// The shape of `version`, which `shape_of` makes if it is not known. `damage`: another number
+    /// whenever damage was met. Cost: of a known one a look at what reads paid for each partition.
+    pub(crate) fn shape(
+        &mut self,
+        version: &Arc<Version<T>>,
+        damage: u64,
+        effort: Effort,
+        shape_of: impl FnOnce() -> Shape,
+    ) -> &Shape {
+        // No other version has its address while it is known.
+        let same = self.version.as_ptr() == Arc::as_ptr(version) && self.damage == damage;
+        let mut shape = match self.shape.take().filter(|_| same) {
+            Some(shape) => shape,
+            None => shape_of(),
+        };
+        for (known, partition) in shape.partitions.iter_mut().zip(version.partitions()) {
+            known.wasted = partition.reads().wasted();
+            known.skipped = partition.reads().skipped();
+        }
+        shape.effort = effort;
+        (self.version, self.damage) = (Arc::downgrade(version), damage);
+        self.shape.insert(shape)
+    }
+}
+
+/// The shape of `version`. `is_damaged`: what a partition has of a table cannot be merged.
 pub(crate) fn shape_of<T: TableFile>(
     version: &Version<T>,
     effort: Effort,
     limits: Limits,
+    is_damaged: impl Fn(&Partition<T>, &T) -> bool,
 ) -> Shape {
     let live = live_bytes(version);
     let shape = |partition: &Arc<Partition<T>>| {
@@ -23,6 +73,7 @@ pub(crate) fn shape_of<T: TableFile>(
                 .map(|(table, slice)| share(&**table, *slice, &live))
                 .sum()
         };
+        let damaged = |table: &Arc<T>| is_damaged(partition, table);
         PartitionShape {
             base: sum(&weights.base),
             base_tables: partition.base.len(),
@@ -31,6 +82,11 @@ pub(crate) fn shape_of<T: TableFile>(
             skipped: partition.reads().skipped(),
             dead_base: dead(&partition.base, &weights.base),
             dead_layers: dead(&partition.layers, &weights.layers),
+            damaged_base: partition.base.iter().any(damaged),
+            damaged_layers: {
+                let layers = partition.layers.iter().enumerate();
+                layers.filter(|(_, t)| damaged(t)).map(|(i, _)| i).collect()
+            },
         }
     };
     Shape {

@@ -6,7 +6,7 @@ use crate::{
     y::lsm::{
         stored::Stored,
         table::{Answer, FilterUse, hash_of},
-        tree::LsmY,
+        tree::{FilterUses, LsmY},
         version::Partition,
     },
 };
@@ -28,7 +28,12 @@ impl LsmY {
         let mut in_vain = 0;
         let mut newest = None;
         for (table, filter) in tables_for(partition, key, uses) {
-            match table.table().ask(key, hash, filter)? {
+            let answer = table.table().ask(key, hash, filter.how)?;
+            if filter.of_base {
+                let absent = matches!(answer, Answer::Denied | Answer::Nothing);
+                self.absent.note(hash, absent);
+            }
+            match answer {
                 Answer::Denied => {}
                 Answer::Nothing => in_vain += 1,
                 Answer::Deleted => break,
@@ -45,16 +50,28 @@ impl LsmY {
     }
 }
 
+/// How the filter of a table is asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked {
+    pub(super) how: FilterUse,
+    pub(super) of_base: bool,
+}
+
 /// The tables that may have `key`, newest first, and how their filters are asked.
 pub(super) fn tables_for<'p>(
     partition: &'p Partition<Stored>,
     key: &'p [u8],
-    (layers, base): (FilterUse, FilterUse),
-) -> impl Iterator<Item = (&'p Stored, FilterUse)> {
+    uses: FilterUses,
+) -> impl Iterator<Item = (&'p Stored, Asked)> {
+    let of = move |table, of_base| Asked {
+        how: uses.of(table, of_base),
+        of_base,
+    };
     let over = partition
         .layers
         .iter()
         .filter(move |table| table.table().meta().spans(key))
-        .map(move |table| (&**table, layers));
-    over.chain(partition.base_for(key).map(move |table| (&**table, base)))
+        .map(move |table| (&**table, of(table, false)));
+    let base = partition.base_for(key);
+    over.chain(base.map(move |table| (&**table, of(table, true))))
 }

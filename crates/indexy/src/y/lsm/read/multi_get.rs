@@ -4,15 +4,16 @@
 //! table, are read together, and the keys go on. One version answers all of them. I7: a wave asks
 //! for a part of the frames at most.
 
-use super::get::tables_for;
+use super::get::{Asked, tables_for};
 use crate::{
     error::Result,
     key::Value,
     y::{
         lsm::{
+            filters::AbsentShare,
             stored::Stored,
-            table::{Descent, FilterUse, Step, Table, hash_of, load_together},
-            tree::LsmY,
+            table::{Descent, Step, Table, hash_of, load_together},
+            tree::{FilterUses, LsmY},
             version::{Partition, Version},
         },
         page::PageNo,
@@ -35,8 +36,10 @@ struct Wanted<'v> {
     hash: u64,
     partition: &'v Partition<Stored>,
     /// The tables that were not begun.
-    rest: Box<dyn Iterator<Item = (&'v Stored, FilterUse)> + 'v>,
+    rest: Box<dyn Iterator<Item = (&'v Stored, Asked)> + 'v>,
     at: Option<(&'v Stored, Descent)>,
+    /// The table is of a base.
+    in_base: bool,
     in_vain: u64,
 }
 
@@ -50,7 +53,7 @@ enum Came {
 impl<'v> Wanted<'v> {
     fn new(
         version: &'v Version<Stored>,
-        uses: (FilterUse, FilterUse),
+        uses: FilterUses,
         slot: usize,
         key: &'v [u8],
     ) -> Option<Self> {
@@ -62,23 +65,31 @@ impl<'v> Wanted<'v> {
             partition,
             rest: Box::new(tables_for(partition, key, uses)),
             at: None,
+            in_base: false,
             in_vain: 0,
         })
     }
 
     /// Goes on as far as pages are in frames.
-    fn go_on(&mut self) -> Result<Came> {
+    fn go_on(&mut self, share: &AbsentShare) -> Result<Came> {
         loop {
             let (table, mut descent) = match self.at.take() {
                 Some(at) => at,
                 None => match self.rest.next() {
                     Some((stored, filter)) => {
-                        (stored, stored.table().descent(self.key, self.hash, filter))
+                        self.in_base = filter.of_base;
+                        let descent = stored.table().descent(self.key, self.hash, filter.how);
+                        (stored, descent)
                     }
                     None => return Ok(self.end(None)),
                 },
             };
-            match table.table().descend(self.key, &mut descent)? {
+            let step = table.table().descend(self.key, &mut descent)?;
+            if self.in_base && !matches!(step, Step::Missing(_)) {
+                let absent = matches!(step, Step::Denied | Step::Said(Found::Nothing));
+                share.note(self.hash, absent);
+            }
+            match step {
                 Step::Missing(page) => {
                     self.at = Some((table, descent));
                     return Ok(Came::To(page));
@@ -129,7 +140,7 @@ impl LsmY {
             let mut missing: Vec<(&Stored, PageNo)> = Vec::new();
             let mut later = Vec::with_capacity(wanted.len());
             for mut want in wanted {
-                match want.go_on()? {
+                match want.go_on(&self.absent)? {
                     Came::End(value) => {
                         if let Some(slot) = values.get_mut(want.slot) {
                             *slot = value;

@@ -49,7 +49,7 @@ const PAGE_BYTES: usize = 4096;
 
 pub(crate) use codec::Codec;
 pub(super) use file::TableFile;
-pub(crate) use filter::{FilterUse, hash_of};
+pub(crate) use filter::{FilterUse, deny_nothing, hash_of};
 pub(crate) use meta::TableMeta;
 pub(crate) use read::{Answer, Descent, Step, Table, load_together};
 pub(crate) use stream::TableStream;

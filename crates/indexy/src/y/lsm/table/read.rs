@@ -143,10 +143,18 @@ impl Table {
         size_of::<Self>() + FILE_BYTES + self.meta.heap_bytes() + hints
     }
 
-    /// Bytes of the filter's pages.
-    pub(crate) fn filter_bytes(&self) -> usize {
-        let pages = self.meta.segments.iter().map(|s| s.pages as usize);
-        pages.sum::<usize>() * PAGE_BYTES
+    /// How many of the first segments of the filter fit into `room` bytes together, and what they
+    /// leave.
+    pub(crate) fn segments_in(&self, room: usize) -> (u32, usize) {
+        let (mut count, mut left) = (0, room);
+        for segment in &self.meta.segments {
+            match left.checked_sub(segment.pages as usize * PAGE_BYTES) {
+                Some(rest) => left = rest,
+                None => break,
+            }
+            count += 1;
+        }
+        (count, left)
     }
 
     /// Makes the file durable, but not its name. Cost: a sync.
@@ -215,7 +223,7 @@ impl Table {
         if let Some(page) = descent.filter_page {
             match self.admits_in_frame(page, descent.hash)? {
                 Some(false) => return Ok(Step::Denied),
-                None if descent.filter == FilterUse::Always => {
+                None if descent.filter.reads(page.segment) => {
                     return Ok(Step::Missing(page.number));
                 }
                 _ => descent.filter_page = None,
@@ -280,7 +288,7 @@ impl Table {
         if let Some(admits) = self.admits_in_frame(page, hash)? {
             return Ok(admits);
         }
-        if filter == FilterUse::IfCached {
+        if !filter.reads(page.segment) {
             return Ok(true);
         }
         let loaded = self.pages.pool.load(&self.pages.file, page.number)?;

@@ -1,6 +1,7 @@
 //! Damaged files: found, named, never returned as data.
 
 use super::*;
+use crate::y::{contract::Maintained, lsm::version::TableFile};
 use crashes::{content, script};
 use std::collections::BTreeMap;
 
@@ -113,4 +114,163 @@ fn the_wrong_table_is_found() {
             assert!(matches!(look(&damaged), Err(Error::Corrupt { .. })));
         }
     }
+}
+
+/// A tree of several partitions with layers over one of whose base tables a page is damaged; also
+/// the keys of that page.
+fn with_a_damaged_base() -> (Sim, LsmY, Model, Vec<Vec<u8>>) {
+    let sim = Sim::default();
+    let entry = |key: u64, n: u8| put(&key.to_be_bytes(), &[n; 40]);
+    let y = open_sim(&sim).unwrap();
+    let mut model = Model::new();
+    write_both(
+        &y,
+        &mut model,
+        &(0..4000).map(|key| entry(key, 0)).collect(),
+    );
+    settle(&y);
+    y.make_durable().unwrap();
+    let table = y.versions.current().partitions()[1].base[0].facts().number;
+    drop(y);
+    let path = Path::new(DIR).join("tables").join(table.to_string());
+    let mut bytes = sim.contents()[&path].clone();
+    bytes[2 * 4096 + 1000] ^= 4;
+    sim.tamper(&path, bytes);
+    let y = open_sim(&sim).unwrap();
+    let keys = model.keys().filter(|key| y.get(key).is_err());
+    let keys: Vec<Vec<u8>> = keys.cloned().collect();
+    assert!(!keys.is_empty() && keys.len() < 200, "{}", keys.len());
+    (sim, y, model, keys)
+}
+
+/// Maintains until nothing is due, and not for ever.
+fn rest(y: &LsmY) {
+    let steps = (0..300).take_while(|_| y.maintain().unwrap() == Maintained::More);
+    assert!(steps.count() < 300, "it goes round in circles");
+}
+
+#[test]
+fn i4_a_merge_leaves_a_damaged_page_alone_and_the_rest_goes_on() {
+    let (sim, y, mut model, lost) = with_a_damaged_base();
+    assert_eq!(y.damaged(), 0, "nobody has met it");
+    for n in 1..40u8 {
+        let run = (0..4000u64).skip(usize::from(n) % 7).step_by(7);
+        let run: Entries = run.map(|key| put(&key.to_be_bytes(), &[n; 40])).collect();
+        write_both(&y, &mut model, &run);
+        rest(&y);
+        assert!(y.run_count() < 8, "{} runs", y.run_count());
+        assert!(!y.congested());
+    }
+    assert_eq!(y.damaged(), 1);
+    let mut unread = 0;
+    for (key, value) in &model {
+        match y.get(key) {
+            Ok(found) => assert_eq!(found.as_deref(), Some(&value[..])),
+            Err(Error::Corrupt { .. }) => unread += 1,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    // All of them were overwritten, and stand above the damage.
+    assert_eq!(unread, 0);
+    let mut found = 0;
+    y.damage(&mut |_| found += 1);
+    assert_eq!(found, 1);
+    assert!(matches!(y.verify(), Err(Error::Corrupt { .. })));
+    y.make_durable().unwrap();
+    // What is asked for is done, and what could not be is told, each time.
+    for _ in 0..2 {
+        let compacted = loop {
+            match y.compact(b"", None) {
+                Ok(Maintained::More) => {}
+                end => break end,
+            }
+        };
+        assert!(matches!(compacted, Err(Error::Corrupt { .. })));
+    }
+    let layers = y.versions.current().totals().layers;
+    assert_eq!(layers, 1, "those over the damage are one");
+    assert!(y.compact(&3900u64.to_be_bytes(), None).is_ok());
+    // A range that reaches over all of the page takes the damage away.
+    let next = |key: &Vec<u8>| model.range(key.clone()..).nth(1).unwrap().0.clone();
+    let before = |key: &Vec<u8>| model.range(..key.clone()).next_back().unwrap().0.clone();
+    let (first, end) = (before(&lost[0]), next(&lost[lost.len() - 1]));
+    y.remove_range(&first, Some(&end)).unwrap();
+    model.retain(|key, _| *key < first || *key >= end);
+    rest(&y);
+    assert_eq!(y.damaged(), 0, "the rest was merged");
+    check(&y, &model);
+    drop(y);
+    check(&open_sim(&sim).unwrap(), &model);
+}
+
+/// The damaged page is in a layer, between others.
+#[test]
+fn layers_beside_a_damaged_one_are_merged() {
+    let sim = Sim::default();
+    let y = open_sim(&sim).unwrap();
+    let run = |n: u8| -> Entries {
+        let keys = (0..300u64).skip(usize::from(n) % 3).step_by(3);
+        keys.map(|key| put(&key.to_be_bytes(), &[n; 40])).collect()
+    };
+    let mut model = Model::new();
+    write_both(
+        &y,
+        &mut model,
+        &(0..600u64)
+            .map(|k| put(&k.to_be_bytes(), &[0; 40]))
+            .collect(),
+    );
+    for n in 1..4 {
+        write_both(&y, &mut model, &run(n));
+    }
+    y.make_durable().unwrap();
+    let table = y.versions.current().partitions()[0].layers[1]
+        .facts()
+        .number;
+    drop(y);
+    let path = Path::new(DIR).join("tables").join(table.to_string());
+    let mut bytes = sim.contents()[&path].clone();
+    bytes[4096 + 1000] ^= 4;
+    sim.tamper(&path, bytes);
+    let y = open_sim(&sim).unwrap();
+    for n in 4..60 {
+        write_both(&y, &mut model, &run(n));
+        rest(&y);
+        assert!(y.run_count() < 12, "{} runs", y.run_count());
+    }
+    // The page reaches over the end of a partition.
+    assert!((1..=2).contains(&y.damaged()), "{}", y.damaged());
+    assert!(model.iter().all(|(key, value)| {
+        let found = y.get(key);
+        found.is_err() || found.unwrap().as_deref() == Some(&value[..])
+    }));
+    assert!(y.make_durable().is_ok());
+}
+
+/// So many damaged layers that reads would look at all of them: writing ends, with the cause.
+#[test]
+fn too_many_damaged_layers_are_an_error() {
+    let sim = Sim::default();
+    let y = open_sim(&sim).unwrap();
+    for n in 0..26u8 {
+        let keys = (0..90u64).map(|key| put(&key.to_be_bytes(), &[n; 40]));
+        write(&y, &keys.collect()).unwrap();
+    }
+    y.make_durable().unwrap();
+    drop(y);
+    let tables = sim.contents();
+    let tables = tables
+        .into_iter()
+        .filter(|(path, _)| path.starts_with("/tree/tables"));
+    for (path, mut bytes) in tables {
+        bytes[4096 + 1000] ^= 4;
+        sim.tamper(&path, bytes);
+    }
+    let y = open_sim(&sim).unwrap();
+    assert!(y.congested());
+    let end = (0..300).find_map(|_| match y.maintain() {
+        Ok(Maintained::More) => None,
+        end => Some(end),
+    });
+    assert!(matches!(end, Some(Err(Error::Corrupt { .. }))), "{end:?}");
 }

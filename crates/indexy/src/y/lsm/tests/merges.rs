@@ -1,6 +1,7 @@
 //! What merges leave, and what they give back.
 
 use super::*;
+use crate::y::contract::Maintained;
 use crashes::content;
 
 fn run(keys: impl Iterator<Item = u64>, value: &[u8]) -> Entries {
@@ -131,4 +132,27 @@ fn a_range_outlives_merges_and_removals() {
     y.maintain().unwrap();
     assert!(sim.contents().len() < 6, "its files are gone");
     assert!(content(&y).unwrap().is_empty());
+}
+
+/// What reads pay after maintenance has looked counts when it looks again at the same version.
+#[test]
+fn what_reads_pay_later_is_seen() {
+    let sim = Sim::default();
+    let storage: Arc<dyn Storage> = Arc::new(sim.clone());
+    let sizes = Sizes {
+        quiet: Duration::from_secs(3600),
+        ..TINY
+    };
+    let cache = PageCache::new(0);
+    let y = LsmY::open_with(&storage, Path::new(DIR), &cache, 1, false, sizes).unwrap();
+    for n in 0..4u8 {
+        write(&y, &run(0..200, &[n; 30])).unwrap();
+    }
+    for _ in 0..3 {
+        assert_eq!(y.maintain().unwrap(), Maintained::Idle);
+    }
+    assert_eq!(y.run_count(), 4);
+    y.versions.current().partitions()[0].reads().waste(1000);
+    assert_eq!(y.maintain().unwrap(), Maintained::More);
+    assert_eq!(y.run_count(), 1);
 }

@@ -117,6 +117,18 @@ pub(crate) fn check(file: &PageFile, far: Far, mut visit: impl FnMut(PageNo)) ->
     Ok(())
 }
 
+/// [`walk`] of the extent that `far` refers to.
+pub(crate) fn walk_far(
+    file: &PageFile,
+    far: Far,
+    visit: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    match length(far) {
+        Some(length) => walk(file, far.first, length, visit),
+        None => Ok(()),
+    }
+}
+
 /// Finds an extent that cannot be, before anything is allocated for it.
 fn check_bounds(file: &PageFile, first: PageNo, length: usize) -> Result<()> {
     if length > MAX_VALUE_BYTES {

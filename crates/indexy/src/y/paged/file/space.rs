@@ -138,6 +138,8 @@ pub(crate) struct Space {
     cursor: PageNo,
     /// No so many free pages follow one another, as a search has found.
     no_run_of: u64,
+    /// Where the file is to end, while it is compacted.
+    aim: Option<PageNo>,
     current: Bits,
     committed: Bits,
     committing: Option<Bits>,
@@ -166,6 +168,7 @@ impl Space {
             busy,
             cursor: first,
             no_run_of: u64::MAX,
+            aim: None,
             current: used.clone(),
             committed: used,
             committing: None,
@@ -248,10 +251,59 @@ impl Space {
     /// Where the file should end, nearly, if most of it is free: what is written goes before that
     /// then.
     pub(crate) fn wanted_end(&self) -> Option<PageNo> {
+        if self.aim.is_some() {
+            return self.aim;
+        }
         let pages = self.end - self.first;
         let used = pages - self.free;
         let sparse = self.free >= LEAST_CUT && self.free > pages / 2;
         sparse.then_some(self.first + used + used / 4 + LEAST_CUT / 4)
+    }
+
+    /// Says that the file is to end where it would if it had no holes, nearly, with `map` pages of
+    /// the map; returns that. What is allocated from now on goes in front.
+    pub(crate) fn set_aim(&mut self, map: u64) -> PageNo {
+        let aim = self.first + self.current.count() + map + LEAST_CUT / 4;
+        self.aim = Some(aim);
+        self.cursor = self.first;
+        self.no_run_of = u64::MAX;
+        aim
+    }
+
+    pub(crate) fn clear_aim(&mut self) {
+        self.aim = None;
+    }
+
+    /// Whether a page below `end` is free.
+    pub(crate) fn has_free_below(&self, end: PageNo) -> bool {
+        let end = end.min(self.end);
+        self.busy.first(false, self.cursor, end).is_some()
+    }
+
+    /// The first of `count` pages below `end` that follow one another and that nothing needs.
+    pub(crate) fn allocate_run_below(&mut self, count: u64, end: PageNo) -> Option<PageNo> {
+        let end = end.min(self.end);
+        let first = self.busy.first_run(self.first, end, count, false)?;
+        for page in first..first + count {
+            self.busy.set(page, true);
+        }
+        self.free -= count;
+        Some(first)
+    }
+
+    /// The first of `count` pages behind all others.
+    pub(crate) fn allocate_last(&mut self, count: u64) -> Option<PageNo> {
+        let first = self.end;
+        self.end = first.checked_add(count).filter(|end| *end <= PAGE_LIMIT)?;
+        for page in first..self.end {
+            self.busy.set(page, true);
+        }
+        Some(first)
+    }
+
+    /// Pages before the end that nothing needs.
+    pub(crate) fn free_pages(&self) -> u64 {
+        self.free
     }
 
     /// Cuts the free pages at the end off, if they are worth it; returns the new end. The next
@@ -260,7 +312,11 @@ impl Space {
         let end = self.busy.last().map_or(self.first, |page| page + 1);
         let end = end.max(self.first);
         let cut = self.end.checked_sub(end)?;
-        if cut < LEAST_CUT.max((self.end - self.first) / CUT_DIVISOR) {
+        let least = match self.aim {
+            Some(_) => 1,
+            None => LEAST_CUT.max((self.end - self.first) / CUT_DIVISOR),
+        };
+        if cut < least {
             return None;
         }
         self.free -= cut;

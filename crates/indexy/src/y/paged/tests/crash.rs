@@ -32,6 +32,55 @@ fn after_a_crash_at_any_io_it_is_a_durable_version() {
     crashes::after_a_crash_at_any_io(open_small);
 }
 
+/// A device that is full, or fills up, while ranges go: nothing has changed, no page is lost, and
+/// it works when there is room.
+#[test]
+fn a_removal_that_meets_a_full_device_changes_nothing() {
+    let removed = |y: &PagedY| y.remove_range(&50u32.to_be_bytes(), Some(&390u32.to_be_bytes()));
+    let ready = |sim: &Sim| {
+        let y = open_small(sim).unwrap();
+        (0..4).for_each(|n| write(&y, &script(n)).unwrap());
+        y.make_durable().unwrap();
+        y
+    };
+    let ios = {
+        let sim = Sim::default();
+        let y = ready(&sim);
+        let before = sim.ios();
+        removed(&y).unwrap();
+        sim.ios() - before
+    };
+    assert!(ios > 2, "{ios}");
+    let mut struck = 0;
+    for (at, fault) in (1..=ios).flat_map(|at| [(at, Fault::Full), (at, Fault::ShortFull)]) {
+        let sim = Sim::default();
+        let y = ready(&sim);
+        let model = content(&y).unwrap();
+        let busy = y.space.lock().busy_pages();
+        sim.fail_at(sim.ios() + at, fault, true);
+        let full = removed(&y);
+        sim.heal();
+        if full.is_ok() {
+            continue;
+        }
+        struck += 1;
+        assert!(matches!(full, Err(Error::OutOfSpace { .. })), "{full:?}");
+        check(&y, &model);
+        assert_eq!(y.space.lock().busy_pages(), busy, "I/O {at}");
+        removed(&y).unwrap();
+        y.make_durable().unwrap();
+        let range = 50u32.to_be_bytes().to_vec()..390u32.to_be_bytes().to_vec();
+        let model: Model = model
+            .into_iter()
+            .filter(|(key, _)| !range.contains(key))
+            .collect();
+        check(&y, &model);
+        drop(y);
+        check(&open_small(&sim).unwrap(), &model);
+    }
+    assert!(struck > 0);
+}
+
 #[test]
 fn i8_a_load_is_whole_after_a_crash() {
     crashes::i8_a_load_is_whole_after_a_crash(open_small);

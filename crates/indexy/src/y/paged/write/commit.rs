@@ -45,15 +45,10 @@ impl PagedY {
         })
     }
 
-    /// Removes the keys of a range and shows that to readers. The caller holds the lock of writers.
-    pub(crate) fn apply_removal(&self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
-        self.apply(|run| {
-            run.remove_range(from, to)?;
-            run.finish()
-        })
-    }
-
-    fn apply(&self, write: impl FnOnce(&mut Run<'_>) -> Result<Option<Version>>) -> Result<()> {
+    pub(super) fn apply(
+        &self,
+        write: impl FnOnce(&mut Run<'_>) -> Result<Option<Version>>,
+    ) -> Result<()> {
         let base = self.version.load_full();
         let mut run = Run::new(self, &base);
         let outcome = write(&mut run);

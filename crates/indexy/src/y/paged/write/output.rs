@@ -83,6 +83,65 @@ impl<'y> Output<'y> {
         Ok(extent::reference(first, bytes.len()))
     }
 
+    /// Writes the extent `far` anew, to free pages below `end`, or behind all others if `or_last`;
+    /// `None`: there are none. Cost: two reads and a write of it, piece by piece.
+    pub(crate) fn move_extent(
+        &mut self,
+        far: Far,
+        end: PageNo,
+        or_last: bool,
+    ) -> Result<Option<Far>> {
+        let file = &self.y.pages.file;
+        let Some(pages) = extent::pages(file, far) else {
+            return Ok(None);
+        };
+        let count = pages.end - pages.start;
+        let place = {
+            let mut space = self.y.space.lock();
+            match space.allocate_run_below(count, end) {
+                None if or_last => space.allocate_last(count),
+                place => place,
+            }
+        };
+        let Some(first) = place else {
+            return Ok(None);
+        };
+        self.taken.extend(first..first + count);
+        self.flush()?;
+        let Self { y, buffer, .. } = self;
+        let file = &y.pages.file;
+        // The first piece says where it is.
+        let place = |buffer: &mut AlignedBuffer, piece: &[u8]| {
+            put(buffer, 0, piece);
+            file.identify(first, buffer);
+        };
+        let mut sum = Xxh3::new();
+        let mut at = 0;
+        extent::walk_far(file, far, |piece| {
+            if at == 0 {
+                place(buffer, piece);
+                let piece = buffer.get(..piece.len()).unwrap_or_default();
+                sum.update(page::summed(piece, true));
+            } else {
+                sum.update(page::summed(piece, false));
+            }
+            at += piece.len();
+            Ok(())
+        })?;
+        let mut at = 0;
+        extent::walk_far(file, far, |piece| {
+            let to = first + (at / file.page_bytes) as u64;
+            at += piece.len();
+            if to > first {
+                return file.write(to, piece);
+            }
+            place(buffer, piece);
+            page::put_sum(buffer, sum.digest());
+            file.write(to, buffer.get(..piece.len()).unwrap_or_default())
+        })?;
+        Ok(Some(Far { first, ..far }))
+    }
+
     /// Consecutive pages that are to be added.
     fn reserve_run(&mut self, pages: usize) -> Result<PageNo> {
         let first = self.y.space.lock().allocate_run(pages as u64);

@@ -25,12 +25,45 @@ use crate::{
 /// A page below one part in so many of its capacity is joined with a neighbour.
 const JOIN_DIVISOR: usize = 3;
 
+/// A leaf that is less full than this many parts of [`PARTS`] is joined with those behind it, when
+/// the tree is compacted.
+const SPARSE: usize = 7;
+const PARTS: usize = 10;
+
+/// What a run that compacts does.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moves {
+    /// Pages from here on move.
+    pub(crate) aim: PageNo,
+    /// Pages of nodes move from here on, if there is a place for them before it.
+    pub(crate) nodes: PageNo,
+    /// Extents that end behind it move to a place in front of theirs.
+    pub(crate) extents: PageNo,
+    /// Extents behind the aim that find no such place go to the end of the file.
+    pub(crate) makes_way: bool,
+    /// Leaves are filled.
+    pub(crate) dense: bool,
+}
+
+impl Moves {
+    /// Whether a leaf of `bytes` is joined with the one behind it, where pages have `capacity`.
+    pub(crate) fn joins(&self, bytes: usize, capacity: usize) -> bool {
+        self.dense && bytes < capacity / PARTS * SPARSE
+    }
+}
+
 /// Old pages, new pages, and those that the new version does not have.
 pub(crate) struct Pages<'y> {
     pub(crate) y: &'y PagedY,
     pub(crate) output: Output<'y>,
     /// Pages of the old version, or made by this run in vain.
     pub(crate) removed: Vec<PageNo>,
+    /// It is compaction that writes.
+    pub(crate) moves: Option<Moves>,
+    /// Pages of extents that compaction moved.
+    pub(crate) moved_pages: u64,
+    /// Pages of extents that it came by.
+    pub(crate) extent_pages: u64,
 }
 
 impl<'y> Pages<'y> {
@@ -39,7 +72,18 @@ impl<'y> Pages<'y> {
             y,
             output: Output::new(y),
             removed: Vec::new(),
+            moves: None,
+            moved_pages: 0,
+            extent_pages: 0,
         }
+    }
+
+    /// Whether the page `number` is to be written anew, and there is a place for it.
+    pub(crate) fn moves_page(&self, number: PageNo) -> bool {
+        self.moves.is_some_and(|moves| {
+            let mut aims = [moves.nodes, moves.aim].into_iter();
+            aims.any(|aim| number >= aim && self.y.space.lock().has_free_below(aim))
+        })
     }
 
     pub(crate) fn read(&self, number: PageNo) -> Result<AlignedBuffer> {

@@ -91,8 +91,8 @@ impl<'y> Run<'y> {
         self.apply(key, value)
     }
 
-    /// Removes every entry of `[from, to)`; nothing is pushed before or behind it. Cost: a read of
-    /// each leaf of the range.
+    /// Removes every entry of `[from, to)`, behind all that was done before. Cost: a read of each
+    /// leaf of the range.
     pub(crate) fn remove_range(&mut self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
         if self.base.root.page == 0 || to.is_some_and(|to| to <= from) {
             return Ok(());
@@ -241,9 +241,12 @@ impl<'y> Run<'y> {
     }
 
     fn open(&mut self, child: Child, level: u8, to: Option<Vec<u8>>) -> Result<()> {
-        let unchanged = Some(child.page);
+        let mut unchanged = Some(child.page);
         if level > 0 {
             let children = self.path.pages.children_of(&child, level)?;
+            if self.path.pages.moves_page(child.page) {
+                self.path.pages.removed.extend(unchanged.take());
+            }
             self.path.open.push(Open {
                 level,
                 unchanged,
@@ -367,6 +370,8 @@ impl<'y> Run<'y> {
             return Ok(Closed::Yes);
         }
         let bytes = filled_bytes(&leaf.made);
+        let moves = self.path.pages.moves;
+        let dense = moves.filter(|moves| moves.joins(bytes, self.path.pages.capacity()));
         let carry = bytes > self.path.pages.capacity() && self.path.right_is_next(next)?;
         if carry {
             // The right neighbour is about to be changed: full pages instead of halves, and it
@@ -375,7 +380,8 @@ impl<'y> Run<'y> {
                 leaf.from = self.put_leaf(&mut leaf.made, leaf.from, leaf.warm, Fill::Most)?;
             }
         }
-        if carry || self.path.pages.is_small(bytes) {
+        let small = self.path.pages.is_small(bytes);
+        if carry || small || dense.is_some() {
             if let Some((right, to)) = self.path.right_neighbour(&leaf.to)? {
                 leaf.warm = self
                     .path
@@ -393,7 +399,11 @@ impl<'y> Run<'y> {
                 self.leaf = Some(leaf);
                 return Ok(Closed::Grew);
             }
-            if let Some(left) = self.path.left_neighbour() {
+            let left = match carry || small {
+                true => self.path.left_neighbour(),
+                false => None,
+            };
+            if let Some(left) = left {
                 let mut entries = self.path.pages.entries_of(left.page)?;
                 self.path.pages.removed.push(left.page);
                 self.path.pages.remove_bound(&leaf.from)?;
@@ -402,7 +412,10 @@ impl<'y> Run<'y> {
                 leaf.from = left.from;
             }
         }
-        let fill = fill_before(leaf.to.as_deref());
+        let fill = match self.path.pages.moves {
+            Some(_) => Fill::Full,
+            None => fill_before(leaf.to.as_deref()),
+        };
         let OpenLeaf {
             mut made,
             mut from,

@@ -6,7 +6,7 @@
 //!
 //! The pages of the map may be the last that are in the way. They are written anew with the next
 //! commit, in front. Not here: moving pages of the tree. A run rewrites them in front of it when
-//! most of the file is free.
+//! most of the file is free, and compaction whenever it is asked for (`compact.rs`).
 //! Threads: the maintainer.
 
 use crate::{error::Result, y::paged::tree::PagedY};

@@ -117,7 +117,7 @@ fn quiet_times_are_used_but_not_wasted() {
 
 #[test]
 fn too_much_for_one_step_is_cut_first() {
-    assert_eq!(busy(partition(60, &[10; 8])), Step::Cut(0));
+    assert_eq!(busy(partition(60, &[10; 8])), Step::Cut(0, None));
     assert_eq!(busy(partition(40, &[10; 8])), Step::Major(0..1));
 }
 
@@ -162,4 +162,38 @@ fn a_part_of_a_tree_can_be_compacted_alone() {
     ];
     let some = shape(partitions, Effort::Thorough).within(&(1..2));
     assert_eq!(next(&some), Step::Major(1..2));
+}
+
+#[test]
+fn a_damaged_base_is_left_alone_and_its_layers_are_merged() {
+    let damaged = |layers: &[u64], at: &[usize]| PartitionShape {
+        damaged_base: at.is_empty(),
+        damaged_layers: at.to_vec(),
+        ..partition(32, layers)
+    };
+    assert_eq!(busy(damaged(&[4; 8], &[])), Step::Minor(0, 0..8));
+    assert_eq!(busy(damaged(&[4; 8], &[2])), Step::Minor(0, 3..8));
+    assert_eq!(busy(damaged(&[4; 8], &[5])), Step::Minor(0, 0..5));
+    assert_eq!(busy(damaged(&[4; 8], &[1, 3, 5, 7])), Step::Rest);
+    assert_eq!(busy(damaged(&[20; 8], &[])), Step::Cut(0, Some(0..8)));
+    // A single layer, however much of it is dead or deleted.
+    let mut one = damaged(&[4], &[]);
+    (one.base.deletes, one.dead_base) = (one.base.entries, 64 * MIB);
+    for effort in [Effort::Busy, Effort::Quiet, Effort::Thorough] {
+        assert_eq!(next(&shape(vec![one.clone()], effort)), Step::Rest);
+    }
+    // The others go on.
+    let others = vec![damaged(&[4; 9], &[]), partition(32, &[4; 8])];
+    let mut others = shape(others, Effort::Busy);
+    assert_eq!(next(&others), Step::Minor(0, 0..9));
+    others.partitions[0].layers.truncate(1);
+    assert_eq!(next(&others), Step::Major(1..2));
+}
+
+#[test]
+fn small_neighbours_of_damage_are_merged_without_it() {
+    let mut partitions = vec![partition(0, &[]); 40];
+    partitions[10].damaged_base = true;
+    let step = next(&shape(partitions, Effort::Busy));
+    assert_eq!(step, Step::Major(11..40));
 }

@@ -53,11 +53,11 @@ impl Tree {
 
     /// Makes a step; false if nothing is due.
     fn step(&mut self, effort: Effort) -> bool {
-        let inputs = match next(&shape_of(&self.version, effort, self.limits)) {
+        let inputs = match next(&shape_of(&self.version, effort, self.limits, |_, _| false)) {
             Step::Rest => return false,
             Step::Major(partitions) => Inputs::major(&self.version, partitions),
             Step::Minor(i, layers) => Inputs::minor(&self.version, i, layers),
-            Step::Cut(i) => match self.version.middle(i).unwrap() {
+            Step::Cut(i, _) => match self.version.middle(i).unwrap() {
                 Some(middle) => {
                     self.version = self.version.cut(&middle);
                     return true;

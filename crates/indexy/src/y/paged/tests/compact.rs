@@ -1,0 +1,205 @@
+//! Compaction gives the holes of the file back, and loses nothing by it.
+
+use super::crash::open_sim;
+use super::*;
+use crate::{
+    storage::sim::{Fault, Sim},
+    y::{
+        conformance::{Entries, Model, check, del, put, write, write_both},
+        contract::Maintained,
+    },
+};
+
+const FILE: &str = "/tree/pages";
+
+fn length(sim: &Sim) -> usize {
+    sim.contents()[Path::new(FILE)].len()
+}
+
+fn key(i: u32) -> [u8; 4] {
+    i.wrapping_mul(0x9e37_79b1).to_be_bytes()
+}
+
+/// Most values lie in leaves, some in extents, of one piece or of several; some keys, too.
+fn entry(i: u32, n: u8) -> (Vec<u8>, Option<Vec<u8>>) {
+    let len = match i % 97 {
+        0 => 9000 + i as usize,
+        1 if i < 200 => 700_000,
+        _ => 60 + i as usize % 200,
+    };
+    let mut key = key(i).to_vec();
+    if i % 50 == 7 {
+        key.resize(2500, 1);
+    }
+    (key, Some(vec![n; len]))
+}
+
+fn run(keys: impl Iterator<Item = u32>, n: u8) -> Entries {
+    let mut run: Entries = keys.map(|i| entry(i, n)).collect();
+    run.sort();
+    run
+}
+
+/// The keys, in runs that go over all of them.
+fn load(y: &PagedY, model: &mut Model, keys: u32, n: u8) {
+    for part in 0..6 {
+        write_both(y, model, &run((part..keys).step_by(6), n));
+        y.make_durable().unwrap();
+        y.maintain().unwrap();
+    }
+}
+
+fn compact(y: &PagedY) -> Result<u32> {
+    for step in 0..1000 {
+        if y.compact(b"", None)? == Maintained::Idle {
+            return Ok(step);
+        }
+    }
+    panic!("it does not end");
+}
+
+#[test]
+fn what_is_loaded_twice_takes_the_place_of_one_load() {
+    for page_bytes in [4096, 16384] {
+        let sim = Sim::default();
+        let y = open_sim(&sim, page_bytes).unwrap();
+        let mut model = Model::new();
+        load(&y, &mut model, 6000, 1);
+        let once = length(&sim);
+        load(&y, &mut model, 6000, 2);
+        let twice = length(&sim);
+        compact(&y).unwrap();
+        let after = length(&sim);
+        println!("pages of {page_bytes}: {once} once, {twice} twice, {after} compacted");
+        assert!(after * 10 <= once * 11, "{once}, {twice}, {after}");
+        assert_eq!(y.disk_bytes(), after as u64);
+        check(&y, &model);
+        assert_eq!(compact(&y).unwrap(), 0, "nothing is left to do");
+        assert_eq!(length(&sim), after);
+        // Half of all leaves.
+        let half: Entries = run((0..6000).step_by(2), 0)
+            .into_iter()
+            .map(|(key, _)| del(&key))
+            .collect();
+        write_both(&y, &mut model, &half);
+        compact(&y).unwrap();
+        let left = length(&sim);
+        println!("pages of {page_bytes}: {left} with half of the keys");
+        assert!(left * 100 <= after * 75, "{after}, {left}");
+        check(&y, &model);
+        drop(y);
+        let y = open_sim(&sim, page_bytes).unwrap();
+        check(&y, &model);
+        y.remove_range(b"", None).unwrap();
+        compact(&y).unwrap();
+        assert!(length(&sim) <= 256 << 10, "{} for nothing", length(&sim));
+        load(&y, &mut Model::new(), 500, 3);
+    }
+}
+
+/// Runs and readers between the steps, and a reader that stays.
+#[test]
+fn i9_what_is_read_and_written_between_two_steps_stays() {
+    let sim = Sim::default();
+    let y = open_sim(&sim, 4096).unwrap();
+    let mut model = Model::new();
+    load(&y, &mut model, 8000, 1);
+    load(&y, &mut model, 8000, 2);
+    let before = length(&sim);
+    let mut open = y.range(b"", None, Order::Ascending).unwrap();
+    let first = open.next().unwrap().unwrap().0;
+    let mut round = 0;
+    for steps in 0.. {
+        assert!(steps < 2000, "it does not end");
+        let step = y.compact(b"", None).unwrap();
+        if round < 40 {
+            round += 1;
+            let keys = (round * 31..8000).step_by(397);
+            write_both(&y, &mut model, &run(keys, round as u8));
+        } else if step == Maintained::Idle {
+            break;
+        }
+    }
+    check(&y, &model);
+    let rest = open.map(|entry| entry.unwrap().0.to_vec());
+    let all: Vec<Vec<u8>> = std::iter::once(first.to_vec()).chain(rest).collect();
+    assert!(
+        all.iter().eq(model.keys()),
+        "keys that were there all the time"
+    );
+    compact(&y).unwrap();
+    assert!(length(&sim) < before, "{before}, {}", length(&sim));
+    y.verify().unwrap();
+}
+
+const SMALL: u32 = 240;
+
+/// A tree of which most of the file is free, and what is not lies at the end.
+fn prepare(sim: &Sim) -> Result<(PagedY, Model)> {
+    let y = open_sim(sim, 4096)?;
+    let mut model = Model::new();
+    let some = |keys: std::ops::Range<u32>| run(keys.filter(|i| i % 97 != 1), 1);
+    write_both(&y, &mut model, &some(SMALL..2 * SMALL));
+    y.make_durable()?;
+    let mut more = some(0..SMALL);
+    more.push(put(&[255; 5], &[3; 300_000]));
+    write_both(&y, &mut model, &more);
+    y.make_durable()?;
+    let gone = some(SMALL..2 * SMALL).into_iter().map(|(key, _)| del(&key));
+    write_both(&y, &mut model, &gone.collect());
+    y.make_durable()?;
+    Ok((y, model))
+}
+
+/// I/Os of the compaction of what was prepared.
+fn ios() -> std::ops::RangeInclusive<u64> {
+    let sim = Sim::default();
+    let (y, _) = prepare(&sim).unwrap();
+    let (from, before) = (sim.ios(), length(&sim));
+    assert!(compact(&y).unwrap() > 0);
+    let after = length(&sim);
+    println!("{before} bytes, {after} compacted");
+    assert!(after * 4 < before * 3, "{before}, {after}");
+    from + 1..=sim.ios()
+}
+
+#[test]
+fn i4_a_crash_at_any_io_of_a_compaction_loses_nothing() {
+    for at in ios() {
+        let sim = Sim::default();
+        let (y, model) = prepare(&sim).unwrap();
+        sim.fail_at(at, Fault::PowerLoss, true);
+        let _ = compact(&y);
+        for seed in 0..4 {
+            let disk = sim.crash(at * 31 + seed);
+            let y = open_sim(&disk, 4096).unwrap();
+            check(&y, &model);
+            assert_eq!(y.verify().unwrap(), model.len() as u64, "I/O {at}.{seed}");
+            // And life goes on.
+            compact(&y).unwrap();
+            write(&y, &vec![put(b"more", &[1; 90_000])]).unwrap();
+            y.make_durable().unwrap();
+            y.verify().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_fault_in_a_compaction_leaves_what_there_was() {
+    for fault in [Fault::Full, Fault::ShortFull, Fault::Eio, Fault::FailedSync] {
+        for at in ios() {
+            let sim = Sim::default();
+            let (y, model) = prepare(&sim).unwrap();
+            sim.fail_at(at, fault, true);
+            let failed = compact(&y);
+            sim.heal();
+            check(&y, &model);
+            if failed.is_err() && y.writable().is_ok() {
+                compact(&y).unwrap();
+                check(&y, &model);
+            }
+            drop(y);
+            check(&open_sim(&sim, 4096).unwrap(), &model);
+        }
+    }
+}
