@@ -182,6 +182,19 @@ impl Joined {
     /// The newest value of `key`, handed to `found`. A miss reads Y once and caches the value in X,
     /// unless that is a mere buffer.
     pub(crate) fn get<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        self.read(key, found, true)
+    }
+
+    /// As `get`, of a key that is about to be removed: X does not take what Y has.
+    pub(crate) fn get_to_remove<R>(
+        &self,
+        key: &[u8],
+        found: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.read(key, found, false)
+    }
+
+    fn read<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R, load: bool) -> Result<Option<R>> {
         if sample::due() {
             self.regions.note_accesses(key, 1);
         }
@@ -203,7 +216,7 @@ impl Joined {
                 // call.
                 let value = self.y.get(key)?;
                 self.check_kept()?;
-                if let Some(value) = &value {
+                if let Some(value) = value.as_ref().filter(|_| load) {
                     self.load(key, value, stamp);
                 }
                 Ok(value.and_then(|v| found.take().map(|f| f(&v))))

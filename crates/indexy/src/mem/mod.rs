@@ -105,6 +105,19 @@ impl Memory {
         }
     }
 
+    /// As [`Memory::allocate`], a block that *lies out of line*: an entry or a separator leads to
+    /// it, not a child word. Its bytes are arbitrary.
+    #[inline]
+    pub(crate) fn allocate_out_of_line(&self, bytes: usize) -> Block {
+        let allocated = self.arena.allocate(bytes, thread_number());
+        // SAFETY: the block was just taken.
+        unsafe { self.arena.note_out_of_line(allocated.block) };
+        Block {
+            ptr: allocated.block,
+            bytes: allocated.bytes,
+        }
+    }
+
     /// Frees a block at once. Cost: one lock; the last block of a slab may cost a system call.
     ///
     /// # Safety
@@ -180,6 +193,17 @@ impl Memory {
         }
         // SAFETY: an allocated block, as said above.
         unsafe { arena::emptying_shard(block) }.is_some()
+    }
+
+    /// Blocks that [lie out of line](Memory::allocate_out_of_line) may be in the way: to find them
+    /// costs a look at the entries of leaves. Within `relocate` of [`Memory::empty_slabs`]. Cost: a
+    /// lock, and a load per slab that is to run empty.
+    pub(crate) fn out_of_line_is_in_the_way(&self) -> bool {
+        #[cfg(test)]
+        if EVERYTHING_IS_IN_THE_WAY.get() {
+            return true;
+        }
+        self.arena.empties_out_of_line()
     }
 
     /// Does `work`, which replaces `block`. What it allocates comes from the shard of `block`.

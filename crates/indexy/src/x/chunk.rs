@@ -8,6 +8,10 @@
 use super::{Chunk, ChunkEntry, MAX_TOMBSTONES, Order, ScanLimits, bounds::Bounds};
 use crate::key::successor;
 
+/// Of a mounted leaf so many times the entries are taken: Y would be asked again for the rest of
+/// it.
+const MOUNTED_TIMES: usize = 4;
+
 /// A scan under way.
 pub(crate) struct Filling<'a> {
     pub from: &'a [u8],
@@ -44,44 +48,76 @@ impl<'a> Filling<'a> {
         })
     }
 
+    /// How many live entries of a leaf fit: more where it is mounted.
+    pub(crate) fn room(&self, mounted: bool) -> usize {
+        let room = self.limits.entries.saturating_sub(self.live);
+        match mounted {
+            true => room.saturating_mul(MOUNTED_TIMES),
+            false => room,
+        }
+    }
+
+    /// The numbers in `mask`, in the order of the scan.
+    pub(crate) fn in_order(&self, mask: u64) -> impl Iterator<Item = usize> + Clone + use<> {
+        let (mut left, order) = (mask, self.order);
+        std::iter::from_fn(move || {
+            let i = match (left, order) {
+                (0, _) => return None,
+                (_, Order::Ascending) => left.trailing_zeros(),
+                (_, Order::Descending) => 63 - left.leading_zeros(),
+            };
+            left &= !(1 << i);
+            Some(i as usize)
+        })
+    }
+
     /// Calls `add` with the numbers of the entries in `mask`, in the order of the scan: what one
     /// more leaf has to show. Returns where it stopped, if the chunk was full before the last of
-    /// them: ascending where to go on, descending the last key. A `whole` leaf is ended by bytes
-    /// alone (values may be large).
+    /// them: ascending where to go on, descending the last key; and whether the leaf had all of
+    /// this at one moment, as `add` and then `unchanged` say. If not, nothing was added.
     pub(crate) fn leaf(
         &mut self,
         mask: u64,
-        whole: bool,
-        mut add: impl FnMut(usize) -> ChunkEntry,
-    ) -> Option<Vec<u8>> {
-        self.leaves += 1;
-        let room = match whole {
-            true => usize::MAX,
-            false => self.limits.entries.saturating_sub(self.live),
-        };
+        mounted: bool,
+        add: impl FnMut(usize) -> Option<ChunkEntry>,
+        unchanged: impl FnOnce() -> bool,
+    ) -> Option<Option<Vec<u8>>> {
+        let before = (self.out.entries.len(), self.bytes, self.live);
+        let stop = self.add_all(mask, mounted, add).filter(|_| unchanged());
+        if stop.is_none() {
+            self.out.entries.truncate(before.0);
+            (self.bytes, self.live) = (before.1, before.2);
+        } else {
+            self.leaves += 1;
+        }
+        stop
+    }
+
+    /// As `leaf`; `None` when `add` gave up.
+    fn add_all(
+        &mut self,
+        mask: u64,
+        mounted: bool,
+        mut add: impl FnMut(usize) -> Option<ChunkEntry>,
+    ) -> Option<Option<Vec<u8>>> {
+        let room = self.live.saturating_add(self.room(mounted));
         let n = mask.count_ones() as usize;
-        self.out.entries.reserve(n.min(room));
-        let mut left = mask;
-        for step in 1..=n {
-            let i = match self.order {
-                Order::Ascending => left.trailing_zeros(),
-                Order::Descending => 63 - left.leading_zeros(),
-            };
-            left &= !(1 << i);
-            let entry = add(i as usize);
+        self.out.entries.reserve(n.min(room - self.live));
+        for (i, step) in self.in_order(mask).zip(1..) {
+            let entry = add(i)?;
             self.live += usize::from(entry.value.is_some());
             self.bytes += entry.key.len() + entry.value.as_ref().map_or(0, |v| v.len());
-            let full = self.bytes >= self.limits.bytes || step >= room;
-            let stop = (full && left != 0).then(|| match self.order {
+            let full = self.bytes >= self.limits.bytes || self.live >= room;
+            let stop = (full && step < n).then(|| match self.order {
                 Order::Ascending => successor(&entry.key),
                 Order::Descending => entry.key.to_vec(),
             });
             self.out.entries.push(entry);
             if stop.is_some() {
-                return stop;
+                return Some(stop);
             }
         }
-        None
+        Some(None)
     }
 
     /// Counts more ranges without anything to show.

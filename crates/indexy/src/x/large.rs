@@ -8,12 +8,20 @@
 //! A block may outlive splits of its leaf that shorten the suffix: then the entry's suffix is the
 //! end of the suffix part.
 //!
-//! Threads: written before it is published, never changed, retired when the entry is.
+//! A block that lies in a slab that is to run empty is *moved* (`leaf/relocate.rs`): its bytes are
+//! copied to a new block, and the entry gets the new pointer under the latch of its leaf.
+//!
+//! Threads: written before it is published, never changed, retired when the entry is, or when it was
+//! moved. Readers follow a pointer after they validated the leaf that they read it from, inside
+//! the guard that they entered before. One that still holds the old pointer after a move reads the
+//! old block: it stays allocated for as long as the guard, and has the same bytes.
 
 use crate::mem::{Block, Memory};
 use std::ptr::NonNull;
 
 const HEADER_BYTES: usize = 8;
+/// Lines of a block that are fetched ahead.
+const FETCHED_LINES: usize = 3;
 
 /// A large block as long as a guard keeps it.
 #[derive(Clone, Copy)]
@@ -28,7 +36,7 @@ impl<'g> LargeRef<'g> {
     /// Writes a new block.
     fn create(memory: &Memory, suffix: &[u8], value: &[u8]) -> Self {
         let len = suffix.len() + value.len();
-        let Block { ptr, bytes } = memory.allocate(HEADER_BYTES + len);
+        let Block { ptr, bytes } = memory.allocate_out_of_line(HEADER_BYTES + len);
         debug_assert!(bytes >= HEADER_BYTES + len);
         // SAFETY: the block is ours alone, aligned, and has room for the header and `len` bytes.
         unsafe {
@@ -104,6 +112,45 @@ impl<'g> LargeRef<'g> {
     pub(crate) unsafe fn free(self, memory: &Memory) {
         // SAFETY: the caller's promise.
         unsafe { memory.free(self.block) };
+    }
+
+    /// Whether the block that `raw` leads to is to be moved. The block is not looked at.
+    ///
+    /// # Safety
+    /// As [`LargeRef::from_raw`].
+    #[inline]
+    pub(crate) unsafe fn raw_is_in_the_way(raw: u64) -> bool {
+        let block = std::ptr::with_exposed_provenance_mut::<u64>(raw as usize);
+        // By the contract it is an allocated block, never null.
+        NonNull::new(block).is_some_and(Memory::is_in_the_way)
+    }
+
+    /// Has the processor fetch the first lines of the block that `raw` leads to. Harmless for any
+    /// word.
+    #[inline]
+    pub(crate) fn prefetch(raw: u64) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let block = std::ptr::without_provenance::<i8>(raw as usize);
+            for line in 0..FETCHED_LINES {
+                // SAFETY: a prefetch reads nothing, whatever the address is.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(block.wrapping_add(line * 64)) };
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = raw;
+    }
+
+    /// The block is to be moved.
+    pub(crate) fn is_in_the_way(self) -> bool {
+        Memory::is_in_the_way(self.block)
+    }
+
+    /// A copy to take the place of the block, in a slab that is not to run empty.
+    pub(crate) fn moved(self, memory: &Memory) -> OwnedLarge<'_> {
+        let (suffix, value) = self.bytes.split_at(self.suffix_len);
+        Memory::moving(self.block, || OwnedLarge::create(memory, suffix, value))
     }
 
     /// Bytes that it takes in the arena.

@@ -152,8 +152,8 @@ pub(crate) struct ScanLimits {
     /// Stop after the entry that brings key and value bytes to this: a leaf may name many large
     /// values.
     pub bytes: usize,
-    /// Stop after so many live entries, or [`MAX_TOMBSTONES`] more of all. A mounted leaf counts as
-    /// a whole: Y would be asked again for the rest of it.
+    /// Stop after so many live entries, or [`MAX_TOMBSTONES`] more of all. Of a mounted leaf a few
+    /// times as many are taken.
     pub entries: usize,
     /// Stop after this many leaves and empty ranges.
     pub leaves: usize,

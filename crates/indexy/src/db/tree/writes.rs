@@ -98,7 +98,7 @@ impl Tree {
     pub fn take(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         let key = key.as_ref();
         self.write(key, 0, |joined| {
-            let old = joined.get(key, Value::new)?;
+            let old = joined.get_to_remove(key, Value::new)?;
             let end = if old.is_some() {
                 self.put(key, None)?
             } else {

@@ -201,6 +201,24 @@ impl Arena {
         chosen > 0
     }
 
+    /// Notes that `block`, which the caller has, lies out of line.
+    ///
+    /// # Safety
+    /// `block` is an allocated block of this arena.
+    #[inline]
+    pub(super) unsafe fn note_out_of_line(&self, block: NonNull<u64>) {
+        // SAFETY: the caller's promise: the chunk is mapped, and its header does not change.
+        if let Kind::Slabs { shift } = unsafe { chunk_of(block).as_ref() }.kind {
+            // SAFETY: an allocated block of a chunk of such slabs.
+            unsafe { Slab::of(block, shift) }.note_out_of_line();
+        }
+    }
+
+    /// Among the slabs that were set aside are some with blocks that lie out of line.
+    pub(super) fn empties_out_of_line(&self) -> bool {
+        self.shards.iter().any(|s| s.empties_out_of_line())
+    }
+
     /// All slabs that were set aside have run empty.
     pub(super) fn ran_empty(&self) -> bool {
         self.shards.iter().all(|s| s.ran_empty())

@@ -141,6 +141,22 @@ impl Shard {
         lists.0.iter().all(|bins| bins[EMPTYING].is_null())
     }
 
+    /// One of the slabs that were set aside has, or had, blocks that lie out of line.
+    pub(super) fn empties_out_of_line(&self) -> bool {
+        let lists = self.lists.lock();
+        lists.0.iter().any(|bins| {
+            let mut at = bins[EMPTYING];
+            // SAFETY: slabs in a list are owned by this shard, so their chunks are mapped.
+            while let Some(slab) = unsafe { Slab::from_ptr(at) } {
+                if slab.has_out_of_line() {
+                    return true;
+                }
+                at = slab.header().next.load(Relaxed);
+            }
+            false
+        })
+    }
+
     /// Puts what did not run empty back where it can be used.
     pub(super) fn end_emptying(&self) {
         let mut lists = self.lists.lock();

@@ -48,6 +48,9 @@ pub(super) struct SlabHeader {
     zeroed: AtomicBool,
     /// It is to run empty. Changes under the shard's lock, read without.
     emptying: AtomicBool,
+    /// Blocks that lie out of line were taken from it since it was prepared. Relaxed: who looks for
+    /// such blocks may miss a slab that just got its first.
+    out_of_line: AtomicBool,
     /// It did not run empty when it was to: so many times more it is not chosen.
     left_alone: AtomicU8,
     /// Neighbours in the shard's list.
@@ -159,6 +162,7 @@ impl Slab {
         header.fresh.store(first as u32, Relaxed);
         header.zeroed.store(zeroed, Relaxed);
         header.emptying.store(false, Relaxed);
+        header.out_of_line.store(false, Relaxed);
         header.left_alone.store(0, Relaxed);
     }
 
@@ -282,6 +286,19 @@ impl Slab {
     /// afterwards.
     pub(super) fn set_emptying(self, on: bool) {
         self.header().emptying.store(on, Relaxed);
+    }
+
+    /// A block of it is taken that lies out of line. The caller has that block.
+    #[inline]
+    pub(super) fn note_out_of_line(self) {
+        let noted = &self.header().out_of_line;
+        if !noted.load(Relaxed) {
+            noted.store(true, Relaxed);
+        }
+    }
+
+    pub(super) fn has_out_of_line(self) -> bool {
+        self.header().out_of_line.load(Relaxed)
     }
 
     /// Is not to be chosen so many `times`. The caller holds the shard's lock.

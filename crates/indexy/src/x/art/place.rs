@@ -178,12 +178,13 @@ impl<'g> tree::Place<'g, Radix> for Place<'g> {
             return self.bounds(probe).map(|bounds| (bounds, 1));
         };
         let (mut first, mut last) = parent.range(self.symbol)?;
-        let mut ranges = 1;
+        // Often it is alone.
+        let (mut ranges, mut at_once) = (1, 1);
         loop {
             let mut row = [((first, last), Child::Empty(None)); FETCHED_AT_ONCE];
             let mut n = 0;
             let mut next = (first, last);
-            while n < FETCHED_AT_ONCE
+            while n < at_once
                 && let Some(symbol) = beside(next, order)
             {
                 next = parent.range(symbol)?;
@@ -199,6 +200,7 @@ impl<'g> tree::Place<'g, Radix> for Place<'g> {
             if n > 0 || beside((first, last), order).is_none() {
                 return Some((self.bounds_of(probe, first, last), ranges));
             }
+            at_once = (2 * at_once).min(FETCHED_AT_ONCE);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Moving leaves and nodes out of slabs that are to run empty.
+//! Moving leaves, nodes and large blocks out of slabs that are to run empty.
 //!
 //! Best effort: a latch that is not free is not waited for, and what changed is left where it is.
 //!
@@ -6,7 +6,7 @@
 //! node its children.
 //! Threads: any, beside everything else; one leaf or one node and what it hangs on are latched at a
 //! time.
-//! Not here: which slabs (`mem/`), large values, which stay where they are.
+//! Not here: which slabs (`mem/`), how a large block is moved (`x/leaf/relocate.rs`).
 
 #![forbid(unsafe_code)]
 
@@ -24,6 +24,7 @@ use crate::{
         bounds::Probe,
         child::{ChildWord, Target},
         counters::Delta,
+        leaf::LeafRef,
         walk::Step,
     },
 };
@@ -44,12 +45,13 @@ fn is_leaf_in_the_way(word: ChildWord) -> bool {
 
 impl Art {
     /// See [`IndexX::relocate`](crate::x::IndexX::relocate). Of the leaves of a node the first is
-    /// fetched, and those that move.
+    /// fetched, and those that move; all of them where large blocks may be in the way.
     pub(super) fn move_all(&self) {
+        let large = self.memory.out_of_line_is_in_the_way();
         let mut at = Some(Vec::new());
         while let Some(key) = at {
             let (bounds, (last, node)) = self.step(&key, |step| {
-                let last = self.move_row(step)?;
+                let last = self.move_row(step, large)?;
                 Some((last, node_in_the_way(step.place.parent).is_some()))
             });
             if node {
@@ -65,18 +67,25 @@ impl Art {
     /// Moves the leaf that is here, if it is to be moved, and those in the ranges after it in the
     /// same node up to one with a node of its own. Returns where suffixes below the node start and
     /// the last symbol that was looked at (of the root and of a gap: `None`); `None` when the node
-    /// changed before anything was moved.
-    fn move_row(&self, step: &Step<'_, '_, Radix>) -> Option<Option<(usize, Symbol)>> {
+    /// changed before anything was moved. `large`: moves their large blocks, too.
+    fn move_row(&self, step: &Step<'_, '_, Radix>, large: bool) -> Option<Option<(usize, Symbol)>> {
         let place = &step.place;
         let Some(parent) = place.node_of_siblings() else {
+            if let Some(leaf) = place.leaf().filter(|_| large) {
+                self.move_large(&[leaf.leaf()]);
+            }
             self.move_leaf(step.guard, place.parent, place.symbol);
             return Some(None);
         };
         let (mut leaves, mut next, mut last) = (Vec::new(), place.symbol, place.symbol);
+        let mut with_large = Vec::new();
         while next <= LAST {
             let word = parent.word(next)?;
             if word.is_inner() {
                 break;
+            }
+            if let Some(Child::Leaf(leaf)) = parent.child(next).filter(|_| large) {
+                with_large.push(leaf);
             }
             if is_leaf_in_the_way(word) {
                 leaves.push(next);
@@ -84,10 +93,23 @@ impl Art {
             last = parent.range(next)?.1;
             next = last + 1;
         }
+        self.move_large(&with_large);
         for symbol in leaves {
             self.move_leaf(step.guard, place.parent, symbol);
         }
         Some(Some((place.depth, last)))
+    }
+
+    /// Moves the large blocks of `leaves`.
+    fn move_large(&self, leaves: &[LeafRef<'_>]) {
+        let bytes = leaves
+            .iter()
+            .map(|leaf| leaf.move_large(&self.memory))
+            .sum();
+        self.counters.add(Delta {
+            bytes,
+            ..Delta::default()
+        });
     }
 
     /// Moves the leaf that covers `symbol` in `parent` if it is in the way; it need not be the one

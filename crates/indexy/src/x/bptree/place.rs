@@ -118,13 +118,15 @@ impl<'g> tree::Place<'g, Balanced> for Place<'g> {
         let parent = self.hop.parent;
         let (mut first, mut last) = (self.hop.at, self.hop.at);
         let children = parent.children();
+        // Often it is alone.
+        let mut at_once = 1;
         loop {
             let mut row = [Child::Empty(None); FETCHED_AT_ONCE];
             let beside = match order {
                 Order::Ascending => children.saturating_sub(last + 1),
                 Order::Descending => first,
             };
-            let n = beside.min(FETCHED_AT_ONCE);
+            let n = beside.min(at_once);
             for (i, child) in row[..n].iter_mut().enumerate() {
                 *child = parent.child(match order {
                     Order::Ascending => last + 1 + i,
@@ -136,10 +138,11 @@ impl<'g> tree::Place<'g, Balanced> for Place<'g> {
                 Order::Ascending => last += dead,
                 Order::Descending => first -= dead,
             }
-            if dead < FETCHED_AT_ONCE {
+            if dead < at_once {
                 let bounds = self.bounds_of(probe, first, last)?;
                 return Some((bounds, last - first + 1));
             }
+            at_once = (2 * at_once).min(FETCHED_AT_ONCE);
         }
     }
 

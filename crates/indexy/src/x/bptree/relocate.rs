@@ -1,4 +1,4 @@
-//! Moving leaves and nodes out of slabs that are to run empty.
+//! Moving leaves, nodes and large blocks out of slabs that are to run empty.
 //!
 //! Best effort: a latch that is not free is not waited for, and what changed is left where it is.
 //!
@@ -6,7 +6,8 @@
 //! (I3, I4), a node its children.
 //! Threads: any, beside everything else; one leaf or one node and what it hangs on are latched at a
 //! time.
-//! Not here: which slabs (`mem/`), large values and separators, which stay where they are.
+//! Not here: which slabs (`mem/`), how a large block is moved (`x/leaf/relocate.rs`, of separators
+//! `inner/edit.rs`).
 
 #![forbid(unsafe_code)]
 
@@ -17,31 +18,40 @@ use crate::{
         backoff::Backoff,
         bounds::{Bounds, Probe},
         counters::Delta,
+        leaf::LeafRef,
     },
 };
 
 /// The children of one parent that stand side by side and are no nodes.
-struct Row {
+struct Row<'g> {
     /// Which of them are leaves in the way.
     leaves: Vec<usize>,
+    /// All of their leaves, where large blocks may be in the way.
+    with_large: Vec<LeafRef<'g>>,
     bounds: Bounds,
 }
 
 impl BPlus {
     /// See [`IndexX::relocate`](crate::x::IndexX::relocate). Of a leaf that stays, its header is
-    /// looked at.
+    /// looked at, and its entries where large blocks may be in the way.
     pub(super) fn move_all(&self) {
+        let large = self.memory.out_of_line_is_in_the_way();
         let mut at = Some(Vec::new());
         let mut backoff = Backoff::default();
         while let Some(key) = at {
             let guard = self.memory.enter();
             let place = self.descend(&guard, Probe::at(&key));
-            at = match row_at(&place, &key) {
+            at = match row_at(&place, &key, large) {
                 Some(row) => {
+                    let moved = row
+                        .with_large
+                        .iter()
+                        .map(|leaf| leaf.move_large(&self.memory));
+                    self.more_bytes(moved.sum());
                     row.leaves.iter().for_each(|&i| {
                         self.move_leaf(&guard, place.hop.parent, i);
                     });
-                    self.move_nodes(&guard, &key);
+                    self.move_nodes(&guard, &key, large);
                     backoff = Backoff::default();
                     row.bounds.end
                 }
@@ -73,23 +83,39 @@ impl BPlus {
         Memory::moving(block, || {
             let new = leaf.copy(&self.memory, guard);
             parent.set(at, new.leaf().word());
-            self.counters.add(Delta {
-                bytes: new.arena_bytes() - leaf.arena_bytes(),
-                ..Delta::default()
-            });
+            self.more_bytes(new.arena_bytes() - leaf.arena_bytes());
             leaf.retire(&self.memory);
         });
         Some(())
     }
 
-    /// Moves those nodes on the way to `key` that are in the way.
-    fn move_nodes(&self, guard: &Guard<'_>, key: &[u8]) {
+    /// Moves those nodes on the way to `key` that are in the way, and with `large` the blocks of
+    /// their separators.
+    fn move_nodes(&self, guard: &Guard<'_>, key: &[u8], large: bool) {
         let mut level = 1;
         while level < usize::MAX {
             let place = self.descend_to(guard, Probe::at(key), level);
             level = place.hop.parent.level();
+            if large {
+                let _ = self.move_separators(&place);
+            }
             let _ = self.move_node(guard, &place);
         }
+    }
+
+    fn move_separators(&self, place: &Place<'_>) -> Option<()> {
+        let node = place.node()?;
+        if node.has_large_in_the_way()? {
+            self.more_bytes(node.try_latch()?.move_large(&self.memory));
+        }
+        Some(())
+    }
+
+    fn more_bytes(&self, bytes: isize) {
+        self.counters.add(Delta {
+            bytes,
+            ..Delta::default()
+        });
     }
 
     fn move_node(&self, guard: &Guard<'_>, place: &Place<'_>) -> Option<()> {
@@ -104,11 +130,7 @@ impl BPlus {
             let new = node.copy(&self.memory, guard);
             parent.set(place.hop.at, new.node().word());
             // Large separators are the new node's.
-            let bytes = new.arena_bytes() - node.arena_bytes();
-            self.counters.add(Delta {
-                bytes,
-                ..Delta::default()
-            });
+            self.more_bytes(new.arena_bytes() - node.arena_bytes());
             node.replaced(&self.memory);
         });
         Some(())
@@ -116,18 +138,29 @@ impl BPlus {
 }
 
 /// The row that begins with the child at `place`, which `key` led to; `None` when the parent
-/// changed.
-fn row_at(place: &Place<'_>, key: &[u8]) -> Option<Row> {
+/// changed. With `large` all of its leaves are named.
+fn row_at<'g>(place: &Place<'g>, key: &[u8], large: bool) -> Option<Row<'g>> {
     let first = place.hop.at;
-    let (mut leaves, mut last) = (Vec::new(), first);
+    let (mut leaves, mut with_large, mut last) = (Vec::new(), Vec::new(), first);
     for i in first..place.hop.parent.children() {
         match place.hop.parent.child(i)? {
             Child::Inner(_) if i > first => break,
-            Child::Leaf(leaf) if Memory::is_in_the_way(leaf.block()) => leaves.push(i),
+            Child::Leaf(leaf) => {
+                if Memory::is_in_the_way(leaf.block()) {
+                    leaves.push(i);
+                }
+                if large {
+                    with_large.push(leaf);
+                }
+            }
             _ => {}
         }
         last = i;
     }
     let bounds = place.bounds_of(Probe::at(key), first, last)?;
-    Some(Row { leaves, bounds })
+    Some(Row {
+        leaves,
+        with_large,
+        bounds,
+    })
 }

@@ -2,8 +2,8 @@
 
 use super::BPlus;
 use crate::{
-    mem::{Memory, budget::Budget},
-    x::{IndexX, Lookup},
+    mem::{EVERYTHING_IS_IN_THE_WAY, Memory, budget::Budget},
+    x::{IndexX, Lookup, bounds::Probe},
 };
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -122,4 +122,31 @@ fn a_cut_leaves_removals_that_fit_a_leaf() {
     assert_eq!((cut.dropped, cut.unclean), (2, 62));
     assert_eq!(tree.verify(true), Ok(()));
     assert_eq!(tree.stats().keys, 62);
+}
+
+/// Separators that are too long for a node move out of slabs that are to run empty, and lead where
+/// they led.
+#[test]
+fn large_separators_move() {
+    let memory = memory();
+    let tree = BPlus::new(memory.clone(), false);
+    let key = |i: u64| [&spread(i / 100).repeat(15)[..], &spread(i)].concat();
+    (0..10_000).for_each(|i| put(&tree, &key(i), &i.to_le_bytes()));
+    EVERYTHING_IS_IN_THE_WAY.set(true);
+    let in_the_way = (0..10_000).filter(|&i| {
+        let guard = memory.enter();
+        let place = tree.descend_to(&guard, Probe::at(&key(i)), 1);
+        place.node().and_then(|node| node.has_large_in_the_way()) == Some(true)
+    });
+    assert!(in_the_way.count() > 1000, "the test needs long separators");
+    tree.relocate();
+    EVERYTHING_IS_IN_THE_WAY.set(false);
+    memory.collect();
+    assert_eq!(memory.live_bytes(), tree.stats().bytes);
+    (10_000..20_000).for_each(|i| put(&tree, &key(i), &i.to_le_bytes()));
+    assert_eq!(tree.verify(true), Ok(()));
+    for i in 0..20_000 {
+        let found = tree.get(&key(i), |v| v == i.to_le_bytes());
+        assert_eq!(found, Lookup::Found(true), "{i}");
+    }
 }

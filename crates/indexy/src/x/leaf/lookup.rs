@@ -2,11 +2,12 @@
 
 use super::{
     handles::{LeafLatched, LeafRef, LeafSeen},
-    layout::Bit,
+    layout::{Bit, Kind},
     mask::mask,
     stable::LeafBuffer,
 };
 use crate::{
+    key::{Key, Value},
     mem::Memory,
     x::{
         Lookup, XStats,
@@ -121,6 +122,68 @@ impl<'g> LeafSeen<'g> {
             Ok(found(value))
         } else {
             Err(found)
+        }
+    }
+}
+
+impl<'g> LeafRef<'g> {
+    /// The key that is `path` and the suffix of entry `i`, and its value; a tombstone has none.
+    /// `None` when `stable` says that the leaf changed. Where it changed and `stable` was not
+    /// asked, the answer is arbitrary, but not longer than the leaf: the caller asks afterwards.
+    pub(crate) fn key_and_value(
+        self,
+        path: &[u8],
+        i: usize,
+        stable: impl Fn() -> bool,
+    ) -> Option<(Key, Option<Value>)> {
+        let entry = self.entry(i);
+        let large: Option<LargeRef<'g>> = if entry.form == Form::Inline {
+            if entry.suffix_len + entry.value_len > self.size() {
+                return None;
+            }
+            None
+        } else {
+            let word = self.large_word(&entry);
+            if !stable() {
+                return None;
+            }
+            // SAFETY: the leaf did not change since the entry and the word were read.
+            Some(unsafe { LargeRef::from_raw(word) })
+        };
+        let key = Key::build(path.len() + entry.suffix_len, |key| {
+            let (start, suffix) = key.split_at_mut(path.len());
+            start.copy_from_slice(path);
+            match large {
+                Some(large) if entry.form == Form::BothOut => {
+                    suffix.copy_from_slice(large.suffix(entry.suffix_len));
+                }
+                _ => self.copy_inline_suffix(&entry, suffix),
+            }
+        });
+        if self.has_bit(i, Bit::Tombstone) {
+            return Some((key, None));
+        }
+        let value = match large {
+            Some(large) => Value::new(large.value()),
+            None => Value::build(entry.value_len, |value| {
+                self.words().copy_out(entry.tail, value);
+            }),
+        };
+        Some((key, Some(value)))
+    }
+
+    /// Has the processor fetch these entries, with the first lines of their large blocks: all at
+    /// once, because each would cost a trip to memory.
+    pub(crate) fn prefetch(self, entries: impl Iterator<Item = usize> + Clone) {
+        if self.kind() != Kind::Slotted {
+            return self.prefetch_entries();
+        }
+        entries.clone().for_each(|i| {
+            let at = self.slot(i).offset();
+            self.words().prefetch(at..at + 1);
+        });
+        for i in entries.filter(|&i| self.slot(i).is_large()) {
+            LargeRef::prefetch(self.large_word(&self.entry(i)));
         }
     }
 }

@@ -16,6 +16,7 @@
 //! | `read`, `edit` | finding and reading entries; changes in place |
 //! | `build` | building a leaf out of entries of others |
 //! | `replace` | what takes the place of a leaf: larger, smaller, a part, two in one |
+//! | `relocate` | moving large blocks |
 //! | `stable` | a leaf that does not change meanwhile: latched, or a validated copy |
 //! | `lookup` | optimistic reads |
 //! | `check` | what must be true of a leaf |
@@ -29,6 +30,7 @@ mod layout;
 mod lookup;
 mod mask;
 mod read;
+mod relocate;
 mod replace;
 mod stable;
 

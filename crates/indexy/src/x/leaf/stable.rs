@@ -8,7 +8,6 @@ use super::{
     read::EntryAt,
 };
 use crate::{
-    key::Value,
     mem::words::Words,
     x::{RunId, Stamp, entry::Form, heads::HEAD_BYTES, large::LargeRef},
 };
@@ -167,16 +166,6 @@ impl<'x> StableLeaf<'x> {
     /// Compares the suffixes of entries `i` and `j`.
     pub(crate) fn compare(self, i: usize, j: usize) -> Ordering {
         self.suffix(i).cmp(&self.suffix(j))
-    }
-
-    /// The value of `entry`.
-    pub(crate) fn value(self, entry: &EntryAt) -> Value {
-        match self.large(entry) {
-            Some(large) => Value::new(large.value()),
-            None => Value::build(entry.value_len, |value| {
-                self.leaf.words().copy_out(entry.tail, value);
-            }),
-        }
     }
 
     /// Appends the value of `entry`.

@@ -16,7 +16,7 @@ use crate::{
         bounds::Probe,
         counters::Delta,
         edit::{Edit, edit_for_put},
-        entry::{Form, IN_Y, NewEntry, TOMBSTONE},
+        entry::{IN_Y, NewEntry, TOMBSTONE},
         large::LargeRef,
         leaf::LeafLatched,
         pending::PendingValue,
@@ -64,12 +64,10 @@ impl<S: Kind> Tree<S> {
     ) -> Result<Put, E> {
         let guard = self.memory.enter();
         let mut commit = Some(commit);
-        if let Some(value) = value
-            && self.put_in_place(&guard, key, value, &mut commit)?
-        {
+        let mut pending = PendingValue::new(&self.memory, value.unwrap_or_default());
+        if value.is_some() && self.put_in_place(&guard, key, &mut pending, &mut commit)? {
             return Ok(Put::Applied);
         }
-        let mut pending = PendingValue::new(&self.memory, value.unwrap_or_default());
         let mut backoff = Backoff::default();
         loop {
             let target = Target {
@@ -103,14 +101,14 @@ impl<S: Kind> Tree<S> {
         }
     }
 
-    /// The short way of a small value into a leaf that has room for it: nothing but the leaf is
-    /// looked at. False when the long way has to be taken; then nothing was done.
+    /// The short way of a value into a leaf that has room for it: nothing but the leaf is looked
+    /// at. False when the long way has to be taken; then nothing was done.
     #[inline]
     fn put_in_place<E>(
         &self,
         guard: &Guard<'_>,
         key: &[u8],
-        value: &[u8],
+        pending: &mut PendingValue<'_>,
         commit: &mut Option<impl FnOnce() -> Result<(), E>>,
     ) -> Result<bool, E> {
         let Some(Spot::Leaf(seen)) = S::try_find(&self.root, guard, key) else {
@@ -118,9 +116,8 @@ impl<S: Kind> Tree<S> {
         };
         seen.leaf().prefetch_entries();
         let suffix = key.get(seen.leaf().depth()..).unwrap_or_default();
-        if Form::of(suffix.len(), value.len()) != Form::Inline {
-            return Ok(false);
-        }
+        // A large block is made before the latch is taken.
+        let entry = pending.entry(suffix, 0);
         let Some(leaf) = seen.try_latch() else {
             return Ok(false);
         };
@@ -132,12 +129,7 @@ impl<S: Kind> Tree<S> {
         let (Edit::Insert { flags, .. } | Edit::Replace { flags, .. }) = edit else {
             return Ok(false);
         };
-        let entry = NewEntry {
-            suffix,
-            value,
-            large: None,
-            flags,
-        };
+        let entry = NewEntry { flags, ..entry };
         let enough = match edit {
             Edit::Replace { at, .. } => leaf.has_room_instead(at, &entry),
             _ => leaf.has_room(&entry),
@@ -147,7 +139,8 @@ impl<S: Kind> Tree<S> {
         };
         // I8: from here on nothing fails.
         commit()?;
-        let (delta, old) = edit_leaf(&leaf, edit, Some(&entry));
+        let (mut delta, old) = edit_leaf(&leaf, edit, Some(&entry));
+        delta.bytes += pending.publish();
         self.counters.add(delta);
         if let Some(old) = old {
             old.retire(&self.memory);

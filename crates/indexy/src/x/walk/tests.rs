@@ -2,7 +2,7 @@
 //! runs all of it.
 
 use crate::{
-    mem::{Memory, budget::Budget},
+    mem::{EVERYTHING_IS_IN_THE_WAY, Memory, budget::Budget},
     x::{
         IndexX, Lookup,
         tree::{Kind, Tree},
@@ -36,6 +36,7 @@ every_tree! {
     an_entry_of_two_words_takes_less_than_thirty_bytes,
     bytes_are_exact_and_all_come_back,
     slabs_that_hold_little_are_emptied_without_losing_anything,
+    a_reader_keeps_the_block_that_it_found_while_that_moves,
     a_tree_that_was_emptied_takes_nothing,
     what_a_cut_spares_is_packed_again,
     removals_give_leaves_back,
@@ -145,6 +146,37 @@ fn slabs_that_hold_little_are_emptied_without_losing_anything<S: Kind>() {
             0 => assert_eq!(found, Lookup::Found(true), "{i}"),
             _ => assert!(matches!(found, Lookup::AskY(_)), "{i}"),
         }
+    }
+}
+
+/// Large values, and long keys with theirs: all of their blocks move while a reader holds one, and
+/// what was freed is used again.
+fn a_reader_keeps_the_block_that_it_found_while_that_moves<S: Kind>() {
+    let memory = memory();
+    let tree = Tree::<S>::new(memory.clone(), false);
+    let key = |i: u64| match i % 2 {
+        0 => spread(i).to_vec(),
+        _ => [&[1; 300][..], &spread(i)].concat(),
+    };
+    let value = |i: u64| vec![i as u8; 200];
+    (0..1000).for_each(|i| put(&tree, &key(i), &value(i)));
+    for held in [6, 7] {
+        let same = tree.get(&key(held), |bytes| {
+            EVERYTHING_IS_IN_THE_WAY.set(true);
+            tree.relocate();
+            EVERYTHING_IS_IN_THE_WAY.set(false);
+            memory.collect();
+            (1000..3000).for_each(|i| put(&tree, &key(i), &value(i)));
+            bytes == value(held)
+        });
+        assert_eq!(same, Lookup::Found(true), "{held}");
+    }
+    memory.collect();
+    assert_eq!(tree.verify(true), Ok(()));
+    assert_eq!(memory.live_bytes(), tree.stats().bytes);
+    for i in 0..3000 {
+        let found = tree.get(&key(i), |v| v == value(i));
+        assert_eq!(found, Lookup::Found(true), "{i}");
     }
 }
 

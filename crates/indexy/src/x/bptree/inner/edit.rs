@@ -121,6 +121,25 @@ impl InnerLatched<'_> {
         large as isize
     }
 
+    /// Moves the blocks of large separators that are in the way: each gets a copy, and the record
+    /// the pointer to it. Readers see what `x/large.rs` says. Returns by how many bytes they became
+    /// more.
+    pub(crate) fn move_large(&self, memory: &Memory) -> isize {
+        let node = self.node();
+        let mut bytes = 0;
+        for i in 0..self.meta().n - 1 {
+            let Some(old) = self.large(i) else { continue };
+            if old.is_in_the_way() {
+                let new = old.moved(memory);
+                let pointer = new.get().raw().to_le_bytes();
+                node.words().write(node.separator_at(i).rest, &pointer);
+                bytes += new.publish() as isize - old.arena_bytes() as isize;
+                old.retire(memory);
+            }
+        }
+        bytes
+    }
+
     /// Takes separator `i` and child `i + 1` out. Returns the bytes that the node has less.
     pub(crate) fn remove(&self, memory: &Memory, i: usize) -> isize {
         let node = self.node();

@@ -149,6 +149,22 @@ impl<'g> InnerSeen<'g> {
         self.unchanged().then_some(())
     }
 
+    /// The block of a large separator is in the way; `None` when the node changed.
+    pub(crate) fn has_large_in_the_way(&self) -> Option<bool> {
+        for i in 0..self.node.meta().n - 1 {
+            let at = self.node.separator_at(i);
+            let raw = self.node.words().read_u64(at.rest);
+            if at.large {
+                // SAFETY: validated after the word was read.
+                let in_the_way = self.unchanged() && unsafe { LargeRef::raw_is_in_the_way(raw) };
+                if in_the_way {
+                    return Some(true);
+                }
+            }
+        }
+        self.unchanged().then_some(false)
+    }
+
     /// Children; garbage when the node changed.
     pub(crate) fn children(&self) -> usize {
         self.node.meta().n
