@@ -11,8 +11,8 @@
 //! A block that lies in a slab that is to run empty is *moved* (`leaf/relocate.rs`): its bytes are
 //! copied to a new block, and the entry gets the new pointer under the latch of its leaf.
 //!
-//! Threads: written before it is published, never changed, retired when the entry is, or when it was
-//! moved. Readers follow a pointer after they validated the leaf that they read it from, inside
+//! Threads: written before it is published, never changed, retired when the entry is, or when it
+//! was moved. Readers follow a pointer after they validated the leaf that they read it from, inside
 //! the guard that they entered before. One that still holds the old pointer after a move reads the
 //! old block: it stays allocated for as long as the guard, and has the same bytes.
 

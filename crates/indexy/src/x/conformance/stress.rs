@@ -7,7 +7,7 @@
 use super::{Make, world::Map};
 use crate::{
     mem::EVERYTHING_IS_IN_THE_WAY,
-    x::{Chunk, IndexX, Lookup, Order, ScanLimits},
+    x::{Chunk, ChunkEntry, IndexX, Lookup, Order, ScanLimits},
 };
 use parking_lot::{Mutex, RwLock};
 use rand::{Rng, SeedableRng, rngs::StdRng};
@@ -264,4 +264,58 @@ pub(super) fn writers_readers_and_a_cutter<X: IndexX>(make: Make<X>) {
         shared.read(i);
     }
     assert!(shared.loads.load(Ordering::Relaxed) > 0 && shared.dropped.load(Ordering::Relaxed) > 0);
+}
+
+/// One writer writes a number under the first key of a leaf, then under the last one: whoever reads
+/// the leaf at one moment sees the same number twice, or the last one not yet.
+pub(super) fn i9_a_scan_reads_a_leaf_at_one_moment<X: IndexX>(make: Make<X>) {
+    const KEYS: u8 = 40;
+    const SCANS: usize = 3000;
+    for len in [8, 34, 200] {
+        let x = make(false);
+        let put = |key: u8, n: u64| {
+            let mut value = n.to_le_bytes().to_vec();
+            value.resize(len, key);
+            assert!(x.put(&[key], Some(&value), || Ok::<(), ()>(())).is_ok());
+        };
+        (0..KEYS).for_each(|key| put(key, 0));
+        let stop = AtomicBool::new(false);
+        thread::scope(|s| {
+            s.spawn(|| {
+                let mut n = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    n += 1;
+                    put(0, n);
+                    put(KEYS - 1, n);
+                }
+            });
+            let limits = ScanLimits {
+                bytes: usize::MAX,
+                entries: KEYS.into(),
+                leaves: 1,
+            };
+            let mut chunk = Chunk::default();
+            let wrong = (0..SCANS).find_map(|i| {
+                let order = [Order::Ascending, Order::Descending][i % 2];
+                x.scan(&[], None, order, limits, &mut chunk);
+                // What has become two leaves is not read at one moment.
+                let all = chunk.entries.len() == usize::from(KEYS);
+                let number = |entry: &ChunkEntry| {
+                    let value = entry.value.as_ref().and_then(|v| v.first_chunk());
+                    value.map_or(0, |n| u64::from_le_bytes(*n))
+                };
+                let (a, b) = (
+                    number(chunk.entries.first()?),
+                    number(chunk.entries.last()?),
+                );
+                let (first, last) = match order {
+                    Order::Ascending => (a, b),
+                    Order::Descending => (b, a),
+                };
+                (!all || first.wrapping_sub(last) > 1).then_some((all, first, last))
+            });
+            stop.store(true, Ordering::Relaxed);
+            assert_eq!(wrong, None, "values of {len} bytes");
+        });
+    }
 }

@@ -5,8 +5,8 @@
 //!
 //! Keeps: an entry stays what it was (I3, I4): a moved block has the bytes of the old one.
 //! Threads: any, beside everything else. A latch that is not free is not waited for. A reader that
-//! read the old pointer and validated the leaf before the move follows it to the old block, which is
-//! retired, not freed: its guard keeps it. A reader that validates later starts again.
+//! read the old pointer and validated the leaf before the move follows it to the old block, which
+//! is retired, not freed: its guard keeps it. A reader that validates later starts again.
 
 use super::{
     handles::{LeafLatched, LeafRef, LeafSeen},
