@@ -3,8 +3,8 @@
 //! A merge reads past the pool and writes tables that nobody knows of. Then one new version has
 //! them in the place of what was merged; runs that came meanwhile stay above. The version is made
 //! durable at once, because only then the old files go. A merge that is interrupted, that fails, or
-//! whose partitions changed meanwhile leaves nothing. One that meets damage does so too; the damaged
-//! part is left alone from then on (`damaged.rs`).
+//! whose partitions changed meanwhile leaves nothing. One that meets damage does so too; the
+//! damaged part is left alone from then on (`damaged.rs`).
 //!
 //! I7: a merge holds a buffer for each table that it reads, [`MOST_BUFFERED`] together, and those
 //! of one table that is written.
@@ -28,8 +28,8 @@ const MOST_BUFFERED: usize = 1 << 20;
 const LEAST_BUFFERED: usize = 32 << 10;
 
 impl LsmY {
-    /// One step, if something is due; false: nothing is. The caller holds `maintaining`. Errors: those
-    /// of a merge; `Corrupt` if damage leaves a partition more layers than reads bear.
+    /// One step, if something is due; false: nothing is. The caller holds `maintaining`. Errors:
+    /// those of a merge; `Corrupt` if damage leaves a partition more layers than reads bear.
     pub(super) fn do_what_is_due(&self, known: &mut Known<Stored>) -> Result<bool> {
         let (effort, runs) = self.clock.effort();
         let done = self.step(effort, known)?;

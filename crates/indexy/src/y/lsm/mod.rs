@@ -5,9 +5,9 @@
 //!
 //! - `table/`: one immutable file of sorted entries. `version/`: which table has what part of the
 //!   key space, and the log that makes it durable. `compact/`: what to merge, and the merge.
-//! - `tree.rs`: the state. `damaged.rs`: what merges leave alone. `filters.rs`:
-//!   bits a key, and which filters are asked. `read/`, `write.rs`, `load.rs`, `maintain.rs`, `copy.rs`, `verify.rs`,
-//!   `salvage.rs`: what is done with it. `index.rs`: the contract.
+//! - `tree.rs`: the state. `damaged.rs`: what merges leave alone. `filters.rs`: bits a key, and
+//!   which filters are asked. `read/`, `write.rs`, `load.rs`, `maintain.rs`, `copy.rs`,
+//!   `verify.rs`, `salvage.rs`: what is done with it. `index.rs`: the contract.
 //!
 //! What a reader sees: one version from beginning to end, so all of a run or nothing.
 //!

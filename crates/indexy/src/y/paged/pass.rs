@@ -13,6 +13,7 @@ pub(crate) struct Pass {
     pub(crate) extents: u64,
     /// Those that the last one came by.
     pub(crate) known_extents: u64,
-    /// The root that the last one left: if it is there still, nothing has changed.
-    pub(crate) left: PageNo,
+    /// The root that the last one left, and the free pages: where both are the same, nothing has
+    /// changed.
+    pub(crate) left: (PageNo, u64),
 }

@@ -26,13 +26,8 @@ use xxhash_rust::xxh3::xxh3_64;
 /// How a read asks a table's filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FilterUse {
-    /// Its page is read if it is in no frame.
-    #[cfg(any(test, feature = "testing"))]
-    Always,
-    /// The same in the first so many segments; in others as `IfCached`.
+    /// If its page is in a frame; of the first so many segments the page is read else.
     First(u32),
-    /// It is asked if its page is in a frame.
-    IfCached,
     Never,
 }
 
@@ -41,10 +36,8 @@ impl FilterUse {
     #[inline]
     pub(super) fn reads(self, segment: usize) -> bool {
         match self {
-            #[cfg(any(test, feature = "testing"))]
-            Self::Always => true,
             Self::First(count) => segment < count as usize,
-            Self::IfCached | Self::Never => false,
+            Self::Never => false,
         }
     }
 }

@@ -142,7 +142,7 @@ fn ask(sim: &Sim, meta: TableMeta) {
         &[0xff; 40],
     ] {
         let hash = hash_of(key);
-        for filter in [FilterUse::Always, FilterUse::Never] {
+        for filter in [FilterUse::First(u32::MAX), FilterUse::Never] {
             let _ = table.ask(key, hash, filter);
             let mut descent = table.descent(key, hash, filter);
             if let Ok(Step::Missing(page)) = table.descend(key, &mut descent) {

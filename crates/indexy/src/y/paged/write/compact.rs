@@ -2,10 +2,10 @@
 //!
 //! A *pass* goes through the leaves in the order of keys, a stretch of them a step. A page that
 //! lies behind the *aim*, where the file would end if it had no holes, is written anew in front of
-//! it, and so is an extent. The first pass also fills leaves up that are less than seven tenths full.
-//! A step is a run that changes no entry: its new version is published and made
-//! durable, so that the places of what moved are free for the next step, and a crash finds the one
-//! version or the other (I4).
+//! it, and so is an extent. The first pass also fills leaves up that are less than seven tenths
+//! full. A step is a run that changes no entry: its new version is published and made durable, so
+//! that the places of what moved are free for the next step, and a crash finds the one version or
+//! the other (I4).
 //!
 //! An extent needs free pages that follow one another. So from the second pass on the nodes of the
 //! tree are packed together at the beginning, as far as there is room, and extents go to any place
@@ -52,7 +52,7 @@ impl PagedY {
     fn step_of(&self, pass: &mut Pass) -> Result<Maintained> {
         if pass.number == 0 {
             self.cut_end()?;
-            if self.version.load().root.page == pass.left {
+            if self.left() == pass.left {
                 return Ok(Maintained::Idle);
             }
             pass.number = 1;
@@ -81,7 +81,7 @@ impl PagedY {
                     next: Vec::new(),
                     extents: 0,
                     known_extents: pass.extents,
-                    left: self.version.load().root.page,
+                    left: self.left(),
                 };
                 if is_last {
                     return Ok(Maintained::Idle);
@@ -90,6 +90,13 @@ impl PagedY {
         }
         self.reap();
         Ok(Maintained::More)
+    }
+
+    /// What tells whether something has changed since the last pass. Places that a reader kept busy
+    /// then are free when it has gone.
+    fn left(&self) -> (PageNo, u64) {
+        let free = self.space.lock().free_pages();
+        (self.version.load().root.page, free)
     }
 
     /// Where the file would end if it had no holes. What is written until the step ends goes in

@@ -2,8 +2,9 @@
 //!
 //! `run.rs` goes through the run and the leaves, `path.rs` closes inner pages, `pages.rs` reads old
 //! pages and makes keys and values for new ones, `output.rs` has what is on its way to the file,
-//! `removal.rs` removes ranges, `load.rs` has the leaves of a sorted load, `graft.rs` takes them into the tree,
-//! `compact.rs` moves pages to the front of the file, `shrink.rs` gives free space at its end back.
+//! `removal.rs` removes ranges, `load.rs` has the leaves of a sorted load, `graft.rs` takes them
+//! into the tree, `compact.rs` moves pages to the front of the file, `shrink.rs` gives free space
+//! at its end back.
 
 mod commit;
 mod compact;

@@ -383,20 +383,7 @@ impl<'y> Run<'y> {
         let small = self.path.pages.is_small(bytes);
         if carry || small || dense.is_some() {
             if let Some((right, to)) = self.path.right_neighbour(&leaf.to)? {
-                leaf.warm = self
-                    .path
-                    .pages
-                    .y
-                    .pages
-                    .pool
-                    .contains(self.path.pages.y.pages.tag(right.page));
-                let entries = self.path.pages.entries_of(right.page)?;
-                self.path.pages.removed.push(right.page);
-                self.path.pages.remove_bound(&right.from)?;
-                leaf.bytes = leaf.made.iter().map(raw_bytes).sum();
-                leaf.rest = entries.into_iter().peekable();
-                leaf.to = to;
-                self.leaf = Some(leaf);
+                self.leaf = Some(self.with_right(leaf, &right, to)?);
                 return Ok(Closed::Grew);
             }
             let left = match carry || small {
@@ -426,6 +413,24 @@ impl<'y> Run<'y> {
             from = self.put_leaf(&mut made, from, warm, fill)?;
         }
         Ok(Closed::Yes)
+    }
+
+    /// `leaf`, which goes on with the entries of `right`, up to `to`.
+    fn with_right(
+        &mut self,
+        mut leaf: OpenLeaf,
+        right: &Child,
+        to: Option<Vec<u8>>,
+    ) -> Result<OpenLeaf> {
+        let pages = &mut self.path.pages;
+        leaf.warm = pages.y.pages.pool.contains(pages.y.pages.tag(right.page));
+        let entries = pages.entries_of(right.page)?;
+        pages.removed.push(right.page);
+        pages.remove_bound(&right.from)?;
+        leaf.bytes = leaf.made.iter().map(raw_bytes).sum();
+        leaf.rest = entries.into_iter().peekable();
+        leaf.to = to;
+        Ok(leaf)
     }
 
     /// Puts out one page of the first of `entries`; returns where the next one begins.

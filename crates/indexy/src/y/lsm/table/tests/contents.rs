@@ -116,11 +116,11 @@ fn a_descent_names_the_pages_that_it_needs() {
     let levels = usize::from(meta.height);
     let table = cold(&meta).unwrap();
     assert_eq!(
-        descended(&table, &key, FilterUse::Always),
+        descended(&table, &key, FilterUse::First(u32::MAX)),
         (there.clone(), levels + 1)
     );
     assert_eq!(
-        descended(&table, &key, FilterUse::Always),
+        descended(&table, &key, FilterUse::First(u32::MAX)),
         (there.clone(), 0)
     );
     assert_eq!(
@@ -129,14 +129,14 @@ fn a_descent_names_the_pages_that_it_needs() {
     );
     let table = cold(&meta).unwrap();
     assert_eq!(
-        descended(&table, &key, FilterUse::IfCached),
+        descended(&table, &key, FilterUse::First(0)),
         (there, levels)
     );
     // The filter denies most absent keys, and its page is all that is read for them.
     let denied = (0..1000u64)
         .map(|i| (i * 3 + 1).to_be_bytes())
         .filter(|key| {
-            let (said, reads) = descended(&cold(&meta).unwrap(), key, FilterUse::Always);
+            let (said, reads) = descended(&cold(&meta).unwrap(), key, FilterUse::First(u32::MAX));
             assert_eq!(said, None);
             reads == 1
         });
@@ -202,7 +202,12 @@ fn pages_of_many_tables_come_together() {
         let key = 2_100u64.to_be_bytes();
         let before = cache.reads.load(std::sync::atomic::Ordering::Relaxed);
         let mut ways: Vec<(usize, Descent)> = (0..5)
-            .map(|i| (i, tables[i].descent(&key, hash_of(&key), FilterUse::Always)))
+            .map(|i| {
+                (
+                    i,
+                    tables[i].descent(&key, hash_of(&key), FilterUse::First(u32::MAX)),
+                )
+            })
             .collect();
         let mut rounds = 0;
         while !ways.is_empty() {

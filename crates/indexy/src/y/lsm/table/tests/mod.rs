@@ -94,7 +94,7 @@ fn table_as(storage: &Arc<dyn Storage>, model: &Model, codec: Codec) -> Table {
 }
 
 fn get(table: &Table, key: &[u8]) -> Result<Option<Option<Vec<u8>>>> {
-    let found = table.get(key, hash_of(key), FilterUse::Always)?;
+    let found = table.get(key, hash_of(key), FilterUse::First(u32::MAX))?;
     Ok(found.map(|value| value.map(|v| v.to_vec())))
 }
 
