@@ -12,7 +12,7 @@ use crate::{
     view::TableSnapshot,
     write::TableTransaction,
 };
-use indexy::{Snapshot, Transaction};
+use indexy::{Db, Snapshot, Transaction};
 use std::{fmt, sync::Arc};
 
 /// A table. A handle is a reference, and may be used from any thread.
@@ -74,6 +74,22 @@ impl Table {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.core.name
+    }
+
+    /// The database.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(8 << 20))?;
+    /// # use indexy_table::{Schema, Tables, Type};
+    /// # let schema = Schema::new("t").column("id", Type::U64).primary_key(["id"]);
+    /// # let table = Tables::open(&db)?.create_table(schema)?;
+    /// let snapshot = table.db().snapshot()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn db(&self) -> &Db {
+        &self.shared.db
     }
 
     /// Its schema, with what was added to it.
