@@ -85,3 +85,8 @@ pub use value::{Timestamp, Type, Value};
 pub use verify::TableReport;
 pub use view::TableSnapshot;
 pub use write::TableTransaction;
+
+/// The README's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
