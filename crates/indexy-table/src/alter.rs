@@ -182,13 +182,28 @@ impl Table {
             let Some(last) = keys.last().cloned() else {
                 return Ok(());
             };
-            self.shared.transact(|tx| self.bring_in(tx, id, &keys))?;
+            self.bring_in(id, &keys)?;
             after = Some(last);
         }
     }
 
+    /// Brings in the rows that have these keys, in fewer at a time where they are large.
+    fn bring_in(&self, id: u64, keys: &[Key]) -> Result<()> {
+        let done = self
+            .shared
+            .transact(|tx| self.bring_in_within(tx, id, keys));
+        match (done, keys.len()) {
+            (Err(Error::Db(indexy::Error::BatchTooLarge { .. })), 2..) => {
+                let (first, second) = keys.split_at(keys.len() / 2);
+                self.bring_in(id, first)?;
+                self.bring_in(id, second)
+            }
+            (done, _) => done,
+        }
+    }
+
     /// Writes the entries of the rows that have these keys.
-    fn bring_in(&self, tx: &mut Transaction, id: u64, keys: &[Key]) -> Result<()> {
+    fn bring_in_within(&self, tx: &mut Transaction, id: u64, keys: &[Key]) -> Result<()> {
         let table = self.within(tx)?;
         let (layout, tx) = (table.layout, table.tx);
         let index = layout.indexes.iter().find(|index| index.id == id);
@@ -200,6 +215,7 @@ impl Table {
             };
             let values = layout.read_row(key, &row)?;
             let entry = index.entry(&layout.definition, &values);
+            layout.check_key(&entry.key)?;
             if entry.alone {
                 // The row's own entry is equal: its writer wrote it from the same values.
                 let there = tx.get_for_update(tree, &entry.key)?;

@@ -12,7 +12,7 @@ use crate::{
     key,
     value::Value,
 };
-use indexy::Tree;
+use indexy::{Tree, limits::MAX_KEY_BYTES};
 use std::sync::Arc;
 
 /// What the names of all trees of tables begin with; a number follows.
@@ -160,6 +160,18 @@ impl Layout {
             key::encode(&mut bytes, value, nullable);
         }
         bytes
+    }
+
+    /// Errors: `KeyTooLong`.
+    pub(crate) fn check_key(&self, key: &[u8]) -> Result<()> {
+        match key.len() > MAX_KEY_BYTES {
+            true => Err(Error::KeyTooLong {
+                table: self.name.clone(),
+                len: key.len(),
+                limit: MAX_KEY_BYTES,
+            }),
+            false => Ok(()),
+        }
     }
 
     /// All columns of a row.

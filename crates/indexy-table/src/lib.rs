@@ -44,6 +44,8 @@
 //! projections; [`Table`] for what one call does, [`Table::within`] for transactions, [`Table::at`]
 //! for snapshots; [`Table::create_index`] and [`Table::add_column`] for tables that live.
 //!
+//! With the cargo feature `arrow`, `Table::batches` returns rows as Arrow record batches.
+//!
 //! # What it promises
 //!
 //! - A call that fails has changed nothing, in a transaction neither.
@@ -54,6 +56,8 @@
 //!   built is gone.
 
 mod alter;
+#[cfg(feature = "arrow")]
+mod arrow;
 mod catalogue;
 mod definition;
 mod entry;
@@ -73,6 +77,8 @@ mod verify;
 mod view;
 mod write;
 
+#[cfg(feature = "arrow")]
+pub use arrow::Batches;
 pub use error::{Error, Result};
 pub use indexy_derive::Row;
 pub use query::Query;

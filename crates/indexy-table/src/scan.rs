@@ -116,6 +116,18 @@ impl<'a> Rows<'a> {
         })
     }
 
+    /// Numbers of the columns of each record.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn wanted(&self) -> &[usize] {
+        &self.plan.wanted
+    }
+
+    /// Name of the table.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn table(&self) -> &str {
+        &self.layout.name
+    }
+
     fn next_entry(&mut self) -> Result<Option<Entry>> {
         if self.left == 0 {
             return Ok(None);

@@ -63,8 +63,8 @@ impl Shared {
         let now = db.snapshot()?;
         for shared in all.iter().filter_map(Weak::upgrade) {
             // A tree of another open database is refused.
-            let tree = shared.catalogue.as_ref();
-            if tree.is_some_and(|tree| now.contains_key(tree, "").is_ok()) {
+            let seen = shared.catalogue.as_ref().map(|tree| now.get(tree, ""));
+            if !matches!(seen, None | Some(Err(indexy::Error::ForeignTree))) {
                 return Ok(shared);
             }
         }

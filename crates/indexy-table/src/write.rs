@@ -14,10 +14,7 @@ use crate::{
     schema::PRIMARY,
     value::Value,
 };
-use indexy::{
-    Batch, Db, Transaction,
-    limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
-};
+use indexy::{Batch, Db, Transaction, limits::MAX_VALUE_BYTES};
 use std::{fmt, sync::Arc};
 
 /// A table within a transaction: [`Table::within`](crate::Table::within).
@@ -171,7 +168,7 @@ impl TableTransaction<'_> {
             .layout
             .rows
             .encode_key(&self.layout.definition.columns, &values);
-        self.check_key(&key)?;
+        self.layout.check_key(&key)?;
         if self
             .tx
             .get_for_update(&self.layout.rows.tree, &key)?
@@ -206,7 +203,7 @@ impl TableTransaction<'_> {
             .layout
             .rows
             .encode_key(&self.layout.definition.columns, &values);
-        self.check_key(&key)?;
+        self.layout.check_key(&key)?;
         let old = self.row_for_update(&key)?;
         let existed = old.is_some();
         self.replace(old.map(|old| (key.clone(), old)), Some((key, values)))?;
@@ -253,7 +250,7 @@ impl TableTransaction<'_> {
             .rows
             .encode_key(&self.layout.definition.columns, &new);
         if new_key != key {
-            self.check_key(&new_key)?;
+            self.layout.check_key(&new_key)?;
             if self
                 .tx
                 .get_for_update(&self.layout.rows.tree, &new_key)?
@@ -326,17 +323,6 @@ impl TableTransaction<'_> {
         }
     }
 
-    fn check_key(&self, key: &[u8]) -> Result<()> {
-        match key.len() > MAX_KEY_BYTES {
-            true => Err(Error::KeyTooLong {
-                table: self.layout.name.clone(),
-                len: key.len(),
-                limit: MAX_KEY_BYTES,
-            }),
-            false => Ok(()),
-        }
-    }
-
     /// Puts the row `new` in the place of `old`, each with its key, and changes every index so.
     fn replace(
         &mut self,
@@ -366,7 +352,7 @@ impl TableTransaction<'_> {
                 batch.remove(tree, old.key);
             }
             if let Some(IndexEntry { key, value, alone }) = new {
-                self.check_key(&key)?;
+                self.layout.check_key(&key)?;
                 self.check_row(value.len(), MAX_VALUE_BYTES)?;
                 if alone && moved && self.tx.get_for_update(tree, &key)?.is_some() {
                     return Err(self.duplicate(&index.name));

@@ -34,7 +34,7 @@ fn thing(number: u32) -> Thing {
         text: (number > 1).then(|| format!("text {number}")),
         size: f64::from(number) / 2.0,
         at: Timestamp(i64::from(number)),
-        flag: number % 2 == 0,
+        flag: number.is_multiple_of(2),
         data: (number > 2).then(|| vec![0, 1, 2]),
         small: -1,
         r#type: i64::MIN,
@@ -102,7 +102,7 @@ fn structures_go_in_and_come_out() {
     let all: Vec<Note> = (0..5)
         .map(|id| Note {
             id,
-            text: (id % 2 == 0).then(|| format!("text {id}")),
+            text: (id.is_multiple_of(2)).then(|| format!("text {id}")),
             number: id as u32,
         })
         .collect();
