@@ -13,11 +13,21 @@ fn setting(name: &str, default: u64) -> u64 {
     value.and_then(|v| v.parse().ok()).unwrap_or(default)
 }
 
+/// What happened: a run in which nothing does shows nothing.
+#[derive(Debug, Default)]
+struct Seen {
+    rows: usize,
+    written: usize,
+    refused: usize,
+    indexes_refused: usize,
+}
+
 struct Both {
     db: Db,
     table: Table,
     sqlite: Sqlite,
     tabled: Tabled,
+    seen: Seen,
 }
 
 fn collect(rows: Result<Rows<'_>, Error>) -> Vec<Vec<Value>> {
@@ -34,8 +44,13 @@ fn done(result: Result<bool, Error>) -> Option<bool> {
     }
 }
 
-/// One random write on both; both do it, or both refuse.
-fn write(random: &mut Random, table: &mut TableTransaction<'_>, sqlite: &Sqlite, tabled: &Tabled) {
+/// One random write on both: both do it, or both refuse, which is false.
+fn write(
+    random: &mut Random,
+    table: &mut TableTransaction<'_>,
+    sqlite: &Sqlite,
+    tabled: &Tabled,
+) -> bool {
     let new = row(random, tabled);
     let names: Vec<String> = tabled
         .columns
@@ -59,6 +74,7 @@ fn write(random: &mut Random, table: &mut TableTransaction<'_>, sqlite: &Sqlite,
         0..4 => {
             let ours = done(table.insert(&new[..]).map(|()| true)).is_some();
             assert_eq!(ours, sqlite.run(&insert, &new).is_some(), "insert {new:?}");
+            ours
         }
         4..6 => {
             let sets: Vec<String> = names
@@ -72,6 +88,7 @@ fn write(random: &mut Random, table: &mut TableTransaction<'_>, sqlite: &Sqlite,
             );
             let ours = done(table.upsert(&new[..])).is_some();
             assert_eq!(ours, sqlite.run(&upsert, &new).is_some(), "upsert {new:?}");
+            ours
         }
         6..9 => {
             let count = 1 + random.below(names.len());
@@ -91,23 +108,28 @@ fn write(random: &mut Random, table: &mut TableTransaction<'_>, sqlite: &Sqlite,
                 sqlite.run(&update, &parameters),
                 "{update} {parameters:?}"
             );
+            ours.is_some()
         }
         _ => {
             let delete = format!("DELETE FROM t WHERE {matches}");
             let ours = done(table.delete(&key[..])).map(usize::from);
             assert_eq!(ours, sqlite.run(&delete, &key), "delete {key:?}");
+            ours.is_some()
         }
     }
 }
 
 impl Both {
     /// Some writes in one transaction, which is committed or not.
-    fn together(&self, random: &mut Random) {
+    fn together(&mut self, random: &mut Random) {
         assert!(self.sqlite.run("BEGIN", &[]).is_some());
         let mut tx = self.db.begin().unwrap();
         let mut table = self.table.within(&mut tx).unwrap();
         for _ in 0..1 + random.below(4) {
-            write(random, &mut table, &self.sqlite, &self.tabled);
+            match write(random, &mut table, &self.sqlite, &self.tabled) {
+                true => self.seen.written += 1,
+                false => self.seen.refused += 1,
+            }
             if random.one_in(3) {
                 let Asked {
                     query,
@@ -126,7 +148,7 @@ impl Both {
         }
     }
 
-    fn ask(&self, random: &mut Random) {
+    fn ask(&mut self, random: &mut Random) {
         let Asked {
             query,
             sql,
@@ -138,6 +160,7 @@ impl Both {
             theirs,
             "{sql} {parameters:?}"
         );
+        self.seen.rows += theirs.len();
     }
 
     /// An index or a column comes, or an index goes.
@@ -149,9 +172,13 @@ impl Both {
                 let nullable = random.one_in(2);
                 let name = format!("c{}", self.tabled.columns.len());
                 let mut default = value(random, ty, nullable);
-                if matches!(&default, Value::Text(text) if !text.is_ascii() || text.contains('\u{1}'))
-                {
-                    default = "x".into();
+                // What SQLite reads otherwise when it is a literal.
+                match &default {
+                    Value::Text(text) if !text.is_ascii() || text.contains('\u{1}') => {
+                        default = "x".into();
+                    }
+                    Value::F64(number) if number.abs() > 1e6 => default = 1.5.into(),
+                    _ => {}
                 }
                 self.tabled.columns.push((name.clone(), ty, nullable));
                 let column = Column::new(ty).default(&default);
@@ -184,6 +211,7 @@ impl Both {
                     .create_index(&self.tabled, self.tabled.indexes.len() - 1);
                 assert_eq!(ours, theirs, "{name} {:?}", self.tabled.indexes.last());
                 if !ours {
+                    self.seen.indexes_refused += 1;
                     self.tabled.indexes.pop();
                 }
             }
@@ -197,6 +225,7 @@ fn open(path: &std::path::Path) -> Db {
 
 #[test]
 fn random_tables_answer_as_sqlite_does() {
+    let mut seen = Seen::default();
     let seed = setting("INDEXY_SQLITE_SEED", 1);
     for case in 0..setting("INDEXY_SQLITE_CASES", 150) {
         println!("seed {seed}, case {case}");
@@ -213,6 +242,7 @@ fn random_tables_answer_as_sqlite_does() {
             table,
             sqlite,
             tabled,
+            seen: std::mem::take(&mut seen),
         };
         for at in 0..WRITES {
             both.together(&mut random);
@@ -233,5 +263,9 @@ fn random_tables_answer_as_sqlite_does() {
         assert!(report.is_ok(), "{report:?}");
         let all = collect(both.table.scan(&Query::all()));
         assert_eq!(report.rows, all.len() as u64);
+        seen = both.seen;
     }
+    println!("{seen:?}");
+    let counts = [seen.rows, seen.written, seen.refused, seen.indexes_refused];
+    assert!(counts.iter().all(|&count| count > 0), "{seen:?}");
 }
