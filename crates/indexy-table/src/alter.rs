@@ -14,10 +14,10 @@ use crate::{
     catalogue,
     definition::{Definition, IndexState, StoredColumn},
     error::{Error, Result},
-    layout,
     schema::{Column, Index},
     shared::{self, Shared},
     table::Table,
+    tree_names,
 };
 use indexy::{Key, Transaction, TreeOptions};
 use std::ops::Bound;
@@ -126,7 +126,7 @@ impl Table {
         definition.check().map_err(|reason| self.invalid(reason))?;
 
         let id = shared.transact(|tx| catalogue::take_numbers(tx, catalogue, 1))?;
-        let tree = layout::index_tree(self.core.id, id);
+        let tree = tree_names::index(self.core.id, id);
         let (index_x, index_y) = self.layout()?.rows.tree.pair();
         let options = TreeOptions::new().index_x(index_x).index_y(index_y);
         shared.make_tree(&tree, &options)?;
@@ -162,7 +162,7 @@ impl Table {
         self.changed(definition)?;
         match ready {
             true => Ok(()),
-            false => shared.drop_trees([layout::index_tree(self.core.id, id)]),
+            false => shared.drop_trees([tree_names::index(self.core.id, id)]),
         }
     }
 

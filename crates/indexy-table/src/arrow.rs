@@ -39,7 +39,8 @@ const ZONE: &str = "UTC";
 /// }
 /// let batches = table.batches(&Query::all(), 2)?;
 /// assert_eq!(batches.schema().field(1).name(), "text");
-/// let rows: Vec<usize> = batches.map(|batch| batch.map(|b| b.num_rows())).collect::<Result<_, _>>()?;
+/// let rows = batches.map(|batch| batch.map(|batch| batch.num_rows()));
+/// let rows: Vec<usize> = rows.collect::<Result<_, _>>()?;
 /// assert_eq!(rows, [2, 2, 1]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

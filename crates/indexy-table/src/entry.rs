@@ -94,43 +94,133 @@ impl Entries {
         self.format.encode(self.value.iter().map(|&at| &values[at]))
     }
 
-    /// The columns `wanted` of an entry; `Err`: what does not hold.
+    /// Where these columns lie.
+    pub(crate) fn project(&self, wanted: &[usize]) -> Projection {
+        let mut projection = Projection {
+            wanted: wanted.len(),
+            ..Projection::default()
+        };
+        for (to, column) in wanted.iter().enumerate() {
+            if let Some(from) = wanted[..to].iter().position(|other| other == column) {
+                projection.copies.push((from, to));
+                continue;
+            }
+            match self.places[*column] {
+                Some(Place::Key(at)) => {
+                    let known = projection.key.len().max(at + 1);
+                    projection.key.resize(known, None);
+                    projection.key[at] = Some(to);
+                }
+                Some(Place::Value(at)) => projection.value.push((at, to)),
+                None => projection.missing = Some(*column),
+            }
+        }
+        projection
+    }
+
+    /// The columns of an entry that `wanted` has the places of; `Err`: what does not hold.
     pub(crate) fn read(
         &self,
         columns: &[StoredColumn],
         (key, value): (&[u8], &[u8]),
-        wanted: &[usize],
+        wanted: &Projection,
     ) -> Result<Vec<Value>, String> {
-        let places = wanted.iter().map(|&at| (at, self.places[at]));
-        let last_in_key = places.clone().filter_map(|(_, place)| match place {
+        if let Some(column) = wanted.missing {
+            return Err(format!("no column {} here", columns[column].name));
+        }
+        let mut values = vec![Value::Null; wanted.wanted];
+        let mut reader = BorrowReader::new(key);
+        for (&at, to) in self.key.iter().zip(&wanted.key) {
+            let (column, to) = (&columns[at], *to);
+            let read = match to {
+                Some(to) => key::decode(&mut reader, column.ty, column.nullable)
+                    .map(|value| values[to] = value),
+                None => key::skip(&mut reader, column.ty, column.nullable).map(drop),
+            };
+            read.map_err(|error| in_key(column, &error))?;
+        }
+        if !wanted.value.is_empty() {
+            let row = self.format.read(value)?;
+            for &(at, to) in &wanted.value {
+                let column = &columns[self.value[at]];
+                let read = row
+                    .get(at)
+                    .map_err(|what| format!("column {}: {what}", column.name))?;
+                let read = read.or_else(|| column.absent());
+                values[to] = read.ok_or_else(|| format!("no column {}", column.name))?;
+            }
+        }
+        for &(from, to) in &wanted.copies {
+            values[to] = values[from].clone();
+        }
+        Ok(values)
+    }
+
+    /// The key of the row of an entry, whose primary key is `primary_key`; what of it lies in the
+    /// entry's key is copied.
+    pub(crate) fn row_key(
+        &self,
+        columns: &[StoredColumn],
+        (key, value): (&[u8], &[u8]),
+        primary_key: &[usize],
+    ) -> Result<Vec<u8>, String> {
+        // Where each column of the key ends, as far as one is needed.
+        let needed = primary_key.iter().filter_map(|&at| match self.places[at] {
             Some(Place::Key(at)) => Some(at + 1),
             _ => None,
         });
-        let mut in_key = Vec::new();
-        let mut reader = BorrowReader::new(key);
-        for &at in &self.key[..last_in_key.max().unwrap_or(0)] {
+        let mut ends = Vec::with_capacity(self.key.len());
+        let (mut reader, mut end) = (BorrowReader::new(key), 0);
+        for &at in &self.key[..needed.max().unwrap_or(0)] {
             let column = &columns[at];
-            let read = key::decode(&mut reader, column.ty, column.nullable);
-            in_key.push(read.map_err(|error| format!("column {} in a key: {error}", column.name))?);
+            let skipped = key::skip(&mut reader, column.ty, column.nullable);
+            end += skipped.map_err(|error| in_key(column, &error))?;
+            ends.push(end);
         }
+        let mut row_key = Vec::with_capacity(key.len());
         let mut row = None;
-        let mut values = Vec::with_capacity(wanted.len());
-        for (at, place) in places {
+        for &at in primary_key {
             let column = &columns[at];
-            let found = match place {
-                Some(Place::Key(at)) => in_key.get(at).cloned(),
+            let bytes = match self.places[at] {
+                Some(Place::Key(at)) => {
+                    let from = at
+                        .checked_sub(1)
+                        .map_or(Some(0), |at| ends.get(at).copied());
+                    from.zip(ends.get(at).copied())
+                        .and_then(|(from, to)| key.get(from..to))
+                }
                 Some(Place::Value(at)) => {
                     if row.is_none() {
                         row = Some(self.format.read(value)?);
                     }
-                    let read = row.as_ref().map_or(Ok(None), |row| row.get(at));
-                    read.map_err(|what| format!("column {}: {what}", column.name))?
+                    let read = row.as_ref().map_or(Ok(None), |row| row.get(at))?;
+                    let read = read.ok_or("no primary key in an entry")?;
+                    key::encode(&mut row_key, &read, column.nullable);
+                    continue;
                 }
                 None => None,
             };
-            let found = found.or_else(|| column.absent());
-            values.push(found.ok_or_else(|| format!("no column {} in a row", column.name))?);
+            row_key.extend_from_slice(bytes.ok_or("no primary key in an entry")?);
         }
-        Ok(values)
+        Ok(row_key)
     }
+}
+
+fn in_key(column: &StoredColumn, error: &storekey::DecodeError) -> String {
+    format!("column {} in a key: {error}", column.name)
+}
+
+/// Where columns that are wanted lie in entries; found once for many of them.
+#[derive(Debug, Default)]
+pub(crate) struct Projection {
+    /// Number of columns.
+    wanted: usize,
+    /// Of each column of the key, up to the last that is wanted: its place among the wanted ones.
+    key: Vec<Option<usize>>,
+    /// Column of the value, and its place among the wanted ones.
+    value: Vec<(usize, usize)>,
+    /// Columns that are wanted again: the first place, and another.
+    copies: Vec<(usize, usize)>,
+    /// One that the entries do not have.
+    missing: Option<usize>,
 }

@@ -1,6 +1,6 @@
 //! Every error of the tables, and who acts next.
 
-use crate::value::Type;
+use crate::{tree_names::is_of_table, value::Type};
 use indexy::error::ErrorKind;
 
 /// The result of every fallible call of this crate.
@@ -144,7 +144,8 @@ pub enum Error {
 
 impl Error {
     /// Whether a transaction that met it may succeed when it is begun anew: that of
-    /// [`indexy::Error::is_retryable`].
+    /// [`indexy::Error::is_retryable`], or an index that it knew was dropped.
+    /// [`Tables::transact`](crate::Tables::transact) begins it anew in both cases.
     ///
     /// ```
     /// use indexy_table::Error;
@@ -153,7 +154,16 @@ impl Error {
     /// ```
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Db(error) if error.is_retryable())
+        let below = matches!(self, Self::Db(error) if error.is_retryable());
+        below || self.is_of_a_dropped_tree()
+    }
+
+    /// It names a tree of a table that was dropped.
+    pub(crate) fn is_of_a_dropped_tree(&self) -> bool {
+        match self {
+            Self::Db(indexy::Error::TreeDropped { name }) => is_of_table(name),
+            _ => false,
+        }
     }
 
     /// Who acts next.
@@ -167,6 +177,7 @@ impl Error {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
+            _ if self.is_retryable() => ErrorKind::Retry,
             Self::Db(error) => error.kind(),
             Self::Corrupt { .. } => ErrorKind::Damaged,
             Self::IndexNotReady { .. } => ErrorKind::Retry,

@@ -68,6 +68,28 @@ pub(crate) fn decode(
     })
 }
 
+/// Passes a value of a column; its length in the key. Errors: as of [`decode`], and of fewer bytes.
+pub(crate) fn skip(
+    from: &mut BorrowReader<'_>,
+    ty: Type,
+    nullable: bool,
+) -> Result<usize, DecodeError> {
+    if nullable {
+        match from.read_u8()? {
+            NULL => return Ok(1),
+            NOT_NULL => {}
+            _ => return Err(DecodeError::InvalidFormat),
+        }
+    }
+    let len = match ty.width() {
+        Some(1) => from.read_array::<1>()?.len(),
+        Some(4) => from.read_array::<4>()?.len(),
+        Some(_) => from.read_array::<8>()?.len(),
+        None => from.read_escaped_slice()?.as_bytes().len(),
+    };
+    Ok(len + usize::from(nullable))
+}
+
 /// The smallest key greater than every one that begins with `prefix`; `None`: there is none.
 pub(crate) fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|&byte| byte != u8::MAX)?;

@@ -7,24 +7,13 @@
 
 use crate::{
     definition::{Definition, IndexState, StoredIndex},
-    entry::Entries,
+    entry::{Entries, Projection},
     error::{Error, Result},
-    key,
+    key, tree_names,
     value::Value,
 };
 use indexy::{Tree, limits::MAX_KEY_BYTES};
 use std::sync::Arc;
-
-/// What the names of all trees of tables begin with; a number follows.
-pub(crate) const TREE_PREFIX: &str = "indexy.table.";
-
-pub(crate) fn rows_tree(table: u64) -> String {
-    format!("{TREE_PREFIX}{table}")
-}
-
-pub(crate) fn index_tree(table: u64, index: u64) -> String {
-    format!("{TREE_PREFIX}{table}.{index}")
-}
 
 /// See the module header.
 #[derive(Debug)]
@@ -34,6 +23,8 @@ pub(crate) struct Layout {
     /// Names of all columns.
     pub(crate) columns: Arc<[String]>,
     pub(crate) rows: Entries,
+    /// Where all columns lie in rows.
+    all: Projection,
     pub(crate) indexes: Vec<IndexLayout>,
 }
 
@@ -66,16 +57,17 @@ impl Layout {
         definition: Definition,
         tree: impl Fn(&str) -> Result<Tree>,
     ) -> Result<Self> {
-        let rows = Entries::of_rows(tree(&rows_tree(definition.id))?, &definition);
+        let rows = Entries::of_rows(tree(&tree_names::rows(definition.id))?, &definition);
         let mut indexes = Vec::with_capacity(definition.indexes.len());
         for index in &definition.indexes {
-            let tree = tree(&index_tree(definition.id, index.id))?;
+            let tree = tree(&tree_names::index(definition.id, index.id))?;
             indexes.push(IndexLayout::new(tree, &definition, index));
         }
         let columns = definition.columns.iter().map(|column| column.name.clone());
         Ok(Self {
             name: name.into(),
             columns: columns.collect(),
+            all: rows.project(&(0..definition.columns.len()).collect::<Vec<_>>()),
             rows,
             indexes,
             definition,
@@ -176,8 +168,7 @@ impl Layout {
 
     /// All columns of a row.
     pub(crate) fn read_row(&self, key: &[u8], value: &[u8]) -> Result<Vec<Value>> {
-        let all: Vec<usize> = (0..self.columns.len()).collect();
-        self.read(&self.rows, (key, value), &all)
+        self.read(&self.rows, (key, value), &self.all)
     }
 
     /// The columns `wanted` of an entry.
@@ -185,7 +176,7 @@ impl Layout {
         &self,
         entries: &Entries,
         entry: (&[u8], &[u8]),
-        wanted: &[usize],
+        wanted: &Projection,
     ) -> Result<Vec<Value>> {
         let read = entries.read(&self.definition.columns, entry, wanted);
         read.map_err(|what| Error::corrupt(&self.name, what))

@@ -72,6 +72,7 @@ mod schema;
 mod shared;
 mod table;
 mod tables;
+mod tree_names;
 mod value;
 mod verify;
 mod view;

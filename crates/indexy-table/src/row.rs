@@ -1,8 +1,8 @@
 //! Rows: the columns outside of the key as bytes. `docs/formats/rows.md` has the bytes.
 //!
 //! A row begins with the version of the schema that wrote it; columns are only ever added at the
-//! end, so a version says how many there are. Fixed columns lie at fixed offsets. The decoder trusts
-//! no byte: whatever it is given, it returns a value or an error.
+//! end, so a version says how many there are. Fixed columns lie at fixed offsets. The decoder
+//! trusts no byte: whatever it is given, it returns a value or an error.
 
 use crate::value::{Timestamp, Type, Value};
 

@@ -4,6 +4,8 @@
 //! together. The first chunks are small, so that a caller who takes one row pays for few.
 
 use crate::{
+    definition::Definition,
+    entry::Projection,
     error::{Error, Result},
     layout::Layout,
     query::{Plan, Query},
@@ -38,6 +40,8 @@ pub struct Rows<'a> {
     source: Source<'a>,
     layout: Arc<Layout>,
     plan: Plan,
+    /// Of what is wanted: in the entries, or if these do not have it all in the rows.
+    projection: Projection,
     cursor: Cursor<'a>,
     /// Rows that were looked up ahead.
     ready: VecDeque<Record>,
@@ -109,6 +113,10 @@ impl<'a> Rows<'a> {
             source,
             layout: layout.clone(),
             left: plan.limit,
+            projection: match plan.covered {
+                true => plan.entries(layout).project(&plan.wanted),
+                false => layout.rows.project(&plan.wanted),
+            },
             plan,
             cursor,
             ready: VecDeque::new(),
@@ -145,7 +153,7 @@ impl<'a> Rows<'a> {
             let entries = self.plan.entries(&self.layout);
             let values = self
                 .layout
-                .read(entries, (&key, &value), &self.plan.wanted)?;
+                .read(entries, (&key, &value), &self.projection)?;
             return Ok(Some(Record::new(&self.plan.names, values)));
         }
         if self.ready.is_empty() {
@@ -156,15 +164,19 @@ impl<'a> Rows<'a> {
 
     /// Reads a chunk of entries and their rows.
     fn look_up(&mut self) -> Result<()> {
-        let primary_key = &self.layout.definition.primary_key.clone();
         let mut keys = Vec::new();
         while keys.len() < self.chunk {
             let Some((key, value)) = self.next_entry()? else {
                 break;
             };
             let entries = self.plan.entries(&self.layout);
-            let values = self.layout.read(entries, (&key, &value), primary_key)?;
-            keys.push(self.layout.encode(primary_key, &values));
+            let Definition {
+                columns,
+                primary_key,
+                ..
+            } = &self.layout.definition;
+            let row_key = entries.row_key(columns, (&key, &value), primary_key);
+            keys.push(row_key.map_err(|what| Error::corrupt(&self.layout.name, what))?);
         }
         self.chunk = (2 * self.chunk).min(LARGEST_CHUNK);
         let rows = &self.layout.rows;
@@ -177,7 +189,7 @@ impl<'a> Rows<'a> {
             let row = row.ok_or_else(|| {
                 Error::corrupt(&self.layout.name, "an entry of an index without its row")
             })?;
-            let values = self.layout.read(rows, (key, &row), &self.plan.wanted)?;
+            let values = self.layout.read(rows, (key, &row), &self.projection)?;
             self.ready.push_back(Record::new(&self.plan.names, values));
         }
         Ok(())

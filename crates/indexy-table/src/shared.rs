@@ -2,15 +2,16 @@
 //!
 //! There is one [`Shared`] for an open database, however often `Tables::open` is called: a list of
 //! all of them, by process, finds it again. So trees are opened, and changed, in one place.
-//! Threads: `changes` is held by who creates, alters or drops a table, for as long as that takes but
-//! for the rows of a new index; it comes before the locks of a commit. Whoever reads or writes rows
-//! takes only `trees` and `tables`, for moments.
+//! Threads: `changes` is held by who creates, alters or drops a table, for as long as that takes
+//! but for the rows of a new index; it comes before the locks of a commit. Whoever reads or writes
+//! rows takes only `trees` and `tables`, for moments.
 
 use crate::{
     catalogue,
     definition::{Definition, IndexState},
     error::{Error, Result},
-    layout::{self, Layout},
+    layout::Layout,
+    tree_names,
 };
 use indexy::{Db, Transaction, Tree, TreeOptions};
 use parking_lot::{Mutex, RwLock};
@@ -18,6 +19,10 @@ use std::{
     collections::{BTreeSet, HashMap},
     sync::{Arc, Weak},
 };
+
+/// How often a transaction is begun anew because trees were dropped under it: indexes are not
+/// dropped so often.
+const DROPS_MET: usize = 16;
 
 /// Those of all open databases.
 static ALL: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
@@ -122,7 +127,7 @@ impl Shared {
         let existing: BTreeSet<String> = self.db.tree_names().into_iter().collect();
         let mut needed = BTreeSet::new();
         for (table, definition) in tables {
-            for name in tree_names(&definition) {
+            for name in trees_of(&definition) {
                 if !existing.contains(&name) {
                     return Err(Error::corrupt(
                         &table,
@@ -136,7 +141,7 @@ impl Shared {
             let tree = self.db.tree(name)?;
             self.trees.write().insert(name.clone(), tree);
         }
-        let orphans = existing.iter().filter(|name| is_of_table(name));
+        let orphans = existing.iter().filter(|name| tree_names::is_of_table(name));
         for name in orphans.filter(|name| !read_only && !needed.contains(*name)) {
             self.db.drop_tree(name)?;
         }
@@ -172,8 +177,19 @@ impl Shared {
         })
     }
 
-    pub(crate) fn transact<R>(&self, body: impl FnMut(&mut Transaction) -> Result<R>) -> Result<R> {
-        self.db.transact_with(&indexy::RetryPolicy::default(), body)
+    pub(crate) fn transact<R>(
+        &self,
+        mut body: impl FnMut(&mut Transaction) -> Result<R>,
+    ) -> Result<R> {
+        let policy = indexy::RetryPolicy::default();
+        for _ in 0..DROPS_MET {
+            match self.db.transact_with(&policy, &mut body) {
+                // A conflict that is met before the commit: the definition is another one by now.
+                Err(error) if error.is_of_a_dropped_tree() => {}
+                done => return done,
+            }
+        }
+        self.db.transact_with(&policy, body)
     }
 
     /// Makes a tree, before the catalogue names it.
@@ -258,43 +274,11 @@ pub(crate) fn unknown(table: &str) -> Error {
 }
 
 /// The trees of a table.
-pub(crate) fn tree_names(definition: &Definition) -> Vec<String> {
+pub(crate) fn trees_of(definition: &Definition) -> Vec<String> {
     let indexes = definition.indexes.iter();
-    let indexes = indexes.map(|index| layout::index_tree(definition.id, index.id));
-    [layout::rows_tree(definition.id)]
+    let indexes = indexes.map(|index| tree_names::index(definition.id, index.id));
+    [tree_names::rows(definition.id)]
         .into_iter()
         .chain(indexes)
         .collect()
-}
-
-/// It is named as a tree of a table is.
-fn is_of_table(name: &str) -> bool {
-    let numbers = name.strip_prefix(layout::TREE_PREFIX);
-    numbers.is_some_and(|numbers| {
-        let mut parts = numbers.split('.');
-        let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-        numbers.split('.').count() <= 2 && parts.all(digits)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_of_table;
-
-    #[test]
-    fn only_names_of_trees_of_tables_are_taken_for_them() {
-        for name in ["indexy.table.1", "indexy.table.12.3"] {
-            assert!(is_of_table(name), "{name}");
-        }
-        for name in [
-            "indexy.tables",
-            "indexy.table.",
-            "indexy.table.1.",
-            "indexy.table.1.2.3",
-            "indexy.table.one",
-            "table.1",
-        ] {
-            assert!(!is_of_table(name), "{name}");
-        }
-    }
 }

@@ -4,7 +4,6 @@ use crate::{
     catalogue,
     definition::Definition,
     error::{Error, Result},
-    layout,
     schema::Schema,
     shared::{self, Shared},
     table::Table,
@@ -139,7 +138,7 @@ impl Tables {
         for (index, id) in definition.indexes.iter_mut().zip(first + 1..) {
             index.id = id;
         }
-        let trees = shared::tree_names(&definition);
+        let trees = shared::trees_of(&definition);
         let mut made = trees
             .iter()
             .try_for_each(|tree| shared.make_tree(tree, &options));
@@ -223,11 +222,11 @@ impl Tables {
         })?;
         shared.db.sync()?;
         shared.forget_table(definition.id);
-        shared.drop_trees(shared::tree_names(&definition))
+        shared.drop_trees(shared::trees_of(&definition))
     }
 
     /// Runs `body` in a transaction, again after conflicts: [`Db::transact`] with the errors of
-    /// this crate.
+    /// this crate. It is run again, too, when an index was dropped that it knew.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -237,7 +236,8 @@ impl Tables {
     /// # let schema = |name: &str| {
     /// #     Schema::new(name).column("id", Type::U64).primary_key(["id"])
     /// # };
-    /// let (todo, done) = (tables.create_table(schema("todo"))?, tables.create_table(schema("done"))?);
+    /// let todo = tables.create_table(schema("todo"))?;
+    /// let done = tables.create_table(schema("done"))?;
     /// todo.insert(7u64)?;
     /// tables.transact(|tx| {
     ///     todo.within(tx)?.delete(7u64)?;
@@ -260,7 +260,6 @@ impl Tables {
     }
 
     fn handle(&self, name: &str, definition: Definition) -> Result<Table> {
-        debug_assert!(layout::rows_tree(definition.id).starts_with(layout::TREE_PREFIX));
         let core = self.shared.table(name, definition)?;
         Ok(Table::new(self.shared.clone(), core))
     }

@@ -2,8 +2,8 @@
 //!
 //! Every change of a row is one [`indexy::Batch`] that is appended to the transaction whole or not
 //! at all: a call that fails has changed nothing, and the transaction may go on. What decides about
-//! a change (the row before, whether a unique key is free, the definition of the table) is read *for
-//! update*, so that it is protected under snapshot isolation, too.
+//! a change (the row before, whether a unique key is free, the definition of the table) is read
+//! *for update*, so that it is protected under snapshot isolation, too.
 
 use crate::{
     error::{Error, Result},

@@ -143,6 +143,12 @@ proptest! {
     fn values_come_back((columns, a, _) in two_rows()) {
         let key = key_of(&columns, &a);
         let mut reader = BorrowReader::new(&key);
+        for (at, &(ty, nullable)) in columns.iter().enumerate() {
+            let len = skip(&mut reader, ty, nullable).unwrap();
+            prop_assert_eq!(len, encoded(&[(a[at].clone(), nullable)]).len());
+        }
+        prop_assert!(reader.is_empty());
+        let mut reader = BorrowReader::new(&key);
         for (&(ty, nullable), value) in columns.iter().zip(&a) {
             prop_assert_eq!(&decode(&mut reader, ty, nullable).unwrap(), value);
         }
@@ -169,6 +175,12 @@ proptest! {
         bytes in prop::collection::vec(prop_oneof![0u8..5, any::<u8>()], 0..40),
         columns in prop::collection::vec(column(), 1..6),
     ) {
+        let mut skipped = BorrowReader::new(&bytes);
+        for &(ty, nullable) in &columns {
+            if skip(&mut skipped, ty, nullable).is_err() {
+                break;
+            }
+        }
         let mut reader = BorrowReader::new(&bytes);
         for (ty, nullable) in columns {
             match decode(&mut reader, ty, nullable) {

@@ -116,7 +116,10 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_safe(columns in columns(), bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+    fn any_bytes_are_safe(
+        columns in columns(),
+        bytes in prop::collection::vec(any::<u8>(), 0..60),
+    ) {
         if let Ok(row) = format(&columns, 4).read(&bytes) {
             for at in 0..columns.len() + 1 {
                 let _ = row.get(at);

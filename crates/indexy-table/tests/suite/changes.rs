@@ -129,6 +129,33 @@ fn i14_a_transaction_from_before_an_index_conflicts() {
     assert!(tx.commit().is_err());
 }
 
+/// It meets the tree that is gone before it could conflict.
+#[test]
+fn a_transaction_that_meets_a_dropped_index_is_begun_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let people = people(&open(dir.path()));
+    let mut attempts = 0;
+    let tables = Tables::open(people.db()).unwrap();
+    tables
+        .transact(|tx| {
+            attempts += 1;
+            let mut mine = people.within(tx)?;
+            match attempts {
+                // Met by the call, which looks whether the name is free.
+                1 => people.drop_index("by_name")?,
+                // Met by the commit.
+                2 => people.drop_index("by_city")?,
+                _ => {}
+            }
+            let done = mine.insert((1u64, "Ada", "London", 36));
+            assert_eq!(done.as_ref().is_err_and(Error::is_retryable), attempts == 1);
+            done
+        })
+        .unwrap();
+    assert_eq!(attempts, 3);
+    assert_sound(&people);
+}
+
 #[test]
 fn a_dropped_table_is_gone_and_its_name_is_free() {
     let dir = tempfile::tempdir().unwrap();
