@@ -1,7 +1,7 @@
 //! Inserts into a table with two indexes, point queries, and ranges of 100 rows by an index: tables
 //! against SQLite `WITHOUT ROWID`, both without a sync for each transaction (`Buffered`, and WAL
-//! with `synchronous=NORMAL`). Every insert is a transaction. One thread; the two take turns, and the
-//! medians of the rounds are printed.
+//! with `synchronous=NORMAL`). Every insert is a transaction. One thread; the two take turns, and
+//! the medians of the rounds are printed.
 //!
 //!     cargo run --release --example measure [rows] [memory in MiB] [rounds]
 

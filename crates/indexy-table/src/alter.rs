@@ -15,7 +15,7 @@ use crate::{
     definition::{Definition, IndexState, StoredColumn},
     error::{Error, Result},
     schema::{Column, Index},
-    shared::{self, Shared},
+    shared::Shared,
     table::Table,
     tree_names,
 };
@@ -79,10 +79,12 @@ impl Table {
     /// ```
     pub fn create_index(&self, name: &str, index: Index) -> Result<()> {
         let id = self.begin_build(name, &index)?;
-        let built = self.build(id).and_then(|()| self.end_build(id, true));
+        let built = self
+            .build(id, name)
+            .and_then(|()| self.end_build(id, name, true));
         if built.is_err() {
             // If this fails too, it is never ready, and goes with the next open.
-            let _ = self.end_build(id, false);
+            let _ = self.end_build(id, name, false);
         }
         built
     }
@@ -109,7 +111,7 @@ impl Table {
                 index: name.into(),
             });
         }
-        self.end_build(index.id, false)
+        self.end_build(index.id, name, false)
     }
 
     /// Steps 1 and 2; returns the number of the index.
@@ -147,12 +149,12 @@ impl Table {
     }
 
     /// Step 4, or the index is taken back.
-    fn end_build(&self, id: u64, ready: bool) -> Result<()> {
+    fn end_build(&self, id: u64, name: &str, ready: bool) -> Result<()> {
         let shared = &self.shared;
         let _alone = shared.changes.lock();
         let definition = shared.change(self.name(), |definition| {
             let found = definition.indexes.iter().position(|index| index.id == id);
-            let at = found.ok_or_else(|| shared::unknown(self.name()))?;
+            let at = found.ok_or_else(|| self.unknown(name))?;
             match ready {
                 true => definition.indexes[at].state = IndexState::Ready,
                 false => drop(definition.indexes.remove(at)),
@@ -167,7 +169,7 @@ impl Table {
     }
 
     /// Step 3.
-    fn build(&self, id: u64) -> Result<()> {
+    fn build(&self, id: u64, name: &str) -> Result<()> {
         let mut after: Option<Key> = None;
         loop {
             let now = self.now()?;
@@ -182,32 +184,38 @@ impl Table {
             let Some(last) = keys.last().cloned() else {
                 return Ok(());
             };
-            self.bring_in(id, &keys)?;
+            self.bring_in(id, name, &keys)?;
             after = Some(last);
         }
     }
 
     /// Brings in the rows that have these keys, in fewer at a time where they are large.
-    fn bring_in(&self, id: u64, keys: &[Key]) -> Result<()> {
+    fn bring_in(&self, id: u64, name: &str, keys: &[Key]) -> Result<()> {
         let done = self
             .shared
-            .transact(|tx| self.bring_in_within(tx, id, keys));
+            .transact(|tx| self.bring_in_within(tx, id, name, keys));
         match (done, keys.len()) {
             (Err(Error::Db(indexy::Error::BatchTooLarge { .. })), 2..) => {
                 let (first, second) = keys.split_at(keys.len() / 2);
-                self.bring_in(id, first)?;
-                self.bring_in(id, second)
+                self.bring_in(id, name, first)?;
+                self.bring_in(id, name, second)
             }
             (done, _) => done,
         }
     }
 
     /// Writes the entries of the rows that have these keys.
-    fn bring_in_within(&self, tx: &mut Transaction, id: u64, keys: &[Key]) -> Result<()> {
+    fn bring_in_within(
+        &self,
+        tx: &mut Transaction,
+        id: u64,
+        name: &str,
+        keys: &[Key],
+    ) -> Result<()> {
         let table = self.within(tx)?;
         let (layout, tx) = (table.layout, table.tx);
         let index = layout.indexes.iter().find(|index| index.id == id);
-        let index = index.ok_or_else(|| shared::unknown(self.name()))?;
+        let index = index.ok_or_else(|| self.unknown(name))?;
         let tree = &index.entries.tree;
         for key in keys {
             let Some(row) = tx.get_for_update(&layout.rows.tree, key)? else {
@@ -236,6 +244,13 @@ impl Table {
         let shared: &Shared = &self.shared;
         shared.table(self.name(), definition)?;
         Ok(shared.db.sync()?)
+    }
+
+    fn unknown(&self, index: &str) -> Error {
+        Error::UnknownIndex {
+            table: self.name().into(),
+            index: index.into(),
+        }
     }
 
     fn invalid(&self, reason: String) -> Error {
