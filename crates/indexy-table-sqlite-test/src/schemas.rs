@@ -96,17 +96,17 @@ pub fn value(random: &mut Random, ty: Type, nullable: bool) -> Value {
     let far = random.one_in(8);
     match ty {
         Type::Bool => random.one_in(2).into(),
-        Type::I32 if far => (random.next() as i32).into(),
+        Type::I32 if far => (random.word() as i32).into(),
         Type::I32 => (near as i32).into(),
-        Type::I64 if far => (random.next() as i64).into(),
+        Type::I64 if far => (random.word() as i64).into(),
         Type::I64 => near.into(),
-        Type::U64 if far => (random.next() >> 1).into(),
+        Type::U64 if far => (random.word() >> 1).into(),
         Type::U64 => near.unsigned_abs().into(),
         Type::F64 => match random.below(10) {
             0 => f64::INFINITY.into(),
             1 => f64::NEG_INFINITY.into(),
             2 => Value::F64(-0.0),
-            3 => ((random.next() as i64) as f64 / 3.0).into(),
+            3 => ((random.word() as i64) as f64 / 3.0).into(),
             _ => (near as f64 / 2.0).into(),
         },
         Type::Text => {
@@ -131,7 +131,7 @@ pub fn value(random: &mut Random, ty: Type, nullable: bool) -> Value {
                 .collect::<Vec<u8>>()
                 .into()
         }
-        Type::Timestamp => Timestamp(if far { random.next() as i64 } else { near }).into(),
+        Type::Timestamp => Timestamp(if far { random.word() as i64 } else { near }).into(),
         other => panic!("a type that SQLite has no answer for: {other}"),
     }
 }
