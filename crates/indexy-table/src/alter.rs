@@ -1,0 +1,262 @@
+//! Changes of a table that lives: columns that are added, indexes that come and go.
+//!
+//! An index is built in steps. (1) Its tree is made. (2) The catalogue names it, not ready: every
+//! transaction that commits from then on keeps it, because one that began before conflicts
+//! (`catalogue.rs`). (3) The rows from before are brought in, in batches: each takes keys from a
+//! snapshot, and reads their rows anew in a transaction of its own, so that a row that changes
+//! meanwhile conflicts, or is read as it is. A row that is inserted or removed meanwhile is its
+//! writer's matter. (4) The catalogue says that it is ready.
+//!
+//! A failure takes the index back; so does the next open after a crash. A duplicate among old and
+//! new rows is found by whoever comes second: the writer in step 3, or the build.
+
+use crate::{
+    catalogue,
+    definition::{Definition, IndexState, StoredColumn},
+    error::{Error, Result},
+    schema::{Column, Index},
+    shared::Shared,
+    table::Table,
+    tree_names,
+};
+use indexy::{Key, Transaction, TreeOptions};
+use std::ops::Bound;
+
+/// Rows that one transaction of a build brings in.
+const BUILD_ROWS: usize = 128;
+
+impl Table {
+    /// Adds a column at the end. Rows are not rewritten: those from before have its default, or
+    /// NULL, which one of both it must have.
+    ///
+    /// Transactions that wrote to the table and have not committed conflict. Not to be called
+    /// inside a transaction. Errors: `InvalidSchema`, `UnknownTable`, `Db`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(8 << 20))?;
+    /// # use indexy_table::{Column, Schema, Tables, Type};
+    /// # let schema = Schema::new("t").column("id", Type::U64).primary_key(["id"]);
+    /// # let table = Tables::open(&db)?.create_table(schema)?;
+    /// table.insert(1u64)?;
+    /// table.add_column("visits", Column::new(Type::I64).default(0))?;
+    /// assert_eq!(table.get(1u64)?.unwrap().get("visits"), Some(&0i64.into()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn add_column(&self, name: &str, column: impl Into<Column>) -> Result<()> {
+        let column = column.into();
+        let _alone = self.shared.changes.lock();
+        let changed = self.shared.change(self.name(), |definition| {
+            definition.version += 1;
+            let stored = StoredColumn::of(name, &column, definition.version);
+            definition
+                .columns
+                .push(stored.map_err(|reason| self.invalid(reason))?);
+            Ok(())
+        })?;
+        self.changed(changed)
+    }
+
+    /// Builds an index while others read and write. It can be read when the call returns.
+    ///
+    /// Cost: reads all rows, in small transactions, and writes an entry for each. Transactions that
+    /// wrote to the table before and have not committed conflict. Not to be called inside a
+    /// transaction. Errors: `InvalidSchema`, `DuplicateKey`, `UnknownTable`, `Db`; then there is no
+    /// such index.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(8 << 20))?;
+    /// # use indexy_table::{Index, Query, Schema, Tables, Type};
+    /// # let schema = Schema::new("t").column("id", Type::U64).column("n", Type::I64);
+    /// # let table = Tables::open(&db)?.create_table(schema.primary_key(["id"]))?;
+    /// table.insert((1u64, 20))?;
+    /// table.insert((2u64, 10))?;
+    /// table.create_index("by_n", Index::on(["n"]))?;
+    /// let first = table.scan(&Query::index("by_n"))?.next().unwrap()?;
+    /// assert_eq!(first.get("id"), Some(&2u64.into()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn create_index(&self, name: &str, index: Index) -> Result<()> {
+        let id = self.begin_build(name, &index)?;
+        let built = self
+            .build(id, name)
+            .and_then(|()| self.end_build(id, name, true));
+        if built.is_err() {
+            // If this fails too, it is never ready, and goes with the next open.
+            let _ = self.end_build(id, name, false);
+        }
+        built
+    }
+
+    /// Drops an index. Errors: `UnknownIndex`, `UnknownTable`, `Db`. Snapshots from before cannot
+    /// read it any more.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(8 << 20))?;
+    /// # use indexy_table::{Index, Query, Schema, Tables, Type};
+    /// # let schema = Schema::new("t").column("id", Type::U64).primary_key(["id"]);
+    /// # let table = Tables::open(&db)?.create_table(schema.index("i", Index::on(["id"])))?;
+    /// table.drop_index("i")?;
+    /// assert!(table.scan(&Query::index("i")).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn drop_index(&self, name: &str) -> Result<()> {
+        let layout = self.layout()?;
+        let index = layout.index(name)?;
+        if !index.ready {
+            return Err(Error::IndexNotReady {
+                table: self.name().into(),
+                index: name.into(),
+            });
+        }
+        self.end_build(index.id, name, false)
+    }
+
+    /// Steps 1 and 2; returns the number of the index.
+    fn begin_build(&self, name: &str, index: &Index) -> Result<u64> {
+        let shared = &self.shared;
+        let catalogue = shared.catalogue()?;
+        let _alone = shared.changes.lock();
+        // What is wrong with it is known before a tree is made.
+        let mut definition = self.layout()?.definition.clone();
+        let stored = definition.stored_index(name, index, IndexState::Building);
+        definition
+            .indexes
+            .push(stored.map_err(|reason| self.invalid(reason))?);
+        definition.check().map_err(|reason| self.invalid(reason))?;
+
+        let id = shared.transact(|tx| catalogue::take_numbers(tx, catalogue, 1))?;
+        let tree = tree_names::index(self.core.id, id);
+        let (index_x, index_y) = self.layout()?.rows.tree.pair();
+        let options = TreeOptions::new().index_x(index_x).index_y(index_y);
+        shared.make_tree(&tree, &options)?;
+        let changed = shared.change(self.name(), |definition| {
+            let stored = definition.stored_index(name, index, IndexState::Building);
+            let mut stored = stored.map_err(|reason| self.invalid(reason))?;
+            stored.id = id;
+            definition.indexes.push(stored);
+            Ok(())
+        });
+        match changed {
+            Ok(definition) => self.changed(definition).map(|()| id),
+            Err(error) => {
+                let _ = shared.drop_trees([tree]);
+                Err(error)
+            }
+        }
+    }
+
+    /// Step 4, or the index is taken back.
+    fn end_build(&self, id: u64, name: &str, ready: bool) -> Result<()> {
+        let shared = &self.shared;
+        let _alone = shared.changes.lock();
+        let definition = shared.change(self.name(), |definition| {
+            let found = definition.indexes.iter().position(|index| index.id == id);
+            let at = found.ok_or_else(|| self.unknown(name))?;
+            match ready {
+                true => definition.indexes[at].state = IndexState::Ready,
+                false => drop(definition.indexes.remove(at)),
+            }
+            Ok(())
+        })?;
+        self.changed(definition)?;
+        match ready {
+            true => Ok(()),
+            false => shared.drop_trees([tree_names::index(self.core.id, id)]),
+        }
+    }
+
+    /// Step 3.
+    fn build(&self, id: u64, name: &str) -> Result<()> {
+        let mut after: Option<Key> = None;
+        loop {
+            let now = self.now()?;
+            let from = after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+            let rows = &now.layout.rows.tree;
+            let entries = now.snapshot.range::<&Key>(rows, (from, Bound::Unbounded));
+            let keys = entries
+                .take(BUILD_ROWS)
+                .map(|entry| entry.map(|(key, _)| key));
+            let keys: Vec<Key> = keys.collect::<indexy::Result<_>>()?;
+            drop(now);
+            let Some(last) = keys.last().cloned() else {
+                return Ok(());
+            };
+            self.bring_in(id, name, &keys)?;
+            after = Some(last);
+        }
+    }
+
+    /// Brings in the rows that have these keys, in fewer at a time where they are large.
+    fn bring_in(&self, id: u64, name: &str, keys: &[Key]) -> Result<()> {
+        let done = self
+            .shared
+            .transact(|tx| self.bring_in_within(tx, id, name, keys));
+        match (done, keys.len()) {
+            (Err(Error::Db(indexy::Error::BatchTooLarge { .. })), 2..) => {
+                let (first, second) = keys.split_at(keys.len() / 2);
+                self.bring_in(id, name, first)?;
+                self.bring_in(id, name, second)
+            }
+            (done, _) => done,
+        }
+    }
+
+    /// Writes the entries of the rows that have these keys.
+    fn bring_in_within(
+        &self,
+        tx: &mut Transaction,
+        id: u64,
+        name: &str,
+        keys: &[Key],
+    ) -> Result<()> {
+        let table = self.within(tx)?;
+        let (layout, tx) = (table.layout, table.tx);
+        let index = layout.indexes.iter().find(|index| index.id == id);
+        let index = index.ok_or_else(|| self.unknown(name))?;
+        let tree = &index.entries.tree;
+        for key in keys {
+            let Some(row) = tx.get_for_update(&layout.rows.tree, key)? else {
+                continue;
+            };
+            let values = layout.read_row(key, &row)?;
+            let entry = index.entry(&layout.definition, &values);
+            layout.check_key(&entry.key)?;
+            if entry.alone {
+                // The row's own entry is equal: its writer wrote it from the same values.
+                let there = tx.get_for_update(tree, &entry.key)?;
+                if there.is_some_and(|there| *there != entry.value[..]) {
+                    return Err(Error::DuplicateKey {
+                        table: layout.name.clone(),
+                        index: index.name.clone(),
+                    });
+                }
+            }
+            tx.insert(tree, &entry.key, &entry.value)?;
+        }
+        Ok(())
+    }
+
+    /// Others see the change at once; it is durable.
+    fn changed(&self, definition: Definition) -> Result<()> {
+        let shared: &Shared = &self.shared;
+        shared.table(self.name(), definition)?;
+        Ok(shared.db.sync()?)
+    }
+
+    fn unknown(&self, index: &str) -> Error {
+        Error::UnknownIndex {
+            table: self.name().into(),
+            index: index.into(),
+        }
+    }
+
+    fn invalid(&self, reason: String) -> Error {
+        Error::InvalidSchema {
+            table: self.name().into(),
+            reason,
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Rows as Arrow record batches (feature `arrow`).
+//!
+//! A batch ends after a number of rows, or when its text and bytes have taken 16 MiB: a reader of a
+//! stream holds one batch at a time, whatever the size of the table.
+
+use crate::{
+    error::{Error, Result},
+    query::Query,
+    scan::Rows,
+    table::Table,
+    value::{Type, Value},
+    view::TableSnapshot,
+};
+use arrow_array::{
+    ArrayRef, RecordBatch, RecordBatchOptions,
+    builder::{
+        BinaryBuilder, BooleanBuilder, Float64Builder, Int32Builder, Int64Builder, StringBuilder,
+        TimestampMicrosecondBuilder, UInt64Builder,
+    },
+};
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use std::{fmt, sync::Arc};
+
+/// Text and bytes of a batch, about.
+const MOST_BYTES: usize = 16 << 20;
+/// The time zone of all timestamps.
+const ZONE: &str = "UTC";
+
+/// Record batches of a query over a snapshot, which it keeps open. After an error it is at its end.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let db = indexy::Db::open(dir.path(), indexy::Options::new(8 << 20))?;
+/// # use indexy_table::{Query, Schema, Tables, Type};
+/// # let schema = Schema::new("t").column("id", Type::U64).column("text", Type::Text);
+/// # let table = Tables::open(&db)?.create_table(schema.primary_key(["id"]))?;
+/// for id in 0..5u64 {
+///     table.insert((id, "text"))?;
+/// }
+/// let batches = table.batches(&Query::all(), 2)?;
+/// assert_eq!(batches.schema().field(1).name(), "text");
+/// let rows = batches.map(|batch| batch.map(|batch| batch.num_rows()));
+/// let rows: Vec<usize> = rows.collect::<Result<_, _>>()?;
+/// assert_eq!(rows, [2, 2, 1]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Batches {
+    rows: Rows<'static>,
+    schema: SchemaRef,
+    most_rows: usize,
+    ended: bool,
+}
+
+impl fmt::Debug for Batches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batches")
+            .field("schema", &self.schema)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Table {
+    /// The rows of `query`, as they are at one moment, in batches of `rows` rows at most.
+    /// [`Batches`] has an example. Errors: those of [`Table::scan`].
+    pub fn batches(&self, query: &Query, rows: usize) -> Result<Batches> {
+        self.now()?.batches(query, rows)
+    }
+}
+
+impl TableSnapshot {
+    /// The rows of `query` in batches of `rows` rows at most. Errors: those of
+    /// [`TableSnapshot::scan`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(8 << 20))?;
+    /// # use indexy_table::{Query, Schema, Tables, Type};
+    /// # let schema = Schema::new("t").column("id", Type::U64).primary_key(["id"]);
+    /// # let table = Tables::open(&db)?.create_table(schema)?;
+    /// let now = table.at(&db.snapshot()?)?;
+    /// assert!(now.batches(&Query::all(), 1024)?.next().is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn batches(&self, query: &Query, rows: usize) -> Result<Batches> {
+        let found = self.scan(query)?;
+        let columns = &self.layout.definition.columns;
+        let fields = found.wanted().iter().map(|&at| {
+            let column = &columns[at];
+            Field::new(&column.name, data_type(column.ty), column.nullable)
+        });
+        Ok(Batches {
+            schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
+            rows: found,
+            most_rows: rows.max(1),
+            ended: false,
+        })
+    }
+}
+
+fn data_type(ty: Type) -> DataType {
+    match ty {
+        Type::Bool => DataType::Boolean,
+        Type::I32 => DataType::Int32,
+        Type::I64 => DataType::Int64,
+        Type::U64 => DataType::UInt64,
+        Type::F64 => DataType::Float64,
+        Type::Text => DataType::Utf8,
+        Type::Bytes => DataType::Binary,
+        Type::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, Some(ZONE.into())),
+    }
+}
+
+/// A column that grows.
+enum Builder {
+    Bool(BooleanBuilder),
+    I32(Int32Builder),
+    I64(Int64Builder),
+    U64(UInt64Builder),
+    F64(Float64Builder),
+    Text(StringBuilder),
+    Bytes(BinaryBuilder),
+    Timestamp(TimestampMicrosecondBuilder),
+}
+
+impl Builder {
+    fn of(ty: &DataType) -> Self {
+        match ty {
+            DataType::Boolean => Self::Bool(BooleanBuilder::new()),
+            DataType::Int32 => Self::I32(Int32Builder::new()),
+            DataType::Int64 => Self::I64(Int64Builder::new()),
+            DataType::UInt64 => Self::U64(UInt64Builder::new()),
+            DataType::Float64 => Self::F64(Float64Builder::new()),
+            DataType::Utf8 => Self::Text(StringBuilder::new()),
+            DataType::Binary => Self::Bytes(BinaryBuilder::new()),
+            _ => Self::Timestamp(TimestampMicrosecondBuilder::new().with_timezone(ZONE)),
+        }
+    }
+
+    /// Appends a value of its type, or NULL.
+    fn push(&mut self, value: Value) {
+        macro_rules! push {
+            ($($variant:ident($to:ident, $from:pat => $value:expr)),*) => {
+                match self {
+                    $(Self::$variant($to) => match value {
+                        $from => $to.append_value($value),
+                        _ => $to.append_null(),
+                    },)*
+                }
+            };
+        }
+        push!(
+            Bool(to, Value::Bool(v) => v),
+            I32(to, Value::I32(v) => v),
+            I64(to, Value::I64(v) => v),
+            U64(to, Value::U64(v) => v),
+            F64(to, Value::F64(v) => v),
+            Text(to, Value::Text(v) => v),
+            Bytes(to, Value::Bytes(v) => v),
+            Timestamp(to, Value::Timestamp(v) => v.0)
+        );
+    }
+
+    fn finish(mut self) -> ArrayRef {
+        match &mut self {
+            Self::Bool(from) => Arc::new(from.finish()),
+            Self::I32(from) => Arc::new(from.finish()),
+            Self::I64(from) => Arc::new(from.finish()),
+            Self::U64(from) => Arc::new(from.finish()),
+            Self::F64(from) => Arc::new(from.finish()),
+            Self::Text(from) => Arc::new(from.finish()),
+            Self::Bytes(from) => Arc::new(from.finish()),
+            Self::Timestamp(from) => Arc::new(from.finish()),
+        }
+    }
+}
+
+impl Batches {
+    /// The columns. [`Batches`] has an example.
+    #[must_use]
+    pub fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn step(&mut self) -> Result<Option<RecordBatch>> {
+        let fields = self.schema.fields().iter();
+        let mut columns: Vec<Builder> =
+            fields.map(|field| Builder::of(field.data_type())).collect();
+        let (mut rows, mut bytes) = (0, 0);
+        while rows < self.most_rows && bytes < MOST_BYTES {
+            let Some(row) = self.rows.next().transpose()? else {
+                break;
+            };
+            rows += 1;
+            for (column, value) in columns.iter_mut().zip(row.into_values()) {
+                bytes += match &value {
+                    Value::Text(text) => text.len(),
+                    Value::Bytes(bytes) => bytes.len(),
+                    _ => 0,
+                };
+                column.push(value);
+            }
+        }
+        if rows == 0 {
+            return Ok(None);
+        }
+        let arrays = columns.into_iter().map(Builder::finish).collect();
+        // A query of no columns has rows, too.
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options);
+        let wrong = |error: arrow_schema::ArrowError| {
+            Error::corrupt(self.rows.table(), format!("a record batch: {error}"))
+        };
+        batch.map(Some).map_err(wrong)
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let step = self.step();
+        self.ended = !matches!(step, Ok(Some(_)));
+        step.transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Column, Schema as TableSchema, Tables, Timestamp};
+    use arrow_array::{Array, cast::AsArray, types::UInt64Type};
+
+    #[test]
+    fn batches_have_the_rows_of_a_scan() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = indexy::Db::open(dir.path(), indexy::Options::new(8 << 20)).unwrap();
+        let types = [
+            Type::Bool,
+            Type::I32,
+            Type::I64,
+            Type::F64,
+            Type::Text,
+            Type::Bytes,
+            Type::Timestamp,
+        ];
+        let mut schema = TableSchema::new("t")
+            .column("id", Type::U64)
+            .primary_key(["id"]);
+        for ty in types {
+            schema = schema.column(ty.to_string(), Column::new(ty).nullable());
+        }
+        let table = Tables::open(&db).unwrap().create_table(schema).unwrap();
+        for id in 0..10u64 {
+            let values: [Value; 7] = match id % 3 {
+                0 => std::array::from_fn(|_| Value::Null),
+                _ => [
+                    true.into(),
+                    (-1i32).into(),
+                    2i64.into(),
+                    0.5.into(),
+                    format!("text {id}").into(),
+                    vec![0u8; id as usize].into(),
+                    Timestamp(7).into(),
+                ],
+            };
+            let row = std::iter::once(Value::U64(id)).chain(values);
+            table.insert(row.collect::<Vec<_>>()).unwrap();
+        }
+        let mut seen = 0u64;
+        for batch in table.batches(&Query::all(), 4).unwrap() {
+            let batch = batch.unwrap();
+            assert_eq!(batch.num_columns(), 8);
+            let ids = batch.column(0).as_primitive::<UInt64Type>();
+            let texts = batch.column(5).as_string::<i32>();
+            for at in 0..batch.num_rows() {
+                assert_eq!(ids.value(at), seen);
+                let null = seen.is_multiple_of(3);
+                assert!(
+                    batch.columns()[1..]
+                        .iter()
+                        .all(|column| column.is_null(at) == null)
+                );
+                assert!(null || texts.value(at) == format!("text {seen}"));
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, 10);
+        let two = Query::all().rev().columns(["text", "id"]).limit(2);
+        let batch = table.batches(&two, 100).unwrap().next().unwrap().unwrap();
+        assert_eq!((batch.num_columns(), batch.num_rows()), (2, 2));
+        assert_eq!(batch.column(1).as_primitive::<UInt64Type>().value(0), 9);
+    }
+
+    /// A batch ends when it is large, whatever the number of rows asked.
+    #[test]
+    fn large_rows_make_small_batches() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = indexy::Db::open(dir.path(), indexy::Options::new(64 << 20)).unwrap();
+        let schema = TableSchema::new("t")
+            .column("id", Type::U64)
+            .column("data", Type::Bytes);
+        let tables = Tables::open(&db).unwrap();
+        let table = tables.create_table(schema.primary_key(["id"])).unwrap();
+        for id in 0..6u64 {
+            table.insert((id, vec![7; 6 << 20])).unwrap();
+        }
+        let batches = table.batches(&Query::all(), 1000).unwrap();
+        let rows: Vec<usize> = batches.map(|batch| batch.unwrap().num_rows()).collect();
+        assert_eq!(rows, [3, 3]);
+    }
+}

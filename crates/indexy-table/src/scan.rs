@@ -1,0 +1,210 @@
+//! Scans: the rows of a query, over a snapshot or within a transaction.
+//!
+//! Entries that do not have all that is wanted are read in chunks, and their rows looked up
+//! together. The first chunks are small, so that a caller who takes one row pays for few.
+
+use crate::{
+    definition::Definition,
+    entry::Projection,
+    error::{Error, Result},
+    layout::Layout,
+    query::{Plan, Query},
+    record::Record,
+};
+use indexy::{Key, Range, Snapshot, Transaction, TransactionRange, Tree};
+use std::{collections::VecDeque, fmt, ops::Bound, sync::Arc};
+
+/// Entries in the first chunk, and in the largest.
+const FIRST_CHUNK: usize = 8;
+const LARGEST_CHUNK: usize = 128;
+
+/// What a scan reads.
+pub(crate) enum Source<'a> {
+    Snapshot(Snapshot),
+    Transaction(&'a Transaction),
+}
+
+type Entry = (Key, indexy::Value);
+
+/// Entries of a tree, in order.
+enum Cursor<'a> {
+    Single(Option<Entry>),
+    Snapshot(Box<Range>),
+    Transaction(Box<TransactionRange<'a>>),
+}
+
+/// The rows of a query, in its order. After an error it is at its end.
+///
+/// [`Query`] has an example. One over a snapshot keeps it open.
+pub struct Rows<'a> {
+    source: Source<'a>,
+    layout: Arc<Layout>,
+    plan: Plan,
+    /// Of what is wanted: in the entries, or if these do not have it all in the rows.
+    projection: Projection,
+    cursor: Cursor<'a>,
+    /// Rows that were looked up ahead.
+    ready: VecDeque<Record>,
+    chunk: usize,
+    /// How many entries may still be read.
+    left: u64,
+}
+
+impl fmt::Debug for Rows<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rows")
+            .field("table", &self.layout.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> Source<'a> {
+    fn get(&self, tree: &Tree, key: &[u8]) -> Result<Option<indexy::Value>> {
+        Ok(match self {
+            Self::Snapshot(snapshot) => snapshot.get(tree, key)?,
+            Self::Transaction(tx) => tx.get(tree, key)?,
+        })
+    }
+
+    fn multi_get(&self, tree: &Tree, keys: &[Vec<u8>]) -> Result<Vec<Option<indexy::Value>>> {
+        Ok(match self {
+            Self::Snapshot(snapshot) => snapshot.multi_get(tree, keys)?,
+            Self::Transaction(tx) => tx.multi_get(tree, keys)?,
+        })
+    }
+
+    fn range(&self, tree: &Tree, plan: &Plan) -> Cursor<'a> {
+        let to = plan.to.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let range = (Bound::Included(&plan.from[..]), to);
+        match self {
+            Self::Snapshot(snapshot) => {
+                Cursor::Snapshot(Box::new(snapshot.range::<&[u8]>(tree, range)))
+            }
+            Self::Transaction(tx) => Cursor::Transaction(Box::new(tx.range::<&[u8]>(tree, range))),
+        }
+    }
+}
+
+impl Cursor<'_> {
+    fn next(&mut self, reversed: bool) -> Option<indexy::Result<Entry>> {
+        match (self, reversed) {
+            (Self::Single(entry), _) => entry.take().map(Ok),
+            (Self::Snapshot(range), false) => range.next(),
+            (Self::Snapshot(range), true) => range.next_back(),
+            (Self::Transaction(range), false) => range.next(),
+            (Self::Transaction(range), true) => range.next_back(),
+        }
+    }
+}
+
+impl<'a> Rows<'a> {
+    pub(crate) fn new(source: Source<'a>, layout: &Arc<Layout>, query: &Query) -> Result<Self> {
+        let plan = Plan::new(layout, query)?;
+        let tree = &plan.entries(layout).tree;
+        let cursor = if plan.limit == 0 {
+            Cursor::Single(None)
+        } else if plan.single {
+            let found = source.get(tree, &plan.from)?;
+            Cursor::Single(found.map(|value| (Key::new(&plan.from), value)))
+        } else {
+            source.range(tree, &plan)
+        };
+        Ok(Self {
+            source,
+            layout: layout.clone(),
+            left: plan.limit,
+            projection: match plan.covered {
+                true => plan.entries(layout).project(&plan.wanted),
+                false => layout.rows.project(&plan.wanted),
+            },
+            plan,
+            cursor,
+            ready: VecDeque::new(),
+            chunk: FIRST_CHUNK,
+        })
+    }
+
+    /// Numbers of the columns of each record.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn wanted(&self) -> &[usize] {
+        &self.plan.wanted
+    }
+
+    /// Name of the table.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn table(&self) -> &str {
+        &self.layout.name
+    }
+
+    fn next_entry(&mut self) -> Result<Option<Entry>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let entry = self.cursor.next(self.plan.reversed).transpose()?;
+        self.left = if entry.is_some() { self.left - 1 } else { 0 };
+        Ok(entry)
+    }
+
+    fn step(&mut self) -> Result<Option<Record>> {
+        if self.plan.covered {
+            let Some((key, value)) = self.next_entry()? else {
+                return Ok(None);
+            };
+            let entries = self.plan.entries(&self.layout);
+            let values = self
+                .layout
+                .read(entries, (&key, &value), &self.projection)?;
+            return Ok(Some(Record::new(&self.plan.names, values)));
+        }
+        if self.ready.is_empty() {
+            self.look_up()?;
+        }
+        Ok(self.ready.pop_front())
+    }
+
+    /// Reads a chunk of entries and their rows.
+    fn look_up(&mut self) -> Result<()> {
+        let mut keys = Vec::new();
+        while keys.len() < self.chunk {
+            let Some((key, value)) = self.next_entry()? else {
+                break;
+            };
+            let entries = self.plan.entries(&self.layout);
+            let Definition {
+                columns,
+                primary_key,
+                ..
+            } = &self.layout.definition;
+            let row_key = entries.row_key(columns, (&key, &value), primary_key);
+            keys.push(row_key.map_err(|what| Error::corrupt(&self.layout.name, what))?);
+        }
+        self.chunk = (2 * self.chunk).min(LARGEST_CHUNK);
+        let rows = &self.layout.rows;
+        let found = match &keys[..] {
+            [] => return Ok(()),
+            [key] => vec![self.source.get(&rows.tree, key)?],
+            keys => self.source.multi_get(&rows.tree, keys)?,
+        };
+        for (key, row) in keys.iter().zip(found) {
+            let row = row.ok_or_else(|| {
+                Error::corrupt(&self.layout.name, "an entry of an index without its row")
+            })?;
+            let values = self.layout.read(rows, (key, &row), &self.projection)?;
+            self.ready.push_back(Record::new(&self.plan.names, values));
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for Rows<'_> {
+    type Item = Result<Record>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let step = self.step();
+        if step.is_err() {
+            self.left = 0;
+            self.ready.clear();
+        }
+        step.transpose()
+    }
+}

@@ -1,0 +1,284 @@
+//! What all handles of the tables of one open database share.
+//!
+//! There is one [`Shared`] for an open database, however often `Tables::open` is called: a list of
+//! all of them, by process, finds it again. So trees are opened, and changed, in one place.
+//! Threads: `changes` is held by who creates, alters or drops a table, for as long as that takes
+//! but for the rows of a new index; it comes before the locks of a commit. Whoever reads or writes
+//! rows takes only `trees` and `tables`, for moments.
+
+use crate::{
+    catalogue,
+    definition::{Definition, IndexState},
+    error::{Error, Result},
+    layout::Layout,
+    tree_names,
+};
+use indexy::{Db, Transaction, Tree, TreeOptions};
+use parking_lot::{Mutex, RwLock};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, Weak},
+};
+
+/// How often a transaction is begun anew because trees were dropped under it: indexes are not
+/// dropped so often.
+const DROPS_MET: usize = 16;
+
+/// Those of all open databases.
+static ALL: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+
+pub(crate) struct Shared {
+    pub(crate) db: Db,
+    /// `None`: a database that is read-only and has no tables.
+    pub(crate) catalogue: Option<Tree>,
+    /// Trees of tables, by name. One that was dropped is not here.
+    trees: RwLock<HashMap<String, Tree>>,
+    /// Handles of tables, by number.
+    tables: Mutex<HashMap<u64, Arc<TableCore>>>,
+    pub(crate) changes: Mutex<()>,
+}
+
+/// What handles of one table share.
+pub(crate) struct TableCore {
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    pub(crate) generation_key: [u8; 9],
+    /// The newest layout that anybody has seen.
+    layout: RwLock<Arc<Layout>>,
+}
+
+impl TableCore {
+    pub(crate) fn newest(&self) -> Arc<Layout> {
+        self.layout.read().clone()
+    }
+
+    fn saw(&self, layout: &Arc<Layout>) {
+        let mut newest = self.layout.write();
+        if layout.definition.generation > newest.definition.generation {
+            *newest = layout.clone();
+        }
+    }
+}
+
+impl Shared {
+    /// That of `db`; brings its catalogue in order when it is the first.
+    pub(crate) fn of(db: &Db) -> Result<Arc<Self>> {
+        let mut all = ALL.lock();
+        all.retain(|shared| shared.strong_count() > 0);
+        let now = db.snapshot()?;
+        for shared in all.iter().filter_map(Weak::upgrade) {
+            // A tree of another open database is refused.
+            let seen = shared.catalogue.as_ref().map(|tree| now.get(tree, ""));
+            if !matches!(seen, None | Some(Err(indexy::Error::ForeignTree))) {
+                return Ok(shared);
+            }
+        }
+        drop(now);
+        let shared = Arc::new(Self::open(db)?);
+        all.push(Arc::downgrade(&shared));
+        Ok(shared)
+    }
+
+    fn open(db: &Db) -> Result<Self> {
+        let read_only = match db.sync() {
+            Ok(()) => false,
+            Err(indexy::Error::ReadOnly | indexy::Error::Poisoned { .. }) => true,
+            Err(error) => return Err(error.into()),
+        };
+        let known = |names: &[String]| names.iter().any(|name| name == catalogue::TREE);
+        let catalogue = match read_only && !known(&db.tree_names()) {
+            true => None,
+            false => Some(db.tree(catalogue::TREE)?),
+        };
+        let shared = Self {
+            db: db.clone(),
+            catalogue,
+            trees: RwLock::default(),
+            tables: Mutex::default(),
+            changes: Mutex::default(),
+        };
+        if let Some(tree) = &shared.catalogue {
+            catalogue::check_format(tree, read_only)?;
+            if !read_only {
+                shared.undo_builds(tree)?;
+            }
+            shared.open_trees(catalogue::tables(tree)?, read_only)?;
+        }
+        Ok(shared)
+    }
+
+    /// Takes back indexes whose build did not come to its end: nobody got an answer.
+    fn undo_builds(&self, tree: &Tree) -> Result<()> {
+        for (name, definition) in catalogue::tables(tree)? {
+            let ready = |index: &&crate::definition::StoredIndex| index.state == IndexState::Ready;
+            if definition.indexes.iter().filter(ready).count() < definition.indexes.len() {
+                self.change(&name, |definition| {
+                    definition.indexes.retain(|index| ready(&index));
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the trees of all tables, and removes those that belong to none: what a crash left
+    /// between the trees and the catalogue.
+    fn open_trees(&self, tables: Vec<(String, Definition)>, read_only: bool) -> Result<()> {
+        let existing: BTreeSet<String> = self.db.tree_names().into_iter().collect();
+        let mut needed = BTreeSet::new();
+        for (table, definition) in tables {
+            for name in trees_of(&definition) {
+                if !existing.contains(&name) {
+                    return Err(Error::corrupt(
+                        &table,
+                        format!("its tree {name} is missing"),
+                    ));
+                }
+                needed.insert(name);
+            }
+        }
+        for name in &needed {
+            let tree = self.db.tree(name)?;
+            self.trees.write().insert(name.clone(), tree);
+        }
+        let orphans = existing.iter().filter(|name| tree_names::is_of_table(name));
+        for name in orphans.filter(|name| !read_only && !needed.contains(*name)) {
+            self.db.drop_tree(name)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn catalogue(&self) -> Result<&Tree> {
+        self.catalogue.as_ref().ok_or_else(|| {
+            indexy::Error::NoSuchTree {
+                name: catalogue::TREE.into(),
+            }
+            .into()
+        })
+    }
+
+    /// Changes the definition of `table`, under a new generation.
+    pub(crate) fn change(
+        &self,
+        table: &str,
+        change: impl Fn(&mut Definition) -> Result<()>,
+    ) -> Result<Definition> {
+        let tree = self.catalogue()?;
+        self.transact(|tx| {
+            let definition = catalogue::read(tx, tree, table)?;
+            let mut definition = definition.ok_or_else(|| unknown(table))?;
+            change(&mut definition)?;
+            definition.check().map_err(|reason| Error::InvalidSchema {
+                table: table.into(),
+                reason,
+            })?;
+            catalogue::write(tx, tree, table, &mut definition)?;
+            Ok(definition)
+        })
+    }
+
+    pub(crate) fn transact<R>(
+        &self,
+        mut body: impl FnMut(&mut Transaction) -> Result<R>,
+    ) -> Result<R> {
+        let policy = indexy::RetryPolicy::default();
+        for _ in 0..DROPS_MET {
+            match self.db.transact_with(&policy, &mut body) {
+                // A conflict that is met before the commit: the definition is another one by now.
+                Err(error) if error.is_of_a_dropped_tree() => {}
+                done => return done,
+            }
+        }
+        self.db.transact_with(&policy, body)
+    }
+
+    /// Makes a tree, before the catalogue names it.
+    pub(crate) fn make_tree(&self, name: &str, options: &TreeOptions) -> Result<()> {
+        let tree = self.db.tree_with(name, options.clone())?;
+        self.trees.write().insert(name.into(), tree);
+        Ok(())
+    }
+
+    /// Drops trees that the catalogue does not name. What fails to be dropped goes with the next
+    /// open.
+    pub(crate) fn drop_trees(&self, names: impl IntoIterator<Item = String>) -> Result<()> {
+        let mut failed = Ok(());
+        for name in names {
+            self.trees.write().remove(&name);
+            if let Err(error) = self.db.drop_tree(&name) {
+                failed = failed.and(Err(error.into()));
+            }
+        }
+        failed
+    }
+
+    fn layout(&self, table: &str, definition: Definition) -> Result<Arc<Layout>> {
+        let tree = |name: &str| {
+            let found = self.trees.read().get(name).cloned();
+            found.ok_or_else(|| indexy::Error::TreeDropped { name: name.into() }.into())
+        };
+        Layout::new(table, definition, tree).map(Arc::new)
+    }
+
+    /// The handle of a table.
+    pub(crate) fn table(&self, name: &str, definition: Definition) -> Result<Arc<TableCore>> {
+        let id = definition.id;
+        let layout = self.layout(name, definition)?;
+        let mut tables = self.tables.lock();
+        let core = tables.entry(id).or_insert_with(|| {
+            Arc::new(TableCore {
+                id,
+                name: name.into(),
+                generation_key: catalogue::generation_key(id),
+                layout: RwLock::new(layout.clone()),
+            })
+        });
+        core.saw(&layout);
+        Ok(core.clone())
+    }
+
+    pub(crate) fn forget_table(&self, id: u64) {
+        self.tables.lock().remove(&id);
+    }
+
+    /// The layout of `table` as a reader sees it, whose way to read the catalogue is `get`.
+    pub(crate) fn layout_seen(
+        &self,
+        table: &TableCore,
+        get: impl Fn(&Tree, &[u8]) -> indexy::Result<Option<indexy::Value>>,
+    ) -> Result<Arc<Layout>> {
+        let tree = self.catalogue()?;
+        let seen = get(tree, &table.generation_key)?.ok_or_else(|| unknown(&table.name))?;
+        let generation = catalogue::generation(&seen)?;
+        let newest = table.newest();
+        if newest.definition.generation == generation {
+            return Ok(newest);
+        }
+        let definition = get(tree, &catalogue::definition_key(&table.name))?;
+        let definition = definition.ok_or_else(|| unknown(&table.name))?;
+        let definition = catalogue::definition(&table.name, &definition)?;
+        if (definition.id, definition.generation) != (table.id, generation) {
+            let what = format!("table {} has two generations", table.name);
+            return Err(Error::corrupt(catalogue::TREE, what));
+        }
+        let layout = self.layout(&table.name, definition)?;
+        table.saw(&layout);
+        Ok(layout)
+    }
+}
+
+pub(crate) fn unknown(table: &str) -> Error {
+    Error::UnknownTable {
+        table: table.into(),
+    }
+}
+
+/// The trees of a table.
+pub(crate) fn trees_of(definition: &Definition) -> Vec<String> {
+    let indexes = definition.indexes.iter();
+    let indexes = indexes.map(|index| tree_names::index(definition.id, index.id));
+    [tree_names::rows(definition.id)]
+        .into_iter()
+        .chain(indexes)
+        .collect()
+}

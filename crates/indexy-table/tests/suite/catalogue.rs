@@ -1,0 +1,320 @@
+//! The catalogue: schemas that do not fit, damage, orphans, read-only databases.
+
+use crate::support::{open, options, people, people_schema, scan};
+use indexy::{Db, error::ErrorKind};
+use indexy_table::{Column, Error, Index, Query, Schema, Tables, Type, Value};
+
+#[test]
+fn a_table_is_there_after_it_was_opened_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path());
+    people(&db).insert((1u64, "Ada", "London", 36)).unwrap();
+    db.close().unwrap();
+    let db = open(dir.path());
+    let tables = Tables::open(&db).unwrap();
+    assert_eq!(tables.names().unwrap(), ["people"]);
+    let people = tables.table("people").unwrap();
+    assert_eq!(people.schema().unwrap(), people_schema());
+    assert_eq!(
+        scan(&people, &Query::index("by_city").prefix("London")).len(),
+        1
+    );
+}
+
+#[test]
+fn another_schema_does_not_fit() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path());
+    people(&db);
+    let tables = Tables::open(&db).unwrap();
+    let reason = |schema: Schema| match tables.create_table(schema) {
+        Err(Error::SchemaMismatch { reason, .. }) => reason,
+        other => panic!("{other:?}"),
+    };
+    let more = reason(people_schema().column("height", Type::I32));
+    assert_eq!(more, "4 columns, not 5");
+    let index = reason(people_schema().index("by_age", Index::on(["age"])));
+    assert_eq!(index, "index by_age does not exist");
+    let base = || {
+        Schema::new("people")
+            .column("id", Type::U64)
+            .column("name", Column::new(Type::Text).nullable())
+            .column("city", Column::new(Type::Text).nullable())
+    };
+    let ty = reason(base().column("age", Type::I32).primary_key(["id"]));
+    assert_eq!(ty, "column age is age i64, not age i32");
+    let key = reason(base().column("age", Type::I64).primary_key(["age"]));
+    assert_eq!(key, "another primary key");
+    let fewer = reason(base().column("age", Type::I64).primary_key(["id"]));
+    assert_eq!(fewer, "there is also an index by_name");
+}
+
+#[test]
+fn a_schema_that_cannot_work_is_refused_before_anything_is_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path());
+    let tables = Tables::open(&db).unwrap();
+    let id = || Schema::new("t").column("id", Type::U64);
+    let bad = [
+        Schema::new("").column("id", Type::U64).primary_key(["id"]),
+        Schema::new("n".repeat(101))
+            .column("id", Type::U64)
+            .primary_key(["id"]),
+        id(),
+        id().primary_key(["other"]),
+        id().primary_key(["id", "id"]),
+        id().column("id", Type::Text).primary_key(["id"]),
+        Schema::new("t")
+            .column("id", Column::new(Type::U64).nullable())
+            .primary_key(["id"]),
+        id().column("n", Column::new(Type::U64).default(-1))
+            .primary_key(["id"]),
+        id().column("n", Column::new(Type::F64).default(f64::NAN))
+            .primary_key(["id"]),
+        id().column("n", Column::new(Type::F64).default(Value::Null))
+            .primary_key(["id"]),
+        id().primary_key(["id"]).index("i", Index::on(["other"])),
+        id().primary_key(["id"])
+            .index("i", Index::on(["id"]).include(["other"])),
+        id().primary_key(["id"])
+            .index("i", Index::on(["id"]))
+            .index("i", Index::on(["id"])),
+    ];
+    for schema in bad {
+        let refused = tables.create_table(schema.clone());
+        assert!(
+            matches!(refused, Err(Error::InvalidSchema { .. })),
+            "{schema:?}"
+        );
+    }
+    assert_eq!(db.tree_names(), ["indexy.tables"]);
+}
+
+/// Keys of the catalogue and what they are made to say, `None`: nothing; `text` is what the
+/// definition said.
+fn damage(text: &str) -> Vec<(&'static [u8], Option<String>)> {
+    vec![
+        (b"format", None),
+        (b"format", Some("12345".into())),
+        (b"tpeople", Some("{}".into())),
+        (b"tpeople", Some(text[1..].into())),
+        (b"tpeople", Some("[".repeat(10_000))),
+        (
+            b"tpeople",
+            Some(text.replace("\"primary_key\":[0]", "\"primary_key\":[9]")),
+        ),
+        (
+            b"tpeople",
+            Some(text.replace("\"primary_key\":[0]", "\"primary_key\":[]")),
+        ),
+        (
+            b"tpeople",
+            Some(text.replace("\"columns\":[1]", "\"columns\":[77]")),
+        ),
+        (
+            b"tpeople",
+            Some(text.replace("\"version\":1", "\"version\":0")),
+        ),
+        (
+            b"tpeople",
+            Some(text.replace("\"version\":1", "\"version\":65535")),
+        ),
+        (b"tpeople", Some(text.replace("\"since\":1", "\"since\":2"))),
+        (
+            b"tpeople",
+            Some(text.replace("\"generation\":", "\"generation\":1")),
+        ),
+        (b"tpeople", Some(text.replace("\"id\":1,", "\"id\":8,"))),
+        (b"tother", Some(text.into())),
+        (b"t\xff", Some(text.into())),
+        (b"g\0\0\0\0\0\0\0\x01", Some("short".into())),
+        (b"g\0\0\0\0\0\0\0\x01", None),
+    ]
+}
+
+/// Whatever the catalogue is made to say, opening it is a typed error.
+#[test]
+fn a_damaged_catalogue_is_a_typed_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path());
+    people(&db).insert((1u64, "Ada", "London", 36)).unwrap();
+    let catalogue = db.tree("indexy.tables").unwrap();
+    let good: Vec<_> = catalogue.iter().collect::<indexy::Result<_>>().unwrap();
+    let text = catalogue.get("tpeople").unwrap().unwrap();
+    let text = String::from_utf8(text.to_vec()).unwrap();
+    let damage = damage(&text);
+    db.close().unwrap();
+    for (key, value) in damage {
+        let db = open(dir.path());
+        let catalogue = db.tree("indexy.tables").unwrap();
+        assert!(
+            key != b"tpeople" || value.as_ref() != Some(&text),
+            "nothing is damaged"
+        );
+        match &value {
+            Some(value) => catalogue.insert(key, value).unwrap(),
+            None => catalogue.remove(key).unwrap(),
+        }
+        let error = Tables::open(&db).map(drop).unwrap_err();
+        let typed = matches!(error, Error::Corrupt { .. }) && error.kind() == ErrorKind::Damaged;
+        assert!(typed, "{}: {value:?}: {error}", key.escape_ascii());
+        // Nothing was removed on that ground.
+        assert!(db.tree_names().len() >= 4);
+        catalogue.clear().unwrap();
+        for (key, value) in &good {
+            catalogue.insert(key, value).unwrap();
+        }
+        db.close().unwrap();
+    }
+    let db = open(dir.path());
+    assert_eq!(
+        scan(
+            &Tables::open(&db).unwrap().table("people").unwrap(),
+            &Query::all()
+        )
+        .len(),
+        1
+    );
+    db.close().unwrap();
+    let db = open(dir.path());
+    db.tree("indexy.tables")
+        .unwrap()
+        .insert("format", 2u32.to_le_bytes())
+        .unwrap();
+    let newer = Tables::open(&db).unwrap_err();
+    assert!(matches!(
+        newer,
+        Error::CatalogueVersion {
+            found: 2,
+            supported: 1
+        }
+    ));
+}
+
+#[test]
+fn a_damaged_row_is_a_typed_error_and_verify_lists_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path());
+    let people = people(&db);
+    for id in 0..3u64 {
+        people.insert((id, format!("{id}"), "Rome", 1)).unwrap();
+    }
+    // The names have the numbers that the catalogue gave.
+    let tree = |name: &str| {
+        let names = db.tree_names();
+        assert!(names.iter().any(|other| other == name), "{names:?}");
+        db.tree(name).unwrap()
+    };
+    let (rows, by_name, by_city) = (
+        tree("indexy.table.1"),
+        tree("indexy.table.1.2"),
+        tree("indexy.table.1.3"),
+    );
+    // A row that does not end, an entry that is gone, one too many, and one that says another city.
+    rows.insert(1u64.to_be_bytes(), [1, 0, 0]).unwrap();
+    assert!(matches!(people.get(1u64), Err(Error::Corrupt { .. })));
+    assert!(matches!(
+        people.update(1u64, [("age", 2)]),
+        Err(Error::Corrupt { .. })
+    ));
+    assert!(people.scan(&Query::all()).unwrap().any(|row| row.is_err()));
+    let first = by_name.first().unwrap().unwrap().0;
+    by_name.remove(&first).unwrap();
+    by_name.insert("\u{3}x\0", 9u64.to_be_bytes()).unwrap();
+    let (key, _) = by_city.last().unwrap().unwrap();
+    by_city.insert(&key, "").unwrap();
+    let report = people.verify().unwrap();
+    assert_eq!(report.rows, 3);
+    assert_eq!(report.problem_count, 5, "{report:?}");
+    let orphan = people.scan(&Query::index("by_name").prefix("x").columns(["age"]));
+    assert!(matches!(
+        orphan.unwrap().next(),
+        Some(Err(Error::Corrupt { .. }))
+    ));
+}
+
+/// What a crash leaves between the trees and the catalogue.
+#[test]
+fn trees_that_belong_to_no_table_are_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path());
+    people(&db).insert((1u64, "Ada", "London", 36)).unwrap();
+    let mut expected = db.tree_names();
+    for name in [
+        "indexy.table.77",
+        "indexy.table.1.99",
+        "indexy.table.x",
+        "mine",
+    ] {
+        db.tree(name).unwrap().insert("key", "value").unwrap();
+    }
+    db.close().unwrap();
+    let db = open(dir.path());
+    let tables = Tables::open(&db).unwrap();
+    expected.extend(["indexy.table.x".into(), "mine".into()]);
+    assert_eq!(db.tree_names(), expected);
+    assert_eq!(
+        scan(&tables.table("people").unwrap(), &Query::all()).len(),
+        1
+    );
+    drop(tables);
+    db.close().unwrap();
+    // A tree that is missing is not made anew.
+    let db = open(dir.path());
+    db.drop_tree("indexy.table.1.2").unwrap();
+    assert!(matches!(Tables::open(&db), Err(Error::Corrupt { .. })));
+}
+
+#[test]
+fn a_database_that_is_read_only_can_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path());
+    db.tree("mine").unwrap();
+    db.close().unwrap();
+    let db = Db::open(dir.path(), options().read_only(true)).unwrap();
+    let tables = Tables::open(&db).unwrap();
+    assert!(tables.names().unwrap().is_empty());
+    assert!(tables.table("people").is_err());
+    assert!(tables.create_table(people_schema()).is_err());
+    drop(tables);
+    db.close().unwrap();
+
+    let db = open(dir.path());
+    people(&db).insert((1u64, "Ada", "London", 36)).unwrap();
+    db.close().unwrap();
+    let db = Db::open(dir.path(), options().read_only(true)).unwrap();
+    let people = Tables::open(&db).unwrap().table("people").unwrap();
+    assert_eq!(
+        scan(&people, &Query::index("by_name").prefix("Ada")).len(),
+        1
+    );
+    assert!(people.verify().unwrap().is_ok());
+    let refused = people.insert((2u64, "Alan", "London", 41)).unwrap_err();
+    assert!(
+        matches!(refused, Error::Db(indexy::Error::ReadOnly)),
+        "{refused}"
+    );
+}
+
+/// Two handles are the same tables, from whichever call.
+#[test]
+fn all_handles_of_a_database_are_the_same_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path());
+    let (one, two) = (
+        Tables::open(&db).unwrap(),
+        Tables::open(&db.clone()).unwrap(),
+    );
+    let people = one.create_table(people_schema()).unwrap();
+    let same = two.table("people").unwrap();
+    people
+        .add_column("height", Column::new(Type::I32).default(1))
+        .unwrap();
+    same.insert((1u64, "Ada", "London", 36, 165)).unwrap();
+    same.create_index("by_height", Index::on(["height"]))
+        .unwrap();
+    assert_eq!(
+        scan(&people, &Query::index("by_height").prefix(165)).len(),
+        1
+    );
+}

@@ -1,0 +1,144 @@
+//! Writers, and an index that is built and dropped, in a process that is killed (SIGKILL) again and
+//! again. Whatever it leaves, indexes equal rows, and every transfer is whole.
+//! `INDEXY_KILL_ROUNDS` (default 5).
+
+use crate::support::{Random, rows, setting};
+use indexy::{Db, Durability, Options};
+use indexy_table::{Error, Index, Query, Schema, Table, Tables, Type, Value};
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+const ACCOUNTS: u64 = 300;
+const FIRST: i64 = 1000;
+/// Tells a test that it is the child, and where the database is.
+const CHILD: &str = "INDEXY_TABLE_TEST_CHILD";
+
+fn open(path: &Path) -> (Tables, Table) {
+    let durability = Durability::Buffered { interval_ms: 5 };
+    let options = Options::new(2 << 20)
+        .durability(durability)
+        .log_limit_bytes(4 << 20);
+    let db = Db::open(path, options).unwrap();
+    let tables = Tables::open(&db).unwrap();
+    let schema = Schema::new("accounts")
+        .column("id", Type::U64)
+        .column("cents", Type::I64)
+        .column("moves", Type::U64)
+        .primary_key(["id"])
+        .index("by_cents", Index::on(["cents"]).include(["moves"]))
+        .index("by_moves", Index::on(["moves", "id"]).unique());
+    match tables.create_table(schema) {
+        Ok(table) => (tables, table),
+        // The index of the builder was ready.
+        Err(Error::SchemaMismatch { .. }) => {
+            let table = tables.table("accounts").unwrap();
+            table.drop_index("built").unwrap();
+            (tables, table)
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn number(value: &Value) -> i64 {
+    match value {
+        Value::I64(number) => *number,
+        other => panic!("{other} is no number of cents"),
+    }
+}
+
+fn transfer(tables: &Tables, accounts: &Table, random: &mut Random) {
+    let (from, to) = (random.below(ACCOUNTS), random.below(ACCOUNTS));
+    let amount = random.below(100) as i64;
+    let moved = tables.transact(|tx| {
+        let mut accounts = accounts.within(tx)?;
+        for (id, change) in [(from, -amount), (to, amount)] {
+            let Some(row) = accounts.get(id)? else {
+                continue;
+            };
+            let moves = match row.values()[2] {
+                Value::U64(moves) => moves + 1,
+                _ => 0,
+            };
+            let cents = number(&row.values()[1]) + change;
+            accounts.upsert((id, cents, moves))?;
+        }
+        Ok(())
+    });
+    moved.unwrap();
+}
+
+#[test]
+fn writing_child() {
+    let Ok(path) = std::env::var(CHILD) else {
+        return;
+    };
+    let (tables, accounts) = open(Path::new(&path));
+    let fill = tables.transact(|tx| {
+        let mut accounts = accounts.within(tx)?;
+        if accounts.get(0u64)?.is_some() {
+            return Ok(());
+        }
+        (0..ACCOUNTS).try_for_each(|id| accounts.insert((id, FIRST, 0u64)))
+    });
+    fill.unwrap();
+    std::thread::scope(|s| {
+        for thread in 0..2 {
+            let (tables, accounts) = (&tables, &accounts);
+            s.spawn(move || {
+                let mut random = Random(thread + u64::from(std::process::id()));
+                loop {
+                    transfer(tables, accounts, &mut random);
+                }
+            });
+        }
+        loop {
+            accounts
+                .create_index("built", Index::on(["cents", "moves"]))
+                .unwrap();
+            accounts.drop_index("built").unwrap();
+        }
+    });
+}
+
+#[test]
+fn i14_rows_and_indexes_survive_kills() {
+    let mut random = Random(setting("INDEXY_KILL_SEED", 1));
+    let dir = tempfile::tempdir().unwrap();
+    let mut full = 0;
+    for _ in 0..setting("INDEXY_KILL_ROUNDS", 5) {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "kill::writing_child",
+                "--nocapture",
+                "--test-threads=1",
+            ])
+            .env(CHILD, dir.path())
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(300 + random.below(900)));
+        assert!(child.try_wait().unwrap().is_none(), "the child failed");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let (tables, accounts) = open(dir.path());
+        let report = accounts.verify().unwrap();
+        assert!(report.is_ok(), "{report:?}");
+        let found = rows(accounts.scan(&Query::index("by_cents").columns(["cents"])));
+        let sum: i64 = found.iter().map(|row| number(&row[0])).sum();
+        let expected = if found.is_empty() {
+            0
+        } else {
+            ACCOUNTS as i64 * FIRST
+        };
+        assert_eq!(sum, expected);
+        assert_eq!(report.indexes.len(), 2);
+        // One catalogue, rows, two indexes: no tree of a build is left.
+        assert_eq!(tables.db().tree_names().len(), 4);
+        full += usize::from(!found.is_empty());
+    }
+    assert!(full > 0, "nothing was ever written");
+}

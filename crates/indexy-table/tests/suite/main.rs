@@ -1,0 +1,11 @@
+//! Tables through the public API.
+
+mod catalogue;
+mod changes;
+mod derive;
+mod kill;
+mod model;
+mod queries;
+mod rows;
+mod support;
+mod threads;
