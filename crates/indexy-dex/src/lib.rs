@@ -32,7 +32,7 @@ mod wait;
 
 pub use address::Address;
 pub use error::{Error, Result};
-pub use tree::{BulkLoad, ByteTree, MAX_VALUE_BYTES, Options, Tree, Values};
+pub use tree::{BulkLoad, ByteTree, Loaded, MAX_VALUE_BYTES, Options, Tree, Values};
 
 /// The README's example is a test.
 #[cfg(doctest)]

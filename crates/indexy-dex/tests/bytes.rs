@@ -101,7 +101,8 @@ impl<M: RemoteMemory, const N: usize> Run<M, N> {
         let wanted = Table::new(segments.collect()).unwrap();
         let load = BulkLoad::default().fill(force.fill).table(wanted.clone());
         let entries = model.clone().into_iter().map(Ok);
-        let table = ByteTree::<M, N>::load(&load, &pool.connect(), entries).unwrap();
+        let loaded = ByteTree::<M, N>::load(&load, &pool.connect(), entries).unwrap();
+        let table = loaded.table;
         assert_eq!(table, wanted, "leaves start where owners do");
         let open = |owner| {
             let options = Options::new(owner, force.cache_pages)
@@ -473,6 +474,29 @@ fn verbs_are_those_of_other_trees() {
     );
     let counts = tree.counts() - before;
     assert_eq!((counts.reads, counts.writes), (3, 2));
+}
+
+#[test]
+fn an_ascending_run_costs_two_verbs_a_leaf() {
+    let pool = ModelPool::new(1, POOL_BYTES);
+    let key = |i: u64| (i * 50).to_be_bytes();
+    let entries = (0..20_000).map(|i| Ok((key(i).to_vec(), key(i).to_vec())));
+    let loaded = ByteTree::<_, 16>::load(&BulkLoad::default(), &pool.connect(), entries).unwrap();
+    let verbs = |options: Options| {
+        let options = options.offloading(Offloading::Never).leaf_admission(0.0);
+        let tree = ByteTree::<_, 16>::open(pool.connect(), options).unwrap();
+        let before = tree.counts();
+        for i in (0..20_000).step_by(4) {
+            assert!(tree.put(&key(i), &key(i)).unwrap());
+        }
+        tree.flush().unwrap();
+        (tree.counts() - before).verbs()
+    };
+    let pages = loaded.inner_nodes + 60;
+    let nodes = (loaded.leaves + loaded.inner_nodes) as u64;
+    assert!(verbs(Options::new(0, pages)) >= 2 * 20_000 / 4);
+    let few = verbs(Options::new(0, pages).write_admission(1.0));
+    assert!(few <= 2 * nodes + 60, "{few} verbs, {nodes} nodes");
 }
 
 /// Leaves are cut down that cover more than their parents say: the owner died between the writes

@@ -13,6 +13,18 @@ use std::{collections::VecDeque, iter::Peekable};
 /// Levels of a subtree that one memory server holds: 0 to 3. Source: DEX section 3.
 pub(super) const SUBTREE_LEVELS: u8 = 4;
 
+/// What a load wrote.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Loaded {
+    /// The first owners, with their lowest keys where leaves start.
+    pub table: Table,
+    /// Leaves.
+    pub leaves: usize,
+    /// Nodes above them: a cache that has room for these reads a leaf at a time.
+    pub inner_nodes: usize,
+}
+
 /// Fills a pool that has no tree.
 #[derive(Debug, Clone)]
 pub struct BulkLoad {
@@ -55,7 +67,8 @@ impl BulkLoad {
         entries: impl IntoIterator<Item = (u64, u64)>,
     ) -> Result<Table> {
         let nodes = Allocator::new(memory.servers());
-        self.load_keys(memory, &nodes, entries.into_iter().map(Ok))
+        let loaded = self.load_keys(memory, &nodes, entries.into_iter().map(Ok))?;
+        Ok(loaded.table)
     }
 
     pub(super) fn load_keys<K: TreeKey>(
@@ -63,7 +76,7 @@ impl BulkLoad {
         memory: &impl RemoteMemory,
         nodes: &Allocator,
         entries: impl Iterator<Item = Result<(K, K::Value)>>,
-    ) -> Result<Table> {
+    ) -> Result<Loaded> {
         if !(2..=CAPACITY).contains(&self.fill) {
             let what = format!("nodes of {} entries", self.fill);
             return Err(Error::Options(what));
@@ -101,10 +114,15 @@ impl BulkLoad {
             low = next;
         }
         let table = Table::new(segments)?;
-        let root = builder.root(table.segments().count() > 1)?;
+        let leaves = builder.leaves.len();
+        let (root, inner_nodes) = builder.root(table.segments().count() > 1)?;
         superblock::publish(memory, root, &table)?;
         nodes.settle(memory)?;
-        Ok(table)
+        Ok(Loaded {
+            table,
+            leaves,
+            inner_nodes,
+        })
     }
 }
 
@@ -273,8 +291,9 @@ impl<M: RemoteMemory, K: TreeKey> Builder<'_, M, K> {
         self.open[height + 1].extend(children.first().map(|first| (first.0, SOME_CHILD)));
     }
 
-    /// Writes the inner nodes, level by level; returns the root, an inner node if `is_shared`.
-    fn root(mut self, is_shared: bool) -> Result<Address> {
+    /// Writes the inner nodes, level by level; returns the root, an inner node if `is_shared`, and
+    /// how many inner nodes there are.
+    fn root(mut self, is_shared: bool) -> Result<(Address, usize)> {
         for height in 0.. {
             let is_top = self.open.len() == height + 1 && self.open[height].len() == 1;
             if is_top && (height > 0 || !is_shared) {
@@ -301,6 +320,7 @@ impl<M: RemoteMemory, K: TreeKey> Builder<'_, M, K> {
             below = level;
         }
         let root = below.first().and_then(|node| Address::from_word(node.1));
-        root.ok_or_else(|| Error::corrupt(Address::new(0, 0), "a load has no root"))
+        let root = root.ok_or_else(|| Error::corrupt(Address::new(0, 0), "a load has no root"))?;
+        Ok((root, self.planned.iter().map(Vec::len).sum()))
     }
 }

@@ -5,7 +5,7 @@
 //! look for it: numbers start at random, far from those of another tree or an earlier one.
 
 use super::{
-    BulkLoad, Options, Tree,
+    BulkLoad, Loaded, Options, Tree,
     alloc::Allocator,
     blocks::{self, ATTEMPTS, BATCH, Retired, address},
     format::format,
@@ -14,7 +14,6 @@ use crate::{
     address::Address,
     error::{Error, Result},
     node::{Bytes, MAX_INLINE_BYTES, Stored, TreeKey},
-    partition::Table,
     remote::{Counts, RemoteMemory},
 };
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -80,7 +79,7 @@ impl<M: RemoteMemory, const N: usize> ByteTree<M, N> {
 
     /// Writes the tree of `entries`, whose keys ascend; the first error of theirs ends it. As
     /// [`BulkLoad::load`]; what was written before an error is lost to the pool.
-    pub fn load<I>(load: &BulkLoad, memory: &M, entries: I) -> Result<Table>
+    pub fn load<I>(load: &BulkLoad, memory: &M, entries: I) -> Result<Loaded>
     where
         I: IntoIterator<Item = Result<(Vec<u8>, Vec<u8>)>>,
     {

@@ -45,8 +45,8 @@ impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
         fences.ok_or(Error::NoProgress { attempts: 0 })
     }
 
-    /// The greatest number up to `number` at which a range may start: a leaf starts at the least key
-    /// whose first eight bytes are that number.
+    /// The greatest number up to `number` at which a range may start: a leaf starts at the least
+    /// key whose first eight bytes are that number.
     ///
     /// Cost: that of reading a leaf, once unless leaves start in the middle of such numbers.
     pub fn range_start(&self, number: u64) -> Result<u64> {

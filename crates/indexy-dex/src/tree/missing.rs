@@ -226,7 +226,11 @@ impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
 
     /// An operation on a leaf that is read for it; lazy admission.
     fn edit_missing(&self, claim: Claim<'_, K>, edit: Edit<K::Value>) -> Attempt<Answer<K::Value>> {
-        let admits = self.cache.random().chance(self.options.leaf_admission);
+        let probability = match (edit, self.options.write_admission) {
+            (Edit::Put(_) | Edit::Remove, Some(probability)) => probability,
+            _ => self.options.leaf_admission,
+        };
+        let admits = self.cache.random().chance(probability);
         let taken = match admits {
             true => self.cache.take(&self.memory)?,
             false => None,

@@ -41,7 +41,7 @@ mod tests;
 mod values;
 
 pub use blocks::MAX_VALUE_BYTES;
-pub use bulk::BulkLoad;
+pub use bulk::{BulkLoad, Loaded};
 pub use byte_tree::ByteTree;
 pub use options::Options;
 pub use values::Values;

@@ -28,3 +28,4 @@ pub(crate) mod memory;
 pub use compression::Compression;
 pub use contract::{Capabilities, IndexY, Maintained, RunEntry, RunSource, SortedLoad, YIter};
 pub use factory::{IndexYFactory, IndexYShared};
+pub use lsm::LsmFactory;

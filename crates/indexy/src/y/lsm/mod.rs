@@ -23,6 +23,7 @@
 mod clock;
 mod compact;
 mod copy;
+mod factory;
 #[cfg(any(test, feature = "testing"))]
 pub(super) mod fuzzing;
 mod index;
@@ -40,6 +41,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use factory::LsmFactory;
 pub(crate) use salvage::salvage;
 pub(crate) use tree::LsmY;
 
