@@ -132,7 +132,7 @@ impl<P: Pools, const N: usize> Pooled<P, N> {
             let (entries, next) = self.chunk(&from, None, Order::Ascending)?;
             for (key, _) in entries {
                 if last.is_some_and(|last| last >= key) {
-                    let what = format!("keys of the pool do not ascend at {:?}", Key::new(&*key));
+                    let what = format!("keys of the pool do not ascend at {:?}", Key::new(&key));
                     return Some(Err(Error::corrupt(&self.dir, 0, what)));
                 }
                 last = Some(key);
