@@ -2,9 +2,9 @@
 //!
 //! A pool's tree has a cache of fixed size, so a tree gets a slice of the share when it is opened:
 //! nine tenths of what is left, and the others less. Where the nodes above the leaves need more, it
-//! takes up to three times as much, and `memory_bytes` says so: the database takes it from its other
-//! memory, in which a page of keys saves fewer reads than such a node. The backing's caches, which
-//! reads need only without a pool, have a small part.
+//! takes up to three times as much, and `memory_bytes` says so. The database takes it from its
+//! other memory, in which a KiB of keys saves fewer reads than such a node. The backing's caches,
+//! which reads need only without a pool, have a small part.
 
 use crate::{
     pooled::{self, Pooled},
