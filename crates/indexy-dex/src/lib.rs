@@ -11,6 +11,8 @@
 //! [`partition::plan`] says which one should. The ranges of a compute server that is gone go to
 //! another one by [`Tree::take_over`].
 //!
+//! [`ByteTree`] is the same for keys and values of any length.
+//!
 //! Nothing is durable: see the README.
 
 #![deny(unsafe_code)]
@@ -30,7 +32,7 @@ mod wait;
 
 pub use address::Address;
 pub use error::{Error, Result};
-pub use tree::{BulkLoad, MAX_VALUE_BYTES, Options, Tree, Values};
+pub use tree::{BulkLoad, ByteTree, Loaded, MAX_VALUE_BYTES, Options, Tree, Values};
 
 /// The README's example is a test.
 #[cfg(doctest)]

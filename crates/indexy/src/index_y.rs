@@ -92,7 +92,7 @@ pub use crate::y::conformance;
 pub use crate::{
     x::Order,
     y::{
-        Capabilities, Compression, IndexY, IndexYFactory, IndexYShared, KeyRange, Maintained,
-        RangeRemoval, RunEntry, RunSource, SortedLoad, YIter,
+        Capabilities, Compression, IndexY, IndexYFactory, IndexYShared, KeyRange, LsmFactory,
+        Maintained, RangeRemoval, RunEntry, RunSource, SortedLoad, YIter,
     },
 };

@@ -11,7 +11,7 @@ use crate::{
     address::Address,
     error::{Error, Result},
     lock_word,
-    node::{self, Image, SWIZZLED, VERSION, Words},
+    node::{self, Image, SWIZZLED, TreeKey, VERSION, Words},
     remote::RemoteMemory,
 };
 
@@ -25,12 +25,12 @@ const PROBES: usize = 8;
 const ROUNDS: usize = 16;
 
 /// A frame that nobody else uses. Dropped: it is free again.
-pub(crate) struct Taken<'a> {
-    cache: &'a Cache,
+pub(crate) struct Taken<'a, K: TreeKey> {
+    cache: &'a Cache<K>,
     number: usize,
 }
 
-impl Taken<'_> {
+impl<K: TreeKey> Taken<'_, K> {
     fn keep(self) -> usize {
         let number = self.number;
         std::mem::forget(self);
@@ -38,7 +38,7 @@ impl Taken<'_> {
     }
 }
 
-impl Drop for Taken<'_> {
+impl<K: TreeKey> Drop for Taken<'_, K> {
     fn drop(&mut self) {
         self.cache.free.lock().push(self.number);
     }
@@ -50,10 +50,10 @@ fn address(words: &impl Words) -> Result<Address> {
     node::address(words).ok_or_else(misplaced)
 }
 
-impl Cache {
+impl<K: TreeKey> Cache<K> {
     /// A frame, by cooling and evicting others if none is free. `None`: too few can be evicted
     /// at the moment. The caller holds no latch.
-    pub(crate) fn take(&self, memory: &impl RemoteMemory) -> Result<Option<Taken<'_>>> {
+    pub(crate) fn take(&self, memory: &impl RemoteMemory) -> Result<Option<Taken<'_, K>>> {
         for _ in 0..ROUNDS {
             if let Some(taken) = self.take_free() {
                 return Ok(Some(taken));
@@ -77,7 +77,7 @@ impl Cache {
         Ok(self.take_free())
     }
 
-    fn take_free(&self) -> Option<Taken<'_>> {
+    fn take_free(&self) -> Option<Taken<'_, K>> {
         let number = self.free.lock().pop()?;
         Some(Taken {
             cache: self,
@@ -92,12 +92,12 @@ impl Cache {
             .map(|_| self.random.below(self.frames.len()))
             .find(|&frame| self.frames[frame].state() == State::Hot)?;
         for _ in 0..=node::MAX_LEVEL {
-            let children = self.frames[at].hot_children().count();
+            let children = self.frames[at].hot_children::<K>().count();
             if children == 0 {
                 break;
             }
             let chosen = self.random.below(children);
-            match self.frames[at].hot_children().nth(chosen) {
+            match self.frames[at].hot_children::<K>().nth(chosen) {
                 Some(child) if child < self.frames.len() => at = child,
                 _ => return None,
             }
@@ -115,12 +115,12 @@ impl Cache {
         let Some(mut latched) = this.latch.try_lock() else {
             return Ok(());
         };
-        let slot = node::slot_of(&parent.node(), SWIZZLED | frame as u64);
+        let slot = K::slot_of(&parent.node(), SWIZZLED | frame as u64);
         let may = this.state() == State::Hot
             && parent.state() == State::Hot
             && node::level(&parent.node()) > 0
             && !this.is_pinned()
-            && this.hot_children().next().is_none();
+            && this.hot_children::<K>().next().is_none();
         let (true, Some(slot)) = (may, slot) else {
             return Ok(());
         };
@@ -131,7 +131,7 @@ impl Cache {
         }
         above.changes();
         latched.changes();
-        node::set_child(&mut parent.node(), slot, at.word());
+        K::set_child(&mut parent.node(), slot, at.word());
         this.set_state(State::Cooling);
         let pushed_out = self.cooling.push(at, frame);
         drop((latched, above));
@@ -158,12 +158,12 @@ impl Cache {
     pub(crate) fn image(&self, frame: usize) -> Result<Image> {
         let mut image = Image::of(&self.frames[frame].node());
         if node::level(&image) > 0 {
-            for slot in 0..=node::count(&image) {
-                let word = node::child(&image, slot);
+            for slot in 0..=K::count(&image) {
+                let word = K::child(&image, slot);
                 if word & SWIZZLED != 0 {
                     // A child's address does not change while it is swizzled.
                     let child = address(&self.frames[frame_of(word)].node())?;
-                    node::set_child(&mut image, slot, child.word());
+                    K::set_child(&mut image, slot, child.word());
                 }
             }
         }
@@ -203,7 +203,7 @@ impl Cache {
     ) -> Result<bool> {
         debug_assert!(above.is_of(&self.frames[parent].latch));
         let mut node = self.frames[parent].node();
-        let wanted = node::child(&node, slot);
+        let wanted = K::child(&node, slot);
         let Some(this) = self.frames.get(frame) else {
             return Ok(false);
         };
@@ -218,7 +218,7 @@ impl Cache {
         above.changes();
         this.set_state(State::Hot);
         this.set_parent(parent);
-        node::set_child(&mut node, slot, SWIZZLED | frame as u64);
+        K::set_child(&mut node, slot, SWIZZLED | frame as u64);
         // Who took it out before waits for the latch, and finds it hot.
         self.cooling.remove(at, frame);
         Ok(true)
@@ -228,7 +228,7 @@ impl Cache {
     /// and whose child `slot` it is.
     pub(crate) fn install(
         &self,
-        taken: Taken<'_>,
+        taken: Taken<'_, K>,
         image: &Image,
         dirty: bool,
         mark: IoMark<'_>,
@@ -237,7 +237,7 @@ impl Cache {
         let frame = self.fill(taken, image, dirty, parent);
         mark.settle(frame);
         above.changes();
-        node::set_child(
+        K::set_child(
             &mut self.frames[parent].node(),
             slot,
             SWIZZLED | frame as u64,
@@ -245,14 +245,14 @@ impl Cache {
     }
 
     /// A new node in a frame: hot, swizzled by the caller, who holds the parent's latch.
-    pub(crate) fn add(&self, taken: Taken<'_>, image: &Image, parent: usize) -> Result<usize> {
+    pub(crate) fn add(&self, taken: Taken<'_, K>, image: &Image, parent: usize) -> Result<usize> {
         let at = address(image)?;
         let frame = self.fill(taken, image, true, parent);
         self.mapping.insert(at, frame);
         Ok(frame)
     }
 
-    fn fill(&self, taken: Taken<'_>, image: &Image, dirty: bool, parent: usize) -> usize {
+    fn fill(&self, taken: Taken<'_, K>, image: &Image, dirty: bool, parent: usize) -> usize {
         let frame = taken.keep();
         let this = &self.frames[frame];
         let mut latched = this.latch.lock();
@@ -298,7 +298,7 @@ impl Cache {
         memory: &impl RemoteMemory,
     ) -> Result<bool> {
         let mut node = self.frames[parent].node();
-        let word = node::child(&node, slot);
+        let word = K::child(&node, slot);
         if word & SWIZZLED == 0 {
             return Ok(true);
         }
@@ -307,7 +307,7 @@ impl Cache {
         // From above: the holder waits for nothing above it.
         let mut latched = this.latch.lock();
         if node::level(&this.node()) > 0 {
-            for slot in 0..=node::count(&this.node()) {
+            for slot in 0..=K::count(&this.node()) {
                 if !self.drop_child(frame, &mut latched, slot, memory)? {
                     return Ok(false);
                 }
@@ -321,7 +321,7 @@ impl Cache {
         }
         above.changes();
         let at = address(&this.node())?;
-        node::set_child(&mut node, slot, at.word());
+        K::set_child(&mut node, slot, at.word());
         self.discard(frame, &mut latched)?;
         Ok(true)
     }

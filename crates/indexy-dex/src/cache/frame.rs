@@ -1,7 +1,7 @@
 //! A frame: a node's words and what the cache knows of it.
 
 use super::latch::Latch;
-use crate::node::{self, Image, NODE_WORDS, SWIZZLED, View, Words};
+use crate::node::{self, Image, NODE_WORDS, SWIZZLED, TreeKey, View, Words};
 use std::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed},
@@ -97,14 +97,14 @@ impl Frame {
     }
 
     /// Frames of the children that are swizzled here.
-    pub(crate) fn hot_children(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn hot_children<K: TreeKey>(&self) -> impl Iterator<Item = usize> {
         let node = self.node();
         let slots = if node::level(&node) > 0 {
-            node::count(&node) + 1
+            K::count(&node) + 1
         } else {
             0
         };
-        let words = (0..slots).map(move |slot| node::child(&node, slot));
+        let words = (0..slots).map(move |slot| K::child(&node, slot));
         words.filter(|word| word & SWIZZLED != 0).map(frame_of)
     }
 }

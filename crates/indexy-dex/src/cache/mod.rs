@@ -37,25 +37,28 @@ pub(crate) use mapping::{IoMark, Place};
 use crate::{
     address::Address,
     error::{Error, Result},
-    node::{self, Image},
+    node::{self, Image, TreeKey},
     random::Random,
 };
 use cooling::Cooling;
 use mapping::Mapping;
 use parking_lot::Mutex;
+use std::marker::PhantomData;
 
 /// The frame of the tree's root, which never leaves.
 pub(crate) const ROOT: usize = 0;
 
-pub(crate) struct Cache {
+pub(crate) struct Cache<K> {
     frames: Box<[Frame]>,
     free: Mutex<Vec<usize>>,
     mapping: Mapping,
     cooling: Cooling,
     random: Random,
+    /// How nodes hold their keys.
+    keys: PhantomData<fn() -> K>,
 }
 
-impl Cache {
+impl<K: TreeKey> Cache<K> {
     /// `frames` of 1 KiB, a tenth of them for cooling.
     pub(crate) fn new(frames: usize, seed: u64) -> Self {
         Self {
@@ -64,6 +67,7 @@ impl Cache {
             mapping: Mapping::default(),
             cooling: Cooling::new(frames / 10),
             random: Random::new(seed),
+            keys: PhantomData,
         }
     }
 

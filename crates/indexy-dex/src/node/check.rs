@@ -22,7 +22,7 @@ pub fn check(node: &Image, at: Address) -> Result<()> {
 }
 
 fn fault(node: &Image, at: Address) -> Option<&'static str> {
-    if !has_magic(node) {
+    if !has_magic(node, 0) {
         return Some("this is no node");
     }
     if address(node) != Some(at) {

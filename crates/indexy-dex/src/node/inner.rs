@@ -8,15 +8,15 @@ use crate::address::Address;
 
 /// The way from an inner node to the child of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Route {
+pub struct Route<K = u64> {
     /// Which child.
     pub slot: usize,
     /// Its word: an address, or a frame.
     pub word: u64,
     /// The lowest key that it covers.
-    pub low: u64,
+    pub low: K,
     /// The highest key that it covers.
-    pub high: u64,
+    pub high: K,
 }
 
 /// An inner node over `children`, each with its lowest key; the first key is the node's own low.

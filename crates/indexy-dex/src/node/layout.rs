@@ -18,7 +18,7 @@ pub const SWIZZLED: u64 = 1 << 63;
 pub const VERSION: usize = 0;
 /// The word of the node's address.
 pub const ADDRESS: usize = 1;
-const KIND: usize = 2;
+pub(super) const KIND: usize = 2;
 /// The word of the lowest key.
 pub const LOW: usize = 3;
 /// The word of the highest key.
@@ -26,7 +26,7 @@ pub const HIGH: usize = 4;
 pub(super) const KEYS: usize = 8;
 pub(super) const VALUES: usize = KEYS + CAPACITY;
 pub(super) const RESERVED: std::ops::Range<usize> = 5..KEYS;
-const MAGIC: u64 = 0x4445_5831;
+pub(super) const MAGIC: u64 = 0x4445_5831;
 
 const _: () = assert!(VALUES + CAPACITY < NODE_WORDS);
 
@@ -56,8 +56,7 @@ impl Image {
 
 impl std::fmt::Debug for Image {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (low, high) = (low(self), high(self));
-        write!(f, "level {} of {low}..={high}", level(self))
+        write!(f, "level {}, {} entries", level(self), raw_count(self))
     }
 }
 
@@ -101,8 +100,13 @@ pub fn count(node: &impl Words) -> usize {
     usize::from((node.get(KIND) >> 8) as u16).min(CAPACITY)
 }
 
-pub(super) fn has_magic(node: &impl Words) -> bool {
-    node.get(KIND) >> 32 == MAGIC && (node.get(KIND) >> 24) as u8 == 0
+/// How the node holds its keys; [`TreeKey::LAYOUT`](super::TreeKey::LAYOUT).
+pub fn layout(node: &impl Words) -> u8 {
+    (node.get(KIND) >> 24) as u8
+}
+
+pub(super) fn has_magic(node: &impl Words, expected: u8) -> bool {
+    node.get(KIND) >> 32 == MAGIC && layout(node) == expected
 }
 
 /// The count as it stands, which may be damaged.

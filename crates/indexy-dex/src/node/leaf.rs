@@ -13,22 +13,22 @@ pub(super) const MERGED_ENTRIES: usize = CAPACITY * 3 / 4;
 
 /// What is done to a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Edit {
+pub enum Edit<V = u64> {
     /// Looks a key up.
     Get,
     /// Inserts a key or replaces its value.
-    Put(u64),
+    Put(V),
     /// Removes a key.
     Remove,
 }
 
 /// What became of an [`Edit`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum Change<V = u64> {
     /// Done; the value before.
     Done {
         /// What the key had.
-        old: Option<u64>,
+        old: Option<V>,
         /// The leaf was changed.
         changed: bool,
     },

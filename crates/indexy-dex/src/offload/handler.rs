@@ -1,24 +1,35 @@
 //! The memory server's part: walks a subtree in its own region.
 
-use super::request::{Answer, Request};
+use super::request::{self, Answer, Request};
 use crate::{
     address::Address,
     lock_word,
-    node::{self, Change, Edit, NODE_WORDS, VERSION, View, Words},
+    node::{self, Bytes, Change, Edit, NODE_WORDS, TreeKey, VERSION, View, Words},
     remote::Region,
 };
 
 /// Runs one request; the pool's handler.
 pub fn serve(region: &Region, request: &[u64]) -> Vec<u64> {
-    let answer = match Request::from_words(request) {
+    match request::layout(request) {
+        Some(<u64 as TreeKey>::LAYOUT) => answer::<u64>(region, request),
+        Some(<Bytes<16> as TreeKey>::LAYOUT) => answer::<Bytes<16>>(region, request),
+        Some(<Bytes<32> as TreeKey>::LAYOUT) => answer::<Bytes<32>>(region, request),
+        Some(<Bytes<64> as TreeKey>::LAYOUT) => answer::<Bytes<64>>(region, request),
+        Some(<Bytes<128> as TreeKey>::LAYOUT) => answer::<Bytes<128>>(region, request),
+        _ => Answer::NotUnderstood.words::<u64>(),
+    }
+}
+
+fn answer<K: TreeKey>(region: &Region, request: &[u64]) -> Vec<u64> {
+    let answer = match Request::<K>::from_words(request) {
         Some(request) => perform(region, request).unwrap_or(Answer::Damaged),
         None => Answer::NotUnderstood,
     };
-    answer.words()
+    answer.words::<K>()
 }
 
 /// `None`: something that is no tree.
-fn perform(region: &Region, request: Request) -> Option<Answer> {
+fn perform<K: TreeKey>(region: &Region, request: Request<K>) -> Option<Answer<K::Value>> {
     let mut offset = request.root_offset;
     let mut level = None;
     for _ in 0..=node::MAX_LEVEL {
@@ -26,14 +37,16 @@ fn perform(region: &Region, request: Request) -> Option<Answer> {
         let mut at = View(words.try_into().ok()?);
         let expected = level.unwrap_or_else(|| node::level(&at));
         let here = node::address(&at)?;
-        let is_right = node::level(&at) == expected && here.offset() == offset;
-        if !is_right || !node::covers(&at, request.key) {
+        let is_right = node::level(&at) == expected
+            && node::layout(&at) == K::LAYOUT
+            && here.offset() == offset;
+        if !is_right || !K::covers(&at, request.key) {
             return None;
         }
         if expected == 0 {
             return Some(edit(&mut at, offset, request));
         }
-        let child = Address::from_word(node::route(&at, request.key).word)?;
+        let child = Address::from_word(K::route(&at, request.key).word)?;
         if child.server() != here.server() {
             return Some(Answer::Refused);
         }
@@ -43,13 +56,17 @@ fn perform(region: &Region, request: Request) -> Option<Answer> {
     None
 }
 
-fn edit(leaf: &mut View<'_>, leaf_offset: u64, request: Request) -> Answer {
-    let removes = request.edit == Edit::Remove && node::find(leaf, request.key).is_ok();
-    if removes && node::count(leaf) == 1 {
+fn edit<K: TreeKey>(
+    leaf: &mut View<'_>,
+    leaf_offset: u64,
+    request: Request<K>,
+) -> Answer<K::Value> {
+    let removes = matches!(request.edit, Edit::Remove) && K::find(leaf, request.key).is_some();
+    if removes && K::count(leaf) == 1 {
         // The compute server merges what is left.
         return Answer::Refused;
     }
-    match node::apply(leaf, request.key, request.edit) {
+    match K::apply(leaf, request.key, request.edit) {
         Change::Full => Answer::Refused,
         Change::Done { old, changed } => {
             if changed {
@@ -94,7 +111,7 @@ mod tests {
             root_offset: TOP,
             key,
         };
-        Answer::from_words(&serve(region, &request.words()))
+        Answer::from_words::<u64>(&serve(region, &request.words()))
     }
 
     fn done(old: Option<u64>, changed: bool, leaf_offset: u64) -> Answer {
@@ -137,11 +154,11 @@ mod tests {
         assert_eq!(ask(&region, Edit::Get, 201), Answer::Damaged);
         let request = [1, 1 << 40, 5, 0];
         assert_eq!(
-            Answer::from_words(&serve(&region, &request)),
+            Answer::from_words::<u64>(&serve(&region, &request)),
             Answer::Damaged
         );
         assert_eq!(
-            Answer::from_words(&serve(&region, &[1, 64, 5, 0])),
+            Answer::from_words::<u64>(&serve(&region, &[1, 64, 5, 0])),
             Answer::Damaged
         );
         // A node that is its own child.
@@ -154,7 +171,7 @@ mod tests {
         region.write(TOP, &far.0).unwrap();
         assert_eq!(ask(&region, Edit::Get, 5), Answer::Refused);
         assert_eq!(
-            Answer::from_words(&serve(&region, &[])),
+            Answer::from_words::<u64>(&serve(&region, &[])),
             Answer::NotUnderstood
         );
     }

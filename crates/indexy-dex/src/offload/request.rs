@@ -2,13 +2,17 @@
 //!
 //! | request | answer |
 //! |---|---|
-//! | edit (1 get, 2 put, 3 remove), offset of the subtree's root, key, value | status, had a value (0, 1), the value, changed (0, 1), offset of the leaf |
+//! | edit (1 get, 2 put, 3 remove; 8 bits) and layout of nodes (8), offset of the subtree's root, key, value | status, had a value (0, 1), the value, changed (0, 1), offset of the leaf |
 //!
 //! Status: 0 done; 1 refused, the tree's shape would change; 2 the subtree is damaged; 3 the
-//! request is not understood.
+//! request is not understood. A key of bytes is its length and its words; a value beside it is its
+//! mark and its words, or nothing.
 
-use crate::node::Edit;
+use crate::node::{Edit, TreeKey};
 
+/// Where the kind of keys stands in the first word.
+const LAYOUT_SHIFT: u32 = 8;
+const KIND_MASK: u64 = (1 << LAYOUT_SHIFT) - 1;
 const GET: u64 = 1;
 const PUT: u64 = 2;
 const REMOVE: u64 = 3;
@@ -20,17 +24,17 @@ const NOT_UNDERSTOOD: u64 = 3;
 
 /// An operation below a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Request {
-    pub(crate) edit: Edit,
+pub(crate) struct Request<K: TreeKey = u64> {
+    pub(crate) edit: Edit<K::Value>,
     pub(crate) root_offset: u64,
-    pub(crate) key: u64,
+    pub(crate) key: K,
 }
 
 /// What became of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum Answer<V = u64> {
     Done {
-        old: Option<u64>,
+        old: Option<V>,
         changed: bool,
         leaf_offset: u64,
     },
@@ -40,24 +44,38 @@ pub(crate) enum Answer {
     NotUnderstood,
 }
 
-impl Request {
-    pub(crate) fn words(self) -> [u64; 4] {
+/// The kind of keys that a request is about.
+pub(super) fn layout(words: &[u64]) -> Option<u8> {
+    u8::try_from(words.first()? >> LAYOUT_SHIFT).ok()
+}
+
+impl<K: TreeKey> Request<K> {
+    pub(crate) fn words(self) -> Vec<u64> {
         let (edit, value) = match self.edit {
-            Edit::Get => (GET, 0),
-            Edit::Put(value) => (PUT, value),
-            Edit::Remove => (REMOVE, 0),
+            Edit::Get => (GET, None),
+            Edit::Put(value) => (PUT, Some(value)),
+            Edit::Remove => (REMOVE, None),
         };
-        [edit, self.root_offset, self.key, value]
+        let head = edit | u64::from(K::LAYOUT) << LAYOUT_SHIFT;
+        let mut words = vec![head, self.root_offset];
+        self.key.push_words(&mut words);
+        K::push_value(value, &mut words);
+        words
     }
 
     pub(crate) fn from_words(words: &[u64]) -> Option<Self> {
-        let &[edit, root_offset, key, value] = words else {
+        let (&[head, root_offset], mut rest) = words.split_first_chunk::<2>()?;
+        if layout(words) != Some(K::LAYOUT) {
             return None;
-        };
-        let edit = match edit {
-            GET => Edit::Get,
-            PUT => Edit::Put(value),
-            REMOVE => Edit::Remove,
+        }
+        let key = K::take_words(&mut rest)?;
+        let mut nothing = Vec::new();
+        K::push_value(None, &mut nothing);
+        let without = |edit| (rest == nothing).then_some(edit);
+        let edit = match head & KIND_MASK {
+            GET => without(Edit::Get)?,
+            PUT => Edit::Put(K::value_from(rest)?),
+            REMOVE => without(Edit::Remove)?,
             _ => return None,
         };
         Some(Self {
@@ -68,33 +86,44 @@ impl Request {
     }
 }
 
-impl Answer {
-    pub(crate) fn words(self) -> Vec<u64> {
+impl<V> Answer<V> {
+    pub(crate) fn words<K: TreeKey<Value = V>>(self) -> Vec<u64> {
         match self {
             Self::Done {
                 old,
                 changed,
                 leaf_offset,
-            } => vec![
-                DONE,
-                u64::from(old.is_some()),
-                old.unwrap_or(0),
-                u64::from(changed),
-                leaf_offset,
-            ],
+            } => {
+                let mut words = vec![DONE, u64::from(old.is_some())];
+                K::push_value(old, &mut words);
+                words.extend([u64::from(changed), leaf_offset]);
+                words
+            }
             Self::Refused => vec![REFUSED],
             Self::Damaged => vec![DAMAGED],
             Self::NotUnderstood => vec![NOT_UNDERSTOOD],
         }
     }
 
-    pub(crate) fn from_words(words: &[u64]) -> Self {
+    pub(crate) fn from_words<K: TreeKey<Value = V>>(words: &[u64]) -> Self {
         match *words {
-            [DONE, had @ 0..=1, old, changed @ 0..=1, leaf_offset] => Self::Done {
-                old: (had == 1).then_some(old),
-                changed: changed == 1,
+            [
+                DONE,
+                had @ 0..=1,
+                ref old @ ..,
+                changed @ 0..=1,
                 leaf_offset,
-            },
+            ] => {
+                let value = if had == 1 { K::value_from(old) } else { None };
+                if had == 1 && value.is_none() {
+                    return Self::NotUnderstood;
+                }
+                Self::Done {
+                    old: value,
+                    changed: changed == 1,
+                    leaf_offset,
+                }
+            }
             [REFUSED] => Self::Refused,
             [DAMAGED] => Self::Damaged,
             _ => Self::NotUnderstood,
@@ -116,8 +145,8 @@ mod tests {
             };
             assert_eq!(Request::from_words(&request.words()), Some(request));
         }
-        assert_eq!(Request::from_words(&[4, 0, 0, 0]), None);
-        assert_eq!(Request::from_words(&[1, 0, 0]), None);
+        assert_eq!(Request::<u64>::from_words(&[4, 0, 0, 0]), None);
+        assert_eq!(Request::<u64>::from_words(&[1, 0, 0]), None);
         let done = Answer::Done {
             old: Some(3),
             changed: true,
@@ -129,8 +158,8 @@ mod tests {
             Answer::Damaged,
             Answer::NotUnderstood,
         ] {
-            assert_eq!(Answer::from_words(&answer.words()), answer);
+            assert_eq!(Answer::from_words::<u64>(&answer.words::<u64>()), answer);
         }
-        assert_eq!(Answer::from_words(&[]), Answer::NotUnderstood);
+        assert_eq!(Answer::from_words::<u64>(&[]), Answer::NotUnderstood);
     }
 }

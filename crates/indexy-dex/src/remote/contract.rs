@@ -2,6 +2,7 @@
 
 use super::counts::Counts;
 use crate::{address::Address, error::Result};
+use std::sync::Arc;
 
 /// Most words that a verb carries: a frame of a connection is bounded by it.
 pub const MAX_WORDS: usize = 4096;
@@ -70,6 +71,61 @@ pub trait RemoteMemory: Send + Sync {
 
     /// The time of this transport in ns: the machine's clock, or the calling thread's virtual one.
     fn now_ns(&self) -> u64;
+}
+
+/// A compute server that several owners of it share.
+impl<M: RemoteMemory> RemoteMemory for Arc<M> {
+    fn servers(&self) -> usize {
+        (**self).servers()
+    }
+
+    fn read(&self, at: Address, into: &mut [u64]) -> Result<()> {
+        (**self).read(at, into)
+    }
+
+    fn read_many(&self, parts: &mut [Part<'_>]) -> Result<()> {
+        (**self).read_many(parts)
+    }
+
+    fn write(&self, at: Address, words: &[u64]) -> Result<()> {
+        (**self).write(at, words)
+    }
+
+    fn cas(&self, at: Address, expected: u64, new: u64) -> Result<u64> {
+        (**self).cas(at, expected, new)
+    }
+
+    fn call(&self, server: u16, request: &[u64]) -> Result<Vec<u64>> {
+        (**self).call(server, request)
+    }
+
+    fn counts(&self) -> Counts {
+        (**self).counts()
+    }
+
+    fn session(&self) -> u64 {
+        (**self).session()
+    }
+
+    fn check_session(&self) -> Result<()> {
+        (**self).check_session()
+    }
+
+    fn abandon(&self) {
+        (**self).abandon();
+    }
+
+    fn session_of(&self, owner: u16) -> Result<u64> {
+        (**self).session_of(owner)
+    }
+
+    fn fence(&self, session: u64) -> Result<()> {
+        (**self).fence(session)
+    }
+
+    fn now_ns(&self) -> u64 {
+        (**self).now_ns()
+    }
 }
 
 /// What a memory server does when it is called: reads and writes its own region, and answers.

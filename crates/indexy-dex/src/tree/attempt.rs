@@ -6,8 +6,8 @@ use crate::{
 };
 
 /// What an operation wants at the leaf.
-pub(super) enum Job<'a> {
-    Edit(Edit),
+pub(super) enum Job<'a, V> {
+    Edit(Edit<V>),
     /// The leaf, and when it is read from the pool up to `most` leaves from it on.
     Copy {
         leaves: &'a mut Vec<Image>,
@@ -16,11 +16,19 @@ pub(super) enum Job<'a> {
 }
 
 /// What an operation found.
-#[derive(Default)]
-pub(super) struct Answer {
-    pub(super) old: Option<u64>,
+pub(super) struct Answer<V> {
+    pub(super) old: Option<V>,
     /// A removal left so little that a merge should be tried.
     pub(super) is_sparse: bool,
+}
+
+impl<V> Default for Answer<V> {
+    fn default() -> Self {
+        Self {
+            old: None,
+            is_sparse: false,
+        }
+    }
 }
 
 /// Why an attempt ended without an answer.

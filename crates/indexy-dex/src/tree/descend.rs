@@ -3,10 +3,11 @@
 use super::{
     Tree,
     attempt::{Answer, Attempt, Job, Stop},
+    owned::owns,
 };
 use crate::{
     cache::{ROOT, frame_of},
-    node::{self, Change, Edit, Image, SWIZZLED},
+    node::{self, Change, Edit, Image, SWIZZLED, TreeKey},
     partition::Ownership,
     remote::RemoteMemory,
 };
@@ -18,7 +19,7 @@ pub(super) struct Hop {
     pub(super) version: u64,
 }
 
-impl<M: RemoteMemory> Tree<M> {
+impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
     /// The frame `number` as it is. What is read from it counts when `holds` says so.
     #[inline]
     pub(super) fn look(&self, number: usize) -> Attempt<Hop> {
@@ -41,25 +42,30 @@ impl<M: RemoteMemory> Tree<M> {
         latch.is_at(hop.version).then_some(()).ok_or(Stop::Restart)
     }
 
-    pub(super) fn attempt(&self, own: &Ownership, key: u64, job: &mut Job<'_>) -> Attempt<Answer> {
+    pub(super) fn attempt(
+        &self,
+        own: &Ownership,
+        key: K,
+        job: &mut Job<'_, K::Value>,
+    ) -> Attempt<Answer<K::Value>> {
         let mut above = None;
         let mut at = self.look(ROOT)?;
         loop {
             let node = self.cache.frame(at.frame).node();
-            if !node::covers(&node, key) {
+            if !K::covers(&node, key) {
                 self.holds(at)?;
                 return Err(Stop::Refresh);
             }
             if node::level(&node) == 0 {
                 return self.at_leaf(own, above, at, key, job);
             }
-            let route = node::route(&node, key);
-            let is_full = node::is_full(&node);
+            let route = K::route(&node, key);
+            let is_full = K::is_full(&node);
             self.holds(at)?;
             if is_full && matches!(job, Job::Edit(Edit::Put(_))) {
-                let (low, high) = (node::low(&node), node::high(&node));
+                let (low, high) = (K::low(&node), K::high(&node));
                 // Full private nodes are split on the way down; shared ones when it is needed.
-                if own.contains(low, high) {
+                if owns(own, low, high) {
                     self.split(own, above, at)?;
                     return Err(Stop::Restart);
                 }
@@ -81,9 +87,9 @@ impl<M: RemoteMemory> Tree<M> {
         own: &Ownership,
         above: Option<Hop>,
         at: Hop,
-        key: u64,
-        job: &mut Job<'_>,
-    ) -> Attempt<Answer> {
+        key: K,
+        job: &mut Job<'_, K::Value>,
+    ) -> Attempt<Answer<K::Value>> {
         let this = self.cache.frame(at.frame);
         let mut leaf = this.node();
         match job {
@@ -95,8 +101,7 @@ impl<M: RemoteMemory> Tree<M> {
                 Ok(Answer::default())
             }
             Job::Edit(Edit::Get) => {
-                let found = node::find(&leaf, key);
-                let old = found.ok().map(|i| node::value(&leaf, i));
+                let old = K::find(&leaf, key);
                 self.holds(at)?;
                 Ok(Answer {
                     old,
@@ -106,20 +111,19 @@ impl<M: RemoteMemory> Tree<M> {
             Job::Edit(edit) => {
                 let latched = this.latch.lock_at(at.version);
                 let mut latched = latched.ok_or(Stop::Restart)?;
-                let is_new = node::find(&leaf, key).is_err();
-                if is_new && matches!(edit, Edit::Put(_)) && node::is_full(&leaf) {
+                if K::needs_split(&leaf, key, *edit) {
                     drop(latched);
                     self.split(own, above, at)?;
                     return Err(Stop::Restart);
                 }
                 latched.changes();
-                let Change::Done { old, changed } = node::apply(&mut leaf, key, *edit) else {
+                let Change::Done { old, changed } = K::apply(&mut leaf, key, *edit) else {
                     return Err(Stop::Restart);
                 };
                 if changed {
                     this.set_dirty(true);
                 }
-                let is_sparse = changed && *edit == Edit::Remove && wants_merge(&leaf);
+                let is_sparse = changed && matches!(edit, Edit::Remove) && wants_merge::<K>(&leaf);
                 Ok(Answer { old, is_sparse })
             }
         }
@@ -127,6 +131,6 @@ impl<M: RemoteMemory> Tree<M> {
 }
 
 /// A removal tries a merge now and then: a neighbour may have to be read for it.
-pub(super) fn wants_merge(leaf: &impl node::Words) -> bool {
-    node::is_sparse(leaf) && node::count(leaf).is_multiple_of(4)
+pub(super) fn wants_merge<K: TreeKey>(leaf: &impl node::Words) -> bool {
+    K::is_sparse(leaf) && K::count(leaf).is_multiple_of(4)
 }

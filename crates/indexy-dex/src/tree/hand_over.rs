@@ -10,11 +10,15 @@
 //!
 //! Between 1 and 4 nobody serves the range. Who dies meanwhile is replaced: `recover.rs`.
 
-use super::{Tree, attempt::Job};
+use super::{
+    Tree,
+    attempt::Job,
+    owned::{overlaps, owns},
+};
 use crate::{
     cache::{ROOT, State},
     error::{Error, Result},
-    node::{self, SWIZZLED},
+    node::{self, SWIZZLED, TreeKey},
     partition::{Ownership, Table},
     remote::RemoteMemory,
 };
@@ -22,28 +26,45 @@ use crate::{
 /// How often others may change the table first.
 const TABLE_ATTEMPTS: u32 = 1_000;
 
-impl<M: RemoteMemory> Tree<M> {
-    /// The lowest key of the leaf with `key`: where a range may start.
-    pub fn leaf_start(&self, key: u64) -> Result<u64> {
+impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
+    /// The lowest key of the leaf with `key`. A range may start there, if it is the least key with
+    /// its first eight bytes.
+    pub fn leaf_start(&self, key: K) -> Result<K> {
         let own = self.gate_read();
         self.leaf_fences(&own, key).map(|fences| fences.0)
     }
 
-    fn leaf_fences(&self, own: &Ownership, key: u64) -> Result<(u64, u64)> {
+    fn leaf_fences(&self, own: &Ownership, key: K) -> Result<(K, K)> {
         let mut leaves = Vec::new();
         let mut job = Job::Copy {
             leaves: &mut leaves,
             most: 1,
         };
         self.run(own, key, &mut job)?;
-        let fences = leaves
-            .first()
-            .map(|leaf| (node::low(leaf), node::high(leaf)));
+        let fences = leaves.first().map(|leaf| (K::low(leaf), K::high(leaf)));
         fences.ok_or(Error::NoProgress { attempts: 0 })
     }
 
-    /// Gives `low..=high` to `to`; returns the new epoch. `low` is where a leaf starts
-    /// ([`Tree::leaf_start`]), and `high` where one ends.
+    /// The greatest number up to `number` at which a range may start: a leaf starts at the least
+    /// key whose first eight bytes are that number.
+    ///
+    /// Cost: that of reading a leaf, once unless leaves start in the middle of such numbers.
+    pub fn range_start(&self, number: u64) -> Result<u64> {
+        let own = self.gate_read();
+        let mut key = K::lowest(number);
+        loop {
+            let low = self.leaf_fences(&own, key)?.0;
+            let before = low.before().filter(|_| low != K::lowest(low.prefix()));
+            match before {
+                Some(before) => key = before,
+                None => return Ok(low.prefix()),
+            }
+        }
+    }
+
+    /// Gives `low..=high` to `to`, by the keys' first eight bytes as a big-endian number; returns
+    /// the new epoch. `low` is where a leaf starts
+    /// ([`Tree::range_start`]), and `high` where one ends.
     ///
     /// Operations on other ranges wait for those under way and for the writes of a few nodes.
     /// [`Error::Options`]: the range is not owned whole, or does not end at leaves.
@@ -83,8 +104,9 @@ impl<M: RemoteMemory> Tree<M> {
             let what = format!("{low}..={high} is not owned whole");
             return Err(Error::Options(what));
         }
+        let (first, last) = (K::lowest(low), K::highest(high));
         let is_at_leaves =
-            self.leaf_fences(&gate, low)?.0 == low && self.leaf_fences(&gate, high)?.1 == high;
+            self.leaf_fences(&gate, first)?.0 == first && self.leaf_fences(&gate, last)?.1 == last;
         if !is_at_leaves {
             let what = format!("{low}..={high} does not end at leaves");
             return Err(Error::Options(what));
@@ -92,7 +114,7 @@ impl<M: RemoteMemory> Tree<M> {
         let rest = gate.without(low, high);
         for frame in 0..self.cache.len() {
             let node = self.cache.frame(frame).node();
-            let (first, last) = (node::low(&node), node::high(&node));
+            let (first, last) = (K::low(&node).prefix(), K::high(&node).prefix());
             let overlaps = first <= high && low <= last;
             let crosses = overlaps && !(low <= first && last <= high);
             if crosses || frame == ROOT {
@@ -107,7 +129,7 @@ impl<M: RemoteMemory> Tree<M> {
     fn empty(&self, rest: &Ownership) -> Result<()> {
         let is_rest = |frame: usize| {
             let node = self.cache.frame(frame).node();
-            rest.overlaps(node::low(&node), node::high(&node))
+            overlaps(rest, K::low(&node), K::high(&node))
         };
         // Page by page first: the parents' latches are not held while the pool is written.
         for frame in 0..self.cache.len() {
@@ -122,9 +144,9 @@ impl<M: RemoteMemory> Tree<M> {
             if !is_parent || node::level(&this.node()) == 0 {
                 continue;
             }
-            for slot in 0..=node::count(&this.node()) {
-                let route = node::at_slot(&this.node(), slot);
-                if route.word & SWIZZLED == 0 || rest.overlaps(route.low, route.high) {
+            for slot in 0..=K::count(&this.node()) {
+                let route = K::at_slot(&this.node(), slot);
+                if route.word & SWIZZLED == 0 || overlaps(rest, route.low, route.high) {
                     continue;
                 }
                 if !self
@@ -135,17 +157,16 @@ impl<M: RemoteMemory> Tree<M> {
                 }
             }
         }
-        self.forget_cooling(|low, high| !rest.overlaps(low, high))
+        self.forget_cooling(|low, high| !overlaps(rest, low, high))
     }
 
     /// Drops cooling nodes whose fences `which` accepts.
-    fn forget_cooling(&self, which: impl Fn(u64, u64) -> bool) -> Result<()> {
+    fn forget_cooling(&self, which: impl Fn(K, K) -> bool) -> Result<()> {
         for frame in 0..self.cache.len() {
             let this = self.cache.frame(frame);
             let latched = this.latch.lock();
             let node = this.node();
-            let is_meant =
-                this.state() == State::Cooling && which(node::low(&node), node::high(&node));
+            let is_meant = this.state() == State::Cooling && which(K::low(&node), K::high(&node));
             let at = is_meant.then(|| self.address_of(frame)).transpose()?;
             drop(latched);
             if let Some(at) = at {
@@ -175,9 +196,9 @@ impl<M: RemoteMemory> Tree<M> {
             let what = "the table gives a range to others that was not released".into();
             return Err(Error::Options(what));
         }
-        let is_new = |low: u64, high: u64| {
+        let is_new = |low: K, high: K| {
             // Shared until now, and over keys that are new.
-            !gate.contains(low, high) && next.overlaps(low, high)
+            !owns(&gate, low, high) && overlaps(&next, low, high)
         };
         // T5. No operation runs, so nothing is pinned.
         let mut todo = vec![ROOT];
@@ -185,13 +206,13 @@ impl<M: RemoteMemory> Tree<M> {
             let this = self.cache.frame(frame);
             let mut latched = this.latch.lock();
             let node = this.node();
-            if !is_new(node::low(&node), node::high(&node)) {
+            if !is_new(K::low(&node), K::high(&node)) {
                 continue;
             }
             if !self.renew(frame, &mut latched, true)? {
                 return Err(Error::NoProgress { attempts: 0 });
             }
-            let children = this.hot_children();
+            let children = this.hot_children::<K>();
             todo.extend(children);
         }
         self.forget_cooling(is_new)?;

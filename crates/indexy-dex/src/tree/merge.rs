@@ -12,10 +12,11 @@ use super::{
     attempt::{Attempt, Stop},
     bulk::SUBTREE_LEVELS,
     descend::Hop,
+    owned::owns,
 };
 use crate::{
     cache::{ROOT, frame_of},
-    node::{self, Route, SWIZZLED, VERSION},
+    node::{self, Route, SWIZZLED, TreeKey, VERSION},
     partition::Ownership,
     remote::RemoteMemory,
 };
@@ -24,9 +25,9 @@ use std::thread::yield_now;
 /// Steps of one courtesy: reads of neighbours, merges and conflicts.
 const STEPS: usize = 16;
 
-impl<M: RemoteMemory> Tree<M> {
+impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
     /// Merges sparse nodes on the way to `key`.
-    pub(super) fn tidy(&self, own: &Ownership, key: u64) {
+    pub(super) fn tidy(&self, own: &Ownership, key: K) {
         for _ in 0..STEPS {
             match self.tidy_step(own, key) {
                 Ok(true) => {}
@@ -39,15 +40,15 @@ impl<M: RemoteMemory> Tree<M> {
     }
 
     /// `true`: something was merged. `Restart`: a neighbour was read, or there was a conflict.
-    fn tidy_step(&self, own: &Ownership, key: u64) -> Attempt<bool> {
+    fn tidy_step(&self, own: &Ownership, key: K) -> Attempt<bool> {
         let mut at = self.look(ROOT)?;
         loop {
             let node = self.cache.frame(at.frame).node();
-            if node::level(&node) == 0 || !node::covers(&node, key) {
+            if node::level(&node) == 0 || !K::covers(&node, key) {
                 return Ok(false);
             }
-            let route = node::route(&node, key);
-            let last = node::count(&node);
+            let route = K::route(&node, key);
+            let last = K::count(&node);
             self.holds(at)?;
             if route.word & SWIZZLED == 0 {
                 if let Some(claim) = self.claim(own, at, route, key)? {
@@ -58,9 +59,9 @@ impl<M: RemoteMemory> Tree<M> {
             let next = self.look(frame_of(route.word))?;
             self.holds(at)?;
             let child = self.cache.frame(next.frame).node();
-            let is_sparse = node::is_sparse(&child);
+            let is_sparse = K::is_sparse(&child);
             self.holds(next)?;
-            if at.frame == ROOT && last == 0 && own.contains(route.low, route.high) {
+            if at.frame == ROOT && last == 0 && owns(own, route.low, route.high) {
                 return self.lower_root(own, at, next);
             }
             if is_sparse && self.merge(own, at, route, last)? {
@@ -71,16 +72,16 @@ impl<M: RemoteMemory> Tree<M> {
     }
 
     /// Merges the child that `route` leads to with one of its neighbours.
-    fn merge(&self, own: &Ownership, parent: Hop, route: Route, last: usize) -> Attempt<bool> {
+    fn merge(&self, own: &Ownership, parent: Hop, route: Route<K>, last: usize) -> Attempt<bool> {
         let node = self.cache.frame(parent.frame).node();
         let before = route.slot.checked_sub(1);
         let after = (route.slot < last).then_some(route.slot + 1);
         for slot in [after, before].into_iter().flatten() {
-            let sibling = node::at_slot(&node, slot);
+            let sibling = K::at_slot(&node, slot);
             self.holds(parent)?;
             // T4: both are private.
-            let is_private = own.contains(sibling.low, sibling.high);
-            if !is_private || !own.contains(route.low, route.high) {
+            let is_private = owns(own, sibling.low, sibling.high);
+            if !is_private || !owns(own, route.low, route.high) {
                 continue;
             }
             if sibling.word & SWIZZLED == 0 {
@@ -103,12 +104,12 @@ impl<M: RemoteMemory> Tree<M> {
         let up = parent.latch.lock_at(above.version);
         let mut up = up.ok_or(Stop::Restart)?;
         let mut node = parent.node();
-        let frames = [slot, slot + 1].map(|slot| frame_of(node::child(&node, slot)));
+        let frames = [slot, slot + 1].map(|slot| frame_of(K::child(&node, slot)));
         let [left, right] = frames.map(|frame| self.cache.frame(frame));
         let mut latched = left.latch.try_lock().ok_or(Stop::Restart)?;
         let mut gone = right.latch.try_lock().ok_or(Stop::Restart)?;
         let mut merged = node::Image::of(&left.node());
-        if left.is_pinned() || right.is_pinned() || !node::merge(&mut merged, &right.node()) {
+        if left.is_pinned() || right.is_pinned() || !K::merge(&mut merged, &right.node()) {
             return Ok(false);
         }
         let (left_at, right_at) = (self.address_of(frames[0])?, self.address_of(frames[1])?);
@@ -119,30 +120,30 @@ impl<M: RemoteMemory> Tree<M> {
         }
         // P2. Children of both halves as addresses.
         let mut whole = self.cache.image(frames[0])?;
-        if !node::merge(&mut whole, &self.cache.image(frames[1])?) {
+        if !K::merge(&mut whole, &self.cache.image(frames[1])?) {
             return Ok(false);
         }
         self.write_private(frames[0], &mut whole)?;
         left.set_dirty(true);
-        if own.contains(node::low(&node), node::high(&node)) {
+        if owns(own, K::low(&node), K::high(&node)) {
             let mut named = self.cache.image(above.frame)?;
-            node::remove_child(&mut named, slot + 1);
+            K::remove_child(&mut named, slot + 1);
             self.write_private(above.frame, &mut named)?;
             up.changes();
-            node::remove_child(&mut node, slot + 1);
+            K::remove_child(&mut node, slot + 1);
         } else {
             // What the pool has must not name the right node, nor may the cached copy then.
             let frame = frames[1] as u64;
             up.changes();
-            node::set_child(&mut node, slot + 1, right_at.word());
+            K::set_child(&mut node, slot + 1, right_at.word());
             let done = self.update_shared(above.frame, &mut up, |fresh| {
-                let slot = node::slot_of(fresh, right_at.word());
+                let slot = K::slot_of(fresh, right_at.word());
                 let slot = slot.filter(|slot| *slot > 0).ok_or(Stop::Refresh)?;
-                node::remove_child(fresh, slot);
+                K::remove_child(fresh, slot);
                 Ok(())
             });
             if let Err(stop) = done {
-                node::set_child(&mut node, slot + 1, SWIZZLED | frame);
+                K::set_child(&mut node, slot + 1, SWIZZLED | frame);
                 return Err(stop);
             }
         }
@@ -163,8 +164,8 @@ impl<M: RemoteMemory> Tree<M> {
         let mut latched = latched.ok_or(Stop::Restart)?;
         let gone = child.latch.lock_at(below.version);
         let mut gone = gone.ok_or(Stop::Restart)?;
-        let (low, high) = (node::low(&root.node()), node::high(&root.node()));
-        if root.is_pinned() || child.is_pinned() || !own.contains(low, high) {
+        let (low, high) = (K::low(&root.node()), K::high(&root.node()));
+        if root.is_pinned() || child.is_pinned() || !owns(own, low, high) {
             return Ok(false);
         }
         let (root_at, child_at) = (self.address_of(ROOT)?, self.address_of(below.frame)?);

@@ -5,20 +5,21 @@ use super::{
     attempt::{Answer, Attempt, Job, Stop},
     bulk::SUBTREE_LEVELS,
     descend::{Hop, wants_merge},
+    owned::owns,
 };
 use crate::{
     address::Address,
     cache::{IoMark, Pin, Place, Taken},
     error::Error,
     lock_word,
-    node::{self, Change, Edit, Image, Route, VERSION},
+    node::{self, Change, Edit, Image, Route, TreeKey, VERSION},
     offload::{self, Request},
     partition::Ownership,
     remote::RemoteMemory,
 };
 
 /// A missing node that this thread alone works on. C3: the mark goes before the pin.
-pub(super) struct Claim<'a> {
+pub(super) struct Claim<'a, K> {
     mark: IoMark<'a>,
     _pin: Pin<'a>,
     pub(super) at: Address,
@@ -26,9 +27,9 @@ pub(super) struct Claim<'a> {
     pub(super) parent: usize,
     pub(super) level: u8,
     /// A key that the child covers.
-    pub(super) key: u64,
+    pub(super) key: K,
     /// What its parent says that it covers.
-    fences: (u64, u64),
+    fences: (K, K),
     /// The child is private, by its parent.
     is_private: bool,
     /// The parent is private, and its children's subtrees lie on one server each.
@@ -36,16 +37,16 @@ pub(super) struct Claim<'a> {
     parent_is_private: bool,
 }
 
-impl<M: RemoteMemory> Tree<M> {
+impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
     /// Claims the child that `route` leads to, unless it is in a frame already. `None`: it is hot
     /// from here on, or another thread works on it.
     pub(super) fn claim(
         &self,
         own: &Ownership,
         parent: Hop,
-        route: Route,
-        key: u64,
-    ) -> Attempt<Option<Claim<'_>>> {
+        route: Route<K>,
+        key: K,
+    ) -> Attempt<Option<Claim<'_, K>>> {
         let at = Address::from_word(route.word).ok_or(Stop::Restart)?;
         let this = self.cache.frame(parent.frame);
         let above = this.latch.lock_at(parent.version);
@@ -63,7 +64,7 @@ impl<M: RemoteMemory> Tree<M> {
         let pin = this.pin();
         let node = this.node();
         let level = node::level(&node).checked_sub(1).ok_or(Stop::Restart)?;
-        let parent_is_private = own.contains(node::low(&node), node::high(&node));
+        let parent_is_private = owns(own, K::low(&node), K::high(&node));
         Ok(Some(Claim {
             mark,
             _pin: pin,
@@ -72,7 +73,7 @@ impl<M: RemoteMemory> Tree<M> {
             level,
             key,
             fences: (route.low, route.high),
-            is_private: own.contains(route.low, route.high),
+            is_private: owns(own, route.low, route.high),
             may_offload: parent_is_private && (1..SUBTREE_LEVELS).contains(&level),
             parent_is_private,
         }))
@@ -82,10 +83,10 @@ impl<M: RemoteMemory> Tree<M> {
         &self,
         own: &Ownership,
         parent: Hop,
-        route: Route,
-        key: u64,
-        job: &mut Job<'_>,
-    ) -> Attempt<Answer> {
+        route: Route<K>,
+        key: K,
+        job: &mut Job<'_, K::Value>,
+    ) -> Attempt<Answer<K::Value>> {
         let claim = self.claim(own, parent, route, key)?;
         let claim = claim.ok_or(Stop::Restart)?;
         if claim.level > 0 {
@@ -108,7 +109,11 @@ impl<M: RemoteMemory> Tree<M> {
     }
 
     /// `None`: it does not pay, or the memory server refused.
-    fn offload(&self, claim: &Claim<'_>, edit: Edit) -> Attempt<Option<Answer>> {
+    fn offload(
+        &self,
+        claim: &Claim<'_, K>,
+        edit: Edit<K::Value>,
+    ) -> Attempt<Option<Answer<K::Value>>> {
         let random = self.cache.random().word() as f64 / u64::MAX as f64;
         if !self.policy.offloads(claim.level + 1, random) {
             return Ok(None);
@@ -123,7 +128,7 @@ impl<M: RemoteMemory> Tree<M> {
         let answer = self.memory.call(server, &request.words())?;
         self.policy
             .note_call(self.memory.now_ns().saturating_sub(started));
-        match offload::Answer::from_words(&answer) {
+        match offload::Answer::<K::Value>::from_words::<K>(&answer) {
             offload::Answer::Done {
                 old,
                 changed,
@@ -151,14 +156,14 @@ impl<M: RemoteMemory> Tree<M> {
 
     /// Reads a claimed node and checks that it is the child that the parent means. `true`: it was
     /// cut down to what its parent says (P1, P2), and differs from the pool's.
-    pub(super) fn fetch(&self, claim: &Claim<'_>) -> Attempt<(Image, bool)> {
+    pub(super) fn fetch(&self, claim: &Claim<'_, K>) -> Attempt<(Image, bool)> {
         let mut image = if claim.is_private {
             let mut image = Image::zero();
             let started = self.memory.now_ns();
             self.memory.read(claim.at, &mut image.0)?;
             self.policy
                 .note_read(self.memory.now_ns().saturating_sub(started));
-            node::check(&image, claim.at)?;
+            K::check(&image, claim.at)?;
             image
         } else {
             self.read_shared(claim.at)?
@@ -168,14 +173,14 @@ impl<M: RemoteMemory> Tree<M> {
     }
 
     /// The image is the child on the way to the claim's key. `true`: it was cut down.
-    fn is_meant(&self, claim: &Claim<'_>, image: &mut Image) -> Attempt<bool> {
+    fn is_meant(&self, claim: &Claim<'_, K>, image: &mut Image) -> Attempt<bool> {
         let (low, high) = claim.fences;
-        let covers = node::covers(image, low) && node::covers(image, high);
+        let covers = K::covers(image, low) && K::covers(image, high);
         if node::level(image) == claim.level && claim.is_private && covers {
-            return Ok(node::trim(image, low, high));
+            return Ok(K::trim(image, low, high));
         }
         let is_shared = !claim.is_private || !claim.parent_is_private;
-        if node::level(image) == claim.level && is_shared && node::covers(image, claim.key) {
+        if node::level(image) == claim.level && is_shared && K::covers(image, claim.key) {
             return Ok(false);
         }
         if claim.parent_is_private {
@@ -185,13 +190,13 @@ impl<M: RemoteMemory> Tree<M> {
         Err(Stop::Refresh)
     }
 
-    fn take_frame(&self) -> Attempt<Taken<'_>> {
+    fn take_frame(&self) -> Attempt<Taken<'_, K>> {
         let taken = self.cache.take(&self.memory)?;
         taken.ok_or(Stop::Restart)
     }
 
     /// Reads a claimed node into the cache.
-    pub(super) fn admit(&self, claim: Claim<'_>) -> Attempt<()> {
+    pub(super) fn admit(&self, claim: Claim<'_, K>) -> Attempt<()> {
         let taken = self.take_frame()?;
         let (image, is_trimmed) = self.fetch(&claim)?;
         self.place(claim, taken, &image, is_trimmed)
@@ -200,8 +205,8 @@ impl<M: RemoteMemory> Tree<M> {
     /// A claimed node goes into a frame below its parent.
     pub(super) fn place(
         &self,
-        claim: Claim<'_>,
-        taken: Taken<'_>,
+        claim: Claim<'_, K>,
+        taken: Taken<'_, K>,
         image: &Image,
         dirty: bool,
     ) -> Attempt<()> {
@@ -209,7 +214,7 @@ impl<M: RemoteMemory> Tree<M> {
         let parent = self.cache.frame(claim.parent);
         let mut above = parent.latch.lock();
         // C3: the parent was neither split nor merged, so the child is where its key leads.
-        let route = node::route(&parent.node(), claim.key);
+        let route = K::route(&parent.node(), claim.key);
         if route.word != claim.at.word() {
             let what = "a pinned parent lost its child";
             return Err(Error::corrupt(claim.at, what).into());
@@ -220,14 +225,18 @@ impl<M: RemoteMemory> Tree<M> {
     }
 
     /// An operation on a leaf that is read for it; lazy admission.
-    fn edit_missing(&self, claim: Claim<'_>, edit: Edit) -> Attempt<Answer> {
-        let admits = self.cache.random().chance(self.options.leaf_admission);
+    fn edit_missing(&self, claim: Claim<'_, K>, edit: Edit<K::Value>) -> Attempt<Answer<K::Value>> {
+        let probability = match (edit, self.options.write_admission) {
+            (Edit::Put(_) | Edit::Remove, Some(probability)) => probability,
+            _ => self.options.leaf_admission,
+        };
+        let admits = self.cache.random().chance(probability);
         let taken = match admits {
             true => self.cache.take(&self.memory)?,
             false => None,
         };
         let (mut leaf, is_trimmed) = self.fetch(&claim)?;
-        let Change::Done { old, changed } = node::apply(&mut leaf, claim.key, edit) else {
+        let Change::Done { old, changed } = K::apply(&mut leaf, claim.key, edit) else {
             // A split needs the leaf in the cache.
             let taken = match taken {
                 Some(taken) => taken,
@@ -244,7 +253,7 @@ impl<M: RemoteMemory> Tree<M> {
             }
             None => {}
         }
-        let is_sparse = changed && edit == Edit::Remove && wants_merge(&leaf);
+        let is_sparse = changed && matches!(edit, Edit::Remove) && wants_merge::<K>(&leaf);
         Ok(Answer { old, is_sparse })
     }
 
@@ -252,7 +261,7 @@ impl<M: RemoteMemory> Tree<M> {
     fn copy_missing(
         &self,
         own: &Ownership,
-        first: Claim<'_>,
+        first: Claim<'_, K>,
         leaves: &mut Vec<Image>,
         most: usize,
     ) -> Attempt<()> {
@@ -264,7 +273,7 @@ impl<M: RemoteMemory> Tree<M> {
         let mut parts: Vec<_> = places.zip(words).collect();
         self.memory.read_many(&mut parts)?;
         for (claim, mut image) in claims.into_iter().zip(images) {
-            node::check(&image, claim.at)?;
+            K::check(&image, claim.at)?;
             let is_trimmed = self.is_meant(&claim, &mut image)?;
             if self.cache.random().chance(self.options.leaf_admission)
                 && let Some(taken) = self.cache.take(&self.memory)?
@@ -280,22 +289,22 @@ impl<M: RemoteMemory> Tree<M> {
     fn claim_following<'a>(
         &'a self,
         own: &Ownership,
-        first: Claim<'a>,
+        first: Claim<'a, K>,
         most: usize,
-    ) -> Vec<Claim<'a>> {
+    ) -> Vec<Claim<'a, K>> {
         let parent = self.cache.frame(first.parent);
         let (parent_number, level) = (first.parent, first.level);
         let parent_is_private = first.parent_is_private;
         let above = parent.latch.lock();
         let node = parent.node();
-        let slot = node::route(&node, first.key).slot;
+        let slot = K::route(&node, first.key).slot;
         let mut claims = vec![first];
-        for slot in slot + 1..=node::count(&node) {
-            let route = node::at_slot(&node, slot);
+        for slot in slot + 1..=K::count(&node) {
+            let route = K::at_slot(&node, slot);
             let Some(at) = Address::from_word(route.word) else {
                 break;
             };
-            if claims.len() >= most || !own.contains(route.low, route.high) {
+            if claims.len() >= most || !owns(own, route.low, route.high) {
                 break;
             }
             let Some(mark) = self.cache.mapping().mark(at) else {

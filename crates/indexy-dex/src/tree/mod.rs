@@ -21,13 +21,16 @@
 
 mod alloc;
 mod attempt;
+mod blocks;
 mod bulk;
+mod byte_tree;
 mod descend;
 mod format;
 mod hand_over;
 mod merge;
 mod missing;
 mod options;
+mod owned;
 mod recover;
 mod scan;
 mod shared;
@@ -37,15 +40,17 @@ mod superblock;
 mod tests;
 mod values;
 
-pub use bulk::BulkLoad;
+pub use blocks::MAX_VALUE_BYTES;
+pub use bulk::{BulkLoad, Loaded};
+pub use byte_tree::ByteTree;
 pub use options::Options;
-pub use values::{MAX_VALUE_BYTES, Values};
+pub use values::Values;
 
 use crate::{
     address::Address,
     cache::{Cache, ROOT},
     error::{Error, Result},
-    node::Edit,
+    node::{Edit, Image, TreeKey, layout},
     offload::Policy,
     partition::{Load, Ownership, Table},
     remote::{Counts, RemoteMemory},
@@ -70,14 +75,15 @@ const SAMPLE_DIVISOR: u64 = 64;
 /// Samples that are kept.
 const MAX_SAMPLES: usize = 1024;
 
-/// A compute server's tree over the pool: `u64` keys and values.
+/// A compute server's tree over the pool: `u64` keys and values, or another kind of keys
+/// ([`ByteTree`]).
 ///
 /// The pool is memory: what it loses is lost. Changes stay in the cache until their page is
 /// evicted or handed over, so the pool alone is not a consistent tree; see [`Tree::flush`].
-pub struct Tree<M> {
+pub struct Tree<M, K = u64> {
     memory: M,
     root: Address,
-    cache: Cache,
+    cache: Cache<K>,
     gate: ShardedLock<Ownership>,
     nodes: Allocator,
     policy: Policy,
@@ -94,6 +100,12 @@ impl<M: RemoteMemory> Tree<M> {
     ///
     /// Cost: the table of owners and the root, 7 reads.
     pub fn open(memory: M, options: Options) -> Result<Self> {
+        Self::open_keys(memory, options)
+    }
+}
+
+impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
+    fn open_keys(memory: M, options: Options) -> Result<Self> {
         options.check()?;
         let session = memory.session();
         if session != 0 && memory.session_of(options.owner)? != session {
@@ -114,7 +126,7 @@ impl<M: RemoteMemory> Tree<M> {
             root,
             options,
         };
-        let image = tree.unlocking(|| tree.read_shared(root))?;
+        let image = tree.unlocking(|| tree.read_root())?;
         tree.cache.start(&image)?;
         if crate::node::level(&image) == 0 && !own.contains(0, u64::MAX) {
             let what = "a tree of one leaf has one owner".into();
@@ -127,14 +139,14 @@ impl<M: RemoteMemory> Tree<M> {
     ///
     /// Cost: no verb if the path is cached; otherwise one read for each private node that is
     /// missing and three for each shared one, or one call.
-    pub fn get(&self, key: u64) -> Result<Option<u64>> {
+    pub fn get(&self, key: K) -> Result<Option<K::Value>> {
         self.edit(key, Edit::Get)
     }
 
     /// Sets the value of `key`; returns the one before.
     ///
     /// Cost: as for `get`. A leaf that is not admitted to the cache is written back at once.
-    pub fn put(&self, key: u64, value: u64) -> Result<Option<u64>> {
+    pub fn put(&self, key: K, value: K::Value) -> Result<Option<K::Value>> {
         self.edit(key, Edit::Put(value))
     }
 
@@ -142,7 +154,7 @@ impl<M: RemoteMemory> Tree<M> {
     ///
     /// Cost: as for `put`. A leaf that becomes sparse is merged with a neighbour, which may have
     /// to be read.
-    pub fn remove(&self, key: u64) -> Result<Option<u64>> {
+    pub fn remove(&self, key: K) -> Result<Option<K::Value>> {
         let own = self.gate_read();
         let answer = self.run(&own, key, &mut Job::Edit(Edit::Remove))?;
         if answer.is_sparse {
@@ -152,15 +164,20 @@ impl<M: RemoteMemory> Tree<M> {
     }
 
     #[inline]
-    fn edit(&self, key: u64, edit: Edit) -> Result<Option<u64>> {
+    fn edit(&self, key: K, edit: Edit<K::Value>) -> Result<Option<K::Value>> {
         let own = self.gate_read();
         Ok(self.run(&own, key, &mut Job::Edit(edit))?.old)
     }
 
     /// Attempts until one succeeds.
-    fn run(&self, own: &Ownership, key: u64, job: &mut Job<'_>) -> Result<attempt::Answer> {
-        own.check(key)?;
-        self.note(key);
+    fn run(
+        &self,
+        own: &Ownership,
+        key: K,
+        job: &mut Job<'_, K::Value>,
+    ) -> Result<attempt::Answer<K::Value>> {
+        own.check(key.prefix())?;
+        self.note(key.prefix());
         let mut wait = Wait::new(ATTEMPTS_LIMIT);
         loop {
             let mut done = self.attempt(own, key, job);
@@ -261,6 +278,20 @@ impl<M: RemoteMemory> Tree<M> {
         self.gate.write().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The root, if it is of a tree of this kind of keys.
+    fn read_root(&self) -> Result<Image> {
+        let root = self.read_shared(self.root);
+        if let Err(Error::Corrupt { .. }) = root {
+            let mut image = Image::zero();
+            self.memory.read(self.root, &mut image.0)?;
+            if layout(&image) != K::LAYOUT {
+                let what = "the pool's tree has another kind of keys".into();
+                return Err(Error::Options(what));
+            }
+        }
+        root
+    }
+
     /// The address of the node in a frame.
     fn address_of(&self, frame: usize) -> Result<Address> {
         let misplaced = || Error::corrupt(Address::new(0, 0), "a cached node has no address");
@@ -268,7 +299,7 @@ impl<M: RemoteMemory> Tree<M> {
     }
 }
 
-impl<M> std::fmt::Debug for Tree<M> {
+impl<M, K> std::fmt::Debug for Tree<M, K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tree")
             .field("options", &self.options)

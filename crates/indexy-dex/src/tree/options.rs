@@ -15,6 +15,8 @@ pub struct Options {
     pub(super) owner: u16,
     pub(super) cache_pages: usize,
     pub(super) leaf_admission: f64,
+    /// Of leaves that are changed; `None`: as of others.
+    pub(super) write_admission: Option<f64>,
     pub(super) offloading: Offloading,
     pub(super) samples_load: bool,
     pub(super) seed: u64,
@@ -28,6 +30,7 @@ impl Options {
             owner,
             cache_pages,
             leaf_admission: 0.1,
+            write_admission: None,
             offloading: Offloading::Measured,
             samples_load: false,
             seed: 1,
@@ -38,6 +41,14 @@ impl Options {
     /// paper.
     pub fn leaf_admission(mut self, probability: f64) -> Self {
         self.leaf_admission = probability;
+        self
+    }
+
+    /// How likely a leaf is admitted when it is read to be changed: as [`Options::leaf_admission`]
+    /// says unless told. Certain, it makes a run of ascending keys cost one read and one write a
+    /// leaf, instead of one of each a key.
+    pub fn write_admission(mut self, probability: f64) -> Self {
+        self.write_admission = Some(probability);
         self
     }
 
@@ -66,9 +77,11 @@ impl Options {
             let what = format!("a cache of {pages} pages; at least {MIN_CACHE_PAGES}");
             return Err(Error::Options(what));
         }
-        if !(0.0..=1.0).contains(&self.leaf_admission) {
-            let what = format!("a probability of {}", self.leaf_admission);
-            return Err(Error::Options(what));
+        for probability in [Some(self.leaf_admission), self.write_admission] {
+            if probability.is_some_and(|probability| !(0.0..=1.0).contains(&probability)) {
+                let what = format!("a probability of {probability:?}");
+                return Err(Error::Options(what));
+            }
         }
         Ok(())
     }

@@ -26,18 +26,19 @@
 use super::{
     Tree,
     attempt::{Attempt, Stop},
+    owned::owns,
     shared::RemoteLock,
 };
 use crate::{
     address::Address,
     error::{Error, Result},
-    node::{self, Image},
+    node::{self, Image, TreeKey},
     partition::{Ownership, Table, TableLock},
     remote::RemoteMemory,
 };
 use std::collections::BTreeSet;
 
-impl<M: RemoteMemory> Tree<M> {
+impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
     /// Takes all ranges of compute server `gone`, whose lease lapsed; returns the new table.
     ///
     /// [`Error::Alive`]: its lease runs, or it is back with a new session. What `gone` changed
@@ -87,10 +88,10 @@ impl<M: RemoteMemory> Tree<M> {
             .into_iter()
             .map(|owner| Ownership::of(table, owner))
             .collect();
-        let is_private = |low, high| owners.iter().any(|own| own.contains(low, high));
+        let is_private = |low, high| owners.iter().any(|own| owns(own, low, high));
         // The root in any case: it may have been shared when it was locked.
         let lock = RemoteLock::take_over(&self.memory, self.root)?;
-        let image = lock.read()?;
+        let image = lock.read::<K>()?;
         self.complete_below(&lock, &image, &is_private)
     }
 
@@ -98,24 +99,24 @@ impl<M: RemoteMemory> Tree<M> {
         &self,
         _above: &RemoteLock<'_, M>,
         parent: &Image,
-        is_private: &impl Fn(u64, u64) -> bool,
+        is_private: &impl Fn(K, K) -> bool,
     ) -> Result<()> {
         if node::level(parent) == 0 {
             return Ok(());
         }
-        for slot in 0..=node::count(parent) {
-            let route = node::at_slot(parent, slot);
+        for slot in 0..=K::count(parent) {
+            let route = K::at_slot(parent, slot);
             if is_private(route.low, route.high) {
                 continue;
             }
             let misplaced = || Error::corrupt(Address::new(0, 0), "a child has no address");
             let at = Address::from_word(route.word).ok_or_else(misplaced)?;
             let lock = RemoteLock::take_over(&self.memory, at)?;
-            let mut image = lock.read()?;
-            if !node::covers(&image, route.low) || !node::covers(&image, route.high) {
+            let mut image = lock.read::<K>()?;
+            if !K::covers(&image, route.low) || !K::covers(&image, route.high) {
                 return Err(Error::corrupt(at, "the node is not what its parent says"));
             }
-            if node::trim(&mut image, route.low, route.high) {
+            if K::trim(&mut image, route.low, route.high) {
                 lock.write(&mut image)?;
             }
             self.complete_below(&lock, &image, is_private)?;
@@ -136,12 +137,7 @@ impl<M: RemoteMemory> Tree<M> {
 
     /// An attempt on the way to `key` met a lock whose holder is fenced. The node may be on the
     /// way in a stale copy alone, and its holder's by what the pool says: the way is read again.
-    pub(super) fn recovered<T>(
-        &self,
-        own: &Ownership,
-        key: u64,
-        attempt: Attempt<T>,
-    ) -> Attempt<T> {
+    pub(super) fn recovered<T>(&self, own: &Ownership, key: K, attempt: Attempt<T>) -> Attempt<T> {
         match attempt {
             Err(Stop::Failed(Error::LeftLocked { .. })) => {
                 self.end_left_locks()?;

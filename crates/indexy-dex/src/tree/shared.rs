@@ -10,14 +10,15 @@
 use super::{
     Tree,
     attempt::{Attempt, Stop},
-    split::{halves, server_of_children},
+    owned::owns,
+    split::server_of_children,
 };
 use crate::{
     address::Address,
     cache::{Latched, Place, ROOT, frame_of},
     error::{Error, Result},
     lock_word,
-    node::{self, Image, MAX_LEVEL, Route, SWIZZLED, VERSION},
+    node::{self, Image, MAX_LEVEL, Route, SWIZZLED, TreeKey, VERSION},
     partition::Ownership,
     remote::{RemoteMemory, read_versioned, swap_lock, take_lock, wait_for_holder},
     wait::{LOCK_LIMIT, Wait},
@@ -25,9 +26,9 @@ use crate::{
 use std::{cell::Cell, collections::HashMap};
 
 /// The child at `address` covers the keys of `route` in `parent`, no more and no fewer.
-fn covers_in(parent: &Image, address: u64, route: &Route) -> bool {
-    let slot = node::slot_of(parent, address);
-    let found = slot.map(|slot| node::at_slot(parent, slot));
+fn covers_in<K: TreeKey>(parent: &Image, address: u64, route: &Route<K>) -> bool {
+    let slot = K::slot_of(parent, address);
+    let found = slot.map(|slot| K::at_slot(parent, slot));
     found.is_some_and(|found| (found.low, found.high) == (route.low, route.high))
 }
 
@@ -90,10 +91,10 @@ impl<'a, M: RemoteMemory> RemoteLock<'a, M> {
         }
     }
 
-    pub(super) fn read(&self) -> Result<Image> {
+    pub(super) fn read<K: TreeKey>(&self) -> Result<Image> {
         let mut image = Image::zero();
         self.memory.read(self.at, &mut image.0)?;
-        node::check(&image, self.at)?;
+        K::check(&image, self.at)?;
         Ok(image)
     }
 
@@ -121,12 +122,12 @@ impl<M: RemoteMemory> Drop for RemoteLock<'_, M> {
     }
 }
 
-impl<M: RemoteMemory> Tree<M> {
+impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
     /// Reads a shared node as one state: three reads, more while somebody changes it.
     pub(super) fn read_shared(&self, at: Address) -> Result<Image> {
         let mut image = Image::zero();
         read_versioned(&self.memory, at, &mut image.0, left_locked(at))?;
-        node::check(&image, at)?;
+        K::check(&image, at)?;
         Ok(image)
     }
 
@@ -140,8 +141,8 @@ impl<M: RemoteMemory> Tree<M> {
         let cached = Image::of(&self.cache.frame(frame).node());
         let at = self.address_of(frame)?;
         let lock = RemoteLock::take(&self.memory, at, cached.0[VERSION])?;
-        let mut fresh = lock.read()?;
-        let fences = |image: &Image| (node::low(image), node::high(image), node::level(image));
+        let mut fresh = lock.read::<K>()?;
+        let fences = |image: &Image| (K::low(image), K::high(image), node::level(image));
         if fences(&fresh) != fences(&cached) || self.has_moved(frame, &fresh)? {
             return Err(Stop::Refresh);
         }
@@ -155,7 +156,7 @@ impl<M: RemoteMemory> Tree<M> {
 
     /// Hot children of `frame` by their addresses. The caller holds its latch.
     fn hot_by_address(&self, frame: usize) -> Result<HashMap<u64, usize>> {
-        let children = self.cache.frame(frame).hot_children();
+        let children = self.cache.frame(frame).hot_children::<K>();
         let by_address = |child| Ok((self.address_of(child)?.word(), child));
         children.map(by_address).collect()
     }
@@ -163,8 +164,8 @@ impl<M: RemoteMemory> Tree<M> {
     /// A child of `frame` that is hot or marked covers other keys in `fresh`, or is none there.
     fn has_moved(&self, frame: usize, fresh: &Image) -> Result<bool> {
         let node = self.cache.frame(frame).node();
-        for slot in 0..=node::count(&node) {
-            let route = node::at_slot(&node, slot);
+        for slot in 0..=K::count(&node) {
+            let route = K::at_slot(&node, slot);
             let is_hot = route.word & SWIZZLED != 0;
             let address = match is_hot {
                 true => self.address_of(frame_of(route.word))?.word(),
@@ -188,9 +189,9 @@ impl<M: RemoteMemory> Tree<M> {
     fn adopt(&self, frame: usize, mut fresh: Image) -> Result<()> {
         let hot = self.hot_by_address(frame)?;
         if node::level(&fresh) > 0 {
-            for slot in 0..=node::count(&fresh) {
-                if let Some(child) = hot.get(&node::child(&fresh, slot)) {
-                    node::set_child(&mut fresh, slot, SWIZZLED | *child as u64);
+            for slot in 0..=K::count(&fresh) {
+                if let Some(child) = hot.get(&K::child(&fresh, slot)) {
+                    K::set_child(&mut fresh, slot, SWIZZLED | *child as u64);
                 }
             }
         }
@@ -199,19 +200,19 @@ impl<M: RemoteMemory> Tree<M> {
     }
 
     /// Reads the shared nodes on the way to `key` again, where the pool's version differs.
-    pub(super) fn refresh(&self, own: &Ownership, key: u64) -> Result<()> {
+    pub(super) fn refresh(&self, own: &Ownership, key: K) -> Result<()> {
         let mut at = ROOT;
         let mut latched = self.cache.frame(ROOT).latch.lock();
         loop {
             let node = self.cache.frame(at).node();
-            let is_private = own.contains(node::low(&node), node::high(&node));
+            let is_private = owns(own, K::low(&node), K::high(&node));
             if is_private || !self.renew(at, &mut latched, false)? {
                 return Ok(());
             }
-            if node::level(&node) == 0 || !node::covers(&node, key) {
+            if node::level(&node) == 0 || !K::covers(&node, key) {
                 return Ok(());
             }
-            let word = node::route(&node, key).word;
+            let word = K::route(&node, key).word;
             if word & SWIZZLED == 0 {
                 return Ok(());
             }
@@ -242,8 +243,8 @@ impl<M: RemoteMemory> Tree<M> {
             }
         }
         let fresh = self.read_shared(at)?;
-        for slot in 0..=node::count(&node) {
-            let route = node::at_slot(&node, slot);
+        for slot in 0..=K::count(&node) {
+            let route = K::at_slot(&node, slot);
             if node::level(&node) == 0 {
                 continue;
             }
@@ -257,7 +258,7 @@ impl<M: RemoteMemory> Tree<M> {
             let address = self.address_of(child)?.word();
             let child = self.cache.frame(child).node();
             // A child's fences change under its parent's latch, or not at all here.
-            let (low, high) = (node::low(&child), node::high(&child));
+            let (low, high) = (K::low(&child), K::high(&child));
             if covers_in(&fresh, address, &Route { low, high, ..route }) {
                 continue;
             }
@@ -272,32 +273,32 @@ impl<M: RemoteMemory> Tree<M> {
 
     /// Splits the highest full shared node on the way to `key` in the pool, and reads the way
     /// again.
-    pub(super) fn grow_shared(&self, own: &Ownership, key: u64) -> Result<()> {
+    pub(super) fn grow_shared(&self, own: &Ownership, key: K) -> Result<()> {
         self.split_shared(own, key)?;
         self.refresh(own, key)
     }
 
-    fn split_shared(&self, own: &Ownership, key: u64) -> Result<()> {
+    fn split_shared(&self, own: &Ownership, key: K) -> Result<()> {
         let root_at = self.address_of(ROOT)?;
         let mut lock = RemoteLock::take(&self.memory, root_at, 0)?;
-        let mut image = lock.read()?;
-        if node::is_full(&image) {
+        let mut image = lock.read::<K>()?;
+        if K::is_full(&image) {
             return self.split_shared_root(&lock, image);
         }
         while node::level(&image) > 0 {
-            let route = node::route(&image, key);
+            let route = K::route(&image, key);
             let child_at = Address::from_word(route.word);
             let child_at = child_at.ok_or(Error::corrupt(lock.at, "a child has no address"))?;
-            if own.contains(route.low, route.high) {
+            if owns(own, route.low, route.high) {
                 return Ok(());
             }
             let below = RemoteLock::take(&self.memory, child_at, 0)?;
-            let mut child = below.read()?;
-            if node::is_full(&child) && node::level(&child) > 0 {
+            let mut child = below.read::<K>()?;
+            if K::is_full(&child) && node::level(&child) > 0 {
                 let right_at = self.nodes.take(&self.memory, child_at.server())?;
-                let (separator, right) = halves(&mut child, right_at.at());
+                let (separator, right) = K::split(&mut child, right_at.at());
                 self.memory.write(right_at.at(), &right.0)?;
-                node::insert_child(&mut image, separator, right_at.at().word());
+                K::insert_child(&mut image, separator, right_at.at().word());
                 // P3: the child is locked until its upper half is gone from it. From here on the
                 // parent may name the new node.
                 right_at.keep();
@@ -314,21 +315,21 @@ impl<M: RemoteMemory> Tree<M> {
 
     /// The shared root gets two new children in the pool; its address stays.
     fn split_shared_root(&self, lock: &RemoteLock<'_, M>, root: Image) -> Result<()> {
-        let (low, high, level) = (node::low(&root), node::high(&root), node::level(&root));
+        let (low, high, level) = (K::low(&root), K::high(&root), node::level(&root));
         if level == 0 || level >= MAX_LEVEL {
             return Err(Error::corrupt(lock.at, "the root has an impossible level"));
         }
-        let server = server_of_children(&root).unwrap_or(lock.at.server());
+        let server = server_of_children::<K>(&root).unwrap_or(lock.at.server());
         let left_at = self.nodes.take(&self.memory, server)?;
         let right_at = self.nodes.take(&self.memory, server)?;
         let mut left = root;
         node::reset(&mut left, left_at.at());
-        let (separator, right) = halves(&mut left, right_at.at());
+        let (separator, right) = K::split(&mut left, right_at.at());
         self.memory.write(left_at.at(), &left.0)?;
         self.memory.write(right_at.at(), &right.0)?;
         let words = [left_at.at().word(), right_at.at().word()];
         let children = [(low, words[0]), (separator, words[1])];
-        let mut fresh = node::new_inner(lock.at, level + 1, &children, high);
+        let mut fresh = K::new_inner(lock.at, level + 1, &children, high);
         left_at.keep();
         right_at.keep();
         lock.write(&mut fresh)

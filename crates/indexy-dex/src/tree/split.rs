@@ -9,18 +9,19 @@ use super::{
     Tree,
     attempt::{Attempt, Stop},
     descend::Hop,
+    owned::owns,
 };
 use crate::{
     address::Address,
     cache::{Latched, ROOT, Taken},
     error::{Error, Result},
     lock_word,
-    node::{self, Image, MAX_LEVEL, SWIZZLED, VERSION, Words},
+    node::{self, Image, MAX_LEVEL, SWIZZLED, TreeKey, VERSION, Words},
     partition::Ownership,
     remote::RemoteMemory,
 };
 
-impl<M: RemoteMemory> Tree<M> {
+impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
     /// Splits the full private node `at` below `above`.
     ///
     /// The new node lies on the server of the old one: a subtree stays together.
@@ -36,22 +37,22 @@ impl<M: RemoteMemory> Tree<M> {
         let mut up = up.ok_or(Stop::Restart)?;
         let latched = this.latch.lock_at(at.version);
         let mut latched = latched.ok_or(Stop::Restart)?;
-        if this.is_pinned() || !node::is_full(&this.node()) {
+        if this.is_pinned() || !K::may_split(&this.node()) {
             return Err(Stop::Restart);
         }
-        let (low, high) = (node::low(&parent.node()), node::high(&parent.node()));
-        let is_private = own.contains(low, high);
-        if is_private && node::is_full(&parent.node()) {
+        let (low, high) = (K::low(&parent.node()), K::high(&parent.node()));
+        let is_private = owns(own, low, high);
+        if is_private && K::is_full(&parent.node()) {
             // The next attempt splits it on its way.
             return Err(Stop::Restart);
         }
         let mut rest = self.cache.image(at.frame)?;
         let right_at = right.at();
-        let (separator, upper) = halves(&mut rest, right_at);
+        let (separator, upper) = K::split(&mut rest, right_at);
         self.memory.write(right_at, &upper.0)?;
         if is_private {
             let mut named = self.cache.image(above.frame)?;
-            node::insert_child(&mut named, separator, right_at.word());
+            K::insert_child(&mut named, separator, right_at.word());
             // From here on the parent may name it.
             right.keep();
             self.write_private(above.frame, &mut named)?;
@@ -59,15 +60,15 @@ impl<M: RemoteMemory> Tree<M> {
             let (separator, frame) =
                 self.halve(at.frame, &mut latched, right_at, taken, above.frame)?;
             let word = SWIZZLED | frame as u64;
-            node::insert_child(&mut parent.node(), separator, word);
+            K::insert_child(&mut parent.node(), separator, word);
             return Ok(());
         }
         // T2: the pool's copy first, from which the cached one follows.
         let named = self.update_shared(above.frame, &mut up, |fresh| {
-            if node::is_full(fresh) {
+            if K::is_full(fresh) {
                 return Err(Stop::Grow);
             }
-            node::insert_child(fresh, separator, right_at.word());
+            K::insert_child(fresh, separator, right_at.word());
             Ok(())
         });
         if matches!(named, Err(Stop::Failed(Error::Lost { .. }))) {
@@ -80,8 +81,8 @@ impl<M: RemoteMemory> Tree<M> {
         let word = right_at.word();
         let (_, frame) = self.halve(at.frame, &mut latched, right_at, taken, above.frame)?;
         let mut node = parent.node();
-        if let Some(slot) = node::slot_of(&node, word) {
-            node::set_child(&mut node, slot, SWIZZLED | frame as u64);
+        if let Some(slot) = K::slot_of(&node, word) {
+            K::set_child(&mut node, slot, SWIZZLED | frame as u64);
         }
         Ok(())
     }
@@ -108,12 +109,12 @@ impl<M: RemoteMemory> Tree<M> {
         frame: usize,
         latched: &mut Latched<'_>,
         right_at: Address,
-        taken: Taken<'_>,
+        taken: Taken<'_, K>,
         parent: usize,
-    ) -> Attempt<(u64, usize)> {
+    ) -> Attempt<(K, usize)> {
         latched.changes();
         let this = self.cache.frame(frame);
-        let (separator, right) = halves(&mut this.node(), right_at);
+        let (separator, right) = K::split(&mut this.node(), right_at);
         this.set_dirty(true);
         let right_frame = self.cache.add(taken, &right, parent)?;
         self.cache.frame(right_frame).set_dirty(false);
@@ -124,7 +125,7 @@ impl<M: RemoteMemory> Tree<M> {
     /// The hot children of `frame` have it for a parent. The caller holds its latch, or nobody
     /// else knows it.
     pub(super) fn adopt_children(&self, frame: usize) {
-        for child in self.cache.frame(frame).hot_children() {
+        for child in self.cache.frame(frame).hot_children::<K>() {
             self.cache.frame(child).set_parent(frame);
         }
     }
@@ -135,7 +136,7 @@ impl<M: RemoteMemory> Tree<M> {
         let latched = latched.ok_or(Stop::Restart)?;
         let image = self.cache.image(ROOT)?;
         drop(latched);
-        Ok(server_of_children(&image))
+        Ok(server_of_children::<K>(&image))
     }
 
     /// Two new nodes take over what the root has; the root's address stays.
@@ -153,8 +154,8 @@ impl<M: RemoteMemory> Tree<M> {
         let latched = root.latch.lock_at(at.version);
         let mut latched = latched.ok_or(Stop::Restart)?;
         let mut left = Image::of(&root.node());
-        let (low, high) = (node::low(&left), node::high(&left));
-        if root.is_pinned() || !node::is_full(&left) || !own.contains(low, high) {
+        let (low, high) = (K::low(&left), K::high(&left));
+        if root.is_pinned() || !K::may_split(&left) || !owns(own, low, high) {
             return Err(Stop::Restart);
         }
         let level = node::level(&left) + 1;
@@ -165,12 +166,12 @@ impl<M: RemoteMemory> Tree<M> {
         let version = left.0[VERSION];
         let mut lower = self.cache.image(ROOT)?;
         node::reset(&mut lower, left_at.at());
-        let (separator, upper) = halves(&mut lower, right_at.at());
+        let (separator, upper) = K::split(&mut lower, right_at.at());
         self.memory.write(left_at.at(), &lower.0)?;
         self.memory.write(right_at.at(), &upper.0)?;
         let words = [left_at.at().word(), right_at.at().word()];
         let children = [(low, words[0]), (separator, words[1])];
-        let mut named = node::new_inner(root_at, level, &children, high);
+        let mut named = K::new_inner(root_at, level, &children, high);
         named.0[VERSION] = version;
         let places = [left_at.at(), right_at.at()];
         left_at.keep();
@@ -178,7 +179,7 @@ impl<M: RemoteMemory> Tree<M> {
         self.write_private(ROOT, &mut named)?;
         latched.changes();
         node::reset(&mut left, places[0]);
-        let (_, right) = halves(&mut left, places[1]);
+        let (_, right) = K::split(&mut left, places[1]);
         let [left_taken, right_taken] = frames;
         let left_frame = self.cache.add(left_taken, &left, ROOT)?;
         let right_frame = self.cache.add(right_taken, &right, ROOT)?;
@@ -189,7 +190,7 @@ impl<M: RemoteMemory> Tree<M> {
         self.adopt_children(right_frame);
         let words = [left_frame, right_frame].map(|frame| SWIZZLED | frame as u64);
         let children = [(low, words[0]), (separator, words[1])];
-        let mut fresh = node::new_inner(root_at, level, &children, high);
+        let mut fresh = K::new_inner(root_at, level, &children, high);
         fresh.0[VERSION] = named.0[VERSION];
         root.fill(&fresh);
         Ok(())
@@ -198,16 +199,7 @@ impl<M: RemoteMemory> Tree<M> {
 
 /// The server of an inner node's first child: where a new node between the two belongs, so that a
 /// subtree stays on one server.
-pub(super) fn server_of_children(node: &Image) -> Option<u16> {
-    let first = Address::from_word(node::child(node, 0));
+pub(super) fn server_of_children<K: TreeKey>(node: &Image) -> Option<u16> {
+    let first = Address::from_word(K::child(node, 0));
     first.filter(|_| node::level(node) > 0).map(Address::server)
-}
-
-/// Moves the upper half of a node of any level to `right_at`.
-pub(super) fn halves(node: &mut impl node::Words, right_at: Address) -> (u64, Image) {
-    if node::level(node) == 0 {
-        node::split_leaf(node, right_at)
-    } else {
-        node::split_inner(node, right_at)
-    }
 }

@@ -31,3 +31,4 @@ pub use contract::{
     YIter,
 };
 pub use factory::{IndexYFactory, IndexYShared};
+pub use lsm::LsmFactory;

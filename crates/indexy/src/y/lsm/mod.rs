@@ -25,6 +25,7 @@ mod clock;
 mod compact;
 mod copy;
 mod damaged;
+mod factory;
 mod filters;
 #[cfg(any(test, feature = "testing"))]
 pub(super) mod fuzzing;
@@ -43,6 +44,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use factory::LsmFactory;
 pub(crate) use salvage::salvage;
 pub(crate) use tree::LsmY;
 
