@@ -61,6 +61,7 @@ pub struct Options {
     pub(crate) log_limit_bytes: Option<u64>,
     pub(crate) direct_reads: Option<bool>,
     pub(crate) snapshot_memory_bytes: usize,
+    pub(crate) snapshot_disk_bytes: u64,
     pub(crate) factories: Factories,
     /// Smallest segment of the log in bytes.
     pub(crate) min_segment_bytes: u64,
@@ -105,6 +106,7 @@ impl Options {
             log_limit_bytes: None,
             direct_reads: None,
             snapshot_memory_bytes: 0,
+            snapshot_disk_bytes: u64::MAX,
             factories: Factories::default(),
             min_segment_bytes: MIN_SEGMENT_BYTES,
         }
@@ -223,9 +225,9 @@ impl Options {
         self
     }
 
-    /// What writers keep for open snapshots takes so many bytes of the memory budget at most: keys
-    /// and old values. Beyond it the oldest [`Snapshot`](crate::Snapshot) or transaction is given
-    /// up. At most half of the budget; 0, the default: a quarter.
+    /// What writers keep for open snapshots takes so many bytes of the memory budget: keys and old
+    /// values. From half of it on they go to disk in the background; at it, writers wait for that.
+    /// At most half of the budget; 0, the default: a quarter.
     ///
     /// ```
     /// use indexy::Options;
@@ -234,6 +236,23 @@ impl Options {
     #[must_use]
     pub fn snapshot_memory_bytes(mut self, bytes: usize) -> Self {
         self.snapshot_memory_bytes = bytes;
+        self
+    }
+
+    /// What is kept for open snapshots takes so many bytes on disk at most, in temporary files
+    /// below the directory of the database. Beyond it the oldest [`Snapshot`](crate::Snapshot) or
+    /// transaction is given up. 0: nothing goes to disk, and the oldest one is given up beyond
+    /// [`Options::snapshot_memory_bytes`]. Default: no limit. One snapshot needs what was
+    /// overwritten since it began once, and for some time a few times; it cannot need more than
+    /// the trees held and a few bytes for each new key. A full device gives the oldest one up, too.
+    ///
+    /// ```
+    /// use indexy::Options;
+    /// let options = Options::new(256 << 20).snapshot_disk_bytes(10 << 30);
+    /// ```
+    #[must_use]
+    pub fn snapshot_disk_bytes(mut self, bytes: u64) -> Self {
+        self.snapshot_disk_bytes = bytes;
         self
     }
 

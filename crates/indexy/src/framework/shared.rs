@@ -26,6 +26,9 @@ pub(crate) struct Shared {
     pub log: Journal,
     pub wake_cleaner: Signal,
     pub wake_compactor: Signal,
+    pub wake_spiller: Signal,
+    /// Images were spilled, or given up: whoever waits for room for images looks again.
+    pub spilled: Progress,
     /// The releaser found too little that is clean: what the cleaner does first.
     pub clean_request: Request,
     /// A step of maintenance was done, or a tree was dropped: whoever waits for a congested Y looks
@@ -61,6 +64,8 @@ impl Shared {
             log: Journal::default(),
             wake_cleaner: Signal::default(),
             wake_compactor: Signal::default(),
+            wake_spiller: Signal::default(),
+            spilled: Progress::default(),
             clean_request: Request::default(),
             maintained: Progress::default(),
         }

@@ -13,7 +13,7 @@ mod replay;
 
 use super::{
     directory::{
-        self, OwnedDirectory, OwnedStorage, TREES_DIR,
+        self, IMAGES_DIR, OwnedDirectory, OwnedStorage, TREES_DIR,
         manifest::{Manifest, TreeEntry},
     },
     handle::{Core, Handle, Stripes, TreeCore, Turn},
@@ -32,6 +32,7 @@ use crate::{
     },
     poison::Poison,
     storage::{Buffered, Storage},
+    versions::Disk,
     wal::Lsn,
     x::{AnyX, art::Art, bptree::BPlus},
 };
@@ -109,12 +110,18 @@ fn make_core(
     shared.versions.set_memory(memory.clone());
     shared.versions.set_limit(options.snapshot_memory_bytes);
     let y_cache_bytes = index_y::cache_bytes(machine::usable(options.memory_budget_bytes));
-    let y_shared = YShared::new(
+    let y_shared = Arc::new(YShared::new(
         y_cache_bytes,
         options.factories.clone(),
         options.reads_directly(),
         directory.clone(),
-    );
+    ));
+    if !options.read_only {
+        let (of, dir) = (y_shared.clone(), path.join(IMAGES_DIR));
+        let scratch = move || of.scratch(&dir);
+        let disk = Disk::new(options.snapshot_disk_bytes, scratch);
+        shared.versions.set_disk(disk);
+    }
     let stripes = Stripes::new(options.memory_budget_bytes);
     budget.take(Holder::IndexY, y_shared.memory_bytes());
     // Small budgets do not have this much: there the rest is a fixed cost beside the budget
@@ -145,9 +152,16 @@ fn make_core(
     })
 }
 
-/// Removes folders of trees that the manifest does not name: a drop or a creation that was cut
-/// short.
+/// Removes images that a process left behind, and folders of trees that the manifest does not name:
+/// a drop or a creation that was cut short.
 fn remove_orphans(core: &Core, manifest: &Manifest) -> Result<()> {
+    let images = core.path.join(IMAGES_DIR);
+    match std::fs::remove_dir_all(&images) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            return Err(Error::io("remove", images, e));
+        }
+        _ => {}
+    }
     let dir = core.path.join(TREES_DIR);
     core.storage.create_dir_all(&dir)?;
     for entry in std::fs::read_dir(&dir).map_err(|e| Error::io("list", &dir, e))? {

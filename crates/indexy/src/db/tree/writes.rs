@@ -246,6 +246,9 @@ impl Tree {
             };
             // What is absent and is removed stays what it was.
             let kept = kept.filter(|kept| value.is_some() || kept.image != Image::Absent);
+            if kept.is_some() {
+                joined.await_image_room();
+            }
             let image_bytes = kept
                 .as_ref()
                 .map_or(0, |kept| key.len() + kept.image.bytes());
