@@ -36,8 +36,8 @@
 //! | [`Batch::commit`] | no I/O | no I/O: nothing is read | the locks of all keys; log, memory |
 //!
 //! While a snapshot is open, the first write to a key since then also keeps what the key was: two
-//! searches and an insert in memory, no I/O. That is written to disk in the background beyond a part
-//! of the budget; a writer that is faster waits.
+//! searches and an insert in memory, no I/O. Beyond a part of the budget that goes to disk in the
+//! background; a writer that is faster waits.
 //!
 //! A value over an eighth of the memory budget goes to the disk index at once, one at a time per
 //! tree. Every written entry is written a second time later, in the background, in sorted runs.

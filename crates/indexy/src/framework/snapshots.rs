@@ -45,7 +45,8 @@ impl Joined {
     // --- writers ------------------------------------------------------------------
 
     /// What `key` is now, to be left for snapshots open at the watch `seen`; `None` when they have
-    /// an image in memory already. The caller holds the stripe. Cost: up to three searches in memory.
+    /// an image in memory already. The caller holds the stripe. Cost: up to three searches in
+    /// memory.
     pub(crate) fn image(&self, key: &[u8], seen: Epoch) -> Option<Kept> {
         let newest = self.versions.newest_in_memory(key);
         if newest >= seen {
@@ -165,8 +166,8 @@ impl Joined {
     }
 
     /// I12: replaces the markers of `[from, to)` by what Y has, because Y is about to change there.
-    /// The caller holds the run lock, or all stripes. Where there is no room for that in memory, all
-    /// images of the tree are spilled. Cost where there are no markers: a few loads.
+    /// The caller holds the run lock, or all stripes. Where there is no room for that in memory,
+    /// all images of the tree are spilled. Cost where there are no markers: a few loads.
     pub(crate) fn resolve_markers(&self, from: &[u8], to: Option<&[u8]>, run_lock: RunLock) {
         // What a spill leaves are the markers that came during it. So this ends.
         while self.resolve_some(from, to) {

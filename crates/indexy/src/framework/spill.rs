@@ -122,8 +122,15 @@ impl Joined {
 
     /// Waits until images may be left. The caller holds stripes at most. Ends when the spiller has
     /// made room, no snapshot is open, or after a while in which it did nothing: then the oldest
-    /// snapshots are given up.
+    /// snapshots are given up. Cost where there is room: some loads.
     pub(crate) fn await_image_room(&self) {
+        if self.shared.versions.is_full() {
+            self.await_spill();
+        }
+    }
+
+    #[cold]
+    fn await_spill(&self) {
         let (versions, spilled) = (&self.shared.versions, &self.shared.spilled);
         let (mut seen, mut deadline) = (spilled.seen(), Instant::now() + LONGEST_WAIT);
         while versions.is_full() && versions.watch() != 0 {

@@ -7,7 +7,8 @@
 //! | 4 | length of the value |
 //! | | the value |
 //!
-//! `until` falls from image to image. On disk only in scratch files (`spilled.rs`), without markers.
+//! `until` falls from image to image. On disk only in scratch files (`spilled.rs`), and there
+//! without markers.
 
 #![forbid(unsafe_code)]
 

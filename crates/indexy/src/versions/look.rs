@@ -3,8 +3,8 @@
 //! Threads: readers hold nothing. They take the generations as they are after they have read the
 //! newest value, so that they find the image of whatever write they saw (I10). Files come first,
 //! then memory, the oldest first: an older image of the same key is the right one, because one that
-//! was left later may have been left without a look at the disk. Ranges that were absent (`spans.rs`)
-//! speak last.
+//! was left later may have been left without a look at the disk. Ranges that were absent
+//! (`spans.rs`) speak last.
 
 #![forbid(unsafe_code)]
 
