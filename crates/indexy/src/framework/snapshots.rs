@@ -130,15 +130,26 @@ impl Joined {
                     self.await_image_room();
                 }
                 let chunk = self.scan_chunk(&from, to, Order::Ascending, KEPT)?;
-                if !admit(chunk.bytes) {
+                let kept: Vec<_> = chunk
+                    .entries
+                    .into_iter()
+                    .map(|(key, value)| {
+                        let newest = self.versions.newest_in_memory(&key);
+                        let image = self.image_in_range(&key, value);
+                        (key, Kept { image, newest })
+                    })
+                    .collect();
+                let bytes = |(key, kept): &(Key, Kept)| key.len() + kept.image.bytes();
+                let bytes = kept.iter().map(bytes).sum();
+                let spilled = || match run_lock {
+                    RunLock::Held => self.spill(run_lock).is_ok(),
+                    RunLock::Free => self.spill_for_memory(),
+                };
+                if !admit(bytes) && !(spilled() && admit(bytes)) {
                     return Ok(false);
                 }
-                for (key, value) in chunk.entries {
-                    let newest = self.versions.newest_in_memory(&key);
-                    if newest < seen {
-                        let image = self.image_in_range(&key, value);
-                        self.keep(&key, seen, &Kept { image, newest });
-                    }
+                for (key, kept) in kept {
+                    self.keep(&key, seen, &kept);
                 }
                 at = chunk.resume;
             }
@@ -195,7 +206,12 @@ impl Joined {
                 return false;
             }
             let bytes = found.iter().map(Image::bytes).sum();
-            if versions.disk().is_some() && !versions.has_room_for(bytes) {
+            let room = &self.shared.room;
+            let admitted = match versions.has_room_for(bytes) {
+                true => room.admit_load(bytes),
+                false => None,
+            };
+            if versions.disk().is_some() && admitted.is_none() {
                 return true;
             }
             versions.resolve(&self.versions, bytes, keys.iter().zip(found));

@@ -120,6 +120,26 @@ impl Joined {
         merged
     }
 
+    /// Memory is short: waits until the images of all trees are on disk. The caller holds stripes at
+    /// most. False if there was nothing to spill.
+    pub(crate) fn spill_for_memory(&self) -> bool {
+        let shared = &self.shared;
+        if shared.versions.disk().is_none() || shared.versions.bytes().0 == 0 {
+            return false;
+        }
+        let deadline = Instant::now() + LONGEST_WAIT;
+        shared.spill_request.ask();
+        while shared.spill_request.is_pending()
+            && Instant::now() < deadline
+            && shared.poison.check().is_ok()
+        {
+            let seen = shared.spilled.seen();
+            shared.wake_spiller.notify();
+            shared.spilled.wait_past(seen, Stop::LOOK);
+        }
+        true
+    }
+
     /// Waits until images may be left. The caller holds stripes at most. Ends when the spiller has
     /// made room, no snapshot is open, or after a while in which it did nothing: then the oldest
     /// snapshots are given up. Cost where there is room: some loads.

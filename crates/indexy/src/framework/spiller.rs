@@ -30,9 +30,18 @@ impl Spiller {
         }
     }
 
-    /// Spills the largest images first until they are few.
+    /// Spills the largest images first until they are few; all of them where memory is short.
     fn make_room(&self) {
         let versions = &self.shared.versions;
+        if self.shared.spill_request.is_pending() {
+            for tree in self.host.trees() {
+                if let Err(error) = tree.spill(RunLock::Free) {
+                    events::refused(&error);
+                }
+            }
+            self.shared.spill_request.answer();
+            self.shared.spilled.advance();
+        }
         if versions.is_crowded() {
             versions.collect();
         }

@@ -237,7 +237,7 @@ fn files_of_a_killed_process_are_removed() {
     child.wait().unwrap();
     assert!(!images(&path).is_empty());
     // Who may not write leaves them alone.
-    drop(Db::open(&path, Options::new(BUDGET).read_only(true)).unwrap());
+    drop(Db::open(&path, Options::new(32 * MIB).read_only(true)).unwrap());
     assert!(!images(&path).is_empty());
     let db = open(&path, &Options::new(BUDGET));
     assert!(!path.join("images").exists());

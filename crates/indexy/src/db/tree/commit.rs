@@ -104,7 +104,15 @@ impl Commit<'_> {
         // After the stripes (see `writes.rs`). The log's room is kept until the record is appended.
         let room = &shared.room;
         let needed = self.bytes + room.copy_bytes(copied);
-        let _admitted = match room.admit(needed + images) {
+        let spill = || {
+            let tree = self.trees.first();
+            tree.is_some_and(|tree| tree.joined.spill_for_memory())
+        };
+        let admitted = match room.admit(needed + images) {
+            Err(error) if error.is_about_memory() && spill() => room.admit(needed + images),
+            admitted => admitted,
+        };
+        let _admitted = match admitted {
             Err(error) if error.is_about_memory() && versions.give_up_all() => room.admit(needed),
             admitted => admitted,
         }

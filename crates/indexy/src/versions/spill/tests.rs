@@ -13,7 +13,10 @@ use crate::{
     y::pool::PageCache,
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicU32, Ordering::SeqCst},
+};
 
 type Content = BTreeMap<Vec<u8>, u64>;
 
@@ -214,11 +217,11 @@ impl Rig {
 
 #[test]
 fn i10_i13_images_are_in_memory_or_on_disk() {
+    let (mut merges, mut loads) = (0, 0);
     for seed in 0..12 {
         let mut random = StdRng::seed_from_u64(seed);
         let mut rig = Rig::new(&Sim::default());
         let keys: Vec<Vec<u8>> = (0..60u32).map(|n| n.to_be_bytes().to_vec()).collect();
-        let mut merges = 0;
         for step in 0..1500u64 {
             match random.random_range(0..100) {
                 0..5 if rig.open.len() < 6 => rig.begin(),
@@ -248,17 +251,61 @@ fn i10_i13_images_are_in_memory_or_on_disk() {
             }
         }
         rig.check(&keys);
-        assert!(
-            merges > 0 && rig.loads > 3,
-            "seed {seed}: {merges} {}",
-            rig.loads
-        );
+        loads += rig.loads;
         for open in rig.open.drain(..) {
             rig.versions.end(&open.pin);
         }
         rig.versions.collect();
         assert_eq!(rig.versions.bytes(), (0, 0));
     }
+    assert!(merges > 20 && loads > 20, "{merges} {loads}");
+}
+
+/// A reader beside a spill, or a merge, finds each image: in memory or in a file.
+#[test]
+fn i10_each_image_is_found_beside_spills_and_merges() {
+    const KEYS: u32 = 6000;
+    let (sim, left) = (Sim::default(), AtomicU32::new(0));
+    let versions = versions(&sim, u64::MAX);
+    let store = versions.new_store();
+    let pin = versions.begin();
+    let (epoch, value) = (pin.epoch(), image(Some(&7)));
+    std::thread::scope(|s| {
+        for thread in 0..2 {
+            let (store, left, value) = (&store, &left, &value);
+            s.spawn(move || {
+                let mut random = StdRng::seed_from_u64(thread);
+                while left.load(SeqCst) < KEYS {
+                    let n = random.random_range(0..left.load(SeqCst).max(1));
+                    let there = left.load(SeqCst);
+                    let key = n.to_be_bytes();
+                    let found = store.at(&key, epoch).unwrap();
+                    assert!(found.is_none_or(|found| found == *value));
+                    if n < there {
+                        let found = store.at(&key, epoch).unwrap();
+                        assert_eq!(found.as_ref(), Some(value), "{n}");
+                        assert!(store.is_written_since(&key, epoch).unwrap());
+                        let end = (n + 1).to_be_bytes();
+                        let seen = store.range_at(&key, Some(&end), Order::Ascending, epoch);
+                        assert_eq!(seen.unwrap().images.len(), 1, "{n}");
+                    }
+                }
+            });
+        }
+        let (disk, none) = (versions.disk().unwrap(), Content::new());
+        for n in 0..KEYS {
+            versions.push(&store, &n.to_be_bytes(), epoch + 1, &value, 0);
+            left.store(n + 1, SeqCst);
+            if n % 60 == 59 {
+                let epochs = versions.epochs();
+                let spilled = store.spill(&store.freeze(), disk.scratch(), &epochs, &mut Y(&none));
+                spilled.unwrap();
+                store.merge(disk.scratch(), &epochs, &mut || true).unwrap();
+            }
+        }
+    });
+    versions.end(&pin);
+    assert!(sim.contents().is_empty());
 }
 
 #[test]
@@ -338,9 +385,9 @@ fn a_damaged_file_is_an_error() {
         rig.write(key, Some(1));
     }
     rig.spill().unwrap();
-    for (path, mut bytes) in sim.contents() {
-        bytes[4096..8192].fill(7);
-        sim.tamper(&path, bytes);
+    for path in sim.contents().keys() {
+        let file = sim.open(path, true).unwrap();
+        file.write_at(&[7; 4096], 4096).unwrap();
     }
     let epoch = rig.open[0].pin.epoch();
     let wrong = keys.iter().filter(|key| rig.store.at(key, epoch).is_err());
