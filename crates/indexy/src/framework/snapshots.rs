@@ -31,7 +31,8 @@ const KEPT: MergeLimits = MergeLimits {
     entries: 1024,
     at_hand: 1024,
 };
-/// An image is kept if it takes no more than this part of the budget: X has no larger entries.
+/// A larger image than this part of the budget is kept only where it can be spilled: X has no
+/// larger entries, but those of batches.
 const LARGEST_IMAGE_DIVISOR: usize = 8;
 
 /// What a key is before it is written.
@@ -66,7 +67,8 @@ impl Joined {
         if kept.newest >= seen {
             return;
         }
-        if self.is_too_large(kept.image.bytes()) {
+        let bytes = kept.image.bytes();
+        if self.is_too_large(bytes) && !versions.may_overdraw(bytes) {
             versions.give_up_all();
             // A commit under way is to find that the key was written.
             if versions.watch() == 0 {
@@ -145,7 +147,8 @@ impl Joined {
                     RunLock::Held => self.spill(run_lock).is_ok(),
                     RunLock::Free => self.spill_for_memory(),
                 };
-                if !admit(bytes) && !(spilled() && admit(bytes)) {
+                let admitted = admit(bytes) || spilled() && admit(bytes);
+                if !admitted {
                     return Ok(false);
                 }
                 for (key, kept) in kept {

@@ -12,9 +12,9 @@
 use super::{signal::Stop, tree::Joined};
 use crate::{
     error::Result,
-    mem::budget::{Budget, Holder},
+    mem::budget::Budget,
     versions::{Image, spill::Cold},
-    y::{IndexY, lsm::SCRATCH_WRITER_BYTES},
+    y::IndexY,
 };
 use std::time::{Duration, Instant};
 
@@ -22,8 +22,6 @@ use std::time::{Duration, Instant};
 const MARKERS_AT_ONCE: usize = 64;
 /// and as many as take this part of the budget when they are as large as the largest so far.
 const READ_DIVISOR: usize = 64;
-/// What a spill holds is counted up to this part of the budget, as that of runs is.
-const WORK_DIVISOR: usize = 32;
 /// A writer waits so long for a spiller that does not get on. Then the oldest snapshots are given
 /// up.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -89,15 +87,11 @@ impl Joined {
             self.versions.clear();
             return Ok(());
         }
-        let budget = &self.shared.budget;
-        let work = SCRATCH_WRITER_BYTES.min(budget.limit() / WORK_DIVISOR);
-        budget.take(Holder::Transfer, work);
-        let mut cold = ColdReads::new(&*self.y, budget);
+        let mut cold = ColdReads::new(&*self.y, &self.shared.budget);
         let scratch = disk.scratch();
         let spilled = self
             .versions
             .spill(&frozen, scratch, &versions.epochs(), &mut cold);
-        budget.give(Holder::Transfer, work);
         drop(frozen);
         versions.spilled();
         self.shared.spilled.advance();
@@ -111,17 +105,12 @@ impl Joined {
         let Some(disk) = versions.disk().filter(|_| !self.discarded()) else {
             return Ok(false);
         };
-        let budget = &self.shared.budget;
-        let work = SCRATCH_WRITER_BYTES.min(budget.limit() / WORK_DIVISOR);
-        budget.take(Holder::Transfer, work);
         let epochs = versions.epochs();
-        let merged = self.versions.merge(disk.scratch(), &epochs, between);
-        budget.give(Holder::Transfer, work);
-        merged
+        self.versions.merge(disk.scratch(), &epochs, between)
     }
 
-    /// Memory is short: waits until the images of all trees are on disk. The caller holds stripes at
-    /// most. False if there was nothing to spill.
+    /// Memory is short: waits until the images of all trees are on disk. The caller holds stripes
+    /// at most. False if there was nothing to spill.
     pub(crate) fn spill_for_memory(&self) -> bool {
         let shared = &self.shared;
         if shared.versions.disk().is_none() || shared.versions.bytes().0 == 0 {

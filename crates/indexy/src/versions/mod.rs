@@ -259,16 +259,27 @@ impl Versions {
 
     #[cold]
     fn make_room(&self) -> bool {
-        let limit = self.limit();
-        let most = match self.disk().is_some() {
-            true => (limit * OVERDRAFT).min(self.budget.limit() / LARGEST_LIMIT_DIVISOR),
-            false => limit,
-        };
+        let (limit, most) = (self.limit(), self.most());
         self.collect();
-        while self.space.bytes() > most.max(limit) && self.give_up_oldest() {}
+        while self.space.bytes() > most && self.give_up_oldest() {}
         let look_at = self.space.bytes() + limit / LOOKS_DIVISOR;
         self.look_at.store(look_at.min(most), Relaxed);
         self.is_crowded()
+    }
+
+    /// What images may take in memory before the oldest snapshot is given up.
+    fn most(&self) -> usize {
+        let limit = self.limit();
+        let overdraft = (limit * OVERDRAFT).min(self.budget.limit() / LARGEST_LIMIT_DIVISOR);
+        match self.disk().is_some() {
+            true => overdraft.max(limit),
+            false => limit,
+        }
+    }
+
+    /// An image of so many bytes may be left, because it can be spilled.
+    pub(crate) fn may_overdraw(&self, bytes: usize) -> bool {
+        self.disk().is_some() && self.space.bytes() + bytes <= self.most()
     }
 
     // --- spilling ---------------------------------------------------------------------

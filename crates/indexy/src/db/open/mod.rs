@@ -35,6 +35,7 @@ use crate::{
     versions::Disk,
     wal::Lsn,
     x::{AnyX, art::Art, bptree::BPlus},
+    y::lsm::SCRATCH_WRITER_BYTES,
 };
 use parking_lot::{Mutex, RwLock};
 use std::{
@@ -44,8 +45,10 @@ use std::{
     time::Instant,
 };
 
-/// What runs and compactions in flight take is counted up to this part of the budget.
+/// What runs, compactions and spills in flight take is counted up to this part of the budget.
 const WORK_DIVISOR: usize = 32;
+/// What a spill of images and a merge of their files hold.
+const SPILL_BYTES: usize = 2 * SCRATCH_WRITER_BYTES;
 
 /// Opens or creates the database in `path`.
 pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
@@ -129,7 +132,7 @@ fn make_core(
     budget.take(
         Holder::Transfer,
         stripes.bytes()
-            + index_y::work_bytes(&options.factories)
+            + (index_y::work_bytes(&options.factories) + SPILL_BYTES)
                 .min(options.memory_budget_bytes / WORK_DIVISOR),
     );
     Arc::new(Core {

@@ -6,7 +6,8 @@
 //! part of it. I6 is kept by `framework/journal.rs`.
 //!
 //! Locks are taken in this order: stripes, room in memory, run locks, room in the log, gate.
-//! Nothing waits with the gate held, unless ranges are removed.
+//! Nothing waits with the gate held, unless ranges are removed, or a condition has to look into
+//! images on disk.
 
 #![forbid(unsafe_code)]
 
