@@ -45,10 +45,12 @@ use std::{
     time::Instant,
 };
 
-/// What runs, compactions and spills in flight take is counted up to this part of the budget.
+/// What runs and compactions in flight take is counted up to this part of the budget.
 const WORK_DIVISOR: usize = 32;
-/// What a spill of images and a merge of their files hold.
+/// What a spill of images and a merge of their files hold,
 const SPILL_BYTES: usize = 2 * SCRATCH_WRITER_BYTES;
+/// counted up to this part of the budget.
+const SPILL_DIVISOR: usize = 64;
 
 /// Opens or creates the database in `path`.
 pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
@@ -132,7 +134,8 @@ fn make_core(
     budget.take(
         Holder::Transfer,
         stripes.bytes()
-            + (index_y::work_bytes(&options.factories) + SPILL_BYTES)
+            + SPILL_BYTES.min(options.memory_budget_bytes / SPILL_DIVISOR)
+            + index_y::work_bytes(&options.factories)
                 .min(options.memory_budget_bytes / WORK_DIVISOR),
     );
     Arc::new(Core {
