@@ -36,7 +36,8 @@
 //! | [`Batch::commit`] | no I/O | no I/O: nothing is read | the locks of all keys; log, memory |
 //!
 //! While a snapshot is open, the first write to a key since then also keeps what the key was: two
-//! searches and an insert in memory, no I/O.
+//! searches and an insert in memory, no I/O. Beyond a part of the budget that goes to disk in the
+//! background; a writer that is faster waits.
 //!
 //! A value over an eighth of the memory budget goes to the disk index at once, one at a time per
 //! tree. Every written entry is written a second time later, in the background, in sorted runs.
@@ -46,10 +47,10 @@
 //! | operation | cost | waits |
 //! |---|---|---|
 //! | [`snapshot`], [`begin`], and their end | two short locks | a batch that is being applied |
-//! | reads of a [`Snapshot`] | those of the tree; a search in memory more where it was written since | nobody |
+//! | reads of a [`Snapshot`] | those of the tree; where it was written since, a search in memory more, and a look at each file of images that is newer | nobody |
 //! | reads of a [`Transaction`] | the same, and what was read is remembered | nobody |
 //! | writes of a [`Transaction`] | a copy | nobody |
-//! | [`commit`] | that of [`Batch::commit`], and a search in memory for each key read in trees that were written since | as that |
+//! | [`commit`] | that of [`Batch::commit`], and a search in memory for each key read in trees that were written since; a look at files of images that are newer | as that |
 //!
 //! # The change feed
 //!

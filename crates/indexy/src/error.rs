@@ -172,9 +172,9 @@ pub enum Error {
         /// The key that was changed.
         key: Key,
     },
-    /// The snapshot, or that of a transaction, was given up because writers needed its memory
-    /// ([`Options::snapshot_memory_bytes`](crate::Options::snapshot_memory_bytes)). Begin another
-    /// one.
+    /// The snapshot, or that of a transaction, was given up: there was no room for what it needs,
+    /// or it could not be written
+    /// ([`Options::snapshot_disk_bytes`](crate::Options::snapshot_disk_bytes)). Begin another one.
     SnapshotTooOld,
     /// [`Db::transact`](crate::Db::transact) met a conflict in every attempt.
     RetriesExhausted {
@@ -504,7 +504,9 @@ impl fmt::Display for Error {
             Self::Conflict { tree, key } => {
                 write!(f, "conflict: tree {tree:?}, key {key:?} was changed")
             }
-            Self::SnapshotTooOld => f.write_str("the snapshot was given up for memory"),
+            Self::SnapshotTooOld => {
+                f.write_str("the snapshot was given up: no room for what it needs")
+            }
             Self::RetriesExhausted { attempts } => {
                 write!(f, "the transaction met conflicts in {attempts} attempts")
             }

@@ -1,4 +1,5 @@
 //! `indexy dump`: writes all records of a tree so that `load` reads them back to the same bytes.
+//! They are those of one moment, also where the database had to be opened for writing.
 
 use crate::{
     args::Dump,
@@ -15,7 +16,8 @@ pub fn run(args: &Dump) -> anyhow::Result<ExitCode> {
     let tree = store::tree(&db, &args.tree, Access::Read)?;
     let mut writer = Writer::new(args.format, Purpose::Reload, args.hex, fields);
     let mut out = Out::new();
-    for entry in tree.iter() {
+    let snapshot = db.snapshot()?;
+    for entry in snapshot.iter(&tree) {
         let (key, value) = entry?;
         out.append(|text| writer.write(text, &key, Some(&value)))?;
     }

@@ -8,13 +8,21 @@
 //! A sorted load is in the log by a record alone, and in Y: it ends before the copy begins, or it
 //! waits.
 //!
+//! Not through a snapshot: a snapshot is read entry by entry, and writers keep what they overwrite
+//! meanwhile. Here files are linked or copied as they are, and the log alone says what the moment
+//! is. What is held: truncation of the log; the lock of sorted loads; the run lock of a tree whose
+//! Y cannot copy beside runs, for that copy.
+//!
 //! Threads: writers, cleaning and new trees go on meanwhile. Only the last look at the manifest
 //! holds its lock.
 
 #![forbid(unsafe_code)]
 
 use super::{
-    directory::{self, DirectoryLock, LOCK_FILE, LOG_DIR, TREES_DIR, manifest::Manifest, tree_dir},
+    directory::{
+        self, DirectoryLock, IMAGES_DIR, LOCK_FILE, LOG_DIR, TREES_DIR, manifest::Manifest,
+        tree_dir,
+    },
     handle::{Core, TreeCore},
 };
 use crate::{
@@ -34,7 +42,7 @@ const PASSES: u32 = 4;
 pub(super) fn checkpoint(core: &Core, dest: &Path) -> Result<()> {
     let dest = &*directory::absolute(dest)?;
     let (root, real) = (real(&core.path), real(dest));
-    let ours = [TREES_DIR, LOG_DIR].map(|name| root.join(name));
+    let ours = [TREES_DIR, LOG_DIR, IMAGES_DIR].map(|name| root.join(name));
     if ours.iter().any(|dir| real.starts_with(dir)) {
         // What is there and unknown is removed when the database is opened next.
         return Err(not_empty(dest));

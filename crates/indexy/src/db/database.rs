@@ -7,7 +7,7 @@ use super::{
         self,
         manifest::{Manifest, TreeEntry},
     },
-    handle::{Core, Handle, Status, TreeCore},
+    handle::{Core, Handle, Pinned, Status, TreeCore},
     index_y,
     kinds::{IndexXKind, IndexYKind},
     open,
@@ -422,7 +422,8 @@ impl Db {
     /// disk index, and whether both agree. A report lists what does not hold; an `Err` means that
     /// the walk could not go on.
     ///
-    /// Cost: reads all of the disk index once. Readers and writers go on.
+    /// Cost: reads all of the disk index once. Readers and writers go on, as beside a
+    /// [`Snapshot`](crate::Snapshot).
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -433,7 +434,8 @@ impl Db {
     /// ```
     pub fn verify(&self) -> Result<VerifyReport> {
         let _open = self.core().operation()?;
-        reports::verify(self.core())
+        let pinned = Pinned::begin(&self.handle)?;
+        reports::verify(self.core(), &pinned)
     }
 
     /// Figures about this database. Cost: sums of counters, no I/O.

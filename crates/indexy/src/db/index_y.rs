@@ -22,7 +22,7 @@ use crate::{
     storage::{Buffered, Direct, FewOpen, OpenFiles, Storage},
     y::{
         IndexY, IndexYShared,
-        lsm::{self, LsmY},
+        lsm::{self, LsmY, Scratch},
         paged::{self, PAGE_SIZES, PagedY},
         pool::PageCache,
     },
@@ -220,6 +220,12 @@ impl YShared {
         let pages = Arc::new(PageCache::new(kinds.make_room()));
         kinds.pages = Some(Arc::clone(&pages));
         pages
+    }
+
+    /// Where images of snapshots are spilled: files in `dir`, through the pools of pages.
+    pub(super) fn scratch(&self, dir: &Path) -> Arc<Scratch> {
+        let pool = self.pages().pool(lsm::PAGE_BYTES);
+        Arc::new(Scratch::new(self.tables_storage(), dir.to_path_buf(), pool))
     }
 
     /// Where tables lie: on the device itself, or behind the system's cache. A merge that began

@@ -64,6 +64,7 @@ pub struct Options {
     pub(crate) snapshot_memory_bytes: usize,
     pub(crate) change_history_bytes: u64,
     pub(crate) policies: Policies,
+    pub(crate) snapshot_disk_bytes: u64,
     pub(crate) factories: Factories,
     /// Smallest segment of the log in bytes.
     pub(crate) min_segment_bytes: u64,
@@ -110,6 +111,7 @@ impl Options {
             snapshot_memory_bytes: 0,
             change_history_bytes: 0,
             policies: Policies::default(),
+            snapshot_disk_bytes: u64::MAX,
             factories: Factories::default(),
             min_segment_bytes: MIN_SEGMENT_BYTES,
         }
@@ -228,9 +230,9 @@ impl Options {
         self
     }
 
-    /// What writers keep for open snapshots takes so many bytes of the memory budget at most: keys
-    /// and old values. Beyond it the oldest [`Snapshot`](crate::Snapshot) or transaction is given
-    /// up. At most half of the budget; 0, the default: a quarter.
+    /// What writers keep for open snapshots takes so many bytes of the memory budget: keys and old
+    /// values. From half of it on they go to disk in the background; at it, writers wait for that.
+    /// At most half of the budget; 0, the default: a quarter.
     ///
     /// ```
     /// use indexy::Options;
@@ -290,6 +292,23 @@ impl Options {
     #[must_use]
     pub fn precleaning(mut self, precleaning: Precleaning) -> Self {
         self.policies.precleaning = precleaning;
+        self
+    }
+
+    /// What is kept for open snapshots takes so many bytes on disk at most, in temporary files
+    /// below the directory of the database. Beyond it the oldest [`Snapshot`](crate::Snapshot) or
+    /// transaction is given up. 0: nothing goes to disk, and the oldest one is given up beyond
+    /// [`Options::snapshot_memory_bytes`]. Default: no limit. One snapshot needs what was
+    /// overwritten since it began once, and for some time a few times; it cannot need more than
+    /// the trees held and a few bytes for each new key. A full device gives the oldest one up, too.
+    ///
+    /// ```
+    /// use indexy::Options;
+    /// let options = Options::new(256 << 20).snapshot_disk_bytes(10 << 30);
+    /// ```
+    #[must_use]
+    pub fn snapshot_disk_bytes(mut self, bytes: u64) -> Self {
+        self.snapshot_disk_bytes = bytes;
         self
     }
 

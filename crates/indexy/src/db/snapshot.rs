@@ -20,15 +20,16 @@ use std::{fmt, ops::RangeBounds, sync::Arc};
 /// It may be read from any thread and stay open as long as you like. It keeps the directory locked.
 ///
 /// Entries carry no versions. While a snapshot is open, a writer keeps what it overwrites, once for
-/// each snapshot that needs it. That memory belongs to the budget and has a limit
-/// ([`Options::snapshot_memory_bytes`](crate::Options::snapshot_memory_bytes)). Beyond it the
-/// oldest snapshot is given up, and all of its reads return `SnapshotTooOld`: readers pay, writers
-/// go on. A value over an eighth of the budget may be too large to be kept: then whoever overwrites
-/// it gives all open snapshots up. So does [`Tree::load_sorted`].
+/// each snapshot that needs it: in memory, of which it takes a part of the budget at most
+/// ([`Options::snapshot_memory_bytes`](crate::Options::snapshot_memory_bytes)), and beyond that on
+/// disk ([`Options::snapshot_disk_bytes`](crate::Options::snapshot_disk_bytes)). Where the disk is
+/// full, fails, or that limit is passed, the oldest snapshot is given up, and all of its reads
+/// return `SnapshotTooOld`: readers pay, writers go on.
 ///
 /// Cost: to make and to drop one, two short locks; a [`Batch`](crate::Batch) that is being applied
 /// is waited for. A read costs what it costs without a snapshot, and where the tree was written
-/// since, a search in memory more. An overwrite with a snapshot open costs about twice as much.
+/// since, a search in memory more; where much was, a look at some files. An overwrite with a
+/// snapshot open costs about three times as much.
 ///
 /// Errors of every read: those of [`Tree::get`], `SnapshotTooOld`, and `ForeignTree` for a tree of
 /// another database.

@@ -13,14 +13,15 @@
 //! - I1: until X is told to ask Y, it says that the keys are absent, or hides them by tombstones;
 //!   both were true. I3: ranges that lose tombstones get a fresh stamp first.
 //! - I4: nothing but tombstones is dropped from X.
-//! - I10, I11: open snapshots are given up, and with them transactions; none begins meanwhile.
+//! - I10, I11: open snapshots, and with them transactions, learn that the range had no key; none
+//!   begins meanwhile. I12: markers of the range are resolved before Y forgets it.
 //!
 //! Threads: any; the caller holds every stripe, and holds off checkpoints: a copy of Y from before
 //! the load with a log from after it would be of no moment.
 
 #![forbid(unsafe_code)]
 
-use super::{disk_writer::Runs, scan::MergeLimits, tree::Joined};
+use super::{disk_writer::Runs, scan::MergeLimits, spill::RunLock, tree::Joined};
 use crate::{
     error::{Error, Result},
     wal::RecordRef,
@@ -62,15 +63,17 @@ impl Joined {
         if self.has_key(from, to)? {
             return Ok(Taken::NotEmpty);
         }
+        // I12: before Y forgets what it has.
+        self.resolve_markers(from, Some(to), RunLock::Held);
         self.forget_in_y(from, to)?;
         self.log_load(from, to)?;
         // I9: Y shows the keys at a moment that no latch tells.
         let _held_off = self.dead.hold_off_all();
-        // I10, I11: nothing says for each key that it was absent. So the open snapshots are given
-        // up, and none begins before all of the load is seen.
+        // I10, I11: no snapshot begins before all of the load is seen; those that are open learn
+        // that there was no key.
         let versions = &self.shared.versions;
         let _gate = versions.gate();
-        versions.give_up_all();
+        versions.push_span(&self.versions, from, to);
         let published = self.writer.publish(load);
         if let Err(error) = published {
             return Err(self.take_back(&mut runs, from, to, error));

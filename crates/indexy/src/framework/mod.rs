@@ -2,7 +2,8 @@
 //!
 //! Source: IndeXY section II. It does not know which X and which Y.
 //! - [`tree`] is one tree, X and Y joined; [`scan`] reads ranges of it, `snapshots` reads and keeps
-//!   what it was, [`mod@load`] ends sorted loads, `audit` compares X with Y.
+//!   what it was, `spill` writes that to disk, [`mod@load`] ends sorted loads, `audit` compares X
+//!   with Y.
 //! - `dead_stretches` is what scans found to be empty.
 //! - [`regions`] are the parts of a tree that are cleaned and released.
 //! - [`clean`] writes dirty regions to Y, [`release`] cuts cold ones off, each with its thread.
@@ -31,6 +32,8 @@ pub(crate) mod scan;
 pub(crate) mod shared;
 mod signal;
 pub(crate) mod snapshots;
+pub(crate) mod spill;
+mod spiller;
 pub(crate) mod tree;
 pub(crate) mod worker;
 

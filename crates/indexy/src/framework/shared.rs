@@ -27,6 +27,11 @@ pub(crate) struct Shared {
     pub log: Journal,
     pub wake_cleaner: Signal,
     pub wake_compactor: Signal,
+    pub wake_spiller: Signal,
+    /// Images were spilled, or given up: whoever waits for room for images looks again.
+    pub spilled: Progress,
+    /// Memory is short: all images are to be spilled.
+    pub spill_request: Request,
     /// The releaser found too little that is clean: what the cleaner does first.
     pub clean_request: Request,
     /// A step of maintenance was done, or a tree was dropped: whoever waits for a congested Y looks
@@ -64,6 +69,9 @@ impl Shared {
             log: Journal::default(),
             wake_cleaner: Signal::default(),
             wake_compactor: Signal::default(),
+            wake_spiller: Signal::default(),
+            spilled: Progress::default(),
+            spill_request: Request::default(),
             clean_request: Request::default(),
             maintained: Progress::default(),
             policies: Policies::default(),

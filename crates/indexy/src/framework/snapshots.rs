@@ -4,26 +4,25 @@
 //! it has read), I12 (a run, and whatever else changes Y, resolves markers before Y shows it), I13.
 //!
 //! Threads: readers hold nothing. Who leaves an image holds the stripe of its key. Markers are
-//! resolved under the run lock. An image that cannot be read, or that is too large to be kept in
-//! memory, gives the open snapshots up: a writer never fails because of one.
+//! resolved under the run lock; where there is no room for what they stand for, it goes to disk
+//! (`spill.rs`). An image that cannot be kept gives the open snapshots up: a writer never fails
+//! because of one.
 
 #![forbid(unsafe_code)]
 
 use super::{
     scan::{MergeLimits, Merged},
+    spill::{ColdReads, RunLock},
     tree::Joined,
 };
 use crate::{
     error::Result,
+    events,
     key::{Key, Value, successor},
-    versions::{Epoch, Gate, Image},
+    versions::{Epoch, Gate, Image, spill::Cold},
     x::{IndexX, Lookup, Order},
 };
 
-/// So many markers are resolved together at most,
-const MARKERS_AT_ONCE: usize = 64;
-/// and as many as take this part of the budget when they are as large as the largest so far.
-const READ_DIVISOR: usize = 64;
 /// A writer starts again for so many snapshots that begin beside it; then they wait for it.
 pub(crate) const BEGINS_AWAITED: usize = 4;
 /// Entries that one chunk of a removed range keeps images of.
@@ -32,13 +31,14 @@ const KEPT: MergeLimits = MergeLimits {
     entries: 1024,
     at_hand: 1024,
 };
-/// An image is kept if it takes no more than this part of the budget: X has no larger entries.
+/// A larger image than this part of the budget is kept only where it can be spilled: X has no
+/// larger entries, but those of batches.
 const LARGEST_IMAGE_DIVISOR: usize = 8;
 
 /// What a key is before it is written.
 pub(crate) struct Kept {
     pub(crate) image: Image,
-    /// The newest image that it has; 0: none.
+    /// The newest image that it has in memory; 0: none.
     newest: Epoch,
 }
 
@@ -46,9 +46,10 @@ impl Joined {
     // --- writers ------------------------------------------------------------------
 
     /// What `key` is now, to be left for snapshots open at the watch `seen`; `None` when they have
-    /// an image already. The caller holds the stripe. Cost: up to three searches in memory.
+    /// an image in memory already. The caller holds the stripe. Cost: up to three searches in
+    /// memory.
     pub(crate) fn image(&self, key: &[u8], seen: Epoch) -> Option<Kept> {
-        let newest = self.versions.newest_of(key);
+        let newest = self.versions.newest_in_memory(key);
         if newest >= seen {
             return None;
         }
@@ -66,14 +67,17 @@ impl Joined {
         if kept.newest >= seen {
             return;
         }
-        if kept.image.bytes() > self.shared.budget.limit() / LARGEST_IMAGE_DIVISOR {
+        let bytes = kept.image.bytes();
+        if self.is_too_large(bytes) && !versions.may_overdraw(bytes) {
             versions.give_up_all();
             // A commit under way is to find that the key was written.
             if versions.watch() == 0 {
                 return;
             }
         }
-        versions.push(&self.versions, key, seen, &kept.image, kept.newest);
+        if versions.push(&self.versions, key, seen, &kept.image, kept.newest) {
+            self.shared.wake_spiller.notify();
+        }
     }
 
     /// Before a value of `key` goes to Y past X: keeps what it was. The caller holds the stripe and
@@ -84,7 +88,7 @@ impl Joined {
             if let Some(kept) = self.image(key, seen) {
                 self.keep(key, seen, &kept);
             }
-            self.resolve_markers(key, Some(&successor(key)));
+            self.resolve_markers(key, Some(&successor(key)), RunLock::Held);
         };
         let mut kept = 0;
         for _ in 0..BEGINS_AWAITED {
@@ -109,13 +113,14 @@ impl Joined {
 
     /// Before `[from, to)` is removed: keeps all of it. The caller holds all stripes. `admit` says
     /// whether there is room for so many bytes. Without room, and after a failure, the snapshots
-    /// are given up.
+    /// are given up. `run_lock`: `Held` if the caller holds more than stripes.
     pub(crate) fn keep_range(
         &self,
         from: &[u8],
         to: Option<&[u8]>,
         seen: Epoch,
         admit: impl Fn(usize) -> bool,
+        run_lock: RunLock,
     ) {
         let keep = || -> Result<bool> {
             let mut at = Some(from.to_vec());
@@ -123,16 +128,31 @@ impl Joined {
                 if self.shared.versions.watch() == 0 {
                     return Ok(true);
                 }
+                if run_lock == RunLock::Free {
+                    self.await_image_room();
+                }
                 let chunk = self.scan_chunk(&from, to, Order::Ascending, KEPT)?;
-                if !admit(chunk.bytes) {
+                let kept: Vec<_> = chunk
+                    .entries
+                    .into_iter()
+                    .map(|(key, value)| {
+                        let newest = self.versions.newest_in_memory(&key);
+                        let image = self.image_in_range(&key, value);
+                        (key, Kept { image, newest })
+                    })
+                    .collect();
+                let bytes = |(key, kept): &(Key, Kept)| key.len() + kept.image.bytes();
+                let bytes = kept.iter().map(bytes).sum();
+                let spilled = || match run_lock {
+                    RunLock::Held => self.spill(run_lock).is_ok(),
+                    RunLock::Free => self.spill_for_memory(),
+                };
+                let admitted = admit(bytes) || spilled() && admit(bytes);
+                if !admitted {
                     return Ok(false);
                 }
-                for (key, value) in chunk.entries {
-                    let newest = self.versions.newest_of(&key);
-                    if newest < seen {
-                        let image = Image::Value(value);
-                        self.keep(&key, seen, &Kept { image, newest });
-                    }
+                for (key, kept) in kept {
+                    self.keep(&key, seen, &kept);
                 }
                 at = chunk.resume;
             }
@@ -141,36 +161,66 @@ impl Joined {
         if !keep().unwrap_or(false) {
             self.shared.versions.give_up_all();
         }
-        self.resolve_markers(from, to);
+        self.resolve_markers(from, to, run_lock);
+    }
+
+    /// The image of `key`, whose value was read with all stripes held: what is too large for memory
+    /// is in Y alone, and goes from there to disk.
+    fn image_in_range(&self, key: &[u8], value: Value) -> Image {
+        let cold = || matches!(self.x.get(key, |_| ()), Lookup::AskY(_));
+        match self.is_too_large(value.len()) && self.shared.versions.disk().is_some() && cold() {
+            true => Image::InY,
+            false => Image::Value(value),
+        }
+    }
+
+    /// An image of so many bytes is not kept in memory.
+    fn is_too_large(&self, bytes: usize) -> bool {
+        bytes > self.shared.budget.limit() / LARGEST_IMAGE_DIVISOR
     }
 
     /// I12: replaces the markers of `[from, to)` by what Y has, because Y is about to change there.
-    /// The caller holds the run lock, or all stripes. Cost where there are none: a few loads.
-    pub(crate) fn resolve_markers(&self, from: &[u8], to: Option<&[u8]>) {
+    /// The caller holds the run lock, or all stripes. Where there is no room for that in memory,
+    /// all images of the tree are spilled. Cost where there are no markers: a few loads.
+    pub(crate) fn resolve_markers(&self, from: &[u8], to: Option<&[u8]>, run_lock: RunLock) {
+        // What a spill leaves are the markers that came during it. So this ends.
+        while self.resolve_some(from, to) {
+            if let Err(error) = self.spill(run_lock) {
+                events::refused(&error);
+                if !self.shared.versions.give_up_oldest() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// True if there is no room: all images are to be spilled first.
+    fn resolve_some(&self, from: &[u8], to: Option<&[u8]>) -> bool {
         let versions = &self.shared.versions;
         let keys = self.versions.markers(from, to, versions.oldest());
-        let limit = self.shared.budget.limit();
-        let (mut rest, mut at_once, mut largest) = (&keys[..], 1, 0);
+        let mut cold = ColdReads::new(&*self.y, &self.shared.budget);
+        let mut rest = &keys[..];
         while !rest.is_empty() && versions.watch() != 0 {
-            let (keys, others) = rest.split_at(at_once.min(rest.len()));
+            let (keys, others) = rest.split_at(cold.at_once().min(rest.len()));
             let asked: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
-            let found = self.y.multi_get(&asked).unwrap_or_default();
-            let len = |value: &Option<Value>| value.as_ref().map_or(0, |value| value.len());
-            largest = found.iter().map(len).max().unwrap_or(0).max(largest);
+            let found = cold.read(&asked).unwrap_or_default();
             if found.len() < keys.len() {
                 versions.give_up_all();
-                return;
+                return false;
             }
-            let bytes = found.iter().map(len).sum();
-            let images = found
-                .into_iter()
-                .map(|value| value.map_or(Image::Absent, Image::Value));
-            versions.resolve(&self.versions, bytes, keys.iter().zip(images));
-            // Few at once where values are large.
-            let most = limit / READ_DIVISOR / largest.max(1);
-            at_once = (at_once * 2).min(most).clamp(1, MARKERS_AT_ONCE);
+            let bytes = found.iter().map(Image::bytes).sum();
+            let room = &self.shared.room;
+            let admitted = match versions.has_room_for(bytes) {
+                true => room.admit_load(bytes),
+                false => None,
+            };
+            if versions.disk().is_some() && admitted.is_none() {
+                return true;
+            }
+            versions.resolve(&self.versions, bytes, keys.iter().zip(found));
             rest = others;
         }
+        false
     }
 
     // --- readers ------------------------------------------------------------------
@@ -194,7 +244,7 @@ impl Joined {
 
     /// What `epoch` sees where `newest` was read before.
     fn seen(&self, key: &[u8], epoch: Epoch, newest: Option<Value>) -> Result<Option<Value>> {
-        match self.versions.at(key, epoch) {
+        match self.versions.at(key, epoch)? {
             None => Ok(newest),
             Some(image) => self.value_of(key, epoch, image),
         }
@@ -211,7 +261,7 @@ impl Joined {
             }
             let value = self.y.get(key)?;
             self.check_kept()?;
-            match self.versions.at(key, epoch) {
+            match self.versions.at(key, epoch)? {
                 // Gone altogether: the snapshot was given up, and its caller finds that out.
                 None | Some(Image::InY) => return Ok(value),
                 Some(resolved) => image = resolved,
@@ -237,8 +287,10 @@ impl Joined {
             (Some(end), Order::Ascending) => (from, Some(&end[..])),
             (Some(end), Order::Descending) => (&end[..], to),
         };
-        let seen = self.versions.range_at(from, to, order, epoch);
+        let seen = self.versions.range_at(from, to, order, epoch)?;
         let mut values = Vec::with_capacity(seen.images.len());
+        let mut newest = newest;
+        newest.entries.retain(|(key, _)| !seen.was_absent(key));
         for (key, image) in seen.images {
             let value = self.value_of(&key, epoch, image)?;
             values.push((key, value));

@@ -422,6 +422,8 @@ impl Joined {
         let mut runs = self.writer.lock();
         self.writer.discard();
         self.drop_from_x(&mut runs, &[], None);
+        // Whoever reads the tree is told that it is gone.
+        self.versions.clear();
         self.shared.maintained.advance();
     }
 

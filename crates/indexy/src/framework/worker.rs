@@ -1,4 +1,4 @@
-//! The threads of the framework: cleaner, releaser, compactor.
+//! The threads of the framework: cleaner, releaser, compactor, spiller.
 //!
 //! Source: IndeXY II-B, II-C. A database that is open read-only has the releaser alone.
 //! They stop and are joined by [`Background::stop`], which whoever owns [`Background`] calls before
@@ -9,7 +9,7 @@
 
 use super::{
     clean::cleaner::Cleaner, compactor::Compactor, host::Host, memory::Holdings,
-    release::releaser::Releaser, shared::Shared, signal::Stop,
+    release::releaser::Releaser, shared::Shared, signal::Stop, spiller::Spiller,
 };
 use parking_lot::Mutex;
 use std::{
@@ -74,6 +74,12 @@ impl Background {
                 host: host(),
             };
             background.spawn("indexy-compact", Box::new(move || compactor.run()))?;
+            let spiller = Spiller {
+                stop: stop(),
+                shared: shared(),
+                host: host(),
+            };
+            background.spawn("indexy-spill", Box::new(move || spiller.run()))?;
         }
         Ok(background)
     }
@@ -98,6 +104,7 @@ impl Background {
                 self.shared.wake_cleaner.notify();
                 self.shared.room.wake_releaser.notify();
                 self.shared.wake_compactor.notify();
+                self.shared.wake_spiller.notify();
                 self.shared.maintained.advance();
                 std::thread::sleep(STOP_POLL);
             }

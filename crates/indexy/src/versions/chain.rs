@@ -7,7 +7,8 @@
 //! | 4 | length of the value |
 //! | | the value |
 //!
-//! `until` falls from image to image. Never on disk.
+//! `until` falls from image to image. On disk only in scratch files (`spilled.rs`), and there
+//! without markers.
 
 #![forbid(unsafe_code)]
 
@@ -94,10 +95,10 @@ pub(super) fn newest(chain: &[u8]) -> Epoch {
     until.map_or(0, |until| Epoch::from_le_bytes(*until))
 }
 
-/// What snapshot `epoch` sees; `None`: the chain says nothing about it.
-pub(super) fn at(chain: &[u8], epoch: Epoch) -> Option<Image> {
+/// What snapshot `epoch` sees, and up to which epoch; `None`: the chain says nothing about it.
+pub(super) fn at(chain: &[u8], epoch: Epoch) -> Option<(Epoch, Image)> {
     let newer = links(chain).take_while(|link| link.until > epoch);
-    newer.last().map(|link| link.image())
+    newer.last().map(|link| (link.until, link.image()))
 }
 
 /// Whether an image of a snapshot after `oldest` is a marker.
@@ -142,13 +143,45 @@ pub(super) fn with(chain: &[u8], open: &[Epoch], until: Epoch, image: &Image) ->
     let mut links = links(chain).peekable();
     while let Some(link) = links.next() {
         let before = links.peek().map_or(0, |older| older.until);
-        // The first open epoch from `before` on.
-        let at = open.partition_point(|&epoch| epoch < before);
-        if open.get(at).is_some_and(|&epoch| epoch < link.until) {
+        if is_seen(open, before, link.until) {
             out.extend_from_slice(link.bytes);
         }
     }
     out
+}
+
+/// The images of one key from several chains, the newest chain first, as one: without those that
+/// none of the `open` epochs (ascending) sees. Where two chains say what a snapshot sees, the older
+/// one is right: the newer one was begun without a look at it.
+pub(super) fn joined<'a>(chains: impl Iterator<Item = &'a [u8]>, open: &[Epoch]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut links = chains.flat_map(links).peekable();
+    while let Some(link) = links.next() {
+        let before = links.peek().map_or(0, |older| older.until);
+        if is_seen(open, before, link.until) {
+            out.extend_from_slice(link.bytes);
+        }
+    }
+    out
+}
+
+/// Whether one of the `open` epochs (ascending) lies in `[before, until)`.
+fn is_seen(open: &[Epoch], before: Epoch, until: Epoch) -> bool {
+    let at = open.partition_point(|&epoch| epoch < before);
+    open.get(at).is_some_and(|&epoch| epoch < until)
+}
+
+/// Whether these bytes of a file are a chain without markers.
+pub(super) fn is_sound(chain: &[u8]) -> bool {
+    let (mut bytes, mut last) = (0, Epoch::MAX);
+    for link in links(chain) {
+        if link.until >= last || !matches!(link.tag, ABSENT | VALUE) {
+            return false;
+        }
+        last = link.until;
+        bytes += link.bytes.len();
+    }
+    bytes == chain.len() && bytes > 0
 }
 
 /// `chain` with every marker replaced by `image`, and how many these are.
@@ -169,6 +202,10 @@ pub(super) fn resolved(chain: &[u8], image: &Image) -> (Vec<u8>, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn at(chain: &[u8], epoch: Epoch) -> Option<Image> {
+        super::at(chain, epoch).map(|(_, image)| image)
+    }
 
     fn value(text: &str) -> Image {
         Image::Value(text.into())
@@ -202,6 +239,40 @@ mod tests {
         assert_eq!(links(&chain).count(), 2);
         assert_eq!(at(&chain, 1), Some(value("a")));
         assert_eq!(at(&chain, 8), Some(value("c")));
+    }
+
+    #[test]
+    fn of_two_chains_the_older_one_is_right() {
+        let open = [1, 4, 6];
+        let old = with(&with(&[], &open, 2, &value("a")), &open, 7, &value("b"));
+        // Left without a look at the older one, at the same watch and at a lower one.
+        let young = with(&[], &open, 7, &value("c"));
+        let lower = with(&[], &open, 5, &value("d"));
+        for young in [&young, &lower] {
+            let chain = joined([&young[..], &old].into_iter(), &open);
+            assert_eq!(chain, old);
+            assert!(is_sound(&chain));
+        }
+        let later = with(&[], &[8], 9, &value("e"));
+        let chain = joined([&later[..], &old].into_iter(), &[1, 8]);
+        assert_eq!(at(&chain, 1), Some(value("a")));
+        assert_eq!(
+            (at(&chain, 8), links(&chain).count()),
+            (Some(value("e")), 2)
+        );
+        assert!(joined([&later[..], &old].into_iter(), &[9]).is_empty());
+    }
+
+    #[test]
+    fn bytes_that_are_no_chain_are_found() {
+        let chain = with(&with(&[], &[1], 2, &value("a")), &[1, 4], 5, &Image::Absent);
+        assert!(is_sound(&chain));
+        for len in 0..chain.len() {
+            assert!(len == HEADER_BYTES || !is_sound(&chain[..len]), "{len}");
+        }
+        assert!(!is_sound(&with(&[], &[1], 2, &Image::InY)));
+        let twice = [&chain[..], &chain].concat();
+        assert!(!is_sound(&twice));
     }
 
     #[test]

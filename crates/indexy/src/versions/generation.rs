@@ -28,14 +28,14 @@ use std::{
 const ENTRY_BYTES: usize = 16;
 
 /// How much one scan of a generation reads.
-const SCAN: ScanLimits = ScanLimits {
+pub(super) const SCAN: ScanLimits = ScanLimits {
     bytes: 64 << 10,
     entries: 1024,
     leaves: 1024,
 };
 
 /// See the module header.
-pub(super) struct Generation {
+pub(crate) struct Generation {
     images: BPlus,
     /// No image has a larger `until`.
     newest: AtomicU64,
@@ -45,7 +45,18 @@ pub(super) struct Generation {
     markers: AtomicUsize,
 }
 
+/// Generations that take no more images.
+pub(crate) struct Frozen(pub(super) Vec<Arc<Generation>>);
+
+impl Frozen {
+    /// Whether there may be a marker: then the run lock is needed to spill them.
+    pub(crate) fn has_markers(&self) -> bool {
+        self.0.iter().any(|generation| generation.has_markers())
+    }
+}
+
 /// A part of a generation.
+#[derive(Default)]
 pub(super) struct Part {
     /// Keys and chains, in the order of the scan.
     pub(super) entries: Vec<(Key, crate::key::Value)>,

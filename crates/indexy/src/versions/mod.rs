@@ -25,6 +25,9 @@
 //! image with `until > s` was written since. Two commits that each read what the other one writes
 //! leave their images before they look, so that one of them sees the other.
 //!
+//! **A sorted load** leaves one *span* instead of an image of each key: the range was absent
+//! ([`spans`]). It holds all stripes and the gate.
+//!
 //! **A reader** of snapshot `s` reads the newest value first and the images second. If the value
 //! was written after `s`, its image was there before it.
 //!
@@ -38,20 +41,37 @@
 //! - **I12** No run publishes over a marker that an open snapshot needs.
 //! - **I13** While a snapshot is open, every write leaves its key among the images.
 //!
-//! Memory: images lie in the arena. Beyond a limit the oldest snapshot is given up
-//! (`SnapshotTooOld`), never a writer. Images go by generation when no open snapshot needs any.
+//! Memory: images lie in the arena. From half of their limit on a background thread writes them to
+//! *files* ([`spill`]); at the limit writers of single keys wait for it, as they do for memory.
+//! What cannot wait goes past it, up to twice the limit. Where nothing can be spilled, or the files
+//! take more than the user allows, the oldest snapshot is given up (`SnapshotTooOld`), never a
+//! writer. Images go by generation or by file when no open snapshot needs any.
 //!
-//! Lock order: stripe, run lock, gate, list of stores, generations of a store, and last the pins
-//! or a leaf latch.
+//! **Files and markers.** A file has no markers: who writes it holds the run lock and reads what Y
+//! has. The image in memory goes in the moment in which the file is shown. So a reader finds it in
+//! memory or in the file. A writer does not look into files: it may leave an image that a file
+//! makes superfluous, which the older file's hides from readers, and which goes when both are
+//! merged. A commit looks into the files that are newer than its snapshot.
+//!
+//! Lock order: stripe, run lock, spill of a store, gate, list of stores, generations of a store,
+//! and last the pins or a leaf latch. Nobody who holds a run lock or the gate waits for a spill by
+//! somebody else to make room.
 
 pub(crate) mod chain;
 pub(crate) mod clock;
+mod disk;
 mod generation;
+mod look;
 mod pins;
+mod spans;
+pub(crate) mod spill;
+mod spilled;
 pub(crate) mod store;
+mod tiers;
 
 pub(crate) use chain::Image;
 pub(crate) use clock::Epoch;
+pub(crate) use disk::Disk;
 pub(crate) use pins::{Gate, Pin, Spared};
 
 use crate::mem::{Memory, budget::Budget};
@@ -69,6 +89,10 @@ const LIMIT_DIVISOR: usize = 4;
 const LARGEST_LIMIT_DIVISOR: usize = 2;
 /// They are looked at each time that they have grown by this part of the limit.
 const LOOKS_DIVISOR: usize = 8;
+/// From this part of the limit on they are spilled.
+const SPILL_DIVISOR: usize = 2;
+/// Where images are spilled, those of a batch may take this times the limit.
+const OVERDRAFT: usize = 2;
 /// Below this part of the limit no image is worth a look whether it may go.
 const WORTHWHILE_DIVISOR: usize = 64;
 
@@ -79,8 +103,10 @@ pub(crate) struct Versions {
     budget: Arc<Budget>,
     /// What images are made of.
     memory: OnceLock<Arc<Memory>>,
-    /// Limit of the images in bytes; 0: a part of the budget.
+    /// Limit of the images in memory in bytes; 0: a part of the budget.
     limit: AtomicUsize,
+    /// Where they are spilled, if they are.
+    disk: OnceLock<Disk>,
     /// More bytes than this call for a look at what may go.
     look_at: AtomicUsize,
     /// Those that have images.
@@ -95,6 +121,7 @@ impl Versions {
             budget,
             memory: OnceLock::new(),
             limit: AtomicUsize::new(0),
+            disk: OnceLock::new(),
             look_at: AtomicUsize::new(0),
             stores: Mutex::default(),
         }
@@ -112,6 +139,11 @@ impl Versions {
     /// Images may take `bytes`.
     pub(crate) fn set_limit(&self, bytes: usize) {
         self.limit.store(bytes, Relaxed);
+    }
+
+    /// Images are spilled to `disk`. To be called before the first write.
+    pub(crate) fn set_disk(&self, disk: Disk) {
+        let _ = self.disk.set(disk);
     }
 
     fn limit(&self) -> usize {
@@ -157,7 +189,11 @@ impl Versions {
 
     /// Ends a snapshot.
     pub(crate) fn end(&self, pin: &Pin) {
-        if self.pins.end(pin) && self.space.bytes() > self.limit() / WORTHWHILE_DIVISOR {
+        let worthwhile = || {
+            let bytes = self.space.bytes();
+            bytes > self.limit() / WORTHWHILE_DIVISOR || self.space.disk_bytes() > 0
+        };
+        if self.pins.end(pin) && worthwhile() {
             self.collect();
             self.look_at.store(0, Relaxed);
         }
@@ -168,8 +204,9 @@ impl Versions {
         self.pins.oldest()
     }
 
-    /// Leaves an image of `key`, whose newest one is `newest` (0: it has none), in `store`; see
-    /// [`Store::push`]. Where images pass the limit, the oldest snapshots are given up.
+    /// Leaves an image of `key`, whose newest one in memory is `newest` (0: it has none there), in
+    /// `store`; see [`Store::push`]. Where images pass what they may take, the oldest snapshots are
+    /// given up. True when it is time to spill.
     pub(crate) fn push(
         &self,
         store: &Arc<Store>,
@@ -177,13 +214,21 @@ impl Versions {
         until: Epoch,
         image: &Image,
         newest: Epoch,
-    ) {
+    ) -> bool {
         let open = (newest > 0).then(|| self.pins.epochs());
         let first = store.push(self.memory(), key, open.as_deref(), until, image);
         if first {
             self.stores.lock().push(Arc::downgrade(store));
         }
-        self.keep_limit();
+        self.keep_limit()
+    }
+
+    /// Leaves in `store` that all keys of `[from, to)` are absent; see [`Store::push_span`].
+    pub(crate) fn push_span(&self, store: &Arc<Store>, from: &[u8], to: &[u8]) {
+        let watch = self.watch();
+        if watch != 0 && store.push_span(self.memory(), from, to, watch) {
+            self.stores.lock().push(Arc::downgrade(store));
+        }
     }
 
     /// Replaces markers by images of `bytes`; see [`Store::resolve`]. The oldest snapshots are
@@ -198,9 +243,7 @@ impl Versions {
         if self.space.bytes() + bytes > limit {
             self.collect();
         }
-        while self.space.bytes() + bytes > limit && self.pins.expire_oldest() {
-            self.collect();
-        }
+        while self.space.bytes() + bytes > limit && self.give_up_oldest() {}
         if self.watch() != 0 {
             store.resolve(found);
         }
@@ -208,23 +251,85 @@ impl Versions {
     }
 
     /// Looks at the images each time that they have grown by a part of their limit; gives up the
-    /// oldest snapshots while they are past it.
+    /// oldest snapshots while they are past what they may take. True when it is time to spill.
     #[inline]
-    fn keep_limit(&self) {
-        if self.space.bytes() > self.look_at.load(Relaxed) {
-            self.make_room();
-        }
+    fn keep_limit(&self) -> bool {
+        self.space.bytes() > self.look_at.load(Relaxed) && self.make_room()
     }
 
     #[cold]
-    fn make_room(&self) {
-        let limit = self.limit();
+    fn make_room(&self) -> bool {
+        let (limit, most) = (self.limit(), self.most());
         self.collect();
-        while self.space.bytes() > limit && self.pins.expire_oldest() {
+        while self.space.bytes() > most && self.give_up_oldest() {}
+        let look_at = self.space.bytes() + limit / LOOKS_DIVISOR;
+        self.look_at.store(look_at.min(most), Relaxed);
+        self.is_crowded()
+    }
+
+    /// What images may take in memory before the oldest snapshot is given up.
+    fn most(&self) -> usize {
+        let limit = self.limit();
+        let overdraft = (limit * OVERDRAFT).min(self.budget.limit() / LARGEST_LIMIT_DIVISOR);
+        match self.disk().is_some() {
+            true => overdraft.max(limit),
+            false => limit,
+        }
+    }
+
+    /// An image of so many bytes may be left, because it can be spilled.
+    pub(crate) fn may_overdraw(&self, bytes: usize) -> bool {
+        self.disk().is_some() && self.space.bytes() + bytes <= self.most()
+    }
+
+    // --- spilling ---------------------------------------------------------------------
+
+    /// Where images are spilled.
+    pub(crate) fn disk(&self) -> Option<&Disk> {
+        self.disk.get().filter(|disk| disk.limit > 0)
+    }
+
+    /// So many are in memory that some are to be spilled.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.disk().is_some() && self.space.bytes() > self.limit() / SPILL_DIVISOR
+    }
+
+    /// So many are in memory that writers wait.
+    pub(crate) fn is_full(&self) -> bool {
+        !self.has_room_for(0) && self.disk().is_some()
+    }
+
+    /// Images of so many bytes more stay below the limit.
+    pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
+        self.space.bytes() + bytes <= self.limit()
+    }
+
+    /// The open epochs, ascending.
+    pub(crate) fn epochs(&self) -> Vec<Epoch> {
+        self.pins.epochs()
+    }
+
+    /// Something was spilled: gives up the oldest snapshots while the files take more than they
+    /// may.
+    pub(crate) fn spilled(&self) {
+        self.look_at.store(0, Relaxed);
+        let limit = self.disk().map_or(0, |disk| disk.limit);
+        while self.space.disk_bytes() > limit && self.give_up_oldest() {}
+    }
+
+    /// Gives up the oldest snapshot that is not spared, and drops what only it needed; false if
+    /// there is none.
+    pub(crate) fn give_up_oldest(&self) -> bool {
+        let any = self.pins.expire_oldest();
+        if any {
             self.collect();
         }
-        let look_at = (self.space.bytes() + limit / LOOKS_DIVISOR).min(limit);
-        self.look_at.store(look_at, Relaxed);
+        any
+    }
+
+    /// Bytes of images in memory, and on disk.
+    pub(crate) fn bytes(&self) -> (usize, u64) {
+        (self.space.bytes(), self.space.disk_bytes())
     }
 
     /// Gives every snapshot up, but those that are spared: writers need the memory, or an image
@@ -234,13 +339,13 @@ impl Versions {
         while self.pins.expire_oldest() {
             any = true;
         }
-        let kept = self.space.bytes() > 0;
+        let kept = self.space.bytes() > 0 || self.space.disk_bytes() > 0;
         self.collect();
         any || kept
     }
 
     /// Drops what no open snapshot needs.
-    fn collect(&self) {
+    pub(crate) fn collect(&self) {
         let mut stores = self.stores.lock();
         let oldest = self.oldest();
         stores.retain(|store| store.upgrade().is_some_and(|store| !store.collect(oldest)));

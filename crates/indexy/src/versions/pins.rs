@@ -4,9 +4,9 @@
 //! held for a few loads and stores; the gate by a begin no longer than that, and by a batch, or a
 //! write that many begins have come before, while it is applied. Nobody waits for memory or a
 //! device with the gate held, but a batch that removes ranges and a value that goes past X, which
-//! wait for Y.
+//! wait for Y, and a commit that looks into files of images that are newer than its snapshot.
 //!
-//! A pin is *expired* when its snapshot was given up for memory. That is set before the images that
+//! A pin is *expired* when its snapshot was given up. That is set before the images that
 //! it needed may go, so that a reader who looks for it after its reads has read nothing wrong.
 //!
 //! A pin is *spared* while its transaction commits, with the gate held: the images that the commit

@@ -1,14 +1,15 @@
 //! The images of one tree.
 //!
-//! Two generations: images go to the *current* one; when no open snapshot needs the *older* one it
-//! is dropped, and the current one takes its place once it has some size. So memory comes back
-//! while there is always a snapshot open, as with many short transactions.
+//! By age: *files* on disk, *frozen* generations in memory, and the *current* one, to which images
+//! go. What no open snapshot needs is dropped, a file or a generation as a whole. The current
+//! generation is frozen once it has some size and none is, so that memory comes back while there is
+//! always a snapshot open, as with many short transactions; and to be spilled.
 //!
 //! Threads. A push holds the lock of the generations shared, and the stripe of its key. Whoever
-//! drops a generation, or replaces markers, holds it alone. Readers hold nothing: they take the
-//! generations as they are after they have read the newest value, so that they find the image of
-//! whatever write they saw (I10). A generation is dropped only if all of its images have
-//! `until <= oldest`: no open snapshot looks for them, and none that begins later.
+//! replaces one of them, or markers, holds it alone, and for no I/O. Readers hold nothing
+//! (`look.rs`). A generation or file is dropped only if all of its images have `until <= oldest`:
+//! no open snapshot looks for them, and none that begins later. Nothing in a generation goes while
+//! a reader may hold it: it is replaced as a whole.
 //!
 //! Keeps I10, I12 and I13 with `framework/snapshots.rs`.
 
@@ -17,77 +18,89 @@
 use super::{
     chain::{self, Image},
     clock::Epoch,
-    generation::Generation,
+    generation::{Frozen, Generation},
+    spans::{Span, Spans},
+    spilled::Spilled,
 };
-use crate::{key::Key, mem::Memory, x::Order};
+use crate::{key::Key, mem::Memory};
 use arc_swap::ArcSwapOption;
-use parking_lot::RwLock;
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc,
-        atomic::{
-            AtomicU64, AtomicUsize,
-            Ordering::{Relaxed, SeqCst},
-        },
+use parking_lot::{Mutex, RwLock};
+use std::sync::{
+    Arc,
+    atomic::{
+        AtomicU64, AtomicUsize,
+        Ordering::{Relaxed, SeqCst},
     },
 };
 
-/// A generation below this size is not followed by another one.
+/// A generation below this size is not followed by another one, unless it is to be spilled.
 const LEAST_GENERATION_BYTES: usize = 64 << 10;
 
 /// What the images of all trees take together.
 #[derive(Debug, Default)]
 pub(crate) struct Space {
     bytes: AtomicUsize,
+    /// On disk.
+    pub(super) disk: Arc<AtomicU64>,
 }
 
 impl Space {
-    /// Bytes of keys and images.
+    /// Bytes of keys and images in memory.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Relaxed)
     }
+
+    /// Bytes on disk.
+    pub(crate) fn disk_bytes(&self) -> u64 {
+        self.disk.load(Relaxed)
+    }
 }
 
-struct Generations {
-    older: Option<Arc<Generation>>,
+/// The oldest one first.
+#[derive(Clone)]
+pub(super) struct Generations {
+    pub(super) files: Vec<Arc<Spilled>>,
+    frozen: Vec<Arc<Generation>>,
     current: Arc<Generation>,
+    pub(super) spans: Spans,
 }
 
 impl Generations {
-    /// The older one first.
-    fn all(&self) -> impl Iterator<Item = &Arc<Generation>> {
-        self.older.iter().chain(std::iter::once(&self.current))
+    pub(super) fn in_memory(&self) -> impl Iterator<Item = &Arc<Generation>> {
+        self.frozen.iter().chain(std::iter::once(&self.current))
     }
 
-    fn newest_of(&self, key: &[u8]) -> Epoch {
-        self.all()
+    pub(super) fn newest_in_memory(&self, key: &[u8]) -> Epoch {
+        self.in_memory()
             .map(|generation| generation.chain(key, chain::newest))
             .max()
             .unwrap_or(0)
+            .max(self.spans.newest_of(key))
     }
 
     fn bytes(&self) -> usize {
-        self.all().map(|generation| generation.bytes()).sum()
+        self.in_memory().map(|generation| generation.bytes()).sum()
+    }
+
+    /// The current generation takes no more images.
+    fn freeze(&mut self) {
+        let next = Arc::new(Generation::new(self.current.memory().clone()));
+        self.frozen.push(std::mem::replace(&mut self.current, next));
     }
 }
 
 /// See the module header.
 pub(crate) struct Store {
-    space: Arc<Space>,
-    generations: ArcSwapOption<Generations>,
+    pub(super) space: Arc<Space>,
+    pub(super) generations: ArcSwapOption<Generations>,
     /// See the module header.
     replacing: RwLock<()>,
+    /// Held by a spill. After the run lock, before `replacing`.
+    pub(super) spilling: Mutex<()>,
+    /// Held by a merge; the same.
+    pub(super) merging: Mutex<()>,
     /// No image has a larger `until`.
     newest: AtomicU64,
-}
-
-/// Images of a range, as one snapshot sees them.
-pub(crate) struct Seen {
-    /// In the order of the scan.
-    pub(crate) images: Vec<(Key, Image)>,
-    /// Where the rest begins, or, descending, ends; `None`: this is all.
-    pub(crate) resume: Option<Vec<u8>>,
 }
 
 impl Store {
@@ -96,6 +109,8 @@ impl Store {
             space,
             generations: ArcSwapOption::empty(),
             replacing: RwLock::new(()),
+            spilling: Mutex::new(()),
+            merging: Mutex::new(()),
             newest: AtomicU64::new(0),
         }
     }
@@ -106,16 +121,17 @@ impl Store {
         self.newest.load(SeqCst) <= epoch
     }
 
-    /// The largest `until` of the images of `key`; 0: it has none.
-    pub(crate) fn newest_of(&self, key: &[u8]) -> Epoch {
+    /// The largest `until` of the images of `key` in memory; 0: it has none there.
+    pub(crate) fn newest_in_memory(&self, key: &[u8]) -> Epoch {
         let generations = self.generations.load();
-        generations.as_ref().map_or(0, |all| all.newest_of(key))
+        let generations = generations.as_ref();
+        generations.map_or(0, |all| all.newest_in_memory(key))
     }
 
     /// Leaves an image of `key` for the snapshots open at the watch `until`; the newest one it has
-    /// is older. The caller holds the stripe of `key`. `open`: the open epochs; `None`: the key has
-    /// no images. Cost: a write in memory, and with other images a search. True when these are the
-    /// first images of the store.
+    /// in memory is older. The caller holds the stripe of `key`. `open`: the open epochs; `None`:
+    /// the key has no images in memory. Cost: a write in memory, and with other images a search.
+    /// True when these are the first images of the store.
     pub(crate) fn push(
         &self,
         memory: &Arc<Memory>,
@@ -147,112 +163,38 @@ impl Store {
             return false;
         }
         self.generations.store(Some(Arc::new(Generations {
-            older: None,
+            files: Vec::new(),
+            frozen: Vec::new(),
             current: Arc::new(Generation::new(memory.clone())),
+            spans: Spans::default(),
         })));
         true
     }
 
-    /// What snapshot `epoch` sees under `key`; `None`: what is there now. To be called after the
-    /// newest value was read.
-    pub(crate) fn at(&self, key: &[u8], epoch: Epoch) -> Option<Image> {
-        if self.is_unchanged_since(epoch) {
-            return None;
-        }
-        let generations = self.generations.load();
-        let generations = generations.as_ref()?;
-        generations
-            .all()
-            .find_map(|generation| generation.chain(key, |chain| chain::at(chain, epoch)))
-    }
-
-    /// The same for the keys of `[from, to)`, a bounded part of them.
-    pub(crate) fn range_at(
+    /// All keys of `[from, to)` are absent, for the snapshots open at the watch `watch`. The caller
+    /// holds all stripes and the gate. True when these are the first images of the store.
+    pub(crate) fn push_span(
         &self,
+        memory: &Arc<Memory>,
         from: &[u8],
-        to: Option<&[u8]>,
-        order: Order,
-        epoch: Epoch,
-    ) -> Seen {
-        let mut seen = Seen {
-            images: Vec::new(),
-            resume: None,
-        };
-        if self.is_unchanged_since(epoch) {
-            return seen;
+        to: &[u8],
+        watch: Epoch,
+    ) -> bool {
+        // The watch falls when snapshots end. No snapshot is open, or begins, in between.
+        let until = self.newest.fetch_max(watch, SeqCst).max(watch);
+        let (from, to) = (from.into(), to.into());
+        let span = Span { from, to, until };
+        let (mut first, mut left) = (false, false);
+        // What is begun may be dropped at once: it has no images.
+        while !left {
+            first |= self.begin(memory);
+            self.replace(|mut next| {
+                left = true;
+                next.spans.push(span.clone());
+                Some(next)
+            });
         }
-        let generations = self.generations.load_full();
-        let Some(generations) = generations else {
-            return seen;
-        };
-        let parts: Vec<_> = generations
-            .all()
-            .map(|generation| generation.scan(from, to, order))
-            .collect();
-        // As far as all of them went.
-        let ends = parts.iter().filter_map(|part| part.resume.as_ref());
-        seen.resume = match order {
-            Order::Ascending => ends.min().cloned(),
-            Order::Descending => ends.max().cloned(),
-        };
-        let covered = |key: &[u8]| match (&seen.resume, order) {
-            (None, _) => true,
-            (Some(end), Order::Ascending) => key < &end[..],
-            (Some(end), Order::Descending) => key >= &end[..],
-        };
-        let mut images = BTreeMap::new();
-        // The older one first: of two images the one with the smaller `until` is seen.
-        for (key, chain) in parts.iter().flat_map(|part| &part.entries) {
-            if covered(key)
-                && let Some(image) = chain::at(chain, epoch)
-            {
-                images.entry(key.clone()).or_insert(image);
-            }
-        }
-        seen.images = match order {
-            Order::Ascending => images.into_iter().collect(),
-            Order::Descending => images.into_iter().rev().collect(),
-        };
-        seen
-    }
-
-    /// The first key of `[from, to)` that was written since `epoch` and is not one of those to
-    /// `skip`.
-    pub(crate) fn written_in(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        epoch: Epoch,
-        skip: impl Fn(&[u8]) -> bool,
-    ) -> Option<Key> {
-        if self.is_unchanged_since(epoch) {
-            return None;
-        }
-        let generations = self.generations.load_full()?;
-        generations.all().find_map(|generation| {
-            walk(generation, from, to, |key, chain| {
-                (chain::newest(chain) > epoch && !skip(key)).then(|| key.clone())
-            })
-        })
-    }
-
-    /// Keys of `[from, to)` with a marker that a snapshot after `oldest` may need. Cost: a
-    /// few loads where there is none at all; else a walk over the images of the range.
-    pub(crate) fn markers(&self, from: &[u8], to: Option<&[u8]>, oldest: Epoch) -> Vec<Key> {
-        let mut keys = Vec::new();
-        if let Some(generations) = self.generations.load_full() {
-            for generation in generations.all().filter(|g| g.has_markers()) {
-                walk(generation, from, to, |key, chain| {
-                    if chain::has_marker(chain, oldest) {
-                        keys.push(key.clone());
-                    }
-                    None::<()>
-                });
-            }
-        }
-        keys.sort_unstable();
-        keys.dedup();
-        keys
+        first
     }
 
     /// Replaces the markers of these keys by what Y had.
@@ -260,7 +202,7 @@ impl Store {
         let _alone = self.replacing.write();
         if let Some(generations) = self.generations.load_full() {
             for (key, image) in found {
-                for generation in generations.all() {
+                for generation in generations.in_memory() {
                     generation.resolve(key, &image).count(&self.space.bytes);
                 }
             }
@@ -269,27 +211,36 @@ impl Store {
 
     /// Drops the images that no snapshot from `oldest` on needs. True when none are left.
     pub(crate) fn collect(&self, oldest: Epoch) -> bool {
+        let done = |newest: Epoch| newest <= oldest;
+        self.replace(|mut next| {
+            next.files.retain(|file| !done(file.newest()));
+            next.frozen.retain(|frozen| !done(frozen.newest()));
+            next.spans.collect(oldest);
+            let none_older = next.frozen.is_empty();
+            let nothing_else = none_older && next.files.is_empty() && next.spans.is_empty();
+            if nothing_else && done(next.current.newest()) {
+                return None;
+            }
+            if none_older && next.current.bytes() > LEAST_GENERATION_BYTES {
+                next.freeze();
+            }
+            Some(next)
+        })
+    }
+
+    /// Drops all images: nobody will ask for them.
+    pub(crate) fn clear(&self) {
+        self.replace(|_| None);
+    }
+
+    /// Replaces the generations by what `step` makes of them; true when none are left.
+    fn replace(&self, step: impl FnOnce(Generations) -> Option<Generations>) -> bool {
         let alone = self.replacing.write();
         let Some(generations) = self.generations.load_full() else {
             return true;
         };
-        let done = |generation: &Generation| generation.newest() <= oldest;
         let before = generations.bytes();
-        let older = generations.older.as_ref().filter(|older| !done(older));
-        let next = if older.is_none() && done(&generations.current) {
-            None
-        } else if older.is_none() && generations.current.bytes() > LEAST_GENERATION_BYTES {
-            let memory = generations.current.memory().clone();
-            Some(Generations {
-                older: Some(generations.current.clone()),
-                current: Arc::new(Generation::new(memory)),
-            })
-        } else {
-            Some(Generations {
-                older: older.cloned(),
-                current: generations.current.clone(),
-            })
-        };
+        let next = step(Generations::clone(&generations));
         let after = next.as_ref().map_or(0, Generations::bytes);
         let empty = next.is_none();
         self.generations.store(next.map(Arc::new));
@@ -299,18 +250,93 @@ impl Store {
         empty
     }
 
+    // --- for spills and merges --------------------------------------------------------
+
+    /// Images from here on go to a generation of their own; the others are returned.
+    pub(crate) fn freeze(&self) -> Frozen {
+        let mut frozen = Vec::new();
+        self.replace(|mut next| {
+            if next.current.bytes() > 0 {
+                next.freeze();
+            }
+            frozen.clone_from(&next.frozen);
+            Some(next)
+        });
+        Frozen(frozen)
+    }
+
+    /// Those of `frozen` that are still there.
+    pub(super) fn still_frozen(&self, frozen: &Frozen) -> Vec<Arc<Generation>> {
+        let generations = self.generations.load();
+        let Some(generations) = generations.as_ref() else {
+            return Vec::new();
+        };
+        let asked = |one: &&Arc<Generation>| frozen.0.iter().any(|f| Arc::ptr_eq(f, one));
+        generations.frozen.iter().filter(asked).cloned().collect()
+    }
+
+    /// `file` takes the place of `spilled`, as far as these are still there.
+    pub(super) fn show_spilled(&self, spilled: &[Arc<Generation>], file: Option<Arc<Spilled>>) {
+        self.replace(|mut next| {
+            let before = next.frozen.len();
+            let is_in = |one: &Arc<Generation>| spilled.iter().any(|s| Arc::ptr_eq(s, one));
+            next.frozen.retain(|frozen| !is_in(frozen));
+            if next.frozen.len() < before {
+                next.files.extend(file);
+            }
+            Some(next)
+        });
+    }
+
+    /// The files, the oldest one first.
+    pub(super) fn files(&self) -> Vec<Arc<Spilled>> {
+        let generations = self.generations.load();
+        let generations = generations.as_ref();
+        generations.map_or_else(Vec::new, |all| all.files.clone())
+    }
+
+    /// `file` takes the place of `merged`, which are neighbours, as far as these are still there.
+    pub(super) fn show_merged(&self, merged: &[Arc<Spilled>], file: Option<Arc<Spilled>>) {
+        self.replace(|mut next| {
+            let is_in = |one: &Arc<Spilled>| merged.iter().any(|m| Arc::ptr_eq(m, one));
+            let first = next.files.iter().position(is_in);
+            next.files.retain(|file| !is_in(file));
+            if let (Some(at), Some(file)) = (first, file) {
+                next.files.insert(at, file);
+            }
+            Some(next)
+        });
+    }
+
+    // --- figures ----------------------------------------------------------------------
+
+    /// Bytes of keys and images in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        let generations = self.generations.load();
+        generations.as_ref().map_or(0, |all| all.bytes())
+    }
+
     /// Bytes in the arena.
     pub(crate) fn arena_bytes(&self) -> usize {
         let generations = self.generations.load();
-        let all = generations.iter().flat_map(|generations| generations.all());
+        let all = generations
+            .iter()
+            .flat_map(|generations| generations.in_memory());
         all.map(|generation| generation.arena_bytes()).sum()
+    }
+
+    /// Bytes of memory that the open files take.
+    pub(crate) fn file_memory_bytes(&self) -> usize {
+        let generations = self.generations.load();
+        let files = generations.iter().flat_map(|all| &all.files);
+        files.map(|file| file.memory_bytes()).sum()
     }
 
     /// See [`IndexX::relocate`](crate::x::IndexX::relocate).
     pub(crate) fn relocate(&self) {
         if let Some(generations) = self.generations.load_full() {
             generations
-                .all()
+                .in_memory()
                 .for_each(|generation| generation.relocate());
         }
     }
@@ -322,24 +348,4 @@ impl Drop for Store {
         let bytes = generations.as_ref().map_or(0, |all| all.bytes());
         self.space.bytes.fetch_sub(bytes, Relaxed);
     }
-}
-
-/// Hands the keys and chains of `[from, to)` to `visit`, until it returns something.
-fn walk<R>(
-    generation: &Generation,
-    from: &[u8],
-    to: Option<&[u8]>,
-    mut visit: impl FnMut(&Key, &[u8]) -> Option<R>,
-) -> Option<R> {
-    let mut at = Some(from.to_vec());
-    while let Some(from) = at {
-        let part = generation.scan(&from, to, Order::Ascending);
-        for (key, chain) in &part.entries {
-            if let Some(found) = visit(key, chain) {
-                return Some(found);
-            }
-        }
-        at = part.resume;
-    }
-    None
 }

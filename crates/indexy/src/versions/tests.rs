@@ -13,7 +13,7 @@ fn versions(limit: usize) -> Versions {
 
 /// As a writer does.
 fn leave(versions: &Versions, store: &Arc<Store>, key: &[u8], image: &Image) {
-    let (watch, newest) = (versions.watch(), store.newest_of(key));
+    let (watch, newest) = (versions.watch(), store.newest_in_memory(key));
     if newest < watch {
         versions.push(store, key, watch, image, newest);
     }
@@ -50,12 +50,12 @@ fn each_snapshot_sees_what_was_there_when_it_began() {
             versions.end(&pin);
         }
         for (pin, n) in &pins {
-            assert_eq!(store.at(b"key", pin.epoch()), Some(value(*n)));
+            assert_eq!(store.at(b"key", pin.epoch()).unwrap(), Some(value(*n)));
         }
     }
     let next = versions.begin();
-    assert_eq!(store.at(b"key", next.epoch()), None);
-    assert_eq!(store.at(b"other", pins[0].0.epoch()), None);
+    assert_eq!(store.at(b"key", next.epoch()).unwrap(), None);
+    assert_eq!(store.at(b"other", pins[0].0.epoch()).unwrap(), None);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_second_write_under_the_same_watch_leaves_nothing() {
     let pin = versions.begin();
     leave(&versions, &store, b"key", &value(1));
     leave(&versions, &store, b"key", &value(2));
-    assert_eq!(store.at(b"key", pin.epoch()), Some(value(1)));
+    assert_eq!(store.at(b"key", pin.epoch()).unwrap(), Some(value(1)));
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn images_go_when_no_snapshot_needs_them() {
     // And it takes new ones.
     let pin = versions.begin();
     leave(&versions, &store, b"key", &value(7));
-    assert_eq!(store.at(b"key", pin.epoch()), Some(value(7)));
+    assert_eq!(store.at(b"key", pin.epoch()).unwrap(), Some(value(7)));
     assert_eq!(versions.stores.lock().len(), 1);
 }
 
@@ -140,7 +140,7 @@ fn ranges_of_images_from_both_ends() {
         for order in [Order::Ascending, Order::Descending] {
             let (mut from, mut to, mut keys) = (Vec::new(), None, Vec::new());
             loop {
-                let seen = store.range_at(&from, to.as_deref(), order, epoch);
+                let seen = store.range_at(&from, to.as_deref(), order, epoch).unwrap();
                 keys.extend(seen.images.iter().map(|(key, _)| key.clone()));
                 assert!(
                     seen.images
@@ -160,13 +160,17 @@ fn ranges_of_images_from_both_ends() {
         }
     }
     assert_eq!(
-        store.written_in(&[], None, second.epoch(), |key| key < &[0, 0, 1][..]),
+        store
+            .written_in(&[], None, second.epoch(), |key| key < &[0, 0, 1][..])
+            .unwrap(),
         Some(256u32.to_be_bytes().as_slice().into())
     );
     let odd = 7u32.to_be_bytes();
     let after = 8u32.to_be_bytes();
     assert_eq!(
-        store.written_in(&odd, Some(&after), second.epoch(), |_| false),
+        store
+            .written_in(&odd, Some(&after), second.epoch(), |_| false)
+            .unwrap(),
         None
     );
 }
@@ -183,9 +187,9 @@ fn markers_are_found_until_they_are_resolved() {
     assert_eq!(keys, [*b"b", *b"c"]);
     let images = [value(1), Image::Absent];
     versions.resolve(&store, 8, keys.iter().zip(images));
-    assert_eq!(store.at(b"a", pin.epoch()), Some(Image::InY));
-    assert_eq!(store.at(b"b", pin.epoch()), Some(value(1)));
-    assert_eq!(store.at(b"c", pin.epoch()), Some(Image::Absent));
+    assert_eq!(store.at(b"a", pin.epoch()).unwrap(), Some(Image::InY));
+    assert_eq!(store.at(b"b", pin.epoch()).unwrap(), Some(value(1)));
+    assert_eq!(store.at(b"c", pin.epoch()).unwrap(), Some(Image::Absent));
     assert_eq!(store.markers(b"", None, versions.oldest()), [*b"a"]);
     versions.end(&pin);
     // Nobody needs it any more.
@@ -204,8 +208,8 @@ fn a_snapshot_that_begins_while_images_are_dropped_keeps_its_own() {
     let second = versions.begin();
     leave(&versions, &store, b"key", &value(2));
     store.collect(oldest);
-    assert_eq!(store.at(b"key", second.epoch()), Some(value(2)));
-    assert_eq!(store.newest_of(b"key"), second.epoch() + 1);
+    assert_eq!(store.at(b"key", second.epoch()).unwrap(), Some(value(2)));
+    assert_eq!(store.newest_in_memory(b"key"), second.epoch() + 1);
 }
 
 /// The values of a hot key grow and shrink while an old snapshot is open.

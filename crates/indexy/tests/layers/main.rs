@@ -36,7 +36,7 @@ const MAY_IMPORT: [(&str, &[&str]); 9] = [
     ),
     ("index_y", &["x::Order", "y"]),
     ("wal", &["storage", "mem::budget", "mem::append_buffer"]),
-    ("versions", &["x", "mem"]),
+    ("versions", &["x", "y::lsm", "mem"]),
     ("framework", &["x", "y", "wal", "mem", "versions"]),
     (
         "db",

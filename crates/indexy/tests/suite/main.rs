@@ -42,6 +42,7 @@ mod salvage;
 mod scan;
 mod serializable;
 mod snapshots;
+mod spilled;
 mod stress;
 mod stuck;
 mod support;

@@ -127,18 +127,27 @@ fn write(db: &Db, tree: &Tree, model: &mut Model, random: &mut Random) {
 
 #[test]
 fn i10_a_snapshot_stays_as_it_was() {
-    for pair in pairs::chosen(0, 3) {
-        println!("{}", pairs::name(pair));
+    // With hardly any memory for images, all of them go to disk; without disk, snapshots are given
+    // up.
+    let limits = [(64 << 10, u64::MAX), (2 * MIB, 0)];
+    for (pair, (memory, disk)) in pairs::chosen(0, 3)
+        .into_iter()
+        .flat_map(|pair| limits.map(|l| (pair, l)))
+    {
+        println!("{} {memory}", pairs::name(pair));
         let dir = tempfile::tempdir().unwrap();
-        let options = Options::new(4 * MIB).snapshot_memory_bytes(2 * MIB);
+        let options = Options::new(4 * MIB)
+            .snapshot_memory_bytes(memory)
+            .snapshot_disk_bytes(disk);
         let db = open(dir.path(), &pairs::options(pair, options));
         let tree = db.tree("t").unwrap();
         let mut random = Random(pairs::name(pair).len() as u64);
         let mut model = Model::new();
         let mut open: Vec<(Snapshot, Model)> = Vec::new();
-        let mut checks = 0;
+        let (mut checks, mut spilled) = (0, false);
         for step in 0..6000 {
             write(&db, &tree, &mut model, &mut random);
+            spilled |= step % 10 == 0 && db.stats().snapshot_disk_bytes > 0;
             if step % 150 == 0 && open.len() < 4 {
                 open.push((db.snapshot().unwrap(), model.clone()));
             }
@@ -147,7 +156,7 @@ fn i10_a_snapshot_stays_as_it_was() {
                 let (snapshot, then) = &open[at];
                 match check(snapshot, &tree, then, &mut random) {
                     Ok(()) => checks += 1,
-                    Err(Error::SnapshotTooOld) => drop(open.remove(at)),
+                    Err(Error::SnapshotTooOld) if disk == 0 => drop(open.remove(at)),
                     Err(error) => panic!("{error}"),
                 }
             }
@@ -156,6 +165,7 @@ fn i10_a_snapshot_stays_as_it_was() {
             }
         }
         assert!(checks > 40, "{checks}");
+        assert_eq!(spilled, disk > 0);
         drop(open);
         assert_sound(&db);
     }
@@ -309,10 +319,11 @@ fn i10_single_writes_are_seen_in_order() {
 }
 
 #[test]
-fn past_its_memory_a_snapshot_is_given_up_and_writers_go_on() {
+fn past_its_memory_a_snapshot_without_disk_is_given_up_and_writers_go_on() {
     for pair in pairs::chosen(0, 1) {
         let dir = tempfile::tempdir().unwrap();
-        let db = open(dir.path(), &pairs::options(pair, Options::new(4 * MIB)));
+        let options = Options::new(4 * MIB).snapshot_disk_bytes(0);
+        let db = open(dir.path(), &pairs::options(pair, options));
         let tree = db.tree("t").unwrap();
         let fill = |round: u8| {
             for n in 0..40_000u32 {
@@ -330,6 +341,71 @@ fn past_its_memory_a_snapshot_is_given_up_and_writers_go_on() {
         let young = db.snapshot().unwrap();
         tree.insert([0; 4], "new").unwrap();
         assert_eq!(young.get(&tree, [0; 4]).unwrap().unwrap(), [1; 100]);
+        assert_sound(&db);
+    }
+}
+
+/// A sorted load into a range in which keys were removed, on disk and in memory.
+#[test]
+fn a_snapshot_does_not_see_a_sorted_load() {
+    for pair in pairs::chosen(2, 3) {
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options::new(4 * MIB).snapshot_memory_bytes(64 << 10);
+        let db = open(dir.path(), &pairs::options(pair, options));
+        let tree = db.tree("t").unwrap();
+        let key = |n: u32| n.to_be_bytes();
+        for n in 0..3000 {
+            tree.insert(key(n), "old").unwrap();
+        }
+        db.flush().unwrap();
+        let first = db.snapshot().unwrap();
+        for n in (1000..2000).rev() {
+            tree.remove(key(n)).unwrap();
+        }
+        let second = db.snapshot().unwrap();
+        let mut tx = db.begin().unwrap();
+        assert_eq!(tx.range(&tree, key(1990)..key(2010)).count(), 10);
+        let loaded = (1000..2000).map(|n| (key(n), "loaded"));
+        match tree.load_sorted(loaded) {
+            Err(Error::Unsupported { .. }) => continue,
+            loaded => assert_eq!(loaded.unwrap(), 1000),
+        }
+        tx.insert(&tree, key(5), "mine").unwrap();
+        assert!(matches!(tx.commit(), Err(Error::Conflict { .. })));
+        // Of some, two images more.
+        for n in (900..2100).step_by(3) {
+            tree.insert(key(n), "new").unwrap();
+        }
+        let third = db.snapshot().unwrap();
+        tree.clear().unwrap();
+        let expected = |n: u32, which: u32| match which {
+            1 => Some("old"),
+            2 if (1000..2000).contains(&n) => None,
+            3 if (900..2100).contains(&n) && n.is_multiple_of(3) => Some("new"),
+            3 if (1000..2000).contains(&n) => Some("loaded"),
+            _ => Some("old"),
+        };
+        for _ in 0..2 {
+            for (snapshot, which) in [(&first, 1), (&second, 2), (&third, 3)] {
+                let value = |n: u32| expected(n, which).map(str::as_bytes);
+                for n in 0..3000 {
+                    let found = snapshot.get(&tree, key(n)).unwrap();
+                    assert_eq!(found.as_deref(), value(n), "{n} at {which}");
+                }
+                let entries: Vec<_> = (0..3000)
+                    .filter_map(|n| Some((key(n), value(n)?)))
+                    .collect();
+                let found: Vec<_> = snapshot.iter(&tree).map(Result::unwrap).collect();
+                let plain = found.iter().map(|(key, value)| (&**key, &**value));
+                assert!(plain.eq(entries.iter().map(|(key, value)| (&key[..], *value))));
+                let back = snapshot.iter(&tree).rev().map(|entry| entry.unwrap().0);
+                assert!(back.eq(entries.iter().rev().map(|(key, _)| *key)));
+            }
+            for n in 0..4000 {
+                tree.insert(key(n), [7; 50]).unwrap();
+            }
+            db.flush().unwrap();
+        }
         assert_sound(&db);
     }
 }

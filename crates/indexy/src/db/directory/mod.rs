@@ -15,6 +15,7 @@ mod owned;
 pub(super) use guarded_y::GuardedY;
 pub(super) use lock::DirectoryLock;
 pub(super) use names::{
-    LOCK_FILE, LOG_DIR, TREES_DIR, absolute, create_lasting, keep_tree, remove_tree, tree_dir,
+    IMAGES_DIR, LOCK_FILE, LOG_DIR, TREES_DIR, absolute, create_lasting, keep_tree, remove_tree,
+    tree_dir,
 };
 pub(super) use owned::{OwnedDirectory, OwnedStorage};

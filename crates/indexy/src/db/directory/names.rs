@@ -15,6 +15,8 @@ use std::{
 pub(crate) const LOCK_FILE: &str = "LOCK";
 pub(crate) const LOG_DIR: &str = "log";
 pub(crate) const TREES_DIR: &str = "trees";
+/// What snapshots need and memory has no room for. Nothing in it outlives the handle.
+pub(crate) const IMAGES_DIR: &str = "images";
 
 /// Where the Index Y of a tree lives: its number, never its name.
 pub(crate) fn tree_dir(root: &Path, id: u32) -> PathBuf {

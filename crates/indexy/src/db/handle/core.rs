@@ -114,7 +114,7 @@ pub(crate) struct Core {
     pub budget: Arc<Budget>,
     pub shared: Arc<Shared>,
     pub stripes: Stripes,
-    pub y_shared: YShared,
+    pub y_shared: Arc<YShared>,
     /// What the caches of `y_shared` were given; see `division.rs`.
     pub y_cache_bytes: Mutex<usize>,
     /// What every Index X is made of.
@@ -235,7 +235,8 @@ impl Holdings for Core {
     }
 
     fn y_bytes(&self) -> usize {
-        self.all_joined().iter().map(|t| t.y.memory_bytes()).sum()
+        let of = |tree: &Arc<Joined>| tree.y.memory_bytes() + tree.versions.file_memory_bytes();
+        self.all_joined().iter().map(of).sum()
     }
 
     fn when_freed(&self) -> Freed {

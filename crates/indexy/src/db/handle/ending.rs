@@ -63,6 +63,8 @@ impl Handle {
             core.flush()
         };
         let stopped = self.stop();
+        // Snapshots are over; their files go while they are ours.
+        core.shared.versions.give_up_all();
         if release {
             self.release_directory();
         }

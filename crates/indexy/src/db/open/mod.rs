@@ -13,7 +13,7 @@ mod replay;
 
 use super::{
     directory::{
-        self, OwnedDirectory, OwnedStorage, TREES_DIR,
+        self, IMAGES_DIR, OwnedDirectory, OwnedStorage, TREES_DIR,
         manifest::{Manifest, TreeEntry},
     },
     handle::{Core, Handle, Stripes, TreeCore, Turn},
@@ -32,8 +32,10 @@ use crate::{
     },
     poison::Poison,
     storage::{Buffered, Storage},
+    versions::Disk,
     wal::Lsn,
     x::{AnyX, art::Art, bptree::BPlus},
+    y::lsm::SCRATCH_WRITER_BYTES,
 };
 use parking_lot::{Mutex, RwLock};
 use std::{
@@ -45,6 +47,10 @@ use std::{
 
 /// What runs and compactions in flight take is counted up to this part of the budget.
 const WORK_DIVISOR: usize = 32;
+/// What a spill of images and a merge of their files hold,
+const SPILL_BYTES: usize = 2 * SCRATCH_WRITER_BYTES;
+/// counted up to this part of the budget.
+const SPILL_DIVISOR: usize = 64;
 
 /// Opens or creates the database in `path`.
 pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
@@ -109,12 +115,18 @@ fn make_core(
     shared.versions.set_memory(memory.clone());
     shared.versions.set_limit(options.snapshot_memory_bytes);
     let y_cache_bytes = index_y::cache_bytes(machine::usable(options.memory_budget_bytes));
-    let y_shared = YShared::new(
+    let y_shared = Arc::new(YShared::new(
         y_cache_bytes,
         options.factories.clone(),
         options.reads_directly(),
         directory.clone(),
-    );
+    ));
+    if !options.read_only {
+        let (of, dir) = (y_shared.clone(), path.join(IMAGES_DIR));
+        let scratch = move || of.scratch(&dir);
+        let disk = Disk::new(options.snapshot_disk_bytes, scratch);
+        shared.versions.set_disk(disk);
+    }
     let stripes = Stripes::new(options.memory_budget_bytes);
     budget.take(Holder::IndexY, y_shared.memory_bytes());
     // Small budgets do not have this much: there the rest is a fixed cost beside the budget
@@ -122,6 +134,7 @@ fn make_core(
     budget.take(
         Holder::Transfer,
         stripes.bytes()
+            + SPILL_BYTES.min(options.memory_budget_bytes / SPILL_DIVISOR)
             + index_y::work_bytes(&options.factories)
                 .min(options.memory_budget_bytes / WORK_DIVISOR),
     );
@@ -145,9 +158,16 @@ fn make_core(
     })
 }
 
-/// Removes folders of trees that the manifest does not name: a drop or a creation that was cut
-/// short.
+/// Removes images that a process left behind, and folders of trees that the manifest does not name:
+/// a drop or a creation that was cut short.
 fn remove_orphans(core: &Core, manifest: &Manifest) -> Result<()> {
+    let images = core.path.join(IMAGES_DIR);
+    match std::fs::remove_dir_all(&images) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            return Err(Error::io("remove", images, e));
+        }
+        _ => {}
+    }
     let dir = core.path.join(TREES_DIR);
     core.storage.create_dir_all(&dir)?;
     for entry in std::fs::read_dir(&dir).map_err(|e| Error::io("list", &dir, e))? {

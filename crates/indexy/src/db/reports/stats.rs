@@ -95,6 +95,12 @@ pub struct Stats {
     /// Bytes of older log that stays for [`Db::changes`](crate::Db::changes).
     #[serde(default)]
     pub change_history_bytes: u64,
+    /// Bytes in memory of what writers keep for open snapshots.
+    #[serde(default)]
+    pub snapshot_memory_bytes: u64,
+    /// The same on disk.
+    #[serde(default)]
+    pub snapshot_disk_bytes: u64,
     /// Named trees.
     pub trees: u64,
 }
@@ -125,7 +131,10 @@ impl Stats {
     pub(crate) fn collect(core: &Core) -> Self {
         let shared = &core.shared;
         let counters = &shared.counters;
+        let (in_memory, on_disk) = shared.versions.bytes();
         let mut stats = Self {
+            snapshot_memory_bytes: in_memory as u64,
+            snapshot_disk_bytes: on_disk,
             memory_budget_bytes: core.budget.limit() as u64,
             // What is only promised to writers is not taken yet.
             memory_used_bytes: core

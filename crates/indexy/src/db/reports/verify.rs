@@ -1,9 +1,13 @@
 //! `verify`: walks everything and reports what does not hold.
+//!
+//! Threads: readers and writers go on. Entries are counted through a snapshot, so that the numbers
+//! of all trees are of one moment; where it is given up meanwhile, each tree is counted as a scan
+//! finds it. The entries of X are compared with Y some at a time, each time under the run lock.
 
 #![forbid(unsafe_code)]
 
 use crate::{
-    db::handle::{Core, TreeCore},
+    db::handle::{Core, Pinned, TreeCore},
     error::{Error, Result},
     framework::scan::MergeLimits,
     x::{IndexX, Order},
@@ -24,7 +28,7 @@ pub struct VerifyReport {
 pub struct TreeReport {
     /// Name of the tree.
     pub name: String,
-    /// Live entries that a scan shows.
+    /// Live entries that a scan shows; of one moment in all trees.
     pub entries: u64,
     /// Entries in memory, tombstones included.
     pub x_entries: u64,
@@ -58,10 +62,10 @@ impl VerifyReport {
 /// Problems listed per tree; more are only counted by the last one.
 const MAX_PROBLEMS: usize = 100;
 
-pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
+pub(crate) fn verify(core: &Core, pinned: &Pinned) -> Result<VerifyReport> {
     let mut report = VerifyReport::default();
     for tree in core.all_trees() {
-        let checked = verify_tree(&tree);
+        let checked = verify_tree(&tree, pinned);
         // A tree that was dropped meanwhile has no files to hold against it.
         if tree.live().is_ok() {
             report.trees.push(checked?);
@@ -70,7 +74,7 @@ pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
     Ok(report)
 }
 
-fn verify_tree(tree: &TreeCore) -> Result<TreeReport> {
+fn verify_tree(tree: &TreeCore, pinned: &Pinned) -> Result<TreeReport> {
     let joined = &tree.joined;
     let mut report = TreeReport {
         name: tree.name().to_string(),
@@ -85,7 +89,13 @@ fn verify_tree(tree: &TreeCore) -> Result<TreeReport> {
         Err(error) => list_damage(tree, &error, &mut report),
     }
     if report.problems.is_empty() {
-        check_order(tree, &mut report)?;
+        match check_order(tree, Some(pinned), &mut report) {
+            Err(Error::SnapshotTooOld) => {
+                report.entries = 0;
+                check_order(tree, None, &mut report)?;
+            }
+            checked => checked?,
+        }
     }
     let compared =
         joined.compare_clean_with_y(MAX_PROBLEMS, &mut report.compared, &mut report.problems);
@@ -112,7 +122,7 @@ fn list_damage(tree: &TreeCore, error: &Error, report: &mut TreeReport) {
 }
 
 /// I9: a scan over everything ascends strictly.
-fn check_order(tree: &TreeCore, report: &mut TreeReport) -> Result<()> {
+fn check_order(tree: &TreeCore, pinned: Option<&Pinned>, report: &mut TreeReport) -> Result<()> {
     let limits = MergeLimits {
         bytes: 256 << 10,
         entries: 4096,
@@ -121,9 +131,15 @@ fn check_order(tree: &TreeCore, report: &mut TreeReport) -> Result<()> {
     let mut from = Some(Vec::new());
     let mut last: Option<crate::key::Key> = None;
     while let Some(at) = from {
-        let chunk = tree
-            .joined
-            .scan_chunk(&at, None, Order::Ascending, limits)?;
+        let joined = &tree.joined;
+        let chunk = match pinned {
+            None => joined.scan_chunk(&at, None, Order::Ascending, limits)?,
+            Some(pinned) => {
+                let epoch = pinned.epoch();
+                let chunk = joined.scan_chunk_at(&at, None, Order::Ascending, limits, epoch);
+                pinned.checked(chunk)?
+            }
+        };
         for (key, _) in &chunk.entries {
             if last.as_ref().is_some_and(|last| last >= key) && report.problems.len() < MAX_PROBLEMS
             {

@@ -65,12 +65,12 @@ impl Unchanged<'_> {
             }
             let ours = |key: &[u8]| self.writes.get(&of.tree, key).is_some();
             for key in of.keys.iter().filter(|key| !ours(key)) {
-                if versions.newest_of(key) > epoch {
+                if versions.is_written_since(key, epoch)? {
                     return Err(conflict(&of.tree, key));
                 }
             }
             for (from, to) in &of.intervals {
-                if let Some(key) = versions.written_in(from, to.as_deref(), epoch, ours) {
+                if let Some(key) = versions.written_in(from, to.as_deref(), epoch, ours)? {
                     return Err(conflict(&of.tree, &key));
                 }
             }
@@ -85,7 +85,8 @@ impl Condition for Unchanged<'_> {
     }
 
     fn check_written(&self, tree: &TreeCore, key: &[u8]) -> Result<()> {
-        if tree.joined.versions.newest_of(key) <= self.pinned.epoch() {
+        let versions = &tree.joined.versions;
+        if !versions.is_written_since(key, self.pinned.epoch())? {
             return Ok(());
         }
         let read = |reads: &Reads| reads.of(tree).is_some_and(|reads| reads.contains(key));

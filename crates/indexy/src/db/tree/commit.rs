@@ -6,7 +6,8 @@
 //! part of it. I6 is kept by `framework/journal.rs`.
 //!
 //! Locks are taken in this order: stripes, room in memory, run locks, room in the log, gate.
-//! Nothing waits with the gate held, unless ranges are removed.
+//! Nothing waits with the gate held, unless ranges are removed, or a condition has to look into
+//! images on disk.
 
 #![forbid(unsafe_code)]
 
@@ -17,7 +18,7 @@ use crate::{
         options::Durability,
     },
     error::{Error, Result},
-    framework::disk_writer::Runs,
+    framework::{disk_writer::Runs, spill::RunLock},
     key::Key,
     versions::{Epoch, Spared},
     wal::{BatchEncoder, Lsn, MAX_BATCH_BYTES},
@@ -97,12 +98,24 @@ impl Commit<'_> {
             0 => 0,
             _ => self.image_bytes(),
         };
+        if watch != 0 {
+            self.await_image_room();
+        }
         // Before this batch holds room of its own: it would wait for itself.
-        self.keep_ranges(watch, |bytes| shared.room.admit(bytes).is_ok());
+        let admit = |bytes| shared.room.admit(bytes).is_ok();
+        self.keep_ranges(watch, admit, RunLock::Free);
         // After the stripes (see `writes.rs`). The log's room is kept until the record is appended.
         let room = &shared.room;
         let needed = self.bytes + room.copy_bytes(copied);
-        let _admitted = match room.admit(needed + images) {
+        let spill = || {
+            let tree = self.trees.first();
+            tree.is_some_and(|tree| tree.joined.spill_for_memory())
+        };
+        let admitted = match room.admit(needed + images) {
+            Err(error) if error.is_about_memory() && spill() => room.admit(needed + images),
+            admitted => admitted,
+        };
+        let _admitted = match admitted {
             Err(error) if error.is_about_memory() && versions.give_up_all() => room.admit(needed),
             admitted => admitted,
         }
@@ -126,13 +139,21 @@ impl Commit<'_> {
         }
         let _spared = self.condition.map(Condition::spare).transpose()?;
         if now > watch {
-            self.keep_ranges(now, |bytes| shared.room.admit_load(bytes).is_some());
+            let admit = |bytes| shared.room.admit_load(bytes).is_some();
+            self.keep_ranges(now, admit, RunLock::Held);
         }
         self.keep(now)?;
         let commit = || self.apply_all(&mut runs, &mut removals);
         let (end, applied) = shared.log.commit_batch(encoder.record(), commit)?;
         applied?;
         Ok(Some(end))
+    }
+
+    /// Waits until images may be left: all trees wait for one spiller.
+    fn await_image_room(&self) {
+        if let Some(tree) = self.trees.first() {
+            tree.joined.await_image_room();
+        }
     }
 
     fn live(&self) -> Result<()> {
@@ -186,14 +207,14 @@ impl Commit<'_> {
     }
 
     /// Keeps what is in the ranges to be removed, where `admit` says that there is room.
-    fn keep_ranges(&self, watch: Epoch, admit: impl Fn(usize) -> bool + Copy) {
+    fn keep_ranges(&self, watch: Epoch, admit: impl Fn(usize) -> bool + Copy, run_lock: RunLock) {
         if watch == 0 || !self.ranges {
             return;
         }
         for op in self.ops {
             if let Change::RemoveRange(from, to) = &op.change {
                 let joined = &self.trees[op.tree].joined;
-                joined.keep_range(from, to.as_deref(), watch, admit);
+                joined.keep_range(from, to.as_deref(), watch, admit, run_lock);
             }
         }
     }

@@ -47,7 +47,7 @@ impl Tree {
     /// Errors: `NotSorted`, `RangeNotEmpty`, `Unsupported` where the disk index takes no loads
     /// (RocksDB, and one of your own unless it says so), and those of [`Tree::insert`].
     ///
-    /// Open snapshots and transactions are given up at that moment (`SnapshotTooOld`).
+    /// Open snapshots do not see it. For transactions all of the range was written at that moment.
     ///
     /// Cost: each entry is written to the device once; a few syncs; a wait for a checkpoint.
     ///

@@ -246,6 +246,9 @@ impl Tree {
             };
             // What is absent and is removed stays what it was.
             let kept = kept.filter(|kept| value.is_some() || kept.image != Image::Absent);
+            if kept.is_some() {
+                joined.await_image_room();
+            }
             let image_bytes = kept
                 .as_ref()
                 .map_or(0, |kept| key.len() + kept.image.bytes());
@@ -272,10 +275,16 @@ impl Tree {
     /// As [`Tree::admit`], for `key` with a value of `len` bytes, and `kept` bytes of an image.
     /// Where resident trees fill the budget, a write that makes none of them larger goes on, or
     /// they could not be made smaller: above all the removal of a key that X has. Where images do,
-    /// the snapshots are given up.
+    /// they are spilled, and if that does not help, the snapshots are given up.
     fn admit_value(&self, key: &[u8], len: usize, kept: usize) -> Result<Permit<'_>> {
         let versions = &self.at.core().shared.versions;
         let admitted = match self.admit(key.len() + len, kept) {
+            Err(error) if error.is_about_memory() && self.at.joined().spill_for_memory() => {
+                self.admit(key.len() + len, kept)
+            }
+            admitted => admitted,
+        };
+        let admitted = match admitted {
             // Without an image: nobody needs it any more.
             Err(error) if error.is_about_memory() && versions.give_up_all() => {
                 self.admit(key.len() + len, 0)

@@ -25,6 +25,7 @@ use crate::{
             Table, boundaries,
             survey::{Precision, RegionStats},
         },
+        spill::RunLock,
         tree::Joined,
     },
     wal::Lsn,
@@ -326,7 +327,7 @@ impl RunSource for CleaningRun<'_> {
     fn before_publish(&mut self) -> Result<()> {
         // I12: from now on Y shows what the run carries.
         for &(from, to) in self.ranges {
-            self.joined.resolve_markers(from, to);
+            self.joined.resolve_markers(from, to, RunLock::Held);
         }
         // I5: everything that the run copied was logged before now.
         self.joined.shared.log.wait_durable()

@@ -8,6 +8,7 @@
 //! - `tree.rs`: the state. `damaged.rs`: what merges leave alone. `filters.rs`: bits a key, and
 //!   which filters are asked. `read/`, `write.rs`, `load.rs`, `maintain.rs`, `copy.rs`,
 //!   `verify.rs`, `salvage.rs`: what is done with it. `index.rs`: the contract.
+//! - `scratch.rs`: tables of no tree, for what need not outlive the process.
 //!
 //! What a reader sees: one version from beginning to end, so all of a run or nothing.
 //!
@@ -34,6 +35,7 @@ mod load;
 mod maintain;
 mod read;
 mod salvage;
+mod scratch;
 mod stored;
 mod table;
 mod tree;
@@ -46,7 +48,10 @@ mod tests;
 
 pub use factory::LsmFactory;
 pub(crate) use salvage::salvage;
-pub(crate) use tree::LsmY;
+pub(crate) use scratch::{
+    Scratch, ScratchRun, ScratchWriter, WRITER_BYTES as SCRATCH_WRITER_BYTES,
+};
+pub(crate) use tree::{LsmY, PAGE_BYTES};
 
 /// What a run and a merge of one database hold while they work: read and write buffers, the hashes
 /// of a filter, separators.

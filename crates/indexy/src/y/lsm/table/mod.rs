@@ -48,7 +48,7 @@ mod tests;
 const PAGE_BYTES: usize = 4096;
 
 pub(crate) use codec::Codec;
-pub(super) use file::TableFile;
+pub(super) use file::{TableFile, file_name};
 pub(crate) use filter::{FilterUse, deny_nothing, hash_of};
 pub(crate) use meta::TableMeta;
 pub(crate) use read::{Answer, Descent, Step, Table, load_together};

@@ -143,6 +143,12 @@ impl Table {
         size_of::<Self>() + FILE_BYTES + self.meta.heap_bytes() + hints
     }
 
+    /// Bytes of all pages of the filter.
+    pub(crate) fn filter_bytes(&self) -> usize {
+        let pages = self.meta.segments.iter().map(|segment| segment.pages);
+        pages.sum::<u32>() as usize * PAGE_BYTES
+    }
+
     /// How many of the first segments of the filter fit into `room` bytes together, and what they
     /// leave.
     pub(crate) fn segments_in(&self, room: usize) -> (u32, usize) {
