@@ -357,9 +357,11 @@ impl Joined {
     }
 
     fn wrote(&self, key: &[u8]) {
-        self.regions.note_write(key);
-        if sample::due() {
-            self.regions.note_accesses(key, 1);
+        if self.regions.monitored() {
+            self.regions.note_write(key);
+            if sample::due() {
+                self.regions.note_accesses(key, 1);
+            }
         }
         let writes = self.shared.counters.write();
         if writes.is_multiple_of(WRITES_PER_TICK) {

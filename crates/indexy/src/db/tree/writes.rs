@@ -214,6 +214,7 @@ impl Tree {
     }
 
     /// Waits for room and writes `value` (`None`: removes). The caller holds the stripe of `key`.
+    #[inline]
     fn put(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Lsn>> {
         if self.at.core().shared.versions.watch() == 0 {
             let permit = self.admit_value(key, value.map_or(0, <[u8]>::len), 0)?;
@@ -273,24 +274,36 @@ impl Tree {
     }
 
     /// As [`Tree::admit`], for `key` with a value of `len` bytes, and `kept` bytes of an image.
-    /// Where resident trees fill the budget, a write that makes none of them larger goes on, or
-    /// they could not be made smaller: above all the removal of a key that X has. Where images do,
-    /// they are spilled, and if that does not help, the snapshots are given up.
+    #[inline]
     fn admit_value(&self, key: &[u8], len: usize, kept: usize) -> Result<Permit<'_>> {
+        match self.admit(key.len() + len, kept) {
+            Err(error) if error.is_about_memory() => self.admit_at_last(key, len, kept, error),
+            admitted => admitted,
+        }
+    }
+
+    /// The same after the wait for memory has ended with `error`. Where resident trees fill the
+    /// budget, a write that makes none of them larger goes on, or they could not be made smaller:
+    /// above all the removal of a key that X has. Where images do, they are spilled, and if that
+    /// does not help, the snapshots are given up.
+    #[cold]
+    #[inline(never)]
+    fn admit_at_last(
+        &self,
+        key: &[u8],
+        len: usize,
+        kept: usize,
+        error: Error,
+    ) -> Result<Permit<'_>> {
         let versions = &self.at.core().shared.versions;
-        let admitted = match self.admit(key.len() + len, kept) {
-            Err(error) if error.is_about_memory() && self.at.joined().spill_for_memory() => {
-                self.admit(key.len() + len, kept)
-            }
-            admitted => admitted,
-        };
-        let admitted = match admitted {
+        let mut admitted = Err(error);
+        if self.at.joined().spill_for_memory() {
+            admitted = self.admit(key.len() + len, kept);
+        }
+        if matches!(&admitted, Err(error) if error.is_about_memory()) && versions.give_up_all() {
             // Without an image: nobody needs it any more.
-            Err(error) if error.is_about_memory() && versions.give_up_all() => {
-                self.admit(key.len() + len, 0)
-            }
-            admitted => admitted,
-        };
+            admitted = self.admit(key.len() + len, 0);
+        }
         match admitted {
             Err(Error::ResidentTreesTooLarge { .. })
                 if len == 0 && self.at.joined().has_in_x(key) && self.has_room_for_copy(key) =>
