@@ -16,7 +16,14 @@ use crate::{
     wal::{Follower, Log, Lsn, RecordRef, records},
 };
 use serde::{Deserialize, Serialize};
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+/// A batch or a load that is being applied is looked at so often.
+const APPLIED_POLL: Duration = Duration::from_millis(1);
 
 /// A place between two changes of a database. Later places are greater.
 ///
@@ -153,7 +160,7 @@ fn tree_of(record: &RecordRef<'_>) -> Option<u32> {
 /// - *In order*: of each key in the order of its writes; what began after another write had
 ///   returned comes after that. A serializable transaction that read what a concurrent one changed
 ///   may come after it: what a replica shows in between is what snapshot isolation allows.
-/// - *Durable*: nothing is seen that a crash can take back. With
+/// - *Applied*: what is told can be read. *Durable*: nothing is told that a crash can take back. With
 ///   [`Durability::Buffered`](crate::Durability::Buffered) changes come after its interval.
 /// - *Not in it*: that trees are made, renamed or dropped (a tree has the name of now, and what was
 ///   dropped since is left out), and what was written while the database was open with
@@ -291,14 +298,32 @@ impl Changes {
         let core = &self.handle.core;
         core.directory.check_process()?;
         core.check_open()?;
-        log(core)?.wait_beyond(self.follower.position(), timeout)
+        let (log, at) = (log(core)?, self.follower.position());
+        let end = Instant::now().checked_add(timeout);
+        loop {
+            let now = Instant::now();
+            let left = end.map_or(timeout, |end| end.saturating_duration_since(now));
+            if !log.wait_beyond(at, left)? {
+                return Ok(false);
+            }
+            if core.shared.log.floor() > at {
+                return Ok(true);
+            }
+            // It is durable, and is being applied by somebody who waits for nobody.
+            std::thread::sleep(APPLIED_POLL);
+            if end.is_some_and(|end| Instant::now() >= end) {
+                return Ok(false);
+            }
+        }
     }
 
     /// The next set, even if nothing in it is of a tree that is there.
     fn read(&mut self) -> Result<Option<ChangeSet>> {
         let core = &self.handle.core;
         let _open = core.operation()?;
-        let Some(record) = self.follower.next(log(core)?)? else {
+        // What is logged and not applied yet is told when it can be read.
+        let applied = core.shared.log.floor();
+        let Some(record) = self.follower.next(log(core)?, applied)? else {
             return Ok(None);
         };
         let bytes = match records(record).next() {

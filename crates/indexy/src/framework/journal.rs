@@ -61,6 +61,13 @@ impl Journal {
         self.batches.oldest().map_or(end, |oldest| oldest.min(end))
     }
 
+    /// A record that the caller is about to append is not applied while the guard lives: `floor`
+    /// stays below it. For what is logged and then shown, as by a run.
+    pub(crate) fn register(&self) -> Option<Registration<'_>> {
+        let log = self.get()?;
+        Some(self.batches.register(|| log.end()))
+    }
+
     /// I5: waits until everything logged so far is durable.
     pub(crate) fn wait_durable(&self) -> Result<()> {
         self.get().map_or(Ok(()), |log| log.wait_durable(log.end()))
@@ -78,7 +85,7 @@ impl Journal {
     ) -> Result<(Option<Lsn>, R)> {
         let log = self.get();
         // I6: registered from before it has an LSN until the last write is applied.
-        let _registered = log.map(|log| self.batches.register(|| log.end()));
+        let _registered = self.register();
         let end = log.map(|log| log.append(record)).transpose()?;
         Ok((end, apply()))
     }
@@ -96,7 +103,7 @@ struct Registry {
 
 /// A registered batch; dropping it says that it is applied.
 #[must_use]
-struct Registration<'a> {
+pub(crate) struct Registration<'a> {
     batches: &'a Batches,
     id: u64,
 }

@@ -66,6 +66,8 @@ impl Joined {
         // I12: before Y forgets what it has.
         self.resolve_markers(from, Some(to), RunLock::Held);
         self.forget_in_y(from, to)?;
+        // Whoever follows the log hears of the load when it can be read.
+        let _registered = self.shared.log.register();
         self.log_load(from, to)?;
         // I9: Y shows the keys at a moment that no latch tells.
         let _held_off = self.dead.hold_off_all();

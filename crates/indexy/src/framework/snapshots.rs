@@ -128,8 +128,13 @@ impl Joined {
                 if self.shared.versions.watch() == 0 {
                     return Ok(true);
                 }
-                if run_lock == RunLock::Free {
-                    self.await_image_room();
+                match run_lock {
+                    RunLock::Free => self.await_image_room(),
+                    // The spiller may want the run lock.
+                    RunLock::Held if self.shared.versions.is_full() => {
+                        let _ = self.spill(run_lock);
+                    }
+                    RunLock::Held => {}
                 }
                 let chunk = self.scan_chunk(&from, to, Order::Ascending, KEPT)?;
                 let kept: Vec<_> = chunk

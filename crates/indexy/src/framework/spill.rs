@@ -106,7 +106,8 @@ impl Joined {
             return Ok(false);
         };
         let epochs = versions.epochs();
-        self.versions.merge(disk.scratch(), &epochs, between)
+        self.versions
+            .merge(disk.scratch(), &epochs, versions.disk_room(), between)
     }
 
     /// Memory is short: waits until the images of all trees are on disk. The caller holds stripes

@@ -25,13 +25,14 @@ impl Spiller {
     pub(super) fn run(&self) {
         while !self.stop.is_set() {
             self.shared.wake_spiller.wait(IDLE);
-            self.make_room();
+            self.make_room(|| self.shared.versions.give_up_oldest());
             self.merge();
         }
     }
 
-    /// Spills the largest images first until they are few; all of them where memory is short.
-    fn make_room(&self) {
+    /// Spills the largest images first until they are few; all of them where memory is short. What
+    /// cannot be spilled is left to `refused`: nothing more is spilled if that says false.
+    fn make_room(&self, mut refused: impl FnMut() -> bool) -> bool {
         let versions = &self.shared.versions;
         if self.shared.spill_request.is_pending() {
             for tree in self.host.trees() {
@@ -55,19 +56,18 @@ impl Spiller {
                     spilled.inspect_err(|error| events::refused(error)).is_ok()
                 });
             // Snapshots pay for what cannot be spilled.
-            if spilled != Some(true) && !versions.give_up_oldest() {
-                break;
+            if spilled != Some(true) && !refused() {
+                return false;
             }
             self.shared.spilled.advance();
         }
+        true
     }
 
     fn merge(&self) {
         for tree in self.host.trees() {
-            let mut between = || {
-                self.make_room();
-                !self.stop.is_set()
-            };
+            // What the merge takes may be all that a spill lacks: it ends before a snapshot does.
+            let mut between = || self.make_room(|| false) && !self.stop.is_set();
             // A file that cannot be merged can be read all the same.
             while tree.merge_images(&mut between).unwrap_or(false) {}
         }

@@ -14,6 +14,7 @@ use super::{
     counters,
     dead_stretches::DeadStretches,
     disk_writer::{DiskWriter, Runs},
+    journal::Registration,
     regions::{
         Regions, Table, boundaries, sample,
         survey::{Precision, RegionStats, Survey},
@@ -388,6 +389,7 @@ impl Joined {
             entry: (key, value),
             to_log: self.shared.log.get().filter(|_| logged),
             logged: None,
+            registered: None,
             gate: None,
         };
         if let Err(error) = self.writer.write_run(&mut source) {
@@ -547,6 +549,8 @@ struct OneEntry<'a> {
     /// End of its record. I6: floors rise under the run lock alone, which is held until the run is
     /// acknowledged.
     logged: Option<Lsn>,
+    /// Whoever follows the log hears of it when it can be read.
+    registered: Option<Registration<'a>>,
     /// I11: no snapshot begins between the image and the moment in which all readers see the value.
     gate: Option<Gate<'a>>,
 }
@@ -563,6 +567,7 @@ impl RunSource for OneEntry<'_> {
             // Whoever holds room in the log waits for no run lock.
             let bytes = key.len() + value.map_or(0, <[u8]>::len);
             let _room = log.admit(bytes + RECORD_OVERHEAD_BYTES)?;
+            self.registered = joined.shared.log.register();
             self.logged = Some(log.append(record(joined.id, key, value))?);
         }
         // I5: log before Y.

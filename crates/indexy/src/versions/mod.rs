@@ -53,7 +53,7 @@
 //! makes superfluous, which the older file's hides from readers, and which goes when both are
 //! merged. A commit looks into the files that are newer than its snapshot.
 //!
-//! Lock order: stripe, run lock, spill of a store, gate, list of stores, generations of a store,
+//! Lock order: stripe, run lock, gate, spill of a store, list of stores, generations of a store,
 //! and last the pins or a leaf latch. Nobody who holds a run lock or the gate waits for a spill by
 //! somebody else to make room.
 
@@ -315,6 +315,12 @@ impl Versions {
         self.look_at.store(0, Relaxed);
         let limit = self.disk().map_or(0, |disk| disk.limit);
         while self.space.disk_bytes() > limit && self.give_up_oldest() {}
+    }
+
+    /// What files may still take on disk.
+    pub(crate) fn disk_room(&self) -> u64 {
+        let limit = self.disk().map_or(0, |disk| disk.limit);
+        limit.saturating_sub(self.space.disk_bytes())
     }
 
     /// Gives up the oldest snapshot that is not spared, and drops what only it needed; false if

@@ -133,7 +133,9 @@ impl Pins {
             return false;
         };
         pin.expired.store(true, Ordering::Release);
-        self.update(&open)
+        // The oldest one may be another one, which is spared.
+        self.update(&open);
+        true
     }
 
     fn update(&self, open: &Open) -> bool {

@@ -71,23 +71,30 @@ impl Store {
         Ok(())
     }
 
-    /// Merges files, if there are some to merge. `between` is called now and then, and ends the
-    /// merge by false. True if something was merged.
+    /// Merges files, if there are some to merge, which take up to `room` bytes together: so much
+    /// may be written. `between` is called now and then, and ends the merge by false. True if
+    /// something was merged. After an error it is tried again when there are twice as many files.
     pub(crate) fn merge(
         &self,
         scratch: &Arc<Scratch>,
         open: &[Epoch],
+        room: u64,
         between: &mut dyn FnMut() -> bool,
     ) -> Result<bool> {
-        let _one = self.merging.lock();
+        let mut failed = self.merging.lock();
         let files = self.files();
         let sizes: Vec<u64> = files.iter().map(|file| file.bytes()).collect();
-        let Some(group) = tiers::to_merge(&sizes).and_then(|group| files.get(group)) else {
+        let group = tiers::to_merge(&sizes).filter(|_| files.len() >= 2 * *failed);
+        let fits = |group: &&[Arc<Spilled>]| group.iter().map(|f| f.bytes()).sum::<u64>() <= room;
+        let Some(group) = group.and_then(|group| files.get(group)).filter(fits) else {
             return Ok(false);
         };
+        *failed = files.len();
         let Some(run) = merged(group, scratch, open, between)? else {
+            *failed = 0;
             return Ok(false);
         };
+        *failed = 0;
         let newest = group.iter().map(|file| file.newest()).max();
         let file = self.file_of(run, newest.unwrap_or(0));
         self.show_merged(group, file);
@@ -96,7 +103,7 @@ impl Store {
 
     /// `None`: nothing is left.
     fn file_of(&self, run: ScratchRun, newest: Epoch) -> Option<Arc<Spilled>> {
-        let file = Spilled::new(run, newest, &self.space.disk);
+        let file = Spilled::new(run, newest);
         (file.bytes() > 0).then(|| Arc::new(file))
     }
 }

@@ -16,10 +16,6 @@ use crate::{
     x::Order,
     y::lsm::ScratchRun,
 };
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering::Relaxed},
-};
 
 /// See the module header.
 pub(super) struct Spilled {
@@ -27,21 +23,12 @@ pub(super) struct Spilled {
     /// No image has a larger `until`.
     newest: Epoch,
     bytes: u64,
-    /// What all of them take on disk.
-    disk: Arc<AtomicU64>,
 }
 
 impl Spilled {
-    /// Counts in `disk` as long as it lives.
-    pub(super) fn new(run: ScratchRun, newest: Epoch, disk: &Arc<AtomicU64>) -> Self {
+    pub(super) fn new(run: ScratchRun, newest: Epoch) -> Self {
         let bytes = run.bytes();
-        disk.fetch_add(bytes, Relaxed);
-        Self {
-            run,
-            newest,
-            bytes,
-            disk: Arc::clone(disk),
-        }
+        Self { run, newest, bytes }
     }
 
     pub(super) fn newest(&self) -> Epoch {
@@ -101,11 +88,5 @@ impl Spilled {
                 (Some(at), Order::Descending) => to = Some(at),
             }
         }
-    }
-}
-
-impl Drop for Spilled {
-    fn drop(&mut self) {
-        self.disk.fetch_sub(self.bytes, Relaxed);
     }
 }

@@ -40,8 +40,8 @@ const LEAST_GENERATION_BYTES: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Space {
     bytes: AtomicUsize,
-    /// On disk.
-    pub(super) disk: Arc<AtomicU64>,
+    /// On disk: of files that readers are shown. One that is not goes when its last reader does.
+    disk: AtomicU64,
 }
 
 impl Space {
@@ -82,6 +82,10 @@ impl Generations {
         self.in_memory().map(|generation| generation.bytes()).sum()
     }
 
+    fn disk_bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes()).sum()
+    }
+
     /// The current generation takes no more images.
     fn freeze(&mut self) {
         let next = Arc::new(Generation::new(self.current.memory().clone()));
@@ -97,8 +101,8 @@ pub(crate) struct Store {
     replacing: RwLock<()>,
     /// Held by a spill. After the run lock, before `replacing`.
     pub(super) spilling: Mutex<()>,
-    /// Held by a merge; the same.
-    pub(super) merging: Mutex<()>,
+    /// Held by a merge; the same. How many files there were when one failed.
+    pub(super) merging: Mutex<usize>,
     /// No image has a larger `until`.
     newest: AtomicU64,
 }
@@ -110,7 +114,7 @@ impl Store {
             generations: ArcSwapOption::empty(),
             replacing: RwLock::new(()),
             spilling: Mutex::new(()),
-            merging: Mutex::new(()),
+            merging: Mutex::new(0),
             newest: AtomicU64::new(0),
         }
     }
@@ -239,12 +243,15 @@ impl Store {
         let Some(generations) = self.generations.load_full() else {
             return true;
         };
-        let before = generations.bytes();
+        let (before, disk_before) = (generations.bytes(), generations.disk_bytes());
         let next = step(Generations::clone(&generations));
         let after = next.as_ref().map_or(0, Generations::bytes);
+        let disk_after = next.as_ref().map_or(0, Generations::disk_bytes);
         let empty = next.is_none();
         self.generations.store(next.map(Arc::new));
         self.space.bytes.fetch_sub(before - after, Relaxed);
+        self.space.disk.fetch_add(disk_after, Relaxed);
+        self.space.disk.fetch_sub(disk_before, Relaxed);
         // Freeing may take a while.
         drop(alone);
         empty
@@ -345,7 +352,10 @@ impl Store {
 impl Drop for Store {
     fn drop(&mut self) {
         let generations = self.generations.load();
-        let bytes = generations.as_ref().map_or(0, |all| all.bytes());
+        let (bytes, disk) = generations
+            .as_ref()
+            .map_or((0, 0), |all| (all.bytes(), all.disk_bytes()));
         self.space.bytes.fetch_sub(bytes, Relaxed);
+        self.space.disk.fetch_sub(disk, Relaxed);
     }
 }

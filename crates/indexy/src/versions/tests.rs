@@ -228,3 +228,19 @@ fn what_is_trimmed_is_no_longer_counted() {
     }
     assert!(!old.is_expired());
 }
+
+/// A transaction that commits is spared, and may be the oldest of all.
+#[test]
+fn give_ups_go_on_behind_a_snapshot_that_is_spared() {
+    let versions = versions(1 << 20);
+    let pins: Vec<_> = (0..4).map(|_| versions.begin()).collect();
+    let spared = versions.spare(&pins[0]).unwrap();
+    assert!(versions.give_up_oldest(), "there was one");
+    let expired = || pins.iter().map(|pin| pin.is_expired()).collect::<Vec<_>>();
+    assert_eq!(expired(), [false, true, false, false]);
+    assert!(versions.give_up_all());
+    assert_eq!(expired(), [false, true, true, true]);
+    drop(spared);
+    assert!(versions.give_up_oldest() && pins[0].is_expired());
+    assert!(!versions.give_up_oldest(), "there is none");
+}

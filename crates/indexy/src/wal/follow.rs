@@ -10,6 +10,7 @@ use super::{
     lsn::Lsn,
     reader::{FileHead, GroupReader, read_head},
     record::{MAX_RECORD_BYTES, Malformed, decode_record},
+    recovery::LARGEST_CHARGE_DIVISOR,
     segment::{GroupKind, SegmentInfo, segment_path},
 };
 use crate::{
@@ -18,6 +19,9 @@ use crate::{
     storage::StorageFile,
 };
 use std::sync::Arc;
+
+/// A larger buffer goes when its records were given.
+const KEPT_BYTES: usize = 64 << 10;
 
 /// See the module header.
 pub(crate) struct Follower {
@@ -69,12 +73,13 @@ impl Follower {
         self.next
     }
 
-    /// The bytes of the next record; `None`: what follows is not durable yet.
+    /// The bytes of the next record; `None`: what follows is not durable yet, or begins at or above
+    /// `upto`.
     ///
     /// Cost: a read of the file for 64 KiB of log; for the first call, from the start of a segment
     /// to the position. Memory: a group of the log, or a long record. Errors: `ChangesGone`,
     /// `Corrupt`, `Io`; the next call tries again.
-    pub(crate) fn next(&mut self, log: &Log) -> Result<Option<&[u8]>> {
+    pub(crate) fn next(&mut self, log: &Log, upto: Lsn) -> Result<Option<&[u8]>> {
         loop {
             while self.given == self.records.len() {
                 if !self.fill(log)? {
@@ -84,6 +89,9 @@ impl Follower {
             let rest = self.records.get(self.given..).unwrap_or_default();
             let (_, len) = decode_record(rest).map_err(|e| self.malformed(log, e))?;
             let at = Lsn(self.end_of_records().0 - rest.len() as u64);
+            if at >= upto {
+                return Ok(None);
+            }
             let start = self.given;
             let end = Lsn(at.0 + len as u64);
             if at != self.next && end > self.next {
@@ -103,6 +111,10 @@ impl Follower {
     fn fill(&mut self, log: &Log) -> Result<bool> {
         self.given = 0;
         self.records.clear();
+        if self.records.capacity() > KEPT_BYTES {
+            self.records = Vec::new();
+        }
+        self.charge();
         loop {
             let durable = log.durable();
             if self.records.is_empty() && self.end_of_records() >= durable {
@@ -173,7 +185,12 @@ impl Follower {
         let next = log.shared.segments.after(reading.sequence);
         match next.filter(|next| next.first_lsn == end && self.records.is_empty()) {
             Some(next) => {
-                self.reading = Some(open(log, &next)?);
+                let opened = open(log, &next).map_err(|error| match log.oldest() > end {
+                    // It was removed meanwhile.
+                    true => log.gone(end),
+                    false => error,
+                });
+                self.reading = Some(opened?);
                 Ok(())
             }
             None if log.oldest() > end => Err(log.gone(end)),
@@ -213,7 +230,10 @@ impl Follower {
 
     fn charge(&mut self) {
         let window = self.reading.as_ref().map_or(0, |r| r.reader.window_bytes());
-        let bytes = self.records.capacity() + window;
+        // What is over a part of the budget counts for nothing, as in recovery: a record may be
+        // larger than the budget is by now.
+        let most = self.budget.limit() / LARGEST_CHARGE_DIVISOR;
+        let bytes = (self.records.capacity() + window).min(most);
         if bytes != self.charged {
             self.budget.give(Holder::Log, self.charged);
             self.budget.take(Holder::Log, bytes);

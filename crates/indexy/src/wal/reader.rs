@@ -97,6 +97,9 @@ impl GroupReader {
     /// The file has grown since it was read: what is in memory may be of before.
     pub(super) fn forget(&mut self) {
         self.window_len = 0;
+        if self.window.capacity() > self.read_bytes {
+            self.window = Vec::new();
+        }
     }
 
     /// File offset behind the last group read: where the next one is, or the damage.

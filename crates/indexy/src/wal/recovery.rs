@@ -289,7 +289,11 @@ fn find_kept(
             Ok(FileHead::Unborn) | Err(Error::Corrupt { .. } | Error::FormatVersion { .. }) => {
                 break;
             }
-            Err(error) => return Err(error),
+            Err(_) => {
+                // It may be read another time.
+                sequences.clear();
+                break;
+            }
         };
         let follows = header.database_id == request.database_id
             && header.sequence == sequence
@@ -341,7 +345,7 @@ fn check_header(
 }
 
 /// A record of several groups counts for this part of the budget at most.
-const LARGEST_CHARGE_DIVISOR: usize = 4;
+pub(super) const LARGEST_CHARGE_DIVISOR: usize = 4;
 
 /// A record of which some groups were read.
 struct Pending {

@@ -50,6 +50,15 @@ pub(crate) fn database_id(storage: &dyn Storage, dir: &Path) -> Option<u128> {
     })
 }
 
+/// Where segment `sequence` begins, if that can be read.
+fn first_lsn(storage: &dyn Storage, dir: &Path, sequence: u64) -> Option<Lsn> {
+    let file = storage.open(&segment_path(dir, sequence), false).ok()?;
+    match read_head(&*file).ok()? {
+        FileHead::Header(header, _) => Some(header.first_lsn),
+        FileHead::Unborn => None,
+    }
+}
+
 fn segments(storage: &dyn Storage, dir: &Path) -> Vec<u64> {
     let names = storage.list(dir).unwrap_or_default();
     let sequence = |name: std::path::PathBuf| match classify(&name) {
@@ -78,6 +87,16 @@ pub(crate) fn salvage(
     for (i, sequence) in sequences.iter().enumerate() {
         let path = segment_path(dir, *sequence);
         let newest = i + 1 == sequences.len();
+        let next = sequences
+            .get(i + 1)
+            .and_then(|next| first_lsn(storage, dir, *next));
+        if known
+            .from
+            .is_some_and(|from| next.is_some_and(|next| next <= from))
+        {
+            // Recovery does not need it.
+            continue;
+        }
         if let Err(failed) = reading.segment(storage, &path, newest) {
             match failed {
                 Failed::Visit(error) => return Err(error),

@@ -118,9 +118,13 @@ impl SegmentList {
         }
         let freed = self.keep_below(floor);
         let mut removed = false;
-        while let Some(oldest) = self.surplus() {
-            storage.remove(&segment_path(dir, oldest.sequence))?;
-            self.lists.lock().kept.pop_front();
+        while let Some(oldest) = self.take_surplus() {
+            // Nobody finds it in the list from here on: whoever looks for it is told that it went.
+            let gone = storage.remove(&segment_path(dir, oldest.sequence));
+            if let Err(error) = gone {
+                self.lists.lock().kept.push_front(oldest);
+                return Err(error);
+            }
             removed = true;
         }
         if removed {
@@ -147,10 +151,13 @@ impl SegmentList {
         freed
     }
 
-    /// The oldest kept one, where what stays without it is enough.
-    fn surplus(&self) -> Option<SegmentInfo> {
-        let kept = &self.lists.lock().kept;
-        let oldest = kept.front()?;
-        (sum(kept) - oldest.bytes >= self.keep_bytes).then(|| oldest.clone())
+    /// Takes the oldest kept one out, where what stays without it is enough.
+    fn take_surplus(&self) -> Option<SegmentInfo> {
+        let kept = &mut self.lists.lock().kept;
+        let left = sum(kept) - kept.front()?.bytes;
+        match left >= self.keep_bytes {
+            true => kept.pop_front(),
+            false => None,
+        }
     }
 }

@@ -303,3 +303,66 @@ fn without_a_log_there_are_no_changes() {
     let db = open(dir.path(), &options().read_only(true));
     assert!(db.newest_change().is_err());
 }
+
+/// A load is told when it can be read: its entries are not in the feed.
+#[test]
+fn a_load_is_told_when_it_can_be_read() {
+    const LOADS: u32 = 60;
+    const EACH: u32 = 50;
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &options());
+    let tree = db.tree("a").unwrap();
+    let mut changes = db.changes(db.newest_change().unwrap()).unwrap();
+    let loading = tree.clone();
+    let loader = std::thread::spawn(move || {
+        for i in 0..LOADS {
+            let key = |n: u32| (i * 1000 + n).to_be_bytes();
+            loading
+                .load_sorted((0..EACH).map(|n| (key(n), "v")))
+                .unwrap();
+        }
+    });
+    let mut seen = 0;
+    while seen < LOADS {
+        assert!(changes.wait(LONG).unwrap());
+        for set in changes.by_ref() {
+            let set = set.unwrap();
+            for change in set.iter() {
+                if let Change::Load { from, to, .. } = change {
+                    let entries = tree.range(from.to_vec()..to.unwrap().to_vec());
+                    assert_eq!(entries.count() as u32, EACH);
+                    seen += 1;
+                }
+            }
+        }
+    }
+    loader.join().unwrap();
+}
+
+/// What a follower read does not stay with it.
+#[test]
+fn followers_hold_no_memory_for_long() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options::new(16 * MIB).durability(Durability::Buffered { interval_ms: 20 });
+    let db = open(dir.path(), &options);
+    let tree = db.tree("a").unwrap();
+    let start = db.newest_change().unwrap();
+    let mut batch = db.batch();
+    (0..3).for_each(|n| batch.insert(&tree, key(n), vec![7; MIB]));
+    batch.commit().unwrap();
+    db.flush().unwrap();
+    let before = db.stats().memory_used_bytes;
+    let followers: Vec<_> = (0..5)
+        .map(|_| {
+            let mut changes = db.changes(start).unwrap();
+            assert_eq!(changes.by_ref().count(), 1);
+            changes
+        })
+        .collect();
+    let used = db.stats().memory_used_bytes - before;
+    assert!(used < 2 * MIB as u64, "{used} bytes");
+    for n in 0..5000 {
+        tree.insert(key(n + 10), vec![1; 1000]).unwrap();
+    }
+    drop(followers);
+}

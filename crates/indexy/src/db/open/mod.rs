@@ -50,7 +50,7 @@ const WORK_DIVISOR: usize = 32;
 /// What a spill of images and a merge of their files hold,
 const SPILL_BYTES: usize = 2 * SCRATCH_WRITER_BYTES;
 /// counted up to this part of the budget.
-const SPILL_DIVISOR: usize = 64;
+const SPILL_DIVISOR: usize = 256;
 
 /// Opens or creates the database in `path`.
 pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {

@@ -123,7 +123,9 @@ impl Cleaner {
         match next(self.shared.clean_request.is_pending(), last, written, timer) {
             Due::ForRelease => {
                 self.clean_for_release(&trees)?;
-                self.keep_ahead(&trees, timer)?;
+                if self.shared.policies.precleaning != Precleaning::Off {
+                    self.keep_ahead(&trees, timer)?;
+                }
             }
             Due::Pass => {
                 let now = Pass {

@@ -152,7 +152,7 @@ impl Rig {
     fn merge(&self) -> bool {
         let (disk, epochs) = (self.versions.disk().unwrap(), self.versions.epochs());
         self.store
-            .merge(disk.scratch(), &epochs, &mut || true)
+            .merge(disk.scratch(), &epochs, u64::MAX, &mut || true)
             .unwrap()
     }
 
@@ -300,7 +300,9 @@ fn i10_each_image_is_found_beside_spills_and_merges() {
                 let epochs = versions.epochs();
                 let spilled = store.spill(&store.freeze(), disk.scratch(), &epochs, &mut Y(&none));
                 spilled.unwrap();
-                store.merge(disk.scratch(), &epochs, &mut || true).unwrap();
+                store
+                    .merge(disk.scratch(), &epochs, u64::MAX, &mut || true)
+                    .unwrap();
             }
         }
     });

@@ -21,7 +21,7 @@ fn budget() -> Arc<Budget> {
 /// Everything that `follower` has: the end of each record, and what it is.
 fn drain(follower: &mut Follower, log: &Log) -> Result<Seen> {
     let mut seen = Seen::new();
-    while let Some(bytes) = follower.next(log)? {
+    while let Some(bytes) = follower.next(log, log.end())? {
         let (record, len) = decode_record(bytes).unwrap();
         assert_eq!(len, bytes.len(), "one record");
         let record = own(record);
@@ -86,7 +86,10 @@ fn a_follower_sees_what_is_durable_and_nothing_else() {
     ));
     let inside = Lsn(life.followed[life.followed.len() - 2].0.0 + 1);
     let mut lost = log.follow(inside, &budget()).unwrap();
-    assert!(matches!(lost.next(&log), Err(Error::Unsupported { .. })));
+    assert!(matches!(
+        lost.next(&log, log.end()),
+        Err(Error::Unsupported { .. })
+    ));
 }
 
 #[test]
@@ -96,13 +99,18 @@ fn one_that_falls_behind_is_told_and_holds_nothing_back() {
     let mut slow = log.follow(Lsn(0), &budget()).unwrap();
     append(&log, &record(0)).unwrap();
     log.wait_durable(log.end()).unwrap();
-    assert!(slow.next(&log).unwrap().is_some());
+    assert!(slow.next(&log, log.end()).unwrap().is_some());
     let mut life = Life::default();
     life.followed.push((slow.position(), record(0)));
     life.run(&log, 120).unwrap();
-    assert!(matches!(never.next(&log), Err(Error::ChangesGone { .. })));
+    assert!(matches!(
+        never.next(&log, log.end()),
+        Err(Error::ChangesGone { .. })
+    ));
     // It has its first segment open. The one after that is gone.
-    let gone = (0..1000).find_map(|_| slow.next(&log).err()).unwrap();
+    let gone = (0..1000)
+        .find_map(|_| slow.next(&log, log.end()).err())
+        .unwrap();
     assert!(matches!(gone, Error::ChangesGone { .. }), "{gone}");
 }
 
@@ -156,7 +164,7 @@ fn damage_is_an_error_and_no_change() {
     std::fs::write(&segment, &bytes).unwrap();
     let mut follower = log.follow(Lsn(0), &budget()).unwrap();
     let mut damaged = || loop {
-        match follower.next(&log) {
+        match follower.next(&log, log.end()) {
             Ok(Some(_)) => {}
             Ok(None) => panic!("the damage was not seen"),
             Err(error) => return error,

@@ -35,6 +35,8 @@ const TABLE_BYTES: u64 = 32 << 20;
 pub(crate) const WRITER_BYTES: usize = 1 << 20;
 /// Filters are read from the device for their own sake while they fit this part of the pool.
 const FILTER_DIVISOR: usize = 2;
+/// A stretch ends behind the entry that passes this: values may be long.
+const STRETCH_BYTES: usize = 64 << 10;
 
 /// Where scratch runs lie.
 pub(crate) struct Scratch {
@@ -235,13 +237,22 @@ impl ScratchRun {
         };
         let chunk = table.chunk(Span { from, to, order })?;
         let mut stretch = Stretch::default();
+        let mut bytes = 0;
         for entry in chunk.entries {
             let key = entry.key.whole(&|far| table.file().fetch(far))?;
+            if bytes > STRETCH_BYTES {
+                stretch.resume = match order {
+                    Order::Ascending => Some(key.to_vec()),
+                    Order::Descending => stretch.entries.last().map(|(key, _)| key.to_vec()),
+                };
+                return Ok(stretch);
+            }
             let value = match entry.value {
                 Content::Near(value) => value,
                 Content::Far(far) => table.file().fetch(far)?.into(),
                 Content::Deleted => continue,
             };
+            bytes += key.len() + value.len();
             stretch.entries.push((key.into(), value));
         }
         let inside = chunk
