@@ -1,5 +1,6 @@
 //! Tables through the public API.
 
+mod builds;
 mod catalogue;
 mod changes;
 mod derive;
