@@ -4,11 +4,15 @@
 //! transaction that commits from then on keeps it, because one that began before conflicts
 //! (`catalogue.rs`). (3) The rows from before are brought in, in batches: each takes keys from a
 //! snapshot, and reads their rows anew in a transaction of its own, so that a row that changes
-//! meanwhile conflicts, or is read as it is. A row that is inserted or removed meanwhile is its
-//! writer's matter. (4) The catalogue says that it is ready.
+//! meanwhile conflicts, or is read as it is. A row that is inserted meanwhile is its writer's
+//! matter. (4) The catalogue says that it is ready.
 //!
-//! A failure takes the index back; so does the next open after a crash. A duplicate among old and
-//! new rows is found by whoever comes second: the writer in step 3, or the build.
+//! Until then a row from before may lack its entry, and at the key of a unique index may lie that
+//! of a row that came later. So who changes or removes a row takes away the entry that lies there
+//! only if it is the row's own. A duplicate among old and new rows is found by whoever comes second
+//! to the key: the writer or the build. If one of both rows is gone before, there is none.
+//!
+//! A failure takes the index back; so does the next open after a crash.
 
 use crate::{
     catalogue,
@@ -89,8 +93,8 @@ impl Table {
         built
     }
 
-    /// Drops an index. Errors: `UnknownIndex`, `UnknownTable`, `Db`. Snapshots from before cannot
-    /// read it any more.
+    /// Drops an index. Errors: `UnknownIndex`, `UnknownTable`, `Db`. Snapshots from before read
+    /// the table without it; a query of it returns `TreeDropped`.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -139,19 +143,31 @@ impl Table {
             definition.indexes.push(stored);
             Ok(())
         });
-        match changed {
-            Ok(definition) => self.changed(definition).map(|()| id),
-            Err(error) => {
-                let _ = shared.drop_trees([tree]);
-                Err(error)
-            }
+        let failed = match changed {
+            Ok(definition) => match self.changed(definition) {
+                Ok(()) => return Ok(id),
+                Err(error) => error,
+            },
+            Err(error) => error,
+        };
+        let named = |definition: &Definition| definition.indexes.iter().any(|i| i.id == id);
+        if shared.may_name(self.name(), named) {
+            let _ = self.end_build_alone(id, name, false);
+        } else {
+            let _ = shared.drop_trees([tree]);
         }
+        Err(failed)
     }
 
     /// Step 4, or the index is taken back.
     fn end_build(&self, id: u64, name: &str, ready: bool) -> Result<()> {
+        let _alone = self.shared.changes.lock();
+        self.end_build_alone(id, name, ready)
+    }
+
+    /// For who holds `changes`.
+    fn end_build_alone(&self, id: u64, name: &str, ready: bool) -> Result<()> {
         let shared = &self.shared;
-        let _alone = shared.changes.lock();
         let definition = shared.change(self.name(), |definition| {
             let found = definition.indexes.iter().position(|index| index.id == id);
             let at = found.ok_or_else(|| self.unknown(name))?;
@@ -164,7 +180,10 @@ impl Table {
         self.changed(definition)?;
         match ready {
             true => Ok(()),
-            false => shared.drop_trees([tree_names::index(self.core.id, id)]),
+            false => {
+                shared.settle()?;
+                shared.drop_trees([tree_names::index(self.core.id, id)])
+            }
         }
     }
 

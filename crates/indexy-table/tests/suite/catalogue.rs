@@ -1,8 +1,9 @@
 //! The catalogue: schemas that do not fit, damage, orphans, read-only databases.
 
-use crate::support::{open, options, people, people_schema, scan};
-use indexy::{Db, error::ErrorKind};
+use crate::support::{assert_sound, open, options, people, people_schema, scan};
+use indexy::{Db, Durability, Options, error::ErrorKind};
 use indexy_table::{Column, Error, Index, Query, Schema, Tables, Type, Value};
+use std::path::Path;
 
 #[test]
 fn a_table_is_there_after_it_was_opened_again() {
@@ -317,4 +318,94 @@ fn all_handles_of_a_database_are_the_same_tables() {
         scan(&people, &Query::index("by_height").prefix(165)).len(),
         1
     );
+}
+
+/// A default comes back bit by bit: entries of an index are computed from it again.
+#[test]
+fn defaults_of_floats_are_the_same_after_each_change_and_open() {
+    let defaults = [
+        1.9000000000000001,
+        -2.0962010729287593e-206,
+        0.1 + 0.2,
+        5e-324,
+    ];
+    for default in defaults {
+        let dir = tempfile::tempdir().unwrap();
+        let db = open(dir.path());
+        let schema = || {
+            Schema::new("t")
+                .column("id", Type::U64)
+                .column("x", Column::new(Type::F64).default(default))
+                .primary_key(["id"])
+        };
+        let tables = Tables::open(&db).unwrap();
+        let table = tables.create_table(schema()).unwrap();
+        tables.create_table(schema()).unwrap();
+        table.insert((1u64, 0.0)).unwrap();
+        table
+            .add_column("y", Column::new(Type::F64).default(default))
+            .unwrap();
+        table.create_index("by_y", Index::on(["y"])).unwrap();
+        table
+            .add_column("z", Column::new(Type::I64).nullable())
+            .unwrap();
+        assert_sound(&table);
+        drop((table, tables));
+        db.close().unwrap();
+        let db = open(dir.path());
+        let table = Tables::open(&db).unwrap().table("t").unwrap();
+        assert_sound(&table);
+        let row = table.get(1u64).unwrap().unwrap();
+        assert_eq!(row.get("y"), Some(&Value::F64(default)));
+        assert!(table.delete(1u64).unwrap());
+        assert_sound(&table);
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let dest = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &dest),
+            false => drop(std::fs::copy(entry.path(), dest).unwrap()),
+        }
+    }
+}
+
+/// Without a log the catalogue lies in memory; what it names is not dropped before it is on disk.
+#[test]
+fn a_crash_behind_a_drop_leaves_tables_that_open_without_a_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("db");
+    let options = || Options::new(8 << 20).durability(Durability::None);
+    let db = Db::open(&path, options()).unwrap();
+    let tables = Tables::open(&db).unwrap();
+    let schema = |name: &str| {
+        Schema::new(name)
+            .column("id", Type::U64)
+            .primary_key(["id"])
+            .index("i", Index::on(["id"]))
+    };
+    for name in ["kept", "dropped"] {
+        tables
+            .create_table(schema(name))
+            .unwrap()
+            .insert(1u64)
+            .unwrap();
+    }
+    db.flush().unwrap();
+    let opened = |to: &str| {
+        let to = dir.path().join(to);
+        copy(&path, &to);
+        let db = Db::open(&to, options()).unwrap();
+        let tables = Tables::open(&db).unwrap();
+        assert_sound(&tables.table("kept").unwrap());
+        tables.names().unwrap()
+    };
+    tables.table("kept").unwrap().drop_index("i").unwrap();
+    assert_eq!(opened("after the index"), ["dropped", "kept"]);
+    tables.drop_table("dropped").unwrap();
+    assert_eq!(opened("after the table"), ["kept"]);
 }

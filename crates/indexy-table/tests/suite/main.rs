@@ -6,6 +6,7 @@ mod changes;
 mod derive;
 mod kill;
 mod model;
+mod moments;
 mod queries;
 mod rows;
 mod support;
