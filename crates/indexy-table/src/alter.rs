@@ -12,7 +12,8 @@
 //! only if it is the row's own. A duplicate among old and new rows is found by whoever comes second
 //! to the key: the writer or the build. If one of both rows is gone before, there is none.
 //!
-//! A failure takes the index back; so does the next open after a crash.
+//! A failure takes the index back; so does the next open after a crash. Where that fails, too (the
+//! device is full), its number is kept in `TableCore::abandoned`, and the next build tries again.
 
 use crate::{
     catalogue,
@@ -66,7 +67,8 @@ impl Table {
     /// Cost: reads all rows, in small transactions, and writes an entry for each. Transactions that
     /// wrote to the table before and have not committed conflict. Not to be called inside a
     /// transaction. Errors: `InvalidSchema`, `DuplicateKey`, `UnknownTable`, `Db`; then there is no
-    /// such index.
+    /// such index. After `Db` there may be one that is still to go: with the next call of this or of
+    /// [`Table::drop_index`], or with the next open.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -87,8 +89,8 @@ impl Table {
             .build(id, name)
             .and_then(|()| self.end_build(id, name, true));
         if built.is_err() {
-            // If this fails too, it is never ready, and goes with the next open.
-            let _ = self.end_build(id, name, false);
+            let _alone = self.shared.changes.lock();
+            let _ = self.take_back(id, name);
         }
         built
     }
@@ -109,6 +111,10 @@ impl Table {
     pub fn drop_index(&self, name: &str) -> Result<()> {
         let layout = self.layout()?;
         let index = layout.index(name)?;
+        if self.core.abandoned.lock().contains(&index.id) {
+            let _alone = self.shared.changes.lock();
+            return self.take_back(index.id, name);
+        }
         if !index.ready {
             return Err(Error::IndexNotReady {
                 table: self.name().into(),
@@ -123,6 +129,10 @@ impl Table {
         let shared = &self.shared;
         let catalogue = shared.catalogue()?;
         let _alone = shared.changes.lock();
+        let abandoned = self.core.abandoned.lock().clone();
+        for id in abandoned {
+            self.take_back(id, name)?;
+        }
         // What is wrong with it is known before a tree is made.
         let mut definition = self.layout()?.definition.clone();
         let stored = definition.stored_index(name, index, IndexState::Building);
@@ -150,13 +160,26 @@ impl Table {
             },
             Err(error) => error,
         };
-        let named = |definition: &Definition| definition.indexes.iter().any(|i| i.id == id);
-        if shared.may_name(self.name(), named) {
-            let _ = self.end_build_alone(id, name, false);
-        } else {
-            let _ = shared.drop_trees([tree]);
-        }
+        let _ = self.take_back(id, name);
         Err(failed)
+    }
+
+    /// Takes back an index whose build failed, whether the catalogue names it or not; for who holds
+    /// `changes`. If this fails too, the next build tries again, or the next open.
+    fn take_back(&self, id: u64, name: &str) -> Result<()> {
+        self.core.abandoned.lock().insert(id);
+        match self.end_build_alone(id, name, false) {
+            Err(Error::UnknownIndex { .. }) => {
+                self.shared.settle()?;
+                let tree = tree_names::index(self.core.id, id);
+                if self.shared.db.tree_names().contains(&tree) {
+                    self.shared.drop_trees([tree])?;
+                }
+            }
+            done => done?,
+        }
+        self.core.abandoned.lock().remove(&id);
+        Ok(())
     }
 
     /// Step 4, or the index is taken back.

@@ -45,6 +45,8 @@ pub(crate) struct TableCore {
     pub(crate) generation_key: [u8; 9],
     /// The newest layout that anybody has seen.
     layout: RwLock<Arc<Layout>>,
+    /// Numbers of indexes that are to be taken back, because their build failed.
+    pub(crate) abandoned: Mutex<BTreeSet<u64>>,
 }
 
 impl TableCore {
@@ -258,6 +260,7 @@ impl Shared {
                 name: name.into(),
                 generation_key: catalogue::generation_key(id),
                 layout: RwLock::new(layout.clone()),
+                abandoned: Mutex::default(),
             })
         });
         core.saw(&layout);

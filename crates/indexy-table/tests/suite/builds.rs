@@ -85,7 +85,7 @@ fn i14_a_row_that_keeps_its_key_does_not_replace_the_entry_of_a_later_one() {
 /// The same beside a build. Whether it fails is a matter of time; rows and entries are equal.
 #[test]
 fn i14_a_build_loses_no_entry_of_a_duplicate_that_comes_and_goes() {
-    const ROWS: u64 = 3000;
+    const ROWS: u64 = 6000;
     let dir = tempfile::tempdir().unwrap();
     let db = open(dir.path());
     let table = table(&db);
@@ -104,7 +104,7 @@ fn i14_a_build_loses_no_entry_of_a_duplicate_that_comes_and_goes() {
         while !named() && !builder.is_finished() {
             std::thread::yield_now();
         }
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(std::time::Duration::from_millis(5));
         // One of both refuses if the build came here before.
         let came = table.insert((0u64, &last[..], 0));
         let refused = matches!(came, Err(Error::DuplicateKey { .. }));

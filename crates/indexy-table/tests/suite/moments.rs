@@ -1,7 +1,7 @@
 //! A table is read at one moment, whatever becomes of it meanwhile.
 
 use crate::support::{StopAtDrop, open, people, rows};
-use indexy_table::{Column, Error, Index, Query, Tables, Type};
+use indexy_table::{Column, Error, Query, Tables, Type};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 #[test]
@@ -50,25 +50,4 @@ fn a_snapshot_reads_the_table_whose_index_was_dropped() {
     assert!(matches!(unknown, Error::UnknownIndex { .. }), "{unknown}");
     // Who writes does not do so without an index that the definition names.
     people.insert((2u64, "Ada", "Paris", 1)).unwrap();
-}
-
-#[test]
-fn scans_go_on_beside_indexes_that_come_and_go() {
-    let dir = tempfile::tempdir().unwrap();
-    let people = people(&open(dir.path()));
-    people.insert((1u64, "Ada", "London", 36)).unwrap();
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|s| {
-        let changes = s.spawn(|| {
-            let _stop = StopAtDrop(&stop);
-            for _ in 0..30 {
-                people.create_index("by_age", Index::on(["age"])).unwrap();
-                people.drop_index("by_age").unwrap();
-            }
-        });
-        while !stop.load(Relaxed) {
-            assert_eq!(rows(people.scan(&Query::all())).len(), 1);
-        }
-        changes.join().unwrap();
-    });
 }
