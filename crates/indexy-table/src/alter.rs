@@ -67,8 +67,8 @@ impl Table {
     /// Cost: reads all rows, in small transactions, and writes an entry for each. Transactions that
     /// wrote to the table before and have not committed conflict. Not to be called inside a
     /// transaction. Errors: `InvalidSchema`, `DuplicateKey`, `UnknownTable`, `Db`; then there is no
-    /// such index. After `Db` there may be one that is still to go: with the next call of this or of
-    /// [`Table::drop_index`], or with the next open.
+    /// such index. After `Db` there may be one that is still to go: with the next call of this or
+    /// of [`Table::drop_index`], or with the next open.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

@@ -55,8 +55,8 @@
 //! - After a crash a table is there with all of its trees, or not at all; an index that was being
 //!   built is gone.
 //! - With a log, indexes equal rows after a crash, and what returned from a change of a schema is
-//!   durable. Without one ([`indexy::Durability::None`]) each tree has what was flushed of it: after
-//!   a crash [`Table::verify`] says whether they fit. A drop flushes the database.
+//!   durable. Without one ([`indexy::Durability::None`]) each tree has what was flushed of it:
+//!   after a crash [`Table::verify`] says whether they fit. A drop flushes the database.
 
 mod alter;
 #[cfg(feature = "arrow")]

@@ -1,9 +1,8 @@
 //! The catalogue: schemas that do not fit, damage, orphans, read-only databases.
 
 use crate::support::{assert_sound, open, options, people, people_schema, scan};
-use indexy::{Db, Durability, Options, error::ErrorKind};
+use indexy::{Db, error::ErrorKind};
 use indexy_table::{Column, Error, Index, Query, Schema, Tables, Type, Value};
-use std::path::Path;
 
 #[test]
 fn a_table_is_there_after_it_was_opened_again() {
@@ -360,52 +359,4 @@ fn defaults_of_floats_are_the_same_after_each_change_and_open() {
         assert!(table.delete(1u64).unwrap());
         assert_sound(&table);
     }
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let dest = to.join(entry.file_name());
-        match entry.file_type().unwrap().is_dir() {
-            true => copy(&entry.path(), &dest),
-            false => drop(std::fs::copy(entry.path(), dest).unwrap()),
-        }
-    }
-}
-
-/// Without a log the catalogue lies in memory; what it names is not dropped before it is on disk.
-#[test]
-fn a_crash_behind_a_drop_leaves_tables_that_open_without_a_log() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("db");
-    let options = || Options::new(8 << 20).durability(Durability::None);
-    let db = Db::open(&path, options()).unwrap();
-    let tables = Tables::open(&db).unwrap();
-    let schema = |name: &str| {
-        Schema::new(name)
-            .column("id", Type::U64)
-            .primary_key(["id"])
-            .index("i", Index::on(["id"]))
-    };
-    for name in ["kept", "dropped"] {
-        tables
-            .create_table(schema(name))
-            .unwrap()
-            .insert(1u64)
-            .unwrap();
-    }
-    db.flush().unwrap();
-    let opened = |to: &str| {
-        let to = dir.path().join(to);
-        copy(&path, &to);
-        let db = Db::open(&to, options()).unwrap();
-        let tables = Tables::open(&db).unwrap();
-        assert_sound(&tables.table("kept").unwrap());
-        tables.names().unwrap()
-    };
-    tables.table("kept").unwrap().drop_index("i").unwrap();
-    assert_eq!(opened("after the index"), ["dropped", "kept"]);
-    tables.drop_table("dropped").unwrap();
-    assert_eq!(opened("after the table"), ["kept"]);
 }
