@@ -5,8 +5,8 @@
 use proc_macro::TokenStream;
 use quote::quote;
 use syn::{
-    Data, DeriveInput, Error, Expr, Fields, Ident, LitStr, Result, meta::ParseNestedMeta,
-    parenthesized, parse_macro_input, punctuated::Punctuated, token,
+    Data, DeriveInput, Error, Expr, Fields, Ident, LitStr, Result, ext::IdentExt,
+    meta::ParseNestedMeta, parenthesized, parse_macro_input, punctuated::Punctuated, token,
 };
 
 /// Makes a structure with named fields a row of a table; see the trait of the same name.
@@ -99,7 +99,7 @@ fn expand(input: &DeriveInput) -> Result<proc_macro2::TokenStream> {
 
 /// Name of the table, and the indexes that the structure itself names.
 fn of_structure(input: &DeriveInput) -> Result<(String, Vec<Index>)> {
-    let mut table = input.ident.to_string().to_lowercase();
+    let mut table = input.ident.unraw().to_string().to_lowercase();
     let mut indexes = Vec::new();
     for attribute in input.attrs.iter().filter(|a| a.path().is_ident("row")) {
         attribute.parse_nested_meta(|meta| {
@@ -151,7 +151,7 @@ fn columns(meta: &ParseNestedMeta<'_>) -> Result<Vec<String>> {
     parenthesized!(inside in meta.input);
     let name = |input: syn::parse::ParseStream<'_>| match input.peek(LitStr) {
         true => input.parse::<LitStr>().map(|name| name.value()),
-        false => input.parse::<Ident>().map(|name| name.to_string()),
+        false => input.parse::<Ident>().map(|name| name.unraw().to_string()),
     };
     let names = Punctuated::<String, token::Comma>::parse_terminated_with(&inside, name)?;
     Ok(names.into_iter().collect())
@@ -162,7 +162,7 @@ fn of_field(field: &syn::Field) -> Result<Column> {
         return Err(Error::new_spanned(field, "a row has named fields"));
     };
     let mut column = Column {
-        name: ident.to_string().trim_start_matches("r#").into(),
+        name: ident.unraw().to_string(),
         ty: field.ty.clone(),
         field: ident,
         primary_key: false,

@@ -4,11 +4,16 @@
 //! transaction that commits from then on keeps it, because one that began before conflicts
 //! (`catalogue.rs`). (3) The rows from before are brought in, in batches: each takes keys from a
 //! snapshot, and reads their rows anew in a transaction of its own, so that a row that changes
-//! meanwhile conflicts, or is read as it is. A row that is inserted or removed meanwhile is its
-//! writer's matter. (4) The catalogue says that it is ready.
+//! meanwhile conflicts, or is read as it is. A row that is inserted meanwhile is its writer's
+//! matter. (4) The catalogue says that it is ready.
 //!
-//! A failure takes the index back; so does the next open after a crash. A duplicate among old and
-//! new rows is found by whoever comes second: the writer in step 3, or the build.
+//! Until then a row from before may lack its entry, and at the key of a unique index may lie that
+//! of a row that came later. So who changes or removes a row takes away the entry that lies there
+//! only if it is the row's own. A duplicate among old and new rows is found by whoever comes second
+//! to the key: the writer or the build. If one of both rows is gone before, there is none.
+//!
+//! A failure takes the index back; so does the next open after a crash. Where that fails, too (the
+//! device is full), its number is kept in `TableCore::abandoned`, and the next build tries again.
 
 use crate::{
     catalogue,
@@ -62,7 +67,8 @@ impl Table {
     /// Cost: reads all rows, in small transactions, and writes an entry for each. Transactions that
     /// wrote to the table before and have not committed conflict. Not to be called inside a
     /// transaction. Errors: `InvalidSchema`, `DuplicateKey`, `UnknownTable`, `Db`; then there is no
-    /// such index.
+    /// such index. After `Db` there may be one that is still to go: with the next call of this or
+    /// of [`Table::drop_index`], or with the next open.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -83,14 +89,14 @@ impl Table {
             .build(id, name)
             .and_then(|()| self.end_build(id, name, true));
         if built.is_err() {
-            // If this fails too, it is never ready, and goes with the next open.
-            let _ = self.end_build(id, name, false);
+            let _alone = self.shared.changes.lock();
+            let _ = self.take_back(id, name);
         }
         built
     }
 
-    /// Drops an index. Errors: `UnknownIndex`, `UnknownTable`, `Db`. Snapshots from before cannot
-    /// read it any more.
+    /// Drops an index. Errors: `UnknownIndex`, `UnknownTable`, `Db`. Snapshots from before read
+    /// the table without it; a query of it returns `TreeDropped`.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -105,6 +111,10 @@ impl Table {
     pub fn drop_index(&self, name: &str) -> Result<()> {
         let layout = self.layout()?;
         let index = layout.index(name)?;
+        if self.core.abandoned.lock().contains(&index.id) {
+            let _alone = self.shared.changes.lock();
+            return self.take_back(index.id, name);
+        }
         if !index.ready {
             return Err(Error::IndexNotReady {
                 table: self.name().into(),
@@ -119,6 +129,10 @@ impl Table {
         let shared = &self.shared;
         let catalogue = shared.catalogue()?;
         let _alone = shared.changes.lock();
+        let abandoned = self.core.abandoned.lock().clone();
+        for id in abandoned {
+            self.take_back(id, name)?;
+        }
         // What is wrong with it is known before a tree is made.
         let mut definition = self.layout()?.definition.clone();
         let stored = definition.stored_index(name, index, IndexState::Building);
@@ -139,19 +153,44 @@ impl Table {
             definition.indexes.push(stored);
             Ok(())
         });
-        match changed {
-            Ok(definition) => self.changed(definition).map(|()| id),
-            Err(error) => {
-                let _ = shared.drop_trees([tree]);
-                Err(error)
+        let failed = match changed {
+            Ok(definition) => match self.changed(definition) {
+                Ok(()) => return Ok(id),
+                Err(error) => error,
+            },
+            Err(error) => error,
+        };
+        let _ = self.take_back(id, name);
+        Err(failed)
+    }
+
+    /// Takes back an index whose build failed, whether the catalogue names it or not; for who holds
+    /// `changes`. If this fails too, the next build tries again, or the next open.
+    fn take_back(&self, id: u64, name: &str) -> Result<()> {
+        self.core.abandoned.lock().insert(id);
+        match self.end_build_alone(id, name, false) {
+            Err(Error::UnknownIndex { .. }) => {
+                self.shared.settle()?;
+                let tree = tree_names::index(self.core.id, id);
+                if self.shared.db.tree_names().contains(&tree) {
+                    self.shared.drop_trees([tree])?;
+                }
             }
+            done => done?,
         }
+        self.core.abandoned.lock().remove(&id);
+        Ok(())
     }
 
     /// Step 4, or the index is taken back.
     fn end_build(&self, id: u64, name: &str, ready: bool) -> Result<()> {
+        let _alone = self.shared.changes.lock();
+        self.end_build_alone(id, name, ready)
+    }
+
+    /// For who holds `changes`.
+    fn end_build_alone(&self, id: u64, name: &str, ready: bool) -> Result<()> {
         let shared = &self.shared;
-        let _alone = shared.changes.lock();
         let definition = shared.change(self.name(), |definition| {
             let found = definition.indexes.iter().position(|index| index.id == id);
             let at = found.ok_or_else(|| self.unknown(name))?;
@@ -164,7 +203,10 @@ impl Table {
         self.changed(definition)?;
         match ready {
             true => Ok(()),
-            false => shared.drop_trees([tree_names::index(self.core.id, id)]),
+            false => {
+                shared.settle()?;
+                shared.drop_trees([tree_names::index(self.core.id, id)])
+            }
         }
     }
 

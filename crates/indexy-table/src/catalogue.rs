@@ -16,7 +16,7 @@ use crate::{
     definition::Definition,
     error::{Error, Result},
 };
-use indexy::{Transaction, Tree};
+use indexy::{Snapshot, Transaction, Tree};
 
 /// Name of its tree.
 pub(crate) const TREE: &str = "indexy.tables";
@@ -78,14 +78,14 @@ pub(crate) fn check_format(tree: &Tree, read_only: bool) -> Result<()> {
     }
 }
 
-/// All tables: name and definition.
-pub(crate) fn tables(tree: &Tree) -> Result<Vec<(String, Definition)>> {
+/// All tables at one moment: name and definition.
+pub(crate) fn tables(now: &Snapshot, tree: &Tree) -> Result<Vec<(String, Definition)>> {
     let mut found: Vec<(String, Definition)> = Vec::new();
-    for entry in tree.prefix([DEFINITION]) {
+    for entry in now.prefix(tree, [DEFINITION]) {
         let (key, value) = entry?;
         let name = std::str::from_utf8(&key[1..]).map_err(|_| damaged("name of a table"))?;
         let definition = definition(name, &value)?;
-        let stored = tree.get(generation_key(definition.id))?;
+        let stored = now.get(tree, generation_key(definition.id))?;
         let stored = stored.ok_or_else(|| damaged(format!("table {name} has no generation")))?;
         if generation(&stored)? != definition.generation {
             return Err(damaged(format!("table {name} has two generations")));

@@ -26,6 +26,8 @@ pub(crate) struct Layout {
     /// Where all columns lie in rows.
     all: Projection,
     pub(crate) indexes: Vec<IndexLayout>,
+    /// Names of indexes that were dropped since, and of their trees.
+    dropped: Vec<(String, String)>,
 }
 
 #[derive(Debug)]
@@ -51,17 +53,23 @@ pub(crate) struct IndexEntry {
 }
 
 impl Layout {
-    /// Of a definition that was checked; `tree` opens trees by name.
+    /// Of a definition that was checked; `tree` finds trees that are there by name.
     pub(crate) fn new(
         name: &str,
         definition: Definition,
-        tree: impl Fn(&str) -> Result<Tree>,
+        tree: impl Fn(&str) -> Option<Tree>,
     ) -> Result<Self> {
-        let rows = Entries::of_rows(tree(&tree_names::rows(definition.id))?, &definition);
+        let of_rows = tree_names::rows(definition.id);
+        let rows = tree(&of_rows).ok_or_else(|| gone(&of_rows))?;
+        let rows = Entries::of_rows(rows, &definition);
         let mut indexes = Vec::with_capacity(definition.indexes.len());
+        let mut dropped = Vec::new();
         for index in &definition.indexes {
-            let tree = tree(&tree_names::index(definition.id, index.id))?;
-            indexes.push(IndexLayout::new(tree, &definition, index));
+            let entries = tree_names::index(definition.id, index.id);
+            match tree(&entries) {
+                Some(tree) => indexes.push(IndexLayout::new(tree, &definition, index)),
+                None => dropped.push((index.name.clone(), entries)),
+            }
         }
         let columns = definition.columns.iter().map(|column| column.name.clone());
         Ok(Self {
@@ -70,8 +78,15 @@ impl Layout {
             all: rows.project(&(0..definition.columns.len()).collect::<Vec<_>>()),
             rows,
             indexes,
+            dropped,
             definition,
         })
+    }
+
+    /// Whoever writes needs all indexes. Errors: `Db` with `TreeDropped`.
+    pub(crate) fn check_whole(&self) -> Result<()> {
+        let lacks = self.dropped.first();
+        lacks.map_or(Ok(()), |(_, tree)| Err(gone(tree)))
     }
 
     pub(crate) fn column(&self, name: &str) -> Result<usize> {
@@ -84,9 +99,13 @@ impl Layout {
 
     pub(crate) fn index(&self, name: &str) -> Result<&IndexLayout> {
         let found = self.indexes.iter().find(|index| index.name == name);
-        found.ok_or_else(|| Error::UnknownIndex {
-            table: self.name.clone(),
-            index: name.into(),
+        found.ok_or_else(|| {
+            let dropped = self.dropped.iter().find(|(index, _)| index == name);
+            let unknown = || Error::UnknownIndex {
+                table: self.name.clone(),
+                index: name.into(),
+            };
+            dropped.map_or_else(unknown, |(_, tree)| gone(tree))
         })
     }
 
@@ -181,6 +200,11 @@ impl Layout {
         let read = entries.read(&self.definition.columns, entry, wanted);
         read.map_err(|what| Error::corrupt(&self.name, what))
     }
+}
+
+fn gone(tree: &str) -> Error {
+    let name = tree.into();
+    indexy::Error::TreeDropped { name }.into()
 }
 
 impl IndexLayout {

@@ -4,8 +4,8 @@
 //!
 //! A table is *index-organized*: its rows lie in a tree, in the order of the primary key. Each
 //! index is a tree of its own, which may be unique, and may include further columns. A row and its
-//! entries change in one transaction, which is one record of the log: whatever happens, indexes
-//! equal rows.
+//! entries change in one transaction, which is one record of the log: with a log, indexes equal
+//! rows whatever happens.
 //!
 //! ```
 //! use indexy::{Db, Options};
@@ -54,6 +54,9 @@
 //!   snapshot sees the columns and indexes of its moment.
 //! - After a crash a table is there with all of its trees, or not at all; an index that was being
 //!   built is gone.
+//! - With a log, indexes equal rows after a crash, and what returned from a change of a schema is
+//!   durable. Without one ([`indexy::Durability::None`]) each tree has what was flushed of it:
+//!   after a crash [`Table::verify`] says whether they fit. A drop flushes the database.
 
 mod alter;
 #[cfg(feature = "arrow")]

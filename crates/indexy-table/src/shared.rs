@@ -45,6 +45,8 @@ pub(crate) struct TableCore {
     pub(crate) generation_key: [u8; 9],
     /// The newest layout that anybody has seen.
     layout: RwLock<Arc<Layout>>,
+    /// Numbers of indexes that are to be taken back, because their build failed.
+    pub(crate) abandoned: Mutex<BTreeSet<u64>>,
 }
 
 impl TableCore {
@@ -102,23 +104,29 @@ impl Shared {
             if !read_only {
                 shared.undo_builds(tree)?;
             }
-            shared.open_trees(catalogue::tables(tree)?, read_only)?;
+            let tables = catalogue::tables(&db.snapshot()?, tree)?;
+            shared.open_trees(tables, read_only)?;
         }
         Ok(shared)
     }
 
     /// Takes back indexes whose build did not come to its end: nobody got an answer.
     fn undo_builds(&self, tree: &Tree) -> Result<()> {
-        for (name, definition) in catalogue::tables(tree)? {
+        let mut undone = false;
+        for (name, definition) in catalogue::tables(&self.db.snapshot()?, tree)? {
             let ready = |index: &&crate::definition::StoredIndex| index.state == IndexState::Ready;
             if definition.indexes.iter().filter(ready).count() < definition.indexes.len() {
                 self.change(&name, |definition| {
                     definition.indexes.retain(|index| ready(&index));
                     Ok(())
                 })?;
+                undone = true;
             }
         }
-        Ok(())
+        match undone {
+            true => self.settle(),
+            false => Ok(()),
+        }
     }
 
     /// Opens the trees of all tables, and removes those that belong to none: what a crash left
@@ -199,24 +207,45 @@ impl Shared {
         Ok(())
     }
 
+    /// What the catalogue says is durable when this returns, without a log, too: trees that it
+    /// does not name any more may be dropped.
+    pub(crate) fn settle(&self) -> Result<()> {
+        match self.db.newest_change() {
+            Err(indexy::Error::Unsupported { .. }) => Ok(self.db.flush()?),
+            durable => Ok(durable.map(drop)?),
+        }
+    }
+
+    /// Whether the catalogue may name what `named` looks for in the definition of `table`, after a
+    /// change that failed: one that was committed and could not be made durable is seen, and may
+    /// become durable yet.
+    pub(crate) fn may_name(&self, table: &str, named: impl Fn(&Definition) -> bool) -> bool {
+        let read = || {
+            let found = self.catalogue()?.get(catalogue::definition_key(table))?;
+            let read = |bytes: indexy::Value| catalogue::definition(table, &bytes);
+            found.map(read).transpose()
+        };
+        let definition: Result<Option<Definition>> = read();
+        definition.map_or(true, |definition| definition.as_ref().is_some_and(named))
+    }
+
     /// Drops trees that the catalogue does not name. What fails to be dropped goes with the next
     /// open.
     pub(crate) fn drop_trees(&self, names: impl IntoIterator<Item = String>) -> Result<()> {
         let mut failed = Ok(());
         for name in names {
-            self.trees.write().remove(&name);
-            if let Err(error) = self.db.drop_tree(&name) {
-                failed = failed.and(Err(error.into()));
+            let dropped = self.db.drop_tree(&name);
+            // A failure may come before the drop, or behind it.
+            if dropped.is_ok() || !self.db.tree_names().contains(&name) {
+                self.trees.write().remove(&name);
             }
+            failed = failed.and(dropped.map_err(Error::from));
         }
         failed
     }
 
     fn layout(&self, table: &str, definition: Definition) -> Result<Arc<Layout>> {
-        let tree = |name: &str| {
-            let found = self.trees.read().get(name).cloned();
-            found.ok_or_else(|| indexy::Error::TreeDropped { name: name.into() }.into())
-        };
+        let tree = |name: &str| self.trees.read().get(name).cloned();
         Layout::new(table, definition, tree).map(Arc::new)
     }
 
@@ -231,6 +260,7 @@ impl Shared {
                 name: name.into(),
                 generation_key: catalogue::generation_key(id),
                 layout: RwLock::new(layout.clone()),
+                abandoned: Mutex::default(),
             })
         });
         core.saw(&layout);

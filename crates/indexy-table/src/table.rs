@@ -127,6 +127,7 @@ impl Table {
     pub fn within<'tx>(&self, tx: &'tx mut Transaction) -> Result<TableTransaction<'tx>> {
         let get = |tree: &_, key: &[u8]| tx.get_for_update(tree, key);
         let layout = self.shared.layout_seen(&self.core, get)?;
+        layout.check_whole()?;
         Ok(TableTransaction {
             db: self.shared.db.clone(),
             layout,
@@ -165,8 +166,7 @@ impl Table {
 
     /// The newest layout.
     pub(crate) fn layout(&self) -> Result<Arc<Layout>> {
-        self.shared
-            .layout_seen(&self.core, |tree, key| tree.get(key))
+        Ok(self.now()?.layout)
     }
 
     // --- reads ----------------------------------------------------------------------

@@ -86,8 +86,9 @@ impl Tables {
     /// Creates a table, or opens it where it exists with this schema. The order of its indexes does
     /// not matter; that of its columns does.
     ///
-    /// It is durable when the call returns. Cost of a creation: some fsyncs for each tree. Not to
-    /// be called inside a transaction. Errors: `InvalidSchema`, `SchemaMismatch`, `Db`.
+    /// With a log it is durable when the call returns. Cost of a creation: some fsyncs for each
+    /// tree; of another one, that of [`Db::sync`]. Not to be called inside a transaction. Errors:
+    /// `InvalidSchema`, `SchemaMismatch`, `Db`; after `Db` the table may be there, whole.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -130,7 +131,11 @@ impl Tables {
                     reason,
                 });
             }
-            return self.handle(name, existing);
+            // A creation that failed at the end may have left it so that it is seen.
+            match shared.db.sync() {
+                Ok(()) | Err(indexy::Error::ReadOnly) => return self.handle(name, existing),
+                Err(error) => return Err(error.into()),
+            }
         }
         let numbers = 1 + definition.indexes.len() as u64;
         let first = shared.transact(|tx| catalogue::take_numbers(tx, catalogue, numbers))?;
@@ -152,8 +157,10 @@ impl Tables {
             });
         }
         if let Err(error) = made {
-            // What cannot be dropped belongs to no table, and goes with the next open.
-            let _ = shared.drop_trees(trees);
+            if !shared.may_name(name, |definition| definition.id == first) {
+                // What cannot be dropped belongs to no table, and goes with the next open.
+                let _ = shared.drop_trees(trees);
+            }
             return Err(error);
         }
         shared.db.sync()?;
@@ -190,7 +197,7 @@ impl Tables {
         let Some(tree) = &self.shared.catalogue else {
             return Ok(Vec::new());
         };
-        let tables = catalogue::tables(tree)?;
+        let tables = catalogue::tables(&self.shared.db.snapshot()?, tree)?;
         Ok(tables.into_iter().map(|(name, _)| name).collect())
     }
 
@@ -220,7 +227,7 @@ impl Tables {
             catalogue::remove(tx, catalogue, name, &definition)?;
             Ok(definition)
         })?;
-        shared.db.sync()?;
+        shared.settle()?;
         shared.forget_table(definition.id);
         shared.drop_trees(shared::trees_of(&definition))
     }

@@ -7,7 +7,7 @@
 
 use crate::{
     error::{Error, Result},
-    layout::{IndexEntry, Layout},
+    layout::{IndexEntry, IndexLayout, Layout},
     query::Query,
     record::{IntoValues, Record},
     scan::{Rows, Source},
@@ -348,19 +348,34 @@ impl TableTransaction<'_> {
             }
             let moved = old.as_ref().map(|old| &old.key) != new.as_ref().map(|new| &new.key);
             let tree = &index.entries.tree;
-            if let Some(old) = old.filter(|_| moved) {
-                batch.remove(tree, old.key);
-            }
+            let own = self.own_entry(index, old.as_ref())?;
             if let Some(IndexEntry { key, value, alone }) = new {
                 self.layout.check_key(&key)?;
                 self.check_row(value.len(), MAX_VALUE_BYTES)?;
-                if alone && moved && self.tx.get_for_update(tree, &key)?.is_some() {
+                let own = own && !moved;
+                if alone && !own && self.tx.get_for_update(tree, &key)?.is_some() {
                     return Err(self.duplicate(&index.name));
                 }
                 batch.insert(tree, key, value);
             }
+            if let Some(old) = old.filter(|_| moved && own) {
+                batch.remove(tree, old.key);
+            }
         }
         self.append(batch)
+    }
+
+    /// Whether the entry that lies at the key of `entry`, which a row has, is that row's. In an
+    /// index that is being built it may be absent, or that of a row that came later.
+    fn own_entry(&self, index: &IndexLayout, entry: Option<&IndexEntry>) -> Result<bool> {
+        let Some(entry) = entry else {
+            return Ok(false);
+        };
+        if index.ready || !entry.alone {
+            return Ok(true);
+        }
+        let there = self.tx.get_for_update(&index.entries.tree, &entry.key)?;
+        Ok(there.is_some_and(|there| there[..] == entry.value[..]))
     }
 
     fn check_row(&self, len: usize, limit: usize) -> Result<()> {

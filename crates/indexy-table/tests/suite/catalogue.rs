@@ -1,6 +1,6 @@
 //! The catalogue: schemas that do not fit, damage, orphans, read-only databases.
 
-use crate::support::{open, options, people, people_schema, scan};
+use crate::support::{assert_sound, open, options, people, people_schema, scan};
 use indexy::{Db, error::ErrorKind};
 use indexy_table::{Column, Error, Index, Query, Schema, Tables, Type, Value};
 
@@ -317,4 +317,46 @@ fn all_handles_of_a_database_are_the_same_tables() {
         scan(&people, &Query::index("by_height").prefix(165)).len(),
         1
     );
+}
+
+/// A default comes back bit by bit: entries of an index are computed from it again.
+#[test]
+fn defaults_of_floats_are_the_same_after_each_change_and_open() {
+    let defaults = [
+        1.9000000000000001,
+        -2.0962010729287593e-206,
+        0.1 + 0.2,
+        5e-324,
+    ];
+    for default in defaults {
+        let dir = tempfile::tempdir().unwrap();
+        let db = open(dir.path());
+        let schema = || {
+            Schema::new("t")
+                .column("id", Type::U64)
+                .column("x", Column::new(Type::F64).default(default))
+                .primary_key(["id"])
+        };
+        let tables = Tables::open(&db).unwrap();
+        let table = tables.create_table(schema()).unwrap();
+        tables.create_table(schema()).unwrap();
+        table.insert((1u64, 0.0)).unwrap();
+        table
+            .add_column("y", Column::new(Type::F64).default(default))
+            .unwrap();
+        table.create_index("by_y", Index::on(["y"])).unwrap();
+        table
+            .add_column("z", Column::new(Type::I64).nullable())
+            .unwrap();
+        assert_sound(&table);
+        drop((table, tables));
+        db.close().unwrap();
+        let db = open(dir.path());
+        let table = Tables::open(&db).unwrap().table("t").unwrap();
+        assert_sound(&table);
+        let row = table.get(1u64).unwrap().unwrap();
+        assert_eq!(row.get("y"), Some(&Value::F64(default)));
+        assert!(table.delete(1u64).unwrap());
+        assert_sound(&table);
+    }
 }

@@ -149,3 +149,31 @@ fn structures_go_in_and_come_out() {
     let thing = thing(3);
     assert_eq!(thing.to_values().len(), Thing::schema().columns().count());
 }
+
+#[derive(Row)]
+#[row(index(on(r#type, id), include(r#match)))]
+struct Raw {
+    #[row(primary_key)]
+    id: u64,
+    r#type: String,
+    r#match: bool,
+}
+
+#[test]
+fn an_index_of_the_structure_names_raw_fields() {
+    let schema = Raw::schema();
+    let indexes: Vec<_> = schema.indexes().map(|(name, _)| name).collect();
+    assert_eq!(indexes, ["by_type_id"]);
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path());
+    let tables = Tables::open(&db).unwrap();
+    let table = tables.create_table(schema).unwrap();
+    let row = Raw {
+        id: 1,
+        r#type: "a".into(),
+        r#match: true,
+    };
+    table.insert(&row).unwrap();
+    let query = Query::index("by_type_id").prefix("a");
+    assert_eq!(table.scan(&query).unwrap().count(), 1);
+}

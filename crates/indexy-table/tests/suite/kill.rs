@@ -1,8 +1,8 @@
 //! Writers, and an index that is built and dropped, in a process that is killed (SIGKILL) again and
 //! again. Whatever it leaves, indexes equal rows, and every transfer is whole.
-//! `INDEXY_KILL_ROUNDS` (default 5).
+//! `INDEXY_KILL_ROUNDS` (default 5). And what a crash leaves of a database without a log.
 
-use crate::support::{Random, rows, setting};
+use crate::support::{Random, assert_sound, rows, setting};
 use indexy::{Db, Durability, Options};
 use indexy_table::{Error, Index, Query, Schema, Table, Tables, Type, Value};
 use std::{
@@ -141,4 +141,52 @@ fn i14_rows_and_indexes_survive_kills() {
         full += usize::from(!found.is_empty());
     }
     assert!(full > 0, "nothing was ever written");
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let dest = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &dest),
+            false => drop(std::fs::copy(entry.path(), dest).unwrap()),
+        }
+    }
+}
+
+/// Without a log the catalogue lies in memory; what it names is not dropped before it is on disk.
+#[test]
+fn a_crash_behind_a_drop_leaves_tables_that_open_without_a_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("db");
+    let options = || Options::new(8 << 20).durability(Durability::None);
+    let db = Db::open(&path, options()).unwrap();
+    let tables = Tables::open(&db).unwrap();
+    let schema = |name: &str| {
+        Schema::new(name)
+            .column("id", Type::U64)
+            .primary_key(["id"])
+            .index("i", Index::on(["id"]))
+    };
+    for name in ["kept", "dropped"] {
+        tables
+            .create_table(schema(name))
+            .unwrap()
+            .insert(1u64)
+            .unwrap();
+    }
+    db.flush().unwrap();
+    let opened = |to: &str| {
+        let to = dir.path().join(to);
+        copy(&path, &to);
+        let db = Db::open(&to, options()).unwrap();
+        let tables = Tables::open(&db).unwrap();
+        assert_sound(&tables.table("kept").unwrap());
+        tables.names().unwrap()
+    };
+    tables.table("kept").unwrap().drop_index("i").unwrap();
+    assert_eq!(opened("after the index"), ["dropped", "kept"]);
+    tables.drop_table("dropped").unwrap();
+    assert_eq!(opened("after the table"), ["kept"]);
 }

@@ -1,10 +1,12 @@
 //! Tables through the public API.
 
+mod builds;
 mod catalogue;
 mod changes;
 mod derive;
 mod kill;
 mod model;
+mod moments;
 mod queries;
 mod rows;
 mod support;
