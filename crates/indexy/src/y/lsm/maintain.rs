@@ -29,8 +29,8 @@ const LEAST_BUFFERED: usize = 32 << 10;
 
 impl LsmY {
     /// One step, if something is due; false: nothing is. The caller holds `maintaining`. Errors:
-    /// those of a merge; `Corrupt` if nothing is due, for damage leaves a partition more layers than
-    /// reads bear.
+    /// those of a merge; `Corrupt` if nothing is due because damage leaves a partition more layers
+    /// than reads bear.
     pub(super) fn do_what_is_due(&self, known: &mut Known<Stored>) -> Result<bool> {
         let (effort, runs) = self.clock.effort();
         let version = self.version();

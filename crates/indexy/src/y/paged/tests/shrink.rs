@@ -97,12 +97,11 @@ fn a_crash_at_any_io_of_a_cut_loses_nothing() {
 fn the_file_is_not_cut_while_a_load_is_under_way() {
     let sim = Sim::default();
     let y = open_sim(&sim, 4096).unwrap();
-    let all = |one: fn(&[u8]) -> (Vec<u8>, Option<Vec<u8>>)| {
-        sorted((0..1500).map(|i| one(&key(i))).collect())
-    };
-    write(&y, &all(|key| put(key, &[7; 300]))).unwrap();
+    let all = sorted((0..1500).map(|i| put(&key(i), &[7; 300])).collect());
+    write(&y, &all).unwrap();
     y.make_durable().unwrap();
-    write(&y, &all(del)).unwrap();
+    let none = all.iter().map(|(key, _)| del(key));
+    write(&y, &none.collect()).unwrap();
     let rest = || {
         for _ in 0..5 {
             y.make_durable().unwrap();
