@@ -195,7 +195,8 @@ pub trait IndexY: Send + Sync {
     /// whatever it costs. `Idle`: nothing is left to do, or this index has nothing to do at all.
     ///
     /// Errors: as [`IndexY::maintain`]; `Corrupt` ends nothing but this call. Damage is left as it
-    /// is, and told when everything else is done.
+    /// is. The LSM tree tells it when everything else is done; the paged tree ends at the first
+    /// that it meets.
     fn compact(&self, from: &[u8], to: Option<&[u8]>) -> Result<Maintained> {
         let _ = (from, to);
         Ok(Maintained::Idle)

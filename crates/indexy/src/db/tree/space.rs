@@ -85,8 +85,10 @@ impl Tree {
     /// range, and cuts the end off.
     ///
     /// Cost: up to a read and a write of all that the range has on disk. Errors: those of
-    /// [`Tree::insert`]; `Corrupt` for damage in the range, which stays as it is, after everything
-    /// else was done. The handle goes on after that.
+    /// [`Tree::insert`]; `Corrupt` for damage, which stays as it is. An LSM tree tells damage in
+    /// the range after everything else was done. A paged tree ends at the first damage that it
+    /// meets, wherever in the tree that lies, and keeps what was done by then. The handle goes on
+    /// after that.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

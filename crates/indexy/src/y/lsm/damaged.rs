@@ -104,6 +104,18 @@ impl Damaged {
             .any(|place| place.table == number && place.is_inside(from, to))
     }
 
+    /// What a merge of all of `partition` would meet.
+    pub(super) fn of(&self, partition: &Partition<Stored>) -> Option<Error> {
+        let (from, to) = (&*partition.from, partition.to.as_deref());
+        let places = self.places.lock();
+        let mut met = places.iter().filter(|place| place.is_inside(from, to));
+        let is_there = |place: &&Place| {
+            let mut tables = partition.tables();
+            tables.any(|table| table.facts().number == place.table)
+        };
+        met.find(is_there).map(|place| place.found.clone())
+    }
+
     /// Forgets what `version` does not have any more.
     pub(super) fn keep(&self, version: &Version<Stored>) {
         let mut places = self.places.lock();

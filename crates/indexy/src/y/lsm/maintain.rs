@@ -20,7 +20,7 @@ use super::{
     version::{Inputs, Part, Version},
     write::{Level, Output},
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 use std::{ops::Range, sync::Arc};
 
 /// Bytes of the buffers of all inputs of a merge together, and the least of one.
@@ -29,26 +29,33 @@ const LEAST_BUFFERED: usize = 32 << 10;
 
 impl LsmY {
     /// One step, if something is due; false: nothing is. The caller holds `maintaining`. Errors:
-    /// those of a merge; `Corrupt` if damage leaves a partition more layers than reads bear.
+    /// those of a merge; `Corrupt` if nothing is due because damage leaves a partition more layers
+    /// than reads bear.
     pub(super) fn do_what_is_due(&self, known: &mut Known<Stored>) -> Result<bool> {
         let (effort, runs) = self.clock.effort();
-        let done = self.step(effort, known)?;
+        let version = self.version();
+        let step = next(self.shape(&version, effort, known));
+        let rests = step == Step::Rest;
+        let done = self.do_step(&version, step)?;
         if !done {
             self.clock.rests(effort, runs);
-            // Runs would wait for ever.
-            if self.is_congested()
-                && let Some(found) = self.damaged.first(&[], None)
-            {
+            // A merge that was interrupted, or in vain, says nothing about what can be merged.
+            if rests && let Some(found) = self.unbearable(&version) {
                 return Err(found);
             }
         }
         Ok(done)
     }
 
-    fn step(&self, effort: Effort, known: &mut Known<Stored>) -> Result<bool> {
-        let version = self.version();
-        let step = next(self.shape(&version, effort, known));
-        self.do_step(&version, step)
+    /// Damage of a partition whose layers are so many that runs wait for a merge. If nothing is
+    /// due, they would wait for ever.
+    fn unbearable(&self, version: &Version<Stored>) -> Option<Error> {
+        let limits = self.limits();
+        let mut congested = version
+            .partitions()
+            .iter()
+            .filter(|partition| limits.congested(partition.depth()));
+        congested.find_map(|partition| self.damaged.of(partition))
     }
 
     /// One step until nothing of `[from, to)` takes space in vain; false: nothing does. The caller

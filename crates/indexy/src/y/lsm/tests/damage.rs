@@ -274,3 +274,23 @@ fn too_many_damaged_layers_are_an_error() {
     });
     assert!(matches!(end, Some(Err(Error::Corrupt { .. }))), "{end:?}");
 }
+
+/// Runs wait for a merge of one partition, which a close interrupts. Damage of another partition
+/// has no part in that.
+#[test]
+fn an_interrupted_merge_is_no_damage() {
+    let (_sim, y, _, _) = with_a_damaged_base();
+    let over = (0..4000u64).step_by(7);
+    let over = over.map(|key| put(&key.to_be_bytes(), &[1; 40]));
+    write(&y, &over.collect()).unwrap();
+    let met = (0..300).find_map(|_| y.compact(b"", None).err());
+    assert!(matches!(met, Some(Error::Corrupt { .. })), "{met:?}");
+    assert!(y.damaged() > 0);
+    for n in 0..26 {
+        write(&y, &vec![put(&0u64.to_be_bytes(), &[n; 40])]).unwrap();
+    }
+    assert!(y.congested());
+    y.interrupt();
+    let done = y.do_what_is_due(&mut y.maintaining.lock());
+    assert!(matches!(done, Ok(false)), "{done:?}");
+}

@@ -107,12 +107,11 @@ impl<T: TableFile> Version<T> {
         *self.totals.get_or_init(|| {
             let tables = self.tables();
             let slices: Vec<Slice> = self.partitions.iter().map(|p| p.weights().all()).collect();
-            let depth = |p: &Arc<Partition<T>>| p.layers.len() + usize::from(!p.base.is_empty());
             Totals {
                 live: sum(&slices),
                 tables: tables.len(),
                 bytes: tables.values().map(|t| t.facts().bytes()).sum(),
-                depth: self.partitions.iter().map(depth).max().unwrap_or(0),
+                depth: self.partitions.iter().map(|p| p.depth()).max().unwrap_or(0),
                 layers: self
                     .partitions
                     .iter()

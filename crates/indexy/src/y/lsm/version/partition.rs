@@ -132,6 +132,11 @@ impl<T> Partition<T> {
         &self.reads
     }
 
+    /// Tables that a read may have to look into, of those that lie over one another.
+    pub(crate) fn depth(&self) -> usize {
+        self.layers.len() + usize::from(!self.base.is_empty())
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.base.is_empty() && self.layers.is_empty()
     }

@@ -61,7 +61,9 @@ impl PageFile {
         self.birth.store(committed + 1, Relaxed);
     }
 
-    fn identity(&self, number: PageNo) -> Identity {
+    /// Who page `number` is, if it is written at this moment. A commit beside it makes the next
+    /// answer another one: what is written in several pieces asks once.
+    pub(crate) fn identity(&self, number: PageNo) -> Identity {
         Identity {
             number,
             tree: self.tree,
@@ -92,11 +94,6 @@ impl PageFile {
     /// Completes a page, or an extent, that is to be written.
     pub(crate) fn seal(&self, number: PageNo, page: &mut [u8]) {
         page::seal(page, self.identity(number));
-    }
-
-    /// Says whose the page is, as [`seal`](Self::seal) does, but without the checksum.
-    pub(crate) fn identify(&self, number: PageNo, page: &mut [u8]) {
-        page::identify(page, self.identity(number));
     }
 
     /// Writes sealed pages with consecutive numbers from `first` on.

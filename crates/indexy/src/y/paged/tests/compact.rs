@@ -7,8 +7,10 @@ use crate::{
     y::{
         conformance::{Entries, Model, check, del, put, write, write_both},
         contract::Maintained,
+        paged::write::Output,
     },
 };
+use std::sync::atomic::AtomicBool;
 
 const FILE: &str = "/tree/pages";
 
@@ -203,4 +205,73 @@ fn a_fault_in_a_compaction_leaves_what_there_was() {
             check(&open_sim(&sim, 4096).unwrap(), &model);
         }
     }
+}
+
+/// A commit between the two reads of an extent that moves.
+#[test]
+fn i4_extents_move_beside_commits() {
+    const EXTENTS: u32 = 48;
+    let sim = Sim::default();
+    let y = open_sim(&sim, 4096).unwrap();
+    let mut model = Model::new();
+    let all = |n: u8| -> Entries {
+        let values = (0..EXTENTS).map(|i| put(&i.to_be_bytes(), &vec![n; 300_000]));
+        values.collect()
+    };
+    for n in 1..3 {
+        write_both(&y, &mut model, &all(n));
+        y.make_durable().unwrap();
+    }
+    let before = length(&sim);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (y, done) = (&y, &done);
+        let commits = scope.spawn(move || {
+            let mut commits = 0u32;
+            while commits < 3 || !done.load(Relaxed) {
+                // A version that was published before the step began is made durable beside it.
+                y.space.lock().changed = true;
+                y.make_durable().unwrap();
+                commits += 1;
+            }
+            commits
+        });
+        // Between two steps a run comes.
+        let ended = (0..60u32).try_for_each(|round| {
+            y.compact(b"", None)?;
+            let run = vec![put(&[255; 5], &round.to_le_bytes())];
+            write(y, &run)
+        });
+        done.store(true, Relaxed);
+        ended.unwrap();
+        assert!(commits.join().unwrap() >= 3);
+        model.insert(vec![255; 5], 59u32.to_le_bytes().to_vec());
+    });
+    compact(&y).unwrap();
+    assert!(length(&sim) * 3 < before * 2, "{before}, {}", length(&sim));
+    assert_eq!(y.verify().unwrap(), model.len() as u64);
+    check(&y, &model);
+    drop(y);
+    check(&open_sim(&sim, 4096).unwrap(), &model);
+}
+
+/// An extent that makes way for others stays where it is if the file cannot grow.
+#[test]
+fn an_extent_stays_if_the_file_cannot_grow() {
+    let sim = Sim::default();
+    let y = open_sim(&sim, 4096).unwrap();
+    let value = vec![7; 90_000];
+    let mut output = Output::new(&y);
+    let far = output.add_extent(&value).unwrap();
+    output.flush().unwrap();
+    let busy = y.space.lock().busy_pages();
+    let taken = output.taken.clone();
+    sim.fail_at(sim.ios() + 1, Fault::Full, true);
+    let moved = output.move_extent(far, far.first, true).unwrap();
+    assert!(moved.is_none());
+    assert_eq!(output.taken, taken);
+    assert_eq!(y.space.lock().busy_pages(), busy);
+    sim.heal();
+    let moved = output.move_extent(far, far.first, true).unwrap().unwrap();
+    assert_eq!(output.fetch(moved).unwrap(), value);
 }

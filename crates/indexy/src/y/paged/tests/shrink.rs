@@ -91,3 +91,37 @@ fn a_crash_at_any_io_of_a_cut_loses_nothing() {
         }
     }
 }
+
+/// A sorted load takes pages and writes them under no lock of writers.
+#[test]
+fn the_file_is_not_cut_while_a_load_is_under_way() {
+    let sim = Sim::default();
+    let y = open_sim(&sim, 4096).unwrap();
+    let all = sorted((0..1500).map(|i| put(&key(i), &[7; 300])).collect());
+    write(&y, &all).unwrap();
+    y.make_durable().unwrap();
+    let none = all.iter().map(|(key, _)| del(key));
+    write(&y, &none.collect()).unwrap();
+    let rest = || {
+        for _ in 0..5 {
+            y.make_durable().unwrap();
+            y.maintain().unwrap();
+        }
+    };
+    let before = length(&sim);
+    let mut load = y.begin_load().unwrap().unwrap();
+    rest();
+    load.add(b"a", &[1; 9000]).unwrap();
+    rest();
+    assert!(length(&sim) >= before, "{before}, {}", length(&sim));
+    load.add(b"b", &[2; 9000]).unwrap();
+    load.seal().unwrap();
+    load.publish().unwrap();
+    rest();
+    assert!(length(&sim) < before, "{before}, {}", length(&sim));
+    let model = [
+        (b"a".to_vec(), vec![1; 9000]),
+        (b"b".to_vec(), vec![2; 9000]),
+    ];
+    check(&y, &Model::from(model));
+}

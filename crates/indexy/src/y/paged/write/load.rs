@@ -50,7 +50,7 @@ pub(crate) struct Load<'y> {
 
 impl<'y> Load<'y> {
     pub(crate) fn begin(y: &'y PagedY) -> Result<Self> {
-        // First, so that whoever releases the file sees it or is seen here.
+        // First, so that whoever releases or cuts the file sees it or is waited for here.
         y.loads.fetch_add(1, Relaxed);
         let load = Self {
             pages: Pages::new(y),
@@ -64,7 +64,7 @@ impl<'y> Load<'y> {
             last: Vec::new(),
             entries: 0,
         };
-        let _no_release = y.writing.lock();
+        let _no_release_or_cut = y.writing.lock();
         y.writable().map(|()| load)
     }
 

@@ -18,4 +18,6 @@ mod run;
 mod shrink;
 
 pub(super) use load::Load;
+#[cfg(test)]
+pub(super) use output::Output;
 pub(super) use removal::Removal;

@@ -84,7 +84,8 @@ impl<'y> Output<'y> {
     }
 
     /// Writes the extent `far` anew, to free pages below `end`, or behind all others if `or_last`;
-    /// `None`: there are none. Cost: two reads and a write of it, piece by piece.
+    /// `None`: there are none, or the file cannot grow. Cost: two reads and a write of it, piece by
+    /// piece.
     pub(crate) fn move_extent(
         &mut self,
         far: Far,
@@ -96,11 +97,11 @@ impl<'y> Output<'y> {
             return Ok(None);
         };
         let count = pages.end - pages.start;
-        let place = {
+        let (place, is_last) = {
             let mut space = self.y.space.lock();
             match space.allocate_run_below(count, end) {
-                None if or_last => space.allocate_last(count),
-                place => place,
+                None if or_last => (space.allocate_last(count), true),
+                place => (place, false),
             }
         };
         let Some(first) = place else {
@@ -108,12 +109,28 @@ impl<'y> Output<'y> {
         };
         self.taken.extend(first..first + count);
         self.flush()?;
+        match self.copy_extent(far, first) {
+            // The file cannot grow: it stays where it is.
+            Err(Error::OutOfSpace { .. }) if is_last => {
+                let kept = self.taken.len().saturating_sub(count as usize);
+                let given_back = self.taken.split_off(kept);
+                self.y.release(&given_back);
+                Ok(None)
+            }
+            copied => copied.map(|()| Some(Far { first, ..far })),
+        }
+    }
+
+    /// Writes the extent `far` anew, to the pages from `first` on. Nothing waits in the buffer.
+    fn copy_extent(&mut self, far: Far, first: PageNo) -> Result<()> {
         let Self { y, buffer, .. } = self;
         let file = &y.pages.file;
-        // The first piece says where it is.
+        // The first piece says where it is. A commit between the two reads changes what a page that
+        // is written then says of itself.
+        let identity = file.identity(first);
         let place = |buffer: &mut AlignedBuffer, piece: &[u8]| {
             put(buffer, 0, piece);
-            file.identify(first, buffer);
+            page::identify(buffer, identity);
         };
         let mut sum = Xxh3::new();
         let mut at = 0;
@@ -138,8 +155,7 @@ impl<'y> Output<'y> {
             place(buffer, piece);
             page::put_sum(buffer, sum.digest());
             file.write(to, buffer.get(..piece.len()).unwrap_or_default())
-        })?;
-        Ok(Some(Far { first, ..far }))
+        })
     }
 
     /// Consecutive pages that are to be added.
@@ -169,7 +185,7 @@ impl<'y> Output<'y> {
         let mut sum = Xxh3::new();
         fill_extent(buffer, head);
         extent::write_header(buffer, bytes.len());
-        file.identify(first, buffer);
+        page::identify(buffer, file.identity(first));
         sum.update(page::summed(buffer, true));
         sum.update(rest);
         sum.update(&zeros);

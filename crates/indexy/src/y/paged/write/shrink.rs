@@ -1,8 +1,10 @@
 //! Giving back the free space at the end of the file.
 //!
 //! What lies there belongs to no version and no superblock, so that it can go at any moment at
-//! which nobody allocates: under the locks of writers and of commits. A superblock may say that the
-//! file ends farther behind: what it names is there all the same.
+//! which nobody allocates: under the locks of writers and of commits, and with no sorted load under
+//! way. A load takes pages and writes them without either lock; it counts itself and then waits for
+//! the lock of writers, so that it is seen here or begins when the file has its new length. A
+//! superblock may say that the file ends farther behind: what it names is there all the same.
 //!
 //! The pages of the map may be the last that are in the way. They are written anew with the next
 //! commit, in front. Not here: moving pages of the tree. A run rewrites them in front of it when
@@ -10,14 +12,18 @@
 //! Threads: the maintainer.
 
 use crate::{error::Result, y::paged::tree::PagedY};
+use std::sync::atomic::Ordering::Relaxed;
 
 impl PagedY {
-    /// Shortens the file if enough of its end is free, unless somebody writes. Cost: a change of
-    /// the file's length.
+    /// Shortens the file if enough of its end is free, unless somebody writes or loads. Cost: a
+    /// change of the file's length.
     pub(crate) fn shrink(&self) -> Result<()> {
         let Some(_no_run) = self.writing.try_lock() else {
             return Ok(());
         };
+        if self.loads.load(Relaxed) > 0 {
+            return Ok(());
+        }
         let Some(committed) = self.committed.try_lock() else {
             return Ok(());
         };
