@@ -160,8 +160,8 @@ fn tree_of(record: &RecordRef<'_>) -> Option<u32> {
 /// - *In order*: of each key in the order of its writes; what began after another write had
 ///   returned comes after that. A serializable transaction that read what a concurrent one changed
 ///   may come after it: what a replica shows in between is what snapshot isolation allows.
-/// - *Applied*: what is told can be read. *Durable*: nothing is told that a crash can take back. With
-///   [`Durability::Buffered`](crate::Durability::Buffered) changes come after its interval.
+/// - *Applied*: what is told can be read. *Durable*: nothing is told that a crash can take back.
+///   With [`Durability::Buffered`](crate::Durability::Buffered) changes come after its interval.
 /// - *Not in it*: that trees are made, renamed or dropped (a tree has the name of now, and what was
 ///   dropped since is left out), and what was written while the database was open with
 ///   [`Durability::None`](crate::Durability::None).
