@@ -98,7 +98,7 @@ fn check(db: &Db, from: u32) {
 
 #[test]
 fn a_database_larger_than_its_memory_comes_back() {
-    for x in [IndexXKind::Art, IndexXKind::BPlus] {
+    for x in [IndexXKind::None, IndexXKind::Art, IndexXKind::BPlus] {
         let dir = tempfile::tempdir().unwrap();
         let pools = Modelled::default();
         let factory = || Arc::new(DexFactory::<_, 16>::new(pools.clone()));

@@ -37,6 +37,8 @@ use std::{
 /// Part of the budget that goes to the caches of Index Y.
 const CACHE_DIVISOR: usize = 12;
 const MIN_CACHE_BYTES: usize = 256 << 10;
+/// Where no tree has pages of its own, those of spilled images get this part of the caches.
+const IMAGES_DIVISOR: usize = 16;
 /// Tables that are kept open; a process has 1,024 descriptors by default.
 const MOST_OPEN_TABLES: usize = 256;
 /// What runs and compactions of one database hold while they work; one of each runs at a time.
@@ -94,8 +96,10 @@ pub(crate) struct YShared {
 struct Kinds {
     /// For all kinds together, in bytes.
     total: usize,
-    /// Of LSM trees and paged trees.
+    /// Of LSM trees, of paged trees, and of spilled images.
     pages: Option<Arc<PageCache>>,
+    /// A tree has pages; else they are of images alone.
+    has_page_trees: bool,
     #[cfg(feature = "rocksdb")]
     rocks: Option<Arc<RocksShared>>,
     custom: BTreeMap<IndexYName, Arc<dyn IndexYShared>>,
@@ -117,6 +121,7 @@ impl YShared {
             kinds: Mutex::new(Kinds {
                 total,
                 pages: None,
+                has_page_trees: false,
                 #[cfg(feature = "rocksdb")]
                 rocks: None,
                 custom: BTreeMap::new(),
@@ -214,17 +219,17 @@ impl YShared {
 
     fn pages(&self) -> Arc<PageCache> {
         let mut kinds = self.kinds.lock();
-        if let Some(pages) = &kinds.pages {
-            return Arc::clone(pages);
+        let pages = kinds.pages();
+        if !kinds.has_page_trees {
+            kinds.has_page_trees = true;
+            kinds.divide();
         }
-        let pages = Arc::new(PageCache::new(kinds.make_room()));
-        kinds.pages = Some(Arc::clone(&pages));
         pages
     }
 
     /// Where images of snapshots are spilled: files in `dir`, through the pools of pages.
     pub(super) fn scratch(&self, dir: &Path) -> Arc<Scratch> {
-        let pool = self.pages().pool(lsm::PAGE_BYTES);
+        let pool = self.kinds.lock().pages().pool(lsm::PAGE_BYTES);
         Arc::new(Scratch::new(self.tables_storage(), dir.to_path_buf(), pool))
     }
 
@@ -314,22 +319,42 @@ impl Kinds {
         kinds.into_iter().flatten().chain(custom).collect()
     }
 
-    /// Gives every kind in use the same part of the total.
+    /// Gives every kind in use the same part of the total, and images alone a small one.
     fn divide(&self) {
-        self.resize(self.total / self.each().len().max(1));
-    }
-
-    fn resize(&self, share: usize) {
-        for kind in self.each() {
-            kind.set_memory(share);
-        }
+        self.divide_among(0);
     }
 
     /// Makes the kinds in use smaller for one more; returns its share in bytes.
     fn make_room(&self) -> usize {
-        let share = self.total / (self.each().len() + 1);
-        self.resize(share);
+        self.divide_among(1)
+    }
+
+    /// Returns the share of one of the kinds in use and `more` others, in bytes.
+    fn divide_among(&self, more: usize) -> usize {
+        let (mut kinds, mut rest) = (self.each(), self.total);
+        if let Some(pages) = self.pages.as_ref().filter(|_| !self.has_page_trees) {
+            let part = self.total / IMAGES_DIVISOR;
+            pages.set_memory(part);
+            // They are the first of all.
+            kinds.remove(0);
+            rest -= part;
+        }
+        let share = rest / (kinds.len() + more).max(1);
+        for kind in kinds {
+            kind.set_memory(share);
+        }
         share
+    }
+
+    /// The cache of pages; a new one has a small share until a tree has pages.
+    fn pages(&mut self) -> Arc<PageCache> {
+        if let Some(pages) = &self.pages {
+            return Arc::clone(pages);
+        }
+        let pages = Arc::new(PageCache::new(self.total / IMAGES_DIVISOR));
+        self.pages = Some(Arc::clone(&pages));
+        self.divide();
+        pages
     }
 }
 

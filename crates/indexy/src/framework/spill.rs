@@ -88,10 +88,9 @@ impl Joined {
             return Ok(());
         }
         let mut cold = ColdReads::new(&*self.y, &self.shared.budget);
-        let scratch = disk.scratch();
         let spilled = self
             .versions
-            .spill(&frozen, scratch, &versions.epochs(), &mut cold);
+            .spill(&frozen, disk, &versions.epochs(), &mut cold);
         drop(frozen);
         versions.spilled();
         self.shared.spilled.advance();
@@ -107,7 +106,7 @@ impl Joined {
         };
         let epochs = versions.epochs();
         self.versions
-            .merge(disk.scratch(), &epochs, versions.disk_room(), between)
+            .merge(disk, &epochs, versions.disk_room(), between)
     }
 
     /// Memory is short: waits until the images of all trees are on disk. The caller holds stripes

@@ -16,6 +16,7 @@
 use super::{
     chain::{self, Image},
     clock::Epoch,
+    disk::Disk,
     generation::{Frozen, Generation},
     spilled::Spilled,
     store::Store,
@@ -48,7 +49,7 @@ impl Store {
     pub(crate) fn spill(
         &self,
         frozen: &Frozen,
-        scratch: &Arc<Scratch>,
+        disk: &Disk,
         open: &[Epoch],
         cold: &mut dyn Cold,
     ) -> Result<()> {
@@ -58,7 +59,7 @@ impl Store {
         if generations.is_empty() {
             return Ok(());
         }
-        let mut writer = scratch.writer()?;
+        let mut writer = disk.scratch().writer()?;
         let mut from = Some(Vec::new());
         while let Some(at) = from {
             let (entries, resume) = gathered(&generations, &at, open);
@@ -76,7 +77,7 @@ impl Store {
     /// something was merged. After an error it is tried again when there are twice as many files.
     pub(crate) fn merge(
         &self,
-        scratch: &Arc<Scratch>,
+        disk: &Disk,
         open: &[Epoch],
         room: u64,
         between: &mut dyn FnMut() -> bool,
@@ -90,7 +91,7 @@ impl Store {
             return Ok(false);
         };
         *failed = files.len();
-        let Some(run) = merged(group, scratch, open, between)? else {
+        let Some(run) = merged(group, disk.scratch(), open, between)? else {
             *failed = 0;
             return Ok(false);
         };

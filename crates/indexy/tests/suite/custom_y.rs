@@ -2,7 +2,7 @@
 
 use crate::support::{MIB, assert_sound, open};
 use indexy::{
-    Db, Error, IndexYKind, Key, Options, Result, TreeOptions, Value,
+    Db, Error, IndexXKind, IndexYKind, Key, Options, Result, TreeOptions, Value,
     index_y::{
         Capabilities, IndexY, IndexYFactory, IndexYShared, Maintained, Order, RunSource, YIter,
     },
@@ -186,6 +186,8 @@ struct Files {
     cache_bytes: Arc<AtomicUsize>,
     refuses: bool,
     work_bytes: usize,
+    /// Its caches do not shrink.
+    keeps: bool,
 }
 
 impl IndexYFactory for Files {
@@ -197,7 +199,10 @@ impl IndexYFactory for Files {
         }
         self.shares.fetch_add(1, SeqCst);
         self.cache_bytes.store(cache_bytes, SeqCst);
-        Ok(Arc::new(FilesShared(self.cache_bytes.clone())))
+        Ok(Arc::new(FilesShared {
+            cache_bytes: self.cache_bytes.clone(),
+            keeps: self.keeps,
+        }))
     }
 
     fn work_bytes(&self) -> usize {
@@ -205,7 +210,10 @@ impl IndexYFactory for Files {
     }
 }
 
-struct FilesShared(Arc<AtomicUsize>);
+struct FilesShared {
+    cache_bytes: Arc<AtomicUsize>,
+    keeps: bool,
+}
 
 impl IndexYShared for FilesShared {
     fn open(&self, dir: &Path, read_only: bool) -> Result<Arc<dyn IndexY>> {
@@ -213,11 +221,12 @@ impl IndexYShared for FilesShared {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.0.load(SeqCst)
+        self.cache_bytes.load(SeqCst)
     }
 
     fn set_memory(&self, cache_bytes: usize) {
-        self.0.store(cache_bytes, SeqCst);
+        let held = if self.keeps { self.memory_bytes() } else { 0 };
+        self.cache_bytes.store(cache_bytes.max(held), SeqCst);
     }
 }
 
@@ -431,4 +440,33 @@ fn a_later_registration_replaces_an_earlier_one() {
     fill(&open(dir.path(), &replaced), "t", 10);
     assert_eq!(first.shares.load(SeqCst), 0);
     assert_eq!(second.shares.load(SeqCst), 1);
+}
+
+/// I7: without a memory index, caches that cannot shrink have most of the budget. What other kinds
+/// of disk index come to hold, and snapshots that spill, find room beside them.
+#[test]
+fn i7_caches_that_cannot_shrink_leave_room_for_writers() {
+    let dir = tempfile::tempdir().unwrap();
+    let factory = Arc::new(Files {
+        keeps: true,
+        ..Files::default()
+    });
+    let options = options_with(&factory).index_x(IndexXKind::None);
+    let db = open(dir.path(), &options);
+    let tree = db.tree("t").unwrap();
+    let keys = 40_000u32;
+    let snapshot = db.snapshot().unwrap();
+    for i in 0..keys {
+        let inserted = tree.insert(i.to_be_bytes(), [i as u8; 100]);
+        inserted.unwrap_or_else(|e| panic!("{i}: {e}: {:?}", db.stats()));
+    }
+    let stats = db.stats();
+    assert!(
+        stats.memory_used_bytes <= stats.memory_budget_bytes,
+        "{stats:?}"
+    );
+    let held = factory.cache_bytes.load(SeqCst);
+    assert!(held > 2 * MIB, "{held}");
+    assert_eq!(snapshot.iter(&tree).count(), 0);
+    assert_eq!(tree.len().unwrap(), u64::from(keys));
 }

@@ -39,7 +39,7 @@ const STEP_DIVISOR: usize = 32;
 #[derive(Debug, Clone, Copy)]
 struct Needs {
     limit: usize,
-    /// The log's buffers, runs in flight, tables of Y.
+    /// The log's buffers, runs in flight, tables of Y, caches that cannot shrink.
     fixed: usize,
     /// What the write buffer is to hold.
     buffer: usize,
@@ -66,8 +66,10 @@ impl Core {
         let limit = self.budget.limit();
         let machine = machine::usable(limit);
         let alone = self.write_buffer_bytes(limit);
+        // Caches that cannot shrink hold more than they were given.
+        let kept = self.y_shared.memory_bytes().saturating_sub(*now);
         let asked = match alone {
-            Some(buffer) => without_x(self.needs(limit, buffer)).min(machine),
+            Some(buffer) => without_x(self.needs(limit, buffer, kept)).min(machine),
             None => index_y::cache_bytes(machine),
         };
         // A little more room is not worth what a cache forgets.
@@ -85,11 +87,12 @@ impl Core {
             self.y_shared.set_memory(asked);
             *now = asked;
         }
-        self.budget
-            .set(Holder::IndexY, self.y_shared.memory_bytes());
+        let caches = self.y_shared.memory_bytes();
+        self.budget.set(Holder::IndexY, caches);
+        self.shared.room.caches_keep(caches.saturating_sub(*now));
     }
 
-    fn needs(&self, limit: usize, buffer: usize) -> Needs {
+    fn needs(&self, limit: usize, buffer: usize, kept: usize) -> Needs {
         let held = [
             Holder::Log,
             Holder::LogPieces,
@@ -98,7 +101,7 @@ impl Core {
         ];
         Needs {
             limit,
-            fixed: held.iter().map(|h| self.budget.held(*h)).sum(),
+            fixed: kept + held.iter().map(|h| self.budget.held(*h)).sum::<usize>(),
             buffer,
             x: self.budget.held(Holder::Arena),
             wanted: self.shared.room.writers_want(),

@@ -223,11 +223,11 @@ impl Room {
     }
 
     /// What no release of X makes less: what Index Y holds for its data (`y_trees`), buffers, and
-    /// the least of the caches.
+    /// what the caches keep: the least of them, or more if they cannot shrink.
     fn lasting(&self, y_trees: usize) -> usize {
         let held = |holder| self.budget.held(holder);
         let cache = held(Holder::IndexY).min(self.budget.limit() / LEAST_CACHE_DIVISOR);
-        y_trees + held(Holder::Transfer) + cache
+        y_trees + held(Holder::Transfer) + cache.max(self.kept_by_caches())
     }
 
     /// `lasting` bytes leave X next to nothing.

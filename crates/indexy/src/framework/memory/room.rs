@@ -100,6 +100,8 @@ pub(crate) struct Room {
     wanted: AtomicUsize,
     /// Bytes that X has to make room for, so that the caches of Y get their part.
     owed_to_y: AtomicUsize,
+    /// Bytes that caches of Y hold beyond what they were given: they cannot shrink.
+    kept_by_caches: AtomicUsize,
     /// Below so many bytes in use the releaser is not woken.
     release_mark: AtomicUsize,
     /// What may live, in bytes, all else included: the releaser's goal.
@@ -130,6 +132,7 @@ impl Room {
             waiting: AtomicUsize::new(0),
             wanted: AtomicUsize::new(0),
             owed_to_y: AtomicUsize::new(0),
+            kept_by_caches: AtomicUsize::new(0),
             release_mark: AtomicUsize::new(0),
             live_limit: AtomicUsize::new(usize::MAX),
             live_fits: AtomicBool::new(true),
@@ -226,6 +229,15 @@ impl Room {
     /// The part of it that writers wait for.
     pub(crate) fn writers_want(&self) -> usize {
         self.wanted.load(Ordering::Relaxed)
+    }
+
+    /// Caches of Y hold `bytes` more than they were given, and cannot give them back.
+    pub(crate) fn caches_keep(&self, bytes: usize) {
+        self.kept_by_caches.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn kept_by_caches(&self) -> usize {
+        self.kept_by_caches.load(Ordering::Relaxed)
     }
 
     /// Says how much the caches of Y want beyond what they have.

@@ -271,6 +271,22 @@ fn i7_a_large_write_is_not_starved_by_small_ones() {
     drop(background);
 }
 
+/// Caches that cannot shrink leave X nothing: writers hear that the budget is too small.
+#[test]
+fn i7_caches_that_keep_all_memory_are_a_budget_too_small() {
+    let rig = Rig::with_budget(XKind::Art, SMALL_BUDGET);
+    let background = start(&rig);
+    let room = &rig.shared.room;
+    rig.shared.budget.set(Holder::IndexY, SMALL_BUDGET);
+    room.caches_keep(SMALL_BUDGET - SMALL_BUDGET / 12);
+    let refused = room.admit(64).err();
+    assert!(
+        matches!(refused, Some(Error::BudgetTooSmall { .. })),
+        "{refused:?}"
+    );
+    drop(background);
+}
+
 /// What is more than X could ever give is refused soon, with a budget that would do; and what fits
 /// beside what stays is admitted, however full X is.
 #[test]

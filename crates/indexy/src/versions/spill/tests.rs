@@ -146,13 +146,13 @@ impl Rig {
         let disk = self.versions.disk().unwrap();
         let (frozen, epochs) = (self.store.freeze(), self.versions.epochs());
         let mut y = Y(&self.y);
-        self.store.spill(&frozen, disk.scratch(), &epochs, &mut y)
+        self.store.spill(&frozen, disk, &epochs, &mut y)
     }
 
     fn merge(&self) -> bool {
         let (disk, epochs) = (self.versions.disk().unwrap(), self.versions.epochs());
         self.store
-            .merge(disk.scratch(), &epochs, u64::MAX, &mut || true)
+            .merge(disk, &epochs, u64::MAX, &mut || true)
             .unwrap()
     }
 
@@ -298,11 +298,9 @@ fn i10_each_image_is_found_beside_spills_and_merges() {
             left.store(n + 1, SeqCst);
             if n % 60 == 59 {
                 let epochs = versions.epochs();
-                let spilled = store.spill(&store.freeze(), disk.scratch(), &epochs, &mut Y(&none));
+                let spilled = store.spill(&store.freeze(), disk, &epochs, &mut Y(&none));
                 spilled.unwrap();
-                store
-                    .merge(disk.scratch(), &epochs, u64::MAX, &mut || true)
-                    .unwrap();
+                store.merge(disk, &epochs, u64::MAX, &mut || true).unwrap();
             }
         }
     });
@@ -417,9 +415,7 @@ fn past_the_limit_on_disk_the_oldest_snapshots_are_given_up() {
         let (frozen, epochs) = (store.freeze(), versions.epochs());
         let disk = versions.disk().unwrap();
         let none = Content::new();
-        store
-            .spill(&frozen, disk.scratch(), &epochs, &mut Y(&none))
-            .unwrap();
+        store.spill(&frozen, disk, &epochs, &mut Y(&none)).unwrap();
         versions.spilled();
         assert!(versions.bytes().1 <= 300 << 10);
         assert!(n < 100_000);

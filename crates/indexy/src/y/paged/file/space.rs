@@ -49,6 +49,18 @@ impl Bits {
         was
     }
 
+    /// Clears the bits for which `keep` is false; returns those.
+    fn split_off(&mut self, keep: impl Fn(PageNo) -> bool) -> Self {
+        let mut off = Self::default();
+        for page in self.pages().filter(|page| !keep(*page)) {
+            off.set(page, true);
+        }
+        for (word, gone) in self.0.iter_mut().zip(&off.0) {
+            *word &= !gone;
+        }
+        off
+    }
+
     fn unite(&mut self, other: &Self) {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);
@@ -106,14 +118,12 @@ impl Bits {
         }
     }
 
-    pub(crate) fn pages(&self) -> impl Iterator<Item = PageNo> + '_ {
-        let bits = |(i, word): (usize, &u64)| {
-            let word = *word;
-            (0..WORD)
-                .filter(move |b| word >> b & 1 == 1)
-                .map(move |b| i as u64 * WORD + b)
-        };
-        self.0.iter().enumerate().flat_map(bits)
+    pub(crate) fn pages(&self) -> impl Iterator<Item = PageNo> + Clone {
+        let words = self.0.iter().enumerate().filter(|(_, word)| **word != 0);
+        words.flat_map(|(i, word)| {
+            let set = (0..WORD).filter(move |b| word >> b & 1 == 1);
+            set.map(move |b| i as u64 * WORD + b)
+        })
     }
 
     /// The highest bit that is set.
@@ -146,7 +156,7 @@ pub(crate) struct Space {
     /// Pages that a superblock may name whose writing failed, until one took its place.
     doubtful: Option<Bits>,
     /// Left the current version, read by nobody, but in a superblock.
-    held: Vec<PageNo>,
+    held: Bits,
     /// Versions that were replaced, oldest first, with the pages that their successors do not have.
     leaving: VecDeque<(Arc<Version>, Vec<PageNo>)>,
     /// The current version is not the committed one.
@@ -173,7 +183,7 @@ impl Space {
             committed: used,
             committing: None,
             doubtful: None,
-            held: Vec::new(),
+            held: Bits::default(),
             leaving: VecDeque::new(),
             changed: false,
         }
@@ -327,10 +337,10 @@ impl Space {
     }
 
     /// Takes back pages that no version and no superblock has.
-    pub(crate) fn free(&mut self, pages: &[PageNo]) {
+    pub(crate) fn free(&mut self, pages: impl Iterator<Item = PageNo>) {
         for page in pages {
-            debug_assert!(!self.current.get(*page), "page {page} is in use");
-            if self.busy.set(*page, false) {
+            debug_assert!(!self.current.get(page), "page {page} is in use");
+            if self.busy.set(page, false) {
                 self.free += 1;
                 self.no_run_of = u64::MAX;
             }
@@ -370,7 +380,7 @@ impl Space {
             let pages = self.leaving.pop_front().map(|(_, pages)| pages);
             for page in pages.unwrap_or_default() {
                 if self.in_superblock(page) {
-                    self.held.push(page);
+                    self.held.set(page, true);
                 } else {
                     unread.push(page);
                 }
@@ -396,20 +406,17 @@ impl Space {
     }
 
     /// It is durable. Returns what became free; the caller frees it.
-    pub(crate) fn end_commit(&mut self) -> Vec<PageNo> {
+    pub(crate) fn end_commit(&mut self) -> Bits {
         if let Some(bits) = self.committing.take() {
             self.committed = bits;
         }
         self.doubtful = None;
-        let held = std::mem::take(&mut self.held);
-        let (still, free) = held.into_iter().partition(|page| self.committed.get(*page));
-        self.held = still;
-        free
+        self.unhold()
     }
 
     /// It did not become durable. `map`: the pages of its map, if a superblock may name it all the
     /// same.
-    pub(crate) fn abort_commit(&mut self, map: Option<&[PageNo]>) -> Vec<PageNo> {
+    pub(crate) fn abort_commit(&mut self, map: Option<&[PageNo]>) -> Bits {
         let bits = self.committing.take();
         self.changed = true;
         if let (Some(bits), Some(map)) = (bits, map) {
@@ -417,12 +424,17 @@ impl Space {
             doubtful.unite(&bits);
             for page in map {
                 doubtful.set(*page, true);
+                self.held.set(*page, true);
             }
-            self.held.extend_from_slice(map);
         }
-        let held = std::mem::take(&mut self.held);
-        let (still, free) = held.into_iter().partition(|page| self.in_superblock(*page));
-        self.held = still;
+        self.unhold()
+    }
+
+    /// Lets go of held pages that no superblock has any more; returns them.
+    fn unhold(&mut self) -> Bits {
+        let mut held = std::mem::take(&mut self.held);
+        let free = held.split_off(|page| self.in_superblock(page));
+        self.held = held;
         free
     }
 
@@ -433,11 +445,9 @@ impl Space {
 
     pub(crate) fn memory_bytes(&self) -> usize {
         let lists: usize = self.leaving.iter().map(|(_, p)| p.capacity()).sum();
-        let bits = [Some(&self.busy), Some(&self.current), Some(&self.committed)];
-        let bits = bits
-            .into_iter()
-            .chain([self.committing.as_ref(), self.doubtful.as_ref()])
-            .flatten();
-        bits.map(Bits::bytes).sum::<usize>() + (lists + self.held.capacity()) * size_of::<PageNo>()
+        let bits = [&self.busy, &self.current, &self.committed, &self.held];
+        let more = [&self.committing, &self.doubtful].into_iter().flatten();
+        let bits = bits.into_iter().chain(more).map(Bits::bytes);
+        bits.sum::<usize>() + lists * size_of::<PageNo>()
     }
 }

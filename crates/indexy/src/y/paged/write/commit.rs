@@ -95,9 +95,13 @@ impl PagedY {
 
     /// Frees pages that nothing needs.
     pub(crate) fn release(&self, pages: &[PageNo]) {
+        self.release_each(pages.iter().copied());
+    }
+
+    fn release_each(&self, pages: impl Iterator<Item = PageNo> + Clone) {
         // First, while nobody else can get them.
-        for page in pages {
-            self.pages.pool.forget(self.pages.tag(*page));
+        for page in pages.clone() {
+            self.pages.pool.forget(self.pages.tag(page));
         }
         self.space.lock().free(pages);
     }
@@ -120,7 +124,7 @@ impl PagedY {
             Ok(map) => map,
             Err(error) => {
                 let free = self.space.lock().abort_commit(None);
-                self.release(&free);
+                self.release_each(free.pages());
                 self.release(&taken);
                 return Err(error);
             }
@@ -143,7 +147,7 @@ impl PagedY {
         self.pages.file.set_committed(superblock.generation);
         if let Err(error) = superblock.write(file, 0) {
             let free = self.space.lock().abort_commit(Some(&taken));
-            self.release(&free);
+            self.release_each(free.pages());
             return Err(error);
         }
         file.sync().map_err(|error| self.poisoned(&error))?;
@@ -155,7 +159,7 @@ impl PagedY {
             ..Committed::new(superblock, map)
         };
         let free = self.space.lock().end_commit();
-        self.release(&free);
+        self.release_each(free.pages());
         self.release(&gone);
         Ok(())
     }
