@@ -232,9 +232,13 @@ impl Joined {
 
     /// The value of `key` at `epoch`. The caller looks afterwards whether its snapshot was given
     /// up. Cost: [`Joined::get`]; where the tree was written since, a search in memory more.
+    #[inline]
     pub(crate) fn get_at(&self, key: &[u8], epoch: Epoch) -> Result<Option<Value>> {
         // The newest value first, the image second: see `versions/`.
         let newest = self.get(key, Value::new)?;
+        if self.versions.is_unchanged_since(epoch) {
+            return Ok(newest);
+        }
         self.seen(key, epoch, newest)
     }
 

@@ -34,11 +34,13 @@ pub(crate) struct Pin {
 }
 
 impl Pin {
+    #[inline]
     pub(crate) fn epoch(&self) -> Epoch {
         self.epoch
     }
 
     /// To be asked after a read: what was read is right if this is false.
+    #[inline]
     pub(crate) fn is_expired(&self) -> bool {
         self.expired.load(Ordering::Acquire)
     }

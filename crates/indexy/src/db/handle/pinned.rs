@@ -28,11 +28,13 @@ impl Pinned {
         }))
     }
 
+    #[inline]
     pub(crate) fn epoch(&self) -> Epoch {
         self.pin.epoch()
     }
 
     /// `SnapshotTooOld` if the snapshot was given up.
+    #[inline]
     pub(crate) fn check(&self) -> Result<()> {
         match self.pin.is_expired() {
             true => Err(Error::SnapshotTooOld),
@@ -47,6 +49,7 @@ impl Pinned {
     }
 
     /// `read`, if the snapshot was not given up meanwhile: then it may be wrong.
+    #[inline]
     pub(crate) fn checked<R>(&self, read: Result<R>) -> Result<R> {
         let value = read?;
         self.check()?;

@@ -209,6 +209,7 @@ impl Tree {
     }
 
     /// The value of `key` as `pinned` sees it.
+    #[inline]
     pub(in crate::db) fn get_at(&self, pinned: &Pinned, key: &[u8]) -> Result<Option<Value>> {
         self.at.get_at(pinned, key)
     }
@@ -242,6 +243,7 @@ impl Tree {
     }
 
     /// It is a tree of the database of `handle`.
+    #[inline]
     pub(in crate::db) fn is_of(&self, handle: &Arc<Handle>) -> bool {
         Arc::ptr_eq(&self.at.handle, handle)
     }

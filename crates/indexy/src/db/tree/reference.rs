@@ -49,11 +49,13 @@ impl TreeRef {
 
     /// The result of a read of Y. When the tree was dropped or closed meanwhile, its failure says
     /// that.
+    #[inline]
     pub(super) fn alive<R>(&self, read: Result<R>) -> Result<R> {
         read.or_else(|error| self.live().and(Err(error)))
     }
 
     /// The value of `key`, as `pinned` sees it.
+    #[inline]
     pub(super) fn get_at(&self, pinned: &Pinned, key: &[u8]) -> Result<Option<Value>> {
         self.live()?;
         self.check_key(key)?;
