@@ -9,7 +9,7 @@
 
 use crate::{
     pairs::{self, Pair},
-    support::{MIB, assert_sound, child, child_argument, fast_dir, shim, tell, wait},
+    support::{MIB, assert_sound, child, child_argument, fast_dir, shim, side_by_side, tell, wait},
 };
 use indexy::{Db, Durability, Error, IndexXKind, IndexYKind, Options, Tree};
 use std::{
@@ -50,6 +50,9 @@ const FAULTS: [(&str, &[&str]); 11] = [
     ("copy", &["eio", "enospc"]),
     ("mkdir", &["eio", "enospc"]),
 ];
+
+/// The faults are shared out to so many children.
+const SHARES: usize = 3;
 
 /// What a key may hold: what was acknowledged last, then what failed since.
 type Possible = Vec<Option<Vec<u8>>>;
@@ -276,12 +279,14 @@ fn strikes(fault: Fault, skip: u64, options: &Options) -> bool {
 
 #[test]
 fn sites_child() {
-    let Some(name) = child_argument() else {
+    let Some(argument) = child_argument() else {
         return;
     };
-    let options = options(pairs::named(&name));
+    let (name, share) = argument.split_once(' ').unwrap();
+    let share: usize = share.parse().unwrap();
+    let options = options(pairs::named(name));
     let all = std::env::var("INDEXY_FAULT_SITES").is_ok_and(|v| v == "all");
-    for (op, kinds) in FAULTS {
+    for (op, kinds) in FAULTS.iter().skip(share).step_by(SHARES) {
         for (i, kind) in kinds.iter().enumerate() {
             for forever in [false, true] {
                 let fault = Fault { op, kind, forever };
@@ -304,12 +309,16 @@ fn every_site(pair: Pair) {
     };
     let dir = tempfile::tempdir().unwrap();
     let shim = shim(dir.path());
-    for pair in chosen {
-        let child = child("fault_sites::sites_child", &pairs::name(pair))
+    let shares = chosen
+        .into_iter()
+        .flat_map(|pair| (0..SHARES).map(move |share| (pair, share)));
+    side_by_side(shares, |(pair, share)| {
+        let argument = format!("{} {share}", pairs::name(pair));
+        let child = child("fault_sites::sites_child", &argument)
             .env("LD_PRELOAD", &shim)
             .spawn();
         assert!(wait(child.unwrap(), Duration::from_secs(1800)), "see above");
-    }
+    });
 }
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

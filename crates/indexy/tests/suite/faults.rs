@@ -10,8 +10,8 @@ use crate::{
     history::History,
     pairs::{self, Pair},
     support::{
-        MIB, Random, StopAtDrop, assert_sound, child, child_argument, open, setting, shim, tell,
-        wait,
+        MIB, Random, StopAtDrop, assert_sound, child, child_argument, open, setting, shim,
+        side_by_side, tell, wait,
     },
 };
 use indexy::{Db, Durability, Error, IndexYKind, Options, Tree};
@@ -305,13 +305,13 @@ fn faulty_child() {
 fn with_faults(site: &str, number: usize, of: usize) {
     let dir = tempfile::tempdir().unwrap();
     let shim = shim(dir.path());
-    for pair in pairs::chosen(number, of) {
+    side_by_side(pairs::chosen(number, of), |pair| {
         let argument = format!("{} {site}", pairs::name(pair));
         let child = child("faults::faulty_child", &argument)
             .env("LD_PRELOAD", &shim)
             .spawn();
         assert!(wait(child.unwrap(), Duration::from_secs(900)), "see above");
-    }
+    });
 }
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -8,7 +8,7 @@
 
 use crate::{
     pairs::{self, Pair},
-    support::{MIB, Random, assert_sound, child, child_argument, open, setting},
+    support::{MIB, Random, assert_sound, child, child_argument, open, setting, side_by_side},
 };
 use indexy::{Db, Durability, Options, Tree};
 use std::{
@@ -335,9 +335,9 @@ fn start(dir: &Path, opened: Opened<'_>) -> Child {
 const CASES: usize = 3;
 
 fn run(number: usize, durability: &str) {
-    for pair in pairs::chosen(number, CASES) {
+    side_by_side(pairs::chosen(number, CASES), |pair| {
         run_with(Opened { durability, pair });
-    }
+    });
 }
 
 fn run_with(opened: Opened<'_>) {

@@ -8,7 +8,9 @@
 use crate::{
     custom_y::FileY,
     pairs,
-    support::{MIB, StopAtDrop, assert_sound, child, child_argument, open, shim, tell, wait},
+    support::{
+        MIB, StopAtDrop, assert_sound, child, child_argument, open, shim, side_by_side, tell, wait,
+    },
 };
 use indexy::{
     Batch, Db, Durability, Error, IndexYKind, Options, Range, Result, Tree, TreeOptions, Value,
@@ -376,13 +378,14 @@ fn an_open_that_fails_half_way_frees_the_directory_when_it_is_done() {
 fn nobody_opens_before_the_last_sync_of_our_own() {
     let scratch = tempfile::tempdir().unwrap();
     let shim = shim(scratch.path());
-    for pair in ["art-lsm", "art-bplus:4096", "bplus-bplus:16384", "none-lsm"] {
+    let pairs = ["art-lsm", "art-bplus:4096", "bplus-bplus:16384", "none-lsm"];
+    side_by_side(pairs, |pair| {
         let child = child("owner::slow_syncs_child", pair)
             .env("LD_PRELOAD", &shim)
             .spawn()
             .unwrap();
         assert!(wait(child, Duration::from_secs(240)), "{pair}");
-    }
+    });
 }
 
 #[test]

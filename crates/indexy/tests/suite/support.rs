@@ -137,6 +137,21 @@ pub fn tell(command: &str) -> bool {
     error.kind() == std::io::ErrorKind::AlreadyExists
 }
 
+/// Runs `run` for each of `items`, some side by side: for children that wait most of the time, for
+/// disks, for locks, or for their end.
+pub fn side_by_side<T: Send>(items: impl IntoIterator<Item = T>, run: impl Fn(T) + Sync) {
+    const AT_ONCE: usize = 4;
+    let mut items = items.into_iter().peekable();
+    while items.peek().is_some() {
+        std::thread::scope(|s| {
+            for item in items.by_ref().take(AT_ONCE) {
+                let run = &run;
+                s.spawn(move || run(item));
+            }
+        });
+    }
+}
+
 /// A directory in memory, where there is one: for tests that are not about how long a disk takes.
 pub fn fast_dir() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
