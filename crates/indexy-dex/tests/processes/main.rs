@@ -14,7 +14,7 @@ use indexy_dex::{
 use rustix::process::Signal;
 use std::{
     path::{Path, PathBuf},
-    thread::sleep,
+    thread::{self, sleep},
     time::{Duration, Instant},
 };
 
@@ -115,6 +115,20 @@ fn verbs(compute: &Compute, command: &str) -> u64 {
     1_000_000 - compute.ask("left").parse::<u64>().unwrap()
 }
 
+/// Runs `scene` with each of `items`, some side by side: most of the time they wait for leases.
+fn side_by_side<T: Send>(items: impl IntoIterator<Item = T>, scene: impl Fn(T) + Sync) {
+    const AT_ONCE: usize = 4;
+    let mut items = items.into_iter().peekable();
+    while items.peek().is_some() {
+        thread::scope(|s| {
+            for item in items.by_ref().take(AT_ONCE) {
+                let scene = &scene;
+                s.spawn(move || scene(item));
+            }
+        });
+    }
+}
+
 const KILL: u64 = 0;
 const STOP: u64 = 1;
 
@@ -168,12 +182,12 @@ fn giver(wire: Wire, signal: u64, step: usize) {
     let release = format!("release {low} {high} 1");
     let all = verbs(&scene.owners[0], &release);
     assert!(all > 20, "{all} verbs");
-    for at in (0..all).step_by(step) {
+    side_by_side((0..all).step_by(step), |at| {
         let scene = Scene::new(wire);
         assert_eq!(scene.prepare(), (low, high));
         let Some(line) = strike(&scene, 0, at, signal, &release) else {
             assert!(at + 5 > all, "at {at} of {all}");
-            continue;
+            return;
         };
         let started = Instant::now();
         assert_eq!(scene.owners[1].ask_until_lapsed("take 0"), "done");
@@ -201,7 +215,7 @@ fn giver(wire: Wire, signal: u64, step: usize) {
         assert_eq!(all, expected.join(" "));
         assert_eq!(scene.owners[1].ask("get 5"), "5");
         assert_eq!(scene.owners[2].ask("get 5999"), "5999");
-    }
+    });
 }
 
 #[test]
@@ -233,11 +247,11 @@ fn taker(wire: Wire, signal: u64, command: &str) {
     };
     let all = verbs(&set_out().owners[1], command);
     assert!(all >= 5, "{all} verbs");
-    for at in 0..all {
+    side_by_side(0..all, |at| {
         let scene = set_out();
         let Some(line) = strike(&scene, 1, at, signal, command) else {
             assert!(at + 5 > all, "at {at} of {all}");
-            continue;
+            return;
         };
         // The third owner takes what the second had, or was about to get.
         assert_eq!(scene.owners[2].ask_until_lapsed("take 1"), "done");
@@ -253,7 +267,7 @@ fn taker(wire: Wire, signal: u64, command: &str) {
             come_back(&scene, 1, line, BORDER);
         }
         assert_eq!(scene.owners[2].ask("get 5999"), "5999");
-    }
+    });
 }
 
 #[test]
@@ -270,7 +284,7 @@ fn one_that_takes_over_is_killed_or_stopped_itself() {
 
 #[test]
 fn a_pool_that_is_killed_is_an_error_in_bounded_time() {
-    for wire in [Wire::Shm, Wire::Tcp] {
+    side_by_side([Wire::Shm, Wire::Tcp], |wire| {
         let scene = Scene::new(wire);
         let mut line = scene.owners[0].line();
         line.ask("get 5");
@@ -292,12 +306,12 @@ fn a_pool_that_is_killed_is_an_error_in_bounded_time() {
             assert!(answer.contains("Lost"), "{command}: {answer}");
             assert!(started.elapsed() < BOUND);
         }
-    }
+    });
 }
 
 #[test]
 fn a_pool_that_is_stopped_and_goes_on_is_the_same_pool() {
-    for wire in [Wire::Shm, Wire::Tcp] {
+    side_by_side([Wire::Shm, Wire::Tcp], |wire| {
         let scene = Scene::new(wire);
         let mut line = scene.owners[0].line();
         line.ask("put 5 55");
@@ -314,7 +328,7 @@ fn a_pool_that_is_stopped_and_goes_on_is_the_same_pool() {
             sleep(Duration::from_millis(20));
         }
         assert_eq!(line.ask("flush"), "done");
-    }
+    });
 }
 
 /// A controller has no state: what it decided stands in the pool, or did not happen.
