@@ -179,12 +179,11 @@ pub(super) fn after_a_fault_at_any_io<Y: IndexY>(open: impl Fn(&Sim) -> Result<Y
         Fault::FailedSync,
     ];
     for fault in faults {
-        for at in 1..=whole.ios() {
-            let sim = Sim::default();
-            let y = open(&sim).unwrap();
+        Sim::hit_each(whole.ios(), |sim, at| {
+            let y = open(sim).unwrap();
             sim.fail_at(at.max(sim.ios() + 1), fault, false);
-            go_through(&sim, &y, &format!("{fault:?} at {at}"));
-        }
+            go_through(sim, &y, &format!("{fault:?} at {at}"));
+        });
     }
 }
 
@@ -286,10 +285,9 @@ pub(super) fn a_load_that_fails_leaves_nothing<Y: IndexY>(open: impl Fn(&Sim) ->
     load(&whole, &open).1.unwrap();
     let faults = [Fault::Eio, Fault::Full, Fault::ShortFull, Fault::FailedSync];
     for fault in faults {
-        for at in 1..=whole.ios() {
+        Sim::hit_each(whole.ios(), |sim, at| {
             let what = format!("{fault:?} at {at}");
-            let sim = Sim::default();
-            let y = open(&sim).unwrap();
+            let y = open(sim).unwrap();
             let mut model = Model::new();
             write(&y, &script(0)).unwrap();
             apply(&mut model, &script(0));
@@ -322,10 +320,10 @@ pub(super) fn a_load_that_fails_leaves_nothing<Y: IndexY>(open: impl Fn(&Sim) ->
                     model.extend(entries.clone());
                 }
             } else {
-                continue;
+                return;
             }
             assert!(content(&y).unwrap() == model, "{what}");
             assert_eq!(y.verify().unwrap(), model.len() as u64, "{what}");
-        }
+        });
     }
 }

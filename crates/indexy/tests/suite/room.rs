@@ -2,7 +2,7 @@
 
 use crate::{
     pairs,
-    support::{MIB, assert_sound, open},
+    support::{MIB, assert_sound, open, side_by_side},
 };
 use indexy::{Durability, IndexXKind, IndexYKind, Options, Tree, TreeOptions};
 use std::time::{Duration, Instant};
@@ -34,9 +34,9 @@ fn check(tree: &Tree, keys: impl Iterator<Item = u64>) {
 #[test]
 fn i7_a_smaller_budget_is_reached_soon() {
     const KEYS: u64 = 250_000;
-    for pair in [pairs::named("art-lsm"), pairs::named("bplus-bplus:4096")] {
-        shrink(pair, KEYS);
-    }
+    side_by_side(["art-lsm", "bplus-bplus:4096"], |pair| {
+        shrink(pairs::named(pair), KEYS);
+    });
 }
 
 fn shrink(pair: pairs::Pair, keys: u64) {

@@ -7,7 +7,7 @@
 use crate::{
     history::{History, parse},
     pairs,
-    support::{MIB, Random, StopAtDrop, assert_sound, open, setting},
+    support::{MIB, Random, StopAtDrop, assert_sound, open, setting, side_by_side},
 };
 use indexy::{Db, Durability, IndexXKind, Options, Tree};
 use std::{
@@ -277,10 +277,10 @@ const CASES: usize = 3;
 
 /// [`run_with`] the pairs of test `number`.
 fn run(number: usize, options: &Options) {
-    for pair in pairs::chosen(number, CASES) {
+    side_by_side(pairs::chosen(number, CASES), |pair| {
         println!("{}", pairs::name(pair));
         run_with(pair, &pairs::options(pair, options.clone()));
-    }
+    });
 }
 
 fn run_with(pair: pairs::Pair, options: &Options) {

@@ -102,6 +102,8 @@ pub(super) struct Disk {
     pub(super) plan: Option<Plan>,
     /// Faults that struck.
     pub(super) struck: u64,
+    /// The I/O that the first of them hit.
+    pub(super) hit: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,6 +151,9 @@ impl Disk {
             _ => Verdict::Fail(io::ErrorKind::Other),
         };
         if !matches!(verdict, Verdict::Go) {
+            if self.struck == 0 {
+                self.hit = self.ios;
+            }
             self.struck += 1;
         }
         verdict

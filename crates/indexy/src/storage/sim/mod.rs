@@ -65,6 +65,21 @@ impl Sim {
         self.0.lock().struck
     }
 
+    /// Calls `go` with new disks, once for each of the first `ios` I/Os that its fault can hit. `go`
+    /// has the disk fail at the given I/O or later, and does the same every time.
+    pub(crate) fn hit_each(ios: u64, mut go: impl FnMut(&Self, u64)) {
+        let mut at = 1;
+        while at <= ios {
+            let sim = Self::default();
+            go(&sim, at);
+            if sim.faults() == 0 {
+                return;
+            }
+            // From any I/O between the two the fault would have hit the same.
+            at = sim.0.lock().hit + 1;
+        }
+    }
+
     /// Every I/O waits until the guard is dropped.
     pub(crate) fn pause(&self) -> impl Drop + '_ {
         self.0.lock()

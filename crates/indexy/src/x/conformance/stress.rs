@@ -270,7 +270,7 @@ pub(super) fn writers_readers_and_a_cutter<X: IndexX>(make: Make<X>) {
 /// the leaf at one moment sees the same number twice, or the last one not yet.
 pub(super) fn i9_a_scan_reads_a_leaf_at_one_moment<X: IndexX>(make: Make<X>) {
     const KEYS: u8 = 40;
-    const SCANS: usize = 3000;
+    const SCANS: usize = 1000;
     for len in [8, 34, 300] {
         let x = make(false);
         let put = |key: u8, n: u64| {

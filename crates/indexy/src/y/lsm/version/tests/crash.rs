@@ -103,16 +103,15 @@ fn after_a_fault_at_any_io_nothing_is_lost_and_no_space_either() {
     ];
     for fault in faults {
         let mut poisoned = 0;
-        for at in 1..=whole.ios() {
+        Sim::hit_each(whole.ios(), |sim, at| {
             let name = format!("{fault:?} at {at}");
-            let sim = Sim::default();
-            let versions = open(&sim).unwrap();
+            let versions = open(sim).unwrap();
             sim.fail_at(at.max(sim.ios() + 1), fault, false);
             let mut dead = false;
             for n in 0..STEPS {
-                if step(&sim, &versions, n).is_err() {
+                if step(sim, &versions, n).is_err() {
                     sim.heal();
-                    step(&sim, &versions, n).unwrap();
+                    step(sim, &versions, n).unwrap();
                 }
                 if n % 2 == 1 && versions.commit().is_err() {
                     sim.heal();
@@ -134,14 +133,14 @@ fn after_a_fault_at_any_io_nothing_is_lost_and_no_space_either() {
                 // Whatever is there now is a version that was to be durable.
                 let found = content(&open(&sim.crash(at)).unwrap().current());
                 assert!(states.contains(&found), "{name}");
-                continue;
+                return;
             }
             assert!(versions.release().unwrap(), "{name}");
-            assert_eq!(files(&sim), listed(&versions), "{name}: space was lost");
+            assert_eq!(files(sim), listed(&versions), "{name}: space was lost");
             drop(versions);
             let versions = open(&sim.crash(at)).unwrap();
             assert!(content(&versions.current()) == states[STEPS], "{name}");
-        }
+        });
         let syncs = matches!(fault, Fault::FailedSync | Fault::Eio | Fault::ShortWrite);
         assert_eq!(poisoned > 0, syncs, "{fault:?}: {poisoned}");
     }
