@@ -65,8 +65,8 @@ impl Sim {
         self.0.lock().struck
     }
 
-    /// Calls `go` with new disks, once for each of the first `ios` I/Os that its fault can hit. `go`
-    /// has the disk fail at the given I/O or later, and does the same every time.
+    /// Calls `go` with new disks, once for each of the first `ios` I/Os that its fault can hit.
+    /// `go` has the disk fail at the given I/O or later, and does the same every time.
     pub(crate) fn hit_each(ios: u64, mut go: impl FnMut(&Self, u64)) {
         let mut at = 1;
         while at <= ios {
