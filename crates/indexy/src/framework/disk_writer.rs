@@ -8,11 +8,14 @@
 
 #![forbid(unsafe_code)]
 
-use super::shared::Shared;
+use super::{
+    ends::{Showing, Shown},
+    shared::Shared,
+};
 use crate::{
     error::{Error, Result},
     x::RunId,
-    y::{IndexY, KeyRange, RangeRemoval, RunSource, SortedLoad},
+    y::{IndexY, KeyRange, RangeRemoval, RunEntry, RunSource, SortedLoad},
 };
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::{
@@ -31,6 +34,8 @@ pub(crate) struct DiskWriter {
     settled: AtomicU32,
     /// The tree was dropped: its Y may be gone. Set under the run lock.
     discarded: AtomicBool,
+    /// Changes of what Y shows; each is announced before it can be seen.
+    shown: Shown,
 }
 
 /// State under the run lock.
@@ -58,7 +63,13 @@ impl DiskWriter {
             making_durable: Mutex::default(),
             settled: AtomicU32::new(0),
             discarded: AtomicBool::new(false),
+            shown: Shown::default(),
         }
+    }
+
+    /// Changes of what Y shows. Nothing else changes it.
+    pub(crate) fn shown(&self) -> &Shown {
+        &self.shown
     }
 
     /// Takes the run lock; waits for a run in flight.
@@ -78,12 +89,18 @@ impl DiskWriter {
     /// log be truncated. So nothing is written from then on; poisoned before the run lock is let
     /// go.
     pub(crate) fn write_run(&self, source: &mut dyn RunSource) -> Result<()> {
-        let result = self.alarmed(|| self.y.write_run(source));
+        let mut source = Announced {
+            source,
+            shown: &self.shown,
+            showing: None,
+        };
+        let result = self.alarmed(|| self.y.write_run(&mut source));
         self.shared.guarded(result)
     }
 
     /// Has Y remove a range. The caller holds the run lock, and poisons after an error.
     pub(crate) fn remove_range(&self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
+        let _showing = self.shown.announce();
         self.alarmed(|| self.y.remove_range(from, to))
     }
 
@@ -101,11 +118,13 @@ impl DiskWriter {
 
     /// Has Y show a removal. The caller holds the run lock, and poisons after an error.
     pub(crate) fn publish_removal(&self, removal: Box<dyn RangeRemoval + '_>) -> Result<()> {
+        let _showing = self.shown.announce();
         self.alarmed(|| removal.publish())
     }
 
     /// Has Y show a load. The caller holds the run lock.
     pub(crate) fn publish(&self, load: Box<dyn SortedLoad + '_>) -> Result<()> {
+        let _showing = self.shown.announce();
         let result = self.alarmed(|| load.publish());
         self.shared.guarded(result)
     }
@@ -165,5 +184,25 @@ impl DiskWriter {
             // go on beside the copy).
             let _ = self.make_durable();
         })
+    }
+}
+
+/// A run that tells when Y is about to show it.
+struct Announced<'a> {
+    source: &'a mut dyn RunSource,
+    shown: &'a Shown,
+    /// Until Y has shown it, or has failed.
+    showing: Option<Showing<'a>>,
+}
+
+impl RunSource for Announced<'_> {
+    fn drain(&mut self, sink: &mut dyn FnMut(RunEntry<'_>) -> Result<()>) -> Result<()> {
+        self.source.drain(sink)
+    }
+
+    fn before_publish(&mut self) -> Result<()> {
+        self.source.before_publish()?;
+        self.showing = Some(self.shown.announce());
+        Ok(())
     }
 }

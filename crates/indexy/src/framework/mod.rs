@@ -4,7 +4,7 @@
 //! - [`tree`] is one tree, X and Y joined; [`scan`] reads ranges of it, `snapshots` reads and keeps
 //!   what it was, `spill` writes that to disk, [`mod@load`] ends sorted loads, `audit` compares X
 //!   with Y.
-//! - `dead_stretches` is what scans found to be empty.
+//! - `dead_stretches` is what scans found to be empty, `ends` what Y has at the ends of a tree.
 //! - [`regions`] are the parts of a tree that are cleaned and released.
 //! - [`clean`] writes dirty regions to Y, [`release`] cuts cold ones off, each with its thread.
 //! - [`memory`] is the waiting room of writers, [`shared`] what all trees have in common,
@@ -21,6 +21,7 @@ mod compactor;
 pub(crate) mod counters;
 mod dead_stretches;
 pub(crate) mod disk_writer;
+mod ends;
 pub(crate) mod host;
 pub(crate) mod journal;
 pub(crate) mod load;

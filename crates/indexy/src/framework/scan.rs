@@ -4,17 +4,18 @@
 //! or lies in a mounted part, where Y has it for as long as it exists. A key that is absent all the
 //! while is in neither, or hidden by a tombstone that X showed. Each leaf is read atomically;
 //! nothing is pinned between chunks. Bounded by bytes, entries and tombstones in X and in Y. Scans
-//! do not fill X. A stretch that was found dead is passed at once (`dead_stretches.rs`).
+//! do not fill X. A stretch that was found dead is passed at once (`dead_stretches.rs`). Whoever asks
+//! for one entry is answered out of what was read ahead (`ends.rs`).
 
 #![forbid(unsafe_code)]
 
-use super::{dead_stretches::Passed, regions::sample, tree::Joined};
+use super::{dead_stretches::Passed, ends::Reading, regions::sample, tree::Joined};
 use crate::{
     error::Result,
     key::{Key, Value, successor},
     x::{Chunk, ChunkEntry, IndexX, MAX_TOMBSTONES, Order, ScanLimits},
 };
-use std::{iter::Peekable, vec::IntoIter};
+use std::{iter::Peekable, ops::ControlFlow, vec::IntoIter};
 
 /// How much one chunk may hold.
 #[derive(Debug, Clone, Copy)]
@@ -77,10 +78,7 @@ impl Merged {
     pub(crate) fn keep_first(&mut self, order: Order) {
         if self.entries.len() > 1 {
             let (key, _) = &self.entries[0];
-            self.resume = Some(match order {
-                Order::Ascending => successor(key),
-                Order::Descending => key.to_vec(),
-            });
+            self.resume = Some(resume_after(key, order));
             self.entries.truncate(1);
         }
     }
@@ -170,25 +168,17 @@ impl Joined {
             merged: Merged::default(),
             xs: chunk.entries.into_iter().peekable(),
             order,
+            limits,
+            hidden: 0,
         };
-        let mut hidden = 0;
         for (from, to) in &chunk.mounted {
-            let mut range = self.y.range(from, to.as_deref(), order)?;
-            while let Some(entry) = range.next() {
-                let (key, value) = entry?;
-                let at = key.clone();
-                hidden += usize::from(!merging.add(key, value));
-                let (live, bytes) = (merging.merged.entries.len(), merging.merged.bytes);
-                let enough =
-                    live >= limits.entries && (live >= limits.at_hand || range.size_hint().0 == 0);
-                if bytes >= limits.bytes || enough || hidden >= MAX_TOMBSTONES {
-                    // What comes after the last key of Y is left to the next chunk.
-                    merging.merged.resume = Some(match order {
-                        Order::Ascending => successor(&at),
-                        Order::Descending => at.to_vec(),
-                    });
-                    return Ok(merging.merged);
-                }
+            let part = (&from[..], to.as_deref());
+            let merged = match limits.entries {
+                1 => self.merge_end(&mut merging, part)?,
+                _ => self.merge_part(&mut merging, part)?,
+            };
+            if merged.is_break() {
+                return Ok(merging.merged);
             }
         }
         for x in merging.xs.by_ref() {
@@ -197,6 +187,115 @@ impl Joined {
         merging.merged.resume = chunk.resume;
         Ok(merging.merged)
     }
+
+    /// Adds what Y has of `[from, to)`. `Break`: that is enough.
+    fn merge_part(
+        &self,
+        merging: &mut Merging,
+        (from, to): (&[u8], Option<&[u8]>),
+    ) -> Result<ControlFlow<()>> {
+        let mut range = self.y.range(from, to, merging.order)?;
+        while let Some(entry) = range.next() {
+            let (key, value) = entry?;
+            if merging.add(key, value, range.size_hint().0).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// The same for who asks for one entry, out of what was read ahead if that tells. What comes
+    /// after that entry is read ahead.
+    fn merge_end(
+        &self,
+        merging: &mut Merging,
+        (from, to): (&[u8], Option<&[u8]>),
+    ) -> Result<ControlFlow<()>> {
+        let (shown, order) = (self.writer.shown(), merging.order);
+        let start = match order {
+            Order::Ascending => Some(from),
+            Order::Descending => to,
+        };
+        let mut ended = false;
+        let fed = self.ends.feed(shown, start, order, |key, value| {
+            ended = is_past(key, (from, to), order);
+            match ended {
+                true => ControlFlow::Break(()),
+                false => merging.add(key.clone(), value.clone(), 0),
+            }
+        });
+        let last = match fed {
+            Some(ControlFlow::Break(())) if ended => return Ok(ControlFlow::Continue(())),
+            Some(ControlFlow::Break(())) => return Ok(ControlFlow::Break(())),
+            Some(ControlFlow::Continue(last)) => Some(last),
+            None => None,
+        };
+        let next = last.map(|last| resume_after(&last, order));
+        let start = next.as_deref().or(start);
+        let Some(reading) = self.ends.begin(shown, start, order) else {
+            return match order {
+                Order::Ascending => self.merge_part(merging, (start.unwrap_or_default(), to)),
+                Order::Descending => self.merge_part(merging, (from, start)),
+            };
+        };
+        self.merge_ahead(merging, (from, to), start, reading)
+    }
+
+    /// Adds what Y has of `part` from `start` on, and reads ahead.
+    fn merge_ahead(
+        &self,
+        merging: &mut Merging,
+        part: (&[u8], Option<&[u8]>),
+        start: Option<&[u8]>,
+        mut reading: Reading,
+    ) -> Result<ControlFlow<()>> {
+        let order = merging.order;
+        let mut range = match order {
+            Order::Ascending => self.y.range(start.unwrap_or_default(), None, order)?,
+            Order::Descending => self.y.range(&[], start, order)?,
+        };
+        let mut merged = None;
+        while let Some(entry) = range.next() {
+            let (key, value) = match (entry, merged) {
+                (Ok(entry), _) => entry,
+                (Err(error), None) => return Err(error),
+                // Nobody has asked for it.
+                (Err(_), Some(_)) => break,
+            };
+            let at_hand = range.size_hint().0;
+            let kept = reading.keep(&key, &value, at_hand);
+            if merged.is_none() {
+                merged = if is_past(&key, part, order) {
+                    Some(ControlFlow::Continue(()))
+                } else {
+                    let added = merging.add(key, value, 0);
+                    added.is_break().then_some(added)
+                };
+            }
+            if !kept && merged.is_some() {
+                break;
+            }
+        }
+        drop(range);
+        self.ends.end(self.writer.shown(), reading);
+        Ok(merged.unwrap_or(ControlFlow::Continue(())))
+    }
+}
+
+/// `key` comes after the last key of the part.
+fn is_past(key: &[u8], (from, to): (&[u8], Option<&[u8]>), order: Order) -> bool {
+    match order {
+        Order::Ascending => to.is_some_and(|to| key >= to),
+        Order::Descending => key < from,
+    }
+}
+
+/// Where a scan goes on after `key`: ascending a new `from`, descending a new `to`.
+fn resume_after(key: &[u8], order: Order) -> Vec<u8> {
+    match order {
+        Order::Ascending => successor(key),
+        Order::Descending => key.to_vec(),
+    }
 }
 
 /// Y's entries on their way into those of X.
@@ -204,11 +303,15 @@ struct Merging {
     merged: Merged,
     xs: Peekable<IntoIter<ChunkEntry>>,
     order: Order,
+    limits: MergeLimits,
+    /// Entries of Y that X hid.
+    hidden: usize,
 }
 
 impl Merging {
-    /// Adds what X has up to the key of the next entry of Y, and that. False: X hides it.
-    fn add(&mut self, key: Key, value: Value) -> bool {
+    /// Adds what X has up to the key of the next entry of Y, and that; after it `at_hand` more are
+    /// at hand. `Break`: it is enough, and what comes after that key is left to the next chunk.
+    fn add(&mut self, key: Key, value: Value, at_hand: usize) -> ControlFlow<()> {
         let order = self.order;
         let before = |x: &ChunkEntry| match order {
             Order::Ascending => x.key < key,
@@ -222,9 +325,15 @@ impl Merging {
             Some(x) => x.value,
             None => Some(value),
         };
-        let lives = value.is_some();
-        self.merged.push(key, value);
-        lives
+        self.hidden += usize::from(value.is_none());
+        self.merged.push(key.clone(), value);
+        let (live, limits) = (self.merged.entries.len(), self.limits);
+        let enough = live >= limits.entries && (live >= limits.at_hand || at_hand == 0);
+        if self.merged.bytes >= limits.bytes || enough || self.hidden >= MAX_TOMBSTONES {
+            self.merged.resume = Some(resume_after(&key, order));
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
     }
 }
 

@@ -14,6 +14,7 @@ use super::{
     counters,
     dead_stretches::DeadStretches,
     disk_writer::{DiskWriter, Runs},
+    ends::Ends,
     journal::Registration,
     regions::{
         Regions, Table, boundaries, sample,
@@ -58,6 +59,14 @@ pub(crate) enum Route {
     PastX,
 }
 
+/// Who reads a key that is about to be removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Removal {
+    AnyKey,
+    /// A scan in this order has just found the key to be the first.
+    FirstKey(Order),
+}
+
 /// What a write of one key came to.
 pub(crate) enum Written {
     /// It is applied; up to where the log says so.
@@ -85,6 +94,8 @@ pub(crate) struct Joined {
     pub versions: Arc<Store>,
     /// Where scans need not look.
     pub(super) dead: DeadStretches,
+    /// What Y has where entries are taken one after the other.
+    pub(super) ends: Ends,
     survey: Survey,
 }
 
@@ -108,6 +119,7 @@ impl Joined {
             resident,
             buffer_only: false,
             regions: Regions::new(floor),
+            ends: Ends::new(Arc::clone(&shared)),
             shared,
             dead: DeadStretches::default(),
             survey: Survey::default(),
@@ -183,7 +195,7 @@ impl Joined {
     /// The newest value of `key`, handed to `found`. A miss reads Y once and caches the value in X,
     /// unless that is a mere buffer.
     pub(crate) fn get<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        self.read(key, found, true)
+        self.read(key, found, None)
     }
 
     /// As `get`, of a key that is about to be removed: X does not take what Y has.
@@ -191,11 +203,17 @@ impl Joined {
         &self,
         key: &[u8],
         found: impl FnOnce(&[u8]) -> R,
+        removal: Removal,
     ) -> Result<Option<R>> {
-        self.read(key, found, false)
+        self.read(key, found, Some(removal))
     }
 
-    fn read<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R, load: bool) -> Result<Option<R>> {
+    fn read<R>(
+        &self,
+        key: &[u8],
+        found: impl FnOnce(&[u8]) -> R,
+        removal: Option<Removal>,
+    ) -> Result<Option<R>> {
         if sample::due() {
             self.regions.note_accesses(key, 1);
         }
@@ -212,12 +230,23 @@ impl Joined {
             }
             Lookup::AskY(stamp) => {
                 counters::add(&counters.misses, 1);
-                counters::add(&counters.y_reads, 1);
                 // Whatever Y says is a correct answer: it was the newest at some moment of this
                 // call.
-                let value = self.y.get(key)?;
+                let ahead = match removal {
+                    Some(Removal::FirstKey(order)) => {
+                        self.ends.value(self.writer.shown(), key, order)
+                    }
+                    _ => None,
+                };
+                let value = match ahead {
+                    Some(value) => Some(value),
+                    None => {
+                        counters::add(&counters.y_reads, 1);
+                        self.y.get(key)?
+                    }
+                };
                 self.check_kept()?;
-                if let Some(value) = value.as_ref().filter(|_| load) {
+                if let Some(value) = value.as_ref().filter(|_| removal.is_none()) {
                     self.load(key, value, stamp);
                 }
                 Ok(value.and_then(|v| found.take().map(|f| f(&v))))

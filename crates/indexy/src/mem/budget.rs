@@ -30,13 +30,15 @@ pub(crate) enum Holder {
     Transfer,
     /// Chunks of open scans.
     Scans,
+    /// Entries of Y at the ends of trees, read ahead.
+    Ends,
     /// Large writes and loads that were admitted and have not reached X yet.
     Admitted,
     /// Nothing yet: what the first large write that waits is going to take. Not a part of what is
     /// used.
     Claimed,
 }
-const HOLDERS: usize = 9;
+const HOLDERS: usize = 10;
 
 /// The budget is tight from this part of it on, in 1/256.
 const TIGHT: usize = 226;

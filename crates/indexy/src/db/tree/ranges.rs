@@ -5,7 +5,9 @@
 use super::{batch::Batch, reads::Tree};
 use crate::{
     error::Result,
+    framework::tree::Removal,
     key::{Key, Value, prefix_end},
+    x::Order,
 };
 use std::ops::{Bound, RangeBounds};
 
@@ -93,7 +95,7 @@ impl Tree {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn pop_first(&self) -> Result<Option<(Key, Value)>> {
-        self.pop(Self::first)
+        self.pop(Order::Ascending)
     }
 
     /// Removes the entry with the largest key and returns it; see [`Tree::pop_first`].
@@ -108,16 +110,13 @@ impl Tree {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn pop_last(&self) -> Result<Option<(Key, Value)>> {
-        self.pop(Self::last)
+        self.pop(Order::Descending)
     }
 
-    fn pop(
-        &self,
-        end: impl Fn(&Self) -> Result<Option<(Key, Value)>>,
-    ) -> Result<Option<(Key, Value)>> {
+    fn pop(&self, order: Order) -> Result<Option<(Key, Value)>> {
         // Each turn that ends without an entry is one in which another thread took it.
-        while let Some((key, _)) = end(self)? {
-            if let Some(value) = self.take(&key)? {
+        while let Some((key, _)) = self.end(order)? {
+            if let Some(value) = self.take_by(&key, Removal::FirstKey(order))? {
                 return Ok(Some((key, value)));
             }
         }

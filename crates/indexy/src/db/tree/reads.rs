@@ -348,7 +348,7 @@ impl Tree {
     }
 
     /// The first entry in `order`.
-    fn end(&self, order: Order) -> Result<Option<(Key, Value)>> {
+    pub(super) fn end(&self, order: Order) -> Result<Option<(Key, Value)>> {
         let (mut from, mut to) = (Vec::new(), None);
         loop {
             self.at.live()?;

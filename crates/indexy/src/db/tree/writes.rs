@@ -21,7 +21,7 @@ use crate::{
     framework::{
         memory::Admitted,
         snapshots::BEGINS_AWAITED,
-        tree::{Joined, Route, Written},
+        tree::{Joined, Removal, Route, Written},
     },
     key::Value,
     versions::{Epoch, Image},
@@ -96,9 +96,12 @@ impl Tree {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn take(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        let key = key.as_ref();
+        self.take_by(key.as_ref(), Removal::AnyKey)
+    }
+
+    pub(super) fn take_by(&self, key: &[u8], removal: Removal) -> Result<Option<Value>> {
         self.write(key, 0, |joined| {
-            let old = joined.get_to_remove(key, Value::new)?;
+            let old = joined.get_to_remove(key, Value::new, removal)?;
             let end = if old.is_some() {
                 self.put(key, None)?
             } else {

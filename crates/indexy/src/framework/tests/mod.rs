@@ -9,6 +9,7 @@ mod checkpointing;
 mod cleaning;
 mod cutting;
 mod loading;
+mod popping;
 mod power;
 mod ranges;
 mod releasing;
