@@ -7,9 +7,9 @@
 //! | 0 | 8 | seal: xxh3 of the bytes, its seed made of table id and offset |
 //! | 8 | as the leaf says | the bytes |
 //!
-//! The length is in the leaf, whose checksum covers it.
+//! The length is in the leaf, whose checksum covers it. Values may be packed (`packed_far.rs`).
 
-use super::PAGE_BYTES;
+use super::{PAGE_BYTES, packed_far};
 use crate::y::page::node::Far;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -32,8 +32,8 @@ pub(super) struct Place {
 impl Place {
     pub(super) fn of(far: Far) -> Self {
         Self {
-            start: far.first,
-            end: far.first + (SEAL_BYTES as u64 + u64::from(far.bytes)),
+            start: packed_far::offset(far),
+            end: packed_far::offset(far) + (SEAL_BYTES as u64 + u64::from(far.bytes)),
         }
     }
 

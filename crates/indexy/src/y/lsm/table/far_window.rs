@@ -1,6 +1,6 @@
 //! Far bytes in the order in which they were written, through one buffer.
 
-use super::{far::SEAL_BYTES, file::TableFile};
+use super::{far::SEAL_BYTES, file::TableFile, packed_far};
 use crate::{error::Result, mem::aligned::AlignedBuffer, y::page::node::Far};
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ pub(super) struct FarWindow {
 enum Present {
     /// A part of the buffer.
     Inside(Range<usize>),
-    /// What is longer than the buffer.
+    /// What is longer than the buffer, or was packed.
     Long(Vec<u8>),
 }
 
@@ -34,7 +34,7 @@ impl FarWindow {
         }
     }
 
-    /// Lets go of what was loaded last, if that is more than the buffer.
+    /// Lets go of what was loaded last, if that is not in the buffer.
     #[inline]
     pub(super) fn forget(&mut self) {
         if matches!(self.present, Present::Long(_)) {
@@ -62,7 +62,10 @@ impl FarWindow {
             let mut long = Vec::with_capacity(far.bytes as usize);
             self.filled = 0;
             file.fetch_into(far, buffer, &mut long)?;
-            self.present = Present::Long(long);
+            self.present = Present::Long(match packed_far::is_packed(far) {
+                true => file.unpack_far(far, &long)?,
+                false => long,
+            });
             return Ok(());
         }
         if place.start < self.start || place.end > self.start + self.filled as u64 {
@@ -79,7 +82,10 @@ impl FarWindow {
             return Err(file.wrong_far(far, "far bytes beyond their limits"));
         };
         file.check_seal(far, u64::from_le_bytes(*seal), found)?;
-        self.present = Present::Inside(within);
+        self.present = match packed_far::is_packed(far) {
+            true => Present::Long(file.unpack_far(far, found)?),
+            false => Present::Inside(within),
+        };
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use super::{
     PAGE_BYTES,
     far::{self, SEAL_BYTES},
     packed::{Packed, Place},
+    packed_far,
 };
 use crate::{
     error::{Error, Result},
@@ -21,9 +22,9 @@ use std::{
 };
 
 /// The head's magic number, and the version of all formats of the file. In version 1 pages had
-/// slots of another form; up to version 2 no leaf was packed.
+/// slots of another form; up to version 2 no leaf was packed, up to version 3 no value.
 const MAGIC: &[u8; 8] = b"indexyRT";
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 const VERSIONS: std::ops::RangeInclusive<u32> = 1..=VERSION;
 /// Every page of a table is of its first generation.
 const BIRTH: u64 = 1;
@@ -188,7 +189,7 @@ impl TableFile {
         Ok(())
     }
 
-    /// Appends far bytes to `to`, read through `window`, and checks them.
+    /// Appends far bytes to `to` as they stand there, read through `window`, and checks them.
     pub(super) fn fetch_into(&self, far: Far, window: &mut [u8], to: &mut Vec<u8>) -> Result<()> {
         let place = self.place_of(far)?;
         let before = to.len();
@@ -218,14 +219,22 @@ impl TableFile {
 
     /// Whether `bytes` are those that `seal` was made for.
     pub(super) fn check_seal(&self, far: Far, seal: u64, bytes: &[u8]) -> Result<()> {
-        if bytes.len() == far.bytes as usize && far::seal(self.id, far.first, bytes) == seal {
+        let offset = packed_far::offset(far);
+        if bytes.len() == far.bytes as usize && far::seal(self.id, offset, bytes) == seal {
             return Ok(());
         }
         Err(self.wrong_far(far, "the checksum of far bytes does not match"))
     }
 
+    /// The value of which `sealed`, to which `far` refers, was made. Errors: `Unsupported`,
+    /// `Corrupt`.
+    pub(super) fn unpack_far(&self, far: Far, sealed: &[u8]) -> Result<Vec<u8>> {
+        let value = packed_far::unpack(sealed)?;
+        value.ok_or_else(|| self.wrong_far(far, "what is packed is no value"))
+    }
+
     pub(super) fn wrong_far(&self, far: Far, what: &str) -> Error {
-        Error::corrupt(self.path(), far.first, what)
+        Error::corrupt(self.path(), packed_far::offset(far), what)
     }
 }
 
@@ -271,13 +280,16 @@ impl PageSource for TableFile {
         read_pages(pages.collect())
     }
 
-    /// Cost: a read of the device for every 256 KiB.
+    /// Cost: a read of the device for every 256 KiB, and unpacking what is packed.
     fn fetch(&self, far: Far) -> Result<Vec<u8>> {
         let place = self.place_of(far)?;
         let mut window = AlignedBuffer::new(place.page_bytes().min(FAR_READ_BYTES) as usize);
         let mut bytes = Vec::with_capacity(far.bytes as usize);
         self.fetch_into(far, &mut window, &mut bytes)?;
-        Ok(bytes)
+        match packed_far::is_packed(far) {
+            true => self.unpack_far(far, &bytes),
+            false => Ok(bytes),
+        }
     }
 
     fn corrupt(&self, number: PageNo, what: &str) -> Error {

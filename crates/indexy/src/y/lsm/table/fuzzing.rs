@@ -4,7 +4,7 @@ use super::{
     Codec, FilterUse, PAGE_BYTES, Step, Table, TableMeta, TableOptions, TableWriter,
     file::identity,
     filter::{self, Segment},
-    hash_of, packed,
+    hash_of, packed, packed_far,
 };
 use crate::{
     storage::{Storage, sim::Sim},
@@ -42,7 +42,16 @@ pub(crate) fn samples() -> Vec<Vec<u8>> {
     let packed = sample(&sim, &storage, packed).map(|(file, _)| file);
     let mut form = vec![Codec::Lz4 as u8];
     Codec::Lz4.compress(&[7; PAGE_BYTES], &mut form);
-    vec![file, encoded, pages, packed.unwrap_or_default(), form]
+    let mut value = Vec::new();
+    packed_far::pack(Codec::Lz4, &[7; 2000], &mut value);
+    vec![
+        file,
+        encoded,
+        pages,
+        packed.unwrap_or_default(),
+        form,
+        value,
+    ]
 }
 
 /// The bytes of a table with entries of all kinds.
@@ -81,6 +90,9 @@ pub(crate) fn decode(bytes: &[u8]) {
         if packed::unpack(Codec::of(*codec), form, &mut leaf).is_ok_and(|unpacked| unpacked) {
             assert!(Header::read(&leaf).is_some());
         }
+    }
+    if let Ok(Some(value)) = packed_far::unpack(bytes) {
+        assert!(value.len() <= packed_far::MOST_BYTES);
     }
     let id = bytes
         .len()

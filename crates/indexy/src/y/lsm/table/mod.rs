@@ -5,7 +5,7 @@
 //! | head | the first page: magic number, format version, number of the table | `file.rs` |
 //! | leaves | nodes of the shared page format, full, in chunks | `write/` |
 //! | packed leaves | compressed ones, in tables that are written so | `packed.rs`, `codec.rs` |
-//! | far bytes | long keys and values, each with a checksum, between the chunks | `far.rs` |
+//! | far bytes | long keys and values, each with a checksum, between the chunks | `far.rs`, `packed_far.rs` |
 //! | filters | pages that deny most absent keys, a segment for some 60,000 keys | `filter.rs` |
 //! | inner pages | a static B+ tree over the leaves | `write/inner.rs` |
 //! | footer | the last pages: all of [`TableMeta`] | `meta.rs` |
@@ -35,6 +35,7 @@ pub(crate) mod fuzzing;
 mod leaves;
 mod meta;
 mod packed;
+mod packed_far;
 mod read;
 mod stream;
 mod verify;

@@ -174,6 +174,10 @@ impl Packer {
         }
     }
 
+    pub(super) fn codec(&self) -> Codec {
+        self.codec
+    }
+
     /// Whether the next leaf is to be packed.
     pub(super) fn is_next(&mut self) -> bool {
         let passed = self.rest > 0;

@@ -172,6 +172,12 @@ fn bytes(random: &mut StdRng, len: usize) -> Vec<u8> {
 }
 
 /// Keys and values of odd shapes, `count` or a few less.
+/// `len` bytes that become smaller.
+fn text(seed: u64, len: usize) -> Vec<u8> {
+    let words = (seed..).map(|i| format!("word {} of {seed}; ", i % 100));
+    words.flat_map(String::into_bytes).take(len).collect()
+}
+
 fn odd(seed: u64, count: usize) -> Model {
     let mut random = random(seed);
     let long = bytes(&mut random, 700);
@@ -196,6 +202,7 @@ fn odd(seed: u64, count: usize) -> Model {
             2 => Some(Vec::new()),
             3 => Some(bytes(&mut random, 1012 + i % 24)),
             4 => Some(bytes(&mut random, 4096 * (1 + i % 4) - 8)),
+            7 if i % 2 == 0 => Some(text(i as u64, 1100 * (1 + i % 40))),
             5 if i % 32 == 0 => Some(bytes(&mut random, 1 << 20)),
             6 if i % 8 == 0 => Some(bytes(&mut random, 70_000)),
             n => Some(bytes(&mut random, n)),

@@ -138,3 +138,55 @@ fn a_leaf_that_is_alone_is_a_page() {
         assert_eq!(table.verify().unwrap(), 10);
     }
 }
+
+/// Values that are far: read by a get, by a stream and by who checks, and what each costs.
+#[test]
+fn long_values_take_less_and_are_read_by_fewer_pages() {
+    let value = |i: u64| text(i, 3000 + (i as usize % 50) * 400);
+    let model: Model = (0..400u64)
+        .map(|i| (i.to_be_bytes().to_vec(), Some(value(i))))
+        .collect();
+    let stored = {
+        let (_, storage) = sim();
+        write(&storage, &model).unwrap().0.file_bytes()
+    };
+    for codec in codecs().into_iter().skip(1) {
+        let (sim, storage) = sim();
+        let table = table_as(&storage, &model, codec);
+        let bytes = table.meta().file_bytes();
+        assert!(bytes * 2 < stored, "{codec:?}: {bytes} of {stored}");
+        assert_eq!(
+            table.meta().far_bytes,
+            model.values().flatten().map(|v| v.len() as u64).sum()
+        );
+        assert_eq!(table.verify().unwrap(), 400);
+        for read_bytes in [32 << 10, 256 << 10] {
+            let streamed = streamed(&table, &[], None, read_bytes).unwrap();
+            assert!(streamed == part(&model, &[], None));
+        }
+        let ask = |key: &[u8]| table.get(key, hash_of(key), FilterUse::Never).unwrap();
+        model.keys().for_each(|key| drop(ask(key)));
+        let before = sim.ios();
+        for (key, value) in &model {
+            assert_eq!(ask(key).unwrap().as_deref(), value.as_deref());
+        }
+        // The value's read and no other: its leaf is in a frame.
+        assert_eq!(sim.ios() - before, 400);
+    }
+}
+
+/// A table as version 3 wrote it, with leaves packed and long values not, differs by that alone.
+#[test]
+fn values_that_do_not_become_smaller_stand_as_they_are() {
+    let mut random = random(9);
+    let model: Model = (0..100u32)
+        .map(|i| (i.to_be_bytes().to_vec(), Some(bytes(&mut random, 5000))))
+        .chain([(b"long".to_vec(), Some(vec![7; (1 << 20) + 1]))])
+        .collect();
+    for codec in codecs() {
+        let (_, storage) = sim();
+        let table = table_as(&storage, &model, codec);
+        assert!(table.meta().file_bytes() > table.meta().far_bytes);
+        assert!(streamed(&table, &[], None, 64 << 10).unwrap() == part(&model, &[], None));
+    }
+}

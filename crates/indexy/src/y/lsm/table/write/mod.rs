@@ -2,7 +2,8 @@
 //!
 //! Memory: a buffer of 64 leaves, one of 256 KiB for far bytes if there are any, the hashes of a
 //! filter's segment (8 bytes each for some 60,000 keys), and for each leaf so far its separator
-//! with some 60 bytes around it. A value is copied once, in pieces, to the buffer that is written.
+//! with some 60 bytes around it. A value is copied once, in pieces, to the buffer that is written;
+//! one that is packed has its form in a buffer in between, of some 1 MiB at most.
 //!
 //! Keeps T1 (a key that does not ascend is refused), T2, T3. Threads: one at a time. After an error
 //! the writer is of no use; dropped without [`finish`](TableWriter::finish) it removes its file.
@@ -16,6 +17,7 @@ use super::{
     filter::{self, Segment, hash_of},
     meta::TableMeta,
     packed::Packer,
+    packed_far,
 };
 use crate::{
     error::{Error, Result},
@@ -49,7 +51,7 @@ const _: () = assert!(filter::MAX_PAGES <= CHUNK_PAGES);
 pub(crate) struct TableOptions {
     /// Bits of the filter for each key; 0: there is no filter.
     pub(crate) filter_bits: usize,
-    /// Leaves are packed by it.
+    /// Leaves and far values are packed by it.
     pub(crate) codec: Codec,
 }
 
@@ -70,6 +72,8 @@ pub(crate) struct TableWriter {
     filter_bits: usize,
     leaf: LeafBuilder,
     packer: Packer,
+    /// A packed value on its way to the file.
+    form: Vec<u8>,
     /// The separator in front of `leaf`.
     from: Bound,
     /// Finished leaves that are not yet written.
@@ -107,6 +111,7 @@ impl TableWriter {
             filter_bits: options.filter_bits.min(MAX_FILTER_BITS),
             leaf: LeafBuilder::new(PAGE_BYTES),
             packer: Packer::new(options.codec),
+            form: Vec::new(),
             from: Bound::default(),
             chunk: AlignedBuffer::new(CHUNK_PAGES * PAGE_BYTES),
             chunk_pages: 0,
@@ -139,7 +144,7 @@ impl TableWriter {
         let value = match value {
             None => ValueAt::Deleted,
             Some(value) if stub.len() + value.len() <= max_near(PAGE_BYTES) => ValueAt::Near(value),
-            Some(value) => ValueAt::Far(self.put_far(value)?),
+            Some(value) => ValueAt::Far(self.put_value(value)?),
         };
         if self.entries == 0 {
             self.min = key.into();
@@ -182,7 +187,8 @@ impl TableWriter {
     #[cfg(test)]
     pub(crate) fn memory_bytes(&self) -> usize {
         let separators: usize = self.children.len() * size_of::<Child>();
-        let buffers = self.chunk.len() + self.output.memory_bytes() + 4 * PAGE_BYTES;
+        let form = self.form.capacity();
+        let buffers = self.chunk.len() + self.output.memory_bytes() + form + 4 * PAGE_BYTES;
         buffers + self.hashes.capacity() * size_of::<u64>() + separators + self.separator_bytes
     }
 
@@ -225,6 +231,16 @@ impl TableWriter {
     fn put_far(&mut self, bytes: &[u8]) -> Result<Far> {
         self.far_bytes += bytes.len() as u64;
         self.output.put_far(bytes)
+    }
+
+    /// The same for a value, which is packed if that pays.
+    fn put_value(&mut self, value: &[u8]) -> Result<Far> {
+        let codec = self.packer.codec();
+        if !packed_far::pack(codec, value, &mut self.form) {
+            return self.put_far(value);
+        }
+        self.far_bytes += value.len() as u64;
+        Ok(packed_far::reference(self.output.put_far(&self.form)?))
     }
 
     /// The leaf that begins with `key` has its separator; a segment begins with it if the one
