@@ -16,6 +16,7 @@ const LIMITS: ScanLimits = ScanLimits {
     bytes: 256 << 10,
     entries: 1024,
     leaves: 1024,
+    leaves_if_mounted: 1024,
 };
 
 impl Joined {

@@ -29,6 +29,8 @@ pub(crate) struct MergeLimits {
 
 /// Empty ranges and leaves that one chunk passes, so that a chunk over nothing ends too.
 const MAX_LEAVES: usize = 4096;
+/// The same for who wants one entry, where Y is asked: it is most likely there.
+const LEAVES_OF_ONE: usize = 16;
 
 /// A stretch is remembered when this was passed: a second look at it pays soon.
 const WORTH_REMEMBERING: usize = 16;
@@ -131,6 +133,10 @@ impl Joined {
             bytes: limits.bytes,
             entries: limits.entries,
             leaves: MAX_LEAVES,
+            leaves_if_mounted: match limits.entries {
+                1 => LEAVES_OF_ONE,
+                _ => MAX_LEAVES,
+            },
         };
         self.x.scan(from, to, order, x_limits, &mut chunk);
         // Those that were found, not those that were looked for: they are in memory.

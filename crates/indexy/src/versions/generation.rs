@@ -32,6 +32,7 @@ pub(super) const SCAN: ScanLimits = ScanLimits {
     bytes: 64 << 10,
     entries: 1024,
     leaves: 1024,
+    leaves_if_mounted: 1024,
 };
 
 /// See the module header.

@@ -131,10 +131,14 @@ impl<'a> Filling<'a> {
     /// Goes on at `at`. True when the scan is at its end or the chunk is full.
     pub(crate) fn ends(&mut self, at: &mut Option<Vec<u8>>) -> bool {
         let limits = &self.limits;
+        let leaves = match self.out.mounted.is_empty() {
+            true => limits.leaves,
+            false => limits.leaves_if_mounted,
+        };
         let full = self.bytes >= limits.bytes
             || self.live >= limits.entries
             || self.out.entries.len() >= limits.entries.saturating_add(MAX_TOMBSTONES)
-            || self.leaves >= limits.leaves;
+            || self.leaves >= leaves;
         if at.is_none() || full {
             self.out.resume = at.take();
             return true;

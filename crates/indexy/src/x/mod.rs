@@ -157,6 +157,8 @@ pub(crate) struct ScanLimits {
     pub entries: usize,
     /// Stop after this many leaves and empty ranges.
     pub leaves: usize,
+    /// The same once one of them was mounted: Y has to be asked anyway.
+    pub leaves_if_mounted: usize,
 }
 
 /// Tombstones in a chunk, about: a queue whose front is on disk has many.

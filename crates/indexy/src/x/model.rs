@@ -212,6 +212,7 @@ impl IndexX for ModelX {
             bytes: usize::MAX,
             entries: usize::MAX,
             leaves: usize::MAX,
+            leaves_if_mounted: usize::MAX,
         };
         self.scan(from, to, Order::Ascending, unlimited, &mut chunk);
         let mounted = chunk.mounted.into_iter().next().map(|(start, _)| start);

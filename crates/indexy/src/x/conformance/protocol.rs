@@ -296,6 +296,7 @@ pub(super) fn scans_cover_what_they_say<X: IndexX>(make: Make<X>) {
         bytes: usize::MAX,
         entries: 100,
         leaves: usize::MAX,
+        leaves_if_mounted: usize::MAX,
     };
     for order in [Order::Ascending, Order::Descending] {
         world.check_scan(&[], None, order, limits);
@@ -338,6 +339,7 @@ pub(super) fn dead_stretches_show_nothing<X: IndexX>(make: Make<X>) {
         bytes: usize::MAX,
         entries: 1,
         leaves: usize::MAX,
+        leaves_if_mounted: usize::MAX,
     };
     let mut chunk = Chunk::default();
     for (from, order, found) in [

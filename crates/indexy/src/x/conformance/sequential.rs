@@ -155,21 +155,25 @@ impl<X: IndexX> History<X> {
                 bytes: usize::MAX,
                 entries: usize::MAX,
                 leaves: 1,
+                leaves_if_mounted: 1,
             },
             1 => ScanLimits {
                 bytes: usize::MAX,
                 entries: 1,
                 leaves: usize::MAX,
+                leaves_if_mounted: usize::MAX,
             },
             2 => ScanLimits {
                 bytes: 100,
                 entries: usize::MAX,
                 leaves: usize::MAX,
+                leaves_if_mounted: usize::MAX,
             },
             _ => ScanLimits {
                 bytes: usize::MAX,
                 entries: usize::MAX,
                 leaves: usize::MAX,
+                leaves_if_mounted: usize::MAX,
             },
         };
         self.world.check_scan(&from, to.as_deref(), order, limits);

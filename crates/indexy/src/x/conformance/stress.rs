@@ -172,6 +172,7 @@ impl<X: IndexX> Shared<X> {
             bytes: usize::MAX,
             entries: 500,
             leaves: 100,
+            leaves_if_mounted: 100,
         };
         let mut chunk = Chunk::default();
         self.x.scan(&from, to.as_deref(), order, limits, &mut chunk);
@@ -293,6 +294,7 @@ pub(super) fn i9_a_scan_reads_a_leaf_at_one_moment<X: IndexX>(make: Make<X>) {
                 bytes: usize::MAX,
                 entries: KEYS.into(),
                 leaves: 1,
+                leaves_if_mounted: 1,
             };
             let mut chunk = Chunk::default();
             let wrong = (0..SCANS).find_map(|i| {
