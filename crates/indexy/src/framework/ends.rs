@@ -230,7 +230,7 @@ impl Ends {
         };
         let most = ahead.min(total / PIECES_AT_LEAST).min(left);
         let count = shown.count();
-        let begins = count.is_multiple_of(2) && most > 0 && !self.shared.budget.is_tight();
+        let begins = count.is_multiple_of(2) && most > 0 && !self.shared.budget.is_full();
         begins.then(|| Reading {
             shown: count,
             start: start.map(<[u8]>::to_vec),
