@@ -61,7 +61,7 @@ impl Merged {
     /// It begins with a stretch that the next scan would be glad to pass.
     fn is_worth_remembering(&self) -> bool {
         let nothing_yet = self.entries.is_empty() && self.resume.is_some();
-        self.passed >= if nothing_yet { 1 } else { WORTH_REMEMBERING }
+        nothing_yet || self.passed >= WORTH_REMEMBERING
     }
 
     /// Appends a live entry; a tombstone (`None`) only hid Y's.
