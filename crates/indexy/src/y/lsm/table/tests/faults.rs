@@ -5,7 +5,7 @@ use crate::storage::sim::Fault;
 
 #[test]
 fn a_write_that_fails_leaves_no_file() {
-    let model = odd(9, 300);
+    let model = odd(9, 500);
     let (sim, storage) = sim();
     write(&storage, &model).unwrap();
     let ios = sim.ios();

@@ -50,7 +50,7 @@ fn path() -> std::path::PathBuf {
 }
 
 /// Every codec of this build.
-fn codecs() -> Vec<Codec> {
+pub(super) fn codecs() -> Vec<Codec> {
     let all = [Compression::None, Compression::Lz4, Compression::Zstd];
     let codecs = all.iter().filter_map(|c| Codec::for_writing(*c).ok());
     codecs.collect()

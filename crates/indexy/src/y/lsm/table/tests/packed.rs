@@ -157,7 +157,11 @@ fn long_values_take_less_and_are_read_by_fewer_pages() {
         assert!(bytes * 2 < stored, "{codec:?}: {bytes} of {stored}");
         assert_eq!(
             table.meta().far_bytes,
-            model.values().flatten().map(|v| v.len() as u64).sum()
+            model
+                .values()
+                .flatten()
+                .map(|v| v.len() as u64)
+                .sum::<u64>()
         );
         assert_eq!(table.verify().unwrap(), 400);
         for read_bytes in [32 << 10, 256 << 10] {
