@@ -206,6 +206,7 @@ fn scan_all<X: IndexX>(tree: &X) -> u64 {
         bytes: 256 << 10,
         entries: 4096,
         leaves: 4096,
+        leaves_if_mounted: 4096,
     };
     let (mut chunk, mut from, mut seen) = (Chunk::default(), Vec::new(), 0);
     loop {

@@ -4,8 +4,8 @@
 //! or lies in a mounted part, where Y has it for as long as it exists. A key that is absent all the
 //! while is in neither, or hidden by a tombstone that X showed. Each leaf is read atomically;
 //! nothing is pinned between chunks. Bounded by bytes, entries and tombstones in X and in Y. Scans
-//! do not fill X. A stretch that was found dead is passed at once (`dead_stretches.rs`). Whoever asks
-//! for one entry is answered out of what was read ahead (`ends.rs`).
+//! do not fill X. A stretch that was found dead is passed at once (`dead_stretches.rs`). Whoever
+//! asks for one entry is answered out of what was read ahead (`ends.rs`).
 
 #![forbid(unsafe_code)]
 
