@@ -22,16 +22,16 @@ impl Shrink for Radix {
     const MERGES_PARENTS: bool = true;
 
     fn tidy<'g>(art: &Art, guard: &'g Guard<'_>, place: &Place<'g>, leaf: LeafLatched<'g>) -> bool {
-        let contents = leaf.sparse();
-        if leaf.leaf().len() > 0 && contents.is_none() {
+        let smaller = leaf.smaller();
+        if leaf.leaf().len() > 0 && smaller.is_none() {
             return false;
         }
         let Some(parent) = place.parent.try_latch() else {
             return false;
         };
-        match contents.filter(|contents| contents.n > 0) {
-            Some(contents) => {
-                art.resize(guard, &parent, place.symbol, leaf, &contents, Spare::None);
+        match smaller.filter(|(contents, _)| contents.n > 0) {
+            Some((contents, spare)) => {
+                art.resize(guard, &parent, place.symbol, leaf, &contents, spare);
             }
             None => {
                 Self::vanish(art, &parent, place, leaf);

@@ -31,16 +31,16 @@ impl Shrink for Balanced {
         place: &Place<'g>,
         leaf: LeafLatched<'g>,
     ) -> bool {
-        let contents = leaf.sparse();
-        if leaf.leaf().len() > 0 && contents.is_none() {
+        let smaller = leaf.smaller();
+        if leaf.leaf().len() > 0 && smaller.is_none() {
             return false;
         }
         let Some(parent) = place.hop.parent.try_latch() else {
             return false;
         };
-        match contents.filter(|contents| contents.n > 0) {
-            Some(contents) => {
-                tree.resize(guard, &parent, place.hop.at, leaf, &contents, Spare::None);
+        match smaller.filter(|(contents, _)| contents.n > 0) {
+            Some((contents, spare)) => {
+                tree.resize(guard, &parent, place.hop.at, leaf, &contents, spare);
             }
             None => {
                 Self::vanish(tree, &parent, place, leaf);

@@ -163,6 +163,21 @@ impl Contents {
         self.n <= MAX_ENTRIES && (self.bytes() <= LEAF_BYTES || self.n < 2)
     }
 
+    /// Those of a slotted leaf: `n` with `heap` bytes.
+    pub(super) fn slotted(n: usize, heap: usize) -> Self {
+        Self {
+            n,
+            heap,
+            mixed: true,
+            ..Self::default()
+        }
+    }
+
+    /// Bytes of the block of a leaf with them and `spare`.
+    pub(super) fn block_bytes(&self, spare: Spare) -> usize {
+        Memory::class_size(self.size(spare).1)
+    }
+
     /// Room for entries, and bytes, of the leaf to be made.
     fn size(&self, spare: Spare) -> (usize, usize) {
         let kind = self.kind();

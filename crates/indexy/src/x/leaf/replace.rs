@@ -20,7 +20,15 @@ use crate::{
 /// A leaf that is full of dead bytes is tidied in place only when that gives at least this much
 /// room.
 const WORTHWHILE_BYTES: usize = 64;
-/// A leaf is rebuilt when less than one part in so many of it is used.
+/// A slotted leaf whose entries were written shorter becomes a smaller one after so many of them,
+/// and after one part in [`SHORTENED_DIVISOR`] of all: sizes that change to and fro cost a rebuild
+/// in so many writes at most.
+const SHORTENED: usize = 4;
+/// See [`SHORTENED`].
+const SHORTENED_DIVISOR: usize = 8;
+/// And when that gives at least one part in so many of its block back.
+const SAVED_DIVISOR: usize = 8;
+/// A leaf that entries were taken out of is rebuilt when less than one part in so many is used.
 const SPARSE_DIVISOR: usize = 2;
 /// Smaller leaves are not rebuilt.
 const SMALL_LEAF_BYTES: usize = 128;
@@ -74,18 +82,52 @@ impl<'g> LeafLatched<'g> {
         Room::Larger(contents, spare)
     }
 
-    /// What a smaller leaf would hold, if little of this one is used.
-    pub(crate) fn sparse(&self) -> Option<Contents> {
+    /// What a smaller leaf is to hold, and its spare room, if this one is too large.
+    pub(crate) fn smaller(&self) -> Option<(Contents, Spare)> {
         let (leaf, size) = (self.leaf(), self.leaf().size());
-        let meta = leaf.meta();
-        let heap = (size - meta.top).saturating_sub(meta.dead);
-        let used = leaf_bytes(leaf.kind(), meta.n, heap);
-        if size <= SMALL_LEAF_BYTES || used * SPARSE_DIVISOR >= size {
-            return None;
-        }
+        let n = leaf.len();
+        let spare = if self.is_loose() {
+            // Its values may become longer again.
+            Spare::Some
+        } else {
+            let used = leaf_bytes(leaf.kind(), n, leaf.heap_used());
+            if size <= SMALL_LEAF_BYTES || used * SPARSE_DIVISOR >= size {
+                return None;
+            }
+            Spare::None
+        };
         let mut contents = Contents::default();
-        contents.add_from(self.stable(), mask(0..meta.n), Shift::Strip(0));
-        Some(contents)
+        contents.add_from(self.stable(), mask(0..n), Shift::Strip(0));
+        Some((contents, spare))
+    }
+
+    /// Enough entries were written shorter for a smaller leaf.
+    pub(crate) fn is_loose(&self) -> bool {
+        self.is_loose_without(0)
+    }
+
+    /// As [`LeafLatched::is_loose`], once `entry` is written in place of entry `i`.
+    #[inline]
+    pub(crate) fn is_loose_with(&self, i: usize, entry: &NewEntry<'_>) -> bool {
+        let leaf = self.leaf();
+        if leaf.shortened() < SHORTENED {
+            return false;
+        }
+        let size = heap_bytes(entry.suffix.len(), entry.value.len(), entry.form());
+        let less = leaf.entry(i).size().saturating_sub(size);
+        less > 0 && self.is_loose_without(less)
+    }
+
+    /// The leaf is loose when `less` heap bytes fewer are used.
+    fn is_loose_without(&self, less: usize) -> bool {
+        let (leaf, size) = (self.leaf(), self.leaf().size());
+        let n = leaf.len();
+        if leaf.shortened() < SHORTENED.max(n / SHORTENED_DIVISOR) {
+            return false;
+        }
+        let contents = Contents::slotted(n, leaf.heap_used().saturating_sub(less));
+        let smaller = contents.block_bytes(Spare::Some);
+        smaller + size / SAVED_DIVISOR <= size
     }
 
     /// A leaf with the same entries, for `contents`, to take the place of this one.
