@@ -29,9 +29,9 @@ impl Shrink for Radix {
         let Some(parent) = place.parent.try_latch() else {
             return false;
         };
-        match smaller.filter(|(contents, _)| contents.n > 0) {
-            Some((contents, spare)) => {
-                art.resize(guard, &parent, place.symbol, leaf, &contents, spare);
+        match smaller.filter(|contents| contents.n > 0) {
+            Some(contents) => {
+                art.resize(guard, &parent, place.symbol, leaf, &contents, Spare::None);
             }
             None => {
                 Self::vanish(art, &parent, place, leaf);

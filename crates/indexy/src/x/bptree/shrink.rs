@@ -38,9 +38,9 @@ impl Shrink for Balanced {
         let Some(parent) = place.hop.parent.try_latch() else {
             return false;
         };
-        match smaller.filter(|(contents, _)| contents.n > 0) {
-            Some((contents, spare)) => {
-                tree.resize(guard, &parent, place.hop.at, leaf, &contents, spare);
+        match smaller.filter(|contents| contents.n > 0) {
+            Some(contents) => {
+                tree.resize(guard, &parent, place.hop.at, leaf, &contents, Spare::None);
             }
             None => {
                 Self::vanish(tree, &parent, place, leaf);
