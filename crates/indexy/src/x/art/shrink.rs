@@ -1,4 +1,4 @@
-//! Giving memory back when entries are gone: leaves shrink and vanish.
+//! Giving memory back when entries are gone or shorter: leaves shrink and vanish.
 //!
 //! Best effort: a latch that is not free is not waited for, the rest stays for the next time.
 //!
