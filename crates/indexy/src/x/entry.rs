@@ -7,7 +7,7 @@
 use super::large::LargeRef;
 
 /// Longer values live out of line.
-pub(crate) const MAX_INLINE_VALUE: usize = 255;
+pub(crate) const MAX_INLINE_VALUE: usize = 128;
 /// Longer suffixes live out of line, with their value.
 pub(crate) const MAX_INLINE_SUFFIX: usize = 256;
 

@@ -139,8 +139,8 @@ pub(crate) trait Shrink: Structure {
     /// After leaves vanished it is enough to merge once per parent, when a cut has left it.
     const MERGES_PARENTS: bool;
 
-    /// After entries were dropped from `leaf`, which is at `place`: makes it fit what is left.
-    /// True when that changed its size, so that merging around it may free more.
+    /// After entries of `leaf`, which is at `place`, were dropped or written shorter: makes it fit
+    /// what is left. True when that changed its size, so that merging around it may free more.
     fn tidy<'g>(
         tree: &Tree<Self>,
         guard: &'g Guard<'_>,

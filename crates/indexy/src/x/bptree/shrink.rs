@@ -1,4 +1,4 @@
-//! Giving memory back when entries are gone: leaves shrink and vanish.
+//! Giving memory back when entries are gone or shorter: leaves shrink and vanish.
 //!
 //! Best effort: a latch that is not free is not waited for, the rest stays for the next time.
 //!
@@ -31,14 +31,14 @@ impl Shrink for Balanced {
         place: &Place<'g>,
         leaf: LeafLatched<'g>,
     ) -> bool {
-        let contents = leaf.sparse();
-        if leaf.leaf().len() > 0 && contents.is_none() {
+        let smaller = leaf.smaller();
+        if leaf.leaf().len() > 0 && smaller.is_none() {
             return false;
         }
         let Some(parent) = place.hop.parent.try_latch() else {
             return false;
         };
-        match contents.filter(|contents| contents.n > 0) {
+        match smaller.filter(|contents| contents.n > 0) {
             Some(contents) => {
                 tree.resize(guard, &parent, place.hop.at, leaf, &contents, Spare::None);
             }

@@ -60,6 +60,9 @@ fn value(i: usize, write: u64) -> Vec<u8> {
         0
     } else if write.is_multiple_of(61) {
         700
+    } else if i % 3 == 1 {
+        // In the leaf and beside it, so that leaves become smaller and larger.
+        (write / 2 % 3 * 60) as usize
     } else {
         (write % 40) as usize
     };

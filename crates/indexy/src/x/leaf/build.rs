@@ -39,6 +39,11 @@ impl Shift<'_> {
         }
     }
 
+    /// Suffixes stay what they are.
+    fn is_none(self) -> bool {
+        matches!(self, Self::Strip(0) | Self::Extend([]))
+    }
+
     /// An entry in this form may be shifted.
     fn suits(self, form: Form, suffix_len: usize) -> bool {
         match self {
@@ -70,6 +75,7 @@ pub(crate) struct Contents {
     /// What a fixed leaf of them would be.
     suffix_len: Option<usize>,
     value_len: Option<usize>,
+    /// No fixed leaf has them.
     mixed: bool,
     /// A removal is among them that has no room of a value yet, as one of a fixed leaf has.
     bare: bool,
@@ -79,9 +85,14 @@ impl Contents {
     fn note(&mut self, suffix_len: usize, value_len: usize, form: Form, tombstone: bool) {
         self.n += 1;
         self.heap += heap_bytes(suffix_len, value_len, form);
+        self.note_lengths(suffix_len, value_len, form, tombstone);
+    }
+
+    fn note_lengths(&mut self, suffix_len: usize, value_len: usize, form: Form, tombstone: bool) {
         let same = |known: &mut Option<usize>, len| *known.get_or_insert(len) == len;
         self.bare |= tombstone;
         self.mixed |= form != Form::Inline
+            || Kind::of(suffix_len, value_len) == Kind::Slotted
             || !same(&mut self.suffix_len, suffix_len)
             || !tombstone && !same(&mut self.value_len, value_len);
     }
@@ -107,6 +118,10 @@ impl Contents {
         {
             return mask == 0 || self.add_fixed(mask, shift, suffix_len, value_len);
         }
+        if shift.is_none() && mask == self::mask(0..from.len()) {
+            self.add_all(from);
+            return true;
+        }
         ones(mask).all(|i| {
             let entry = from.entry(i);
             let suits = shift.suits(entry.form, entry.suffix_len);
@@ -117,6 +132,21 @@ impl Contents {
             }
             suits
         })
+    }
+
+    /// Announces the entries of a slotted leaf. Cost: a look at entries until they are seen to need
+    /// a slotted one again.
+    fn add_all(&mut self, from: StableLeaf<'_>) {
+        self.n += from.len();
+        self.heap += from.raw().heap_used();
+        for i in 0..from.len() {
+            if self.mixed {
+                return;
+            }
+            let entry = from.entry(i);
+            let tombstone = from.has(i, Bit::Tombstone);
+            self.note_lengths(entry.suffix_len, entry.value_len, entry.form, tombstone);
+        }
     }
 
     /// Announces entries of a fixed leaf, tombstones as if they had a value.
@@ -291,28 +321,38 @@ impl<'g> Builder<'g> {
         true
     }
 
-    /// Gives all entries of a slotted leaf to an empty one, as one copy of the heap: leaves grow
-    /// so. False, and nothing is done, where entries are left out or change, or heap bytes are
-    /// dead.
+    /// Appends the entries `run` of a slotted leaf to a slotted one, as they are: one copy of
+    /// their heads, and one of the whole heap where nothing of it is dead or left out, as when a
+    /// leaf grows. False, and nothing is done, where suffixes change.
     fn push_heap(&mut self, from: StableLeaf<'_>, run: Range<usize>, shift: Shift<'_>) -> bool {
         let (to, from) = (self.leaf.leaf(), from.raw());
         let (mut meta, old) = (to.meta(), from.meta());
         let slotted = to.kind() == Kind::Slotted && from.kind() == Kind::Slotted;
-        let same = matches!(shift, Shift::Strip(0) | Shift::Extend([]));
-        if !slotted || !same || meta.n != 0 || run != (0..old.n) || old.dead != 0 {
+        if !slotted || !shift.is_none() {
             return false;
         }
-        let heap = from.size() - old.top;
-        meta.top -= heap;
-        to.words().copy_from(&from.words(), old.top, meta.top, heap);
-        to.heads().push_from(0, from.heads(), run.clone());
-        for i in run.clone() {
-            let slot = from.slot(i);
-            let offset = slot.offset() - old.top + meta.top;
-            to.set_slot(i, Slot::new(offset, slot.is_large()));
+        let n = meta.n;
+        to.heads().push_from(n, from.heads(), run.clone());
+        let (source, target) = (from.words(), to.words());
+        if run == (0..old.n) && old.dead == 0 {
+            let heap = from.size() - old.top;
+            meta.top -= heap;
+            target.copy_from(&source, old.top, meta.top, heap);
+            for i in run.clone() {
+                let slot = from.slot(i);
+                let offset = slot.offset() - old.top + meta.top;
+                to.set_slot(n + i, Slot::new(offset, slot.is_large()));
+            }
+        } else {
+            for (n, i) in (n..).zip(run.clone()) {
+                let entry = from.entry(i);
+                meta.top -= entry.size();
+                target.copy_from(&source, entry.start, meta.top, entry.size());
+                to.set_slot(n, Slot::new(meta.top, entry.form != Form::Inline));
+            }
         }
-        push_bits(to, 0, from, &run);
-        meta.n = run.len();
+        push_bits(to, n, from, &run);
+        meta.n += run.len();
         to.set_meta(meta);
         true
     }

@@ -226,6 +226,9 @@ fn replace_slotted(leaf: LeafRef<'_>, i: usize, entry: &NewEntry<'_>) {
     let after = heap_bytes(entry.suffix.len(), entry.value.len(), entry.form());
     let mut meta = leaf.meta();
     let offset = if after <= before {
+        if after < before {
+            leaf.count_shortened();
+        }
         meta.dead += before - after;
         old.start
     } else {

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | 0 | latch |
 //! | 8 | entries (8 bits), room for entries (8), heap top (16), dead heap bytes (16), depth (16) |
-//! | 16 | mounted (1 bit), value length of a fixed leaf (10), stamp (53) |
+//! | 16 | mounted (1 bit), stamp (53), between them (10) the value length of a *fixed* leaf, of a
+//! | | *slotted* one how often an entry was written shorter |
 //! | 24 | run (32), fixed (1), suffix length of a fixed leaf (15), block size / 16 (16) |
 //! | 32 | a bit per entry each: dirty, in Y, tombstone, referenced |
 //! | 64 | heads (4 bytes each): `heads.rs` |
@@ -64,6 +65,9 @@ const META: usize = 1;
 pub(super) const STATE: usize = 2;
 pub(super) const KIND: usize = 3;
 pub(super) const BITS: usize = 4;
+
+/// What stands between mark and stamp.
+const STATE_BETWEEN: u64 = 0x3FF << 1;
 
 /// How the entries of a leaf are laid out; never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -251,7 +255,7 @@ impl<'g> LeafRef<'g> {
         }
         Kind::Fixed {
             suffix_len: word as usize >> 1 & 0x7FFF,
-            value_len: self.words().word(STATE) as usize >> 1 & 0x3FF,
+            value_len: (self.words().word(STATE) & STATE_BETWEEN) as usize >> 1,
         }
     }
 
@@ -261,9 +265,26 @@ impl<'g> LeafRef<'g> {
     }
 
     pub(super) fn write_mount(self, mount: Option<Stamp>) {
-        let value_len = self.words().word(STATE) & 0x3FF << 1;
+        let between = self.words().word(STATE) & STATE_BETWEEN;
         let stamp = mount.map_or(0, |stamp| stamp << 11 | 1);
-        self.words().set_word(STATE, value_len | stamp);
+        self.words().set_word(STATE, between | stamp);
+    }
+
+    /// How often an entry of a slotted leaf was written shorter in its place, as far as that is
+    /// counted; never, of a fixed one.
+    pub(super) fn shortened(self) -> usize {
+        match self.kind() {
+            Kind::Slotted => (self.words().word(STATE) & STATE_BETWEEN) as usize >> 1,
+            Kind::Fixed { .. } => 0,
+        }
+    }
+
+    /// Counts an entry of a slotted leaf that is written shorter.
+    pub(super) fn count_shortened(self) {
+        let state = self.words().word(STATE);
+        if state & STATE_BETWEEN != STATE_BETWEEN {
+            self.words().set_word(STATE, state + (1 << 1));
+        }
     }
 
     pub(super) fn set_bits(self, bit: Bit, bits: u64) {
@@ -366,6 +387,12 @@ impl<'g> LeafRef<'g> {
     #[inline]
     pub(crate) fn prefetch_entries(self) {
         self.words().prefetch(self.arrays()..self.size());
+    }
+
+    /// Heap bytes of a slotted leaf that entries own.
+    pub(super) fn heap_used(self) -> usize {
+        let meta = self.meta();
+        (self.size() - meta.top).saturating_sub(meta.dead)
     }
 
     /// Bytes between the slots and the heap of a slotted leaf.

@@ -20,12 +20,20 @@ use crate::{
 /// A leaf that is full of dead bytes is tidied in place only when that gives at least this much
 /// room.
 const WORTHWHILE_BYTES: usize = 64;
-/// A leaf is rebuilt when less than one part in so many of it is used.
+/// A slotted leaf whose entries were written shorter becomes a smaller one after so many of them,
+/// and after one part in [`SHORTENED_DIVISOR`] of all: sizes that change to and fro cost one
+/// rebuild in so many writes at most, and as many copied entries a write.
+const SHORTENED: usize = 3;
+/// See [`SHORTENED`].
+const SHORTENED_DIVISOR: usize = 8;
+/// And when that gives at least one part in so many of its block back.
+const SAVED_DIVISOR: usize = 6;
+/// A leaf that entries were taken out of is rebuilt when less than one part in so many is used.
 const SPARSE_DIVISOR: usize = 2;
 /// Smaller leaves are not rebuilt.
 const SMALL_LEAF_BYTES: usize = 128;
 /// Leaves are joined up to this size, so that they have room before they split again.
-const JOINED_LEAF_BYTES: usize = LEAF_BYTES * 5 / 8;
+const JOINED_LEAF_BYTES: usize = LEAF_BYTES * 3 / 4;
 /// And up to so many entries.
 const JOINED_ENTRIES: usize = MAX_ENTRIES * 5 / 8;
 
@@ -45,25 +53,23 @@ pub(crate) type Joined<'a, 'g> = (&'a LeafLatched<'g>, &'a [u8]);
 impl<'g> LeafLatched<'g> {
     /// How the leaf gets room for what `edit` does with `entry`, for which it has none.
     pub(crate) fn room_for(&self, edit: Edit, entry: &NewEntry<'_>) -> Room {
-        let n = self.leaf().len();
-        let mut contents = Contents::default();
-        contents.add_from(self.stable(), mask(0..n), Shift::Strip(0));
-        contents.add(entry);
+        let (meta, kind) = (self.leaf().meta(), self.leaf().kind());
+        let n = meta.n;
         let (at, more) = match edit {
             Edit::Insert { at, .. } => (Some(at), 1),
-            Edit::Replace { .. } | Edit::Remove { .. } => {
-                // The old version stays until the new one is written.
-                contents.n -= 1;
-                (None, 0)
-            }
+            Edit::Replace { .. } | Edit::Remove { .. } => (None, 0),
         };
-        let (meta, kind) = (self.leaf().meta(), self.leaf().kind());
         let size = heap_bytes(entry.suffix.len(), entry.value.len(), entry.form());
         let roomy = self.leaf().gap() + meta.dead >= size + WORTHWHILE_BYTES;
         if kind == Kind::Slotted && n + more <= meta.cap && roomy {
             self.compact();
             return Room::Here;
         }
+        // Of a replaced entry the old version stays until the new one is written.
+        let mut contents = Contents::default();
+        contents.add_from(self.stable(), mask(0..n), Shift::Strip(0));
+        contents.add(entry);
+        contents.n = n + more;
         if !contents.fits() {
             return Room::Split(at);
         }
@@ -74,18 +80,47 @@ impl<'g> LeafLatched<'g> {
         Room::Larger(contents, spare)
     }
 
-    /// What a smaller leaf would hold, if little of this one is used.
-    pub(crate) fn sparse(&self) -> Option<Contents> {
+    /// What a smaller leaf is to hold, if this one is too large.
+    pub(crate) fn smaller(&self) -> Option<Contents> {
         let (leaf, size) = (self.leaf(), self.leaf().size());
-        let meta = leaf.meta();
-        let heap = (size - meta.top).saturating_sub(meta.dead);
-        let used = leaf_bytes(leaf.kind(), meta.n, heap);
-        if size <= SMALL_LEAF_BYTES || used * SPARSE_DIVISOR >= size {
+        let used = leaf_bytes(leaf.kind(), leaf.len(), leaf.heap_used());
+        let sparse = size > SMALL_LEAF_BYTES && used * SPARSE_DIVISOR < size;
+        if !sparse && !self.is_loose() {
             return None;
         }
         let mut contents = Contents::default();
-        contents.add_from(self.stable(), mask(0..meta.n), Shift::Strip(0));
+        contents.add_from(self.stable(), mask(0..leaf.len()), Shift::Strip(0));
         Some(contents)
+    }
+
+    /// Enough entries of a slotted leaf were written shorter for a smaller one.
+    pub(crate) fn is_loose(&self) -> bool {
+        self.is_loose_after(self.leaf().shortened(), 0)
+    }
+
+    /// As [`LeafLatched::is_loose`], once `entry` is written in place of entry `i`.
+    #[inline]
+    pub(crate) fn is_loose_with(&self, i: usize, entry: &NewEntry<'_>) -> bool {
+        let leaf = self.leaf();
+        let shortened = leaf.shortened() + 1;
+        if shortened < SHORTENED || leaf.kind() != Kind::Slotted {
+            return false;
+        }
+        let size = heap_bytes(entry.suffix.len(), entry.value.len(), entry.form());
+        let less = leaf.entry(i).size().saturating_sub(size);
+        less > 0 && self.is_loose_after(shortened, less)
+    }
+
+    /// The leaf is loose when so many entries were written shorter and `less` heap bytes fewer are
+    /// used.
+    fn is_loose_after(&self, shortened: usize, less: usize) -> bool {
+        let (leaf, size) = (self.leaf(), self.leaf().size());
+        let n = leaf.len();
+        if shortened < SHORTENED.max(n / SHORTENED_DIVISOR) {
+            return false;
+        }
+        let used = leaf_bytes(Kind::Slotted, n, leaf.heap_used().saturating_sub(less));
+        Memory::class_size(used) + size / SAVED_DIVISOR <= size
     }
 
     /// A leaf with the same entries, for `contents`, to take the place of this one.

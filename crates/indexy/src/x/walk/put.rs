@@ -131,7 +131,10 @@ impl<S: Kind> Tree<S> {
         };
         let entry = NewEntry { flags, ..entry };
         let enough = match edit {
-            Edit::Replace { at, .. } => leaf.has_room_instead(at, &entry),
+            // A leaf that becomes loose is replaced: for that its place is needed.
+            Edit::Replace { at, .. } => {
+                leaf.has_room_instead(at, &entry) && !leaf.is_loose_with(at, &entry)
+            }
             _ => leaf.has_room(&entry),
         };
         let Some(commit) = commit.take_if(|_| enough) else {
@@ -239,7 +242,9 @@ impl<S: Kind> Tree<S> {
         let smaller = match edit {
             Edit::Insert { .. } => false,
             // Leaves of nothing but tombstones do without the room of values: they become few.
-            Edit::Replace { flags, .. } => flags & TOMBSTONE != 0 && leaf.leaf().has_no_live(),
+            Edit::Replace { flags, .. } => {
+                flags & TOMBSTONE != 0 && leaf.leaf().has_no_live() || leaf.is_loose()
+            }
             Edit::Remove { .. } => true,
         };
         if smaller {

@@ -32,6 +32,8 @@ macro_rules! every_tree {
     };
 }
 
+mod sizes;
+
 every_tree! {
     an_entry_of_two_words_takes_less_than_thirty_bytes,
     bytes_are_exact_and_all_come_back,
