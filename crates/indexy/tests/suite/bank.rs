@@ -5,7 +5,7 @@
 
 use crate::{
     pairs,
-    support::{MIB, Random, assert_sound, child, child_argument, open, setting},
+    support::{MIB, Random, assert_sound, child, child_argument, fast_dir, open, setting},
 };
 use indexy::{Db, Durability, Error, Options, Snapshot, Tree, Value};
 use std::{path::Path, time::Duration};
@@ -137,7 +137,7 @@ fn i14_money_and_index_survive_kills() {
     let rounds = setting("INDEXY_KILL_ROUNDS", 5);
     let mut random = Random(setting("INDEXY_KILL_SEED", 1));
     for pair in pairs::chosen(0, 1) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let argument = format!("{} {}", pairs::name(pair), dir.path().display());
         let mut full = 0;
         for _ in 0..rounds {

@@ -3,7 +3,7 @@
 
 use crate::{
     pairs,
-    support::{MIB, Random, StopAtDrop, open},
+    support::{MIB, Random, StopAtDrop, fast_dir, open},
 };
 use indexy::{Change, ChangePosition, ChangeSet, Changes, Db, Durability, Error, Options, Tree};
 use std::{
@@ -136,7 +136,7 @@ fn same(db: &Db, replica: &mut Replica) {
 #[test]
 fn a_replica_is_equal_over_restarts() {
     for pair in pairs::chosen(0, 1) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let mut replica = Replica::default();
         let mut random = Random(7);
         for life in 0..4 {

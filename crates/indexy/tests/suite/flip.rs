@@ -6,7 +6,7 @@
 
 use crate::{
     pairs::{self, Pair},
-    support::{MIB, Random, child, child_argument, open, setting, wait},
+    support::{MIB, Random, child, child_argument, fast_dir, open, setting, wait},
 };
 use indexy::{Batch, Db, Error, IndexXKind, IndexYKind, Options};
 use std::{
@@ -237,7 +237,7 @@ fn flipping_child() {
 #[test]
 fn a_flipped_bit_anywhere_is_noticed_or_harmless() {
     for pair in pairs::chosen(0, 1) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         make(&dir.path().join("whole"), &options(pair));
         let argument = format!("{} {}", pairs::name(pair), dir.path().display());
         let flips = child("flip::flipping_child", &argument).spawn();
@@ -256,7 +256,7 @@ fn a_file_cut_short_is_noticed_or_harmless() {
 
 fn cut_files(pair: Pair) {
     let options = options(pair);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let (whole, damaged) = (dir.path().join("whole"), dir.path().join("damaged"));
     make(&whole, &options);
     let model = model();
@@ -299,7 +299,7 @@ fn a_file_that_has_grown_is_noticed_or_harmless() {
 }
 
 fn grow_files(pair: Pair) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let (whole, damaged) = (dir.path().join("whole"), dir.path().join("damaged"));
     make(&whole, &options(pair));
     let model = model();
@@ -325,7 +325,7 @@ fn grow_files(pair: Pair) {
 #[test]
 fn a_page_file_of_another_tree_is_noticed() {
     let pair = (IndexXKind::BPlus, IndexYKind::BPlus { page_bytes: 4096 });
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let path = |name: &str| dir.path().join(name);
     let (whole, twin, damaged) = (path("whole"), path("twin"), path("damaged"));
     for to in [&whole, &twin] {
@@ -348,7 +348,7 @@ fn a_page_file_of_another_tree_is_noticed() {
 fn a_merge_that_meets_damage_ends_nothing() {
     for x in [IndexXKind::Art, IndexXKind::BPlus] {
         let pair = (x, IndexYKind::Lsm);
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let path = dir.path().join("db");
         make(&path, &options(pair));
         {

@@ -1,7 +1,7 @@
 //! A forked child has a copy of the handles and none of the threads: dropping them does nothing to
 //! the parent's files and lock, and ends.
 
-use crate::support::{MIB, assert_sound, child, child_argument, open, wait};
+use crate::support::{MIB, assert_sound, child, child_argument, fast_dir, open, wait};
 use indexy::{Db, Durability, Error, IndexYKind, Options};
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn forking_process() {
     };
     for durability in [Durability::default(), Durability::None, Durability::Sync] {
         let options = Options::new(4 * MIB).index_y(y).durability(durability);
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let db = open(dir.path(), &options);
         let (tree, gone) = (db.tree("t").unwrap(), db.tree("gone").unwrap());
         for i in 0u32..3000 {

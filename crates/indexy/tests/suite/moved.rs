@@ -3,7 +3,7 @@
 
 use crate::{
     pairs::{self, Pair},
-    support::{MIB, assert_sound, fingerprint, open},
+    support::{MIB, assert_sound, fast_dir, fingerprint, open},
 };
 use indexy::{Db, Durability, Error, IndexXKind, IndexYKind, Options, Tree};
 
@@ -59,7 +59,7 @@ fn old_owner_tries_everything(db: &Db) {
     assert_moved(db.tree("another"));
     assert_moved(db.drop_tree("t"));
     assert_moved(tree.insert(b"k", b"v"));
-    let copies = tempfile::tempdir().unwrap();
+    let copies = fast_dir();
     assert_moved(db.checkpoint(copies.path().join("copy")));
     // Reads go on.
     assert!(tree.get(0u32.to_be_bytes()).unwrap().is_some());
@@ -70,7 +70,7 @@ fn the_next_database_at_the_old_path_stays_whole() {
     for (n, pair) in PAIRS.into_iter().enumerate() {
         let durability = [Durability::Sync, Durability::None][n % 2];
         for close in [false, true] {
-            let dir = tempfile::tempdir().unwrap();
+            let dir = fast_dir();
             let (here, there) = (dir.path().join("here"), dir.path().join("there"));
             let options = options(pair, Durability::default());
             let db = open(&here, &options);
@@ -137,7 +137,7 @@ fn the_next_database_at_the_old_path_stays_whole() {
 #[test]
 fn a_directory_that_is_removed_is_not_made_again() {
     for pair in PAIRS {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let here = dir.path().join("here");
         let db = open(&here, &options(pair, Durability::default()));
         let tree = db.tree("t").unwrap();
@@ -160,7 +160,7 @@ fn a_directory_that_is_removed_is_not_made_again() {
 /// Who removes the lock file lets a second owner in: the first one notices.
 #[test]
 fn a_lock_file_that_is_removed_ends_writing() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let options = options(PAIRS[0], Durability::default());
     let db = open(dir.path(), &options);
     fill(&db.tree("t").unwrap(), 1, 1000);

@@ -3,7 +3,7 @@
 
 use crate::{
     pairs,
-    support::{MIB, Random, StopAtDrop, assert_sound, open},
+    support::{MIB, Random, StopAtDrop, assert_sound, fast_dir, open},
 };
 use indexy::{Db, Durability, Error, Key, Options, Snapshot, Tree, Value};
 use std::{
@@ -135,7 +135,7 @@ fn i10_a_snapshot_stays_as_it_was() {
         .flat_map(|pair| limits.map(|l| (pair, l)))
     {
         println!("{} {memory}", pairs::name(pair));
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let options = Options::new(4 * MIB)
             .snapshot_memory_bytes(memory)
             .snapshot_disk_bytes(disk);
