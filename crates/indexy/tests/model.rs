@@ -7,7 +7,9 @@
 
 mod pairs;
 
-use indexy::{Batch, Db, Durability, Error, IndexYKind, Options, Stats, Tree, TreeOptions};
+use indexy::{
+    Batch, Db, Durability, Error, IndexXKind, IndexYKind, Options, Stats, Tree, TreeOptions,
+};
 use pairs::Pair;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::{collections::BTreeMap, ops::Bound, path::Path};
@@ -146,7 +148,24 @@ fn step(db: &Db, trees: &[Tree], models: &mut [Model], rng: &mut StdRng, case: &
         98 if rng.random_range(0..50) == 0 => load(tree, &mut models[t], rng, keys),
         98 => db.sync().unwrap(),
         _ if rng.random_range(0..300) == 0 => db.flush().unwrap(),
+        _ if rng.random_range(0..60) == 0 => release(tree, rng, keys),
         _ => {}
+    }
+}
+
+/// Releases a range by hand, mostly from one key to another. What was dirty in it is gone from
+/// memory at once: nobody else writes.
+fn release(tree: &Tree, rng: &mut StdRng, keys: u64) {
+    let (a, b) = (key(rng, keys), key(rng, keys));
+    let bounds = (bound(rng, a.clone().min(b.clone())), bound(rng, a.max(b)));
+    let before = tree.stats();
+    let freed = tree.release(bounds.clone()).unwrap();
+    if tree.pair().0 == IndexXKind::None {
+        assert_eq!(freed, 0);
+    } else if bounds == (Bound::Unbounded, Bound::Unbounded) {
+        let after = tree.stats();
+        assert_eq!(after.x_keys, 0, "{before:?} {after:?}");
+        assert!(freed > 0 || before.x_keys == 0, "{before:?}");
     }
 }
 

@@ -16,6 +16,7 @@ use crate::{
     poison::Poison,
     versions::Versions,
 };
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// See the module header.
@@ -39,6 +40,8 @@ pub(crate) struct Shared {
     pub maintained: Progress,
     /// What snapshots need.
     pub versions: Versions,
+    /// Held by a release by hand while it cuts.
+    pub releasing: Mutex<()>,
     /// What was chosen about cold data.
     pub policies: Policies,
 }
@@ -74,6 +77,7 @@ impl Shared {
             spill_request: Request::default(),
             clean_request: Request::default(),
             maintained: Progress::default(),
+            releasing: Mutex::default(),
             policies: Policies::default(),
         }
     }

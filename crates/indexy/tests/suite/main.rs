@@ -35,6 +35,7 @@ mod policies;
 mod power_loss;
 mod ranges;
 mod read_only;
+mod release_by_hand;
 mod rename;
 mod reopen;
 mod room;

@@ -67,7 +67,7 @@ pub struct Stats {
     /// Of `cleaned_keys`, those that kept the log from being cut.
     #[serde(default)]
     pub cleaned_for_log: u64,
-    /// Releases that freed something.
+    /// Releases that freed something, those by hand included.
     #[serde(default)]
     pub releases: u64,
     /// Stretches of several regions that a release chose as wholes.
