@@ -80,10 +80,11 @@ impl Tree {
         }
     }
 
-    /// Releases a range of keys from memory: writes to the disk index what that does not have of the
-    /// range, and drops all of it from the memory index. Returns the bytes of the memory index that
-    /// became free, for other keys of all trees; [`Stats::memory_used_bytes`](crate::Stats) falls
-    /// where whole slabs became free.
+    /// Releases a range of keys from memory: writes to the disk index what that does not have of
+    /// the range, and drops all of it from the memory index. Returns the bytes of the memory index
+    /// that became free, for other keys of all trees;
+    /// [`Stats::memory_used_bytes`](crate::Stats::memory_used_bytes) falls where whole slabs became
+    /// free.
     ///
     /// Nothing is lost, and no answer changes: the next read of each key asks the disk index. For
     /// ranges that will not be read soon, which the [policy](crate::Release) would find out later.

@@ -1,8 +1,8 @@
 //! A release by hand: what is clean in a range of keys goes, whatever the policy says of it.
 //!
-//! Like the releaser it claims nothing and takes no lock of the framework: a cut leaves what is
-//! dirty or in flight (I4), and gives what it empties a fresh stamp, so that a read of Y from before
-//! is not loaded (I3).
+//! Like the releaser it claims nothing and takes no run lock: a cut leaves what is dirty or in
+//! flight (I4), and gives what it empties a fresh stamp, so that a read of Y from before is not
+//! loaded (I3).
 //!
 //! Threads: any, one at a time in a database, beside the releaser. A cut copies what it leaves
 //! before it frees the rest, so several at once could pass the budget (I7). Not here: the cleaning
