@@ -8,7 +8,8 @@
 //!
 //! # Reads
 //!
-//! Reads take no lock. A miss loads the key into the memory index.
+//! Reads take no lock. A miss loads the key into the memory index, unless the tree's
+//! [`Admission`](crate::Admission) says no.
 //!
 //! | operation | hit | miss | allocations |
 //! |---|---|---|---|

@@ -7,6 +7,7 @@ use super::{
     counters::Counters,
     journal::Journal,
     memory::{Room, WaitLimits},
+    misses::MissCounts,
     policies::Policies,
     signal::{Progress, Request, Signal},
 };
@@ -40,6 +41,8 @@ pub(crate) struct Shared {
     pub maintained: Progress,
     /// What snapshots need.
     pub versions: Versions,
+    /// How often keys were missed lately, where a tree wants to know.
+    pub miss_counts: MissCounts,
     /// Held by a release by hand while it cuts.
     pub releasing: Mutex<()>,
     /// What was chosen about cold data.
@@ -65,6 +68,7 @@ impl Shared {
         );
         Self {
             versions: Versions::new(Arc::clone(&budget)),
+            miss_counts: MissCounts::new(Arc::clone(&budget)),
             budget,
             poison,
             counters,

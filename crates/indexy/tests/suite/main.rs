@@ -1,6 +1,7 @@
 //! The library as a program sees it, one behaviour a file. One binary, because linking takes longer
 //! than most tests.
 
+mod admission;
 mod alone;
 mod api;
 mod bank;

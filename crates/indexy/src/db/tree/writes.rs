@@ -20,6 +20,7 @@ use crate::{
     error::{Error, Result},
     framework::{
         memory::Admitted,
+        misses::Purpose,
         snapshots::BEGINS_AWAITED,
         tree::{Joined, Route, Written},
     },
@@ -98,7 +99,7 @@ impl Tree {
     pub fn take(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         let key = key.as_ref();
         self.write(key, 0, |joined| {
-            let old = joined.get_to_remove(key, Value::new)?;
+            let old = joined.get_for(Purpose::Removal, key, Value::new)?;
             let end = if old.is_some() {
                 self.put(key, None)?
             } else {
@@ -133,7 +134,8 @@ impl Tree {
         let new = new.as_ref().map(AsRef::as_ref);
         let bytes = new.map_or(0, <[u8]>::len);
         self.write(key, bytes, |joined| {
-            let same = match (joined.get(key, |v| old == Some(v))?, old) {
+            let found = joined.get_for(Purpose::Update, key, |v| old == Some(v))?;
+            let same = match (found, old) {
                 (Some(same), _) => same,
                 (None, old) => old.is_none(),
             };
@@ -174,7 +176,7 @@ impl Tree {
     ) -> Result<Option<Value>> {
         let key = key.as_ref();
         self.write(key, 0, |joined| {
-            let old = joined.get(key, Value::new)?;
+            let old = joined.get_for(Purpose::Update, key, Value::new)?;
             let new = {
                 let _updating = Updating::enter(&**self.at.core());
                 change(old.as_deref())
