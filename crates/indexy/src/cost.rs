@@ -8,7 +8,8 @@
 //!
 //! # Reads
 //!
-//! Reads take no lock. A miss loads the key into the memory index.
+//! Reads take no lock. A miss loads the key into the memory index, unless the tree's
+//! [`Admission`](crate::Admission) says no.
 //!
 //! | operation | hit | miss | allocations |
 //! |---|---|---|---|
@@ -33,6 +34,7 @@
 //! | [`take`], [`compare_and_swap`], [`update`] | no I/O | one read, lock held | log, memory |
 //! | [`remove_range`], `clear` | a walk over its leaves | a few pages (LSM), its leaves (paged) | all writers, a sync of the log |
 //! | [`load_sorted`] | each entry is written once | a few syncs | all writers, at the end; a checkpoint |
+//! | [`release`] | writes what is not on disk yet | none | a run under way; a sync of the log |
 //! | [`Batch::commit`] | no I/O | no I/O: nothing is read | the locks of all keys; log, memory |
 //!
 //! While a snapshot is open, the first write to a key since then also keeps what the key was: two
@@ -86,6 +88,7 @@
 //! [`contains_key`]: crate::Tree::contains_key
 //! [`multi_get`]: crate::Tree::multi_get
 //! [`range`]: crate::Tree::range
+//! [`release`]: crate::Tree::release
 //! [`load_sorted`]: crate::Tree::load_sorted
 //! [`first`]: crate::Tree::first
 //! [`last`]: crate::Tree::last

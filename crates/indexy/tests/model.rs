@@ -3,11 +3,14 @@
 //!
 //! `INDEXY_TEST_PAIRS` says with which pairs of indexes (`pairs/mod.rs`); `INDEXY_MODEL_OPS` sets
 //! the number of operations per case and pair (default: 130,000 with the default pair, 30,000 with
-//! others; four cases), `INDEXY_MODEL_SEED` the seed.
+//! others and where reads load little; seven cases), `INDEXY_MODEL_SEED` the seed.
 
 mod pairs;
 
-use indexy::{Batch, Db, Durability, Error, IndexYKind, Options, Stats, Tree, TreeOptions};
+use indexy::{
+    Admission, Batch, Db, Durability, Error, IndexXKind, IndexYKind, Options, Stats, Tree,
+    TreeOptions,
+};
 use pairs::Pair;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::{collections::BTreeMap, ops::Bound, path::Path};
@@ -25,6 +28,8 @@ struct Case {
     keys: u64,
     /// So much is written that memory is released.
     releases: bool,
+    /// Of trees with a memory index.
+    admission: Admission,
 }
 
 fn from_env(name: &str, default: u64) -> u64 {
@@ -146,7 +151,24 @@ fn step(db: &Db, trees: &[Tree], models: &mut [Model], rng: &mut StdRng, case: &
         98 if rng.random_range(0..50) == 0 => load(tree, &mut models[t], rng, keys),
         98 => db.sync().unwrap(),
         _ if rng.random_range(0..300) == 0 => db.flush().unwrap(),
+        _ if rng.random_range(0..60) == 0 => release(tree, rng, keys),
         _ => {}
+    }
+}
+
+/// Releases a range by hand, mostly from one key to another. What was dirty in it is gone from
+/// memory at once: nobody else writes.
+fn release(tree: &Tree, rng: &mut StdRng, keys: u64) {
+    let (a, b) = (key(rng, keys), key(rng, keys));
+    let bounds = (bound(rng, a.clone().min(b.clone())), bound(rng, a.max(b)));
+    let before = tree.stats();
+    let freed = tree.release(bounds.clone()).unwrap();
+    if tree.pair().0 == IndexXKind::None {
+        assert_eq!(freed, 0);
+    } else if bounds == (Bound::Unbounded, Bound::Unbounded) {
+        let after = tree.stats();
+        assert_eq!(after.x_keys, 0, "{before:?} {after:?}");
+        assert!(freed > 0 || before.x_keys == 0, "{before:?}");
     }
 }
 
@@ -291,31 +313,39 @@ fn batch(db: &Db, trees: &[Tree], models: &mut [Model], rng: &mut StdRng, keys: 
     batch.commit().unwrap();
 }
 
-fn open(path: &Path, options: &Options, pair: Pair) -> (Db, Vec<Tree>) {
+fn open(path: &Path, options: &Options, pair: Pair, admission: Admission) -> (Db, Vec<Tree>) {
     let db = Db::open(path, options.clone()).unwrap();
-    let trees = (0..TREES).map(|t| open_tree(&db, t, pair)).collect();
+    let open = |t| open_tree(&db, t, pair, admission);
+    let trees = (0..TREES).map(open).collect();
     (db, trees)
 }
 
 /// The first tree has `pair`, the second one another.
-fn open_tree(db: &Db, t: usize, pair: Pair) -> Tree {
+fn open_tree(db: &Db, t: usize, pair: Pair, admission: Admission) -> Tree {
     let options = match t {
         0 => TreeOptions::new(),
         _ => pairs::second(pair),
     };
-    db.tree_with(&tree_name(t), options).unwrap()
+    let tree = db.tree_with(&tree_name(t), options).unwrap();
+    match tree.pair().0 {
+        IndexXKind::None => tree,
+        _ => {
+            let options = TreeOptions::new().admission(admission);
+            db.tree_with(&tree_name(t), options).unwrap()
+        }
+    }
 }
 
 fn tree_name(t: usize) -> String {
     format!("tree {t}")
 }
 
-/// Tests of this file.
+/// Seeds that share the pairs.
 const CASES: usize = 4;
 
 fn run(case: &Case) {
     for pair in pairs::chosen(case.seed as usize, CASES) {
-        let ops = if pair == pairs::DEFAULT {
+        let ops = if pair == pairs::DEFAULT && case.admission == Admission::Always {
             130_000
         } else {
             30_000
@@ -329,6 +359,8 @@ fn run(case: &Case) {
         // went on.
         assert!(done.cleaned_runs > 0, "{name}: {done:?}");
         assert!(done.y_reads > ops / 200, "{name}: {done:?}");
+        let refuses = case.admission != Admission::Always && pair.0 != IndexXKind::None;
+        assert!(done.not_admitted > 0 || !refuses, "{name}: {done:?}");
         if pair == pairs::DEFAULT && ops >= 100_000 {
             assert!(done.cleaned_runs > 10, "{name}: {done:?}");
             assert!(
@@ -346,6 +378,7 @@ struct Done {
     released_regions: u64,
     released_keys: u64,
     y_reads: u64,
+    not_admitted: u64,
     stalls: u64,
 }
 
@@ -355,6 +388,7 @@ impl Done {
         self.released_regions += stats.released_regions;
         self.released_keys += stats.released_keys;
         self.y_reads += stats.y_reads;
+        self.not_admitted += stats.not_admitted;
         self.stalls += stats.stalls;
     }
 }
@@ -362,6 +396,7 @@ impl Done {
 /// One database, the maps that say what is in it, and what happens once in a while.
 struct Run<'a> {
     pair: Pair,
+    admission: Admission,
     path: &'a Path,
     options: Options,
     rng: StdRng,
@@ -392,7 +427,7 @@ impl Run<'_> {
         }
         self.trees.clear();
         drop(self.db);
-        (self.db, self.trees) = open(self.path, &self.options, self.pair);
+        (self.db, self.trees) = open(self.path, &self.options, self.pair, self.admission);
         self.check_all();
         self
     }
@@ -424,7 +459,7 @@ impl Run<'_> {
         let copies = tempfile::tempdir().unwrap();
         let path = copies.path().join("copy");
         self.db.checkpoint(&path).unwrap();
-        let (copy, trees) = open(&path, &self.options, self.pair);
+        let (copy, trees) = open(&path, &self.options, self.pair, self.admission);
         for (tree, model) in trees.iter().zip(&self.models) {
             check_all(tree, model);
         }
@@ -441,7 +476,7 @@ impl Run<'_> {
         let gone = self.trees[t].insert(b"k", b"v");
         assert!(matches!(gone, Err(Error::TreeDropped { .. })), "{gone:?}");
         self.models[t].clear();
-        self.trees[t] = open_tree(&self.db, t, self.pair);
+        self.trees[t] = open_tree(&self.db, t, self.pair, self.admission);
         assert!(self.trees[t].is_empty().unwrap());
         assert_eq!(self.trees[t].approximate_len(), 0);
     }
@@ -451,10 +486,11 @@ fn run_with(case: &Case, pair: Pair, ops: u64) -> Done {
     let options = pairs::options(pair, case.options.clone());
     let seed = from_env("INDEXY_MODEL_SEED", case.seed);
     let dir = tempfile::tempdir().unwrap();
-    let (db, trees) = open(dir.path(), &options, pair);
+    let (db, trees) = open(dir.path(), &options, pair, case.admission);
     let mut run = Run {
         path: dir.path(),
         pair,
+        admission: case.admission,
         options,
         rng: StdRng::seed_from_u64(seed),
         db,
@@ -495,6 +531,7 @@ fn small_values_buffered() {
         value_bytes: 800,
         keys: 120_000,
         releases: true,
+        admission: Admission::Always,
     });
 }
 
@@ -506,6 +543,7 @@ fn values_up_to_past_x_buffered() {
         value_bytes: 400_000,
         keys: 3_000,
         releases: true,
+        admission: Admission::Always,
     });
 }
 
@@ -518,6 +556,7 @@ fn few_keys_overwritten_often_without_a_log() {
         value_bytes: 3000,
         keys: 20_000,
         releases: true,
+        admission: Admission::Always,
     });
 }
 
@@ -532,5 +571,26 @@ fn a_short_log_that_forces_cleaning_by_age() {
         value_bytes: 1000,
         keys: 30_000,
         releases: false,
+        admission: Admission::Always,
     });
+}
+
+#[test]
+fn reads_that_load_little_or_nothing() {
+    let policies = [
+        Admission::Top { percent: 10 },
+        Admission::OnUpdate,
+        Admission::Never,
+    ];
+    for (seed, admission) in (6..).zip(policies) {
+        println!("{admission:?}");
+        run(&Case {
+            seed,
+            options: Options::new(2 << 20),
+            value_bytes: 800,
+            keys: 60_000,
+            releases: true,
+            admission,
+        });
+    }
 }

@@ -18,6 +18,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     events,
+    framework::policies::Admission,
     limits::MAX_TREE_NAME_BYTES,
     mem::budget::Holder,
     y::Compression,
@@ -147,7 +148,9 @@ impl Db {
         let existing = known.and_then(|id| self.core().trees.read().get(&id).cloned());
         if let Some(tree) = existing {
             check_match(name, &tree.entry, &options)?;
+            options.check_admission(tree.entry.index_x, tree.entry.resident)?;
             self.set_compression(&mut manifest, &tree, options.compression)?;
+            self.set_admission(&tree, options.admission);
             return Ok(Tree::new(self.handle.clone(), tree));
         }
         if self.core().options.read_only {
@@ -165,6 +168,7 @@ impl Db {
         self.core()
             .options
             .check_pair(entry.index_x, entry.index_y)?;
+        options.check_admission(entry.index_x, entry.resident)?;
         if entry.resident && entry.index_x == IndexXKind::None {
             return Err(Error::InvalidOption {
                 option: "resident",
@@ -201,6 +205,7 @@ impl Db {
             }
         })?;
         events::tree_created(id, name);
+        self.set_admission(&tree, options.admission);
         self.core().trees.write().insert(id, tree.clone());
         self.core().divide_memory();
         Ok(Tree::new(self.handle.clone(), tree))
@@ -231,6 +236,14 @@ impl Db {
         tree.joined.y.set_compression(asked)?;
         entry.compression = asked;
         self.core().replace_manifest(manifest, next)
+    }
+
+    /// What `tree` loads from now on, if that was asked for and is something else.
+    fn set_admission(&self, tree: &TreeCore, asked: Option<Admission>) {
+        let misses = &tree.joined.misses;
+        if let Some(asked) = asked.filter(|asked| *asked != misses.admission()) {
+            misses.choose(asked, &self.core().shared.miss_counts);
+        }
     }
 
     /// Names of all trees, in order of creation. No I/O.
@@ -471,12 +484,12 @@ impl Db {
     pub fn set_memory_budget(&self, bytes: usize) -> Result<()> {
         self.core().check_open()?;
         options::check_budget(bytes)?;
-        // Buffers keep the size that they got at open, the cache follows the budget; X needs room
-        // beside them.
+        // Buffers keep the size that they got at open, the cache and the counts of misses follow
+        // the budget; X needs room beside them.
         let budget = &self.core().budget;
-        let others = budget
-            .used()
-            .saturating_sub(budget.held(Holder::Arena) + budget.held(Holder::IndexY));
+        let counts = &self.core().shared.miss_counts;
+        let follow = budget.held(Holder::Arena) + budget.held(Holder::IndexY) + counts.bytes();
+        let others = budget.used().saturating_sub(follow);
         let minimum_bytes = 2 * (others + index_y::cache_bytes(bytes));
         if bytes < minimum_bytes {
             return Err(Error::BudgetTooSmall {
@@ -485,6 +498,9 @@ impl Db {
             });
         }
         budget.set_limit(bytes);
+        for tree in self.core().all_joined() {
+            tree.misses.choose(tree.misses.admission(), counts);
+        }
         self.core().divide_memory();
         self.core().shared.room.wake_releaser.notify();
         self.core().shared.room.announce_freed();

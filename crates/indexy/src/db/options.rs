@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    framework::policies::{Policies, Precleaning, Release},
+    framework::policies::{Admission, Policies, Precleaning, Release},
     limits::{MAX_MEMORY_BUDGET_BYTES, MIN_MEMORY_BUDGET_BYTES},
     y::{Compression, IndexYFactory},
 };
@@ -406,6 +406,7 @@ pub struct TreeOptions {
     pub(crate) index_y: Option<IndexYKind>,
     pub(crate) resident: Option<bool>,
     pub(crate) compression: Option<Compression>,
+    pub(crate) admission: Option<Admission>,
 }
 
 impl TreeOptions {
@@ -465,6 +466,43 @@ impl TreeOptions {
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = Some(compression);
         self
+    }
+
+    /// Which values read from disk go into memory. Default: [`Admission::Always`].
+    ///
+    /// The database does not remember it: it holds for all handles of the tree until the database
+    /// is closed, or the tree is opened with another one. `InvalidOption` for a percent of 0 or
+    /// over 100, for [`Admission::Top`] of a tree that keeps nothing it reads
+    /// ([`IndexXKind::None`]), and for a resident tree, which keeps all.
+    ///
+    /// ```
+    /// use indexy::{Admission, TreeOptions};
+    /// let options = TreeOptions::new().admission(Admission::OnUpdate);
+    /// ```
+    #[must_use]
+    pub fn admission(mut self, admission: Admission) -> Self {
+        self.admission = Some(admission);
+        self
+    }
+
+    /// `InvalidOption` where a tree of kind `x` cannot have the admission.
+    pub(crate) fn check_admission(&self, x: IndexXKind, resident: bool) -> Result<()> {
+        let reason = match self.admission {
+            Some(Admission::Top { percent: 0 }) => "to load nothing is Admission::Never".into(),
+            Some(Admission::Top { percent }) if percent > 100 => {
+                format!("{percent} of a hundred values cannot be loaded")
+            }
+            Some(Admission::Top { .. }) if x == IndexXKind::None => {
+                "a tree without an Index X keeps nothing that it reads".into()
+            }
+            None | Some(Admission::Always) => return Ok(()),
+            Some(_) if resident => "a resident tree keeps all that it reads".into(),
+            Some(_) => return Ok(()),
+        };
+        Err(Error::InvalidOption {
+            option: "admission",
+            reason,
+        })
     }
 }
 

@@ -47,6 +47,7 @@ pub(crate) struct Counters {
     pub stalls: AtomicU64,
     pub stall_micros: AtomicU64,
     pub loads_refused: AtomicU64,
+    pub not_admitted: AtomicU64,
 }
 
 impl Counters {

@@ -4,6 +4,7 @@
 //! - [`tree`] is one tree, X and Y joined; [`scan`] reads ranges of it, `snapshots` reads and keeps
 //!   what it was, `spill` writes that to disk, [`mod@load`] ends sorted loads, `audit` compares X
 //!   with Y.
+//! - [`misses`] is what reads bring into X.
 //! - `dead_stretches` is what scans found to be empty, `ends` what Y has at the ends of a tree.
 //! - [`regions`] are the parts of a tree that are cleaned and released.
 //! - [`clean`] writes dirty regions to Y, [`release`] cuts cold ones off, each with its thread.
@@ -26,6 +27,7 @@ pub(crate) mod host;
 pub(crate) mod journal;
 pub(crate) mod load;
 pub(crate) mod memory;
+pub(crate) mod misses;
 pub(crate) mod policies;
 pub(crate) mod regions;
 pub(crate) mod release;

@@ -52,6 +52,47 @@ pub enum Precleaning {
     Off,
 }
 
+/// Which of the values that reads find on disk go into the memory index, so that the next read
+/// finds them there. What is not admitted is answered all the same, and read from disk again.
+///
+/// A policy of one tree, asked on a miss only: a hit costs the same under each. Writes always go to
+/// memory. Scans load nothing under any policy; `multi_get`, snapshots and transactions load as
+/// single reads do. That a key is absent is remembered under none.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+/// use indexy::{Admission, TreeOptions};
+/// let options = TreeOptions::new().admission(Admission::Top { percent: 20 });
+/// let tree = db.tree_with("pages", options)?;
+/// assert_eq!(tree.admission(), Admission::Top { percent: 20 });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Admission {
+    /// All.
+    #[default]
+    Always,
+    /// Those that are read from disk most: of the misses that came lately, the part with the
+    /// highest counts. Fewer values go into memory, so fewer have to leave it.
+    ///
+    /// Misses of each key are counted, roughly, in 1/128 of the memory budget for all trees
+    /// together, 8 MiB at most; the counts age, and begin anew when the database is opened or its
+    /// budget changes. Where more keys have the same count than may go, some of them go. So an
+    /// empty memory fills with this part of the misses.
+    Top {
+        /// Of a hundred values read from disk, how many go into memory: 1 to 100.
+        percent: u8,
+    },
+    /// Only those that are read to be written: by [`Tree::update`](crate::Tree::update) and
+    /// [`Tree::compare_and_swap`](crate::Tree::compare_and_swap), whether they write in the end or
+    /// not.
+    OnUpdate,
+    /// None.
+    Never,
+}
+
 /// What was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Policies {

@@ -7,6 +7,7 @@ use super::{
     counters::Counters,
     journal::Journal,
     memory::{Room, WaitLimits},
+    misses::MissCounts,
     policies::Policies,
     signal::{Progress, Request, Signal},
 };
@@ -16,6 +17,7 @@ use crate::{
     poison::Poison,
     versions::Versions,
 };
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// See the module header.
@@ -39,6 +41,10 @@ pub(crate) struct Shared {
     pub maintained: Progress,
     /// What snapshots need.
     pub versions: Versions,
+    /// How often keys were missed lately, where a tree wants to know.
+    pub miss_counts: MissCounts,
+    /// Held by a release by hand while it cuts.
+    pub releasing: Mutex<()>,
     /// What was chosen about cold data.
     pub policies: Policies,
 }
@@ -62,6 +68,7 @@ impl Shared {
         );
         Self {
             versions: Versions::new(Arc::clone(&budget)),
+            miss_counts: MissCounts::new(Arc::clone(&budget)),
             budget,
             poison,
             counters,
@@ -74,6 +81,7 @@ impl Shared {
             spill_request: Request::default(),
             clean_request: Request::default(),
             maintained: Progress::default(),
+            releasing: Mutex::default(),
             policies: Policies::default(),
         }
     }

@@ -16,6 +16,7 @@ use super::{
     disk_writer::{DiskWriter, Runs},
     ends::Ends,
     journal::Registration,
+    misses::{Misses, Purpose},
     regions::{
         Regions, Table, boundaries, sample,
         survey::{Precision, RegionStats, Survey},
@@ -59,14 +60,6 @@ pub(crate) enum Route {
     PastX,
 }
 
-/// Who reads a key that is about to be removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Removal {
-    AnyKey,
-    /// A scan in this order has just found the key to be the first.
-    FirstKey(Order),
-}
-
 /// What a write of one key came to.
 pub(crate) enum Written {
     /// It is applied; up to where the log says so.
@@ -86,6 +79,8 @@ pub(crate) struct Joined {
     pub resident: bool,
     /// X is a write buffer: what is read from Y does not go there.
     pub buffer_only: bool,
+    /// What of the rest goes there.
+    pub misses: Misses,
     pub regions: Regions,
     pub shared: Arc<Shared>,
     /// The way to write to Y.
@@ -118,6 +113,7 @@ impl Joined {
             versions: shared.versions.new_store(),
             resident,
             buffer_only: false,
+            misses: Misses::default(),
             regions: Regions::new(floor),
             ends: Ends::new(Arc::clone(&shared)),
             shared,
@@ -193,26 +189,17 @@ impl Joined {
     }
 
     /// The newest value of `key`, handed to `found`. A miss reads Y once and caches the value in X,
-    /// unless that is a mere buffer.
+    /// unless that is a mere buffer, or [`Misses`] says no.
     pub(crate) fn get<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        self.read(key, found, None)
+        self.get_for(Purpose::Read, key, found)
     }
 
-    /// As `get`, of a key that is about to be removed: X does not take what Y has.
-    pub(crate) fn get_to_remove<R>(
+    /// As `get`, for `purpose`.
+    pub(crate) fn get_for<R>(
         &self,
+        purpose: Purpose,
         key: &[u8],
         found: impl FnOnce(&[u8]) -> R,
-        removal: Removal,
-    ) -> Result<Option<R>> {
-        self.read(key, found, Some(removal))
-    }
-
-    fn read<R>(
-        &self,
-        key: &[u8],
-        found: impl FnOnce(&[u8]) -> R,
-        removal: Option<Removal>,
     ) -> Result<Option<R>> {
         if sample::due() {
             self.regions.note_accesses(key, 1);
@@ -232,8 +219,8 @@ impl Joined {
                 counters::add(&counters.misses, 1);
                 // Whatever Y says is a correct answer: it was the newest at some moment of this
                 // call.
-                let ahead = match removal {
-                    Some(Removal::FirstKey(order)) => {
+                let ahead = match purpose {
+                    Purpose::RemovalOfFirst(order) => {
                         self.ends.value(self.writer.shown(), key, order)
                     }
                     _ => None,
@@ -246,8 +233,8 @@ impl Joined {
                     }
                 };
                 self.check_kept()?;
-                if let Some(value) = value.as_ref().filter(|_| removal.is_none()) {
-                    self.load(key, value, stamp);
+                if let Some(value) = value.as_ref().filter(|_| !purpose.is_removal()) {
+                    self.load(purpose, key, value, stamp);
                 }
                 Ok(value.and_then(|v| found.take().map(|f| f(&v))))
             }
@@ -286,7 +273,7 @@ impl Joined {
             self.check_kept()?;
             for (&(i, stamp), value) in asked.iter().zip(found) {
                 if let Some(value) = &value {
-                    self.load(keys[i], value, stamp);
+                    self.load(Purpose::Read, keys[i], value, stamp);
                 }
                 values[i] = value;
             }
@@ -295,17 +282,19 @@ impl Joined {
     }
 
     /// I3: installs what Y said, unless something may have changed since `stamp` was read.
-    fn load(&self, key: &[u8], value: &[u8], stamp: Stamp) {
+    fn load(&self, purpose: Purpose, key: &[u8], value: &[u8], stamp: Stamp) {
+        let counters = &self.shared.counters;
         let bytes = key.len() + value.len();
-        let loaded = !self.buffer_only
-            && !self.too_large_for_x(bytes)
-            && self
-                .shared
-                .room
-                .admit_load(bytes)
-                .is_some_and(|_admitted| self.x.load(key, value, stamp) == Load::Loaded);
+        let fits = !self.buffer_only && !self.too_large_for_x(bytes);
+        if fits && !self.misses.admit(self.id, key, purpose) {
+            counters::add(&counters.not_admitted, 1);
+            return;
+        }
+        let admit = || self.shared.room.admit_load(bytes);
+        let loaded =
+            fits && admit().is_some_and(|_admitted| self.x.load(key, value, stamp) == Load::Loaded);
         if !loaded {
-            counters::add(&self.shared.counters.loads_refused, 1);
+            counters::add(&counters.loads_refused, 1);
         }
     }
 

@@ -1,6 +1,7 @@
 //! The library as a program sees it, one behaviour a file. One binary, because linking takes longer
 //! than most tests.
 
+mod admission;
 mod alone;
 mod api;
 mod bank;
@@ -35,6 +36,7 @@ mod policies;
 mod power_loss;
 mod ranges;
 mod read_only;
+mod release_by_hand;
 mod rename;
 mod reopen;
 mod room;

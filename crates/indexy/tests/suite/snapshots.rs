@@ -111,6 +111,7 @@ fn write(db: &Db, tree: &Tree, model: &mut Model, random: &mut Random) {
             model.retain(|key, _| key[..] < k[..] || key[..] >= end.max(k)[..]);
         }
         35 if random.one_in(20) => db.flush().unwrap(),
+        37 if random.one_in(10) => drop(tree.release(k..).unwrap()),
         // Past X.
         36 if random.one_in(20) => {
             let value = vec![3; 600_000];

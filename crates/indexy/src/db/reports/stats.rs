@@ -52,6 +52,10 @@ pub struct Stats {
     /// Values read from disk that did not go into the memory index: no room, too large, something
     /// newer was there, or the tree has no memory index.
     pub uncached_reads: u64,
+    /// Values read from disk that the tree's [`Admission`](crate::Admission) kept out of the memory
+    /// index.
+    #[serde(default)]
+    pub not_admitted: u64,
     /// Entries written to the disk index.
     pub cleaned_keys: u64,
     /// Key and value bytes written to the disk index.
@@ -67,7 +71,7 @@ pub struct Stats {
     /// Of `cleaned_keys`, those that kept the log from being cut.
     #[serde(default)]
     pub cleaned_for_log: u64,
-    /// Releases that freed something.
+    /// Releases that freed something, those by hand included.
     #[serde(default)]
     pub releases: u64,
     /// Stretches of several regions that a release chose as wholes.
@@ -147,6 +151,7 @@ impl Stats {
             y_reads: read(&counters.y_reads),
             absent_without_io: counters.absent_without_io(),
             uncached_reads: read(&counters.loads_refused),
+            not_admitted: read(&counters.not_admitted),
             cleaned_keys: read(&counters.cleaned_keys),
             cleaned_bytes: read(&counters.cleaned_bytes),
             cleaned_runs: read(&counters.runs),

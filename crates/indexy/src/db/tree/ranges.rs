@@ -5,7 +5,7 @@
 use super::{batch::Batch, reads::Tree};
 use crate::{
     error::Result,
-    framework::tree::Removal,
+    framework::misses::Purpose,
     key::{Key, Value, prefix_end},
     x::Order,
 };
@@ -117,7 +117,7 @@ impl Tree {
     fn pop(&self, order: Order) -> Result<Option<(Key, Value)>> {
         // Each turn that ends without an entry is one in which another thread took it.
         while let Some((key, _)) = self.end(order)? {
-            if let Some(value) = self.take_by(&key, Removal::FirstKey(order))? {
+            if let Some(value) = self.take_for(Purpose::RemovalOfFirst(order), &key)? {
                 return Ok(Some((key, value)));
             }
         }

@@ -9,7 +9,10 @@ use crate::{
         kinds::{IndexXKind, IndexYKind},
     },
     error::Result,
-    framework::scan::{MergeLimits, Merged},
+    framework::{
+        policies::Admission,
+        scan::{MergeLimits, Merged},
+    },
     key::{Key, Value, prefix_end},
     x::{IndexX, Order},
     y::Compression,
@@ -135,11 +138,29 @@ impl Tree {
         named.unwrap_or(entry).compression
     }
 
+    /// Which values read from disk go into memory; see
+    /// [`TreeOptions::admission`](crate::TreeOptions::admission).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// use indexy::{Admission, TreeOptions};
+    /// assert_eq!(db.tree("t")?.admission(), Admission::Always);
+    /// let options = TreeOptions::new().admission(Admission::Never);
+    /// assert_eq!(db.tree_with("t", options)?.admission(), Admission::Never);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn admission(&self) -> Admission {
+        self.at.joined().misses.admission()
+    }
+
     /// The newest value of `key`.
     ///
     /// Cost: no I/O when the memory index has the key or knows that it is absent; else one look-up
-    /// in the disk index (about one device read), after which the memory index has the key. A value
-    /// of more than 20 bytes is copied into one allocation; [`Tree::get_with`] does without.
+    /// in the disk index (about one device read), after which the memory index has the key, if the
+    /// tree's [`Admission`] says so. A value of more than 20 bytes is copied into one allocation;
+    /// [`Tree::get_with`] does without.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

@@ -1,9 +1,12 @@
-//! What a tree takes on disk, and giving it back.
+//! What a tree takes in memory and on disk, and giving it back.
 
 #![forbid(unsafe_code)]
 
 use super::{bounds, reads::Tree};
-use crate::{db::handle::updating, error::Result, x::IndexX, y::Maintained};
+use crate::{
+    db::handle::updating, error::Result, framework::release::by_hand::release_range, x::IndexX,
+    y::Maintained,
+};
 use serde::Serialize;
 use std::ops::RangeBounds;
 
@@ -75,6 +78,60 @@ impl Tree {
             y_runs: y.run_count() as u64,
             y_damaged: y.damaged(),
         }
+    }
+
+    /// Releases a range of keys from memory: writes to the disk index what that does not have of
+    /// the range, and drops all of it from the memory index. Returns the bytes of the memory index
+    /// that became free, for other keys of all trees;
+    /// [`Stats::memory_used_bytes`](crate::Stats::memory_used_bytes) falls where whole slabs became
+    /// free.
+    ///
+    /// Nothing is lost, and no answer changes: the next read of each key asks the disk index. For
+    /// ranges that will not be read soon, which the [policy](crate::Release) would find out later.
+    /// Reads and writes go on; what they put into the range meanwhile may stay. Open snapshots and
+    /// transactions are as they were.
+    ///
+    /// A resident tree stays in memory, and a tree without a memory index
+    /// ([`IndexXKind::None`](crate::IndexXKind::None)) keeps its write buffer: there nothing is
+    /// done, and the answer is 0. A read-only database drops what it has read.
+    ///
+    /// Cost: writes each entry of the range that is not on disk yet, after a sync of the log; a
+    /// visit of each part of the range in memory. Waits for a run to the disk index that is under
+    /// way. Errors: those of [`Tree::insert`]; what was written until then is clean, and nothing
+    /// was dropped.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// let events = db.tree("events")?;
+    /// events.insert("2025-12-31/1", "late")?;
+    /// events.insert("2026-01-01/1", "early")?;
+    /// assert!(events.release(.."2026")? > 0);
+    /// assert_eq!(events.stats().x_keys, 1);
+    /// assert_eq!(events.get("2025-12-31/1")?.unwrap(), b"late");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn release<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64> {
+        let core = self.at.core();
+        self.at.live()?;
+        let _open = core.operation()?;
+        let (from, to) = bounds::of(range);
+        let joined = self.at.joined();
+        let nothing = to.as_ref().is_some_and(|to| *to <= from);
+        if nothing || joined.resident || joined.buffer_only {
+            return Ok(0);
+        }
+        let to = to.as_deref();
+        if !core.options.read_only {
+            core.check_writable()?;
+            self.at.alive(joined.relieve_y())?;
+            self.at.alive(joined.write_back_range(&from, to))?;
+        }
+        let freed = release_range(joined, (&from, to));
+        core.memory.collect();
+        core.shared.room.look_at_live();
+        core.shared.room.announce_freed();
+        Ok(freed)
     }
 
     /// Gives space on disk back: writes what is in memory of the tree to the disk index, and has

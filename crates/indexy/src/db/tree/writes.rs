@@ -20,8 +20,9 @@ use crate::{
     error::{Error, Result},
     framework::{
         memory::Admitted,
+        misses::Purpose,
         snapshots::BEGINS_AWAITED,
-        tree::{Joined, Removal, Route, Written},
+        tree::{Joined, Route, Written},
     },
     key::Value,
     versions::{Epoch, Image},
@@ -96,12 +97,12 @@ impl Tree {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn take(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.take_by(key.as_ref(), Removal::AnyKey)
+        self.take_for(Purpose::Removal, key.as_ref())
     }
 
-    pub(super) fn take_by(&self, key: &[u8], removal: Removal) -> Result<Option<Value>> {
+    pub(super) fn take_for(&self, purpose: Purpose, key: &[u8]) -> Result<Option<Value>> {
         self.write(key, 0, |joined| {
-            let old = joined.get_to_remove(key, Value::new, removal)?;
+            let old = joined.get_for(purpose, key, Value::new)?;
             let end = if old.is_some() {
                 self.put(key, None)?
             } else {
@@ -136,7 +137,8 @@ impl Tree {
         let new = new.as_ref().map(AsRef::as_ref);
         let bytes = new.map_or(0, <[u8]>::len);
         self.write(key, bytes, |joined| {
-            let same = match (joined.get(key, |v| old == Some(v))?, old) {
+            let found = joined.get_for(Purpose::Update, key, |v| old == Some(v))?;
+            let same = match (found, old) {
                 (Some(same), _) => same,
                 (None, old) => old.is_none(),
             };
@@ -177,7 +179,7 @@ impl Tree {
     ) -> Result<Option<Value>> {
         let key = key.as_ref();
         self.write(key, 0, |joined| {
-            let old = joined.get(key, Value::new)?;
+            let old = joined.get_for(Purpose::Update, key, Value::new)?;
             let new = {
                 let _updating = Updating::enter(&**self.at.core());
                 change(old.as_deref())

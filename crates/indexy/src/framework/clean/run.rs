@@ -23,6 +23,7 @@ use crate::{
         disk_writer::Runs,
         regions::{
             Table, boundaries,
+            key_range::{self, EVERYTHING, KeyRange},
             survey::{Precision, RegionStats},
         },
         spill::RunLock,
@@ -69,34 +70,40 @@ impl Joined {
     /// Waits for a run in flight. An error of Y leaves everything that it did not take dirty.
     pub(crate) fn write_back(&self, pick: Pick) -> Result<Written> {
         if matches!(pick, Pick::All | Pick::Below(_)) {
-            return self.write_stretches(pick);
+            return self.write_stretches(pick, EVERYTHING);
         }
         let mut runs = self.writer.lock();
         if self.discarded() {
             return Ok(Written::default());
         }
-        let written = self.write_picked(pick, &[], &mut runs)?.0;
+        let written = self.write_picked(pick, EVERYTHING, &[], &mut runs)?.0;
         if pick != Pick::Oldest || written.keys > 0 || self.x.stats().dirty == 0 {
             return Ok(written);
         }
         // Something is dirty, and not where it was counted: see `regions/survey.rs`.
         self.rechoose_regions();
-        Ok(self.write_picked(pick, &[], &mut runs)?.0)
+        Ok(self.write_picked(pick, EVERYTHING, &[], &mut runs)?.0)
     }
 
-    /// All of what `pick` says, run by run in the order of keys.
+    /// Cleans the keys of `[from, to)`, run by run. What is written into it meanwhile may stay
+    /// dirty. Errors and waits: those of [`Joined::write_back`].
+    pub(crate) fn write_back_range(&self, from: &[u8], to: Option<&[u8]>) -> Result<Written> {
+        self.write_stretches(Pick::All, (from, to))
+    }
+
+    /// All of what `pick` says of the keys of `within`, run by run in the order of keys.
     ///
     /// One run of everything would be in flight for as long as it takes to write, and writers wait
     /// for memory only so long. Between two runs the lock is given back: what was written is cut.
-    fn write_stretches(&self, pick: Pick) -> Result<Written> {
+    fn write_stretches(&self, pick: Pick, within: KeyRange<'_>) -> Result<Written> {
         let mut all = Written::default();
-        let mut next: Option<Box<[u8]>> = Some(Box::default());
+        let mut next: Option<Box<[u8]>> = Some(Box::from(within.0));
         while let Some(from) = next {
             let mut runs = self.writer.lock();
             if self.discarded() {
                 break;
             }
-            let (written, behind) = self.write_picked(pick, &from, &mut runs)?;
+            let (written, behind) = self.write_picked(pick, within, &from, &mut runs)?;
             all.keys += written.keys;
             all.bytes += written.bytes;
             next = behind;
@@ -104,15 +111,15 @@ impl Joined {
         Ok(all)
     }
 
-    /// What `pick` says of the keys from `from` on, the regions that it is of, and where to go on.
-    /// The caller holds the run lock.
+    /// What `pick` says of the keys from `from` up to `to`, the regions that it is of, and where to
+    /// go on. The caller holds the run lock.
     ///
     /// Where keys are appended, one region takes all that is written, and may become a good part of
     /// X before the releaser finds a moment between two runs to choose regions anew. Writers would
     /// wait for a run of all of it, so the regions that a run is to take are measured. Cost: a walk
     /// over what is about to be written.
-    fn pick_bounded(&self, pick: Pick, from: &[u8], runs: &mut Runs) -> Picked {
-        let picked = self.pick(pick, from, runs);
+    fn pick_bounded(&self, pick: Pick, (from, to): KeyRange<'_>, runs: &mut Runs) -> Picked {
+        let picked = self.pick(pick, (from, to), runs);
         let too_large = boundaries::oversize_bytes(self.shared.budget.limit()) as u64;
         // A single leaf with large values is as small as regions get.
         let oversize = |i: &usize| {
@@ -123,13 +130,15 @@ impl Joined {
             return picked;
         }
         self.rechoose_regions();
-        self.pick(pick, from, runs)
+        self.pick(pick, (from, to), runs)
     }
 
-    /// One run; also says where the next one starts.
+    /// One run of what `pick` says of the keys of `within` from `from` on; also says where the next
+    /// one starts.
     fn write_picked(
         &self,
         pick: Pick,
+        within: KeyRange<'_>,
         from: &[u8],
         runs: &mut Runs,
     ) -> Result<(Written, Option<Box<[u8]>>)> {
@@ -137,12 +146,12 @@ impl Joined {
             table,
             regions: selected,
             next,
-        } = self.pick_bounded(pick, from, runs);
+        } = self.pick_bounded(pick, (from, within.1), runs);
         let next = next.map(|i| Box::from(table.bounds(i).0));
         if selected.is_empty() {
             return Ok((Written::default(), next));
         }
-        let written = self.write_regions(&table, &selected, runs)?;
+        let written = self.write_regions(&table, &selected, within, runs)?;
         let counters = &self.shared.counters;
         match pick {
             Pick::CheckBack => counters::add(&counters.cleaned_by_check_back, written.keys),
@@ -153,20 +162,28 @@ impl Joined {
         Ok((written, next))
     }
 
-    /// Writes regions as one run. The caller holds the run lock.
+    /// Writes what regions have of the keys of `within`, with which each of them overlaps, as one
+    /// run. The caller holds the run lock.
+    ///
+    /// I6: the floor of a region stays that is written in part.
     pub(in crate::framework) fn write_regions(
         &self,
         table: &Table,
         selected: &[usize],
+        within: KeyRange<'_>,
         runs: &mut Runs,
     ) -> Result<Written> {
-        for &i in selected {
+        let bounds = |i: &usize| table.bounds(*i);
+        let in_whole = |i: &&usize| key_range::contains(within, bounds(i));
+        let whole: Vec<usize> = selected.iter().filter(in_whole).copied().collect();
+        for &i in &whole {
             table.set_dirty(i, false);
             table.set_candidate(i, false);
         }
         let run = runs.begin();
         let floor = self.shared.log.floor();
-        let ranges = join_neighbours(table, selected);
+        let parts = selected.iter().map(|i| key_range::part(within, bounds(i)));
+        let ranges = join_neighbours(parts);
         let mut source = CleaningRun {
             joined: self,
             ranges: &ranges,
@@ -188,7 +205,7 @@ impl Joined {
         for (from, to) in &ranges {
             self.x.settle(from, *to, run);
         }
-        for &i in selected {
+        for &i in &whole {
             table.raise_floor(i, floor);
             table.set_cleaned(i, run);
         }
@@ -201,12 +218,13 @@ impl Joined {
         Ok(written)
     }
 
-    fn pick(&self, pick: Pick, from: &[u8], runs: &mut Runs) -> Picked {
+    fn pick(&self, pick: Pick, (from, to): KeyRange<'_>, runs: &mut Runs) -> Picked {
         let run_bytes = self.run_bytes();
         let table = self.regions.table();
         let stretch = |wanted: &dyn Fn(usize) -> bool| {
             let dirty = self.dirty_bytes(&table, Precision::Rough);
-            check_back::stretch(&dirty, table.find(from), self.stretch_bytes(), wanted)
+            let wanted = |i| to.is_none_or(|to| table.bounds(i).0 < to) && wanted(i);
+            check_back::stretch(&dirty, table.find(from), self.stretch_bytes(), &wanted)
         };
         let (regions, next) = match pick {
             Pick::All => stretch(&|_| true),
@@ -263,6 +281,12 @@ impl Joined {
 
     /// Cleans everything; does Y's maintenance where it is congested.
     pub(crate) fn flush(&self) -> Result<()> {
+        self.relieve_y()?;
+        self.write_back(Pick::All).map(|_| ())
+    }
+
+    /// Does Y's maintenance while it is congested.
+    pub(crate) fn relieve_y(&self) -> Result<()> {
         while self.y.congested() && !self.discarded() {
             let step = match self.y.maintain() {
                 // Dropped meanwhile: its files may be gone, which says nothing about the others.
@@ -274,23 +298,20 @@ impl Joined {
             }
             self.shared.poison.check()?;
         }
-        self.write_back(Pick::All).map(|_| ())
+        Ok(())
     }
 }
 
-type KeyRange<'a> = (&'a [u8], Option<&'a [u8]>);
-
-/// The key ranges of the selected regions (ascending), neighbours joined.
-fn join_neighbours<'a>(table: &'a Table, selected: &[usize]) -> Vec<KeyRange<'a>> {
-    let mut ranges: Vec<KeyRange<'a>> = Vec::new();
-    for &i in selected {
-        let (from, to) = table.bounds(i);
-        match ranges.last_mut() {
+/// Ascending `ranges`, neighbours joined.
+fn join_neighbours<'a>(ranges: impl Iterator<Item = KeyRange<'a>>) -> Vec<KeyRange<'a>> {
+    let mut joined: Vec<KeyRange<'a>> = Vec::new();
+    for (from, to) in ranges {
+        match joined.last_mut() {
             Some(last) if last.1 == Some(from) => last.1 = to,
-            _ => ranges.push((from, to)),
+            _ => joined.push((from, to)),
         }
     }
-    ranges
+    joined
 }
 
 /// A run: the dirty entries of some ranges of X.

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub(crate) mod boundaries;
+pub(crate) mod key_range;
 pub(crate) mod sample;
 pub(crate) mod survey;
 mod table;

@@ -258,7 +258,7 @@ impl Table {
     }
 
     /// The regions that `[start, end)` overlaps.
-    fn overlapped(&self, start: &[u8], end: Option<&[u8]>) -> Range<usize> {
+    pub(crate) fn overlapped(&self, start: &[u8], end: Option<&[u8]>) -> Range<usize> {
         let first = self.find(start);
         let last = match end {
             // The region that the end lies in is overlapped unless it begins right there.

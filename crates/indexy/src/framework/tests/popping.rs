@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::{
-    framework::{scan::MergeLimits, tree::Removal},
+    framework::{misses::Purpose, scan::MergeLimits},
     mem::budget::Holder,
     x::Order,
     y::memory::Point,
@@ -35,7 +35,7 @@ fn end(tree: &Joined, order: Order) -> Option<(Vec<u8>, Vec<u8>)> {
 
 /// The value that a pop gives out with `key`.
 fn taken(tree: &Joined, key: &[u8], order: Order) -> Option<Vec<u8>> {
-    tree.get_to_remove(key, <[u8]>::to_vec, Removal::FirstKey(order))
+    tree.get_for(Purpose::RemovalOfFirst(order), key, <[u8]>::to_vec)
         .unwrap()
 }
 

@@ -3,7 +3,11 @@
 use super::*;
 use crate::{
     error::Error,
-    framework::{counters, regions::survey::Precision, worker::Background},
+    framework::{
+        counters,
+        regions::{key_range::EVERYTHING, survey::Precision},
+        worker::Background,
+    },
     mem::budget::Holder,
     y::memory::Point,
 };
@@ -186,7 +190,8 @@ fn i7_what_was_counted_as_dirty_is_released_once_it_is_clean() {
         let (table, _) = tree.survey(Precision::Exact);
         let all: Vec<usize> = (0..table.len()).collect();
         let mut runs = tree.writer.lock();
-        tree.write_regions(&table, &all, &mut runs).unwrap();
+        tree.write_regions(&table, &all, EVERYTHING, &mut runs)
+            .unwrap();
         drop(runs);
         // As after a run over the region behind the one that the leaf counts for.
         (0..table.len()).for_each(|i| table.set_changed(i, false));
