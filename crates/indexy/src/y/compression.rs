@@ -6,8 +6,10 @@ use std::fmt;
 /// How the disk index of a tree stores leaves and long values.
 ///
 /// A choice of disk bytes against processor time: a read that misses every cache also decodes one
-/// leaf. Files say by themselves how they are stored, so the choice can be changed at any time; it
-/// applies to what is written from then on, and merges rewrite the rest as they come to it.
+/// leaf, or a value that stands outside of its leaf. A value over 1 MiB is stored as it is, and so
+/// is what would not become smaller. Files say by themselves how they are stored, so the choice can
+/// be changed at any time; it applies to what is written from then on, and merges rewrite the rest
+/// as they come to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
