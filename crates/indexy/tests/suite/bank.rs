@@ -134,7 +134,7 @@ fn transferring_child() {
 
 #[test]
 fn i14_money_and_index_survive_kills() {
-    let rounds = setting("INDEXY_KILL_ROUNDS", 5);
+    let rounds = setting("INDEXY_KILL_ROUNDS", 3);
     let mut random = Random(setting("INDEXY_KILL_SEED", 1));
     for pair in pairs::chosen(0, 1) {
         let dir = fast_dir();

@@ -341,7 +341,7 @@ fn run(number: usize, durability: &str) {
 }
 
 fn run_with(opened: Opened<'_>) {
-    let rounds = setting("INDEXY_KILL_ROUNDS", 5);
+    let rounds = setting("INDEXY_KILL_ROUNDS", 3);
     let dir = tempfile::tempdir().unwrap();
     let mut random = Random(setting("INDEXY_KILL_SEED", 1));
     for round in 0..rounds {

@@ -445,7 +445,7 @@ fn i8_a_killed_process_leaves_whole_loads() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("db");
         let mut random = Random(1);
-        for _ in 0..setting("INDEXY_KILL_ROUNDS", 5) {
+        for _ in 0..setting("INDEXY_KILL_ROUNDS", 3) {
             let argument = format!("{} {}", pairs::name(pair), path.display());
             let mut child = child("load_sorted::loading_child", &argument)
                 .stdout(std::process::Stdio::piped())

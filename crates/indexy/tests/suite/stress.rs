@@ -284,7 +284,7 @@ fn run(number: usize, options: &Options) {
 }
 
 fn run_with(pair: pairs::Pair, options: &Options) {
-    let seconds = setting("INDEXY_STRESS_SECONDS", 4);
+    let seconds = setting("INDEXY_STRESS_SECONDS", 2);
     let seed = setting("INDEXY_STRESS_SEED", 1);
     let dir = tempfile::tempdir().unwrap();
     let db = open(dir.path(), options);

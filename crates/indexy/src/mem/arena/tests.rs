@@ -378,7 +378,7 @@ fn a_second_free_is_found() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn large_blocks_are_where_no_other_is(sizes in vec((1..300_usize, any::<bool>()), 1..200)) {

@@ -45,7 +45,7 @@ fn i9_runs_beside_an_open_range_hide_and_repeat_nothing() {
             .map(|id| (key(style, id), Some(vec![1; 4])))
             .collect();
         write(&y, &all).unwrap();
-        for round in 0..16 {
+        for round in 0..8 {
             let from = rng.random_range(0..KEYS - 100);
             let end = if round % 4 < 2 {
                 KEYS
