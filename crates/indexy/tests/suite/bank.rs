@@ -1,6 +1,6 @@
 //! Transfers between accounts by transactions, in a process that is killed (SIGKILL) again and
 //! again. Whatever it leaves, no money comes or goes, and the index of accounts by balance, which
-//! is kept in the same transactions, is equal to the accounts. `INDEXY_KILL_ROUNDS` (default 5) a
+//! is kept in the same transactions, is equal to the accounts. `INDEXY_KILL_ROUNDS` (default 3) a
 //! pair.
 
 use crate::{

@@ -4,7 +4,7 @@
 //! Each writer numbers its writes and notes, in a file of its own, which one it has begun, which
 //! was acknowledged and up to which one the log was synced (or everything flushed). The notes are
 //! plain writes to a file: they survive the death of the process, not of the machine.
-//! `INDEXY_KILL_ROUNDS` (default 5) a case.
+//! `INDEXY_KILL_ROUNDS` (default 3) a case.
 
 use crate::{
     pairs::{self, Pair},

@@ -1,7 +1,7 @@
 //! Eight threads at a small budget do everything at once; every read is checked against a history
 //! of its key.
 //!
-//! `INDEXY_STRESS_SECONDS` (default 4) says how long each case runs, `INDEXY_STRESS_SEED` where its
+//! `INDEXY_STRESS_SECONDS` (default 2) says how long each case runs, `INDEXY_STRESS_SEED` where its
 //! random numbers start.
 
 use crate::{
