@@ -33,6 +33,7 @@ mod owner;
 #[path = "../pairs/mod.rs"]
 mod pairs;
 mod policies;
+mod popping;
 mod power_loss;
 mod ranges;
 mod read_only;
