@@ -2,7 +2,7 @@
 //! cleaning and release, and reopening in between.
 //!
 //! `INDEXY_TEST_PAIRS` says with which pairs of indexes (`pairs/mod.rs`); `INDEXY_MODEL_OPS` sets
-//! the number of operations per case and pair (default: 130,000 with the default pair, 30,000 with
+//! the number of operations per case and pair (default: 100,000 with the default pair, 30,000 with
 //! others and where reads load little; seven cases), `INDEXY_MODEL_SEED` the seed.
 
 mod pairs;
@@ -346,7 +346,7 @@ const CASES: usize = 4;
 fn run(case: &Case) {
     for pair in pairs::chosen(case.seed as usize, CASES) {
         let ops = if pair == pairs::DEFAULT && case.admission == Admission::Always {
-            130_000
+            100_000
         } else {
             30_000
         };

@@ -15,35 +15,41 @@ fn key(i: u64) -> [u8; 8] {
 
 #[test]
 fn a_database_over_its_budget_comes_back() {
-    for page_bytes in [4096, 8192, 16384] {
-        let dir = tempfile::tempdir().unwrap();
-        let db = Db::open(dir.path(), options(page_bytes)).unwrap();
-        let tree = db.tree("t").unwrap();
-        for i in 0..KEYS {
-            tree.insert(key(i), [i as u8; 40]).unwrap();
+    std::thread::scope(|scope| {
+        for page_bytes in [4096, 8192, 16384] {
+            scope.spawn(move || comes_back(page_bytes));
         }
-        for i in (0..KEYS).step_by(3) {
-            tree.remove(key(i)).unwrap();
-        }
-        assert!(db.stats().y_bytes_on_disk > 0);
-        db.close().unwrap();
+    });
+}
 
-        let db = Db::open(dir.path(), options(page_bytes)).unwrap();
-        let tree = db.tree("t").unwrap();
-        for i in (0..KEYS).step_by(7) {
-            let expected = (i % 3 != 0).then(|| [i as u8; 40].to_vec());
-            let found = tree.get(key(i)).unwrap().map(|v| v.to_vec());
-            assert_eq!(found, expected, "key {i}");
-        }
-        assert_eq!(tree.iter().count() as u64, KEYS - KEYS.div_ceil(3));
-        db.verify().unwrap();
-        let copy = dir.path().join("copy");
-        db.checkpoint(&copy).unwrap();
-        db.close().unwrap();
-        let copied = Db::open(&copy, options(page_bytes)).unwrap();
-        let tree = copied.tree("t").unwrap();
-        assert_eq!(tree.get(key(1)).unwrap().unwrap(), [1; 40][..]);
+fn comes_back(page_bytes: u32) {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path(), options(page_bytes)).unwrap();
+    let tree = db.tree("t").unwrap();
+    for i in 0..KEYS {
+        tree.insert(key(i), [i as u8; 40]).unwrap();
     }
+    for i in (0..KEYS).step_by(3) {
+        tree.remove(key(i)).unwrap();
+    }
+    assert!(db.stats().y_bytes_on_disk > 0);
+    db.close().unwrap();
+
+    let db = Db::open(dir.path(), options(page_bytes)).unwrap();
+    let tree = db.tree("t").unwrap();
+    for i in (0..KEYS).step_by(7) {
+        let expected = (i % 3 != 0).then(|| [i as u8; 40].to_vec());
+        let found = tree.get(key(i)).unwrap().map(|v| v.to_vec());
+        assert_eq!(found, expected, "key {i}");
+    }
+    assert_eq!(tree.iter().count() as u64, KEYS - KEYS.div_ceil(3));
+    db.verify().unwrap();
+    let copy = dir.path().join("copy");
+    db.checkpoint(&copy).unwrap();
+    db.close().unwrap();
+    let copied = Db::open(&copy, options(page_bytes)).unwrap();
+    let tree = copied.tree("t").unwrap();
+    assert_eq!(tree.get(key(1)).unwrap().unwrap(), [1; 40][..]);
 }
 
 #[test]

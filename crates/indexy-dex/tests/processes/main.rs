@@ -277,8 +277,12 @@ fn a_taker_is_killed_or_stopped_at_any_verb_of_a_hand_over() {
 }
 
 #[test]
-fn one_that_takes_over_is_killed_or_stopped_itself() {
+fn one_that_takes_over_is_killed_itself() {
     taker(Wire::Shm, KILL, "take 0");
+}
+
+#[test]
+fn one_that_takes_over_is_stopped_itself() {
     taker(Wire::Tcp, STOP, "take 0");
 }
 

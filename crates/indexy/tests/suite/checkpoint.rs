@@ -153,7 +153,7 @@ fn nothing_is_copied_among_the_databases_own_files() {
 
 #[test]
 fn under_load_buffered() {
-    run(0, &Options::new(3 * MIB), 12);
+    run(0, &Options::new(3 * MIB), 8);
 }
 
 #[test]

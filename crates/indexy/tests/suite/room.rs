@@ -33,7 +33,7 @@ fn check(tree: &Tree, keys: impl Iterator<Item = u64>) {
 
 #[test]
 fn i7_a_smaller_budget_is_reached_soon() {
-    const KEYS: u64 = 250_000;
+    const KEYS: u64 = 180_000;
     side_by_side(["art-lsm", "bplus-bplus:4096"], |pair| {
         shrink(pairs::named(pair), KEYS);
     });
