@@ -39,6 +39,7 @@
 //!
 //! # Cargo features
 //!
+//! - `async`: a [`Ticket`] is a `Future`, for any executor.
 //! - `tracing`: events about the background (recovery, stalls, poisoning, compactions, releases)
 //!   for the subscribers of the crate `tracing`, with the target `indexy`.
 //! - `zstd`: compression by Zstandard, for trees that ask for it; compiles it from C.
@@ -66,9 +67,9 @@ mod y;
 
 pub use db::{
     Batch, Change, ChangePosition, ChangeSet, Changes, Compacted, Cursor, Db, Doubtful, Durability,
-    IndexXKind, IndexYKind, IndexYName, Isolation, Loss, Options, Range, Rejected, RetryPolicy,
-    SalvageReport, SalvagedTree, Savepoint, Snapshot, Stats, Transaction, TransactionRange, Tree,
-    TreeOptions, TreeReport, TreeStats, VerifyReport,
+    Fetch, IndexXKind, IndexYKind, IndexYName, Isolation, Loss, Options, Range, Rejected,
+    RetryPolicy, SalvageReport, SalvagedTree, Savepoint, Snapshot, Stats, Ticket, Transaction,
+    TransactionRange, Tree, TreeOptions, TreeReport, TreeStats, VerifyReport,
 };
 pub use error::{Error, Result};
 pub use framework::policies::{Admission, Precleaning, Release};

@@ -38,4 +38,4 @@ pub use reports::{Stats, TreeReport, VerifyReport};
 pub use salvage::{Doubtful, Loss, SalvageReport, SalvagedTree};
 pub use snapshot::Snapshot;
 pub use transaction::{Cursor, Isolation, RetryPolicy, Savepoint, Transaction, TransactionRange};
-pub use tree::{Batch, Compacted, Range, Rejected, Tree, TreeStats};
+pub use tree::{Batch, Compacted, Fetch, Range, Rejected, Ticket, Tree, TreeStats};

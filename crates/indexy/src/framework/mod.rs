@@ -4,7 +4,7 @@
 //! - [`tree`] is one tree, X and Y joined; [`scan`] reads ranges of it, `snapshots` reads and keeps
 //!   what it was, `spill` writes that to disk, [`mod@load`] ends sorted loads, `audit` compares X
 //!   with Y.
-//! - [`misses`] is what reads bring into X.
+//! - [`misses`] is what reads bring into X, [`fetch`] reads that nobody waits for at once.
 //! - `dead_stretches` is what scans found to be empty, `ends` what Y has at the ends of a tree.
 //! - [`regions`] are the parts of a tree that are cleaned and released.
 //! - [`clean`] writes dirty regions to Y, [`release`] cuts cold ones off, each with its thread.
@@ -12,7 +12,7 @@
 //!   [`policies`] what a user may choose about cold data.
 //! - [`host`] is what the framework asks of the database; [`worker`] starts and ends the threads.
 //!
-//! Imports go one way: `worker` to `clean` and `release`, these to `host`, `tree` and `regions`,
+//! Imports go one way: `worker` to `clean`, `release` and `fetch`, these to `host`, `tree` and `regions`,
 //! all of them to `shared` and `memory`.
 
 mod audit;
@@ -23,6 +23,7 @@ pub(crate) mod counters;
 mod dead_stretches;
 pub(crate) mod disk_writer;
 mod ends;
+pub(crate) mod fetch;
 pub(crate) mod host;
 pub(crate) mod journal;
 pub(crate) mod load;

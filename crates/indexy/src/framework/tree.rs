@@ -68,6 +68,13 @@ pub(crate) enum Written {
     SnapshotBegan,
 }
 
+/// What X says about a key.
+pub(crate) enum Known {
+    Value(Option<Value>),
+    /// A load needs the stamp.
+    AskY(Stamp),
+}
+
 /// A tree's X, Y and what joins them.
 pub(crate) struct Joined {
     pub id: u32,
@@ -243,42 +250,83 @@ impl Joined {
 
     /// The newest values of `keys` in the order asked; the reads of Y overlap.
     pub(crate) fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
-        let counters = &self.shared.counters;
         let mut values = Vec::with_capacity(keys.len());
         let mut asked = Vec::new();
         for (i, key) in keys.iter().enumerate() {
-            if sample::due() {
-                self.regions.note_accesses(key, 1);
-            }
-            values.push(match self.x.get(key, Value::new) {
-                Lookup::Found(v) => {
-                    counters.hit();
-                    Some(v)
-                }
-                Lookup::Deleted | Lookup::Absent => {
-                    counters.absent();
+            values.push(match self.known(key) {
+                Known::Value(value) => value,
+                Known::AskY(stamp) => {
+                    asked.push((i, stamp));
                     None
                 }
+            });
+        }
+        self.ask_y_for(&asked, keys, &mut values)?;
+        Ok(values)
+    }
+
+    /// What X says about `key`. Counts a hit or a miss.
+    pub(crate) fn known(&self, key: &[u8]) -> Known {
+        if sample::due() {
+            self.regions.note_accesses(key, 1);
+        }
+        let counters = &self.shared.counters;
+        match self.x.get(key, Value::new) {
+            Lookup::Found(value) => {
+                counters.hit();
+                Known::Value(Some(value))
+            }
+            Lookup::Deleted | Lookup::Absent => {
+                counters.absent();
+                Known::Value(None)
+            }
+            Lookup::AskY(stamp) => {
+                counters::add(&counters.misses, 1);
+                Known::AskY(stamp)
+            }
+        }
+    }
+
+    /// The newest values of `keys`, which were missed and counted some time ago.
+    pub(crate) fn fetch(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
+        let mut values = Vec::with_capacity(keys.len());
+        let mut asked = Vec::new();
+        for (i, key) in keys.iter().enumerate() {
+            // Somebody may have written or loaded it meanwhile.
+            values.push(match self.x.get(key, Value::new) {
+                Lookup::Found(value) => Some(value),
+                Lookup::Deleted | Lookup::Absent => None,
                 Lookup::AskY(stamp) => {
                     asked.push((i, stamp));
                     None
                 }
             });
         }
-        if !asked.is_empty() {
-            counters::add(&counters.misses, asked.len() as u64);
-            counters::add(&counters.y_reads, asked.len() as u64);
-            let cold: Vec<&[u8]> = asked.iter().map(|&(i, _)| keys[i]).collect();
-            let found = self.y.multi_get(&cold)?;
-            self.check_kept()?;
-            for (&(i, stamp), value) in asked.iter().zip(found) {
-                if let Some(value) = &value {
-                    self.load(Purpose::Read, keys[i], value, stamp);
-                }
-                values[i] = value;
-            }
-        }
+        self.ask_y_for(&asked, keys, &mut values)?;
         Ok(values)
+    }
+
+    /// Reads what X asks Y for, given by numbers in `keys`, into `values`, and loads it.
+    fn ask_y_for(
+        &self,
+        asked: &[(usize, Stamp)],
+        keys: &[&[u8]],
+        values: &mut [Option<Value>],
+    ) -> Result<()> {
+        if asked.is_empty() {
+            return Ok(());
+        }
+        counters::add(&self.shared.counters.y_reads, asked.len() as u64);
+        let cold: Vec<&[u8]> = asked.iter().map(|&(i, _)| keys[i]).collect();
+        let found = self.y.multi_get(&cold)?;
+        self.check_kept()?;
+        for (&(i, stamp), value) in asked.iter().zip(found) {
+            if let Some(value) = &value {
+                self.load(Purpose::Read, keys[i], value, stamp);
+            }
+            values[i] = value;
+        }
+        Ok(())
     }
 
     /// I3: installs what Y said, unless something may have changed since `stamp` was read.

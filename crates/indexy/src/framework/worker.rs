@@ -1,15 +1,29 @@
-//! The threads of the framework: cleaner, releaser, compactor, spiller.
+//! The threads of the framework: cleaner, releaser, compactor, spiller, and fetchers as they are
+//! needed.
 //!
-//! Source: IndeXY II-B, II-C. A database that is open read-only has the releaser alone.
+//! Source: IndeXY II-B, II-C. A database that is open read-only has the releaser and fetchers alone.
 //! They stop and are joined by [`Background::stop`], which whoever owns [`Background`] calls before
-//! anything that they use goes away. A panic in one poisons the database, and whoever waits for it
+//! anything that they use goes away. Where that is one of the threads itself (a fetcher that wakes
+//! the last owner of a handle), it joins the others and ends by itself. A panic in one poisons the database, and whoever waits for it
 //! hears of that.
 
 #![forbid(unsafe_code)]
 
 use super::{
-    clean::cleaner::Cleaner, compactor::Compactor, host::Host, memory::Holdings,
-    release::releaser::Releaser, shared::Shared, signal::Stop, spiller::Spiller,
+    clean::cleaner::Cleaner,
+    compactor::Compactor,
+    fetch::{
+        fetcher,
+        queue::{Fetches, Pushed},
+        slot::Slot,
+    },
+    host::Host,
+    memory::Holdings,
+    release::releaser::Releaser,
+    shared::Shared,
+    signal::Stop,
+    spiller::Spiller,
+    tree::Joined,
 };
 use parking_lot::Mutex;
 use std::{
@@ -29,6 +43,7 @@ pub(crate) struct Background {
     stop: Stop,
     shared: Arc<Shared>,
     host: Arc<dyn Host>,
+    fetches: Arc<Fetches>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -47,6 +62,7 @@ impl Background {
             stop: Stop::new(shared.poison.clone()),
             shared: shared.clone(),
             host: host.clone(),
+            fetches: Arc::new(Fetches::new(Arc::clone(&shared.budget))),
             threads: Mutex::default(),
         };
         let (stop, shared, host) = (
@@ -84,22 +100,47 @@ impl Background {
         Ok(background)
     }
 
+    /// Leaves `key` of `tree` to be read; `None` if there is no room for it, and the caller reads
+    /// it itself.
+    pub(crate) fn fetch(&self, tree: &Arc<Joined>, key: &[u8]) -> Option<Arc<Slot>> {
+        let Pushed::Queued { slot, start } = self.fetches.push(tree, key) else {
+            return None;
+        };
+        if start {
+            let fetches = Arc::clone(&self.fetches);
+            let fetcher = move || fetcher::run(&fetches);
+            if self.spawn("indexy-fetch", Box::new(fetcher)).is_err() {
+                fetcher::stand_in(&self.fetches);
+            }
+        }
+        Some(slot)
+    }
+
+    /// Fails where no thread is to be had, or where all are to stop.
     fn spawn(&self, name: &'static str, body: Body) -> std::io::Result<()> {
+        let mut threads = self.threads.lock();
+        if self.stop.is_set() {
+            return Err(std::io::Error::other("the database ends"));
+        }
         let shared = self.shared.clone();
         let thread = std::thread::Builder::new()
             .name(name.into())
             .spawn(move || run(name, body, &shared))?;
-        self.threads.lock().push(thread);
+        threads.push(thread);
         Ok(())
     }
 
-    /// Stops and joins the threads. Idempotent.
+    /// Stops and joins the threads, but for the one that calls. Idempotent.
     pub(crate) fn stop(&self) {
         self.stop.set();
+        self.fetches.close();
         for tree in self.host.trees() {
             tree.y.interrupt();
         }
         for thread in self.threads.lock().drain(..) {
+            if thread.thread().id() == std::thread::current().id() {
+                continue;
+            }
             while !thread.is_finished() {
                 self.shared.wake_cleaner.notify();
                 self.shared.room.wake_releaser.notify();

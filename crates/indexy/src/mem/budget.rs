@@ -32,13 +32,15 @@ pub(crate) enum Holder {
     Scans,
     /// Entries of Y at the ends of trees, read ahead.
     Ends,
+    /// Keys that wait to be read from Y.
+    Fetches,
     /// Large writes and loads that were admitted and have not reached X yet.
     Admitted,
     /// Nothing yet: what the first large write that waits is going to take. Not a part of what is
     /// used.
     Claimed,
 }
-const HOLDERS: usize = 10;
+const HOLDERS: usize = 11;
 
 /// The budget is tight from this part of it on, in 1/256.
 const TIGHT: usize = 226;

@@ -17,6 +17,7 @@ mod drop_tree;
 mod errors;
 mod fault_sites;
 mod faults;
+mod fetch;
 mod flip;
 mod forked;
 mod history;

@@ -184,8 +184,11 @@ impl Stats {
             stats.trees += 1;
         }
         let held = |holder| core.budget.held(holder) as u64;
-        let data =
-            stats.x_bytes + held(Holder::IndexYTrees) + held(Holder::Scans) + held(Holder::Ends);
+        let data = stats.x_bytes
+            + held(Holder::IndexYTrees)
+            + held(Holder::Scans)
+            + held(Holder::Ends)
+            + held(Holder::Fetches);
         stats.memory_in_use_bytes = data.min(stats.memory_used_bytes);
         stats.memory_reserved_bytes = stats.memory_used_bytes - stats.memory_in_use_bytes;
         stats

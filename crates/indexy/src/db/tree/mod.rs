@@ -1,10 +1,12 @@
-//! Trees: `reads` and `writes` are the two halves of [`Tree`], `range` its scans, `batch` writes to
+//! Trees: `reads` and `writes` are the two halves of [`Tree`], `fetch` reads that do not wait,
+//! `range` its scans, `batch` writes to
 //! several keys and trees as one, made of `ops` and applied by `commit`; `reference` what all of
 //! these hold on to.
 
 mod batch;
 pub(super) mod bounds;
 mod commit;
+mod fetch;
 mod load_sorted;
 mod ops;
 mod range;
@@ -16,6 +18,7 @@ mod writes;
 
 pub use batch::{Batch, Rejected};
 pub(super) use commit::Condition;
+pub use fetch::{Fetch, Ticket};
 pub use range::Range;
 pub use reads::Tree;
 pub(super) use reference::View;

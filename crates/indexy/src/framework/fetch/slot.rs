@@ -1,0 +1,97 @@
+//! One answer that somebody may wait for.
+//!
+//! Threads: one answers, once; any others look or wait. What ends every wait: the slot's only
+//! answerer is a [`Request`](super::queue::Request), which answers when it is dropped at the
+//! latest. Nothing is called with the lock held: a waker may run anything.
+
+#![forbid(unsafe_code)]
+
+use crate::{error::Result, key::Value};
+use parking_lot::{Condvar, Mutex};
+use std::{
+    mem::replace,
+    panic::{AssertUnwindSafe, catch_unwind},
+    task::{Poll, Waker},
+};
+
+/// What a read came to.
+pub(crate) type Answer = Result<Option<Value>>;
+
+/// See the module header.
+#[derive(Default)]
+pub(crate) struct Slot {
+    state: Mutex<State>,
+    answered: Condvar,
+}
+
+enum State {
+    /// Whom to wake.
+    Waiting(Option<Waker>),
+    Answered(Answer),
+    /// Somebody has the answer.
+    Taken,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::Waiting(None)
+    }
+}
+
+impl Slot {
+    /// The first answer counts.
+    pub(super) fn answer(&self, answer: Answer) {
+        let waker = {
+            let mut state = self.state.lock();
+            let State::Waiting(waker) = &mut *state else {
+                return;
+            };
+            let waker = waker.take();
+            *state = State::Answered(answer);
+            self.answered.notify_all();
+            waker
+        };
+        if let Some(waker) = waker {
+            // What a caller's waker does wrong is not the database's fault.
+            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        }
+    }
+
+    pub(crate) fn is_answered(&self) -> bool {
+        !matches!(*self.state.lock(), State::Waiting(_))
+    }
+
+    /// Waits for the answer and takes it. It is there for one taker.
+    pub(crate) fn wait(&self) -> Answer {
+        let mut state = self.state.lock();
+        while matches!(*state, State::Waiting(_)) {
+            self.answered.wait(&mut state);
+        }
+        take(&mut state).expect("the answer is there for one taker")
+    }
+
+    /// The answer if it is there; else `waker` is woken when it is, instead of the one before.
+    #[cfg_attr(not(any(test, feature = "async")), expect(dead_code))]
+    pub(crate) fn poll(&self, waker: &Waker) -> Poll<Answer> {
+        // The one before is dropped without the lock: that may run anything.
+        let _before = {
+            let mut state = self.state.lock();
+            let State::Waiting(before) = &mut *state else {
+                let answer = take(&mut state).expect("a future that was ready is not polled");
+                return Poll::Ready(answer);
+            };
+            match before {
+                Some(before) if before.will_wake(waker) => None,
+                _ => before.replace(waker.clone()),
+            }
+        };
+        Poll::Pending
+    }
+}
+
+fn take(state: &mut State) -> Option<Answer> {
+    match replace(state, State::Taken) {
+        State::Answered(answer) => Some(answer),
+        State::Waiting(_) | State::Taken => None,
+    }
+}
