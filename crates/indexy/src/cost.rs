@@ -16,6 +16,7 @@
 //! | [`get`] | no I/O | one read | one above 20 bytes of value |
 //! | [`get_with`], [`contains_key`] | no I/O | one read | none on a hit |
 //! | [`multi_get`] | no I/O | reads overlap: about half of one per key | the answer |
+//! | [`try_get`] | no I/O | none for the caller: reads of all callers overlap | one above 20 bytes of value; a key and a slot on a miss |
 //! | [`range`], `prefix`, `iter` | no I/O | reads in key order | a bounded chunk, copied |
 //! | [`first`], [`last`], `is_empty` | no I/O | one read or two | a small chunk |
 //! | [`len`] | a scan | a scan | as a scan |
@@ -87,6 +88,7 @@
 //! [`get_with`]: crate::Tree::get_with
 //! [`contains_key`]: crate::Tree::contains_key
 //! [`multi_get`]: crate::Tree::multi_get
+//! [`try_get`]: crate::Tree::try_get
 //! [`range`]: crate::Tree::range
 //! [`release`]: crate::Tree::release
 //! [`load_sorted`]: crate::Tree::load_sorted

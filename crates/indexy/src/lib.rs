@@ -33,7 +33,8 @@
 //!
 //! Where to look next: [`Options`] for durability and the choice of indexes; [`Batch`] for several
 //! writes as one, [`Db::transact`] for reads and writes as one, [`Snapshot`] for a view of one
-//! moment, [`Db::changes`] for what was committed since another; [`error`] for who acts after an
+//! moment, [`Db::changes`] for what was committed since another; [`Tree::try_get`] for reads that
+//! do not wait; [`error`] for who acts after an
 //! error; [`cost`] for what each operation costs; [`index_y`] for a disk index of your own. The
 //! design is that of IndeXY (ICDE 2023), a framework that joins an in-memory and an on-disk index.
 //!

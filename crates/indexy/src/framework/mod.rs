@@ -12,8 +12,8 @@
 //!   [`policies`] what a user may choose about cold data.
 //! - [`host`] is what the framework asks of the database; [`worker`] starts and ends the threads.
 //!
-//! Imports go one way: `worker` to `clean`, `release` and `fetch`, these to `host`, `tree` and `regions`,
-//! all of them to `shared` and `memory`.
+//! Imports go one way: `worker` to `clean`, `release` and `fetch`, these to `host`, `tree` and
+//! `regions`, all of them to `shared` and `memory`.
 
 mod audit;
 mod back_off;

@@ -1,11 +1,11 @@
 //! The threads of the framework: cleaner, releaser, compactor, spiller, and fetchers as they are
 //! needed.
 //!
-//! Source: IndeXY II-B, II-C. A database that is open read-only has the releaser and fetchers alone.
-//! They stop and are joined by [`Background::stop`], which whoever owns [`Background`] calls before
-//! anything that they use goes away. Where that is one of the threads itself (a fetcher that wakes
-//! the last owner of a handle), it joins the others and ends by itself. A panic in one poisons the database, and whoever waits for it
-//! hears of that.
+//! Source: IndeXY II-B, II-C. A database that is open read-only has the releaser and fetchers
+//! alone. They stop and are joined by [`Background::stop`], which whoever owns [`Background`] calls
+//! before anything that they use goes away. Where that is one of the threads itself (a fetcher that
+//! wakes the last owner of a handle), it joins the others and ends by itself. A panic in one
+//! poisons the database, and whoever waits for it hears of that.
 
 #![forbid(unsafe_code)]
 

@@ -79,7 +79,7 @@ fn a_dropped_ticket_brings_its_key_into_memory() {
 /// it was asked for, and at most what was begun when it was answered.
 #[test]
 fn i3_tickets_beside_writers_and_releases() {
-    const KEYS: u64 = 4000;
+    const KEYS: u64 = 20_000;
     for pair in pairs::chosen(1, 2) {
         let dir = fast_dir();
         let db = open(dir.path(), &pairs::options(pair, Options::new(3 * MIB)));
@@ -136,6 +136,7 @@ fn i3_tickets_beside_writers_and_releases() {
             drop(stop);
         });
         assert!(db.stats().memory_used_bytes <= 3 * MIB as u64);
+        assert!(db.stats().y_reads > 10_000, "{}", db.stats().y_reads);
         assert_sound(&db);
     }
 }
@@ -154,7 +155,10 @@ fn tickets_of_a_tree_that_is_dropped_and_of_a_database_that_is_closed_are_answer
                 for n in (0..2000).cycle() {
                     match tree.try_get(key(n)) {
                         Ok(fetch) => tickets.push(fetch),
-                        Err(error) => break assert!(is_end(&error, close), "{error}"),
+                        Err(error) => {
+                            assert!(is_end(&error, close), "{error}");
+                            break;
+                        }
                     }
                     // In memory all is answered: some are to be under way when it ends.
                     if n == 1999 {
