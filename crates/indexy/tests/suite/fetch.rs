@@ -109,7 +109,7 @@ fn i3_tickets_beside_writers_and_releases() {
                     s.spawn(move || {
                         let mut random = Random(seed + 2);
                         let mut under_way = VecDeque::new();
-                        for _ in 0..30_000 {
+                        for _ in 0..8000 {
                             let n = random.below(KEYS) as usize;
                             let least = acknowledged[n].load(SeqCst);
                             under_way.push_back((n, least, tree.try_get(key(n as u64)).unwrap()));
@@ -136,7 +136,7 @@ fn i3_tickets_beside_writers_and_releases() {
             drop(stop);
         });
         assert!(db.stats().memory_used_bytes <= 3 * MIB as u64);
-        assert!(db.stats().y_reads > 10_000, "{}", db.stats().y_reads);
+        assert!(db.stats().y_reads > 2000, "{}", db.stats().y_reads);
         assert_sound(&db);
     }
 }
