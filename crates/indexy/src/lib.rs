@@ -71,7 +71,7 @@ pub use db::{
     TreeOptions, TreeReport, TreeStats, VerifyReport,
 };
 pub use error::{Error, Result};
-pub use framework::policies::{Admission, Precleaning, Release};
+pub use framework::policies::{Admission, HotSet, Precleaning, Release};
 pub use key::{Key, Value};
 pub use y::Compression;
 

@@ -30,6 +30,8 @@ pub(crate) struct Shared {
     pub wake_cleaner: Signal,
     pub wake_compactor: Signal,
     pub wake_spiller: Signal,
+    /// Whoever keeps the hot set: the database closes.
+    pub wake_keeper: Signal,
     /// Images were spilled, or given up: whoever waits for room for images looks again.
     pub spilled: Progress,
     /// Memory is short: all images are to be spilled.
@@ -77,6 +79,7 @@ impl Shared {
             wake_cleaner: Signal::default(),
             wake_compactor: Signal::default(),
             wake_spiller: Signal::default(),
+            wake_keeper: Signal::default(),
             spilled: Progress::default(),
             spill_request: Request::default(),
             clean_request: Request::default(),

@@ -306,7 +306,7 @@ impl Joined {
         }
     }
 
-    fn too_large_for_x(&self, bytes: usize) -> bool {
+    pub(super) fn too_large_for_x(&self, bytes: usize) -> bool {
         bytes > self.shared.budget.limit() / LARGEST_ENTRY_DIVISOR
     }
 

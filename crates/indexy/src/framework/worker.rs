@@ -1,4 +1,5 @@
-//! The threads of the framework: cleaner, releaser, compactor, spiller.
+//! The threads of the framework: cleaner, releaser, compactor, spiller; and one of the database's
+//! own, if it asks for it.
 //!
 //! Source: IndeXY II-B, II-C. A database that is open read-only has the releaser alone.
 //! They stop and are joined by [`Background::stop`], which whoever owns [`Background`] calls before
@@ -84,6 +85,17 @@ impl Background {
         Ok(background)
     }
 
+    /// Runs one more thread, of the database's own, until [`Background::stop`], which wakes it by
+    /// [`Shared::wake_keeper`].
+    pub(crate) fn run_beside(
+        &self,
+        name: &'static str,
+        body: impl FnOnce(&Stop) + Send + 'static,
+    ) -> std::io::Result<()> {
+        let stop = self.stop.clone();
+        self.spawn(name, Box::new(move || body(&stop)))
+    }
+
     fn spawn(&self, name: &'static str, body: Body) -> std::io::Result<()> {
         let shared = self.shared.clone();
         let thread = std::thread::Builder::new()
@@ -105,6 +117,7 @@ impl Background {
                 self.shared.room.wake_releaser.notify();
                 self.shared.wake_compactor.notify();
                 self.shared.wake_spiller.notify();
+                self.shared.wake_keeper.notify();
                 self.shared.maintained.advance();
                 std::thread::sleep(STOP_POLL);
             }

@@ -17,6 +17,7 @@ use super::{
         manifest::{Manifest, TreeEntry},
     },
     handle::{Core, Handle, Stripes, TreeCore, Turn},
+    hot_set::Keeper,
     index_y::{self, YShared},
     kinds::IndexXKind,
     machine,
@@ -25,7 +26,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     events,
-    framework::{host::Host, shared::Shared, tree::Joined, worker::Background},
+    framework::{host::Host, shared::Shared, signal::Stop, tree::Joined, worker::Background},
     mem::{
         Memory,
         budget::{Budget, Holder},
@@ -91,6 +92,7 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
         Ok(records) => {
             let trees = handle.core.trees.read().len();
             events::opened(path, trees, records, started.elapsed());
+            keep_hot_set(&handle).inspect_err(|_| handle.abandon())?;
             Ok(handle)
         }
         Err(error) => {
@@ -98,6 +100,23 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
             Err(error)
         }
     }
+}
+
+/// Starts the thread that warms memory, and saves what is hot.
+fn keep_hot_set(handle: &Handle) -> Result<()> {
+    if handle.core.hot.is_none() {
+        return Ok(());
+    }
+    let core = handle.core.clone();
+    let body = move |stop: &Stop| {
+        if let Some(hot) = &core.hot {
+            hot.run(&*core, stop);
+        }
+    };
+    handle
+        .background
+        .run_beside("indexy-hot", body)
+        .map_err(|e| Error::io("start a thread for", &handle.core.path, e))
 }
 
 /// What all handles share, without trees yet.
@@ -138,9 +157,18 @@ fn make_core(
             + index_y::work_bytes(&options.factories)
                 .min(options.memory_budget_bytes / WORK_DIVISOR),
     );
+    let storage: Arc<dyn Storage> = Arc::new(OwnedStorage::new(storage, directory.clone()));
+    let hot = Keeper::new(
+        options.hot_set,
+        options.read_only,
+        (storage.clone(), path.to_path_buf()),
+        manifest.database_id,
+        shared.clone(),
+    );
     Arc::new(Core {
         path: path.to_path_buf(),
-        storage: Arc::new(OwnedStorage::new(storage, directory.clone())),
+        storage,
+        hot,
         budget,
         shared,
         stripes,
