@@ -20,6 +20,7 @@ mod faults;
 mod flip;
 mod forked;
 mod history;
+mod hot_set;
 mod image_memory;
 mod kill;
 mod lifecycle;

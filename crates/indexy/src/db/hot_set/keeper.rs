@@ -126,7 +126,7 @@ impl Keeper {
         if self.read_only || ended == Ended::Stopped {
             return;
         }
-        let (mut saved, mut seen) = (Instant::now(), self.activity());
+        let (mut saved, mut seen) = (Instant::now(), 0);
         while !stop.is_set() {
             let left = self.every.saturating_sub(saved.elapsed());
             self.shared.wake_keeper.wait(left.min(LONGEST_WAIT));
