@@ -3,7 +3,7 @@
 //!
 //! What it must not do: replace a good file by the keys of a memory that is still cold. So nothing
 //! is saved before warming has come to its end, and a database that is closed before that leaves
-//! the file as it was.
+//! the file as it was. Where reads of Y fail one after the other, warming has come to its end.
 //!
 //! Threads: one, `indexy-hot`, from the end of recovery until
 //! [`Background::stop`](crate::framework::worker::Background::stop). It waits for a read of Y, or

@@ -4,18 +4,21 @@ use super::{
     file::{self, Reader, Writer},
     format::{Keys, Kind, LONGEST_KEY_BYTES, VERSION},
     fuzzing::sample,
+    keeper::Keeper,
     save::{Place, save},
 };
 use crate::{
     db::{Db, Options},
     error::Error,
+    framework::{policies::HotSet, signal::Stop},
+    poison::Poison,
     storage::{
         Storage,
         sim::{Fault, Sim},
     },
     x::KeySeen,
 };
-use std::path::Path;
+use std::{path::Path, sync::Arc, time::Duration};
 
 const ID: u128 = 7;
 
@@ -217,7 +220,40 @@ fn a_save_that_fails_leaves_a_whole_file() {
     db.close().unwrap();
 }
 
-/// What does not fit is what is least dense; nothing is taken from the budget afterwards.
+/// A keeper that is told to stop, or whose database is poisoned, ends at once, says so to whoever
+/// waits for it, and does not save what a cold memory has.
+#[test]
+fn a_keeper_that_was_cut_short_saves_nothing() {
+    let real = tempfile::tempdir().unwrap();
+    let db = Db::open(real.path(), Options::new(4 << 20)).unwrap();
+    let tree = db.tree("t").unwrap();
+    tree.insert(b"key", b"value").unwrap();
+    let core = db.core();
+    for poisoned in [false, true] {
+        let sim = disk();
+        write(&sim, &[(1, true, b"old".to_vec(), 3)]);
+        let before = sim.contents();
+        let every = Duration::MAX;
+        let storage: Arc<dyn Storage> = Arc::new(sim.clone());
+        let place = (storage, dir().to_path_buf());
+        let choice = HotSet::Keep { every };
+        let keeper = Keeper::new(choice, false, place, ID, core.shared.clone()).unwrap();
+        let poison = Arc::<Poison>::default();
+        let stop = Stop::new(poison.clone());
+        match poisoned {
+            true => drop(poison.set(&"it")),
+            false => stop.set(),
+        }
+        assert!(keeper.is_warming());
+        keeper.run(&**core, &stop);
+        assert!(!keeper.is_warming());
+        keeper.save_at_end(&**core);
+        assert_eq!((keeper.saved_keys(), keeper.warmed_keys()), (0, 0));
+        assert_eq!(sim.contents(), before);
+    }
+}
+
+/// Nothing is taken from the budget afterwards.
 #[test]
 fn i7_a_save_gives_back_what_it_took() {
     let real = tempfile::tempdir().unwrap();

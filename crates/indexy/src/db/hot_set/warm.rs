@@ -29,7 +29,7 @@ use std::{
 const MOST_KEYS: usize = 256;
 /// Their values, as long as they were, take this part of the budget at most, or are one.
 const VALUES_DIVISOR: usize = 512;
-/// Reads of a disk index that may fail before warming gives up.
+/// Reads of a disk index that may fail one after the other before warming gives up.
 const MOST_FAILURES: u32 = 8;
 
 /// How warming ended.
@@ -106,7 +106,9 @@ impl<'a> Warmer<'a> {
 
     /// Brings the keys of `file` into memory. Errors: damage that the file got since it was opened.
     pub(super) fn run(&mut self, file: &mut Reader) -> Result<Ended> {
-        let bytes = Reader::BYTES + MOST_KEYS * LONGEST_KEY_BYTES / 4;
+        // Keys of a batch are a part of what is expected of it.
+        let keys = (self.most_bytes() + LONGEST_KEY_BYTES).min(MOST_KEYS * LONGEST_KEY_BYTES);
+        let bytes = Reader::BYTES + keys + MOST_KEYS * size_of::<Range<usize>>();
         let _taken = Taken::new(&self.shared.budget, bytes);
         for kind in [Kind::Referenced, Kind::Rest] {
             file.rewind();
@@ -119,13 +121,18 @@ impl<'a> Warmer<'a> {
         Ok(Ended::All)
     }
 
+    /// Of keys and values of a batch.
+    fn most_bytes(&self) -> usize {
+        self.shared.budget.limit() / VALUES_DIVISOR
+    }
+
     /// Looks the keys of one block up; the end of it all, if this is it.
     fn block(&mut self, block: &BlockHeader, file: &Reader) -> Result<Option<Ended>> {
         let trees = self.host.trees();
         let Some(tree) = trees.iter().find(|tree| tree.id == block.tree) else {
             return Ok(None);
         };
-        let most_bytes = self.shared.budget.limit() / VALUES_DIVISOR;
+        let most_bytes = self.most_bytes();
         let mut keys = Keys::new(block, file.payload());
         while let Some((key, value_bytes)) = keys.next().map_err(|what| file.corrupt(what))? {
             let bytes = key.len() + value_bytes;
@@ -163,6 +170,7 @@ impl<'a> Warmer<'a> {
         drop(taken);
         let ended = match warmed {
             Ok(warmed) => {
+                self.failures = 0;
                 add(self.warmed, warmed.keys);
                 self.batch.adapt(warmed.bytes);
                 warmed.full.then_some(Ended::Full)
