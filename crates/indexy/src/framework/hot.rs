@@ -1,9 +1,8 @@
 //! What of a tree was worth its memory, and bringing it back: what a hot set needs of a tree.
 //!
-//! Source: the offline identification of hot keys of the IndeXY paper, which reads a file of sampled
-//! accesses. Differs: X itself is the sample. What is in it has survived release, the sampled
-//! accesses of its regions say which parts are read most, and reference bits which keys were read
-//! lately.
+//! Source: the offline identification of hot keys of the IndeXY paper. Differs: what is in X was
+//! chosen by release already; sampled accesses (`heat.rs`) and reference bits say in which order it
+//! is worth bringing back.
 //!
 //! Keeps: I3 (a warmed value enters X as what a miss loads: by the stamp of a search that came
 //! before the read of Y), I7 (it enters below the low mark alone, so that nothing is released for
@@ -23,6 +22,29 @@ use crate::{
     x::{IndexX, KeySeen, Load, Lookup, StopWalk},
 };
 use std::{ops::ControlFlow, sync::Arc};
+
+/// Keys go by warmth to so many tiers.
+pub(crate) const TIERS: usize = 5;
+
+/// A key that lives in X.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HotKey<'a> {
+    pub key: &'a [u8],
+    pub value_bytes: usize,
+    /// 0: the hottest; below [`TIERS`].
+    pub tier: usize,
+}
+
+/// The tier of a key of which so many reads were sampled lately. A few hot keys have most of the
+/// hits, so the upper tiers are small.
+fn tier(sampled: u8, referenced: bool) -> usize {
+    match sampled {
+        4.. => 0,
+        2..=3 => 1,
+        1 => 2,
+        0 => 3 + usize::from(!referenced),
+    }
+}
 
 /// A part of X.
 pub(crate) struct HotRange {
@@ -93,12 +115,17 @@ impl Joined {
         &self,
         range: &HotRange,
         longest: usize,
-        visit: &mut dyn FnMut(KeySeen<'_>) -> ControlFlow<StopWalk>,
+        visit: &mut dyn FnMut(HotKey<'_>) -> ControlFlow<StopWalk>,
     ) -> ControlFlow<StopWalk> {
         let (from, to) = range.bounds();
-        self.x.keys(from, to, longest, &mut |mut entry| {
-            entry.referenced |= !range.tracked;
-            visit(entry)
+        let heat = self.shared.heat.as_ref();
+        self.x.keys(from, to, longest, &mut |entry: KeySeen<'_>| {
+            let sampled = heat.map_or(0, |heat| heat.of(self.id, entry.key));
+            visit(HotKey {
+                key: entry.key,
+                value_bytes: entry.value_bytes,
+                tier: tier(sampled, entry.referenced || !range.tracked),
+            })
         })
     }
 

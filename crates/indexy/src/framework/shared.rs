@@ -5,6 +5,7 @@
 
 use super::{
     counters::Counters,
+    heat::Heat,
     journal::Journal,
     memory::{Room, WaitLimits},
     misses::MissCounts,
@@ -47,6 +48,8 @@ pub(crate) struct Shared {
     pub miss_counts: MissCounts,
     /// Held by a release by hand while it cuts.
     pub releasing: Mutex<()>,
+    /// How often keys are read, where a hot set is kept.
+    pub heat: Option<Heat>,
     /// What was chosen about cold data.
     pub policies: Policies,
 }
@@ -85,8 +88,15 @@ impl Shared {
             clean_request: Request::default(),
             maintained: Progress::default(),
             releasing: Mutex::default(),
+            heat: None,
             policies: Policies::default(),
         }
+    }
+
+    /// The same with counts of what is read.
+    pub(crate) fn with_heat(self) -> Self {
+        let heat = Some(Heat::new(Arc::clone(&self.budget)));
+        Self { heat, ..self }
     }
 
     /// The same with other policies.

@@ -202,7 +202,7 @@ impl Joined {
         found: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         if sample::due() {
-            self.regions.note_accesses(key, 1);
+            self.note_sample(key);
         }
         let counters = &self.shared.counters;
         let mut found = Some(found);
@@ -241,6 +241,14 @@ impl Joined {
         }
     }
 
+    /// A sampled read of `key`.
+    fn note_sample(&self, key: &[u8]) {
+        self.regions.note_accesses(key, 1);
+        if let Some(heat) = &self.shared.heat {
+            heat.note(self.id, key);
+        }
+    }
+
     /// The newest values of `keys` in the order asked; the reads of Y overlap.
     pub(crate) fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
         let counters = &self.shared.counters;
@@ -248,7 +256,7 @@ impl Joined {
         let mut asked = Vec::new();
         for (i, key) in keys.iter().enumerate() {
             if sample::due() {
-                self.regions.note_accesses(key, 1);
+                self.note_sample(key);
             }
             values.push(match self.x.get(key, Value::new) {
                 Lookup::Found(v) => {

@@ -12,8 +12,8 @@ use super::format::{
 };
 use crate::{
     error::{Error, Result},
+    framework::hot::{HotKey, TIERS},
     storage::{Storage, StorageFile},
-    x::KeySeen,
 };
 use std::{
     path::{Path, PathBuf},
@@ -37,14 +37,13 @@ pub(super) struct Writer<'a> {
     database_id: u128,
     offset: u64,
     totals: Totals,
-    referenced: BlockBuilder,
-    rest: BlockBuilder,
+    tiers: [BlockBuilder; TIERS],
     finished: bool,
 }
 
 impl<'a> Writer<'a> {
     /// Memory that a writer takes.
-    pub(super) const BYTES: usize = 2 * (BLOCK_HEADER_BYTES + MAX_PAYLOAD_BYTES);
+    pub(super) const BYTES: usize = TIERS * (BLOCK_HEADER_BYTES + MAX_PAYLOAD_BYTES);
 
     /// Begins a new file beside the one that is in force.
     pub(super) fn begin(
@@ -65,8 +64,7 @@ impl<'a> Writer<'a> {
             database_id,
             offset: 0,
             totals: Totals::default(),
-            referenced: BlockBuilder::new(Kind::Referenced),
-            rest: BlockBuilder::new(Kind::Rest),
+            tiers: std::array::from_fn(|tier| BlockBuilder::new(Kind::Tier(tier))),
             finished: false,
         };
         writer.write(&encode_header(database_id))?;
@@ -85,38 +83,26 @@ impl<'a> Writer<'a> {
     }
 
     /// Adds an entry of `tree`. Entries of one tree come in runs, each in ascending order.
-    pub(super) fn push(&mut self, tree: u32, entry: &KeySeen<'_>) -> Result<()> {
-        let kind = match entry.referenced {
-            true => Kind::Referenced,
-            false => Kind::Rest,
-        };
-        if self.block(kind).tree != tree {
-            self.end_block(kind)?;
-            self.block(kind).tree = tree;
+    pub(super) fn push(&mut self, tree: u32, entry: &HotKey<'_>) -> Result<()> {
+        let at = entry.tier.min(TIERS - 1);
+        if self.tiers[at].tree != tree {
+            self.end_block(at)?;
+            self.tiers[at].tree = tree;
         }
-        match self.block(kind).push(entry) {
-            true => self.end_block(kind),
+        match self.tiers[at].push(entry) {
+            true => self.end_block(at),
             false => Ok(()),
         }
     }
 
-    fn block(&mut self, kind: Kind) -> &mut BlockBuilder {
-        match kind {
-            Kind::Referenced => &mut self.referenced,
-            Kind::Rest | Kind::End => &mut self.rest,
-        }
-    }
-
-    fn end_block(&mut self, kind: Kind) -> Result<()> {
-        let (id, offset, file) = (self.database_id, self.offset, Arc::clone(&self.file));
-        let block = self.block(kind);
+    fn end_block(&mut self, tier: usize) -> Result<()> {
+        let block = &mut self.tiers[tier];
         let keys = block.keys;
         if keys > 0 {
-            let bytes = block.seal(id, offset);
-            file.write_at(bytes, offset)?;
-            let written = bytes.len() as u64;
+            let bytes = block.seal(self.database_id, self.offset);
+            self.file.write_at(bytes, self.offset)?;
+            self.offset += bytes.len() as u64;
             block.clear();
-            self.offset += written;
             self.totals.keys += u64::from(keys);
             self.totals.blocks += 1;
         }
@@ -125,8 +111,9 @@ impl<'a> Writer<'a> {
 
     /// Makes the file durable and puts it in force.
     pub(super) fn finish(mut self) -> Result<Totals> {
-        self.end_block(Kind::Referenced)?;
-        self.end_block(Kind::Rest)?;
+        for tier in 0..TIERS {
+            self.end_block(tier)?;
+        }
         let totals = self.totals;
         let mut end = BlockBuilder::end(totals);
         let bytes = end.seal(self.database_id, self.offset).to_vec();

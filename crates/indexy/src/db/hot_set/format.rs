@@ -6,7 +6,7 @@
 
 #![forbid(unsafe_code)]
 
-use crate::x::KeySeen;
+use crate::framework::hot::{HotKey, TIERS};
 
 const MAGIC: &[u8; 8] = b"IndeXYhs";
 /// Version of the format.
@@ -33,20 +33,17 @@ pub(crate) type Malformed = &'static str;
 /// Which keys a block has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Read since a release last went over them.
-    Referenced,
-    /// The others that were in memory.
-    Rest,
     /// None: the file ends here.
     End,
+    /// Those of a tier, 0 being the hottest.
+    Tier(usize),
 }
 
 impl Kind {
     fn number(self) -> u32 {
         match self {
-            Self::Referenced => 1,
-            Self::Rest => 2,
-            Self::End => 3,
+            Self::End => 0,
+            Self::Tier(tier) => tier as u32 + 1,
         }
     }
 }
@@ -104,9 +101,8 @@ impl BlockHeader {
     /// Decodes the header of a block.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let kind = match word(bytes, 0)? {
-            1 => Kind::Referenced,
-            2 => Kind::Rest,
-            3 => Kind::End,
+            0 => Kind::End,
+            tier if tier as usize <= TIERS => Kind::Tier(tier as usize - 1),
             _ => return Err("a block of no kind"),
         };
         let payload_bytes = word(bytes, 12)? as usize;
@@ -183,7 +179,7 @@ impl BlockBuilder {
     }
 
     /// Adds a key of the block's tree, of [`LONGEST_KEY_BYTES`] at most; whether the block is full.
-    pub(super) fn push(&mut self, entry: &KeySeen<'_>) -> bool {
+    pub(super) fn push(&mut self, entry: &HotKey<'_>) -> bool {
         let pairs = self.last.iter().zip(entry.key);
         let shared = pairs.take_while(|(a, b)| a == b).count();
         let suffix = &entry.key[shared..];

@@ -7,8 +7,8 @@ use super::{
     format::{BlockBuilder, BlockHeader, Keys, Kind, LONGEST_KEY_BYTES, Totals, encode_header},
 };
 use crate::{
+    framework::hot::HotKey,
     storage::{Storage, sim::Sim},
-    x::KeySeen,
 };
 use std::path::Path;
 
@@ -18,7 +18,7 @@ const DATABASE_ID: u128 = 7;
 /// Reads `bytes` as a file, and as a payload behind good checksums.
 pub(crate) fn hot_set(bytes: &[u8]) {
     read(bytes);
-    let mut block = BlockBuilder::new(Kind::Referenced);
+    let mut block = BlockBuilder::new(Kind::Tier(0));
     let (count, payload) = bytes.split_first().unwrap_or((&0, &[]));
     block.tree = 1;
     block.keys = u32::from(*count);
@@ -68,10 +68,10 @@ pub(crate) fn sample() -> Vec<u8> {
         .and_then(|()| Writer::begin(&sim, dir, DATABASE_ID))
         .and_then(|mut file| {
             for (tree, key) in [(1, "apple"), (1, "apply"), (2, ""), (2, "a"), (1, "zebra")] {
-                let entry = KeySeen {
+                let entry = HotKey {
                     key: key.as_bytes(),
                     value_bytes: 300,
-                    referenced: key.len() > 1,
+                    tier: key.len() % 3,
                 };
                 file.push(tree, &entry)?;
             }

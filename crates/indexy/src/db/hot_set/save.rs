@@ -15,10 +15,14 @@ use super::{
 };
 use crate::{
     error::Result,
-    framework::{host::Host, hot::HotRange, shared::Shared, tree::Joined},
+    framework::{
+        host::Host,
+        hot::{HotKey, HotRange},
+        shared::Shared,
+        tree::Joined,
+    },
     mem::budget::{Budget, Holder},
     storage::Storage,
-    x::KeySeen,
 };
 use std::{ops::ControlFlow, path::Path, sync::Arc};
 
@@ -76,7 +80,7 @@ pub(super) fn save(
             break;
         }
         let mut written = Ok(());
-        let mut push = |entry: KeySeen<'_>| {
+        let mut push = |entry: HotKey<'_>| {
             let before = file.bytes();
             written = file.push(tree.id, &entry);
             let block_ended = file.bytes() > before;

@@ -10,13 +10,16 @@ use super::{
 use crate::{
     db::{Db, Options},
     error::Error,
-    framework::{policies::HotSet, signal::Stop},
+    framework::{
+        hot::{HotKey, TIERS},
+        policies::HotSet,
+        signal::Stop,
+    },
     poison::Poison,
     storage::{
         Storage,
         sim::{Fault, Sim},
     },
-    x::KeySeen,
 };
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -39,33 +42,32 @@ fn with_file(bytes: Vec<u8>) -> Sim {
     sim
 }
 
-/// A tree, whether it was referenced, a key, the bytes of its value.
-type Entry = (u32, bool, Vec<u8>, usize);
+/// A tree, a tier, a key, the bytes of its value.
+type Entry = (u32, usize, Vec<u8>, usize);
 
 fn write(sim: &Sim, entries: &[Entry]) {
     let mut file = Writer::begin(sim, dir(), ID).unwrap();
-    for (tree, referenced, key, value_bytes) in entries {
-        let entry = KeySeen {
+    for (tree, tier, key, value_bytes) in entries {
+        let entry = HotKey {
             key,
             value_bytes: *value_bytes,
-            referenced: *referenced,
+            tier: *tier,
         };
         file.push(*tree, &entry).unwrap();
     }
     assert_eq!(file.finish().unwrap().keys, entries.len() as u64);
 }
 
-/// All entries, those that were referenced first, as warming reads them; `None`: no file.
+/// All entries, the hottest first, as warming reads them; `None`: no file.
 fn read(sim: &Sim) -> Option<Vec<Entry>> {
     let (mut file, totals) = Reader::open(sim, dir(), ID).unwrap()?;
     let mut entries = Vec::new();
-    for kind in [Kind::Referenced, Kind::Rest] {
+    for (tier, kind) in (0..TIERS).map(|tier| (tier, Kind::Tier(tier))) {
         file.rewind();
         while let Some(block) = file.next(|block| block.kind == kind).unwrap() {
             let mut keys = Keys::new(&block, file.payload());
             while let Some((key, value_bytes)) = keys.next().unwrap() {
-                let referenced = kind == Kind::Referenced;
-                entries.push((block.tree, referenced, key.to_vec(), value_bytes));
+                entries.push((block.tree, tier, key.to_vec(), value_bytes));
             }
         }
     }
@@ -80,16 +82,16 @@ fn what_was_written_is_read() {
     for n in 0..30_000u32 {
         let tree = n / 9_000;
         let key = format!("{:03}/{:x}", n / 100, n.wrapping_mul(0x9E37_79B9)).into_bytes();
-        entries.push((tree, n % 3 != 0, key, n as usize % 5000));
+        entries.push((tree, n as usize % TIERS, key, n as usize % 5000));
     }
-    entries.push((9, true, Vec::new(), 0));
-    entries.push((9, true, long.clone(), 256 << 20));
-    entries.push((9, false, long, usize::from(u16::MAX)));
+    entries.push((9, 0, Vec::new(), 0));
+    entries.push((9, 0, long.clone(), 256 << 20));
+    entries.push((9, 4, long, usize::from(u16::MAX)));
     let sim = disk();
     assert!(read(&sim).is_none());
     write(&sim, &entries);
-    // A stable sort: what was referenced comes first.
-    entries.sort_by_key(|(_, referenced, ..)| !referenced);
+    // A stable sort: the hottest come first.
+    entries.sort_by_key(|(_, tier, ..)| *tier);
     assert!(read(&sim).as_ref() == Some(&entries));
     write(&sim, &[]);
     assert_eq!(read(&sim), Some(Vec::new()));
@@ -138,13 +140,13 @@ fn another_version_or_database_is_refused() {
 #[test]
 fn a_writer_that_gives_up_leaves_the_file() {
     let sim = disk();
-    write(&sim, &[(1, true, b"old".to_vec(), 3)]);
+    write(&sim, &[(1, 0, b"old".to_vec(), 3)]);
     let old = sim.contents();
     drop(Writer::begin(&sim, dir(), ID).unwrap());
     assert_eq!(sim.contents(), old);
     // What a process left that was killed is in nobody's way.
     sim.tamper(Path::new("/db/HOT.next"), b"half".to_vec());
-    write(&sim, &[(1, true, b"new".to_vec(), 3)]);
+    write(&sim, &[(1, 0, b"new".to_vec(), 3)]);
     assert_eq!(read(&sim).unwrap()[0].2, b"new");
     assert_eq!(sim.contents().len(), 1);
 }
@@ -168,7 +170,7 @@ fn a_save_that_fails_leaves_a_whole_file() {
         };
         save(place, &core.shared, &**core, &|| stopped)
     };
-    let old = vec![(1, true, b"old".to_vec(), 3)];
+    let old = vec![(1, 0, b"old".to_vec(), 3)];
     let whole = |sim: &Sim, fault| {
         let keys = read(sim).map(|entries| entries.len());
         assert!(matches!(keys, Some(1 | 3000)), "{fault:?}: {keys:?}");
@@ -231,7 +233,7 @@ fn a_keeper_that_was_cut_short_saves_nothing() {
     let core = db.core();
     for poisoned in [false, true] {
         let sim = disk();
-        write(&sim, &[(1, true, b"old".to_vec(), 3)]);
+        write(&sim, &[(1, 0, b"old".to_vec(), 3)]);
         let before = sim.contents();
         let every = Duration::MAX;
         let storage: Arc<dyn Storage> = Arc::new(sim.clone());

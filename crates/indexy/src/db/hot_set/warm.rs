@@ -1,7 +1,7 @@
 //! Warming: the keys of a file are looked up in Index Y, some at a time, and what is found goes
 //! into Index X, until that is as full as a release leaves it.
 //!
-//! First the keys that had been read lately, then the others; each time in the order of the file.
+//! The hottest keys come first, tier by tier; of each tier in the order of the file.
 //!
 //! Keeps: I7 (what is on its way is taken from the budget, and nothing begins for which there is no
 //! room below the low mark).
@@ -18,7 +18,7 @@ use super::{
 use crate::{
     error::Result,
     events,
-    framework::{counters::add, host::Host, shared::Shared, tree::Joined},
+    framework::{counters::add, host::Host, hot::TIERS, shared::Shared, tree::Joined},
 };
 use std::{
     ops::Range,
@@ -110,7 +110,7 @@ impl<'a> Warmer<'a> {
         let keys = (self.most_bytes() + LONGEST_KEY_BYTES).min(MOST_KEYS * LONGEST_KEY_BYTES);
         let bytes = Reader::BYTES + keys + MOST_KEYS * size_of::<Range<usize>>();
         let _taken = Taken::new(&self.shared.budget, bytes);
-        for kind in [Kind::Referenced, Kind::Rest] {
+        for kind in (0..TIERS).map(Kind::Tier) {
             file.rewind();
             while let Some(block) = file.next(|block| block.kind == kind)? {
                 if let Some(ended) = self.block(&block, file)? {

@@ -26,7 +26,10 @@ use super::{
 use crate::{
     error::{Error, Result},
     events,
-    framework::{host::Host, shared::Shared, signal::Stop, tree::Joined, worker::Background},
+    framework::{
+        host::Host, policies::HotSet, shared::Shared, signal::Stop, tree::Joined,
+        worker::Background,
+    },
     mem::{
         Memory,
         budget::{Budget, Holder},
@@ -129,7 +132,11 @@ fn make_core(
     manifest: &Manifest,
 ) -> Arc<Core> {
     let budget = Arc::new(Budget::new(options.memory_budget_bytes));
-    let shared = Arc::new(Shared::new(budget.clone(), poison).with_policies(options.policies));
+    let shared = Shared::new(budget.clone(), poison).with_policies(options.policies);
+    let shared = Arc::new(match options.hot_set {
+        HotSet::Keep { .. } if !options.read_only => shared.with_heat(),
+        _ => shared,
+    });
     let memory = Memory::new(budget.clone());
     shared.versions.set_memory(memory.clone());
     shared.versions.set_limit(options.snapshot_memory_bytes);
