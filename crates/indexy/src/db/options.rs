@@ -301,8 +301,8 @@ impl Options {
     /// one. Default: [`HotSet::Off`]: a program that opens a database for a few reads would read
     /// more than it needs.
     ///
-    /// With [`HotSet::Keep`], a thread looks the saved keys up after each open, in the order of
-    /// keys, many at once, until memory is as full as a release leaves it (about five sixths of the
+    /// With [`HotSet::Keep`], a thread looks the saved keys up after each open, the hottest first,
+    /// many at once, until memory is as full as a release leaves it (about five sixths of the
     /// budget). Reads, writes and drops of trees go on meanwhile and come first: no writer waits
     /// for it, and nothing is released for it. [`Stats::warming`](crate::Stats::warming) says
     /// whether it is still at it. A read-only database is warmed, and saves nothing.

@@ -116,3 +116,37 @@ fn a_tree_that_was_dropped_is_not_warmed() {
         assert!(tree.hot_ranges().is_empty());
     });
 }
+
+/// Keys that were read often are told from those that were not, and the budget knows the counts.
+#[test]
+fn keys_go_by_sampled_reads() {
+    let budget = Arc::new(Budget::new(BUDGET));
+    let shared = Shared::new(budget.clone(), Arc::default());
+    let before = budget.used();
+    let shared = Arc::new(shared.with_heat());
+    assert!(budget.used() > before && budget.used() <= before + BUDGET / 256);
+    let x = AnyX::Art(Art::new(Memory::new(budget.clone()), false));
+    let y = Arc::new(MemoryY::new());
+    let tree = Joined::new(TREE, x, y, false, Lsn(0), shared.clone());
+    for key in [b"cold", b"warm", b"hot "] {
+        tree.apply(key, Some(b"value"));
+    }
+    for n in 0..20_000 {
+        get(&tree, b"hot ");
+        if n % 8 == 0 {
+            get(&tree, b"warm");
+        }
+    }
+    let mut tiers = BTreeMap::new();
+    for range in tree.hot_ranges() {
+        let _ = tree.hot_keys(&range, 100, &mut |key| {
+            tiers.insert(key.key.to_vec(), key.tier);
+            std::ops::ControlFlow::Continue(())
+        });
+    }
+    // Without a release, what was not sampled counts as referenced.
+    assert_eq!((tiers[&b"hot "[..]], tiers[&b"cold"[..]]), (0, 3));
+    let held = budget.used();
+    drop((tree, shared));
+    assert!(budget.used() < held);
+}
