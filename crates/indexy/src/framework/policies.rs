@@ -56,9 +56,10 @@ pub enum Precleaning {
 /// Whether the keys that are worth their memory outlive the process, so that the next open brings
 /// them back before they are asked for.
 ///
-/// What is kept are keys, never values: those that the memory index holds, up to 1 KiB long. Sampled
-/// reads, counted in 1/256 of the budget (8 MiB at most), say which come first. They lie in one file, `HOT`, of half the memory budget at most,
-/// in the directory of the database; a program that keeps none opens the database as ever.
+/// What is kept are keys, never values: those that the memory index holds, up to 1 KiB long.
+/// Sampled reads, counted in 1/256 of the budget (8 MiB at most), say which come first. They lie in
+/// one file, `HOT`, of half the memory budget at most, in the directory of the database; a program
+/// that keeps none opens the database as ever.
 ///
 /// ```
 /// use indexy::{HotSet, Options};

@@ -318,9 +318,9 @@ pub(crate) trait IndexX: Send + Sync {
         visit: &mut dyn FnMut(LeafInfo<'_>) -> ControlFlow<StopWalk>,
     ) -> ControlFlow<StopWalk>;
 
-    /// Visits the live entries of `[from, to)` whose keys have at most `longest` bytes, in ascending
-    /// order, each leaf as it was at one moment. Values are not read, reference bits stay as they
-    /// are. Cost: a copy of each leaf, and of its keys.
+    /// Visits the live entries of `[from, to)` whose keys have at most `longest` bytes, in
+    /// ascending order, each leaf as it was at one moment. Values are not read, reference bits stay
+    /// as they are. Cost: a copy of each leaf, and of its keys.
     fn keys(
         &self,
         from: &[u8],

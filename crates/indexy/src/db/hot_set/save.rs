@@ -1,8 +1,8 @@
 //! Saving: a walk over what is in memory, the best first.
 //!
-//! Keys go by tiers, from sampled reads, into blocks of their own. In each tier regions of all trees
-//! go by access density, and within each the keys in order: so reads lie side by side. Where the
-//! file is full, the coldest regions are missing.
+//! Keys go by tiers, from sampled reads, into blocks of their own. In each tier regions of all
+//! trees go by access density, and within each the keys in order: so reads lie side by side. Where
+//! the file is full, the coldest regions are missing.
 //!
 //! Threads: one at a time. Nothing is latched; writers, release and drops of trees go on. Between
 //! two keys nothing is held but references to trees.
