@@ -86,6 +86,29 @@ events! {
     DEBUG "released" released(freed: u64 => freed, wanted: u64 => wanted);
     /// The log was cut below `start`; so many bytes of files went.
     DEBUG "log truncated" log_truncated(start: u64 => start, freed: u64 => freed);
+    /// The keys of a hot set were brought into memory, or some of them, where that was `stopped`.
+    INFO "warmed" warmed(
+        keys: u64 => keys,
+        took: Duration => took.as_secs_f64(),
+        stopped: bool => stopped,
+    );
+    /// The hot set is damaged, of another version or of another database: memory begins empty.
+    WARN "the hot set is ignored" hot_set_ignored(
+        path: &Path => display(path.display()),
+        cause: &dyn Display => display(cause),
+    );
+    /// Keys of the hot set could not be read from the disk index of `tree`.
+    WARN "keys of the hot set were not read" not_warmed(
+        tree: u32 => tree,
+        cause: &dyn Display => display(cause),
+    );
+    /// The hot set was saved.
+    INFO "the hot set is saved" hot_set_saved(
+        keys: u64 => keys,
+        took: Duration => took.as_secs_f64(),
+    );
+    /// It was not; the file is as it was.
+    WARN "the hot set is not saved" hot_set_not_saved(cause: &dyn Display => display(cause));
     /// A tree was made or dropped.
     INFO "tree created" tree_created(tree: u32 => tree, name: &str => name);
     /// See [`tree_created`].

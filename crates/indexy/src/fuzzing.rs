@@ -21,7 +21,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     Target {
         name: "log_record",
         run: log_record,
@@ -49,6 +49,11 @@ pub const TARGETS: [Target; 8] = [
         name: "manifest",
         run: manifest,
         samples: || vec![db::fuzzing::manifest_sample()],
+    },
+    Target {
+        name: "hot_set",
+        run: hot_set,
+        samples: || vec![db::hot_set_fuzzing::sample()],
     },
     Target {
         name: "index_y_page",
@@ -90,6 +95,11 @@ pub fn log_payload(bytes: &[u8]) {
 /// The manifest of a database: as a file, and as a body behind a good checksum.
 pub fn manifest(bytes: &[u8]) {
     db::fuzzing::manifest(bytes);
+}
+
+/// The hot set of a database: as a file, and as a block behind good checksums.
+pub fn hot_set(bytes: &[u8]) {
+    db::hot_set_fuzzing::hot_set(bytes);
 }
 
 /// Pages of a paged B+ tree: nodes, chains, the map, the superblock.

@@ -7,6 +7,7 @@
 //!   one.
 //! - `handle/` what all handles share, how it ends, the locks of writers, the division of the
 //!   budget.
+//! - `hot_set/` which keys are brought back into memory by the next open.
 //! - `open/` how it begins; `directory/` the files that are the database's own, and who may touch
 //!   them.
 //! - `index_y` the one place that tells the Index Ys apart; `machine` what the process may use.
@@ -16,6 +17,7 @@ mod checkpoint;
 mod database;
 mod directory;
 mod handle;
+mod hot_set;
 mod index_y;
 mod kinds;
 mod machine;
@@ -28,7 +30,7 @@ mod transaction;
 mod tree;
 
 #[cfg(any(test, feature = "testing"))]
-pub(crate) use directory::fuzzing;
+pub(crate) use {directory::fuzzing, hot_set::fuzzing as hot_set_fuzzing};
 
 pub use changes::{Change, ChangePosition, ChangeSet, Changes};
 pub use database::Db;

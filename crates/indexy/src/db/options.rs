@@ -9,12 +9,12 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    framework::policies::{Admission, Policies, Precleaning, Release},
+    framework::policies::{Admission, HotSet, Policies, Precleaning, Release},
     limits::{MAX_MEMORY_BUDGET_BYTES, MIN_MEMORY_BUDGET_BYTES},
     y::{Compression, IndexYFactory},
 };
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// When a write is safe from a crash.
 ///
@@ -64,6 +64,7 @@ pub struct Options {
     pub(crate) snapshot_memory_bytes: usize,
     pub(crate) change_history_bytes: u64,
     pub(crate) policies: Policies,
+    pub(crate) hot_set: HotSet,
     pub(crate) snapshot_disk_bytes: u64,
     pub(crate) factories: Factories,
     /// Smallest segment of the log in bytes.
@@ -111,6 +112,7 @@ impl Options {
             snapshot_memory_bytes: 0,
             change_history_bytes: 0,
             policies: Policies::default(),
+            hot_set: HotSet::default(),
             snapshot_disk_bytes: u64::MAX,
             factories: Factories::default(),
             min_segment_bytes: MIN_SEGMENT_BYTES,
@@ -295,6 +297,46 @@ impl Options {
         self
     }
 
+    /// Whether the next open brings the keys back into memory that are worth it at the end of this
+    /// one. Default: [`HotSet::Off`]: a program that opens a database for a few reads would read
+    /// more than it needs.
+    ///
+    /// With [`HotSet::Keep`], a thread looks the saved keys up after each open, the hottest first,
+    /// many at once, until memory is as full as a release leaves it (about five sixths of the
+    /// budget). Reads, writes and drops of trees go on meanwhile and come first: no writer waits
+    /// for it, and nothing is released for it. [`Stats::warming`](crate::Stats::warming) says
+    /// whether it is still at it. A read-only database is warmed, and saves nothing.
+    ///
+    /// Cost: a save walks over the memory index, and writes and syncs some 5 to 20 bytes a key;
+    /// `close` and the drop of the last handle wait for it. While warming has not ended, nothing is
+    /// saved, so that a short life leaves the file of a longer one. A file that is damaged, of
+    /// another version or another database is ignored, and a save that fails (a full device)
+    /// changes nothing: both are events (feature `tracing`), never errors. Keys that are gone are
+    /// passed over; those of dropped trees are not looked up. Checkpoints have no hot set.
+    ///
+    /// ```
+    /// use indexy::{Db, HotSet, Options};
+    /// use std::time::Duration;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path();
+    /// let every = Duration::from_secs(600);
+    /// let options = Options::new(64 << 20).hot_set(HotSet::Keep { every });
+    /// let db = Db::open(path, options.clone())?;
+    /// db.tree("t")?.insert("key", "value")?;
+    /// db.close()?;
+    /// let db = Db::open(path, options)?;
+    /// while db.stats().warming {
+    ///     std::thread::yield_now();
+    /// }
+    /// assert_eq!(db.stats().warmed_keys, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn hot_set(mut self, hot_set: HotSet) -> Self {
+        self.hot_set = hot_set;
+        self
+    }
+
     /// What is kept for open snapshots takes so many bytes on disk at most, in temporary files
     /// below the directory of the database. Beyond it the oldest [`Snapshot`](crate::Snapshot) or
     /// transaction is given up. 0: nothing goes to disk, and the oldest one is given up beyond
@@ -352,6 +394,16 @@ impl Options {
             return Err(Error::InvalidOption {
                 option: "durability",
                 reason,
+            });
+        }
+        if self.hot_set
+            == (HotSet::Keep {
+                every: Duration::ZERO,
+            })
+        {
+            return Err(Error::InvalidOption {
+                option: "hot_set",
+                reason: "to save it all the time leaves no time for anything else".into(),
             });
         }
         if self.snapshot_memory_bytes > self.memory_budget_bytes / 2 {

@@ -5,6 +5,8 @@
 //!   what it was, `spill` writes that to disk, [`mod@load`] ends sorted loads, `audit` compares X
 //!   with Y.
 //! - [`misses`] is what reads bring into X, [`fetch`] reads that nobody waits for at once.
+//! - [`hot`] is what was worth its memory, and brings it back after a restart; [`heat`] how often
+//!   keys were read.
 //! - `dead_stretches` is what scans found to be empty, `ends` what Y has at the ends of a tree.
 //! - [`regions`] are the parts of a tree that are cleaned and released.
 //! - [`clean`] writes dirty regions to Y, [`release`] cuts cold ones off, each with its thread.
@@ -24,7 +26,9 @@ mod dead_stretches;
 pub(crate) mod disk_writer;
 mod ends;
 pub(crate) mod fetch;
+pub(crate) mod heat;
 pub(crate) mod host;
+pub(crate) mod hot;
 pub(crate) mod journal;
 pub(crate) mod load;
 pub(crate) mod memory;
@@ -34,7 +38,7 @@ pub(crate) mod regions;
 pub(crate) mod release;
 pub(crate) mod scan;
 pub(crate) mod shared;
-mod signal;
+pub(crate) mod signal;
 pub(crate) mod snapshots;
 pub(crate) mod spill;
 mod spiller;

@@ -1,11 +1,12 @@
-//! What a user may choose about cold data. The same for all trees of a database: a release compares
-//! the regions of all of them.
+//! What a user may choose about hot and cold data. The same for all trees of a database: a release
+//! compares the regions of all of them.
 //!
 //! Nothing of it is stored: it may be another one at each open.
 
 #![forbid(unsafe_code)]
 
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// Which part of memory is released first. All of it goes by *regions*: stretches of keys of some
 /// 1/128 of the budget, whose accesses are sampled (one of about a hundred).
@@ -50,6 +51,36 @@ pub enum Precleaning {
     Oldest,
     /// Nothing, but for the log's limit: a release waits for what it needs.
     Off,
+}
+
+/// Whether the keys that are worth their memory outlive the process, so that the next open brings
+/// them back before they are asked for.
+///
+/// What is kept are keys, never values: those that the memory index holds, up to 1 KiB long.
+/// Sampled reads, counted in 1/256 of the budget (8 MiB at most), say which come first. They lie in
+/// one file, `HOT`, of half the memory budget at most, in the directory of the database; a program
+/// that keeps none opens the database as ever.
+///
+/// ```
+/// use indexy::{HotSet, Options};
+/// use std::time::Duration;
+/// let every = Duration::from_secs(600);
+/// let options = Options::new(256 << 20).hot_set(HotSet::Keep { every });
+/// ```
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum HotSet {
+    /// Memory is empty after an open, and misses fill it. A file that is there stays as it is.
+    #[default]
+    Off,
+    /// Saved by [`Db::close`](crate::Db::close), by the drop of the last handle, and from time to
+    /// time; loaded in the background after each open.
+    Keep {
+        /// Time between two saves of an open database, at least; nothing is saved while nobody
+        /// reads or writes. It says how old the keys may be after a crash. `Duration::MAX`: they
+        /// are saved at the end alone.
+        every: Duration,
+    },
 }
 
 /// Which of the values that reads find on disk go into the memory index, so that the next read

@@ -5,6 +5,7 @@
 
 use super::{
     counters::Counters,
+    heat::Heat,
     journal::Journal,
     memory::{Room, WaitLimits},
     misses::MissCounts,
@@ -30,6 +31,8 @@ pub(crate) struct Shared {
     pub wake_cleaner: Signal,
     pub wake_compactor: Signal,
     pub wake_spiller: Signal,
+    /// Whoever keeps the hot set: the database closes.
+    pub wake_keeper: Signal,
     /// Images were spilled, or given up: whoever waits for room for images looks again.
     pub spilled: Progress,
     /// Memory is short: all images are to be spilled.
@@ -45,6 +48,8 @@ pub(crate) struct Shared {
     pub miss_counts: MissCounts,
     /// Held by a release by hand while it cuts.
     pub releasing: Mutex<()>,
+    /// How often keys are read, where a hot set is kept.
+    pub heat: Option<Heat>,
     /// What was chosen about cold data.
     pub policies: Policies,
 }
@@ -77,13 +82,21 @@ impl Shared {
             wake_cleaner: Signal::default(),
             wake_compactor: Signal::default(),
             wake_spiller: Signal::default(),
+            wake_keeper: Signal::default(),
             spilled: Progress::default(),
             spill_request: Request::default(),
             clean_request: Request::default(),
             maintained: Progress::default(),
             releasing: Mutex::default(),
+            heat: None,
             policies: Policies::default(),
         }
+    }
+
+    /// The same with counts of what is read.
+    pub(crate) fn with_heat(self) -> Self {
+        let heat = Some(Heat::new(Arc::clone(&self.budget)));
+        Self { heat, ..self }
     }
 
     /// The same with other policies.

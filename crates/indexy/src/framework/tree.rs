@@ -209,7 +209,7 @@ impl Joined {
         found: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         if sample::due() {
-            self.regions.note_accesses(key, 1);
+            self.note_sample(key);
         }
         let counters = &self.shared.counters;
         let mut found = Some(found);
@@ -248,6 +248,14 @@ impl Joined {
         }
     }
 
+    /// A sampled read of `key`.
+    fn note_sample(&self, key: &[u8]) {
+        self.regions.note_accesses(key, 1);
+        if let Some(heat) = &self.shared.heat {
+            heat.note(self.id, key);
+        }
+    }
+
     /// The newest values of `keys` in the order asked; the reads of Y overlap.
     pub(crate) fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
         let mut values = Vec::with_capacity(keys.len());
@@ -268,7 +276,7 @@ impl Joined {
     /// What X says about `key`. Counts a hit or a miss.
     pub(crate) fn known(&self, key: &[u8]) -> Known {
         if sample::due() {
-            self.regions.note_accesses(key, 1);
+            self.note_sample(key);
         }
         let counters = &self.shared.counters;
         match self.x.get(key, Value::new) {
@@ -354,7 +362,7 @@ impl Joined {
         }
     }
 
-    fn too_large_for_x(&self, bytes: usize) -> bool {
+    pub(super) fn too_large_for_x(&self, bytes: usize) -> bool {
         bytes > self.shared.budget.limit() / LARGEST_ENTRY_DIVISOR
     }
 

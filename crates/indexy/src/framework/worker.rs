@@ -1,5 +1,5 @@
-//! The threads of the framework: cleaner, releaser, compactor, spiller, and fetchers as they are
-//! needed.
+//! The threads of the framework: cleaner, releaser, compactor, spiller, fetchers as they are needed,
+//! and one of the database's own, if it asks for it.
 //!
 //! Source: IndeXY II-B, II-C. A database that is open read-only has the releaser and fetchers
 //! alone. They stop and are joined by [`Background::stop`], which whoever owns [`Background`] calls
@@ -44,7 +44,8 @@ pub(crate) struct Background {
     shared: Arc<Shared>,
     host: Arc<dyn Host>,
     fetches: Arc<Fetches>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// `None` once they were stopped: none begins any more.
+    threads: Mutex<Option<Vec<JoinHandle<()>>>>,
 }
 
 impl Background {
@@ -63,7 +64,7 @@ impl Background {
             shared: shared.clone(),
             host: host.clone(),
             fetches: Arc::new(Fetches::new(Arc::clone(&shared.budget))),
-            threads: Mutex::default(),
+            threads: Mutex::new(Some(Vec::new())),
         };
         let (stop, shared, host) = (
             || background.stop.clone(),
@@ -100,6 +101,17 @@ impl Background {
         Ok(background)
     }
 
+    /// Runs one more thread, of the database's own, until [`Background::stop`], which wakes it by
+    /// [`Shared::wake_keeper`].
+    pub(crate) fn run_beside(
+        &self,
+        name: &'static str,
+        body: impl FnOnce(&Stop) + Send + 'static,
+    ) -> std::io::Result<()> {
+        let stop = self.stop.clone();
+        self.spawn(name, Box::new(move || body(&stop)))
+    }
+
     /// Leaves `key` of `tree` to be read; `None` if there is no room for it, and the caller reads
     /// it itself.
     pub(crate) fn fetch(&self, tree: &Arc<Joined>, key: &[u8]) -> Option<Arc<Slot>> {
@@ -116,12 +128,12 @@ impl Background {
         Some(slot)
     }
 
-    /// Fails where no thread is to be had, or where all are to stop.
+    /// Fails where no thread is to be had, or where all were stopped.
     fn spawn(&self, name: &'static str, body: Body) -> std::io::Result<()> {
         let mut threads = self.threads.lock();
-        if self.stop.is_set() {
-            return Err(std::io::Error::other("the database ends"));
-        }
+        let Some(threads) = &mut *threads else {
+            return Err(std::io::Error::other("the database has ended"));
+        };
         let shared = self.shared.clone();
         let thread = std::thread::Builder::new()
             .name(name.into())
@@ -137,7 +149,8 @@ impl Background {
         for tree in self.host.trees() {
             tree.y.interrupt();
         }
-        for thread in self.threads.lock().drain(..) {
+        let mut threads = self.threads.lock();
+        for thread in threads.take().into_iter().flatten() {
             if thread.thread().id() == std::thread::current().id() {
                 continue;
             }
@@ -146,6 +159,7 @@ impl Background {
                 self.shared.room.wake_releaser.notify();
                 self.shared.wake_compactor.notify();
                 self.shared.wake_spiller.notify();
+                self.shared.wake_keeper.notify();
                 self.shared.maintained.advance();
                 std::thread::sleep(STOP_POLL);
             }

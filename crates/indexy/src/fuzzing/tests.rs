@@ -105,5 +105,5 @@ macro_rules! targets {
 
 targets!(
     log_record log_group log_segment log_payload
-    manifest index_y_page run_table version_log
+    manifest hot_set index_y_page run_table version_log
 );

@@ -3,8 +3,8 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    Chunk, CleanSink, Cut, IndexX, LeafInfo, Load, Lookup, Order, Put, RunId, ScanLimits, Stamp,
-    StopWalk, XStats,
+    Chunk, CleanSink, Cut, IndexX, KeySeen, LeafInfo, Load, Lookup, Order, Put, RunId, ScanLimits,
+    Stamp, StopWalk, XStats,
 };
 use super::{art::Art, bptree::BPlus};
 use std::ops::ControlFlow;
@@ -87,6 +87,13 @@ impl IndexX for AnyX {
             from: &[u8],
             to: Option<&[u8]>,
             visit: &mut dyn FnMut(LeafInfo<'_>) -> ControlFlow<StopWalk>,
+        ) -> ControlFlow<StopWalk>;
+        fn keys(
+            &self,
+            from: &[u8],
+            to: Option<&[u8]>,
+            longest: usize,
+            visit: &mut dyn FnMut(KeySeen<'_>) -> ControlFlow<StopWalk>,
         ) -> ControlFlow<StopWalk>;
         fn relocate(&self);
         fn track_references(&self, on: bool);

@@ -47,6 +47,7 @@ macro_rules! conformance_suite {
                 scans_cover_what_they_say,
                 dead_stretches_show_nothing,
                 clear_drops_everything,
+                keys_are_those_that_live_in_memory,
             ],
             stress: [writers_readers_and_a_cutter, i9_a_scan_reads_a_leaf_at_one_moment],
             interleaved: [i4_a_cut_against_writes, i3_loads_against_writes, i2_runs_against_writes],

@@ -15,8 +15,8 @@
 //! `in_y` set.
 //!
 //! Who may do what, when:
-//! - Any thread may call [`IndexX::get`], [`IndexX::scan`], [`IndexX::leaves`]: they take no
-//!   latch, never block a writer, and never see a torn entry.
+//! - Any thread may call [`IndexX::get`], [`IndexX::scan`], [`IndexX::leaves`], [`IndexX::keys`]:
+//!   they take no latch, never block a writer, and never see a torn entry.
 //! - Writers of one key are serialized by the caller (the key's stripe lock in
 //!   `db/`); writers of different keys run in parallel, latching one leaf for
 //!   well under a microsecond, or a leaf and its parent to change the structure.
@@ -117,6 +117,15 @@ pub(crate) struct LeafInfo<'a> {
     pub dirty: usize,
     /// Bytes in the arena, out-of-line values included.
     pub bytes: usize,
+}
+
+/// A live entry without its value; see [`IndexX::keys`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeySeen<'a> {
+    pub key: &'a [u8],
+    pub value_bytes: usize,
+    /// Read or loaded since the last cut that spared it, as far as references are tracked.
+    pub referenced: bool,
 }
 
 /// What a cut did.
@@ -307,6 +316,17 @@ pub(crate) trait IndexX: Send + Sync {
         from: &[u8],
         to: Option<&[u8]>,
         visit: &mut dyn FnMut(LeafInfo<'_>) -> ControlFlow<StopWalk>,
+    ) -> ControlFlow<StopWalk>;
+
+    /// Visits the live entries of `[from, to)` whose keys have at most `longest` bytes, in
+    /// ascending order, each leaf as it was at one moment. Values are not read, reference bits stay
+    /// as they are. Cost: a copy of each leaf, and of its keys.
+    fn keys(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        longest: usize,
+        visit: &mut dyn FnMut(KeySeen<'_>) -> ControlFlow<StopWalk>,
     ) -> ControlFlow<StopWalk>;
 
     /// Moves what lies in slabs that are to run empty

@@ -350,6 +350,29 @@ impl IndexX for ModelX {
         ControlFlow::Continue(())
     }
 
+    fn keys(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        longest: usize,
+        visit: &mut dyn FnMut(KeySeen<'_>) -> ControlFlow<StopWalk>,
+    ) -> ControlFlow<StopWalk> {
+        let live: Vec<_> = {
+            let s = self.0.read();
+            let keys = s.keys(from, to).into_iter().filter(|k| k.len() <= longest);
+            keys.filter_map(|k| Some((s.entries[&k].value.as_ref()?.len(), k)))
+                .collect()
+        };
+        for (value_bytes, key) in &live {
+            visit(KeySeen {
+                key,
+                value_bytes: *value_bytes,
+                referenced: false,
+            })?;
+        }
+        ControlFlow::Continue(())
+    }
+
     fn track_references(&self, _: bool) {}
 
     fn stats(&self) -> XStats {

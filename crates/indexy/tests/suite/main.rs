@@ -21,6 +21,7 @@ mod fetch;
 mod flip;
 mod forked;
 mod history;
+mod hot_set;
 mod image_memory;
 mod kill;
 mod lifecycle;

@@ -13,6 +13,7 @@ use crate::{
             LOG_DIR, OwnedDirectory,
             manifest::{Manifest, TreeEntry},
         },
+        hot_set::Keeper,
         index_y::YShared,
         options::Options,
     },
@@ -130,6 +131,8 @@ pub(crate) struct Core {
     /// (`framework/load.rs`). Comes before stripes.
     pub loads: Mutex<()>,
     pub directory: Arc<OwnedDirectory>,
+    /// Where the hot set is to be kept.
+    pub hot: Option<Keeper>,
     /// Who may commit transactions.
     pub turn: Turn,
 }

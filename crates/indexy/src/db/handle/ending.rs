@@ -2,7 +2,8 @@
 //! handle.
 //!
 //! Order: writers are refused and waited for, everything is flushed (`close` alone), the threads
-//! stop, the log is closed, the Index Ys let go of their files, the directory is unlocked. Threads:
+//! stop, the log is closed, the hot set is saved, the Index Ys let go of their files, the directory
+//! is unlocked. Threads:
 //! any; the first `close` does it, others wait for it.
 
 #![forbid(unsafe_code)]
@@ -63,6 +64,7 @@ impl Handle {
             core.flush()
         };
         let stopped = self.stop();
+        self.save_hot_set();
         // Snapshots are over; their files go while they are ours.
         core.shared.versions.give_up_all();
         if release {
@@ -74,10 +76,24 @@ impl Handle {
 
     /// Ends a database that could not be opened: nothing is flushed.
     pub(crate) fn abandon(&self) {
+        self.end_without_flush(|| ());
+    }
+
+    fn end_without_flush(&self, then: impl FnOnce()) {
         if self.core.closed.swap(1, Ordering::AcqRel) == 0 {
-            // Recovery's error is the one to report.
+            // The error of recovery, or of what came before, is the one to report.
             let _ = self.stop();
+            then();
             events::closed(&self.core.path);
+        }
+    }
+
+    /// When the threads have ended, and the directory is still locked.
+    fn save_hot_set(&self) {
+        if let Some(hot) = &self.core.hot
+            && self.core.shared.poison.check().is_ok()
+        {
+            hot.save_at_end(&*self.core);
         }
     }
 
@@ -118,6 +134,10 @@ impl Drop for Handle {
         if unlogged && !std::thread::panicking() && self.core.check_open().is_ok() {
             let _ = self.finish(false);
         }
-        self.abandon();
+        self.end_without_flush(|| {
+            if !std::thread::panicking() {
+                self.save_hot_set();
+            }
+        });
     }
 }

@@ -17,6 +17,7 @@ use super::{
         manifest::{Manifest, TreeEntry},
     },
     handle::{Core, Handle, Stripes, TreeCore, Turn},
+    hot_set::Keeper,
     index_y::{self, YShared},
     kinds::IndexXKind,
     machine,
@@ -25,7 +26,10 @@ use super::{
 use crate::{
     error::{Error, Result},
     events,
-    framework::{host::Host, shared::Shared, tree::Joined, worker::Background},
+    framework::{
+        host::Host, policies::HotSet, shared::Shared, signal::Stop, tree::Joined,
+        worker::Background,
+    },
     mem::{
         Memory,
         budget::{Budget, Holder},
@@ -91,6 +95,7 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
         Ok(records) => {
             let trees = handle.core.trees.read().len();
             events::opened(path, trees, records, started.elapsed());
+            keep_hot_set(&handle).inspect_err(|_| handle.abandon())?;
             Ok(handle)
         }
         Err(error) => {
@@ -98,6 +103,23 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
             Err(error)
         }
     }
+}
+
+/// Starts the thread that warms memory, and saves what is hot.
+fn keep_hot_set(handle: &Handle) -> Result<()> {
+    if handle.core.hot.is_none() {
+        return Ok(());
+    }
+    let core = handle.core.clone();
+    let body = move |stop: &Stop| {
+        if let Some(hot) = &core.hot {
+            hot.run(&*core, stop);
+        }
+    };
+    handle
+        .background
+        .run_beside("indexy-hot", body)
+        .map_err(|e| Error::io("start a thread for", &handle.core.path, e))
 }
 
 /// What all handles share, without trees yet.
@@ -110,7 +132,11 @@ fn make_core(
     manifest: &Manifest,
 ) -> Arc<Core> {
     let budget = Arc::new(Budget::new(options.memory_budget_bytes));
-    let shared = Arc::new(Shared::new(budget.clone(), poison).with_policies(options.policies));
+    let shared = Shared::new(budget.clone(), poison).with_policies(options.policies);
+    let shared = Arc::new(match options.hot_set {
+        HotSet::Keep { .. } if !options.read_only => shared.with_heat(),
+        _ => shared,
+    });
     let memory = Memory::new(budget.clone());
     shared.versions.set_memory(memory.clone());
     shared.versions.set_limit(options.snapshot_memory_bytes);
@@ -138,9 +164,18 @@ fn make_core(
             + index_y::work_bytes(&options.factories)
                 .min(options.memory_budget_bytes / WORK_DIVISOR),
     );
+    let storage: Arc<dyn Storage> = Arc::new(OwnedStorage::new(storage, directory.clone()));
+    let hot = Keeper::new(
+        options.hot_set,
+        options.read_only,
+        (storage.clone(), path.to_path_buf()),
+        manifest.database_id,
+        shared.clone(),
+    );
     Arc::new(Core {
         path: path.to_path_buf(),
-        storage: Arc::new(OwnedStorage::new(storage, directory.clone())),
+        storage,
+        hot,
         budget,
         shared,
         stripes,

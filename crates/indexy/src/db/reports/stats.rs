@@ -105,6 +105,16 @@ pub struct Stats {
     /// The same on disk.
     #[serde(default)]
     pub snapshot_disk_bytes: u64,
+    /// Keys of the hot set that were brought into memory after the open; see
+    /// [`Options::hot_set`](crate::Options::hot_set). They are no reads: neither hits nor misses.
+    #[serde(default)]
+    pub warmed_keys: u64,
+    /// Whether that is still under way.
+    #[serde(default)]
+    pub warming: bool,
+    /// Keys in the hot set as it was saved last, since the open.
+    #[serde(default)]
+    pub hot_set_keys: u64,
     /// Named trees.
     pub trees: u64,
 }
@@ -171,6 +181,11 @@ impl Stats {
             change_history_bytes: shared.log.get().map_or(0, |log| log.kept_bytes()),
             ..Self::default()
         };
+        if let Some(hot) = &core.hot {
+            stats.warmed_keys = hot.warmed_keys();
+            stats.warming = hot.is_warming();
+            stats.hot_set_keys = hot.saved_keys();
+        }
         for tree in core.all_joined() {
             let x = tree.x.stats();
             stats.x_bytes += x.bytes as u64;

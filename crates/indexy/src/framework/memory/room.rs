@@ -158,6 +158,11 @@ impl Room {
         self.watermarks().hard.saturating_sub(self.budget.used())
     }
 
+    /// There is room for `bytes` more that nobody waits for, below where release stops.
+    pub(crate) fn has_spare(&self, bytes: usize) -> bool {
+        self.budget.spoken_for().saturating_add(bytes) < self.watermarks().low
+    }
+
     /// What to reserve when the log copies a record of `bytes`: all of it, up to what the largest
     /// batch may have. A larger value goes to Y alone, one at a time, beside the budget.
     pub(crate) fn copy_bytes(&self, bytes: usize) -> usize {

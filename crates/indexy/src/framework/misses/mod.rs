@@ -12,7 +12,7 @@
 
 #![forbid(unsafe_code)]
 
-mod sketch;
+pub(super) mod sketch;
 mod threshold;
 
 use super::policies::Admission;

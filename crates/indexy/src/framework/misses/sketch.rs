@@ -33,7 +33,7 @@ const HALVED: u64 = 0x7777_7777_7777_7777;
 
 /// See the module header.
 #[derive(Debug)]
-pub(super) struct Sketch {
+pub(in crate::framework) struct Sketch {
     words: Box<[AtomicU64]>,
     additions: AtomicU64,
 }
@@ -47,7 +47,7 @@ struct Place {
 
 impl Sketch {
     /// A sketch of about `bytes`: whole blocks, at least one.
-    pub(super) fn new(bytes: usize) -> Self {
+    pub(in crate::framework) fn new(bytes: usize) -> Self {
         let blocks = (bytes / BLOCK_BYTES).max(1);
         Self {
             words: (0..blocks * BLOCK_WORDS)
@@ -57,13 +57,13 @@ impl Sketch {
         }
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::framework) fn bytes(&self) -> usize {
         self.words.len() * size_of::<u64>()
     }
 
     /// Counts the key with this hash once more; returns its estimate, this time included. Cost: a
     /// cache line, and now and then another one.
-    pub(super) fn count(&self, hash: u64) -> u8 {
+    pub(in crate::framework) fn count(&self, hash: u64) -> u8 {
         let seen = self.places(hash).map(|place| {
             let word = self.words[place.word].load(Relaxed);
             (place, word, (word >> place.shift) as u8 & MOST)
@@ -77,6 +77,14 @@ impl Sketch {
         }
         self.age();
         (least + 1).min(MOST)
+    }
+
+    /// How often the key with this hash was counted lately. Cost: a cache line.
+    pub(in crate::framework) fn estimate(&self, hash: u64) -> u8 {
+        let counters = self
+            .places(hash)
+            .map(|place| (self.words[place.word].load(Relaxed) >> place.shift) as u8 & MOST);
+        counters.into_iter().min().unwrap_or_default()
     }
 
     /// The block by the high half of the hash, the counter in each row by eight bits of the low
@@ -118,12 +126,8 @@ mod tests {
         xxhash_rust::xxh3::xxh3_64(&n.to_le_bytes())
     }
 
-    /// What would be counted now, were it counted.
     fn estimate(sketch: &Sketch, n: u64) -> u8 {
-        let counters = sketch
-            .places(hash(n))
-            .map(|place| (sketch.words[place.word].load(Relaxed) >> place.shift) as u8 & MOST);
-        counters.into_iter().min().unwrap()
+        sketch.estimate(hash(n))
     }
 
     /// As many counts as make every block age so often.

@@ -17,6 +17,7 @@ mod ranges;
 mod releasing;
 mod scanning;
 mod stalls;
+mod warming;
 
 use super::{
     clean::{run::Pick, truncate},

@@ -413,3 +413,54 @@ pub(super) fn clear_drops_everything<X: IndexX>(make: Make<X>) {
         world = World::new(world.x);
     }
 }
+
+/// A walk over the keys shows what lives in memory, in order, and changes no reference bit.
+pub(super) fn keys_are_those_that_live_in_memory<X: IndexX>(make: Make<X>) {
+    let mut world = World::new(make(false));
+    for n in 0..2000 {
+        world.put(&number(n), &vec![b'v'; n as usize % 40]);
+    }
+    let long = [number(3), vec![b'x'; 500]].concat();
+    world.put(&long, b"long");
+    world.flush();
+    for n in (0..2000).step_by(7) {
+        world.remove(&number(n));
+    }
+    world.x.track_references(true);
+    let (from, to) = (number(1), number(2));
+    let (from, to) = (from.clone().min(to.clone()), from.max(to));
+    for (from, to) in [
+        (&[][..], None),
+        (&from, Some(&to[..])),
+        (&from, None),
+        (&to, Some(&from)),
+    ] {
+        let mut expected = world.truth.clone();
+        expected
+            .retain(|key, _| *key != long && key[..] >= *from && to.is_none_or(|to| key[..] < *to));
+        let mut seen = Vec::new();
+        let flow = world.x.keys(from, to, 100, &mut |entry| {
+            assert!(!entry.referenced);
+            seen.push((entry.key.to_vec(), entry.value_bytes));
+            ControlFlow::Continue(())
+        });
+        assert!(flow.is_continue());
+        let expected: Vec<_> = expected.into_iter().map(|(k, v)| (k, v.len())).collect();
+        assert!(seen == expected, "{} of {}", seen.len(), expected.len());
+    }
+    world.check(&long);
+    world.check(&number(1));
+    let mut referenced = Vec::new();
+    let _ = world.x.keys(&[], None, usize::MAX, &mut |entry| {
+        referenced.extend(entry.referenced.then(|| entry.key.to_vec()));
+        ControlFlow::Continue(())
+    });
+    let mut read = vec![long, number(1)];
+    read.sort();
+    // An X may do without bits.
+    assert!(
+        referenced.is_empty() || referenced == read,
+        "{referenced:?}"
+    );
+    world.check_all();
+}

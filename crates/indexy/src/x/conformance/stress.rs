@@ -188,6 +188,14 @@ impl<X: IndexX> Shared<X> {
             let i = u64::from_le_bytes(bytes[8..16].try_into().expect("a value has its key"));
             write_of(i as usize, bytes);
         }
+        let mut last = None;
+        let _ = self.x.keys(&from, to.as_deref(), usize::MAX, &mut |entry| {
+            let key = Some(entry.key.to_vec());
+            assert!(last < key && entry.key >= &from[..] && entry.value_bytes >= 16);
+            assert!(to.as_deref().is_none_or(|to| entry.key < to));
+            last = key;
+            ControlFlow::Continue(())
+        });
     }
 }
 

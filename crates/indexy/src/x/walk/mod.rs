@@ -12,7 +12,7 @@
 //! |---|---|
 //! | `step` | from range to range |
 //! | `get`, `put` | reads, writes and loads of single keys |
-//! | `scan`, `count` | chunks of a scan; counts of entries |
+//! | `scan`, `count`, `keys` | chunks of a scan; counts of entries; keys alone |
 //! | `clean` | copies of dirty entries for Y's runs |
 //! | `cut`, `clear` | dropping what Y has; dropping all |
 //! | `verify` | checks |
@@ -24,6 +24,7 @@ mod clear;
 mod count;
 mod cut;
 mod get;
+mod keys;
 mod put;
 mod scan;
 mod step;
@@ -34,8 +35,8 @@ mod verify;
 pub(crate) use step::Step;
 
 use super::{
-    Chunk, CleanSink, Cut, IndexX, LeafInfo, Load, Lookup, Order, Put, RunId, ScanLimits, Stamp,
-    StopWalk, XStats,
+    Chunk, CleanSink, Cut, IndexX, KeySeen, LeafInfo, Load, Lookup, Order, Put, RunId, ScanLimits,
+    Stamp, StopWalk, XStats,
     tree::{Kind, Tree},
 };
 use std::ops::ControlFlow;
@@ -131,6 +132,16 @@ impl<S: Kind> IndexX for Tree<S> {
         visit: &mut dyn FnMut(LeafInfo<'_>) -> ControlFlow<StopWalk>,
     ) -> ControlFlow<StopWalk> {
         S::visit_leaves(self, from, to, visit)
+    }
+
+    fn keys(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        longest: usize,
+        visit: &mut dyn FnMut(KeySeen<'_>) -> ControlFlow<StopWalk>,
+    ) -> ControlFlow<StopWalk> {
+        self.visit_keys(from, to, longest, visit)
     }
 
     fn relocate(&self) {

@@ -1,0 +1,202 @@
+//! Whoever keeps the hot set of an open database: a thread that warms and then saves from time to
+//! time, and the end of the database, which saves once more.
+//!
+//! What it must not do: replace a good file by the keys of a memory that is still cold. So nothing
+//! is saved before warming has come to its end, and a database that is closed before that leaves
+//! the file as it was. Where reads of Y fail one after the other, warming has come to its end.
+//!
+//! Threads: one, `indexy-hot`, from the end of recovery until
+//! [`Background::stop`](crate::framework::worker::Background::stop). It waits for a read of Y, or
+//! for its signal, which the stop gives. Between two reads and two blocks it looks whether it is to
+//! stop, or the database is poisoned. Whoever ends the database calls [`Keeper::save_at_end`] after
+//! the thread has ended, so there is one writer at a time. The thread's failures end in events.
+
+#![forbid(unsafe_code)]
+
+use super::{
+    file::{self, Reader},
+    save::{self, Place},
+    warm::{Ended, Warmer},
+};
+use crate::{
+    error::Result,
+    events,
+    framework::{counters::read, host::Host, policies::HotSet, shared::Shared, signal::Stop},
+    storage::Storage,
+};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{
+            AtomicU8, AtomicU64,
+            Ordering::{AcqRel, Acquire, Relaxed, Release},
+        },
+    },
+    time::{Duration, Instant},
+};
+
+/// The longest wait at once: clocks have an end.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
+/// The file is being read, or is about to be.
+const WARMING: u8 = 0;
+/// Memory has what the file had, as far as it goes.
+const WARM: u8 = 1;
+/// Warming was cut short: the file has more than memory.
+const CUT_SHORT: u8 = 2;
+
+/// See the module header.
+pub(crate) struct Keeper {
+    storage: Arc<dyn Storage>,
+    dir: PathBuf,
+    database_id: u128,
+    shared: Arc<Shared>,
+    every: Duration,
+    read_only: bool,
+    state: AtomicU8,
+    figures: Figures,
+}
+
+/// Says when dropped that warming was cut short, unless it has ended: by a panic, too, so that
+/// whoever waits for its end goes on.
+struct CutShort<'a>(&'a AtomicU8);
+
+impl Drop for CutShort<'_> {
+    fn drop(&mut self) {
+        let _ = (self.0).compare_exchange(WARMING, CUT_SHORT, AcqRel, Relaxed);
+    }
+}
+
+/// What a keeper has done.
+#[derive(Debug, Default)]
+struct Figures {
+    saved_keys: AtomicU64,
+    warmed_keys: AtomicU64,
+}
+
+impl Keeper {
+    /// `None` where nothing is to be kept.
+    pub(crate) fn new(
+        choice: HotSet,
+        read_only: bool,
+        (storage, dir): (Arc<dyn Storage>, PathBuf),
+        database_id: u128,
+        shared: Arc<Shared>,
+    ) -> Option<Self> {
+        let HotSet::Keep { every } = choice else {
+            return None;
+        };
+        Some(Self {
+            storage,
+            dir,
+            database_id,
+            shared,
+            every,
+            read_only,
+            state: AtomicU8::new(WARMING),
+            figures: Figures::default(),
+        })
+    }
+
+    /// Keys in the file that this process saved last.
+    pub(crate) fn saved_keys(&self) -> u64 {
+        self.figures.saved_keys.load(Relaxed)
+    }
+
+    /// Keys that were brought into memory.
+    pub(crate) fn warmed_keys(&self) -> u64 {
+        self.figures.warmed_keys.load(Relaxed)
+    }
+
+    /// Whether it is still at that.
+    pub(crate) fn is_warming(&self) -> bool {
+        self.state.load(Acquire) == WARMING
+    }
+
+    /// The life of the thread.
+    pub(crate) fn run(&self, host: &dyn Host, stop: &Stop) {
+        let unwound = CutShort(&self.state);
+        let ended = self.warm_up(host, &|| stop.is_set());
+        if ended != Ended::Stopped {
+            // Pairs with the loads in `is_warming` and `save_at_end`.
+            self.state.store(WARM, Release);
+        }
+        drop(unwound);
+        if self.read_only || ended == Ended::Stopped {
+            return;
+        }
+        let (mut saved, mut seen) = (Instant::now(), 0);
+        while !stop.is_set() {
+            let left = self.every.saturating_sub(saved.elapsed());
+            self.shared.wake_keeper.wait(left.min(LONGEST_WAIT));
+            if stop.is_set() || saved.elapsed() < self.every {
+                continue;
+            }
+            saved = Instant::now();
+            let active = self.activity();
+            if active != seen {
+                seen = active;
+                self.save(host, &|| stop.is_set());
+            }
+        }
+    }
+
+    /// Saves when the threads have ended. Nothing that fails here is an error of the end: the next
+    /// open finds the file as it was.
+    pub(crate) fn save_at_end(&self, host: &dyn Host) {
+        if !self.read_only && self.state.load(Acquire) == WARM {
+            self.save(host, &|| self.shared.poison.check().is_err());
+        }
+    }
+
+    /// Reads and writes so far.
+    fn activity(&self) -> u64 {
+        let counters = &self.shared.counters;
+        counters.hits() + counters.writes() + read(&counters.misses)
+    }
+
+    fn warm_up(&self, host: &dyn Host, stopped: &dyn Fn() -> bool) -> Ended {
+        let started = Instant::now();
+        match self.try_warm_up(host, stopped) {
+            Ok(None) => Ended::All,
+            Ok(Some(ended)) => {
+                let stopped = ended == Ended::Stopped;
+                events::warmed(self.warmed_keys(), started.elapsed(), stopped);
+                ended
+            }
+            Err(error) => {
+                events::hot_set_ignored(&file::path(&self.dir), &error);
+                Ended::Failed
+            }
+        }
+    }
+
+    /// `None`: there is no file.
+    fn try_warm_up(&self, host: &dyn Host, stopped: &dyn Fn() -> bool) -> Result<Option<Ended>> {
+        let opened = Reader::open(&*self.storage, &self.dir, self.database_id)?;
+        let Some((mut file, _)) = opened else {
+            return Ok(None);
+        };
+        let warmed = &self.figures.warmed_keys;
+        let ended = Warmer::new(&self.shared, host, warmed, stopped).run(&mut file)?;
+        Ok(Some(ended))
+    }
+
+    fn save(&self, host: &dyn Host, stopped: &dyn Fn() -> bool) {
+        let started = Instant::now();
+        let place = Place {
+            storage: &*self.storage,
+            dir: &self.dir,
+            database_id: self.database_id,
+        };
+        match save::save(place, &self.shared, host, stopped) {
+            Ok(Some(totals)) => {
+                self.figures.saved_keys.store(totals.keys, Relaxed);
+                events::hot_set_saved(totals.keys, started.elapsed());
+            }
+            Ok(None) => {}
+            Err(error) => events::hot_set_not_saved(&error),
+        }
+    }
+}
