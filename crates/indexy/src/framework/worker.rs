@@ -1,5 +1,5 @@
-//! The threads of the framework: cleaner, releaser, compactor, spiller, fetchers as they are needed,
-//! and one of the database's own, if it asks for it.
+//! The threads of the framework: cleaner, releaser, compactor, spiller, fetchers as they are
+//! needed, and one of the database's own, if it asks for it.
 //!
 //! Source: IndeXY II-B, II-C. A database that is open read-only has the releaser and fetchers
 //! alone. They stop and are joined by [`Background::stop`], which whoever owns [`Background`] calls
