@@ -79,7 +79,7 @@ impl Ticket {
     /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
     /// # let tree = db.tree("t")?;
     /// # tree.insert("key", "value")?;
-    /// # tree.release(..)?;
+    /// # tree.release::<&[u8]>(..)?;
     /// use indexy::Fetch;
     /// let value = match tree.try_get("key")? {
     ///     Fetch::Now(value) => value,
@@ -100,7 +100,7 @@ impl Ticket {
     /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
     /// # let tree = db.tree("t")?;
     /// # tree.insert("key", "value")?;
-    /// # tree.release(..)?;
+    /// # tree.release::<&[u8]>(..)?;
     /// use indexy::Fetch;
     /// if let Fetch::Later(ticket) = tree.try_get("key")? {
     ///     while !ticket.is_ready() {
@@ -164,7 +164,7 @@ impl Tree {
     /// # for i in 0..100u32 {
     /// #     tree.insert(i.to_be_bytes(), "v")?;
     /// # }
-    /// # tree.release(..)?;
+    /// # tree.release::<&[u8]>(..)?;
     /// // A hundred reads under way at once, by one thread.
     /// let under_way = (0..100u32)
     ///     .map(|i| tree.try_get(i.to_be_bytes()))
