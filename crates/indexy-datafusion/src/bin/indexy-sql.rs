@@ -1,0 +1,2 @@
+//! The binary `indexy-sql`: SQL over the tables of a database.
+fn main() {}

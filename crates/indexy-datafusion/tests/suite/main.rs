@@ -1,0 +1,4 @@
+//! The crate's behaviour, one file each.
+
+mod plans;
+mod support;
