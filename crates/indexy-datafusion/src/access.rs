@@ -281,3 +281,6 @@ impl<'a> Narrowing<'a> {
         (self.asked.rows as f64).max(LEAST_ROWS) * self.part
     }
 }
+
+#[cfg(test)]
+mod tests;

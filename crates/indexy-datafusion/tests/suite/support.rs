@@ -15,8 +15,8 @@ pub struct Fixture {
     pub sql: SqlDb,
     pub tables: Tables,
     pub db: Db,
-    runtime: Runtime,
-    _dir: TempDir,
+    pub runtime: Runtime,
+    pub dir: TempDir,
 }
 
 impl Fixture {
@@ -33,7 +33,7 @@ impl Fixture {
             tables,
             db,
             runtime: Runtime::new().unwrap(),
-            _dir: dir,
+            dir,
         }
     }
 
@@ -55,8 +55,22 @@ impl Fixture {
         pretty_format_batches(&self.query(sql)).unwrap().to_string()
     }
 
-    /// The physical plan.
-    pub fn plan(&self, sql: &str) -> String {
-        self.text(&format!("EXPLAIN FORMAT INDENT {sql}"))
+    /// The scans of the physical plan, one a line.
+    pub fn scans(&self, sql: &str) -> String {
+        let plan = self.text(&format!("EXPLAIN FORMAT INDENT {sql}"));
+        let lines = plan
+            .lines()
+            .filter_map(|line| line.split_once("IndexyScan: "));
+        let lines: Vec<_> = lines
+            .map(|(_, scan)| scan.trim_end_matches(['|', ' ']))
+            .collect();
+        lines.join("\n")
+    }
+
+    /// Whether a name occurs in the physical plan.
+    pub fn plans(&self, sql: &str, operator: &str) -> bool {
+        let plan = self.text(&format!("EXPLAIN FORMAT INDENT {sql}"));
+        let physical = plan.split_once("physical_plan");
+        physical.is_some_and(|(_, plan)| plan.contains(operator))
     }
 }
