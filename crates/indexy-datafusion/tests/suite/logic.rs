@@ -19,23 +19,19 @@ impl AsyncDB for Shop {
         let batches = self.0.sql.query(sql).await?.collect().await?;
         let options = FormatOptions::default().with_null("NULL");
         let mut rows = Vec::new();
-        let mut columns = 0;
         for batch in &batches {
             let formats = batch.columns().iter();
             let formats = formats.map(|column| ArrayFormatter::try_new(column, &options));
             let formats: Vec<_> = formats.collect::<Result<_, _>>().unwrap();
-            columns = formats.len();
-            let cell = |at: usize| {
-                let text = move |format: &ArrayFormatter<'_>| match format.value(at).to_string() {
-                    empty if empty.is_empty() => "(empty)".to_owned(),
-                    text => text,
-                };
-                formats.iter().map(text).collect()
-            };
-            rows.extend((0..batch.num_rows()).map(cell));
+            for at in 0..batch.num_rows() {
+                let cells = formats.iter().map(|format| format.value(at).to_string());
+                let row = cells.collect::<Vec<_>>().join(" ");
+                // A plan is of several lines.
+                rows.extend(row.lines().map(|line| vec![line.to_owned()]));
+            }
         }
         Ok(DBOutput::Rows {
-            types: vec![DefaultColumnType::Any; columns],
+            types: vec![DefaultColumnType::Any],
             rows,
         })
     }

@@ -130,11 +130,10 @@ fn a_large_scan_is_divided_and_complete() {
     }
     let count = it.text("SELECT count(*), sum(id), sum(n), count(DISTINCT id) FROM t");
     let half = rows / 2;
-    let expected = format!(
-        "| {rows}     | -{half}    | {}  | {rows}",
-        rows * (rows - 1) / 2
-    );
-    assert!(count.contains(&expected), "{count}\n{expected}");
+    let cells: Vec<_> = count.lines().nth(3).unwrap().split_whitespace().collect();
+    let sum = (rows * (rows - 1) / 2).to_string();
+    let (rows, low) = (rows.to_string(), format!("-{half}"));
+    assert_eq!(cells, ["|", &rows, "|", &low, "|", &sum, "|", &rows, "|"]);
     assert!(it.plans("SELECT id FROM t ORDER BY id", "SortPreservingMergeExec"));
     assert!(!it.plans("SELECT id FROM t ORDER BY id", "SortExec"));
     let first = it.text("SELECT id FROM t ORDER BY id DESC LIMIT 1");
