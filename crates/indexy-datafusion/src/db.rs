@@ -3,6 +3,7 @@
 use crate::{
     catalog::{CATALOG, Moment, SCHEMA},
     error::{Result, check_reads_only},
+    extremes::Extremes,
 };
 use datafusion::{
     dataframe::DataFrame,
@@ -13,7 +14,7 @@ use datafusion::{
 };
 use indexy::Snapshot;
 use indexy_table::Tables;
-use std::{fmt, num::NonZeroUsize};
+use std::{fmt, num::NonZeroUsize, sync::Arc};
 
 /// How queries are run.
 ///
@@ -164,6 +165,7 @@ impl SqlDb {
             .with_config(config)
             .with_runtime_env(runtime.build_arc()?)
             .with_default_features()
+            .with_optimizer_rule(Arc::new(Extremes))
             .build();
         Ok(Self {
             tables: tables.clone(),

@@ -12,7 +12,8 @@
 //! - **Columns**: only those that are asked for are decoded. An index that has them all is read
 //!   without its rows.
 //! - **Limits**, where all filters are bounds.
-//! - **Orders**: of the primary key or of the index that is read, both ways.
+//! - **Orders**: of the primary key or of the index that is read, both ways. `min` and `max` of a
+//!   column that an index begins with are its ends.
 //!
 //! A scan of a large table is divided among the processors where the first column of the key that
 //! is not fixed is a whole number or a timestamp, evenly by its values.
@@ -36,6 +37,7 @@ mod catalog;
 mod condition;
 mod db;
 mod error;
+mod extremes;
 mod literal;
 mod paths;
 mod provider;

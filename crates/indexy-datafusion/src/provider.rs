@@ -1,11 +1,13 @@
 //! Tables of one moment as DataFusion sees them: what it asks of a table, and the plan of a scan.
 //!
-//! A filter that is the same as conditions is taken over completely: the bounds keep it, or a filter
-//! stands in the plan that this file returns. So DataFusion hands limits down, and reads only the
-//! columns that it needs itself.
+//! A filter that is the same as conditions is taken over completely: the bounds keep it, or a
+//! filter stands in the plan that this file returns. So DataFusion hands limits down, and reads only
+//! the columns that it needs itself.
 
 use crate::{
     access::{self, Asked, Filter},
+    condition::Kind,
+    paths::Path,
     scan::Scan,
     split, stream,
     table::Seen,
@@ -32,6 +34,23 @@ impl Provider {
         Self {
             table: Arc::new(table),
         }
+    }
+
+    /// Whether a path has the rows that these filters leave in the order of `column`: it comes
+    /// first in the key, or behind columns that filters fix.
+    pub(crate) fn has_order_of(&self, column: &str, filters: &[Expr]) -> bool {
+        let columns = &self.table.columns;
+        let conditions = filters
+            .iter()
+            .filter_map(|filter| columns.conditions(filter));
+        let fixed: BTreeSet<usize> = conditions
+            .flatten()
+            .filter(|condition| matches!(condition.kind, Kind::Is(_)))
+            .map(|condition| condition.column)
+            .collect();
+        let column = columns.number(column);
+        let first = |path: &Path| path.key.iter().find(|at| !fixed.contains(at)).copied();
+        column.is_some() && self.table.paths.iter().any(|path| first(path) == column)
     }
 
     /// `filter` as the choice of an access sees it.

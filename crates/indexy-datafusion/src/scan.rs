@@ -143,6 +143,30 @@ impl Scan {
         Some(reversed.unwrap_or(self.reversed))
     }
 
+    /// All rows by an index that has this order and all columns; only where no bounds keep the scan
+    /// to a path.
+    fn by_another_path(&self, asked: &[PhysicalSortExpr]) -> Option<Result<Self>> {
+        let everything = [Bounds::default()];
+        let free = self.access.bounds == everything && !self.access.kept.contains(&true);
+        let paths = free.then_some(&self.table.paths)?;
+        let mut covering = (0..paths.len())
+            .filter(|&at| at != self.access.path && paths[at].covers(self.wanted.iter().copied()));
+        covering.find_map(|path| {
+            let access = Access {
+                path,
+                covered: true,
+                ..(*self.access).clone()
+            };
+            let scan = Self {
+                access: Arc::new(access),
+                parts: [everything.to_vec()].into(),
+                ..self.clone()
+            };
+            scan.direction(asked)
+                .map(|reversed| scan.in_order(reversed))
+        })
+    }
+
     fn rows(&self) -> usize {
         let real = self.table.snapshot.approximate_len() as f64;
         let rows = self.access.rows.min(real) as usize;
@@ -307,11 +331,18 @@ impl ExecutionPlan for Scan {
         order: &[PhysicalSortExpr],
     ) -> Result<SortOrderPushdownResult<Arc<dyn ExecutionPlan>>> {
         // A limit takes the first rows of one order.
-        match self.direction(order).filter(|_| self.limit.is_none()) {
-            Some(reversed) => Ok(SortOrderPushdownResult::Exact {
-                inner: Arc::new(self.clone().in_order(reversed)?),
-            }),
-            None => Ok(SortOrderPushdownResult::Unsupported),
+        if self.limit.is_some() {
+            return Ok(SortOrderPushdownResult::Unsupported);
         }
+        let ordered = match self.direction(order) {
+            Some(reversed) => Some(self.clone().in_order(reversed)),
+            None => self.by_another_path(order),
+        };
+        Ok(match ordered.transpose()? {
+            Some(scan) => SortOrderPushdownResult::Exact {
+                inner: Arc::new(scan),
+            },
+            None => SortOrderPushdownResult::Unsupported,
+        })
     }
 }

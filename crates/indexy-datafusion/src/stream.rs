@@ -1,9 +1,9 @@
 //! Record batches of ranges of keys, read on a thread that may block.
 //!
 //! Threads: one of the runtime's blocking pool for each partition that is executed. It waits for
-//! nothing but disk reads and for the reader of the channel, which holds [`AHEAD`] batches. A reader
-//! that is gone closes the channel: the thread ends with the batch that it is reading, and drops its
-//! reference to the snapshot.
+//! nothing but disk reads and for the reader of the channel, which holds [`AHEAD`] batches. A
+//! reader that is gone closes the channel: the thread ends with the batch that it is reading, and
+//! drops its reference to the snapshot.
 
 use crate::{access::Bounds, table::Seen};
 use datafusion::{

@@ -175,8 +175,8 @@ impl<'a> Rows<'a> {
         Ok(Some(Record::new(&self.plan.names, values)))
     }
 
-    /// Calls `see` for each column of the next row, with its place; `false`: there is no row. Columns
-    /// that are wanted twice are not seen again: see [`Rows::copies`].
+    /// Calls `see` for each column of the next row, with its place; `false`: there is no row.
+    /// Columns that are wanted twice are not seen again: see [`Rows::copies`].
     #[cfg(feature = "arrow")]
     pub(crate) fn visit_next(&mut self, see: impl FnMut(usize, Borrowed<'_>)) -> Result<bool> {
         let Some((key, value)) = self.next_whole()? else {

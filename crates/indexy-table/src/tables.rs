@@ -183,11 +183,10 @@ impl Tables {
         self.handle(name, definition.ok_or_else(|| shared::unknown(name))?)
     }
 
-    /// A table as it was at the moment of `snapshot`, also one that was dropped and made anew since;
-    /// as [`Table::at`], without a handle.
+    /// A table as it was at the moment of `snapshot`; as [`Table::at`], without a handle.
     ///
-    /// Errors: `UnknownTable` if it was not there, `Corrupt`, `Db`; `Db` with `TreeDropped` if it was
-    /// dropped since.
+    /// Errors: `UnknownTable` if it was not there, `Corrupt`, `Db`; `Db` with `TreeDropped` if it
+    /// was dropped since.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

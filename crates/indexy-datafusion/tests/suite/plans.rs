@@ -113,6 +113,62 @@ fn limits_and_orders_reach_the_scan() {
 }
 
 #[test]
+fn an_index_in_whose_order_all_columns_are_is_read_without_a_sort() {
+    let it = people();
+    let sql = "SELECT age, city FROM people ORDER BY city DESC, age DESC LIMIT 2";
+    assert_eq!(
+        it.scans(sql),
+        "table=people, by=by_city, covering, backwards, limit=2"
+    );
+    let names = "SELECT age FROM people ORDER BY name";
+    assert!(it.plans(names, "SortExec"), "{}", it.scans(names));
+}
+
+#[test]
+fn an_extreme_is_the_end_of_an_index() {
+    let it = people();
+    let is = |sql: &str, scan: &str, value: &str| {
+        assert_eq!(it.scans(sql), format!("table=people, by={scan}"), "{sql}");
+        let answer = it.text(sql);
+        assert_eq!(
+            answer.lines().nth(3).unwrap().trim_matches(['|', ' ']),
+            value,
+            "{sql}"
+        );
+    };
+    is(
+        "SELECT max(id) FROM people",
+        "primary key, backwards, limit=1",
+        "199",
+    );
+    is("SELECT min(id) FROM people", "primary key, limit=1", "0");
+    let city = "by_city, covering, city>NULL";
+    is(
+        "SELECT max(city) FROM people",
+        &format!("{city}, backwards, limit=1"),
+        "city 9",
+    );
+    is(
+        "SELECT min(city) FROM people p",
+        &format!("{city}, limit=1"),
+        "city 1",
+    );
+    let age = "by_city, covering, city=\"city 3\", age>NULL, backwards, limit=1";
+    is(
+        "SELECT max(age) FROM people WHERE city = 'city 3'",
+        age,
+        "53",
+    );
+    is(
+        "SELECT max(name) FROM people",
+        "by_name, covering, backwards, limit=1",
+        "name 99",
+    );
+    let none = it.text("SELECT max(age) FROM people WHERE city = 'x'");
+    assert_eq!(none.lines().nth(3).unwrap().trim_matches(['|', ' ']), "");
+}
+
+#[test]
 fn a_large_scan_is_divided_and_complete() {
     let threads = NonZeroUsize::new(3).unwrap();
     let it = Fixture::with(&SqlOptions::new().threads(threads));
