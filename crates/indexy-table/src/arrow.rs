@@ -8,7 +8,7 @@ use crate::{
     query::Query,
     scan::Rows,
     table::Table,
-    value::{Type, Value},
+    value::{Borrowed, Type},
     view::TableSnapshot,
 };
 use arrow_array::{
@@ -83,17 +83,37 @@ impl TableSnapshot {
     /// ```
     pub fn batches(&self, query: &Query, rows: usize) -> Result<Batches> {
         let found = self.scan(query)?;
-        let columns = &self.layout.definition.columns;
-        let fields = found.wanted().iter().map(|&at| {
-            let column = &columns[at];
-            Field::new(&column.name, data_type(column.ty), column.nullable)
-        });
         Ok(Batches {
-            schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
+            schema: self.arrow_schema_of(found.wanted()),
             rows: found,
             most_rows: rows.max(1),
             ended: false,
         })
+    }
+
+    /// The schema of record batches of all columns.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(8 << 20))?;
+    /// # use indexy_table::{Query, Schema, Tables, Type};
+    /// # let schema = Schema::new("t").column("id", Type::U64).primary_key(["id"]);
+    /// # let table = Tables::open(&db)?.create_table(schema)?;
+    /// let now = table.at(&db.snapshot()?)?;
+    /// assert_eq!(now.arrow_schema(), now.batches(&Query::all(), 1024)?.schema());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn arrow_schema(&self) -> SchemaRef {
+        self.arrow_schema_of(&(0..self.layout.columns.len()).collect::<Vec<_>>())
+    }
+
+    fn arrow_schema_of(&self, columns: &[usize]) -> SchemaRef {
+        let fields = columns.iter().map(|&at| {
+            let column = &self.layout.definition.columns[at];
+            Field::new(&column.name, data_type(column.ty), column.nullable)
+        });
+        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
     }
 }
 
@@ -137,27 +157,16 @@ impl Builder {
     }
 
     /// Appends a value of its type, or NULL.
-    fn push(&mut self, value: Value) {
+    fn push(&mut self, value: Borrowed<'_>) {
         macro_rules! push {
-            ($($variant:ident($to:ident, $from:pat => $value:expr)),*) => {
-                match self {
-                    $(Self::$variant($to) => match value {
-                        $from => $to.append_value($value),
-                        _ => $to.append_null(),
-                    },)*
+            ($($variant:ident),*) => {
+                match (self, value) {
+                    $((Self::$variant(to), Borrowed::$variant(v)) => to.append_value(v),)*
+                    $((Self::$variant(to), _) => to.append_null(),)*
                 }
             };
         }
-        push!(
-            Bool(to, Value::Bool(v) => v),
-            I32(to, Value::I32(v) => v),
-            I64(to, Value::I64(v) => v),
-            U64(to, Value::U64(v) => v),
-            F64(to, Value::F64(v) => v),
-            Text(to, Value::Text(v) => v),
-            Bytes(to, Value::Bytes(v) => v),
-            Timestamp(to, Value::Timestamp(v) => v.0)
-        );
+        push!(Bool, I32, I64, U64, F64, Text, Bytes, Timestamp);
     }
 
     fn finish(mut self) -> ArrayRef {
@@ -187,23 +196,26 @@ impl Batches {
             fields.map(|field| Builder::of(field.data_type())).collect();
         let (mut rows, mut bytes) = (0, 0);
         while rows < self.most_rows && bytes < MOST_BYTES {
-            let Some(row) = self.rows.next().transpose()? else {
-                break;
-            };
-            rows += 1;
-            for (column, value) in columns.iter_mut().zip(row.into_values()) {
+            let seen = self.rows.visit_next(|to, value| {
                 bytes += match &value {
-                    Value::Text(text) => text.len(),
-                    Value::Bytes(bytes) => bytes.len(),
+                    Borrowed::Text(text) => text.len(),
+                    Borrowed::Bytes(bytes) => bytes.len(),
                     _ => 0,
                 };
-                column.push(value);
+                columns[to].push(value);
+            });
+            if !seen? {
+                break;
             }
+            rows += 1;
         }
         if rows == 0 {
             return Ok(None);
         }
-        let arrays = columns.into_iter().map(Builder::finish).collect();
+        let mut arrays: Vec<ArrayRef> = columns.into_iter().map(Builder::finish).collect();
+        for &(from, to) in self.rows.copies() {
+            arrays[to] = arrays[from].clone();
+        }
         // A query of no columns has rows, too.
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options);
@@ -230,7 +242,7 @@ impl Iterator for Batches {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Column, Schema as TableSchema, Tables, Timestamp};
+    use crate::{Column, Schema as TableSchema, Tables, Timestamp, Value};
     use arrow_array::{Array, cast::AsArray, types::UInt64Type};
 
     #[test]

@@ -100,6 +100,16 @@ pub(crate) fn tables(now: &Snapshot, tree: &Tree) -> Result<Vec<(String, Definit
     Ok(found)
 }
 
+/// Names of all tables.
+pub(crate) fn names(now: &Snapshot, tree: &Tree) -> Result<Vec<String>> {
+    let names = now.prefix(tree, [DEFINITION]).map(|entry| {
+        let (key, _) = entry?;
+        let name = std::str::from_utf8(&key[1..]);
+        Ok(name.map_err(|_| damaged("name of a table"))?.into())
+    });
+    names.collect()
+}
+
 /// Takes `count` numbers that nobody had; returns the first.
 pub(crate) fn take_numbers(tx: &mut Transaction, tree: &Tree, count: u64) -> Result<u64> {
     let next = match tx.get_for_update(tree, NEXT_KEY)? {

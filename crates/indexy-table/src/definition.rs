@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     row::MAX_VERSION,
     schema::{Column, Index, Schema},
-    value::{Type, Value},
+    value::{Borrowed, Type, Value},
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -308,6 +308,14 @@ impl StoredColumn {
         match &self.default {
             Some(value) => Some(value.clone()),
             None => self.nullable.then_some(Value::Null),
+        }
+    }
+
+    /// As `absent`, without a copy.
+    pub(crate) fn absent_borrowed(&self) -> Option<Borrowed<'_>> {
+        match &self.default {
+            Some(value) => Some(value.into()),
+            None => self.nullable.then_some(Borrowed::Null),
         }
     }
 }

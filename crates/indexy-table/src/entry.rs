@@ -5,7 +5,7 @@ use crate::{
     definition::{Definition, StoredColumn},
     key,
     row::RowFormat,
-    value::Value,
+    value::{Borrowed, Value},
 };
 use indexy::Tree;
 use storekey::BorrowReader;
@@ -122,19 +122,37 @@ impl Entries {
     pub(crate) fn read(
         &self,
         columns: &[StoredColumn],
-        (key, value): (&[u8], &[u8]),
+        entry: (&[u8], &[u8]),
         wanted: &Projection,
     ) -> Result<Vec<Value>, String> {
+        let mut values = vec![Value::Null; wanted.wanted];
+        self.visit(columns, entry, wanted, |to, value| {
+            values[to] = value.into_value();
+        })?;
+        for &(from, to) in &wanted.copies {
+            values[to] = values[from].clone();
+        }
+        Ok(values)
+    }
+
+    /// Calls `see` for each of these columns, with its place among the wanted ones; not for copies.
+    pub(crate) fn visit<'a>(
+        &'a self,
+        columns: &'a [StoredColumn],
+        (key, value): (&'a [u8], &'a [u8]),
+        wanted: &Projection,
+        mut see: impl FnMut(usize, Borrowed<'a>),
+    ) -> Result<(), String> {
         if let Some(column) = wanted.missing {
             return Err(format!("no column {} here", columns[column].name));
         }
-        let mut values = vec![Value::Null; wanted.wanted];
         let mut reader = BorrowReader::new(key);
         for (&at, to) in self.key.iter().zip(&wanted.key) {
             let (column, to) = (&columns[at], *to);
             let read = match to {
-                Some(to) => key::decode(&mut reader, column.ty, column.nullable)
-                    .map(|value| values[to] = value),
+                Some(to) => {
+                    key::decode(&mut reader, column.ty, column.nullable).map(|value| see(to, value))
+                }
                 None => key::skip(&mut reader, column.ty, column.nullable).map(drop),
             };
             read.map_err(|error| in_key(column, &error))?;
@@ -146,14 +164,14 @@ impl Entries {
                 let read = row
                     .get(at)
                     .map_err(|what| format!("column {}: {what}", column.name))?;
-                let read = read.or_else(|| column.absent());
-                values[to] = read.ok_or_else(|| format!("no column {}", column.name))?;
+                let read = read.or_else(|| column.absent_borrowed());
+                see(
+                    to,
+                    read.ok_or_else(|| format!("no column {}", column.name))?,
+                );
             }
         }
-        for &(from, to) in &wanted.copies {
-            values[to] = values[from].clone();
-        }
-        Ok(values)
+        Ok(())
     }
 
     /// The key of the row of an entry, whose primary key is `primary_key`; what of it lies in the
@@ -195,7 +213,7 @@ impl Entries {
                     }
                     let read = row.as_ref().map_or(Ok(None), |row| row.get(at))?;
                     let read = read.ok_or("no primary key in an entry")?;
-                    key::encode(&mut row_key, &read, column.nullable);
+                    key::encode(&mut row_key, &read.into_value(), column.nullable);
                     continue;
                 }
                 None => None,
@@ -220,7 +238,7 @@ pub(crate) struct Projection {
     /// Column of the value, and its place among the wanted ones.
     value: Vec<(usize, usize)>,
     /// Columns that are wanted again: the first place, and another.
-    copies: Vec<(usize, usize)>,
+    pub(crate) copies: Vec<(usize, usize)>,
     /// One that the entries do not have.
     missing: Option<usize>,
 }

@@ -5,7 +5,7 @@
 //! leading columns are exactly a common beginning of keys. A column that may be NULL has a byte
 //! before its value. Not here: what a key is made of (`layout.rs`).
 
-use crate::value::{Timestamp, Type, Value};
+use crate::value::{Borrowed, Type, Value};
 use storekey::{BorrowReader, DecodeError, EncodeError, Writer};
 
 /// Before a NULL and before any other value, in a column that may be NULL.
@@ -40,31 +40,31 @@ fn write(to: &mut Writer<&mut Vec<u8>>, value: &Value, nullable: bool) -> Result
 
 /// Takes a value of a column from the front of a key. Any bytes are safe; what no value encodes to
 /// is an error, or a value that does not encode to these bytes.
-pub(crate) fn decode(
-    from: &mut BorrowReader<'_>,
+pub(crate) fn decode<'a>(
+    from: &mut BorrowReader<'a>,
     ty: Type,
     nullable: bool,
-) -> Result<Value, DecodeError> {
+) -> Result<Borrowed<'a>, DecodeError> {
     if nullable {
         match from.read_u8()? {
-            NULL => return Ok(Value::Null),
+            NULL => return Ok(Borrowed::Null),
             NOT_NULL => {}
             _ => return Err(DecodeError::InvalidFormat),
         }
     }
     Ok(match ty {
         Type::Bool => match from.read_u8()? {
-            FALSE => Value::Bool(false),
-            TRUE => Value::Bool(true),
+            FALSE => Borrowed::Bool(false),
+            TRUE => Borrowed::Bool(true),
             _ => return Err(DecodeError::InvalidFormat),
         },
-        Type::I32 => Value::I32(from.read_i32()?),
-        Type::I64 => Value::I64(from.read_i64()?),
-        Type::U64 => Value::U64(from.read_u64()?),
-        Type::F64 => Value::F64(from.read_f64()?),
-        Type::Text => Value::Text(from.read_string()?),
-        Type::Bytes => Value::Bytes(from.read_vec()?),
-        Type::Timestamp => Value::Timestamp(Timestamp(from.read_i64()?)),
+        Type::I32 => Borrowed::I32(from.read_i32()?),
+        Type::I64 => Borrowed::I64(from.read_i64()?),
+        Type::U64 => Borrowed::U64(from.read_u64()?),
+        Type::F64 => Borrowed::F64(from.read_f64()?),
+        Type::Text => Borrowed::Text(from.read_str_cow()?),
+        Type::Bytes => Borrowed::Bytes(from.read_cow()?),
+        Type::Timestamp => Borrowed::Timestamp(from.read_i64()?),
     })
 }
 

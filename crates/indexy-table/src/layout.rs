@@ -5,6 +5,8 @@
 //! primary key, and included columns; with NULL among its columns its key ends with the rest of the
 //! primary key, too, so that any number of rows may have it.
 
+#[cfg(feature = "arrow")]
+use crate::value::Borrowed;
 use crate::{
     definition::{Definition, IndexState, StoredIndex},
     entry::{Entries, Projection},
@@ -198,6 +200,19 @@ impl Layout {
         wanted: &Projection,
     ) -> Result<Vec<Value>> {
         let read = entries.read(&self.definition.columns, entry, wanted);
+        read.map_err(|what| Error::corrupt(&self.name, what))
+    }
+
+    /// As `read`, without copies: see [`Entries::visit`].
+    #[cfg(feature = "arrow")]
+    pub(crate) fn visit<'a>(
+        &'a self,
+        entries: &'a Entries,
+        entry: (&'a [u8], &'a [u8]),
+        wanted: &Projection,
+        see: impl FnMut(usize, Borrowed<'a>),
+    ) -> Result<()> {
+        let read = entries.visit(&self.definition.columns, entry, wanted, see);
         read.map_err(|what| Error::corrupt(&self.name, what))
     }
 }

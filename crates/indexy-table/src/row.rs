@@ -4,7 +4,8 @@
 //! end, so a version says how many there are. Fixed columns lie at fixed offsets. The decoder
 //! trusts no byte: whatever it is given, it returns a value or an error.
 
-use crate::value::{Timestamp, Type, Value};
+use crate::value::{Borrowed, Type, Value};
+use std::borrow::Cow;
 
 /// The flag, in the version's field, of ends of 4 bytes.
 const WIDE: u16 = 1 << 15;
@@ -193,7 +194,7 @@ pub(crate) struct Row<'a> {
     row: &'a [u8],
 }
 
-impl Row<'_> {
+impl<'a> Row<'a> {
     fn end_bytes(&self) -> usize {
         if self.wide { 4 } else { 2 }
     }
@@ -212,7 +213,7 @@ impl Row<'_> {
     }
 
     /// The value of column `at`; `None`: the row is older than the column.
-    pub(crate) fn get(&self, at: usize) -> Result<Option<Value>, Damage> {
+    pub(crate) fn get(&self, at: usize) -> Result<Option<Borrowed<'a>>, Damage> {
         let slot = match self.format.columns.get(at) {
             Some(slot) if at < self.version.columns => slot,
             _ => return Ok(None),
@@ -220,7 +221,7 @@ impl Row<'_> {
         let nulls = self.row.get(2 + at / 8).copied().unwrap_or(0);
         if nulls & (1 << (at % 8)) != 0 {
             return match slot.nullable {
-                true => Ok(Some(Value::Null)),
+                true => Ok(Some(Borrowed::Null)),
                 false => Err("NULL in a column that has none"),
             };
         }
@@ -228,24 +229,24 @@ impl Row<'_> {
         let eight = || array::<8>(self.row, fixed_at);
         Ok(Some(match slot.ty {
             Type::Bool => match array::<1>(self.row, fixed_at)? {
-                [0] => Value::Bool(false),
-                [1] => Value::Bool(true),
+                [0] => Borrowed::Bool(false),
+                [1] => Borrowed::Bool(true),
                 _ => return Err("a bool that is neither"),
             },
-            Type::I32 => Value::I32(i32::from_le_bytes(array::<4>(self.row, fixed_at)?)),
-            Type::I64 => Value::I64(i64::from_le_bytes(eight()?)),
-            Type::U64 => Value::U64(u64::from_le_bytes(eight()?)),
-            Type::F64 => Value::F64(f64::from_le_bytes(eight()?)),
-            Type::Timestamp => Value::Timestamp(Timestamp(i64::from_le_bytes(eight()?))),
+            Type::I32 => Borrowed::I32(i32::from_le_bytes(array::<4>(self.row, fixed_at)?)),
+            Type::I64 => Borrowed::I64(i64::from_le_bytes(eight()?)),
+            Type::U64 => Borrowed::U64(u64::from_le_bytes(eight()?)),
+            Type::F64 => Borrowed::F64(f64::from_le_bytes(eight()?)),
+            Type::Timestamp => Borrowed::Timestamp(i64::from_le_bytes(eight()?)),
             Type::Text => {
                 let text = std::str::from_utf8(self.varying(slot.at)?);
-                Value::Text(text.map_err(|_| "text that is not UTF-8")?.into())
+                Borrowed::Text(Cow::Borrowed(text.map_err(|_| "text that is not UTF-8")?))
             }
-            Type::Bytes => Value::Bytes(self.varying(slot.at)?.to_vec()),
+            Type::Bytes => Borrowed::Bytes(Cow::Borrowed(self.varying(slot.at)?)),
         }))
     }
 
-    fn varying(&self, at: usize) -> Result<&[u8], Damage> {
+    fn varying(&self, at: usize) -> Result<&'a [u8], Damage> {
         let from = match at {
             0 => 0,
             _ => self.end(at - 1)?,

@@ -3,9 +3,11 @@
 //! Entries that do not have all that is wanted are read in chunks, and their rows looked up
 //! together. The first chunks are small, so that a caller who takes one row pays for few.
 
+#[cfg(feature = "arrow")]
+use crate::value::Borrowed;
 use crate::{
     definition::Definition,
-    entry::Projection,
+    entry::{Entries, Projection},
     error::{Error, Result},
     layout::Layout,
     query::{Plan, Query},
@@ -44,7 +46,7 @@ pub struct Rows<'a> {
     projection: Projection,
     cursor: Cursor<'a>,
     /// Rows that were looked up ahead.
-    ready: VecDeque<Record>,
+    ready: VecDeque<Entry>,
     chunk: usize,
     /// How many entries may still be read.
     left: u64,
@@ -145,21 +147,51 @@ impl<'a> Rows<'a> {
         Ok(entry)
     }
 
-    fn step(&mut self) -> Result<Option<Record>> {
+    /// The next entry that has all that is wanted.
+    fn next_whole(&mut self) -> Result<Option<Entry>> {
         if self.plan.covered {
-            let Some((key, value)) = self.next_entry()? else {
-                return Ok(None);
-            };
-            let entries = self.plan.entries(&self.layout);
-            let values = self
-                .layout
-                .read(entries, (&key, &value), &self.projection)?;
-            return Ok(Some(Record::new(&self.plan.names, values)));
+            return self.next_entry();
         }
         if self.ready.is_empty() {
             self.look_up()?;
         }
         Ok(self.ready.pop_front())
+    }
+
+    /// The entries that `next_whole` returns.
+    fn whole(&self) -> &Entries {
+        match self.plan.covered {
+            true => self.plan.entries(&self.layout),
+            false => &self.layout.rows,
+        }
+    }
+
+    fn step(&mut self) -> Result<Option<Record>> {
+        let Some((key, value)) = self.next_whole()? else {
+            return Ok(None);
+        };
+        let entry = (&key[..], &value[..]);
+        let values = self.layout.read(self.whole(), entry, &self.projection)?;
+        Ok(Some(Record::new(&self.plan.names, values)))
+    }
+
+    /// Calls `see` for each column of the next row, with its place; `false`: there is no row.
+    /// Columns that are wanted twice are not seen again: see [`Rows::copies`].
+    #[cfg(feature = "arrow")]
+    pub(crate) fn visit_next(&mut self, see: impl FnMut(usize, Borrowed<'_>)) -> Result<bool> {
+        let Some((key, value)) = self.next_whole()? else {
+            return Ok(false);
+        };
+        let entry = (&key[..], &value[..]);
+        self.layout
+            .visit(self.whole(), entry, &self.projection, see)?;
+        Ok(true)
+    }
+
+    /// Columns that are wanted again: the first place, and another.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn copies(&self) -> &[(usize, usize)] {
+        &self.projection.copies
     }
 
     /// Reads a chunk of entries and their rows.
@@ -189,8 +221,7 @@ impl<'a> Rows<'a> {
             let row = row.ok_or_else(|| {
                 Error::corrupt(&self.layout.name, "an entry of an index without its row")
             })?;
-            let values = self.layout.read(rows, (key, &row), &self.projection)?;
-            self.ready.push_back(Record::new(&self.plan.names, values));
+            self.ready.push_back((Key::new(key), row));
         }
         Ok(())
     }

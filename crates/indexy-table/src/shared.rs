@@ -244,7 +244,7 @@ impl Shared {
         failed
     }
 
-    fn layout(&self, table: &str, definition: Definition) -> Result<Arc<Layout>> {
+    pub(crate) fn layout(&self, table: &str, definition: Definition) -> Result<Arc<Layout>> {
         let tree = |name: &str| self.trees.read().get(name).cloned();
         Layout::new(table, definition, tree).map(Arc::new)
     }

@@ -7,8 +7,9 @@ use crate::{
     schema::Schema,
     shared::{self, Shared},
     table::Table,
+    view::TableSnapshot,
 };
-use indexy::{Db, Transaction, TreeOptions};
+use indexy::{Db, Snapshot, Transaction, TreeOptions};
 use std::{fmt, sync::Arc};
 
 /// The tables of a database.
@@ -180,6 +181,54 @@ impl Tables {
     pub fn table(&self, name: &str) -> Result<Table> {
         let definition = self.definition(name)?;
         self.handle(name, definition.ok_or_else(|| shared::unknown(name))?)
+    }
+
+    /// A table as it was at the moment of `snapshot`; as [`Table::at`], without a handle.
+    ///
+    /// Errors: `UnknownTable` if it was not there, `Corrupt`, `Db`; `Db` with `TreeDropped` if it
+    /// was dropped since.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(8 << 20))?;
+    /// # use indexy_table::{Query, Schema, Tables, Type};
+    /// # let tables = Tables::open(&db)?;
+    /// # let schema = Schema::new("t").column("id", Type::U64).primary_key(["id"]);
+    /// let table = tables.create_table(schema)?;
+    /// let before = db.snapshot()?;
+    /// table.insert(1u64)?;
+    /// assert_eq!(tables.table_at("t", &before)?.scan(&Query::all())?.count(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn table_at(&self, name: &str, snapshot: &Snapshot) -> Result<TableSnapshot> {
+        let unknown = || shared::unknown(name);
+        let tree = self.shared.catalogue.as_ref().ok_or_else(unknown)?;
+        let found = snapshot.get(tree, catalogue::definition_key(name))?;
+        let definition = catalogue::definition(name, &found.ok_or_else(unknown)?)?;
+        Ok(TableSnapshot {
+            layout: self.shared.layout(name, definition)?,
+            snapshot: snapshot.clone(),
+        })
+    }
+
+    /// Names of the tables that were there at the moment of `snapshot`, in order. Cost: a scan of
+    /// the catalogue. Errors: `Corrupt`, `Db`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(8 << 20))?;
+    /// # use indexy_table::{Schema, Tables, Type};
+    /// # let tables = Tables::open(&db)?;
+    /// let before = db.snapshot()?;
+    /// tables.create_table(Schema::new("t").column("id", Type::U64).primary_key(["id"]))?;
+    /// assert!(tables.names_at(&before)?.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn names_at(&self, snapshot: &Snapshot) -> Result<Vec<String>> {
+        match &self.shared.catalogue {
+            Some(tree) => catalogue::names(snapshot, tree),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Names of all tables, in order.

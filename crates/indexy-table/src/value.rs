@@ -1,7 +1,7 @@
 //! Values and their types.
 
 use serde::{Deserialize, Serialize};
-use std::{cmp::Ordering, fmt};
+use std::{borrow::Cow, cmp::Ordering, fmt};
 
 /// The type of a column.
 ///
@@ -184,6 +184,53 @@ impl Value {
     /// Its place among values of other types.
     fn rank(&self) -> u8 {
         self.ty().map_or(0, |ty| ty as u8 + 1)
+    }
+}
+
+/// A value where it lies, in the bytes of an entry or in a definition: text and bytes are not
+/// copied, unless escapes of a key make it necessary.
+#[derive(Debug, Clone)]
+pub(crate) enum Borrowed<'a> {
+    Null,
+    Bool(bool),
+    I32(i32),
+    I64(i64),
+    U64(u64),
+    F64(f64),
+    Text(Cow<'a, str>),
+    Bytes(Cow<'a, [u8]>),
+    Timestamp(i64),
+}
+
+impl Borrowed<'_> {
+    pub(crate) fn into_value(self) -> Value {
+        match self {
+            Self::Null => Value::Null,
+            Self::Bool(v) => Value::Bool(v),
+            Self::I32(v) => Value::I32(v),
+            Self::I64(v) => Value::I64(v),
+            Self::U64(v) => Value::U64(v),
+            Self::F64(v) => Value::F64(v),
+            Self::Text(v) => Value::Text(v.into_owned()),
+            Self::Bytes(v) => Value::Bytes(v.into_owned()),
+            Self::Timestamp(v) => Value::Timestamp(Timestamp(v)),
+        }
+    }
+}
+
+impl<'a> From<&'a Value> for Borrowed<'a> {
+    fn from(value: &'a Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(v) => Self::Bool(*v),
+            Value::I32(v) => Self::I32(*v),
+            Value::I64(v) => Self::I64(*v),
+            Value::U64(v) => Self::U64(*v),
+            Value::F64(v) => Self::F64(*v),
+            Value::Text(v) => Self::Text(Cow::Borrowed(v)),
+            Value::Bytes(v) => Self::Bytes(Cow::Borrowed(v)),
+            Value::Timestamp(v) => Self::Timestamp(v.0),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use crate::{
     query::Query,
     record::{IntoValues, Record},
     scan::{Rows, Source},
+    schema::Schema,
 };
 use indexy::Snapshot;
 use std::{fmt, sync::Arc};
@@ -39,6 +40,48 @@ impl fmt::Debug for TableSnapshot {
 }
 
 impl TableSnapshot {
+    /// The columns of that moment, and those of its indexes that can be read: not one that is being
+    /// built, nor one that was dropped since.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(8 << 20))?;
+    /// # use indexy_table::{Column, Schema, Tables, Type};
+    /// # let schema = Schema::new("t").column("id", Type::U64).primary_key(["id"]);
+    /// # let table = Tables::open(&db)?.create_table(schema.clone())?;
+    /// let before = table.at(&db.snapshot()?)?;
+    /// table.add_column("note", Column::new(Type::Text).nullable())?;
+    /// assert_eq!(before.schema().columns().count(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn schema(&self) -> Schema {
+        let mut schema = self.layout.definition.schema(&self.layout.name);
+        schema.indexes.retain(|(name, _)| {
+            let index = self.layout.index(name);
+            index.is_ok_and(|index| index.ready)
+        });
+        schema
+    }
+
+    /// About how many rows there are, those of later changes included: an estimate without I/O, of
+    /// the quality of [`Tree::approximate_len`](indexy::Tree::approximate_len).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(8 << 20))?;
+    /// # use indexy_table::{Schema, Tables, Type};
+    /// # let schema = Schema::new("t").column("id", Type::U64).primary_key(["id"]);
+    /// # let table = Tables::open(&db)?.create_table(schema)?;
+    /// table.insert(1u64)?;
+    /// assert_eq!(table.at(&db.snapshot()?)?.approximate_len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn approximate_len(&self) -> u64 {
+        self.layout.rows.tree.approximate_len()
+    }
+
     /// The row of a primary key. [`TableSnapshot`] has an example.
     ///
     /// Errors: `WrongCount`, `WrongType`, `NotNull`, `Corrupt`, `Db`.

@@ -150,7 +150,8 @@ proptest! {
         prop_assert!(reader.is_empty());
         let mut reader = BorrowReader::new(&key);
         for (&(ty, nullable), value) in columns.iter().zip(&a) {
-            prop_assert_eq!(&decode(&mut reader, ty, nullable).unwrap(), value);
+            let read = decode(&mut reader, ty, nullable).unwrap();
+            prop_assert_eq!(&read.into_value(), value);
         }
         prop_assert!(reader.is_empty());
     }
@@ -184,7 +185,10 @@ proptest! {
         let mut reader = BorrowReader::new(&bytes);
         for (ty, nullable) in columns {
             match decode(&mut reader, ty, nullable) {
-                Ok(value) => prop_assert!(value.is_null() || value.ty() == Some(ty)),
+                Ok(value) => {
+                    let value = value.into_value();
+                    prop_assert!(value.is_null() || value.ty() == Some(ty));
+                }
                 Err(_) => break,
             }
         }

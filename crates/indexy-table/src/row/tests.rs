@@ -84,7 +84,8 @@ proptest! {
                 let found = found.unwrap();
                 for (at, value) in row.iter().enumerate() {
                     let expected = (at < known).then(|| value.clone());
-                    prop_assert_eq!(found.get(at).unwrap(), expected);
+                    let found = found.get(at).unwrap().map(Borrowed::into_value);
+                    prop_assert_eq!(found, expected);
                 }
             }
         }
@@ -109,6 +110,7 @@ proptest! {
         if let Ok(row) = format.read(&bytes) {
             for (at, &(ty, nullable, _)) in columns.iter().enumerate() {
                 if let Ok(Some(value)) = row.get(at) {
+                    let value = value.into_value();
                     prop_assert!(value.ty() == Some(ty) || (nullable && value.is_null()));
                 }
             }

@@ -1,0 +1,10 @@
+//! The crate's behaviour, one file each.
+
+mod cli;
+mod differential;
+mod early_end;
+mod logic;
+mod moments;
+mod plans;
+mod refusals;
+mod support;
