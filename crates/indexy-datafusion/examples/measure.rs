@@ -68,7 +68,7 @@ fn measure(db: &Db, rows: u64, seconds: Duration) -> Outcome {
         let sql = SqlDb::with_options(&tables, &SqlOptions::new().threads(threads))?;
         for query in AGGREGATES {
             let begun = Instant::now();
-            runtime.block_on(async { sql.query(query).await?.collect().await })?;
+            run(&runtime, &sql, query)?;
             println!(
                 "{threads} threads: {:.2} M rows/s: {query}",
                 rate(rows, begun) / 1e6
@@ -79,7 +79,7 @@ fn measure(db: &Db, rows: u64, seconds: Duration) -> Outcome {
     let begun = Instant::now();
     for id in 0..1000 {
         let query = format!("SELECT n FROM t WHERE id = {}", id * 7919 % rows);
-        runtime.block_on(async { sql.query(&query).await?.collect().await })?;
+        run(&runtime, &sql, &query)?;
     }
     println!(
         "a row by its key: {:.0} us",
@@ -105,8 +105,7 @@ fn beside(
         let both = thread::scope(|scope| {
             scope.spawn(|| {
                 while !done.load(Relaxed) {
-                    let query = async { sql.query(AGGREGATES[1]).await?.collect().await };
-                    match runtime.block_on(query) {
+                    match run(runtime, &sql, AGGREGATES[1]) {
                         Ok(_) => scanned.fetch_add(rows, Relaxed),
                         Err(error) => return eprintln!("{error}"),
                     };
@@ -123,6 +122,12 @@ fn beside(
             scanned.load(Relaxed) as f64 / seconds.as_secs_f64() / 1e6
         );
     }
+    Ok(())
+}
+
+fn run(runtime: &Runtime, sql: &SqlDb, query: &str) -> indexy_datafusion::Result<()> {
+    let frame = runtime.block_on(sql.query(query))?;
+    runtime.block_on(frame.collect())?;
     Ok(())
 }
 

@@ -77,7 +77,8 @@ fn report(tables: &Tables) -> Result<(), Box<dyn Error>> {
     let sql = SqlDb::new(tables)?;
     let runtime = tokio::runtime::Runtime::new()?;
     for _ in 0..REPORTS {
-        let batches = runtime.block_on(async { sql.query(REPORT).await?.collect().await })?;
+        let frame = runtime.block_on(sql.query(REPORT))?;
+        let batches = runtime.block_on(frame.collect())?;
         println!("{}", pretty_format_batches(&batches)?);
     }
     Ok(())

@@ -306,6 +306,41 @@ mod tests {
         assert_eq!(batch.column(1).as_primitive::<UInt64Type>().value(0), 9);
     }
 
+    /// A column that is asked for twice is there twice, of rows that are looked up, too.
+    #[test]
+    fn columns_may_be_asked_for_twice() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = indexy::Db::open(dir.path(), indexy::Options::new(8 << 20)).unwrap();
+        let schema = TableSchema::new("t")
+            .column("id", Type::U64)
+            .column("text", Type::Text)
+            .column("n", Type::I64)
+            .primary_key(["id"])
+            .index("by_text", crate::Index::on(["text"]));
+        let table = Tables::open(&db).unwrap().create_table(schema).unwrap();
+        for id in 0..300u64 {
+            let text = format!("a\0b {id:03}");
+            table.insert((id, text, id as i64)).unwrap();
+        }
+        for wanted in [["text", "id", "text"], ["n", "text", "n"]] {
+            let query = Query::index("by_text").columns(wanted);
+            let batches = table.batches(&query, 1000).unwrap();
+            let batches: Vec<_> = batches.collect::<Result<_>>().unwrap();
+            let [batch] = &batches[..] else {
+                panic!("{} batches", batches.len());
+            };
+            assert_eq!(batch.num_rows(), 300);
+            assert_eq!(batch.column(0), batch.column(2));
+            let names = batch.schema();
+            let names: Vec<_> = names
+                .fields()
+                .iter()
+                .map(|field| field.name().as_str())
+                .collect();
+            assert_eq!(names, wanted);
+        }
+    }
+
     /// A batch ends when it is large, whatever the number of rows asked.
     #[test]
     fn large_rows_make_small_batches() {

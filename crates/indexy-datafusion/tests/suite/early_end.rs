@@ -63,7 +63,7 @@ fn a_plan_that_is_dropped_lets_go() {
     drop(it.tables.create_table(schema.primary_key(["id"])).unwrap());
     let frame = it.wait(it.sql.query("SELECT id FROM t")).unwrap();
     let plan = it.wait(frame.create_physical_plan()).unwrap();
-    drop(plan);
+    drop((frame, plan));
     let Fixture {
         sql,
         tables,

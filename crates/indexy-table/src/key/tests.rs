@@ -1,4 +1,5 @@
 use super::*;
+use crate::value::Timestamp;
 use proptest::prelude::*;
 use std::cmp::Ordering;
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::value::Timestamp;
 use proptest::prelude::*;
 
 type Columns = Vec<(Type, bool, u16)>;
