@@ -1,8 +1,8 @@
 //! Tables of one moment as DataFusion sees them: what it asks of a table, and the plan of a scan.
 //!
 //! A filter that is the same as conditions is taken over completely: the bounds keep it, or a
-//! filter stands in the plan that this file returns. So DataFusion hands limits down, and reads only
-//! the columns that it needs itself.
+//! filter stands in the plan that this file returns. So DataFusion hands limits down, and reads
+//! only the columns that it needs itself.
 
 use crate::{
     access::{self, Asked, Filter},
