@@ -2,9 +2,8 @@
 //!
 //! A constant is a value only if DataFusion compares it with the column exactly as keys are
 //! compared. It compares numbers of one type; so a constant of another type is none here, and the
-//! filter is left to DataFusion. Floats: stored are one zero and one NaN, above all others, which
-//! is DataFusion's order, too; but -0.0 and other NaNs, which DataFusion tells apart, are no
-//! values.
+//! filter is left to DataFusion. Floats: stored are one zero and one NaN, which is above all
+//! others, as DataFusion has it. A constant of -0.0, or another NaN, is no value.
 
 use datafusion::{arrow::datatypes::TimeUnit, common::ScalarValue};
 use indexy_table::{Timestamp, Type, Value};

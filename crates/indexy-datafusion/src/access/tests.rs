@@ -162,6 +162,15 @@ fn a_contradiction_is_kept_once() {
     assert_eq!(access.bounds[0].prefix, [5i64.into()]);
 }
 
+/// Half of a filter is not the filter.
+#[test]
+fn a_filter_of_two_columns_is_kept_whole_or_not() {
+    let both = [is(A, 5i64), is(C, "x")].concat();
+    assert_eq!(by_a(vec![both]).kept, [false]);
+    let both = [is(A, 5i64), is(B, true)].concat();
+    assert_eq!(by_a(vec![both]).kept, [true]);
+}
+
 #[test]
 fn lists_multiply_up_to_a_limit() {
     let among = |column, count: i64| {

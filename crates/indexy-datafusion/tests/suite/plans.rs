@@ -125,6 +125,15 @@ fn an_index_in_whose_order_all_columns_are_is_read_without_a_sort() {
 }
 
 #[test]
+fn several_ranges_are_read_backwards() {
+    let it = people();
+    let sql = "SELECT id FROM people WHERE id IN (1, 5, 3) ORDER BY id DESC";
+    let scan = "table=people, by=primary key, id=1.. (3 ranges), backwards";
+    assert_eq!(it.scans(sql), scan);
+    assert!(!it.plans(sql, "SortExec"));
+}
+
+#[test]
 fn an_extreme_is_the_end_of_an_index() {
     let it = people();
     let is = |sql: &str, scan: &str, value: &str| {

@@ -30,7 +30,7 @@ pub(crate) const MOST_WAITING: usize = 1024;
 /// And the part of the budget that they may take.
 const WAITING_DIVISOR: usize = 64;
 /// One fetcher keeps a device at a depth of [`BATCH`]; more are for batches that take long.
-const MOST_FETCHERS: usize = 4;
+pub(crate) const MOST_FETCHERS: usize = 4;
 /// Heap and handles of a request and its slot beside the key.
 const REQUEST_OVERHEAD: usize = 256;
 

@@ -4,7 +4,10 @@ use super::*;
 use crate::{
     error::Error,
     framework::{
-        fetch::{queue::MOST_WAITING, slot::Slot},
+        fetch::{
+            queue::{MOST_FETCHERS, MOST_WAITING},
+            slot::Slot,
+        },
         worker::Background,
     },
     mem::budget::Holder,
@@ -86,17 +89,17 @@ fn i7_a_queue_that_is_full_sends_callers_away() {
     Rig::each(|rig, tree, y| {
         fill(tree, 10);
         let background = start(rig);
-        let pause = y.pause(Point::GetStart);
-        let first = background.fetch(tree, &key(0)).unwrap();
-        pause.wait_reached();
-        let mut waiting = vec![first];
-        // More fetchers come, and take a batch each.
+        // As many fetchers as may come take a batch each, and stop.
+        let pauses: Vec<_> = (0..MOST_FETCHERS)
+            .map(|_| y.pause(Point::GetStart))
+            .collect();
+        let mut waiting = vec![background.fetch(tree, &key(0)).unwrap()];
         while let Some(slot) = background.fetch(tree, &key(waiting.len() % 10)) {
             waiting.push(slot);
             assert!(waiting.len() < 3 * MOST_WAITING);
             assert!(held(rig) <= BUDGET / 64);
         }
-        pause.resume();
+        drop(pauses);
         for (n, slot) in waiting.iter().enumerate() {
             assert_eq!(slot.wait().unwrap(), value(n % 10));
         }
