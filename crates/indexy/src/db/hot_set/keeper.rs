@@ -5,6 +5,9 @@
 //! is saved before warming has come to its end, and a database that is closed before that leaves
 //! the file as it was. Where reads of Y fail one after the other, warming has come to its end.
 //!
+//! Keeps: I7. What a save or warming needs is taken from the budget when the database opens:
+//! later, writers may have all of it.
+//!
 //! Threads: one, `indexy-hot`, from the end of recovery until
 //! [`Background::stop`](crate::framework::worker::Background::stop). It waits for a read of Y, or
 //! for its signal, which the stop gives. Between two reads and two blocks it looks whether it is to
@@ -16,12 +19,13 @@
 use super::{
     file::{self, Reader},
     save::{self, Place},
-    warm::{Ended, Warmer},
+    warm::{self, Ended, Warmer},
 };
 use crate::{
     error::Result,
     events,
     framework::{counters::read, host::Host, policies::HotSet, shared::Shared, signal::Stop},
+    mem::budget::Holder,
     storage::Storage,
 };
 use std::{
@@ -54,6 +58,8 @@ pub(crate) struct Keeper {
     shared: Arc<Shared>,
     every: Duration,
     read_only: bool,
+    /// Taken from the budget as long as it lives.
+    reserved: usize,
     state: AtomicU8,
     figures: Figures,
 }
@@ -65,6 +71,12 @@ struct CutShort<'a>(&'a AtomicU8);
 impl Drop for CutShort<'_> {
     fn drop(&mut self) {
         let _ = (self.0).compare_exchange(WARMING, CUT_SHORT, AcqRel, Relaxed);
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.shared.budget.give(Holder::Transfer, self.reserved);
     }
 }
 
@@ -87,7 +99,14 @@ impl Keeper {
         let HotSet::Keep { every } = choice else {
             return None;
         };
+        let warming = warm::bytes(shared.budget.limit());
+        let reserved = match read_only {
+            true => warming,
+            false => warming.max(save::BYTES),
+        };
+        shared.budget.take(Holder::Transfer, reserved);
         Some(Self {
+            reserved,
             storage,
             dir,
             database_id,

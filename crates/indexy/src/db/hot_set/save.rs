@@ -51,6 +51,9 @@ impl Drop for Taken<'_> {
     }
 }
 
+/// Memory that a save takes. Whoever keeps a hot set has taken it beforehand.
+pub(super) const BYTES: usize = Writer::BYTES + LEAF_KEYS * LONGEST_KEY_BYTES;
+
 /// Where a hot set goes, and whose it is.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
@@ -66,10 +69,6 @@ pub(super) fn save(
     host: &dyn Host,
     stopped: &dyn Fn() -> bool,
 ) -> Result<Option<Totals>> {
-    let _taken = Taken::new(
-        &shared.budget,
-        Writer::BYTES + LEAF_KEYS * LONGEST_KEY_BYTES,
-    );
     let mut file = Writer::begin(place.storage, place.dir, place.database_id)?;
     let most_bytes = shared.budget.limit() as u64 / BUDGET_DIVISOR;
     for (tree, range) in best_first(host) {

@@ -32,6 +32,14 @@ const VALUES_DIVISOR: usize = 512;
 /// Reads of a disk index that may fail one after the other before warming gives up.
 const MOST_FAILURES: u32 = 8;
 
+/// Memory that warming takes in a budget of `limit` bytes, beside keys and values that are looked
+/// up. Whoever keeps a hot set has taken it beforehand.
+pub(super) fn bytes(limit: usize) -> usize {
+    // Keys of a batch are a part of what is expected of it.
+    let keys = (limit / VALUES_DIVISOR + LONGEST_KEY_BYTES).min(MOST_KEYS * LONGEST_KEY_BYTES);
+    Reader::BYTES + keys + MOST_KEYS * size_of::<Range<usize>>()
+}
+
 /// How warming ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
@@ -106,10 +114,6 @@ impl<'a> Warmer<'a> {
 
     /// Brings the keys of `file` into memory. Errors: damage that the file got since it was opened.
     pub(super) fn run(&mut self, file: &mut Reader) -> Result<Ended> {
-        // Keys of a batch are a part of what is expected of it.
-        let keys = (self.most_bytes() + LONGEST_KEY_BYTES).min(MOST_KEYS * LONGEST_KEY_BYTES);
-        let bytes = Reader::BYTES + keys + MOST_KEYS * size_of::<Range<usize>>();
-        let _taken = Taken::new(&self.shared.budget, bytes);
         for kind in (0..TIERS).map(Kind::Tier) {
             file.rewind();
             while let Some(block) = file.next(|block| block.kind == kind)? {
