@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    storage::sim::{Fault, Sim},
+    storage::sim::{Fault, Sim, sites},
     x::Order,
 };
 use std::collections::BTreeMap;
@@ -131,7 +131,7 @@ pub(super) fn after_a_crash_at_any_io<Y: IndexY>(open: impl Fn(&Sim) -> Result<Y
     let states = states(open(&Sim::default()).unwrap().removes_ranges());
     let ios = whole.ios();
     assert!(ios > 40, "{ios}");
-    for at in 1..=ios {
+    for at in sites(ios) {
         let sim = Sim::default();
         sim.fail_at(at, Fault::PowerLoss, true);
         let (durable, tried) = play(&sim, &open);
@@ -264,7 +264,7 @@ fn load<Y: IndexY>(sim: &Sim, open: &impl Fn(&Sim) -> Result<Y>) -> (Vec<Model>,
 pub(super) fn i8_a_load_is_whole_after_a_crash<Y: IndexY>(open: impl Fn(&Sim) -> Result<Y>) {
     let whole = Sim::default();
     load(&whole, &open).1.unwrap();
-    for at in 1..=whole.ios() {
+    for at in sites(whole.ios()) {
         let sim = Sim::default();
         sim.fail_at(at, Fault::PowerLoss, true);
         let (possible, _) = load(&sim, &open);

@@ -27,7 +27,7 @@ const WRITERS: u64 = 2;
 const FILLERS: u64 = 20;
 /// How long writers go on with the fault in place: `INDEXY_FAULT_MS`.
 fn under_fault() -> Duration {
-    Duration::from_millis(setting("INDEXY_FAULT_MS", 200))
+    Duration::from_millis(setting("INDEXY_FAULT_MS", 100))
 }
 
 /// And at most until it has struck.

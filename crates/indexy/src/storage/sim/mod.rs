@@ -31,7 +31,25 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
+    time::SystemTime,
 };
+
+/// Without the variable, one I/O in this many is hit.
+const SITES_DIVISOR: usize = 3;
+
+/// The I/Os, of the first `ios`, that a test has fail: all of them with `INDEXY_CRASH_SITES=all`,
+/// else one in [`SITES_DIVISOR`], others in each run.
+pub(crate) fn sites(ios: u64) -> impl Iterator<Item = u64> {
+    let all = std::env::var_os("INDEXY_CRASH_SITES").is_some_and(|sites| sites == "all");
+    let (first, step) = if all {
+        (1, 1)
+    } else {
+        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        let offset = u64::from(now.subsec_nanos() / 1000) % SITES_DIVISOR as u64;
+        (1 + offset, SITES_DIVISOR)
+    };
+    (first..=ios).step_by(step)
+}
 
 /// See the module header. Clones share the disk.
 #[derive(Debug, Default, Clone)]
@@ -65,18 +83,22 @@ impl Sim {
         self.0.lock().struck
     }
 
-    /// Calls `go` with new disks, once for each of the first `ios` I/Os that its fault can hit.
-    /// `go` has the disk fail at the given I/O or later, and does the same every time.
+    /// Calls `go` with new disks, once for each of the first `ios` I/Os that its fault can hit and
+    /// that [`sites`] takes. `go` has the disk fail at the given I/O or later, and does the same
+    /// every time.
     pub(crate) fn hit_each(ios: u64, mut go: impl FnMut(&Self, u64)) {
-        let mut at = 1;
-        while at <= ios {
+        let mut next = 1;
+        for at in sites(ios) {
+            // From any I/O up to the one that was hit, the fault would hit the same.
+            if at < next {
+                continue;
+            }
             let sim = Self::default();
             go(&sim, at);
             if sim.faults() == 0 {
                 return;
             }
-            // From any I/O between the two the fault would have hit the same.
-            at = sim.0.lock().hit + 1;
+            next = sim.0.lock().hit + 1;
         }
     }
 

@@ -81,7 +81,7 @@ fn i8_crash_at_every_io_leaves_a_prefix_with_all_acknowledged() {
     let ios = sim.ios();
     assert!(ios > 100);
     let seeds: u64 = std::env::var("INDEXY_CRASH_SEEDS").map_or(6, |s| s.parse().unwrap());
-    for at in 1..=ios + 1 {
+    for at in sites(ios + 1) {
         for seed in 0..seeds {
             let seed = at * 1000 + seed;
             let sim = Sim::default();

@@ -74,7 +74,7 @@ fn a_fault_at_every_io_loses_nothing_acknowledged() {
         Fault::NoDescriptors,
     ] {
         for forever in [false, true] {
-            for at in 1..=ios {
+            for at in sites(ios) {
                 let sim = Sim::default();
                 sim.fail_at(at, fault, forever);
                 let Ok(mut run) = start(&sim, LogDurability::Sync) else {

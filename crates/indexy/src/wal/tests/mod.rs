@@ -10,7 +10,7 @@ mod keeping;
 use super::*;
 use crate::storage::{
     Buffered,
-    sim::{Fault, Sim},
+    sim::{Fault, Sim, sites},
 };
 use std::time::Duration;
 

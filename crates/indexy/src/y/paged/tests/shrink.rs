@@ -3,7 +3,7 @@
 use super::crash::open_sim;
 use super::*;
 use crate::{
-    storage::sim::{Fault, Sim},
+    storage::sim::{Fault, Sim, sites},
     y::conformance::{Entries, Model, check, del, put, write},
 };
 
@@ -73,7 +73,7 @@ fn a_crash_at_any_io_of_a_cut_loses_nothing() {
     play(&whole, LEFT).unwrap();
     assert!(length(&whole) <= 256 << 10, "{}", length(&whole));
     let (before, after) = (model(1500), model(LEFT));
-    for at in 1..=whole.ios() {
+    for at in sites(whole.ios()) {
         let sim = Sim::default();
         sim.fail_at(at, Fault::PowerLoss, true);
         let _ = play(&sim, LEFT);
