@@ -299,44 +299,8 @@ impl<'a> World<'a> {
             |world: &Self, tree: usize| db.tree_with(world.history.trees[tree].name, options());
         let core = db.core();
         match self.random.random_range(0..100) {
-            0..=44 => {
-                let write = self.any_write(tree);
-                self.history.steps.push(vec![write.clone()]);
-                let tree = handle(self, tree)?;
-                match write.value {
-                    Some(part) if write.merge => match tree.merge([write.key], part) {
-                        // It makes no difference.
-                        Err(Error::MergeRefused { .. }) => {}
-                        merged => merged?,
-                    },
-                    Some(value) => tree.insert([write.key], value)?,
-                    None => tree.remove([write.key])?,
-                }
-                self.acknowledge();
-            }
-            45..=62 => {
-                let mut batch = db.batch();
-                let mut writes = Vec::new();
-                for _ in 0..self.random.random_range(1..7) {
-                    let tree = here[self.random.random_range(0..here.len())];
-                    let write = self.any_write(tree);
-                    let handle = handle(self, tree)?;
-                    match &write.value {
-                        Some(part) if write.merge => batch.merge(&handle, [write.key], part),
-                        Some(value) => batch.insert(&handle, [write.key], value),
-                        None => batch.remove(&handle, [write.key]),
-                    }
-                    writes.push(write);
-                }
-                self.history.steps.push(writes);
-                match batch.commit() {
-                    Err(Error::MergeRefused { .. }) => drop(self.history.steps.pop()),
-                    committed => {
-                        committed?;
-                        self.acknowledge();
-                    }
-                }
-            }
+            0..=44 => self.write(db, tree)?,
+            45..=62 => self.batch(db, &here)?,
             63..=71 => {
                 let joined = core.all_joined();
                 joined[self.random.random_range(0..joined.len())].flush()?;
@@ -373,6 +337,48 @@ impl<'a> World<'a> {
                 for tree in here {
                     assert_eq!(contents(&handle(self, tree)?), now[tree]);
                 }
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, db: &Db, tree: usize) -> Result<()> {
+        let write = self.any_write(tree);
+        self.history.steps.push(vec![write.clone()]);
+        let tree = db.tree_with(self.history.trees[tree].name, options())?;
+        match write.value {
+            Some(part) if write.merge => match tree.merge([write.key], part) {
+                // It makes no difference.
+                Err(Error::MergeRefused { .. }) => {}
+                merged => merged?,
+            },
+            Some(value) => tree.insert([write.key], value)?,
+            None => tree.remove([write.key])?,
+        }
+        self.acknowledge();
+        Ok(())
+    }
+
+    fn batch(&mut self, db: &Db, here: &[usize]) -> Result<()> {
+        let mut batch = db.batch();
+        let mut writes = Vec::new();
+        for _ in 0..self.random.random_range(1..7) {
+            let tree = here[self.random.random_range(0..here.len())];
+            let write = self.any_write(tree);
+            let handle = db.tree_with(self.history.trees[tree].name, options())?;
+            match &write.value {
+                Some(part) if write.merge => batch.merge(&handle, [write.key], part),
+                Some(value) => batch.insert(&handle, [write.key], value),
+                None => batch.remove(&handle, [write.key]),
+            }
+            writes.push(write);
+        }
+        self.history.steps.push(writes);
+        match batch.commit() {
+            Err(Error::MergeRefused { .. }) => drop(self.history.steps.pop()),
+            committed => {
+                committed?;
+                self.acknowledge();
             }
         }
         Ok(())

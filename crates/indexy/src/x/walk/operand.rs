@@ -4,8 +4,8 @@
 //! read, so that Y had one value all the while), I4 (an operand is dirty: no cut takes it), I8
 //! (`commit` under the leaf's latch).
 //!
-//! Threads: any. [`Tree::put_waiting`] is called by the writer of the key alone, [`Tree::settle_waiting`]
-//! by anybody: what it found is compared under the latch.
+//! Threads: any. [`Tree::put_waiting`] is called by the writer of the key alone,
+//! [`Tree::settle_waiting`] by anybody: what it found is compared under the latch.
 
 #![forbid(unsafe_code)]
 
