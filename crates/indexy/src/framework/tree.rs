@@ -564,10 +564,10 @@ impl Joined {
     /// Removes every key of `[from, to)` from Y and X. The caller holds the stripes of all keys and
     /// the run lock, and the log is durable up to here (I5).
     ///
-    /// Operands are buried before: they would be merged into nothing. Y comes first: a reader that finds nothing in X must not be told of an older version (I1).
-    /// Then every mounted range gets a fresh stamp, so that nothing read from Y before is loaded
-    /// any more (I3), and what was loaded goes with the rest. After an error nobody knows what Y
-    /// shows: the caller poisons.
+    /// Operands are buried before: they would be merged into nothing. Y comes first: a reader that
+    /// finds nothing in X must not be told of an older version (I1). Then every mounted range gets
+    /// a fresh stamp, so that nothing read from Y before is loaded any more (I3), and what was
+    /// loaded goes with the rest. After an error nobody knows what Y shows: the caller poisons.
     pub(crate) fn remove_range(
         &self,
         runs: &mut Runs,
