@@ -1,4 +1,5 @@
-//! Counters that several threads increase at once: `update` is atomic, so no count is lost.
+//! Counters that several threads increase at once: `update` is atomic, so no count is lost. Where
+//! the new count is not needed, `merge` does the same without a read (`merge_counters.rs`).
 //!
 //!     cargo run --release -p indexy --example counters
 

@@ -32,6 +32,7 @@
 //! | operation | hit | miss | waits |
 //! |---|---|---|---|
 //! | [`insert`], [`remove`] | no I/O | no I/O: nothing is read | log, memory |
+//! | [`merge`] | no I/O | no I/O: nothing is read, unless operands take half of the budget | log, memory |
 //! | [`take`], [`compare_and_swap`], [`update`] | no I/O | one read, lock held | log, memory |
 //! | [`remove_range`], `clear` | a walk over its leaves | a few pages (LSM), its leaves (paged) | all writers, a sync of the log |
 //! | [`load_sorted`] | each entry is written once | a few syncs | all writers, at the end; a checkpoint |
@@ -102,6 +103,7 @@
 //! [`take`]: crate::Tree::take
 //! [`compare_and_swap`]: crate::Tree::compare_and_swap
 //! [`update`]: crate::Tree::update
+//! [`merge`]: crate::Tree::merge
 //! [`remove_range`]: crate::Tree::remove_range
 //! [`Batch::commit`]: crate::Batch::commit
 //! [`open`]: crate::Db::open

@@ -117,6 +117,18 @@ pub enum Error {
         /// Name of the tree.
         name: String,
     },
+    /// A merge of something that cannot be merged: the operand is none of the tree's operator, or
+    /// the value of the key does not suit. Nothing was written.
+    MergeRefused {
+        /// What does not suit.
+        reason: String,
+    },
+    /// The tree has no merge operator, or one of the program's own that is not registered; see
+    /// [`TreeOptions::merge_operator`](crate::TreeOptions::merge_operator).
+    MergeOperatorMissing {
+        /// Name of the tree, and of the operator where it has one.
+        tree: String,
+    },
     /// The log does not have the changes from that position on, or not yet. Copy the trees, and
     /// follow from [`Db::newest_change`](crate::Db::newest_change) of before the copy.
     ChangesGone {
@@ -308,6 +320,8 @@ impl Error {
             | Self::DestinationNotEmpty { .. }
             | Self::NotSorted { .. }
             | Self::RangeNotEmpty { .. }
+            | Self::MergeRefused { .. }
+            | Self::MergeOperatorMissing { .. }
             | Self::ChangesGone { .. }
             | Self::ReadOnly
             | Self::Reentrant
@@ -459,6 +473,13 @@ impl fmt::Display for Error {
             Self::RangeNotEmpty { name } => {
                 write!(f, "sorted load: tree {name:?} has keys in its range")
             }
+            Self::MergeRefused { reason } => write!(f, "merge: {reason}"),
+            Self::MergeOperatorMissing { tree } => {
+                write!(
+                    f,
+                    "tree {tree} has no merge operator that this program knows"
+                )
+            }
             Self::ChangesGone {
                 position,
                 oldest,
@@ -602,6 +623,8 @@ mod tests {
             (Caller, Error::DestinationNotEmpty { path: path() }),
             (Caller, Error::NotSorted { entry: 1 }),
             (Caller, Error::RangeNotEmpty { name: name() }),
+            (Caller, Error::MergeRefused { reason: name() }),
+            (Caller, Error::MergeOperatorMissing { tree: name() }),
             (
                 Caller,
                 Error::ChangesGone {

@@ -73,7 +73,10 @@ pub use db::{
     TransactionRange, Tree, TreeOptions, TreeReport, TreeStats, VerifyReport,
 };
 pub use error::{Error, Result};
-pub use framework::policies::{Admission, HotSet, Precleaning, Release};
+pub use framework::{
+    operators::{Merge, MergeOperator},
+    policies::{Admission, HotSet, Precleaning, Release},
+};
 pub use key::{Key, Value};
 pub use y::Compression;
 

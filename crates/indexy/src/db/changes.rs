@@ -72,6 +72,16 @@ pub enum Change<'a> {
         /// The value.
         value: &'a [u8],
     },
+    /// `operand` was merged into the value of `key`, by the tree's merge operator. Only merges
+    /// whose value was not known come so; the others as `Insert`.
+    Merge {
+        /// Name of the tree.
+        tree: &'a str,
+        /// The key.
+        key: &'a [u8],
+        /// As it was given to [`Tree::merge`](crate::Tree::merge).
+        operand: &'a [u8],
+    },
     /// `key` is not there.
     Remove {
         /// Name of the tree.
@@ -138,7 +148,8 @@ impl ChangeSet {
             RecordRef::Remove { key, .. } => Change::Remove { tree, key },
             RecordRef::RemoveRange { from, to, .. } => Change::RemoveRange { tree, from, to },
             RecordRef::Load { from, to, .. } => Change::Load { tree, from, to },
-            RecordRef::Batch { .. } => return None,
+            RecordRef::Merge { key, operand, .. } => Change::Merge { tree, key, operand },
+            RecordRef::Resolved { .. } | RecordRef::Batch { .. } => return None,
         })
     }
 }
@@ -148,8 +159,10 @@ fn tree_of(record: &RecordRef<'_>) -> Option<u32> {
         RecordRef::Put { tree, .. }
         | RecordRef::Remove { tree, .. }
         | RecordRef::RemoveRange { tree, .. }
+        | RecordRef::Merge { tree, .. }
         | RecordRef::Load { tree, .. } => Some(tree),
-        RecordRef::Batch { .. } => None,
+        // To resolve operands changes nothing.
+        RecordRef::Resolved { .. } | RecordRef::Batch { .. } => None,
     }
 }
 

@@ -18,7 +18,10 @@ use super::{
 use crate::{
     error::{Error, Result},
     events,
-    framework::policies::Admission,
+    framework::{
+        operators::{MergeOperator, Operator},
+        policies::Admission,
+    },
     limits::MAX_TREE_NAME_BYTES,
     mem::budget::Holder,
     y::Compression,
@@ -148,6 +151,7 @@ impl Db {
         let existing = known.and_then(|id| self.core().trees.read().get(&id).cloned());
         if let Some(tree) = existing {
             check_match(name, &tree.entry, &options)?;
+            self.set_merge(&mut manifest, &tree, options.merge.as_ref())?;
             options.check_admission(tree.entry.index_x, tree.entry.resident)?;
             self.set_compression(&mut manifest, &tree, options.compression)?;
             self.set_admission(&tree, options.admission);
@@ -164,7 +168,11 @@ impl Db {
             index_y: options.index_y.unwrap_or(self.core().options.index_y),
             resident: options.resident.unwrap_or(false),
             compression: options.compression.unwrap_or_default(),
+            merge: options.merge.clone(),
         };
+        if let Some(merge) = &entry.merge {
+            self.operator(name, merge)?;
+        }
         self.core()
             .options
             .check_pair(entry.index_x, entry.index_y)?;
@@ -236,6 +244,56 @@ impl Db {
         tree.joined.y.set_compression(asked)?;
         entry.compression = asked;
         self.core().replace_manifest(manifest, next)
+    }
+
+    /// The program can run `merge`.
+    pub(super) fn knows_merge(&self, merge: &MergeOperator) -> bool {
+        merge.check().is_ok() && self.operator("", merge).is_ok()
+    }
+
+    /// What runs `merge`. Errors: `InvalidOption`, `MergeOperatorMissing`.
+    fn operator(&self, name: &str, merge: &MergeOperator) -> Result<Operator> {
+        merge.check()?;
+        let operator = self.core().options.merge_operators.operator(merge);
+        operator.ok_or_else(|| Error::MergeOperatorMissing {
+            tree: format!("{name:?} ({merge})"),
+        })
+    }
+
+    /// How `tree` merges from now on, if that was asked for.
+    fn set_merge(
+        &self,
+        manifest: &mut Manifest,
+        tree: &TreeCore,
+        asked: Option<&MergeOperator>,
+    ) -> Result<()> {
+        let mut next = manifest.clone();
+        let entry = next
+            .trees
+            .iter_mut()
+            .find(|entry| entry.id == tree.entry.id);
+        let (Some(asked), Some(entry)) = (asked, entry) else {
+            return Ok(());
+        };
+        if let Some(found) = entry.merge.as_ref().filter(|found| *found != asked) {
+            return Err(Error::TreeMismatch {
+                name: entry.name.clone(),
+                found: format!("merged by {found}"),
+                asked: format!("{asked}"),
+            });
+        }
+        let operator = self.operator(&entry.name, asked)?;
+        if entry.merge.is_none() {
+            if self.core().options.read_only {
+                return Err(Error::ReadOnly);
+            }
+            self.core().check_writable()?;
+            entry.merge = Some(asked.clone());
+            // Durable before the first operand can be logged.
+            self.core().replace_manifest(manifest, next)?;
+        }
+        tree.joined.set_operator(operator);
+        Ok(())
     }
 
     /// What `tree` loads from now on, if that was asked for and is something else.

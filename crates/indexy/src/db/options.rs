@@ -9,7 +9,10 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    framework::policies::{Admission, HotSet, Policies, Precleaning, Release},
+    framework::{
+        operators::{Merge, MergeOperator, Registered},
+        policies::{Admission, HotSet, Policies, Precleaning, Release},
+    },
     limits::{MAX_MEMORY_BUDGET_BYTES, MIN_MEMORY_BUDGET_BYTES},
     y::{Compression, IndexYFactory},
 };
@@ -67,6 +70,7 @@ pub struct Options {
     pub(crate) hot_set: HotSet,
     pub(crate) snapshot_disk_bytes: u64,
     pub(crate) factories: Factories,
+    pub(crate) merge_operators: Registered,
     /// Smallest segment of the log in bytes.
     pub(crate) min_segment_bytes: u64,
 }
@@ -115,6 +119,7 @@ impl Options {
             hot_set: HotSet::default(),
             snapshot_disk_bytes: u64::MAX,
             factories: Factories::default(),
+            merge_operators: Registered::default(),
             min_segment_bytes: MIN_SEGMENT_BYTES,
         }
     }
@@ -151,6 +156,17 @@ impl Options {
     /// `name`: as [`IndexYName::new`] takes it; the database remembers it. Errors: `InvalidOption`.
     pub fn register_index_y(mut self, name: &str, factory: Arc<dyn IndexYFactory>) -> Result<Self> {
         self.factories.register(IndexYName::new(name)?, factory);
+        Ok(self)
+    }
+
+    /// Makes a merge operator of your own known, so that trees with
+    /// [`MergeOperator::Own`] of its name can be merged into, and so that databases open in which
+    /// merges of such trees wait. [`Merge`] has an example. Registered anew, a name means the new
+    /// operator: it must do the same.
+    ///
+    /// Errors: `InvalidOption` for a name that has not 1..=255 bytes.
+    pub fn register_merge(mut self, operator: Arc<dyn Merge>) -> Result<Self> {
+        self.merge_operators.add(operator)?;
         Ok(self)
     }
 
@@ -459,6 +475,7 @@ pub struct TreeOptions {
     pub(crate) resident: Option<bool>,
     pub(crate) compression: Option<Compression>,
     pub(crate) admission: Option<Admission>,
+    pub(crate) merge: Option<MergeOperator>,
 }
 
 impl TreeOptions {
@@ -534,6 +551,25 @@ impl TreeOptions {
     #[must_use]
     pub fn admission(mut self, admission: Admission) -> Self {
         self.admission = Some(admission);
+        self
+    }
+
+    /// What [`Tree::merge`](crate::Tree::merge) does. Default: nothing can be merged.
+    ///
+    /// The database remembers it; a tree that has none yet gets it. Opened again with another one,
+    /// the tree is a `TreeMismatch`. `MergeOperatorMissing` for one of your own that is not
+    /// [registered](Options::register_merge). A tree opened without this option merges as before.
+    ///
+    /// ```
+    /// use indexy::{MergeOperator, TreeOptions};
+    /// let log = TreeOptions::new().merge_operator(MergeOperator::Append {
+    ///     separator: b"\n".to_vec(),
+    ///     limit: 64 << 10,
+    /// });
+    /// ```
+    #[must_use]
+    pub fn merge_operator(mut self, operator: MergeOperator) -> Self {
+        self.merge = Some(operator);
         self
     }
 

@@ -168,6 +168,8 @@ fn salvage(src: &Path, dest: &Path, options: Options, doubtful: Doubtful) -> Res
         trees: BTreeMap::new(),
         loads: Loads::default(),
         touched: HashMap::new(),
+        merges_left: 0,
+        lost_records: false,
     };
     for entry in &source.trees {
         salvage.tree(&db, entry, source.database_id)?;
@@ -274,6 +276,7 @@ fn found_trees(storage: &dyn Storage, src: &Path) -> Vec<TreeEntry> {
             index_y,
             resident: false,
             compression: Compression::None,
+            merge: None,
         }
     };
     numbers.into_iter().map(tree).collect()
@@ -314,6 +317,9 @@ struct Salvage<'s> {
     loads: Loads,
     /// Where the log has lost records: the keys of those before.
     touched: HashMap<(u32, Vec<u8>), Touched>,
+    /// Merges that were not applied.
+    merges_left: u64,
+    lost_records: bool,
 }
 
 impl Salvage<'_> {
@@ -325,7 +331,10 @@ impl Salvage<'_> {
             IndexYKind::RocksDb | IndexYKind::Custom(_) => (false, IndexYKind::default()),
         };
         let options = TreeOptions::new().index_x(entry.index_x).index_y(index_y);
-        let tree = db.tree_with(&entry.name, options.resident(entry.resident))?;
+        let mut options = options.resident(entry.resident);
+        // Without its operator the values can be had all the same.
+        options.merge = entry.merge.clone().filter(|merge| db.knows_merge(merge));
+        let tree = db.tree_with(&entry.name, options)?;
         let mut found = SalvagedTree {
             name: entry.name.clone(),
             ..SalvagedTree::default()
@@ -392,6 +401,7 @@ impl Salvage<'_> {
             Ok(())
         })?;
         self.loads = Loads::new(loads);
+        self.lost_records = lost_at.is_some();
         if lost_at.is_some() {
             let trees = self.report.trees.iter_mut();
             trees.for_each(|tree| tree.may_be_older = true);
@@ -406,7 +416,13 @@ impl Salvage<'_> {
                 }
                 Piece::Lost(_) => Ok(()),
             }
-        })
+        })?;
+        if self.merges_left > 0 {
+            let n = self.merges_left;
+            let what = format!("{n} merges that may be in the values already, or cannot be done");
+            self.report.add(loss(None, &Error::corrupt(dir, 0, what)));
+        }
+        Ok(())
     }
 
     /// `unsure`: later records are lost.
@@ -429,8 +445,39 @@ impl Salvage<'_> {
             RecordRef::Batch { ops, .. } => batch_ops(ops)
                 .map_while(Result::ok)
                 .try_for_each(|op| self.record(lsn, op, unsure)),
-            RecordRef::Put { .. } | RecordRef::Remove { .. } | RecordRef::Load { .. } => Ok(()),
+            RecordRef::Merge { tree, key, operand } if !self.loads.hides(lsn, tree, key) => {
+                self.merge(tree, key, operand)
+            }
+            RecordRef::Resolved {
+                tree,
+                key,
+                value: Some(value),
+            } if !self.loads.hides(lsn, tree, key) => self.write(tree, key, Some(value), unsure),
+            RecordRef::Put { .. }
+            | RecordRef::Remove { .. }
+            | RecordRef::Merge { .. }
+            | RecordRef::Resolved { .. }
+            | RecordRef::Load { .. } => Ok(()),
         }
+    }
+
+    /// A merge counts once. Where records are lost, the value may have it already.
+    fn merge(&mut self, id: u32, key: &[u8], operand: &[u8]) -> Result<()> {
+        let Some(tree) = self.trees.get(&id) else {
+            return Ok(());
+        };
+        let merged = match self.lost_records {
+            true => Ok(false),
+            false => tree.merge(key, operand).map(|()| true),
+        };
+        match merged {
+            Ok(true) => {}
+            Ok(false) | Err(Error::MergeOperatorMissing { .. }) => self.merges_left += 1,
+            // It makes no difference to such a value.
+            Err(Error::MergeRefused { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     fn remove_range(

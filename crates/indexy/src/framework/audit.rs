@@ -58,7 +58,7 @@ impl Joined {
         match self.x.get(key, Value::new) {
             Lookup::Found(now) => value == Some(&now[..]),
             Lookup::Deleted => value.is_none(),
-            Lookup::Absent | Lookup::AskY(_) => false,
+            Lookup::Absent | Lookup::AskY(_) | Lookup::Operand => false,
         }
     }
 }

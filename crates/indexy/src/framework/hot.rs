@@ -139,7 +139,7 @@ impl Joined {
         }
         let asked = keys.iter().filter_map(|key| match self.x.get(key, |_| ()) {
             Lookup::AskY(stamp) => Some((*key, stamp)),
-            Lookup::Found(()) | Lookup::Deleted | Lookup::Absent => None,
+            Lookup::Found(()) | Lookup::Deleted | Lookup::Absent | Lookup::Operand => None,
         });
         let (cold, stamps): (Vec<&[u8]>, Vec<_>) = asked.unzip();
         if cold.is_empty() {

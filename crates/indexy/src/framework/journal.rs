@@ -21,7 +21,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         OnceLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -33,6 +33,10 @@ pub(crate) struct Journal {
     /// While the log is replayed: the LSN of the record being applied.
     replay_position: AtomicU64,
     batches: Batches,
+    /// The database is open for writes, and its log is replayed.
+    in_service: AtomicBool,
+    /// Replay had operands: the end of what it replayed. Else 0.
+    merged_up_to: AtomicU64,
 }
 
 impl Journal {
@@ -44,6 +48,31 @@ impl Journal {
     pub(crate) fn set(&self, log: Log) {
         let first = self.log.set(log).is_ok();
         debug_assert!(first, "the log is set once");
+    }
+
+    /// The log was replayed, and what is written from now on is the user's.
+    pub(crate) fn begin_service(&self) {
+        self.in_service.store(true, Ordering::Release);
+    }
+
+    /// Operands may be resolved (`merge/mod.rs`): not while the log is replayed.
+    pub(crate) fn may_resolve(&self) -> bool {
+        self.in_service.load(Ordering::Acquire)
+    }
+
+    /// Replay has met an operand.
+    pub(crate) fn replays_operands(&self) {
+        self.merged_up_to.store(u64::MAX, Ordering::Release);
+    }
+
+    /// Replay has come to its end.
+    pub(crate) fn replayed(&self, end: Lsn) {
+        self.merged_up_to.fetch_min(end.0, Ordering::AcqRel);
+    }
+
+    /// The log is cut here or beyond, or not at all (`merge/mod.rs`).
+    pub(crate) fn first_cut(&self) -> Lsn {
+        Lsn(self.merged_up_to.load(Ordering::Acquire))
     }
 
     /// The record at `lsn` is about to be replayed: everything below is applied (I6).

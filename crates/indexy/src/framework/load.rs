@@ -63,6 +63,8 @@ impl Joined {
         if self.has_key(from, to)? {
             return Ok(Taken::NotEmpty);
         }
+        // What makes no key of nothing.
+        self.bury_operands(from, Some(to));
         // I12: before Y forgets what it has.
         self.resolve_markers(from, Some(to), RunLock::Held);
         self.forget_in_y(from, to)?;

@@ -4,6 +4,8 @@
 //! - [`tree`] is one tree, X and Y joined; [`scan`] reads ranges of it, `snapshots` reads and keeps
 //!   what it was, `spill` writes that to disk, [`mod@load`] ends sorted loads, `audit` compares X
 //!   with Y.
+//! - [`merge`] are writes of keys whose values are not known yet, [`operators`] what they make of
+//!   them.
 //! - [`misses`] is what reads bring into X, [`fetch`] reads that nobody waits for at once.
 //! - [`hot`] is what was worth its memory, and brings it back after a restart; [`heat`] how often
 //!   keys were read.
@@ -32,7 +34,10 @@ pub(crate) mod hot;
 pub(crate) mod journal;
 pub(crate) mod load;
 pub(crate) mod memory;
+pub(crate) mod merge;
+mod merging;
 pub(crate) mod misses;
+pub(crate) mod operators;
 pub(crate) mod policies;
 pub(crate) mod regions;
 pub(crate) mod release;

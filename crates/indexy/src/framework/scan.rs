@@ -139,6 +139,7 @@ impl Joined {
             },
         };
         self.x.scan(from, to, order, x_limits, &mut chunk);
+        self.merge_chunk(&mut chunk)?;
         // Those that were found, not those that were looked for: they are in memory.
         let sampled = sample::due_of(chunk.entries.len());
         if let Some(first) = chunk.entries.first().filter(|_| sampled > 0) {

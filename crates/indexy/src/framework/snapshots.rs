@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 use super::{
+    merging::Meeting,
     scan::{MergeLimits, Merged},
     spill::{ColdReads, RunLock},
     tree::Joined,
@@ -47,16 +48,28 @@ impl Joined {
 
     /// What `key` is now, to be left for snapshots open at the watch `seen`; `None` when they have
     /// an image in memory already. The caller holds the stripe. Cost: up to three searches in
-    /// memory.
+    /// memory; where the key has an operand, a read of Y, and if that fails the snapshots are given
+    /// up.
     pub(crate) fn image(&self, key: &[u8], seen: Epoch) -> Option<Kept> {
         let newest = self.versions.newest_in_memory(key);
         if newest >= seen {
             return None;
         }
-        let image = match self.x.get(key, Value::new) {
-            Lookup::Found(value) => Image::Value(value),
-            Lookup::Deleted | Lookup::Absent => Image::Absent,
-            Lookup::AskY(_) => Image::InY,
+        let image = loop {
+            break match self.x.get(key, Value::new) {
+                Lookup::Found(value) => Image::Value(value),
+                Lookup::Deleted | Lookup::Absent => Image::Absent,
+                Lookup::AskY(_) => Image::InY,
+                Lookup::Operand => match self.read_merged(key, Meeting::Look) {
+                    Ok(Some(value)) => value.map_or(Image::Absent, Image::Value),
+                    Ok(None) => continue,
+                    Err(error) => {
+                        events::refused(&error);
+                        self.shared.versions.give_up_all();
+                        return None;
+                    }
+                },
+            };
         };
         Some(Kept { image, newest })
     }

@@ -16,7 +16,9 @@ use super::{
     disk_writer::{DiskWriter, Runs},
     ends::Ends,
     journal::Registration,
+    merging::{Meeting, Merging},
     misses::{Misses, Purpose},
+    operators::Operator,
     regions::{
         Regions, Table, boundaries, sample,
         survey::{Precision, RegionStats, Survey},
@@ -66,6 +68,8 @@ pub(crate) enum Written {
     Done(Option<Lsn>),
     /// Nothing was done: a snapshot has begun and needs an image.
     SnapshotBegan,
+    /// Nothing was done: X has something else than an operand was to be written over.
+    Changed,
 }
 
 /// What X says about a key.
@@ -73,6 +77,8 @@ pub(crate) enum Known {
     Value(Option<Value>),
     /// A load needs the stamp.
     AskY(Stamp),
+    /// Y is needed, too.
+    Operand,
 }
 
 /// A tree's X, Y and what joins them.
@@ -99,6 +105,8 @@ pub(crate) struct Joined {
     /// What Y has where entries are taken one after the other.
     pub(super) ends: Ends,
     survey: Survey,
+    /// Where keys may have operands.
+    pub(super) merging: Merging,
 }
 
 impl Joined {
@@ -126,7 +134,13 @@ impl Joined {
             shared,
             dead: DeadStretches::default(),
             survey: Survey::default(),
+            merging: Merging::default(),
         }
+    }
+
+    /// From now on keys of the tree may have operands. The first one that is set counts.
+    pub(crate) fn set_operator(&self, operator: Operator) {
+        let _ = self.merging.operator.set(operator);
     }
 
     /// The same with an X that is a write buffer and nothing else.
@@ -245,6 +259,13 @@ impl Joined {
                 }
                 Ok(value.and_then(|v| found.take().map(|f| f(&v))))
             }
+            Lookup::Operand => {
+                counters::add(&counters.misses, 1);
+                match found.take() {
+                    Some(found) => self.get_merged(purpose, key, found),
+                    None => Ok(None),
+                }
+            }
         }
     }
 
@@ -258,19 +279,7 @@ impl Joined {
 
     /// The newest values of `keys` in the order asked; the reads of Y overlap.
     pub(crate) fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
-        let mut values = Vec::with_capacity(keys.len());
-        let mut asked = Vec::new();
-        for (i, key) in keys.iter().enumerate() {
-            values.push(match self.known(key) {
-                Known::Value(value) => value,
-                Known::AskY(stamp) => {
-                    asked.push((i, stamp));
-                    None
-                }
-            });
-        }
-        self.ask_y_for(&asked, keys, &mut values)?;
-        Ok(values)
+        self.find_all(keys, |key| self.known(key))
     }
 
     /// What X says about `key`. Counts a hit or a miss.
@@ -292,25 +301,53 @@ impl Joined {
                 counters::add(&counters.misses, 1);
                 Known::AskY(stamp)
             }
+            Lookup::Operand => {
+                counters::add(&counters.misses, 1);
+                Known::Operand
+            }
         }
     }
 
     /// The newest values of `keys`, which were missed and counted some time ago.
     pub(crate) fn fetch(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
+        // Somebody may have written or loaded it meanwhile.
+        self.find_all(keys, |key| match self.x.get(key, Value::new) {
+            Lookup::Found(value) => Known::Value(Some(value)),
+            Lookup::Deleted | Lookup::Absent => Known::Value(None),
+            Lookup::AskY(stamp) => Known::AskY(stamp),
+            Lookup::Operand => Known::Operand,
+        })
+    }
+
+    /// The values of `keys`, by what X `knows` of each.
+    fn find_all(
+        &self,
+        keys: &[&[u8]],
+        knows: impl Fn(&[u8]) -> Known,
+    ) -> Result<Vec<Option<Value>>> {
         let mut values = Vec::with_capacity(keys.len());
-        let mut asked = Vec::new();
+        let (mut asked, mut waiting) = (Vec::new(), Vec::new());
         for (i, key) in keys.iter().enumerate() {
-            // Somebody may have written or loaded it meanwhile.
-            values.push(match self.x.get(key, Value::new) {
-                Lookup::Found(value) => Some(value),
-                Lookup::Deleted | Lookup::Absent => None,
-                Lookup::AskY(stamp) => {
+            values.push(match knows(key) {
+                Known::Value(value) => value,
+                Known::AskY(stamp) => {
                     asked.push((i, stamp));
+                    None
+                }
+                Known::Operand => {
+                    waiting.push(i);
                     None
                 }
             });
         }
         self.ask_y_for(&asked, keys, &mut values)?;
+        if !waiting.is_empty() {
+            let of: Vec<&[u8]> = waiting.iter().map(|&i| keys[i]).collect();
+            let merged = self.read_merged_all(&of, Meeting::Resolve)?;
+            for (i, value) in waiting.into_iter().zip(merged) {
+                values[i] = value;
+            }
+        }
         Ok(values)
     }
 
@@ -376,6 +413,10 @@ impl Joined {
         seen: Epoch,
     ) -> Result<Written> {
         if route == Route::PastX {
+            if matches!(self.x.get(key, |_| ()), Lookup::Operand) {
+                // Y is about to show another value, and the operand is none of that.
+                self.resolve_key(key)?;
+            }
             return self.put_past_x(key, value, true).map(Written::Done);
         }
         let log = self.shared.log.get();
@@ -385,7 +426,9 @@ impl Joined {
             if self.shared.versions.has_risen(seen) {
                 return Err(None);
             }
-            self.before_visible(key, value);
+            if value.is_some() {
+                self.before_visible(key);
+            }
             if let Some(log) = log {
                 end = Some(log.append(record(self.id, key, value)).map_err(Some)?);
             }
@@ -406,7 +449,9 @@ impl Joined {
     /// for X.
     pub(crate) fn apply(&self, key: &[u8], value: Option<&[u8]>) {
         let Ok(put) = self.x.put(key, value, || {
-            self.before_visible(key, value);
+            if value.is_some() {
+                self.before_visible(key);
+            }
             Ok::<(), std::convert::Infallible>(())
         });
         if put == Put::Applied {
@@ -425,13 +470,11 @@ impl Joined {
 
     /// With the leaf's latch held: I9, a scan must not pass a key that lives.
     #[inline]
-    fn before_visible(&self, key: &[u8], value: Option<&[u8]>) {
-        if value.is_some() {
-            self.dead.revive(key);
-        }
+    pub(super) fn before_visible(&self, key: &[u8]) {
+        self.dead.revive(key);
     }
 
-    fn wrote(&self, key: &[u8]) {
+    pub(super) fn wrote(&self, key: &[u8]) {
         if self.regions.monitored() {
             self.regions.note_write(key);
             if sample::due() {
@@ -508,6 +551,7 @@ impl Joined {
     /// Drops the entries of `[from, to)`, dirty ones too; the range is mounted then. The caller
     /// holds the run lock.
     pub(super) fn drop_from_x(&self, runs: &mut Runs, from: &[u8], to: Option<&[u8]>) {
+        self.bury_operands(from, to);
         let run = runs.begin();
         // Only what is clean is cut.
         let _ = self
@@ -520,10 +564,10 @@ impl Joined {
     /// Removes every key of `[from, to)` from Y and X. The caller holds the stripes of all keys and
     /// the run lock, and the log is durable up to here (I5).
     ///
-    /// Y comes first: a reader that finds nothing in X must not be told of an older version (I1).
-    /// Then every mounted range gets a fresh stamp, so that nothing read from Y before is loaded
-    /// any more (I3), and what was loaded goes with the rest. After an error nobody knows what Y
-    /// shows: the caller poisons.
+    /// Operands are buried before: they would be merged into nothing. Y comes first: a reader that
+    /// finds nothing in X must not be told of an older version (I1). Then every mounted range gets
+    /// a fresh stamp, so that nothing read from Y before is loaded any more (I3), and what was
+    /// loaded goes with the rest. After an error nobody knows what Y shows: the caller poisons.
     pub(crate) fn remove_range(
         &self,
         runs: &mut Runs,
@@ -533,6 +577,7 @@ impl Joined {
         if self.discarded() {
             return Ok(());
         }
+        self.bury_operands(from, to);
         self.writer.remove_range(from, to)?;
         self.remove_range_from_x(runs, from, to);
         Ok(())

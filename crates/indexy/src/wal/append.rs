@@ -107,6 +107,16 @@ impl AppendSide {
         self.buffers.first().map_or(0, AppendBuffer::capacity)
     }
 
+    /// See [`super::Log::try_admit`].
+    pub(super) fn try_admit(&self, bytes: usize) -> Option<Admission<'_>> {
+        self.check().ok()?;
+        let short = bytes <= self.buffer_bytes();
+        (short && self.has_room(bytes)).then_some(Admission {
+            side: self,
+            promised: 0,
+        })
+    }
+
     /// See [`super::Log::admit`].
     pub(super) fn admit(&self, bytes: usize) -> Result<Admission<'_>> {
         self.check()?;

@@ -69,7 +69,26 @@ pub(crate) fn records() -> Vec<u8> {
         from: key,
         to: None,
     };
-    let all = [records[0], records[1], records[2], batch.record(), load];
+    let merge = RecordRef::Merge {
+        tree: 4,
+        key,
+        operand: value,
+    };
+    let resolved = |value| RecordRef::Resolved {
+        tree: 5,
+        key,
+        value,
+    };
+    let all = [
+        records[0],
+        records[1],
+        records[2],
+        batch.record(),
+        load,
+        merge,
+        resolved(Some(value)),
+        resolved(None),
+    ];
     let mut bytes = Vec::new();
     for record in &all {
         let (head, a, b) = record.parts();

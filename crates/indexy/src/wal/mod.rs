@@ -193,6 +193,11 @@ impl Log {
         self.shared.side.admit(bytes)
     }
 
+    /// The same for whoever does not wait: `None` where it would. Long records are not let in.
+    pub(crate) fn try_admit(&self, bytes: usize) -> Option<Admission<'_>> {
+        self.shared.side.try_admit(bytes)
+    }
+
     /// Memory that a record of `bytes` takes beside the buffers until it is written.
     pub(crate) fn extra_bytes(&self, bytes: usize) -> usize {
         if bytes > self.shared.side.buffer_bytes() {

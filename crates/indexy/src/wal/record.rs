@@ -19,6 +19,9 @@ const REMOVE: u8 = 2;
 const BATCH: u8 = 3;
 const REMOVE_RANGE: u8 = 4;
 const LOAD: u8 = 5;
+const MERGE: u8 = 6;
+const RESOLVED: u8 = 7;
+const UNMERGED: u8 = 8;
 
 /// The end of a range may be one byte longer than a key.
 const MAX_BOUND_BYTES: usize = MAX_KEY_BYTES + 1;
@@ -44,6 +47,18 @@ pub(crate) enum RecordRef<'a> {
         tree: u32,
         from: &'a [u8],
         to: Option<&'a [u8]>,
+    },
+    /// `operand` is merged into the value of `key`, which was not known. Never in a batch.
+    Merge {
+        tree: u32,
+        key: &'a [u8],
+        operand: &'a [u8],
+    },
+    /// What operands so far have made of `key`; `None`: they made no difference. Never in a batch.
+    Resolved {
+        tree: u32,
+        key: &'a [u8],
+        value: Option<&'a [u8]>,
     },
     /// Index Y had no key of `[from, to)`, durably, and may have been given some since: records
     /// before this one say nothing of them any more. Never in a batch.
@@ -115,6 +130,8 @@ impl<'a> RecordRef<'a> {
     pub(super) fn check(&self) -> Result<()> {
         let (key, value): (&[u8], &[u8]) = match self {
             Self::Put { key, value, .. } => (key, value),
+            Self::Merge { key, operand, .. } => (key, operand),
+            Self::Resolved { key, value, .. } => (key, value.unwrap_or_default()),
             Self::Remove { key, .. } => (key, &[]),
             Self::RemoveRange { from, to, .. } | Self::Load { from, to, .. } => {
                 let len = from.len().max(to.map_or(0, <[u8]>::len));
@@ -153,17 +170,24 @@ impl<'a> RecordRef<'a> {
     #[inline]
     pub(super) fn parts(&self) -> (Head, &'a [u8], &'a [u8]) {
         match *self {
-            Self::Put { tree, key, value } => (
-                head(PUT, [tree, key.len() as u32, value.len() as u32]),
-                key,
-                value,
-            ),
+            Self::Put { tree, key, value } => of_entry(PUT, tree, key, value),
+            Self::Merge { tree, key, operand } => of_entry(MERGE, tree, key, operand),
+            Self::Resolved { tree, key, value } => match value {
+                Some(value) => of_entry(RESOLVED, tree, key, value),
+                None => (head(UNMERGED, [tree, key.len() as u32]), key, &[]),
+            },
             Self::Remove { tree, key } => (head(REMOVE, [tree, key.len() as u32]), key, &[]),
             Self::RemoveRange { tree, from, to } => of_range(REMOVE_RANGE, tree, from, to),
             Self::Load { tree, from, to } => of_range(LOAD, tree, from, to),
             Self::Batch { ops, count } => (head(BATCH, [count, ops.len() as u32]), ops, &[]),
         }
     }
+}
+
+#[inline]
+fn of_entry<'a>(kind: u8, tree: u32, key: &'a [u8], value: &'a [u8]) -> (Head, &'a [u8], &'a [u8]) {
+    let head = head(kind, [tree, key.len() as u32, value.len() as u32]);
+    (head, key, value)
 }
 
 #[inline]
@@ -184,23 +208,37 @@ pub(crate) fn decode_record(bytes: &[u8]) -> Result<(RecordRef<'_>, usize), Malf
     let mut rest = bytes;
     let kind = take_byte(&mut rest)?;
     let record = match kind {
-        PUT => {
+        PUT | MERGE | RESOLVED => {
             let tree = take_varint(&mut rest)?;
             let key_len = take_len(&mut rest, MAX_KEY_BYTES, "key length over the limit")?;
             let value_len = take_len(&mut rest, MAX_VALUE_BYTES, "value length over the limit")?;
             let key = take_bytes(&mut rest, key_len)?;
-            RecordRef::Put {
-                tree,
-                key,
-                value: take_bytes(&mut rest, value_len)?,
+            let value = take_bytes(&mut rest, value_len)?;
+            match kind {
+                PUT => RecordRef::Put { tree, key, value },
+                MERGE => RecordRef::Merge {
+                    tree,
+                    key,
+                    operand: value,
+                },
+                _ => RecordRef::Resolved {
+                    tree,
+                    key,
+                    value: Some(value),
+                },
             }
         }
-        REMOVE => {
+        REMOVE | UNMERGED => {
             let tree = take_varint(&mut rest)?;
             let key_len = take_len(&mut rest, MAX_KEY_BYTES, "key length over the limit")?;
-            RecordRef::Remove {
-                tree,
-                key: take_bytes(&mut rest, key_len)?,
+            let key = take_bytes(&mut rest, key_len)?;
+            match kind {
+                REMOVE => RecordRef::Remove { tree, key },
+                _ => RecordRef::Resolved {
+                    tree,
+                    key,
+                    value: None,
+                },
             }
         }
         REMOVE_RANGE | LOAD => {
@@ -277,11 +315,11 @@ pub(crate) struct BatchEncoder {
 
 impl BatchEncoder {
     /// Adds a put or a removal, of a key or a range. Errors: a limit is broken (then nothing was
-    /// added), `Unsupported` for a batch in a batch.
+    /// added), `Unsupported` for any other record.
     pub(crate) fn push(&mut self, op: RecordRef<'_>) -> Result<()> {
-        if matches!(op, RecordRef::Batch { .. } | RecordRef::Load { .. }) {
+        if outside_batches(&op).is_some() {
             return Err(Error::Unsupported {
-                what: "a batch or a load inside a batch".into(),
+                what: "a batch, a load or a merge inside a batch".into(),
             });
         }
         op.check()?;
@@ -335,11 +373,20 @@ pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = Result<RecordRef<'_>
     })
 }
 
+/// What is wrong with a batch that has `op` in it.
+fn outside_batches(op: &RecordRef<'_>) -> Option<&'static str> {
+    match op {
+        RecordRef::Batch { .. } => Some("a batch inside a batch"),
+        RecordRef::Load { .. } => Some("a load inside a batch"),
+        RecordRef::Merge { .. } | RecordRef::Resolved { .. } => Some("a merge inside a batch"),
+        RecordRef::Put { .. } | RecordRef::Remove { .. } | RecordRef::RemoveRange { .. } => None,
+    }
+}
+
 /// The operations of a batch, in order; what follows a malformed one means nothing.
 pub(crate) fn batch_ops(ops: &[u8]) -> impl Iterator<Item = Result<RecordRef<'_>, Malformed>> {
-    records(ops).map(|op| match op {
-        Ok(RecordRef::Batch { .. }) => Err(Malformed::Invalid("a batch inside a batch")),
-        Ok(RecordRef::Load { .. }) => Err(Malformed::Invalid("a load inside a batch")),
-        op => op,
+    records(ops).map(|op| match outside_batches(&op?) {
+        Some(what) => Err(Malformed::Invalid(what)),
+        None => op,
     })
 }

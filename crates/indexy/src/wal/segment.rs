@@ -13,8 +13,9 @@ use std::{
 };
 
 const SEGMENT_MAGIC: [u8; 8] = *b"IndeXYwl";
-/// Version 2 has records that remove ranges, version 3 those of loads; older segments are read.
-pub(super) const FORMAT_VERSION: u32 = 3;
+/// Version 2 has records that remove ranges, version 3 those of loads, version 4 those of merges;
+/// older segments are read.
+pub(super) const FORMAT_VERSION: u32 = 4;
 const OLDEST_VERSION: u32 = 1;
 pub(super) const SEGMENT_HEADER_BYTES: usize = 64;
 /// "GRP1", little endian.

@@ -4,7 +4,7 @@
 
 use super::{
     Chunk, CleanSink, Cut, IndexX, KeySeen, LeafInfo, Load, Lookup, Order, Put, RunId, ScanLimits,
-    Stamp, StopWalk, XStats,
+    Stamp, StopWalk, Value, Waiting, XStats,
 };
 use super::{art::Art, bptree::BPlus};
 use std::ops::ControlFlow;
@@ -51,6 +51,29 @@ impl IndexX for AnyX {
             commit: impl FnOnce() -> Result<(), E>,
         ) -> Result<Put, E>;
         fn load(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Load;
+        fn put_operand<E>(
+            &self,
+            key: &[u8],
+            operand: &[u8],
+            over: Option<&[u8]>,
+            commit: impl FnOnce() -> Result<(), E>,
+        ) -> Result<bool, E>;
+        fn operand(&self, key: &[u8]) -> Option<(Value, Stamp)>;
+        fn resolve<E>(
+            &self,
+            key: &[u8],
+            operand: &[u8],
+            stamp: Stamp,
+            value: Option<&[u8]>,
+            commit: impl FnOnce() -> Result<(), E>,
+        ) -> Result<bool, E>;
+        fn operands(
+            &self,
+            from: &[u8],
+            to: Option<&[u8]>,
+            enough: usize,
+            out: &mut Vec<Waiting>,
+        ) -> Option<Vec<u8>>;
         fn evict(&self, key: &[u8]);
         fn scan(
             &self,

@@ -105,7 +105,7 @@ impl<'a> Filling<'a> {
         self.out.entries.reserve(n.min(room - self.live));
         for (i, step) in self.in_order(mask).zip(1..) {
             let entry = add(i)?;
-            self.live += usize::from(entry.value.is_some());
+            self.live += usize::from(entry.value.is_some() || entry.operand);
             self.bytes += entry.key.len() + entry.value.as_ref().map_or(0, |v| v.len());
             let full = self.bytes >= self.limits.bytes || self.live >= room;
             let stop = (full && step < n).then(|| match self.order {

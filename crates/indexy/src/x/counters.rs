@@ -9,7 +9,7 @@
 
 use super::{
     XStats,
-    entry::{DIRTY, TOMBSTONE},
+    entry::{DIRTY, TOMBSTONE, is_operand},
 };
 use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 use thread_local::ThreadLocal;
@@ -20,6 +20,7 @@ pub(crate) struct Delta {
     pub bytes: isize,
     pub keys: isize,
     pub tombstones: isize,
+    pub operands: isize,
     pub dirty: isize,
     pub mounts: isize,
 }
@@ -29,14 +30,20 @@ impl Delta {
     pub(crate) fn add_entry(&mut self, flags: u32) {
         self.keys += 1;
         self.dirty += isize::from(flags & DIRTY != 0);
-        self.tombstones += isize::from(flags & TOMBSTONE != 0);
+        if flags & TOMBSTONE != 0 {
+            self.tombstones += 1;
+            self.operands += isize::from(is_operand(flags));
+        }
     }
 
     /// One entry less.
     pub(crate) fn drop_entry(&mut self, flags: u32) {
         self.keys -= 1;
         self.dirty -= isize::from(flags & DIRTY != 0);
-        self.tombstones -= isize::from(flags & TOMBSTONE != 0);
+        if flags & TOMBSTONE != 0 {
+            self.tombstones -= 1;
+            self.operands -= isize::from(is_operand(flags));
+        }
     }
 }
 
@@ -47,6 +54,7 @@ struct Shard {
     bytes: AtomicIsize,
     keys: AtomicIsize,
     tombstones: AtomicIsize,
+    operands: AtomicIsize,
     dirty: AtomicIsize,
     mounts: AtomicIsize,
 }
@@ -71,6 +79,7 @@ impl Counters {
         bump(&shard.bytes, delta.bytes);
         bump(&shard.keys, delta.keys);
         bump(&shard.tombstones, delta.tombstones);
+        bump(&shard.operands, delta.operands);
         bump(&shard.dirty, delta.dirty);
         bump(&shard.mounts, delta.mounts);
     }
@@ -84,6 +93,7 @@ impl Counters {
         XStats {
             keys: total(|s| &s.keys),
             tombstones: total(|s| &s.tombstones),
+            operands: total(|s| &s.operands),
             dirty: total(|s| &s.dirty),
             bytes: total(|s| &s.bytes),
             mounts: total(|s| &s.mounts),

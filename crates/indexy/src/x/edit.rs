@@ -6,7 +6,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::entry::{DIRTY, IN_Y, TOMBSTONE};
+use super::entry::{DIRTY, IN_Y, TOMBSTONE, is_operand, is_removal};
 
 /// A change of one entry of a leaf.
 #[derive(Clone, Copy)]
@@ -33,15 +33,21 @@ pub(crate) fn edit_for_put(
             at,
             flags: DIRTY | IN_Y | TOMBSTONE,
         }),
+        // Below an operand Y may have a value.
+        (Ok((at, flags)), true) if is_operand(flags) => Some(Edit::Replace {
+            at,
+            flags: DIRTY | IN_Y,
+        }),
         (Ok((at, flags)), true) => Some(Edit::Replace {
             at,
             flags: DIRTY | flags & IN_Y,
         }),
-        (Ok((_, flags)), false) if flags & TOMBSTONE != 0 => None,
+        (Ok((_, flags)), false) if is_removal(flags) => None,
         (Ok((at, flags)), false) if flags & IN_Y == 0 && !mounted => Some(Edit::Remove { at }),
-        (Ok((at, flags)), false) => Some(Edit::Replace {
+        // Without `IN_Y` it would be an operand.
+        (Ok((at, _)), false) => Some(Edit::Replace {
             at,
-            flags: DIRTY | TOMBSTONE | flags & IN_Y,
+            flags: DIRTY | IN_Y | TOMBSTONE,
         }),
     }
 }

@@ -15,8 +15,22 @@ pub(crate) const MAX_INLINE_SUFFIX: usize = 256;
 pub(crate) const DIRTY: u32 = 1;
 /// Y may hold some version of the key.
 pub(crate) const IN_Y: u32 = 2;
-/// The key was removed.
+/// The key was removed; without [`IN_Y`], an operand is here instead of a value.
 pub(crate) const TOMBSTONE: u32 = 4;
+
+/// The entry is an operand: the key's value is what the tree's operator makes of it and of what Y
+/// has. It is dirty until it is resolved.
+#[inline]
+pub(crate) const fn is_operand(flags: u32) -> bool {
+    flags & (TOMBSTONE | IN_Y) == TOMBSTONE
+}
+
+/// The entry says that the key was removed, and has no value.
+#[inline]
+pub(crate) const fn is_removal(flags: u32) -> bool {
+    flags & (TOMBSTONE | IN_Y) == TOMBSTONE | IN_Y
+}
+
 /// Where suffix and value of an entry are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {

@@ -12,7 +12,8 @@
 //!
 //! An entry is a value or a tombstone with the bits `dirty` (newer than what Y
 //! was given) and `in_y` (Y may hold some version of the key). A clean entry has
-//! `in_y` set.
+//! `in_y` set. An entry may also be an *operand*, which is dirty and waits to be merged with what Y
+//! has; see [`IndexX::put_operand`].
 //!
 //! Who may do what, when:
 //! - Any thread may call [`IndexX::get`], [`IndexX::scan`], [`IndexX::leaves`], [`IndexX::keys`]:
@@ -76,6 +77,9 @@ pub(crate) enum Lookup<R> {
     Absent,
     /// No entry in a mounted range: Y decides. Hand the stamp to [`IndexX::load`].
     AskY(Stamp),
+    /// X has an operand: the value is what the tree's operator makes of it and of what Y has. See
+    /// [`IndexX::operand`].
+    Operand,
 }
 
 /// What became of a value loaded from Y.
@@ -146,7 +150,9 @@ pub(crate) struct Cut {
 pub(crate) struct XStats {
     /// Entries, tombstones included.
     pub keys: usize,
+    /// Operands among them.
     pub tombstones: usize,
+    pub operands: usize,
     pub dirty: usize,
     /// Arena bytes of nodes, leaves and out-of-line values.
     pub bytes: usize,
@@ -177,8 +183,11 @@ pub(crate) const MAX_TOMBSTONES: usize = 1024;
 #[derive(Debug, PartialEq, Eq, Clone)]
 pub(crate) struct ChunkEntry {
     pub key: Key,
-    /// `None` is a tombstone, which hides what Y has. Only mounted ranges show theirs.
+    /// `None` is a tombstone, which hides what Y has, or an operand. Only mounted ranges show
+    /// theirs.
     pub value: Option<Value>,
+    /// The key has an operand, and thus a value that X alone does not know.
+    pub operand: bool,
     /// Newer than what Y was given.
     pub dirty: bool,
 }
@@ -196,6 +205,15 @@ pub(crate) struct Chunk {
     pub resume: Option<Vec<u8>>,
     /// Leaves and empty ranges that were passed before the first entry.
     pub passed: usize,
+}
+
+/// An operand in X.
+#[derive(Debug, Clone)]
+pub(crate) struct Waiting {
+    pub key: Key,
+    pub operand: Value,
+    /// The stamp of the range, which is mounted: see [`IndexX::resolve`].
+    pub stamp: Stamp,
 }
 
 /// Takes the entries of [`IndexX::clean`]: a key and its value, `None` for a tombstone.
@@ -236,6 +254,49 @@ pub(crate) trait IndexX: Send + Sync {
     /// before Y was read) is still the stamp of the range, the range is still mounted
     /// and the key has no entry (I3). The entry counts as referenced: it has just been read.
     fn load(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Load;
+
+    /// Writes `operand` as the operand of `key`, where that has no entry and its range is mounted
+    /// (`over` is `None`), or has the operand `over`. Else does nothing and returns false. `commit`
+    /// as in [`IndexX::put`]. The caller holds the stripe.
+    ///
+    /// An operand is a dirty entry that Y is not given: [`IndexX::clean`] passes it, no cut takes
+    /// it, and a range that has one stays mounted. A write of the key replaces it.
+    fn put_operand<E>(
+        &self,
+        key: &[u8],
+        operand: &[u8],
+        over: Option<&[u8]>,
+        commit: impl FnOnce() -> Result<(), E>,
+    ) -> Result<bool, E>;
+
+    /// The operand of `key`, if it has one, and the stamp of its range.
+    fn operand(&self, key: &[u8]) -> Option<(Value, Stamp)>;
+
+    /// Writes `value` as a dirty entry in place of the operand of `key`, if that is still `operand`
+    /// and its range has still `stamp`; `None`: drops the entry, with a fresh stamp. Returns
+    /// whether it did. `commit` as in [`IndexX::put`].
+    ///
+    /// I3: with the same stamp the key had an operand all the while. So what Y has of it was the
+    /// same all the while, too. The caller need not hold the stripe.
+    fn resolve<E>(
+        &self,
+        key: &[u8],
+        operand: &[u8],
+        stamp: Stamp,
+        value: Option<&[u8]>,
+        commit: impl FnOnce() -> Result<(), E>,
+    ) -> Result<bool, E>;
+
+    /// Appends the operands of `[from, to)` to `out`, in ascending order, until they are `enough`.
+    /// Returns where to go on. A writer that took an LSN before the call and writes to a leaf is
+    /// waited for. Cost: a load for each leaf without operands.
+    fn operands(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        enough: usize,
+        out: &mut Vec<Waiting>,
+    ) -> Option<Vec<u8>>;
 
     /// Drops the entry of `key` and makes its range mounted with a fresh stamp: Y decides
     /// from now on. For values that X does not hold. The caller holds the key's stripe

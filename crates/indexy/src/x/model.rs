@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 #[derive(Clone)]
 struct Entry {
     value: Option<Vec<u8>>,
+    operand: bool,
     dirty: bool,
     in_y: bool,
     run: RunId,
@@ -80,6 +81,7 @@ impl IndexX for ModelX {
     fn get<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R) -> Lookup<R> {
         let s = self.0.read();
         match s.entries.get(key) {
+            Some(Entry { operand: true, .. }) => Lookup::Operand,
             Some(Entry { value: Some(v), .. }) => Lookup::Found(found(v)),
             Some(_) => Lookup::Deleted,
             None => s.mount(key).map_or(Lookup::Absent, Lookup::AskY),
@@ -108,11 +110,12 @@ impl IndexX for ModelX {
             }
         }
         commit()?;
-        let (in_y, run) = old.map_or((mounted, 0), |e| (e.in_y, e.run));
+        let (in_y, run) = old.map_or((mounted, 0), |e| (e.in_y | e.operand, e.run));
         s.entries.insert(
             key.to_vec(),
             Entry {
                 value: value.map(<[u8]>::to_vec),
+                operand: false,
                 dirty: true,
                 in_y,
                 run,
@@ -130,12 +133,102 @@ impl IndexX for ModelX {
             key.to_vec(),
             Entry {
                 value: Some(value.to_vec()),
+                operand: false,
                 dirty: false,
                 in_y: true,
                 run: 0,
             },
         );
         Load::Loaded
+    }
+
+    fn put_operand<E>(
+        &self,
+        key: &[u8],
+        operand: &[u8],
+        over: Option<&[u8]>,
+        commit: impl FnOnce() -> Result<(), E>,
+    ) -> Result<bool, E> {
+        let mut s = self.0.write();
+        let found = s.entries.get(key);
+        let expected = match over {
+            None => found.is_none() && s.mount(key).is_some(),
+            Some(over) => found.is_some_and(|e| e.operand && e.value.as_deref() == Some(over)),
+        };
+        if !expected {
+            return Ok(false);
+        }
+        commit()?;
+        let run = found.map_or(0, |e| e.run);
+        s.entries.insert(
+            key.to_vec(),
+            Entry {
+                value: Some(operand.to_vec()),
+                operand: true,
+                dirty: true,
+                in_y: false,
+                run,
+            },
+        );
+        Ok(true)
+    }
+
+    fn operand(&self, key: &[u8]) -> Option<(Value, Stamp)> {
+        let s = self.0.read();
+        let entry = s.entries.get(key).filter(|e| e.operand)?;
+        Some((Value::new(entry.value.as_deref()?), s.mount(key)?))
+    }
+
+    fn resolve<E>(
+        &self,
+        key: &[u8],
+        operand: &[u8],
+        stamp: Stamp,
+        value: Option<&[u8]>,
+        commit: impl FnOnce() -> Result<(), E>,
+    ) -> Result<bool, E> {
+        let mut s = self.0.write();
+        let found = s.entries.get(key).filter(|e| e.operand);
+        let same = found.is_some_and(|e| e.value.as_deref() == Some(operand));
+        if !same || s.mount(key) != Some(stamp) {
+            return Ok(false);
+        }
+        commit()?;
+        let Some(value) = value else {
+            s.entries.remove(key);
+            let tick = s.tick();
+            s.set_range(key, Some(&crate::key::successor(key)), Some(tick));
+            return Ok(true);
+        };
+        let entry = s.entries.get_mut(key).unwrap();
+        entry.value = Some(value.to_vec());
+        (entry.operand, entry.dirty, entry.in_y) = (false, true, true);
+        Ok(true)
+    }
+
+    fn operands(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        enough: usize,
+        out: &mut Vec<Waiting>,
+    ) -> Option<Vec<u8>> {
+        let most = out.len().saturating_add(enough);
+        let s = self.0.read();
+        for k in s.keys(from, to) {
+            if out.len() >= most {
+                return Some(k);
+            }
+            let e = &s.entries[&k];
+            if let (true, Some(operand)) = (e.operand, &e.value) {
+                out.push(Waiting {
+                    key: Key::new(&k),
+                    operand: Value::new(operand),
+                    stamp: s.mount(&k).unwrap(),
+                });
+            }
+        }
+        None
     }
 
     fn evict(&self, key: &[u8]) {
@@ -177,7 +270,8 @@ impl IndexX for ModelX {
             bytes += k.len() + e.value.as_ref().map_or(0, Vec::len);
             out.entries.push(ChunkEntry {
                 key: Key::new(k),
-                value: e.value.as_deref().map(Value::new),
+                value: e.value.as_deref().map(Value::new).filter(|_| !e.operand),
+                operand: e.operand,
                 dirty: e.dirty,
             });
         }
@@ -234,7 +328,7 @@ impl IndexX for ModelX {
             let Some(e) = s.entries.get_mut(&k) else {
                 continue;
             };
-            if !e.dirty {
+            if !e.dirty || e.operand {
                 continue;
             }
             (e.dirty, e.in_y, e.run) = (false, true, run);
@@ -319,7 +413,14 @@ impl IndexX for ModelX {
     }
 
     fn clear_mounts(&self, from: &[u8], to: Option<&[u8]>) {
-        self.0.write().set_range(from, to, None);
+        let mut s = self.0.write();
+        s.set_range(from, to, None);
+        let tick = s.tick();
+        for k in s.keys(from, to) {
+            if s.entries[&k].operand {
+                s.set_range(&k, Some(&crate::key::successor(&k)), Some(tick));
+            }
+        }
     }
 
     fn leaves(
@@ -359,7 +460,8 @@ impl IndexX for ModelX {
     ) -> ControlFlow<StopWalk> {
         let live: Vec<_> = {
             let s = self.0.read();
-            let keys = s.keys(from, to).into_iter().filter(|k| k.len() <= longest);
+            let keys = s.keys(from, to).into_iter();
+            let keys = keys.filter(|k| k.len() <= longest && !s.entries[k].operand);
             keys.filter_map(|k| Some((s.entries[&k].value.as_ref()?.len(), k)))
                 .collect()
         };
@@ -379,7 +481,12 @@ impl IndexX for ModelX {
         let s = self.0.read();
         XStats {
             keys: s.entries.len(),
-            tombstones: s.entries.values().filter(|e| e.value.is_none()).count(),
+            tombstones: s
+                .entries
+                .values()
+                .filter(|e| e.value.is_none() || e.operand)
+                .count(),
+            operands: s.entries.values().filter(|e| e.operand).count(),
             dirty: s.entries.values().filter(|e| e.dirty).count(),
             bytes: s
                 .entries

@@ -9,6 +9,7 @@
 use crate::db::kinds::{IndexXKind, IndexYKind};
 use crate::{
     error::{Error, Result},
+    framework::operators::MergeOperator,
     storage::Storage,
     y::Compression,
 };
@@ -19,7 +20,9 @@ const MANIFEST: &str = "MANIFEST";
 pub(crate) const MANIFEST_NEXT: &str = "MANIFEST.next";
 const MAGIC: &[u8; 8] = b"IndeXYmf";
 /// Version of the directory format: of the manifest and of what it names.
-pub(crate) const FORMAT_VERSION: u32 = 1;
+/// Version 2 may name merge operators; older ones are read.
+pub(crate) const FORMAT_VERSION: u32 = 2;
+const OLDEST_VERSION: u32 = 1;
 /// Magic, version, body length, crc32c of version, length and body.
 const HEADER_BYTES: usize = 20;
 /// No manifest is longer: a bound for a damaged length.
@@ -36,6 +39,9 @@ pub(crate) struct TreeEntry {
     /// Absent in manifests from before there was a choice.
     #[serde(default, skip_serializing_if = "Compression::is_none")]
     pub compression: Compression,
+    /// Absent where nothing is merged, and in manifests of version 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<MergeOperator>,
 }
 
 /// Contents of the manifest.
@@ -163,9 +169,10 @@ pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Manifest> {
         return Err(corrupt(0, "not a manifest of IndeXY"));
     }
     let (version, len, crc) = (word(8), word(12), word(16));
+    let is_known = (OLDEST_VERSION..=FORMAT_VERSION).contains(&version);
     // The checksum covers the version, so that a flipped bit is not taken for another format.
     if body.len() != len as usize || checksum(header.get(8..16).unwrap_or(&[]), body) != crc {
-        if version != FORMAT_VERSION && body.len() == len as usize {
+        if !is_known && body.len() == len as usize {
             return Err(Error::FormatVersion {
                 path: path.into(),
                 found: version,
@@ -174,7 +181,7 @@ pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Manifest> {
         }
         return Err(corrupt(8, "checksum of the manifest does not match"));
     }
-    if version != FORMAT_VERSION {
+    if !is_known {
         return Err(Error::FormatVersion {
             path: path.into(),
             found: version,
@@ -238,6 +245,10 @@ mod tests {
             index_y: IndexYKind::BPlus { page_bytes: 8192 },
             resident: true,
             compression: Compression::Lz4,
+            merge: Some(MergeOperator::Append {
+                separator: b",".to_vec(),
+                limit: 100,
+            }),
         });
         manifest.log_start = u64::MAX;
         manifest

@@ -253,5 +253,10 @@ pub(super) fn open_tree(
     };
     let joined = Joined::new(entry.id, x, y, entry.resident, floor, core.shared.clone())
         .buffer_only(entry.index_x == IndexXKind::None);
+    // Without it the tree can be read as long as nothing waits to be merged.
+    let merge = entry.merge.as_ref();
+    if let Some(operator) = merge.and_then(|merge| core.options.merge_operators.operator(merge)) {
+        joined.set_operator(operator);
+    }
     Ok(TreeCore::new(entry, Arc::new(joined)))
 }

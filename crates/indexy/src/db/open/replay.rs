@@ -6,6 +6,7 @@ use super::loads::Loads;
 use crate::{
     db::{directory::manifest::Manifest, handle::Core, options::Durability},
     error::{Error, Result},
+    framework::memory::Admitted,
     wal::{Log, LogDurability, LogOptions, Lsn, RecordRef, batch_ops},
 };
 use std::time::Duration;
@@ -68,17 +69,31 @@ pub(super) fn replay(core: &Core, manifest: &Manifest) -> Result<u64> {
     if core.options.read_only {
         return Ok(replayed);
     }
+    core.shared.log.replayed(log.end());
     if logged {
         // The cell was empty: this is the only place that fills it.
         core.shared.log.set(log);
     } else if replayed > 0 {
         write_away(core, &log)?;
     }
+    core.shared.log.begin_service();
     Ok(replayed)
 }
 
 /// Takes everything that the log had to Y: this time there is no log that keeps it.
 fn write_away(core: &Core, log: &Log) -> Result<()> {
+    // A crash on the way would leave operands in the log and what they made in Y.
+    if core
+        .all_joined()
+        .iter()
+        .any(|tree| tree.operand_bytes() > 0)
+    {
+        return Err(Error::Unsupported {
+            what:
+                "Durability::None while merges wait in the log: open it once with a log, and flush"
+                    .into(),
+        });
+    }
     for tree in core.all_joined() {
         tree.flush()?;
         tree.writer.make_durable()?;
@@ -110,6 +125,17 @@ fn apply_record(core: &Core, loads: &Loads, lsn: Lsn, record: RecordRef<'_>) -> 
                 }
             }
         },
+        RecordRef::Merge { tree, key, operand } => {
+            if !loads.hides(lsn, tree, key) {
+                core.shared.log.replays_operands();
+                merge(core, tree, key, operand)?;
+            }
+        }
+        RecordRef::Resolved { tree, key, value } => {
+            if !loads.hides(lsn, tree, key) {
+                resolve(core, tree, key, value)?;
+            }
+        }
         // What Y has of it is what there is.
         RecordRef::Load { .. } => {}
         RecordRef::Batch { ops, .. } => {
@@ -141,12 +167,50 @@ fn apply(core: &Core, tree: u32, key: &[u8], value: Option<&[u8]>) -> Result<()>
         tree.apply(key, value);
         return Ok(());
     }
-    // What X does not hold asks for nothing: its record alone may be more than the budget, and is
-    // held while this would wait.
-    let _admitted = (bytes <= core.budget.limit() / 8)
-        .then(|| core.shared.room.admit(bytes))
-        .transpose()?;
+    let _admitted = admit(core, bytes)?;
     tree.replay(key, value)
+}
+
+/// What X does not hold asks for nothing: its record alone may be more than the budget, and is held
+/// while this would wait.
+fn admit(core: &Core, bytes: usize) -> Result<Option<Admitted<'_>>> {
+    (bytes <= core.budget.limit() / 8)
+        .then(|| core.shared.room.admit(bytes))
+        .transpose()
+}
+
+fn merge(core: &Core, tree: u32, key: &[u8], operand: &[u8]) -> Result<()> {
+    let Some(tree) = core.trees.read().get(&tree).cloned() else {
+        return Ok(());
+    };
+    let bytes = key.len() + operand.len();
+    let _admitted = match core.options.read_only {
+        true => {
+            admit_read_only(core, bytes)?;
+            None
+        }
+        false => admit(core, bytes)?,
+    };
+    let replayed = tree.joined.replay_merge(key, operand);
+    replayed.map_err(|error| match (error, &tree.entry.merge) {
+        (Error::MergeOperatorMissing { .. }, Some(merge)) => Error::MergeOperatorMissing {
+            tree: format!("{:?} ({merge})", tree.entry.name),
+        },
+        (Error::MergeOperatorMissing { .. } | Error::MergeRefused { .. }, _) => {
+            Error::corrupt(core.log_dir(), 0, "an operand that the tree cannot have")
+        }
+        (error, _) => error,
+    })
+}
+
+fn resolve(core: &Core, tree: u32, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+    if value.is_some() {
+        return apply(core, tree, key, value);
+    }
+    if let Some(tree) = core.trees.read().get(&tree).map(|t| t.joined.clone()) {
+        tree.replay_unmerged(key);
+    }
+    Ok(())
 }
 
 fn remove_range(core: &Core, tree: u32, from: &[u8], to: Option<&[u8]>) -> Result<()> {

@@ -12,7 +12,7 @@ use crate::{
     db::{
         database::Db,
         handle::updating,
-        tree::{Batch, Condition, Tree, bounds},
+        tree::{Batch, Condition, Tree, bounds, merge},
     },
     error::{Error, Result},
     key::{Key, Value, prefix_end},
@@ -311,8 +311,47 @@ impl Transaction {
         self.write(tree, key.as_ref(), None)
     }
 
+    /// Merges `operand` into the value of `key` when the transaction commits; see [`Tree::merge`].
+    ///
+    /// It is a read of the key and a write: another transaction that merges into the same key
+    /// meanwhile is a conflict. Where that is not wanted, merge outside of the transaction. Cost:
+    /// that of [`Transaction::get`].
+    ///
+    /// Errors: those of [`Transaction::get`] and [`Transaction::insert`]; `MergeOperatorMissing`,
+    /// `MergeRefused`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// use indexy::{MergeOperator, TreeOptions};
+    /// let counters = TreeOptions::new().merge_operator(MergeOperator::AddU64);
+    /// let stock = db.tree_with("stock", counters)?;
+    /// let mut tx = db.begin()?;
+    /// tx.merge(&stock, "chairs", 3u64.to_be_bytes())?;
+    /// assert_eq!(tx.get(&stock, "chairs")?.unwrap(), 3u64.to_be_bytes());
+    /// tx.commit()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn merge(
+        &mut self,
+        tree: &Tree,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let (key, operand) = (key.as_ref(), operand.as_ref());
+        self.state.check(tree)?;
+        tree.check_write(key, operand.len())?;
+        let waiting = merge::waiting(tree.core(), key, operand)?;
+        let base = self.get(tree, key)?;
+        let joined = &tree.core().joined;
+        match merge::made(joined.merge_into(key, base.as_deref(), &waiting)?)? {
+            Some(value) => self.write(tree, key, Some(&value)),
+            None => Ok(()),
+        }
+    }
+
     /// Adds the operations of `batch`. Errors: those of [`Batch::commit`] that it knows already;
-    /// `Unsupported` if it removes ranges. The transaction is as it was then.
+    /// `Unsupported` if it removes ranges or merges. The transaction is as it was then.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

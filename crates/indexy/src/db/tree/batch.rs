@@ -7,6 +7,7 @@
 use super::{
     bounds,
     commit::{self, Commit, Condition},
+    merge,
     ops::{self, Change, OP_OVERHEAD_BYTES, Op},
     reads::Tree,
 };
@@ -44,6 +45,8 @@ pub struct Batch {
     bytes: usize,
     /// Some operations remove ranges.
     ranges: bool,
+    /// Some operations merge.
+    merges: bool,
     /// The first mistake of the caller; `commit` returns it.
     mistake: Option<Error>,
 }
@@ -71,6 +74,7 @@ impl Batch {
             ops: Vec::new(),
             bytes: 0,
             ranges: false,
+            merges: false,
             mistake: None,
         }
     }
@@ -109,6 +113,45 @@ impl Batch {
     /// ```
     pub fn remove(&mut self, tree: &Tree, key: impl AsRef<[u8]>) {
         self.push(tree, key.as_ref(), None);
+    }
+
+    /// Adds a merge of `operand` into the value of `key`, as operations of this batch before it
+    /// leave that; see [`Tree::merge`].
+    ///
+    /// `commit` reads the keys that are not in memory, with overlapping reads, and writes values: a
+    /// batch leaves no operands. It returns `MergeRefused` where a value does not suit, and then
+    /// nothing of the batch was written. Cost: copies key and operand.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// use indexy::{MergeOperator, TreeOptions};
+    /// let counters = TreeOptions::new().merge_operator(MergeOperator::AddI64);
+    /// let balances = db.tree_with("balances", counters)?;
+    /// let mut transfer = db.batch();
+    /// transfer.merge(&balances, "ann", (-5i64).to_be_bytes());
+    /// transfer.merge(&balances, "bob", 5i64.to_be_bytes());
+    /// transfer.commit()?;
+    /// assert_eq!(balances.get("ann")?.unwrap(), (-5i64).to_be_bytes());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn merge(&mut self, tree: &Tree, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) {
+        let (key, operand) = (key.as_ref(), operand.as_ref());
+        let at = &tree.at;
+        let checked = at
+            .check_key(key)
+            .and_then(|()| at.check_value(operand.len()));
+        let waiting = match checked.and_then(|()| merge::waiting(&at.tree, key, operand)) {
+            Ok(waiting) => waiting,
+            Err(mistake) => {
+                self.mistake.get_or_insert(mistake);
+                return;
+            }
+        };
+        let hash = Stripes::hash(at.tree.entry.id, key);
+        let bytes = key.len() + waiting.len();
+        let change = Change::Merge(Key::new(key), waiting);
+        self.merges |= self.add(tree, bytes, hash, change);
     }
 
     /// Adds the removal of every key of a range: of those that are there when the batch is
@@ -223,6 +266,9 @@ impl Batch {
             Change::Remove(key) => Ok((trees[op.tree].clone(), key, None)),
             Change::RemoveRange(..) => Err(Error::Unsupported {
                 what: "to remove a range in a transaction".into(),
+            }),
+            Change::Merge(..) => Err(Error::Unsupported {
+                what: "to append a batch that merges: Transaction::merge does".into(),
             }),
         };
         self.ops.into_iter().map(write).collect()
@@ -349,7 +395,8 @@ impl Batch {
             true => Vec::new(),
             false => core.stripes.in_order(self.ops.iter().map(|op| op.hash)),
         };
-        if hashes.windows(2).any(|pair| pair[0] == pair[1]) {
+        // Merges into one key are not a matter of the last one.
+        if !self.merges && hashes.windows(2).any(|pair| pair[0] == pair[1]) {
             self.ops = ops::last_write_wins(std::mem::take(&mut self.ops));
         }
         let commit = Commit {
@@ -358,6 +405,7 @@ impl Batch {
             ops: &self.ops,
             bytes,
             ranges: self.ranges,
+            merges: self.merges,
             condition,
         };
         commit.run(&hashes)

@@ -11,7 +11,10 @@
 
 #![forbid(unsafe_code)]
 
-use super::ops::{self, Change, OP_OVERHEAD_BYTES, Op};
+use super::{
+    merge_batch,
+    ops::{self, Change, OP_OVERHEAD_BYTES, Op},
+};
 use crate::{
     db::{
         handle::{Core, TreeCore},
@@ -57,6 +60,8 @@ pub(super) struct Commit<'a> {
     pub(super) bytes: usize,
     /// Some operations remove ranges.
     pub(super) ranges: bool,
+    /// Some operations merge.
+    pub(super) merges: bool,
     pub(super) condition: Option<&'a dyn Condition>,
 }
 
@@ -65,25 +70,56 @@ impl Commit<'_> {
     pub(super) fn run(&self, hashes: &[u64]) -> Result<()> {
         let core = self.core;
         let log = core.shared.log.get();
-        let mut encoder = BatchEncoder::default();
-        if log.is_some() {
-            for op in self.ops {
-                encoder.push(ops::record(self.trees, op))?;
-            }
-        }
-        let end = {
+        let end = if self.merges {
             let _stripes = self.lock_stripes(hashes);
             self.live()?;
-            loop {
-                if let Some(end) = self.attempt(&encoder)? {
-                    break end;
-                }
+            let ops = merge_batch::resolved(self.trees, self.ops)?;
+            let ops = match self.ranges {
+                true => ops,
+                false => ops::last_write_wins(ops),
+            };
+            let bytes = ops.iter().map(Op::bytes).sum();
+            let limit = batch_limit(core);
+            if bytes > limit {
+                return Err(Error::BatchTooLarge { bytes, limit });
             }
+            let resolved = Commit {
+                ops: &ops,
+                bytes,
+                merges: false,
+                ..*self
+            };
+            resolved.apply_encoded(&resolved.encoded()?)?
+        } else {
+            let encoder = self.encoded()?;
+            let _stripes = self.lock_stripes(hashes);
+            self.live()?;
+            self.apply_encoded(&encoder)?
         };
         if let (Some(log), Some(end), Durability::Sync) = (log, end, core.options.durability) {
             log.wait_durable(end)?;
         }
         Ok(())
+    }
+
+    /// The operations for the log, if there is one.
+    fn encoded(&self) -> Result<BatchEncoder> {
+        let mut encoder = BatchEncoder::default();
+        if self.core.shared.log.get().is_some() {
+            for op in self.ops {
+                encoder.push(ops::record(self.trees, op))?;
+            }
+        }
+        Ok(encoder)
+    }
+
+    /// The caller holds the stripes.
+    fn apply_encoded(&self, encoder: &BatchEncoder) -> Result<Option<Lsn>> {
+        loop {
+            if let Some(end) = self.attempt(encoder)? {
+                return Ok(end);
+            }
+        }
     }
 
     /// Waits for room, and applies. `None`: a snapshot has begun, for whose images no room was
@@ -172,7 +208,7 @@ impl Commit<'_> {
                 key.len() + value + OP_OVERHEAD_BYTES
             }
             // As they are read.
-            Change::RemoveRange(..) => 0,
+            Change::RemoveRange(..) | Change::Merge(..) => 0,
         };
         self.ops.iter().map(of).sum()
     }
@@ -302,8 +338,11 @@ impl Commit<'_> {
             match &op.change {
                 Change::Put(key, value) => tree.apply(key, Some(value)),
                 Change::Remove(key) => tree.apply(key, None),
+                // They were resolved.
+                Change::Merge(..) => {}
                 Change::RemoveRange(from, to) => {
                     if let Some(runs) = &mut runs[op.tree] {
+                        tree.bury_operands(from, to.as_deref());
                         // All ranges of the tree at once. Those that come later in the batch go
                         // from Y early: nothing that it has of them is wanted any more.
                         if let Some(removal) = removals[op.tree].take() {

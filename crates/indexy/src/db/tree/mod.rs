@@ -1,13 +1,15 @@
 //! Trees: `reads` and `writes` are the two halves of [`Tree`], `fetch` reads that do not wait,
-//! `range` its scans, `batch` writes to
-//! several keys and trees as one, made of `ops` and applied by `commit`; `reference` what all of
-//! these hold on to.
+//! `range` its scans, `batch` writes to several keys and trees as one, `merge` writes of values
+//! that need not be known, made of `ops` and applied by `commit`; `reference` what all of these
+//! hold on to.
 
 mod batch;
 pub(super) mod bounds;
 mod commit;
 mod fetch;
 mod load_sorted;
+pub(super) mod merge;
+mod merge_batch;
 mod ops;
 mod range;
 mod ranges;

@@ -20,6 +20,7 @@ use crate::{
     error::{Error, Result},
     framework::{
         memory::Admitted,
+        merge::writes::NewOperand,
         misses::Purpose,
         snapshots::BEGINS_AWAITED,
         tree::{Joined, Route, Written},
@@ -33,6 +34,28 @@ use crate::{
 const ENTRY_OVERHEAD_BYTES: usize = 64;
 /// Bytes of a log record beside key and value.
 const RECORD_OVERHEAD_BYTES: usize = 32;
+
+/// What is written under a key.
+#[derive(Clone, Copy)]
+pub(super) enum New<'a> {
+    /// `None`: it is removed.
+    Value(Option<&'a [u8]>),
+    Operand(NewOperand<'a>),
+}
+
+impl New<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Value(value) => value.map_or(0, <[u8]>::len),
+            // The record has the one, X the other, and they share a request for room.
+            Self::Operand(new) => new.waiting.len().max(new.operand.len()),
+        }
+    }
+
+    fn is_removal(&self) -> bool {
+        matches!(self, Self::Value(None))
+    }
+}
 
 /// Room in memory and in the log, kept while these live.
 struct Permit<'a> {
@@ -191,7 +214,7 @@ impl Tree {
     }
 
     /// The frame of every single-key write; see the module header. `apply` writes by [`Tree::put`].
-    fn write<R>(
+    pub(super) fn write<R>(
         &self,
         key: &[u8],
         value_len: usize,
@@ -220,7 +243,7 @@ impl Tree {
 
     /// Waits for room and writes `value` (`None`: removes). The caller holds the stripe of `key`.
     #[inline]
-    fn put(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Lsn>> {
+    pub(super) fn put(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Lsn>> {
         if self.at.core().shared.versions.watch() == 0 {
             let permit = self.admit_value(key, value.map_or(0, <[u8]>::len), 0)?;
             // The wait may have been long.
@@ -229,13 +252,15 @@ impl Tree {
                 return Ok(end);
             }
         }
-        self.put_beside_snapshots(key, value)
+        let end = self.put_new(key, New::Value(value))?;
+        Ok(end.flatten())
     }
 
-    /// The same where a snapshot is open, which needs what `key` was (I10). Starts again when
-    /// another one begins meanwhile.
+    /// The same where a snapshot may be open, which needs what `key` was (I10). Starts again when
+    /// another one begins meanwhile. `None`: an operand was to be written over something else than
+    /// is there.
     #[inline(never)]
-    fn put_beside_snapshots(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Lsn>> {
+    pub(super) fn put_new(&self, key: &[u8], new: New<'_>) -> Result<Option<Option<Lsn>>> {
         let (joined, versions) = (self.at.joined(), &self.at.core().shared.versions);
         let mut begun = 0;
         loop {
@@ -251,7 +276,7 @@ impl Tree {
                 seen => joined.image(key, seen),
             };
             // What is absent and is removed stays what it was.
-            let kept = kept.filter(|kept| value.is_some() || kept.image != Image::Absent);
+            let kept = kept.filter(|kept| !new.is_removal() || kept.image != Image::Absent);
             if kept.is_some() {
                 joined.await_image_room();
             }
@@ -260,7 +285,7 @@ impl Tree {
                 .map_or(0, |kept| key.len() + kept.image.bytes());
             // All of it in one request: a writer that holds a reservation and asks for more could
             // wait for itself.
-            let permit = self.admit_value(key, value.map_or(0, <[u8]>::len), image_bytes)?;
+            let permit = self.admit_value(key, new.len(), image_bytes)?;
             self.at.live()?;
             // A value past X takes the gate by itself.
             let _gate = (gated && permit.route == Route::ThroughX).then(|| versions.gate());
@@ -271,10 +296,15 @@ impl Tree {
             if let Some(kept) = kept.filter(|_| versions.watch() != 0) {
                 joined.keep(key, seen, &kept);
             }
-            if let Written::Done(end) = joined.put(key, value, permit.route, seen)? {
-                return Ok(end);
+            let written = match &new {
+                New::Value(value) => joined.put(key, *value, permit.route, seen)?,
+                New::Operand(new) => joined.put_operand(key, new, seen)?,
+            };
+            match written {
+                Written::Done(end) => return Ok(Some(end)),
+                Written::Changed => return Ok(None),
+                Written::SnapshotBegan => begun += 1,
             }
-            begun += 1;
         }
     }
 

@@ -256,6 +256,7 @@ impl Cleaner {
         let (host, shared) = (&*self.host, &*self.shared);
         if log.bytes_on_disk() > limit {
             let target = Lsn(log.end().0.saturating_sub(limit / LOG_TARGET_DIVISOR));
+            let target = target.max(shared.log.first_cut());
             truncate::clean_below(host, target)?;
             truncate::truncate(host, shared)?;
         } else if let Some(floor) = truncate::floor(host, shared)

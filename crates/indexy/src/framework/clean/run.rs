@@ -151,7 +151,8 @@ impl Joined {
         if selected.is_empty() {
             return Ok((Written::default(), next));
         }
-        let written = self.write_regions(&table, &selected, within, runs)?;
+        let (written, stopped) = self.write_regions(&table, &selected, within, runs)?;
+        let next = stopped.map(Vec::into_boxed_slice).or(next);
         let counters = &self.shared.counters;
         match pick {
             Pick::CheckBack => counters::add(&counters.cleaned_by_check_back, written.keys),
@@ -163,7 +164,7 @@ impl Joined {
     }
 
     /// Writes what regions have of the keys of `within`, with which each of them overlaps, as one
-    /// run. The caller holds the run lock.
+    /// run. The caller holds the run lock. Also says where it stopped, if memory was short.
     ///
     /// I6: the floor of a region stays that is written in part.
     pub(in crate::framework) fn write_regions(
@@ -172,16 +173,22 @@ impl Joined {
         selected: &[usize],
         within: KeyRange<'_>,
         runs: &mut Runs,
-    ) -> Result<Written> {
+    ) -> Result<(Written, Option<Vec<u8>>)> {
         let bounds = |i: &usize| table.bounds(*i);
-        let in_whole = |i: &&usize| key_range::contains(within, bounds(i));
+        let floor = self.shared.log.floor();
+        // I6: after the floor was read. Operands that come later are logged above it.
+        let parts = selected.iter().map(|i| key_range::part(within, bounds(i)));
+        let resolved = self.resolve_operands(&join_neighbours(parts))?;
+        let within = resolved.within(within);
+        let behind = |i: &&usize| within.1.is_some_and(|to| bounds(i).0 >= to);
+        let selected: Vec<usize> = selected.iter().filter(|i| !behind(i)).copied().collect();
+        let in_whole = |i: &&usize| resolved.all && key_range::contains(within, bounds(i));
         let whole: Vec<usize> = selected.iter().filter(in_whole).copied().collect();
         for &i in &whole {
             table.set_dirty(i, false);
             table.set_candidate(i, false);
         }
         let run = runs.begin();
-        let floor = self.shared.log.floor();
         let parts = selected.iter().map(|i| key_range::part(within, bounds(i)));
         let ranges = join_neighbours(parts);
         let mut source = CleaningRun {
@@ -215,7 +222,26 @@ impl Joined {
         counters::add(&counters.cleaned_bytes, written.bytes);
         counters::add(&counters.runs, u64::from(written.keys > 0));
         self.shared.wake_compactor.notify();
-        Ok(written)
+        Ok((written, resolved.up_to))
+    }
+
+    /// Makes values of the operands of `ranges`, as far as memory goes.
+    fn resolve_operands(&self, ranges: &[KeyRange<'_>]) -> Result<Resolved> {
+        if !self.shared.log.may_resolve() {
+            let all = !ranges.iter().any(|range| self.has_operand(*range));
+            return Ok(Resolved { all, up_to: None });
+        }
+        let mut allowance = self.allowance();
+        for range in ranges {
+            let up_to = self.resolve_range(*range, &mut allowance)?;
+            if up_to.is_some() {
+                return Ok(Resolved { all: true, up_to });
+            }
+        }
+        Ok(Resolved {
+            all: true,
+            up_to: None,
+        })
     }
 
     fn pick(&self, pick: Pick, (from, to): KeyRange<'_>, runs: &mut Runs) -> Picked {
@@ -299,6 +325,24 @@ impl Joined {
             self.shared.poison.check()?;
         }
         Ok(())
+    }
+}
+
+/// What became of the operands of a run's ranges.
+struct Resolved {
+    /// None that was logged before is left, up to `up_to`.
+    all: bool,
+    /// The run takes nothing from here on; `None`: all.
+    up_to: Option<Vec<u8>>,
+}
+
+impl Resolved {
+    fn within<'a>(&'a self, (from, to): KeyRange<'a>) -> KeyRange<'a> {
+        match (&self.up_to, to) {
+            (Some(up_to), Some(to)) => (from, Some(to.min(up_to))),
+            (Some(up_to), None) => (from, Some(up_to)),
+            (None, to) => (from, to),
+        }
     }
 }
 

@@ -35,7 +35,12 @@ fn survey(all: &dyn Host, shared: &Shared) -> (Vec<Arc<Joined>>, Option<Lsn>) {
         .fold(end, Lsn::min);
     // What the manifest calls the start of the log is taken for durable: where nothing is dirty
     // (all trees dropped, say) the end may not be.
-    (trees, Some(floor.min(log.durable())))
+    let floor = floor.min(log.durable());
+    // Of what was replayed with operands either all is kept or nothing.
+    match floor < shared.log.first_cut() {
+        true => (trees, Some(log.start().min(floor))),
+        false => (trees, Some(floor)),
+    }
 }
 
 /// Makes every Y durable, records the new start of the log durably, and deletes what lies

@@ -190,8 +190,10 @@ impl Rig {
                     tree.replay_range(from, to).unwrap();
                 }
             }
-            // Nothing is loaded without the API.
-            RecordRef::Load { .. } => unreachable!(),
+            // Nothing is loaded or merged without the API.
+            RecordRef::Load { .. } | RecordRef::Merge { .. } | RecordRef::Resolved { .. } => {
+                unreachable!()
+            }
             RecordRef::Batch { ops, .. } => batch_ops(ops).for_each(|op| self.replay(op.unwrap())),
         }
     }
@@ -286,7 +288,7 @@ fn put_as_routed(tree: &Joined, key: &[u8], value: Option<&[u8]>) -> Result<Opti
     let route = value.map_or(Route::ThroughX, |v| tree.route(key.len() + v.len()));
     match tree.put(key, value, route, 0)? {
         Written::Done(end) => Ok(end),
-        Written::SnapshotBegan => panic!("no snapshot is open"),
+        Written::SnapshotBegan | Written::Changed => panic!("no snapshot is open"),
     }
 }
 

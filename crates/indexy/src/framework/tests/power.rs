@@ -5,15 +5,16 @@
 //! state after some first part of all writes, each of them (and so each batch) whole, at least as
 //! many as were acknowledged as durable (I8). A log that was cut too far, a manifest that points
 //! past what survived (I6), a run in Y that the log does not know of (I5), and a dropped tree that
-//! comes back under an old number, all show as a state that is no such part.
+//! comes back under an old number, all show as a state that is no such part. Merges append, so that
+//! one that counts twice, or not, or in another order, shows too.
 //!
 //! A sample runs by default; `INDEXY_POWER_SEEDS` says with how many seeds every n is tried.
 //! The log alone: `wal/tests/crash.rs`. Real disks: `tests/suite/{kill,faults}.rs`.
 
 use crate::{
-    db::{Db, Durability, IndexXKind, IndexYKind, Options, Tree},
-    error::Result,
-    framework::clean::truncate,
+    db::{Db, Durability, IndexXKind, IndexYKind, Options, Tree, TreeOptions},
+    error::{Error, Result},
+    framework::{clean::truncate, operators::MergeOperator},
     storage::{
         Storage,
         sim::{Fault, Sim},
@@ -30,6 +31,8 @@ const KEYS: u8 = 14;
 /// Operations of the first life, and of the second.
 const FIRST_LIFE: usize = 70;
 const SECOND_LIFE: usize = 25;
+/// Longest value that a merge makes.
+const LONGEST: usize = 400;
 /// Tried at so many I/Os of each case when nothing is asked for.
 const SAMPLE: u64 = 110;
 
@@ -97,6 +100,31 @@ struct Write {
     tree: usize,
     key: u8,
     value: Option<Vec<u8>>,
+    /// It is appended, where that fits.
+    merge: bool,
+}
+
+impl Write {
+    fn apply(&self, map: &mut Map) {
+        let key = vec![self.key];
+        match (&self.value, map.get_mut(&key)) {
+            (None, _) => drop(map.remove(&key)),
+            (Some(part), Some(value)) if self.merge => {
+                if value.len() + 1 + part.len() <= LONGEST {
+                    value.push(b'|');
+                    value.extend(part);
+                }
+            }
+            (Some(value), _) => drop(map.insert(key, value.clone())),
+        }
+    }
+}
+
+fn options() -> TreeOptions {
+    TreeOptions::new().merge_operator(MergeOperator::Append {
+        separator: b"|".to_vec(),
+        limit: LONGEST,
+    })
 }
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -117,10 +145,7 @@ impl History {
     fn state(&self, steps: usize) -> Vec<Map> {
         let mut maps = vec![Map::new(); self.trees.len()];
         for write in self.steps[..steps].iter().flatten() {
-            match &write.value {
-                Some(value) => maps[write.tree].insert(vec![write.key], value.clone()),
-                None => maps[write.tree].remove(&vec![write.key]),
-            };
+            write.apply(&mut maps[write.tree]);
         }
         maps
     }
@@ -270,43 +295,25 @@ impl<'a> World<'a> {
         let Some(&tree) = here.get(self.random.random_range(0..here.len().max(1))) else {
             return self.create(db);
         };
-        let handle = |world: &Self, tree: usize| db.tree(world.history.trees[tree].name);
+        let handle =
+            |world: &Self, tree: usize| db.tree_with(world.history.trees[tree].name, options());
         let core = db.core();
         match self.random.random_range(0..100) {
-            0..=44 => {
-                let write = self.any_write(tree);
-                self.history.steps.push(vec![write.clone()]);
-                let tree = handle(self, tree)?;
-                match write.value {
-                    Some(value) => tree.insert([write.key], value)?,
-                    None => tree.remove([write.key])?,
-                }
-                self.acknowledge();
-            }
-            45..=62 => {
-                let mut batch = db.batch();
-                let mut writes = BTreeMap::new();
-                for _ in 0..self.random.random_range(1..7) {
-                    let tree = here[self.random.random_range(0..here.len())];
-                    let write = self.any_write(tree);
-                    let handle = handle(self, tree)?;
-                    match &write.value {
-                        Some(value) => batch.insert(&handle, [write.key], value),
-                        None => batch.remove(&handle, [write.key]),
-                    }
-                    writes.insert((tree, write.key), write);
-                }
-                self.history.steps.push(writes.into_values().collect());
-                batch.commit()?;
-                self.acknowledge();
-            }
+            0..=44 => self.write(db, tree)?,
+            45..=62 => self.batch(db, &here)?,
             63..=71 => {
                 let joined = core.all_joined();
                 joined[self.random.random_range(0..joined.len())].flush()?;
             }
-            72..=79 => core.all_joined().iter().for_each(|tree| {
+            72..=77 => core.all_joined().iter().for_each(|tree| {
                 tree.x.cut(&[], None, tree.settled(), false, usize::MAX);
             }),
+            78..=79 => {
+                let now = self.history.state(self.history.steps.len());
+                let key = vec![self.random.random_range(0..KEYS)];
+                let found = handle(self, tree)?.get(&key)?;
+                assert_eq!(found.as_deref(), now[tree].get(&key).map(|v| &v[..]));
+            }
             80..=84 => {
                 db.sync()?;
                 self.history.all_durable();
@@ -335,14 +342,60 @@ impl<'a> World<'a> {
         Ok(())
     }
 
+    fn write(&mut self, db: &Db, tree: usize) -> Result<()> {
+        let write = self.any_write(tree);
+        self.history.steps.push(vec![write.clone()]);
+        let tree = db.tree_with(self.history.trees[tree].name, options())?;
+        match write.value {
+            Some(part) if write.merge => match tree.merge([write.key], part) {
+                // It makes no difference.
+                Err(Error::MergeRefused { .. }) => {}
+                merged => merged?,
+            },
+            Some(value) => tree.insert([write.key], value)?,
+            None => tree.remove([write.key])?,
+        }
+        self.acknowledge();
+        Ok(())
+    }
+
+    fn batch(&mut self, db: &Db, here: &[usize]) -> Result<()> {
+        let mut batch = db.batch();
+        let mut writes = Vec::new();
+        for _ in 0..self.random.random_range(1..7) {
+            let tree = here[self.random.random_range(0..here.len())];
+            let write = self.any_write(tree);
+            let handle = db.tree_with(self.history.trees[tree].name, options())?;
+            match &write.value {
+                Some(part) if write.merge => batch.merge(&handle, [write.key], part),
+                Some(value) => batch.insert(&handle, [write.key], value),
+                None => batch.remove(&handle, [write.key]),
+            }
+            writes.push(write);
+        }
+        self.history.steps.push(writes);
+        match batch.commit() {
+            Err(Error::MergeRefused { .. }) => drop(self.history.steps.pop()),
+            committed => {
+                committed?;
+                self.acknowledge();
+            }
+        }
+        Ok(())
+    }
+
     /// Loads a gap between two keys, sometimes after it was made by removals that the log has.
     fn load(&mut self, handle: &Tree, tree: usize) -> Result<()> {
         let from = self.random.random_range(0..KEYS);
         let to = (from + self.random.random_range(1..6)).min(KEYS);
         if self.random.random() {
             for key in from..to {
-                let value = None;
-                self.history.steps.push(vec![Write { tree, key, value }]);
+                self.history.steps.push(vec![Write {
+                    tree,
+                    key,
+                    value: None,
+                    merge: false,
+                }]);
                 handle.remove([key])?;
                 self.acknowledge();
             }
@@ -353,7 +406,12 @@ impl<'a> World<'a> {
         let writes: Vec<Write> = (from..to)
             .map(|key| {
                 let value = Some([&number.to_le_bytes()[..], &[key; 40]].concat());
-                Write { tree, key, value }
+                Write {
+                    tree,
+                    key,
+                    value,
+                    merge: false,
+                }
             })
             .collect();
         let load = writes.clone();
@@ -385,7 +443,7 @@ impl<'a> World<'a> {
         let at = self.history.trees.len();
         let life = Life::Begun;
         self.history.trees.push(Incarnation { name, life });
-        db.tree(name)?;
+        db.tree_with(name, options())?;
         self.history.trees[at].life = Life::Here;
         let trees = db.core().all_trees();
         let number = trees
@@ -405,12 +463,23 @@ impl<'a> World<'a> {
     fn any_write(&mut self, tree: usize) -> Write {
         let key = self.random.random_range(0..KEYS);
         let long = self.random.random_range(0..12) == 0;
-        let len = self.random.random_range(0..if long { 3000 } else { 200 });
+        let merge = self.random.random_range(0..2) == 0;
+        let most = match (merge, long) {
+            (true, _) => 60,
+            (false, true) => 3000,
+            (false, false) => 200,
+        };
+        let len = self.random.random_range(0..most);
         // No two writes have the same value.
         let mut value = (self.history.steps.len() as u64).to_le_bytes().to_vec();
         value.resize(8 + len, key);
         let value = (self.random.random_range(0..4) > 0).then_some(value);
-        Write { tree, key, value }
+        Write {
+            tree,
+            key,
+            value,
+            merge,
+        }
     }
 
     fn acknowledge(&mut self) {

@@ -253,7 +253,7 @@ fn another_database_or_version_is_refused() {
     match open_sim(&sim, Lsn(0), Lsn(0), false) {
         Err(Error::FormatVersion {
             found: 9,
-            supported: 3,
+            supported: 4,
             path,
         }) => assert_eq!(path, newest),
         other => panic!("{:?}", other.map(|o| o.1.len())),

@@ -20,6 +20,8 @@ enum Owned {
     Remove(u32, Vec<u8>),
     RemoveRange(u32, Vec<u8>, Option<Vec<u8>>),
     Load(u32, Vec<u8>, Option<Vec<u8>>),
+    Merge(u32, Vec<u8>, Vec<u8>),
+    Resolved(u32, Vec<u8>, Option<Vec<u8>>),
     Batch(u32, Vec<u8>),
 }
 
@@ -42,6 +44,16 @@ impl Owned {
                 from,
                 to: to.as_deref(),
             },
+            Self::Merge(tree, key, operand) => RecordRef::Merge {
+                tree: *tree,
+                key,
+                operand,
+            },
+            Self::Resolved(tree, key, value) => RecordRef::Resolved {
+                tree: *tree,
+                key,
+                value: value.as_deref(),
+            },
             Self::Batch(count, ops) => RecordRef::Batch { ops, count: *count },
         }
     }
@@ -56,6 +68,12 @@ fn own(r: RecordRef<'_>) -> Owned {
         }
         RecordRef::Load { tree, from, to } => {
             Owned::Load(tree, from.to_vec(), to.map(<[u8]>::to_vec))
+        }
+        RecordRef::Merge { tree, key, operand } => {
+            Owned::Merge(tree, key.to_vec(), operand.to_vec())
+        }
+        RecordRef::Resolved { tree, key, value } => {
+            Owned::Resolved(tree, key.to_vec(), value.map(<[u8]>::to_vec))
         }
         RecordRef::Batch { ops, count } => Owned::Batch(count, ops.to_vec()),
     }

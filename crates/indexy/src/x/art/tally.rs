@@ -52,6 +52,7 @@ fn add_leaf(sums: &mut XStats, leaf: LeafRef<'_>) -> Result<(), String> {
     sums.bytes += leaf.arena_bytes() as usize + stable.large_bytes();
     sums.dirty += stable.bits(Bit::Dirty).count_ones() as usize;
     sums.tombstones += stable.bits(Bit::Tombstone).count_ones() as usize;
+    sums.operands += stable.operands().count_ones() as usize;
     Ok(())
 }
 

@@ -82,6 +82,7 @@ fn add_leaf(sums: &mut XStats, leaf: StableLeaf<'_>, bytes: usize) {
     sums.bytes += bytes + leaf.large_bytes();
     sums.dirty += leaf.bits(Bit::Dirty).count_ones() as usize;
     sums.tombstones += leaf.bits(Bit::Tombstone).count_ones() as usize;
+    sums.operands += leaf.operands().count_ones() as usize;
 }
 
 /// The bounds of the children of a node with these bounds.

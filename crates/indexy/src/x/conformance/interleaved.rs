@@ -86,6 +86,7 @@ impl<X: IndexX> World<X> {
         point();
         let seen = match self.x.get(&key(i), |bytes| write_of(i, bytes)) {
             Lookup::Found(write) => Some(write),
+            Lookup::Operand => unreachable!("nothing is merged"),
             Lookup::Deleted | Lookup::Absent => None,
             Lookup::AskY(stamp) => {
                 point();

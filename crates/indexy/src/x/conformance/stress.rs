@@ -95,6 +95,7 @@ impl<X: IndexX> Shared<X> {
         let oldest = finished.max(self.observed[i].load(Ordering::SeqCst));
         let seen = match self.x.get(&key, |bytes| write_of(i, bytes)) {
             Lookup::Found(write) => Some(write),
+            Lookup::Operand => unreachable!("nothing is merged"),
             Lookup::Deleted | Lookup::Absent => None,
             Lookup::AskY(stamp) => {
                 let bytes = self.y.read().get(&key).cloned();

@@ -87,6 +87,7 @@ impl<X: IndexX> World<X> {
     pub(super) fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
         match self.x.get(key, <[u8]>::to_vec) {
             Lookup::Found(value) => Some(value),
+            Lookup::Operand => unreachable!("nothing is merged"),
             Lookup::Deleted | Lookup::Absent => None,
             Lookup::AskY(stamp) => {
                 let value = self.y.get(key).cloned();

@@ -16,7 +16,7 @@ use crate::{
     mem::{Guard, Memory, words::Words},
     x::{
         RunId, Stamp,
-        entry::{Form, Lengths, MAX_INLINE_SUFFIX, NewEntry, TOMBSTONE},
+        entry::{Form, Lengths, MAX_INLINE_SUFFIX, NewEntry, is_removal},
         heads::{head, rest},
     },
 };
@@ -99,7 +99,7 @@ impl Contents {
 
     /// Announces a new entry.
     pub(crate) fn add(&mut self, entry: &NewEntry<'_>) {
-        let tombstone = entry.flags & TOMBSTONE != 0;
+        let tombstone = is_removal(entry.flags);
         self.note(
             entry.suffix.len(),
             entry.value.len(),
@@ -126,7 +126,7 @@ impl Contents {
             let entry = from.entry(i);
             let suits = shift.suits(entry.form, entry.suffix_len);
             if suits {
-                let tombstone = from.has(i, Bit::Tombstone);
+                let tombstone = is_removal(from.flags(i));
                 let suffix_len = shift.len(entry.suffix_len);
                 self.note(suffix_len, entry.value_len, entry.form, tombstone);
             }
@@ -144,7 +144,7 @@ impl Contents {
                 return;
             }
             let entry = from.entry(i);
-            let tombstone = from.has(i, Bit::Tombstone);
+            let tombstone = is_removal(from.flags(i));
             self.note_lengths(entry.suffix_len, entry.value_len, entry.form, tombstone);
         }
     }

@@ -5,7 +5,7 @@ use super::{
     stable::StableLeaf,
 };
 use crate::x::{
-    entry::{DIRTY, IN_Y, TOMBSTONE},
+    entry::{DIRTY, IN_Y, is_operand, is_removal},
     heads::head,
 };
 use std::cmp::Ordering;
@@ -45,7 +45,10 @@ impl StableLeaf<'_> {
         if self.flags(i) & (DIRTY | IN_Y) == 0 {
             return Err(format!("I2: entry {i} is clean and not in Y"));
         }
-        if self.flags(i) & TOMBSTONE != 0 && entry.value_len != 0 {
+        if is_operand(self.flags(i)) && self.mount().is_none() {
+            return Err(format!("operand {i} is in a complete range"));
+        }
+        if is_removal(self.flags(i)) && entry.value_len != 0 {
             return Err(format!("tombstone {i} has a value"));
         }
         if i > 0 && self.compare(i - 1, i) != Ordering::Less {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::x::{
     RunId, Stamp,
-    entry::{DIRTY, Form, IN_Y, Lengths, NewEntry, TOMBSTONE, entry_size},
+    entry::{DIRTY, Form, IN_Y, Lengths, NewEntry, TOMBSTONE, entry_size, is_removal},
     heads::{HEAD_BYTES, head, rest},
 };
 
@@ -53,7 +53,7 @@ impl Kind {
             } => {
                 entry.suffix.len() == suffix_len
                     && entry.large.is_none()
-                    && (entry.value.len() == value_len || entry.flags & TOMBSTONE != 0)
+                    && (entry.value.len() == value_len || is_removal(entry.flags))
             }
         }
     }
@@ -92,7 +92,7 @@ impl LeafLatched<'_> {
                 let place = open_place(leaf, &records, i, meta.n);
                 let mut record = leaf.words().stream(records.at(place));
                 record.write(rest(entry.suffix));
-                if entry.flags & TOMBSTONE == 0 {
+                if !is_removal(entry.flags) {
                     record.write(entry.value);
                 }
                 record.finish();
@@ -119,7 +119,7 @@ impl LeafLatched<'_> {
         match leaf.kind() {
             Kind::Fixed { .. } => {
                 // Of a tombstone the value that was is left.
-                if entry.flags & TOMBSTONE == 0 {
+                if !is_removal(entry.flags) {
                     leaf.words().write(leaf.entry(i).tail, entry.value);
                 }
             }

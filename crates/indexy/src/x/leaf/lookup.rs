@@ -71,8 +71,13 @@ impl<'g> LeafSeen<'g> {
         };
         let entry = leaf.entry(i);
         if leaf.has_bit(i, Bit::Tombstone) {
+            let answer = if leaf.has_bit(i, Bit::InY) {
+                Lookup::Deleted
+            } else {
+                Lookup::Operand
+            };
             return if self.unchanged() {
-                Ok(Lookup::Deleted)
+                Ok(answer)
             } else {
                 Err(found)
             };
@@ -127,7 +132,8 @@ impl<'g> LeafSeen<'g> {
 }
 
 impl<'g> LeafRef<'g> {
-    /// The key that is `path` and the suffix of entry `i`, and its value; a tombstone has none.
+    /// The key that is `path` and the suffix of entry `i`, and its value; a tombstone has none, and
+    /// an operand is none.
     /// `None` when `stable` says that the leaf changed. Where it changed and `stable` was not
     /// asked, the answer is arbitrary, but not longer than the leaf: the caller asks afterwards.
     pub(crate) fn key_and_value(
@@ -198,6 +204,7 @@ impl LeafLatched<'_> {
         gone.bytes += self.arena_bytes().unsigned_abs();
         gone.dirty += stable.bits(Bit::Dirty).count_ones() as usize;
         gone.tombstones += stable.bits(Bit::Tombstone).count_ones() as usize;
+        gone.operands += stable.operands().count_ones() as usize;
         if self.leaf().any_large() {
             for i in 0..stable.len() {
                 if let Some(large) = stable.large(&stable.entry(i)) {
@@ -211,7 +218,13 @@ impl LeafLatched<'_> {
 }
 
 impl LeafRef<'_> {
-    /// Every entry is a tombstone.
+    /// The entries that are operands.
+    #[inline]
+    pub(crate) fn operands(self) -> u64 {
+        self.bits(Bit::Tombstone) & !self.bits(Bit::InY)
+    }
+
+    /// Every entry is a tombstone, or an operand.
     #[inline]
     pub(crate) fn has_no_live(self) -> bool {
         mask(0..self.len()) & !self.bits(Bit::Tombstone) == 0

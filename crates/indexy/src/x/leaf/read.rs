@@ -99,7 +99,7 @@ impl<'g> LeafRef<'g> {
         };
         let rest = records.at(self.place(&records, i));
         let tail = rest + records.rest;
-        let value_len = if self.has_bit(i, Bit::Tombstone) {
+        let value_len = if self.has_bit(i, Bit::Tombstone) && self.has_bit(i, Bit::InY) {
             0
         } else {
             records.size - records.rest

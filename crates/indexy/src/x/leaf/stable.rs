@@ -95,6 +95,11 @@ impl<'x> StableLeaf<'x> {
         self.leaf.bits(bit)
     }
 
+    /// The entries that are operands.
+    pub(crate) fn operands(self) -> u64 {
+        self.leaf.operands()
+    }
+
     /// `DIRTY`, `IN_Y` and `TOMBSTONE` of entry `i`.
     #[inline]
     pub(crate) fn flags(self, i: usize) -> u32 {

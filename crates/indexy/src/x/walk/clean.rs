@@ -68,7 +68,8 @@ impl<S: Kind> Tree<S> {
         let latched = leaf.try_latch()?;
         let copy = latched.stable().copy(buffer);
         let within = step.entries(copy, to);
-        let dirty = copy.bits(Bit::Dirty) & mask(within.clone());
+        // Y takes no operand: it is resolved first.
+        let dirty = copy.bits(Bit::Dirty) & !copy.operands() & mask(within.clone());
         let (mut taken, mut bytes, mut end) = (0, 0, within.end);
         for i in ones(dirty) {
             if bytes >= COPIED_BYTES {

@@ -36,6 +36,7 @@ impl<S: Kind> Tree<S> {
             bytes: less(gone.bytes),
             keys: less(gone.keys),
             tombstones: less(gone.tombstones),
+            operands: less(gone.operands),
             dirty: less(gone.dirty),
             mounts: less(gone.mounts),
         });

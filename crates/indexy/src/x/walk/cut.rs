@@ -185,7 +185,7 @@ impl<S: Kind> Tree<S> {
     }
 
     /// Makes the range of `leaf` mounted with a fresh stamp.
-    fn mount_leaf(&self, leaf: &LeafLatched<'_>) {
+    pub(super) fn mount_leaf(&self, leaf: &LeafLatched<'_>) {
         let mounts = isize::from(leaf.leaf().mount().is_none());
         leaf.set_mount(Some(self.tick()));
         self.counters.add(Delta {
@@ -258,7 +258,12 @@ impl<S: Kind> Tree<S> {
     fn complete_range(&self, step: &Step<'_, '_, S>, from: &[u8], to: Option<&[u8]>) -> Option<()> {
         match step.spot()? {
             Spot::Leaf(leaf) if leaf.leaf().mount().is_some() && step.bounds.within(from, to) => {
-                leaf.try_latch()?.set_mount(None);
+                let leaf = leaf.try_latch()?;
+                if leaf.stable().operands() != 0 {
+                    // What they are operands of is looked for in Y, though that has nothing now.
+                    return Some(());
+                }
+                leaf.set_mount(None);
                 self.counters.add(Delta {
                     mounts: -1,
                     ..Delta::default()

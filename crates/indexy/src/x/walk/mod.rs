@@ -12,6 +12,7 @@
 //! |---|---|
 //! | `step` | from range to range |
 //! | `get`, `put` | reads, writes and loads of single keys |
+//! | `operand` | what waits to be merged with what Y has |
 //! | `scan`, `count`, `keys` | chunks of a scan; counts of entries; keys alone |
 //! | `clean` | copies of dirty entries for Y's runs |
 //! | `cut`, `clear` | dropping what Y has; dropping all |
@@ -25,6 +26,7 @@ mod count;
 mod cut;
 mod get;
 mod keys;
+mod operand;
 mod put;
 mod scan;
 mod step;
@@ -36,9 +38,10 @@ pub(crate) use step::Step;
 
 use super::{
     Chunk, CleanSink, Cut, IndexX, KeySeen, LeafInfo, Load, Lookup, Order, Put, RunId, ScanLimits,
-    Stamp, StopWalk, XStats,
+    Stamp, StopWalk, Waiting, XStats,
     tree::{Kind, Tree},
 };
+use crate::key::Value;
 use std::ops::ControlFlow;
 
 impl<S: Kind> IndexX for Tree<S> {
@@ -59,6 +62,41 @@ impl<S: Kind> IndexX for Tree<S> {
 
     fn load(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Load {
         self.install(key, value, stamp)
+    }
+
+    fn put_operand<E>(
+        &self,
+        key: &[u8],
+        operand: &[u8],
+        over: Option<&[u8]>,
+        commit: impl FnOnce() -> Result<(), E>,
+    ) -> Result<bool, E> {
+        self.put_waiting(key, operand, over, commit)
+    }
+
+    fn operand(&self, key: &[u8]) -> Option<(Value, Stamp)> {
+        self.waiting_at(key)
+    }
+
+    fn resolve<E>(
+        &self,
+        key: &[u8],
+        operand: &[u8],
+        stamp: Stamp,
+        value: Option<&[u8]>,
+        commit: impl FnOnce() -> Result<(), E>,
+    ) -> Result<bool, E> {
+        self.settle_waiting(key, operand, stamp, value, commit)
+    }
+
+    fn operands(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        enough: usize,
+        out: &mut Vec<Waiting>,
+    ) -> Option<Vec<u8>> {
+        self.collect_waiting(from, to, enough, out)
     }
 
     fn evict(&self, key: &[u8]) {

@@ -16,7 +16,7 @@ use crate::{
         bounds::Probe,
         counters::Delta,
         edit::{Edit, edit_for_put},
-        entry::{IN_Y, NewEntry, TOMBSTONE},
+        entry::{IN_Y, NewEntry, is_removal},
         large::LargeRef,
         leaf::LeafLatched,
         pending::PendingValue,
@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// What an attempt to write came to.
-enum Attempt {
+pub(super) enum Attempt {
     /// Done; whether the leaf became smaller.
     Done(bool),
     /// Go down again.
@@ -33,15 +33,15 @@ enum Attempt {
 }
 
 /// Where a descent to a key ended.
-struct Target<'a, 'g, S: Structure> {
-    guard: &'g Guard<'g>,
-    place: &'a S::Place<'g>,
-    key: &'a [u8],
+pub(super) struct Target<'a, 'g, S: Structure> {
+    pub guard: &'g Guard<'g>,
+    pub place: &'a S::Place<'g>,
+    pub key: &'a [u8],
 }
 
 impl<S: Structure> Target<'_, '_, S> {
     /// The mount of the range, if it is an empty one.
-    fn empty(&self) -> Option<Option<Stamp>> {
+    pub(super) fn empty(&self) -> Option<Option<Stamp>> {
         match self.place.spot() {
             Some(Spot::Empty(mount)) => Some(mount),
             _ => None,
@@ -49,7 +49,7 @@ impl<S: Structure> Target<'_, '_, S> {
     }
 
     /// The suffix of the key in `leaf`, which is here.
-    fn suffix(&self, leaf: &LeafLatched<'_>) -> &[u8] {
+    pub(super) fn suffix(&self, leaf: &LeafLatched<'_>) -> &[u8] {
         &self.key[leaf.leaf().depth()..]
     }
 }
@@ -189,7 +189,7 @@ impl<S: Kind> Tree<S> {
 
     /// A latched leaf at `target`, made if there is none; `None` when the caller has to go down
     /// again.
-    fn leaf_at<'g>(
+    pub(super) fn leaf_at<'g>(
         &self,
         target: &Target<'_, 'g, S>,
         pending: &mut PendingValue<'_>,
@@ -203,7 +203,7 @@ impl<S: Kind> Tree<S> {
     }
 
     /// Makes room, commits and edits.
-    fn apply<'g, E>(
+    pub(super) fn apply<'g, E>(
         &self,
         target: &Target<'_, 'g, S>,
         mut leaf: LeafLatched<'g>,
@@ -243,7 +243,7 @@ impl<S: Kind> Tree<S> {
             Edit::Insert { .. } => false,
             // Leaves of nothing but tombstones do without the room of values: they become few.
             Edit::Replace { flags, .. } => {
-                flags & TOMBSTONE != 0 && leaf.leaf().has_no_live() || leaf.is_loose()
+                is_removal(flags) && leaf.leaf().has_no_live() || leaf.is_loose()
             }
             Edit::Remove { .. } => true,
         };

@@ -92,8 +92,13 @@ impl Scan<'_> {
         }
         let add = |i| {
             let (key, value) = leaf.key_and_value(path, i, unchanged)?;
-            let dirty = leaf.has_bit(i, Bit::Dirty);
-            Some(ChunkEntry { key, value, dirty })
+            let operand = leaf.has_bit(i, Bit::Tombstone) && !leaf.has_bit(i, Bit::InY);
+            Some(ChunkEntry {
+                key,
+                value,
+                operand,
+                dirty: leaf.has_bit(i, Bit::Dirty),
+            })
         };
         let stop = self.filling.leaf(shown, mounted, add, unchanged)?;
         if mounted {

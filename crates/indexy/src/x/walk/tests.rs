@@ -43,6 +43,93 @@ every_tree! {
     what_a_cut_spares_is_packed_again,
     removals_give_leaves_back,
     keys_nested_as_deep_as_keys_can_be,
+    i4_operands_stay_until_they_are_resolved,
+    i3_an_operand_is_resolved_if_nothing_was_removed_since,
+}
+
+fn wait<S: Kind>(tree: &Tree<S>, key: &[u8], operand: &[u8], over: Option<&[u8]>) -> bool {
+    tree.put_operand(key, operand, over, || Ok::<(), ()>(())) == Ok(true)
+}
+
+/// Beside values of the same size and of others: no run takes them, no cut does, their range stays
+/// mounted, and bytes and counts are exact.
+fn i4_operands_stay_until_they_are_resolved<S: Kind>() {
+    for long in [false, true] {
+        let tree = Tree::<S>::new(memory(), true);
+        let bytes = |i: u64| vec![i as u8; if long { (i % 200) as usize } else { 8 }];
+        for i in 0..3000 {
+            match i % 3 {
+                0 => put(&tree, &spread(i), &bytes(i)),
+                1 => assert!(wait(&tree, &spread(i), &bytes(i), None)),
+                _ => remove(&tree, &spread(i)),
+            }
+        }
+        assert!(!wait(&tree, &spread(0), b"", None), "it has a value");
+        assert!(!wait(&tree, &spread(2), b"", None), "it has a tombstone");
+        assert!(!wait(&tree, &spread(1), b"", None), "it has an operand");
+        assert!(!wait(&tree, &spread(1), b"", Some(b"another")));
+        assert_eq!(tree.stats().operands, 1000);
+        assert_eq!(tree.verify(true), Ok(()));
+        clean(&tree, 1);
+        tree.clear_mounts(&[], None);
+        tree.cut(&[], None, 1, false, usize::MAX);
+        assert_eq!(tree.verify(true), Ok(()));
+        let stats = tree.stats();
+        assert_eq!(
+            (stats.keys, stats.operands, stats.dirty),
+            (1000, 1000, 1000)
+        );
+        let mut waiting = Vec::new();
+        let mut at = Some(Vec::new());
+        while let Some(from) = at {
+            at = tree.operands(&from, None, 10, &mut waiting);
+        }
+        assert_eq!(waiting.len(), 1000);
+        assert!(waiting.is_sorted_by(|a, b| a.key < b.key));
+        for i in (1..3000).step_by(3) {
+            let key = spread(i);
+            assert_eq!(tree.get(&key, |_| ()), Lookup::Operand);
+            let (operand, stamp) = tree.operand(&key).unwrap();
+            assert_eq!(operand, bytes(i));
+            let value = (i % 2 == 0).then_some(&b"resolved"[..]);
+            match i % 5 {
+                0 => put(&tree, &key, b"over it"),
+                1 => remove(&tree, &key),
+                2 => assert!(wait(&tree, &key, b"longer or not", Some(&bytes(i)))),
+                _ => {
+                    let done = tree.resolve(&key, &operand, stamp, value, || Ok::<(), ()>(()));
+                    assert_eq!(done, Ok(true));
+                }
+            }
+        }
+        assert_eq!(tree.verify(true), Ok(()));
+        for one in waiting {
+            remove(&tree, &one.key);
+        }
+        assert_eq!(tree.stats().operands, 0);
+        assert_eq!(tree.verify(true), Ok(()));
+    }
+}
+
+fn i3_an_operand_is_resolved_if_nothing_was_removed_since<S: Kind>() {
+    let tree = Tree::<S>::new(memory(), true);
+    let resolve = |operand: &[u8], stamp| {
+        tree.resolve(b"b", operand, stamp, Some(b"value"), || Ok::<(), ()>(()))
+    };
+    put(&tree, b"a", b"1");
+    assert!(wait(&tree, b"b", b"2", None));
+    let (operand, stamp) = tree.operand(b"b").unwrap();
+    assert_eq!(resolve(b"3", stamp), Ok(false), "another operand");
+    clean(&tree, 1);
+    tree.cut(&[], None, 1, false, usize::MAX);
+    assert_eq!(resolve(&operand, stamp), Ok(false), "a neighbour was cut");
+    let (operand, stamp) = tree.operand(b"b").unwrap();
+    let refused = tree.resolve(b"b", &operand, stamp, None, || Err("no"));
+    assert_eq!(refused, Err("no"));
+    assert_eq!(resolve(&operand, stamp), Ok(true));
+    assert_eq!(tree.get(b"b", |v| v == b"value"), Lookup::Found(true));
+    assert_eq!(resolve(&operand, stamp), Ok(false), "it is a value");
+    assert_eq!(tree.verify(true), Ok(()));
 }
 
 fn memory() -> Arc<Memory> {

@@ -1,0 +1,447 @@
+//! Merge operators: what a tree makes of a value and of what is merged into it.
+//!
+//! An operator is three total functions: whether an operand is one, what two operands are together,
+//! and what a value and an operand make. The second is associative with the third: to merge two
+//! operands one after the other is to merge what they are together. So nobody can tell when an
+//! operand met its value.
+//!
+//! Pure; no threads, no I/O. Not here: when operands meet values (`reads.rs`, `resolve.rs`).
+
+#![forbid(unsafe_code)]
+
+use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    panic::{RefUnwindSafe, UnwindSafe},
+    sync::Arc,
+};
+
+/// Longest operand, and longest value that a merge makes, in bytes (128 KiB).
+pub(crate) const MAX_MERGED_BYTES: usize = 128 << 10;
+/// Longest name of an operator, in bytes.
+const MAX_NAME_BYTES: usize = 255;
+/// Bytes before each part of what waits to be appended.
+const LENGTH_BYTES: usize = 4;
+
+/// A merge operator of your own; register it with
+/// [`Options::register_merge`](crate::Options::register_merge).
+///
+/// All three methods must be pure: the same answer for the same bytes, now and after the next open.
+/// They run in threads of callers and of the database, with locks held: they must not call the
+/// database, wait, or panic. A panic in a thread of the database poisons it.
+///
+/// ```
+/// use indexy::{Db, Merge, MergeOperator, Options, TreeOptions};
+/// use std::sync::Arc;
+///
+/// /// Values and operands are bit sets.
+/// struct Union;
+///
+/// impl Merge for Union {
+///     fn name(&self) -> &str {
+///         "union-of-bits"
+///     }
+///     fn merge(&self, _key: &[u8], base: Option<&[u8]>, operand: &[u8]) -> Vec<u8> {
+///         self.combine(_key, base.unwrap_or_default(), operand)
+///     }
+///     fn combine(&self, _key: &[u8], earlier: &[u8], later: &[u8]) -> Vec<u8> {
+///         let len = earlier.len().max(later.len());
+///         let bits = |of: &[u8], i| of.get(i).copied().unwrap_or(0);
+///         (0..len).map(|i| bits(earlier, i) | bits(later, i)).collect()
+///     }
+/// }
+///
+/// # let dir = tempfile::tempdir()?;
+/// let db = Db::open(dir.path(), Options::new(4 << 20).register_merge(Arc::new(Union))?)?;
+/// let flags = TreeOptions::new().merge_operator(MergeOperator::Own("union-of-bits".into()));
+/// let tree = db.tree_with("flags", flags)?;
+/// tree.merge("ann", [0b01])?;
+/// tree.merge("ann", [0b10])?;
+/// assert_eq!(tree.get("ann")?.unwrap(), [0b11]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Merge: Send + Sync + 'static {
+    /// The name under which databases remember it: 1..=255 bytes. Another behaviour needs another
+    /// name.
+    fn name(&self) -> &str;
+
+    /// Whether `operand` can be merged; `Err` says why not, and
+    /// [`Tree::merge`](crate::Tree::merge) returns that as `MergeRefused`. Default: it can.
+    fn check(&self, key: &[u8], operand: &[u8]) -> Result<(), String> {
+        let _ = (key, operand);
+        Ok(())
+    }
+
+    /// The value that `operand` makes of `base`, the value of `key`; `None`: the key is absent. It
+    /// must have an answer for every `base`: that may have been inserted as anything. An answer
+    /// over 128 KiB, or longer than the disk index takes, leaves `base` as it is.
+    fn merge(&self, key: &[u8], base: Option<&[u8]>, operand: &[u8]) -> Vec<u8>;
+
+    /// The operand that does what `earlier` and then `later` do:
+    /// `merge(merge(base, earlier), later) == merge(base, combine(earlier, later))`.
+    fn combine(&self, key: &[u8], earlier: &[u8], later: &[u8]) -> Vec<u8>;
+}
+
+/// How [`Tree::merge`](crate::Tree::merge) merges; see
+/// [`TreeOptions::merge_operator`](crate::TreeOptions::merge_operator).
+///
+/// What a merge does depends on the value and the operands alone, never on when they meet. Where a
+/// value does not suit, a merge leaves it as it is: if that is known when the merge is called, it
+/// returns `MergeRefused`; else nobody hears of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum MergeOperator {
+    /// Adds unsigned numbers of 64 bits, big-endian, 8 bytes each; an absent key counts as 0. A sum
+    /// over `u64::MAX` is `u64::MAX`. A value that has not 8 bytes does not suit.
+    AddU64,
+    /// Adds signed numbers of 64 bits in two's complement, big-endian, 8 bytes each; an absent key
+    /// counts as 0. A sum that overflows wraps around: any other rule would depend on the order. A
+    /// value that has not 8 bytes does not suit.
+    AddI64,
+    /// Keeps the greater of value and operand in bytewise order. An operand of any length up to
+    /// 128 KiB; every value suits.
+    Max,
+    /// Appends the operand to the value, with a separator between them. A value that would become
+    /// longer than the limit does not suit: it stays as it is, and a later, shorter operand may
+    /// still fit.
+    Append {
+        /// Comes before the operand where the key has a value, even an empty one.
+        separator: Vec<u8>,
+        /// Longest value that an append makes, in bytes: 1..=131,072.
+        limit: usize,
+    },
+    /// One of your own, by its [name](Merge::name).
+    Own(String),
+}
+
+impl MergeOperator {
+    /// `InvalidOption` for parameters that cannot work.
+    pub(crate) fn check(&self) -> Result<()> {
+        let reason = match self {
+            Self::Append { limit, .. } if *limit == 0 || *limit > MAX_MERGED_BYTES => {
+                format!("a limit of {limit} bytes: from 1 to {MAX_MERGED_BYTES}")
+            }
+            Self::Append { separator, limit } if separator.len() >= *limit => {
+                "the separator is as long as the limit".into()
+            }
+            Self::Own(name) => return check_name(name),
+            Self::AddU64 | Self::AddI64 | Self::Max | Self::Append { .. } => return Ok(()),
+        };
+        Err(invalid(reason))
+    }
+}
+
+impl fmt::Display for MergeOperator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AddU64 => f.write_str("add-u64"),
+            Self::AddI64 => f.write_str("add-i64"),
+            Self::Max => f.write_str("max"),
+            Self::Append { separator, limit } => {
+                write!(
+                    f,
+                    "append({:?}, {limit})",
+                    separator.escape_ascii().to_string()
+                )
+            }
+            Self::Own(name) => write!(f, "own:{name}"),
+        }
+    }
+}
+
+fn invalid(reason: String) -> Error {
+    Error::InvalidOption {
+        option: "merge_operator",
+        reason,
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    match name.len() {
+        1..=MAX_NAME_BYTES => Ok(()),
+        len => Err(invalid(format!(
+            "a name of {len} bytes: from 1 to {MAX_NAME_BYTES}"
+        ))),
+    }
+}
+
+/// The operators that a program registered, by name.
+#[derive(Clone, Default)]
+pub(crate) struct Registered(BTreeMap<String, Arc<dyn Merge>>);
+
+/// So that `Options` may cross `catch_unwind`: operators are pure.
+impl UnwindSafe for Registered {}
+impl RefUnwindSafe for Registered {}
+
+impl fmt::Debug for Registered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// The same operators, not others that do the same.
+impl PartialEq for Registered {
+    fn eq(&self, other: &Self) -> bool {
+        let same = |(a, b): (&Arc<dyn Merge>, &Arc<dyn Merge>)| Arc::ptr_eq(a, b);
+        self.0.keys().eq(other.0.keys()) && self.0.values().zip(other.0.values()).all(same)
+    }
+}
+
+impl Eq for Registered {}
+
+impl Registered {
+    /// The last one registered under a name counts. Errors: `InvalidOption`.
+    pub(crate) fn add(&mut self, operator: Arc<dyn Merge>) -> Result<()> {
+        let name = operator.name().to_string();
+        check_name(&name)?;
+        self.0.insert(name, operator);
+        Ok(())
+    }
+
+    /// What runs `operator`; `None`: this program has none of that name.
+    pub(crate) fn operator(&self, operator: &MergeOperator) -> Option<Operator> {
+        Some(match operator {
+            MergeOperator::AddU64 => Operator::AddU64,
+            MergeOperator::AddI64 => Operator::AddI64,
+            MergeOperator::Max => Operator::Max,
+            MergeOperator::Append { separator, limit } => Operator::Append {
+                separator: separator.clone(),
+                limit: *limit,
+            },
+            MergeOperator::Own(name) => Operator::Own(self.0.get(name)?.clone()),
+        })
+    }
+}
+
+/// An operator that can be run.
+pub(crate) enum Operator {
+    AddU64,
+    AddI64,
+    Max,
+    Append { separator: Vec<u8>, limit: usize },
+    Own(Arc<dyn Merge>),
+}
+
+/// What a merge makes of a value.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Value(Vec<u8>),
+    /// The value stays as it is, as the operator says.
+    Same,
+    /// The value stays as it is because it does not suit.
+    Refused(String),
+}
+
+impl Operator {
+    /// `operand` as it waits for its value. `MergeRefused` if it is none.
+    pub(crate) fn waiting(&self, key: &[u8], operand: &[u8]) -> Result<Vec<u8>> {
+        let refused = |reason| Error::MergeRefused { reason };
+        let refuse = |reason| Err(refused(reason));
+        let len = operand.len();
+        match self {
+            Self::AddU64 | Self::AddI64 if len != 8 => {
+                return refuse(format!("the operand has {len} bytes instead of 8"));
+            }
+            Self::Append { limit, .. } if len > *limit => {
+                return refuse(format!("the operand has {len} bytes, the limit is {limit}"));
+            }
+            _ if len > MAX_MERGED_BYTES => {
+                return refuse(format!(
+                    "the operand has {len} bytes, {MAX_MERGED_BYTES} at most"
+                ));
+            }
+            Self::Own(own) => own.check(key, operand).map_err(refused)?,
+            Self::AddU64 | Self::AddI64 | Self::Max | Self::Append { .. } => {}
+        }
+        let mut waiting = Vec::with_capacity(LENGTH_BYTES + len);
+        if matches!(self, Self::Append { .. }) {
+            waiting.extend_from_slice(&(len as u32).to_le_bytes());
+        }
+        waiting.extend_from_slice(operand);
+        Ok(waiting)
+    }
+
+    /// What waits when `later` comes to `earlier`.
+    pub(crate) fn combine(&self, key: &[u8], earlier: &[u8], later: &[u8]) -> Vec<u8> {
+        match self {
+            Self::AddU64 | Self::AddI64 => self.sum(earlier, later),
+            Self::Max => earlier.max(later).to_vec(),
+            // Each part is appended, or not, by itself.
+            Self::Append { .. } => [earlier, later].concat(),
+            Self::Own(own) => own.combine(key, earlier, later),
+        }
+    }
+
+    /// What `waiting` makes of `base`, where values have `most` bytes at most.
+    pub(crate) fn merge(
+        &self,
+        key: &[u8],
+        base: Option<&[u8]>,
+        waiting: &[u8],
+        most: usize,
+    ) -> Outcome {
+        let most = most.min(MAX_MERGED_BYTES);
+        let value = match (self, base) {
+            (Self::AddU64 | Self::AddI64, Some(base)) if base.len() != 8 => {
+                let len = base.len();
+                return Outcome::Refused(format!("the value has {len} bytes instead of 8"));
+            }
+            (Self::AddU64 | Self::AddI64, Some(base)) => self.sum(base, waiting),
+            (Self::Max, Some(base)) if base >= waiting => return Outcome::Same,
+            (Self::AddU64 | Self::AddI64, None) | (Self::Max, _) => waiting.to_vec(),
+            (Self::Append { separator, limit }, base) => {
+                return append(base, waiting, separator, most.min(*limit));
+            }
+            (Self::Own(own), base) => own.merge(key, base, waiting),
+        };
+        match value.len() {
+            len if len > most => {
+                Outcome::Refused(format!("the value would have {len} bytes, {most} at most"))
+            }
+            _ => Outcome::Value(value),
+        }
+    }
+
+    fn sum(&self, a: &[u8], b: &[u8]) -> Vec<u8> {
+        let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_be_bytes);
+        let (a, b) = (number(a), number(b));
+        let sum = match self {
+            Self::AddU64 => a.saturating_add(b),
+            _ => a.wrapping_add(b),
+        };
+        sum.to_be_bytes().to_vec()
+    }
+}
+
+/// Appends the parts of `waiting` that fit.
+fn append(base: Option<&[u8]>, waiting: &[u8], separator: &[u8], limit: usize) -> Outcome {
+    let (mut value, mut appended) = (base.map(<[u8]>::to_vec), false);
+    let mut rest = waiting;
+    while let Some((len, tail)) = rest.split_first_chunk::<LENGTH_BYTES>() {
+        let len = (u32::from_le_bytes(*len) as usize).min(tail.len());
+        let (part, behind) = tail.split_at(len);
+        rest = behind;
+        let before = value
+            .as_ref()
+            .map_or(0, |value| value.len() + separator.len());
+        if before + part.len() > limit {
+            continue;
+        }
+        appended = true;
+        match &mut value {
+            Some(value) => {
+                value.extend_from_slice(separator);
+                value.extend_from_slice(part);
+            }
+            None => value = Some(part.to_vec()),
+        }
+    }
+    match value {
+        Some(value) if appended => Outcome::Value(value),
+        _ => Outcome::Refused(format!("the value would be longer than {limit} bytes")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng, rngs::StdRng};
+
+    fn operators() -> Vec<Operator> {
+        let append = |separator: &[u8], limit| Operator::Append {
+            separator: separator.to_vec(),
+            limit,
+        };
+        vec![
+            Operator::AddU64,
+            Operator::AddI64,
+            Operator::Max,
+            append(b",", 20),
+            append(b"", 7),
+        ]
+    }
+
+    fn merged(operator: &Operator, base: Option<Vec<u8>>, waiting: &[u8]) -> Option<Vec<u8>> {
+        match operator.merge(b"k", base.as_deref(), waiting, usize::MAX) {
+            Outcome::Value(value) => Some(value),
+            Outcome::Same | Outcome::Refused(_) => base,
+        }
+    }
+
+    /// Whatever the values are, and however operands were put together before they met them.
+    #[test]
+    fn when_operands_meet_their_value_makes_no_difference() {
+        let mut rng = StdRng::seed_from_u64(7);
+        for operator in operators() {
+            for _ in 0..3000 {
+                let mut bytes = |eight: bool| {
+                    let len = if eight { 8 } else { rng.random_range(0..12) };
+                    (0..len)
+                        .map(|_| *[0, 1, 0x7F, 0xFF].get(rng.random_range(0..4)).unwrap())
+                        .collect::<Vec<u8>>()
+                };
+                let eight = matches!(operator, Operator::AddU64 | Operator::AddI64);
+                let base = Some(bytes(false)).filter(|b| b.len() != 3);
+                let ops: Vec<_> = (0..4)
+                    .filter_map(|_| operator.waiting(b"k", &bytes(eight)).ok())
+                    .collect();
+                let one_by_one = ops
+                    .iter()
+                    .fold(base.clone(), |v, o| merged(&operator, v, o));
+                for split in 0..=ops.len() {
+                    let (first, rest) = ops.split_at(split);
+                    let value = first
+                        .iter()
+                        .fold(base.clone(), |v, o| merged(&operator, v, o));
+                    let together = rest
+                        .iter()
+                        .cloned()
+                        .reduce(|a, b| operator.combine(b"k", &a, &b));
+                    let value = together.map_or(value.clone(), |o| merged(&operator, value, &o));
+                    assert_eq!(value, one_by_one);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sums_saturate_without_a_sign_and_wrap_with_one() {
+        let (max, one) = (u64::MAX.to_be_bytes().to_vec(), 1u64.to_be_bytes());
+        assert_eq!(
+            merged(&Operator::AddU64, Some(max.clone()), &one),
+            Some(max.clone())
+        );
+        assert_eq!(merged(&Operator::AddI64, Some(max), &one), Some(vec![0; 8]));
+    }
+
+    #[test]
+    fn operands_and_parameters_that_cannot_be_are_refused() {
+        let refused = |operator: &Operator, operand: &[u8]| {
+            matches!(
+                operator.waiting(b"k", operand),
+                Err(Error::MergeRefused { .. })
+            )
+        };
+        assert!(refused(&Operator::AddU64, b"7 bytes"));
+        assert!(refused(&Operator::AddI64, b""));
+        assert!(refused(&Operator::Max, &vec![0; MAX_MERGED_BYTES + 1]));
+        assert!(!refused(&Operator::Max, &vec![0; MAX_MERGED_BYTES]));
+        assert!(refused(&operators()[4], b"8 bytes."));
+        let append = |separator: &str, limit| MergeOperator::Append {
+            separator: separator.into(),
+            limit,
+        };
+        for wrong in [
+            append("", 0),
+            append("", MAX_MERGED_BYTES + 1),
+            append("ab", 2),
+        ] {
+            assert!(wrong.check().is_err(), "{wrong}");
+        }
+        assert!(MergeOperator::Own(String::new()).check().is_err());
+        assert!(append("ab", 3).check().is_ok());
+    }
+}
