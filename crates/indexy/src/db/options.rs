@@ -11,6 +11,7 @@ use crate::{
     error::{Error, Result},
     framework::policies::{Admission, HotSet, Policies, Precleaning, Release},
     limits::{MAX_MEMORY_BUDGET_BYTES, MIN_MEMORY_BUDGET_BYTES},
+    storage::Medium,
     y::{Compression, IndexYFactory},
 };
 use serde::{Deserialize, Serialize};
@@ -67,6 +68,8 @@ pub struct Options {
     pub(crate) hot_set: HotSet,
     pub(crate) snapshot_disk_bytes: u64,
     pub(crate) factories: Factories,
+    /// What the directory lies on.
+    pub(crate) medium: Medium,
     /// Smallest segment of the log in bytes.
     pub(crate) min_segment_bytes: u64,
 }
@@ -115,6 +118,7 @@ impl Options {
             hot_set: HotSet::default(),
             snapshot_disk_bytes: u64::MAX,
             factories: Factories::default(),
+            medium: Medium::default(),
             min_segment_bytes: MIN_SEGMENT_BYTES,
         }
     }
@@ -354,6 +358,23 @@ impl Options {
         self
     }
 
+    /// The database behaves as on `device`, whatever it lies on, as long as that is faster. Wants
+    /// the cargo feature `testing`. [`ModelledDevice`](crate::ModelledDevice) says what is slow.
+    ///
+    /// `Unsupported` at open with [`IndexYKind::RocksDb`], whose files are its own.
+    ///
+    /// ```
+    /// use indexy::{DeviceModel, ModelledDevice, Options};
+    /// let disk = ModelledDevice::new(DeviceModel::HDD, 1);
+    /// let options = Options::new(64 << 20).modelled_device(disk);
+    /// ```
+    #[cfg(any(test, feature = "testing"))]
+    #[must_use]
+    pub fn modelled_device(mut self, device: crate::ModelledDevice) -> Self {
+        self.medium.modelled = Some(device);
+        self
+    }
+
     /// For tests that fill some segments of the log.
     #[cfg(test)]
     pub(crate) fn min_segment_bytes(mut self, bytes: u64) -> Self {
@@ -419,6 +440,11 @@ impl Options {
     pub(crate) fn check_pair(&self, x: IndexXKind, y: IndexYKind) -> Result<()> {
         match x {
             IndexXKind::Art | IndexXKind::BPlus | IndexXKind::None => {}
+        }
+        if y == IndexYKind::RocksDb && self.medium != Medium::default() {
+            return Err(Error::Unsupported {
+                what: "RocksDB on a modelled device: its files are its own".into(),
+            });
         }
         index_y::supported(y, &self.factories)
     }

@@ -58,7 +58,8 @@ const SPILL_DIVISOR: usize = 256;
 
 /// Opens or creates the database in `path`.
 pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
-    open_on(Arc::new(Buffered), path, options)
+    let storage = options.medium.holding(Arc::new(Buffered));
+    open_on(storage, path, options)
 }
 
 /// As [`open`], with log and manifest on `storage`; the lock and the directories of trees are on
@@ -145,6 +146,7 @@ fn make_core(
         y_cache_bytes,
         options.factories.clone(),
         options.reads_directly(),
+        options.medium.clone(),
         directory.clone(),
     ));
     if !options.read_only {
