@@ -68,10 +68,10 @@ mod x;
 mod y;
 
 pub use db::{
-    Batch, Change, ChangePosition, ChangeSet, Changes, Compacted, Cursor, Db, Doubtful, Durability,
-    Fetch, IndexXKind, IndexYKind, IndexYName, Isolation, Loss, Options, Range, Rejected,
-    RetryPolicy, SalvageReport, SalvagedTree, Savepoint, Snapshot, Stats, Ticket, Transaction,
-    TransactionRange, Tree, TreeOptions, TreeReport, TreeStats, VerifyReport,
+    Batch, Change, ChangePosition, ChangeSet, Changes, Compacted, Cursor, Db, DeviceProfile,
+    Doubtful, Durability, Fetch, IndexXKind, IndexYKind, IndexYName, Isolation, Loss, Options,
+    Range, Rejected, RetryPolicy, SalvageReport, SalvagedTree, Savepoint, Snapshot, Stats, Ticket,
+    Transaction, TransactionRange, Tree, TreeOptions, TreeReport, TreeStats, VerifyReport,
 };
 pub use error::{Error, Result};
 pub use framework::policies::{Admission, HotSet, Precleaning, Release};

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::{
+    device::DeviceProfile,
     directory::{
         self,
         manifest::{Manifest, TreeEntry},
@@ -244,6 +245,20 @@ impl Db {
         if let Some(asked) = asked.filter(|asked| *asked != misses.admission()) {
             misses.choose(asked, &self.core().shared.miss_counts);
         }
+    }
+
+    /// The profile of [`Options::device`]; where that was to be measured, what was found. No I/O.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// use indexy::{Db, DeviceProfile, Options};
+    /// let db = Db::open(dir.path(), Options::new(4 << 20).device(DeviceProfile::Auto))?;
+    /// assert!(db.device().is_some_and(|found| found != DeviceProfile::Auto));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn device(&self) -> Option<DeviceProfile> {
+        self.core().options.device
     }
 
     /// Names of all trees, in order of creation. No I/O.

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::{
+    device::DeviceProfile,
     index_y,
     kinds::{Factories, IndexXKind, IndexYKind, IndexYName},
     machine,
@@ -57,6 +58,9 @@ pub struct Options {
     pub(crate) memory_budget_bytes: usize,
     pub(crate) index_x: IndexXKind,
     pub(crate) index_y: IndexYKind,
+    /// `index_y` was asked for.
+    pub(crate) index_y_chosen: bool,
+    pub(crate) device: Option<DeviceProfile>,
     pub(crate) durability: Durability,
     pub(crate) create_if_missing: bool,
     pub(crate) read_only: bool,
@@ -107,6 +111,8 @@ impl Options {
             memory_budget_bytes,
             index_x: IndexXKind::default(),
             index_y: IndexYKind::default(),
+            index_y_chosen: false,
+            device: None,
             durability: Durability::default(),
             create_if_missing: true,
             read_only: false,
@@ -144,6 +150,36 @@ impl Options {
     #[must_use]
     pub fn index_y(mut self, kind: IndexYKind) -> Self {
         self.index_y = kind;
+        self.index_y_chosen = true;
+        self
+    }
+
+    /// Sets what is best on a kind of device: the disk index of new trees, with its size of pages
+    /// ([`DeviceProfile::page_bytes`]), what reads bring into memory
+    /// ([`DeviceProfile::admission`]), and whether tables are read past the page cache
+    /// ([`DeviceProfile::direct_reads`]). Default: none.
+    ///
+    /// Whatever is set explicitly wins, in any order: [`Options::index_y`],
+    /// [`TreeOptions::index_y`], [`TreeOptions::admission`], [`Options::direct_reads`]. Resident
+    /// trees, and trees without an Index X, keep [`Admission::Always`]. Trees that exist keep their
+    /// disk index. Nothing is stored: a program without the option opens the database as ever.
+    ///
+    /// [`DeviceProfile::Auto`] writes and reads a file of 1 MiB below the directory at each open,
+    /// for up to some 200 ms, and removes it. With [`Options::read_only`] that is an
+    /// `InvalidOption`. A page cache that cannot be read past looks like memory.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// use indexy::{Admission, Db, DeviceProfile, IndexYKind, Options};
+    /// let options = Options::new(4 << 20).device(DeviceProfile::Hdd);
+    /// let tree = Db::open(dir.path(), options)?.tree("t")?;
+    /// assert_eq!(tree.pair().1, IndexYKind::BPlus { page_bytes: 16_384 });
+    /// assert_eq!(tree.admission(), Admission::Top { percent: 5 });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn device(mut self, profile: DeviceProfile) -> Self {
+        self.device = Some(profile);
         self
     }
 
@@ -408,8 +444,37 @@ impl Options {
         })
     }
 
+    /// With what `profile`, which is not [`DeviceProfile::Auto`], sets and nobody else has.
+    pub(crate) fn on_device(self, profile: DeviceProfile) -> Self {
+        let page_bytes = profile.page_bytes();
+        Self {
+            device: Some(profile),
+            index_y: match self.index_y_chosen {
+                true => self.index_y,
+                false => IndexYKind::BPlus { page_bytes },
+            },
+            direct_reads: self.direct_reads.or(profile.direct_reads()),
+            ..self
+        }
+    }
+
+    /// What trees admit that do not say.
+    pub(crate) fn admission(&self, x: IndexXKind, resident: bool) -> Admission {
+        match self.device {
+            Some(profile) if x != IndexXKind::None && !resident => profile.admission(),
+            _ => Admission::default(),
+        }
+    }
+
     pub(crate) fn validate(&self) -> Result<()> {
         check_budget(self.memory_budget_bytes)?;
+        if self.device == Some(DeviceProfile::Auto) && self.read_only {
+            return Err(Error::InvalidOption {
+                option: "device",
+                reason: "to measure it, a file has to be written: a read-only database cannot"
+                    .into(),
+            });
+        }
         if let Durability::Buffered { interval_ms: 0 } = self.durability {
             let reason = "an interval of 0 ms is what Durability::Sync is for".into();
             return Err(Error::InvalidOption {
@@ -549,7 +614,8 @@ impl TreeOptions {
     /// Which values read from disk go into memory. Default: [`Admission::Always`].
     ///
     /// The database does not remember it: it holds for all handles of the tree until the database
-    /// is closed, or the tree is opened with another one. `InvalidOption` for a percent of 0 or
+    /// is closed, or the tree is opened with another one; then it is again what
+    /// [`Options::device`] says, or the default. `InvalidOption` for a percent of 0 or
     /// over 100, for [`Admission::Top`] of a tree that keeps nothing it reads
     /// ([`IndexXKind::None`]), and for a resident tree, which keeps all.
     ///

@@ -12,6 +12,7 @@ mod checkpoint;
 mod compression;
 mod concurrency;
 mod custom_y;
+mod device_profiles;
 mod disk_image;
 mod drop_tree;
 mod errors;

@@ -12,6 +12,7 @@ mod place;
 mod replay;
 
 use super::{
+    device::{DeviceProfile, measure::measure},
     directory::{
         self, IMAGES_DIR, OwnedDirectory, OwnedStorage, TREES_DIR,
         manifest::{Manifest, TreeEntry},
@@ -35,7 +36,7 @@ use crate::{
         budget::{Budget, Holder},
     },
     poison::Poison,
-    storage::{Buffered, Storage},
+    storage::{Buffered, Direct, Storage},
     versions::Disk,
     wal::Lsn,
     x::{AnyX, art::Art, bptree::BPlus},
@@ -69,6 +70,7 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
     let started = Instant::now();
     let path = &*directory::absolute(path)?;
     let (lock, manifest) = place::take(&*storage, path, &options)?;
+    let options = on_its_device(path, options)?;
     let poison = Arc::new(Poison::default());
     let directory = Arc::new(OwnedDirectory::new(path, lock, poison.clone()));
     // Before anything is written: what one tree lacks keeps the whole database closed.
@@ -104,6 +106,19 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
             Err(error)
         }
     }
+}
+
+/// The options with what the profile of the device sets. The directory is locked.
+fn on_its_device(path: &Path, options: Options) -> Result<Options> {
+    let profile = match options.device {
+        None => return Ok(options),
+        Some(DeviceProfile::Auto) => {
+            let files = options.medium.holding(Arc::new(Direct));
+            measure(&*files, &path.join(IMAGES_DIR))?
+        }
+        Some(named) => named,
+    };
+    Ok(options.on_device(profile))
 }
 
 /// Starts the thread that warms memory, and saves what is hot.
@@ -255,5 +270,7 @@ pub(super) fn open_tree(
     };
     let joined = Joined::new(entry.id, x, y, entry.resident, floor, core.shared.clone())
         .buffer_only(entry.index_x == IndexXKind::None);
+    let admission = core.options.admission(entry.index_x, entry.resident);
+    joined.misses.choose(admission, &core.shared.miss_counts);
     Ok(TreeCore::new(entry, Arc::new(joined)))
 }
