@@ -74,7 +74,7 @@ pub use db::{
     Transaction, TransactionRange, Tree, TreeOptions, TreeReport, TreeStats, VerifyReport,
 };
 pub use error::{Error, Result};
-pub use framework::policies::{Admission, HotSet, Precleaning, Release};
+pub use framework::policies::{Admission, Evicted, HotSet, Precleaning, Release};
 pub use key::{Key, Value};
 #[cfg(any(test, feature = "testing"))]
 pub use storage::modelled::{DeviceFigures, DeviceModel, ModelledDevice};

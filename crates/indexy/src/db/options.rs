@@ -10,7 +10,10 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    framework::policies::{Admission, HotSet, Policies, Precleaning, Release},
+    framework::{
+        evicted,
+        policies::{Admission, Evicted, HotSet, Policies, Precleaning, Release},
+    },
     limits::{MAX_MEMORY_BUDGET_BYTES, MIN_MEMORY_BUDGET_BYTES},
     storage::Medium,
     y::{Compression, IndexYFactory},
@@ -80,6 +83,9 @@ pub struct Options {
 
 /// Bounds of the default of [`Options::log_limit_bytes`], which is twice the memory budget.
 const DEFAULT_LOG_LIMIT_BYTES: (u64, u64) = (64 << 20, 1 << 30);
+
+/// Bits of a filter for each key: with fewer it denies hardly anything, with more hardly more.
+const FILTER_BITS: std::ops::RangeInclusive<u8> = 4..=32;
 
 /// A smaller segment of the log is not worth a file.
 const MIN_SEGMENT_BYTES: u64 = 1 << 20;
@@ -550,6 +556,7 @@ pub struct TreeOptions {
     pub(crate) resident: Option<bool>,
     pub(crate) compression: Option<Compression>,
     pub(crate) admission: Option<Admission>,
+    pub(crate) evicted: Option<Evicted>,
 }
 
 impl TreeOptions {
@@ -627,6 +634,56 @@ impl TreeOptions {
     pub fn admission(mut self, admission: Admission) -> Self {
         self.admission = Some(admission);
         self
+    }
+
+    /// What is kept in memory about keys that left it. Default: [`Evicted::Ranges`].
+    ///
+    /// A [filter](Evicted::Filter) makes absent keys cheap over any disk index. (An LSM tree has
+    /// filters of its own, in its cache.) It is built in the background by a scan of the disk
+    /// index, a part at a time, after each open, and again where keys came or went;
+    /// [`Stats::filters_building`](crate::Stats::filters_building) says whether parts are missing,
+    /// and of keys of these the disk is asked as without. A sorted load has the parts that it
+    /// touches built anew. Filters of all trees take an eighth of the memory budget at most; what
+    /// does not fit is not built.
+    ///
+    /// The database does not remember it: it holds for all handles of the tree until the database
+    /// is closed, or the tree is opened with another one. `InvalidOption` for less than 4 or more
+    /// than 32 bits a key, for a resident tree, which never asks the disk, and where the filter of
+    /// the keys on disk would not fit.
+    ///
+    /// ```
+    /// use indexy::{Evicted, TreeOptions};
+    /// let options = TreeOptions::new().evicted(Evicted::Filter { bits_per_key: 12 });
+    /// ```
+    #[must_use]
+    pub fn evicted(mut self, evicted: Evicted) -> Self {
+        self.evicted = Some(evicted);
+        self
+    }
+
+    /// `InvalidOption` where a tree with about `keys` keys on disk cannot have the filter. Filters
+    /// may take `room` bytes more.
+    pub(crate) fn check_evicted(&self, resident: bool, keys: u64, room: usize) -> Result<()> {
+        let Some(Evicted::Filter { bits_per_key }) = self.evicted else {
+            return Ok(());
+        };
+        let bytes = evicted::bytes_for(keys, bits_per_key);
+        let reason = match bits_per_key {
+            bits if !FILTER_BITS.contains(&bits) => {
+                let (least, most) = FILTER_BITS.into_inner();
+                format!("{bits} bits a key: {least} to {most}")
+            }
+            _ if resident => "a resident tree has all of its keys in memory".into(),
+            _ if bytes > room => format!(
+                "a filter of {keys} keys takes {bytes} bytes; filters of all trees take an eighth \
+                 of the memory budget, of which {room} bytes are left"
+            ),
+            _ => return Ok(()),
+        };
+        Err(Error::InvalidOption {
+            option: "evicted",
+            reason,
+        })
     }
 
     /// `InvalidOption` where a tree of kind `x` cannot have the admission.

@@ -16,6 +16,7 @@ mod device_profiles;
 mod disk_image;
 mod drop_tree;
 mod errors;
+mod evicted;
 mod fault_sites;
 mod faults;
 mod fetch;

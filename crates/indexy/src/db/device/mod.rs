@@ -1,8 +1,8 @@
 //! Presets for kinds of storage devices.
 //!
 //! Source: *Larger-than-Memory Data Management on Modern Storage Hardware* (Ma et al.), Table 1:
-//! the policies that were best on each of five devices. A profile is a set of options that one could
-//! set alone, so what is set explicitly wins over it, and nothing of it is stored.
+//! the policies that were best on each of five devices. A profile is a set of options that one
+//! could set alone, so what is set explicitly wins over it, and nothing of it is stored.
 //!
 //! Here: the table. `measure` chooses the row for a device that is not named.
 
