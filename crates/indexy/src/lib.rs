@@ -45,7 +45,8 @@
 //!   for the subscribers of the crate `tracing`, with the target `indexy`.
 //! - `zstd`: compression by Zstandard, for trees that ask for it; compiles it from C.
 //! - `rocksdb`: RocksDB as a further disk index; compiles it from C++.
-//! - `testing`: the suite that every disk index has to pass, and the targets of the fuzzer.
+//! - `testing`: the suite that every disk index has to pass, the targets of the fuzzer, and devices
+//!   that are as slow as others (`Options::modelled_device`).
 
 pub mod cost;
 mod db;
@@ -67,17 +68,19 @@ mod x;
 mod y;
 
 pub use db::{
-    Batch, Change, ChangePosition, ChangeSet, Changes, Compacted, Cursor, Db, Doubtful, Durability,
-    Fetch, IndexXKind, IndexYKind, IndexYName, Isolation, Loss, Options, Range, Rejected,
-    RetryPolicy, SalvageReport, SalvagedTree, Savepoint, Snapshot, Stats, Ticket, Transaction,
-    TransactionRange, Tree, TreeOptions, TreeReport, TreeStats, VerifyReport,
+    Batch, Change, ChangePosition, ChangeSet, Changes, Compacted, Cursor, Db, DeviceProfile,
+    Doubtful, Durability, Fetch, IndexXKind, IndexYKind, IndexYName, Isolation, Loss, Options,
+    Range, Rejected, RetryPolicy, SalvageReport, SalvagedTree, Savepoint, Snapshot, Stats, Ticket,
+    Transaction, TransactionRange, Tree, TreeOptions, TreeReport, TreeStats, VerifyReport,
 };
 pub use error::{Error, Result};
 pub use framework::{
     operators::{Merge, MergeOperator},
-    policies::{Admission, HotSet, Precleaning, Release},
+    policies::{Admission, Evicted, HotSet, Precleaning, Release},
 };
 pub use key::{Key, Value};
+#[cfg(any(test, feature = "testing"))]
+pub use storage::modelled::{DeviceFigures, DeviceModel, ModelledDevice};
 pub use y::Compression;
 
 /// The README's example is a test.

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::{
+    device::DeviceProfile,
     directory::{
         self,
         manifest::{Manifest, TreeEntry},
@@ -20,7 +21,7 @@ use crate::{
     events,
     framework::{
         operators::{MergeOperator, Operator},
-        policies::Admission,
+        policies::{Admission, Evicted},
     },
     limits::MAX_TREE_NAME_BYTES,
     mem::budget::Holder,
@@ -145,17 +146,24 @@ impl Db {
     pub fn tree_with(&self, name: &str, options: TreeOptions) -> Result<Tree> {
         check_name(name)?;
         let _open = self.core().operation()?;
+        let tree = self.find_or_make(name, &options)?;
+        self.set_evicted(&tree, options.evicted)?;
+        Ok(Tree::new(self.handle.clone(), tree))
+    }
+
+    fn find_or_make(&self, name: &str, options: &TreeOptions) -> Result<Arc<TreeCore>> {
         // Held while the tree is made, so that two callers do not make it twice.
         let mut manifest = self.core().manifest.lock();
         let known = manifest.trees.iter().find(|t| t.name == name).map(|t| t.id);
         let existing = known.and_then(|id| self.core().trees.read().get(&id).cloned());
         if let Some(tree) = existing {
-            check_match(name, &tree.entry, &options)?;
+            check_match(name, &tree.entry, options)?;
             self.set_merge(&mut manifest, &tree, options.merge.as_ref())?;
             options.check_admission(tree.entry.index_x, tree.entry.resident)?;
+            self.check_evicted(options, &tree)?;
             self.set_compression(&mut manifest, &tree, options.compression)?;
             self.set_admission(&tree, options.admission);
-            return Ok(Tree::new(self.handle.clone(), tree));
+            return Ok(tree);
         }
         if self.core().options.read_only {
             return Err(Error::NoSuchTree { name: name.into() });
@@ -177,6 +185,7 @@ impl Db {
             .options
             .check_pair(entry.index_x, entry.index_y)?;
         options.check_admission(entry.index_x, entry.resident)?;
+        options.check_evicted(entry.resident, 0, self.core().shared.filters.left())?;
         if entry.resident && entry.index_x == IndexXKind::None {
             return Err(Error::InvalidOption {
                 option: "resident",
@@ -216,7 +225,34 @@ impl Db {
         self.set_admission(&tree, options.admission);
         self.core().trees.write().insert(id, tree.clone());
         self.core().divide_memory();
-        Ok(Tree::new(self.handle.clone(), tree))
+        Ok(tree)
+    }
+
+    /// Whether `tree`, which is there, can have what is asked for; what it has it can.
+    fn check_evicted(&self, options: &TreeOptions, tree: &TreeCore) -> Result<()> {
+        let joined = &tree.joined;
+        if options.evicted == Some(joined.writer.evicted().chosen()) {
+            return Ok(());
+        }
+        let room = self.core().shared.filters.left();
+        options.check_evicted(tree.entry.resident, joined.y.approximate_len(), room)
+    }
+
+    /// What is known from now on of the keys of `tree` that left memory, if that was asked for and
+    /// is something else. Waits for a run in flight.
+    fn set_evicted(&self, tree: &TreeCore, asked: Option<Evicted>) -> Result<()> {
+        let writer = &tree.joined.writer;
+        let Some(asked) = asked.filter(|asked| *asked != writer.evicted().chosen()) else {
+            return Ok(());
+        };
+        {
+            let _no_run = writer.lock();
+            writer.evicted().choose(asked);
+        }
+        self.handle
+            .background
+            .build_filters()
+            .map_err(|e| Error::io("start a thread for", &self.core().path, e))
     }
 
     /// What `tree` is stored as from now on, if that was asked for and is something else.
@@ -302,6 +338,20 @@ impl Db {
         if let Some(asked) = asked.filter(|asked| *asked != misses.admission()) {
             misses.choose(asked, &self.core().shared.miss_counts);
         }
+    }
+
+    /// The profile of [`Options::device`]; where that was to be measured, what was found. No I/O.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// use indexy::{Db, DeviceProfile, Options};
+    /// let db = Db::open(dir.path(), Options::new(4 << 20).device(DeviceProfile::Auto))?;
+    /// assert!(db.device().is_some_and(|found| found != DeviceProfile::Auto));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn device(&self) -> Option<DeviceProfile> {
+        self.core().options.device
     }
 
     /// Names of all trees, in order of creation. No I/O.
@@ -542,11 +592,14 @@ impl Db {
     pub fn set_memory_budget(&self, bytes: usize) -> Result<()> {
         self.core().check_open()?;
         options::check_budget(bytes)?;
-        // Buffers keep the size that they got at open, the cache and the counts of misses follow
-        // the budget; X needs room beside them.
+        // Buffers keep the size that they got at open; the cache, filters and the counts of misses
+        // follow the budget; X needs room beside them.
         let budget = &self.core().budget;
         let counts = &self.core().shared.miss_counts;
-        let follow = budget.held(Holder::Arena) + budget.held(Holder::IndexY) + counts.bytes();
+        let follow = budget.held(Holder::Arena)
+            + budget.held(Holder::IndexY)
+            + budget.held(Holder::Filters)
+            + counts.bytes();
         let others = budget.used().saturating_sub(follow);
         let minimum_bytes = 2 * (others + index_y::cache_bytes(bytes));
         if bytes < minimum_bytes {
@@ -561,6 +614,7 @@ impl Db {
         }
         self.core().divide_memory();
         self.core().shared.room.wake_releaser.notify();
+        self.core().shared.wake_builder.notify();
         self.core().shared.room.announce_freed();
         Ok(())
     }

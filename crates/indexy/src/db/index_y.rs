@@ -19,7 +19,7 @@ use super::{
 use crate::y::rocks::{self, RocksShared, RocksY};
 use crate::{
     error::{Error, Result},
-    storage::{Buffered, Direct, FewOpen, OpenFiles, Storage},
+    storage::{Buffered, Direct, FewOpen, Medium, OpenFiles, Storage},
     y::{
         IndexY, IndexYShared,
         lsm::{self, LsmY, Scratch},
@@ -87,6 +87,7 @@ pub(crate) struct YShared {
     open_tables: Arc<OpenFiles>,
     /// Tables are read past the page cache.
     direct_reads: bool,
+    medium: Medium,
     kinds: Mutex<Kinds>,
     directory: Arc<OwnedDirectory>,
     /// Every Index Y that was opened and is still there, those of dropped trees too.
@@ -112,12 +113,14 @@ impl YShared {
         total: usize,
         factories: Factories,
         direct_reads: bool,
+        medium: Medium,
         directory: Arc<OwnedDirectory>,
     ) -> Self {
         Self {
             factories,
             open_tables: Arc::new(OpenFiles::new(MOST_OPEN_TABLES)),
             direct_reads,
+            medium,
             kinds: Mutex::new(Kinds {
                 total,
                 pages: None,
@@ -178,7 +181,8 @@ impl YShared {
                 Ok(Arc::new(y))
             }
             IndexYKind::BPlus { page_bytes } => {
-                let (storage, cache) = (paged::device(), self.pages());
+                let storage = self.medium.holding(paged::device());
+                let cache = self.pages();
                 let y = PagedY::open(&storage, dir, page_bytes, &cache, owner, read_only)?;
                 Ok(Arc::new(y))
             }
@@ -241,7 +245,8 @@ impl YShared {
             false => Arc::new(Buffered),
         };
         let owned = Arc::new(OwnedStorage::new(files, Arc::downgrade(&self.directory)));
-        Arc::new(FewOpen::new(owned, Arc::clone(&self.open_tables)))
+        let few = FewOpen::new(owned, Arc::clone(&self.open_tables));
+        self.medium.holding(Arc::new(few))
     }
 
     #[cfg(feature = "rocksdb")]
@@ -383,7 +388,8 @@ mod tests {
         let (dir, total) = (tempfile::tempdir().unwrap(), 16 << 20);
         let lock = DirectoryLock::take(dir.path(), false).unwrap();
         let directory = OwnedDirectory::new(dir.path(), lock, Arc::default());
-        let shared = YShared::new(total, Factories::default(), false, Arc::new(directory));
+        let (factories, medium) = (Factories::default(), Medium::default());
+        let shared = YShared::new(total, factories, false, medium, Arc::new(directory));
         let open = |kind: IndexYKind| {
             let path = dir.path().join(kind.to_string());
             shared.open(kind, &path, 1, false).unwrap()

@@ -10,11 +10,13 @@
 //! - `hot_set/` which keys are brought back into memory by the next open.
 //! - `open/` how it begins; `directory/` the files that are the database's own, and who may touch
 //!   them.
+//! - `device/` presets for kinds of devices, and which kind a directory lies on.
 //! - `index_y` the one place that tells the Index Ys apart; `machine` what the process may use.
 
 mod changes;
 mod checkpoint;
 mod database;
+mod device;
 mod directory;
 mod handle;
 mod hot_set;
@@ -34,6 +36,7 @@ pub(crate) use {directory::fuzzing, hot_set::fuzzing as hot_set_fuzzing};
 
 pub use changes::{Change, ChangePosition, ChangeSet, Changes};
 pub use database::Db;
+pub use device::DeviceProfile;
 pub use kinds::{IndexXKind, IndexYKind, IndexYName};
 pub use options::{Durability, Options, TreeOptions};
 pub use reports::{Stats, TreeReport, VerifyReport};

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::{
+    device::DeviceProfile,
     index_y,
     kinds::{Factories, IndexXKind, IndexYKind, IndexYName},
     machine,
@@ -10,10 +11,12 @@ use super::{
 use crate::{
     error::{Error, Result},
     framework::{
+        evicted,
         operators::{Merge, MergeOperator, Registered},
-        policies::{Admission, HotSet, Policies, Precleaning, Release},
+        policies::{Admission, Evicted, HotSet, Policies, Precleaning, Release},
     },
     limits::{MAX_MEMORY_BUDGET_BYTES, MIN_MEMORY_BUDGET_BYTES},
+    storage::Medium,
     y::{Compression, IndexYFactory},
 };
 use serde::{Deserialize, Serialize};
@@ -59,6 +62,9 @@ pub struct Options {
     pub(crate) memory_budget_bytes: usize,
     pub(crate) index_x: IndexXKind,
     pub(crate) index_y: IndexYKind,
+    /// `index_y` was asked for.
+    pub(crate) index_y_chosen: bool,
+    pub(crate) device: Option<DeviceProfile>,
     pub(crate) durability: Durability,
     pub(crate) create_if_missing: bool,
     pub(crate) read_only: bool,
@@ -71,12 +77,17 @@ pub struct Options {
     pub(crate) snapshot_disk_bytes: u64,
     pub(crate) factories: Factories,
     pub(crate) merge_operators: Registered,
+    /// What the directory lies on.
+    pub(crate) medium: Medium,
     /// Smallest segment of the log in bytes.
     pub(crate) min_segment_bytes: u64,
 }
 
 /// Bounds of the default of [`Options::log_limit_bytes`], which is twice the memory budget.
 const DEFAULT_LOG_LIMIT_BYTES: (u64, u64) = (64 << 20, 1 << 30);
+
+/// Bits of a filter for each key: with fewer it denies hardly anything, with more hardly more.
+const FILTER_BITS: std::ops::RangeInclusive<u8> = 4..=32;
 
 /// A smaller segment of the log is not worth a file.
 const MIN_SEGMENT_BYTES: u64 = 1 << 20;
@@ -108,6 +119,8 @@ impl Options {
             memory_budget_bytes,
             index_x: IndexXKind::default(),
             index_y: IndexYKind::default(),
+            index_y_chosen: false,
+            device: None,
             durability: Durability::default(),
             create_if_missing: true,
             read_only: false,
@@ -120,6 +133,7 @@ impl Options {
             snapshot_disk_bytes: u64::MAX,
             factories: Factories::default(),
             merge_operators: Registered::default(),
+            medium: Medium::default(),
             min_segment_bytes: MIN_SEGMENT_BYTES,
         }
     }
@@ -145,6 +159,36 @@ impl Options {
     #[must_use]
     pub fn index_y(mut self, kind: IndexYKind) -> Self {
         self.index_y = kind;
+        self.index_y_chosen = true;
+        self
+    }
+
+    /// Sets what is best on a kind of device: the disk index of new trees, with its size of pages
+    /// ([`DeviceProfile::page_bytes`]), what reads bring into memory
+    /// ([`DeviceProfile::admission`]), and whether tables are read past the page cache
+    /// ([`DeviceProfile::direct_reads`]). Default: none.
+    ///
+    /// Whatever is set explicitly wins, in any order: [`Options::index_y`],
+    /// [`TreeOptions::index_y`], [`TreeOptions::admission`], [`Options::direct_reads`]. Resident
+    /// trees, and trees without an Index X, keep [`Admission::Always`]. Trees that exist keep their
+    /// disk index. Nothing is stored: a program without the option opens the database as ever.
+    ///
+    /// [`DeviceProfile::Auto`] writes and reads a file of 1 MiB below the directory at each open,
+    /// for up to some 200 ms, and removes it. With [`Options::read_only`] that is an
+    /// `InvalidOption`. A page cache that cannot be read past looks like memory.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// use indexy::{Admission, Db, DeviceProfile, IndexYKind, Options};
+    /// let options = Options::new(4 << 20).device(DeviceProfile::Hdd);
+    /// let tree = Db::open(dir.path(), options)?.tree("t")?;
+    /// assert_eq!(tree.pair().1, IndexYKind::BPlus { page_bytes: 16_384 });
+    /// assert_eq!(tree.admission(), Admission::Top { percent: 5 });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn device(mut self, profile: DeviceProfile) -> Self {
+        self.device = Some(profile);
         self
     }
 
@@ -370,6 +414,23 @@ impl Options {
         self
     }
 
+    /// The database behaves as on `device`, whatever it lies on, as long as that is faster. Wants
+    /// the cargo feature `testing`. [`ModelledDevice`](crate::ModelledDevice) says what is slow.
+    ///
+    /// `Unsupported` at open with [`IndexYKind::RocksDb`], whose files are its own.
+    ///
+    /// ```
+    /// use indexy::{DeviceModel, ModelledDevice, Options};
+    /// let disk = ModelledDevice::new(DeviceModel::HDD, 1);
+    /// let options = Options::new(64 << 20).modelled_device(disk);
+    /// ```
+    #[cfg(any(test, feature = "testing"))]
+    #[must_use]
+    pub fn modelled_device(mut self, device: crate::ModelledDevice) -> Self {
+        self.medium.modelled = Some(device);
+        self
+    }
+
     /// For tests that fill some segments of the log.
     #[cfg(test)]
     pub(crate) fn min_segment_bytes(mut self, bytes: u64) -> Self {
@@ -403,8 +464,37 @@ impl Options {
         })
     }
 
+    /// With what `profile`, which is not [`DeviceProfile::Auto`], sets and nobody else has.
+    pub(crate) fn on_device(self, profile: DeviceProfile) -> Self {
+        let page_bytes = profile.page_bytes();
+        Self {
+            device: Some(profile),
+            index_y: match self.index_y_chosen {
+                true => self.index_y,
+                false => IndexYKind::BPlus { page_bytes },
+            },
+            direct_reads: self.direct_reads.or(profile.direct_reads()),
+            ..self
+        }
+    }
+
+    /// What trees admit that do not say.
+    pub(crate) fn admission(&self, x: IndexXKind, resident: bool) -> Admission {
+        match self.device {
+            Some(profile) if x != IndexXKind::None && !resident => profile.admission(),
+            _ => Admission::default(),
+        }
+    }
+
     pub(crate) fn validate(&self) -> Result<()> {
         check_budget(self.memory_budget_bytes)?;
+        if self.device == Some(DeviceProfile::Auto) && self.read_only {
+            return Err(Error::InvalidOption {
+                option: "device",
+                reason: "to measure it, a file has to be written: a read-only database cannot"
+                    .into(),
+            });
+        }
         if let Durability::Buffered { interval_ms: 0 } = self.durability {
             let reason = "an interval of 0 ms is what Durability::Sync is for".into();
             return Err(Error::InvalidOption {
@@ -435,6 +525,11 @@ impl Options {
     pub(crate) fn check_pair(&self, x: IndexXKind, y: IndexYKind) -> Result<()> {
         match x {
             IndexXKind::Art | IndexXKind::BPlus | IndexXKind::None => {}
+        }
+        if y == IndexYKind::RocksDb && self.medium != Medium::default() {
+            return Err(Error::Unsupported {
+                what: "RocksDB on a modelled device: its files are its own".into(),
+            });
         }
         index_y::supported(y, &self.factories)
     }
@@ -476,6 +571,7 @@ pub struct TreeOptions {
     pub(crate) compression: Option<Compression>,
     pub(crate) admission: Option<Admission>,
     pub(crate) merge: Option<MergeOperator>,
+    pub(crate) evicted: Option<Evicted>,
 }
 
 impl TreeOptions {
@@ -540,7 +636,8 @@ impl TreeOptions {
     /// Which values read from disk go into memory. Default: [`Admission::Always`].
     ///
     /// The database does not remember it: it holds for all handles of the tree until the database
-    /// is closed, or the tree is opened with another one. `InvalidOption` for a percent of 0 or
+    /// is closed, or the tree is opened with another one; then it is again what
+    /// [`Options::device`] says, or the default. `InvalidOption` for a percent of 0 or
     /// over 100, for [`Admission::Top`] of a tree that keeps nothing it reads
     /// ([`IndexXKind::None`]), and for a resident tree, which keeps all.
     ///
@@ -571,6 +668,56 @@ impl TreeOptions {
     pub fn merge_operator(mut self, operator: MergeOperator) -> Self {
         self.merge = Some(operator);
         self
+    }
+
+    /// What is kept in memory about keys that left it. Default: [`Evicted::Ranges`].
+    ///
+    /// A [filter](Evicted::Filter) makes absent keys cheap over any disk index. (An LSM tree has
+    /// filters of its own, in its cache.) It is built in the background by a scan of the disk
+    /// index, a part at a time, after each open, and again where keys came or went;
+    /// [`Stats::filters_building`](crate::Stats::filters_building) says whether parts are missing,
+    /// and of keys of these the disk is asked as without. A sorted load has the parts that it
+    /// touches built anew. Filters of all trees take an eighth of the memory budget at most; what
+    /// does not fit is not built.
+    ///
+    /// The database does not remember it: it holds for all handles of the tree until the database
+    /// is closed, or the tree is opened with another one. `InvalidOption` for less than 4 or more
+    /// than 32 bits a key, for a resident tree, which never asks the disk, and where the filter of
+    /// the keys on disk would not fit.
+    ///
+    /// ```
+    /// use indexy::{Evicted, TreeOptions};
+    /// let options = TreeOptions::new().evicted(Evicted::Filter { bits_per_key: 12 });
+    /// ```
+    #[must_use]
+    pub fn evicted(mut self, evicted: Evicted) -> Self {
+        self.evicted = Some(evicted);
+        self
+    }
+
+    /// `InvalidOption` where a tree with about `keys` keys on disk cannot have the filter. Filters
+    /// may take `room` bytes more.
+    pub(crate) fn check_evicted(&self, resident: bool, keys: u64, room: usize) -> Result<()> {
+        let Some(Evicted::Filter { bits_per_key }) = self.evicted else {
+            return Ok(());
+        };
+        let bytes = evicted::bytes_for(keys, bits_per_key);
+        let reason = match bits_per_key {
+            bits if !FILTER_BITS.contains(&bits) => {
+                let (least, most) = FILTER_BITS.into_inner();
+                format!("{bits} bits a key: {least} to {most}")
+            }
+            _ if resident => "a resident tree has all of its keys in memory".into(),
+            _ if bytes > room => format!(
+                "a filter of {keys} keys takes {bytes} bytes; filters of all trees take an eighth \
+                 of the memory budget, of which {room} bytes are left"
+            ),
+            _ => return Ok(()),
+        };
+        Err(Error::InvalidOption {
+            option: "evicted",
+            reason,
+        })
     }
 
     /// `InvalidOption` where a tree of kind `x` cannot have the admission.

@@ -1,11 +1,12 @@
-//! Compares the clean entries of X with Y: the check of I2 behind `verify`.
+//! Compares the clean entries of X with Y: the check of I2 behind `verify`; and what the filter of
+//! the tree denies with Y (I1).
 //!
 //! Threads: each chunk under the run lock, so that nothing is in flight; writers go on. An entry
 //! that differs is looked at again: it may have been written meanwhile.
 
 #![forbid(unsafe_code)]
 
-use super::tree::Joined;
+use super::{policies::Evicted, tree::Joined};
 use crate::{
     error::Result,
     key::Value,
@@ -18,6 +19,9 @@ const LIMITS: ScanLimits = ScanLimits {
     leaves: 1024,
     leaves_if_mounted: 1024,
 };
+
+/// Keys between two looks for the place in Y.
+const FILTER_CHUNK: usize = 1024;
 
 impl Joined {
     /// Compares every clean entry with what Y says; adds at most `limit` problems in all.
@@ -37,6 +41,15 @@ impl Joined {
             let keys: Vec<&[u8]> = clean.iter().map(|e| &e.key[..]).collect();
             for (entry, in_y) in clean.iter().zip(self.y.multi_get(&keys)?) {
                 *compared += 1;
+                if in_y.is_some()
+                    && self.writer.evicted().denies(&entry.key)
+                    && problems.len() < limit
+                {
+                    problems.push(format!(
+                        "I1: the filter denies key {:?}, which is on disk",
+                        entry.key.escape_ascii().to_string()
+                    ));
+                }
                 let differs = entry.value.as_deref() != in_y.as_deref();
                 if differs
                     && self.unchanged(&entry.key, entry.value.as_deref())
@@ -49,6 +62,39 @@ impl Joined {
                 }
             }
             from = chunk.resume.take();
+        }
+        Ok(())
+    }
+
+    /// Asks the filter, if there is one, about every key of Y; adds at most `limit` problems.
+    pub(crate) fn compare_filter_with_y(
+        &self,
+        limit: usize,
+        problems: &mut Vec<String>,
+    ) -> Result<()> {
+        let mut from = match self.writer.evicted().chosen() {
+            Evicted::Ranges => None,
+            Evicted::Filter { .. } => Some(Vec::new()),
+        };
+        while let Some(at) = from.take() {
+            for entry in self
+                .y
+                .range(&at, None, Order::Ascending)?
+                .take(FILTER_CHUNK)
+            {
+                let (key, _) = entry?;
+                // It may have gone meanwhile, and the filter been built anew.
+                let denied = self.writer.evicted().denies(&key)
+                    && self.y.get(&key)?.is_some()
+                    && self.writer.evicted().denies(&key);
+                if denied && problems.len() < limit {
+                    problems.push(format!(
+                        "I1: the filter denies key {:?}, which is on disk",
+                        key.escape_ascii().to_string()
+                    ));
+                }
+                from = Some([&key[..], &[0]].concat());
+            }
         }
         Ok(())
     }

@@ -15,6 +15,7 @@ use thread_local::ThreadLocal;
 pub(crate) struct PerThread {
     pub hits: AtomicU64,
     pub absent_without_io: AtomicU64,
+    pub denied: AtomicU64,
     pub writes: AtomicU64,
 }
 
@@ -66,6 +67,11 @@ impl Counters {
         bump(&self.mine().absent_without_io);
     }
 
+    #[inline]
+    pub(crate) fn denied(&self) {
+        bump(&self.mine().denied);
+    }
+
     /// Counts a write; returns this thread's total.
     #[inline]
     pub(crate) fn write(&self) -> u64 {
@@ -84,6 +90,10 @@ impl Counters {
 
     pub(crate) fn absent_without_io(&self) -> u64 {
         self.sum(|t| &t.absent_without_io)
+    }
+
+    pub(crate) fn denials(&self) -> u64 {
+        self.sum(|t| &t.denied)
     }
 
     pub(crate) fn writes(&self) -> u64 {

@@ -1,15 +1,17 @@
 //! The one way to write to a tree's Index Y: one run at a time, each settled before the next.
 //!
-//! Keeps I2 and I4 (a run that nobody knows the end of poisons), and serves I5 and I6, which its
-//! callers keep. Threads: any. The *run lock* admits one run, one new choice of regions, or one
-//! direct write at a time, and is held across the I/O of Y; readers and writers of X do not need
-//! it. The lock under which Y is made durable comes after the run lock. No wait in here but for
+//! Keeps I2 and I4 (a run that nobody knows the end of poisons), I1 (the filter of a tree knows a
+//! key before Y does), and serves I5 and I6, which its callers keep. Threads: any. The *run lock*
+//! admits one run, one new choice of regions, or one direct write at a time, and is held across the
+//! I/O of Y; readers and writers of X do not need it. The lock under which Y is made durable comes
+//! after the run lock. No wait in here but for
 //! these locks: each is given back when a call of Y returns.
 
 #![forbid(unsafe_code)]
 
 use super::{
     ends::{Showing, Shown},
+    evicted::{EvictedKeys, Noted},
     shared::Shared,
 };
 use crate::{
@@ -36,6 +38,8 @@ pub(crate) struct DiskWriter {
     discarded: AtomicBool,
     /// Changes of what Y shows; each is announced before it can be seen.
     shown: Shown,
+    /// Which keys Y has; knows of each before Y does.
+    evicted: EvictedKeys,
 }
 
 /// State under the run lock.
@@ -64,12 +68,18 @@ impl DiskWriter {
             settled: AtomicU32::new(0),
             discarded: AtomicBool::new(false),
             shown: Shown::default(),
+            evicted: EvictedKeys::default(),
         }
     }
 
     /// Changes of what Y shows. Nothing else changes it.
     pub(crate) fn shown(&self) -> &Shown {
         &self.shown
+    }
+
+    /// What is known of the keys that Y has.
+    pub(crate) fn evicted(&self) -> &EvictedKeys {
+        &self.evicted
     }
 
     /// Takes the run lock; waits for a run in flight.
@@ -91,6 +101,7 @@ impl DiskWriter {
     pub(crate) fn write_run(&self, source: &mut dyn RunSource) -> Result<()> {
         let mut source = Announced {
             source,
+            noted: self.evicted.for_run(),
             shown: &self.shown,
             showing: None,
         };
@@ -101,7 +112,9 @@ impl DiskWriter {
     /// Has Y remove a range. The caller holds the run lock, and poisons after an error.
     pub(crate) fn remove_range(&self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
         let _showing = self.shown.announce();
-        self.alarmed(|| self.y.remove_range(from, to))
+        self.alarmed(|| self.y.remove_range(from, to))?;
+        self.evicted.forget_removed(from, to);
+        Ok(())
     }
 
     /// Has Y make the removal of `ranges` ready. The caller holds the run lock until it has dropped
@@ -112,7 +125,13 @@ impl DiskWriter {
     ) -> Result<Box<dyn RangeRemoval + '_>> {
         match self.y.begin_removal(ranges) {
             Err(found @ Error::Corrupt { .. }) => Err(found),
-            begun => self.shared.guarded(begun),
+            begun => {
+                let begun = self.shared.guarded(begun)?;
+                for (from, to) in ranges {
+                    self.evicted.forget_removed(from, *to);
+                }
+                Ok(begun)
+            }
         }
     }
 
@@ -122,8 +141,15 @@ impl DiskWriter {
         self.alarmed(|| removal.publish())
     }
 
-    /// Has Y show a load. The caller holds the run lock.
-    pub(crate) fn publish(&self, load: Box<dyn SortedLoad + '_>) -> Result<()> {
+    /// Has Y show a load of keys in `[from, to)`. The caller holds the run lock.
+    pub(crate) fn publish(
+        &self,
+        load: Box<dyn SortedLoad + '_>,
+        from: &[u8],
+        to: &[u8],
+    ) -> Result<()> {
+        // I1: no run has noted its keys.
+        self.evicted.forget(from, Some(to));
         let _showing = self.shown.announce();
         let result = self.alarmed(|| load.publish());
         self.shared.guarded(result)
@@ -190,6 +216,7 @@ impl DiskWriter {
 /// A run that tells when Y is about to show it.
 struct Announced<'a> {
     source: &'a mut dyn RunSource,
+    noted: Noted,
     shown: &'a Shown,
     /// Until Y has shown it, or has failed.
     showing: Option<Showing<'a>>,
@@ -197,7 +224,12 @@ struct Announced<'a> {
 
 impl RunSource for Announced<'_> {
     fn drain(&mut self, sink: &mut dyn FnMut(RunEntry<'_>) -> Result<()>) -> Result<()> {
-        self.source.drain(sink)
+        // I1: before Y has the key.
+        let noted = &self.noted;
+        self.source.drain(&mut |(key, value)| {
+            noted.note(key, value);
+            sink((key, value))
+        })
     }
 
     fn before_publish(&mut self) -> Result<()> {

@@ -78,7 +78,7 @@ impl Joined {
         let versions = &self.shared.versions;
         let _gate = versions.gate();
         versions.push_span(&self.versions, from, to);
-        let published = self.writer.publish(load);
+        let published = self.writer.publish(load, from, to);
         if let Err(error) = published {
             return Err(self.take_back(&mut runs, from, to, error));
         }

@@ -7,6 +7,7 @@
 //! - [`merge`] are writes of keys whose values are not known yet, [`operators`] what they make of
 //!   them.
 //! - [`misses`] is what reads bring into X, [`fetch`] reads that nobody waits for at once.
+//! - [`evicted`] is what is known of keys that left X, `filter_builder` learns it from Y.
 //! - [`hot`] is what was worth its memory, and brings it back after a restart; [`heat`] how often
 //!   keys were read.
 //! - `dead_stretches` is what scans found to be empty, `ends` what Y has at the ends of a tree.
@@ -27,7 +28,9 @@ pub(crate) mod counters;
 mod dead_stretches;
 pub(crate) mod disk_writer;
 mod ends;
+pub(crate) mod evicted;
 pub(crate) mod fetch;
+mod filter_builder;
 pub(crate) mod heat;
 pub(crate) mod host;
 pub(crate) mod hot;

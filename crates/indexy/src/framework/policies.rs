@@ -124,6 +124,34 @@ pub enum Admission {
     Never,
 }
 
+/// What is kept in memory about keys that have left it. A policy of one tree.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+/// use indexy::{Evicted, TreeOptions};
+/// let filter = Evicted::Filter { bits_per_key: 10 };
+/// let tree = db.tree_with("pages", TreeOptions::new().evicted(filter))?;
+/// assert_eq!(tree.evicted(), filter);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Evicted {
+    /// The ranges of keys of which some left. A key of such a range that is not in memory is looked
+    /// for on disk, absent or not.
+    #[default]
+    Ranges,
+    /// Beside the ranges, a filter over the keys on disk: of absent keys it tells most, without
+    /// I/O. With 10 bits a key it asks the disk for about one absent key in a hundred, with 14 for
+    /// one in seven hundred, with 8 for one in forty.
+    Filter {
+        /// Memory for each key on disk, in bits: 4 to 32; a third more until a part of the filter
+        /// is full.
+        bits_per_key: u8,
+    },
+}
+
 /// What was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Policies {

@@ -5,6 +5,7 @@
 
 use super::{
     counters::Counters,
+    evicted::room::FilterRoom,
     heat::Heat,
     journal::Journal,
     memory::{Room, WaitLimits},
@@ -19,7 +20,7 @@ use crate::{
     versions::Versions,
 };
 use parking_lot::Mutex;
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicBool};
 
 /// See the module header.
 pub(crate) struct Shared {
@@ -33,6 +34,12 @@ pub(crate) struct Shared {
     pub wake_spiller: Signal,
     /// Whoever keeps the hot set: the database closes.
     pub wake_keeper: Signal,
+    /// Whoever builds filters: there is a new one, or the database closes.
+    pub wake_builder: Signal,
+    /// That thread runs.
+    pub has_builder: AtomicBool,
+    /// What filters may take.
+    pub filters: FilterRoom,
     /// Images were spilled, or given up: whoever waits for room for images looks again.
     pub spilled: Progress,
     /// Memory is short: all images are to be spilled.
@@ -74,6 +81,7 @@ impl Shared {
         Self {
             versions: Versions::new(Arc::clone(&budget)),
             miss_counts: MissCounts::new(Arc::clone(&budget)),
+            filters: FilterRoom::new(Arc::clone(&budget)),
             budget,
             poison,
             counters,
@@ -83,6 +91,8 @@ impl Shared {
             wake_compactor: Signal::default(),
             wake_spiller: Signal::default(),
             wake_keeper: Signal::default(),
+            wake_builder: Signal::default(),
+            has_builder: AtomicBool::new(false),
             spilled: Progress::default(),
             spill_request: Request::default(),
             clean_request: Request::default(),

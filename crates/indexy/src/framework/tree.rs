@@ -236,6 +236,7 @@ impl Joined {
                 counters.absent();
                 Ok(None)
             }
+            Lookup::AskY(_) if self.denies(key) => Ok(None),
             Lookup::AskY(stamp) => {
                 counters::add(&counters.misses, 1);
                 // Whatever Y says is a correct answer: it was the newest at some moment of this
@@ -297,6 +298,7 @@ impl Joined {
                 counters.absent();
                 Known::Value(None)
             }
+            Lookup::AskY(_) if self.denies(key) => Known::Value(None),
             Lookup::AskY(stamp) => {
                 counters::add(&counters.misses, 1);
                 Known::AskY(stamp)
@@ -306,6 +308,16 @@ impl Joined {
                 Known::Operand
             }
         }
+    }
+
+    /// I1: X does not know `key`, and Y did not have it when X was asked. Counted.
+    fn denies(&self, key: &[u8]) -> bool {
+        // Once the tree is discarded, X has dropped what was newer than Y.
+        let denied = self.writer.evicted().denies(key) && !self.discarded();
+        if denied {
+            self.shared.counters.denied();
+        }
+        denied
     }
 
     /// The newest values of `keys`, which were missed and counted some time ago.

@@ -1,5 +1,6 @@
 //! The threads of the framework: cleaner, releaser, compactor, spiller, fetchers as they are
-//! needed, and one of the database's own, if it asks for it.
+//! needed, the builder of filters with the first of them, and one of the database's own, if it asks
+//! for it.
 //!
 //! Source: IndeXY II-B, II-C. A database that is open read-only has the releaser and fetchers
 //! alone. They stop and are joined by [`Background::stop`], which whoever owns [`Background`] calls
@@ -17,6 +18,7 @@ use super::{
         queue::{Fetches, Pushed},
         slot::Slot,
     },
+    filter_builder,
     host::Host,
     memory::Holdings,
     release::releaser::Releaser,
@@ -28,7 +30,7 @@ use super::{
 use parking_lot::Mutex;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Weak},
+    sync::{Arc, Weak, atomic::Ordering::Relaxed},
     thread::JoinHandle,
     time::Duration,
 };
@@ -112,6 +114,19 @@ impl Background {
         self.spawn(name, Box::new(move || body(&stop)))
     }
 
+    /// Runs the thread that builds filters, unless it runs. It looks around now.
+    pub(crate) fn build_filters(&self) -> std::io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        if !shared.has_builder.swap(true, Relaxed) {
+            let (of, host) = (Arc::clone(&shared), Arc::clone(&self.host));
+            let body = move |stop: &Stop| filter_builder::run(&of, &*host, stop);
+            self.run_beside("indexy-filter", body)
+                .inspect_err(|_| shared.has_builder.store(false, Relaxed))?;
+        }
+        shared.wake_builder.notify();
+        Ok(())
+    }
+
     /// Leaves `key` of `tree` to be read; `None` if there is no room for it, and the caller reads
     /// it itself.
     pub(crate) fn fetch(&self, tree: &Arc<Joined>, key: &[u8]) -> Option<Arc<Slot>> {
@@ -160,6 +175,7 @@ impl Background {
                 self.shared.wake_compactor.notify();
                 self.shared.wake_spiller.notify();
                 self.shared.wake_keeper.notify();
+                self.shared.wake_builder.notify();
                 self.shared.maintained.advance();
                 std::thread::sleep(STOP_POLL);
             }

@@ -34,13 +34,15 @@ pub(crate) enum Holder {
     Ends,
     /// Keys that wait to be read from Y.
     Fetches,
+    /// Filters of keys that left memory.
+    Filters,
     /// Large writes and loads that were admitted and have not reached X yet.
     Admitted,
     /// Nothing yet: what the first large write that waits is going to take. Not a part of what is
     /// used.
     Claimed,
 }
-const HOLDERS: usize = 11;
+const HOLDERS: usize = 12;
 
 /// The budget is tight from this part of it on, in 1/256.
 const TIGHT: usize = 226;

@@ -1,7 +1,8 @@
 //! The Storage seam: files of the log and the manifest, on a real file system or simulated.
 //!
 //! The simulated one (`sim/`) loses, reorders and tears what was not synced and fails on
-//! demand, so that recovery can be tested at every I/O. A `StorageFile` has no cursor.
+//! demand, so that recovery can be tested at every I/O; `modelled/` is as slow as a device of your
+//! choice. A `StorageFile` has no cursor.
 //!
 //! Files are opened once and held: what needs a descriptor or memory that the system does not have
 //! just then fails with an error that [`Error::is_transient`](crate::error::Error::is_transient)
@@ -16,6 +17,9 @@
 
 mod buffered;
 mod direct;
+mod medium;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod modelled;
 mod open_files;
 mod ring;
 #[cfg(any(test, feature = "testing"))]
@@ -28,6 +32,7 @@ mod together;
 
 pub(crate) use buffered::Buffered;
 pub(crate) use direct::Direct;
+pub(crate) use medium::Medium;
 pub(crate) use open_files::{FewOpen, OpenFiles};
 pub(crate) use ring::overlap;
 pub(crate) use together::read_together;
@@ -90,6 +95,11 @@ pub(crate) trait StorageFile: Send + Sync {
     /// is held.
     fn now_open(&self) -> Result<Option<Arc<dyn StorageFile>>> {
         Ok(None)
+    }
+    /// The file itself, if it lies on a modelled device: reads of several are asked for at once.
+    #[cfg(any(test, feature = "testing"))]
+    fn modelled(&self) -> Option<&modelled::ModelledFile> {
+        None
     }
     /// Writes all of `buf` at `offset`.
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()>;

@@ -9,6 +9,8 @@ use std::{fs::File, sync::Arc};
 /// Reads all of `reads`, each from the file that has its place in `files`, in any order; at once
 /// where the system can.
 pub(crate) fn read_together(reads: &mut [ReadAt<'_>], files: &[&dyn StorageFile]) -> Result<()> {
+    #[cfg(any(test, feature = "testing"))]
+    let _waiting = super::modelled::Waiting::for_reads(reads, files);
     // Held until all is read.
     let opened: Vec<Option<Arc<dyn StorageFile>>> = files
         .iter()

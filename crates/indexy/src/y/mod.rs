@@ -11,6 +11,7 @@ mod contract;
 mod factory;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod fuzzing;
+pub(crate) mod line_filter;
 pub(crate) mod lsm;
 pub(crate) mod page;
 pub(crate) mod paged;

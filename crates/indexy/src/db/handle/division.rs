@@ -98,6 +98,7 @@ impl Core {
             Holder::LogPieces,
             Holder::Transfer,
             Holder::IndexYTrees,
+            Holder::Filters,
         ];
         Needs {
             limit,

@@ -12,6 +12,7 @@ mod place;
 mod replay;
 
 use super::{
+    device::{DeviceProfile, measure::measure},
     directory::{
         self, IMAGES_DIR, OwnedDirectory, OwnedStorage, TREES_DIR,
         manifest::{Manifest, TreeEntry},
@@ -35,7 +36,7 @@ use crate::{
         budget::{Budget, Holder},
     },
     poison::Poison,
-    storage::{Buffered, Storage},
+    storage::{Buffered, Direct, Storage},
     versions::Disk,
     wal::Lsn,
     x::{AnyX, art::Art, bptree::BPlus},
@@ -58,7 +59,8 @@ const SPILL_DIVISOR: usize = 256;
 
 /// Opens or creates the database in `path`.
 pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
-    open_on(Arc::new(Buffered), path, options)
+    let storage = options.medium.holding(Arc::new(Buffered));
+    open_on(storage, path, options)
 }
 
 /// As [`open`], with log and manifest on `storage`; the lock and the directories of trees are on
@@ -68,6 +70,7 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
     let started = Instant::now();
     let path = &*directory::absolute(path)?;
     let (lock, manifest) = place::take(&*storage, path, &options)?;
+    let options = on_its_device(path, options)?;
     let poison = Arc::new(Poison::default());
     let directory = Arc::new(OwnedDirectory::new(path, lock, poison.clone()));
     // Before anything is written: what one tree lacks keeps the whole database closed.
@@ -103,6 +106,19 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
             Err(error)
         }
     }
+}
+
+/// The options with what the profile of the device sets. The directory is locked.
+fn on_its_device(path: &Path, options: Options) -> Result<Options> {
+    let profile = match options.device {
+        None => return Ok(options),
+        Some(DeviceProfile::Auto) => {
+            let files = options.medium.holding(Arc::new(Direct));
+            measure(&*files, &path.join(IMAGES_DIR))?
+        }
+        Some(named) => named,
+    };
+    Ok(options.on_device(profile))
 }
 
 /// Starts the thread that warms memory, and saves what is hot.
@@ -145,6 +161,7 @@ fn make_core(
         y_cache_bytes,
         options.factories.clone(),
         options.reads_directly(),
+        options.medium.clone(),
         directory.clone(),
     ));
     if !options.read_only {
@@ -258,5 +275,7 @@ pub(super) fn open_tree(
     if let Some(operator) = merge.and_then(|merge| core.options.merge_operators.operator(merge)) {
         joined.set_operator(operator);
     }
+    let admission = core.options.admission(entry.index_x, entry.resident);
+    joined.misses.choose(admission, &core.shared.miss_counts);
     Ok(TreeCore::new(entry, Arc::new(joined)))
 }

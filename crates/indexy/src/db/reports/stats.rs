@@ -49,6 +49,17 @@ pub struct Stats {
     pub y_reads: u64,
     /// Reads of absent keys that the memory index answered alone.
     pub absent_without_io: u64,
+    /// Reads of absent keys that a filter of evicted keys answered; see
+    /// [`Evicted`](crate::Evicted). They are neither hits nor misses.
+    #[serde(default)]
+    pub denied_by_filter: u64,
+    /// Bytes of these filters.
+    #[serde(default)]
+    pub filter_bytes: u64,
+    /// Trees whose filter does not know all keys on disk, or has grown too many: it is being built,
+    /// or does not fit.
+    #[serde(default)]
+    pub filters_building: u64,
     /// Values read from disk that did not go into the memory index: no room, too large, something
     /// newer was there, or the tree has no memory index.
     pub uncached_reads: u64,
@@ -160,6 +171,8 @@ impl Stats {
             misses: read(&counters.misses),
             y_reads: read(&counters.y_reads),
             absent_without_io: counters.absent_without_io(),
+            denied_by_filter: counters.denials(),
+            filter_bytes: shared.filters.bytes() as u64,
             uncached_reads: read(&counters.loads_refused),
             not_admitted: read(&counters.not_admitted),
             cleaned_keys: read(&counters.cleaned_keys),
@@ -195,12 +208,14 @@ impl Stats {
             stats.y_bytes_on_disk += tree.y.disk_bytes();
             stats.y_runs += tree.y.run_count() as u64;
             stats.y_damaged += tree.y.damaged();
+            stats.filters_building += u64::from(tree.writer.evicted().is_incomplete());
             stats.y_unsettled += u64::from(!tree.y.settled());
             stats.trees += 1;
         }
         let held = |holder| core.budget.held(holder) as u64;
         let data = stats.x_bytes
             + held(Holder::IndexYTrees)
+            + held(Holder::Filters)
             + held(Holder::Scans)
             + held(Holder::Ends)
             + held(Holder::Fetches);

@@ -97,8 +97,9 @@ fn verify_tree(tree: &TreeCore, pinned: &Pinned) -> Result<TreeReport> {
             checked => checked?,
         }
     }
-    let compared =
-        joined.compare_clean_with_y(MAX_PROBLEMS, &mut report.compared, &mut report.problems);
+    let compared = joined
+        .compare_clean_with_y(MAX_PROBLEMS, &mut report.compared, &mut report.problems)
+        .and_then(|()| joined.compare_filter_with_y(MAX_PROBLEMS, &mut report.problems));
     match compared {
         // What could not be compared was told of.
         Err(_) if report.damaged > 0 => Ok(report),

@@ -10,7 +10,7 @@ use crate::{
     },
     error::Result,
     framework::{
-        policies::Admission,
+        policies::{Admission, Evicted},
         scan::{MergeLimits, Merged},
     },
     key::{Key, Value, prefix_end},
@@ -153,6 +153,21 @@ impl Tree {
     #[must_use]
     pub fn admission(&self) -> Admission {
         self.at.joined().misses.admission()
+    }
+
+    /// What is kept in memory about keys that left it; see
+    /// [`TreeOptions::evicted`](crate::TreeOptions::evicted).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// use indexy::Evicted;
+    /// assert_eq!(db.tree("t")?.evicted(), Evicted::Ranges);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn evicted(&self) -> Evicted {
+        self.at.joined().writer.evicted().chosen()
     }
 
     /// The newest value of `key`.

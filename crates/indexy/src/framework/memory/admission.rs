@@ -222,12 +222,12 @@ impl Room {
         Ok(())
     }
 
-    /// What no release of X makes less: what Index Y holds for its data (`y_trees`), buffers, and
-    /// what the caches keep: the least of them, or more if they cannot shrink.
+    /// What no release of X makes less: what Index Y holds for its data (`y_trees`), buffers,
+    /// filters, and what the caches keep: the least of them, or more if they cannot shrink.
     fn lasting(&self, y_trees: usize) -> usize {
         let held = |holder| self.budget.held(holder);
         let cache = held(Holder::IndexY).min(self.budget.limit() / LEAST_CACHE_DIVISOR);
-        y_trees + held(Holder::Transfer) + cache.max(self.kept_by_caches())
+        y_trees + held(Holder::Transfer) + held(Holder::Filters) + cache.max(self.kept_by_caches())
     }
 
     /// `lasting` bytes leave X next to nothing.
@@ -254,7 +254,7 @@ impl Room {
         let y_trees = self.holdings()?.y_bytes();
         let (limit, lasting) = (self.budget.limit(), self.lasting(y_trees));
         let held = |holder| self.budget.held(holder);
-        let others = y_trees + held(Holder::Transfer) + held(Holder::Log);
+        let others = y_trees + held(Holder::Transfer) + held(Holder::Filters) + held(Holder::Log);
         let crowded = self.crowds_out(lasting).then_some(others / 2 * 5);
         let large = self.is_large(bytes) && self.never_fits(bytes, lasting);
         // Marks and caches take a fifth of a budget; a batch has a quarter, and its copy as much.

@@ -9,6 +9,7 @@ mod by_hand;
 mod checkpointing;
 mod cleaning;
 mod cutting;
+mod evicted;
 mod fetching;
 mod loading;
 mod popping;

@@ -1,9 +1,8 @@
 //! Filters: pages that say of most absent keys that they are absent.
 //!
 //! A filter is cut into *segments*, each for the keys from its `from` up to the next one's. The
-//! hash of a key (xxh3, seed 0) says which page of its segment, which line of 64 bytes of that page
-//! and which bit of each of the line's eight words of 64 bits the key sets. So a look-up costs one
-//! page and one cache line, and has no branch.
+//! hash of a key says which page of its segment, which line of 64 bytes of that page, and which
+//! bits of the line (`y/line_filter.rs`). So a look-up costs one page and one cache line.
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
@@ -11,17 +10,16 @@
 //! | 56 | 8 | zero |
 //! | 64 | 4032 | 63 lines |
 //!
-//! The math is ours, forty lines, because bits on disk must mean the same for ever and are read in
-//! a frame of the pool. Of the crates measured (`docs/lab/lsm-tree.md`), `sbbf-rs` wants memory of
-//! its own and denies fewer at equal size, `fastbloom` promises no stable hash and spreads a key
-//! over the page, `xorf` denies twice as many for seven times the time to build.
-//!
 //! Keeps T3. No I/O.
 
 use super::PAGE_BYTES;
-use crate::y::page::{self, Header, Kind, PageNo};
+use crate::y::{
+    line_filter::{LINE_BYTES, lanes},
+    page::{self, Header, Kind, PageNo},
+};
 use std::cmp::Ordering;
-use xxhash_rust::xxh3::xxh3_64;
+
+pub(crate) use crate::y::line_filter::{deny_nothing, hash_of};
 
 /// How a read asks a table's filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,31 +40,10 @@ impl FilterUse {
     }
 }
 
-const LINE_BYTES: usize = 64;
 const LINES: usize = PAGE_BYTES / LINE_BYTES - 1;
 /// Pages of a segment at most.
 pub(super) const MAX_PAGES: usize = 64;
-const LANES: usize = 8;
-const LANE_BITS: u32 = 64;
-/// One odd multiplier a lane: those of Parquet's split block filters.
-const SALTS: [u32; LANES] = [
-    0x47b6_137b,
-    0x4497_4d91,
-    0x8824_ad5b,
-    0xa2b7_289d,
-    0x7054_95c7,
-    0x2df1_424b,
-    0x9efc_4947,
-    0x5c6b_fb31,
-];
-const _: () = assert!(LANES * LANE_BITS as usize == LINE_BYTES * 8);
 const _: () = assert!(page::HEADER_BYTES <= LINE_BYTES && (LINES + 1) * LINE_BYTES == PAGE_BYTES);
-
-/// The hash of `key` that filters know it by.
-#[inline]
-pub(crate) fn hash_of(key: &[u8]) -> u64 {
-    xxh3_64(key)
-}
 
 /// The filter of a stretch of keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,23 +86,6 @@ pub(super) fn place(hash: u64, pages: u32) -> (u32, usize) {
     let product = (hash >> 32) * u64::from(pages);
     let line = ((product & u64::from(u32::MAX)) * LINES as u64) >> 32;
     ((product >> 32) as u32, (1 + line as usize) * LINE_BYTES)
-}
-
-#[inline]
-fn lanes(hash: u64) -> [u64; LANES] {
-    let low = hash as u32;
-    SALTS.map(|salt| 1 << (low.wrapping_mul(salt) >> (32 - LANE_BITS.trailing_zeros())))
-}
-
-/// The part of absent keys that a filter of `bits` bits a key does not deny.
-pub(crate) fn deny_nothing(bits: usize) -> f64 {
-    if bits == 0 {
-        return 1.0;
-    }
-    // A line's keys set a bit of each lane.
-    let keys = (LINE_BYTES * 8) as f64 / bits as f64;
-    let clear = (1.0 - 1.0 / f64::from(LANE_BITS)).powf(keys);
-    (1.0 - clear).powi(LANES as i32)
 }
 
 /// Pages that a segment of `keys` keys takes, with `bits` bits a key.
