@@ -45,7 +45,8 @@
 //!   for the subscribers of the crate `tracing`, with the target `indexy`.
 //! - `zstd`: compression by Zstandard, for trees that ask for it; compiles it from C.
 //! - `rocksdb`: RocksDB as a further disk index; compiles it from C++.
-//! - `testing`: the suite that every disk index has to pass, and the targets of the fuzzer.
+//! - `testing`: the suite that every disk index has to pass, the targets of the fuzzer, and the
+//!   policies of release and admission without an index, for programs that replay traces.
 
 pub mod cost;
 mod db;
@@ -74,6 +75,8 @@ pub use db::{
 };
 pub use error::{Error, Result};
 pub use framework::policies::{Admission, HotSet, Precleaning, Release};
+#[cfg(any(test, feature = "testing"))]
+pub use framework::replay;
 pub use key::{Key, Value};
 pub use y::Compression;
 
