@@ -1,6 +1,7 @@
 //! Measures IndeXY and, from the crate `indexy-bench-peers`, other engines: workloads, harness,
 //! report.
 //!
+//! - [`policies`]: traces through policies of eviction, without a clock.
 //! - [`tpcc`]: TPC-C, rows to transactions to consistency conditions.
 //! - [`workload`]: keys, values, distributions, YCSB; pure functions of a seed.
 //! - [`contender`]: the seam to an engine.
@@ -19,6 +20,7 @@ pub mod contender;
 mod format;
 pub mod harness;
 pub mod measure;
+pub mod policies;
 pub mod registry;
 pub mod report;
 mod stderr;

@@ -45,8 +45,9 @@
 //!   for the subscribers of the crate `tracing`, with the target `indexy`.
 //! - `zstd`: compression by Zstandard, for trees that ask for it; compiles it from C.
 //! - `rocksdb`: RocksDB as a further disk index; compiles it from C++.
-//! - `testing`: the suite that every disk index has to pass, the targets of the fuzzer, and devices
-//!   that are as slow as others (`Options::modelled_device`).
+//! - `testing`: the suite that every disk index has to pass, the targets of the fuzzer, devices
+//!   that are as slow as others (`Options::modelled_device`), and the policies of release and
+//!   admission without an index, for programs that replay traces.
 
 pub mod cost;
 mod db;
@@ -74,6 +75,8 @@ pub use db::{
     Transaction, TransactionRange, Tree, TreeOptions, TreeReport, TreeStats, VerifyReport,
 };
 pub use error::{Error, Result};
+#[cfg(any(test, feature = "testing"))]
+pub use framework::replay;
 pub use framework::{
     operators::{Merge, MergeOperator},
     policies::{Admission, Evicted, HotSet, Precleaning, Release},

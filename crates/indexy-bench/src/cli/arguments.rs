@@ -1,6 +1,6 @@
 //! What the command line takes.
 
-use crate::{contender::Durability, suite::figures::Preset, tpcc};
+use crate::{contender::Durability, policies::ENTRY_BYTES, suite::figures::Preset, tpcc};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use indexy_report::size::parse_size;
 use std::path::PathBuf;
@@ -23,6 +23,8 @@ pub(super) enum Command {
     Ycsb(YcsbCommand),
     /// TPC-C: load, run, consistency check.
     Tpcc(TpccCommand),
+    /// Replays traces through policies of eviction, ours and others, and counts hits.
+    Policies(PoliciesCommand),
     /// What changed between two results.
     Compare(CompareCommand),
     /// Writes the HTML report of a result again.
@@ -196,6 +198,42 @@ impl From<DurabilityArgument> for Durability {
             DurabilityArgument::Sync => Durability::Sync,
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PoliciesCommand {
+    /// Traces, separated by commas; all by default, and none beside a trace of your own.
+    #[arg(long, value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Policies, separated by commas, as `density+plain+top5`; `list` has them.
+    #[arg(long, value_delimiter = ',')]
+    pub policies: Vec<String>,
+    /// A trace of your own: a number a line, alone or after `r`, `u` or `w`; or, where the name
+    /// ends in .u64, numbers of eight bytes, little-endian.
+    #[arg(long)]
+    pub trace: Option<PathBuf>,
+    /// Scales keys, accesses and bytes.
+    #[arg(long, default_value_t = 1.0, value_parser = scale)]
+    pub scale: f64,
+    /// Bytes of entries at scale 1; of a trace of your own, as they stand.
+    #[arg(long, default_value = "12.8MiB", value_parser = parse_size)]
+    pub bytes: u64,
+    /// Bytes of one entry.
+    #[arg(
+        long,
+        default_value_t = ENTRY_BYTES,
+        value_parser = clap::value_parser!(u64).range(1..=65536)
+    )]
+    pub entry: u64,
+    /// Also sweeps sizes of regions and sampling rates: Algorithm 1 against the coldest first.
+    #[arg(long)]
+    pub sweep: bool,
+    /// Seed of all draws.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Where the results go.
+    #[arg(long, default_value = "indexy-bench-results")]
+    pub out: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ use crate::{
         CgroupError, Interrupt, LaunchError, Launcher, MemoryGroup, SpaceError, check_space,
     },
     measure::{Outcome, RunResult},
+    policies::PoliciesError,
     registry::{Registry, UnknownContender},
     report::{Document, DocumentError, Live},
     stderr::tell,
@@ -28,6 +29,8 @@ pub(super) enum Failure {
     Launch(#[from] LaunchError),
     #[error(transparent)]
     Document(#[from] DocumentError),
+    #[error(transparent)]
+    Policies(#[from] PoliciesError),
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
 }

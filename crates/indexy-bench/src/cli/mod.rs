@@ -12,6 +12,7 @@ macro_rules! say {
 mod arguments;
 mod execute;
 mod exit;
+mod policies;
 
 use crate::{
     contender::{About, Others, is_pair, only_if_named},
@@ -65,6 +66,7 @@ fn run(registry: &Registry, arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Figures(command) => run_figures(registry, &command),
         Command::Ycsb(command) => run_ycsb(registry, &command),
         Command::Tpcc(command) => run_tpcc(registry, &command),
+        Command::Policies(command) => policies::run(&command),
         Command::Compare(command) => run_compare(&command),
         Command::Report(command) => run_report(&command),
         Command::List => {
@@ -387,6 +389,7 @@ fn list(registry: &Registry) {
     for figure in FIGURES {
         say!("  {:16} {}", figure.id, figure.title);
     }
+    policies::list();
     say!("\nworkloads\n  {}", builtin_names().join(", "));
     say!("\nproperties (-p name=value)");
     for (name, default, about) in described() {

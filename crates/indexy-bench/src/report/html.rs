@@ -23,27 +23,27 @@ const LEAST_TICKS: usize = 12;
 const MIB: f64 = 1048576.0;
 
 /// What the template shows.
-#[derive(Serialize)]
-struct Page<'a> {
-    kind: &'a str,
-    style: &'static str,
-    interrupted: bool,
-    header: [(&'static str, String); 7],
-    goals: Option<Table>,
-    sections: Vec<Section>,
+#[derive(Default, Serialize)]
+pub(crate) struct Page<'a> {
+    pub kind: &'a str,
+    pub interrupted: bool,
+    /// Rows above everything else.
+    pub header: Vec<(&'static str, String)>,
+    pub goals: Option<Table>,
+    pub sections: Vec<Section>,
 }
 
 /// A figure of the paper, or a scenario of its own.
-#[derive(Serialize)]
-struct Section {
-    title: String,
+#[derive(Default, Serialize)]
+pub(crate) struct Section {
+    pub title: String,
     /// The paper's claim; empty for a scenario.
-    claim: String,
-    findings: Vec<String>,
+    pub claim: String,
+    pub findings: Vec<String>,
     /// Charts as SVG.
-    charts: Vec<String>,
+    pub charts: Vec<String>,
     /// Tables of figures are folded.
-    tables: Vec<Table>,
+    pub tables: Vec<Table>,
 }
 
 /// The report of `document`.
@@ -61,14 +61,24 @@ pub fn html_text(document: &Document) -> String {
         ("kernel", machine.kernel.clone()),
         ("file system", machine.file_system.clone()),
     ];
-    let page = Page {
+    page_text(&Page {
         kind: &document.kind,
-        style: STYLE,
         interrupted: document.interrupted,
-        header,
+        header: header.into(),
         goals: (!document.rows.is_empty()).then(|| goal_table(&document.rows)),
         sections: sections(document),
-    };
+    })
+}
+
+/// The page as HTML.
+pub(crate) fn page_text(page: &Page<'_>) -> String {
+    #[derive(Serialize)]
+    struct Styled<'a> {
+        style: &'static str,
+        #[serde(flatten)]
+        page: &'a Page<'a>,
+    }
+    let page = Styled { style: STYLE, page };
     let mut environment = Environment::new();
     environment
         .add_template(NAME, TEMPLATE)

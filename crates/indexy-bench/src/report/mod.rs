@@ -17,6 +17,7 @@ pub use conditions::condition_notes;
 pub use csv::{csv_text, series_text};
 pub use document::{Document, DocumentError};
 pub use html::html_text;
+pub(crate) use html::{Page, Section, page_text};
 pub use live::Live;
 pub use table::{Table, detail_table, goal_table};
 pub use tpcc::{transaction_phases, transaction_plots, transaction_table};

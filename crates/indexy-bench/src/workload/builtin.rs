@@ -7,6 +7,7 @@ const BUILTIN: &[(&str, &str)] = &[
     ("workloadd", include_str!("../../workloads/workloadd")),
     ("workloade", include_str!("../../workloads/workloade")),
     ("workloadf", include_str!("../../workloads/workloadf")),
+    ("workloadt", include_str!("../../workloads/workloadt")),
     ("workloadx", include_str!("../../workloads/workloadx")),
 ];
 

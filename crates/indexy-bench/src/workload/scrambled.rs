@@ -66,6 +66,40 @@ mod tests {
         }
     }
 
+    /// At any skew from 0.5 to 1.5 the share of the most popular item is what its rank says, and
+    /// what hashes to it besides.
+    #[test]
+    fn the_skew_is_the_exponents() {
+        const DRAWS: u32 = 200_000;
+        let items = 1000;
+        for exponent in [0.5, 0.7, 0.99, 1.0, 1.2, 1.5] {
+            let scrambled = Scrambled::new(items, exponent);
+            let mut rng = rng(9, 0, 0);
+            let top = fnv64(0) % items;
+            let seen = (0..DRAWS)
+                .filter(|_| scrambled.sample(&mut rng) == top)
+                .count();
+            // The sum of all masses, as an integral from where it is close to one.
+            let near: f64 = (1..10_000).map(|i| f64::from(i).powf(-exponent)).sum();
+            let to = |x: f64| {
+                if exponent == 1.0 {
+                    x.ln()
+                } else {
+                    x.powf(1.0 - exponent) / (1.0 - exponent)
+                }
+            };
+            let sum = near + to(SCRAMBLED_ITEMS as f64) - to(9999.5);
+            let own = 1.0 / sum;
+            let expected = own + (1.0 - own) / items as f64;
+            let share = seen as f64 / f64::from(DRAWS);
+            // Which other popular ranks hash to it is chance.
+            assert!(
+                (share - expected).abs() < 0.1 * expected + 0.0005,
+                "{exponent}: {share}"
+            );
+        }
+    }
+
     #[test]
     fn the_popular_items_are_the_hashes_of_the_first_ranks() {
         let items = 1000;

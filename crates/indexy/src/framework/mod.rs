@@ -15,6 +15,7 @@
 //! - [`clean`] writes dirty regions to Y, [`release`] cuts cold ones off, each with its thread.
 //! - [`memory`] is the waiting room of writers, [`shared`] what all trees have in common,
 //!   [`policies`] what a user may choose about cold data.
+//! - `replay` is the policies without an index, for programs that replay traces (`testing`).
 //! - [`host`] is what the framework asks of the database; [`worker`] starts and ends the threads.
 //!
 //! Imports go one way: `worker` to `clean`, `release` and `fetch`, these to `host`, `tree` and
@@ -44,6 +45,8 @@ pub(crate) mod operators;
 pub(crate) mod policies;
 pub(crate) mod regions;
 pub(crate) mod release;
+#[cfg(any(test, feature = "testing"))]
+pub mod replay;
 pub(crate) mod scan;
 pub(crate) mod shared;
 pub(crate) mod signal;

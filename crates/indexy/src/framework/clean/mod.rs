@@ -3,8 +3,8 @@
 //! Source: IndeXY II-B. [`run`] writes one sorted run, `check_back` chooses its regions, `cleaner`
 //! is the thread that says when, [`truncate`] cuts the log behind it.
 
-mod check_back;
+pub(super) mod check_back;
 pub(crate) mod cleaner;
 pub(crate) mod run;
-mod sizes;
+pub(super) mod sizes;
 pub(crate) mod truncate;

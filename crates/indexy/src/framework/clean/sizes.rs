@@ -11,7 +11,7 @@ const BUFFER_RUN_DIVISOR: usize = 16;
 const MIN_RUN_BYTES: usize = 16 << 10;
 
 /// Payload bytes of one run: as many as Y prefers, within the budget's part.
-pub(super) fn run_bytes(budget: usize, preferred: usize, buffer_only: bool) -> usize {
+pub(in crate::framework) fn run_bytes(budget: usize, preferred: usize, buffer_only: bool) -> usize {
     let divisor = if buffer_only {
         BUFFER_RUN_DIVISOR
     } else {
@@ -34,7 +34,7 @@ const LEAST_ENTRY_BYTES: u64 = 32;
 const MIN_TIMER_KEYS: u64 = 64;
 
 /// Keys whose insertion makes a check-back pass due, where X has `keys` keys in `bytes` bytes.
-pub(super) fn timer_keys(budget: usize, keys: u64, bytes: u64) -> u64 {
+pub(in crate::framework) fn timer_keys(budget: usize, keys: u64, bytes: u64) -> u64 {
     let entry = bytes.checked_div(keys).unwrap_or(0).max(LEAST_ENTRY_BYTES);
     (budget as u64 / TIMER_DIVISOR / entry).max(MIN_TIMER_KEYS)
 }

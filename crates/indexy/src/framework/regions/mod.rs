@@ -65,7 +65,7 @@ impl Regions {
     #[inline]
     pub(crate) fn note_accesses(&self, key: &[u8], n: u32) {
         if self.monitored() {
-            self.table.load().note_accesses(key, n);
+            self.table.load().note_accesses(key, n, sample::now());
         }
     }
 

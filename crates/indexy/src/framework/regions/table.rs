@@ -4,7 +4,6 @@
 
 #![forbid(unsafe_code)]
 
-use super::sample;
 use crate::{wal::Lsn, x::RunId};
 use std::{
     ops::Range,
@@ -198,11 +197,12 @@ impl Table {
         }
     }
 
+    /// `n` sampled accesses to `key` at the moment `now`.
     #[inline]
-    pub(super) fn note_accesses(&self, key: &[u8], n: u32) {
+    pub(crate) fn note_accesses(&self, key: &[u8], n: u32, now: u64) {
         let cell = &self.cells[self.find(key)];
         cell.accesses.fetch_add(n, Relaxed);
-        cell.used.store(sample::now(), Relaxed);
+        cell.used.store(now, Relaxed);
     }
 
     pub(super) fn decay(&self) {

@@ -4,9 +4,9 @@
 //! them, `step` decides what is to be done next, and `releaser` is the thread that does it;
 //! [`by_hand`] is what a user asks for.
 
-mod algorithm1;
+pub(super) mod algorithm1;
 pub(crate) mod by_hand;
 pub(crate) mod cut;
-mod order;
+pub(super) mod order;
 pub(crate) mod releaser;
 mod step;
