@@ -68,13 +68,14 @@ mod y;
 
 pub use db::{
     Batch, Change, ChangePosition, ChangeSet, Changes, Compacted, Cursor, Db, Doubtful, Durability,
-    Fetch, IndexXKind, IndexYKind, IndexYName, Isolation, Loss, Options, Range, Rejected,
+    Expires, Fetch, IndexXKind, IndexYKind, IndexYName, Isolation, Loss, Options, Range, Rejected,
     RetryPolicy, SalvageReport, SalvagedTree, Savepoint, Snapshot, Stats, Ticket, Transaction,
-    TransactionRange, Tree, TreeOptions, TreeReport, TreeStats, VerifyReport,
+    TransactionRange, Tree, TreeOptions, TreeReport, TreeStats, Ttl, VerifyReport,
 };
 pub use error::{Error, Result};
 pub use framework::policies::{Admission, HotSet, Precleaning, Release};
 pub use key::{Key, Value};
+pub use versions::time::Clock;
 pub use y::Compression;
 
 /// The README's example is a test.

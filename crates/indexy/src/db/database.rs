@@ -11,7 +11,7 @@ use super::{
     index_y,
     kinds::{IndexXKind, IndexYKind},
     open,
-    options::{self, Options, TreeOptions},
+    options::{self, Options, TreeOptions, Ttl},
     reports::{self, Stats, VerifyReport},
     tree::{Batch, Tree},
 };
@@ -149,6 +149,8 @@ impl Db {
         if let Some(tree) = existing {
             check_match(name, &tree.entry, &options)?;
             options.check_admission(tree.entry.index_x, tree.entry.resident)?;
+            options.check_ttl(tree.entry.resident)?;
+            self.set_ttl(&mut manifest, &tree, options.ttl)?;
             self.set_compression(&mut manifest, &tree, options.compression)?;
             self.set_admission(&tree, options.admission);
             return Ok(Tree::new(self.handle.clone(), tree));
@@ -164,11 +166,13 @@ impl Db {
             index_y: options.index_y.unwrap_or(self.core().options.index_y),
             resident: options.resident.unwrap_or(false),
             compression: options.compression.unwrap_or_default(),
+            ttl_ms: options.ttl.map(Ttl::millis),
         };
         self.core()
             .options
             .check_pair(entry.index_x, entry.index_y)?;
         options.check_admission(entry.index_x, entry.resident)?;
+        options.check_ttl(entry.resident)?;
         if entry.resident && entry.index_x == IndexXKind::None {
             return Err(Error::InvalidOption {
                 option: "resident",
@@ -209,6 +213,28 @@ impl Db {
         self.core().trees.write().insert(id, tree.clone());
         self.core().divide_memory();
         Ok(Tree::new(self.handle.clone(), tree))
+    }
+
+    /// How long what is written to `tree` from now on lives, if that was asked for and is something
+    /// else.
+    fn set_ttl(&self, manifest: &mut Manifest, tree: &TreeCore, asked: Option<Ttl>) -> Result<()> {
+        let mut next = manifest.clone();
+        let entry = next
+            .trees
+            .iter_mut()
+            .find(|entry| entry.id == tree.entry.id);
+        let (Some(asked), Some(entry), Some(expiry)) = (asked, entry, &tree.joined.expiry) else {
+            return Ok(());
+        };
+        let before = entry.ttl_ms.replace(asked.millis());
+        if before == entry.ttl_ms {
+            return Ok(());
+        }
+        self.core().check_writable()?;
+        let ttl = entry.ttl().unwrap_or(expiry.default_ttl());
+        self.core().replace_manifest(manifest, next)?;
+        expiry.set_default_ttl(ttl);
+        Ok(())
     }
 
     /// What `tree` is stored as from now on, if that was asked for and is something else.
@@ -552,6 +578,13 @@ fn check_match(name: &str, entry: &TreeEntry, options: &TreeOptions) -> Result<(
     let x = options.index_x.unwrap_or(entry.index_x);
     let y = options.index_y.unwrap_or(entry.index_y);
     let resident = options.resident.unwrap_or(entry.resident);
+    if options.ttl.is_some() && entry.ttl_ms.is_none() {
+        return Err(Error::TreeMismatch {
+            name: name.into(),
+            found: "without a time to live".into(),
+            asked: "one".into(),
+        });
+    }
     if (x, y, resident) == (entry.index_x, entry.index_y, entry.resident) {
         return Ok(());
     }

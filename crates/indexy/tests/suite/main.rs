@@ -15,6 +15,7 @@ mod custom_y;
 mod disk_image;
 mod drop_tree;
 mod errors;
+mod expiry;
 mod fault_sites;
 mod faults;
 mod fetch;

@@ -1,4 +1,5 @@
 //! Trees: `reads` and `writes` are the two halves of [`Tree`], `fetch` reads that do not wait,
+//! `expiring` what is stored where entries expire,
 //! `range` its scans, `batch` writes to
 //! several keys and trees as one, made of `ops` and applied by `commit`; `reference` what all of
 //! these hold on to.
@@ -6,6 +7,7 @@
 mod batch;
 pub(super) mod bounds;
 mod commit;
+mod expiring;
 mod fetch;
 mod load_sorted;
 mod ops;
@@ -18,8 +20,10 @@ mod writes;
 
 pub use batch::{Batch, Rejected};
 pub(super) use commit::Condition;
+pub use expiring::Expires;
+pub(super) use expiring::Life;
 pub use fetch::{Fetch, Ticket};
 pub use range::Range;
 pub use reads::Tree;
-pub(super) use reference::View;
+pub(super) use reference::{Soonest, View};
 pub use space::{Compacted, TreeStats};

@@ -11,7 +11,7 @@
 //! The log alone: `wal/tests/crash.rs`. Real disks: `tests/suite/{kill,faults}.rs`.
 
 use crate::{
-    db::{Db, Durability, IndexXKind, IndexYKind, Options, Tree},
+    db::{Db, Durability, Expires, IndexXKind, IndexYKind, Options, Tree, TreeOptions, Ttl},
     error::Result,
     framework::clean::truncate,
     storage::{
@@ -26,6 +26,10 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
+/// In this one an entry that has expired is as good as a removal: nothing of it, and nothing older,
+/// may come back.
+const EXPIRING: &str = "a";
+const LONG_AGO: Expires = Expires::At(std::time::UNIX_EPOCH);
 const KEYS: u8 = 14;
 /// Operations of the first life, and of the second.
 const FIRST_LIFE: usize = 70;
@@ -279,27 +283,14 @@ impl<'a> World<'a> {
                 let tree = handle(self, tree)?;
                 match write.value {
                     Some(value) => tree.insert([write.key], value)?,
+                    None if self.expires(&tree) => {
+                        tree.insert_until([write.key], "dead", LONG_AGO)?;
+                    }
                     None => tree.remove([write.key])?,
                 }
                 self.acknowledge();
             }
-            45..=62 => {
-                let mut batch = db.batch();
-                let mut writes = BTreeMap::new();
-                for _ in 0..self.random.random_range(1..7) {
-                    let tree = here[self.random.random_range(0..here.len())];
-                    let write = self.any_write(tree);
-                    let handle = handle(self, tree)?;
-                    match &write.value {
-                        Some(value) => batch.insert(&handle, [write.key], value),
-                        None => batch.remove(&handle, [write.key]),
-                    }
-                    writes.insert((tree, write.key), write);
-                }
-                self.history.steps.push(writes.into_values().collect());
-                batch.commit()?;
-                self.acknowledge();
-            }
+            45..=62 => self.batch(db, &here)?,
             63..=71 => {
                 let joined = core.all_joined();
                 joined[self.random.random_range(0..joined.len())].flush()?;
@@ -325,6 +316,12 @@ impl<'a> World<'a> {
                 db.drop_tree(self.history.trees[tree].name)?;
                 self.history.trees[tree].life = Life::Gone;
             }
+            98 => {
+                for tree in core.all_joined() {
+                    tree.flush()?;
+                    tree.sweep(&[], None, || Ok(()))?;
+                }
+            }
             _ => {
                 let now = self.history.state(self.history.steps.len());
                 for tree in here {
@@ -332,6 +329,29 @@ impl<'a> World<'a> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// A batch of writes to some of the trees `here`.
+    fn batch(&mut self, db: &Db, here: &[usize]) -> Result<()> {
+        let mut batch = db.batch();
+        let mut writes = BTreeMap::new();
+        for _ in 0..self.random.random_range(1..7) {
+            let tree = here[self.random.random_range(0..here.len())];
+            let write = self.any_write(tree);
+            let handle = db.tree(self.history.trees[tree].name)?;
+            match &write.value {
+                Some(value) => batch.insert(&handle, [write.key], value),
+                None if self.expires(&handle) => {
+                    batch.insert_until(&handle, [write.key], "dead", LONG_AGO);
+                }
+                None => batch.remove(&handle, [write.key]),
+            }
+            writes.insert((tree, write.key), write);
+        }
+        self.history.steps.push(writes.into_values().collect());
+        batch.commit()?;
+        self.acknowledge();
         Ok(())
     }
 
@@ -385,7 +405,11 @@ impl<'a> World<'a> {
         let at = self.history.trees.len();
         let life = Life::Begun;
         self.history.trees.push(Incarnation { name, life });
-        db.tree(name)?;
+        let options = match name == EXPIRING {
+            true => TreeOptions::new().ttl(Ttl::PerEntry),
+            false => TreeOptions::new(),
+        };
+        db.tree_with(name, options)?;
         self.history.trees[at].life = Life::Here;
         let trees = db.core().all_trees();
         let number = trees
@@ -411,6 +435,11 @@ impl<'a> World<'a> {
         value.resize(8 + len, key);
         let value = (self.random.random_range(0..4) > 0).then_some(value);
         Write { tree, key, value }
+    }
+
+    /// Whether a key of `tree` is to be made absent by an entry that has expired.
+    fn expires(&mut self, tree: &Tree) -> bool {
+        tree.ttl().is_some() && self.random.random()
     }
 
     fn acknowledge(&mut self) {
