@@ -5,9 +5,19 @@ use crate::{
     stdout::say,
 };
 use anyhow::{Context as _, anyhow, bail};
-use indexy::{Db, Doubtful, Durability, Error, Options, SalvageReport, Tree, TreeOptions};
+use indexy::{Clock, Db, Doubtful, Durability, Error, Options, SalvageReport, Tree, TreeOptions};
 use indexy_report::size;
-use std::path::Path;
+use std::{path::Path, sync::Arc, time::SystemTime};
+
+/// A clock that stands still, so that nothing expires while a database is copied.
+#[derive(Debug)]
+struct Still(SystemTime);
+
+impl Clock for Still {
+    fn now(&self) -> SystemTime {
+        self.0
+    }
+}
 
 /// What a command does to the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,10 +72,16 @@ fn refuse_file(path: &Path) -> anyhow::Result<()> {
 
 /// The two databases of a conversion: `src` opened without writing a byte, and a new one in the
 /// absent directory `dest`, which has no log and is durable when it is closed. Each gets half of
-/// the budget in bytes.
-pub fn open_pair(src: &Path, dest: &Path, bytes: Option<u64>) -> anyhow::Result<(Db, Db)> {
+/// the budget in bytes. In both it is `at`, however long they are open.
+pub fn open_pair(
+    src: &Path,
+    dest: &Path,
+    bytes: Option<u64>,
+    at: SystemTime,
+) -> anyhow::Result<(Db, Db)> {
     refuse_file(src)?;
     let half = Options::new(budget(bytes)?.memory_budget_bytes() / 2);
+    let half = half.clock(Arc::new(Still(at)));
     let from = Db::open(src, half.clone().read_only(true))
         .map_err(|error| explain_open_half(src, error, bytes))?;
     let to = Db::open(dest, half.durability(Durability::None))
@@ -85,9 +101,10 @@ pub fn salvage(
         .with_context(|| format!("cannot salvage {}", src.display()))
 }
 
-/// Opens the database in `path` to read it, with half of the budget in bytes.
-pub fn reopen_half(path: &Path, bytes: Option<u64>) -> anyhow::Result<Db> {
+/// Opens the database in `path` to read it as it is `at`, with half of the budget in bytes.
+pub fn reopen_half(path: &Path, bytes: Option<u64>, at: SystemTime) -> anyhow::Result<Db> {
     let half = Options::new(budget(bytes)?.memory_budget_bytes() / 2);
+    let half = half.clock(Arc::new(Still(at)));
     Db::open(path, half.read_only(true)).map_err(|error| explain_open(path, error))
 }
 

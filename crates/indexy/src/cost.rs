@@ -22,6 +22,9 @@
 //! | [`len`] | a scan | a scan | as a scan |
 //! | [`approximate_len`] | no I/O | no I/O | none |
 //!
+//! In a tree whose entries [expire](crate::TreeOptions::ttl) a read of an entry with a moment asks
+//! the clock, and [`len`] is a scan. Scans and [`first`] walk once over entries that have expired.
+//!
 //! # Writes
 //!
 //! A write takes one of many locks, by the hash of its key: it waits for writers of the same key,

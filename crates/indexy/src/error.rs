@@ -139,6 +139,14 @@ pub enum Error {
         /// The newest one.
         newest: u64,
     },
+    /// The tree was made without [`TreeOptions::ttl`](crate::TreeOptions::ttl): its entries do not
+    /// expire.
+    NoExpiry {
+        /// Name of the tree.
+        name: String,
+    },
+    /// An entry that lives for no time.
+    ZeroTtl,
     /// A write on a database opened read-only.
     ReadOnly,
     /// The closure of [`Tree::update`](crate::Tree::update) called something of its own database
@@ -323,6 +331,8 @@ impl Error {
             | Self::MergeRefused { .. }
             | Self::MergeOperatorMissing { .. }
             | Self::ChangesGone { .. }
+            | Self::NoExpiry { .. }
+            | Self::ZeroTtl
             | Self::ReadOnly
             | Self::Reentrant
             | Self::Unsupported { .. }
@@ -488,6 +498,10 @@ impl fmt::Display for Error {
                 f,
                 "changes from position {position} on: the log has those from {oldest} to {newest}"
             ),
+            Self::NoExpiry { name } => {
+                write!(f, "tree {name:?} was made without a time to live")
+            }
+            Self::ZeroTtl => f.write_str("a time to live of 0"),
             Self::ReadOnly => f.write_str("the database is open read-only"),
             Self::Reentrant => {
                 f.write_str("the closure of an update may only read its own database")
@@ -633,6 +647,8 @@ mod tests {
                     newest: 3,
                 },
             ),
+            (Caller, Error::NoExpiry { name: name() }),
+            (Caller, Error::ZeroTtl),
             (Caller, Error::ReadOnly),
             (Caller, Error::Reentrant),
             (Caller, Error::Unsupported { what: name() }),

@@ -168,6 +168,13 @@ bytes_type! {
     Value, "assert_eq!(indexy::Value::new(b\"value\"), b\"value\");"
 }
 
+impl Value {
+    /// All but the first `bytes`, which there are. Never copies more than 20 bytes.
+    pub(crate) fn without_first(&self, bytes: usize) -> Self {
+        Self(self.0.slice(bytes..))
+    }
+}
+
 /// The smallest key greater than `key`: `key ++ 0x00`.
 pub(crate) fn successor(key: &[u8]) -> Vec<u8> {
     let mut next = Vec::with_capacity(key.len() + 1);

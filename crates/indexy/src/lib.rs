@@ -70,9 +70,10 @@ mod y;
 
 pub use db::{
     Batch, Change, ChangePosition, ChangeSet, Changes, Compacted, Cursor, Db, DeviceProfile,
-    Doubtful, Durability, Fetch, IndexXKind, IndexYKind, IndexYName, Isolation, Loss, Options,
-    Range, Rejected, RetryPolicy, SalvageReport, SalvagedTree, Savepoint, Snapshot, Stats, Ticket,
-    Transaction, TransactionRange, Tree, TreeOptions, TreeReport, TreeStats, VerifyReport,
+    Doubtful, Durability, Expires, Fetch, IndexXKind, IndexYKind, IndexYName, Isolation, Loss,
+    Options, Range, Rejected, RetryPolicy, SalvageReport, SalvagedTree, Savepoint, Snapshot, Stats,
+    Ticket, Transaction, TransactionRange, Tree, TreeOptions, TreeReport, TreeStats, Ttl,
+    VerifyReport,
 };
 pub use error::{Error, Result};
 #[cfg(any(test, feature = "testing"))]
@@ -84,6 +85,7 @@ pub use framework::{
 pub use key::{Key, Value};
 #[cfg(any(test, feature = "testing"))]
 pub use storage::modelled::{DeviceFigures, DeviceModel, ModelledDevice};
+pub use versions::time::Clock;
 pub use y::Compression;
 
 /// The README's example is a test.

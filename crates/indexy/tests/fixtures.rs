@@ -5,12 +5,15 @@
 //! there. A stored database is never made anew: a new format version gets folders of its own.
 
 use indexy::{
-    Compression, Db, Durability, Error, IndexXKind, IndexYKind, Options, Tree, TreeOptions,
+    Clock, Compression, Db, Durability, Error, Expires, IndexXKind, IndexYKind, Options, Tree,
+    TreeOptions, Ttl,
 };
 use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 const MAKE: &str = "INDEXY_MAKE_FIXTURES";
@@ -28,6 +31,8 @@ const FIXTURES: [(&str, IndexXKind, IndexYKind); 6] = [
 const PACKED: &str = "tables3-art-lsm";
 /// Has LSM trees of a format that is refused.
 const REFUSED: &str = "v1-art-lsm";
+/// Has a tree whose entries expire.
+const EXPIRING: &str = "manifest2-art-lsm";
 /// What all of them may take together.
 const LIMIT_BYTES: u64 = 1400 << 10;
 
@@ -116,6 +121,71 @@ fn make() {
         // Not closed: the last records stay in the log.
         db.sync().unwrap();
         drop((tree, db));
+    }
+}
+
+/// In the year 2100.
+fn late() -> Expires {
+    Expires::At(UNIX_EPOCH + Duration::from_secs(4_102_444_800))
+}
+
+/// What the stored tree with expiry holds, on disk and in the log; other entries have expired.
+fn lasting() -> [(&'static str, Expires); 4] {
+    [
+        ("disk/late", late()),
+        ("disk/never", Expires::Never),
+        ("log/late", late()),
+        ("log/never", Expires::Never),
+    ]
+}
+
+#[test]
+fn make_expiring() {
+    let dir = stored(EXPIRING);
+    if std::env::var_os(MAKE).is_none() || dir.exists() {
+        return;
+    }
+    let db = Db::open(&dir, options()).unwrap();
+    let ttl = Ttl::Default(Duration::from_secs(3600));
+    let tree = db.tree_with("t", TreeOptions::new().ttl(ttl)).unwrap();
+    for part in ["disk", "log"] {
+        for (key, expires) in lasting().iter().filter(|(key, _)| key.starts_with(part)) {
+            tree.insert_until(key, "v", *expires).unwrap();
+        }
+        tree.insert(format!("{part}/an hour"), "v").unwrap();
+        if part == "disk" {
+            db.flush().unwrap();
+        }
+    }
+    db.sync().unwrap();
+}
+
+/// It is 2099.
+#[derive(Debug)]
+struct Later;
+
+impl Clock for Later {
+    fn now(&self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(4_070_908_800)
+    }
+}
+
+#[test]
+fn a_stored_tree_keeps_its_moments() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("db");
+    copy(&stored(EXPIRING), &path);
+    for read_only in [true, false] {
+        let later = options().clock(Arc::new(Later));
+        let db = Db::open(&path, later.read_only(read_only)).unwrap();
+        let tree = db.tree("t").unwrap();
+        assert_eq!(tree.ttl(), Some(Ttl::Default(Duration::from_secs(3600))));
+        for (key, expires) in lasting() {
+            assert_eq!(tree.get(key).unwrap().unwrap(), b"v");
+            assert_eq!(tree.expires_at(key).unwrap(), Some(expires));
+        }
+        assert_eq!(tree.len().unwrap(), 4);
+        assert!(db.verify().unwrap().is_ok());
     }
 }
 
@@ -234,10 +304,12 @@ fn what_is_not_supported_any_more_is_refused() {
 
 #[test]
 fn stored_databases_are_small() {
-    let sizes = FIXTURES.map(|(name, ..)| {
+    let names = FIXTURES.map(|(name, ..)| name);
+    let sizes = names.iter().chain([&EXPIRING]).map(|name| {
         let files = files(&stored(name));
         assert!(!files.is_empty(), "{name}");
         files.values().map(|bytes| bytes.len() as u64).sum::<u64>()
     });
+    let sizes: Vec<u64> = sizes.collect();
     assert!(sizes.iter().sum::<u64>() <= LIMIT_BYTES, "{sizes:?}");
 }

@@ -19,7 +19,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     process::ExitCode,
-    time::Instant,
+    time::{Instant, SystemTime},
 };
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -91,7 +91,8 @@ fn convert(
     unfinished: &Unfinished,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Option<Vec<Converted>>> {
-    let (src, dest) = store::open_pair(&args.src, &unfinished.path, args.budget)?;
+    let now = SystemTime::now();
+    let (src, dest) = store::open_pair(&args.src, &unfinished.path, args.budget, now)?;
     for name in &args.tree {
         store::require_tree(&src, name)?;
     }
@@ -132,7 +133,7 @@ fn convert(
     drop((trees, src, dest));
     let same = closed
         .map_err(Into::into)
-        .and_then(|()| compare(args, unfinished, &converted, interrupt));
+        .and_then(|()| compare(args, unfinished, &converted, now, interrupt));
     progress.finish();
     Ok(same?.then_some(converted))
 }
@@ -148,6 +149,9 @@ fn create_like(dest: &Db, tree: &Tree, args: &Convert) -> anyhow::Result<Tree> {
     let mut options = options.resident(tree.is_resident());
     if y == IndexYKind::Lsm {
         options = options.compression(tree.compression());
+    }
+    if let Some(ttl) = tree.ttl() {
+        options = options.ttl(ttl);
     }
     Ok(dest.tree_with(tree.name(), options)?)
 }
@@ -174,6 +178,14 @@ fn copy(
     interrupt: &Interrupt,
     tick: &mut dyn FnMut(u64),
 ) -> anyhow::Result<Option<Content>> {
+    if tree.ttl().is_some() {
+        // One by one: a load would give all of them a new life.
+        let mut insert = |key: &[u8], value: &[u8]| match tree.expires_at(key)? {
+            Some(expires) => new.insert_until(key, value, expires),
+            None => Ok(()),
+        };
+        return read(tree, interrupt, &mut insert, tick);
+    }
     let mut reading = Reading::default();
     let records = tree.iter().map(|record| {
         let (key, value) = record?;
@@ -257,9 +269,10 @@ fn compare(
     args: &Convert,
     unfinished: &Unfinished,
     converted: &[Converted],
+    now: SystemTime,
     interrupt: &Interrupt,
 ) -> anyhow::Result<bool> {
-    let db = store::reopen_half(&unfinished.path, args.budget)?;
+    let db = store::reopen_half(&unfinished.path, args.budget, now)?;
     for expected in converted {
         let tree = db.tree(&expected.name)?;
         let found = read(&tree, interrupt, &mut |_, _| Ok(()), &mut |_| {})?;

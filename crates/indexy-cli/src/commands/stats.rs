@@ -5,7 +5,7 @@ use crate::{
     stdout,
     store::{self, Access},
 };
-use indexy::Db;
+use indexy::{Db, Ttl};
 use indexy_report::size::{bytes, count, counted, percent};
 use serde::Serialize;
 use std::{fmt::Write as _, process::ExitCode};
@@ -16,6 +16,9 @@ struct TreeStats {
     index_x: String,
     index_y: String,
     approximate_len: u64,
+    /// Where entries expire: after how many milliseconds, or `per entry`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttl: Option<String>,
 }
 
 /// Runs the command.
@@ -47,6 +50,10 @@ fn trees(db: &Db) -> anyhow::Result<Vec<TreeStats>> {
                 index_x: x.to_string(),
                 index_y: y.to_string(),
                 approximate_len: tree.approximate_len(),
+                ttl: tree.ttl().map(|ttl| match ttl {
+                    Ttl::Default(ttl) => format!("{} ms", ttl.as_millis()),
+                    Ttl::PerEntry => "per entry".into(),
+                }),
             })
         })
         .collect()
@@ -62,10 +69,13 @@ fn human(s: &indexy::Stats, trees: &[TreeStats]) -> String {
         line(
             &format!("  {}", tree.name),
             format!(
-                "{} + {}, about {}",
+                "{} + {}, about {}{}",
                 tree.index_x,
                 tree.index_y,
-                counted(tree.approximate_len, "key")
+                counted(tree.approximate_len, "key"),
+                tree.ttl
+                    .as_ref()
+                    .map_or(String::new(), |ttl| format!(", ttl {ttl}"))
             ),
         );
     }

@@ -10,9 +10,11 @@
 use super::{
     database::Db,
     handle::{Core, Handle},
+    tree::Expires,
 };
 use crate::{
     error::{Error, Result},
+    framework::expiry,
     wal::{Follower, Log, Lsn, RecordRef, records},
 };
 use serde::{Deserialize, Serialize};
@@ -82,6 +84,18 @@ pub enum Change<'a> {
         /// As it was given to [`Tree::merge`](crate::Tree::merge).
         operand: &'a [u8],
     },
+    /// `key` has this value, and is to expire. The feed says nothing when it does: who follows
+    /// knows the moment from here.
+    InsertUntil {
+        /// Name of the tree.
+        tree: &'a str,
+        /// The key.
+        key: &'a [u8],
+        /// The value.
+        value: &'a [u8],
+        /// When it expires.
+        expires: Expires,
+    },
     /// `key` is not there.
     Remove {
         /// Name of the tree.
@@ -110,6 +124,15 @@ pub enum Change<'a> {
     },
 }
 
+/// A tree in a set of changes.
+#[derive(Debug, Clone)]
+struct Named {
+    id: u32,
+    name: Arc<str>,
+    /// Its entries may expire.
+    expiring: bool,
+}
+
 /// What one write, one [`Batch`](crate::Batch) or one transaction changed. [`Changes`] has an
 /// example.
 #[derive(Debug, Clone)]
@@ -117,7 +140,7 @@ pub struct ChangeSet {
     /// Records of the log.
     bytes: Vec<u8>,
     /// The trees that they are of. One that was dropped is missing.
-    trees: Vec<(u32, Arc<str>)>,
+    trees: Vec<Named>,
     behind: ChangePosition,
 }
 
@@ -136,14 +159,26 @@ impl ChangeSet {
         self.behind
     }
 
-    fn name(&self, id: u32) -> Option<&str> {
-        let named = self.trees.iter().find(|(tree, _)| *tree == id);
-        named.map(|(_, name)| &**name)
+    fn tree(&self, id: u32) -> Option<(&str, bool)> {
+        let named = self.trees.iter().find(|tree| tree.id == id)?;
+        Some((&named.name, named.expiring))
     }
 
     fn change<'a>(&'a self, record: RecordRef<'a>) -> Option<Change<'a>> {
-        let tree = self.name(tree_of(&record)?)?;
+        let (tree, expiring) = self.tree(tree_of(&record)?)?;
         Some(match record {
+            RecordRef::Put { key, value, .. } if expiring => {
+                let (expires, value) = expiry::split(value)?;
+                match Expires::of(expires) {
+                    Expires::Never => Change::Insert { tree, key, value },
+                    expires => Change::InsertUntil {
+                        tree,
+                        key,
+                        value,
+                        expires,
+                    },
+                }
+            }
             RecordRef::Put { key, value, .. } => Change::Insert { tree, key, value },
             RecordRef::Remove { key, .. } => Change::Remove { tree, key },
             RecordRef::RemoveRange { from, to, .. } => Change::RemoveRange { tree, from, to },
@@ -365,22 +400,31 @@ impl Iterator for Changes {
 }
 
 /// The trees that `bytes`, records of the log, are of.
-fn names(core: &Core, bytes: &[u8]) -> Result<Vec<(u32, Arc<str>)>> {
+fn names(core: &Core, bytes: &[u8]) -> Result<Vec<Named>> {
     let trees = core.trees.read();
-    let mut names: Vec<(u32, Arc<str>)> = Vec::new();
+    let mut names: Vec<Named> = Vec::new();
+    let corrupt = |what: &str| Error::corrupt(core.log_dir(), 0, what);
     for record in records(bytes) {
-        let record = record.map_err(|_| {
-            let what = "operations of a batch that make no sense";
-            Error::corrupt(core.log_dir(), 0, what)
-        })?;
+        let record = record.map_err(|_| corrupt("operations of a batch that make no sense"))?;
         let Some(id) = tree_of(&record) else {
             continue;
         };
         // Most sets are of one tree, or of a few.
-        if names.iter().all(|(known, _)| *known != id)
+        if names.iter().all(|known| known.id != id)
             && let Some(tree) = trees.get(&id).filter(|tree| !tree.is_dropped())
         {
-            names.push((id, tree.name()));
+            names.push(Named {
+                id,
+                name: tree.name(),
+                expiring: tree.joined.expiry.is_some(),
+            });
+        }
+        let expiring = names.iter().any(|known| known.id == id && known.expiring);
+        if let RecordRef::Put { value, .. } = record
+            && expiring
+            && expiry::split(value).is_none()
+        {
+            return Err(corrupt("a value without its expiry"));
         }
     }
     Ok(names)

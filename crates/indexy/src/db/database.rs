@@ -12,7 +12,7 @@ use super::{
     index_y,
     kinds::{IndexXKind, IndexYKind},
     open,
-    options::{self, Options, TreeOptions},
+    options::{self, Options, TreeOptions, Ttl},
     reports::{self, Stats, VerifyReport},
     tree::{Batch, Tree},
 };
@@ -161,6 +161,8 @@ impl Db {
             self.set_merge(&mut manifest, &tree, options.merge.as_ref())?;
             options.check_admission(tree.entry.index_x, tree.entry.resident)?;
             self.check_evicted(options, &tree)?;
+            options.check_ttl(tree.entry.resident)?;
+            self.set_ttl(&mut manifest, &tree, options.ttl)?;
             self.set_compression(&mut manifest, &tree, options.compression)?;
             self.set_admission(&tree, options.admission);
             return Ok(tree);
@@ -177,7 +179,9 @@ impl Db {
             resident: options.resident.unwrap_or(false),
             compression: options.compression.unwrap_or_default(),
             merge: options.merge.clone(),
+            ttl_ms: options.ttl.map(Ttl::millis),
         };
+        check_merge(entry.merge.as_ref(), entry.ttl_ms)?;
         if let Some(merge) = &entry.merge {
             self.operator(name, merge)?;
         }
@@ -186,6 +190,7 @@ impl Db {
             .check_pair(entry.index_x, entry.index_y)?;
         options.check_admission(entry.index_x, entry.resident)?;
         options.check_evicted(entry.resident, 0, self.core().shared.filters.left())?;
+        options.check_ttl(entry.resident)?;
         if entry.resident && entry.index_x == IndexXKind::None {
             return Err(Error::InvalidOption {
                 option: "resident",
@@ -255,6 +260,28 @@ impl Db {
             .map_err(|e| Error::io("start a thread for", &self.core().path, e))
     }
 
+    /// How long what is written to `tree` from now on lives, if that was asked for and is something
+    /// else.
+    fn set_ttl(&self, manifest: &mut Manifest, tree: &TreeCore, asked: Option<Ttl>) -> Result<()> {
+        let mut next = manifest.clone();
+        let entry = next
+            .trees
+            .iter_mut()
+            .find(|entry| entry.id == tree.entry.id);
+        let (Some(asked), Some(entry), Some(expiry)) = (asked, entry, &tree.joined.expiry) else {
+            return Ok(());
+        };
+        let before = entry.ttl_ms.replace(asked.millis());
+        if before == entry.ttl_ms {
+            return Ok(());
+        }
+        self.core().check_writable()?;
+        let ttl = entry.ttl().unwrap_or(expiry.default_ttl());
+        self.core().replace_manifest(manifest, next)?;
+        expiry.set_default_ttl(ttl);
+        Ok(())
+    }
+
     /// What `tree` is stored as from now on, if that was asked for and is something else.
     fn set_compression(
         &self,
@@ -318,6 +345,7 @@ impl Db {
                 asked: format!("{asked}"),
             });
         }
+        check_merge(Some(asked), entry.ttl_ms)?;
         let operator = self.operator(&entry.name, asked)?;
         if entry.merge.is_none() {
             if self.core().options.read_only {
@@ -659,11 +687,29 @@ fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
+/// An operand has no moment at which it expires, and what it waits for must not go from Y meanwhile.
+fn check_merge(merge: Option<&MergeOperator>, ttl_ms: Option<u64>) -> Result<()> {
+    match (merge, ttl_ms) {
+        (Some(_), Some(_)) => Err(Error::InvalidOption {
+            option: "merge_operator",
+            reason: "entries of the tree expire".into(),
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// An existing tree is what it is.
 fn check_match(name: &str, entry: &TreeEntry, options: &TreeOptions) -> Result<()> {
     let x = options.index_x.unwrap_or(entry.index_x);
     let y = options.index_y.unwrap_or(entry.index_y);
     let resident = options.resident.unwrap_or(entry.resident);
+    if options.ttl.is_some() && entry.ttl_ms.is_none() {
+        return Err(Error::TreeMismatch {
+            name: name.into(),
+            found: "without a time to live".into(),
+            asked: "one".into(),
+        });
+    }
     if (x, y, resident) == (entry.index_x, entry.index_y, entry.resident) {
         return Ok(());
     }

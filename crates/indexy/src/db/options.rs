@@ -11,16 +11,21 @@ use super::{
 use crate::{
     error::{Error, Result},
     framework::{
-        evicted,
+        evicted, expiry,
         operators::{Merge, MergeOperator, Registered},
         policies::{Admission, Evicted, HotSet, Policies, Precleaning, Release},
     },
     limits::{MAX_MEMORY_BUDGET_BYTES, MIN_MEMORY_BUDGET_BYTES},
     storage::Medium,
+    versions::time::{Clock, Millis, millis_up},
     y::{Compression, IndexYFactory},
 };
 use serde::{Deserialize, Serialize};
-use std::{sync::Arc, time::Duration};
+use std::{
+    panic::{RefUnwindSafe, UnwindSafe},
+    sync::Arc,
+    time::Duration,
+};
 
 /// When a write is safe from a crash.
 ///
@@ -79,6 +84,7 @@ pub struct Options {
     pub(crate) merge_operators: Registered,
     /// What the directory lies on.
     pub(crate) medium: Medium,
+    pub(crate) clock: ChosenClock,
     /// Smallest segment of the log in bytes.
     pub(crate) min_segment_bytes: u64,
 }
@@ -134,6 +140,7 @@ impl Options {
             factories: Factories::default(),
             merge_operators: Registered::default(),
             medium: Medium::default(),
+            clock: ChosenClock::default(),
             min_segment_bytes: MIN_SEGMENT_BYTES,
         }
     }
@@ -431,6 +438,40 @@ impl Options {
         self
     }
 
+    /// Tells the time to trees whose entries expire ([`TreeOptions::ttl`]). Default: the clock of
+    /// the operating system.
+    ///
+    /// An open database takes the largest time that the clock has said so far for the time of now:
+    /// a clock that goes back stands still. The next open begins with what the clock says then.
+    /// What has expired and was not dropped yet appears again if that is earlier.
+    ///
+    /// ```
+    /// use indexy::{Clock, Db, Options, TreeOptions, Ttl};
+    /// use std::sync::{Arc, Mutex};
+    /// use std::time::{Duration, SystemTime};
+    /// #[derive(Debug)]
+    /// struct ByHand(Mutex<SystemTime>);
+    /// impl Clock for ByHand {
+    ///     fn now(&self) -> SystemTime {
+    ///         *self.0.lock().unwrap()
+    ///     }
+    /// }
+    /// # let dir = tempfile::tempdir()?;
+    /// let clock = Arc::new(ByHand(Mutex::new(SystemTime::now())));
+    /// let db = Db::open(dir.path(), Options::new(4 << 20).clock(clock.clone()))?;
+    /// let minute = Duration::from_secs(60);
+    /// let cache = db.tree_with("cache", TreeOptions::new().ttl(Ttl::Default(minute)))?;
+    /// cache.insert("key", "value")?;
+    /// *clock.0.lock().unwrap() += minute;
+    /// assert_eq!(cache.get("key")?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = ChosenClock(Some(clock));
+        self
+    }
+
     /// For tests that fill some segments of the log.
     #[cfg(test)]
     pub(crate) fn min_segment_bytes(mut self, bytes: u64) -> Self {
@@ -551,6 +592,66 @@ pub(crate) fn check_budget(bytes: usize) -> Result<()> {
     Ok(())
 }
 
+/// A clock of the user's.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ChosenClock(Option<Arc<dyn Clock>>);
+
+/// So that `Options` may cross `catch_unwind`. What a clock says after it panicked is up to it.
+impl UnwindSafe for ChosenClock {}
+impl RefUnwindSafe for ChosenClock {}
+
+impl ChosenClock {
+    pub(crate) fn get(&self) -> Option<Arc<dyn Clock>> {
+        self.0.clone()
+    }
+}
+
+impl PartialEq for ChosenClock {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (None, None) => true,
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for ChosenClock {}
+
+/// How long entries of a tree live; see [`TreeOptions::ttl`].
+///
+/// ```
+/// use indexy::{TreeOptions, Ttl};
+/// use std::time::Duration;
+/// let hour = Ttl::Default(Duration::from_secs(3600));
+/// let options = TreeOptions::new().ttl(hour);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ttl {
+    /// For so long, unless its writer says otherwise. In milliseconds, rounded up.
+    Default(Duration),
+    /// For as long as its writer says; for ever if he says nothing.
+    PerEntry,
+}
+
+impl Ttl {
+    /// As the manifest has it.
+    pub(crate) fn millis(self) -> u64 {
+        match self {
+            Self::Default(ttl) => millis_up(ttl).min(expiry::NEVER - 1),
+            Self::PerEntry => 0,
+        }
+    }
+
+    /// The same back.
+    pub(crate) fn of(default: Millis) -> Self {
+        match default {
+            expiry::NEVER => Self::PerEntry,
+            ttl => Self::Default(Duration::from_millis(ttl)),
+        }
+    }
+}
+
 /// Options of one tree; what is not set is taken from the database's options.
 ///
 /// ```
@@ -572,6 +673,7 @@ pub struct TreeOptions {
     pub(crate) admission: Option<Admission>,
     pub(crate) merge: Option<MergeOperator>,
     pub(crate) evicted: Option<Evicted>,
+    pub(crate) ttl: Option<Ttl>,
 }
 
 impl TreeOptions {
@@ -656,6 +758,7 @@ impl TreeOptions {
     /// The database remembers it; a tree that has none yet gets it. Opened again with another one,
     /// the tree is a `TreeMismatch`. `MergeOperatorMissing` for one of your own that is not
     /// [registered](Options::register_merge). A tree opened without this option merges as before.
+    /// `InvalidOption` for a tree whose entries expire ([`TreeOptions::ttl`]).
     ///
     /// ```
     /// use indexy::{MergeOperator, TreeOptions};
@@ -717,6 +820,57 @@ impl TreeOptions {
         Err(Error::InvalidOption {
             option: "evicted",
             reason,
+        })
+    }
+
+    /// Makes entries expire: from its moment on an entry is absent for every read. Default: no
+    /// entry expires.
+    ///
+    /// Each entry has its own time to live: that of its writer
+    /// ([`Tree::insert_with_ttl`](crate::Tree::insert_with_ttl)), or the default of the tree at the
+    /// time of the write. A write begins a new life, with the default; only
+    /// [`Tree::update`](crate::Tree::update) of what is there leaves the moment as it was.
+    ///
+    /// A snapshot and a transaction see what they began with, however long they are open.
+    /// What has expired is dropped later, in the background: from memory when that is released,
+    /// from disk by sweeps, each of which reads the tree once. They come when half as much was
+    /// written to disk as the tree takes there, or when a quarter of it has expired;
+    /// [`Tree::compact`] has one at once. What an open snapshot still sees stays.
+    ///
+    /// The database remembers it. A tree opened again with another default gives it to what is
+    /// written from then on; what is there keeps its moment. A tree that was made without cannot
+    /// get expiry later (`TreeMismatch`), nor lose it. `InvalidOption` for a default of 0, and for
+    /// a resident tree, which drops nothing from memory. A value takes 8 bytes more.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// use indexy::{TreeOptions, Ttl};
+    /// use std::time::Duration;
+    /// let hour = Duration::from_secs(3600);
+    /// let sessions = db.tree_with("sessions", TreeOptions::new().ttl(Ttl::Default(hour)))?;
+    /// sessions.insert("ann", "token")?;
+    /// assert!(sessions.contains_key("ann")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// [`Tree::compact`]: crate::Tree::compact
+    #[must_use]
+    pub fn ttl(mut self, ttl: Ttl) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// `InvalidOption` where a tree cannot have the time to live.
+    pub(crate) fn check_ttl(&self, resident: bool) -> Result<()> {
+        let reason = match self.ttl {
+            Some(Ttl::Default(Duration::ZERO)) => "an entry that lives for no time",
+            Some(_) if resident => "a resident tree drops nothing from memory",
+            _ => return Ok(()),
+        };
+        Err(Error::InvalidOption {
+            option: "ttl",
+            reason: reason.into(),
         })
     }
 

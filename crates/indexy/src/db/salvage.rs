@@ -23,7 +23,7 @@ use super::{
     },
     kinds::{IndexXKind, IndexYKind},
     open::{self, loads::Loads},
-    options::{Options, TreeOptions},
+    options::{Options, TreeOptions, Ttl},
     tree::Tree,
 };
 use crate::{
@@ -277,6 +277,7 @@ fn found_trees(storage: &dyn Storage, src: &Path) -> Vec<TreeEntry> {
             resident: false,
             compression: Compression::None,
             merge: None,
+            ttl_ms: None,
         }
     };
     numbers.into_iter().map(tree).collect()
@@ -330,11 +331,13 @@ impl Salvage<'_> {
             kind @ (IndexYKind::Lsm | IndexYKind::BPlus { .. }) => (true, kind),
             IndexYKind::RocksDb | IndexYKind::Custom(_) => (false, IndexYKind::default()),
         };
-        let options = TreeOptions::new().index_x(entry.index_x).index_y(index_y);
-        let mut options = options.resident(entry.resident);
+        let mut options = TreeOptions::new().index_x(entry.index_x).index_y(index_y);
+        if let Some(ttl) = entry.ttl() {
+            options = options.ttl(Ttl::of(ttl));
+        }
         // Without its operator the values can be had all the same.
         options.merge = entry.merge.clone().filter(|merge| db.knows_merge(merge));
-        let tree = db.tree_with(&entry.name, options)?;
+        let tree = db.tree_with(&entry.name, options.resident(entry.resident))?;
         let mut found = SalvagedTree {
             name: entry.name.clone(),
             ..SalvagedTree::default()
@@ -349,7 +352,7 @@ impl Salvage<'_> {
                 found.doubtful += u64::from(doubtful);
                 match doubtful && !take {
                     true => Ok(()),
-                    false => tree.insert(key, value),
+                    false => tree.insert_stored(&key, &value),
                 }
             }
             Salvaged::Lost(Hole { from, to, error }) => {
@@ -508,7 +511,7 @@ impl Salvage<'_> {
         let touched = self.touched.get(&name).copied();
         let mut contested = touched == Some(Touched::Contested);
         if unsure && touched.is_none() {
-            let found = tree.get(key)?;
+            let found = tree.get_stored(key)?;
             contested = found.is_some() && found.as_deref() != value;
         }
         if contested && touched.is_none() {
@@ -531,7 +534,7 @@ impl Salvage<'_> {
         };
         match value {
             Some(value) if !unsure || !contested || self.doubtful == Doubtful::Take => {
-                tree.insert(key, value)
+                tree.insert_stored(key, value)
             }
             _ => tree.remove(key),
         }

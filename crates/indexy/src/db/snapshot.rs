@@ -95,7 +95,8 @@ impl Snapshot {
     /// ```
     pub fn get(&self, tree: &Tree, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.check(tree)?;
-        tree.get_at(&self.pinned, key.as_ref())
+        let found = tree.get_at(&self.pinned, key.as_ref())?;
+        Ok(found.map(|(_, value)| value))
     }
 
     /// The values of `keys`, in the order asked; see [`Tree::multi_get`].
@@ -118,7 +119,8 @@ impl Snapshot {
         self.check(tree)?;
         let keys: Vec<K> = keys.into_iter().collect();
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
-        tree.multi_get_at(&self.pinned, &keys)
+        let found = tree.multi_get_at(&self.pinned, &keys)?.into_iter();
+        Ok(found.map(|found| found.map(|(_, value)| value)).collect())
     }
 
     /// Whether `key` is there.

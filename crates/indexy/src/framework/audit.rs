@@ -6,7 +6,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::{policies::Evicted, tree::Joined};
+use super::{expiry, policies::Evicted, tree::Joined};
 use crate::{
     error::Result,
     key::Value,
@@ -37,6 +37,7 @@ impl Joined {
             // A chunk at a time: writers may wait for the cleaner, which waits for this lock.
             let _run = self.writer.lock();
             self.x.scan(&at, None, Order::Ascending, LIMITS, &mut chunk);
+            let dead_at = self.dead_at();
             let clean: Vec<_> = chunk.entries.iter().filter(|e| !e.dirty).collect();
             let keys: Vec<&[u8]> = clean.iter().map(|e| &e.key[..]).collect();
             for (entry, in_y) in clean.iter().zip(self.y.multi_get(&keys)?) {
@@ -50,7 +51,10 @@ impl Joined {
                         entry.key.escape_ascii().to_string()
                     ));
                 }
-                let differs = entry.value.as_deref() != in_y.as_deref();
+                // Y has nothing of what died (`expiry.rs`).
+                let died = |value: &Value| dead_at.is_some_and(|at| expiry::is_over(value, at));
+                let gone = in_y.is_none() && entry.value.as_ref().is_some_and(died);
+                let differs = !gone && entry.value.as_deref() != in_y.as_deref();
                 if differs
                     && self.unchanged(&entry.key, entry.value.as_deref())
                     && problems.len() < limit

@@ -1,4 +1,4 @@
-//! The compactor: the thread that does the maintenance of Index Y.
+//! The compactor: the thread that does the maintenance of Index Y, and sweeps (`sweep.rs`).
 //!
 //! Threads: one. It waits for Y in `maintain`, which ends soon after `interrupt`, and between two
 //! looks, until it is woken: after a run, and by whoever waits for a congested Y. A Y that fails is
@@ -60,7 +60,7 @@ impl Compactor {
             }
             return false;
         }
-        let step = tree.y.maintain();
+        let step = tree.maintain();
         self.shared.maintained.advance();
         match step {
             Ok(Maintained::More) => {

@@ -54,7 +54,8 @@ impl Shown {
         Showing(&self.0)
     }
 
-    fn count(&self) -> u64 {
+    /// Even while nothing is shown.
+    pub(super) fn count(&self) -> u64 {
         self.0.load(SeqCst)
     }
 }

@@ -11,6 +11,8 @@
 //! - [`hot`] is what was worth its memory, and brings it back after a restart; [`heat`] how often
 //!   keys were read.
 //! - `dead_stretches` is what scans found to be empty, `ends` what Y has at the ends of a tree.
+//! - [`expiry`] is how entries that expire are stored, `sweep` how they leave Y, [`sweep_schedule`]
+//!   when.
 //! - [`regions`] are the parts of a tree that are cleaned and released.
 //! - [`clean`] writes dirty regions to Y, [`release`] cuts cold ones off, each with its thread.
 //! - [`memory`] is the waiting room of writers, [`shared`] what all trees have in common,
@@ -30,6 +32,7 @@ mod dead_stretches;
 pub(crate) mod disk_writer;
 mod ends;
 pub(crate) mod evicted;
+pub(crate) mod expiry;
 pub(crate) mod fetch;
 mod filter_builder;
 pub(crate) mod heat;
@@ -53,6 +56,8 @@ pub(crate) mod signal;
 pub(crate) mod snapshots;
 pub(crate) mod spill;
 mod spiller;
+mod sweep;
+pub(crate) mod sweep_schedule;
 pub(crate) mod tree;
 pub(crate) mod worker;
 

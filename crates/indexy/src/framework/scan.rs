@@ -9,10 +9,11 @@
 
 #![forbid(unsafe_code)]
 
-use super::{dead_stretches::Passed, ends::Reading, regions::sample, tree::Joined};
+use super::{dead_stretches::Passed, ends::Reading, expiry, regions::sample, tree::Joined};
 use crate::{
     error::Result,
     key::{Key, Value, successor},
+    versions::time::Millis,
     x::{Chunk, ChunkEntry, IndexX, MAX_TOMBSTONES, Order, ScanLimits},
 };
 use std::{iter::Peekable, ops::ControlFlow, vec::IntoIter};
@@ -53,8 +54,11 @@ pub(crate) struct Merged {
     pub resume: Option<Vec<u8>>,
     /// Key and value bytes.
     pub bytes: usize,
-    /// What was passed before the first entry: tombstones, and dead leaves for several of them.
+    /// What was passed before the first entry: tombstones, what has died, and dead leaves for
+    /// several of them.
     passed: usize,
+    /// Entries that have expired by then are dead, and are passed as tombstones are.
+    dead_at: Option<Millis>,
 }
 
 impl Merged {
@@ -64,9 +68,17 @@ impl Merged {
         nothing_yet || self.passed >= WORTH_REMEMBERING
     }
 
+    fn passing(dead_at: Option<Millis>) -> Self {
+        Self {
+            dead_at,
+            ..Self::default()
+        }
+    }
+
     /// Appends a live entry; a tombstone (`None`) only hid Y's.
     pub(super) fn push(&mut self, key: Key, value: Option<Value>) {
-        match value {
+        let lives = |value: &Value| !self.dead_at.is_some_and(|at| expiry::is_over(value, at));
+        match value.filter(lives) {
             Some(value) => {
                 self.bytes += key.len() + value.len();
                 self.entries.push((key, value));
@@ -103,7 +115,9 @@ impl Joined {
             (Passed::UpTo(at), Order::Descending) => (from, Some(&at[..])),
             (Passed::All, _) => return Ok(Merged::default()),
         };
-        let merged = self.read_chunk(from, to, order, limits)?;
+        // I9: no snapshot sees what has died, however long the answer is remembered.
+        let dead_at = self.dead_at();
+        let merged = self.read_chunk(from, to, order, limits, dead_at)?;
         if !merged.is_worth_remembering() {
             return Ok(merged);
         }
@@ -111,7 +125,7 @@ impl Joined {
         let Some(armed) = self.dead.arm(from, to, order) else {
             return Ok(merged);
         };
-        let merged = self.read_chunk(from, to, order, limits)?;
+        let merged = self.read_chunk(from, to, order, limits, dead_at)?;
         match (merged.entries.first(), order) {
             (None, _) => armed.settle(merged.resume.as_deref()),
             (Some((key, _)), Order::Ascending) => armed.settle(Some(key)),
@@ -127,6 +141,7 @@ impl Joined {
         to: Option<&[u8]>,
         order: Order,
         limits: MergeLimits,
+        dead_at: Option<Millis>,
     ) -> Result<Merged> {
         let mut chunk = Chunk::default();
         let x_limits = ScanLimits {
@@ -146,9 +161,9 @@ impl Joined {
             self.regions.note_accesses(&first.key, sampled);
         }
         if chunk.mounted.is_empty() {
-            return Ok(only_x(chunk));
+            return Ok(only_x(chunk, dead_at));
         }
-        let merged = self.merge(chunk, order, limits)?;
+        let merged = self.merge(chunk, order, limits, dead_at)?;
         self.check_kept()?;
         Ok(merged)
     }
@@ -170,9 +185,15 @@ impl Joined {
     }
 
     /// Reads the mounted parts of `chunk` from Y, until the limits, and merges both.
-    fn merge(&self, chunk: Chunk, order: Order, limits: MergeLimits) -> Result<Merged> {
+    fn merge(
+        &self,
+        chunk: Chunk,
+        order: Order,
+        limits: MergeLimits,
+        dead_at: Option<Millis>,
+    ) -> Result<Merged> {
         let mut merging = Merging {
-            merged: Merged::default(),
+            merged: Merged::passing(dead_at),
             xs: chunk.entries.into_iter().peekable(),
             order,
             limits,
@@ -311,7 +332,7 @@ struct Merging {
     xs: Peekable<IntoIter<ChunkEntry>>,
     order: Order,
     limits: MergeLimits,
-    /// Entries of Y that X hid.
+    /// Entries of Y that X hid, or that are dead.
     hidden: usize,
 }
 
@@ -332,9 +353,10 @@ impl Merging {
             Some(x) => x.value,
             None => Some(value),
         };
-        self.hidden += usize::from(value.is_none());
+        let before = self.merged.entries.len();
         self.merged.push(key.clone(), value);
         let (live, limits) = (self.merged.entries.len(), self.limits);
+        self.hidden += usize::from(live == before);
         let enough = live >= limits.entries && (live >= limits.at_hand || at_hand == 0);
         if self.merged.bytes >= limits.bytes || enough || self.hidden >= MAX_TOMBSTONES {
             self.merged.resume = Some(resume_after(&key, order));
@@ -344,12 +366,13 @@ impl Merging {
     }
 }
 
-fn only_x(chunk: Chunk) -> Merged {
+fn only_x(chunk: Chunk, dead_at: Option<Millis>) -> Merged {
     let mut merged = Merged {
         resume: chunk.resume,
         entries: Vec::with_capacity(chunk.entries.len()),
         bytes: 0,
         passed: chunk.passed * LEAF_PASSED,
+        dead_at,
     };
     for entry in chunk.entries {
         merged.push(entry.key, entry.value);

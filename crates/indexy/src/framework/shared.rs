@@ -17,7 +17,7 @@ use crate::{
     error::{Error, Result},
     mem::budget::Budget,
     poison::Poison,
-    versions::Versions,
+    versions::{Versions, time::Clock},
 };
 use parking_lot::Mutex;
 use std::sync::{Arc, atomic::AtomicBool};
@@ -107,6 +107,12 @@ impl Shared {
     pub(crate) fn with_heat(self) -> Self {
         let heat = Some(Heat::new(Arc::clone(&self.budget)));
         Self { heat, ..self }
+    }
+
+    /// The same by another clock.
+    pub(crate) fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        let versions = self.versions.with_clock(clock);
+        Self { versions, ..self }
     }
 
     /// The same with other policies.

@@ -15,6 +15,7 @@ use super::{
     dead_stretches::DeadStretches,
     disk_writer::{DiskWriter, Runs},
     ends::Ends,
+    expiry::EXPIRY_BYTES,
     journal::Registration,
     merging::{Meeting, Merging},
     misses::{Misses, Purpose},
@@ -25,11 +26,13 @@ use super::{
     },
     shared::Shared,
     signal::Stop,
+    sweep_schedule::Expiry,
 };
 use crate::{
     error::{Error, Result},
     key::Value,
-    versions::{Epoch, Gate, store::Store},
+    limits::MAX_VALUE_BYTES,
+    versions::{Epoch, Gate, store::Store, time::Millis},
     wal::{Log, Lsn, RecordRef},
     x::{AnyX, IndexX, Load, Lookup, Order, Put, RunId, Stamp},
     y::{Capabilities, IndexY, Maintained, RunEntry, RunSource},
@@ -94,6 +97,8 @@ pub(crate) struct Joined {
     pub buffer_only: bool,
     /// What of the rest goes there.
     pub misses: Misses,
+    /// Entries may expire: values have their expiry before them (`expiry.rs`).
+    pub expiry: Option<Expiry>,
     pub regions: Regions,
     pub shared: Arc<Shared>,
     /// The way to write to Y.
@@ -129,6 +134,7 @@ impl Joined {
             resident,
             buffer_only: false,
             misses: Misses::default(),
+            expiry: None,
             regions: Regions::new(floor),
             ends: Ends::new(Arc::clone(&shared)),
             shared,
@@ -149,6 +155,23 @@ impl Joined {
             buffer_only,
             ..self
         }
+    }
+
+    /// The same with entries that may expire.
+    pub(crate) fn expiring(mut self, expiry: Expiry) -> Self {
+        self.limits.max_value_bytes =
+            self.limits.max_value_bytes.min(MAX_VALUE_BYTES) - EXPIRY_BYTES;
+        Self {
+            expiry: Some(expiry),
+            ..self
+        }
+    }
+
+    /// What has expired by then is dead (`expiry.rs`); `None`: nothing expires. Cost: where entries
+    /// expire, the clock and a short lock.
+    pub(super) fn dead_at(&self) -> Option<Millis> {
+        let horizon = |_| self.shared.versions.horizon();
+        self.expiry.as_ref().map(horizon)
     }
 
     /// Runs up to this one are settled: what they carried may be cut (I4).
@@ -530,6 +553,9 @@ impl Joined {
             return Err(error);
         }
         self.x.evict(key);
+        if let Some(expiry) = &self.expiry {
+            expiry.wrote((key.len() + value.map_or(0, <[u8]>::len)) as u64);
+        }
         self.shared.wake_compactor.notify();
         Ok(source.logged)
     }
@@ -568,7 +594,7 @@ impl Joined {
         // Only what is clean is cut.
         let _ = self
             .x
-            .clean(from, to, run, &mut |_, _| ControlFlow::Continue(()));
+            .clean(from, to, run, &mut |_, _, _| ControlFlow::Continue(()));
         self.writer.settle(run);
         self.x.cut(from, to, run, false, usize::MAX);
     }

@@ -68,6 +68,7 @@ pub(crate) mod spill;
 mod spilled;
 pub(crate) mod store;
 mod tiers;
+pub(crate) mod time;
 
 pub(crate) use chain::Image;
 pub(crate) use clock::Epoch;
@@ -82,6 +83,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 use store::{Space, Store};
+use time::{Clock, Millis, Time};
 
 /// Images take this part of the budget at most, unless the user says otherwise.
 const LIMIT_DIVISOR: usize = 4;
@@ -170,6 +172,23 @@ impl Versions {
     #[inline]
     pub(crate) fn has_risen(&self, seen: Epoch) -> bool {
         self.pins.clock.has_risen(seen)
+    }
+
+    /// The same by another clock than the system's.
+    pub(crate) fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.pins.set_time(Time::new(clock));
+        self
+    }
+
+    /// The time by which entries expire.
+    pub(crate) fn time(&self) -> &Time {
+        self.pins.time()
+    }
+
+    /// What has expired by then is absent for every snapshot that is open or begins later, and for
+    /// who reads what is newest. Never goes back. Cost: the clock and a short lock.
+    pub(crate) fn horizon(&self) -> Millis {
+        self.pins.horizon()
     }
 
     /// I11: no snapshot begins while the answer lives. Waits for a begin, which is short.

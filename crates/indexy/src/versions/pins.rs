@@ -6,6 +6,10 @@
 //! device with the gate held, but a batch that removes ranges and a value that goes past X, which
 //! wait for Y, and a commit that looks into files of images that are newer than its snapshot.
 //!
+//! Each pin has a time, taken under the list's lock. The *horizon* is the time of the oldest pin,
+//! or of now; it is read under the same lock. Time does not go back (`time.rs`), so neither does
+//! the horizon, and no snapshot begins before it.
+//!
 //! A pin is *expired* when its snapshot was given up. That is set before the images that
 //! it needed may go, so that a reader who looks for it after its reads has read nothing wrong.
 //!
@@ -14,7 +18,10 @@
 
 #![forbid(unsafe_code)]
 
-use super::clock::{Clock, Epoch};
+use super::{
+    clock::{Clock, Epoch},
+    time::{Millis, Time},
+};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use std::{
     collections::BTreeMap,
@@ -28,6 +35,8 @@ use std::{
 #[derive(Debug)]
 pub(crate) struct Pin {
     epoch: Epoch,
+    /// When it began: entries that expired by then are absent for it.
+    time: Millis,
     expired: AtomicBool,
     /// Written under the list's lock, or by the commit that ends.
     spared: AtomicBool,
@@ -37,6 +46,10 @@ impl Pin {
     #[inline]
     pub(crate) fn epoch(&self) -> Epoch {
         self.epoch
+    }
+
+    pub(crate) fn time(&self) -> Millis {
+        self.time
     }
 
     /// To be asked after a read: what was read is right if this is false.
@@ -62,6 +75,7 @@ pub(crate) type Gate<'a> = RwLockReadGuard<'a, ()>;
 #[derive(Debug)]
 pub(super) struct Pins {
     pub(super) clock: Clock,
+    time: Time,
     gate: RwLock<()>,
     open: Mutex<Open>,
     /// The oldest open epoch; where none is open, that of the next one. It never falls, so that
@@ -80,6 +94,7 @@ impl Pins {
     pub(super) fn new() -> Self {
         Self {
             clock: Clock::new(),
+            time: Time::default(),
             gate: RwLock::new(()),
             open: Mutex::new(Open {
                 next: 1,
@@ -89,18 +104,37 @@ impl Pins {
         }
     }
 
+    pub(super) fn set_time(&mut self, time: Time) {
+        self.time = time;
+    }
+
+    pub(super) fn time(&self) -> &Time {
+        &self.time
+    }
+
+    /// See the module header.
+    pub(super) fn horizon(&self) -> Millis {
+        self.time.now();
+        let open = self.open.lock();
+        let oldest = open.pins.first_key_value().map(|(_, pin)| pin.time);
+        oldest.unwrap_or_else(|| self.time.seen())
+    }
+
     /// Keeps snapshots from beginning.
     pub(super) fn gate(&self) -> Gate<'_> {
         self.gate.read()
     }
 
     pub(super) fn begin(&self) -> Arc<Pin> {
+        // The clock is the user's: it is asked before any lock. What it said is taken inside.
+        self.time.now();
         let _no_batch = self.gate.write();
         let mut open = self.open.lock();
         let epoch = open.next;
         open.next += 1;
         let pin = Arc::new(Pin {
             epoch,
+            time: self.time.seen(),
             expired: AtomicBool::new(false),
             spared: AtomicBool::new(false),
         });

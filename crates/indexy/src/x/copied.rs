@@ -8,12 +8,20 @@ use std::ops::ControlFlow;
 /// Values copied in one step: the rest of a leaf with large values is taken in further steps.
 pub(crate) const COPIED_BYTES: usize = 256 << 10;
 
+struct Entry {
+    /// End of the key and of the value in the bytes of all.
+    key_end: usize,
+    end: usize,
+    tombstone: bool,
+    /// Y may have held the key before.
+    in_y: bool,
+}
+
 /// Entries on their way to the sink.
 #[derive(Default)]
 pub(crate) struct Copied {
     bytes: Vec<u8>,
-    /// End of the key and of the value in `bytes`; whether it is a tombstone.
-    entries: Vec<(usize, usize, bool)>,
+    entries: Vec<Entry>,
 }
 
 impl Copied {
@@ -24,10 +32,12 @@ impl Copied {
     }
 
     /// Adds an entry: `key` and `value` append their bytes; without a `value` it is a tombstone.
+    /// `in_y`: Y may have held the key before.
     pub(crate) fn push(
         &mut self,
         key: impl FnOnce(&mut Vec<u8>),
         value: Option<impl FnOnce(&mut Vec<u8>)>,
+        in_y: bool,
     ) {
         key(&mut self.bytes);
         let key_end = self.bytes.len();
@@ -35,14 +45,20 @@ impl Copied {
         if let Some(value) = value {
             value(&mut self.bytes);
         }
-        self.entries.push((key_end, self.bytes.len(), tombstone));
+        self.entries.push(Entry {
+            key_end,
+            end: self.bytes.len(),
+            tombstone,
+            in_y,
+        });
     }
 
     pub(crate) fn drain(&self, sink: &mut CleanSink<'_>) -> ControlFlow<StopWalk> {
         let mut start = 0;
-        for &(key_end, end, tombstone) in &self.entries {
-            let value = (!tombstone).then(|| &self.bytes[key_end..end]);
-            sink(&self.bytes[start..key_end], value)?;
+        for entry in &self.entries {
+            let (key_end, end) = (entry.key_end, entry.end);
+            let value = (!entry.tombstone).then(|| &self.bytes[key_end..end]);
+            sink(&self.bytes[start..key_end], value, entry.in_y)?;
             start = end;
         }
         ControlFlow::Continue(())

@@ -216,8 +216,9 @@ pub(crate) struct Waiting {
     pub stamp: Stamp,
 }
 
-/// Takes the entries of [`IndexX::clean`]: a key and its value, `None` for a tombstone.
-pub(crate) type CleanSink<'a> = dyn FnMut(&[u8], Option<&[u8]>) -> ControlFlow<StopWalk> + 'a;
+/// Takes the entries of [`IndexX::clean`]: a key and its value, `None` for a tombstone; and whether
+/// Y may hold some version of the key already.
+pub(crate) type CleanSink<'a> = dyn FnMut(&[u8], Option<&[u8]>, bool) -> ControlFlow<StopWalk> + 'a;
 
 /// Error type of callbacks that end a walk early; never leaves this crate.
 pub(crate) type StopWalk = ();

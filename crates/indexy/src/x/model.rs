@@ -331,10 +331,11 @@ impl IndexX for ModelX {
             if !e.dirty || e.operand {
                 continue;
             }
+            let in_y = e.in_y;
             (e.dirty, e.in_y, e.run) = (false, true, run);
             let value = e.value.clone();
             drop(s);
-            sink(&k, value.as_deref())?;
+            sink(&k, value.as_deref(), in_y)?;
         }
         ControlFlow::Continue(())
     }

@@ -17,6 +17,7 @@ mod disk_image;
 mod drop_tree;
 mod errors;
 mod evicted;
+mod expiry;
 mod fault_sites;
 mod faults;
 mod fetch;

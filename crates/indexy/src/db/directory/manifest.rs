@@ -9,8 +9,9 @@
 use crate::db::kinds::{IndexXKind, IndexYKind};
 use crate::{
     error::{Error, Result},
-    framework::operators::MergeOperator,
+    framework::{expiry, operators::MergeOperator},
     storage::Storage,
+    versions::time::Millis,
     y::Compression,
 };
 use serde::{Deserialize, Serialize};
@@ -20,9 +21,10 @@ const MANIFEST: &str = "MANIFEST";
 pub(crate) const MANIFEST_NEXT: &str = "MANIFEST.next";
 const MAGIC: &[u8; 8] = b"IndeXYmf";
 /// Version of the directory format: of the manifest and of what it names.
-/// Version 2 may name merge operators; older ones are read.
+/// Version 2 has expiry and merge operators. What needs neither is still written as version 1, for
+/// older programs.
 pub(crate) const FORMAT_VERSION: u32 = 2;
-const OLDEST_VERSION: u32 = 1;
+const FIRST_VERSION: u32 = 1;
 /// Magic, version, body length, crc32c of version, length and body.
 const HEADER_BYTES: usize = 20;
 /// No manifest is longer: a bound for a damaged length.
@@ -42,6 +44,20 @@ pub(crate) struct TreeEntry {
     /// Absent where nothing is merged, and in manifests of version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge: Option<MergeOperator>,
+    /// Entries expire, after so many milliseconds unless their writer says otherwise; 0: never.
+    /// Absent: no entry expires.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u64>,
+}
+
+impl TreeEntry {
+    /// How long an entry lives unless its writer says otherwise; `None`: no entry expires.
+    pub(crate) fn ttl(&self) -> Option<Millis> {
+        match self.ttl_ms? {
+            0 => Some(expiry::NEVER),
+            ttl => Some(ttl),
+        }
+    }
 }
 
 /// Contents of the manifest.
@@ -102,7 +118,16 @@ impl Manifest {
             option: "manifest",
             reason: e.to_string(),
         })?;
-        Ok(with_header(&body))
+        Ok(with_header(self.version(), &body))
+    }
+
+    /// The oldest version that says all this.
+    fn version(&self) -> u32 {
+        let newer = |tree: &TreeEntry| tree.ttl_ms.is_some() || tree.merge.is_some();
+        match self.trees.iter().any(newer) {
+            true => FORMAT_VERSION,
+            false => FIRST_VERSION,
+        }
     }
 
     /// Whether both name the same trees and the same log. Numbers that failed attempts to make a
@@ -142,10 +167,10 @@ impl Manifest {
 }
 
 /// A manifest file with this body.
-pub(crate) fn with_header(body: &[u8]) -> Vec<u8> {
+pub(crate) fn with_header(version: u32, body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER_BYTES + body.len());
     bytes.extend_from_slice(MAGIC);
-    bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+    bytes.extend_from_slice(&version.to_le_bytes());
     bytes.extend_from_slice(&(body.len() as u32).to_le_bytes());
     let crc = checksum(bytes.get(8..).unwrap_or_default(), body);
     bytes.extend_from_slice(&crc.to_le_bytes());
@@ -169,10 +194,10 @@ pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Manifest> {
         return Err(corrupt(0, "not a manifest of IndeXY"));
     }
     let (version, len, crc) = (word(8), word(12), word(16));
-    let is_known = (OLDEST_VERSION..=FORMAT_VERSION).contains(&version);
+    let known = (FIRST_VERSION..=FORMAT_VERSION).contains(&version);
     // The checksum covers the version, so that a flipped bit is not taken for another format.
     if body.len() != len as usize || checksum(header.get(8..16).unwrap_or(&[]), body) != crc {
-        if !is_known && body.len() == len as usize {
+        if !known && body.len() == len as usize {
             return Err(Error::FormatVersion {
                 path: path.into(),
                 found: version,
@@ -181,7 +206,7 @@ pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Manifest> {
         }
         return Err(corrupt(8, "checksum of the manifest does not match"));
     }
-    if !is_known {
+    if !known {
         return Err(Error::FormatVersion {
             path: path.into(),
             found: version,
@@ -249,6 +274,7 @@ mod tests {
                 separator: b",".to_vec(),
                 limit: 100,
             }),
+            ttl_ms: Some(60_000),
         });
         manifest.log_start = u64::MAX;
         manifest
@@ -261,7 +287,7 @@ mod tests {
     }
 
     fn with_body(body: &str) -> Result<Manifest> {
-        decode(&with_header(body.as_bytes()), Path::new("m"))
+        decode(&with_header(FIRST_VERSION, body.as_bytes()), Path::new("m"))
     }
 
     /// As versions before `custom` wrote it, byte for byte.
@@ -278,7 +304,7 @@ mod tests {
         let manifest = with_body(BEFORE_CUSTOM).unwrap();
         assert_eq!(manifest.trees[1].index_y, IndexYKind::RocksDb);
         let bytes = manifest.encode().unwrap();
-        assert_eq!(bytes, with_header(BEFORE_CUSTOM.as_bytes()));
+        assert_eq!(bytes, with_header(FIRST_VERSION, BEFORE_CUSTOM.as_bytes()));
     }
 
     #[test]
@@ -288,7 +314,18 @@ mod tests {
         let kind = manifest.trees[0].index_y;
         assert_eq!(kind, IndexYKind::custom("my-own").unwrap());
         let bytes = manifest.encode().unwrap();
-        assert_eq!(bytes, with_header(body.as_bytes()));
+        assert_eq!(bytes, with_header(FIRST_VERSION, body.as_bytes()));
+    }
+
+    #[test]
+    fn a_program_that_knows_no_expiry_refuses_it_and_nothing_else() {
+        let mut manifest = with_body(BEFORE_CUSTOM).unwrap();
+        let version = |manifest: &Manifest| manifest.encode().unwrap()[8];
+        assert_eq!(version(&manifest), 1);
+        manifest.trees[1].ttl_ms = Some(0);
+        assert_eq!(version(&manifest), 2);
+        let bytes = manifest.encode().unwrap();
+        assert_eq!(decode(&bytes, Path::new("m")).unwrap(), manifest);
     }
 
     #[test]

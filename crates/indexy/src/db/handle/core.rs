@@ -41,6 +41,8 @@ use std::{
 #[repr(u8)]
 pub(crate) enum Status {
     Open,
+    /// Open, and its entries may expire. Calls for all other trees have one thing to look at.
+    Expiring,
     Dropped,
     Closed,
 }
@@ -58,11 +60,15 @@ pub(crate) struct TreeCore {
 
 impl TreeCore {
     pub(crate) fn new(entry: TreeEntry, joined: Arc<Joined>) -> Self {
+        let status = match joined.expiry {
+            Some(_) => Status::Expiring,
+            None => Status::Open,
+        };
         Self {
             name: RwLock::new(Arc::from(entry.name.as_str())),
             entry,
             joined,
-            status: AtomicU8::new(Status::Open as u8),
+            status: AtomicU8::new(status as u8),
         }
     }
 
@@ -87,8 +93,14 @@ impl TreeCore {
         if status == Status::Open as u8 {
             Ok(())
         } else {
-            Err(self.dead(status))
+            self.not_plain(status)
         }
+    }
+
+    /// It is live, and its entries do not expire. Cost: one load, that of [`TreeCore::live`].
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.status.load(Ordering::Acquire) == Status::Open as u8
     }
 
     pub(crate) fn is_dropped(&self) -> bool {
@@ -96,13 +108,15 @@ impl TreeCore {
     }
 
     #[cold]
-    fn dead(&self, status: u8) -> Error {
-        if status == Status::Dropped as u8 {
-            Error::TreeDropped {
+    fn not_plain(&self, status: u8) -> Result<()> {
+        if status == Status::Expiring as u8 {
+            Ok(())
+        } else if status == Status::Dropped as u8 {
+            Err(Error::TreeDropped {
                 name: self.name().to_string(),
-            }
+            })
         } else {
-            Error::Closed
+            Err(Error::Closed)
         }
     }
 }

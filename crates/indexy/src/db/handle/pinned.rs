@@ -7,7 +7,7 @@
 use super::ending::Handle;
 use crate::{
     error::{Error, Result},
-    versions::{Epoch, Pin, Spared},
+    versions::{Epoch, Pin, Spared, time::Millis},
 };
 use std::sync::Arc;
 
@@ -31,6 +31,11 @@ impl Pinned {
     #[inline]
     pub(crate) fn epoch(&self) -> Epoch {
         self.pin.epoch()
+    }
+
+    /// When it began: what had expired by then is absent.
+    pub(crate) fn time(&self) -> Millis {
+        self.pin.time()
     }
 
     /// `SnapshotTooOld` if the snapshot was given up.

@@ -28,8 +28,8 @@ use crate::{
     error::{Error, Result},
     events,
     framework::{
-        host::Host, policies::HotSet, shared::Shared, signal::Stop, tree::Joined,
-        worker::Background,
+        host::Host, policies::HotSet, shared::Shared, signal::Stop, sweep_schedule::Expiry,
+        tree::Joined, worker::Background,
     },
     mem::{
         Memory,
@@ -149,6 +149,10 @@ fn make_core(
 ) -> Arc<Core> {
     let budget = Arc::new(Budget::new(options.memory_budget_bytes));
     let shared = Shared::new(budget.clone(), poison).with_policies(options.policies);
+    let shared = match options.clock.get() {
+        Some(clock) => shared.with_clock(clock),
+        None => shared,
+    };
     let shared = Arc::new(match options.hot_set {
         HotSet::Keep { .. } if !options.read_only => shared.with_heat(),
         _ => shared,
@@ -277,5 +281,9 @@ pub(super) fn open_tree(
     }
     let admission = core.options.admission(entry.index_x, entry.resident);
     joined.misses.choose(admission, &core.shared.miss_counts);
+    let joined = match entry.ttl() {
+        Some(ttl) => joined.expiring(Expiry::new(ttl, core.shared.versions.time().now())),
+        None => joined,
+    };
     Ok(TreeCore::new(entry, Arc::new(joined)))
 }

@@ -12,13 +12,13 @@ use crate::{
     db::{
         database::Db,
         handle::updating,
-        tree::{Batch, Condition, Tree, bounds, merge},
+        tree::{Batch, Condition, Life, Tree, bounds, merge},
     },
     error::{Error, Result},
     key::{Key, Value, prefix_end},
     x::Order,
 };
-use std::{fmt, ops::RangeBounds};
+use std::{fmt, ops::RangeBounds, time::Duration};
 
 /// Reads and writes of several keys and trees that happen as one.
 ///
@@ -149,7 +149,7 @@ impl Transaction {
     /// ```
     pub fn get_for_update(&self, tree: &Tree, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         let (state, key) = (&self.state, key.as_ref());
-        let value = state.read(tree, key, None)?;
+        let value = state.read(tree, key, Some(&state.locked))?;
         // Its own write may be taken back.
         state.locked.borrow_mut().add_key(tree.core(), key);
         Ok(value)
@@ -290,7 +290,36 @@ impl Transaction {
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
     ) -> Result<()> {
-        self.write(tree, key.as_ref(), Some(value.as_ref()))
+        self.write(tree, key.as_ref(), Some((value.as_ref(), Life::Default)))
+    }
+
+    /// Writes an entry that is absent after `ttl`, counted from this call; see
+    /// [`Tree::insert_with_ttl`]. Errors: those of [`Transaction::insert`], `ZeroTtl`, `NoExpiry`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// use indexy::{TreeOptions, Ttl};
+    /// use std::time::Duration;
+    /// let leases = db.tree_with("leases", TreeOptions::new().ttl(Ttl::PerEntry))?;
+    /// let taken = db.transact(|tx| {
+    ///     let free = tx.get(&leases, "printer")?.is_none();
+    ///     if free {
+    ///         tx.insert_with_ttl(&leases, "printer", "ann", Duration::from_secs(30))?;
+    ///     }
+    ///     Ok(free)
+    /// })?;
+    /// assert!(taken);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn insert_with_ttl(
+        &mut self,
+        tree: &Tree,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<()> {
+        self.write(tree, key.as_ref(), Some((value.as_ref(), Life::For(ttl))))
     }
 
     /// Removes `key` when the transaction commits; see [`Transaction::insert`].
@@ -345,7 +374,7 @@ impl Transaction {
         let base = self.get(tree, key)?;
         let joined = &tree.core().joined;
         match merge::made(joined.merge_into(key, base.as_deref(), &waiting)?)? {
-            Some(value) => self.write(tree, key, Some(&value)),
+            Some(value) => self.write(tree, key, Some((&value, Life::Default))),
             None => Ok(()),
         }
     }
@@ -520,15 +549,15 @@ impl Transaction {
     /// ```
     pub fn rollback(self) {}
 
-    fn write(&mut self, tree: &Tree, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+    fn write(&mut self, tree: &Tree, key: &[u8], value: Option<(&[u8], Life)>) -> Result<()> {
         let state = &mut self.state;
         state.check(tree)?;
-        let len = value.map_or(0, <[u8]>::len);
-        tree.check_write(key, len)?;
+        tree.check_write(key, value.map_or(0, |(value, _)| value.len()))?;
+        let stored = value.map(|(value, life)| tree.stored(value, life));
+        let stored = stored.transpose()?;
+        let len = stored.as_ref().map_or(0, |stored| stored.len());
         state.check_size(WRITE_OVERHEAD_BYTES + key.len() + len)?;
-        state
-            .writes
-            .put(tree.core(), Key::new(key), value.map(Value::new));
+        state.writes.put(tree.core(), Key::new(key), stored);
         Ok(())
     }
 

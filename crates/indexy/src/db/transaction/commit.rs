@@ -2,7 +2,9 @@
 //!
 //! It is asked with the stripes of what is written and the gate held (`db/tree/commit.rs`). Of what
 //! the transaction writes, nobody writes meanwhile, so that one look before its own images are
-//! there is enough. What it only reads is looked at after its images are there: whoever writes it
+//! there is enough. What it has read and has expired since counts as written by others: whoever
+//! begins from then on sees that it is gone, and no snapshot begins while the gate is held. What it
+//! only reads is looked at after its images are there: whoever writes it
 //! later, in a transaction that read what this one writes, finds them.
 
 #![forbid(unsafe_code)]
@@ -57,6 +59,10 @@ impl Unchanged<'_> {
     }
 
     fn check_all(&self, reads: &Reads) -> Result<()> {
+        let time = self.pinned.handle.core.shared.versions.time();
+        if let Some((tree, key)) = reads.expired(|| time.now()) {
+            return Err(conflict(tree, key));
+        }
         let epoch = self.pinned.epoch();
         for of in &reads.trees {
             let versions = &of.tree.joined.versions;

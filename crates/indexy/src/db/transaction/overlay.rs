@@ -6,7 +6,7 @@
 
 use super::writes::TreeWrites;
 use crate::{
-    db::tree::Range,
+    db::tree::{Range, Soonest, Tree},
     error::Result,
     key::{Key, Value, successor},
     x::Order,
@@ -45,7 +45,14 @@ impl Overlay {
     }
 
     /// The next entry from the end that `order` says.
-    pub(super) fn step(&mut self, order: Order, writes: Option<&TreeWrites>) -> Result<Step> {
+    ///
+    /// `writes` are to `tree`, as it stores them.
+    pub(super) fn step(
+        &mut self,
+        order: Order,
+        writes: Option<&TreeWrites>,
+        tree: &Tree,
+    ) -> Result<Step> {
         let began = match order {
             Order::Ascending => Some(self.from.clone()),
             Order::Descending => self.to.clone(),
@@ -60,7 +67,7 @@ impl Overlay {
             let (key, value) = match (ours, written) {
                 (None, None) => return Ok(self.end(order, began)),
                 (Some((key, value)), None) => (key.clone(), Some(value.clone())),
-                (None, Some((key, value))) => (key.clone(), value.clone()),
+                (None, Some((key, written))) => (key.clone(), tree.value_of(written)),
                 (Some((ours, value)), Some((key, written))) => {
                     let base_first = match order {
                         Order::Ascending => ours < key,
@@ -68,7 +75,7 @@ impl Overlay {
                     };
                     match base_first {
                         true => (ours.clone(), Some(value.clone())),
-                        false => (key.clone(), written.clone()),
+                        false => (key.clone(), tree.value_of(written)),
                     }
                 }
             };
@@ -77,6 +84,11 @@ impl Overlay {
                 return Ok(self.passed(order, began, (key, value)));
             }
         }
+    }
+
+    /// What of the entries that were read, some of them ahead, expires first.
+    pub(super) fn soonest(&self) -> &Soonest {
+        self.base.soonest()
     }
 
     /// Sees to it that the entry that comes next from the snapshot is at hand.

@@ -119,11 +119,14 @@ impl Cursor {
             return Ok(None);
         }
         let core = self.tree.core();
-        let step = self.overlay.step(order, tx.writes.of(core));
+        let step = self.overlay.step(order, tx.writes.of(core), &self.tree);
         self.ended = step.as_ref().map_or(true, |step| step.entry.is_none());
         let step = tx.noted(step)?;
         let mut reads = tx.reads.borrow_mut();
         reads.add_interval(core, &step.from, step.to.as_deref());
+        if let Some((expires, key)) = self.overlay.soonest() {
+            reads.add_expiry(core, key, *expires);
+        }
         Ok(step.entry)
     }
 }

@@ -8,6 +8,7 @@
 use crate::{
     db::handle::TreeCore,
     key::{Key, successor},
+    versions::time::Millis,
 };
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -103,6 +104,8 @@ pub(super) struct Reads {
     pub(super) trees: Vec<TreeReads>,
     /// Memory of one tree above which neighbours are joined.
     limit: usize,
+    /// What of it expires first. To expire is to be removed by somebody else.
+    soonest: Option<(Millis, Arc<TreeCore>, Key)>,
 }
 
 impl Reads {
@@ -110,7 +113,21 @@ impl Reads {
         Self {
             trees: Vec::new(),
             limit,
+            soonest: None,
         }
+    }
+
+    /// `key` was read, and expires at `expires`.
+    pub(super) fn add_expiry(&mut self, tree: &Arc<TreeCore>, key: &[u8], expires: Millis) {
+        if expires < self.soonest.as_ref().map_or(Millis::MAX, |(at, ..)| *at) {
+            self.soonest = Some((expires, tree.clone(), Key::new(key)));
+        }
+    }
+
+    /// What was there when it was read, and has expired at `now`.
+    pub(super) fn expired(&self, now: impl FnOnce() -> Millis) -> Option<(&TreeCore, &Key)> {
+        let (expires, tree, key) = self.soonest.as_ref()?;
+        (*expires <= now()).then_some((&**tree, key))
     }
 
     pub(super) fn of(&self, tree: &TreeCore) -> Option<&TreeReads> {

@@ -81,13 +81,17 @@ impl State {
     ) -> Result<Option<Value>> {
         self.check(tree)?;
         if let Some(written) = self.writes.get(tree.core(), key) {
-            return Ok(written.clone());
+            return Ok(tree.value_of(written));
         }
-        let value = self.noted(tree.get_at(&self.pinned, key))?;
+        let found = self.noted(tree.get_at(&self.pinned, key))?;
         if let Some(reads) = track {
-            reads.borrow_mut().add_key(tree.core(), key);
+            let mut reads = reads.borrow_mut();
+            reads.add_key(tree.core(), key);
+            if let Some((expires, _)) = found {
+                reads.add_expiry(tree.core(), key, expires);
+            }
         }
-        Ok(value)
+        Ok(found.map(|(_, value)| value))
     }
 
     pub(super) fn multi_get(&self, tree: &Tree, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
@@ -97,12 +101,17 @@ impl State {
         let theirs = keys.iter().copied().filter(|key| ours(key).is_none());
         let theirs: Vec<&[u8]> = theirs.collect();
         let found = self.noted(tree.multi_get_at(&self.pinned, &theirs))?;
-        let mut found = found.into_iter();
         let mut reads = self.reads.borrow_mut();
         theirs.iter().for_each(|key| reads.add_key(core, key));
+        for (key, found) in theirs.iter().zip(&found) {
+            if let Some((expires, _)) = found {
+                reads.add_expiry(core, key, *expires);
+            }
+        }
+        let mut found = found.into_iter();
         let value = |key: &&[u8]| match ours(key) {
-            Some(written) => written.clone(),
-            None => found.next().flatten(),
+            Some(written) => tree.value_of(written),
+            None => found.next().flatten().map(|(_, value)| value),
         };
         Ok(keys.iter().map(value).collect())
     }

@@ -7,6 +7,7 @@
 use super::{
     bounds,
     commit::{self, Commit, Condition},
+    expiring::{Expires, Life},
     merge,
     ops::{self, Change, OP_OVERHEAD_BYTES, Op},
     reads::Tree,
@@ -16,7 +17,7 @@ use crate::{
     error::{Error, Result},
     key::{Key, Value},
 };
-use std::{fmt, ops::RangeBounds, sync::Arc};
+use std::{fmt, ops::RangeBounds, sync::Arc, time::Duration};
 
 /// Writes that are applied as one: after a crash all of them are there or none.
 ///
@@ -94,7 +95,56 @@ impl Batch {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn insert(&mut self, tree: &Tree, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
-        self.push(tree, key.as_ref(), Some(value.as_ref()));
+        self.push(tree, key.as_ref(), Some((value.as_ref(), Life::Default)));
+    }
+
+    /// Adds a write of an entry that is absent after `ttl`, counted from this call; see
+    /// [`Tree::insert_with_ttl`], whose errors [`Batch::commit`] returns.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// use indexy::{TreeOptions, Ttl};
+    /// use std::time::Duration;
+    /// let sessions = db.tree_with("sessions", TreeOptions::new().ttl(Ttl::PerEntry))?;
+    /// let mut login = db.batch();
+    /// login.insert_with_ttl(&sessions, "token", "ann", Duration::from_secs(3600));
+    /// login.insert(&db.tree("last login")?, "ann", "today");
+    /// login.commit()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn insert_with_ttl(
+        &mut self,
+        tree: &Tree,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) {
+        self.push(tree, key.as_ref(), Some((value.as_ref(), Life::For(ttl))));
+    }
+
+    /// Adds a write of an entry that comes with its moment; see [`Tree::insert_until`], whose
+    /// errors [`Batch::commit`] returns.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = indexy::Db::open(dir.path(), indexy::Options::new(4 << 20))?;
+    /// use indexy::{Expires, TreeOptions, Ttl};
+    /// let copy = db.tree_with("copy", TreeOptions::new().ttl(Ttl::PerEntry))?;
+    /// let mut batch = db.batch();
+    /// batch.insert_until(&copy, "key", "value", Expires::Never);
+    /// batch.commit()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn insert_until(
+        &mut self,
+        tree: &Tree,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        expires: Expires,
+    ) {
+        let life = Life::Until(expires);
+        self.push(tree, key.as_ref(), Some((value.as_ref(), life)));
     }
 
     /// Adds a removal; see [`Batch::insert`].
@@ -211,7 +261,8 @@ impl Batch {
         self.ops.is_empty()
     }
 
-    /// Size in bytes, as [`Batch::limit`] counts it: keys, values, and 64 bytes per operation.
+    /// Size in bytes, as [`Batch::limit`] counts it: keys, values, and 64 bytes per operation; 8
+    /// more for a value that may expire.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -290,20 +341,29 @@ impl Batch {
         self.add_op(tree, bytes, hash, change);
     }
 
-    fn push(&mut self, tree: &Tree, key: &[u8], value: Option<&[u8]>) {
-        let len = value.map_or(0, <[u8]>::len);
+    fn push(&mut self, tree: &Tree, key: &[u8], value: Option<(&[u8], Life)>) {
+        let len = value.map_or(0, |(value, _)| value.len());
         let at = &tree.at;
-        if let Err(mistake) = at.check_key(key).and_then(|()| at.check_value(len)) {
-            self.mistake.get_or_insert(mistake);
-            return;
-        }
+        let checked = at.check_key(key).and_then(|()| at.check_value(len));
+        let stored = checked.and_then(|()| {
+            let stored = value.map(|(value, life)| at.stored(value, life));
+            stored.transpose()
+        });
+        let stored = match stored {
+            Ok(stored) => stored,
+            Err(mistake) => {
+                self.mistake.get_or_insert(mistake);
+                return;
+            }
+        };
         let hash = Stripes::hash(at.tree.entry.id, key);
+        let bytes = key.len() + stored.as_ref().map_or(0, |stored| stored.len());
         let key_copy = Key::new(key);
-        let change = match value {
-            Some(value) => Change::Put(key_copy, Value::new(value)),
+        let change = match stored {
+            Some(stored) => Change::Put(key_copy, stored),
             None => Change::Remove(key_copy),
         };
-        self.add(tree, key.len() + len, hash, change);
+        self.add(tree, bytes, hash, change);
     }
 
     /// Adds an operation with keys and value of `bytes`; false if it is a mistake.

@@ -124,7 +124,7 @@ impl Ticket {
         {
             self.at.core().shared.poison.check()?;
         }
-        answer
+        self.at.opened_value_now(answer?)
     }
 }
 
@@ -181,7 +181,7 @@ impl Tree {
         self.at.check_key(key)?;
         let joined = self.at.joined();
         if let Known::Value(value) = joined.known(key) {
-            return Ok(Fetch::Now(value));
+            return self.at.opened_value_now(value).map(Fetch::Now);
         }
         // The threads are the parent's in a forked child.
         let slot = match self.at.core().directory.is_forked() {
@@ -195,6 +195,7 @@ impl Tree {
         let read = joined
             .fetch(&[key])
             .map(|mut values| values.pop().flatten());
-        self.at.alive(read).map(Fetch::Now)
+        let value = self.at.alive(read)?;
+        self.at.opened_value_now(value).map(Fetch::Now)
     }
 }

@@ -14,11 +14,11 @@
 
 #![forbid(unsafe_code)]
 
-use super::reads::Tree;
+use super::{expiring::Life, reads::Tree};
 use crate::{
     db::handle::updating,
     error::{Error, Result},
-    framework::load::Taken,
+    framework::{expiry, load::Taken},
     key::{Key, successor},
     mem::budget::{Budget, Holder},
     y::SortedLoad,
@@ -46,6 +46,9 @@ impl Tree {
     ///
     /// Errors: `NotSorted`, `RangeNotEmpty`, `Unsupported` where the disk index takes no loads
     /// (RocksDB, and one of your own unless it says so), and those of [`Tree::insert`].
+    ///
+    /// Where entries expire, each lives as long as the tree's default says. What has expired in the
+    /// range is no key, but as long as an open snapshot sees it.
     ///
     /// Open snapshots do not see it. For transactions all of the range was written at that moment.
     ///
@@ -143,6 +146,7 @@ struct Loading<'t> {
     /// The tree's first key behind `first`, when the load began: a mistake is met early.
     next: Option<Key>,
     count: u64,
+    bytes: u64,
 }
 
 impl<'t> Loading<'t> {
@@ -154,6 +158,7 @@ impl<'t> Loading<'t> {
             last: Vec::new(),
             next: None,
             count: 0,
+            bytes: 0,
         }
     }
 
@@ -173,10 +178,17 @@ impl<'t> Loading<'t> {
         if self.next.as_deref().is_some_and(|next| key >= next) {
             return Err(self.tree.not_empty());
         }
-        self.load.add(key, value)?;
+        match self.tree.at.expiry() {
+            Some(_) => {
+                let expires = self.tree.at.expires(Life::Default)?;
+                expiry::with_stored(expires, value, |stored| self.load.add(key, stored))?;
+            }
+            None => self.load.add(key, value)?,
+        }
         self.last.clear();
         self.last.extend_from_slice(key);
         self.count += 1;
+        self.bytes += (key.len() + value.len()) as u64;
         Ok(())
     }
 
@@ -184,6 +196,9 @@ impl<'t> Loading<'t> {
         if self.count > 0 {
             self.load.seal()?;
             self.tree.take_load(self.load, &self.first, &self.last)?;
+            if let Some(expiry) = self.tree.at.expiry() {
+                expiry.wrote(self.bytes);
+            }
         }
         Ok(self.count)
     }

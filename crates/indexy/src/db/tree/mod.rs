@@ -6,6 +6,7 @@
 mod batch;
 pub(super) mod bounds;
 mod commit;
+mod expiring;
 mod fetch;
 mod load_sorted;
 pub(super) mod merge;
@@ -20,8 +21,10 @@ mod writes;
 
 pub use batch::{Batch, Rejected};
 pub(super) use commit::Condition;
+pub use expiring::Expires;
+pub(super) use expiring::Life;
 pub use fetch::{Fetch, Ticket};
 pub use range::Range;
 pub use reads::Tree;
-pub(super) use reference::View;
+pub(super) use reference::{Soonest, View};
 pub use space::{Compacted, TreeStats};

@@ -4,7 +4,7 @@
 
 use super::{
     bounds,
-    reference::{TreeRef, View},
+    reference::{Soonest, TreeRef, View},
 };
 use crate::{
     error::{Error, Result},
@@ -46,6 +46,8 @@ pub struct Range {
     tree: TreeRef,
     /// What it sees.
     view: View,
+    /// Of the entries fetched so far.
+    soonest: Soonest,
     /// Given out first.
     mistake: Option<Error>,
     /// What neither end has fetched: `[from, to)`; `None` when both have met.
@@ -121,6 +123,7 @@ impl Range {
         Self {
             tree,
             view: View::Newest,
+            soonest: None,
             mistake: None,
             rest,
             front: Buffer::default(),
@@ -138,6 +141,11 @@ impl Range {
     pub(in crate::db) fn seen_by(mut self, view: View) -> Self {
         self.view = view;
         self
+    }
+
+    /// The first of the entries fetched so far to expire.
+    pub(in crate::db) fn soonest(&self) -> &Soonest {
+        &self.soonest
     }
 
     /// Fetches chunks at one end until there is an entry or nothing is left.
@@ -175,9 +183,10 @@ impl Range {
                     at_hand: 1,
                 },
             };
+            let (end, soonest) = (to.as_deref(), &mut self.soonest);
             let mut merged = self
                 .tree
-                .chunk(&self.view, &from, to.as_deref(), order, limits)?;
+                .chunk(&self.view, &from, end, order, limits, soonest)?;
             if room.is_none() {
                 merged.keep_first(order);
             }

@@ -2,7 +2,11 @@
 
 #![forbid(unsafe_code)]
 
-use super::{bounds, range::Range, reference::TreeRef};
+use super::{
+    bounds,
+    range::Range,
+    reference::{TreeRef, View},
+};
 use crate::{
     db::{
         handle::{Handle, Pinned, TreeCore},
@@ -14,10 +18,15 @@ use crate::{
         scan::{MergeLimits, Merged},
     },
     key::{Key, Value, prefix_end},
+    versions::time::Millis,
     x::{IndexX, Order},
     y::Compression,
 };
 use std::{fmt, ops::RangeBounds, sync::Arc};
+
+/// Entries that one step of a search for the first one that lives passes at most, and their bytes.
+const MOST_EXPIRED: usize = 1024;
+const EXPIRED_BYTES: usize = 64 << 10;
 
 /// A chunk with one entry. It is the caller's at once, so that no budget counts it.
 const ONE_ENTRY: MergeLimits = MergeLimits {
@@ -25,6 +34,16 @@ const ONE_ENTRY: MergeLimits = MergeLimits {
     entries: 1,
     at_hand: 1,
 };
+
+/// For who has met entries that have expired and none that lives: there may be many.
+fn more_entries(limits: MergeLimits) -> MergeLimits {
+    let entries = (limits.entries * 8).min(MOST_EXPIRED);
+    MergeLimits {
+        bytes: EXPIRED_BYTES,
+        entries,
+        at_hand: entries,
+    }
+}
 
 /// A named tree of a [`Db`](crate::Db): an ordered map from byte strings to byte strings.
 ///
@@ -213,7 +232,9 @@ impl Tree {
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         let key = key.as_ref();
-        self.at.live()?;
+        if !self.at.tree.is_plain() {
+            return self.get_expiring(key, |_, value| read(value));
+        }
         self.at.check_key(key)?;
         self.at.alive(self.at.joined().get(key, read))
     }
@@ -241,25 +262,36 @@ impl Tree {
         let keys: Vec<K> = keys.into_iter().collect();
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         keys.iter().try_for_each(|k| self.at.check_key(k))?;
-        self.at.alive(self.at.joined().multi_get(&keys))
+        let stored = self.at.alive(self.at.joined().multi_get(&keys))?;
+        if self.at.expiry().is_none() {
+            return Ok(stored);
+        }
+        let values = stored.into_iter().map(|v| self.at.opened_value_now(v));
+        values.collect()
     }
 
-    /// The value of `key` as `pinned` sees it.
+    /// The value of `key` as `pinned` sees it, and when it expires.
     #[inline]
-    pub(in crate::db) fn get_at(&self, pinned: &Pinned, key: &[u8]) -> Result<Option<Value>> {
-        self.at.get_at(pinned, key)
+    pub(in crate::db) fn get_at(
+        &self,
+        pinned: &Pinned,
+        key: &[u8],
+    ) -> Result<Option<(Millis, Value)>> {
+        self.at
+            .opened_value_at(self.at.get_at(pinned, key)?, pinned)
     }
 
-    /// The values of `keys` as `pinned` sees them.
+    /// The values of `keys` as `pinned` sees them, and when they expire.
     pub(in crate::db) fn multi_get_at(
         &self,
         pinned: &Pinned,
         keys: &[&[u8]],
-    ) -> Result<Vec<Option<Value>>> {
+    ) -> Result<Vec<Option<(Millis, Value)>>> {
         self.at.live()?;
         keys.iter().try_for_each(|k| self.at.check_key(k))?;
         let read = self.at.joined().multi_get_at(keys, pinned.epoch());
-        pinned.checked(self.at.alive(read))
+        let stored = pinned.checked(self.at.alive(read))?.into_iter();
+        stored.map(|v| self.at.opened_value_at(v, pinned)).collect()
     }
 
     /// The range `(from, to)`.
@@ -386,13 +418,16 @@ impl Tree {
     /// The first entry in `order`.
     pub(super) fn end(&self, order: Order) -> Result<Option<(Key, Value)>> {
         let (mut from, mut to) = (Vec::new(), None);
+        let mut limits = ONE_ENTRY;
         loop {
             self.at.live()?;
-            let joined = self.at.joined();
-            let chunk = joined.scan_chunk(&from, to.as_deref(), order, ONE_ENTRY);
+            let (end, soonest) = (to.as_deref(), &mut None);
+            let chunk = self
+                .at
+                .chunk(&View::Newest, &from, end, order, limits, soonest);
             let Merged {
                 entries, resume, ..
-            } = self.at.alive(chunk)?;
+            } = chunk?;
             if let Some(first) = entries.into_iter().next() {
                 return Ok(Some(first));
             }
@@ -401,11 +436,15 @@ impl Tree {
                 (Some(at), Order::Ascending) => from = at,
                 (Some(at), Order::Descending) => to = Some(at),
             }
+            if self.at.expiry().is_some() {
+                limits = more_entries(limits);
+            }
         }
     }
 
     /// Counts the entries. Cost: a look at each leaf of the memory index, and a scan over those
-    /// parts that are not completely in memory; [`Tree::approximate_len`] does no I/O.
+    /// parts that are not completely in memory; a scan where entries expire.
+    /// [`Tree::approximate_len`] does no I/O.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -416,6 +455,9 @@ impl Tree {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn len(&self) -> Result<u64> {
+        if self.at.expiry().is_some() {
+            return self.iter().try_fold(0, |n, entry| entry.map(|_| n + 1));
+        }
         let counted = self.at.joined().count(|| self.at.live());
         self.at.alive(counted)
     }
@@ -436,8 +478,8 @@ impl Tree {
     /// and what is on disk.
     ///
     /// It is too small, by half at most, where much is in only one of the two. It counts
-    /// overwritten and removed entries that the disk index still holds, and takes each removal that
-    /// the disk index still holds for one entry less, so that it is too small where keys are
+    /// overwritten, removed and expired entries that the indexes still hold, and takes each removal
+    /// that the disk index still holds for one entry less, so that it is too small where keys are
     /// removed again and again.
     ///
     /// ```

@@ -12,8 +12,9 @@ use crate::{
         scan::{MergeLimits, Merged},
         tree::Joined,
     },
-    key::Value,
+    key::{Key, Value},
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
+    versions::time::Millis,
     x::Order,
 };
 use std::sync::Arc;
@@ -24,6 +25,9 @@ pub(in crate::db) enum View {
     Newest,
     At(Arc<Pinned>),
 }
+
+/// The entry that expires first of those that were read: its moment, and its key.
+pub(in crate::db) type Soonest = Option<(Millis, Key)>;
 
 /// See the module header. Cost of a clone: two counters.
 #[derive(Clone)]
@@ -54,7 +58,7 @@ impl TreeRef {
         read.or_else(|error| self.live().and(Err(error)))
     }
 
-    /// The value of `key`, as `pinned` sees it.
+    /// What is stored under `key`, as `pinned` sees it.
     #[inline]
     pub(super) fn get_at(&self, pinned: &Pinned, key: &[u8]) -> Result<Option<Value>> {
         self.live()?;
@@ -63,7 +67,7 @@ impl TreeRef {
         pinned.checked(read)
     }
 
-    /// A chunk of a scan.
+    /// A chunk of a scan: what `view` sees of it. `soonest` becomes what expires first.
     pub(super) fn chunk(
         &self,
         view: &View,
@@ -71,15 +75,18 @@ impl TreeRef {
         to: Option<&[u8]>,
         order: Order,
         limits: MergeLimits,
+        soonest: &mut Soonest,
     ) -> Result<Merged> {
         let joined = self.joined();
-        match view {
-            View::Newest => self.alive(joined.scan_chunk(from, to, order, limits)),
+        let mut chunk = match view {
+            View::Newest => self.alive(joined.scan_chunk(from, to, order, limits))?,
             View::At(pinned) => {
                 let chunk = joined.scan_chunk_at(from, to, order, limits, pinned.epoch());
-                pinned.checked(self.alive(chunk))
+                pinned.checked(self.alive(chunk))?
             }
-        }
+        };
+        self.open_all(&mut chunk, view, soonest)?;
+        Ok(chunk)
     }
 
     /// `KeyTooLong` beyond what the API or this tree's Index Y takes.

@@ -4,7 +4,10 @@
 
 use super::{bounds, reads::Tree};
 use crate::{
-    db::handle::updating, error::Result, framework::release::by_hand::release_range, x::IndexX,
+    db::handle::updating,
+    error::{Error, Result},
+    framework::release::by_hand::release_range,
+    x::IndexX,
     y::Maintained,
 };
 use serde::Serialize;
@@ -135,7 +138,7 @@ impl Tree {
     }
 
     /// Gives space on disk back: writes what is in memory of the tree to the disk index, and has
-    /// that merge the range until nothing of it is overwritten or removed.
+    /// that merge the range until nothing of it is overwritten, removed or expired.
     ///
     /// Reads and writes go on. A range of an LSM tree grows to whole partitions of some 32 MiB. A
     /// paged tree moves the pages at the end of its file to free places in front, whatever the
@@ -188,6 +191,14 @@ impl Tree {
         self.at.alive(joined.flush())?;
         // What is new must be durable before what it replaces goes.
         self.at.alive(joined.writer.make_durable())?;
+        // What has expired goes first. Damage is told when the rest is done.
+        let swept = match self
+            .at
+            .alive(joined.sweep(&from, to.as_deref(), || self.at.live()))
+        {
+            Err(error) if !matches!(error, Error::Corrupt { .. }) => return Err(error),
+            swept => swept,
+        };
         // Writers that go on make new work: this ends all the same.
         let most = FEWEST_STEPS + 8 * (joined.y.disk_bytes() / STEP_BYTES);
         while done.steps < most
@@ -199,6 +210,6 @@ impl Tree {
             self.at.live()?;
         }
         done.bytes_after = joined.y.disk_bytes();
-        Ok(done)
+        swept.map(|()| done)
     }
 }

@@ -11,7 +11,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::reads::Tree;
+use super::{expiring::Life, reads::Tree};
 use crate::{
     db::{
         handle::updating::{self, Updating},
@@ -19,6 +19,7 @@ use crate::{
     },
     error::{Error, Result},
     framework::{
+        expiry,
         memory::Admitted,
         merge::writes::NewOperand,
         misses::Purpose,
@@ -26,7 +27,7 @@ use crate::{
         tree::{Joined, Route, Written},
     },
     key::Value,
-    versions::{Epoch, Image},
+    versions::{Epoch, Image, time::Millis},
     wal::{Admission, Lsn},
 };
 
@@ -88,7 +89,10 @@ impl Tree {
     // IndeXY II-B; I4, I7, I8.
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        self.write(key, value.len(), |_| Ok(((), self.put(key, Some(value))?)))
+        if !self.at.tree.is_plain() {
+            return self.insert_living(key, value, Life::Default);
+        }
+        self.write_live(key, value.len(), |_| Ok(((), self.put(key, Some(value))?)))
     }
 
     /// Removes `key`, whether it is there or not. Cost: that of [`Tree::insert`]; nothing is read.
@@ -125,7 +129,8 @@ impl Tree {
 
     pub(super) fn take_for(&self, purpose: Purpose, key: &[u8]) -> Result<Option<Value>> {
         self.write(key, 0, |joined| {
-            let old = joined.get_for(purpose, key, Value::new)?;
+            let stored = joined.get_for(purpose, key, Value::new)?;
+            let old = self.at.opened_value_now(stored)?;
             let end = if old.is_some() {
                 self.put(key, None)?
             } else {
@@ -136,7 +141,8 @@ impl Tree {
     }
 
     /// Writes `new` if the key's value is `old`; `None` means absent, on either side. Returns
-    /// whether it did. Atomic. Cost: [`Tree::get`] and [`Tree::insert`].
+    /// whether it did. Atomic. What has expired is absent; `new` begins a life of its own. Cost:
+    /// [`Tree::get`] and [`Tree::insert`].
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -160,14 +166,17 @@ impl Tree {
         let new = new.as_ref().map(AsRef::as_ref);
         let bytes = new.map_or(0, <[u8]>::len);
         self.write(key, bytes, |joined| {
-            let found = joined.get_for(Purpose::Update, key, |v| old == Some(v))?;
-            let same = match (found, old) {
-                (Some(same), _) => same,
-                (None, old) => old.is_none(),
+            let compare = |stored: &[u8]| -> Result<Option<bool>> {
+                let found = self.at.opened_now(stored)?;
+                Ok(found.map(|(_, value)| old == Some(value)))
             };
-            let end = match same {
-                true => self.put(key, new)?,
-                false => None,
+            let found = joined.get_for(Purpose::Update, key, compare)?;
+            let same = found.transpose()?.flatten();
+            let same = same.unwrap_or(old.is_none());
+            let end = match (same, new) {
+                (true, Some(new)) => self.put_value(key, new, self.at.expires(Life::Default)?)?,
+                (true, None) => self.put(key, None)?,
+                (false, _) => None,
             };
             Ok((same, end))
         })
@@ -180,6 +189,9 @@ impl Tree {
     /// `change` may read this database, and use other databases freely. Every write to this one,
     /// and every call of [`Db`](crate::Db) that waits for writers, returns `Reentrant` inside it.
     /// It must not wait for another thread that writes here. When it panics, nothing was changed.
+    ///
+    /// Where entries expire, a value that is there expires when it would have before, and a new one
+    /// after the tree's default.
     ///
     /// Cost: [`Tree::get`] and [`Tree::insert`].
     ///
@@ -202,13 +214,21 @@ impl Tree {
     ) -> Result<Option<Value>> {
         let key = key.as_ref();
         self.write(key, 0, |joined| {
-            let old = joined.get_for(Purpose::Update, key, Value::new)?;
+            let stored = joined.get_for(Purpose::Update, key, Value::new)?;
+            let old = match &stored {
+                Some(stored) => self.at.opened_now(stored)?,
+                None => None,
+            };
             let new = {
                 let _updating = Updating::enter(&**self.at.core());
-                change(old.as_deref())
+                change(old.map(|(_, value)| value))
             };
             self.at.check_value(new.as_ref().map_or(0, Vec::len))?;
-            let end = self.put(key, new.as_deref())?;
+            let end = match (&new, old) {
+                (Some(new), Some((expires, _))) => self.put_value(key, new, expires)?,
+                (Some(new), None) => self.put_value(key, new, self.at.expires(Life::Default)?)?,
+                (None, _) => self.put(key, None)?,
+            };
             Ok((new.map(Value::from), end))
         })
     }
@@ -220,8 +240,19 @@ impl Tree {
         value_len: usize,
         apply: impl FnOnce(&Joined) -> Result<(R, Option<Lsn>)>,
     ) -> Result<R> {
-        let core = self.at.core();
         self.at.live()?;
+        self.write_live(key, value_len, apply)
+    }
+
+    /// The same of a tree that was seen to be live.
+    #[inline]
+    pub(super) fn write_live<R>(
+        &self,
+        key: &[u8],
+        value_len: usize,
+        apply: impl FnOnce(&Joined) -> Result<(R, Option<Lsn>)>,
+    ) -> Result<R> {
+        let core = self.at.core();
         self.at.check_key(key)?;
         self.at.check_value(value_len)?;
         if core.options.read_only {
@@ -241,7 +272,16 @@ impl Tree {
         Ok(result)
     }
 
-    /// Waits for room and writes `value` (`None`: removes). The caller holds the stripe of `key`.
+    /// As [`Tree::put`], of a value that expires as `expires` says, where entries expire.
+    fn put_value(&self, key: &[u8], value: &[u8], expires: Millis) -> Result<Option<Lsn>> {
+        match self.at.expiry() {
+            Some(_) => expiry::with_stored(expires, value, |stored| self.put(key, Some(stored))),
+            None => self.put(key, Some(value)),
+        }
+    }
+
+    /// Waits for room and writes what is to be stored (`None`: removes). The caller holds the
+    /// stripe of `key`.
     #[inline]
     pub(super) fn put(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Lsn>> {
         if self.at.core().shared.versions.watch() == 0 {

@@ -21,6 +21,7 @@ use crate::{
     framework::{
         counters,
         disk_writer::Runs,
+        expiry,
         regions::{
             Table, boundaries,
             key_range::{self, EVERYTHING, KeyRange},
@@ -216,6 +217,9 @@ impl Joined {
             table.raise_floor(i, floor);
             table.set_cleaned(i, run);
         }
+        if let Some(expiry) = &self.expiry {
+            expiry.wrote(written.bytes);
+        }
         events::run_written(self.id, written.keys, written.bytes, from.elapsed());
         let counters = &self.shared.counters;
         counters::add(&counters.cleaned_keys, written.keys);
@@ -369,19 +373,31 @@ struct CleaningRun<'a> {
 impl RunSource for CleaningRun<'_> {
     fn drain(&mut self, sink: &mut dyn FnMut(RunEntry<'_>) -> Result<()>) -> Result<()> {
         let mut failure: Option<Error> = None;
+        // Of what is dead Y is to have nothing, and no older version either (`expiry.rs`).
+        let dead_at = self.joined.dead_at();
+        let is_dead = |value: &[u8]| dead_at.is_some_and(|at| expiry::is_over(value, at));
         for &(from, to) in self.ranges {
             let written = &mut self.written;
-            let _ = self.joined.x.clean(from, to, self.run, &mut |key, value| {
-                written.keys += 1;
-                written.bytes += (key.len() + value.map_or(0, <[u8]>::len)) as u64;
-                match sink((key, value)) {
-                    Ok(()) => ControlFlow::Continue(()),
-                    Err(error) => {
-                        failure = Some(error);
-                        ControlFlow::Break(())
+            let _ = self
+                .joined
+                .x
+                .clean(from, to, self.run, &mut |key, value, in_y| {
+                    let died = value.is_some_and(is_dead);
+                    if died && !in_y {
+                        // Y never heard of it.
+                        return ControlFlow::Continue(());
                     }
-                }
-            });
+                    let value = value.filter(|_| !died);
+                    written.keys += 1;
+                    written.bytes += (key.len() + value.map_or(0, <[u8]>::len)) as u64;
+                    match sink((key, value)) {
+                        Ok(()) => ControlFlow::Continue(()),
+                        Err(error) => {
+                            failure = Some(error);
+                            ControlFlow::Break(())
+                        }
+                    }
+                });
             if let Some(error) = failure {
                 return Err(error);
             }

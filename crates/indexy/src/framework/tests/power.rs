@@ -12,7 +12,7 @@
 //! The log alone: `wal/tests/crash.rs`. Real disks: `tests/suite/{kill,faults}.rs`.
 
 use crate::{
-    db::{Db, Durability, IndexXKind, IndexYKind, Options, Tree, TreeOptions},
+    db::{Db, Durability, Expires, IndexXKind, IndexYKind, Options, Tree, TreeOptions, Ttl},
     error::{Error, Result},
     framework::{clean::truncate, operators::MergeOperator},
     storage::{
@@ -27,6 +27,10 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
+/// In this one an entry that has expired is as good as a removal: nothing of it, and nothing older,
+/// may come back.
+const EXPIRING: &str = "a";
+const LONG_AGO: Expires = Expires::At(std::time::UNIX_EPOCH);
 const KEYS: u8 = 14;
 /// Operations of the first life, and of the second.
 const FIRST_LIFE: usize = 70;
@@ -120,11 +124,14 @@ impl Write {
     }
 }
 
-fn options() -> TreeOptions {
-    TreeOptions::new().merge_operator(MergeOperator::Append {
-        separator: b"|".to_vec(),
-        limit: LONGEST,
-    })
+fn options(name: &str) -> TreeOptions {
+    match name == EXPIRING {
+        true => TreeOptions::new().ttl(Ttl::PerEntry),
+        false => TreeOptions::new().merge_operator(MergeOperator::Append {
+            separator: b"|".to_vec(),
+            limit: LONGEST,
+        }),
+    }
 }
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -295,8 +302,10 @@ impl<'a> World<'a> {
         let Some(&tree) = here.get(self.random.random_range(0..here.len().max(1))) else {
             return self.create(db);
         };
-        let handle =
-            |world: &Self, tree: usize| db.tree_with(world.history.trees[tree].name, options());
+        let handle = |world: &Self, tree: usize| {
+            let name = world.history.trees[tree].name;
+            db.tree_with(name, options(name))
+        };
         let core = db.core();
         match self.random.random_range(0..100) {
             0..=44 => self.write(db, tree)?,
@@ -332,6 +341,12 @@ impl<'a> World<'a> {
                 db.drop_tree(self.history.trees[tree].name)?;
                 self.history.trees[tree].life = Life::Gone;
             }
+            98 => {
+                for tree in core.all_joined() {
+                    tree.flush()?;
+                    tree.sweep(&[], None, || Ok(()))?;
+                }
+            }
             _ => {
                 let now = self.history.state(self.history.steps.len());
                 for tree in here {
@@ -345,7 +360,8 @@ impl<'a> World<'a> {
     fn write(&mut self, db: &Db, tree: usize) -> Result<()> {
         let write = self.any_write(tree);
         self.history.steps.push(vec![write.clone()]);
-        let tree = db.tree_with(self.history.trees[tree].name, options())?;
+        let name = self.history.trees[tree].name;
+        let tree = db.tree_with(name, options(name))?;
         match write.value {
             Some(part) if write.merge => match tree.merge([write.key], part) {
                 // It makes no difference.
@@ -353,22 +369,30 @@ impl<'a> World<'a> {
                 merged => merged?,
             },
             Some(value) => tree.insert([write.key], value)?,
+            None if self.expires(&tree) => {
+                tree.insert_until([write.key], "dead", LONG_AGO)?;
+            }
             None => tree.remove([write.key])?,
         }
         self.acknowledge();
         Ok(())
     }
 
+    /// A batch of writes to some of the trees `here`.
     fn batch(&mut self, db: &Db, here: &[usize]) -> Result<()> {
         let mut batch = db.batch();
         let mut writes = Vec::new();
         for _ in 0..self.random.random_range(1..7) {
             let tree = here[self.random.random_range(0..here.len())];
             let write = self.any_write(tree);
-            let handle = db.tree_with(self.history.trees[tree].name, options())?;
+            let name = self.history.trees[tree].name;
+            let handle = db.tree_with(name, options(name))?;
             match &write.value {
                 Some(part) if write.merge => batch.merge(&handle, [write.key], part),
                 Some(value) => batch.insert(&handle, [write.key], value),
+                None if self.expires(&handle) => {
+                    batch.insert_until(&handle, [write.key], "dead", LONG_AGO);
+                }
                 None => batch.remove(&handle, [write.key]),
             }
             writes.push(write);
@@ -443,7 +467,7 @@ impl<'a> World<'a> {
         let at = self.history.trees.len();
         let life = Life::Begun;
         self.history.trees.push(Incarnation { name, life });
-        db.tree_with(name, options())?;
+        db.tree_with(name, options(name))?;
         self.history.trees[at].life = Life::Here;
         let trees = db.core().all_trees();
         let number = trees
@@ -463,7 +487,7 @@ impl<'a> World<'a> {
     fn any_write(&mut self, tree: usize) -> Write {
         let key = self.random.random_range(0..KEYS);
         let long = self.random.random_range(0..12) == 0;
-        let merge = self.random.random_range(0..2) == 0;
+        let merge = self.history.trees[tree].name != EXPIRING && self.random.random();
         let most = match (merge, long) {
             (true, _) => 60,
             (false, true) => 3000,
@@ -480,6 +504,11 @@ impl<'a> World<'a> {
             value,
             merge,
         }
+    }
+
+    /// Whether a key of `tree` is to be made absent by an entry that has expired.
+    fn expires(&mut self, tree: &Tree) -> bool {
+        tree.ttl().is_some() && self.random.random()
     }
 
     fn acknowledge(&mut self) {

@@ -25,7 +25,7 @@ fn spread(n: u64) -> [u8; 8] {
 
 /// Everything is clean and Y has it.
 fn clean(tree: &BPlus, run: u32) {
-    let flow = tree.clean(&[], None, run, &mut |_, _| ControlFlow::Continue(()));
+    let flow = tree.clean(&[], None, run, &mut |_, _, _| ControlFlow::Continue(()));
     assert!(flow.is_continue());
     tree.settle(&[], None, run);
 }

@@ -112,7 +112,7 @@ impl<X: IndexX> World<X> {
 
     fn run(&self, run: u32, fails: bool) {
         let mut entries = vec![];
-        let flow = self.x.clean(&[], None, run, &mut |key, value| {
+        let flow = self.x.clean(&[], None, run, &mut |key, value, _| {
             entries.push((key.to_vec(), value.map(<[u8]>::to_vec)));
             ControlFlow::Continue(())
         });

@@ -124,10 +124,12 @@ impl<X: IndexX> Shared<X> {
     fn transfer(&self, run: u32, rng: &mut StdRng) {
         let (from, to) = bounds(rng);
         let mut entries = vec![];
-        let flow = self.x.clean(&from, to.as_deref(), run, &mut |key, value| {
-            entries.push((key.to_vec(), value.map(<[u8]>::to_vec)));
-            ControlFlow::Continue(())
-        });
+        let flow = self
+            .x
+            .clean(&from, to.as_deref(), run, &mut |key, value, _| {
+                entries.push((key.to_vec(), value.map(<[u8]>::to_vec)));
+                ControlFlow::Continue(())
+            });
         assert!(flow.is_continue());
         thread::yield_now();
         let fails = rng.random_range(0..8) == 0;

@@ -132,7 +132,7 @@ impl<X: IndexX> World<X> {
         self.last_run += 1;
         let run = self.last_run;
         let mut entries: Vec<(Vec<u8>, Option<Vec<u8>>)> = vec![];
-        let flow = self.x.clean(from, to, run, &mut |key, value| {
+        let flow = self.x.clean(from, to, run, &mut |key, value, _| {
             if let Some((last, _)) = entries.last() {
                 assert!(&last[..] < key, "a run ascends");
             }

@@ -168,6 +168,7 @@ impl<S: Kind> Tree<S> {
     }
 }
 
+/// Adds entry `i` of `leaf`, which is a copy from before it was marked.
 fn push(copied: &mut Copied, path: &[u8], leaf: StableLeaf<'_>, i: usize) {
     let entry = leaf.entry(i);
     let tombstone = leaf.has(i, Bit::Tombstone);
@@ -176,5 +177,5 @@ fn push(copied: &mut Copied, path: &[u8], leaf: StableLeaf<'_>, i: usize) {
         out.extend_from_slice(path);
         leaf.push_suffix(&entry, out);
     };
-    copied.push(key, value);
+    copied.push(key, value, leaf.has(i, Bit::InY));
 }

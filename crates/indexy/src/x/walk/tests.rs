@@ -150,7 +150,7 @@ fn spread(n: u64) -> [u8; 8] {
 
 /// Everything is clean and Y has it.
 fn clean<S: Kind>(tree: &Tree<S>, run: u32) {
-    let flow = tree.clean(&[], None, run, &mut |_, _| ControlFlow::Continue(()));
+    let flow = tree.clean(&[], None, run, &mut |_, _, _| ControlFlow::Continue(()));
     assert!(flow.is_continue());
     tree.settle(&[], None, run);
 }
