@@ -276,6 +276,7 @@ impl Tree {
     }
 
     /// As [`Tree::get_with`]; `read` is also told when the entry expires.
+    #[cold]
     #[inline(never)]
     pub(super) fn get_expiring<R>(
         &self,
@@ -291,6 +292,7 @@ impl Tree {
         Ok(self.at.alive(opened)?.transpose()?.flatten())
     }
 
+    #[cold]
     #[inline(never)]
     pub(super) fn insert_living(&self, key: &[u8], value: &[u8], life: Life) -> Result<()> {
         self.at.live()?;
