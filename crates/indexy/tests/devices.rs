@@ -86,7 +86,8 @@ fn cold_reads_take_their_time_and_overlap_together() {
             }
         });
         assert!(read >= u64::from(ASKED / 2), "{y}: {read} reads");
-        assert!(one_by_one + Duration::from_millis(1) > SLOW.read_latency * read as u32);
+        // Some reads are of threads beside, and overlap with these.
+        assert!(one_by_one > SLOW.read_latency * (ASKED / 2));
         let others: Vec<_> = (ASKED..2 * ASKED).map(key).collect();
         let (together, read) = timed(&|| {
             assert!(tree.multi_get(&others).unwrap().iter().all(Option::is_some));

@@ -12,9 +12,10 @@ use super::{
     index_y,
     kinds::{IndexXKind, IndexYKind},
     open,
-    options::{self, Options, TreeOptions, Ttl},
+    options::{self, Options},
     reports::{self, Stats, VerifyReport},
     tree::{Batch, Tree},
+    tree_options::{TreeOptions, Ttl},
 };
 use crate::{
     error::{Error, Result},
@@ -158,13 +159,7 @@ impl Db {
         let existing = known.and_then(|id| self.core().trees.read().get(&id).cloned());
         if let Some(tree) = existing {
             check_match(name, &tree.entry, options)?;
-            self.set_merge(&mut manifest, &tree, options.merge.as_ref())?;
-            options.check_admission(tree.entry.index_x, tree.entry.resident)?;
-            self.check_evicted(options, &tree)?;
-            options.check_ttl(tree.entry.resident)?;
-            self.set_ttl(&mut manifest, &tree, options.ttl)?;
-            self.set_compression(&mut manifest, &tree, options.compression)?;
-            self.set_admission(&tree, options.admission);
+            self.set_options(&mut manifest, &tree, options)?;
             return Ok(tree);
         }
         if self.core().options.read_only {
@@ -231,6 +226,24 @@ impl Db {
         self.core().trees.write().insert(id, tree.clone());
         self.core().divide_memory();
         Ok(tree)
+    }
+
+    /// Gives `tree`, which is there, what it is opened with.
+    fn set_options(
+        &self,
+        manifest: &mut Manifest,
+        tree: &TreeCore,
+        options: &TreeOptions,
+    ) -> Result<()> {
+        let entry = &tree.entry;
+        options.check_admission(entry.index_x, entry.resident)?;
+        self.check_evicted(options, tree)?;
+        options.check_ttl(entry.resident)?;
+        self.set_merge(manifest, tree, options.merge.as_ref())?;
+        self.set_ttl(manifest, tree, options.ttl)?;
+        self.set_compression(manifest, tree, options.compression)?;
+        self.set_admission(tree, options.admission);
+        Ok(())
     }
 
     /// Whether `tree`, which is there, can have what is asked for; what it has it can.
@@ -687,7 +700,8 @@ fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// An operand has no moment at which it expires, and what it waits for must not go from Y meanwhile.
+/// An operand has no moment at which it expires, and what it waits for must not go from Y
+/// meanwhile.
 fn check_merge(merge: Option<&MergeOperator>, ttl_ms: Option<u64>) -> Result<()> {
     match (merge, ttl_ms) {
         (Some(_), Some(_)) => Err(Error::InvalidOption {

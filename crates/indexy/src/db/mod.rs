@@ -30,6 +30,7 @@ mod salvage;
 mod snapshot;
 mod transaction;
 mod tree;
+mod tree_options;
 
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use {directory::fuzzing, hot_set::fuzzing as hot_set_fuzzing};
@@ -38,9 +39,10 @@ pub use changes::{Change, ChangePosition, ChangeSet, Changes};
 pub use database::Db;
 pub use device::DeviceProfile;
 pub use kinds::{IndexXKind, IndexYKind, IndexYName};
-pub use options::{Durability, Options, TreeOptions, Ttl};
+pub use options::{Durability, Options};
 pub use reports::{Stats, TreeReport, VerifyReport};
 pub use salvage::{Doubtful, Loss, SalvageReport, SalvagedTree};
 pub use snapshot::Snapshot;
 pub use transaction::{Cursor, Isolation, RetryPolicy, Savepoint, Transaction, TransactionRange};
 pub use tree::{Batch, Compacted, Expires, Fetch, Range, Rejected, Ticket, Tree, TreeStats};
+pub use tree_options::{TreeOptions, Ttl};

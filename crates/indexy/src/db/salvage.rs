@@ -23,8 +23,9 @@ use super::{
     },
     kinds::{IndexXKind, IndexYKind},
     open::{self, loads::Loads},
-    options::{Options, TreeOptions, Ttl},
+    options::Options,
     tree::Tree,
+    tree_options::{TreeOptions, Ttl},
 };
 use crate::{
     error::{Error, Result},

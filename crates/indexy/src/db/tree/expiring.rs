@@ -13,7 +13,7 @@ use super::{
     reference::{Soonest, TreeRef, View},
 };
 use crate::{
-    db::{directory, handle::Pinned, options::Ttl},
+    db::{directory, handle::Pinned, tree_options::Ttl},
     error::{Error, Result},
     framework::{
         expiry::{self, EXPIRY_BYTES, NEVER},

@@ -45,7 +45,7 @@ pub(crate) fn sites(ios: u64) -> impl Iterator<Item = u64> {
         (1, 1)
     } else {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-        let offset = u64::from(now.subsec_nanos() / 1000) % SITES_DIVISOR as u64;
+        let offset = u64::from(now.subsec_micros()) % SITES_DIVISOR as u64;
         (1 + offset, SITES_DIVISOR)
     };
     (first..=ios).step_by(step)
