@@ -1,10 +1,10 @@
 //! The database: the API, and the only place that wires the log, X, Y and the framework together.
 //!
 //! - `database` the API of [`Db`]; `tree/` of trees, batches and scans; `snapshot` what all trees
-//!   were at one moment, `transaction/` reads and writes that happen as one; `options`, `kinds/`
-//!   what may be chosen; `reports/` what a database says about itself; `changes` what was
-//!   committed, from the log; `checkpoint` copies of it; `salvage` what can be read of a damaged
-//!   one.
+//!   were at one moment, `transaction/` reads and writes that happen as one; `options`,
+//!   `tree_options` and `kinds/` what may be chosen; `reports/` what a database says about itself;
+//!   `changes` what was committed, from the log; `checkpoint` copies of it; `salvage` what can be
+//!   read of a damaged one.
 //! - `handle/` what all handles share, how it ends, the locks of writers, the division of the
 //!   budget.
 //! - `hot_set/` which keys are brought back into memory by the next open.

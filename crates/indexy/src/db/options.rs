@@ -190,6 +190,9 @@ impl Options {
     /// assert_eq!(tree.admission(), Admission::Top { percent: 5 });
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// [`TreeOptions::admission`]: crate::TreeOptions::admission
+    /// [`TreeOptions::index_y`]: crate::TreeOptions::index_y
     #[must_use]
     pub fn device(mut self, profile: DeviceProfile) -> Self {
         self.device = Some(profile);
@@ -213,6 +216,8 @@ impl Options {
     /// operator: it must do the same.
     ///
     /// Errors: `InvalidOption` for a name that has not 1..=255 bytes.
+    ///
+    /// [`MergeOperator::Own`]: crate::MergeOperator::Own
     pub fn register_merge(mut self, operator: Arc<dyn Merge>) -> Result<Self> {
         self.merge_operators.add(operator)?;
         Ok(self)
@@ -463,6 +468,8 @@ impl Options {
     /// assert_eq!(cache.get("key")?, None);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// [`TreeOptions::ttl`]: crate::TreeOptions::ttl
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = ChosenClock(Some(clock));

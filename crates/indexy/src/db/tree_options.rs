@@ -147,6 +147,8 @@ impl TreeOptions {
     /// use indexy::{Admission, TreeOptions};
     /// let options = TreeOptions::new().admission(Admission::OnUpdate);
     /// ```
+    ///
+    /// [`Options::device`]: crate::Options::device
     #[must_use]
     pub fn admission(mut self, admission: Admission) -> Self {
         self.admission = Some(admission);
@@ -157,7 +159,8 @@ impl TreeOptions {
     ///
     /// The database remembers it; a tree that has none yet gets it. Opened again with another one,
     /// the tree is a `TreeMismatch`. `MergeOperatorMissing` for one of your own that is not
-    /// [registered](Options::register_merge). A tree opened without this option merges as before.
+    /// [registered](crate::Options::register_merge). A tree opened without this option merges as
+    /// before.
     /// `InvalidOption` for a tree whose entries expire ([`TreeOptions::ttl`]).
     ///
     /// ```
