@@ -7,6 +7,7 @@ mod bftree;
 mod congee;
 mod fjall;
 mod lmdb;
+mod masstree;
 mod redb;
 #[cfg(feature = "rocksdb")]
 mod rocks;
@@ -25,6 +26,7 @@ fn registry() -> Registry {
     let mut registry = Registry::with_own();
     registry.set_with_peers();
     congee::register(&mut registry);
+    masstree::register(&mut registry);
     skiplist::register(&mut registry);
     #[cfg(feature = "rocksdb")]
     rocks::register(&mut registry);

@@ -1,7 +1,7 @@
 //! The database: the API, and the only place that wires the log, X, Y and the framework together.
 //!
-//! - `database` the API of [`Db`]; `tree/` of trees, batches and scans; `snapshot` what all trees
-//!   were at one moment, `transaction/` reads and writes that happen as one; `options`,
+//! - `database` and `trees` the API of [`Db`]; `tree/` of trees, batches and scans; `snapshot` what
+//!   all trees were at one moment, `transaction/` reads and writes that happen as one; `options`,
 //!   `tree_options` and `kinds/` what may be chosen; `reports/` what a database says about itself;
 //!   `changes` what was committed, from the log; `checkpoint` copies of it; `salvage` what can be
 //!   read of a damaged one.
@@ -31,6 +31,7 @@ mod snapshot;
 mod transaction;
 mod tree;
 mod tree_options;
+mod trees;
 
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use {directory::fuzzing, hot_set::fuzzing as hot_set_fuzzing};

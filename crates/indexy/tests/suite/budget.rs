@@ -161,11 +161,11 @@ fn work(db: &Db, tree: &Tree, keys: u64, watch: &Watch) {
 }
 
 #[test]
-fn i7_twenty_times_the_budget() {
+fn i7_ten_times_the_budget() {
     // Each in its own process. The first one at length: what is beyond memory already is there in a
     // few budgets.
     side_by_side(pairs::chosen(0, 1).into_iter().enumerate(), |(n, pair)| {
-        let times = setting("INDEXY_BUDGET_TIMES", if n == 0 { 20 } else { 4 });
+        let times = setting("INDEXY_BUDGET_TIMES", if n == 0 { 10 } else { 4 });
         watch(pair, times);
     });
 }

@@ -1,7 +1,7 @@
 //! Bits of every file of a database are flipped, one at a time: what is read is right, or a typed
 //! error. Never wrong data, a panic or a hang.
 //!
-//! `INDEXY_FLIPS` (default 3) flips a file, at places drawn from `INDEXY_FLIP_SEED`, and always the
+//! `INDEXY_FLIPS` (default 2) flips a file, at places drawn from `INDEXY_FLIP_SEED`, and always the
 //! first and the last byte.
 
 use crate::{
@@ -207,7 +207,7 @@ fn flipping_child() {
         }
         let len = bytes.len() as u64;
         let mut places = vec![0, len - 1];
-        places.extend((0..setting("INDEXY_FLIPS", 3)).map(|_| random.below(len)));
+        places.extend((0..setting("INDEXY_FLIPS", 2)).map(|_| random.below(len)));
         for at in places {
             let bit = random.below(8);
             let _ = std::fs::remove_dir_all(&damaged);
@@ -241,7 +241,7 @@ fn a_flipped_bit_anywhere_is_noticed_or_harmless() {
         make(&dir.path().join("whole"), &options(pair));
         let argument = format!("{} {}", pairs::name(pair), dir.path().display());
         let flips = child("flip::flipping_child", &argument).spawn();
-        let limit = 120 + 20 * setting("INDEXY_FLIPS", 3);
+        let limit = 120 + 20 * setting("INDEXY_FLIPS", 2);
         assert!(
             wait(flips.unwrap(), Duration::from_secs(limit)),
             "see above"

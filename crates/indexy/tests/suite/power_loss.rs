@@ -8,7 +8,7 @@
 //! finished checkpoint opens as the state that it was taken of. At the end the journal must give
 //! exactly what is in the directory, so that no call goes by unseen.
 //!
-//! `INDEXY_POWER_IMAGES`: images a case (default 60), `all`: every place in the journal, with
+//! `INDEXY_POWER_IMAGES`: images a case (default 24), `all`: every place in the journal, with
 //! `INDEXY_POWER_LOSSES` (default 8) of them each. `INDEXY_POWER_SEED` varies workload and images.
 //! After a failure `INDEXY_POWER_JOURNAL=<directory that was named last>` and
 //! `INDEXY_POWER_AT=<place>` try that place of that journal again.
@@ -439,7 +439,7 @@ fn places(journal: &[Record], seed: u64) -> Vec<(usize, u64)> {
     // wrong.
     let names = |(at, record): (usize, &Record)| b"cdrlux".contains(&record.op).then_some(at);
     let near: Vec<usize> = journal.iter().enumerate().filter_map(names).collect();
-    let mut places: Vec<(usize, u64)> = (0..setting("INDEXY_POWER_IMAGES", 60))
+    let mut places: Vec<(usize, u64)> = (0..setting("INDEXY_POWER_IMAGES", 24))
         .map(|n| {
             let at = match random.below(3) {
                 0 => random.below(journal.len() as u64 + 1) as usize,

@@ -35,7 +35,7 @@ use std::{
 };
 
 /// Without the variable, one I/O in this many is hit.
-const SITES_DIVISOR: usize = 3;
+const SITES_DIVISOR: usize = 4;
 
 /// The I/Os, of the first `ios`, that a test has fail: all of them with `INDEXY_CRASH_SITES=all`,
 /// else one in [`SITES_DIVISOR`], others in each run.
