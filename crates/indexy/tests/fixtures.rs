@@ -5,8 +5,8 @@
 //! there. A stored database is never made anew: a new format version gets folders of its own.
 
 use indexy::{
-    Clock, Compression, Db, Durability, Error, Expires, IndexXKind, IndexYKind, Options, Tree,
-    TreeOptions, Ttl,
+    Clock, Compression, Db, Durability, Error, Expires, IndexXKind, IndexYKind, MergeOperator,
+    Options, Tree, TreeOptions, Ttl,
 };
 use std::{
     collections::BTreeMap,
@@ -33,6 +33,11 @@ const PACKED: &str = "tables3-art-lsm";
 const REFUSED: &str = "v1-art-lsm";
 /// Has a tree whose entries expire.
 const EXPIRING: &str = "manifest2-art-lsm";
+/// Have logs in which merges wait.
+const MERGING: [(&str, IndexXKind, IndexYKind); 2] = [
+    ("wal4-art-lsm", IndexXKind::Art, IndexYKind::Lsm),
+    ("wal4-bplus-bplus", IndexXKind::BPlus, PAGED),
+];
 /// What all of them may take together.
 const LIMIT_BYTES: u64 = 1400 << 10;
 
@@ -189,6 +194,136 @@ fn a_stored_tree_keeps_its_moments() {
     }
 }
 
+/// A tree of sums and one of lists.
+fn merging() -> [(&'static str, TreeOptions); 2] {
+    let append = MergeOperator::Append {
+        separator: b", ".to_vec(),
+        limit: 64,
+    };
+    [
+        (
+            "sums",
+            TreeOptions::new().merge_operator(MergeOperator::AddU64),
+        ),
+        ("lists", TreeOptions::new().merge_operator(append)),
+    ]
+}
+
+/// What is merged into key `i` of the trees of [`merging`], the second time otherwise.
+fn operand(i: u64, lists: bool, again: bool) -> Vec<u8> {
+    match lists {
+        false => (i + 1000 * u64::from(again)).to_be_bytes().to_vec(),
+        true => format!("{i}{}", if again { "b" } else { "a" }).into_bytes(),
+    }
+}
+
+#[test]
+fn make_merging() {
+    if std::env::var_os(MAKE).is_none() {
+        return;
+    }
+    for (name, x, y) in MERGING {
+        let dir = stored(name);
+        if dir.exists() {
+            continue;
+        }
+        let db = Db::open(&dir, options().index_x(x).index_y(y)).unwrap();
+        for (name, how) in merging() {
+            let (tree, lists) = (db.tree_with(name, how).unwrap(), name == "lists");
+            for i in 0..60u64 {
+                tree.insert(i.to_be_bytes(), operand(i, lists, false))
+                    .unwrap();
+            }
+            db.flush().unwrap();
+            tree.release::<&[u8]>(..).unwrap();
+            for i in 0..70u64 {
+                let (key, again) = (i.to_be_bytes(), operand(i, lists, true));
+                tree.merge(key, operand(i, lists, false)).unwrap();
+                match i % 7 {
+                    // Waits as it is.
+                    0 => {}
+                    1 => tree.merge(key, again).unwrap(),
+                    2 => {
+                        tree.get(key).unwrap();
+                        tree.merge(key, again).unwrap();
+                    }
+                    3 => tree.insert(key, again).unwrap(),
+                    4 => {
+                        tree.remove(key).unwrap();
+                        tree.merge(key, again).unwrap();
+                    }
+                    5 => {
+                        let mut batch = db.batch();
+                        batch.merge(&tree, key, again);
+                        batch.commit().unwrap();
+                    }
+                    _ => tree.remove_range(key..=key).unwrap(),
+                }
+            }
+        }
+        db.sync().unwrap();
+    }
+}
+
+fn check_merged(db: &Db) {
+    for (name, _) in merging() {
+        let (tree, lists) = (db.tree(name).unwrap(), name == "lists");
+        let mut expected = BTreeMap::new();
+        for i in 0..70u64 {
+            let (once, again) = (operand(i, lists, false), operand(i, lists, true));
+            let parts = match (i % 7, i < 60) {
+                (0, true) => vec![&once, &once],
+                (0, false) => vec![&once],
+                (1 | 2 | 5, true) => vec![&once, &once, &again],
+                (1 | 2 | 5, false) => vec![&once, &again],
+                (3 | 4, _) => vec![&again],
+                _ => continue,
+            };
+            let sum = |part: &&Vec<u8>| u64::from_be_bytes(part[..].try_into().unwrap());
+            let value = match lists {
+                false => parts.iter().map(sum).sum::<u64>().to_be_bytes().to_vec(),
+                true => parts
+                    .into_iter()
+                    .map(|p| &p[..])
+                    .collect::<Vec<_>>()
+                    .join(&b", "[..]),
+            };
+            expected.insert(i.to_be_bytes().to_vec(), value);
+        }
+        let all = tree.iter().map(|entry| entry.unwrap());
+        let all: BTreeMap<_, _> = all.map(|(k, v)| (k.to_vec(), v.to_vec())).collect();
+        assert_eq!(all, expected, "{name}");
+    }
+    assert!(db.verify().unwrap().is_ok());
+}
+
+/// Opened again and again without a close, with and without writes to disk in between.
+#[test]
+fn merges_of_a_stored_log_count_once() {
+    for (name, ..) in MERGING {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("db");
+        copy(&stored(name), &path);
+        let before = files(&path);
+        check_merged(&Db::open(&path, options().read_only(true)).unwrap());
+        assert!(files(&path) == before, "{name}: a read-only open wrote");
+        for life in 0..4 {
+            let db = Db::open(&path, options()).unwrap();
+            if life % 2 == 1 {
+                for (name, _) in merging() {
+                    db.tree(name).unwrap().release::<&[u8]>(..).unwrap();
+                }
+            }
+            check_merged(&db);
+        }
+        let db = Db::open(&path, options()).unwrap();
+        db.flush().unwrap();
+        check_merged(&db);
+        db.close().unwrap();
+        check_merged(&Db::open(&path, options().durability(Durability::None)).unwrap());
+    }
+}
+
 /// Files below `dir`, with their bytes.
 fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
@@ -305,7 +440,9 @@ fn what_is_not_supported_any_more_is_refused() {
 #[test]
 fn stored_databases_are_small() {
     let names = FIXTURES.map(|(name, ..)| name);
-    let sizes = names.iter().chain([&EXPIRING]).map(|name| {
+    let merging = MERGING.map(|(name, ..)| name);
+    let names = names.iter().chain([&EXPIRING]).chain(&merging);
+    let sizes = names.map(|name| {
         let files = files(&stored(name));
         assert!(!files.is_empty(), "{name}");
         files.values().map(|bytes| bytes.len() as u64).sum::<u64>()

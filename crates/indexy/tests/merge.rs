@@ -491,6 +491,35 @@ fn i8_each_merge_counts_once_over_kills() {
     }
 }
 
+/// The only key that disk has goes while an operand of another one waits. So disk has nothing when
+/// the log is replayed, and what replay made of the operand when it is replayed again.
+#[test]
+fn i8_a_merge_counts_once_when_the_log_is_replayed_over_another_disk_index() {
+    for pair in pairs::chosen(0, 1) {
+        // The log may be cut in time, and nothing is shown then.
+        for _ in 0..8 {
+            let dir = tempfile::tempdir().unwrap();
+            let open = || Db::open(dir.path(), pairs::options(pair, Options::new(2 * MIB)));
+            {
+                let db = open().unwrap();
+                let tree = db.tree_with("t", add()).unwrap();
+                tree.insert("other", [0; 8]).unwrap();
+                release(&tree);
+                tree.merge("k", 1u64.to_be_bytes()).unwrap();
+                tree.remove_range("other"..="other").unwrap();
+                db.sync().unwrap();
+            }
+            for _ in 0..3 {
+                let db = open().unwrap();
+                let tree = db.tree("t").unwrap();
+                let counted = number(tree.get("k").unwrap().as_deref());
+                assert_eq!(counted, 1, "{}", pairs::name(pair));
+                release(&tree);
+            }
+        }
+    }
+}
+
 // --- what is refused, and what is remembered ----------------------------------------------------
 
 fn open(dir: &Path) -> Db {

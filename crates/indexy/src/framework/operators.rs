@@ -76,7 +76,9 @@ pub trait Merge: Send + Sync + 'static {
 
     /// The value that `operand` makes of `base`, the value of `key`; `None`: the key is absent. It
     /// must have an answer for every `base`: that may have been inserted as anything. An answer
-    /// over 128 KiB, or longer than the disk index takes, leaves `base` as it is.
+    /// over 128 KiB, or longer than the disk index takes, leaves `base` as it is, whatever
+    /// `operand` was put together from: where values may grow so long, the operator should keep
+    /// them shorter itself, or what a merge does depends on when it meets its value.
     fn merge(&self, key: &[u8], base: Option<&[u8]>, operand: &[u8]) -> Vec<u8>;
 
     /// The operand that does what `earlier` and then `later` do:

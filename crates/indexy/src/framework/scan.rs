@@ -146,7 +146,7 @@ impl Joined {
         let mut chunk = Chunk::default();
         let x_limits = ScanLimits {
             bytes: limits.bytes,
-            entries: limits.entries,
+            entries: self.entries_at_once(limits.entries),
             leaves: MAX_LEAVES,
             leaves_if_mounted: match limits.entries {
                 1 => LEAVES_OF_ONE,

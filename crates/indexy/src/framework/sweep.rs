@@ -5,7 +5,8 @@
 //! deletes. It knows nothing of how Y is made.
 //!
 //! When: what was written to Y since the last sweep is half of what Y holds, so that a sweep reads
-//! at most twice what was written; or a quarter of what the last one left has expired meanwhile.
+//! at most twice what was written; or a quarter of what the last one left has expired meanwhile; or
+//! when a tree was open for a while and none has told yet what Y has.
 //! `Tree::compact` sweeps at once.
 //!
 //! Keeps:

@@ -15,6 +15,9 @@ const LEAST_BYTES: u64 = 256 << 10;
 const WRITTEN_DIVISOR: u64 = 2;
 /// Or when so large a part of what the last one left has expired.
 const EXPIRED_DIVISOR: u64 = 4;
+/// After an open nobody knows what Y has: the first sweep comes so many milliseconds later at the
+/// latest, and learns it. Whoever opens for a shorter time has no sweep to pay for.
+const FIRST_SWEEP: Millis = 10 * 60 * 1000;
 /// Bits of a time to come: one bucket for each power of two.
 const BUCKETS: usize = Millis::BITS as usize;
 
@@ -34,8 +37,8 @@ impl Expiry {
         Self {
             default: AtomicU64::new(default),
             written: AtomicU64::new(0),
-            // What is there now has expired by then.
-            sweeps: Mutex::new(Sweeps::new(now.saturating_add(default))),
+            // What is there now, and lives as long as the default, has expired after that.
+            sweeps: Mutex::new(Sweeps::new(now.saturating_add(default.min(FIRST_SWEEP)))),
         }
     }
 
@@ -83,7 +86,7 @@ pub(crate) struct Sweeps {
 }
 
 impl Sweeps {
-    /// What is there now has expired at `due`.
+    /// The first sweep comes at `due`.
     fn new(due: Millis) -> Self {
         Self {
             at: None,
@@ -159,6 +162,21 @@ mod tests {
         assert_eq!(left.worth_a_sweep(), 1024);
         left.add(4, 20);
         assert_eq!(left.worth_a_sweep(), 8);
+    }
+
+    #[test]
+    fn the_first_sweep_waits_for_the_default_but_not_for_long() {
+        for (default, due) in [
+            (7, 7),
+            (FIRST_SWEEP + 1, FIRST_SWEEP),
+            (expiry::NEVER, FIRST_SWEEP),
+        ] {
+            let expiry = Expiry::new(default, 5000);
+            let sweeps = expiry.sweeps.lock();
+            assert!(
+                !expiry.is_due(&sweeps, 4999 + due, 1) && expiry.is_due(&sweeps, 5000 + due, 1)
+            );
+        }
     }
 
     #[test]

@@ -680,8 +680,12 @@ impl Joined {
         }
     }
 
-    /// Clears the mounts of a tree whose Y is empty. Waits for a run in flight.
+    /// Clears the mounts of a tree whose Y is empty, but where they have operands, and while merges
+    /// are replayed. Waits for a run in flight.
     pub(crate) fn clear_mounts_if_y_is_empty(&self) -> Result<()> {
+        if self.merging.operator.get().is_some() && !self.shared.log.may_resolve() {
+            return Ok(());
+        }
         let _run = self.writer.lock();
         if !self.discarded() && self.x.stats().mounts > 0 && self.y.is_empty()? {
             self.x.clear_mounts(&[], None);

@@ -31,6 +31,7 @@ mod lifecycle;
 mod load_sorted;
 mod log_limit;
 mod long_keys;
+mod merging;
 mod moved;
 mod neighbours;
 mod no_permission;

@@ -50,6 +50,9 @@ pub(super) fn replay(core: &Core, manifest: &Manifest) -> Result<u64> {
     let id = manifest.database_id;
     let loads = Loads::new(Log::loads(&*core.storage, &dir, id, from, &core.budget)?);
     let mut replayed = 0u64;
+    core.all_joined()
+        .iter()
+        .for_each(|tree| tree.begin_replay());
     let log = Log::open(
         core.storage.clone(),
         &dir,
@@ -77,6 +80,9 @@ pub(super) fn replay(core: &Core, manifest: &Manifest) -> Result<u64> {
         write_away(core, &log)?;
     }
     core.shared.log.begin_service();
+    for tree in core.all_joined() {
+        tree.end_replay()?;
+    }
     Ok(replayed)
 }
 

@@ -73,13 +73,13 @@ impl Commit<'_> {
         let end = if self.merges {
             let _stripes = self.lock_stripes(hashes);
             self.live()?;
-            let ops = merge_batch::resolved(self.trees, self.ops)?;
+            let limit = batch_limit(core);
+            let ops = merge_batch::resolved(self.trees, self.ops, limit)?;
             let ops = match self.ranges {
                 true => ops,
                 false => ops::last_write_wins(ops),
             };
             let bytes = ops.iter().map(Op::bytes).sum();
-            let limit = batch_limit(core);
             if bytes > limit {
                 return Err(Error::BatchTooLarge { bytes, limit });
             }

@@ -237,7 +237,7 @@ impl Joined {
         }
         let mut allowance = self.allowance();
         for range in ranges {
-            let up_to = self.resolve_range(*range, &mut allowance)?;
+            let up_to = self.resolve_patiently(*range, &mut allowance)?;
             if up_to.is_some() {
                 return Ok(Resolved { all: true, up_to });
             }

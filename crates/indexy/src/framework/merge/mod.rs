@@ -15,7 +15,9 @@
 //!    is durable before Y shows the value, and by its place in the log it counts for more than the
 //!    operand's.
 //! 2. Replay resolves nothing: it leaves operands as operands, unless the log itself had a value of
-//!    the key before. So where replay starts again at the same place, it comes to the same.
+//!    the key before, or its removal. It begins with everything mounted, also over a Y that is
+//!    empty: that may be another one when it starts again. So where replay starts again at the same
+//!    place, it comes to the same.
 //! 3. After a replay that had operands the log is cut at its end or beyond, or not at all
 //!    (`journal.rs`): else a value that replay merged from a record of the log could be in Y, that
 //!    record gone, and the operand's record still there.

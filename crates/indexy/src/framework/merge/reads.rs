@@ -29,6 +29,28 @@ impl Joined {
         self.merging.operator.get().ok_or_else(missing)
     }
 
+    /// Values that are read at once where operands meet theirs; see [`Joined::have_read`].
+    pub(crate) fn reads_at_once(&self) -> usize {
+        self.merging.at_once()
+    }
+
+    /// So many values were read from Y at once; with all that belongs to them they had `largest`
+    /// bytes at most.
+    pub(crate) fn have_read(&self, values: usize, largest: usize) {
+        let limit = self.shared.budget.limit();
+        self.merging.have_read(values, largest, limit);
+    }
+
+    /// As many entries of a chunk of a scan as may have operands (I7): their values are read before
+    /// anybody knows how large they are. `entries`: how many are wanted.
+    pub(in crate::framework) fn entries_at_once(&self, entries: usize) -> usize {
+        let waiting = self.merging.operator.get().is_some() && self.x.stats().operands > 0;
+        match waiting {
+            true => entries.min(self.merging.at_once()),
+            false => entries,
+        }
+    }
+
     /// Longest value that a merge makes.
     pub(super) fn longest_merged(&self) -> usize {
         self.limits.max_value_bytes
@@ -91,12 +113,14 @@ impl Joined {
         let asked = asked.filter_map(|(key, stamp)| stamp.map(|_| *key));
         let asked: Vec<&[u8]> = asked.collect();
         counters::add(&self.shared.counters.y_reads, asked.len() as u64);
-        let mut bases = match asked.is_empty() {
+        let bases = match asked.is_empty() {
             true => Vec::new(),
             false => self.y.multi_get(&asked)?,
-        }
-        .into_iter();
+        };
         self.check_kept()?;
+        let largest = bases.iter().flatten().map(|base| base.len()).max();
+        self.have_read(asked.len(), largest.unwrap_or(0));
+        let mut bases = bases.into_iter();
         let mut values = Vec::with_capacity(keys.len());
         for (key, stamp) in keys.iter().zip(stamps) {
             let base = stamp.and_then(|_| bases.next()).flatten();

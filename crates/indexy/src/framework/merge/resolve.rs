@@ -11,19 +11,21 @@
 #![forbid(unsafe_code)]
 
 use crate::{
-    error::Result,
-    framework::{counters, operators::Outcome, regions::key_range::KeyRange, tree::Joined},
+    error::{Error, Result},
+    events,
+    framework::{
+        counters,
+        operators::{MAX_MERGED_BYTES, Outcome},
+        regions::key_range::KeyRange,
+        tree::Joined,
+    },
     key::Value,
     wal::{Log, RecordRef},
     x::{IndexX, Waiting},
 };
+use std::time::Duration;
 
-/// Operands that are resolved with one overlapped read, at first and at most.
-const FIRST_BATCH: usize = 32;
-const BATCH: usize = 1024;
-/// What Y has of a batch takes about this part of the budget at most: it is not counted.
-const BATCH_DIVISOR: usize = 64;
-/// What values take beyond their operands, of one run: this part of the budget.
+/// What values take beyond their operands, of one run, or one look: this part of the budget.
 const GROWTH_DIVISOR: usize = 32;
 /// Bytes of a record beside key and value.
 const RECORD_OVERHEAD_BYTES: usize = 32;
@@ -35,6 +37,11 @@ const CLEANED_EIGHTHS: usize = 3;
 const LOOK_EACH: u64 = 64;
 /// and resolves so many: more than came meanwhile.
 const RESOLVED_AT_LOOK: usize = 256;
+
+/// A read of Y that fails before a run is tried again so often,
+const READS_AGAIN: u32 = 3;
+/// after so long, with the run lock held.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// What a resolution of many may still do.
 pub(in crate::framework) struct Allowance {
@@ -73,51 +80,74 @@ impl Joined {
         if self.merging.operator.get().is_none() {
             return Ok(None);
         }
-        let mut batch = FIRST_BATCH;
         let mut waiting = Vec::new();
         let mut at = Some(from.to_vec());
         while let Some(from) = at {
             if allowance.operands == 0 {
                 return Ok(Some(from));
             }
-            waiting.clear();
-            at = self.x.operands(&from, to, batch, &mut waiting);
-            let (stopped, base_bytes) = self.resolve_batch(&mut waiting, allowance)?;
-            if stopped.is_some() {
-                return Ok(stopped);
+            at = self
+                .x
+                .operands(&from, to, self.merging.at_once(), &mut waiting);
+            // The last leaf may have had more.
+            while !waiting.is_empty() {
+                let now = self.merging.at_once().min(waiting.len());
+                let later = waiting.split_off(now);
+                let stopped = self.resolve_batch(&mut waiting, allowance)?;
+                if stopped.is_some() {
+                    return Ok(stopped);
+                }
+                waiting = later;
             }
-            let most = self.shared.budget.limit() / BATCH_DIVISOR;
-            batch = (most / (base_bytes / batch).max(1)).clamp(1, BATCH.min(batch * 2));
         }
         Ok(None)
     }
 
-    /// Resolves all of `waiting`, which ascend. Returns the key at which the allowance was used up,
-    /// and the bytes that Y had.
+    /// As [`Joined::resolve_range`]. A read that fails is tried again: the run has not begun, and
+    /// Y was not written to, so that nothing is in doubt.
+    pub(in crate::framework) fn resolve_patiently(
+        &self,
+        range: KeyRange<'_>,
+        allowance: &mut Allowance,
+    ) -> Result<Option<Vec<u8>>> {
+        for _ in 0..READS_AGAIN {
+            match self.resolve_range(range, allowance) {
+                Err(error @ Error::Io { .. }) => events::refused(&error),
+                resolved => return resolved,
+            }
+            std::thread::sleep(PAUSE);
+        }
+        self.resolve_range(range, allowance)
+    }
+
+    /// Resolves all of `waiting`, which ascend. Returns the key at which the allowance was used up.
     fn resolve_batch(
         &self,
         waiting: &mut Vec<Waiting>,
         allowance: &mut Allowance,
-    ) -> Result<(Option<Vec<u8>>, usize)> {
-        let mut base_bytes = 0;
+    ) -> Result<Option<Vec<u8>>> {
         while !waiting.is_empty() {
             let keys: Vec<&[u8]> = waiting.iter().map(|w| &w.key[..]).collect();
             counters::add(&self.shared.counters.y_reads, keys.len() as u64);
             let bases = self.y.multi_get(&keys)?;
             self.check_kept()?;
+            let bytes = |(one, base): (&Waiting, &Option<Value>)| {
+                one.key.len() + one.operand.len() + base.as_ref().map_or(0, |base| base.len())
+            };
+            let largest = waiting.iter().zip(&bases).map(bytes).max();
+            self.have_read(waiting.len(), largest.unwrap_or(0));
             let mut again = Vec::new();
             for (one, base) in waiting.drain(..).zip(bases) {
-                base_bytes += base.as_ref().map_or(0, |base| base.len());
                 if let Some(moved) = self.resolve(one, base.as_ref(), allowance)? {
                     match moved {
                         Left::Moved(one) => again.push(one),
-                        Left::NotAllowed(key) => return Ok((Some(key), base_bytes)),
+                        Left::NotAllowed(key) => return Ok(Some(key)),
                     }
                 }
             }
             *waiting = again;
         }
-        Ok((None, base_bytes))
+        Ok(None)
     }
 
     /// Resolves one operand, whose value in Y was `base` when its range had the stamp. Combined
@@ -224,11 +254,17 @@ impl Joined {
         if bytes <= MOST_EIGHTHS * eighth {
             return Ok(());
         }
-        // Round and round, so that neighbours are read together. Others take other stretches.
+        let growth = (self.shared.budget.limit() / GROWTH_DIVISOR).max(MAX_MERGED_BYTES);
+        // Any number of writers may come here. Without room it is left to the cleaner.
+        let Some(_admitted) = self.shared.room.admit_load(growth) else {
+            return Ok(());
+        };
         let mut allowance = Allowance {
             operands: RESOLVED_AT_LOOK,
-            ..self.allowance()
+            growth,
+            begun: true,
         };
+        // Round and round, so that neighbours are read together. Others take other stretches.
         let from = std::mem::take(&mut *merging.cursor.lock());
         let stopped = self.resolve_range((&from, None), &mut allowance)?;
         *merging.cursor.lock() = stopped.unwrap_or_default();

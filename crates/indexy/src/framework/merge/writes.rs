@@ -122,6 +122,23 @@ impl Joined {
         Ok(Written::Done(end))
     }
 
+    /// The log is about to be replayed, perhaps not for the first time. A first replay may have
+    /// written to Y what it merged itself, so what Y has tells nothing about what it had when a
+    /// merge was logged: X says of no key that it is absent before the log does.
+    pub(crate) fn begin_replay(&self) {
+        if self.merging.operator.get().is_some() {
+            self.x.mount(&[], None);
+        }
+    }
+
+    /// The log was replayed, and operands may be resolved. Errors: those of Y.
+    pub(crate) fn end_replay(&self) -> Result<()> {
+        match self.merging.operator.get() {
+            Some(_) => self.clear_mounts_if_y_is_empty(),
+            None => Ok(()),
+        }
+    }
+
     /// Replays a merge. See the module header of the folder: it is never resolved here, but where
     /// replay itself has written the value.
     pub(crate) fn replay_merge(&self, key: &[u8], operand: &[u8]) -> Result<()> {

@@ -255,7 +255,7 @@ fn i5_what_recovery_replays_is_durable_already() {
         &sim,
         Manifest::default(),
         &Shared::new(Arc::new(Budget::new(BUDGET)), Arc::default()),
-        &mut |_| {
+        &mut |_, _| {
             // Whatever is replayed may be cleaned at once.
             if replayed == 0 {
                 (0..16).for_each(|seed| assert!(sim.crash(seed).contents() == files));

@@ -12,19 +12,24 @@ mod cutting;
 mod evicted;
 mod fetching;
 mod loading;
+mod merging;
 mod popping;
 mod power;
 mod ranges;
 mod releasing;
 mod scanning;
 mod stalls;
+mod sweeping;
 mod warming;
 
 use super::{
     clean::{run::Pick, truncate},
+    expiry,
     host::Host,
     memory::{Holdings, WaitLimits},
+    operators::Operator,
     shared::Shared,
+    sweep_schedule::Expiry,
     tree::{Joined, Route, Written},
 };
 use crate::{
@@ -63,6 +68,12 @@ const X_KINDS: [XKind; 3] = [XKind::Model, XKind::Art, XKind::BPlus];
 struct Manifest {
     start: Lsn,
     durable: Lsn,
+    /// Trees have an operator, and replay begins with everything mounted.
+    merges: bool,
+    /// What is replayed goes to Y at once, record by record.
+    cleans_in_replay: bool,
+    /// Entries of trees may expire.
+    expires: bool,
 }
 
 struct Rig {
@@ -138,8 +149,13 @@ impl Rig {
 
     /// Runs `test` once for each kind of Index X, with the tree [`TREE`] made.
     fn each(test: impl Fn(&Arc<Rig>, &Arc<Joined>, &MemoryY)) {
+        Self::each_as(Manifest::default(), test);
+    }
+
+    /// The same with trees as `manifest` says.
+    fn each_as(manifest: Manifest, test: impl Fn(&Arc<Rig>, &Arc<Joined>, &MemoryY)) {
         for kind in X_KINDS {
-            let rig = Self::new(kind);
+            let rig = Self::open(kind, BUDGET, Sim::default(), BTreeMap::new(), manifest);
             let (tree, y) = rig.tree(TREE);
             test(&rig, &tree, &y);
         }
@@ -170,10 +186,22 @@ impl Rig {
         for id in ys.keys() {
             rig.make_tree(*id, manifest.start);
         }
-        let log = open_log(&sim, manifest, &rig.shared, &mut |record| {
-            rig.replay(record)
+        for tree in rig.trees.read().values() {
+            tree.begin_replay();
+        }
+        let log = open_log(&sim, manifest, &rig.shared, &mut |lsn, record| {
+            rig.shared.log.replaying(lsn);
+            rig.replay(record);
+            if manifest.cleans_in_replay {
+                rig.trees.read().values().for_each(|tree| clean(tree));
+            }
         });
+        rig.shared.log.replayed(log.end());
         rig.shared.log.set(log);
+        rig.shared.log.begin_service();
+        for tree in rig.trees.read().values() {
+            tree.end_replay().unwrap();
+        }
         Arc::new(rig)
     }
 
@@ -191,10 +219,19 @@ impl Rig {
                     tree.replay_range(from, to).unwrap();
                 }
             }
-            // Nothing is loaded or merged without the API.
-            RecordRef::Load { .. } | RecordRef::Merge { .. } | RecordRef::Resolved { .. } => {
-                unreachable!()
+            RecordRef::Merge { tree, key, operand } => {
+                self.shared.log.replays_operands();
+                let tree = self.trees.read()[&tree].clone();
+                tree.replay_merge(key, operand).unwrap();
             }
+            RecordRef::Resolved {
+                tree,
+                key,
+                value: None,
+            } => self.trees.read()[&tree].replay_unmerged(key),
+            RecordRef::Resolved { tree, key, value } => apply(tree, key, value),
+            // Nothing is loaded without the API.
+            RecordRef::Load { .. } => unreachable!(),
             RecordRef::Batch { ops, .. } => batch_ops(ops).for_each(|op| self.replay(op.unwrap())),
         }
     }
@@ -209,7 +246,17 @@ impl Rig {
             XKind::BPlus => AnyX::BPlus(BPlus::new(memory(), mounted)),
         };
         let joined = Joined::new(id, x, Arc::new(y), false, floor, self.shared.clone());
-        let joined = Arc::new(joined);
+        let manifest = *self.manifest.lock();
+        let joined = Arc::new(match manifest.expires {
+            true => joined.expiring(Expiry::new(expiry::NEVER, 0)),
+            false => joined,
+        });
+        if manifest.merges {
+            joined.set_operator(Operator::Append {
+                separator: vec![],
+                limit: 100,
+            });
+        }
         self.trees.write().insert(id, joined.clone());
         joined
     }
@@ -256,7 +303,7 @@ fn open_log(
     sim: &Sim,
     manifest: Manifest,
     shared: &Shared,
-    visit: &mut dyn FnMut(RecordRef<'_>),
+    visit: &mut dyn FnMut(Lsn, RecordRef<'_>),
 ) -> Log {
     sim.create_dir_all(Path::new(LOG_DIR)).unwrap();
     let options = LogOptions {
@@ -276,8 +323,8 @@ fn open_log(
         false,
         shared.poison.clone(),
         shared.budget.clone(),
-        &mut |_, record| {
-            visit(record);
+        &mut |lsn, record| {
+            visit(lsn, record);
             Ok(())
         },
     )

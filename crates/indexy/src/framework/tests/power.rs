@@ -1,5 +1,5 @@
 //! A whole database on a simulated disk loses power at its n-th I/O, for every n: log, manifest and
-//! a lossy Index Y together.
+//! a lossy Index Y together; or one of the real ones, which then lies on the same disk.
 //!
 //! What comes back is checked against a history: the trees that there must be, and in them the
 //! state after some first part of all writes, each of them (and so each batch) whole, at least as
@@ -15,16 +15,24 @@ use crate::{
     db::{Db, Durability, Expires, IndexXKind, IndexYKind, Options, Tree, TreeOptions, Ttl},
     error::{Error, Result},
     framework::{clean::truncate, operators::MergeOperator},
+    key::{Key, Value},
     storage::{
         Storage,
         sim::{Fault, Sim},
     },
     x::IndexX,
-    y::{IndexY, IndexYFactory, IndexYShared, memory::MemoryY},
+    y::{
+        IndexY, IndexYFactory, IndexYShared, lsm::LsmY, memory::MemoryY, paged::PagedY,
+        pool::PageCache,
+    },
 };
 use parking_lot::Mutex;
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 /// In this one an entry that has expired is as good as a removal: nothing of it, and nothing older,
@@ -39,25 +47,54 @@ const SECOND_LIFE: usize = 25;
 const LONGEST: usize = 400;
 /// Tried at so many I/Os of each case when nothing is asked for.
 const SAMPLE: u64 = 110;
+/// The same over a real Index Y, which does more of them.
+const SAMPLE_ON_DISK: u64 = 60;
+
+/// The kind of the Index Ys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Memory,
+    Lsm,
+    Paged,
+}
 
 /// The Index Ys of a database by the number of their tree. They outlive the process, not what was
 /// not durable.
 #[derive(Default)]
-struct Ys(Mutex<BTreeMap<u32, MemoryY>>);
+struct Ys {
+    in_memory: Mutex<BTreeMap<u32, MemoryY>>,
+    /// Trees on the simulated disk that were made so far: what a drop, or a creation that was cut
+    /// short, leaves there is met by no other one, as on a real disk.
+    made: Mutex<BTreeMap<u32, u32>>,
+}
 
 impl Ys {
     fn crash(&self, random: &mut StdRng) {
-        for y in self.0.lock().values() {
+        for y in self.in_memory.lock().values() {
             y.crash_keeping(random.random_range(0..4));
         }
     }
+
+    /// Where the tree of this number lies on the simulated disk.
+    fn dir(&self, number: u32, made: bool) -> PathBuf {
+        let mut all = self.made.lock();
+        let turn = all.entry(number).or_default();
+        *turn += u32::from(made);
+        PathBuf::from(format!("/y/{number}.{turn}"))
+    }
 }
 
-struct Factory(Arc<Ys>);
+#[derive(Clone)]
+struct Factory {
+    ys: Arc<Ys>,
+    of: Of,
+    sim: Sim,
+    pages: Arc<PageCache>,
+}
 
 impl IndexYFactory for Factory {
     fn share(&self, _cache_bytes: usize) -> Result<Arc<dyn IndexYShared>> {
-        Ok(Arc::new(Self(self.0.clone())))
+        Ok(Arc::new(self.clone()))
     }
     fn work_bytes(&self) -> usize {
         0
@@ -65,15 +102,29 @@ impl IndexYFactory for Factory {
 }
 
 impl IndexYShared for Factory {
-    fn open(&self, dir: &Path, _read_only: bool) -> Result<Arc<dyn IndexY>> {
+    fn open(&self, dir: &Path, read_only: bool) -> Result<Arc<dyn IndexY>> {
         // The database looks for the directory in the real file system, which the simulated one has
         // no part in.
+        let made = !dir.exists();
         std::fs::create_dir_all(dir).unwrap();
-        let number = dir.file_name().unwrap().to_str().unwrap();
-        let mut ys = self.0.0.lock();
-        Ok(Arc::new(
-            ys.entry(number.parse().unwrap()).or_default().clone(),
-        ))
+        let number: u32 = dir.file_name().unwrap().to_str().unwrap().parse().unwrap();
+        let storage: Arc<dyn Storage> = Arc::new(self.sim.clone());
+        let (at, owner) = (self.ys.dir(number, made), u64::from(number));
+        Ok(match self.of {
+            Of::Memory => {
+                let mut ys = self.ys.in_memory.lock();
+                Arc::new(ys.entry(number).or_default().clone())
+            }
+            Of::Lsm => Arc::new(LsmY::open(&storage, &at, &self.pages, owner, read_only)?),
+            Of::Paged => Arc::new(PagedY::open(
+                &storage,
+                &at,
+                4096,
+                &self.pages,
+                owner,
+                read_only,
+            )?),
+        })
     }
     fn memory_bytes(&self) -> usize {
         0
@@ -161,8 +212,8 @@ impl History {
         self.trees.iter().rposition(|t| t.name == name)
     }
 
-    /// Checks what came back, and goes on from there.
-    fn settle(&mut self, db: &Db) {
+    /// Checks what came back, and goes on from there. Errors: power fails meanwhile.
+    fn settle(&mut self, db: &Db) -> Result<()> {
         let names = db.tree_names();
         for name in NAMES {
             let there = names.iter().any(|n| n == name);
@@ -180,9 +231,10 @@ impl History {
         let found: Vec<Option<Map>> = (0..self.trees.len())
             .map(|i| {
                 let Incarnation { name, life } = self.trees[i];
-                (life == Life::Here).then(|| contents(&db.tree(name).unwrap()))
+                let here = (life == Life::Here).then_some(name);
+                here.map(|name| contents(&db.tree(name)?)).transpose()
             })
-            .collect();
+            .collect::<Result<_>>()?;
         let is_state = |steps: &usize| {
             let state = self.state(*steps);
             let agrees = |(found, state): (&Option<Map>, &Map)| {
@@ -200,8 +252,13 @@ impl History {
         });
         self.steps.truncate(steps);
         self.durable = steps;
-        let report = db.verify().unwrap();
-        assert!(report.is_ok(), "{report:?}");
+        let report = db.verify()?;
+        // What is read without power is told as damage.
+        assert!(
+            report.is_ok() || db.core().storage.list(Path::new("/")).is_err(),
+            "{report:?}"
+        );
+        Ok(())
     }
 
     fn all_durable(&mut self) {
@@ -216,9 +273,9 @@ impl History {
     }
 }
 
-fn contents(tree: &Tree) -> Map {
-    let entries = tree.iter().map(std::result::Result::unwrap);
-    entries.map(|(k, v)| (k.to_vec(), v.to_vec())).collect()
+fn contents(tree: &Tree) -> Result<Map> {
+    let entry = |entry: Result<(Key, Value)>| entry.map(|(k, v)| (k.to_vec(), v.to_vec()));
+    tree.iter().map(entry).collect()
 }
 
 /// One database and what it should hold.
@@ -235,6 +292,7 @@ struct World<'a> {
 #[derive(Debug, Clone, Copy)]
 struct Case {
     x: IndexXKind,
+    y: Of,
     sync: bool,
 }
 
@@ -264,13 +322,19 @@ impl<'a> World<'a> {
             let interval_ms = 600_000;
             Durability::Buffered { interval_ms }
         };
+        let factory = Factory {
+            ys: self.ys.clone(),
+            of: self.case.y,
+            sim: self.sim.clone(),
+            pages: Arc::new(PageCache::new(0)),
+        };
         let options = Options::new(2 << 20)
             .index_x(self.case.x)
-            .index_y(IndexYKind::custom("memory").unwrap())
+            .index_y(IndexYKind::custom("simulated").unwrap())
             .durability(durability)
             .log_limit_bytes(24 << 10)
             .min_segment_bytes(4 << 10)
-            .register_index_y("memory", Arc::new(Factory(self.ys.clone())))?;
+            .register_index_y("simulated", Arc::new(factory))?;
         Db::open_on(
             Arc::new(self.sim.clone()) as Arc<dyn Storage>,
             self.dir,
@@ -281,7 +345,7 @@ impl<'a> World<'a> {
     /// Opens, checks what came back, and does so many operations; until the power goes.
     fn live(&mut self, operations: usize) -> Result<()> {
         let db = self.open()?;
-        self.history.settle(&db);
+        self.history.settle(&db)?;
         for _ in 0..operations {
             self.operation(&db)?;
         }
@@ -314,7 +378,8 @@ impl<'a> World<'a> {
                 let joined = core.all_joined();
                 joined[self.random.random_range(0..joined.len())].flush()?;
             }
-            72..=77 => core.all_joined().iter().for_each(|tree| {
+            72..=74 => self.remove_range(&handle(self, tree)?, tree)?,
+            75..=77 => core.all_joined().iter().for_each(|tree| {
                 tree.x.cut(&[], None, tree.settled(), false, usize::MAX);
             }),
             78..=79 => {
@@ -350,7 +415,7 @@ impl<'a> World<'a> {
             _ => {
                 let now = self.history.state(self.history.steps.len());
                 for tree in here {
-                    assert_eq!(contents(&handle(self, tree)?), now[tree]);
+                    assert_eq!(contents(&handle(self, tree)?)?, now[tree]);
                 }
             }
         }
@@ -405,6 +470,31 @@ impl<'a> World<'a> {
                 self.acknowledge();
             }
         }
+        Ok(())
+    }
+
+    /// Removes a few neighbours, or everything.
+    fn remove_range(&mut self, handle: &Tree, tree: usize) -> Result<()> {
+        let (from, to) = match self.random.random_range(0..4) {
+            0 => (0, KEYS),
+            _ => {
+                let from = self.random.random_range(0..KEYS);
+                (from, (from + self.random.random_range(1..6)).min(KEYS))
+            }
+        };
+        let removal = |key| Write {
+            tree,
+            key,
+            value: None,
+            merge: false,
+        };
+        self.history.steps.push((from..to).map(removal).collect());
+        match (from, to) {
+            (0, KEYS) => handle.clear()?,
+            _ => handle.remove_range([from]..[to])?,
+        }
+        // Whatever the log promises else.
+        self.history.all_durable();
         Ok(())
     }
 
@@ -540,7 +630,7 @@ fn run(dir: &Path, case: Case, at: u64, seed: u64) {
     // Nothing is lost without a crash.
     world.history.all_durable();
     let db = world.open().unwrap();
-    world.history.settle(&db);
+    world.history.settle(&db).unwrap();
     db.close().unwrap();
 }
 
@@ -550,10 +640,13 @@ fn every_io(case: Case) {
     assert!(ios > 60, "{ios}");
     let asked = std::env::var("INDEXY_POWER_SEEDS").ok();
     let seeds: u64 = asked.as_ref().map_or(1, |s| s.parse().unwrap());
-    let stride = if asked.is_some() {
-        1
-    } else {
-        ios.div_ceil(SAMPLE)
+    let sample = match case.y {
+        Of::Memory => SAMPLE,
+        Of::Lsm | Of::Paged => SAMPLE_ON_DISK,
+    };
+    let stride = match asked {
+        Some(_) => 1,
+        None => ios.div_ceil(sample),
     };
     for at in (1..=ios + ios / 4).step_by(stride as usize) {
         for seed in 0..seeds {
@@ -572,48 +665,68 @@ fn every_io(case: Case) {
 #[test]
 fn i8_the_record_of_a_load_that_failed_brings_nothing_back() {
     let dir = tempfile::tempdir().unwrap();
-    let x = IndexXKind::Art;
-    let mut world = World::new(dir.path(), Case { x, sync: true }, 1);
+    let case = case(IndexXKind::Art, Of::Memory, true);
+    let mut world = World::new(dir.path(), case, 1);
     let db = world.open().unwrap();
     let tree = db.tree("a").unwrap();
     tree.insert([5], "old").unwrap();
     db.flush().unwrap();
     tree.remove([5]).unwrap();
     db.core().all_joined()[0].flush().unwrap();
-    let y = world.ys.0.lock().values().next().unwrap().clone();
+    let y = world.ys.in_memory.lock().values().next().unwrap().clone();
     for _ in 0..2 {
         let failure = crate::Error::io("write", "y", std::io::Error::other("it"));
         y.fail(crate::y::memory::Op::WriteRun, 0, 0, failure);
     }
     assert!(tree.load_sorted([([4], ""), ([6], "")]).is_err());
-    assert_eq!(contents(&tree), Map::new());
+    assert_eq!(contents(&tree).unwrap(), Map::new());
     world.sim = world.sim.crash(1);
     y.crash();
     drop((tree, db));
     let db = world.open().unwrap();
-    assert_eq!(contents(&db.tree("a").unwrap()), Map::new());
+    assert_eq!(contents(&db.tree("a").unwrap()).unwrap(), Map::new());
+}
+
+fn case(x: IndexXKind, y: Of, sync: bool) -> Case {
+    Case { x, y, sync }
 }
 
 #[test]
 fn i8_art_sync() {
-    let (x, sync) = (IndexXKind::Art, true);
-    every_io(Case { x, sync });
+    every_io(case(IndexXKind::Art, Of::Memory, true));
 }
 
 #[test]
 fn i8_art_buffered() {
-    let (x, sync) = (IndexXKind::Art, false);
-    every_io(Case { x, sync });
+    every_io(case(IndexXKind::Art, Of::Memory, false));
 }
 
 #[test]
 fn i8_bplus_sync() {
-    let (x, sync) = (IndexXKind::BPlus, true);
-    every_io(Case { x, sync });
+    every_io(case(IndexXKind::BPlus, Of::Memory, true));
 }
 
 #[test]
 fn i8_bplus_buffered() {
-    let (x, sync) = (IndexXKind::BPlus, false);
-    every_io(Case { x, sync });
+    every_io(case(IndexXKind::BPlus, Of::Memory, false));
+}
+
+#[test]
+fn i8_art_over_an_lsm_tree_sync() {
+    every_io(case(IndexXKind::Art, Of::Lsm, true));
+}
+
+#[test]
+fn i8_bplus_over_an_lsm_tree_buffered() {
+    every_io(case(IndexXKind::BPlus, Of::Lsm, false));
+}
+
+#[test]
+fn i8_art_over_a_paged_tree_buffered() {
+    every_io(case(IndexXKind::Art, Of::Paged, false));
+}
+
+#[test]
+fn i8_bplus_over_a_paged_tree_sync() {
+    every_io(case(IndexXKind::BPlus, Of::Paged, true));
 }

@@ -1,0 +1,323 @@
+//! Merges beside filters, transactions and large batches, keys of every length, and operators that
+//! do not behave. The model, threads and kills are in `tests/merge.rs`.
+
+use crate::{pairs, support::MIB};
+use indexy::{Db, Durability, Error, Evicted, Merge, MergeOperator, Options, Tree, TreeOptions};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+fn add() -> TreeOptions {
+    TreeOptions::new().merge_operator(MergeOperator::AddU64)
+}
+
+fn append(limit: usize) -> TreeOptions {
+    TreeOptions::new().merge_operator(MergeOperator::Append {
+        separator: b",".to_vec(),
+        limit,
+    })
+}
+
+/// What is dirty goes to disk, and what is clean out of memory.
+fn release(tree: &Tree) {
+    tree.release::<&[u8]>(..).unwrap();
+}
+
+fn number(value: Option<&[u8]>) -> u64 {
+    value.map_or(0, |v| u64::from_be_bytes(v.try_into().unwrap()))
+}
+
+fn counter(n: u64) -> [u8; 8] {
+    n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()
+}
+
+fn sum(tree: &Tree) -> u64 {
+    tree.iter().map(|e| number(Some(&e.unwrap().1))).sum()
+}
+
+/// A filter that says that a key is absent on disk says nothing of what waits for it.
+#[test]
+fn a_filter_of_evicted_keys_hides_no_operand() {
+    for pair in pairs::chosen(0, 3) {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::open(dir.path(), pairs::options(pair, Options::new(8 * MIB))).unwrap();
+        let how = add().evicted(Evicted::Filter { bits_per_key: 10 });
+        let tree = db.tree_with("t", how).unwrap();
+        for n in 0..2000 {
+            tree.insert(counter(n * 2), [0; 8]).unwrap();
+        }
+        db.flush().unwrap();
+        release(&tree);
+        let began = Instant::now();
+        while db.stats().filters_building > 0 {
+            assert!(began.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        for round in 1..4u64 {
+            (0..4000).for_each(|n| tree.merge(counter(n), 1u64.to_be_bytes()).unwrap());
+            let keys: Vec<_> = (0..4000).map(counter).collect();
+            let values = tree.multi_get(&keys).unwrap();
+            for (n, value) in values.iter().enumerate() {
+                assert_eq!(number(value.as_deref()), round, "{n}");
+            }
+            (0..4000).for_each(|n| tree.merge(counter(n), 0u64.to_be_bytes()).unwrap());
+            if round == 2 {
+                release(&tree);
+            }
+            for n in 0..4000 {
+                assert_eq!(
+                    number(tree.get(counter(n)).unwrap().as_deref()),
+                    round,
+                    "{n}"
+                );
+            }
+            assert_eq!(sum(&tree), 4000 * round);
+            release(&tree);
+        }
+    }
+}
+
+/// What a transaction has read, and what it merges into, conflicts with a merge of somebody else,
+/// whether that reads the key or leaves an operand; and the other way round.
+#[test]
+fn a_merge_conflicts_with_what_a_transaction_has_read() {
+    for pair in pairs::chosen(1, 3) {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::open(dir.path(), pairs::options(pair, Options::new(4 * MIB))).unwrap();
+        let tree = db.tree_with("t", add()).unwrap();
+        let one = 1u64.to_be_bytes();
+        // In memory, on disk, there as an operand, and absent.
+        for state in 0..4 {
+            for merges in [false, true] {
+                tree.clear().unwrap();
+                tree.insert("other", one).unwrap();
+                if state < 3 {
+                    tree.insert("k", one).unwrap();
+                }
+                if state > 0 {
+                    release(&tree);
+                }
+                if state == 2 {
+                    tree.merge("k", one).unwrap();
+                }
+                let mut tx = db.begin().unwrap();
+                match merges {
+                    true => tx.merge(&tree, "k", one).unwrap(),
+                    false => {
+                        tx.get(&tree, "k").unwrap();
+                        tx.insert(&tree, "other", one).unwrap();
+                    }
+                }
+                let before = number(tree.get("k").unwrap().as_deref());
+                if state > 0 {
+                    release(&tree);
+                }
+                tree.merge("k", one).unwrap();
+                let what = format!("{} {state} {merges}", pairs::name(pair));
+                assert!(matches!(tx.commit(), Err(Error::Conflict { .. })), "{what}");
+                assert_eq!(
+                    number(tree.get("k").unwrap().as_deref()),
+                    before + 1,
+                    "{what}"
+                );
+                // A commit under a merge.
+                let mut tx = db.begin().unwrap();
+                tx.merge(&tree, "k", one).unwrap();
+                release(&tree);
+                tx.commit().unwrap();
+                tree.merge("k", one).unwrap();
+                assert_eq!(
+                    number(tree.get("k").unwrap().as_deref()),
+                    before + 3,
+                    "{what}"
+                );
+            }
+        }
+    }
+}
+
+/// Many merges into one key of a batch are one write of what they make, also beside ranges that are
+/// removed, where operations keep their order.
+#[test]
+fn a_batch_is_as_large_as_what_its_merges_make() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path(), Options::new(2 * MIB)).unwrap();
+    let tree = db.tree_with("t", append(100 << 10)).unwrap();
+    tree.insert("k", vec![b'0'; 50 << 10]).unwrap();
+    tree.insert("gone", "x").unwrap();
+    release(&tree);
+    let mut batch = db.batch();
+    for n in 0..500 {
+        batch.merge(&tree, "k", n.to_string());
+        batch.merge(&tree, "gone", n.to_string());
+        match n {
+            100 => batch.remove_range(&tree, "g".."h"),
+            200 => batch.insert(&tree, "gone", "a"),
+            300 => batch.remove(&tree, "gone"),
+            _ => {}
+        }
+    }
+    batch.commit().unwrap();
+    let list = |from: u32| {
+        let parts = (from..500).map(|n| n.to_string());
+        parts.collect::<Vec<_>>().join(",")
+    };
+    let value = tree.get("k").unwrap().unwrap();
+    assert_eq!(value[50 << 10..], *format!(",{}", list(0)).as_bytes());
+    assert_eq!(*tree.get("gone").unwrap().unwrap(), *list(301).as_bytes());
+    // Each of them fits, and all of them do not.
+    let mut batch = db.batch();
+    for n in 0..40u8 {
+        tree.insert([n], vec![n; 60 << 10]).unwrap();
+        batch.merge(&tree, [n], "more");
+    }
+    assert!(matches!(batch.commit(), Err(Error::BatchTooLarge { .. })));
+    assert_eq!(tree.get([7]).unwrap().unwrap().len(), 60 << 10);
+    // What makes no difference is no write.
+    let max = TreeOptions::new().merge_operator(MergeOperator::Max);
+    let max = db.tree_with("max", max).unwrap();
+    max.insert("k", "b").unwrap();
+    let mut batch = db.batch();
+    (0..3).for_each(|_| batch.merge(&max, "k", "a"));
+    batch.commit().unwrap();
+    let mut batch = db.batch();
+    batch.merge(&max, "k", "a");
+    batch.merge(&max, "k", "c");
+    batch.merge(&max, "k", "b");
+    batch.commit().unwrap();
+    assert_eq!(max.get("k").unwrap().unwrap(), b"c");
+    drop((tree, max, db));
+    let db = Db::open(dir.path(), Options::new(2 * MIB)).unwrap();
+    assert_eq!(db.tree("max").unwrap().get("k").unwrap().unwrap(), b"c");
+}
+
+/// The empty key and the longest ones wait as others do, over lives without a close.
+#[test]
+fn keys_of_every_length_wait() {
+    for pair in pairs::chosen(2, 3) {
+        let dir = tempfile::tempdir().unwrap();
+        let long = |last: u8| [vec![7; 65_533], vec![last]].concat();
+        let keys = [vec![], vec![0], long(1), long(2), vec![255; 65_534]];
+        let open = || {
+            let db = Db::open(dir.path(), pairs::options(pair, Options::new(4 * MIB)));
+            let db = db.unwrap();
+            let tree = db.tree_with("t", add()).unwrap();
+            (db, tree)
+        };
+        {
+            let (db, tree) = open();
+            for key in &keys {
+                if let Err(error) = tree.insert(key, [0; 8]) {
+                    assert!(matches!(error, Error::KeyTooLong { .. }), "{error}");
+                }
+            }
+            db.flush().unwrap();
+        }
+        for life in 0..4u64 {
+            let (_db, tree) = open();
+            for key in &keys {
+                let found = tree.get(key);
+                if let Ok(Some(value)) = found {
+                    assert_eq!(number(Some(&value)), life * 2, "{}", key.len());
+                    tree.merge(key, 1u64.to_be_bytes()).unwrap();
+                    release(&tree);
+                    tree.merge(key, 1u64.to_be_bytes()).unwrap();
+                }
+            }
+            if life % 2 == 0 {
+                release(&tree);
+            }
+        }
+    }
+}
+
+/// Panics when it meets a value, or makes too much of it.
+struct Rude(AtomicU64);
+
+impl Merge for Rude {
+    fn name(&self) -> &str {
+        "rude"
+    }
+    fn merge(&self, _: &[u8], base: Option<&[u8]>, operand: &[u8]) -> Vec<u8> {
+        match self.0.load(Ordering::SeqCst) {
+            1 => panic!("rude"),
+            2 => vec![0; 200 << 10],
+            _ => [base.unwrap_or_default(), operand].concat(),
+        }
+    }
+    fn combine(&self, _: &[u8], earlier: &[u8], later: &[u8]) -> Vec<u8> {
+        match self.0.load(Ordering::SeqCst) {
+            3 => panic!("rude"),
+            _ => [earlier, later].concat(),
+        }
+    }
+}
+
+/// A panic of an operator is its caller's, and nothing is written, locked or lost; in a thread of
+/// the database it poisons. A value that is too long leaves the old one.
+#[test]
+fn an_operator_that_panics_or_makes_too_much_breaks_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let rude = Arc::new(Rude(AtomicU64::new(0)));
+    let options = || {
+        let options = Options::new(4 * MIB).durability(Durability::Sync);
+        options.register_merge(rude.clone()).unwrap()
+    };
+    let db = Db::open(dir.path(), options()).unwrap();
+    let how = TreeOptions::new().merge_operator(MergeOperator::Own("rude".into()));
+    let tree = db.tree_with("t", how).unwrap();
+    let caught = |call: &dyn Fn()| {
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_err());
+    };
+    let now = |does: u64| rude.0.store(does, Ordering::SeqCst);
+    for key in ["hot", "cold"] {
+        tree.insert(key, "a").unwrap();
+    }
+    release(&tree);
+    tree.get("hot").unwrap();
+    tree.merge("cold", "b").unwrap();
+    now(1);
+    caught(&|| tree.merge("hot", "b").unwrap());
+    caught(&|| drop(tree.get("cold")));
+    caught(&|| drop(tree.multi_get(["cold"])));
+    caught(&|| drop(tree.iter().collect::<Vec<_>>()));
+    caught(&|| drop(tree.update("cold", |_| None)));
+    caught(&|| {
+        let mut batch = db.batch();
+        batch.insert(&tree, "hot", "no");
+        batch.merge(&tree, "cold", "c");
+        drop(batch.commit());
+    });
+    now(3);
+    caught(&|| tree.merge("cold", "c").unwrap());
+    now(2);
+    assert!(matches!(
+        tree.merge("hot", "b"),
+        Err(Error::MergeRefused { .. })
+    ));
+    assert_eq!(tree.get("hot").unwrap().unwrap(), b"a");
+    now(0);
+    assert_eq!(tree.get("hot").unwrap().unwrap(), b"a");
+    assert_eq!(tree.get("cold").unwrap().unwrap(), b"ab");
+    tree.merge("hot", "c").unwrap();
+    release(&tree);
+    tree.merge("cold", "d").unwrap();
+    now(2);
+    db.flush().unwrap();
+    assert_eq!(tree.get("cold").unwrap().unwrap(), b"ab", "it was too much");
+    now(0);
+    release(&tree);
+    tree.merge("cold", "e").unwrap();
+    now(1);
+    caught(&|| drop(db.flush()));
+    now(0);
+    tree.merge("hot", "f").unwrap();
+    drop((tree, db));
+    let tree = Db::open(dir.path(), options()).unwrap().tree("t").unwrap();
+    assert_eq!(tree.get("cold").unwrap().unwrap(), b"abe");
+    assert_eq!(tree.get("hot").unwrap().unwrap(), b"acf");
+}
