@@ -1,6 +1,7 @@
 //! Measures IndeXY and, from the crate `indexy-bench-peers`, other engines: workloads, harness,
 //! report.
 //!
+//! - [`dex`]: a tree in the memory of other machines, counted verb by verb; the feature `dex`.
 //! - [`policies`]: traces through policies of eviction, without a clock.
 //! - [`tpcc`]: TPC-C, rows to transactions to consistency conditions.
 //! - [`workload`]: keys, values, distributions, YCSB; pure functions of a seed.
@@ -17,6 +18,7 @@
 
 mod cli;
 pub mod contender;
+pub mod dex;
 mod format;
 pub mod harness;
 pub mod measure;

@@ -10,7 +10,7 @@
 //! begin and before they end, so that no line owes writes. Counts, no times. Prints Markdown.
 
 #[allow(dead_code, reason = "the figures use more of it")]
-#[path = "../../indexy-dex/examples/figures/load.rs"]
+#[path = "../../indexy-bench/src/dex/load.rs"]
 mod load;
 
 use indexy::{Db, IndexYKind, Options};

@@ -1,8 +1,8 @@
 //! The tree in the pool, until it is given up.
 //!
 //! # Invariants
-//! - D1: as long as the pool is in use, it has what the backing has, but for a run that is being
-//!   applied. Whatever fails while it is filled or changed gives it up.
+//! - D1: as long as the pool is in use, it has what the backing has, but for a run or a removal
+//!   that is being applied. Whatever fails while it is filled or changed gives it up.
 //! - D2: a pool that was given up is not asked again.
 //!
 //! Threads: any number read, beside one that applies a run.
@@ -117,6 +117,12 @@ impl<P: Pools, const N: usize> Pooled<P, N> {
             Some(value) => tree.put(key, value),
             None => tree.remove(key),
         });
+    }
+
+    /// D1: the backing has removed the range.
+    pub(crate) fn remove_range(&self, from: &[u8], to: Option<&[u8]>) {
+        // There is no other owner who has a part of it.
+        self.ask(|tree| tree.remove_range(from, to));
     }
 
     /// A run that the backing has cannot be applied whole.

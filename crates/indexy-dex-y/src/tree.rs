@@ -3,12 +3,16 @@
 //! A run goes to the backing, which drains the source, waits for the log and publishes; then to
 //! the pool. So the backing has at any time what was acknowledged, and what the contract says of
 //! files and crashes is what the backing does. A pool that cannot follow is given up (D1 of
-//! `pooled.rs`), and the run is acknowledged all the same.
+//! `pooled.rs`), and the run is acknowledged all the same. A removal of ranges goes the
+//! same way.
 
 use crate::{entries::Entries, pooled::Pooled, pools::Pools, slice::Slice, staged::Staged};
 use indexy::{
     Error, Result, Value,
-    index_y::{Capabilities, Compression, IndexY, Maintained, Order, RunSource, YIter},
+    index_y::{
+        Capabilities, Compression, IndexY, KeyRange, Maintained, Order, RangeRemoval, RunSource,
+        YIter,
+    },
 };
 use indexy_dex::{ByteTree, MAX_VALUE_BYTES, remote::Counts};
 use std::{
@@ -110,6 +114,24 @@ impl<P: Pools, const N: usize> IndexY for DexY<P, N> {
         written
     }
 
+    fn removes_ranges(&self) -> bool {
+        self.backing.removes_ranges()
+    }
+
+    fn remove_range(&self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
+        self.begin_removal(&[(from, to)])?.publish()
+    }
+
+    fn begin_removal<'y>(&'y self, ranges: &[KeyRange<'_>]) -> Result<Box<dyn RangeRemoval + 'y>> {
+        let own = |(from, to): &KeyRange<'_>| (from.to_vec(), to.map(<[u8]>::to_vec));
+        Ok(Box::new(Removal {
+            backing: self.backing.begin_removal(ranges)?,
+            ranges: ranges.iter().map(own).collect(),
+            pooled: &self.pooled,
+            runs: &self.runs,
+        }))
+    }
+
     fn set_compression(&self, compression: Compression) -> Result<()> {
         self.backing.set_compression(compression)
     }
@@ -193,6 +215,28 @@ impl<P: Pools, const N: usize> IndexY for DexY<P, N> {
 
     fn copy_to(&self, dest: &Path) -> Result<()> {
         self.backing.copy_to(dest)
+    }
+}
+
+/// A removal of ranges: by the backing, then in the pool.
+struct Removal<'y, P: Pools, const N: usize> {
+    backing: Box<dyn RangeRemoval + 'y>,
+    ranges: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    pooled: &'y Pooled<P, N>,
+    runs: &'y [AtomicU64; 2],
+}
+
+impl<P: Pools, const N: usize> RangeRemoval for Removal<'_, P, N> {
+    fn publish(self: Box<Self>) -> Result<()> {
+        self.runs[0].fetch_add(1, SeqCst);
+        let removed = self.backing.publish();
+        if removed.is_ok() {
+            for (from, to) in &self.ranges {
+                self.pooled.remove_range(from, to.as_deref());
+            }
+        }
+        self.runs[1].fetch_add(1, SeqCst);
+        removed
     }
 }
 

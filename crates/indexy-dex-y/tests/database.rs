@@ -206,3 +206,121 @@ fn a_lost_memory_server_costs_reads_of_the_disk() {
     check(&db, 0);
     assert_eq!(pools.given_up.lock().unwrap().len(), 1);
 }
+
+/// What is left of the keys when those of the lower half are gone.
+fn check_upper_half(db: &Db) {
+    let tree = db.tree("t").unwrap();
+    let mut keys: Vec<_> = (0..KEYS).map(key).filter(|key| key[0] >= 0x80).collect();
+    keys.sort_unstable();
+    let found = tree.iter().map(|entry| entry.unwrap().0);
+    assert!(found.eq(keys.iter().map(|key| &key[..])));
+    for i in (0..KEYS).step_by(11) {
+        let is_there = tree.get(key(i)).unwrap().is_some();
+        assert_eq!(is_there, key(i)[0] >= 0x80, "{i}");
+    }
+    let report = db.verify().unwrap();
+    assert!(report.is_ok(), "{report:?}");
+}
+
+#[test]
+fn a_range_is_removed_at_once() {
+    for x in [IndexXKind::None, IndexXKind::Art] {
+        let dir = tempfile::tempdir().unwrap();
+        let pools = Modelled::default();
+        let factory = || Arc::new(DexFactory::<_, 16>::new(pools.clone()));
+        let db = Db::open(dir.path(), options(factory(), x)).unwrap();
+        let tree = db.tree("t").unwrap();
+        for i in 0..KEYS {
+            tree.insert(key(i), value(i)).unwrap();
+        }
+        db.flush().unwrap();
+        let before = pools.counts();
+        tree.remove_range(..[0x80]).unwrap();
+        let verbs = (pools.counts() - before).verbs();
+        assert!(
+            verbs < u64::from(KEYS) / 2,
+            "{x:?}: {verbs} verbs, key by key"
+        );
+        check_upper_half(&db);
+        drop((tree, db));
+        let db = Db::open(dir.path(), options(factory(), x)).unwrap();
+        check_upper_half(&db);
+        db.tree("t").unwrap().clear().unwrap();
+        assert!(db.tree("t").unwrap().iter().next().is_none());
+        assert!(db.verify().unwrap().is_ok());
+    }
+}
+
+#[test]
+fn a_range_is_removed_from_a_pool_that_is_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let pools = Mortal {
+        folder: Arc::new(tempfile::tempdir().unwrap()),
+        server: Arc::default(),
+        given_up: Arc::default(),
+    };
+    let factory = || Arc::new(DexFactory::<_, 32>::new(pools.clone()));
+    let db = Db::open(dir.path(), options(factory(), IndexXKind::Art)).unwrap();
+    let tree = db.tree("t").unwrap();
+    for i in 0..KEYS {
+        tree.insert(key(i), value(i)).unwrap();
+    }
+    db.flush().unwrap();
+    drop(pools.server.lock().unwrap().take());
+    tree.remove_range(..[0x80]).unwrap();
+    check_upper_half(&db);
+    assert_eq!(pools.given_up.lock().unwrap().len(), 1);
+    drop((tree, db));
+    // A pool that was lost is filled again.
+    std::fs::remove_file(pools.folder.path().join("pool")).ok();
+    let db = Db::open(dir.path(), options(factory(), IndexXKind::Art)).unwrap();
+    check_upper_half(&db);
+    assert_eq!(pools.given_up.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn without_a_memory_index_nothing_stalls() {
+    let dir = tempfile::tempdir().unwrap();
+    let pools = Modelled::default();
+    let factory = Arc::new(DexFactory::<_, 16>::new(pools));
+    let db = Db::open(dir.path(), options(factory, IndexXKind::None)).unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let (workers, rounds) = (3, 40);
+    std::thread::scope(|scope| {
+        for worker in 0..workers {
+            let (db, tell) = (&db, tell.clone());
+            scope.spawn(move || {
+                let tree = db.tree("t").unwrap();
+                for round in 0..rounds {
+                    for i in 0..500 {
+                        let i = (round * 500 + i) * workers + worker;
+                        tree.insert(key(i), value(i)).unwrap();
+                        // Its own, and somebody's.
+                        assert!(tree.get(key(i)).unwrap().is_some());
+                        tree.get(key(i / 2)).unwrap();
+                    }
+                    if round % 10 == worker {
+                        db.flush().unwrap();
+                    }
+                    tell.send(()).unwrap();
+                }
+            });
+        }
+        drop(tell);
+        let mut told_of = 0;
+        loop {
+            // Much longer than a round takes.
+            match told.recv_timeout(Duration::from_secs(30)) {
+                Ok(()) => told_of += 1,
+                Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
+                Err(error) => {
+                    // The scope would wait for the threads for ever.
+                    eprintln!("{error} after {told_of} rounds");
+                    std::process::abort();
+                }
+            }
+        }
+        assert_eq!(told_of, workers * rounds);
+    });
+    check(&db, 0);
+}

@@ -33,12 +33,20 @@ pub struct Serve {
     /// compute servers of this machine read the memory themselves.
     #[arg(value_name = "ADDRESS|PATH")]
     pub place: Place,
-    /// Size of the region, for example 512MiB or 4GiB.
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    pub memory: u64,
     /// Offloaded operations that run at a time.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = parse_threads)]
     pub threads: usize,
+    /// What is served.
+    #[command(flatten)]
+    pub region: RegionFlags,
+}
+
+/// What every memory server has, whatever its network.
+#[derive(Debug, Args)]
+pub struct RegionFlags {
+    /// Size of the region, for example 512MiB or 4GiB.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub memory: u64,
     /// How long a compute server may be silent until others may replace it, in milliseconds. All
     /// memory servers of a pool have the same.
     #[arg(long, value_name = "MS", default_value = "2000", value_parser = parse_lease)]

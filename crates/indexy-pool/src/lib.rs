@@ -10,16 +10,21 @@ mod secret;
 mod serve;
 mod status;
 
-pub use args::{Cli, Command, Place, SECRET_VARIABLE, Secrets, Serve, Status};
+pub use args::{Cli, Command, Place, RegionFlags, SECRET_VARIABLE, Secrets, Serve, Status};
+pub use serve::until_a_signal;
 
 use std::process::ExitCode;
 
 /// Runs a command; a failure is one line on standard error.
 pub fn run(cli: &Cli) -> ExitCode {
-    let done = match &cli.command {
+    exit(match &cli.command {
         Command::Serve(serve) => serve::run(serve),
         Command::Status(status) => status::run(status),
-    };
+    })
+}
+
+/// The exit code of a command; a failure is one line on standard error.
+pub fn exit(done: anyhow::Result<()>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -1,13 +1,13 @@
 //! `serve`: one region, one listener, until a signal.
 
 use crate::{
-    args::{Place, Serve},
+    args::{Place, RegionFlags, Serve},
     secret,
 };
 use anyhow::{Context, Result, bail};
 use indexy_dex::{
     offload,
-    remote::{Region, Serving, shm::ShmServer, tcp::TcpServer},
+    remote::{Region, Secret, Serving, shm::ShmServer, tcp::TcpServer},
 };
 use signal_hook::{
     consts::{SIGINT, SIGTERM},
@@ -19,6 +19,7 @@ use std::{
     os::unix::net::UnixStream,
     path::Path,
     sync::Arc,
+    time::Duration,
 };
 
 /// A server that runs. Dropped: it ended its connections and joined its threads.
@@ -28,28 +29,41 @@ enum Running {
 }
 
 pub(crate) fn run(serve: &Serve) -> Result<()> {
-    let secret = secret::read(&serve.secret)?;
+    until_a_signal(&serve.region, |bytes, secret, lease| {
+        let region = Region::create(bytes).context("no memory")?;
+        let region = Arc::new(region);
+        let serving = Serving::new(serve.threads).lease(lease);
+        let started = match &serve.place {
+            Place::Address(address) => {
+                TcpServer::start(*address, region, offload::serve, secret, serving)
+                    .map(Running::Tcp)
+            }
+            Place::Path(path) => {
+                remove_stale(path)?;
+                ShmServer::start(path, region, offload::serve, secret, serving).map(Running::Shm)
+            }
+        };
+        let running = started.with_context(|| format!("cannot listen on {}", serve.place))?;
+        let place = match &running {
+            Running::Tcp(server) => server.address().to_string(),
+            Running::Shm(server) => server.path().display().to_string(),
+        };
+        Ok((running, place))
+    })
+}
+
+/// Starts a memory server and keeps it until SIGTERM or SIGINT. `start` gets the region's bytes,
+/// the secret and the lease; it returns the server and where it is.
+pub fn until_a_signal<S>(
+    flags: &RegionFlags,
+    start: impl FnOnce(u64, Secret, Duration) -> Result<(S, String)>,
+) -> Result<()> {
+    let secret = secret::read(&flags.secret)?;
     // From here on a signal waits until it is asked for.
     let mut signals = Signals::new([SIGINT, SIGTERM]).context("signals")?;
-    check_memory(serve.memory)?;
-    let region = Region::create(serve.memory).context("no memory")?;
-    let region = Arc::new(region);
-    let serving = Serving::new(serve.threads).lease(serve.lease_ms);
-    let started = match &serve.place {
-        Place::Address(address) => {
-            TcpServer::start(*address, region, offload::serve, secret, serving).map(Running::Tcp)
-        }
-        Place::Path(path) => {
-            remove_stale(path)?;
-            ShmServer::start(path, region, offload::serve, secret, serving).map(Running::Shm)
-        }
-    };
-    let running = started.with_context(|| format!("cannot listen on {}", serve.place))?;
-    let place = match &running {
-        Running::Tcp(server) => server.address().to_string(),
-        Running::Shm(server) => server.path().display().to_string(),
-    };
-    say(&format!("serving {} bytes at {place}", serve.memory))?;
+    check_memory(flags.memory)?;
+    let (running, place) = start(flags.memory, secret, flags.lease_ms)?;
+    say(&format!("serving {} bytes at {place}", flags.memory))?;
     let signal = signals.forever().next();
     drop(running);
     let name = if signal == Some(SIGINT) {

@@ -1,6 +1,6 @@
 //! What the command line takes.
 
-use crate::{contender::Durability, policies::ENTRY_BYTES, suite::figures::Preset, tpcc};
+use crate::{contender::Durability, dex, policies::ENTRY_BYTES, suite::figures::Preset, tpcc};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use indexy_report::size::parse_size;
 use std::path::PathBuf;
@@ -25,6 +25,9 @@ pub(super) enum Command {
     Tpcc(TpccCommand),
     /// Replays traces through policies of eviction, ours and others, and counts hits.
     Policies(PoliciesCommand),
+    /// The figures of DEX: a tree in the memory of other machines, counted verb by verb. Needs the
+    /// cargo feature `dex`.
+    Dex(DexCommand),
     /// What changed between two results.
     Compare(CompareCommand),
     /// Writes the HTML report of a result again.
@@ -232,6 +235,19 @@ pub(super) struct PoliciesCommand {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Where the results go.
+    #[arg(long, default_value = "indexy-bench-results")]
+    pub out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DexCommand {
+    /// How large: smoke takes half a minute, laptop minutes, evening an hour or more.
+    #[arg(long, value_enum, default_value_t = dex::Preset::Smoke)]
+    pub preset: dex::Preset,
+    /// Figures, separated by commas, fig6 to fig13; all by default.
+    #[arg(long, value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Where the report goes.
     #[arg(long, default_value = "indexy-bench-results")]
     pub out: PathBuf,
 }

@@ -31,6 +31,9 @@ pub(super) enum Failure {
     Document(#[from] DocumentError),
     #[error(transparent)]
     Policies(#[from] PoliciesError),
+    #[cfg(feature = "dex")]
+    #[error(transparent)]
+    Dex(#[from] crate::dex::DexError),
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
 }

@@ -10,6 +10,7 @@ macro_rules! say {
 }
 
 mod arguments;
+mod dex;
 mod execute;
 mod exit;
 mod policies;
@@ -67,6 +68,7 @@ fn run(registry: &Registry, arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Ycsb(command) => run_ycsb(registry, &command),
         Command::Tpcc(command) => run_tpcc(registry, &command),
         Command::Policies(command) => policies::run(&command),
+        Command::Dex(command) => dex::run(&command),
         Command::Compare(command) => run_compare(&command),
         Command::Report(command) => run_report(&command),
         Command::List => {
@@ -390,6 +392,7 @@ fn list(registry: &Registry) {
         say!("  {:16} {}", figure.id, figure.title);
     }
     policies::list();
+    dex::list();
     say!("\nworkloads\n  {}", builtin_names().join(", "));
     say!("\nproperties (-p name=value)");
     for (name, default, about) in described() {

@@ -93,6 +93,19 @@ pub trait TreeKey: sealed::Sealed + Copy + Ord + std::fmt::Debug + Send + Sync +
     /// Entries of a leaf with keys from `from` on.
     fn entries(leaf: &impl Words, from: Self) -> impl Iterator<Item = (Self, Self::Value)>;
 
+    /// Removes the entries of a leaf with keys from `from` to `to`; returns their values.
+    fn remove_between(leaf: &mut impl Words, from: Self, to: Self) -> Vec<Self::Value> {
+        let keys = Self::entries(&*leaf, from).map(|entry| entry.0);
+        let keys: Vec<Self> = keys.take_while(|key| *key <= to).collect();
+        let gone = keys
+            .into_iter()
+            .filter_map(|key| match Self::apply(leaf, key, Edit::Remove) {
+                Change::Done { old, .. } => old,
+                Change::Full => None,
+            });
+        gone.collect()
+    }
+
     /// A key above `last`, and up to `next`, which is above it too: where a load's leaf starts.
     fn start_between(last: Self, next: Self) -> Self;
     /// Ranges of owners start in the middle of what a load would have as one leaf.

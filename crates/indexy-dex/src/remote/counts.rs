@@ -53,9 +53,9 @@ impl Sub for Counts {
     }
 }
 
-/// Counters that all threads of an endpoint add to, when a verb succeeded.
-#[derive(Default)]
-pub(super) struct Counters {
+/// Counters that all threads of an endpoint add to, when a verb succeeded. For transports.
+#[derive(Debug, Default)]
+pub struct Counters {
     reads: AtomicU64,
     writes: AtomicU64,
     swaps: AtomicU64,
@@ -66,26 +66,31 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    pub(super) fn read(&self, words: usize) {
+    /// A read of so many words.
+    pub fn read(&self, words: usize) {
         self.reads.fetch_add(1, Relaxed);
         self.read_bytes.fetch_add(8 * words as u64, Relaxed);
     }
 
-    pub(super) fn wrote(&self, words: usize) {
+    /// A write of so many words.
+    pub fn wrote(&self, words: usize) {
         self.writes.fetch_add(1, Relaxed);
         self.written_bytes.fetch_add(8 * words as u64, Relaxed);
     }
 
-    pub(super) fn swapped(&self) {
+    /// A compare-and-swap.
+    pub fn swapped(&self) {
         self.swaps.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn called(&self, words: usize) {
+    /// A call whose request and answer have so many words together.
+    pub fn called(&self, words: usize) {
         self.calls.fetch_add(1, Relaxed);
         self.call_bytes.fetch_add(8 * words as u64, Relaxed);
     }
 
-    pub(super) fn get(&self) -> Counts {
+    /// What was counted so far.
+    pub fn get(&self) -> Counts {
         Counts {
             reads: self.reads.load(Relaxed),
             writes: self.writes.load(Relaxed),

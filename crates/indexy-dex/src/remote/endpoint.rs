@@ -61,7 +61,7 @@ impl<R: Reads> Endpoint<R> {
     }
 
     /// Sends a request behind its number.
-    fn ask<T>(
+    pub(super) fn ask<T>(
         &self,
         server: u16,
         head: &[u64],

@@ -18,6 +18,7 @@
 //!
 //! Connections without a session are for tools that load or look: nothing fences them.
 
+use super::fabric::Way;
 use crate::lock_word::MAX_SESSION;
 use parking_lot::{RwLock, RwLockReadGuard};
 use rustix::time::{ClockId, clock_gettime};
@@ -68,15 +69,12 @@ struct State {
 
 pub(super) struct Keys {
     lease: Duration,
+    /// What else reaches the region.
+    fabric: Way,
     state: RwLock<State>,
 }
 
 impl State {
-    fn fence(&mut self, session: u64) {
-        self.sessions.remove(&session);
-        self.fenced.insert(session);
-    }
-
     /// `Alive` while the lease runs.
     fn has_lapsed(&self, session: u64, now_ns: u64) -> Result<(), Refusal> {
         let found = self.sessions.get(&session);
@@ -98,15 +96,25 @@ impl State {
 }
 
 impl Keys {
-    pub(super) fn new(lease: Duration) -> Self {
+    pub(super) fn new(lease: Duration, fabric: Way) -> Self {
         Self {
             lease,
+            fabric,
             state: RwLock::default(),
         }
     }
 
     pub(super) fn lease_ns(&self) -> u64 {
         self.lease.as_nanos() as u64
+    }
+
+    /// F1: under the write half, by any way to the region.
+    fn revoke(&self, state: &mut State, session: u64) {
+        state.sessions.remove(&session);
+        state.fenced.insert(session);
+        if let Some(fabric) = &self.fabric {
+            fabric.revoke(session);
+        }
     }
 
     /// A session for `owner`: `number`, which another memory server drew, or a new one if it is 0.
@@ -129,7 +137,7 @@ impl Keys {
             number => number,
         };
         if before != 0 && before != number {
-            state.fence(before);
+            self.revoke(&mut state, before);
         }
         state.last = state.last.max(number);
         state.owners.insert(owner, number);
@@ -177,7 +185,7 @@ impl Keys {
         let mut state = self.state.write();
         // F2.
         state.has_lapsed(session, now_ns)?;
-        state.fence(session);
+        self.revoke(&mut state, session);
         Ok(())
     }
 
@@ -185,7 +193,7 @@ impl Keys {
     pub(super) fn leave(&self, member: Member) {
         let mut state = self.state.write();
         if state.admits(member).is_ok() {
-            state.fence(member.session);
+            self.revoke(&mut state, member.session);
         }
     }
 
@@ -235,7 +243,7 @@ mod tests {
     const LEASE: u64 = 1_000;
 
     fn keys() -> Keys {
-        Keys::new(Duration::from_nanos(LEASE))
+        Keys::new(Duration::from_nanos(LEASE), None)
     }
 
     fn member(session: u64, connection: u64) -> Member {

@@ -89,7 +89,7 @@ impl Model {
             counters: Counters::default(),
             clocks: ThreadLocal::new(),
             // A lease that lapses at once: whoever wants to may replace an owner.
-            keys: Arc::new(Keys::new(Duration::ZERO)),
+            keys: Arc::new(Keys::new(Duration::ZERO, None)),
             owner: 0,
             member: None,
         }

@@ -43,9 +43,22 @@ pub(crate) const LOCKS: u64 = 256;
 /// Where the nodes begin.
 pub const NODES_OFFSET: u64 = 4096;
 
+/// Memory of another crate, for a network that has to take it itself.
+///
+/// The slice is the same at every call, as long as the value lives. Others may change the words.
+pub trait Lent: Send + Sync {
+    /// All words.
+    fn words(&self) -> &[AtomicU64];
+}
+
+enum Memory {
+    Mapped(Mapping),
+    Lent(Box<dyn Lent>),
+}
+
 /// Memory that verbs reach.
 pub struct Region {
-    mapping: Mapping,
+    memory: Memory,
 }
 
 impl Region {
@@ -54,8 +67,22 @@ impl Region {
         if bytes <= NODES_OFFSET || !bytes.is_multiple_of(NODES_OFFSET) {
             return Err(Error::Options(format!("a region of {bytes} bytes")));
         }
-        let mapping = Mapping::create(bytes)?;
-        let words = mapping.words();
+        Self::format(bytes, Memory::Mapped(Mapping::create(bytes)?))
+    }
+
+    /// A formatted region over memory that is all zero. Unix sockets cannot hand it to other
+    /// processes ([`super::shm`]).
+    pub fn over(lent: Box<dyn Lent>) -> Result<Self> {
+        let bytes = 8 * lent.words().len() as u64;
+        if bytes <= NODES_OFFSET || !bytes.is_multiple_of(NODES_OFFSET) {
+            return Err(Error::Options(format!("a region of {bytes} bytes")));
+        }
+        Self::format(bytes, Memory::Lent(lent))
+    }
+
+    fn format(bytes: u64, memory: Memory) -> Result<Self> {
+        let this = Self { memory };
+        let words = this.all();
         for (offset, word) in [
             (NEXT_FREE_OFFSET, NODES_OFFSET),
             (BYTES_OFFSET, bytes),
@@ -64,12 +91,25 @@ impl Region {
             words[offset as usize / 8].store(word, Relaxed);
         }
         fence(Release);
-        Ok(Self { mapping })
+        Ok(this)
+    }
+
+    #[inline]
+    fn all(&self) -> &[AtomicU64] {
+        match &self.memory {
+            Memory::Mapped(mapping) => mapping.words(),
+            Memory::Lent(lent) => lent.words(),
+        }
     }
 
     pub(super) fn descriptor_for_reading(&self) -> std::io::Result<OwnedFd> {
-        let readable = self.mapping.descriptor_for_reading();
-        readable.map_err(std::io::Error::other)
+        match &self.memory {
+            Memory::Mapped(mapping) => {
+                let readable = mapping.descriptor_for_reading();
+                readable.map_err(std::io::Error::other)
+            }
+            Memory::Lent(_) => Err(std::io::Error::other("the region has no descriptor")),
+        }
     }
 
     /// `words` words from byte `offset` on; `None` if they do not lie in the region.
@@ -79,7 +119,7 @@ impl Region {
         }
         let start = usize::try_from(offset / 8).ok()?;
         let end = start.checked_add(words)?;
-        self.mapping.words().get(start..end)
+        self.all().get(start..end)
     }
 
     /// Copies words out. `None`: they do not lie in the region.
@@ -161,6 +201,24 @@ mod tests {
         assert_eq!(region.write(8176, &[1, 2]), Some(()));
         assert_eq!(region.read(8176, &mut two), Some(()));
         assert_eq!(two, [1, 2]);
+    }
+
+    #[test]
+    fn lent_memory_is_a_region() {
+        struct Words(Vec<AtomicU64>);
+        impl Lent for Words {
+            fn words(&self) -> &[AtomicU64] {
+                &self.0
+            }
+        }
+        let lent = |words| Box::new(Words((0..words).map(|_| AtomicU64::new(0)).collect()));
+        assert!(matches!(Region::over(lent(1_000)), Err(Error::Options(_))));
+        let region = Region::over(lent(1_024)).unwrap();
+        let mut words = [0; 3];
+        region.read(0, &mut words).unwrap();
+        assert_eq!(words, [MAGIC, NODES_OFFSET, 8192]);
+        assert_eq!(region.write(8192, &[1]), None);
+        assert!(region.descriptor_for_reading().is_err());
     }
 
     #[test]

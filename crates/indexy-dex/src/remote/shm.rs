@@ -18,7 +18,7 @@ use super::{
     socket::{
         auth::Secret,
         client::Connections,
-        server::{Server, Serving},
+        server::{Door, Server, Serving},
     },
     status::{PoolStatus, ask as ask_status},
 };
@@ -68,15 +68,12 @@ impl ShmServer {
             // An error says that the socket is closed already.
             let _ = rustix::net::shutdown(&ear, Shutdown::Both);
         };
-        let server = Server::start(
-            region,
-            handler,
-            secret,
-            serving.into(),
-            send_region,
+        let door = Door {
+            greet: send_region,
             accept,
             wake,
-        )?;
+        };
+        let server = Server::start(region, handler, secret, serving.into(), None, door)?;
         Ok(Self {
             path: path.to_path_buf(),
             server: Some(server),

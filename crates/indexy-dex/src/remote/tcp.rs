@@ -6,13 +6,14 @@
 use super::{
     contract::{Handler, MAX_WORDS, Part},
     endpoint::{Endpoint, Reads, too_long},
+    fabric::{Fabric, Way},
     region::Region,
     session::Ways,
     socket::{
         auth::Secret,
         client::Connections,
-        request::READ,
-        server::{Server, Serving},
+        request::{REACH, READ},
+        server::{Door, Server, Serving},
     },
     status::{PoolStatus, ask as ask_status},
 };
@@ -42,6 +43,30 @@ impl TcpServer {
         secret: Secret,
         serving: impl Into<Serving>,
     ) -> io::Result<Self> {
+        Self::start_with(address, region, handler, secret, serving.into(), None)
+    }
+
+    /// The same with another way to the region, which [`Tcp::reach`] asks.
+    pub fn start_beside(
+        address: SocketAddr,
+        region: Arc<Region>,
+        handler: Handler,
+        secret: Secret,
+        serving: impl Into<Serving>,
+        fabric: Arc<dyn Fabric>,
+    ) -> io::Result<Self> {
+        let serving = serving.into();
+        Self::start_with(address, region, handler, secret, serving, Some(fabric))
+    }
+
+    fn start_with(
+        address: SocketAddr,
+        region: Arc<Region>,
+        handler: Handler,
+        secret: Secret,
+        serving: Serving,
+        fabric: Way,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         let ear = listener.try_clone()?;
@@ -54,8 +79,12 @@ impl TcpServer {
             // An error says that the socket is closed already.
             let _ = rustix::net::shutdown(&ear, Shutdown::Both);
         };
-        let greet = |_: &mut TcpStream, _: &Region| Ok(());
-        let server = Server::start(region, handler, secret, serving.into(), greet, accept, wake)?;
+        let door = Door {
+            greet: |_: &mut TcpStream, _: &Region| Ok(()),
+            accept,
+            wake,
+        };
+        let server = Server::start(region, handler, secret, serving, fabric, door)?;
         Ok(Self {
             address,
             _server: server,
@@ -115,6 +144,14 @@ impl Tcp {
     ) -> Result<Self> {
         let servers = dial_all(addresses, secret, patience)?;
         Self::new(OverTcp(()), servers, Some(owner))
+    }
+
+    /// Asks the [`Fabric`] beside a memory server; no verb, and not counted.
+    ///
+    /// Cost: a trip. [`Error::Refused`]: there is no fabric, or it does not understand.
+    /// [`Error::Fenced`]: the session is over.
+    pub fn reach(&self, server: u16, request: &[u64]) -> Result<Vec<u64>> {
+        self.ask(server, &[REACH], request, |answer| Some(answer.to_vec()))
     }
 }
 

@@ -2,16 +2,23 @@
 
 use crate::{
     error::Error,
-    node::{Edit, Image},
+    node::{Edit, Image, TreeKey},
 };
 
 /// What an operation wants at the leaf.
-pub(super) enum Job<'a, V> {
-    Edit(Edit<V>),
+pub(super) enum Job<'a, K: TreeKey> {
+    Edit(Edit<K::Value>),
     /// The leaf, and when it is read from the pool up to `most` leaves from it on.
     Copy {
         leaves: &'a mut Vec<Image>,
         most: usize,
+    },
+    /// The keys up to `to` go, and their values to `old`. `next`: the leaf's successor starts
+    /// there.
+    Clear {
+        to: K,
+        old: &'a mut Vec<K::Value>,
+        next: &'a mut Option<K>,
     },
 }
 

@@ -160,6 +160,23 @@ impl<M: RemoteMemory, const N: usize> ByteTree<M, N> {
         Ok(old.is_some())
     }
 
+    /// Removes the keys from `from` to `to` (not included; `None`: to the end). Returns the key to
+    /// go on from, as [`Tree::remove_range`] does.
+    ///
+    /// Cost: that of [`Tree::remove_range`].
+    pub fn remove_range(&self, from: &[u8], to: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
+        let Some((from, to)) = ends(from, to) else {
+            return Ok(None);
+        };
+        let mut old = Vec::new();
+        let next = self.tree.remove_range(from, to, &mut old);
+        // Also of those that went before an error.
+        for old in old {
+            self.retire(Some(old))?;
+        }
+        Ok(next?.map(|next| next.as_slice().to_vec()))
+    }
+
     fn retire(&self, old: Option<Stored>) -> Result<()> {
         match old {
             Some(old) if old.as_inline().is_none() => self.retired.add(&self.tree, place(&old)?.0),

@@ -46,7 +46,7 @@ impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
         &self,
         own: &Ownership,
         key: K,
-        job: &mut Job<'_, K::Value>,
+        job: &mut Job<'_, K>,
     ) -> Attempt<Answer<K::Value>> {
         let mut above = None;
         let mut at = self.look(ROOT)?;
@@ -88,7 +88,7 @@ impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
         above: Option<Hop>,
         at: Hop,
         key: K,
-        job: &mut Job<'_, K::Value>,
+        job: &mut Job<'_, K>,
     ) -> Attempt<Answer<K::Value>> {
         let this = self.cache.frame(at.frame);
         let mut leaf = this.node();
@@ -106,6 +106,22 @@ impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
                 Ok(Answer {
                     old,
                     is_sparse: false,
+                })
+            }
+            Job::Clear { to, old, next } => {
+                let latched = this.latch.lock_at(at.version);
+                let mut latched = latched.ok_or(Stop::Restart)?;
+                latched.changes();
+                let gone = K::remove_between(&mut leaf, key, *to);
+                if !gone.is_empty() {
+                    this.set_dirty(true);
+                }
+                **next = K::high(&leaf).after();
+                let is_sparse = !gone.is_empty() && K::is_sparse(&leaf);
+                old.extend(gone);
+                Ok(Answer {
+                    old: None,
+                    is_sparse,
                 })
             }
             Job::Edit(edit) => {

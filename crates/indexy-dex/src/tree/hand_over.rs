@@ -71,8 +71,13 @@ impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
     /// On another error while pages are written, the range is served as before; after one while
     /// the table is changed, call [`Tree::adopt_table`]: the change may have happened.
     ///
+    /// Waits for another `release` or [`Tree::adopt_table`] of this tree, which end when their
+    /// verbs do.
+    ///
     /// Cost: one write a dirty page, and about ten verbs.
     pub fn release(&self, low: u64, high: u64, to: u16) -> Result<u64> {
+        // T7.
+        let _alone = self.hand_over.lock();
         let before = self.stop_serving(low, high)?;
         if let Err(error) = self.empty(&before.without(low, high)) {
             *self.gate_write() = before;
@@ -185,6 +190,8 @@ impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
     }
 
     fn adopt_new_ranges(&self) -> Result<Table> {
+        // T7.
+        let _alone = self.hand_over.lock();
         let mut gate = self.gate_write();
         let table = Table::load(&self.memory)?;
         let next = Ownership::of(&table, self.options.owner);

@@ -85,7 +85,7 @@ impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
         parent: Hop,
         route: Route<K>,
         key: K,
-        job: &mut Job<'_, K::Value>,
+        job: &mut Job<'_, K>,
     ) -> Attempt<Answer<K::Value>> {
         let claim = self.claim(own, parent, route, key)?;
         let claim = claim.ok_or(Stop::Restart)?;
@@ -101,6 +101,15 @@ impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
         }
         match job {
             Job::Edit(edit) => self.edit_missing(claim, *edit),
+            Job::Clear { to, old, next } => {
+                let (gone, after, is_sparse) = self.clear_missing(claim, *to)?;
+                old.extend(gone);
+                **next = after;
+                Ok(Answer {
+                    old: None,
+                    is_sparse,
+                })
+            }
             Job::Copy { leaves, most } => {
                 self.copy_missing(own, claim, leaves, *most)?;
                 Ok(Answer::default())

@@ -15,6 +15,8 @@
 //! - T5: after a hand-over the new owner has read every shared node over the range again.
 //! - T6: an operation looks at its session's lease after it read the cache. A compute server that
 //!   was replaced while it was stopped answers nothing.
+//! - T7: hand-overs of one compute server come one after the other. Between the steps of a release
+//!   the table still gives the range to its giver: who adopted the table then would serve it again.
 //! - P1 to P4: what the pool has is a tree at every moment, whoever dies; `recover.rs`.
 //!
 //! Invariants C1 to C4 are the cache's.
@@ -24,6 +26,7 @@ mod attempt;
 mod blocks;
 mod bulk;
 mod byte_tree;
+mod clear;
 mod descend;
 mod format;
 mod hand_over;
@@ -85,6 +88,8 @@ pub struct Tree<M, K = u64> {
     root: Address,
     cache: Cache<K>,
     gate: ShardedLock<Ownership>,
+    /// T7. Taken before the gate.
+    hand_over: Mutex<()>,
     nodes: Allocator,
     policy: Policy,
     options: Options,
@@ -118,6 +123,7 @@ impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
         let tree = Self {
             cache: Cache::new(options.cache_pages, options.seed),
             gate: ShardedLock::new(own.clone()),
+            hand_over: Mutex::new(()),
             nodes: Allocator::new(memory.servers()),
             policy: Policy::new(options.offloading),
             operations: AtomicU64::new(0),
@@ -174,7 +180,7 @@ impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
         &self,
         own: &Ownership,
         key: K,
-        job: &mut Job<'_, K::Value>,
+        job: &mut Job<'_, K>,
     ) -> Result<attempt::Answer<K::Value>> {
         own.check(key.prefix())?;
         self.note(key.prefix());

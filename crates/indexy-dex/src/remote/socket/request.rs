@@ -12,6 +12,7 @@
 //! | session of | number, 8, owner | its last session, or 0 |
 //! | end | number, 9, connections that the client gave up | |
 //! | leave | number, 10 | |
+//! | reach | number, 12, words of the fabric's request | words of its answer |
 //! | status | number, 11 | bytes, next free byte, connections, lease in ns, then for each session: owner, session, rest of the lease in ns |
 //!
 //! An answer is the number, a status (0 done, 1 outside the region, 2 not understood, 3 the
@@ -24,6 +25,7 @@
 use super::frame::MAX_FRAME_WORDS;
 use crate::remote::{
     contract::{Handler, MAX_WORDS},
+    fabric::{Fabric, Visitor},
     keys::{Keys, Member, Refusal, now_ns},
     region::{BYTES_OFFSET, NEXT_FREE_OFFSET, Region},
 };
@@ -39,6 +41,7 @@ pub(crate) const SESSION_OF: u64 = 8;
 pub(crate) const END: u64 = 9;
 pub(crate) const LEAVE: u64 = 10;
 pub(crate) const STATUS: u64 = 11;
+pub(crate) const REACH: u64 = 12;
 
 pub(crate) const DONE: u64 = 0;
 pub(crate) const OUTSIDE: u64 = 1;
@@ -56,6 +59,9 @@ pub(crate) struct Desk<'a> {
     pub(crate) keys: &'a Keys,
     /// Connections that are open.
     pub(crate) connections: usize,
+    /// The number of this one.
+    pub(crate) connection: u64,
+    pub(crate) fabric: Option<&'a dyn Fabric>,
 }
 
 /// Why a request is not done: a status, and a word that belongs to it.
@@ -158,6 +164,21 @@ fn control(
         }
         [END, connections @ ..] => keys.end(own?, connections)?,
         [LEAVE] => keys.leave(own?),
+        [REACH, request @ ..] => {
+            // F1: a session that is over gets no new way.
+            let admitted = keys.admit(*member)?;
+            let visitor = Visitor {
+                connection: desk.connection,
+                session: member.map_or(0, |member| member.session),
+            };
+            let fabric = desk.fabric.ok_or(CONFUSED)?;
+            let words = fabric.reach(visitor, request).ok_or(CONFUSED)?;
+            if words.len() > MAX_WORDS {
+                return Err(CONFUSED);
+            }
+            answer.extend(words);
+            drop(admitted);
+        }
         [STATUS] => {
             let mut next_free = [0];
             let mut bytes = [0];
@@ -198,6 +219,19 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
+    struct Paths;
+
+    impl Fabric for Paths {
+        fn reach(&self, visitor: Visitor, request: &[u64]) -> Option<Vec<u64>> {
+            let answer = vec![visitor.connection, visitor.session];
+            request.is_empty().then_some(answer)
+        }
+
+        fn revoke(&self, _: u64) {}
+
+        fn gone(&self, _: u64) {}
+    }
+
     struct Office {
         region: Region,
         keys: Keys,
@@ -207,7 +241,7 @@ mod tests {
     fn office() -> Office {
         Office {
             region: Region::create(8192).unwrap(),
-            keys: Keys::new(Duration::from_secs(60)),
+            keys: Keys::new(Duration::from_secs(60), None),
             member: None,
         }
     }
@@ -219,6 +253,8 @@ mod tests {
                 handler: |_, request| request.repeat(2),
                 keys: &self.keys,
                 connections: 3,
+                connection: 1,
+                fabric: Some(&Paths),
             };
             let mut answer = Vec::new();
             perform(&desk, &mut self.member, || (), body, &mut answer);
@@ -253,12 +289,14 @@ mod tests {
         let status = office.ask(&[STATUS]);
         assert_eq!(status[..7], [DONE, 8192, 4096, 3, lease, 7, 1]);
         assert_eq!(office.ask(&[WRITE, 4096, 5]), [DONE]);
+        assert_eq!(office.ask(&[REACH]), [DONE, 1, 1]);
         assert_eq!(office.ask(&[LEAVE]), [DONE]);
         for verb in [
             &[WRITE, 4096, 6][..],
             &[READ, 4096, 1],
             &[CALL, 1],
             &[SWAP, 4096, 5, 6],
+            &[REACH],
         ] {
             assert_eq!(office.ask(verb), [FENCED]);
         }
@@ -277,6 +315,8 @@ mod tests {
         assert_eq!(asked(&[READ, 8, 1, 9000, 1]), [OUTSIDE]);
         assert_eq!(asked(&[SWAP, 4096, 0]), [NOT_UNDERSTOOD]);
         assert_eq!(asked(&[WRITE, 8192, 1]), [OUTSIDE]);
+        assert_eq!(asked(&[REACH]), [DONE, 1, 0]);
+        assert_eq!(asked(&[REACH, 1]), [NOT_UNDERSTOOD]);
         assert_eq!(asked(&[ATTACH, 1 << 16, 0, 1]), [NOT_UNDERSTOOD]);
         let many = [vec![CALL], vec![0; MAX_WORDS]].concat();
         assert_eq!(asked(&many), [NOT_UNDERSTOOD]);

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::remote::{
     contract::Handler,
+    fabric::Way,
     keys::{Keys, Member},
     region::Region,
 };
@@ -76,6 +77,7 @@ struct Shared<S> {
     /// A handle of each connection that is open.
     open: Mutex<HashMap<u64, S>>,
     connections: AtomicUsize,
+    fabric: Way,
 }
 
 /// What a memory server can choose.
@@ -116,22 +118,39 @@ pub(crate) struct Server<S: Stream> {
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
+/// How connections come.
+pub(crate) struct Door<S, A, W> {
+    /// What a new one is sent.
+    pub(crate) greet: Greeting<S>,
+    /// Waits for the next one.
+    pub(crate) accept: A,
+    /// Makes `accept` return, and fail from then on.
+    pub(crate) wake: W,
+}
+
 impl<S: Stream> Server<S> {
-    /// `accept` waits for the next connection; `wake` makes it return, and fail from then on.
-    pub(crate) fn start(
+    pub(crate) fn start<A, W>(
         region: Arc<Region>,
         handler: Handler,
         secret: Secret,
         serving: Serving,
-        greet: Greeting<S>,
-        accept: impl Fn() -> io::Result<S> + Send + 'static,
-        wake: impl Fn() + Send + Sync + 'static,
-    ) -> io::Result<Self> {
+        fabric: Way,
+        door: Door<S, A, W>,
+    ) -> io::Result<Self>
+    where
+        A: Fn() -> io::Result<S> + Send + 'static,
+        W: Fn() + Send + Sync + 'static,
+    {
+        let Door {
+            greet,
+            accept,
+            wake,
+        } = door;
         let shared = Arc::new(Shared {
             region,
             handler,
             secret,
-            keys: Keys::new(serving.lease),
+            keys: Keys::new(serving.lease, fabric.clone()),
             greet,
             permits: Permits {
                 free: Mutex::new(serving.call_threads.max(1)),
@@ -140,6 +159,7 @@ impl<S: Stream> Server<S> {
             stopped: AtomicBool::new(false),
             open: Mutex::default(),
             connections: AtomicUsize::new(0),
+            fabric,
         });
         let for_acceptor = shared.clone();
         let acceptor = thread::Builder::new()
@@ -190,8 +210,11 @@ fn accept_all<S: Stream>(shared: &Arc<Shared<S>>, accept: impl Fn() -> io::Resul
             .spawn(move || {
                 // The error is the client's: it sees the connection end.
                 of_connection.connections.fetch_add(1, Relaxed);
-                let _ = serve(&of_connection, stream);
+                let _ = serve(&of_connection, this, stream);
                 of_connection.connections.fetch_sub(1, Relaxed);
+                if let Some(fabric) = &of_connection.fabric {
+                    fabric.gone(this);
+                }
                 if let Some(stream) = of_connection.open.lock().remove(&this) {
                     stream.end();
                 }
@@ -209,7 +232,7 @@ fn accept_all<S: Stream>(shared: &Arc<Shared<S>>, accept: impl Fn() -> io::Resul
     }
 }
 
-fn serve<S: Stream>(shared: &Shared<S>, mut stream: S) -> io::Result<()> {
+fn serve<S: Stream>(shared: &Shared<S>, connection: u64, mut stream: S) -> io::Result<()> {
     stream.set_read_limit(Some(PATIENCE))?;
     stream.set_write_limit(PATIENCE)?;
     auth::as_server(&mut stream, &shared.secret)?;
@@ -217,7 +240,7 @@ fn serve<S: Stream>(shared: &Shared<S>, mut stream: S) -> io::Result<()> {
     // A client may be idle for as long as it likes.
     stream.set_read_limit(None)?;
     let mut member = None;
-    let result = answer_all(shared, &mut stream, &mut member);
+    let result = answer_all(shared, connection, &mut stream, &mut member);
     if let Some(member) = member {
         shared.keys.forget(member);
     }
@@ -226,6 +249,7 @@ fn serve<S: Stream>(shared: &Shared<S>, mut stream: S) -> io::Result<()> {
 
 fn answer_all<S: Stream>(
     shared: &Shared<S>,
+    connection: u64,
     stream: &mut S,
     member: &mut Option<Member>,
 ) -> io::Result<()> {
@@ -246,6 +270,8 @@ fn answer_all<S: Stream>(
             handler: shared.handler,
             keys: &shared.keys,
             connections: shared.connections.load(Relaxed),
+            connection,
+            fabric: shared.fabric.as_deref(),
         };
         let permits = || shared.permits.take();
         request::perform(&desk, member, permits, body, &mut answer);

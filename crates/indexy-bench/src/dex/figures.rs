@@ -1,50 +1,23 @@
 //! Each figure: its lines, the paper's claim, and what became of it here.
 
-use crate::{
-    contender::{Contender, Cost, LATENCIES_US, Pool, measure, never},
+use super::{
+    contender::{Contender, Cost, LATENCIES_US, PAPER_KEYS, Pool, measure, never},
     load::Mix,
+    report::Report,
 };
 use indexy_dex::{
     Options, Result, Tree, offload::Offloading, partition::Table, remote::RemoteMemory,
 };
 
-type Figure = fn(&mut Pool, u64) -> Result<()>;
+type Figure = fn(&mut Pool, u64, &mut Report) -> Result<()>;
 
-/// Names and functions.
-pub const ALL: [(&str, Figure); 8] = [
-    ("fig6", fig6),
-    ("fig7", fig7),
-    ("fig8", fig8),
-    ("fig9", fig9),
-    ("fig10", fig10),
-    ("fig11", fig11),
-    ("fig12", fig12),
-    ("fig13", fig13),
-];
+/// In the order of [`FIGURES`](super::FIGURES).
+pub(super) const ALL: [Figure; 8] = [fig6, fig7, fig8, fig9, fig10, fig11, fig12, fig13];
 
 /// The cache of the paper's default, in MiB.
 const CACHE: u64 = 256;
 /// The cache that triggers offloading: 1 % of the data.
 const SMALL_CACHE: u64 = 31;
-
-fn head(title: &str) {
-    println!("\n## {title}\n");
-    println!("| | reads | writes | CAS | calls | bytes | 2 us | 3 us | 8 us |");
-    println!("|---|---|---|---|---|---|---|---|---|");
-}
-
-fn line(name: &str, cost: &Cost) {
-    let [two, three, eight] = cost.us;
-    println!(
-        "| {name} | {:.3} | {:.3} | {:.3} | {:.4} | {:.0} | {two:.2} | {three:.2} | {eight:.2} |",
-        cost.reads, cost.writes, cost.swaps, cost.calls, cost.bytes
-    );
-}
-
-fn claim(paper: &str, here: &str, holds: bool) {
-    let verdict = if holds { "holds" } else { "does not hold" };
-    println!("\nPaper: {paper} Here: {here} **{verdict}**.");
-}
 
 /// The trees of a mix; `None`: it has no such operation here.
 fn contenders(pool: &Pool, mix: Mix) -> Vec<(&'static str, Contender)> {
@@ -75,12 +48,18 @@ fn contenders(pool: &Pool, mix: Mix) -> Vec<(&'static str, Contender)> {
     all
 }
 
-fn compare(pool: &Pool, operations: u64, mix: Mix, paper: &[f64]) -> Result<()> {
-    head(mix.name());
+fn compare(
+    pool: &Pool,
+    operations: u64,
+    mix: Mix,
+    paper: &[f64],
+    report: &mut Report,
+) -> Result<()> {
+    report.head(mix.name());
     let mut costs = Vec::new();
     for (name, contender) in contenders(pool, mix) {
         let cost = measure(pool, &contender, mix, operations)?;
-        line(name, &cost);
+        report.cost(name, &cost);
         costs.push(cost);
     }
     let times = |cost: &Cost| {
@@ -108,7 +87,7 @@ fn compare(pool: &Pool, operations: u64, mix: Mix, paper: &[f64]) -> Result<()> 
         true => "as write-intensive.".to_string(),
         false => format!("DEX is {} times as fast as each.", said.join(", ")),
     };
-    claim(
+    report.claim(
         &paper,
         &format!(
             "{} times in modelled time at 2/3/8 us; the order, at every latency:",
@@ -120,8 +99,7 @@ fn compare(pool: &Pool, operations: u64, mix: Mix, paper: &[f64]) -> Result<()> 
 }
 
 /// Skewed workloads.
-fn fig6(pool: &mut Pool, operations: u64) -> Result<()> {
-    println!("\n# Figure 6: skewed");
+fn fig6(pool: &mut Pool, operations: u64, report: &mut Report) -> Result<()> {
     let paper: [&[f64]; 5] = [
         &[3.6, 2.5, 9.6, 7.1],
         &[3.4, 2.5, 8.2, 5.3],
@@ -130,25 +108,24 @@ fn fig6(pool: &mut Pool, operations: u64) -> Result<()> {
         &[2.8],
     ];
     for (mix, paper) in Mix::ALL.into_iter().zip(paper) {
-        compare(pool, operations, mix, paper)?;
+        compare(pool, operations, mix, paper, report)?;
     }
     Ok(())
 }
 
 /// Uniform workloads.
-fn fig7(pool: &mut Pool, operations: u64) -> Result<()> {
-    println!("\n# Figure 7: uniform");
+fn fig7(pool: &mut Pool, operations: u64, report: &mut Report) -> Result<()> {
     pool.load.zipf = None;
     for mix in [Mix::ReadOnly, Mix::WriteIntensive] {
-        head(mix.name());
+        report.head(mix.name());
         let mut costs = Vec::new();
         for (name, contender) in contenders(pool, mix) {
             let cost = measure(pool, &contender, mix, operations)?;
-            line(name, &cost);
+            report.cost(name, &cost);
             costs.push(cost);
         }
         let ratio = costs[2].us[0] / costs[0].us[0];
-        claim(
+        report.claim(
             "about as fast as Sherman with partitions.",
             &format!("{ratio:.2} times at 2 us; within 0.9 to 1.3:"),
             (0.9..1.3).contains(&ratio),
@@ -158,10 +135,9 @@ fn fig7(pool: &mut Pool, operations: u64) -> Result<()> {
 }
 
 /// What each part brings.
-fn fig8(pool: &mut Pool, operations: u64) -> Result<()> {
-    println!("\n# Figure 8: one part after the other, write-intensive, cache of 1 %");
+fn fig8(pool: &mut Pool, operations: u64, report: &mut Report) -> Result<()> {
     for zipf in ["skewed", "uniform"] {
-        head(zipf);
+        report.head(zipf);
         let small = || pool.options(SMALL_CACHE);
         let steps = [
             ("one-sided", Contender::OneSided),
@@ -180,7 +156,7 @@ fn fig8(pool: &mut Pool, operations: u64) -> Result<()> {
                 operations
             };
             let cost = measure(pool, &contender, Mix::WriteIntensive, some)?;
-            line(name, &cost);
+            report.cost(name, &cost);
             costs.push(cost);
         }
         let gain = |from: usize, at: usize| costs[from].us[at] / costs[from + 1].us[at];
@@ -189,7 +165,7 @@ fn fig8(pool: &mut Pool, operations: u64) -> Result<()> {
             .map(|at| format!("{:+.0} %", 100.0 * (gain(2, at) - 1.0)))
             .collect();
         let fewer = 100.0 * (1.0 - costs[3].verbs() / costs[2].verbs());
-        claim(
+        report.claim(
             &format!("partitions 2.4 times; offloading {paper}."),
             &format!(
                 "partitions {:.1} times, the cache {:.1} times at 2 us; offloading {} at 2/3/8 us, \
@@ -206,20 +182,17 @@ fn fig8(pool: &mut Pool, operations: u64) -> Result<()> {
 }
 
 /// Lazy admission. The cooling map saves waiting of many threads, which two cores cannot show.
-fn fig9(pool: &mut Pool, operations: u64) -> Result<()> {
-    println!(
-        "\n# Figure 9: lazy admission (the cooling map's gain is not shown: it needs many cores)"
-    );
+fn fig9(pool: &mut Pool, operations: u64, report: &mut Report) -> Result<()> {
     for mib in [64, CACHE] {
-        head(&format!("{mib} MiB, read-intensive, no offloading"));
+        report.head(&format!("{mib} MiB, read-intensive, no offloading"));
         let with = |share| Contender::Dex(never(pool.options(mib)).leaf_admission(share));
         let always = measure(pool, &with(1.0), Mix::ReadIntensive, operations)?;
-        line("every leaf is admitted", &always);
+        report.cost("every leaf is admitted", &always);
         let lazy = measure(pool, &with(0.1), Mix::ReadIntensive, operations)?;
-        line("one of ten", &lazy);
+        report.cost("one of ten", &lazy);
         let fewer = 100.0 * (1.0 - lazy.reads / always.reads);
         let goal = if mib == 64 { 10.0 } else { 0.0 };
-        claim(
+        report.claim(
             "lazy admission is faster.",
             &format!("{fewer:.0} % fewer reads; {goal} % or more:"),
             fewer >= goal,
@@ -229,13 +202,12 @@ fn fig9(pool: &mut Pool, operations: u64) -> Result<()> {
 }
 
 /// A quarter of a partition goes to another owner.
-fn fig10(pool: &mut Pool, operations: u64) -> Result<()> {
-    println!("\n# Figure 10: a quarter of a partition changes hands");
-    println!(
+fn fig10(pool: &mut Pool, operations: u64, report: &mut Report) -> Result<()> {
+    report.line(
         "\n| cache | pages | dirty pages of the range | verbs of the giver | of the taker \
-         | modelled, 2 us | paper's size |"
+         | modelled, 2 us | paper's size |",
     );
-    println!("|---|---|---|---|---|---|---|");
+    report.line("|---|---|---|---|---|---|---|");
     let (mut few, mut slowest) = (true, 0.0_f64);
     for mib in [CACHE, 512, 1024] {
         let memory = pool.memory(2);
@@ -259,23 +231,23 @@ fn fig10(pool: &mut Pool, operations: u64) -> Result<()> {
         // The table is locked, written and unlocked.
         let dirty = given.writes - 2;
         few &= given.verbs() + taken.verbs() <= dirty + 50;
-        let scale = crate::contender::PAPER_KEYS as f64 / pool.load.keys as f64;
+        let scale = PAPER_KEYS as f64 / pool.load.keys as f64;
         let seconds = us * scale / 1e6;
         slowest = slowest.max(seconds);
-        println!(
+        report.line(&format!(
             "| {mib} MiB | {} | {dirty} | {} | {} | {:.1} ms | {seconds:.2} s |",
             pool.pages(mib),
             given.verbs(),
             taken.verbs(),
             us / 1_000.0
-        );
+        ));
         // Back again, so that the next cache starts from the same table.
         giver.flush()?;
         taker.release(start, high, 0)?;
         giver.adopt_table()?;
         giver.flush()?;
     }
-    claim(
+    report.claim(
         "2 seconds at most, for caches of 256 to 1024 MiB.",
         &format!("{slowest:.2} s at the paper's size; verbs at most dirty pages + 50: {few};"),
         few && slowest <= 2.0,
@@ -284,10 +256,9 @@ fn fig10(pool: &mut Pool, operations: u64) -> Result<()> {
 }
 
 /// Everything is cached.
-fn fig11(pool: &mut Pool, operations: u64) -> Result<()> {
-    println!("\n# Figure 11: everything is cached");
+fn fig11(pool: &mut Pool, operations: u64, report: &mut Report) -> Result<()> {
     let pages = (pool.load.keys / 41 + pool.load.keys / 1_000) as usize * 5 / 4;
-    head("read-intensive, one compute server");
+    report.head("read-intensive, one compute server");
     let options = Options::new(0, pages).leaf_admission(1.0);
     // Warm: the partition is read once.
     let cost = measure(
@@ -296,8 +267,8 @@ fn fig11(pool: &mut Pool, operations: u64) -> Result<()> {
         Mix::ReadIntensive,
         4 * operations,
     )?;
-    line("DEX", &cost);
-    claim(
+    report.cost("DEX", &cost);
+    report.claim(
         "about 0.01 verbs an operation.",
         &format!(
             "{:.3}; 0.02 at most (a longer warm-up has fewer; the time against a local tree is \
@@ -310,19 +281,18 @@ fn fig11(pool: &mut Pool, operations: u64) -> Result<()> {
 }
 
 /// Cache sizes.
-fn fig12(pool: &mut Pool, operations: u64) -> Result<()> {
-    println!("\n# Figure 12: the cache's size");
+fn fig12(pool: &mut Pool, operations: u64, report: &mut Report) -> Result<()> {
     for mix in [Mix::ReadIntensive, Mix::WriteIntensive] {
-        head(mix.name());
+        report.head(mix.name());
         let mut verbs = Vec::new();
         for percent in [1, 2, 4, 8, 16, 32] {
             // The paper's data is 2.98 GiB for 8-byte keys.
             let contender = Contender::Dex(pool.options(percent * 31));
             let cost = measure(pool, &contender, mix, operations)?;
-            line(&format!("{percent} %"), &cost);
+            report.cost(&format!("{percent} %"), &cost);
             verbs.push(cost.us[0]);
         }
-        claim(
+        report.claim(
             "a larger cache is faster (write-intensive above 8 % only with few threads).",
             "time at 2 us falls with every size:",
             verbs.is_sorted_by(|a, b| a >= b),
@@ -332,13 +302,9 @@ fn fig12(pool: &mut Pool, operations: u64) -> Result<()> {
 }
 
 /// Offloading with the cache of 1 %.
-fn fig13(pool: &mut Pool, operations: u64) -> Result<()> {
-    println!(
-        "\n# Figure 13: offloading, cache of 1 % (threads of memory servers are not varied: \
-         one compute thread does not fill them)"
-    );
+fn fig13(pool: &mut Pool, operations: u64, report: &mut Report) -> Result<()> {
     for mix in [Mix::ReadIntensive, Mix::WriteIntensive] {
-        head(mix.name());
+        report.head(mix.name());
         let options = || pool.options(SMALL_CACHE);
         let all = [
             ("never", Offloading::Never),
@@ -349,12 +315,12 @@ fn fig13(pool: &mut Pool, operations: u64) -> Result<()> {
         for (name, offloading) in all {
             let contender = Contender::Dex(options().offloading(offloading));
             let cost = measure(pool, &contender, mix, operations)?;
-            line(name, &cost);
+            report.cost(name, &cost);
             costs.push(cost);
         }
         let fewer = 100.0 * (1.0 - costs[1].verbs() / costs[0].verbs());
         let at = LATENCIES_US.iter().position(|us| *us == 3).unwrap_or(1);
-        claim(
+        report.claim(
             "fewer verbs and a higher throughput.",
             &format!(
                 "{fewer:.0} % fewer verbs, {:.2} times as fast at 3 us; \

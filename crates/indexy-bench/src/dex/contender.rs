@@ -1,6 +1,6 @@
 //! Trees under one load, and what they cost.
 
-use crate::load::{Load, Mix, Operation};
+use super::load::{Load, Mix, Operation};
 use indexy_dex::{
     BulkLoad, Options, Result, Tree,
     baselines::{OneSided, Sherman, Smart},
@@ -10,9 +10,9 @@ use indexy_dex::{
 };
 use std::sync::Arc;
 
-pub const PAPER_KEYS: u64 = 200_000_000;
-pub const PARTITIONS: u64 = 4;
-pub const LATENCIES_US: [u64; 3] = [2, 3, 8];
+pub(super) const PAPER_KEYS: u64 = 200_000_000;
+pub(super) const PARTITIONS: u64 = 4;
+pub(super) const LATENCIES_US: [u64; 3] = [2, 3, 8];
 /// Records of a scan.
 const SCAN: usize = 100;
 /// What an operation computes, the same for every tree: a search in cached nodes.
@@ -22,14 +22,14 @@ const CALL_EXTRA_NS: u64 = 2_000;
 const MIB: u64 = 1 << 20;
 
 /// The pool's memory, and where the second partition starts.
-pub struct Pool {
+pub(super) struct Pool {
     regions: Vec<Arc<Region>>,
-    pub load: Load,
+    pub(super) load: Load,
 }
 
 impl Pool {
     /// Keys have gaps: key `k` is stored as `2 k`, and inserted as `2 k + 1`.
-    pub fn new(keys: u64) -> Result<Self> {
+    pub(super) fn new(keys: u64) -> Result<Self> {
         let bytes = (keys * 56 / PARTITIONS * 4).next_multiple_of(4096) + 64 * MIB;
         let regions: Result<Vec<_>> = (0..PARTITIONS)
             .map(|_| Ok(Arc::new(Region::create(bytes)?)))
@@ -54,7 +54,7 @@ impl Pool {
     }
 
     /// An endpoint whose one-sided verbs take so long, and calls longer.
-    pub fn memory(&self, one_sided_us: u64) -> Model {
+    pub(super) fn memory(&self, one_sided_us: u64) -> Model {
         let latency = Latency {
             one_sided_ns: 1_000 * one_sided_us,
             two_sided_ns: 1_000 * one_sided_us + CALL_EXTRA_NS,
@@ -64,18 +64,18 @@ impl Pool {
     }
 
     /// Pages of a cache of so many MiB in the paper.
-    pub fn pages(&self, paper_mib: u64) -> usize {
+    pub(super) fn pages(&self, paper_mib: u64) -> usize {
         ((paper_mib * MIB * self.load.keys / PAPER_KEYS / 1024) as usize).max(64)
     }
 
-    pub fn options(&self, paper_mib: u64) -> Options {
+    pub(super) fn options(&self, paper_mib: u64) -> Options {
         Options::new(0, self.pages(paper_mib))
     }
 }
 
 /// What is measured.
 #[derive(Clone)]
-pub enum Contender {
+pub(super) enum Contender {
     Dex(Options),
     Sherman(usize),
     OneSided,
@@ -88,18 +88,18 @@ pub enum Contender {
 
 /// Of one operation.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Cost {
-    pub reads: f64,
-    pub writes: f64,
-    pub swaps: f64,
-    pub calls: f64,
-    pub bytes: f64,
+pub(super) struct Cost {
+    pub(super) reads: f64,
+    pub(super) writes: f64,
+    pub(super) swaps: f64,
+    pub(super) calls: f64,
+    pub(super) bytes: f64,
     /// Modelled, for each of the latencies.
-    pub us: [f64; 3],
+    pub(super) us: [f64; 3],
 }
 
 impl Cost {
-    pub fn verbs(&self) -> f64 {
+    pub(super) fn verbs(&self) -> f64 {
         self.reads + self.writes + self.swaps + self.calls
     }
 
@@ -118,7 +118,12 @@ impl Cost {
 
 /// Warms a tree up with as many operations as it is measured with. Counts are those of the first
 /// latency.
-pub fn measure(pool: &Pool, contender: &Contender, mix: Mix, operations: u64) -> Result<Cost> {
+pub(super) fn measure(
+    pool: &Pool,
+    contender: &Contender,
+    mix: Mix,
+    operations: u64,
+) -> Result<Cost> {
     if let Contender::Smart {
         cache_bytes,
         partitioned,
@@ -210,7 +215,7 @@ fn smart(
     let (own, keys) = (pool.load.own_keys, pool.load.keys);
     let hashed = |key: u64| {
         let partition = key / own;
-        partition << 62 | crate::load::mix(key) >> 2
+        partition << 62 | super::load::mix(key) >> 2
     };
     let mut tree = Smart::new((0..keys).map(hashed), cache_bytes);
     let below = if partitioned { own } else { keys };
@@ -238,6 +243,6 @@ fn smart(
 }
 
 /// Offloading never, whatever is measured.
-pub fn never(options: Options) -> Options {
+pub(super) fn never(options: Options) -> Options {
     options.offloading(Offloading::Never)
 }

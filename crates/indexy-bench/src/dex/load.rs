@@ -3,28 +3,28 @@
 use indexy_dex::Result;
 
 /// SplitMix64.
-pub struct Dice(pub u64);
+pub(super) struct Dice(pub u64);
 
-pub fn mix(word: u64) -> u64 {
+pub(super) fn mix(word: u64) -> u64 {
     let word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     word ^ (word >> 31)
 }
 
 impl Dice {
-    pub fn word(&mut self) -> u64 {
+    pub(super) fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         mix(self.0)
     }
 
     /// From 0 to below 1.
-    pub fn unit(&mut self) -> f64 {
+    pub(super) fn unit(&mut self) -> f64 {
         (self.word() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
 /// Ranks from 0, the first the most frequent; after Gray et al., as in YCSB.
-pub struct Zipf {
+pub(super) struct Zipf {
     items: u64,
     zeta: f64,
     eta: f64,
@@ -33,7 +33,7 @@ pub struct Zipf {
 }
 
 impl Zipf {
-    pub fn new(items: u64, theta: f64) -> Self {
+    pub(super) fn new(items: u64, theta: f64) -> Self {
         let zeta = |n: u64| (1..=n).map(|i| (i as f64).powf(-theta)).sum::<f64>();
         let all = zeta(items);
         let share = (2.0 / items as f64).powf(1.0 - theta);
@@ -46,7 +46,7 @@ impl Zipf {
         }
     }
 
-    pub fn rank(&self, unit: f64) -> u64 {
+    pub(super) fn rank(&self, unit: f64) -> u64 {
         let at = unit * self.zeta;
         if at < 1.0 {
             return 0;
@@ -60,7 +60,7 @@ impl Zipf {
 }
 
 /// A permutation of `0..items`: four Feistel rounds, again until the result is below `items`.
-pub fn scramble(rank: u64, items: u64) -> u64 {
+pub(super) fn scramble(rank: u64, items: u64) -> u64 {
     let half = (64 - (items - 1).leading_zeros()).div_ceil(2).max(1);
     let mask = (1_u64 << half) - 1;
     let mut word = rank;
@@ -78,7 +78,7 @@ pub fn scramble(rank: u64, items: u64) -> u64 {
 
 /// What an operation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
+pub(super) enum Operation {
     Lookup,
     Update,
     Insert,
@@ -87,7 +87,7 @@ pub enum Operation {
 
 /// Table 1 of the paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mix {
+pub(super) enum Mix {
     ReadOnly,
     ReadIntensive,
     WriteIntensive,
@@ -96,7 +96,7 @@ pub enum Mix {
 }
 
 impl Mix {
-    pub const ALL: [Self; 5] = [
+    pub(super) const ALL: [Self; 5] = [
         Self::ReadOnly,
         Self::ReadIntensive,
         Self::WriteIntensive,
@@ -104,7 +104,7 @@ impl Mix {
         Self::ScanIntensive,
     ];
 
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::ReadOnly => "read-only",
             Self::ReadIntensive => "read-intensive",
@@ -127,17 +127,17 @@ impl Mix {
 }
 
 /// Keys and how often each is meant.
-pub struct Load {
-    pub keys: u64,
+pub(super) struct Load {
+    pub(super) keys: u64,
     /// Keys of the first partition: those below.
-    pub own_keys: u64,
+    pub(super) own_keys: u64,
     /// `None`: all the same.
-    pub zipf: Option<Zipf>,
+    pub(super) zipf: Option<Zipf>,
 }
 
 impl Load {
     /// Calls `operation` with keys below `below`.
-    pub fn run(
+    pub(super) fn run(
         &self,
         seed: u64,
         operations: u64,
