@@ -1,9 +1,9 @@
 //! The framework: joins an Index X and an Index Y into one index under one memory budget.
 //!
 //! Source: IndeXY section II. It does not know which X and which Y.
-//! - [`tree`] is one tree, X and Y joined; [`scan`] reads ranges of it, `snapshots` reads and keeps
-//!   what it was, `spill` writes that to disk, [`mod@load`] ends sorted loads, `audit` compares X
-//!   with Y.
+//! - [`tree`] is one tree, X and Y joined, and its point reads; `writes` writes single keys of it,
+//!   `ranges` removes and compacts ranges, [`scan`] reads them, `snapshots` reads and keeps what it
+//!   was, `spill` writes that to disk, [`mod@load`] ends sorted loads, `audit` compares X with Y.
 //! - [`merge`] are writes of keys whose values are not known yet, [`operators`] what they make of
 //!   them.
 //! - [`misses`] is what reads bring into X, [`fetch`] reads that nobody waits for at once.
@@ -46,6 +46,7 @@ mod merging;
 pub(crate) mod misses;
 pub(crate) mod operators;
 pub(crate) mod policies;
+mod ranges;
 pub(crate) mod regions;
 pub(crate) mod release;
 #[cfg(any(test, feature = "testing"))]
@@ -60,6 +61,7 @@ mod sweep;
 pub(crate) mod sweep_schedule;
 pub(crate) mod tree;
 pub(crate) mod worker;
+mod writes;
 
 #[cfg(test)]
 mod tests;

@@ -1,22 +1,22 @@
 //! One tree: an Index X and an Index Y joined (the paper's IndeXY).
 //!
-//! Source: IndeXY II-A, II-D. Here: point reads with migration, and point writes.
+//! Source: IndeXY II-A, II-D. Here: point reads with migration.
 //! Keeps: I1 (an entry of X wins, a mount asks Y), I3 (the stamp travels from the search to the
-//! load), I8 (the LSN is taken in `put`'s commit, under the leaf's latch).
+//! load).
 //!
 //! Threads: any number of readers. A writer holds the key's stripe (`db/`). Locks are taken in the
 //! order stripe, run lock (`disk_writer.rs`), survey, leaf latch. Nothing is latched or pinned
-//! while Y is read. Not here: scans (`scan.rs`), cleaning (`clean/`), release (`release/`).
+//! while Y is read. Not here: writes (`writes.rs`), what happens to ranges (`ranges.rs`), scans
+//! (`scan.rs`), cleaning (`clean/`), release (`release/`).
 
 #![forbid(unsafe_code)]
 
 use super::{
     counters,
     dead_stretches::DeadStretches,
-    disk_writer::{DiskWriter, Runs},
+    disk_writer::DiskWriter,
     ends::Ends,
     expiry::EXPIRY_BYTES,
-    journal::Registration,
     merging::{Meeting, Merging},
     misses::{Misses, Purpose},
     operators::Operator,
@@ -25,35 +25,18 @@ use super::{
         survey::{Precision, RegionStats, Survey},
     },
     shared::Shared,
-    signal::Stop,
     sweep_schedule::Expiry,
 };
 use crate::{
     error::{Error, Result},
     key::Value,
     limits::MAX_VALUE_BYTES,
-    versions::{Epoch, Gate, store::Store, time::Millis},
-    wal::{Log, Lsn, RecordRef},
-    x::{AnyX, IndexX, Load, Lookup, Order, Put, RunId, Stamp},
-    y::{Capabilities, IndexY, Maintained, RunEntry, RunSource},
+    versions::{store::Store, time::Millis},
+    wal::Lsn,
+    x::{AnyX, IndexX, Load, Lookup, RunId, Stamp},
+    y::{Capabilities, IndexY},
 };
-use std::{
-    ops::ControlFlow,
-    sync::Arc,
-    time::{Duration, Instant},
-};
-
-/// X holds nothing that takes more than this part of the budget.
-const LARGEST_ENTRY_DIVISOR: usize = 8;
-
-/// How long a value past X waits for a Y that does not get on.
-const MOST_CONGESTED: Duration = Duration::from_secs(10);
-
-/// A thread looks at the cleaner's timer once in so many of its writes.
-const WRITES_PER_TICK: u64 = 1024;
-
-/// Bytes of a log record beside key and value.
-const RECORD_OVERHEAD_BYTES: usize = 32;
+use std::sync::Arc;
 
 /// Which way a write takes. Chosen once a write, because the budget may change meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -424,316 +407,5 @@ impl Joined {
         if !loaded {
             counters::add(&counters.loads_refused, 1);
         }
-    }
-
-    /// The way of a key and value of `bytes`.
-    pub(crate) fn route(&self, bytes: usize) -> Route {
-        match self.too_large_for_x(bytes) {
-            true => Route::PastX,
-            false => Route::ThroughX,
-        }
-    }
-
-    pub(super) fn too_large_for_x(&self, bytes: usize) -> bool {
-        bytes > self.shared.budget.limit() / LARGEST_ENTRY_DIVISOR
-    }
-
-    /// Writes `value` (`None`: removes, through X). The caller holds the stripe of `key`, has been
-    /// admitted for `route`, and has left an image for the snapshots open at the watch `seen`.
-    pub(crate) fn put(
-        &self,
-        key: &[u8],
-        value: Option<&[u8]>,
-        route: Route,
-        seen: Epoch,
-    ) -> Result<Written> {
-        if route == Route::PastX {
-            if matches!(self.x.get(key, |_| ()), Lookup::Operand) {
-                // Y is about to show another value, and the operand is none of that.
-                self.resolve_key(key)?;
-            }
-            return self.put_past_x(key, value, true).map(Written::Done);
-        }
-        let log = self.shared.log.get();
-        let mut end = None;
-        let put = self.x.put(key, value, || {
-            // I10: a snapshot that begins from here on waits for the latch, and sees the write.
-            if self.shared.versions.has_risen(seen) {
-                return Err(None);
-            }
-            if value.is_some() {
-                self.before_visible(key);
-            }
-            if let Some(log) = log {
-                end = Some(log.append(record(self.id, key, value)).map_err(Some)?);
-            }
-            Ok(())
-        });
-        match put {
-            Ok(Put::Applied) => self.wrote(key),
-            // I8: what made the key absent may not be durable yet, and this removal says that it is
-            // absent.
-            Ok(Put::Nothing) => end = log.map(Log::end),
-            Err(None) => return Ok(Written::SnapshotBegan),
-            Err(Some(error)) => return Err(error),
-        }
-        Ok(Written::Done(end))
-    }
-
-    /// Applies a part of a batch, which the log has already. Cannot fail: a batch is small enough
-    /// for X.
-    pub(crate) fn apply(&self, key: &[u8], value: Option<&[u8]>) {
-        let Ok(put) = self.x.put(key, value, || {
-            if value.is_some() {
-                self.before_visible(key);
-            }
-            Ok::<(), std::convert::Infallible>(())
-        });
-        if put == Put::Applied {
-            self.wrote(key);
-        }
-    }
-
-    /// Applies a write that is replayed from the log.
-    pub(crate) fn replay(&self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
-        if value.is_some_and(|v| self.too_large_for_x(key.len() + v.len())) {
-            return self.put_past_x(key, value, false).map(|_| ());
-        }
-        self.apply(key, value);
-        Ok(())
-    }
-
-    /// With the leaf's latch held: I9, a scan must not pass a key that lives.
-    #[inline]
-    pub(super) fn before_visible(&self, key: &[u8]) {
-        self.dead.revive(key);
-    }
-
-    pub(super) fn wrote(&self, key: &[u8]) {
-        if self.regions.monitored() {
-            self.regions.note_write(key);
-            if sample::due() {
-                self.regions.note_accesses(key, 1);
-            }
-        }
-        let writes = self.shared.counters.write();
-        if writes.is_multiple_of(WRITES_PER_TICK) {
-            self.shared.wake_cleaner.notify();
-        }
-    }
-
-    /// Writes a value that X does not hold straight to Y.
-    ///
-    /// I2/I4: under the run lock no older copy of the key is in flight, so none can land on top;
-    /// the entry in X, if any, answers until Y has the new one. The record is logged when all of
-    /// the value is with Y but not to be seen: what Y has no room for leaves no record that the
-    /// next open would replay.
-    fn put_past_x(&self, key: &[u8], value: Option<&[u8]>, logged: bool) -> Result<Option<Lsn>> {
-        self.wait_for_y()?;
-        let _run = self.writer.lock();
-        if self.discarded() {
-            return Ok(None);
-        }
-        // I9: Y shows the key at a moment that no latch tells.
-        let _held_off = self.dead.hold_off(key);
-        let mut source = OneEntry {
-            joined: self,
-            entry: (key, value),
-            to_log: self.shared.log.get().filter(|_| logged),
-            logged: None,
-            registered: None,
-            gate: None,
-        };
-        if let Err(error) = self.writer.write_run(&mut source) {
-            if source.logged.is_some() {
-                // I2: the log has it, and whether Y shows it nobody knows.
-                self.shared.poison.set(&error);
-                self.shared.room.announce_freed();
-            }
-            return Err(error);
-        }
-        self.x.evict(key);
-        if let Some(expiry) = &self.expiry {
-            expiry.wrote((key.len() + value.map_or(0, <[u8]>::len)) as u64);
-        }
-        self.shared.wake_compactor.notify();
-        Ok(source.logged)
-    }
-
-    /// Waits while Y has too many runs, each of which may be one value. Ends when Y was maintained,
-    /// the tree is dropped, the handle gives up, or after a while all the same.
-    fn wait_for_y(&self) -> Result<()> {
-        let deadline = Instant::now() + MOST_CONGESTED;
-        loop {
-            let seen = self.shared.maintained.seen();
-            if self.discarded() || !self.y.congested() || Instant::now() >= deadline {
-                return Ok(());
-            }
-            self.shared.poison.check()?;
-            self.shared.wake_compactor.notify();
-            self.shared.maintained.wait_past(seen, Stop::LOOK);
-        }
-    }
-
-    /// Drops every entry, dirty ones too, and writes nothing to Y any more: the tree was dropped.
-    /// Whoever waits for this Y hears of it.
-    pub(crate) fn discard(&self) {
-        let mut runs = self.writer.lock();
-        self.writer.discard();
-        self.drop_from_x(&mut runs, &[], None);
-        // Whoever reads the tree is told that it is gone.
-        self.versions.clear();
-        self.shared.maintained.advance();
-    }
-
-    /// Drops the entries of `[from, to)`, dirty ones too; the range is mounted then. The caller
-    /// holds the run lock.
-    pub(super) fn drop_from_x(&self, runs: &mut Runs, from: &[u8], to: Option<&[u8]>) {
-        self.bury_operands(from, to);
-        let run = runs.begin();
-        // Only what is clean is cut.
-        let _ = self
-            .x
-            .clean(from, to, run, &mut |_, _, _| ControlFlow::Continue(()));
-        self.writer.settle(run);
-        self.x.cut(from, to, run, false, usize::MAX);
-    }
-
-    /// Removes every key of `[from, to)` from Y and X. The caller holds the stripes of all keys and
-    /// the run lock, and the log is durable up to here (I5).
-    ///
-    /// Operands are buried before: they would be merged into nothing. Y comes first: a reader that
-    /// finds nothing in X must not be told of an older version (I1). Then every mounted range gets
-    /// a fresh stamp, so that nothing read from Y before is loaded any more (I3), and what was
-    /// loaded goes with the rest. After an error nobody knows what Y shows: the caller poisons.
-    pub(crate) fn remove_range(
-        &self,
-        runs: &mut Runs,
-        from: &[u8],
-        to: Option<&[u8]>,
-    ) -> Result<()> {
-        if self.discarded() {
-            return Ok(());
-        }
-        self.bury_operands(from, to);
-        self.writer.remove_range(from, to)?;
-        self.remove_range_from_x(runs, from, to);
-        Ok(())
-    }
-
-    /// The same in X, when Y has nothing of the range any more.
-    pub(crate) fn remove_range_from_x(&self, runs: &mut Runs, from: &[u8], to: Option<&[u8]>) {
-        if self.discarded() {
-            return;
-        }
-        if from.is_empty() && to.is_none() {
-            self.x.clear();
-            self.removed_range(from);
-            return;
-        }
-        // I3: before the first entry goes. A range that a cut has passed takes no load of what was
-        // read from Y earlier, and what is loaded before this goes with the cut.
-        self.x.restamp(from, to);
-        self.drop_from_x(runs, from, to);
-        self.x.clear_mounts(from, to);
-        self.removed_range(from);
-    }
-
-    fn removed_range(&self, from: &[u8]) {
-        self.regions.note_write(from);
-        self.shared.room.announce_freed();
-        self.shared.wake_compactor.notify();
-    }
-
-    /// Replays the removal of a range from the log.
-    pub(crate) fn replay_range(&self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
-        let mut runs = self.writer.lock();
-        self.remove_range(&mut runs, from, to)
-    }
-
-    /// The same where Y must not be changed: each key that Y has is hidden by a tombstone. Calls
-    /// `admit` with the bytes of each before.
-    pub(crate) fn hide_range(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        admit: impl Fn(usize) -> Result<()>,
-    ) -> Result<()> {
-        self.drop_from_x(&mut self.writer.lock(), from, to);
-        for entry in self.y.range(from, to, Order::Ascending)? {
-            let (key, _) = entry?;
-            admit(key.len())?;
-            self.apply(&key, None);
-        }
-        Ok(())
-    }
-
-    /// One step of Y towards less space; see [`IndexY::compact`].
-    pub(crate) fn compact(&self, from: &[u8], to: Option<&[u8]>) -> Result<Maintained> {
-        match self.discarded() {
-            true => Ok(Maintained::Idle),
-            false => match self.y.compact(from, to) {
-                // Found, and left as it was.
-                Err(found @ Error::Corrupt { .. }) => Err(found),
-                step => self.shared.guarded(step),
-            },
-        }
-    }
-
-    /// Clears the mounts of a tree whose Y is empty, but where they have operands, and while merges
-    /// are replayed. Waits for a run in flight.
-    pub(crate) fn clear_mounts_if_y_is_empty(&self) -> Result<()> {
-        if self.merging.operator.get().is_some() && !self.shared.log.may_resolve() {
-            return Ok(());
-        }
-        let _run = self.writer.lock();
-        if !self.discarded() && self.x.stats().mounts > 0 && self.y.is_empty()? {
-            self.x.clear_mounts(&[], None);
-        }
-        Ok(())
-    }
-}
-
-fn record<'a>(tree: u32, key: &'a [u8], value: Option<&'a [u8]>) -> RecordRef<'a> {
-    match value {
-        Some(value) => RecordRef::Put { tree, key, value },
-        None => RecordRef::Remove { tree, key },
-    }
-}
-
-/// A run of one entry, which logs it on the way.
-struct OneEntry<'a> {
-    joined: &'a Joined,
-    entry: RunEntry<'a>,
-    /// Where the entry is still to be logged.
-    to_log: Option<&'a Log>,
-    /// End of its record. I6: floors rise under the run lock alone, which is held until the run is
-    /// acknowledged.
-    logged: Option<Lsn>,
-    /// Whoever follows the log hears of it when it can be read.
-    registered: Option<Registration<'a>>,
-    /// I11: no snapshot begins between the image and the moment in which all readers see the value.
-    gate: Option<Gate<'a>>,
-}
-
-impl RunSource for OneEntry<'_> {
-    fn drain(&mut self, sink: &mut dyn FnMut(RunEntry<'_>) -> Result<()>) -> Result<()> {
-        sink(self.entry)
-    }
-
-    fn before_publish(&mut self) -> Result<()> {
-        let (key, value) = self.entry;
-        let joined = self.joined;
-        if let Some(log) = self.to_log.take() {
-            // Whoever holds room in the log waits for no run lock.
-            let bytes = key.len() + value.map_or(0, <[u8]>::len);
-            let _room = log.admit(bytes + RECORD_OVERHEAD_BYTES)?;
-            self.registered = joined.shared.log.register();
-            self.logged = Some(log.append(record(joined.id, key, value))?);
-        }
-        // I5: log before Y.
-        joined.shared.log.wait_durable()?;
-        self.gate = Some(joined.keep_before_publish(key));
-        Ok(())
     }
 }

@@ -1,0 +1,134 @@
+//! What happens to a whole range of one tree: removed, hidden, compacted, discarded.
+//!
+//! Keeps: I1 (a range goes from Y before it goes from X). Threads: `tree.rs`; the run lock is held
+//! while a range goes.
+
+#![forbid(unsafe_code)]
+
+use super::{disk_writer::Runs, tree::Joined};
+use crate::{
+    error::{Error, Result},
+    x::{IndexX, Order},
+    y::Maintained,
+};
+use std::ops::ControlFlow;
+
+impl Joined {
+    /// Drops every entry, dirty ones too, and writes nothing to Y any more: the tree was dropped.
+    /// Whoever waits for this Y hears of it.
+    pub(crate) fn discard(&self) {
+        let mut runs = self.writer.lock();
+        self.writer.discard();
+        self.drop_from_x(&mut runs, &[], None);
+        // Whoever reads the tree is told that it is gone.
+        self.versions.clear();
+        self.shared.maintained.advance();
+    }
+
+    /// Drops the entries of `[from, to)`, dirty ones too; the range is mounted then. The caller
+    /// holds the run lock.
+    pub(super) fn drop_from_x(&self, runs: &mut Runs, from: &[u8], to: Option<&[u8]>) {
+        self.bury_operands(from, to);
+        let run = runs.begin();
+        // Only what is clean is cut.
+        let _ = self
+            .x
+            .clean(from, to, run, &mut |_, _, _| ControlFlow::Continue(()));
+        self.writer.settle(run);
+        self.x.cut(from, to, run, false, usize::MAX);
+    }
+
+    /// Removes every key of `[from, to)` from Y and X. The caller holds the stripes of all keys and
+    /// the run lock, and the log is durable up to here (I5).
+    ///
+    /// Operands are buried before: they would be merged into nothing. Y comes first: a reader that
+    /// finds nothing in X must not be told of an older version (I1). Then every mounted range gets
+    /// a fresh stamp, so that nothing read from Y before is loaded any more (I3), and what was
+    /// loaded goes with the rest. After an error nobody knows what Y shows: the caller poisons.
+    pub(crate) fn remove_range(
+        &self,
+        runs: &mut Runs,
+        from: &[u8],
+        to: Option<&[u8]>,
+    ) -> Result<()> {
+        if self.discarded() {
+            return Ok(());
+        }
+        self.bury_operands(from, to);
+        self.writer.remove_range(from, to)?;
+        self.remove_range_from_x(runs, from, to);
+        Ok(())
+    }
+
+    /// The same in X, when Y has nothing of the range any more.
+    pub(crate) fn remove_range_from_x(&self, runs: &mut Runs, from: &[u8], to: Option<&[u8]>) {
+        if self.discarded() {
+            return;
+        }
+        if from.is_empty() && to.is_none() {
+            self.x.clear();
+            self.removed_range(from);
+            return;
+        }
+        // I3: before the first entry goes. A range that a cut has passed takes no load of what was
+        // read from Y earlier, and what is loaded before this goes with the cut.
+        self.x.restamp(from, to);
+        self.drop_from_x(runs, from, to);
+        self.x.clear_mounts(from, to);
+        self.removed_range(from);
+    }
+
+    fn removed_range(&self, from: &[u8]) {
+        self.regions.note_write(from);
+        self.shared.room.announce_freed();
+        self.shared.wake_compactor.notify();
+    }
+
+    /// Replays the removal of a range from the log.
+    pub(crate) fn replay_range(&self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
+        let mut runs = self.writer.lock();
+        self.remove_range(&mut runs, from, to)
+    }
+
+    /// The same where Y must not be changed: each key that Y has is hidden by a tombstone. Calls
+    /// `admit` with the bytes of each before.
+    pub(crate) fn hide_range(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        admit: impl Fn(usize) -> Result<()>,
+    ) -> Result<()> {
+        self.drop_from_x(&mut self.writer.lock(), from, to);
+        for entry in self.y.range(from, to, Order::Ascending)? {
+            let (key, _) = entry?;
+            admit(key.len())?;
+            self.apply(&key, None);
+        }
+        Ok(())
+    }
+
+    /// One step of Y towards less space; see [`IndexY::compact`].
+    pub(crate) fn compact(&self, from: &[u8], to: Option<&[u8]>) -> Result<Maintained> {
+        match self.discarded() {
+            true => Ok(Maintained::Idle),
+            false => match self.y.compact(from, to) {
+                // Found, and left as it was.
+                Err(found @ Error::Corrupt { .. }) => Err(found),
+                step => self.shared.guarded(step),
+            },
+        }
+    }
+
+    /// Clears the mounts of a tree whose Y is empty, but where they have operands, and while merges
+    /// are replayed. Waits for a run in flight.
+    pub(crate) fn clear_mounts_if_y_is_empty(&self) -> Result<()> {
+        if self.merging.operator.get().is_some() && !self.shared.log.may_resolve() {
+            return Ok(());
+        }
+        let _run = self.writer.lock();
+        if !self.discarded() && self.x.stats().mounts > 0 && self.y.is_empty()? {
+            self.x.clear_mounts(&[], None);
+        }
+        Ok(())
+    }
+}
