@@ -1,7 +1,8 @@
 //! masstree: a concurrent trie of B+ trees in memory, values as 64-bit numbers inside its leaves.
 //!
-//! Tuning: a session keeps its guard and renews it every [`OPERATIONS_PER_GUARD`] operations, as its
-//! documentation advises for many operations in a row. The allocator is everybody's, not mimalloc.
+//! Tuning: a session keeps its guard and renews it every [`OPERATIONS_PER_GUARD`] operations, as
+//! its documentation advises for many operations in a row. The allocator is everybody's, not
+//! mimalloc.
 
 use indexy_bench::contender::{
     About, Contender, Durability, KeyShape, Outcome, PageCache, Session, Setup, Storage,

@@ -1,7 +1,7 @@
 //! The trees of a database: made, opened with options, renamed and dropped.
 //!
-//! Who changes which trees there are, or what the manifest says of one, holds the manifest's lock from
-//! its first look until the new manifest is in place.
+//! Who changes which trees there are, or what the manifest says of one, holds the manifest's lock
+//! from its first look until the new manifest is in place.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! Writes of single keys: through X, or past it where X does not hold so large a value.
 //!
-//! Keeps: I5 (a value past X is logged before Y has it), I8 (the LSN is taken in `put`'s commit, under
-//! the leaf's latch). Threads: `tree.rs`. Not here: operands (`merge/`).
+//! Keeps: I5 (a value past X is logged before Y has it), I8 (the LSN is taken in `put`'s commit,
+//! under the leaf's latch). Threads: `tree.rs`. Not here: operands (`merge/`).
 
 #![forbid(unsafe_code)]
 
