@@ -51,8 +51,7 @@ fn options() -> Options {
 }
 
 fn stored(name: &str) -> PathBuf {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
-    fixtures.join(name)
+    Path::new("tests/fixtures").join(name)
 }
 
 fn value(i: u32, round: u8) -> Vec<u8> {

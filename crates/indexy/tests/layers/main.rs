@@ -50,7 +50,7 @@ const UNSAFE: [&str; 2] = ["mem", "x"];
 const UNSAFE_FILE: &str = "storage/ring.rs";
 
 fn product_files() -> Files {
-    source::read_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
+    source::read_files(Path::new("src"))
 }
 
 /// The modules of the product: what a build without tests compiles.

@@ -17,9 +17,10 @@ impl Text {
     }
 }
 
+/// From the folder of the package, where cargo runs tests: a path that is compiled in would be that
+/// of the clone that filled the target directory.
 pub fn repository() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    root.canonicalize().unwrap()
+    Path::new("../..").canonicalize().unwrap()
 }
 
 /// Every file below our folders, and at the root.

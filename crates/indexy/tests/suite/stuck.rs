@@ -13,7 +13,10 @@ use indexy::{
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
-    sync::{Arc, Condvar, Mutex},
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::{Duration, Instant},
 };
 
@@ -329,18 +332,22 @@ fn i7_a_y_that_hangs_holds_up_writers_only_until_there_is_room() {
     db.flush().unwrap();
     moods.set(Mood::Hangs);
     let keys = 5 * MIB as u64 / 300;
+    let next = &AtomicU64::new(FIRST);
     std::thread::scope(|s| {
         let _recovery = Recovery(&moods);
+        // No writer has a part of its own: one that began early could finish it before there is no
+        // room, and only the others would wait.
         let tree = &tree;
-        let writers: Vec<_> = (0..WRITERS)
-            .map(|t| {
-                s.spawn(move || {
-                    for id in (FIRST..FIRST + keys).filter(|id| id % WRITERS == t) {
-                        tree.insert(key(id), value(id)).unwrap();
-                    }
-                })
-            })
-            .collect();
+        let write_all = move || {
+            loop {
+                let id = next.fetch_add(1, Relaxed);
+                if id >= FIRST + keys {
+                    break;
+                }
+                tree.insert(key(id), value(id)).unwrap();
+            }
+        };
+        let writers: Vec<_> = (0..WRITERS).map(|_| s.spawn(write_all)).collect();
         wait_for(|| db.stats().stalls >= WRITERS);
         assert!(writers.iter().all(|w| !w.is_finished()));
         check(tree, 0..FIRST);

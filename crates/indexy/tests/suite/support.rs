@@ -116,7 +116,7 @@ pub fn fingerprint(dir: &Path) -> Vec<(String, std::time::SystemTime, Vec<u8>)> 
 
 /// The shim of `tests/fault_shim`, compiled into `dir`.
 pub fn shim(dir: &Path) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fault_shim/shim.rs");
+    let source = Path::new("tests/fault_shim/shim.rs");
     let library = dir.join("libfault_shim.so");
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let built = Command::new(rustc)

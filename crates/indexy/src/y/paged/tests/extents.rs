@@ -230,7 +230,7 @@ fn an_extent_that_cannot_be_is_found_without_reading_it() {
 /// version.
 #[test]
 fn a_file_of_version_1_goes_on() {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let fixtures = Path::new("tests/fixtures");
     let pages_of_1 = fixtures.join("v1-bplus-bplus/trees/1/pages");
     let bytes = std::fs::read(pages_of_1).unwrap();
     let version = |bytes: &[u8]| pages::u32_at(bytes, 8).unwrap();
