@@ -75,7 +75,7 @@ impl<S: Kind> Tree<S> {
                 place: &self.descend(&guard, Probe::at(key)),
                 key,
             };
-            if value.is_none() && target.empty() == Some(None) {
+            if value.is_none() && matches!(target.empty(), Some(None)) {
                 return Ok(Put::Nothing);
             }
             if let Some(leaf) = self.leaf_at(&target, &mut pending) {
