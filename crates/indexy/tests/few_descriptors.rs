@@ -13,7 +13,7 @@ use std::{
 
 const EMFILE: i32 = 24;
 /// How long the shortage lasts, for each number of descriptors left.
-const SHORTAGE: Duration = Duration::from_millis(600);
+const SHORTAGE: Duration = Duration::from_millis(350);
 /// A handle that does not work by then has not come back.
 const LIMIT: Duration = Duration::from_secs(30);
 

@@ -455,40 +455,46 @@ fn start(dir: &Path, pair: Pair) -> Child {
 /// or one more for a kill, and a batch is whole.
 #[test]
 fn i8_each_merge_counts_once_over_kills() {
-    for pair in pairs::chosen(0, 1) {
-        let dir = tempfile::tempdir().unwrap();
-        {
-            let db = of_child(dir.path(), pair);
-            let tree = db.tree_with("t", add()).unwrap();
-            for n in 0..COUNTERS {
-                tree.insert(counter(n), 0u64.to_be_bytes()).unwrap();
-            }
-            db.close().unwrap();
+    std::thread::scope(|s| {
+        for pair in pairs::chosen(0, 1) {
+            s.spawn(move || counts_once_over_kills(pair));
         }
-        let (mut before, mut splits) = (0, 0);
-        for round in 0..setting("INDEXY_MERGE_KILLS", 3) {
-            let mut child = start(dir.path(), pair);
-            std::thread::sleep(Duration::from_millis(400 + 150 * round));
-            child.kill().unwrap();
-            child.wait().unwrap();
-            let db = of_child(dir.path(), pair);
-            let tree = db.tree("t").unwrap();
-            let of = |key: &str| number(tree.get(key).unwrap().as_deref());
-            let (total, a, b) = (of("total"), of("a"), of("b"));
-            let counted: u64 = (0..COUNTERS)
-                .map(|n| number(tree.get(counter(n)).unwrap().as_deref()))
-                .sum();
-            let what = format!("{} {round}: {counted} counted, {total}", pairs::name(pair));
-            // Between the two merges of a pair, once a kill at most.
-            let split = counted - total;
-            assert!(split == splits || split == splits + 1, "{what}");
-            splits = split;
-            assert!(total >= before, "{what} after {before}");
-            assert_eq!(a, b, "{what}");
-            before = total;
+    });
+}
+
+fn counts_once_over_kills(pair: Pair) {
+    let dir = tempfile::tempdir().unwrap();
+    {
+        let db = of_child(dir.path(), pair);
+        let tree = db.tree_with("t", add()).unwrap();
+        for n in 0..COUNTERS {
+            tree.insert(counter(n), 0u64.to_be_bytes()).unwrap();
         }
-        assert!(before > 0, "nothing was merged");
+        db.close().unwrap();
     }
+    let (mut before, mut splits) = (0, 0);
+    for round in 0..setting("INDEXY_MERGE_KILLS", 3) {
+        let mut child = start(dir.path(), pair);
+        std::thread::sleep(Duration::from_millis(400 + 150 * round));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let db = of_child(dir.path(), pair);
+        let tree = db.tree("t").unwrap();
+        let of = |key: &str| number(tree.get(key).unwrap().as_deref());
+        let (total, a, b) = (of("total"), of("a"), of("b"));
+        let counted: u64 = (0..COUNTERS)
+            .map(|n| number(tree.get(counter(n)).unwrap().as_deref()))
+            .sum();
+        let what = format!("{} {round}: {counted} counted, {total}", pairs::name(pair));
+        // Between the two merges of a pair, once a kill at most.
+        let split = counted - total;
+        assert!(split == splits || split == splits + 1, "{what}");
+        splits = split;
+        assert!(total >= before, "{what} after {before}");
+        assert_eq!(a, b, "{what}");
+        before = total;
+    }
+    assert!(before > 0, "nothing was merged");
 }
 
 /// The only key that disk has goes while an operand of another one waits. So disk has nothing when

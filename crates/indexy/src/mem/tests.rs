@@ -401,7 +401,7 @@ fn dropping_unmaps_leaked_blocks() {
 fn a_torn_read_is_detected() {
     const WORDS: usize = 24;
     /// Reads that meet a writer; each one would be wrong if it were believed.
-    const MEETINGS: u64 = 150;
+    const MEETINGS: u64 = 60;
     let (_, memory) = memory(2 << 20);
     let block = memory.allocate((WORDS + 1) * 8);
     let node = words(&block);

@@ -263,7 +263,7 @@ pub(super) fn random_keys<X: IndexX>(make: Make<X>) {
         let one = |rng: &mut StdRng| rng.random::<u64>().to_be_bytes().to_vec();
         (0..2000).map(|_| one(rng)).collect()
     };
-    run(make, keys, 700);
+    run(make, keys, 400);
 }
 
 pub(super) fn nested_prefixes<X: IndexX>(make: Make<X>) {

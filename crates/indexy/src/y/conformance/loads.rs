@@ -40,7 +40,7 @@ pub fn loads_appear_at_once<S: Store>(store: &S) {
     let mut y = store.open();
     let mut model = Model::new();
     let mut rng = StdRng::seed_from_u64(5);
-    let mut free: Vec<u32> = (0..24).collect();
+    let mut free: Vec<u32> = (0..12).collect();
     while !free.is_empty() {
         let n = free.swap_remove(rng.random_range(0..free.len()));
         let entries = stretch(n, *[1, 2, 40, 3000].get(n as usize % 4).unwrap_or(&9));
