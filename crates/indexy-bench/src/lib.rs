@@ -3,7 +3,9 @@
 //!
 //! - [`dex`]: a tree in the memory of other machines, counted verb by verb; the feature `dex`.
 //! - [`policies`]: traces through policies of eviction, without a clock.
-//! - [`tpcc`]: TPC-C, rows to transactions to consistency conditions.
+//! - [`application`]: what workloads of transactions have in common; [`applications`]: which there
+//!   are; [`tpcc`]: TPC-C, rows to transactions to consistency conditions; [`tatp`] and [`voter`]:
+//!   two smaller ones.
 //! - [`workload`]: keys, values, distributions, YCSB; pure functions of a seed.
 //! - [`contender`]: the seam to an engine.
 //! - [`registry`]: the engines by name.
@@ -16,6 +18,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod application;
+pub mod applications;
 mod cli;
 pub mod contender;
 pub mod dex;
@@ -27,7 +31,9 @@ pub mod registry;
 pub mod report;
 mod stderr;
 pub mod suite;
+pub mod tatp;
 pub mod tpcc;
+pub mod voter;
 pub mod workload;
 
 pub use cli::main_with;

@@ -224,6 +224,69 @@ fn tpcc(contenders: &str, words: &[&str]) {
 }
 
 #[test]
+fn tatp_is_run_checked_and_told_by_kind_and_skew() {
+    by_skew(
+        &["tatp", "--subscribers", "500"],
+        &["get_new_destination", "delete_call_forwarding"],
+    );
+}
+
+#[test]
+fn voter_is_run_checked_and_told_by_kind_and_skew() {
+    by_skew(
+        &["voter", "--phones", "100"],
+        &["vote", "standings", "no named tables"],
+    );
+}
+
+/// Two exponents are two runs of the first contender; the words are told.
+fn by_skew(workload: &[&str], words: &[&str]) {
+    let options = [
+        "--zipf",
+        "0.5,1.5",
+        "--seconds",
+        "0.3",
+        "--budget",
+        "16MiB",
+        "--contenders",
+        "indexy,null",
+        "--no-cgroup",
+    ];
+    let (output, dir) = run(&[workload, &options].concat());
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let name = workload[0];
+    assert!(
+        output.status.success(),
+        "{told}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    for word in ["succeeded", "check"].iter().chain(words) {
+        assert!(told.contains(word), "{word:?} is not in: {told}");
+    }
+    let document = results(dir.path());
+    assert_eq!(document["kind"], name);
+    let runs = document["results"].as_array().unwrap();
+    let finished = runs.iter().filter(|r| r["outcome"] == "finished");
+    let mut exponents = Vec::new();
+    for run in finished {
+        let zipf = run["parameters"]["zipf"].as_f64().unwrap();
+        assert_eq!(run["scenario"], format!("{name}-zipf-{zipf}"));
+        let phases = run["phases"].as_array().unwrap();
+        let names: Vec<_> = phases.iter().filter_map(|p| p["name"].as_str()).collect();
+        assert_eq!(names, ["open", "load", "settle", "run", "check"]);
+        assert!(phases[3]["done"].as_u64().unwrap() > 0);
+        assert!(phases[4]["done"].as_u64().unwrap() > 0);
+        exponents.push(zipf);
+    }
+    assert_eq!(exponents, [0.5, 1.5]);
+    let out = dir.path().join("indexy-bench-results");
+    let report = std::fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(report.contains("transactions by skew") && report.contains("svg"));
+    let csv = std::fs::read_to_string(out.join("results.csv")).unwrap();
+    assert!(csv.contains(&format!(",{},", words[0])));
+}
+
+#[test]
 fn names_that_nobody_knows_are_refused_with_the_valid_ones() {
     refused(
         &["core", "--contenders", "mongo"],
@@ -243,6 +306,12 @@ fn names_that_nobody_knows_are_refused_with_the_valid_ones() {
     );
     refused(&["tpcc", "--mix", "half"], &["half", "standard, paper"]);
     refused(&["tpcc", "--resident"], &["--others"]);
+    refused(&["tatp", "--zipf", "0.5,3"], &["'3'", "0 to 2"]);
+    refused(&["voter", "--contestants", "13"], &["13", "1..=12"]);
+    refused(
+        &["voter", "--contenders", "null", "--no-cgroup"],
+        &["several tables have: indexy, "],
+    );
     refused(
         &["tpcc", "--contenders", "null", "--no-cgroup"],
         &["several tables have: indexy, ", "bplus-alone"],

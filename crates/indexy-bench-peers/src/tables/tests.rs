@@ -1,16 +1,19 @@
-//! Every engine with tables is a map per table, and TPC-C on it is consistent, with the other
-//! tables in it and apart.
+//! Every engine with tables is a map per table, and the workloads of transactions on it are
+//! consistent, TPC-C with the other tables in it and apart.
 
 use super::*;
 use crate::registry;
 use indexy_bench::{
+    applications::Config,
     contender::{
         BTreeTables, Durability, Focus, Others, Setup, Storage, TableBatch, TableSetup, Tables,
     },
-    harness::{Emitter, Event, Phase, TpccStep, Work},
+    harness::{Emitter, Event, Phase, TableStep, Work},
     measure::PhaseResult,
-    suite::{Plan, Step, TpccRun, tpcc_plan},
-    tpcc::{Config, Mix, Scale},
+    suite::{Plan, Step, TablesRun, tables_plan},
+    tatp,
+    tpcc::{self, Mix, Scale},
+    voter,
 };
 use std::path::Path;
 
@@ -129,22 +132,13 @@ fn every_engine_is_a_map_per_table() {
     is_a_map_per_table::<LmdbTables>();
 }
 
-/// Runs a small TPC-C as the program does; the harness itself fails what is not consistent.
-fn run(contender: &str, mix: Mix, others: Others) -> Vec<PhaseResult> {
+/// Runs a small workload as the program does; the harness itself fails what is not consistent.
+fn run(contender: &str, on: &Config) -> Vec<PhaseResult> {
     let registry = registry();
     let entry = registry.get(contender).unwrap();
-    let config = Config {
-        scale: Scale {
-            warehouses: 2,
-            items: 200,
-            customers: 30,
-        },
-        mix,
-        others,
-    };
-    let tpcc = TpccRun {
-        scenario: "tpcc".to_owned(),
-        config: config.clone(),
+    let workload = TablesRun {
+        scenario: "small".to_owned(),
+        on: on.clone(),
         budget: BUDGET,
         page_bytes: 0,
         durability: Durability::None,
@@ -156,15 +150,15 @@ fn run(contender: &str, mix: Mix, others: Others) -> Vec<PhaseResult> {
         x: None,
     };
     let mut plan = Plan::default();
-    tpcc_plan(&tpcc, &[&entry.about], &mut plan);
+    tables_plan(&workload, &[&entry.about], &mut plan);
     let Some(Step::Run(job)) = plan.steps.pop() else {
         panic!("{contender} takes no part");
     };
     let mut job = *job;
-    let step = TpccStep::Check;
+    let (step, on) = (TableStep::Check, on.clone());
     job.phases.extend([
         Phase::new("reopen", 1, Focus::Reads, Work::Reopen),
-        Phase::new("again", 2, Focus::Reads, Work::Tpcc { step, config }),
+        Phase::new("again", 2, Focus::Reads, Work::Tables { step, on }),
     ]);
     let directory = tempfile::tempdir().unwrap();
     job.setup.path = directory.path().to_path_buf();
@@ -176,17 +170,45 @@ fn run(contender: &str, mix: Mix, others: Others) -> Vec<PhaseResult> {
     });
     let outcome = entry.run(&job, &mut emitter);
     drop(emitter);
-    outcome.unwrap_or_else(|error| panic!("{contender}, {mix:?}: {error}"));
+    outcome.unwrap_or_else(|error| panic!("{contender}, {workload:?}: {error}"));
     results
 }
 
+fn tpcc(mix: Mix, others: Others) -> Config {
+    Config::Tpcc(tpcc::Config {
+        scale: Scale {
+            warehouses: 2,
+            items: 200,
+            customers: 30,
+        },
+        mix,
+        others,
+    })
+}
+
 #[test]
-fn both_mixes_keep_every_engine_consistent_whoever_has_the_other_tables() {
+fn every_engine_stays_consistent_whoever_has_the_other_tables() {
     let apart = Others::Apart {
         pair: "art-lsm".to_owned(),
         resident: false,
         share: 0.5,
     };
+    let workloads = [
+        tpcc(Mix::Standard, Others::Same),
+        tpcc(Mix::Paper, Others::Same),
+        tpcc(Mix::Standard, apart.clone()),
+        tpcc(Mix::Paper, apart),
+        Config::Tatp(tatp::Config {
+            subscribers: 2000,
+            zipf: None,
+        }),
+        Config::Voter(voter::Config {
+            contestants: 6,
+            votes_a_phone: 2,
+            phones_an_area: 50,
+            zipf: Some(0.7),
+        }),
+    ];
     let registry = registry();
     let peers = registry.with_tables().into_iter().filter(|name| {
         let about = &registry.get(name).unwrap().about;
@@ -194,13 +216,8 @@ fn both_mixes_keep_every_engine_consistent_whoever_has_the_other_tables() {
     });
     let mut seen = 0;
     for peer in peers {
-        for (mix, others) in [
-            (Mix::Standard, &Others::Same),
-            (Mix::Paper, &Others::Same),
-            (Mix::Standard, &apart),
-            (Mix::Paper, &apart),
-        ] {
-            let results = run(peer, mix, others.clone());
+        for on in &workloads {
+            let results = run(peer, on);
             let of = |name: &str| results.iter().find(|p| p.name == name).unwrap();
             assert!(of("run").done > 0, "{peer}");
             // Both checks saw all rows, the second one in what was closed and opened again.

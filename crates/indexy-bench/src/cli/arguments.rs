@@ -1,8 +1,15 @@
 //! What the command line takes.
 
-use crate::{contender::Durability, dex, policies::ENTRY_BYTES, suite::figures::Preset, tpcc};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+mod options;
+mod tables;
+
+pub(super) use options::Common;
+pub(super) use tables::{TablesArguments, TatpCommand, TpccCommand, VoterCommand};
+
+use crate::{dex, policies::ENTRY_BYTES, suite::figures::Preset};
+use clap::{Args, Parser, Subcommand};
 use indexy_report::size::parse_size;
+use options::{DurabilityArgument, repetitions, scale};
 use std::path::PathBuf;
 
 /// Measures IndeXY against other engines, each in a process and a memory cgroup of its own.
@@ -23,6 +30,10 @@ pub(super) enum Command {
     Ycsb(YcsbCommand),
     /// TPC-C: load, run, consistency check.
     Tpcc(TpccCommand),
+    /// TATP, a telephone network's register: load, run, consistency check.
+    Tatp(TatpCommand),
+    /// Voter, a telephone vote with a limit for each number: load, run, consistency check.
+    Voter(VoterCommand),
     /// Replays traces through policies of eviction, ours and others, and counts hits.
     Policies(PoliciesCommand),
     /// The figures of DEX: a tree in the memory of other machines, counted verb by verb. Needs the
@@ -34,33 +45,6 @@ pub(super) enum Command {
     Report(ReportCommand),
     /// Contenders, sections, figures, workloads and properties.
     List,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Common {
-    /// Contenders, by name, separated by commas; all by default.
-    #[arg(long, value_delimiter = ',')]
-    pub contenders: Vec<String>,
-    /// Where the contenders keep their data. Not a tmpfs: that is memory.
-    #[arg(long, default_value = "indexy-bench-data")]
-    pub dir: PathBuf,
-    /// Where the results go.
-    #[arg(long, default_value = "indexy-bench-results")]
-    pub out: PathBuf,
-    /// Memory above the budget that the cgroup grants, for the process itself and what engines do
-    /// not count; 0 for none. By default 10 % of the budget plus half of the budget within 24 to 48
-    /// MiB.
-    #[arg(long, value_parser = parse_size)]
-    pub slack: Option<u64>,
-    /// Run without a memory cgroup: the page cache is then not limited.
-    #[arg(long)]
-    pub no_cgroup: bool,
-    /// Seed of all keys and draws.
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Keep the contenders' data afterwards.
-    #[arg(long)]
-    pub keep: bool,
 }
 
 #[derive(Debug, Args)]
@@ -128,82 +112,6 @@ pub(super) struct YcsbCommand {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct TpccCommand {
-    /// Warehouses; each is about 75 MB of rows.
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=10_000))]
-    pub warehouses: u16,
-    /// Items, and rows of stock per warehouse. The specification has 100000; fewer is for trials.
-    #[arg(
-        long,
-        default_value_t = tpcc::ITEMS,
-        value_parser = clap::value_parser!(u32).range(20..=100_000)
-    )]
-    pub items: u32,
-    /// Customers per district. The specification has 3000; fewer is for trials.
-    #[arg(
-        long,
-        default_value_t = tpcc::CUSTOMERS,
-        value_parser = clap::value_parser!(u32).range(10..=3000)
-    )]
-    pub customers: u32,
-    /// Which transactions: the specification's mix, or the paper's New-Order and Payment, half and
-    /// half.
-    #[arg(long, value_enum, default_value_t = tpcc::Mix::Standard)]
-    pub mix: tpcc::Mix,
-    /// Threads.
-    #[arg(long, default_value_t = 2, value_parser = repetitions)]
-    pub threads: usize,
-    /// Seconds that the mix runs.
-    #[arg(long, default_value_t = 60.0, value_parser = positive)]
-    pub seconds: f64,
-    /// Time cap of the load in seconds; 0 for none. A load that is cut short leaves nothing to run
-    /// on.
-    #[arg(long, default_value_t = 0.0)]
-    pub load_seconds: f64,
-    /// Memory budget of each contender, all tables together.
-    #[arg(long, default_value = "128MiB", value_parser = parse_size)]
-    pub budget: u64,
-    /// When a write survives a crash.
-    #[arg(long, value_enum, default_value_t = DurabilityArgument::None)]
-    pub durability: DurabilityArgument,
-    /// The pair of indexes of all tables but ORDER-LINE, as `art-lsm`, in a database of ours beside
-    /// the contender; by default the contender has all tables.
-    #[arg(long)]
-    pub others: Option<String>,
-    /// With --others: these tables never leave memory, as in the paper.
-    #[arg(long, requires = "others")]
-    pub resident: bool,
-    /// With --others: their share of the budget.
-    #[arg(long, default_value_t = 0.75, value_parser = share, requires = "others")]
-    pub others_share: f64,
-    /// Page size of contenders that let it be chosen.
-    #[arg(long, default_value = "0", value_parser = parse_size)]
-    pub page: u64,
-    /// Repetitions.
-    #[arg(long, default_value_t = 1, value_parser = repetitions)]
-    pub repeat: usize,
-    #[command(flatten)]
-    pub common: Common,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum DurabilityArgument {
-    None,
-    Buffered,
-    Sync,
-}
-
-impl From<DurabilityArgument> for Durability {
-    fn from(argument: DurabilityArgument) -> Self {
-        match argument {
-            DurabilityArgument::None => Durability::None,
-            DurabilityArgument::Buffered => Durability::Buffered,
-            DurabilityArgument::Sync => Durability::Sync,
-        }
-    }
-}
-
-#[derive(Debug, Args)]
 pub(super) struct PoliciesCommand {
     /// Traces, separated by commas; all by default, and none beside a trace of your own.
     #[arg(long, value_delimiter = ',')]
@@ -267,36 +175,6 @@ pub(super) struct ReportCommand {
     /// The HTML file; beside the results by default.
     #[arg(long)]
     pub out: Option<PathBuf>,
-}
-
-fn scale(text: &str) -> Result<f64, String> {
-    let value: f64 = text.parse().map_err(|_| "a number".to_owned())?;
-    if value > 0.0 && value <= 1000.0 {
-        Ok(value)
-    } else {
-        Err("above 0 and at most 1000".to_owned())
-    }
-}
-
-fn positive(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(value) if value > 0.0 && value <= 1e6 => Ok(value),
-        _ => Err("above 0 and at most 1000000".to_owned()),
-    }
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(value) if (0.05..=0.95).contains(&value) => Ok(value),
-        _ => Err("0.05 to 0.95".to_owned()),
-    }
-}
-
-fn repetitions(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(n) if (1..=1024).contains(&n) => Ok(n),
-        _ => Err("1 to 1024".to_owned()),
-    }
 }
 
 #[cfg(test)]

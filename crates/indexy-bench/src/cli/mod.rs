@@ -10,34 +10,34 @@ macro_rules! say {
 }
 
 mod arguments;
+mod contenders;
 mod dex;
 mod execute;
 mod exit;
 mod policies;
+mod tables;
 
 use crate::{
-    contender::{About, Others, is_pair, only_if_named},
+    contender::About,
     harness::{CHILD_ARGUMENT, child_main},
     registry::Registry,
     report::{
         Document, change_table, compare, condition_notes, detail_table, goal_table, html_text,
-        transaction_table,
     },
     stderr::tell,
     suite::{
-        Plan, TpccRun, YcsbRun,
+        Plan, YcsbRun,
         core::{CoreOptions, Section, core_plan, core_rows},
         figures::{FIGURES, Figure, find},
-        tpcc_plan, ycsb_plan,
+        ycsb_plan,
     },
-    tpcc,
     workload::{Properties, builtin_names, builtin_text, described},
 };
 use arguments::{
-    Arguments, Command, Common, CompareCommand, CoreCommand, FiguresCommand, ReportCommand,
-    TpccCommand, YcsbCommand,
+    Arguments, Command, CompareCommand, CoreCommand, FiguresCommand, ReportCommand, YcsbCommand,
 };
 use clap::Parser as _;
+use contenders::{chosen, leave_out};
 use execute::{Execution, Failure};
 use std::{fs, io, process::ExitCode};
 
@@ -66,7 +66,9 @@ fn run(registry: &Registry, arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Core(command) => run_core(registry, &command),
         Command::Figures(command) => run_figures(registry, &command),
         Command::Ycsb(command) => run_ycsb(registry, &command),
-        Command::Tpcc(command) => run_tpcc(registry, &command),
+        Command::Tpcc(command) => tables::run_tpcc(registry, &command),
+        Command::Tatp(command) => tables::run_tatp(registry, &command),
+        Command::Voter(command) => tables::run_voter(registry, &command),
         Command::Policies(command) => policies::run(&command),
         Command::Dex(command) => dex::run(&command),
         Command::Compare(command) => run_compare(&command),
@@ -76,24 +78,6 @@ fn run(registry: &Registry, arguments: Arguments) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
     }
-}
-
-fn chosen<'a>(
-    registry: &'a Registry,
-    common: &Common,
-    left_out: &[&str],
-) -> Result<Vec<&'a About>, Failure> {
-    if common.contenders.is_empty() {
-        return Ok(registry
-            .iter()
-            .filter(|a| !left_out.contains(&a.name) && !only_if_named(a.name))
-            .collect());
-    }
-    let named = common
-        .contenders
-        .iter()
-        .map(|name| registry.get(name).map(|e| &e.about));
-    named.collect::<Result<_, _>>().map_err(Failure::from)
 }
 
 /// Contenders that take part only when they are named.
@@ -224,90 +208,6 @@ fn run_ycsb(registry: &Registry, command: &YcsbCommand) -> Result<ExitCode, Fail
     execution.finish(&document)
 }
 
-/// What the paper compares, and our other structure alone.
-const TPCC_CONTENDERS: [&str; 5] = [
-    "indexy",
-    "indexy-transactions",
-    "indexy-art-bplus",
-    "bplus-alone",
-    "lsm-alone",
-];
-
-fn run_tpcc(registry: &Registry, command: &TpccCommand) -> Result<ExitCode, Failure> {
-    let contenders: Vec<&About> = if command.common.contenders.is_empty() {
-        let present = registry.present(&TPCC_CONTENDERS);
-        registry
-            .iter()
-            .filter(|a| present.contains(&a.name))
-            .collect()
-    } else {
-        chosen(registry, &command.common, &[])?
-    };
-    let run = TpccRun {
-        scenario: "tpcc".to_owned(),
-        config: tpcc::Config {
-            scale: tpcc::Scale {
-                warehouses: command.warehouses,
-                items: command.items,
-                customers: command.customers,
-            },
-            mix: command.mix,
-            others: others(command)?,
-        },
-        budget: command.budget,
-        page_bytes: command.page as usize,
-        durability: command.durability.into(),
-        threads: command.threads,
-        load_seconds: command.load_seconds,
-        seconds: command.seconds,
-        repeats: command.repeat,
-        seed: command.common.seed,
-        x: None,
-    };
-    let mut plan = Plan::default();
-    tpcc_plan(&run, &contenders, &mut plan);
-    leave_out(registry, &mut plan);
-    if plan.jobs().next().is_none() {
-        let valid = registry.with_tables().join(", ");
-        return Err(Failure::Usage(format!(
-            "none of the contenders can run this; several tables have: {valid}"
-        )));
-    }
-    let mut execution = Execution::begin("tpcc", registry, &command.common, &plan)?;
-    let document = execution.run(&plan)?;
-    say!("{}", detail_table("tpcc", &document.results));
-    if let Some(table) = transaction_table("tpcc", &document.results) {
-        say!("{table}");
-    }
-    execution.finish(&document)
-}
-
-/// The indexes of the tables beside ORDER-LINE.
-fn others(command: &TpccCommand) -> Result<Others, Failure> {
-    let Some(pair) = &command.others else {
-        return Ok(Others::Same);
-    };
-    if !is_pair(pair) {
-        return Err(Failure::Usage(format!(
-            "no pair {pair:?}; the valid ones are art, bplus or none, then -lsm, -bplus, \
-             -bplus4k, -bplus8k or -bplus16k"
-        )));
-    }
-    Ok(Others::Apart {
-        pair: pair.clone(),
-        resident: command.resident,
-        share: command.others_share,
-    })
-}
-
-/// Takes contenders out of jobs that they have no tables for.
-fn leave_out(registry: &Registry, plan: &mut Plan) {
-    plan.leave_out(|job| {
-        let entry = registry.get(&job.contender).ok()?;
-        Some((&entry.about, entry.refusal(job)?))
-    });
-}
-
 /// The text of a property file or, if there is no such file, of the built-in workload of that name.
 fn workload_text(name: &str) -> Result<String, Failure> {
     match fs::read(name) {
@@ -380,7 +280,7 @@ fn list(registry: &Registry) {
         say!("  {:16} {}", about.name, about.summary);
     }
     say!(
-        "\nof these, with tables for tpcc and figures 9 to 11\n  {}",
+        "\nof these, with tables for tpcc, tatp, voter and figures 9 to 11\n  {}",
         registry.with_tables().join(", ")
     );
     say!(

@@ -1,9 +1,9 @@
 //! What a child is told, and what it tells.
 
 use crate::{
+    applications,
     contender::{Fault, Focus, Setup},
     measure::{Outcome, PhaseResult},
-    tpcc,
     workload::{Mismatch, Order, Pick},
 };
 use serde::{Deserialize, Serialize};
@@ -83,12 +83,12 @@ pub enum Work {
         /// Its properties.
         properties: Vec<(String, String)>,
     },
-    /// A step of TPC-C.
-    Tpcc {
+    /// A step of a workload of transactions over several tables.
+    Tables {
         /// Which.
-        step: TpccStep,
+        step: TableStep,
         /// The same in all steps of a job.
-        config: tpcc::Config,
+        on: applications::Config,
     },
     /// Writes out what is buffered and waits for background work.
     Settle,
@@ -98,10 +98,10 @@ pub enum Work {
     Abandon,
 }
 
-/// A step of TPC-C.
+/// A step of a workload over several tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum TpccStep {
+pub enum TableStep {
     /// Fills the tables.
     Load,
     /// Runs the mix.
@@ -198,13 +198,13 @@ pub struct Job {
 impl Job {
     /// True if it is for a contender with several tables.
     pub fn needs_tables(&self) -> bool {
-        self.tpcc().is_some()
+        self.application().is_some()
     }
 
-    /// What its steps of TPC-C have in common, if it has any.
-    pub fn tpcc(&self) -> Option<&tpcc::Config> {
+    /// What its steps over several tables have in common, if it has any.
+    pub fn application(&self) -> Option<&applications::Config> {
         self.phases.iter().find_map(|phase| match &phase.work {
-            Work::Tpcc { config, .. } => Some(config),
+            Work::Tables { on, .. } => Some(on),
             _ => None,
         })
     }

@@ -26,7 +26,7 @@ mod ycsb;
 pub use cgroup::{CgroupError, MemoryGroup};
 pub use child::{CHILD_ARGUMENT, child_main};
 pub use interrupt::Interrupt;
-pub use job::{Clock, Emitter, Event, Job, JobError, Phase, TpccStep, UNBOUNDED, Work};
+pub use job::{Clock, Emitter, Event, Job, JobError, Phase, TableStep, UNBOUNDED, Work};
 pub(crate) use launch::empty_result;
 pub use launch::{LaunchError, Launcher, View};
 pub use run::run_job;

@@ -134,7 +134,7 @@ impl<C: Contender> Run<'_, C> {
             Work::YcsbRun { properties } => {
                 self.ycsb_run(phase, index, workload(properties)?, emitter)?
             }
-            Work::Tpcc { .. } => {
+            Work::Tables { .. } => {
                 let text = "the contender has one table";
                 return Err(JobError::Invalid(text.to_owned()));
             }
@@ -157,7 +157,7 @@ impl<C: Contender> Run<'_, C> {
             }
             Work::YcsbLoad { .. }
             | Work::YcsbRun { .. }
-            | Work::Tpcc { .. }
+            | Work::Tables { .. }
             | Work::Settle
             | Work::Reopen
             | Work::Abandon => 0,

@@ -1,7 +1,10 @@
 //! Disk space: enough of it before a run, and how much was used.
 
-use super::job::{Job, Phase, TpccStep, Work};
-use crate::workload::{Properties, Workload};
+use super::job::{Job, Phase, TableStep, Work};
+use crate::{
+    applications,
+    workload::{Properties, Workload},
+};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -44,7 +47,7 @@ pub fn needed_bytes(job: &Job) -> u64 {
                 Work::YcsbLoad { properties } | Work::YcsbRun { properties } => {
                     ycsb_bytes(properties, &phase.work, entry)
                 }
-                Work::Tpcc { step, config } => tpcc_bytes(*step, config, phase),
+                Work::Tables { step, on } => table_bytes(*step, on, phase),
                 _ => 0,
             };
             bytes.min(most_in_time(phase, small))
@@ -70,17 +73,21 @@ fn most_in_time(phase: &Phase, entry: u64) -> u64 {
     }
 }
 
-fn tpcc_bytes(step: TpccStep, config: &crate::tpcc::Config, phase: &Phase) -> u64 {
-    /// An order with ten lines, and the versions of rows that wait for compaction.
-    const TRANSACTION_BYTES: f64 = 1500.0;
-    const FASTEST_PER_SECOND: f64 = 20_000.0;
+fn table_bytes(step: TableStep, on: &applications::Config, phase: &Phase) -> u64 {
+    // Of TPC-C, an order with ten lines, and the versions of rows that wait for compaction; of the
+    // others, a few small rows.
+    let (transaction_bytes, fastest_per_second) = match on {
+        applications::Config::Tpcc(_) => (1500.0, 20_000.0),
+        applications::Config::Tatp(_) => (20.0, 200_000.0),
+        applications::Config::Voter(_) => (60.0, 150_000.0),
+    };
     match step {
-        TpccStep::Load => config.scale.bytes(),
-        TpccStep::Run => {
-            let rate = FASTEST_PER_SECOND * phase.threads as f64;
-            (phase.max_seconds * rate * TRANSACTION_BYTES) as u64
+        TableStep::Load => on.bytes(),
+        TableStep::Run => {
+            let rate = fastest_per_second * phase.threads as f64;
+            (phase.max_seconds * rate * transaction_bytes) as u64
         }
-        TpccStep::Check => 0,
+        TableStep::Check => 0,
     }
 }
 

@@ -6,18 +6,14 @@
 
 use super::crew::{Around, Engine, run_crew, timed};
 use super::interrupt::Interrupt;
-use super::job::{Broken, Emitter, Event, Job, JobError, Phase, TpccStep, UNBOUNDED, Work};
+use super::job::{Broken, Emitter, Event, Job, JobError, Phase, TableStep, UNBOUNDED, Work};
 use super::worker::{Done, Kind, Worker};
-use crate::contender::{Outcome, Placed, Placement, TableSetup, Tables};
+use crate::application::{Application, Client as _, Trouble};
+use crate::applications::{self, Config};
+use crate::contender::{Outcome, Placed, TableSetup, Tables};
 use crate::measure::{Memory, PhaseResult};
-use crate::tpcc::{
-    Config, DISTRICTS, Loader, State, Table, Transaction, Transactions, Trouble, check_district,
-    check_warehouse, names,
-};
-use std::{
-    collections::BTreeMap,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use crate::{tatp::Tatp, tpcc::Tpcc, voter::Voter};
+use std::collections::BTreeMap;
 
 /// Runs `job` on the tables of `T`, placed as the job wants them; every phase's result goes to
 /// `emitter` as soon as it is there.
@@ -36,14 +32,34 @@ fn run_tables_until<T: Tables>(
         base: Memory::now(),
         interrupt,
     };
-    let config = job.tpcc().ok_or_else(|| {
+    let config = job.application().ok_or_else(|| {
         JobError::Invalid("a job on tables that does not say how large they are".to_owned())
     })?;
-    let mut run = Run::<T> {
-        state: State::fresh(config.scale),
-        tables: Some(Seats(open(&around, config, "open", emitter)?)),
+    match config {
+        Config::Tpcc(tpcc) => {
+            let tpcc = Tpcc::new(tpcc.clone(), job.seed);
+            run_on::<T, _>(around, config, tpcc, emitter)
+        }
+        Config::Tatp(tatp) => run_on::<T, _>(around, config, Tatp::new(*tatp, job.seed), emitter),
+        Config::Voter(voter) => run_on::<T, _>(around, config, Voter::new(*voter), emitter),
+    }
+}
+
+fn run_on<T: Tables, A: Application>(
+    around: Around<'_>,
+    config: &Config,
+    application: A,
+    emitter: &mut Emitter<'_>,
+) -> Result<(), JobError>
+where
+    applications::Kind: From<A::Kind>,
+{
+    let (job, interrupt) = (around.job, around.interrupt);
+    let mut run = Run::<T, A> {
+        tables: Some(Seats(open(&around, &application, "open", emitter)?)),
         around,
-        config,
+        application,
+        entries: config.entries(),
         loaded: false,
     };
     for (index, phase) in job.phases.iter().enumerate() {
@@ -60,18 +76,15 @@ fn run_tables_until<T: Tables>(
 
 fn open<T: Tables>(
     around: &Around<'_>,
-    config: &Config,
+    application: &impl Application,
     name: &str,
     emitter: &mut Emitter<'_>,
 ) -> Result<Placed<T>, JobError> {
     let setup = TableSetup {
         setup: &around.job.setup,
-        names: &names(),
+        names: &application.names(),
     };
-    let placement = Placement {
-        subject: Table::OrderLine as usize,
-        others: &config.others,
-    };
+    let placement = application.placement();
     timed(around, name, emitter, || {
         let tables = Placed::<T>::place(&setup, &placement)?;
         let (memory, counters) = (tables.memory_used(), tables.counters());
@@ -112,16 +125,20 @@ impl From<Trouble> for Broken {
 }
 
 /// A job under way.
-struct Run<'a, T> {
+struct Run<'a, T, A> {
     around: Around<'a>,
     tables: Option<Seats<Placed<T>>>,
-    state: State,
-    config: &'a Config,
+    application: A,
+    /// Rows of the loaded database, about.
+    entries: u64,
     /// All of the initial population is there.
     loaded: bool,
 }
 
-impl<T: Tables> Run<'_, T> {
+impl<T: Tables, A: Application> Run<'_, T, A>
+where
+    applications::Kind: From<A::Kind>,
+{
     fn phase(
         &mut self,
         phase: &Phase,
@@ -136,10 +153,10 @@ impl<T: Tables> Run<'_, T> {
             .focus(phase.focus)
             .map_err(JobError::engine(format!("before phase {}", phase.name)))?;
         let asked = match &phase.work {
-            Work::Tpcc {
-                step: TpccStep::Load,
+            Work::Tables {
+                step: TableStep::Load,
                 ..
-            } => self.config.scale.entries(),
+            } => self.entries,
             _ => 0,
         };
         emitter.emit(&Event::Began {
@@ -147,11 +164,11 @@ impl<T: Tables> Run<'_, T> {
             asked,
         });
         let result = match &phase.work {
-            Work::Tpcc { step, .. } => match step {
-                TpccStep::Load => self.load(phase, index, emitter)?,
-                TpccStep::Run | TpccStep::Check if !self.loaded => nothing_done(phase),
-                TpccStep::Run => self.run(phase, index, emitter)?,
-                TpccStep::Check => self.check(phase, index, emitter)?,
+            Work::Tables { step, .. } => match step {
+                TableStep::Load => self.load(phase, index, emitter)?,
+                TableStep::Run | TableStep::Check if !self.loaded => nothing_done(phase),
+                TableStep::Run => self.run(phase, index, emitter)?,
+                TableStep::Check => self.check(phase, index, emitter)?,
             },
             Work::Settle => self.settle(phase, index, emitter)?,
             other => {
@@ -177,14 +194,12 @@ impl<T: Tables> Run<'_, T> {
         index: u64,
         emitter: &mut Emitter<'_>,
     ) -> Result<PhaseResult, JobError> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now = now.map_or(0, |d| d.as_millis() as u64);
-        let loader = Loader::new(self.config.scale, self.around.job.seed, now);
+        let application = &self.application;
         let load = |tables: &mut &Placed<T>, worker: &mut Worker<'_>| {
             let (thread, threads) = (worker.thread as usize, worker.threads as usize);
-            let units = (0..loader.units()).skip(thread).step_by(threads);
+            let units = (0..application.units()).skip(thread).step_by(threads);
             worker.each(units, |unit| {
-                let (rows, payload) = loader.load(*tables, unit)?;
+                let (rows, payload) = application.load(*tables, unit)?;
                 Ok(Done {
                     ops: rows,
                     ..Done::wrote(Kind::Insert, payload as usize)
@@ -196,7 +211,7 @@ impl<T: Tables> Run<'_, T> {
         self.loaded = whole.into_iter().all(|all| all);
         if !self.loaded {
             result.partial = true;
-            result.asked = self.config.scale.entries();
+            result.asked = self.entries;
         }
         Ok(result)
     }
@@ -207,30 +222,23 @@ impl<T: Tables> Run<'_, T> {
         index: u64,
         emitter: &mut Emitter<'_>,
     ) -> Result<PhaseResult, JobError> {
-        let (config, state, seed) = (self.config, &self.state, self.around.job.seed);
-        let warehouses = config.scale.warehouses;
+        let application = &self.application;
         let run = |tables: &mut &Placed<T>, worker: &mut Worker<'_>| {
-            let mut transactions = Transactions::new(*tables, state, config, seed);
-            let (first, mut turns) = (worker.thread == 0 && tables.isolates(), 0u64);
+            let mut client = application.client(*tables, worker.thread);
             worker.drive(UNBOUNDED, |rng| {
-                turns += 1;
-                if first && turns.is_multiple_of(LIVE_CHECK) {
-                    check_live(*tables, state, warehouses, turns / LIVE_CHECK)?;
-                }
-                let ended = transactions.next(rng)?;
+                let ended = client.next(rng)?;
                 Ok(Done {
-                    found: u64::from(ended.committed),
-                    ..Done::wrote(Kind::of(ended.transaction), ended.payload as usize)
+                    found: u64::from(ended.succeeded),
+                    ..Done::wrote(Kind::Transaction(ended.kind.into()), ended.payload as usize)
                 })
             })?;
-            Ok(transactions.conflicts())
+            Ok(client.finish())
         };
-        let (mut result, conflicts) =
+        let (mut result, counters) =
             run_crew(self.tables()?, &self.around, phase, index, 0, emitter, run)?;
-        let conflicts: u64 = conflicts.into_iter().sum();
-        result
-            .counters
-            .insert("conflicts".to_owned(), conflicts as f64);
+        for (name, count) in counters.into_iter().flatten() {
+            *result.counters.entry(name).or_default() += count;
+        }
         let rolled_back = result.done - result.found;
         result
             .counters
@@ -244,15 +252,12 @@ impl<T: Tables> Run<'_, T> {
         index: u64,
         emitter: &mut Emitter<'_>,
     ) -> Result<PhaseResult, JobError> {
-        let (state, warehouses) = (&self.state, self.config.scale.warehouses);
+        let application = &self.application;
         let check = |tables: &mut &Placed<T>, worker: &mut Worker<'_>| {
             let (thread, threads) = (worker.thread as usize, worker.threads as usize);
-            let districts = (1..=warehouses).flat_map(|w| (1..=DISTRICTS).map(move |d| (w, d)));
-            worker.each(districts.skip(thread).step_by(threads), |(w, d)| {
-                if d == 1 {
-                    check_warehouse(*tables, state, w)?;
-                }
-                let rows = check_district(*tables, state, w, d)?;
+            let parts = (0..application.parts()).skip(thread).step_by(threads);
+            worker.each(parts, |part| {
+                let rows = application.check(*tables, part)?;
                 Ok(Done {
                     ops: rows,
                     ..Done::one(Kind::Check, true)
@@ -299,30 +304,9 @@ impl<T: Tables> Run<'_, T> {
         if let Some(tables) = self.tables.take() {
             tables.0.close().map_err(JobError::engine("close"))?;
         }
-        let tables = open(&self.around, self.config, &phase.name, emitter)?;
+        let tables = open(&self.around, &self.application, &phase.name, emitter)?;
         self.tables = Some(Seats(tables));
         Ok(())
-    }
-}
-
-/// Transactions of the first thread between two looks at a district, where the engine isolates.
-const LIVE_CHECK: u64 = 4096;
-
-/// Holds the conditions against one district and its warehouse, beside transactions.
-fn check_live<T: Tables>(
-    tables: &T,
-    state: &State,
-    warehouses: u16,
-    turn: u64,
-) -> Result<(), Broken> {
-    let districts = u64::from(DISTRICTS);
-    let w = 1 + (turn / districts % u64::from(warehouses)) as u16;
-    let checked = check_warehouse(tables, state, w)
-        .and_then(|()| check_district(tables, state, w, 1 + (turn % districts) as u8));
-    match checked {
-        // It was given up, and is looked at again another time.
-        Err(Trouble::Engine(fault)) if tables.is_conflict(&fault) => Ok(()),
-        checked => Ok(checked.map(|_| ())?),
     }
 }
 
@@ -334,18 +318,6 @@ fn nothing_done(phase: &Phase) -> PhaseResult {
         threads: phase.threads,
         partial: true,
         ..PhaseResult::default()
-    }
-}
-
-impl Kind {
-    fn of(transaction: Transaction) -> Self {
-        match transaction {
-            Transaction::NewOrder => Self::NewOrder,
-            Transaction::Payment => Self::Payment,
-            Transaction::OrderStatus => Self::OrderStatus,
-            Transaction::Delivery => Self::Delivery,
-            Transaction::StockLevel => Self::StockLevel,
-        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     contender::{BTreeTables, Durability, Focus, IndexyTables, Others, Setup},
     harness::Phase,
-    tpcc::{Mix, Scale, tests::Leaky},
+    tpcc::{self, Mix, Scale, tests::Leaky},
     workload::Order,
 };
 use std::path::PathBuf;
@@ -15,13 +15,13 @@ const SCALE: Scale = Scale {
     customers: 30,
 };
 
-fn step(name: &str, step: TpccStep, seconds: f64) -> Phase {
-    let config = Config {
+fn step(name: &str, step: TableStep, seconds: f64) -> Phase {
+    let on = Config::Tpcc(tpcc::Config {
         scale: SCALE,
         mix: Mix::Standard,
         others: Others::Same,
-    };
-    Phase::new(name, 2, Focus::Mixed, Work::Tpcc { step, config }).capped(seconds)
+    });
+    Phase::new(name, 2, Focus::Mixed, Work::Tables { step, on }).capped(seconds)
 }
 
 fn job(variant: &str, path: PathBuf, phases: Vec<Phase>) -> Job {
@@ -69,12 +69,12 @@ fn results<T: Tables>(job: &Job) -> (Vec<PhaseResult>, Result<(), JobError>) {
 
 fn whole(seconds: f64) -> Vec<Phase> {
     vec![
-        step("load", TpccStep::Load, 0.0),
-        step("run", TpccStep::Run, seconds),
-        step("check", TpccStep::Check, 0.0),
+        step("load", TableStep::Load, 0.0),
+        step("run", TableStep::Run, seconds),
+        step("check", TableStep::Check, 0.0),
         Phase::new("settle", 1, Focus::Writes, Work::Settle),
         Phase::new("reopen", 1, Focus::Reads, Work::Reopen),
-        step("check-again", TpccStep::Check, 0.0),
+        step("check-again", TableStep::Check, 0.0),
     ]
 }
 
@@ -140,13 +140,17 @@ fn a_broken_condition_fails_the_run() {
 #[test]
 fn a_load_that_was_cut_short_leaves_nothing_to_run_on_and_says_so() {
     let mut phases = vec![
-        step("load", TpccStep::Load, 1e-9),
-        step("run", TpccStep::Run, 0.2),
-        step("check", TpccStep::Check, 0.0),
+        step("load", TableStep::Load, 1e-9),
+        step("run", TableStep::Run, 0.2),
+        step("check", TableStep::Check, 0.0),
     ];
     // Far more than a thread loads before it is told to stop.
     for phase in &mut phases {
-        if let Work::Tpcc { config, .. } = &mut phase.work {
+        if let Work::Tables {
+            on: Config::Tpcc(config),
+            ..
+        } = &mut phase.work
+        {
             config.scale.warehouses = 10;
             config.scale.items = 100_000;
         }
@@ -188,7 +192,7 @@ fn transactions_that_an_interrupt_ends_are_partial() {
 #[test]
 fn work_on_one_table_is_refused() {
     let phases = vec![
-        step("load", TpccStep::Load, 0.0),
+        step("load", TableStep::Load, 0.0),
         Phase::new("abandon", 1, Focus::Reads, Work::Abandon),
     ];
     let (_, ended) = results::<BTreeTables>(&job("", PathBuf::new(), phases));

@@ -5,8 +5,9 @@
 
 use super::job::{Broken, Clock};
 use super::recent::Recent;
+use crate::applications;
 use crate::measure::{Latencies, LatencySummary};
-use crate::tpcc::Transaction;
+use crate::tpcc;
 use crate::workload::Rng;
 use std::{
     collections::BTreeMap,
@@ -22,7 +23,6 @@ const SAMPLED_CHUNKS: u64 = 4;
 
 /// Kinds of operations whose latencies are kept apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(usize)]
 pub(super) enum Kind {
     Get,
     Insert,
@@ -33,32 +33,50 @@ pub(super) enum Kind {
     MultiGet,
     Pop,
     Check,
-    // The transactions come last, in the order of their numbers.
-    NewOrder,
-    Payment,
-    OrderStatus,
-    Delivery,
-    StockLevel,
+    /// A transaction over several tables.
+    Transaction(applications::Kind),
 }
-/// How many kinds of transactions there are.
-pub(super) const TRANSACTIONS: usize = Transaction::ALL.len();
-const FIRST_TRANSACTION: usize = Kind::NewOrder as usize;
-const KINDS: [(Kind, &str); 14] = [
-    (Kind::Get, "get"),
-    (Kind::Insert, "insert"),
-    (Kind::Update, "update"),
-    (Kind::Scan, "scan"),
-    (Kind::ReadModifyWrite, "read_modify_write"),
-    (Kind::Delete, "delete"),
-    (Kind::MultiGet, "multi_get"),
-    (Kind::Pop, "pop"),
-    (Kind::Check, "check"),
-    (Kind::NewOrder, Transaction::NewOrder.name()),
-    (Kind::Payment, Transaction::Payment.name()),
-    (Kind::OrderStatus, Transaction::OrderStatus.name()),
-    (Kind::Delivery, Transaction::Delivery.name()),
-    (Kind::StockLevel, Transaction::StockLevel.name()),
+
+/// The kinds that are no transactions, by number.
+const OPERATIONS: [&str; 9] = [
+    "get",
+    "insert",
+    "update",
+    "scan",
+    "read_modify_write",
+    "delete",
+    "multi_get",
+    "pop",
+    "check",
 ];
+const KINDS: usize = OPERATIONS.len() + applications::Kind::COUNT;
+/// How many kinds of transactions TPC-C has, which are counted over time.
+pub(super) const TRANSACTIONS: usize = tpcc::Transaction::ALL.len();
+
+impl Kind {
+    /// Its number among all kinds.
+    #[inline]
+    fn number(self) -> usize {
+        match self {
+            Self::Get => 0,
+            Self::Insert => 1,
+            Self::Update => 2,
+            Self::Scan => 3,
+            Self::ReadModifyWrite => 4,
+            Self::Delete => 5,
+            Self::MultiGet => 6,
+            Self::Pop => 7,
+            Self::Check => 8,
+            Self::Transaction(kind) => OPERATIONS.len() + kind.number(),
+        }
+    }
+
+    /// Names of all kinds, by number.
+    fn names() -> impl Iterator<Item = &'static str> {
+        let transactions = applications::Kind::all().map(applications::Kind::name);
+        OPERATIONS.into_iter().chain(transactions)
+    }
+}
 
 /// What one call did.
 #[derive(Debug, Clone, Copy)]
@@ -101,7 +119,7 @@ pub(super) struct Tally {
     /// It was told to stop before all was done.
     pub cut: bool,
     transactions: [u64; TRANSACTIONS],
-    latencies: [Option<Box<Latencies>>; KINDS.len()],
+    latencies: [Option<Box<Latencies>>; KINDS],
 }
 
 impl Tally {
@@ -110,14 +128,14 @@ impl Tally {
         self.done += done.ops;
         self.found += done.found;
         self.payload += done.payload;
-        if let Some(index) = (done.kind as usize).checked_sub(FIRST_TRANSACTION) {
-            self.transactions[index] += done.ops;
+        if let Kind::Transaction(applications::Kind::Tpcc(transaction)) = done.kind {
+            self.transactions[transaction as usize] += done.ops;
         }
     }
 
     #[inline]
     fn time(&mut self, kind: Kind, ns: u64) {
-        self.latencies[kind as usize]
+        self.latencies[kind.number()]
             .get_or_insert_default()
             .record(ns);
     }
@@ -139,9 +157,9 @@ impl Tally {
 
     /// Latencies by the name of the kind.
     pub(super) fn summaries(&self) -> BTreeMap<String, LatencySummary> {
-        let named = KINDS.iter().zip(&self.latencies);
+        let named = Kind::names().zip(&self.latencies);
         named
-            .filter_map(|((_, name), l)| Some(((*name).to_owned(), l.as_ref()?.summary())))
+            .filter_map(|(name, l)| Some((name.to_owned(), l.as_ref()?.summary())))
             .collect()
     }
 }

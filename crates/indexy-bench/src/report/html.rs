@@ -2,6 +2,7 @@
 
 use super::{
     document::Document,
+    outcomes::{outcome_table, skew_plot},
     table::{Table, detail_table, goal_table},
     tpcc::{transaction_plots, transaction_table},
 };
@@ -103,6 +104,11 @@ fn sections(document: &Document) -> Vec<Section> {
     }
     let others = document.scenarios();
     let others = others.iter().filter(|scenario| !drawn.contains(scenario));
+    sections.extend(skew_plot(&document.results).map(|plot| Section {
+        title: "by skew".to_owned(),
+        charts: vec![plot.to_svg()],
+        ..Section::default()
+    }));
     sections.extend(others.map(|scenario| scenario_section(scenario, &document.results)));
     sections
 }
@@ -112,6 +118,7 @@ fn tables(scenario: &str, results: &[RunResult]) -> impl Iterator<Item = Table> 
     [details]
         .into_iter()
         .chain(transaction_table(scenario, results))
+        .chain(outcome_table(scenario, results))
 }
 
 fn figure_section(figure: &Figure, results: &[RunResult]) -> Section {

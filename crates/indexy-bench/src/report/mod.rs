@@ -9,6 +9,7 @@ mod document;
 mod files;
 mod html;
 mod live;
+mod outcomes;
 mod table;
 mod tpcc;
 
@@ -19,5 +20,6 @@ pub use document::{Document, DocumentError};
 pub use html::html_text;
 pub(crate) use html::{Page, Section, page_text};
 pub use live::Live;
+pub use outcomes::{outcome_table, skew_plot};
 pub use table::{Table, detail_table, goal_table};
 pub use tpcc::{transaction_phases, transaction_plots, transaction_table};

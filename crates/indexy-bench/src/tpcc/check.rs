@@ -9,9 +9,11 @@ use super::{
     scale::DISTRICTS,
     schema::{self, Table},
     state::State,
-    trouble::{Done, Trouble},
 };
-use crate::contender::Tables;
+use crate::{
+    application::{Done, Trouble},
+    contender::Tables,
+};
 
 /// A condition of the specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use super::{
     scale::{DISTRICTS, Scale},
     schema::{self, Table},
     state::{PAID, loaded_ytd},
-    trouble::Done,
 };
 use crate::{
+    application::Done,
     contender::{TableBatch, Tables},
     workload::{Rng, rng},
 };

@@ -10,9 +10,11 @@
 //! Isolation is the driver's (`state.rs`): locks on warehouses, districts and stripes of stock,
 //! taken in one order before the first read. A transaction's writes are one atomic batch; a
 //! rollback drops it. The driver knows each district's next order and each sum of payments, and
-//! checks every read of them against that. Not here: threads, clocks and results
-//! (`harness/tables.rs`), which jobs there are (`suite/tpcc.rs`).
+//! checks every read of them against that. Not here: what it shares with other workloads
+//! (`application/`), threads, clocks and results
+//! (`harness/tables.rs`), which jobs there are (`suite/tables.rs`).
 
+mod application;
 mod check;
 mod config;
 mod load;
@@ -22,8 +24,8 @@ mod scale;
 mod schema;
 mod state;
 mod transactions;
-mod trouble;
 
+pub use application::Tpcc;
 pub use check::{Condition, check_district, check_warehouse};
 pub use config::{Config, Mix, Transaction};
 pub use load::Loader;
@@ -32,7 +34,6 @@ pub use scale::{CUSTOMERS, DISTRICTS, ITEMS, Scale};
 pub use schema::{TABLES, Table, names};
 pub use state::State;
 pub use transactions::{Ended, Transactions};
-pub use trouble::{Done, Trouble};
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -1,8 +1,10 @@
-//! Random values by the specification: NURand (2.1.6), last names (4.3.2.3), texts (4.3.2.2).
+//! Draws by the specification: the constants of NURand (2.1.6), last names (4.3.2.3).
 
 use super::scale::{DISTRICTS, Scale};
-use crate::workload::Rng;
+use crate::{application::random::nurand, workload::Rng};
 use rand::Rng as _;
+
+pub(crate) use crate::application::random::{Text, alphanumeric, chance, digits};
 
 /// Last names of a district: so many differ.
 const NAMES: u32 = 1000;
@@ -46,12 +48,6 @@ impl Constants {
 fn delta_is_valid(load: u32, run: u32) -> bool {
     let delta = load.abs_diff(run);
     (65..=119).contains(&delta) && delta != 96 && delta != 112
-}
-
-/// NURand(a, from, to) with constant `c`: numbers of `from..=to`, some much more often than others.
-fn nurand(rng: &mut Rng, a: u32, c: u32, from: u32, to: u32) -> u32 {
-    let mixed = rng.random_range(0..=a) | rng.random_range(from..=to);
-    (mixed + c) % (to - from + 1) + from
 }
 
 /// Draws of a run.
@@ -114,11 +110,6 @@ pub(crate) fn district(rng: &mut Rng) -> u8 {
     rng.random_range(1..=DISTRICTS)
 }
 
-/// True `percent` times of 100.
-pub(crate) fn chance(rng: &mut Rng, percent: u32) -> bool {
-    rng.random_range(0..100) < percent
-}
-
 /// Three syllables of five letters at most.
 pub(crate) const LAST_NAME_BYTES: usize = 15;
 
@@ -134,38 +125,10 @@ fn last_name(number: u32) -> Text<LAST_NAME_BYTES> {
     name
 }
 
-/// A text of at most `N` bytes, without an allocation.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Text<const N: usize> {
-    bytes: [u8; N],
-    len: usize,
-}
+const ORIGINAL: &[u8] = b"ORIGINAL";
 
 impl<const N: usize> Text<N> {
-    pub(crate) fn new() -> Self {
-        Self {
-            bytes: [0; N],
-            len: 0,
-        }
-    }
-
-    /// Adds as much of `more` as there is room for.
-    pub(crate) fn push(&mut self, more: &[u8]) {
-        let taken = more.len().min(N - self.len);
-        self.bytes[self.len..self.len + taken].copy_from_slice(&more[..taken]);
-        self.len += taken;
-    }
-
-    /// Letters and digits, `from..=N` of them.
-    pub(crate) fn random(rng: &mut Rng, from: usize) -> Self {
-        let len = rng.random_range(from..=N);
-        Self {
-            bytes: alphanumeric(rng),
-            len,
-        }
-    }
-
-    /// The same, and with one of ten "ORIGINAL" somewhere in it (4.3.3.1).
+    /// A random text, with one of ten "ORIGINAL" somewhere in it (4.3.3.1).
     pub(crate) fn random_data(rng: &mut Rng, from: usize) -> Self {
         let mut text = Self::random(rng, from);
         if chance(rng, 10) {
@@ -176,38 +139,9 @@ impl<const N: usize> Text<N> {
     }
 }
 
-impl<const N: usize> std::ops::Deref for Text<N> {
-    type Target = [u8];
-    fn deref(&self) -> &[u8] {
-        &self.bytes[..self.len]
-    }
-}
-
-const ORIGINAL: &[u8] = b"ORIGINAL";
-
 /// True if `data` contains "ORIGINAL".
 pub(crate) fn is_original(data: &[u8]) -> bool {
     data.windows(ORIGINAL.len()).any(|w| w == ORIGINAL)
-}
-
-/// `N` letters and digits.
-pub(crate) fn alphanumeric<const N: usize>(rng: &mut Rng) -> [u8; N] {
-    const SIGNS: &[u8; 64] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01";
-    let mut text = [0; N];
-    for bytes in text.chunks_mut(8) {
-        // Six bits of one draw for each.
-        let mut draw = rng.random::<u64>();
-        for byte in bytes {
-            *byte = SIGNS[(draw % 64) as usize];
-            draw >>= 6;
-        }
-    }
-    text
-}
-
-/// `N` digits.
-pub(crate) fn digits<const N: usize>(rng: &mut Rng) -> [u8; N] {
-    std::array::from_fn(|_| rng.random_range(b'0'..=b'9'))
 }
 
 /// Four digits and "11111".

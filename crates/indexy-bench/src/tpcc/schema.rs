@@ -5,6 +5,8 @@
 //! primary key; its rows are numbered within the district of the payment. Two secondary indexes
 //! have empty values: customers by last and first name, orders by customer.
 
+use crate::application::TableId;
+
 /// A table or secondary index; the number is its index for [`Tables`](crate::contender::Tables).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
@@ -64,6 +66,16 @@ impl Table {
             Table::CustomerByName => "customer_by_name",
             Table::OrderByCustomer => "order_by_customer",
         }
+    }
+}
+
+impl TableId for Table {
+    fn index(self) -> usize {
+        self as usize
+    }
+
+    fn name(self) -> &'static str {
+        Table::name(self)
     }
 }
 

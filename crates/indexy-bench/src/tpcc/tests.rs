@@ -5,6 +5,7 @@ use super::{
     *,
 };
 use crate::{
+    application::Done,
     contender::{
         BTreeTables, Durability, Focus, IndexyTables, IndexyTransactions, Others, Outcome, Placed,
         Placement, Setup, TableBatch, TableSetup, Tables,

@@ -18,7 +18,7 @@ use rand::Rng as _;
 const EXPONENT: f64 = 0.99;
 
 /// The traces by name, with what they are. A name that begins with `zipf-` ends in its exponent.
-pub const TRACES: [(&str, &str); 11] = [
+pub const TRACES: [(&str, &str); 12] = [
     ("zipf-0.5", "reads by zipf 0.5, popular keys spread"),
     ("zipf-0.7", "reads by zipf 0.7, popular keys spread"),
     ("zipf-0.99", "reads by zipf 0.99, popular keys spread"),
@@ -36,6 +36,7 @@ pub const TRACES: [(&str, &str); 11] = [
     ("mixed", "zipf-0.99 with 5 % updates and 5 % blind writes"),
     ("tatp", "rows of TATP's four tables, standard mix"),
     ("order-line", "rows of TPC-C's ORDER-LINE, standard mix"),
+    ("voter", "rows of Voter's five tables, from few numbers"),
 ];
 
 /// The trace `name` at that size; none if there is no such name.
@@ -45,6 +46,7 @@ pub fn make(name: &str, size: &Size) -> Option<Trace> {
     Some(match name {
         "tatp" => tables::tatp(size, &mut rng),
         "order-line" => tables::order_line(size, &mut rng),
+        "voter" => tables::voter(size, &mut rng),
         "side-0.99" => zipf(name, EXPONENT, false, size, &mut rng),
         "shift" => shift(size, &mut rng),
         "loop" => passes(size, &mut rng),

@@ -1,4 +1,4 @@
-//! Which rows TATP and TPC-C touch, in the order in which their transactions do.
+//! Which rows TATP, TPC-C and Voter touch, in the order in which their transactions do.
 //!
 //! Rows that are not there are not in the trace. A table's rows follow those of the table before.
 
@@ -202,6 +202,52 @@ pub(super) fn order_line(size: &Size, rng: &mut Rng) -> Trace {
     trace
 }
 
+/// Contestants, and pairs of a contestant and a state.
+const CONTESTANTS: u32 = 6;
+const STATES: u32 = 51;
+const AREAS: u32 = 304;
+/// Votes that are accepted of a telephone number.
+const VOTES_A_PHONE: u32 = 2;
+
+/// Calls of Voter from numbers that each call as often as any other. A number has a row that counts
+/// its votes, and a row for each vote.
+pub(super) fn voter(size: &Size, rng: &mut Rng) -> Trace {
+    const AREAS_FROM: u32 = CONTESTANTS;
+    const COUNTS_FROM: u32 = AREAS_FROM + AREAS;
+    const PHONES_FROM: u32 = COUNTS_FROM + CONTESTANTS * STATES;
+    let phones = (size.keys / (1 + VOTES_A_PHONE)).max(1);
+    let votes_from = PHONES_FROM + phones;
+    let mut votes = vec![0u8; phones as usize];
+    let mut trace = Trace::new("voter", votes_from + phones * VOTES_A_PHONE);
+    while trace.len() < size.accesses as usize {
+        let phone = rng.random_range(0..phones);
+        let area = phone % AREAS;
+        let count = &mut votes[phone as usize];
+        // One call of 100 is for a contestant that there is not.
+        let is_valid = rng.random_range(0..100) > 0;
+        let contestant = rng.random_range(0..CONTESTANTS);
+        if is_valid {
+            trace.push(contestant, Access::Read);
+        }
+        if *count > 0 {
+            trace.push(PHONES_FROM + phone, Access::Read);
+        }
+        trace.push(AREAS_FROM + area, Access::Read);
+        if !is_valid || u32::from(*count) == VOTES_A_PHONE {
+            continue;
+        }
+        let of_state = COUNTS_FROM + contestant * STATES + area % STATES;
+        trace.push(of_state, Access::Update);
+        trace.push(
+            votes_from + phone * VOTES_A_PHONE + u32::from(*count),
+            Access::Write,
+        );
+        trace.push(PHONES_FROM + phone, Access::Write);
+        *count += 1;
+    }
+    trace
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -274,5 +320,32 @@ mod tests {
         }
         let share = f64::from(new) / trace.len() as f64;
         assert!((0.2..0.35).contains(&share), "{share}");
+    }
+    #[test]
+    fn a_number_votes_twice_at_most_and_its_count_is_read_once_it_is_there() {
+        let trace = voter(&SIZE, &mut rng(1, 0, 0));
+        let phones = SIZE.keys / 3;
+        let (from, votes_from) = (trace.keys - 3 * phones, trace.keys - 2 * phones);
+        let mut count = vec![0; phones as usize];
+        let mut voted = vec![false; 2 * phones as usize];
+        let mut refused = 0;
+        for (row, access) in trace.iter() {
+            if row >= votes_from {
+                let vote = &mut voted[(row - votes_from) as usize];
+                assert!(access == Access::Write && !*vote);
+                *vote = true;
+            } else if row >= from {
+                let count = &mut count[(row - from) as usize];
+                match access {
+                    Access::Write => *count += 1,
+                    _ => assert!(*count > 0),
+                }
+                refused += u32::from(*count == 2 && access == Access::Read);
+            }
+        }
+        assert!(count.iter().all(|votes| *votes <= 2));
+        let votes: u32 = count.iter().sum();
+        assert_eq!(votes as usize, voted.iter().filter(|v| **v).count());
+        assert!(votes > 25_000 && refused > 1000, "{votes} {refused}");
     }
 }

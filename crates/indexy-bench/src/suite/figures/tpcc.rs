@@ -9,11 +9,12 @@ use super::{
     draw::{best_at, contenders, ours_and_peers, ratio_text},
 };
 use crate::{
+    applications::Config,
     contender::{About, Durability, Others},
     format::{bytes, rate},
     measure::{Parts, PhaseResult, RunResult},
-    suite::{Plan, RUN, TpccRun, tpcc_plan},
-    tpcc::{Config, Mix},
+    suite::{Plan, RUN, TablesRun, tables_plan},
+    tpcc::{self, Mix},
 };
 use indexy_report::chart::{Plot, Series};
 
@@ -29,15 +30,15 @@ pub(super) const NOT_OVER_THREADS: &[&str] = &["bf-tree", "fjall", "redb"];
 /// Who is left out of Figure 10: the paper compares pages of a B+ tree.
 pub(super) const NOT_BY_PAGES: &[&str] = &["bf-tree", "fjall", "redb", "lmdb", "rocksdb"];
 
-fn run(sizes: &Sizes, scenario: String, others: Others, threads: usize, x: f64) -> TpccRun {
+fn run(sizes: &Sizes, scenario: String, others: Others, threads: usize, x: f64) -> TablesRun {
     let t = &sizes.tpcc;
-    TpccRun {
+    TablesRun {
         scenario,
-        config: Config {
+        on: Config::Tpcc(tpcc::Config {
             scale: t.scale,
             mix: Mix::Paper,
             others,
-        },
+        }),
         budget: t.budget,
         page_bytes: PAGE_BYTES,
         durability: Durability::None,
@@ -67,14 +68,14 @@ pub(super) fn threads(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
     for &threads in sizes.tpcc.threads {
         let scenario = format!("{LINE}-{threads}t");
         let one = run(sizes, scenario, line_only(sizes), threads, threads as f64);
-        tpcc_plan(&one, all, plan);
+        tables_plan(&one, all, plan);
     }
 }
 
 pub(super) fn all_tables(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
     let threads = sizes.threads;
     let one = run(sizes, ALL.to_owned(), Others::Same, threads, threads as f64);
-    tpcc_plan(&one, all, plan);
+    tables_plan(&one, all, plan);
 }
 
 pub(super) fn page_sizes(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
@@ -89,7 +90,7 @@ pub(super) fn page_sizes(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
             page as f64,
         );
         one.page_bytes = page;
-        tpcc_plan(&one, &paged, plan);
+        tables_plan(&one, &paged, plan);
     }
 }
 

@@ -2,9 +2,10 @@
 
 use super::{Reads, Transactions, Writes};
 use crate::{
+    application::{Done, Trouble},
     contender::Tables,
     tpcc::{
-        Done, Table, Trouble,
+        Table,
         random::{LAST_NAME_BYTES, Text, chance},
         schema,
     },

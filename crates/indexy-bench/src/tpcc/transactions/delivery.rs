@@ -2,9 +2,10 @@
 
 use super::{Reads, Transactions, now};
 use crate::{
+    application::{Done, Trouble},
     contender::Tables,
     tpcc::{
-        DISTRICTS, Done, Table, Trouble,
+        DISTRICTS, Table,
         rows::{Customer, Order, OrderLine},
         schema,
     },

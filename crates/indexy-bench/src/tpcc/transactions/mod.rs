@@ -16,14 +16,16 @@ use super::{
     random::{Constants, Draw},
     schema::Table,
     state::State,
-    trouble::{Done, Trouble},
 };
 use crate::{
-    contender::{TableBatch, Tables},
+    application::{
+        Done, Trouble,
+        access::{Reads, Writes, now, repeated},
+    },
+    contender::Tables,
     workload::Rng,
 };
 use rand::Rng as _;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,30 +59,6 @@ struct Buffers {
     written: Vec<u8>,
     list: Vec<u8>,
     numbers: Vec<u32>,
-}
-
-/// A batch under way, and the bytes that went into it.
-struct Writes<B> {
-    batch: B,
-    payload: u64,
-}
-
-impl<B: TableBatch> Writes<B> {
-    fn put(&mut self, table: Table, key: &[u8], value: &[u8]) {
-        self.payload += (key.len() + value.len()) as u64;
-        self.batch.put(table as usize, key, value);
-    }
-
-    fn remove(&mut self, table: Table, key: &[u8]) {
-        self.payload += key.len() as u64;
-        self.batch.remove(table as usize, key);
-    }
-
-    /// Commits and returns the bytes.
-    fn commit(self) -> Done<u64> {
-        self.batch.commit()?;
-        Ok(self.payload)
-    }
 }
 
 impl<'a, T: Tables> Transactions<'a, T> {
@@ -145,17 +123,10 @@ impl<'a, T: Tables> Transactions<'a, T> {
         rng: &mut Rng,
         mut attempt: impl FnMut(&mut Self, &mut Rng) -> Done<R>,
     ) -> Done<R> {
-        let start = rng.clone();
-        loop {
-            match attempt(self, rng) {
-                Err(Trouble::Engine(fault)) if self.tables.is_conflict(&fault) => {
-                    self.conflicts += 1;
-                    *rng = start.clone();
-                    std::thread::yield_now();
-                }
-                done => return done,
-            }
-        }
+        let (tables, mut met) = (self.tables, 0);
+        let done = repeated(tables, &mut met, rng, |rng| attempt(self, rng));
+        self.conflicts += met;
+        done
     }
 
     /// `lock`, unless the engine isolates.
@@ -164,64 +135,7 @@ impl<'a, T: Tables> Transactions<'a, T> {
     }
 
     fn begin(&self) -> Writes<T::Batch<'a>> {
-        Writes {
-            batch: self.tables.batch(),
-            payload: 0,
-        }
-    }
-}
-
-/// What a transaction reads through: the tables, as its batch sees them.
-struct Reads<'a, 'b, T: Tables> {
-    tables: &'a T,
-    batch: &'b T::Batch<'a>,
-}
-
-impl<'a, 'b, T: Tables> Reads<'a, 'b, T> {
-    fn of(tables: &'a T, writes: &'b Writes<T::Batch<'a>>) -> Self {
-        let batch = &writes.batch;
-        Self { tables, batch }
-    }
-
-    /// Reads a row that must be there into `row`.
-    fn fetch(&self, table: Table, key: &[u8], row: &mut Vec<u8>) -> Done<()> {
-        if self.fetch_if_there(table, key, row)? {
-            Ok(())
-        } else {
-            Err(Trouble::missing(table, key))
-        }
-    }
-
-    /// Reads a row into `row`; false if there is none.
-    fn fetch_if_there(&self, table: Table, key: &[u8], row: &mut Vec<u8>) -> Done<bool> {
-        let copy = |bytes: &[u8]| {
-            row.clear();
-            row.extend_from_slice(bytes);
-        };
-        let (tables, batch) = (self.tables, self.batch);
-        Ok(tables.get_in(batch, table as usize, key, copy)?.is_some())
-    }
-
-    fn scan(
-        &self,
-        table: Table,
-        from: &[u8],
-        to: &[u8],
-        see: impl FnMut(&[u8], &[u8]) -> bool,
-    ) -> Done<()> {
-        let (tables, batch) = (self.tables, self.batch);
-        Ok(tables.scan_in(batch, table as usize, from, to, see)?)
-    }
-
-    fn last<R>(
-        &self,
-        table: Table,
-        from: &[u8],
-        to: &[u8],
-        see: impl FnOnce(&[u8], &[u8]) -> R,
-    ) -> Done<Option<R>> {
-        let (tables, batch) = (self.tables, self.batch);
-        Ok(tables.last_in(batch, table as usize, from, to, see)?)
+        Writes::new(self.tables.batch())
     }
 }
 
@@ -249,11 +163,4 @@ pub(super) fn expect<V: PartialEq + std::fmt::Display>(
     Err(Trouble::Wrong(format!(
         "{table}: {what} is {found}, and {known} was committed last"
     )))
-}
-
-/// Milliseconds since 1970.
-fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |d| d.as_millis() as u64)
 }

@@ -2,9 +2,10 @@
 
 use super::{Buffers, Reads, Transactions, Writes, expect_known, now};
 use crate::{
+    application::{Done, Trouble},
     contender::{TableBatch, Tables},
     tpcc::{
-        Done, Table, Trouble,
+        Table,
         random::{Draw, chance, district, is_original},
         rows::{Customer, District, Item, Order, OrderLine, Stock, Warehouse, Whole},
         schema,

@@ -2,9 +2,10 @@
 
 use super::{Reads, Transactions};
 use crate::{
+    application::{Done, Trouble},
     contender::Tables,
     tpcc::{
-        Done, Table, Trouble,
+        Table,
         random::district,
         rows::{Customer, Order, OrderLine},
         schema,

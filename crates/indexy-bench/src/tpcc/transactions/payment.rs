@@ -2,9 +2,10 @@
 
 use super::{Reads, Transactions, Writes, expect_known, now};
 use crate::{
+    application::{Done, Trouble},
     contender::{TableBatch, Tables},
     tpcc::{
-        Done, Table, Trouble,
+        Table,
         random::{Text, chance, district},
         rows::{Customer, District, History, Warehouse, Whole},
         schema,

@@ -3,9 +3,10 @@
 
 use super::{Reads, Transactions, Writes, expect_known};
 use crate::{
+    application::{Done, Trouble},
     contender::Tables,
     tpcc::{
-        Done, Table, Trouble,
+        Table,
         random::district,
         rows::{District, OrderLine, Stock},
         schema,

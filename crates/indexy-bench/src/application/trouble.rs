@@ -1,6 +1,6 @@
 //! Why a step of the workload ended.
 
-use super::schema::Table;
+use super::table::TableId;
 use crate::contender::Fault;
 
 /// Why a transaction, a load or a check ended.
@@ -17,14 +17,14 @@ pub enum Trouble {
 impl Trouble {
     /// A row that must be there and is not.
     #[cold]
-    pub(crate) fn missing(table: Table, key: &[u8]) -> Self {
+    pub(crate) fn missing(table: impl TableId, key: &[u8]) -> Self {
         let key: String = key.iter().map(|b| format!("{b:02x}")).collect();
         Self::Wrong(format!("{}: row {key} is not there", table.name()))
     }
 
     /// A row that was never written so.
     #[cold]
-    pub(crate) fn garbled(table: Table) -> Self {
+    pub(crate) fn garbled(table: impl TableId) -> Self {
         Self::Wrong(format!("{}: a row that was never written", table.name()))
     }
 }
