@@ -303,7 +303,8 @@ impl Options {
 
     /// What writers keep for open snapshots takes so many bytes of the memory budget: keys and old
     /// values. From half of it on they go to disk in the background; at it, writers wait for that.
-    /// At most half of the budget; 0, the default: a quarter.
+    /// They go earlier where a writer waits for memory, and a large batch may take it past this, up
+    /// to half of the budget. At most half of the budget; 0, the default: a quarter.
     ///
     /// ```
     /// use indexy::Options;

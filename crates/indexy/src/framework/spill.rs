@@ -75,7 +75,7 @@ pub(crate) enum RunLock {
 impl Joined {
     /// Spills the images of this tree. Errors: those of Y and of the disk; nothing has changed
     /// then.
-    pub(super) fn spill(&self, run_lock: RunLock) -> Result<()> {
+    pub(crate) fn spill(&self, run_lock: RunLock) -> Result<()> {
         let versions = &self.shared.versions;
         let Some(disk) = versions.disk() else {
             return Ok(());

@@ -43,9 +43,9 @@
 //!
 //! Memory: images lie in the arena. From half of their limit on a background thread writes them to
 //! *files* ([`spill`]); at the limit writers of single keys wait for it, as they do for memory.
-//! What cannot wait goes past it, up to twice the limit. Where nothing can be spilled, or the files
-//! take more than the user allows, the oldest snapshot is given up (`SnapshotTooOld`), never a
-//! writer. Images go by generation or by file when no open snapshot needs any.
+//! What cannot wait goes past it, up to half of the budget. Where nothing can be spilled, or the
+//! files take more than the user allows, the oldest snapshot is given up (`SnapshotTooOld`), never
+//! a writer. Images go by generation or by file when no open snapshot needs any.
 //!
 //! **Files and markers.** A file has no markers: who writes it holds the run lock and reads what Y
 //! has. The image in memory goes in the moment in which the file is shown. So a reader finds it in
@@ -87,14 +87,13 @@ use time::{Clock, Millis, Time};
 
 /// Images take this part of the budget at most, unless the user says otherwise.
 const LIMIT_DIVISOR: usize = 4;
-/// And this part, whatever the user says.
+/// And this part, whatever the user says. Where images are spilled, those that cannot wait may take
+/// as much: a small limit makes writers wait more often, and gives up no snapshot.
 const LARGEST_LIMIT_DIVISOR: usize = 2;
 /// They are looked at each time that they have grown by this part of the limit.
 const LOOKS_DIVISOR: usize = 8;
 /// From this part of the limit on they are spilled.
 const SPILL_DIVISOR: usize = 2;
-/// Where images are spilled, those of a batch may take this times the limit.
-const OVERDRAFT: usize = 2;
 /// Below this part of the limit no image is worth a look whether it may go.
 const WORTHWHILE_DIVISOR: usize = 64;
 
@@ -288,11 +287,9 @@ impl Versions {
 
     /// What images may take in memory before the oldest snapshot is given up.
     fn most(&self) -> usize {
-        let limit = self.limit();
-        let overdraft = (limit * OVERDRAFT).min(self.budget.limit() / LARGEST_LIMIT_DIVISOR);
         match self.disk().is_some() {
-            true => overdraft.max(limit),
-            false => limit,
+            true => self.budget.limit() / LARGEST_LIMIT_DIVISOR,
+            false => self.limit(),
         }
     }
 

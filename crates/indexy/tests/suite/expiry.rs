@@ -724,3 +724,25 @@ fn entries_that_expire_are_not_merged() {
         .unwrap();
     refused(db.tree_with("sessions", merging()));
 }
+
+/// A batch brings entries with their moments into a transaction, which reads what it writes.
+#[test]
+fn a_transaction_does_not_see_what_it_wrote_as_expired() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path(), Options::new(4 << 20)).unwrap();
+    let tree = expiring(&db);
+    tree.insert("gone", "old").unwrap();
+    let mut batch = db.batch();
+    batch.insert_until(&tree, "gone", "new", Expires::At(SystemTime::UNIX_EPOCH));
+    batch.insert_until(&tree, "there", "new", Expires::Never);
+    let mut tx = db.begin().unwrap();
+    tx.append(batch).unwrap();
+    assert_eq!(tx.get(&tree, "gone").unwrap(), None);
+    let both = tx.multi_get(&tree, ["gone", "there"]).unwrap();
+    assert_eq!(both, [None, Some("new".into())]);
+    assert_eq!(tx.iter(&tree).count(), 1);
+    assert_eq!(tx.iter(&tree).rev().count(), 1);
+    tx.commit().unwrap();
+    assert_eq!(tree.get("gone").unwrap(), None);
+    assert_eq!(tree.len().unwrap(), 1);
+}

@@ -87,3 +87,67 @@ fn a_hot_key_does_not_wear_out_an_old_snapshot() {
         assert_eq!(old.get(&tree, "hot").unwrap().unwrap(), b"old", "{n}");
     }
 }
+
+/// A batch at its limit over a batch as large: images and copies have no room beside it.
+#[test]
+fn the_largest_batch_of_the_smallest_budget_gives_no_snapshot_up() {
+    for values in [2, 5, 60] {
+        let dir = tempfile::tempdir().unwrap();
+        let db = open(dir.path(), &Options::new(2 * MIB));
+        let tree = db.tree("t").unwrap();
+        let len = db.batch().limit() / values - 128;
+        let key = |n: usize| (n as u32).to_be_bytes();
+        let mut snapshots = Vec::new();
+        for round in 0..5u8 {
+            let mut attempts = 0;
+            db.transact(|tx| {
+                attempts += 1;
+                (0..values).try_for_each(|n| tx.insert(&tree, key(n), vec![round; len]))
+            })
+            .unwrap();
+            assert_eq!(attempts, 1, "round {round}");
+            snapshots.push((round, db.snapshot().unwrap()));
+        }
+        let mut all = db.batch();
+        (0..values).for_each(|n| all.remove(&tree, key(n)));
+        all.commit().unwrap();
+        for (round, snapshot) in &snapshots {
+            for n in 0..values {
+                let found = snapshot.get(&tree, key(n)).unwrap().unwrap();
+                assert!(found.len() == len && found.iter().all(|b| b == round));
+            }
+        }
+        assert!(tree.is_empty().unwrap());
+        assert_sound(&db);
+    }
+}
+
+/// The user's limit is far below one image: writers wait more often, and that is all.
+#[test]
+fn a_small_limit_of_images_gives_no_snapshot_up() {
+    for limit in [1, 1000, 64 << 10] {
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options::new(4 * MIB).snapshot_memory_bytes(limit);
+        let db = open(dir.path(), &options);
+        let tree = db.tree("t").unwrap();
+        let write = |round: u8| {
+            for (n, len) in (0..6u32).zip([10, 100, 3000, 100_000, 300_000, 2_000_000]) {
+                tree.insert(n.to_be_bytes(), vec![round; len]).unwrap();
+            }
+            let mut batch = db.batch();
+            for n in 6..300u32 {
+                batch.insert(&tree, n.to_be_bytes(), [round; 2000]);
+            }
+            batch.commit().unwrap();
+        };
+        write(1);
+        let snapshot = db.snapshot().unwrap();
+        write(2);
+        write(3);
+        for entry in snapshot.iter(&tree) {
+            let (key, value) = entry.unwrap();
+            assert!(value.iter().all(|b| *b == 1), "limit {limit}, key {key:?}");
+        }
+        assert_eq!(snapshot.len(&tree).unwrap(), 300, "limit {limit}");
+    }
+}

@@ -259,6 +259,14 @@ impl Holdings for Core {
     fn when_freed(&self) -> Freed {
         self.memory.when_freed()
     }
+
+    fn spill_images(&self) {
+        let (shared, versions) = (&self.shared, &self.shared.versions);
+        if versions.disk().is_some() && versions.bytes().0 > 0 {
+            shared.spill_request.ask();
+            shared.wake_spiller.notify();
+        }
+    }
 }
 
 impl Host for Core {

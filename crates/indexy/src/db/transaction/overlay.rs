@@ -9,6 +9,7 @@ use crate::{
     db::tree::{Range, Soonest, Tree},
     error::Result,
     key::{Key, Value, successor},
+    versions::time::Millis,
     x::Order,
 };
 use std::ops::Bound;
@@ -46,12 +47,13 @@ impl Overlay {
 
     /// The next entry from the end that `order` says.
     ///
-    /// `writes` are to `tree`, as it stores them.
+    /// `writes` are to `tree`, as it stores them, and are seen at `at`.
     pub(super) fn step(
         &mut self,
         order: Order,
         writes: Option<&TreeWrites>,
         tree: &Tree,
+        at: Millis,
     ) -> Result<Step> {
         let began = match order {
             Order::Ascending => Some(self.from.clone()),
@@ -67,7 +69,7 @@ impl Overlay {
             let (key, value) = match (ours, written) {
                 (None, None) => return Ok(self.end(order, began)),
                 (Some((key, value)), None) => (key.clone(), Some(value.clone())),
-                (None, Some((key, written))) => (key.clone(), tree.value_of(written)),
+                (None, Some((key, written))) => (key.clone(), tree.value_of(written, at)),
                 (Some((ours, value)), Some((key, written))) => {
                     let base_first = match order {
                         Order::Ascending => ours < key,
@@ -75,7 +77,7 @@ impl Overlay {
                     };
                     match base_first {
                         true => (ours.clone(), Some(value.clone())),
-                        false => (key.clone(), tree.value_of(written)),
+                        false => (key.clone(), tree.value_of(written, at)),
                     }
                 }
             };

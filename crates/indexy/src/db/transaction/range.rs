@@ -119,7 +119,8 @@ impl Cursor {
             return Ok(None);
         }
         let core = self.tree.core();
-        let step = self.overlay.step(order, tx.writes.of(core), &self.tree);
+        let (writes, at) = (tx.writes.of(core), tx.pinned.time());
+        let step = self.overlay.step(order, writes, &self.tree, at);
         self.ended = step.as_ref().map_or(true, |step| step.entry.is_none());
         let step = tx.noted(step)?;
         let mut reads = tx.reads.borrow_mut();

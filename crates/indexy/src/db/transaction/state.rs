@@ -81,7 +81,7 @@ impl State {
     ) -> Result<Option<Value>> {
         self.check(tree)?;
         if let Some(written) = self.writes.get(tree.core(), key) {
-            return Ok(tree.value_of(written));
+            return Ok(tree.value_of(written, self.pinned.time()));
         }
         let found = self.noted(tree.get_at(&self.pinned, key))?;
         if let Some(reads) = track {
@@ -110,7 +110,7 @@ impl State {
         }
         let mut found = found.into_iter();
         let value = |key: &&[u8]| match ours(key) {
-            Some(written) => tree.value_of(written),
+            Some(written) => tree.value_of(written, self.pinned.time()),
             None => found.next().flatten().map(|(_, value)| value),
         };
         Ok(keys.iter().map(value).collect())

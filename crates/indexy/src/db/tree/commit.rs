@@ -6,12 +6,13 @@
 //! part of it. I6 is kept by `framework/journal.rs`.
 //!
 //! Locks are taken in this order: stripes, room in memory, run locks, room in the log, gate.
-//! Nothing waits with the gate held, unless ranges are removed, or a condition has to look into
-//! images on disk.
+//! Nothing waits with the gate held, unless ranges are removed, a condition has to look into images
+//! on disk, or images have no room in memory beside the batch and go to disk.
 
 #![forbid(unsafe_code)]
 
 use super::{
+    images::{self, Images},
     merge_batch,
     ops::{self, Change, OP_OVERHEAD_BYTES, Op},
 };
@@ -143,25 +144,15 @@ impl Commit<'_> {
         // After the stripes (see `writes.rs`). The log's room is kept until the record is appended.
         let room = &shared.room;
         let needed = self.bytes + room.copy_bytes(copied);
-        let spill = || {
-            let tree = self.trees.first();
-            tree.is_some_and(|tree| tree.joined.spill_for_memory())
-        };
-        let admitted = match room.admit(needed + images) {
-            Err(error) if error.is_about_memory() && spill() => room.admit(needed + images),
-            admitted => admitted,
-        };
-        let _admitted = match admitted {
-            Err(error) if error.is_about_memory() && versions.give_up_all() => room.admit(needed),
-            admitted => admitted,
-        }
-        .map_err(|error| too_large(self.core, self.bytes, error))?;
+        let admitted = images::admit(self.core, self.trees, needed, images);
+        let (_admitted, images) =
+            admitted.map_err(|error| too_large(self.core, self.bytes, error))?;
         if self.ranges {
             // A full device is met now, as long as nothing is written.
             shared.log.wait_durable()?;
         }
         // Before the log's room: whoever has that waits for no run.
-        let mut runs = self.lock_runs();
+        let mut runs = self.lock_runs(images);
         // A full device under the disk index is met now, too.
         let mut removals = self.begin_removals()?;
         let _room = log.map(|log| log.admit(record)).transpose()?;
@@ -178,7 +169,7 @@ impl Commit<'_> {
             let admit = |bytes| shared.room.admit_load(bytes).is_some();
             self.keep_ranges(now, admit, RunLock::Held);
         }
-        self.keep(now)?;
+        self.keep(now, images)?;
         let commit = || self.apply_all(&mut runs, &mut removals);
         let (end, applied) = shared.log.commit_batch(encoder.record(), commit)?;
         applied?;
@@ -214,7 +205,7 @@ impl Commit<'_> {
     }
 
     /// Leaves the images of what the batch writes (I10), if its condition holds.
-    fn keep(&self, watch: Epoch) -> Result<()> {
+    fn keep(&self, watch: Epoch, images: Images) -> Result<()> {
         if let Some(condition) = self.condition {
             for op in self.ops {
                 if let Change::Put(key, _) | Change::Remove(key) = &op.change {
@@ -223,13 +214,22 @@ impl Commit<'_> {
             }
         }
         if watch != 0 {
+            let mut left = 0;
             for op in self.ops {
                 let joined = &self.trees[op.tree].joined;
                 if let Change::Put(key, _) | Change::Remove(key) = &op.change
                     && let Some(kept) = joined.image(key, watch)
                 {
+                    left += key.len() + kept.image.bytes();
                     joined.keep(key, watch, &kept);
+                    if matches!(images, Images::ToDisk { chunk } if left > chunk) {
+                        images::to_disk(self.core, self.trees, self.condition.is_some())?;
+                        left = 0;
+                    }
                 }
+            }
+            if images != Images::InMemory {
+                images::to_disk(self.core, self.trees, self.condition.is_some())?;
             }
         }
         match self.condition {
@@ -262,23 +262,24 @@ impl Commit<'_> {
             return stripes.lock_all(hashes);
         }
         // A run in flight may take long: as little of it as can be is waited for with all stripes.
-        drop(self.lock_runs());
+        drop(self.lock_runs(Images::InMemory));
         stripes.lock_every()
     }
 
-    /// The run locks of the trees of which ranges are removed, by their indexes in the batch. Taken
-    /// in the order of the trees' numbers: two batches cannot deadlock, though the stripes see to
-    /// that already.
-    fn lock_runs(&self) -> RunLocks<'_> {
+    /// The run locks of the trees of which ranges are removed, or whose images go to disk, by their
+    /// indexes in the batch. Taken in the order of the trees' numbers: two batches cannot deadlock,
+    /// though the stripes see to that already where ranges are removed.
+    fn lock_runs(&self, images: Images) -> RunLocks<'_> {
         let mut locks: RunLocks<'_> = self.trees.iter().map(|_| None).collect();
-        if self.ranges {
+        let to_disk = images != Images::InMemory;
+        if self.ranges || to_disk {
             let mut order: Vec<usize> = (0..self.trees.len()).collect();
             order.sort_unstable_by_key(|&i| self.trees[i].entry.id);
             let removes = |i: usize| {
                 let of = |op: &Op| op.tree == i && matches!(op.change, Change::RemoveRange(..));
                 self.ops.iter().any(of)
             };
-            for i in order.into_iter().filter(|&i| removes(i)) {
+            for i in order.into_iter().filter(|&i| to_disk || removes(i)) {
                 locks[i] = Some(self.trees[i].joined.writer.lock());
             }
         }

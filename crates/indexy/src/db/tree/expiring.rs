@@ -319,14 +319,11 @@ impl Tree {
             .alive(joined.get_for(Purpose::Read, key, Value::new))
     }
 
-    /// The value in what was stored in this tree by a writer who has not committed yet.
-    pub(in crate::db) fn value_of(&self, stored: &Option<Value>) -> Option<Value> {
-        let head = self.at.expiry().map_or(0, |_| EXPIRY_BYTES);
-        let stored = stored.as_ref()?;
-        match head {
-            0 => Some(stored.clone()),
-            head => Some(stored.without_first(head.min(stored.len()))),
-        }
+    /// The value in what was stored in this tree by a writer who has not committed yet, and reads
+    /// at `at`: he may have given it a moment that had passed.
+    pub(in crate::db) fn value_of(&self, stored: &Option<Value>, at: Millis) -> Option<Value> {
+        let opened = self.at.opened_value(stored.clone(), || at).ok()?;
+        opened.map(|(_, value)| value)
     }
 
     /// `value` as it is stored in this tree.

@@ -8,6 +8,7 @@ pub(super) mod bounds;
 mod commit;
 mod expiring;
 mod fetch;
+mod images;
 mod load_sorted;
 pub(super) mod merge;
 mod merge_batch;

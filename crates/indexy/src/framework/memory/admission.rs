@@ -10,7 +10,9 @@
 //! A wait ends when the bytes fit; with the failure of Y while Y refuses runs; with
 //! `ResidentTreesTooLarge`, `BudgetTooSmall`, `Poisoned` or `Closed`; else with `MemoryStalled`
 //! after [`WaitLimits::stall`](super::WaitLimits). What never fits, because it is more than a
-//! release of all of X would leave, does not wait for that long.
+//! release of all of X would leave, does not wait for that long, nor does who waits beside resident
+//! trees that fill the budget while nothing else comes free. Images of snapshots that are in the
+//! way go to disk during the wait.
 
 #![forbid(unsafe_code)]
 
@@ -42,6 +44,10 @@ const STALL_POLL: Duration = Duration::from_millis(5);
 /// What took longer was a process that was stopped, not a writer that waits.
 const LONGEST_POLL: Duration = Duration::from_millis(200);
 
+/// Who has waited so long waits for more than what is being freed: images of snapshots are to go to
+/// disk.
+const IMAGES_AFTER: Duration = Duration::from_millis(100);
+
 /// More than this part of the budget at once is large.
 const LARGE_DIVISOR: usize = 4096;
 
@@ -67,6 +73,8 @@ struct Waited {
     all: Duration,
     crowded_out: Duration,
     too_large: Duration,
+    /// What is never released fills the budget, and nothing else was released.
+    resident: Duration,
 }
 
 impl Room {
@@ -169,6 +177,7 @@ impl Room {
         place: Option<Place>,
     ) -> Result<Admitted<'_>> {
         let mut waited = Waited::default();
+        let mut least = usize::MAX;
         self.wake_releaser.notify();
         loop {
             self.poison.check()?;
@@ -181,8 +190,13 @@ impl Room {
             if let Some(failure) = self.y_failure() {
                 return Err(failure);
             }
-            self.check_resident(bytes)?;
+            let releasable = self.check_resident(bytes, waited.resident)?;
             self.check_patience(bytes, &waited)?;
+            if waited.all >= IMAGES_AFTER
+                && let Some(holdings) = self.holdings()
+            {
+                holdings.spill_images();
+            }
             let lasting = self.lasting(self.budget.held(Holder::IndexYTrees));
             let from = Instant::now();
             if self.freed.wait_for(queue, STALL_POLL).timed_out() {
@@ -199,6 +213,11 @@ impl Room {
             waited.all += polled;
             add(&mut waited.crowded_out, self.crowds_out(lasting));
             add(&mut waited.too_large, self.never_fits(bytes, lasting));
+            add(
+                &mut waited.resident,
+                releasable.is_some_and(|now| now >= least),
+            );
+            least = releasable.map_or(usize::MAX, |now| now.min(least));
         }
     }
 
@@ -263,10 +282,12 @@ impl Room {
         Some(least.max(limit + limit / 8))
     }
 
-    /// Nothing can be released and resident trees are what fills the budget.
-    fn check_resident(&self, bytes: usize) -> Result<()> {
+    /// Where resident trees are what fills the budget: what may be released beside them. An error
+    /// if that is next to nothing, or if nothing of it came free for a while: what X holds of other
+    /// trees is not all to be had.
+    fn check_resident(&self, bytes: usize, waited: Duration) -> Result<Option<usize>> {
         let Some(holdings) = self.holdings() else {
-            return Ok(());
+            return Ok(None);
         };
         // As they are now: what the releaser saw last may be of a tree that was dropped since.
         let resident = holdings.resident_bytes();
@@ -274,12 +295,15 @@ impl Room {
         let used = self.budget.used();
         let others = used.saturating_sub(self.budget.held(Holder::Arena));
         let available = self.watermarks().low.saturating_sub(others);
-        if resident > 0 && releasable < bytes.max(available / 64) && resident + bytes > available {
+        if resident == 0 || resident + bytes <= available {
+            return Ok(None);
+        }
+        if releasable < bytes.max(available / 64) || waited >= self.wait_limits.too_large {
             return Err(Error::ResidentTreesTooLarge {
                 needed_bytes: resident + bytes,
                 available_bytes: available,
             });
         }
-        Ok(())
+        Ok(Some(releasable))
     }
 }

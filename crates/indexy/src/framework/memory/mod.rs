@@ -13,3 +13,6 @@ mod watermarks;
 pub(crate) use admission::Admitted;
 pub(crate) use room::{Holdings, Room, WaitLimits};
 pub(crate) use watermarks::Watermarks;
+
+#[cfg(test)]
+mod tests;

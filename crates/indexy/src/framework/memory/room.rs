@@ -53,6 +53,8 @@ pub(crate) trait Holdings: Send + Sync + 'static {
     fn y_bytes(&self) -> usize;
     /// Pushes reclamation; tells when everything that was retired so far is freed.
     fn when_freed(&self) -> Freed;
+    /// A writer waits for memory: what is kept for snapshots is to go to disk. Waits for nobody.
+    fn spill_images(&self);
 }
 
 /// How long writers wait, at most.

@@ -106,6 +106,7 @@ impl Holdings for Rig {
     fn when_freed(&self) -> Freed {
         self.memory.when_freed()
     }
+    fn spill_images(&self) {}
 }
 
 impl Host for Rig {

@@ -1,0 +1,93 @@
+//! Ends of a wait that no database comes to at will.
+
+use super::{
+    Watermarks,
+    room::{Holdings, Room, WaitLimits},
+};
+use crate::{
+    error::Error,
+    mem::{
+        Freed, Memory,
+        budget::{Budget, Holder},
+    },
+};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::{Duration, Instant},
+};
+
+const BUDGET: usize = 4 << 20;
+const LIMITS: WaitLimits = WaitLimits {
+    stall: Duration::from_secs(20),
+    crowded_out: Duration::from_secs(20),
+    too_large: Duration::from_millis(200),
+};
+
+/// Resident trees, and beside them what is never released: nodes that hold nothing.
+struct Stub {
+    memory: Arc<Memory>,
+    resident: usize,
+    beside: usize,
+    /// So often images were asked for.
+    asked: AtomicUsize,
+}
+
+impl Holdings for Stub {
+    fn x_bytes(&self) -> usize {
+        self.resident + self.beside
+    }
+    fn resident_bytes(&self) -> usize {
+        self.resident
+    }
+    fn y_bytes(&self) -> usize {
+        0
+    }
+    fn when_freed(&self) -> Freed {
+        self.memory.when_freed()
+    }
+    fn spill_images(&self) {
+        self.asked.fetch_add(1, SeqCst);
+    }
+}
+
+fn full_room(beside: usize) -> (Room, Arc<Stub>) {
+    let budget = Arc::new(Budget::new(BUDGET));
+    let full = Watermarks::of(BUDGET).ceiling;
+    budget.take(Holder::Arena, full);
+    let stub = Arc::new(Stub {
+        memory: Memory::new(budget.clone()),
+        resident: full - beside,
+        beside,
+        asked: AtomicUsize::new(0),
+    });
+    let room = Room::new(budget, Arc::default(), Arc::default(), LIMITS);
+    let held: Arc<dyn Holdings> = stub.clone();
+    room.watch(Arc::downgrade(&held));
+    (room, stub)
+}
+
+/// What other trees hold is more than next to nothing, and does not come free all the same.
+#[test]
+fn resident_trees_are_told_of_where_nothing_else_is_released() {
+    for beside in [0, BUDGET / 20] {
+        let (room, _stub) = full_room(beside);
+        let start = Instant::now();
+        let error = room.admit(100).map(drop).unwrap_err();
+        assert!(
+            matches!(error, Error::ResidentTreesTooLarge { .. }),
+            "{error}"
+        );
+        assert!(start.elapsed() < LIMITS.stall / 4, "{:?}", start.elapsed());
+    }
+}
+
+/// A writer that waits has images go to disk, not only when it has given up.
+#[test]
+fn images_are_asked_for_during_a_wait() {
+    let (room, stub) = full_room(BUDGET / 20);
+    let _ = room.admit(100).map(drop);
+    assert!(stub.asked.load(SeqCst) > 0);
+}
