@@ -49,7 +49,8 @@ fn every_flipped_byte_is_detected_or_harmless() {
         assert!(files.len() > 5);
         let mut detected = 0;
         for (path, bytes) in &files {
-            for at in (0..bytes.len()).filter(|at| (close && !hinted) || *at < 256 || at % 17 == 0) {
+            for at in (0..bytes.len()).filter(|at| (close && !hinted) || *at < 256 || at % 17 == 0)
+            {
                 let bits = if at < 96 { 0..8 } else { at % 8..at % 8 + 1 };
                 for bit in bits {
                     let mut damaged = bytes.clone();
@@ -135,7 +136,11 @@ fn any_torn_tail_is_a_prefix() {
     for cut in 0..bytes.len() {
         let fillers = [None, Some(0u8), Some(0xA5)];
         // All of them where headers are, and then in turn.
-        let chosen = if cut < 256 { 0..3 } else { cut % 3..cut % 3 + 1 };
+        let chosen = if cut < 256 {
+            0..3
+        } else {
+            cut % 3..cut % 3 + 1
+        };
         for &filler in &fillers[chosen] {
             let mut torn = bytes[..cut].to_vec();
             if let Some(filler) = filler {
