@@ -473,7 +473,7 @@ fn counts_once_over_kills(pair: Pair) {
         db.close().unwrap();
     }
     let (mut before, mut splits) = (0, 0);
-    for round in 0..setting("INDEXY_MERGE_KILLS", 3) {
+    for round in 0..setting("INDEXY_MERGE_KILLS", 2) {
         let mut child = start(dir.path(), pair);
         std::thread::sleep(Duration::from_millis(400 + 150 * round));
         child.kill().unwrap();
