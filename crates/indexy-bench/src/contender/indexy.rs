@@ -12,10 +12,18 @@
 
 use super::{
     about::{About, KeyShape, PageCache, Storage},
+    cold::device_counters,
     contract::{Contender, Durability, End, Outcome, Session, Setup},
+    device::DEVICE,
 };
-use indexy::{Db, IndexXKind, IndexYKind, Options, Stats, Tree};
-use std::{collections::BTreeMap, path::Path, thread, time::Duration};
+use indexy::{
+    Db, Fetch, IndexXKind, IndexYKind, ModelledDevice, Options, Stats, Ticket, Tree, TreeOptions,
+};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    thread,
+    time::Duration,
+};
 
 const BUFFERED_INTERVAL_MS: u64 = 100;
 const TREE: &str = "data";
@@ -74,7 +82,7 @@ pub(crate) const TRANSACTIONS: &str = "indexy-transactions";
 
 /// Names that take part when they are named.
 pub(crate) fn only_if_named(name: &str) -> bool {
-    name == TRANSACTIONS || MORE.iter().any(|more| more.0 == name)
+    name == TRANSACTIONS || name == DEVICE || MORE.iter().any(|more| more.0 == name)
 }
 
 impl Indexy {
@@ -115,14 +123,22 @@ impl Indexy {
 /// An open database and its one tree.
 #[derive(Debug)]
 pub struct Indexy {
-    db: Db,
+    opened: Opened,
     tree: Tree,
 }
 
-/// The tree; it needs no state per thread.
+/// A database, and the device under it.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) db: Db,
+    device: Option<ModelledDevice>,
+}
+
+/// The tree, and the reads that this thread put aside, the first one first, with their tokens.
 #[derive(Debug)]
 pub struct IndexySession<'a> {
     tree: &'a Tree,
+    aside: VecDeque<(usize, Ticket)>,
 }
 
 /// True if `variant` names a pair of indexes.
@@ -159,25 +175,63 @@ pub(super) fn pair(variant: &str, page_bytes: usize) -> Outcome<(IndexXKind, Ind
     Ok((x, y))
 }
 
-/// Opens or creates the database at `path`.
-pub(super) fn open_database(
-    path: &Path,
-    budget: u64,
-    (x, y): (IndexXKind, IndexYKind),
-    durability: Durability,
-) -> Outcome<Db> {
-    let durability = match durability {
+/// Opens or creates the database of `setup`, of which a pair of its own has its parts.
+pub(super) fn open_database(setup: &Setup, (x, y): (IndexXKind, IndexYKind)) -> Outcome<Opened> {
+    const SEED: u64 = 1;
+    let durability = match setup.durability {
         Durability::None => indexy::Durability::None,
         Durability::Buffered => indexy::Durability::Buffered {
             interval_ms: BUFFERED_INTERVAL_MS,
         },
         Durability::Sync => indexy::Durability::Sync,
     };
-    let options = Options::new(budget as usize)
+    let mut options = Options::new(setup.budget as usize)
         .index_x(x)
-        .index_y(y)
         .durability(durability);
-    Ok(Db::open(path, options)?)
+    let mut device = None;
+    match setup.cold {
+        // What is set explicitly wins over a preset.
+        Some(cold) if cold.profile => options = options.device(cold.device.profile()),
+        _ => options = options.index_y(y),
+    }
+    if let Some(cold) = setup.cold {
+        let model = ModelledDevice::new(cold.device.model(), SEED);
+        device = Some(model.clone());
+        options = options.modelled_device(model);
+    }
+    let db = Db::open(&setup.path, options)?;
+    Ok(Opened { db, device })
+}
+
+/// What a tree of `setup` says for itself.
+pub(super) fn tree_options(setup: &Setup) -> TreeOptions {
+    match setup.cold.and_then(|cold| cold.admission) {
+        Some(admission) => TreeOptions::new().admission(admission),
+        None => TreeOptions::new(),
+    }
+}
+
+impl Opened {
+    /// The statistics of the database and of its device by name.
+    pub(super) fn counters(&self) -> BTreeMap<String, f64> {
+        let mut counters = counters(&self.db);
+        if let Some(device) = &self.device {
+            counters.extend(device_counters(device));
+        }
+        counters
+    }
+
+    pub(super) fn hurry(&self, hurry: bool) {
+        if let Some(device) = &self.device {
+            device.hurry(hurry);
+        }
+    }
+
+    pub(super) fn settle(&self) -> Outcome<()> {
+        self.db.flush()?;
+        wait_for_quiet(&self.db);
+        Ok(())
+    }
 }
 
 impl Contender for Indexy {
@@ -185,36 +239,41 @@ impl Contender for Indexy {
 
     fn open(setup: &Setup) -> Outcome<Self> {
         let (x, y) = pair(&setup.variant, setup.page_bytes)?;
-        let db = open_database(&setup.path, setup.budget, (x, y), setup.durability)?;
-        let tree = db.tree(TREE)?;
-        Ok(Self { db, tree })
+        let opened = open_database(setup, (x, y))?;
+        let tree = opened.db.tree_with(TREE, tree_options(setup))?;
+        Ok(Self { opened, tree })
     }
 
     fn session(&self) -> Outcome<IndexySession<'_>> {
-        Ok(IndexySession { tree: &self.tree })
+        Ok(IndexySession {
+            tree: &self.tree,
+            aside: VecDeque::new(),
+        })
+    }
+
+    fn hurry(&self, hurry: bool) {
+        self.opened.hurry(hurry);
     }
 
     fn settle(&self) -> Outcome<()> {
-        self.db.flush()?;
-        wait_for_quiet(&self.db);
-        Ok(())
+        self.opened.settle()
     }
 
     fn memory_used(&self) -> Option<u64> {
-        Some(self.db.stats().memory_used_bytes)
+        Some(self.opened.db.stats().memory_used_bytes)
     }
 
     fn counters(&self) -> BTreeMap<String, f64> {
-        counters(&self.db)
+        self.opened.counters()
     }
 
     fn close(self) -> Outcome<()> {
-        Ok(self.db.close()?)
+        Ok(self.opened.db.close()?)
     }
 }
 
 /// The statistics of `db` by name.
-pub(super) fn counters(db: &Db) -> BTreeMap<String, f64> {
+fn counters(db: &Db) -> BTreeMap<String, f64> {
     let stats = db.stats();
     let mut counters = flatten(&stats);
     counters.insert("level0_runs".to_owned(), stats.y_runs as f64);
@@ -224,7 +283,7 @@ pub(super) fn counters(db: &Db) -> BTreeMap<String, f64> {
 
 /// Waits until compaction has nothing more to do, neither now nor when writers have rested for a
 /// while, and the shape of Y stays as it is.
-pub(super) fn wait_for_quiet(db: &Db) {
+fn wait_for_quiet(db: &Db) {
     const LOOK: Duration = Duration::from_millis(100);
     const QUIET_LOOKS: u32 = 10;
     const MOST_LOOKS: u32 = 6000;
@@ -265,6 +324,38 @@ impl Session for IndexySession<'_> {
     #[inline]
     fn get<R>(&mut self, key: &[u8], see: impl FnOnce(&[u8]) -> R) -> Outcome<Option<R>> {
         Ok(self.tree.get_with(key, see)?)
+    }
+
+    #[inline]
+    fn get_or_begin<R>(
+        &mut self,
+        key: &[u8],
+        token: usize,
+        see: impl FnOnce(&[u8]) -> R,
+    ) -> Outcome<Option<Option<R>>> {
+        match self.tree.try_get(key)? {
+            Fetch::Now(value) => Ok(Some(value.map(|value| see(&value)))),
+            Fetch::Later(ticket) => {
+                self.aside.push_back((token, ticket));
+                Ok(None)
+            }
+        }
+    }
+
+    fn fetched<R>(
+        &mut self,
+        wait: bool,
+        see: impl FnOnce(usize, Option<&[u8]>) -> R,
+    ) -> Outcome<Option<R>> {
+        let first = match self.aside.front() {
+            Some((_, ticket)) if wait || ticket.is_ready() => self.aside.pop_front(),
+            _ => None,
+        };
+        let Some((token, ticket)) = first else {
+            return Ok(None);
+        };
+        let value = ticket.wait()?;
+        Ok(Some(see(token, value.as_deref())))
     }
 
     #[inline]
