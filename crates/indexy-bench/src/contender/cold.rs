@@ -66,6 +66,11 @@ impl Device {
         Self::ALL.into_iter().find(|device| device.name() == name)
     }
 
+    /// It has a head that must move: a read takes milliseconds.
+    pub fn turns(self) -> bool {
+        matches!(self, Self::Hdd | Self::Smr)
+    }
+
     /// What it costs.
     pub fn model(self) -> DeviceModel {
         match self {

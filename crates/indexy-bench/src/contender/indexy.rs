@@ -227,6 +227,12 @@ impl Opened {
         }
     }
 
+    /// What is written at the end is no part of a measurement.
+    pub(super) fn close(self) -> Outcome<()> {
+        self.hurry(true);
+        Ok(self.db.close()?)
+    }
+
     pub(super) fn settle(&self) -> Outcome<()> {
         self.db.flush()?;
         wait_for_quiet(&self.db);
@@ -268,7 +274,7 @@ impl Contender for Indexy {
     }
 
     fn close(self) -> Outcome<()> {
-        Ok(self.opened.db.close()?)
+        self.opened.close()
     }
 }
 

@@ -124,7 +124,7 @@ impl Tables for IndexyTables {
     }
 
     fn close(self) -> Outcome<()> {
-        Ok(self.opened.db.close()?)
+        self.opened.close()
     }
 }
 

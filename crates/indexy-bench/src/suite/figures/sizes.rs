@@ -50,16 +50,38 @@ pub struct ColdSizes {
     pub budget: u64,
     /// Exponents of YCSB's draws.
     pub skews: &'static [f64],
+    /// The same on disks that turn, whose phases are longer.
+    pub turning_skews: &'static [f64],
     /// Cap of a load, which no device slows down.
     pub load_seconds: f64,
     /// Operations before each measured phase, which no device slows down.
     pub warm_operations: u64,
     /// Length of a measured phase.
     pub seconds: f64,
+    /// The same on disks that turn, which read some 80 times a second.
+    pub turning_seconds: f64,
     /// Subscribers of TATP.
     pub subscribers: u32,
     /// Memory budget of TATP and Voter in bytes.
     pub tables_budget: u64,
+}
+
+impl ColdSizes {
+    /// Length of a measured phase on `device`.
+    pub fn seconds_on(&self, device: Device) -> f64 {
+        match device.turns() {
+            true => self.turning_seconds,
+            false => self.seconds,
+        }
+    }
+
+    /// Exponents on `device`.
+    pub fn skews_on(&self, device: Device) -> &'static [f64] {
+        match device.turns() {
+            true => self.turning_skews,
+            false => self.skews,
+        }
+    }
 }
 
 /// The sizes of a preset. Times are caps in seconds, 0 for none.
@@ -250,9 +272,11 @@ fn cold_smoke() -> ColdSizes {
         records: 16_384,
         budget: 2 << 20,
         skews: &[1.0],
+        turning_skews: &[1.0],
         load_seconds: 2.0,
         warm_operations: 20_000,
         seconds: 0.3,
+        turning_seconds: 0.3,
         subscribers: 4000,
         tables_budget: 2 << 20,
     }
@@ -273,9 +297,11 @@ fn cold_laptop() -> ColdSizes {
         records: 65_536,
         budget: 8 << 20,
         skews: &[0.5, 1.0, 1.25],
+        turning_skews: &[1.0],
         load_seconds: 20.0,
         warm_operations: 150_000,
-        seconds: 4.0,
+        seconds: 3.0,
+        turning_seconds: 16.0,
         subscribers: 60_000,
         tables_budget: 4 << 20,
     }
@@ -287,9 +313,11 @@ fn cold_paper() -> ColdSizes {
         records: 10 << 20,
         budget: 1280 << 20,
         skews: &[0.5, 0.75, 1.0, 1.25],
+        turning_skews: &[0.5, 0.75, 1.0, 1.25],
         load_seconds: 0.0,
         warm_operations: 20_000_000,
         seconds: 600.0,
+        turning_seconds: 1800.0,
         subscribers: 10_000_000,
         tables_budget: 512 << 20,
         ..cold_laptop()

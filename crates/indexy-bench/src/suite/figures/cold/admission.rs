@@ -3,7 +3,7 @@
 use super::{
     ASIDE, Case, Device, LEAST_RELEASES, Sizes, add_ycsb, at, by_device, contender, grown,
     rate_ratio, rates_text, run_of, skews, tuned, unsteadiness,
-    verdict::{Verdict, at_least},
+    verdict::{Verdict, alike, at_least},
 };
 use crate::{
     contender::{About, Cold},
@@ -26,6 +26,8 @@ const POLICIES: [(&str, &str, Admission); 4] = [
     ("top20", "top 20 %", Admission::Top { percent: 20 }),
     (ALWAYS, "always", Admission::Always),
 ];
+/// Those of them on disks that turn, whose phases are long.
+const ENDS: [&str; 2] = [TOP5, ALWAYS];
 /// Disks that turn do better by abort and restart: with them, too.
 const ASIDES: [(&str, &str, Admission); 2] = [
     (
@@ -38,19 +40,18 @@ const ASIDES: [(&str, &str, Admission); 2] = [
 /// What the paper has the eviction interval grow by.
 const INTERVAL_GAIN: f64 = 6.0;
 
-pub(super) fn turns(device: Device) -> bool {
-    matches!(device, Device::Hdd | Device::Smr)
-}
-
 fn solid(device: Device) -> bool {
-    !turns(device) && device != Device::Dram
+    !device.turns() && device != Device::Dram
 }
 
 pub(in crate::suite::figures) fn jobs(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
     let Some(about) = contender(all) else { return };
     for &device in sizes.cold.devices {
-        let asides = ASIDES.iter().filter(|_| turns(device)).map(|p| (p, ASIDE));
-        for ((policy, _, admission), aside) in POLICIES.iter().map(|p| (p, 0)).chain(asides) {
+        let asides = ASIDES.iter().filter(|_| device.turns()).map(|p| (p, ASIDE));
+        let waiting = POLICIES
+            .iter()
+            .filter(|p| !device.turns() || ENDS.contains(&p.0));
+        for ((policy, _, admission), aside) in waiting.map(|p| (p, 0)).chain(asides) {
             let case = Case {
                 figure: FIGURE,
                 policy,
@@ -61,7 +62,7 @@ pub(in crate::suite::figures) fn jobs(sizes: &Sizes, all: &[&About], plan: &mut 
                 page_bytes: 0,
                 budget: sizes.cold.budget,
             };
-            add_ycsb(sizes, &case, about, sizes.cold.skews, plan);
+            add_ycsb(sizes, &case, about, sizes.cold.skews_on(device), plan);
         }
     }
 }
@@ -168,7 +169,7 @@ pub(in crate::suite::figures) fn findings(results: &[RunResult]) -> Vec<String> 
         for x in skews(results) {
             found.extend(throughput(device, x, of(TOP5), of(ALWAYS)));
             found.extend(interval(device, x, of(TOP5), of(ALWAYS)));
-            if turns(device) {
+            if device.turns() {
                 found.extend(aside(device, x, of(ASIDE_TOP5), of(ASIDE_ALWAYS), of(TOP5)));
             }
         }
@@ -221,20 +222,18 @@ fn aside(
     aside_always: Option<&RunResult>,
     top: Option<&RunResult>,
 ) -> Vec<String> {
-    let worse = rate_ratio(aside_always, aside_top, x).map(|ratio| at_least(Some(ratio), 1.0));
-    let same = rate_ratio(top, aside_always, x).map(|ratio| super::verdict::alike(Some(ratio)));
+    let worse = at_least(rate_ratio(aside_always, aside_top, x), 1.0);
+    let same = alike(rate_ratio(top, aside_always, x));
     let name = device.title();
-    let one = rates_text(aside_always, aside_top, x).zip(worse);
-    let other = rates_text(top, aside_always, x).zip(same);
-    let one = one.map(|(text, verdict)| {
-        format!(
-            "{name} at {x}, put aside: always does {text} of the top 5 %; paper: more: {verdict}"
-        )
+    let one = rates_text(aside_always, aside_top, x);
+    let other = rates_text(top, aside_always, x);
+    let one = one.map(|text| {
+        format!("{name} at {x}, put aside: always does {text} of the top 5 %; paper: more: {worse}")
     });
-    let other = other.map(|(text, verdict)| {
+    let other = other.map(|text| {
         format!(
             "{name} at {x}: waiting with the top 5 % does {text} of putting aside with always; \
-             paper: about the same: {verdict}"
+             paper: about the same: {same}"
         )
     });
     one.into_iter().chain(other).collect()

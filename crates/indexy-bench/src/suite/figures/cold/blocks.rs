@@ -5,9 +5,8 @@
 //! key, and of a page that is read one value goes to memory.
 
 use super::{
-    ASIDE, Case, Device, LARGEST_PAGE, Sizes, add_ycsb,
-    admission::turns,
-    at, contender, grown, run_of,
+    ASIDE, Case, Device, LARGEST_PAGE, LEAST_OPERATIONS, Sizes, add_ycsb, at, contender, grown,
+    run_of,
     verdict::{Verdict, alike, at_least},
 };
 use crate::{
@@ -97,7 +96,10 @@ pub(in crate::suite::figures) fn findings(results: &[RunResult]) -> Vec<String> 
     for device in Device::ALL {
         found.extend(sizes_of(results, device));
         let rates = |retrieval: &str| {
-            let of = |page| Some(phase_of(results, device, retrieval, page)?.1.rate());
+            let of = |page| {
+                let (_, phase) = phase_of(results, device, retrieval, page)?;
+                (phase.done >= LEAST_OPERATIONS).then(|| phase.rate())
+            };
             PAGES.map(of).into_iter().collect::<Option<Vec<f64>>>()
         };
         if let Some((wait, aside)) = rates(WAIT).zip(rates(SET_ASIDE)) {
@@ -127,7 +129,7 @@ fn claims(device: Device, wait: &[f64], aside: &[f64]) -> Vec<String> {
     let by_size = |paper: &str, retrieval: &str, ratio: f64, verdict: Verdict| {
         format!("{title}, {retrieval}: 16 KiB do {ratio:.2} x 4 KiB; paper: {paper}: {verdict}")
     };
-    if turns(device) {
+    if device.turns() {
         let verdict = at_least(Some(asides), 1.0);
         return vec![by_size("more", "put aside", asides, verdict)];
     }

@@ -25,7 +25,7 @@ const KIB: usize = 1024;
 const SMALL: usize = 1;
 const LARGE: usize = 64;
 /// Bounds of the number of blocks.
-const BLOCKS: (u64, u64) = (64, 16_384);
+const BLOCKS: (u64, u64) = (64, 65_536);
 /// Its draws are highly skewed.
 const EXPONENT: f64 = 1.0;
 

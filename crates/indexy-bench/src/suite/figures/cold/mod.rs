@@ -21,7 +21,7 @@ use super::Sizes;
 use crate::{
     contender::{About, Cold, Device, Focus},
     format,
-    harness::{Phase, UNBOUNDED, Work},
+    harness::{Phase, Work},
     measure::{PhaseResult, RunResult, median},
     suite::{Draft, Plan},
 };
@@ -34,6 +34,8 @@ const CONTENDER: &str = "indexy-art-bplus";
 const ASIDE: usize = 64;
 /// The largest page that there is.
 const LARGEST_PAGE: usize = 16_384;
+/// Operations of a phase whose throughput says something.
+const LEAST_OPERATIONS: u64 = 500;
 const RUN: &str = "run";
 /// Releases that say how far they are apart: each is one of so many.
 const LEAST_RELEASES: f64 = 8.0;
@@ -94,6 +96,8 @@ fn properties(sizes: &Sizes, skew: f64, operations: u64) -> Vec<(String, String)
     ]
 }
 
+/// No more operations a second: what a phase may write, its disk must have room for.
+const MOST_PER_SECOND: f64 = 2e6;
 /// Milliseconds between two points of a phase over time.
 const TICK_MS: u64 = 50;
 
@@ -108,6 +112,7 @@ fn add_ycsb(sizes: &Sizes, case: &Case<'_>, about: &About, skews: &[f64], plan: 
             .capped(cold.load_seconds)
             .hurried(),
     ];
+    let seconds = cold.seconds_on(case.cold.device);
     for &skew in skews {
         let work = |operations| Work::YcsbRun {
             properties: properties(sizes, skew, operations),
@@ -119,7 +124,8 @@ fn add_ycsb(sizes: &Sizes, case: &Case<'_>, about: &About, skews: &[f64], plan: 
                 .hurried(),
         );
         let name = format!("{RUN}-{skew}");
-        let run = Phase::new(&name, 1, Focus::Mixed, work(UNBOUNDED)).capped(cold.seconds);
+        let most = (seconds * MOST_PER_SECOND) as u64;
+        let run = Phase::new(&name, 1, Focus::Mixed, work(most)).capped(seconds);
         phases.push(run.at(skew));
     }
     plan.add(&draft(sizes, case), about, 0, phases);
@@ -171,10 +177,11 @@ fn grown(run: &RunResult, phase: &PhaseResult, counter: &str) -> Option<f64> {
     Some(phase.counters.get(counter)? - before.counters.get(counter)?)
 }
 
-/// What `run` has at `x` over what `other` has.
+/// What `run` has at `x` over what `other` has; none where a phase was too short for a verdict.
 fn rate_ratio(run: Option<&RunResult>, other: Option<&RunResult>, x: f64) -> Option<f64> {
-    let (one, other) = (at(run, x)?.rate(), at(other, x)?.rate());
-    (other > 0.0).then(|| one / other)
+    let (one, other) = (at(run, x)?, at(other, x)?);
+    let enough = one.done.min(other.done) >= LEAST_OPERATIONS;
+    enough.then(|| one.rate() / other.rate())
 }
 
 /// "2.31 x (90 k/s against 39 k/s)".

@@ -6,9 +6,8 @@
 //! driver's locks and cannot be put aside: they wait in both.
 
 use super::{
-    ASIDE, Case, Device, LARGEST_PAGE, Sizes, add_ycsb,
-    admission::turns,
-    contender, rate_ratio, rates_text, run_of, scenario, skews, tuned,
+    ASIDE, Case, Device, LARGEST_PAGE, Sizes, add_ycsb, contender, rate_ratio, rates_text, run_of,
+    scenario, skews, tuned,
     verdict::{Verdict, alike, at_least, within},
 };
 use crate::{
@@ -59,7 +58,7 @@ pub(in crate::suite::figures) fn jobs(sizes: &Sizes, all: &[&About], plan: &mut 
                 page_bytes,
                 budget: sizes.cold.budget,
             };
-            add_ycsb(sizes, &case, about, sizes.cold.skews, plan);
+            add_ycsb(sizes, &case, about, sizes.cold.skews_on(device), plan);
             for workload in [TATP, VOTER] {
                 add_tables(sizes, (device, policy, workload), about, plan);
             }
@@ -100,7 +99,7 @@ fn add_tables(
         durability: Durability::None,
         threads: 1,
         load_seconds: sizes.cold.load_seconds,
-        seconds: sizes.cold.seconds,
+        seconds: sizes.cold.seconds_on(device),
         repeats: 1,
         seed: sizes.seed,
         x: Some(ONLY),
@@ -173,7 +172,7 @@ pub(super) fn verdict_of(
     match workload {
         TATP => ("more", at_least(ratio, 1.0)),
         VOTER => ("about the same", alike(ratio)),
-        _ if turns(device) => ("the same", alike(ratio)),
+        _ if device.turns() => ("the same", alike(ratio)),
         _ => ("1.92 to 4.4 x", within(ratio, HEADLINE)),
     }
 }

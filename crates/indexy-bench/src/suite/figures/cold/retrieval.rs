@@ -1,9 +1,8 @@
 //! `ma2`, Figure 2 by skew: reads that wait for the device, and reads that are put aside.
 
 use super::{
-    ASIDE, Case, Device, Sizes, add_ycsb,
-    admission::turns,
-    at, by_device, contender, rate_ratio, rates_text, run_of, skews, tuned, unsteadiness,
+    ASIDE, Case, Device, Sizes, add_ycsb, at, by_device, contender, rate_ratio, rates_text, run_of,
+    skews, tuned, unsteadiness,
     verdict::{Verdict, alike, at_least},
 };
 use crate::{
@@ -35,7 +34,7 @@ pub(in crate::suite::figures) fn jobs(sizes: &Sizes, all: &[&About], plan: &mut 
                 page_bytes: 0,
                 budget: sizes.cold.budget,
             };
-            add_ycsb(sizes, &case, about, sizes.cold.skews, plan);
+            add_ycsb(sizes, &case, about, sizes.cold.skews_on(device), plan);
         }
     }
 }
@@ -54,7 +53,7 @@ pub(in crate::suite::figures) fn plots(results: &[RunResult]) -> Vec<Plot> {
 /// What the paper has of `aside` over `wait` on a device.
 pub(super) fn verdict_of(device: Device, ratio: Option<f64>) -> (&'static str, Verdict) {
     match device {
-        _ if turns(device) => ("more", at_least(ratio, 1.0)),
+        _ if device.turns() => ("more", at_least(ratio, 1.0)),
         Device::Ssd | Device::Xpoint => ("about the same", alike(ratio)),
         _ => {
             let less = ratio.map(|ratio| 1.0 / ratio);
