@@ -13,6 +13,7 @@ mod contract;
 mod device;
 mod indexy;
 mod null;
+mod opened;
 mod tables;
 
 pub use about::{About, KeyShape, PageCache, Storage};

@@ -4,7 +4,8 @@
 use super::contract::{TableBatch, TableSetup, Tables};
 use crate::contender::{
     contract::Outcome,
-    indexy::{Opened, open_database, pair, tree_options},
+    indexy::pair,
+    opened::{Opened, open_database, tree_options},
 };
 use indexy::{Batch, Db, IndexXKind, Tree};
 use std::collections::BTreeMap;

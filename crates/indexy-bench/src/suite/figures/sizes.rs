@@ -5,7 +5,7 @@ use crate::{contender::Device, tpcc::Scale};
 /// A named set of sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Preset {
-    /// Every figure, tiny: does the tool work? About two minutes.
+    /// Every figure, tiny: does the tool work? About three minutes.
     Smoke,
     /// The paper's proportions at a fortieth of its sizes, reads at an eightieth. About an hour
     /// with all engines on two cores.
@@ -43,7 +43,7 @@ pub struct ColdSizes {
     /// Cap of the writes of blocks of one size, and of the reads.
     pub block_seconds: f64,
     /// Devices under YCSB and tables.
-    pub devices: &'static [Device],
+    pub devices: Vec<Device>,
     /// Records of 1 KiB.
     pub records: u64,
     /// Memory budget in bytes: an eighth of the records, as in the paper.
@@ -268,7 +268,7 @@ fn cold_smoke() -> ColdSizes {
         block_kib: &[1, 64],
         block_bytes: 4 << 20,
         block_seconds: 0.15,
-        devices: &[Device::Ssd, Device::Nvram],
+        devices: vec![Device::Ssd, Device::Nvram],
         records: 16_384,
         budget: 2 << 20,
         skews: &[1.0],
@@ -287,7 +287,7 @@ fn cold_laptop() -> ColdSizes {
         block_kib: &[1, 4, 16, 64, 256, 1024],
         block_bytes: 64 << 20,
         block_seconds: 0.5,
-        devices: &[
+        devices: vec![
             Device::Hdd,
             Device::Smr,
             Device::Ssd,

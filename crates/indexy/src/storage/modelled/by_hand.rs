@@ -81,3 +81,55 @@ impl ModelledDevice {
         pace::end(self.book(pace::begin(), asked));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::{Storage as _, modelled::DeviceModel, sim::Sim};
+    use std::{
+        path::Path,
+        sync::Arc,
+        time::{Duration, Instant},
+    };
+
+    const BYTES: usize = 4096;
+
+    #[test]
+    fn a_device_in_a_hurry_takes_no_time_and_counts() {
+        let device = ModelledDevice::new(DeviceModel::HDD, 1);
+        device.hurry(true);
+        let storage = device.before(Arc::new(Sim::default()));
+        let file = storage.create(Path::new("/file")).unwrap();
+        file.write_at(&[1; 16 * BYTES], 0).unwrap();
+        let begun = Instant::now();
+        for block in (0..2000).map(|n: u64| n * 7 % 16 * BYTES as u64) {
+            device.read(block, BYTES);
+            device.write(block, BYTES);
+            device.sync();
+            file.read_at(&mut [0; BYTES], block).unwrap();
+        }
+        // In its own time: more than a minute.
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(5), "{took:?}");
+        let figures = device.figures();
+        assert_eq!((figures.reads, figures.syncs), (4000, 2000));
+        assert_eq!(figures.busy, Duration::ZERO);
+    }
+
+    #[test]
+    fn by_hand_a_device_takes_its_own_time_again() {
+        let device = ModelledDevice::new(DeviceModel::HDD, 1);
+        device.hurry(true);
+        device.read(1 << 20, BYTES);
+        device.hurry(false);
+        let begun = Instant::now();
+        device.read(2 << 20, BYTES);
+        device.write(0, BYTES);
+        device.sync();
+        let (took, model) = (begun.elapsed(), device.model());
+        // Writes vary by a tenth of their latency.
+        let due = model.read_time(BYTES) + model.write_time(BYTES) - model.write_latency / 5;
+        assert!(took > due, "{took:?} of {due:?}");
+        assert!(device.figures().busy > due);
+    }
+}

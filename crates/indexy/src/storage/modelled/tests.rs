@@ -371,35 +371,3 @@ fn the_clock_says_what_the_model_says() {
         }
     }
 }
-
-/// By hand it takes what the model says, and in a hurry nothing, whoever asks; it counts all.
-#[test]
-fn a_device_in_a_hurry_takes_no_time_and_counts() {
-    let device = ModelledDevice::new(DeviceModel::HDD, 1);
-    device.hurry(true);
-    let (_dir, files) = files(&device, 1);
-    let blocks = (0..2000).map(|n: u64| n * 7 % 16 * 4096);
-    let took = timed(|| {
-        for block in blocks {
-            device.read(block, 4096);
-            device.write(block, 4096);
-            device.sync();
-            files[0].read_at(&mut [0; 4096], block).unwrap();
-        }
-    });
-    // With its own time: two minutes.
-    assert!(took < Duration::from_secs(5), "{took:?}");
-    let figures = device.figures();
-    assert_eq!((figures.reads, figures.syncs), (4000, 2000));
-    assert_eq!(figures.busy, Duration::ZERO);
-    device.hurry(false);
-    let took = timed(|| {
-        device.read(1 << 20, SMALL);
-        device.write(0, SMALL);
-        device.sync();
-    });
-    let due = DeviceModel::HDD.read_time(SMALL) + DeviceModel::HDD.write_time(SMALL);
-    // Writes vary by a tenth of their latency, and threads may be a nap early.
-    assert!(took + Duration::from_millis(2) > due, "{took:?} of {due:?}");
-    assert!(device.figures().busy > Duration::from_millis(20));
-}

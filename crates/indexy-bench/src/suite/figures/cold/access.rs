@@ -21,6 +21,10 @@ const ALL_FITS: u64 = 3;
 
 pub(in crate::suite::figures) fn jobs(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
     let Some(about) = contender(all) else { return };
+    // DRAM is what NVRAM is compared with.
+    if !sizes.cold.devices.contains(&Device::Nvram) {
+        return;
+    }
     let bytes = sizes.cold.records * super::RECORD_BYTES as u64;
     for (device, policy, budget) in [
         (Device::Nvram, BLOCK, sizes.cold.budget),

@@ -46,7 +46,7 @@ fn solid(device: Device) -> bool {
 
 pub(in crate::suite::figures) fn jobs(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
     let Some(about) = contender(all) else { return };
-    for &device in sizes.cold.devices {
+    for &device in &sizes.cold.devices {
         let asides = ASIDES.iter().filter(|_| device.turns()).map(|p| (p, ASIDE));
         let waiting = POLICIES
             .iter()

@@ -5,8 +5,7 @@
 //! key, and of a page that is read one value goes to memory.
 
 use super::{
-    ASIDE, Case, Device, LARGEST_PAGE, LEAST_OPERATIONS, Sizes, add_ycsb, at, contender, grown,
-    run_of,
+    ASIDE, Case, Device, LARGEST_PAGE, Sizes, add_ycsb, at, contender, grown, is_enough, run_of,
     verdict::{Verdict, alike, at_least},
 };
 use crate::{
@@ -34,7 +33,7 @@ const SET_ASIDE: &str = "aside";
 
 pub(in crate::suite::figures) fn jobs(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
     let Some(about) = contender(all) else { return };
-    for &device in sizes.cold.devices {
+    for &device in &sizes.cold.devices {
         for (retrieval, aside) in [(WAIT, 0), (SET_ASIDE, ASIDE)] {
             for page_bytes in PAGES {
                 let case = Case {
@@ -97,13 +96,21 @@ pub(in crate::suite::figures) fn findings(results: &[RunResult]) -> Vec<String> 
         found.extend(sizes_of(results, device));
         let rates = |retrieval: &str| {
             let of = |page| {
-                let (_, phase) = phase_of(results, device, retrieval, page)?;
-                (phase.done >= LEAST_OPERATIONS).then(|| phase.rate())
+                let (run, phase) = phase_of(results, device, retrieval, page)?;
+                Some(is_enough(run, phase).then(|| phase.rate()))
             };
-            PAGES.map(of).into_iter().collect::<Option<Vec<f64>>>()
+            PAGES.map(of).into_iter().collect::<Option<Vec<_>>>()
         };
         if let Some((wait, aside)) = rates(WAIT).zip(rates(SET_ASIDE)) {
-            found.extend(claims(device, &wait, &aside));
+            let whole = |rates: Vec<Option<f64>>| rates.into_iter().collect::<Option<Vec<f64>>>();
+            found.extend(match whole(wait).zip(whole(aside)) {
+                Some((wait, aside)) => claims(device, &wait, &aside),
+                None => vec![format!(
+                    "{}, by page: {}",
+                    device.title(),
+                    Verdict::TooShort
+                )],
+            });
         }
     }
     if !found.is_empty() {
@@ -116,16 +123,15 @@ pub(in crate::suite::figures) fn findings(results: &[RunResult]) -> Vec<String> 
     found
 }
 
-/// Of rates by size of the page, the smallest page first.
+/// Of rates for each of [`PAGES`].
 fn claims(device: Device, wait: &[f64], aside: &[f64]) -> Vec<String> {
     let last = PAGES.len() - 1;
-    let larger = |rates: &[f64]| Some(rates[last] / rates[0]);
     let range = |rates: &[f64]| {
         let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
         rates.iter().copied().fold(0.0, f64::max) / least
     };
     let title = device.title();
-    let (ratio, asides) = (larger(wait).unwrap_or(0.0), larger(aside).unwrap_or(0.0));
+    let (ratio, asides) = (wait[last] / wait[0], aside[last] / aside[0]);
     let by_size = |paper: &str, retrieval: &str, ratio: f64, verdict: Verdict| {
         format!("{title}, {retrieval}: 16 KiB do {ratio:.2} x 4 KiB; paper: {paper}: {verdict}")
     };

@@ -36,6 +36,10 @@ const ASIDE: usize = 64;
 const LARGEST_PAGE: usize = 16_384;
 /// Operations of a phase whose throughput says something.
 const LEAST_OPERATIONS: u64 = 500;
+/// Runs that were written meanwhile, each of which keeps a disk that turns busy for a while.
+const LEAST_RUNS: f64 = 6.0;
+/// Operations among which they do not matter.
+const MANY_OPERATIONS: u64 = 10_000;
 const RUN: &str = "run";
 /// Releases that say how far they are apart: each is one of so many.
 const LEAST_RELEASES: f64 = 8.0;
@@ -98,8 +102,17 @@ fn properties(sizes: &Sizes, skew: f64, operations: u64) -> Vec<(String, String)
 
 /// No more operations a second: what a phase may write, its disk must have room for.
 const MOST_PER_SECOND: f64 = 2e6;
+/// The same on disks that turn.
+const MOST_WHERE_IT_TURNS: f64 = 5e4;
 /// Milliseconds between two points of a phase over time.
 const TICK_MS: u64 = 50;
+
+fn most_per_second(device: Device) -> f64 {
+    match device.turns() {
+        true => MOST_WHERE_IT_TURNS,
+        false => MOST_PER_SECOND,
+    }
+}
 
 /// Adds the job of `case`: a load, and a warm-up and a measured phase for each of `skews`.
 fn add_ycsb(sizes: &Sizes, case: &Case<'_>, about: &About, skews: &[f64], plan: &mut Plan) {
@@ -124,7 +137,7 @@ fn add_ycsb(sizes: &Sizes, case: &Case<'_>, about: &About, skews: &[f64], plan: 
                 .hurried(),
         );
         let name = format!("{RUN}-{skew}");
-        let most = (seconds * MOST_PER_SECOND) as u64;
+        let most = (seconds * most_per_second(case.cold.device)) as u64;
         let run = Phase::new(&name, 1, Focus::Mixed, work(most)).capped(seconds);
         phases.push(run.at(skew));
     }
@@ -177,11 +190,18 @@ fn grown(run: &RunResult, phase: &PhaseResult, counter: &str) -> Option<f64> {
     Some(phase.counters.get(counter)? - before.counters.get(counter)?)
 }
 
+/// Whether `phase` is so long that its throughput says something: some writes to the device are in
+/// it, or so many operations that they do not matter. A phase of tables is by its operations.
+fn is_enough(run: &RunResult, phase: &PhaseResult) -> bool {
+    let runs = grown(run, phase, "cleaned_runs").unwrap_or(0.0);
+    phase.done >= MANY_OPERATIONS || phase.done >= LEAST_OPERATIONS && runs >= LEAST_RUNS
+}
+
 /// What `run` has at `x` over what `other` has; none where a phase was too short for a verdict.
 fn rate_ratio(run: Option<&RunResult>, other: Option<&RunResult>, x: f64) -> Option<f64> {
-    let (one, other) = (at(run, x)?, at(other, x)?);
-    let enough = one.done.min(other.done) >= LEAST_OPERATIONS;
-    enough.then(|| one.rate() / other.rate())
+    let (here, there) = (at(run, x)?, at(other, x)?);
+    let enough = is_enough(run?, here) && is_enough(other?, there);
+    enough.then(|| here.rate() / there.rate())
 }
 
 /// "2.31 x (90 k/s against 39 k/s)".

@@ -48,7 +48,7 @@ fn cold(device: Device, policy: &str, aside: usize) -> (Cold, usize) {
 
 pub(in crate::suite::figures) fn jobs(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
     let Some(about) = contender(all) else { return };
-    for &device in sizes.cold.devices {
+    for &device in &sizes.cold.devices {
         for policy in [TUNED, GENERIC] {
             let (cold, page_bytes) = cold(device, policy, ASIDE);
             let case = Case {

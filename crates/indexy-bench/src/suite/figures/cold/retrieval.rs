@@ -21,7 +21,7 @@ const POLICIES: [(&str, &str, usize); 2] = [(WAIT, "wait", 0), (SET_ASIDE, "put 
 
 pub(in crate::suite::figures) fn jobs(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
     let Some(about) = contender(all) else { return };
-    for &device in sizes.cold.devices {
+    for &device in &sizes.cold.devices {
         for (policy, _, aside) in POLICIES {
             let case = Case {
                 figure: FIGURE,

@@ -144,32 +144,49 @@ fn each_device_has_a_claim_of_its_own() {
         ]
     };
     let found = |device, wait, aside| retrieval::findings(&results(device, wait, aside));
-    said(&found("hdd", 1000, 1500), &["HDD", "more", "as claimed"]);
-    said(&found("hdd", 1000, 1000), &["HDD", "not shown"]);
-    said(&found("ssd", 1000, 1050), &["about the same", "as claimed"]);
-    said(&found("ssd", 1000, 2500), &["not shown"]);
-    said(&found("ssd", 1000, 400), &["0.40 x", "too short to tell"]);
-    said(&found("nvram", 1000, 500), &["less", "as claimed"]);
+    said(&found("hdd", 10000, 15000), &["HDD", "more", "as claimed"]);
+    said(&found("hdd", 10000, 10000), &["HDD", "not shown"]);
+    said(
+        &found("ssd", 10000, 10500),
+        &["about the same", "as claimed"],
+    );
+    said(&found("ssd", 10000, 25000), &["not shown"]);
+    said(&found("ssd", 10000, 4000), &["0.40 x", "too short to tell"]);
+    said(&found("nvram", 10000, 5000), &["less", "as claimed"]);
     let both = [
-        run("ma6-ssd-tuned", 3000, 0.0),
-        run("ma6-ssd-generic", 1000, 0.0),
+        run("ma6-ssd-tuned", 30000, 0.0),
+        run("ma6-ssd-generic", 10000, 0.0),
     ];
     said(
         &profiles::findings(&both),
         &["YCSB at 1", "3.00 x", "as claimed"],
     );
     let both = [
-        run("ma6-smr-tuned", 3000, 0.0),
-        run("ma6-smr-generic", 1000, 0.0),
+        run("ma6-smr-tuned", 30000, 0.0),
+        run("ma6-smr-generic", 10000, 0.0),
     ];
     said(&profiles::findings(&both), &["the same", "not shown"]);
+}
+
+/// Few operations are enough where the device was written to meanwhile.
+#[test]
+fn a_phase_is_long_enough_by_its_operations_or_its_runs() {
+    let of = |operations, runs| {
+        let mut run = run("ma2-hdd-wait", operations, 0.0);
+        for (phase, runs) in run.phases.iter_mut().zip([3.0, 3.0 + runs]) {
+            phase.counters.insert("cleaned_runs".to_owned(), runs);
+        }
+        is_enough(&run, &run.phases[1])
+    };
+    assert!(of(MANY_OPERATIONS, 0.0) && of(LEAST_OPERATIONS, LEAST_RUNS));
+    assert!(!of(MANY_OPERATIONS - 1, LEAST_RUNS - 1.0) && !of(LEAST_OPERATIONS - 1, 99.0));
 }
 
 #[test]
 fn access_by_the_byte_is_never_claimed() {
     let results = [
-        run("ma5-nvram-block", 1000, 0.0),
-        run("ma5-dram-memory", 2500, 0.0),
+        run("ma5-nvram-block", 10000, 0.0),
+        run("ma5-dram-memory", 25000, 0.0),
     ];
     let findings = access::findings(&results);
     said(&findings, &["2.50 x", "can gain no more"]);
@@ -212,7 +229,7 @@ fn all_figures_run_and_speak() {
     sizes.cold.subscribers = 300;
     sizes.cold.warm_operations = 300;
     sizes.cold.seconds = 0.05;
-    sizes.cold.devices = &[Device::Ssd, Device::Nvram];
+    sizes.cold.devices = vec![Device::Ssd, Device::Nvram];
     sizes.cold.block_seconds = 0.03;
     sizes.cold.block_bytes = 1 << 20;
     for figure in figures() {
@@ -220,7 +237,7 @@ fn all_figures_run_and_speak() {
         figure.add_jobs(&sizes, &ours, &mut plan);
         let results: Vec<RunResult> = plan.jobs().map(|job| ran(&registry, job)).collect();
         let findings = figure.findings(&results);
-        for device in sizes.cold.devices {
+        for device in &sizes.cold.devices {
             let title = device.title();
             let spoken = findings.iter().any(|line| line.contains(title));
             let has_it = results
