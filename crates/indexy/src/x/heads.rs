@@ -83,15 +83,18 @@ const GROUP: usize = 16;
 pub(crate) const UNHINTED: usize = 4 * GROUP;
 
 /// Bytes of so many heads.
+#[inline]
 pub(crate) const fn head_bytes(cap: usize) -> usize {
     (cap * HEAD_BYTES).next_multiple_of(8)
 }
 
 /// Bytes of hints and heads of a node with room for so many keys.
+#[inline]
 pub(crate) const fn hinted_bytes(cap: usize) -> usize {
     hint_bytes(cap) + head_bytes(cap)
 }
 
+#[inline]
 const fn hint_bytes(cap: usize) -> usize {
     if cap > HINTS { HINTS * HEAD_BYTES } else { 0 }
 }
@@ -254,7 +257,7 @@ impl<'g> Heads<'g> {
 #[inline(always)]
 fn count_ascending(words: Words<'_>, at: usize, wanted: u32) -> usize {
     #[cfg(target_arch = "x86_64")]
-    if let Some(eight) = words.eight(at / 8) {
+    if let Some(eight) = words.array(at / 8) {
         // SAFETY: SSE2 is part of x86-64.
         return unsafe { count_with_sse2(eight, wanted) };
     }

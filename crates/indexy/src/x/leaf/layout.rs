@@ -129,6 +129,7 @@ pub(crate) fn leaf_bytes(kind: Kind, cap: usize, heap: usize) -> usize {
     }
 }
 
+#[inline]
 const fn places_bytes(cap: usize, record: usize) -> usize {
     if record > MAX_ORDERED_BYTES {
         cap.next_multiple_of(8)
@@ -160,6 +161,7 @@ impl Records {
         self.first + place * self.size
     }
 
+    #[inline]
     fn places_bytes(&self, cap: usize) -> usize {
         places_bytes(cap, self.size)
     }

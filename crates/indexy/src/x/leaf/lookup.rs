@@ -64,12 +64,12 @@ impl<'g> LeafSeen<'g> {
         found: Found,
     ) -> Result<Lookup<R>, Found> {
         let leaf = self.leaf();
-        let i = match leaf.find(suffix, || self.unchanged()) {
+        let records = leaf.records();
+        let i = match leaf.find_in(records.as_ref(), suffix, || self.unchanged()) {
             Some(Ok(i)) => i,
             Some(Err(_)) => return self.missing().ok_or(found),
             None => return Err(found),
         };
-        let entry = leaf.entry(i);
         if leaf.has_bit(i, Bit::Tombstone) {
             let answer = if leaf.has_bit(i, Bit::InY) {
                 Lookup::Deleted
@@ -82,6 +82,7 @@ impl<'g> LeafSeen<'g> {
                 Err(found)
             };
         }
+        let entry = leaf.entry_in(records.as_ref(), i);
         if entry.form == Form::Inline {
             let done = if entry.value_len <= SMALL_VALUE {
                 self.copy_value::<SMALL_VALUE, _, _>(entry.tail, entry.value_len, found)
@@ -120,11 +121,15 @@ impl<'g> LeafSeen<'g> {
         len: usize,
         found: Found,
     ) -> Result<R, Found> {
-        let mut buffer = [0u8; N];
-        let value = &mut buffer[..len];
-        self.leaf().words().copy_out(at, value);
+        const { assert!(N >= 8) };
+        let (words, mut buffer) = (self.leaf().words(), [0u8; N]);
+        // The first word at once: most values have no more.
+        buffer[..8].copy_from_slice(&words.read_u64(at).to_le_bytes());
+        if len > 8 {
+            words.copy_out(at + 8, &mut buffer[8..len]);
+        }
         if self.unchanged() {
-            Ok(found(value))
+            Ok(found(&buffer[..len]))
         } else {
             Err(found)
         }

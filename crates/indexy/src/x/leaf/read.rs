@@ -7,7 +7,7 @@
 
 use super::{
     handles::LeafRef,
-    layout::{BITS, Bit, KIND, Kind, STATE},
+    layout::{BITS, Bit, KIND, Kind, Records, STATE},
 };
 use crate::x::{
     RunId, Stamp,
@@ -93,11 +93,17 @@ impl<'g> LeafRef<'g> {
 
     #[inline]
     pub(crate) fn entry(self, i: usize) -> EntryAt {
+        self.entry_in(self.records().as_ref(), i)
+    }
+
+    /// Entry `i` of a leaf with these [records](LeafRef::records), which never change.
+    #[inline]
+    pub(super) fn entry_in(self, records: Option<&Records>, i: usize) -> EntryAt {
         let head = self.heads().get(i);
-        let Some(records) = self.records() else {
+        let Some(records) = records else {
             return self.slotted_entry(i, head);
         };
-        let rest = records.at(self.place(&records, i));
+        let rest = records.at(self.place(records, i));
         let tail = rest + records.rest;
         let value_len = if self.has_bit(i, Bit::Tombstone) && self.has_bit(i, Bit::InY) {
             0
@@ -127,6 +133,17 @@ impl<'g> LeafRef<'g> {
         suffix: &[u8],
         stable: impl Fn() -> bool,
     ) -> Option<Result<usize, usize>> {
+        self.find_in(self.records().as_ref(), suffix, stable)
+    }
+
+    /// As `find`, of a leaf with these [records](LeafRef::records), which never change.
+    #[inline]
+    pub(super) fn find_in(
+        self,
+        records: Option<&Records>,
+        suffix: &[u8],
+        stable: impl Fn() -> bool,
+    ) -> Option<Result<usize, usize>> {
         let n = self.meta().n;
         let wanted = Wanted::new(suffix);
         let within = if HEADS_AND_HINTS {
@@ -137,7 +154,7 @@ impl<'g> LeafRef<'g> {
         if within.is_empty() {
             return Some(Err(within.start));
         }
-        self.find_within(within, &wanted, stable)
+        self.find_within(records, within, &wanted, stable)
     }
 
     pub(crate) fn copy_inline_suffix(self, entry: &EntryAt, out: &mut [u8]) {
@@ -186,6 +203,7 @@ impl LeafRef<'_> {
     #[inline]
     fn find_within(
         self,
+        records: Option<&Records>,
         within: Range<usize>,
         wanted: &Wanted<'_>,
         stable: impl Fn() -> bool,
@@ -197,7 +215,7 @@ impl LeafRef<'_> {
         while lo < hi {
             let mid = (lo + hi) / 2;
             let order = match self.heads().get(mid).cmp(&wanted.head) {
-                Ordering::Equal => self.compare(mid, wanted, &stable)?,
+                Ordering::Equal => self.compare(records, mid, wanted, &stable)?,
                 other => other,
             };
             match order {
@@ -211,12 +229,18 @@ impl LeafRef<'_> {
 
     /// Compares the suffix of entry `i` with what is wanted, which has the same head.
     #[inline]
-    fn compare(self, i: usize, wanted: &Wanted<'_>, stable: impl Fn() -> bool) -> Option<Ordering> {
-        if let Some(records) = self.records() {
-            let at = records.at(self.place(&records, i));
+    fn compare(
+        self,
+        records: Option<&Records>,
+        i: usize,
+        wanted: &Wanted<'_>,
+        stable: impl Fn() -> bool,
+    ) -> Option<Ordering> {
+        if let Some(records) = records {
+            let at = records.at(self.place(records, i));
             return Some(wanted.order_of(self.words(), records.suffix_len, at));
         }
-        let entry = self.entry(i);
+        let entry = self.slotted_entry(i, self.heads().get(i));
         if entry.form != Form::BothOut {
             return Some(wanted.order_of(self.words(), entry.suffix_len, entry.rest));
         }

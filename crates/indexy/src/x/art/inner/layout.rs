@@ -86,15 +86,18 @@ impl Kind {
 }
 
 /// Bytes of a node.
+#[inline]
 pub(crate) fn node_bytes(kind: Kind, prefix_len: usize) -> usize {
     HEADER_BYTES + 8 * (prefix_len.div_ceil(8) + kind.separator_words() + kind.capacity())
 }
 
-/// An inner node.
+/// An inner node, and what of its header never changes.
 #[derive(Clone, Copy)]
 pub(crate) struct InnerRef<'g> {
     words: Words<'g>,
     block: NonNull<u64>,
+    kind: Kind,
+    prefix_len: usize,
 }
 
 /// What the header says.
@@ -140,7 +143,12 @@ impl<'g> InnerRef<'g> {
         let bytes = node_bytes(shape.kind, shape.prefix_len);
         // SAFETY: as above; this is what was allocated.
         let words = unsafe { Words::new(block, bytes) };
-        Self { words, block }
+        Self {
+            words,
+            block,
+            kind: shape.kind,
+            prefix_len: shape.prefix_len,
+        }
     }
 
     /// Writes header and prefix of a new node; it has no children yet.
@@ -151,7 +159,12 @@ impl<'g> InnerRef<'g> {
         prefix: &[u8],
         gap: Option<Stamp>,
     ) -> Self {
-        let node = Self { words, block };
+        let node = Self {
+            words,
+            block,
+            kind,
+            prefix_len: prefix.len(),
+        };
         words.set_word(META, kind as u64 | (prefix.len() as u64) << 32);
         node.set_gap(gap);
         words.write(HEADER_BYTES, prefix);
@@ -176,9 +189,20 @@ impl<'g> InnerRef<'g> {
         Latch::of(self.words.atomic(LATCH))
     }
 
+    /// What the header says now.
     #[inline]
     pub(crate) fn shape(self) -> Shape {
-        Shape::of(self.words.word(META))
+        Shape {
+            kind: self.kind,
+            children: Shape::of(self.words.word(META)).children,
+            prefix_len: self.prefix_len,
+        }
+    }
+
+    /// Bytes of prefix.
+    #[inline]
+    pub(crate) fn prefix_len(self) -> usize {
+        self.prefix_len
     }
 
     pub(super) fn set_children(self, n: usize) {
@@ -208,6 +232,12 @@ impl<'g> InnerRef<'g> {
     #[inline]
     pub(super) fn cell(self, i: usize) -> u64 {
         self.words.word(i)
+    }
+
+    /// The `N` words from word `i` on; zeros when they are not all there.
+    #[inline]
+    pub(super) fn cells<const N: usize>(self, i: usize) -> [u64; N] {
+        self.words.array(i).unwrap_or([0; N])
     }
 
     pub(super) fn set_cell(self, i: usize, word: u64) {

@@ -115,6 +115,7 @@ impl<'g> InnerRef<'g> {
 }
 
 impl<'g> InnerSeen<'g> {
+    #[inline]
     pub(crate) fn node(&self) -> InnerRef<'g> {
         self.node
     }
@@ -145,6 +146,7 @@ impl<'g> InnerSeen<'g> {
     }
 
     /// The mount of the gap; `None` when the node changed.
+    #[inline]
     pub(crate) fn gap(&self) -> Option<Option<Stamp>> {
         let gap = self.node.gap();
         self.unchanged().then_some(gap)
