@@ -79,6 +79,17 @@ impl<'a> Words<'a> {
         self.clamped(i)
     }
 
+    /// Word `i`, without a look at the end.
+    ///
+    /// # Safety
+    /// The block has more than `i` words.
+    #[inline(always)]
+    pub(crate) unsafe fn word_inside(self, i: usize) -> u64 {
+        debug_assert!(i <= self.last);
+        // SAFETY: the caller's promise; the block lives during `'a` (`new`).
+        unsafe { self.first.add(i).as_ref() }.load(Relaxed)
+    }
+
     /// Writes word `i`. Panics behind the end.
     #[inline(always)]
     pub(crate) fn set_word(self, i: usize, value: u64) {
@@ -176,10 +187,17 @@ impl<'a> Words<'a> {
     /// the end. Two loads for up to eight bytes.
     #[inline]
     pub(crate) fn cmp(self, at: usize, len: usize, other: &[u8]) -> Ordering {
+        self.cmp_from(at, len, other, load_le(&other[..other.len().min(8)]))
+    }
+
+    /// The same, where the first eight bytes of `other` are at hand; if it has less, anything
+    /// stands behind them.
+    #[inline]
+    pub(crate) fn cmp_from(self, at: usize, len: usize, other: &[u8], word: u64) -> Ordering {
         let first = len.min(other.len()).min(8);
         if first > 0 {
             let mask = low_bytes(first);
-            let (ours, theirs) = (self.read_u64(at) & mask, load_le(&other[..first]));
+            let (ours, theirs) = (self.read_u64(at) & mask, word & mask);
             if ours != theirs {
                 return ours.swap_bytes().cmp(&theirs.swap_bytes());
             }

@@ -64,6 +64,7 @@ impl ChildWord {
         self.0 & TAG <= MOUNT
     }
 
+    #[inline]
     pub(crate) fn is_inner(self) -> bool {
         self.0 & TAG == INNER
     }
@@ -83,6 +84,14 @@ impl ChildWord {
                 line += LINE_BYTES;
             }
         }
+    }
+
+    /// The block of the inner node that the word leads to, if it does; nonsense as [`Self::target`].
+    #[inline]
+    pub(crate) fn inner_block(self) -> Option<NonNull<u64>> {
+        let address = (self.0 & ADDRESS) as usize;
+        let block = NonNull::new(std::ptr::with_exposed_provenance_mut(address));
+        block.filter(|_| self.is_inner())
     }
 
     /// What the word stands for, if it was loaded from a node that was validated since; else

@@ -46,6 +46,24 @@ pub(crate) fn rest(suffix: &[u8]) -> &[u8] {
     suffix.get(HEAD_BYTES..).unwrap_or_default()
 }
 
+/// The first eight bytes of `suffix` that its head does not hold, little-endian, with zeros behind.
+/// One load: bytes before them make up for those that are not there.
+#[inline]
+fn rest_word(suffix: &[u8]) -> u64 {
+    let rest = rest(suffix);
+    if let Some(eight) = rest.first_chunk::<8>() {
+        return u64::from_le_bytes(*eight);
+    }
+    let absent_bits = 8 * (8 - rest.len());
+    if let Some(eight) = suffix.last_chunk::<8>() {
+        return u64::from_le_bytes(*eight) >> absent_bits;
+    }
+    let four = suffix.last_chunk::<4>();
+    four.map_or(0, |four| {
+        u64::from(u32::from_le_bytes(*four)) >> (absent_bits - 32)
+    })
+}
+
 /// A longer run of equal heads is searched by halving.
 const LINEAR_RUN: usize = 4;
 
@@ -73,7 +91,13 @@ impl<'k> Wanted<'k> {
             // One is the other with zero bytes behind.
             return len.cmp(&self.suffix.len());
         }
-        words.cmp(rest_at, len - HEAD_BYTES, rest(self.suffix))
+        let rest_len = len - HEAD_BYTES;
+        if len == self.suffix.len() && (1..=8).contains(&rest_len) {
+            let ours = words.read_u64(rest_at) << (64 - 8 * rest_len);
+            let theirs = rest_word(self.suffix) << (64 - 8 * rest_len);
+            return ours.swap_bytes().cmp(&theirs.swap_bytes());
+        }
+        words.cmp_from(rest_at, rest_len, rest(self.suffix), rest_word(self.suffix))
     }
 }
 
@@ -163,6 +187,12 @@ impl<'g> Heads<'g> {
     #[inline(always)]
     pub(crate) fn equal(self, n: usize, wanted: u32) -> Range<usize> {
         let first = self.count_below(n, wanted);
+        first..self.equal_from(first, n, wanted)
+    }
+
+    /// The end of the keys with the head `wanted`, which begin at `first` if there are any.
+    #[inline]
+    pub(crate) fn equal_from(self, first: usize, n: usize, wanted: u32) -> usize {
         let same = |at: usize| at < n && self.get(at) == wanted;
         let mut end = first;
         while end - first < LINEAR_RUN && same(end) {
@@ -171,7 +201,7 @@ impl<'g> Heads<'g> {
         if end - first == LINEAR_RUN && same(end) {
             end = self.end_of(n, wanted);
         }
-        first..end.max(first)
+        end.max(first)
     }
 
     /// The end of a long run of `wanted`.

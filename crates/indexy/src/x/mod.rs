@@ -82,6 +82,20 @@ pub(crate) enum Lookup<R> {
     Operand,
 }
 
+impl<R> Lookup<R> {
+    /// The same with what `then` makes of the value.
+    #[inline]
+    pub(crate) fn map<T>(self, then: impl FnOnce(R) -> T) -> Lookup<T> {
+        match self {
+            Self::Found(value) => Lookup::Found(then(value)),
+            Self::Deleted => Lookup::Deleted,
+            Self::Absent => Lookup::Absent,
+            Self::AskY(stamp) => Lookup::AskY(stamp),
+            Self::Operand => Lookup::Operand,
+        }
+    }
+}
+
 /// What became of a value loaded from Y.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub(crate) enum Load {

@@ -68,7 +68,7 @@ impl<'g> LeafRef<'g> {
     }
 
     /// Waits for a writer; `None` when the leaf is obsolete.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn see(self) -> Option<LeafSeen<'g>> {
         let version = self.latch_word().read()?;
         Some(LeafSeen {

@@ -183,7 +183,7 @@ pub(crate) enum Bit {
 impl<'g> LeafRef<'g> {
     /// # Safety
     /// `block` is a leaf that stays allocated for `'g`.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn from_block(block: NonNull<u64>) -> Self {
         // SAFETY: a leaf has a header; by the contract it stays allocated.
         let header = unsafe { Words::new(block, HEADER_BYTES) };
@@ -234,9 +234,17 @@ impl<'g> LeafRef<'g> {
         ChildWord::leaf(self.block(), self.arrays() + each)
     }
 
+    /// Word `i` of the header.
+    #[inline(always)]
+    pub(super) fn header(self, i: usize) -> u64 {
+        assert!(i < HEADER_BYTES / 8);
+        // SAFETY: the block is a leaf (`new`), and every leaf has a header.
+        unsafe { self.words().word_inside(i) }
+    }
+
     #[inline]
     pub(crate) fn meta(self) -> Meta {
-        Meta::unpack(self.words().word(META))
+        Meta::unpack(self.header(META))
     }
 
     pub(super) fn set_meta(self, meta: Meta) {
@@ -251,23 +259,23 @@ impl<'g> LeafRef<'g> {
 
     #[inline]
     pub(crate) fn kind(self) -> Kind {
-        let word = self.words().word(KIND) >> 32;
+        let word = self.header(KIND) >> 32;
         if word & 1 == 0 {
             return Kind::Slotted;
         }
         Kind::Fixed {
             suffix_len: word as usize >> 1 & 0x7FFF,
-            value_len: (self.words().word(STATE) & STATE_BETWEEN) as usize >> 1,
+            value_len: (self.header(STATE) & STATE_BETWEEN) as usize >> 1,
         }
     }
 
     pub(super) fn write_run(self, run: RunId) {
-        let kind = self.words().word(KIND) >> 32 << 32;
+        let kind = self.header(KIND) >> 32 << 32;
         self.words().set_word(KIND, kind | u64::from(run));
     }
 
     pub(super) fn write_mount(self, mount: Option<Stamp>) {
-        let between = self.words().word(STATE) & STATE_BETWEEN;
+        let between = self.header(STATE) & STATE_BETWEEN;
         let stamp = mount.map_or(0, |stamp| stamp << 11 | 1);
         self.words().set_word(STATE, between | stamp);
     }
@@ -276,14 +284,14 @@ impl<'g> LeafRef<'g> {
     /// counted; never, of a fixed one.
     pub(super) fn shortened(self) -> usize {
         match self.kind() {
-            Kind::Slotted => (self.words().word(STATE) & STATE_BETWEEN) as usize >> 1,
+            Kind::Slotted => (self.header(STATE) & STATE_BETWEEN) as usize >> 1,
             Kind::Fixed { .. } => 0,
         }
     }
 
     /// Counts an entry of a slotted leaf that is written shorter.
     pub(super) fn count_shortened(self) {
-        let state = self.words().word(STATE);
+        let state = self.header(STATE);
         if state & STATE_BETWEEN != STATE_BETWEEN {
             self.words().set_word(STATE, state + (1 << 1));
         }

@@ -65,17 +65,17 @@ impl<'g> LeafRef<'g> {
 
     #[inline]
     pub(crate) fn mount(self) -> Option<Stamp> {
-        let word = self.words().word(STATE);
+        let word = self.header(STATE);
         (word & 1 != 0).then_some(word >> 11)
     }
 
     pub(crate) fn run(self) -> RunId {
-        self.words().word(KIND) as RunId
+        self.header(KIND) as RunId
     }
 
     #[inline]
     pub(crate) fn bits(self, bit: Bit) -> u64 {
-        self.words().word(BITS + bit as usize)
+        self.header(BITS + bit as usize)
     }
 
     pub(crate) fn any_large(self) -> bool {
@@ -146,15 +146,22 @@ impl<'g> LeafRef<'g> {
     ) -> Option<Result<usize, usize>> {
         let n = self.meta().n;
         let wanted = Wanted::new(suffix);
-        let within = if HEADS_AND_HINTS {
-            self.heads().equal(n, wanted.head)
-        } else {
-            0..n
-        };
-        if within.is_empty() {
-            return Some(Err(within.start));
+        if !HEADS_AND_HINTS {
+            return self.find_within(records, 0..n, &wanted, stable);
         }
-        self.find_within(records, within, &wanted, stable)
+        let first = self.heads().count_below(n, wanted.head);
+        if first >= n || self.heads().get(first) != wanted.head {
+            return Some(Err(first));
+        }
+        match self.compare(records, first, &wanted, &stable)? {
+            Ordering::Equal => Some(Ok(first)),
+            Ordering::Greater => Some(Err(first)),
+            // Others may have the same head.
+            Ordering::Less => {
+                let end = self.heads().equal_from(first, n, wanted.head);
+                self.find_within(records, first + 1..end, &wanted, stable)
+            }
+        }
     }
 
     pub(crate) fn copy_inline_suffix(self, entry: &EntryAt, out: &mut [u8]) {
@@ -200,7 +207,6 @@ impl LeafRef<'_> {
     }
 
     /// Goes on with `find`: all entries before `within` are less, all behind it greater.
-    #[inline]
     fn find_within(
         self,
         records: Option<&Records>,
@@ -228,7 +234,7 @@ impl LeafRef<'_> {
     }
 
     /// Compares the suffix of entry `i` with what is wanted, which has the same head.
-    #[inline]
+    #[inline(always)]
     fn compare(
         self,
         records: Option<&Records>,

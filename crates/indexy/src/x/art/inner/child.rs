@@ -1,11 +1,14 @@
 //! What a child word stands for.
 
-use super::layout::InnerRef;
+use super::{InnerSeen, layout::InnerRef};
 use crate::x::{
     Stamp,
+    art::symbol::Symbol,
     child::{ChildWord, Target},
     leaf::LeafRef,
+    root::RootSeen,
 };
+use std::marker::PhantomData;
 
 impl ChildWord {
     /// What the word stands for.
@@ -32,4 +35,51 @@ pub(crate) enum Child<'g> {
     Empty(Option<Stamp>),
     Leaf(LeafRef<'g>),
     Inner(InnerRef<'g>),
+}
+
+/// A child word that was loaded from the root or from a node that was validated after the load; the
+/// guard entered before that lives for `'g`.
+#[derive(Clone, Copy)]
+pub(crate) struct ValidWord<'g>(ChildWord, PhantomData<&'g ChildWord>);
+
+impl<'g> ValidWord<'g> {
+    /// The tree's only child; `None` when it changed.
+    #[inline]
+    pub(crate) fn of_root(root: RootSeen<'g>) -> Option<Self> {
+        root.word().map(|word| Self(word, PhantomData))
+    }
+
+    /// The inner node that it leads to.
+    #[inline]
+    pub(crate) fn inner(self) -> Option<InnerRef<'g>> {
+        // SAFETY: by what the type says the word is one that `inner` made of a live node.
+        let node = |block| unsafe { InnerRef::from_block(block) };
+        self.0.inner_block().map(node)
+    }
+
+    /// What it stands for.
+    #[inline]
+    pub(crate) fn resolve(self) -> Child<'g> {
+        // SAFETY: what the type says is what `resolve` asks for.
+        unsafe { self.0.resolve() }
+    }
+}
+
+impl<'g> InnerSeen<'g> {
+    /// The word of the child that covers `symbol`; `None` when the node changed.
+    #[inline(always)]
+    pub(crate) fn valid_word(&self, symbol: Symbol) -> Option<ValidWord<'g>> {
+        let shape = self.node().shape();
+        let i = self.node().index_of(shape, symbol);
+        let word = self.node().child_at(shape, i);
+        word.prefetch();
+        self.unchanged().then_some(ValidWord(word, PhantomData))
+    }
+
+    /// What stands for the gap as a child of its own would; `None` when the node changed.
+    #[inline]
+    pub(crate) fn gap_word(&self) -> Option<ValidWord<'g>> {
+        let gap = self.gap()?;
+        Some(ValidWord(ChildWord::empty(gap), PhantomData))
+    }
 }

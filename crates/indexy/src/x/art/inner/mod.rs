@@ -15,7 +15,7 @@ pub(super) mod layout;
 mod prefix;
 mod rank;
 
-pub(super) use child::Child;
+pub(super) use child::{Child, ValidWord};
 pub(super) use edit::Piece;
 pub(super) use layout::{InnerRef, Kind};
 
@@ -129,12 +129,7 @@ impl<'g> InnerSeen<'g> {
     /// The child that covers `symbol`; `None` when the node changed.
     #[inline]
     pub(crate) fn child(&self, symbol: Symbol) -> Option<Child<'g>> {
-        let shape = self.node.shape();
-        let word = self.node.child_at(shape, self.node.index_of(shape, symbol));
-        word.prefetch();
-        // SAFETY: the word is used only when the node was valid after it was loaded; the guard that
-        // keeps this node for `'g` keeps its child.
-        self.unchanged().then(|| unsafe { word.resolve() })
+        self.valid_word(symbol).map(ValidWord::resolve)
     }
 
     /// The word of the child that covers `symbol`, which is not fetched; `None` when the node

@@ -33,9 +33,8 @@ fn rank(node: InnerRef<'_>, shape: Shape, byte: u8) -> usize {
         Kind::Node16 => (!at_most(node.cells(at), byte)).trailing_zeros() as usize,
         Kind::Node48 => {
             let [a, b, c, d, e, f] = node.cells(at);
-            let all = at_most([a, b], byte)
-                | at_most([c, d], byte) << 16
-                | at_most([e, f], byte) << 32;
+            let all =
+                at_most([a, b], byte) | at_most([c, d], byte) << 16 | at_most([e, f], byte) << 32;
             (!all).trailing_zeros() as usize
         }
         Kind::Node256 => 0,
@@ -101,7 +100,11 @@ mod tests {
                 let plain = |bytes: &[u8]| bytes.iter().filter(|&&s| s <= byte).count();
                 assert_eq!(rank_8(words[0], byte), plain(&all[..8]), "{word:x} {byte}");
                 let bits = at_most([words[0], words[1]], byte);
-                assert_eq!((!bits).trailing_zeros() as usize, plain(&all), "{word:x} {byte}");
+                assert_eq!(
+                    (!bits).trailing_zeros() as usize,
+                    plain(&all),
+                    "{word:x} {byte}"
+                );
             }
         }
     }
