@@ -36,11 +36,13 @@ impl ChildWord {
     }
 
     /// The word of a leaf; a search looks at its first `fetch` bytes.
+    #[inline]
     pub(crate) fn leaf(block: NonNull<u64>, fetch: usize) -> Self {
         Self(pointer(block, fetch) | LEAF)
     }
 
     /// The word of an inner node; a search looks at its first `fetch` bytes.
+    #[inline]
     pub(crate) fn inner(block: NonNull<u64>, fetch: usize) -> Self {
         Self(pointer(block, fetch) | INNER)
     }
@@ -55,11 +57,13 @@ impl ChildWord {
         self.0
     }
 
+    #[inline]
     pub(crate) fn is_mount(self) -> bool {
         self.0 & TAG == MOUNT
     }
 
     /// Neither a leaf nor an inner node.
+    #[inline]
     pub(crate) fn is_empty(self) -> bool {
         self.0 & TAG <= MOUNT
     }
@@ -111,6 +115,7 @@ impl ChildWord {
 }
 
 /// The address of a block, and how much of it to fetch.
+#[inline]
 fn pointer(block: NonNull<u64>, fetch: usize) -> u64 {
     let lines = fetch.div_ceil(LINE_BYTES).clamp(1, MAX_LINES) as u64;
     let address = block.as_ptr().expose_provenance() as u64;

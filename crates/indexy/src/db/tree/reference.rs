@@ -37,10 +37,12 @@ pub(super) struct TreeRef {
 }
 
 impl TreeRef {
+    #[inline]
     pub(super) fn core(&self) -> &Arc<Core> {
         &self.handle.core
     }
 
+    #[inline]
     pub(super) fn joined(&self) -> &Arc<Joined> {
         &self.tree.joined
     }

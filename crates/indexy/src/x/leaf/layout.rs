@@ -91,6 +91,7 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
+    #[inline]
     fn pack(self) -> u64 {
         debug_assert!(self.n <= self.cap && self.cap <= MAX_ENTRIES && self.top <= MAX_BLOCK_BYTES);
         debug_assert!(self.dead <= MAX_BLOCK_BYTES && self.depth <= usize::from(u16::MAX));
@@ -223,6 +224,7 @@ impl<'g> LeafRef<'g> {
 
     /// The word that leads here: a search looks at header, heads, and slots or places, then at one
     /// entry.
+    #[inline]
     pub(crate) fn word(self) -> ChildWord {
         let cap = self.meta().cap;
         let each = match self.kind() {
@@ -247,6 +249,7 @@ impl<'g> LeafRef<'g> {
         Meta::unpack(self.header(META))
     }
 
+    #[inline]
     pub(super) fn set_meta(self, meta: Meta) {
         self.words().set_word(META, meta.pack());
     }
@@ -274,6 +277,7 @@ impl<'g> LeafRef<'g> {
         self.words().set_word(KIND, kind | u64::from(run));
     }
 
+    #[inline]
     pub(super) fn write_mount(self, mount: Option<Stamp>) {
         let between = self.header(STATE) & STATE_BETWEEN;
         let stamp = mount.map_or(0, |stamp| stamp << 11 | 1);
@@ -297,6 +301,7 @@ impl<'g> LeafRef<'g> {
         }
     }
 
+    #[inline]
     pub(super) fn set_bits(self, bit: Bit, bits: u64) {
         self.words().set_word(BITS + bit as usize, bits);
     }
@@ -343,6 +348,7 @@ impl<'g> LeafRef<'g> {
     }
 
     /// Gives the entries to come the records in their order.
+    #[inline]
     pub(super) fn number_places(self, records: &Records) {
         const FIRST: u64 = u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7]);
         const EACH: u64 = u64::from_le_bytes([8; 8]);
@@ -355,6 +361,7 @@ impl<'g> LeafRef<'g> {
 
     /// The head of entry `i` of a fixed leaf without its first `strip` bytes, behind which there
     /// are enough.
+    #[inline]
     pub(super) fn head_behind(self, records: &Records, i: usize, strip: usize) -> u32 {
         let rest = self.words().read_u64(records.at(self.place(records, i)));
         let eight = u64::from(self.heads().get(i)) << 32 | rest.swap_bytes() >> 32;
@@ -387,6 +394,7 @@ impl<'g> LeafRef<'g> {
         Slot((self.words().aligned_u32(at & !3) >> (at % 4 * 8)) as u16)
     }
 
+    #[inline]
     pub(super) fn set_slot(self, i: usize, slot: Slot) {
         let at = self.arrays() + i * SLOT_BYTES;
         self.words().write(at, &slot.0.to_le_bytes());
@@ -406,6 +414,7 @@ impl<'g> LeafRef<'g> {
     }
 
     /// Bytes between the slots and the heap of a slotted leaf.
+    #[inline]
     pub(crate) fn gap(self) -> usize {
         let meta = self.meta();
         let slots = self.arrays() + (meta.cap * SLOT_BYTES).next_multiple_of(8);
@@ -418,10 +427,12 @@ impl<'g> LeafRef<'g> {
 pub(super) struct Slot(u16);
 
 impl Slot {
+    #[inline]
     pub(super) fn new(offset: usize, large: bool) -> Self {
         debug_assert!(offset < MAX_BLOCK_BYTES);
         Self((offset as u16) << 1 | u16::from(large))
     }
+    #[inline]
     pub(super) fn raw(self) -> u64 {
         u64::from(self.0)
     }

@@ -36,6 +36,7 @@ pub(crate) struct EntryAt {
 
 impl EntryAt {
     /// Bytes behind the head that are in the leaf.
+    #[inline]
     pub(super) fn rest_len(&self) -> usize {
         match self.form {
             Form::BothOut => 0,
@@ -44,6 +45,7 @@ impl EntryAt {
     }
 
     /// Bytes of value, or of the pointer, in the leaf.
+    #[inline]
     pub(super) fn tail_len(&self) -> usize {
         match self.form {
             Form::Inline => self.value_len,
@@ -52,6 +54,7 @@ impl EntryAt {
     }
 
     /// Heap bytes of an entry of a slotted leaf.
+    #[inline]
     pub(super) fn size(&self) -> usize {
         self.tail + self.tail_len() - self.start
     }
@@ -78,6 +81,7 @@ impl<'g> LeafRef<'g> {
         self.header(BITS + bit as usize)
     }
 
+    #[inline]
     pub(crate) fn any_large(self) -> bool {
         self.kind() == Kind::Slotted && (0..self.len()).any(|i| self.slot(i).is_large())
     }
@@ -172,6 +176,12 @@ impl<'g> LeafRef<'g> {
 }
 
 impl LeafRef<'_> {
+    /// False: no entry here has a large block. Cost: a load.
+    #[inline]
+    pub(crate) fn may_have_large(self) -> bool {
+        self.kind() == Kind::Slotted
+    }
+
     /// The word that points to the large block of `entry`; to be followed after validation only.
     #[inline]
     pub(crate) fn large_word(self, entry: &EntryAt) -> u64 {

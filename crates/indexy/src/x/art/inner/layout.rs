@@ -75,6 +75,7 @@ impl Kind {
     }
 
     /// The smallest kind for so many children.
+    #[inline]
     pub(crate) fn for_children(n: usize) -> Self {
         Self::ALL
             .into_iter()
@@ -173,6 +174,7 @@ impl<'g> InnerRef<'g> {
         self.block
     }
 
+    #[inline]
     pub(crate) fn word(self) -> ChildWord {
         ChildWord::inner(self.block, FETCH_BYTES)
     }
@@ -215,6 +217,7 @@ impl<'g> InnerRef<'g> {
     }
 
     /// The mount of the gap; `None` when it is complete, or when there is no prefix.
+    #[inline]
     pub(crate) fn gap(self) -> Option<Stamp> {
         let mounted = self.meta() & GAP_MOUNTED != 0;
         mounted.then(|| self.words.word(GAP))

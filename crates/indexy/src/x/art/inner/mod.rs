@@ -134,6 +134,7 @@ impl<'g> InnerSeen<'g> {
 
     /// The word of the child that covers `symbol`, which is not fetched; `None` when the node
     /// changed.
+    #[inline]
     pub(crate) fn word(&self, symbol: Symbol) -> Option<ChildWord> {
         let shape = self.node.shape();
         let word = self.node.child_at(shape, self.node.index_of(shape, symbol));
@@ -154,6 +155,7 @@ impl<'g> InnerSeen<'g> {
     }
 
     /// Latches the node, if it is still as it was seen. Does not wait.
+    #[inline]
     pub(crate) fn try_latch(self) -> Option<InnerLatched<'g>> {
         self.node
             .latch_word()
@@ -163,10 +165,12 @@ impl<'g> InnerSeen<'g> {
 }
 
 impl<'g> InnerLatched<'g> {
+    #[inline]
     pub(crate) fn node(&self) -> InnerRef<'g> {
         self.node
     }
 
+    #[inline]
     pub(crate) fn child_word(&self, symbol: Symbol) -> ChildWord {
         let shape = self.node.shape();
         self.node.child_at(shape, self.node.index_of(shape, symbol))
@@ -178,11 +182,13 @@ impl<'g> InnerLatched<'g> {
     }
 
     /// The child that covers `symbol`.
+    #[inline]
     pub(crate) fn resolve(&self, symbol: Symbol) -> Child<'g> {
         // SAFETY: the node is latched and kept for `'g`, and so are its children.
         unsafe { self.child_word(symbol).resolve() }
     }
 
+    #[inline]
     pub(crate) fn gap(&self) -> Option<Stamp> {
         self.node.gap()
     }
