@@ -1,12 +1,13 @@
 //! A tree as an open snapshot sees it, and the images that writers leave for that.
 //!
 //! Keeps: I10 (a writer leaves the image before the write can be seen; a reader looks for it after
-//! it has read), I12 (a run, and whatever else changes Y, resolves markers before Y shows it), I13.
+//! it has read, or before, and again where one was left meanwhile), I12 (a run, and whatever else
+//! changes Y, resolves markers before Y shows it), I13.
 //!
-//! Threads: readers hold nothing. Who leaves an image holds the stripe of its key. Markers are
-//! resolved under the run lock; where there is no room for what they stand for, it goes to disk
-//! (`spill.rs`). An image that cannot be kept gives the open snapshots up: a writer never fails
-//! because of one.
+//! Threads: readers hold nothing. Who leaves an image holds the stripe of its key; for a short one
+//! the latch of its leaf, too, under which nothing is waited for. Markers are resolved under the
+//! run lock; where there is no room for what they stand for, it goes to disk (`spill.rs`). An image
+//! that cannot be kept gives the open snapshots up: a writer never fails because of one.
 
 #![forbid(unsafe_code)]
 

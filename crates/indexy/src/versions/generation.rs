@@ -11,7 +11,7 @@ use super::{
 use crate::{
     key::Key,
     mem::Memory,
-    x::{Chunk, IndexX, Lookup, Order, ScanLimits, bptree::BPlus},
+    x::{Chunk, IndexX, Lookup, Order, ScanLimits, art::Art},
 };
 use std::{
     convert::Infallible,
@@ -37,7 +37,7 @@ pub(super) const SCAN: ScanLimits = ScanLimits {
 
 /// See the module header.
 pub(crate) struct Generation {
-    images: BPlus,
+    images: Art,
     /// No image has a larger `until`.
     newest: AtomicU64,
     /// Of keys and chains.
@@ -97,7 +97,7 @@ pub(super) fn raise(newest: &AtomicU64, until: Epoch) {
 impl Generation {
     pub(super) fn new(memory: Arc<Memory>) -> Self {
         Self {
-            images: BPlus::new(memory, false),
+            images: Art::new(memory, false),
             newest: AtomicU64::new(0),
             bytes: AtomicUsize::new(0),
             markers: AtomicUsize::new(0),

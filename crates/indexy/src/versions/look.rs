@@ -12,8 +12,9 @@ use super::{
     chain::{self, Image},
     clock::Epoch,
     generation::{Generation, Part},
+    generations::Generations,
     spans::Spans,
-    store::{Generations, Store},
+    store::Store,
 };
 use crate::{error::Result, key::Key, x::Order};
 use std::collections::BTreeMap;

@@ -65,6 +65,7 @@ pub(crate) mod chain;
 pub(crate) mod clock;
 mod disk;
 mod generation;
+mod generations;
 mod look;
 mod pins;
 mod spans;

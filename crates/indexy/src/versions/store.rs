@@ -5,20 +5,22 @@
 //! generation is frozen once it has some size and none is, so that memory comes back while there is
 //! always a snapshot open, as with many short transactions; and to be spilled.
 //!
-//! Threads. A push holds the lock of the generations shared, and the stripe of its key. Whoever
-//! replaces one of them, or markers, holds it alone, and for no I/O. Readers hold nothing
-//! (`look.rs`). A generation or file is dropped only if all of its images have `until <= oldest`:
-//! no open snapshot looks for them, and none that begins later. Nothing in a generation goes while
-//! a reader may hold it: it is replaced as a whole.
+//! Threads. A push holds the lock of the generations shared, and the stripe of its key; who holds a
+//! leaf latch of the tree as well takes that lock only if it is free. Whoever replaces one of them,
+//! or markers, holds it alone, and for no I/O. Readers hold nothing (`look.rs`). A generation or
+//! file is dropped only if all of its images have `until <= oldest`: no open snapshot looks for
+//! them, and none that begins later. Nothing in a generation goes while a reader may hold it: it is
+//! replaced as a whole.
 //!
 //! Keeps I10, I12 and I13 with `framework/snapshots.rs`.
 
 #![forbid(unsafe_code)]
 
 use super::{
-    chain::{self, Image, ImageRef},
+    chain::{Image, ImageRef},
     clock::{Epoch, Left},
     generation::{Frozen, Generation, raise},
+    generations::Generations,
     spans::{Span, Spans},
     spilled::Spilled,
 };
@@ -54,59 +56,6 @@ impl Space {
     /// Bytes on disk.
     pub(crate) fn disk_bytes(&self) -> u64 {
         self.disk.load(Relaxed)
-    }
-}
-
-/// The oldest one first.
-#[derive(Clone)]
-pub(super) struct Generations {
-    pub(super) files: Vec<Arc<Spilled>>,
-    frozen: Vec<Arc<Generation>>,
-    current: Arc<Generation>,
-    pub(super) spans: Spans,
-}
-
-impl Generations {
-    pub(super) fn in_memory(&self) -> impl Iterator<Item = &Arc<Generation>> {
-        self.frozen.iter().chain(std::iter::once(&self.current))
-    }
-
-    /// The current generation, if there is nothing else.
-    #[inline]
-    pub(super) fn all_in_current(&self) -> Option<&Generation> {
-        let alone = self.files.is_empty() && self.frozen.is_empty() && self.spans.is_empty();
-        alone.then_some(&*self.current)
-    }
-
-    pub(super) fn newest_in_memory(&self, key: &[u8]) -> Epoch {
-        let current = self.current.chain(key, chain::newest);
-        current.max(self.newest_beside_current(key))
-    }
-
-    /// The same of all but the current generation.
-    #[inline]
-    fn newest_beside_current(&self, key: &[u8]) -> Epoch {
-        if self.frozen.is_empty() && self.spans.is_empty() {
-            return 0;
-        }
-        let frozen = self.frozen.iter();
-        let newest = frozen.map(|generation| generation.chain(key, chain::newest));
-        newest.max().unwrap_or(0).max(self.spans.newest_of(key))
-    }
-
-    #[inline]
-    fn bytes(&self) -> usize {
-        self.in_memory().map(|generation| generation.bytes()).sum()
-    }
-
-    fn disk_bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.bytes()).sum()
-    }
-
-    /// The current generation takes no more images.
-    fn freeze(&mut self) {
-        let next = Arc::new(Generation::new(self.current.memory().clone()));
-        self.frozen.push(std::mem::replace(&mut self.current, next));
     }
 }
 

@@ -90,7 +90,8 @@ impl ChildWord {
         }
     }
 
-    /// The block of the inner node that the word leads to, if it does; nonsense as [`Self::target`].
+    /// The block of the inner node that the word leads to, if it does; nonsense, as
+    /// [`Self::target`], if it was not validated.
     #[inline]
     pub(crate) fn inner_block(self) -> Option<NonNull<u64>> {
         let address = (self.0 & ADDRESS) as usize;

@@ -16,7 +16,7 @@
 //! detected.
 
 use crate::mem::words::Words;
-use std::{cmp::Ordering, ops::Range};
+use std::cmp::Ordering;
 
 /// Whether searches use heads and hints: off with `--cfg indexy_plain_search`, to measure their
 /// effect.
@@ -182,17 +182,9 @@ impl<'g> Heads<'g> {
         (first + count_ascending(self.words, at, wanted)).min(n)
     }
 
-    /// Where keys with the head `wanted` may be among the `n`: those before are below it, those
-    /// behind above.
-    #[inline(always)]
-    pub(crate) fn equal(self, n: usize, wanted: u32) -> Range<usize> {
-        let first = self.count_below(n, wanted);
-        first..self.equal_from(first, n, wanted)
-    }
-
     /// The end of the keys with the head `wanted`, which begin at `first` if there are any.
     #[inline]
-    pub(crate) fn equal_from(self, first: usize, n: usize, wanted: u32) -> usize {
+    pub(crate) fn end_of_equal(self, first: usize, n: usize, wanted: u32) -> usize {
         let same = |at: usize| at < n && self.get(at) == wanted;
         let mut end = first;
         while end - first < LINEAR_RUN && same(end) {

@@ -52,8 +52,8 @@ impl<'g> LeafSeen<'g> {
         self.unchanged().then_some(dead)
     }
 
-    /// Looks `suffix` up; `None` when the leaf changed meanwhile. A value that stands in the leaf is
-    /// copied to `copy`.
+    /// Looks `suffix` up; `None` when the leaf changed meanwhile. A value that stands in the leaf
+    /// is copied to `copy`.
     ///
     /// A function of its own: its callers are compiled for each use of a value.
     #[inline(never)]

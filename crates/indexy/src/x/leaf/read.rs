@@ -162,7 +162,7 @@ impl<'g> LeafRef<'g> {
             Ordering::Greater => Some(Err(first)),
             // Others may have the same head.
             Ordering::Less => {
-                let end = self.heads().equal_from(first, n, wanted.head);
+                let end = self.heads().end_of_equal(first, n, wanted.head);
                 self.find_within(records, first + 1..end, &wanted, stable)
             }
         }

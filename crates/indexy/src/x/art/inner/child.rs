@@ -1,9 +1,8 @@
 //! What a child word stands for.
 
-use super::{InnerSeen, layout::InnerRef};
+use super::layout::InnerRef;
 use crate::x::{
     Stamp,
-    art::symbol::Symbol,
     child::{ChildWord, Target},
     leaf::LeafRef,
     root::RootSeen,
@@ -43,6 +42,13 @@ pub(crate) enum Child<'g> {
 pub(crate) struct ValidWord<'g>(ChildWord, PhantomData<&'g ChildWord>);
 
 impl<'g> ValidWord<'g> {
+    /// # Safety
+    /// `word` is what the type says.
+    #[inline]
+    pub(super) unsafe fn new(word: ChildWord) -> Self {
+        Self(word, PhantomData)
+    }
+
     /// The tree's only child; `None` when it changed.
     #[inline]
     pub(crate) fn of_root(root: RootSeen<'g>) -> Option<Self> {
@@ -62,24 +68,5 @@ impl<'g> ValidWord<'g> {
     pub(crate) fn resolve(self) -> Child<'g> {
         // SAFETY: what the type says is what `resolve` asks for.
         unsafe { self.0.resolve() }
-    }
-}
-
-impl<'g> InnerSeen<'g> {
-    /// The word of the child that covers `symbol`; `None` when the node changed.
-    #[inline(always)]
-    pub(crate) fn valid_word(&self, symbol: Symbol) -> Option<ValidWord<'g>> {
-        let shape = self.node().shape();
-        let i = self.node().index_of(shape, symbol);
-        let word = self.node().child_at(shape, i);
-        word.prefetch();
-        self.unchanged().then_some(ValidWord(word, PhantomData))
-    }
-
-    /// What stands for the gap as a child of its own would; `None` when the node changed.
-    #[inline]
-    pub(crate) fn gap_word(&self) -> Option<ValidWord<'g>> {
-        let gap = self.gap()?;
-        Some(ValidWord(ChildWord::empty(gap), PhantomData))
     }
 }

@@ -126,6 +126,25 @@ impl<'g> InnerSeen<'g> {
         self.node.latch_word().validate(self.version)
     }
 
+    /// The word of the child that covers `symbol`; `None` when the node changed.
+    #[inline(always)]
+    pub(crate) fn valid_word(&self, symbol: Symbol) -> Option<ValidWord<'g>> {
+        let shape = self.node.shape();
+        let word = self.node.child_at(shape, self.node.index_of(shape, symbol));
+        word.prefetch();
+        // SAFETY: the node was valid after the word was loaded; the guard that keeps this node for
+        // `'g` keeps its child.
+        self.unchanged().then(|| unsafe { ValidWord::new(word) })
+    }
+
+    /// What stands for the gap as a child of its own would; `None` when the node changed.
+    #[inline]
+    pub(crate) fn gap_word(&self) -> Option<ValidWord<'g>> {
+        let word = ChildWord::empty(self.gap()?);
+        // SAFETY: the word of an empty range leads nowhere.
+        Some(unsafe { ValidWord::new(word) })
+    }
+
     /// The child that covers `symbol`; `None` when the node changed.
     #[inline]
     pub(crate) fn child(&self, symbol: Symbol) -> Option<Child<'g>> {
