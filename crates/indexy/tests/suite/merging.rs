@@ -81,6 +81,32 @@ fn a_filter_of_evicted_keys_hides_no_operand() {
     }
 }
 
+/// A key that is overwritten where it has an operand: a snapshot sees what that made of it.
+#[test]
+fn a_snapshot_sees_what_an_operand_made_before_it_was_overwritten() {
+    for pair in pairs::chosen(0, 3) {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::open(dir.path(), pairs::options(pair, Options::new(4 * MIB))).unwrap();
+        let tree = db.tree_with("t", add()).unwrap();
+        let one = 1u64.to_be_bytes();
+        for key in ["overwritten", "removed", "other"] {
+            tree.insert(key, one).unwrap();
+        }
+        release(&tree);
+        tree.merge("overwritten", one).unwrap();
+        tree.merge("removed", one).unwrap();
+        let snapshot = db.snapshot().unwrap();
+        // From the second one on, images are left by the search of the write.
+        tree.insert("other", one).unwrap();
+        tree.insert("overwritten", [0; 8]).unwrap();
+        tree.remove("removed").unwrap();
+        for key in ["overwritten", "removed"] {
+            let seen = snapshot.get(&tree, key).unwrap();
+            assert_eq!(number(seen.as_deref()), 2, "{} {key}", pairs::name(pair));
+        }
+    }
+}
+
 /// What a transaction has read, and what it merges into, conflicts with a merge of somebody else,
 /// whether that reads the key or leaves an operand; and the other way round.
 #[test]
