@@ -1,8 +1,8 @@
 //! Contenders by name, and how each runs a job.
 
 use crate::contender::{
-    About, BTreeTables, Contender, Indexy, IndexyTables, IndexyTransactions, Null, StdBTreeMap,
-    TRANSACTIONS, Tables,
+    About, BTreeTables, Contender, DeviceAlone, Indexy, IndexyTables, IndexyTransactions, Null,
+    StdBTreeMap, TRANSACTIONS, Tables,
 };
 use crate::harness::{Emitter, Job, JobError, run_job, run_tables_job};
 use std::fmt;
@@ -112,7 +112,8 @@ impl Registry {
         entry.run(job, emitter)
     }
 
-    /// What needs no other engine: ours, the standard library's map, and nothing at all.
+    /// What needs no other engine: ours, the standard library's map, nothing at all, and a modelled
+    /// device.
     pub fn with_own() -> Self {
         let mut registry = Self::new();
         for about in Indexy::abouts() {
@@ -128,6 +129,7 @@ impl Registry {
         registry.add::<StdBTreeMap>(btreemap);
         registry.add_tables::<BTreeTables>(name);
         registry.add::<Null>(Null::about());
+        registry.add::<DeviceAlone>(DeviceAlone::about());
         registry
     }
 

@@ -32,6 +32,7 @@ fn open<T: Tables>(path: &Path) -> T {
         page_bytes: 0,
         focus: Focus::Mixed,
         variant: String::new(),
+        cold: None,
     };
     T::open(&TableSetup {
         setup: &setup,

@@ -29,6 +29,7 @@ pub(crate) fn open<T: Tables>(application: &impl Application, path: &Path, varia
         page_bytes: 0,
         focus: Focus::Mixed,
         variant: variant.to_owned(),
+        cold: None,
     };
     T::open(&TableSetup {
         setup: &setup,

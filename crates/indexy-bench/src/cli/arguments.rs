@@ -6,10 +6,10 @@ mod tables;
 pub(super) use options::Common;
 pub(super) use tables::{TablesArguments, TatpCommand, TpccCommand, VoterCommand};
 
-use crate::{dex, policies::ENTRY_BYTES, suite::figures::Preset};
+use crate::{contender::Device, dex, policies::ENTRY_BYTES, suite::figures::Preset};
 use clap::{Args, Parser, Subcommand};
 use indexy_report::size::parse_size;
-use options::{DurabilityArgument, repetitions, scale};
+use options::{DurabilityArgument, positive, repetitions, scale};
 use std::path::PathBuf;
 
 /// Measures IndeXY against other engines, each in a process and a memory cgroup of its own.
@@ -24,7 +24,7 @@ pub(super) struct Arguments {
 pub(super) enum Command {
     /// The core's table: in memory, durability, larger than memory, replay; with goals.
     Core(CoreCommand),
-    /// The figures of the paper.
+    /// The figures of two papers: IndeXY, and policies for cold data on modelled devices.
     Figures(FiguresCommand),
     /// One or several YCSB workloads after one load.
     Ycsb(YcsbCommand),
@@ -73,12 +73,20 @@ pub(super) struct CoreCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct FiguresCommand {
-    /// How large: smoke takes two minutes, laptop about an hour, paper many hours.
+    /// How large: smoke takes three minutes, laptop about an hour and a half,
+    /// paper many hours.
     #[arg(long, value_enum, default_value_t = Preset::Smoke)]
     pub preset: Preset,
     /// Figures, separated by commas; all by default.
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
+    /// Modelled devices of figures ma2 to ma6, separated by commas; by the preset.
+    #[arg(long, value_delimiter = ',', value_enum)]
+    pub devices: Vec<Device>,
+    /// Seconds of a measured phase on modelled disks that turn, which read some 80 times a second;
+    /// by the preset.
+    #[arg(long, value_parser = positive)]
+    pub turning_seconds: Option<f64>,
     #[command(flatten)]
     pub common: Common,
 }

@@ -3,7 +3,7 @@
 use super::{arguments::Common, exit};
 use crate::{
     harness::{
-        CgroupError, Interrupt, LaunchError, Launcher, MemoryGroup, SpaceError, check_space,
+        CgroupError, Interrupt, Job, LaunchError, Launcher, MemoryGroup, SpaceError, check_space,
     },
     measure::{Outcome, RunResult},
     policies::PoliciesError,
@@ -91,9 +91,17 @@ impl<'a> Execution<'a> {
             drop(MemoryGroup::create(PROBE_BYTES)?);
         }
         let document = Document::begin(kind, &directory);
-        if document.machine.file_system.starts_with("tmpfs") {
+        let in_memory = document.machine.file_system.starts_with("tmpfs");
+        let is_modelled = |job: &Job| job.setup.cold.is_some();
+        if in_memory && !plan.jobs().all(is_modelled) {
             tell!(
                 "warning: {} is a tmpfs: the data are in memory, and no device is measured",
+                directory.display()
+            );
+        }
+        if !in_memory && plan.jobs().any(is_modelled) {
+            tell!(
+                "warning: {} is no tmpfs: a modelled device is as slow as the one that is there",
                 directory.display()
             );
         }

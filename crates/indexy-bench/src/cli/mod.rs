@@ -154,7 +154,13 @@ fn run_figures(registry: &Registry, command: &FiguresCommand) -> Result<ExitCode
     if figures.is_empty() {
         figures = FIGURES.iter().collect();
     }
-    let sizes = command.preset.sizes(command.common.seed);
+    let mut sizes = command.preset.sizes(command.common.seed);
+    if !command.devices.is_empty() {
+        sizes.cold.devices.clone_from(&command.devices);
+    }
+    if let Some(seconds) = command.turning_seconds {
+        sizes.cold.turning_seconds = seconds;
+    }
     let mut plan = Plan::default();
     let named = !command.common.contenders.is_empty();
     for figure in &figures {

@@ -1,5 +1,6 @@
 //! What the harness asks of an engine.
 
+use super::cold::Cold;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -66,6 +67,9 @@ pub struct Setup {
     pub focus: Focus,
     /// Which of several forms of the engine, as registered.
     pub variant: String,
+    /// On which modelled device, and by which policies; contenders of ours know it.
+    #[serde(default)]
+    pub cold: Option<Cold>,
 }
 
 /// An open engine.
@@ -85,6 +89,10 @@ pub trait Contender: Send + Sync + Sized + 'static {
     fn focus(&self, _focus: Focus) -> Outcome<()> {
         Ok(())
     }
+
+    /// Whether the device under it takes no time, if it is a modelled one: for what is not
+    /// measured.
+    fn hurry(&self, _hurry: bool) {}
 
     /// Writes out what is buffered and waits until background work is done.
     fn settle(&self) -> Outcome<()>;
@@ -119,6 +127,27 @@ pub trait Session {
 
     /// Shows the value of `key` to `see`.
     fn get<R>(&mut self, key: &[u8], see: impl FnOnce(&[u8]) -> R) -> Outcome<Option<R>>;
+
+    /// As [`Session::get`] if that takes no wait; else `None`, the key is being read, and
+    /// [`Session::fetched`] shows its value by `token`.
+    fn get_or_begin<R>(
+        &mut self,
+        key: &[u8],
+        _token: usize,
+        see: impl FnOnce(&[u8]) -> R,
+    ) -> Outcome<Option<Option<R>>> {
+        self.get(key, see).map(Some)
+    }
+
+    /// Shows the value that was begun to be read first, with its token, if it is there; with
+    /// `wait`, waits for it.
+    fn fetched<R>(
+        &mut self,
+        _wait: bool,
+        _see: impl FnOnce(usize, Option<&[u8]>) -> R,
+    ) -> Outcome<Option<R>> {
+        Ok(None)
+    }
 
     /// Shows the values of `keys`, by index, in any order; absent ones are shown as none.
     fn multi_get(

@@ -13,11 +13,12 @@
 use super::{
     about::{About, KeyShape, PageCache, Storage},
     contract::{Contender, Durability, End, Outcome, Session, Setup},
+    device::DEVICE,
+    opened::{Opened, open_database, tree_options},
 };
-use indexy::{Db, IndexXKind, IndexYKind, Options, Stats, Tree};
-use std::{collections::BTreeMap, path::Path, thread, time::Duration};
+use indexy::{Fetch, IndexXKind, IndexYKind, Ticket, Tree};
+use std::collections::{BTreeMap, VecDeque};
 
-const BUFFERED_INTERVAL_MS: u64 = 100;
 const TREE: &str = "data";
 
 /// Further configurations: name, variant, summary. They take part when they are named.
@@ -74,7 +75,7 @@ pub(crate) const TRANSACTIONS: &str = "indexy-transactions";
 
 /// Names that take part when they are named.
 pub(crate) fn only_if_named(name: &str) -> bool {
-    name == TRANSACTIONS || MORE.iter().any(|more| more.0 == name)
+    name == TRANSACTIONS || name == DEVICE || MORE.iter().any(|more| more.0 == name)
 }
 
 impl Indexy {
@@ -115,14 +116,15 @@ impl Indexy {
 /// An open database and its one tree.
 #[derive(Debug)]
 pub struct Indexy {
-    db: Db,
+    opened: Opened,
     tree: Tree,
 }
 
-/// The tree; it needs no state per thread.
+/// The tree, and the reads that this thread put aside, the first one first, with their tokens.
 #[derive(Debug)]
 pub struct IndexySession<'a> {
     tree: &'a Tree,
+    aside: VecDeque<(usize, Ticket)>,
 }
 
 /// True if `variant` names a pair of indexes.
@@ -159,101 +161,42 @@ pub(super) fn pair(variant: &str, page_bytes: usize) -> Outcome<(IndexXKind, Ind
     Ok((x, y))
 }
 
-/// Opens or creates the database at `path`.
-pub(super) fn open_database(
-    path: &Path,
-    budget: u64,
-    (x, y): (IndexXKind, IndexYKind),
-    durability: Durability,
-) -> Outcome<Db> {
-    let durability = match durability {
-        Durability::None => indexy::Durability::None,
-        Durability::Buffered => indexy::Durability::Buffered {
-            interval_ms: BUFFERED_INTERVAL_MS,
-        },
-        Durability::Sync => indexy::Durability::Sync,
-    };
-    let options = Options::new(budget as usize)
-        .index_x(x)
-        .index_y(y)
-        .durability(durability);
-    Ok(Db::open(path, options)?)
-}
-
 impl Contender for Indexy {
     type Session<'a> = IndexySession<'a>;
 
     fn open(setup: &Setup) -> Outcome<Self> {
         let (x, y) = pair(&setup.variant, setup.page_bytes)?;
-        let db = open_database(&setup.path, setup.budget, (x, y), setup.durability)?;
-        let tree = db.tree(TREE)?;
-        Ok(Self { db, tree })
+        let opened = open_database(setup, (x, y))?;
+        let tree = opened.db.tree_with(TREE, tree_options(setup))?;
+        Ok(Self { opened, tree })
     }
 
     fn session(&self) -> Outcome<IndexySession<'_>> {
-        Ok(IndexySession { tree: &self.tree })
+        Ok(IndexySession {
+            tree: &self.tree,
+            aside: VecDeque::new(),
+        })
+    }
+
+    fn hurry(&self, hurry: bool) {
+        self.opened.hurry(hurry);
     }
 
     fn settle(&self) -> Outcome<()> {
-        self.db.flush()?;
-        wait_for_quiet(&self.db);
-        Ok(())
+        self.opened.settle()
     }
 
     fn memory_used(&self) -> Option<u64> {
-        Some(self.db.stats().memory_used_bytes)
+        Some(self.opened.db.stats().memory_used_bytes)
     }
 
     fn counters(&self) -> BTreeMap<String, f64> {
-        counters(&self.db)
+        self.opened.counters()
     }
 
     fn close(self) -> Outcome<()> {
-        Ok(self.db.close()?)
+        self.opened.close()
     }
-}
-
-/// The statistics of `db` by name.
-pub(super) fn counters(db: &Db) -> BTreeMap<String, f64> {
-    let stats = db.stats();
-    let mut counters = flatten(&stats);
-    counters.insert("level0_runs".to_owned(), stats.y_runs as f64);
-    counters.insert("hit_ratio".to_owned(), stats.hit_ratio());
-    counters
-}
-
-/// Waits until compaction has nothing more to do, neither now nor when writers have rested for a
-/// while, and the shape of Y stays as it is.
-pub(super) fn wait_for_quiet(db: &Db) {
-    const LOOK: Duration = Duration::from_millis(100);
-    const QUIET_LOOKS: u32 = 10;
-    const MOST_LOOKS: u32 = 6000;
-    let shape = || {
-        let stats = db.stats();
-        (stats.y_unsettled, stats.y_runs, stats.y_bytes_on_disk)
-    };
-    let (mut last, mut quiet) = (shape(), 0);
-    for _ in 0..MOST_LOOKS {
-        if quiet == QUIET_LOOKS {
-            return;
-        }
-        thread::sleep(LOOK);
-        let now = shape();
-        let same = now == last && now.0 == 0;
-        quiet = if same { quiet + 1 } else { 0 };
-        last = now;
-    }
-}
-
-/// Every number of the statistics by its name, so that new ones appear by themselves.
-fn flatten(stats: &Stats) -> BTreeMap<String, f64> {
-    let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(stats) else {
-        return BTreeMap::new();
-    };
-    fields
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value.as_f64()?)))
-        .collect()
 }
 
 impl Session for IndexySession<'_> {
@@ -265,6 +208,38 @@ impl Session for IndexySession<'_> {
     #[inline]
     fn get<R>(&mut self, key: &[u8], see: impl FnOnce(&[u8]) -> R) -> Outcome<Option<R>> {
         Ok(self.tree.get_with(key, see)?)
+    }
+
+    #[inline]
+    fn get_or_begin<R>(
+        &mut self,
+        key: &[u8],
+        token: usize,
+        see: impl FnOnce(&[u8]) -> R,
+    ) -> Outcome<Option<Option<R>>> {
+        match self.tree.try_get(key)? {
+            Fetch::Now(value) => Ok(Some(value.map(|value| see(&value)))),
+            Fetch::Later(ticket) => {
+                self.aside.push_back((token, ticket));
+                Ok(None)
+            }
+        }
+    }
+
+    fn fetched<R>(
+        &mut self,
+        wait: bool,
+        see: impl FnOnce(usize, Option<&[u8]>) -> R,
+    ) -> Outcome<Option<R>> {
+        let first = match self.aside.front() {
+            Some((_, ticket)) if wait || ticket.is_ready() => self.aside.pop_front(),
+            _ => None,
+        };
+        let Some((token, ticket)) = first else {
+            return Ok(None);
+        };
+        let value = ticket.wait()?;
+        Ok(Some(see(token, value.as_deref())))
     }
 
     #[inline]

@@ -8,14 +8,19 @@
 
 mod about;
 mod btreemap;
+mod cold;
 mod contract;
+mod device;
 mod indexy;
 mod null;
+mod opened;
 mod tables;
 
 pub use about::{About, KeyShape, PageCache, Storage};
 pub use btreemap::StdBTreeMap;
+pub use cold::{Cold, Device};
 pub use contract::{Contender, Durability, End, Fault, Focus, Outcome, Session, Setup};
+pub use device::DeviceAlone;
 pub use indexy::Indexy;
 pub(crate) use indexy::{TRANSACTIONS, is_pair, only_if_named};
 pub use null::Null;

@@ -125,6 +125,9 @@ pub struct Phase {
     pub max_seconds: f64,
     /// What is timed.
     pub clock: Clock,
+    /// A modelled device takes no time meanwhile: it is no part of what is measured.
+    #[serde(default)]
+    pub hurried: bool,
     /// The value of what a figure varies from phase to phase, if it does.
     pub x: Option<f64>,
 }
@@ -139,6 +142,7 @@ impl Phase {
             focus,
             max_seconds: 0.0,
             clock: Clock::Every,
+            hurried: false,
             x: None,
         }
     }
@@ -152,6 +156,12 @@ impl Phase {
     /// The same as a point of a figure.
     pub fn at(mut self, x: f64) -> Self {
         self.x = Some(x);
+        self
+    }
+
+    /// The same on a modelled device that takes no time.
+    pub fn hurried(mut self) -> Self {
+        self.hurried = true;
         self
     }
 

@@ -7,6 +7,7 @@
 //! (transactions), the clock around them in `crew.rs`. Not here: which jobs there are (`suite/`),
 //! what their results mean (`report/`).
 
+mod aside;
 mod cgroup;
 mod child;
 mod crew;

@@ -119,9 +119,11 @@ impl<C: Contender> Run<'_, C> {
         if matches!(phase.work, Work::Reopen) {
             return self.reopen(phase, emitter);
         }
-        self.contender()?
+        let contender = self.contender()?;
+        contender
             .focus(phase.focus)
             .map_err(JobError::engine(format!("before phase {}", phase.name)))?;
+        contender.hurry(phase.hurried);
         let asked = self.asked(&phase.work);
         emitter.emit(&Event::Began {
             phase: phase.name.clone(),
@@ -302,6 +304,10 @@ impl<C: Contender> Run<'_, C> {
             deletes_are_final: !self.rewritten,
         };
         let asked = workload.operations;
+        let aside = match (phase.hurried, self.around.job.setup.cold) {
+            (false, Some(cold)) => cold.aside,
+            _ => 0,
+        };
         let (result, _) = run_crew(
             self.contender()?,
             &self.around,
@@ -309,7 +315,7 @@ impl<C: Contender> Run<'_, C> {
             index,
             asked,
             emitter,
-            |session, worker| ycsb::run(session, worker, &workload, &past),
+            |session, worker| ycsb::run(session, worker, &workload, &past, aside),
         )?;
         self.record_limit = self.record_limit.max(shared.inserted.limit());
         Ok(result)

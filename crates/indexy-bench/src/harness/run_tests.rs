@@ -147,6 +147,7 @@ fn job(fault: &str, phases: Vec<Phase>) -> Job {
             page_bytes: 0,
             focus: Focus::Mixed,
             variant: fault.into(),
+            cold: None,
         },
         order: Order::Random,
         phases,

@@ -148,10 +148,11 @@ where
         if phase.work == Work::Reopen {
             return self.reopen(phase, emitter);
         }
-        self.tables()?
-            .0
+        let tables = &self.tables()?.0;
+        tables
             .focus(phase.focus)
             .map_err(JobError::engine(format!("before phase {}", phase.name)))?;
+        tables.hurry(phase.hurried);
         let asked = match &phase.work {
             Work::Tables {
                 step: TableStep::Load,

@@ -41,6 +41,7 @@ fn job(variant: &str, path: PathBuf, phases: Vec<Phase>) -> Job {
             page_bytes: 0,
             focus: Focus::Mixed,
             variant: variant.to_owned(),
+            cold: None,
         },
         order: Order::Random,
         phases,

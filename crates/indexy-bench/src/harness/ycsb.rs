@@ -1,12 +1,13 @@
 //! The loops of YCSB: load and run.
 
+use super::aside::{Aside, Asked};
 use super::job::Broken;
 use super::ledger::Ledger;
 use super::points::share;
 use super::versions::Versions;
 use super::worker::{Done, Kind, Worker};
 use crate::contender::{Outcome, Session};
-use crate::workload::{Client, Operation, Rng, Shared, Workload, seed_of};
+use crate::workload::{Client, Mismatch, Operation, Records, Rng, Shared, Workload, seed_of};
 use rand::Rng as _;
 
 /// Inserts all records; returns up to which number this thread left no gap of its own.
@@ -28,12 +29,14 @@ pub(super) fn load<S: Session>(
     Ok(number)
 }
 
-/// Runs the workload's operations.
+/// Runs the workload's operations. Up to `aside` reads of this thread are put aside while they wait
+/// for the disk (abort and restart); with 0 it waits with them.
 pub(super) fn run<S: Session>(
     session: &mut S,
     worker: &mut Worker<'_>,
     workload: &Workload,
     past: &Past<'_>,
+    aside: usize,
 ) -> Result<(), Broken> {
     let mut run = Run {
         session,
@@ -45,7 +48,11 @@ pub(super) fn run<S: Session>(
         last: Vec::new(),
     };
     let mine = share(workload.operations, worker.thread, worker.threads);
-    worker.drive(mine, |rng| run.step(rng))
+    if aside == 0 {
+        return worker.drive(mine, |rng| run.step(rng));
+    }
+    let mut aside = Aside::new(aside);
+    worker.drive(mine, |rng| run.step_aside(rng, &mut aside))
 }
 
 /// What is known of the records, shared by the threads of a run.
@@ -56,6 +63,17 @@ pub(super) struct Past<'a> {
     pub versions: &'a Versions,
     /// Nothing writes a record again that was deleted.
     pub deletes_are_final: bool,
+}
+
+/// The version of the record of the key with `seed`, if `bytes` are one.
+fn version_of(
+    records: &Records,
+    seed: u64,
+    bytes: &[u8],
+    field: Option<usize>,
+) -> Result<u32, Mismatch> {
+    let checked = records.check(seed, bytes, field);
+    checked.map(|()| records.version(seed, bytes).unwrap_or(0))
 }
 
 struct Run<'a, S> {
@@ -71,7 +89,12 @@ struct Run<'a, S> {
 
 impl<S: Session> Run<'_, S> {
     fn step(&mut self, rng: &mut Rng) -> Result<Done, Broken> {
-        match self.client.operation(rng) {
+        let operation = self.client.operation(rng);
+        self.act(operation, rng)
+    }
+
+    fn act(&mut self, operation: Operation, rng: &mut Rng) -> Result<Done, Broken> {
+        match operation {
             Operation::Insert => Ok(self.insert()?),
             Operation::Read => {
                 let number = self.choose(rng);
@@ -92,6 +115,51 @@ impl<S: Session> Run<'_, S> {
         }
     }
 
+    /// The next operation that is done: one that was put aside and has its value by now, or else a
+    /// new one that need not wait. Where as many as may be are aside, the oldest is waited for.
+    ///
+    /// Differs from the paper: a request goes on with the value that was read. Nothing is executed
+    /// twice, and a value that is not admitted is not read again.
+    fn step_aside(&mut self, rng: &mut Rng, aside: &mut Aside) -> Result<Done, Broken> {
+        loop {
+            if let Some(found) = self.fetched(aside)? {
+                return Ok(Done::one(Kind::Get, found));
+            }
+            let operation = self.client.operation(rng);
+            if operation != Operation::Read {
+                return self.act(operation, rng);
+            }
+            let number = self.choose(rng);
+            let asked = self.ask(number);
+            let full = || Broken::Wrong("a read that was put aside has no end".to_owned());
+            let token = aside.begin(asked).ok_or_else(full)?;
+            let (seed, records) = (seed_of(&self.key), &self.workload.records);
+            let look = |bytes: &[u8]| version_of(records, seed, bytes, None);
+            if let Some(checked) = self.session.get_or_begin(&self.key, token, look)? {
+                aside.end(token);
+                return Ok(Done::one(Kind::Get, self.judge(asked, checked)?));
+            }
+        }
+    }
+
+    /// Whether the oldest read that was put aside found its record; none if there is none, or if it
+    /// need not be waited for.
+    fn fetched(&mut self, aside: &mut Aside) -> Result<Option<bool>, Broken> {
+        let (key, workload, wait) = (&mut self.key, self.workload, aside.is_full());
+        let seen = self.session.fetched(wait, |token, bytes| {
+            let asked = aside.end(token)?;
+            workload.keys.write(asked.number, key);
+            let seed = seed_of(key);
+            let checked = bytes.map(|bytes| version_of(&workload.records, seed, bytes, None));
+            Some((asked, checked))
+        })?;
+        match seen {
+            None => Ok(None),
+            Some(None) => Err(Broken::Wrong("a read that nobody began".to_owned())),
+            Some(Some((asked, checked))) => self.judge(asked, checked).map(Some),
+        }
+    }
+
     /// Draws a record and makes its key.
     fn choose(&mut self, rng: &mut Rng) -> u64 {
         let number = self.client.record(self.past.shared, rng);
@@ -101,18 +169,36 @@ impl<S: Session> Run<'_, S> {
 
     /// Reads the record of `self.key` and checks it; with `keep`, copies it to `self.record`.
     fn read(&mut self, number: u64, field: Option<usize>, keep: bool) -> Result<bool, Broken> {
+        let asked = self.ask(number);
         let seed = seed_of(&self.key);
-        let gone = self.past.deletes_are_final && self.past.ledger.must_be_absent(number);
-        let floor = self.past.versions.floor(number);
         let (records, record) = (&self.workload.records, &mut self.record);
         let checked = self.session.get(&self.key, |bytes| {
             if keep {
                 record.clear();
                 record.extend_from_slice(bytes);
             }
-            let checked = records.check(seed, bytes, field);
-            checked.map(|()| records.version(seed, bytes).unwrap_or(0))
+            version_of(records, seed, bytes, field)
         })?;
+        self.judge(asked, checked)
+    }
+
+    /// What a read of record `number` that begins now may see.
+    fn ask(&self, number: u64) -> Asked {
+        Asked {
+            number,
+            floor: self.past.versions.floor(number),
+            gone: self.past.deletes_are_final && self.past.ledger.must_be_absent(number),
+        }
+    }
+
+    /// Whether the read of the record of `self.key` found it; wrong if it may not have seen what it
+    /// saw.
+    fn judge(&self, asked: Asked, checked: Option<Result<u32, Mismatch>>) -> Result<bool, Broken> {
+        let Asked {
+            number,
+            floor,
+            gone,
+        } = asked;
         match checked {
             Some(Ok(_)) if gone => Err(Broken::ghost(&self.key, "deleted")),
             Some(Ok(version)) if !self.past.versions.allows(number, floor, version) => {

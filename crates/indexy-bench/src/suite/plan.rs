@@ -1,7 +1,7 @@
 //! Jobs in order, and the contenders that are left out, with the reason.
 
 use crate::{
-    contender::{About, Durability, Focus, KeyShape, Setup},
+    contender::{About, Cold, Durability, Focus, KeyShape, Setup},
     harness::{Job, Phase, Work},
     measure::{Outcome, RunResult},
     workload::Order,
@@ -120,6 +120,8 @@ pub struct Draft {
     pub tables: bool,
     /// What tells the runs of a figure apart.
     pub parameters: BTreeMap<String, f64>,
+    /// On which modelled device, and by which policies.
+    pub cold: Option<Cold>,
 }
 
 impl Draft {
@@ -140,6 +142,7 @@ impl Draft {
             long_keys: false,
             tables: false,
             parameters: BTreeMap::new(),
+            cold: None,
         }
     }
 
@@ -161,6 +164,7 @@ impl Draft {
                 page_bytes: self.page_bytes,
                 focus: phases.first().map_or(Focus::Mixed, |p| p.focus),
                 variant: about.variant.to_owned(),
+                cold: self.cold,
             },
             order: self.order,
             phases,

@@ -73,6 +73,7 @@ fn setup(path: &Path, variant: &str) -> Setup {
         page_bytes: 0,
         focus: Focus::Mixed,
         variant: variant.to_owned(),
+        cold: None,
     }
 }
 

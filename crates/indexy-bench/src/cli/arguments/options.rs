@@ -10,7 +10,8 @@ pub(in crate::cli) struct Common {
     /// Contenders, by name, separated by commas; all by default.
     #[arg(long, value_delimiter = ',')]
     pub contenders: Vec<String>,
-    /// Where the contenders keep their data. Not a tmpfs: that is memory.
+    /// Where the contenders keep their data. Not a tmpfs, which is memory, but for the figures
+    /// of modelled devices.
     #[arg(long, default_value = "indexy-bench-data")]
     pub dir: PathBuf,
     /// Where the results go.

@@ -97,6 +97,10 @@ pub trait Tables: Send + Sync + Sized + 'static {
         Ok(())
     }
 
+    /// Whether the device under it takes no time, if it is a modelled one: for what is not
+    /// measured.
+    fn hurry(&self, _hurry: bool) {}
+
     /// Writes out what is buffered and waits until background work is done.
     fn settle(&self) -> Outcome<()>;
 

@@ -4,16 +4,17 @@
 use super::contract::{TableBatch, TableSetup, Tables};
 use crate::contender::{
     contract::Outcome,
-    indexy::{counters, open_database, pair, wait_for_quiet},
+    indexy::pair,
+    opened::{Opened, open_database, tree_options},
 };
-use indexy::{Batch, Db, IndexXKind, Tree, TreeOptions};
+use indexy::{Batch, Db, IndexXKind, Tree};
 use std::collections::BTreeMap;
 
 /// An open database and its trees.
 #[derive(Debug)]
 pub struct IndexyTables {
     trees: Vec<Tree>,
-    db: Db,
+    opened: Opened,
 }
 
 /// Where keys may be.
@@ -34,13 +35,14 @@ impl IndexyTables {
         if resident && kinds.0 == IndexXKind::None {
             return Err("tables without an Index X have nowhere to be resident".into());
         }
-        let db = open_database(&setup.path, setup.budget, kinds, setup.durability)?;
+        let opened = open_database(setup, kinds)?;
+        let options = tree_options(setup).resident(resident);
         let trees = open
             .names
             .iter()
-            .map(|name| db.tree_with(name, TreeOptions::new().resident(resident)))
+            .map(|name| opened.db.tree_with(name, options.clone()))
             .collect::<Result<_, _>>()?;
-        Ok(Self { trees, db })
+        Ok(Self { trees, opened })
     }
 }
 
@@ -50,7 +52,7 @@ impl IndexyTables {
     }
 
     pub(super) fn database(&self) -> &Db {
-        &self.db
+        &self.opened.db
     }
 }
 
@@ -102,26 +104,28 @@ impl Tables for IndexyTables {
     fn batch(&self) -> TreeBatch<'_> {
         TreeBatch {
             trees: &self.trees,
-            batch: self.db.batch(),
+            batch: self.opened.db.batch(),
         }
     }
 
     fn settle(&self) -> Outcome<()> {
-        self.db.flush()?;
-        wait_for_quiet(&self.db);
-        Ok(())
+        self.opened.settle()
+    }
+
+    fn hurry(&self, hurry: bool) {
+        self.opened.hurry(hurry);
     }
 
     fn memory_used(&self) -> Option<u64> {
-        Some(self.db.stats().memory_used_bytes)
+        Some(self.opened.db.stats().memory_used_bytes)
     }
 
     fn counters(&self) -> BTreeMap<String, f64> {
-        counters(&self.db)
+        self.opened.counters()
     }
 
     fn close(self) -> Outcome<()> {
-        Ok(self.db.close()?)
+        self.opened.close()
     }
 }
 

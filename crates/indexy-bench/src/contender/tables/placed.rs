@@ -258,6 +258,13 @@ impl<T: Tables> Tables for Placed<T> {
         self.tables.focus(focus)
     }
 
+    fn hurry(&self, hurry: bool) {
+        self.tables.hurry(hurry);
+        if let Some(apart) = &self.apart {
+            apart.tables.hurry(hurry);
+        }
+    }
+
     /// Both databases at once.
     fn settle(&self) -> Outcome<()> {
         let Some(apart) = &self.apart else {

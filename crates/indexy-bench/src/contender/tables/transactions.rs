@@ -124,6 +124,10 @@ impl Tables for IndexyTransactions {
         Ok(last.map(|(key, value)| see(&key, &value)))
     }
 
+    fn hurry(&self, hurry: bool) {
+        self.0.hurry(hurry);
+    }
+
     fn settle(&self) -> Outcome<()> {
         self.0.settle()
     }

@@ -1,8 +1,10 @@
-//! The figures of the IndeXY paper (section III), scaled to the machine.
+//! The figures of the IndeXY paper (section III), scaled to the machine, and those of a paper about
+//! cold data on several devices (`cold/`).
 //!
 //! A [`Figure`] says what is run, what the paper claims in words, how the results are drawn and
 //! which ratio speaks to the claim.
 
+mod cold;
 mod draw;
 mod inserts;
 mod reads;
@@ -10,7 +12,7 @@ mod sizes;
 mod tpcc;
 mod ycsb;
 
-pub use sizes::{Preset, Sizes, TpccSizes};
+pub use sizes::{ColdSizes, Preset, Sizes, TpccSizes};
 
 use crate::{
     contender::{About, Storage},
@@ -85,7 +87,7 @@ impl Figure {
     }
 }
 
-/// All figures, in the paper's order.
+/// All figures, in the papers' order.
 pub const FIGURES: &[Figure] = &[
     Figure {
         id: "fig3-random",
@@ -226,6 +228,77 @@ pub const FIGURES: &[Figure] = &[
         plots: tpcc::thread_plots,
         findings: tpcc::findings,
     },
+    Figure {
+        id: "ma1",
+        scenarios: "ma1",
+        title: "Ma 1 (Figure 1): modelled devices, by size of the block",
+        claim: "Blocks of 64 KiB cost a disk that turns about what 1 KiB does; flash writes them \
+                80 % slower. 3D XPoint is 5.5 to 10 times as fast as flash, NVRAM has four times \
+                the latency of DRAM, and on both 64 KiB take up to 20 times as long as 1 KiB.",
+        only_if_named: &[],
+        plan: cold::devices::jobs,
+        plots: cold::devices::plots,
+        findings: cold::devices::findings,
+    },
+    Figure {
+        id: "ma2",
+        scenarios: "ma2",
+        title: "Ma 2 (Figure 2): reads that wait for the device, and reads that are put aside",
+        claim: "Abort and restart is best on disks that turn, with large blocks. On flash and 3D \
+                XPoint the best of both ways are alike, and on NVRAM synchronous reads win.",
+        only_if_named: &[],
+        plan: cold::retrieval::jobs,
+        plots: cold::retrieval::plots,
+        findings: cold::retrieval::findings,
+    },
+    Figure {
+        id: "ma3",
+        scenarios: "ma3",
+        title: "Ma 3 (Figure 2): by size of what is read and written at once",
+        claim: "On disks that turn large blocks are best. On flash they gain nothing, and small \
+                ones suit synchronous reads; abort and restart depends less on the size. On NVRAM \
+                the smallest blocks are best.",
+        only_if_named: &[],
+        plan: cold::blocks::jobs,
+        plots: cold::blocks::plots,
+        findings: cold::blocks::findings,
+    },
+    Figure {
+        id: "ma4",
+        scenarios: "ma4",
+        title: "Ma 4 (Figures 3 and 4): which values that were read go into memory",
+        claim: "On flash, 3D XPoint and NVRAM it is always better to merge selectively: the top \
+                5 % make evictions six times as rare. On disks that turn, abort and restart does \
+                not go well with it; synchronous reads with it do about as well as abort and \
+                restart without. NVRAM loses least while data is evicted.",
+        only_if_named: &[],
+        plan: cold::admission::jobs,
+        plots: cold::admission::plots,
+        findings: cold::admission::findings,
+    },
+    Figure {
+        id: "ma5",
+        scenarios: "ma5",
+        title: "Ma 5 (Figure 5): access by block to NVRAM (by the byte: not in the engine)",
+        claim: "Reading NVRAM by the byte is faster than by block, most where accesses are least \
+                skewed.",
+        only_if_named: &[],
+        plan: cold::access::jobs,
+        plots: cold::access::plots,
+        findings: cold::access::findings,
+    },
+    Figure {
+        id: "ma6",
+        scenarios: "ma6",
+        title: "Ma 6 (Table 1, Figure 6): the preset of a device against a generic policy",
+        claim: "Policies that suit the device do 92 to 340 % more than a generic one (blocks of 1 \
+                MiB, abort and restart, everything merged). On disks that turn both are alike in \
+                YCSB, in Voter everywhere; in TATP the device's policies are always better.",
+        only_if_named: &[],
+        plan: cold::profiles::jobs,
+        plots: cold::profiles::plots,
+        findings: cold::profiles::findings,
+    },
 ];
 
 /// The figure named `id`; an id of several (`fig3`) gives all of them.
@@ -242,66 +315,4 @@ pub fn find(id: &str) -> Vec<&'static Figure> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn phases_are_capped_and_smoke_does_not_wait() {
-        let registry = crate::registry::Registry::with_own();
-        let all: Vec<&About> = registry.iter().filter(|a| a.name == "indexy").collect();
-        let jobs = |preset: Preset| -> Vec<crate::harness::Job> {
-            let (sizes, mut plan) = (preset.sizes(1), Plan::default());
-            FIGURES
-                .iter()
-                .for_each(|f| f.add_jobs(&sizes, &all, &mut plan));
-            plan.jobs().cloned().collect()
-        };
-        let seconds = |jobs: &[crate::harness::Job]| -> f64 {
-            let phases = jobs.iter().flat_map(|job| &job.phases);
-            let uncapped = [Work::Settle, Work::Reopen];
-            phases
-                .filter(|p| !uncapped.contains(&p.work) && p.name != "check")
-                .map(|p| {
-                    assert!(p.max_seconds > 0.0, "{} is not capped", p.name);
-                    p.max_seconds
-                })
-                .sum()
-        };
-        let smoke = jobs(Preset::Smoke);
-        let waits = |job: &crate::harness::Job| {
-            let settles = job.phases.iter().map(|p| p.work == Work::Settle);
-            settles.rev().skip(1).any(|settle| settle)
-        };
-        assert!(!smoke.iter().any(waits));
-        // Three of ours in two minutes; loads end long before their cap.
-        let most = seconds(&smoke);
-        assert!(3.0 * most < 180.0, "{most} s");
-        let most = seconds(&jobs(Preset::Laptop)) / 60.0;
-        assert!(most < 15.0, "{most} minutes for one contender");
-    }
-
-    #[test]
-    fn figures_of_one_load_share_a_job() {
-        let registry = crate::registry::Registry::with_own();
-        let all: Vec<&About> = registry.iter().filter(|a| a.name == "indexy").collect();
-        let sizes = Preset::Laptop.sizes(1);
-        let jobs = |ids: &[&str]| {
-            let mut plan = Plan::default();
-            for figure in ids.iter().flat_map(|id| find(id)) {
-                figure.add_jobs(&sizes, &all, &mut plan);
-            }
-            plan.jobs().map(|job| job.phases.len()).collect::<Vec<_>>()
-        };
-        let (five, six, both) = (jobs(&["fig5"]), jobs(&["fig6"]), jobs(&["fig5", "fig6"]));
-        assert_eq!((five.len(), six.len(), both.len()), (1, 1, 1));
-        // Both begin with the load and its settling.
-        assert_eq!(both[0], five[0] + six[0] - 2);
-    }
-
-    #[test]
-    fn figures_are_found_by_their_whole_name_or_their_number() {
-        assert_eq!(find("fig3").len(), 2);
-        assert_eq!(find("fig5").len(), 1);
-        assert!(find("fig").is_empty() && find("fig12").is_empty());
-    }
-}
+mod tests;

@@ -1,11 +1,11 @@
 //! How large the figures are.
 
-use crate::tpcc::Scale;
+use crate::{contender::Device, tpcc::Scale};
 
 /// A named set of sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Preset {
-    /// Every figure, tiny: does the tool work? About two minutes.
+    /// Every figure, tiny: does the tool work? About three minutes.
     Smoke,
     /// The paper's proportions at a fortieth of its sizes, reads at an eightieth. About an hour
     /// with all engines on two cores.
@@ -31,6 +31,57 @@ pub struct TpccSizes {
     pub load_seconds: f64,
     /// Length of a run.
     pub seconds: f64,
+}
+
+/// The sizes of the figures about cold data on modelled devices. Times are caps in seconds.
+#[derive(Debug, Clone)]
+pub struct ColdSizes {
+    /// Blocks that a device alone is asked for, in KiB.
+    pub block_kib: &'static [usize],
+    /// Bytes of all blocks of one size.
+    pub block_bytes: u64,
+    /// Cap of the writes of blocks of one size, and of the reads.
+    pub block_seconds: f64,
+    /// Devices under YCSB and tables.
+    pub devices: Vec<Device>,
+    /// Records of 1 KiB.
+    pub records: u64,
+    /// Memory budget in bytes: an eighth of the records, as in the paper.
+    pub budget: u64,
+    /// Exponents of YCSB's draws.
+    pub skews: &'static [f64],
+    /// The same on disks that turn, whose phases are longer.
+    pub turning_skews: &'static [f64],
+    /// Cap of a load, which no device slows down.
+    pub load_seconds: f64,
+    /// Operations before each measured phase, which no device slows down.
+    pub warm_operations: u64,
+    /// Length of a measured phase.
+    pub seconds: f64,
+    /// The same on disks that turn, which read some 80 times a second.
+    pub turning_seconds: f64,
+    /// Subscribers of TATP.
+    pub subscribers: u32,
+    /// Memory budget of TATP and Voter in bytes.
+    pub tables_budget: u64,
+}
+
+impl ColdSizes {
+    /// Length of a measured phase on `device`.
+    pub fn seconds_on(&self, device: Device) -> f64 {
+        match device.turns() {
+            true => self.turning_seconds,
+            false => self.seconds,
+        }
+    }
+
+    /// Exponents on `device`.
+    pub fn skews_on(&self, device: Device) -> &'static [f64] {
+        match device.turns() {
+            true => self.turning_skews,
+            false => self.skews,
+        }
+    }
 }
 
 /// The sizes of a preset. Times are caps in seconds, 0 for none.
@@ -72,6 +123,8 @@ pub struct Sizes {
     pub operations: u64,
     /// Sizes of the TPC-C figures.
     pub tpcc: TpccSizes,
+    /// Sizes of the figures about cold data on modelled devices.
+    pub cold: ColdSizes,
     /// Seed of all draws.
     pub seed: u64,
 }
@@ -142,6 +195,7 @@ fn smoke(seed: u64, threads: usize) -> Sizes {
             load_seconds: 3.0,
             seconds: 1.1,
         },
+        cold: cold_smoke(),
         seed,
     }
 }
@@ -173,6 +227,7 @@ fn laptop(seed: u64, threads: usize) -> Sizes {
             load_seconds: 40.0,
             seconds: 12.0,
         },
+        cold: cold_laptop(),
         seed,
     }
 }
@@ -203,6 +258,68 @@ fn paper(seed: u64) -> Sizes {
             load_seconds: 0.0,
             seconds: 600.0,
         },
+        cold: cold_paper(),
         seed,
+    }
+}
+
+fn cold_smoke() -> ColdSizes {
+    ColdSizes {
+        block_kib: &[1, 64],
+        block_bytes: 4 << 20,
+        block_seconds: 0.15,
+        devices: vec![Device::Ssd, Device::Nvram],
+        records: 16_384,
+        budget: 2 << 20,
+        skews: &[1.0],
+        turning_skews: &[1.0],
+        load_seconds: 2.0,
+        warm_operations: 20_000,
+        seconds: 0.3,
+        turning_seconds: 0.3,
+        subscribers: 4000,
+        tables_budget: 2 << 20,
+    }
+}
+
+fn cold_laptop() -> ColdSizes {
+    ColdSizes {
+        block_kib: &[1, 4, 16, 64, 256, 1024],
+        block_bytes: 64 << 20,
+        block_seconds: 0.5,
+        devices: vec![
+            Device::Hdd,
+            Device::Smr,
+            Device::Ssd,
+            Device::Xpoint,
+            Device::Nvram,
+        ],
+        records: 65_536,
+        budget: 8 << 20,
+        skews: &[0.5, 1.0, 1.25],
+        turning_skews: &[1.0],
+        load_seconds: 20.0,
+        warm_operations: 150_000,
+        seconds: 3.0,
+        turning_seconds: 16.0,
+        subscribers: 60_000,
+        tables_budget: 4 << 20,
+    }
+}
+
+/// The paper's sizes: 10 GB, of which an eighth fits into memory.
+fn cold_paper() -> ColdSizes {
+    ColdSizes {
+        records: 10 << 20,
+        budget: 1280 << 20,
+        skews: &[0.5, 0.75, 1.0, 1.25],
+        turning_skews: &[0.5, 0.75, 1.0, 1.25],
+        load_seconds: 0.0,
+        warm_operations: 20_000_000,
+        seconds: 600.0,
+        turning_seconds: 1800.0,
+        subscribers: 10_000_000,
+        tables_budget: 512 << 20,
+        ..cold_laptop()
     }
 }
