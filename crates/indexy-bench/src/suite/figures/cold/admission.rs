@@ -2,7 +2,7 @@
 
 use super::{
     ASIDE, Case, Device, LEAST_RELEASES, Sizes, add_ycsb, at, by_device, contender, grown,
-    rate_ratio, rates_text, run_of, skews, tuned, unsteadiness,
+    rate_ratio, rates_text, run_of, skews, ticks, tuned, unsteadiness,
     verdict::{Verdict, alike, at_least},
 };
 use crate::{
@@ -90,11 +90,12 @@ pub(in crate::suite::figures) fn plots(results: &[RunResult]) -> Vec<Plot> {
 
 /// Throughput over time at the exponent of the paper, where the top is merged (Figure 4).
 fn over_time(results: &[RunResult]) -> Option<Plot> {
+    // A disk that turns does a few operations a tick.
     let series = Device::ALL.into_iter().filter_map(|device| {
         let phase = at(run_of(results, FIGURE, device, TOP5), 1.0)?;
-        Some(Series {
+        solid(device).then(|| Series {
             name: device.title().to_owned(),
-            points: phase.throughput(),
+            points: ticks(phase),
             dashed: false,
         })
     });

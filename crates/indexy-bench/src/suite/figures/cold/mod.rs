@@ -22,7 +22,7 @@ use crate::{
     contender::{About, Cold, Device, Focus},
     format,
     harness::{Phase, Work},
-    measure::{PhaseResult, RunResult, median},
+    measure::{PhaseResult, RunResult, Tick, median},
     suite::{Draft, Plan},
 };
 use indexy::Admission;
@@ -212,17 +212,22 @@ fn rates_text(run: Option<&RunResult>, other: Option<&RunResult>, x: f64) -> Opt
     Some(format!("{ratio:.2} x ({one} against {other})"))
 }
 
+/// Throughput by ticks, without those that were cut short, which say little.
+fn ticks(phase: &PhaseResult) -> Vec<(f64, f64)> {
+    let whole = |w: &&[Tick]| w[1].at - w[0].at > TICK_MS as f64 / 2e3;
+    let whole = phase.series.windows(2).filter(whole);
+    let rate = |w: &[Tick]| {
+        let operations = w[1].ops.saturating_sub(w[0].ops) as f64;
+        (w[0].at.midpoint(w[1].at), operations / (w[1].at - w[0].at))
+    };
+    whole.map(rate).collect()
+}
+
 /// By how much throughput changes from tick to tick: the distance from the 5th to the 95th of a
 /// hundred ticks, as a part of the median. None of a phase with too few.
 fn unsteadiness(phase: &PhaseResult) -> Option<f64> {
     const LEAST_TICKS: usize = 20;
-    // A tick that was cut short says little.
-    let full = |width: f64| width > TICK_MS as f64 / 2e3;
-    let ticks = phase.series.windows(2).map(|w| (w[1].at - w[0].at, w));
-    let mut rates: Vec<f64> = ticks
-        .filter(|(width, _)| full(*width))
-        .map(|(width, w)| w[1].ops.saturating_sub(w[0].ops) as f64 / width)
-        .collect();
+    let mut rates: Vec<f64> = ticks(phase).into_iter().map(|tick| tick.1).collect();
     if rates.len() < LEAST_TICKS {
         return None;
     }
@@ -260,7 +265,13 @@ fn by_device(
         }
     };
     let plots = Device::ALL.into_iter().map(plot);
-    plots.filter(|plot| !plot.series.is_empty()).collect()
+    let mut plots: Vec<Plot> = plots.filter(|plot| !plot.series.is_empty()).collect();
+    // Where others have lines, a device with one exponent is told of in words.
+    let is_line = |plot: &Plot| plot.series.iter().any(|s| s.points.len() > 1);
+    if plots.iter().any(is_line) {
+        plots.retain(is_line);
+    }
+    plots
 }
 
 #[cfg(test)]

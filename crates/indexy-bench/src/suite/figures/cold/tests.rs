@@ -3,7 +3,7 @@
 use super::{admission::Interval, *};
 use crate::{
     harness::{Emitter, Event, Job},
-    measure::{Outcome, Tick},
+    measure::Outcome,
     registry::Registry,
     suite::figures::{FIGURES, Figure, Preset},
 };
@@ -144,26 +144,32 @@ fn each_device_has_a_claim_of_its_own() {
         ]
     };
     let found = |device, wait, aside| retrieval::findings(&results(device, wait, aside));
-    said(&found("hdd", 10000, 15000), &["HDD", "more", "as claimed"]);
-    said(&found("hdd", 10000, 10000), &["HDD", "not shown"]);
     said(
-        &found("ssd", 10000, 10500),
+        &found("hdd", 10_000, 15_000),
+        &["HDD", "more", "as claimed"],
+    );
+    said(&found("hdd", 10_000, 10_000), &["HDD", "not shown"]);
+    said(
+        &found("ssd", 10_000, 10_500),
         &["about the same", "as claimed"],
     );
-    said(&found("ssd", 10000, 25000), &["not shown"]);
-    said(&found("ssd", 10000, 4000), &["0.40 x", "too short to tell"]);
-    said(&found("nvram", 10000, 5000), &["less", "as claimed"]);
+    said(&found("ssd", 10_000, 25_000), &["not shown"]);
+    said(
+        &found("ssd", 10_000, 4_000),
+        &["0.40 x", "too short to tell"],
+    );
+    said(&found("nvram", 40_000, 20_000), &["less", "as claimed"]);
     let both = [
-        run("ma6-ssd-tuned", 30000, 0.0),
-        run("ma6-ssd-generic", 10000, 0.0),
+        run("ma6-ssd-tuned", 30_000, 0.0),
+        run("ma6-ssd-generic", 10_000, 0.0),
     ];
     said(
         &profiles::findings(&both),
         &["YCSB at 1", "3.00 x", "as claimed"],
     );
     let both = [
-        run("ma6-smr-tuned", 30000, 0.0),
-        run("ma6-smr-generic", 10000, 0.0),
+        run("ma6-smr-tuned", 30_000, 0.0),
+        run("ma6-smr-generic", 10_000, 0.0),
     ];
     said(&profiles::findings(&both), &["the same", "not shown"]);
 }
@@ -221,17 +227,17 @@ fn unsteadiness_needs_ticks() {
 /// something of each device.
 #[test]
 fn all_figures_run_and_speak() {
-    const RECORDS: u64 = 6000;
+    const RECORDS: u64 = 4000;
     let registry = Registry::with_own();
     let ours: Vec<&About> = registry.iter().filter(|a| a.name == CONTENDER).collect();
     let mut sizes = Preset::Smoke.sizes(1);
     sizes.cold.records = RECORDS;
     sizes.cold.subscribers = 300;
-    sizes.cold.warm_operations = 300;
-    sizes.cold.seconds = 0.05;
+    sizes.cold.warm_operations = 100;
+    sizes.cold.seconds = 0.04;
     sizes.cold.devices = vec![Device::Ssd, Device::Nvram];
     sizes.cold.block_seconds = 0.03;
-    sizes.cold.block_bytes = 1 << 20;
+    sizes.cold.block_bytes = 1 << 18;
     for figure in figures() {
         let mut plan = Plan::default();
         figure.add_jobs(&sizes, &ours, &mut plan);

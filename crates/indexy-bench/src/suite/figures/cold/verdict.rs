@@ -63,7 +63,7 @@ pub(super) fn within(measured: Option<f64>, claimed: RangeInclusive<f64>) -> Ver
     }
 }
 
-/// Of two figures that the paper has as equal.
+/// Of two figures that the paper has as equal: they differ by a fifth at most.
 pub(super) fn alike(measured: Option<f64>) -> Verdict {
     const ALIKE: RangeInclusive<f64> = 0.89..=1.12;
     within(measured, ALIKE)
