@@ -7,8 +7,8 @@
 //!
 //! Latencies of the harness are those of a call, the comparison of its value included. The counters
 //! are the device's part alone, which for memory is the smaller one: `device_read_us` and
-//! `device_write_us`, summed up, without what the clock itself takes. A device that is faster than a
-//! timer is slept for in naps ([`indexy::ModelledDevice`]): sums are right, and single calls are
+//! `device_write_us`, summed up, without what the clock itself takes. A device that is faster than
+//! a timer is slept for in naps ([`indexy::ModelledDevice`]): sums are right, and single calls are
 //! not.
 
 use super::{
