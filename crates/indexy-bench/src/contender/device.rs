@@ -34,10 +34,13 @@ pub struct DeviceAlone {
     blocks: Mutex<Blocks>,
 }
 
+/// Where a block is on the device, and its bytes.
+type Block = (u64, Box<[u8]>);
+
 #[derive(Debug, Default)]
 struct Blocks {
-    /// Place and bytes of each key.
-    of: HashMap<Box<[u8]>, (u64, Box<[u8]>)>,
+    /// The block of each key.
+    of: HashMap<Box<[u8]>, Block>,
     read_us: f64,
     write_us: f64,
 }
