@@ -235,6 +235,8 @@ fn assert_same(db: &Db, tree: &Tree, map: &BTreeMap<Vec<u8>, Vec<u8>>) {
 /// Writers, readers and releases at once: what a writer has acknowledged is found.
 #[test]
 fn no_key_is_missed_under_writers_and_releases() {
+    // The filter of more does not fit into its part of the budget.
+    const KEYS: u32 = 20_000;
     for pair in pairs::chosen(2, 4) {
         let dir = fast_dir();
         let options = pairs::options(pair, Options::new(2 * MIB).durability(Durability::None));
@@ -260,9 +262,9 @@ fn no_key_is_missed_under_writers_and_releases() {
             let began = Instant::now();
             let mut n = 0;
             while began.elapsed() < Duration::from_millis(millis) {
-                tree.insert(key(n.into()), [n as u8; 100]).unwrap();
+                tree.insert(key((n % KEYS).into()), [n as u8; 100]).unwrap();
                 n += 1;
-                written.store(n, SeqCst);
+                written.store(n.min(KEYS), SeqCst);
                 if n % 2000 == 0 {
                     tree.release::<&[u8]>(..).unwrap();
                 }
