@@ -223,20 +223,21 @@ fn tpcc(contenders: &str, words: &[&str]) {
     assert!(csv.contains(",stock_level,"));
 }
 
+/// Side by side: most of their time they wait until compaction rests.
 #[test]
-fn tatp_is_run_checked_and_told_by_kind_and_skew() {
-    by_skew(
-        &["tatp", "--subscribers", "500"],
-        &["get_new_destination", "delete_call_forwarding"],
-    );
-}
-
-#[test]
-fn voter_is_run_checked_and_told_by_kind_and_skew() {
-    by_skew(
-        &["voter", "--phones", "100"],
-        &["vote", "standings", "no named tables"],
-    );
+fn tatp_and_voter_are_run_checked_and_told_by_kind_and_skew() {
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            by_skew(
+                &["tatp", "--subscribers", "500"],
+                &["get_new_destination", "delete_call_forwarding"],
+            );
+        });
+        by_skew(
+            &["voter", "--phones", "100"],
+            &["vote", "standings", "no named tables"],
+        );
+    });
 }
 
 /// Two exponents are two runs of the first contender; the words are told.

@@ -34,6 +34,7 @@ impl Poison {
     }
 
     /// `Err(Poisoned)` once poisoned. Cost: one acquire load.
+    #[inline]
     pub(crate) fn check(&self) -> Result<()> {
         match self.0.get() {
             None => Ok(()),

@@ -7,12 +7,14 @@
 //! `INDEXY_EXPIRY_CASES` the number of cases.
 
 mod pairs;
+mod places;
 
 use indexy::{
     Clock, Db, Error, Expires, Isolation, Key, Options, Result, Snapshot, Transaction, Tree,
     TreeOptions, Ttl, Value,
 };
 use pairs::Pair;
+use places::fast_dir;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::{
     collections::BTreeMap,
@@ -513,7 +515,7 @@ impl Run {
                 self.clock.0.store(self.now, SeqCst);
                 let (db, tree) = (self.db.clone(), self.tree.clone());
                 // What these hold is replaced before anything is read.
-                let dir = tempfile::tempdir().unwrap();
+                let dir = fast_dir();
                 (self.db, self.tree) = open(dir.path(), &Options::new(2 << 20), self.pair, 1);
                 match self.rng.random() {
                     true => db.close().unwrap(),
@@ -535,7 +537,7 @@ impl Run {
 
 /// Returns how many transactions conflicted, and how many sweeps were asked for.
 fn run(seed: u64, pair: Pair, ops: u64) -> (u64, u64) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let clock = Arc::new(ByHand(AtomicU64::new(START)));
     let options = Options::new(2 << 20).clock(clock.clone());
     let default = [300, 3000, NEVER][seed as usize % 3];

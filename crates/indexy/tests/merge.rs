@@ -8,11 +8,13 @@
 
 #[path = "pairs/mod.rs"]
 mod pairs;
+mod places;
 
 use indexy::{
     Change, Db, Durability, Error, Merge, MergeOperator, Options, Snapshot, Tree, TreeOptions,
 };
 use pairs::Pair;
+use places::fast_dir;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::{
     collections::BTreeMap,
@@ -294,7 +296,7 @@ impl World {
 #[test]
 fn a_merge_does_what_a_map_does() {
     for pair in pairs::chosen(0, 1) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let (mut map, mut written) = (Map::new(), 0);
         // Once more, after it was left open, with the log.
         for life in 0..3 {
@@ -339,7 +341,7 @@ fn sum(tree: &Tree) -> u64 {
 #[test]
 fn each_merge_of_many_threads_counts_once() {
     for pair in pairs::chosen(0, 1) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let options = || pairs::options(pair, Options::new(2 * MIB).log_limit_bytes(2 << 20));
         let db = Db::open(dir.path(), options()).unwrap();
         let tree = db.tree_with("t", add()).unwrap();
@@ -463,7 +465,7 @@ fn i8_each_merge_counts_once_over_kills() {
 }
 
 fn counts_once_over_kills(pair: Pair) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     {
         let db = of_child(dir.path(), pair);
         let tree = db.tree_with("t", add()).unwrap();
@@ -504,7 +506,7 @@ fn i8_a_merge_counts_once_when_the_log_is_replayed_over_another_disk_index() {
     for pair in pairs::chosen(0, 1) {
         // The log may be cut in time, and nothing is shown then.
         for _ in 0..8 {
-            let dir = tempfile::tempdir().unwrap();
+            let dir = fast_dir();
             let open = || Db::open(dir.path(), pairs::options(pair, Options::new(2 * MIB)));
             {
                 let db = open().unwrap();
@@ -534,7 +536,7 @@ fn open(dir: &Path) -> Db {
 
 #[test]
 fn what_cannot_be_merged_is_refused_and_nothing_is_written() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path());
     let (plain, counters) = (db.tree("plain").unwrap(), db.tree_with("n", add()).unwrap());
     let refused = |merged: indexy::Result<()>| {
@@ -582,7 +584,7 @@ fn what_cannot_be_merged_is_refused_and_nothing_is_written() {
 /// What a value past memory has under it goes first.
 #[test]
 fn large_values_and_long_operands_are_merged_too() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = Db::open(dir.path(), Options::new(2 * MIB)).unwrap();
     let max = TreeOptions::new().merge_operator(MergeOperator::Max);
     let tree = db.tree_with("t", max).unwrap();
@@ -629,7 +631,7 @@ impl Merge for Chain {
 
 #[test]
 fn an_operator_of_the_program_is_needed_where_merges_wait() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let own = || {
         let options = Options::new(4 * MIB).durability(Durability::Sync);
         options.register_merge(Arc::new(Chain)).unwrap()
@@ -681,7 +683,7 @@ fn an_operator_of_the_program_is_needed_where_merges_wait() {
 /// A merge of a key that is not in memory reads nothing.
 #[test]
 fn a_cold_merge_reads_nothing() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path());
     let tree = db.tree_with("t", add()).unwrap();
     for n in 0..1000 {
@@ -700,7 +702,7 @@ fn a_cold_merge_reads_nothing() {
 
 #[test]
 fn followers_hear_of_merges_once() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path());
     let tree = db.tree_with("t", add()).unwrap();
     tree.insert("k", 1u64.to_be_bytes()).unwrap();
@@ -727,7 +729,7 @@ fn followers_hear_of_merges_once() {
 
 #[test]
 fn checkpoints_and_salvage_have_merges_once() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let (at, copy, saved) = (
         dir.path().join("a"),
         dir.path().join("b"),

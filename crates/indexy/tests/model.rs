@@ -6,12 +6,14 @@
 //! others and where reads load little; seven cases), `INDEXY_MODEL_SEED` the seed.
 
 mod pairs;
+mod places;
 
 use indexy::{
     Admission, Batch, Db, Durability, Error, IndexXKind, IndexYKind, Options, Stats, Tree,
     TreeOptions,
 };
 use pairs::Pair;
+use places::fast_dir;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::{collections::BTreeMap, ops::Bound, path::Path};
 
@@ -456,7 +458,7 @@ impl Run<'_> {
 
     /// A checkpoint opens as what the database is now, and is one of its own.
     fn check_checkpoint(&mut self) {
-        let copies = tempfile::tempdir().unwrap();
+        let copies = fast_dir();
         let path = copies.path().join("copy");
         self.db.checkpoint(&path).unwrap();
         let (copy, trees) = open(&path, &self.options, self.pair, self.admission);
@@ -485,7 +487,7 @@ impl Run<'_> {
 fn run_with(case: &Case, pair: Pair, ops: u64) -> Done {
     let options = pairs::options(pair, case.options.clone());
     let seed = from_env("INDEXY_MODEL_SEED", case.seed);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let (db, trees) = open(dir.path(), &options, pair, case.admission);
     let mut run = Run {
         path: dir.path(),

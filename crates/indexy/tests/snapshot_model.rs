@@ -1,10 +1,11 @@
-//! The begin of a snapshot against a write, under every interleaving and every value that the
-//! memory model lets a load return.
+//! The begin of a snapshot, and its reads, against a write, under every interleaving and every
+//! value that the memory model lets a load return.
 //!
 //! Run: `RUSTFLAGS="--cfg loom" cargo test -p indexy --test snapshot_model`.
 //!
 //! The files of the clock and of the latch are compiled a second time here, over loom's atomics.
-//! Without the fence in `has_risen`, or the one in `raise`, the test fails.
+//! Without the fence in `has_risen`, or the one in `raise`, the first test fails. The second one
+//! fails where the image is counted before it is there, or where `count` and `so_far` are relaxed.
 #![cfg(loom)]
 
 mod sync {
@@ -24,7 +25,7 @@ mod clock;
 #[path = "../src/mem/latch.rs"]
 mod latch;
 
-use clock::Clock;
+use clock::{Clock, Left};
 use latch::{Latch, Version};
 use loom::{sync::Arc, thread};
 use sync::{AtomicU64, Ordering::Relaxed};
@@ -74,5 +75,37 @@ fn i10_a_write_without_an_image_is_seen_by_every_read_of_the_snapshot() {
             !written || read != Some(0),
             "the snapshot would see it come"
         );
+    });
+}
+
+/// A reader looks for the image first and reads the newest value second. It takes that for what the
+/// snapshot sees only if no image was left meanwhile.
+#[test]
+fn i10_an_image_that_is_left_after_the_look_for_it_is_not_missed() {
+    loom::model(|| {
+        let (left, image) = (Arc::new(Left::new()), Arc::new(AtomicU64::new(0)));
+        let node = Arc::new(Node {
+            clock: Clock::new(),
+            latch: Latch::new(),
+            value: AtomicU64::new(0),
+        });
+        let writer = {
+            let (left, image, node) = (left.clone(), image.clone(), node.clone());
+            thread::spawn(move || {
+                let unlatched: Version = node.latch.read().unwrap();
+                assert!(node.latch.try_upgrade(unlatched));
+                image.store(1, Relaxed);
+                left.count();
+                node.value.store(1, Relaxed);
+                node.latch.unlock();
+            })
+        };
+        let before = left.so_far();
+        let found = image.load(Relaxed) == 1;
+        let newest = node.try_read();
+        if !found && left.so_far() == before {
+            assert_ne!(newest, Some(1), "the snapshot saw what was written later");
+        }
+        writer.join().unwrap();
     });
 }

@@ -1,5 +1,5 @@
-//! An open database of ours, with what every contender of ours asks of it: options of its setup, the
-//! modelled device under it, its statistics, and a rest for its background work.
+//! An open database of ours, with what every contender of ours asks of it: options of its setup,
+//! the modelled device under it, its statistics, and a rest for its background work.
 
 use super::{
     cold::device_counters,

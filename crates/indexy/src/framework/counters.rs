@@ -54,6 +54,14 @@ pub(crate) struct Counters {
 impl Counters {
     #[inline]
     fn mine(&self) -> &PerThread {
+        match self.threads.get() {
+            Some(mine) => mine,
+            None => self.first_of_thread(),
+        }
+    }
+
+    #[cold]
+    fn first_of_thread(&self) -> &PerThread {
         self.threads.get_or_default()
     }
 

@@ -40,6 +40,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
+    #[inline]
     pub(crate) fn get(&self) -> Option<&Log> {
         self.log.get()
     }

@@ -1,12 +1,13 @@
 //! A tree as an open snapshot sees it, and the images that writers leave for that.
 //!
 //! Keeps: I10 (a writer leaves the image before the write can be seen; a reader looks for it after
-//! it has read), I12 (a run, and whatever else changes Y, resolves markers before Y shows it), I13.
+//! it has read, or before, and again where one was left meanwhile), I12 (a run, and whatever else
+//! changes Y, resolves markers before Y shows it), I13.
 //!
-//! Threads: readers hold nothing. Who leaves an image holds the stripe of its key. Markers are
-//! resolved under the run lock; where there is no room for what they stand for, it goes to disk
-//! (`spill.rs`). An image that cannot be kept gives the open snapshots up: a writer never fails
-//! because of one.
+//! Threads: readers hold nothing. Who leaves an image holds the stripe of its key; for a short one
+//! the latch of its leaf, too, under which nothing is waited for. Markers are resolved under the
+//! run lock; where there is no room for what they stand for, it goes to disk (`spill.rs`). An image
+//! that cannot be kept gives the open snapshots up: a writer never fails because of one.
 
 #![forbid(unsafe_code)]
 
@@ -20,8 +21,8 @@ use crate::{
     error::Result,
     events,
     key::{Key, Value, successor},
-    versions::{Epoch, Gate, Image, spill::Cold},
-    x::{IndexX, Lookup, Order},
+    versions::{Epoch, Gate, Image, ImageRef, spill::Cold},
+    x::{Before, IndexX, Lookup, Order},
 };
 
 /// A writer starts again for so many snapshots that begin beside it; then they wait for it.
@@ -32,6 +33,8 @@ const KEPT: MergeLimits = MergeLimits {
     entries: 1024,
     at_hand: 1024,
 };
+/// An image of so many bytes at most is left by the search of the write itself.
+pub(crate) const SHORT_IMAGE_BYTES: usize = 128;
 /// A larger image than this part of the budget is kept only where it can be spilled: X has no
 /// larger entries, but those of batches.
 const LARGEST_IMAGE_DIVISOR: usize = 8;
@@ -88,9 +91,43 @@ impl Joined {
                 return;
             }
         }
-        if versions.push(&self.versions, key, seen, &kept.image, kept.newest) {
+        if versions.push(&self.versions, key, seen, &kept.image) {
             self.shared.wake_spiller.notify();
         }
+    }
+
+    /// With the leaf's latch held: leaves what `key` was `before` a write, if that is short (I10).
+    /// False if that needs more than a search, or a wait; then nothing was done.
+    #[inline]
+    pub(super) fn keep_short(&self, key: &[u8], seen: Epoch, before: &dyn Before) -> bool {
+        let versions = &self.shared.versions;
+        let push = |image: ImageRef<'_>| versions.try_push(&self.versions, key, seen, image);
+        let mut pushed = false;
+        let mut found = |old: &[u8]| {
+            pushed = old.len() <= SHORT_IMAGE_BYTES && push(ImageRef::Value(old));
+        };
+        match before.look(&mut found) {
+            Lookup::Found(()) => pushed,
+            Lookup::Deleted | Lookup::Absent => push(ImageRef::Absent),
+            Lookup::AskY(_) => push(ImageRef::InY),
+            // Y has to be read.
+            Lookup::Operand => false,
+        }
+    }
+
+    /// After [`Joined::keep_short`], with the latch given up.
+    #[inline]
+    pub(super) fn kept_short(&self) {
+        if self.shared.versions.keep_limit() {
+            self.shared.wake_spiller.notify();
+        }
+    }
+
+    /// There is room for the image of `key`, if that is short.
+    #[inline]
+    pub(crate) fn has_room_for_short(&self, key: &[u8]) -> bool {
+        let bytes = key.len() + SHORT_IMAGE_BYTES;
+        self.shared.versions.has_room_for(bytes)
     }
 
     /// Before a value of `key` goes to Y past X: keeps what it was. The caller holds the stripe and
@@ -244,12 +281,32 @@ impl Joined {
     // --- readers ------------------------------------------------------------------
 
     /// The value of `key` at `epoch`. The caller looks afterwards whether its snapshot was given
-    /// up. Cost: [`Joined::get`]; where the tree was written since, a search in memory more.
+    /// up. Cost: [`Joined::get`]; where the tree was written since, a search in memory more for a
+    /// key that was not.
     #[inline]
     pub(crate) fn get_at(&self, key: &[u8], epoch: Epoch) -> Result<Option<Value>> {
+        if !self.versions.is_unchanged_since(epoch) {
+            return self.get_beside_images(key, epoch);
+        }
         // The newest value first, the image second: see `versions/`.
-        let newest = self.get(key, Value::new)?;
+        let newest = self.get(key, Value::new);
         if self.versions.is_unchanged_since(epoch) {
+            return newest;
+        }
+        self.seen(key, epoch, newest?)
+    }
+
+    /// The same where there are images. One that is there is the right one, whatever is written
+    /// later: so it is looked for first, and where there is one, the newest value is not needed.
+    #[inline(never)]
+    fn get_beside_images(&self, key: &[u8], epoch: Epoch) -> Result<Option<Value>> {
+        let left = self.versions.left_so_far();
+        if let Some(image) = self.versions.at(key, epoch)? {
+            self.shared.counters.hit();
+            return self.value_of(key, epoch, image);
+        }
+        let newest = self.get(key, Value::new)?;
+        if self.versions.left_so_far() == left {
             return Ok(newest);
         }
         self.seen(key, epoch, newest)

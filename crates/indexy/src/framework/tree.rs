@@ -52,8 +52,9 @@ pub(crate) enum Route {
 pub(crate) enum Written {
     /// It is applied; up to where the log says so.
     Done(Option<Lsn>),
-    /// Nothing was done: a snapshot has begun and needs an image.
-    SnapshotBegan,
+    /// Nothing was done: an image has to be left first, for a snapshot that has begun, or because
+    /// it takes more than the search of the write.
+    NeedsImage,
     /// Nothing was done: X has something else than an operand was to be written over.
     Changed,
 }

@@ -15,7 +15,7 @@ use crate::{
     error::Result,
     versions::{Epoch, Gate},
     wal::{Log, Lsn, RecordRef},
-    x::{IndexX, Lookup, Put},
+    x::{Before, IndexX, Lookup, Put},
     y::{RunEntry, RunSource},
 };
 use std::time::{Duration, Instant};
@@ -34,6 +34,7 @@ const RECORD_OVERHEAD_BYTES: usize = 32;
 
 impl Joined {
     /// The way of a key and value of `bytes`.
+    #[inline]
     pub(crate) fn route(&self, bytes: usize) -> Route {
         match self.too_large_for_x(bytes) {
             true => Route::PastX,
@@ -41,6 +42,7 @@ impl Joined {
         }
     }
 
+    #[inline]
     pub(super) fn too_large_for_x(&self, bytes: usize) -> bool {
         bytes > self.shared.budget.limit() / LARGEST_ENTRY_DIVISOR
     }
@@ -61,11 +63,41 @@ impl Joined {
             }
             return self.put_past_x(key, value, true).map(Written::Done);
         }
+        self.put_after(key, value, seen, |_| true)
+    }
+
+    /// As [`Joined::put`] through X, and leaves the image by the same search, where that is short:
+    /// the write finds what the key was. The caller was admitted with
+    /// [`SHORT_IMAGE_BYTES`](super::snapshots::SHORT_IMAGE_BYTES) more.
+    pub(crate) fn put_and_keep(
+        &self,
+        key: &[u8],
+        value: Option<&[u8]>,
+        seen: Epoch,
+    ) -> Result<Written> {
+        let written = self.put_after(key, value, seen, |before| {
+            // Nobody needs the image if all snapshots have ended.
+            self.shared.versions.watch() == 0 || self.keep_short(key, seen, before)
+        });
+        self.kept_short();
+        written
+    }
+
+    /// Writes through X. `keep` leaves an image of what the key was, with the leaf's latch held, or
+    /// says that it cannot.
+    #[inline]
+    fn put_after(
+        &self,
+        key: &[u8],
+        value: Option<&[u8]>,
+        seen: Epoch,
+        keep: impl FnOnce(&dyn Before) -> bool,
+    ) -> Result<Written> {
         let log = self.shared.log.get();
         let mut end = None;
-        let put = self.x.put(key, value, || {
+        let put = self.x.put_over(key, value, |before| {
             // I10: a snapshot that begins from here on waits for the latch, and sees the write.
-            if self.shared.versions.has_risen(seen) {
+            if self.shared.versions.has_risen(seen) || !keep(before) {
                 return Err(None);
             }
             if value.is_some() {
@@ -81,7 +113,7 @@ impl Joined {
             // I8: what made the key absent may not be durable yet, and this removal says that it is
             // absent.
             Ok(Put::Nothing) => end = log.map(Log::end),
-            Err(None) => return Ok(Written::SnapshotBegan),
+            Err(None) => return Ok(Written::NeedsImage),
             Err(Some(error)) => return Err(error),
         }
         Ok(Written::Done(end))

@@ -84,6 +84,7 @@ impl AppendBuffer {
         }
     }
 
+    #[inline]
     pub(crate) fn capacity(&self) -> usize {
         self.capacity
     }

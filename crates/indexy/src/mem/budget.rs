@@ -53,6 +53,7 @@ const MIN_ABOVE_CEILING: usize = 256 << 10;
 const LEAST_CEILING: usize = 238;
 
 /// Above this many bytes of a budget of `limit` bytes is only what nobody can be refused.
+#[inline]
 pub(crate) fn ceiling(limit: usize) -> usize {
     let part = |n: usize| (limit / 256).saturating_mul(n);
     let above = part(ABOVE_CEILING).max(MIN_ABOVE_CEILING);
@@ -74,6 +75,7 @@ impl Budget {
         }
     }
 
+    #[inline]
     pub(crate) fn limit(&self) -> usize {
         self.limit.load(Relaxed)
     }
@@ -101,6 +103,7 @@ impl Budget {
         self.held[holder as usize].store(bytes, Relaxed);
     }
 
+    #[inline]
     pub(crate) fn held(&self, holder: Holder) -> usize {
         self.held[holder as usize].load(Relaxed)
     }
@@ -116,6 +119,7 @@ impl Budget {
     }
 
     /// All that is taken.
+    #[inline]
     pub(crate) fn used(&self) -> usize {
         self.held[..Holder::Claimed as usize]
             .iter()
@@ -124,6 +128,7 @@ impl Budget {
     }
 
     /// All that is taken or claimed: what a later write is to respect.
+    #[inline]
     pub(crate) fn spoken_for(&self) -> usize {
         self.held.iter().map(|h| h.load(Relaxed)).sum()
     }

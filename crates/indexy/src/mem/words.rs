@@ -79,19 +79,31 @@ impl<'a> Words<'a> {
         self.clamped(i)
     }
 
+    /// Word `i`, without a look at the end.
+    ///
+    /// # Safety
+    /// The block has more than `i` words.
+    #[inline(always)]
+    pub(crate) unsafe fn word_inside(self, i: usize) -> u64 {
+        debug_assert!(i <= self.last);
+        // SAFETY: the caller's promise; the block lives during `'a` (`new`).
+        unsafe { self.first.add(i).as_ref() }.load(Relaxed)
+    }
+
     /// Writes word `i`. Panics behind the end.
     #[inline(always)]
     pub(crate) fn set_word(self, i: usize, value: u64) {
         self.atomic(i).store(value, Relaxed);
     }
 
-    /// The eight words from `i` on; `None` when they are not all there.
+    /// The `N` words from `i` on, at least one; `None` when they are not all there.
     #[inline(always)]
-    pub(crate) fn eight(self, i: usize) -> Option<[u64; 8]> {
-        if i > self.last.wrapping_sub(7) || self.last < 7 {
+    pub(crate) fn array<const N: usize>(self, i: usize) -> Option<[u64; N]> {
+        if i > self.last.wrapping_sub(N - 1) || self.last < N - 1 {
             return None;
         }
-        // SAFETY: `i + 7 <= last`, so they are inside the block, which lives during `'a` (`new`).
+        // SAFETY: `i + N - 1 <= last`, so they are inside the block, which lives during `'a`
+        // (`new`).
         let word = |k: usize| unsafe { self.first.add(i + k).as_ref() }.load(Relaxed);
         Some(std::array::from_fn(word))
     }
@@ -175,10 +187,17 @@ impl<'a> Words<'a> {
     /// the end. Two loads for up to eight bytes.
     #[inline]
     pub(crate) fn cmp(self, at: usize, len: usize, other: &[u8]) -> Ordering {
+        self.cmp_from(at, len, other, load_le(&other[..other.len().min(8)]))
+    }
+
+    /// The same, where the first eight bytes of `other` are at hand; if it has less, anything
+    /// stands behind them.
+    #[inline]
+    pub(crate) fn cmp_from(self, at: usize, len: usize, other: &[u8], word: u64) -> Ordering {
         let first = len.min(other.len()).min(8);
         if first > 0 {
             let mask = low_bytes(first);
-            let (ours, theirs) = (self.read_u64(at) & mask, load_le(&other[..first]));
+            let (ours, theirs) = (self.read_u64(at) & mask, word & mask);
             if ours != theirs {
                 return ours.swap_bytes().cmp(&theirs.swap_bytes());
             }
@@ -251,8 +270,7 @@ impl<'a> Words<'a> {
     #[inline]
     #[cfg(test)]
     pub(crate) fn fill_zero(self, at: usize, len: usize) {
-        self.check(at, len);
-        self.store_ascending(at, len, |_| 0);
+        self.write(at, &vec![0; len]);
     }
 
     /// Copies `len` bytes from `from` to `to` inside the block; the two may overlap. Panics if they
@@ -265,11 +283,11 @@ impl<'a> Words<'a> {
             return self.copy_words(from / 8, to / 8, len / 8);
         }
         if to <= from {
-            // Each step reads its 8 bytes before it writes them lower down, and later steps read
+            // Each step has read its bytes before it writes them lower down, and later steps read
             // only above.
-            self.store_ascending(to, len, |done| self.read_u64(from + done));
+            self.copy_from(&self, from, to, len);
         } else {
-            self.store_descending(to, len, |done| self.read_u64(from + done));
+            self.copy_up(from, to, len);
         }
     }
 
@@ -388,41 +406,40 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Stores `len` bytes at `at`, word by word, upwards; `bytes(done)` gives 8 bytes from offset
-    /// `done` on.
-    #[inline(always)]
-    fn store_ascending(self, at: usize, len: usize, bytes: impl Fn(usize) -> u64) {
-        let Some(mut done) = self.head(at, len) else {
+    /// As [`Words::copy_from`] inside the block to a place above `from`, from the end downwards, so
+    /// that what overlaps is read before it is written.
+    #[inline]
+    fn copy_up(self, from: usize, to: usize, len: usize) {
+        let Some(head) = self.head(to, len) else {
             return;
         };
-        if done > 0 {
-            self.put_part(at, done, bytes(0));
-        }
-        while len - done >= 8 {
-            self.set_word((at + done) / 8, bytes(done));
-            done += 8;
-        }
+        let (from_whole, to_whole, len) = (from + head, to + head, len - head);
+        let (words, shift) = (len / 8, from_whole % 8 * 8);
+        let done = words * 8;
         if done < len {
-            self.put_part(at + done, len - done, bytes(done));
+            let tail = self.read_u64(from_whole + done);
+            self.put_part(to_whole + done, len - done, tail);
         }
-    }
-
-    /// As [`Words::store_ascending`], from the end downwards.
-    #[inline(always)]
-    fn store_descending(self, at: usize, len: usize, bytes: impl Fn(usize) -> u64) {
-        let Some(head) = self.head(at, len) else {
-            return;
-        };
-        let mut done = head + (len - head) / 8 * 8;
-        if done < len {
-            self.put_part(at + done, len - done, bytes(done));
-        }
-        while done > head {
-            done -= 8;
-            self.set_word((at + done) / 8, bytes(done));
+        // SAFETY: the caller checked both stretches: for `i < words` these words are inside the
+        // block, which lives during `'a` (`new`); for `i == words` the first has the last of the
+        // bytes, if those do not start with a word.
+        let source = |i: usize| unsafe { self.first.add(from_whole / 8 + i).as_ref() };
+        // SAFETY: as above.
+        let target = |i: usize| unsafe { self.first.add(to_whole / 8 + i).as_ref() };
+        if shift == 0 {
+            (0..words)
+                .rev()
+                .for_each(|i| target(i).store(source(i).load(Relaxed), Relaxed));
+        } else if words > 0 {
+            let mut high = source(words).load(Relaxed);
+            for i in (0..words).rev() {
+                let low = source(i).load(Relaxed);
+                target(i).store(low >> shift | high << (64 - shift), Relaxed);
+                high = low;
+            }
         }
         if head > 0 {
-            self.put_part(at, head, bytes(0));
+            self.put_part(to, head, self.read_u64(from));
         }
     }
 

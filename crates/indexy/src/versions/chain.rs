@@ -26,14 +26,38 @@ pub(crate) enum Image {
 
 impl Image {
     /// Bytes of the value.
+    #[inline]
     pub(crate) fn bytes(&self) -> usize {
-        match self {
-            Self::Absent | Self::InY => 0,
-            Self::Value(value) => value.len(),
-        }
+        self.borrowed().bytes()
     }
 
-    fn parts(&self) -> (u8, &[u8]) {
+    /// The same, borrowed.
+    #[inline]
+    pub(crate) fn borrowed(&self) -> ImageRef<'_> {
+        match self {
+            Self::Absent => ImageRef::Absent,
+            Self::InY => ImageRef::InY,
+            Self::Value(value) => ImageRef::Value(value),
+        }
+    }
+}
+
+/// An [`Image`] whose value is somebody else's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ImageRef<'a> {
+    Absent,
+    InY,
+    Value(&'a [u8]),
+}
+
+impl<'a> ImageRef<'a> {
+    #[inline]
+    fn bytes(self) -> usize {
+        self.parts().1.len()
+    }
+
+    #[inline]
+    fn parts(self) -> (u8, &'a [u8]) {
         match self {
             Self::Absent => (ABSENT, &[]),
             Self::InY => (IN_Y, &[]),
@@ -114,14 +138,15 @@ fn header(until: Epoch, tag: u8, len: usize) -> [u8; HEADER_BYTES] {
     header
 }
 
-fn push_link(out: &mut Vec<u8>, until: Epoch, image: &Image) {
+fn push_link(out: &mut Vec<u8>, until: Epoch, image: ImageRef<'_>) {
     let (tag, value) = image.parts();
     out.extend_from_slice(&header(until, tag, value.len()));
     out.extend_from_slice(value);
 }
 
 /// Hands a chain of nothing but `image` to `write`. Cost: no allocation for a short value.
-pub(super) fn alone<R>(until: Epoch, image: &Image, write: impl FnOnce(&[u8]) -> R) -> R {
+#[inline]
+pub(super) fn alone<R>(until: Epoch, image: ImageRef<'_>, write: impl FnOnce(&[u8]) -> R) -> R {
     let (tag, value) = image.parts();
     let mut short = [0; SHORT_BYTES];
     let len = HEADER_BYTES + value.len();
@@ -137,7 +162,7 @@ pub(super) fn alone<R>(until: Epoch, image: &Image, write: impl FnOnce(&[u8]) ->
 
 /// `chain` with `image` as its newest one, and without those that none of the `open` epochs
 /// (ascending) sees.
-pub(super) fn with(chain: &[u8], open: &[Epoch], until: Epoch, image: &Image) -> Vec<u8> {
+pub(super) fn with(chain: &[u8], open: &[Epoch], until: Epoch, image: ImageRef<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(HEADER_BYTES + image.bytes() + chain.len());
     push_link(&mut out, until, image);
     let mut links = links(chain).peekable();
@@ -185,7 +210,7 @@ pub(super) fn is_sound(chain: &[u8]) -> bool {
 }
 
 /// `chain` with every marker replaced by `image`, and how many these are.
-pub(super) fn resolved(chain: &[u8], image: &Image) -> (Vec<u8>, usize) {
+pub(super) fn resolved(chain: &[u8], image: ImageRef<'_>) -> (Vec<u8>, usize) {
     let mut out = Vec::with_capacity(chain.len() + image.bytes());
     let mut replaced = 0;
     for link in links(chain) {
@@ -209,6 +234,10 @@ mod tests {
 
     fn value(text: &str) -> Image {
         Image::Value(text.into())
+    }
+
+    fn with(chain: &[u8], open: &[Epoch], until: Epoch, image: &Image) -> Vec<u8> {
+        super::with(chain, open, until, image.borrowed())
     }
 
     #[test]
@@ -281,7 +310,7 @@ mod tests {
         let chain = with(&[], &open, 2, &Image::InY);
         let chain = with(&chain, &open, 5, &value("v"));
         assert!(has_marker(&chain, 0) && has_marker(&chain, 1) && !has_marker(&chain, 2));
-        let (chain, replaced) = resolved(&chain, &value("old"));
+        let (chain, replaced) = resolved(&chain, ImageRef::Value(b"old"));
         assert_eq!(replaced, 1);
         assert!(!has_marker(&chain, 0));
         assert_eq!(at(&chain, 1), Some(value("old")));

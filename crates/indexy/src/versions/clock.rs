@@ -1,9 +1,14 @@
-//! The epochs of snapshots, and how a writer learns that one has begun.
+//! The epochs of snapshots, how a writer learns that one has begun, and a reader that images were
+//! left.
 //!
 //! Keeps I10 with the leaf latch: a begin raises the watch and then reads; a writer latches and
 //! then looks at the watch. Both have a sequentially consistent fence in between. So either the
 //! writer sees the new watch, or every read of the new snapshot sees the latch, waits for it, and
 //! finds the write. `tests/snapshot_model.rs` checks this and fails without either fence.
+//!
+//! A reader that found no image of a key, and read the newest value afterwards, has to know whether
+//! an image came in between. Writers count their images once these are there and before the write
+//! can be seen: so whoever sees the write and no image sees another count.
 //!
 //! Threads: any may look; the watch is set by one at a time (`pins.rs`).
 
@@ -57,5 +62,29 @@ impl Clock {
     /// Snapshots have ended.
     pub(crate) fn lower(&self, watch: Epoch) {
         self.watch.store(watch, Release);
+    }
+}
+
+/// How many images were left in a tree; see the module header.
+#[derive(Debug)]
+pub(crate) struct Left(AtomicU64);
+
+impl Left {
+    pub(crate) fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// An image is there; the write that it is for is not to be seen yet.
+    #[inline]
+    pub(crate) fn count(&self) {
+        self.0.fetch_add(1, Release);
+    }
+
+    /// To be asked before a search for an image, and again after the newest value was read: if both
+    /// are equal, no image was left between the search and the write that was read.
+    #[inline]
+    pub(crate) fn so_far(&self) -> u64 {
+        // Acquire: pairs with the release in `count`; what was counted is found.
+        self.0.load(Acquire)
     }
 }

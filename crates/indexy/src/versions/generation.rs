@@ -5,13 +5,13 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    chain::{self, Image},
+    chain::{self, Image, ImageRef},
     clock::Epoch,
 };
 use crate::{
     key::Key,
     mem::Memory,
-    x::{Chunk, IndexX, Order, ScanLimits, bptree::BPlus},
+    x::{Chunk, IndexX, Lookup, Order, ScanLimits, art::Art},
 };
 use std::{
     convert::Infallible,
@@ -37,7 +37,7 @@ pub(super) const SCAN: ScanLimits = ScanLimits {
 
 /// See the module header.
 pub(crate) struct Generation {
-    images: BPlus,
+    images: Art,
     /// No image has a larger `until`.
     newest: AtomicU64,
     /// Of keys and chains.
@@ -76,15 +76,28 @@ pub(super) struct Resized {
 impl Resized {
     /// Changes `bytes` by as much.
     pub(super) fn count(&self, bytes: &AtomicUsize) {
-        bytes.fetch_add(self.more, Relaxed);
-        bytes.fetch_sub(self.less, Relaxed);
+        if self.more > 0 {
+            bytes.fetch_add(self.more, Relaxed);
+        }
+        if self.less > 0 {
+            bytes.fetch_sub(self.less, Relaxed);
+        }
+    }
+}
+
+/// Raises `newest` to `until`. A line that others read is written when snapshots have begun, not
+/// for every image.
+#[inline]
+pub(super) fn raise(newest: &AtomicU64, until: Epoch) {
+    if newest.load(SeqCst) < until {
+        newest.fetch_max(until, SeqCst);
     }
 }
 
 impl Generation {
     pub(super) fn new(memory: Arc<Memory>) -> Self {
         Self {
-            images: BPlus::new(memory, false),
+            images: Art::new(memory, false),
             newest: AtomicU64::new(0),
             bytes: AtomicUsize::new(0),
             markers: AtomicUsize::new(0),
@@ -115,46 +128,83 @@ impl Generation {
     /// The chain of `key`, handed to `read`; that of a key without images is empty.
     pub(super) fn chain<R>(&self, key: &[u8], read: impl Fn(&[u8]) -> R) -> R {
         match self.images.get(key, &read) {
-            crate::x::Lookup::Found(r) => r,
+            Lookup::Found(r) => r,
             _ => read(&[]),
         }
     }
 
-    /// Adds an image to those of `key`. One thread at a time for each key. `open`: the open epochs;
-    /// `None`: the key has no images. Tells what it took.
+    /// What snapshot `epoch` sees of `key`, and up to which epoch; `None`: the generation says
+    /// nothing about it.
+    #[inline]
+    pub(super) fn at(&self, key: &[u8], epoch: Epoch) -> Option<(Epoch, Image)> {
+        match self.images.get(key, |chain| chain::at(chain, epoch)) {
+            Lookup::Found(found) => found,
+            _ => None,
+        }
+    }
+
+    /// Adds an image to those of `key`, unless it has one with this `until` or a larger one. One
+    /// thread at a time for each key. `open` gives the open epochs; it is asked where the key has
+    /// older images. Tells what it took. Cost: a write; with older images a search and a write
+    /// more.
     pub(super) fn push(
         &self,
         key: &[u8],
-        open: Option<&[Epoch]>,
         until: Epoch,
-        image: &Image,
+        image: ImageRef<'_>,
+        open: impl FnOnce() -> Vec<Epoch>,
     ) -> Resized {
         // Before the image is there: whoever finds the newest one older does not look for it.
-        self.newest.fetch_max(until, SeqCst);
-        if *image == Image::InY {
+        raise(&self.newest, until);
+        let pushed = chain::alone(until, image, |chain| {
+            let put = self.images.put_over(key, Some(chain), |before| {
+                let mut newest = 0;
+                match before.look(&mut |chain| newest = chain::newest(chain)) {
+                    Lookup::Found(()) => Err(newest),
+                    _ => {
+                        self.count_marker(image);
+                        Ok(())
+                    }
+                }
+            });
+            put.map(|_| key.len() + ENTRY_BYTES + chain.len())
+        });
+        match pushed {
+            Ok(bytes) => self.resized(0, bytes),
+            Err(newest) if newest >= until => Resized::default(),
+            Err(_) => self.push_to_others(key, until, image, &open()),
+        }
+    }
+
+    /// The same where `key` has images, which are older.
+    #[inline(never)]
+    fn push_to_others(
+        &self,
+        key: &[u8],
+        until: Epoch,
+        image: ImageRef<'_>,
+        open: &[Epoch],
+    ) -> Resized {
+        self.count_marker(image);
+        let (before, chain) =
+            self.chain(key, |old| (old.len(), chain::with(old, open, until, image)));
+        self.write(key, &chain);
+        self.resized(before, chain.len())
+    }
+
+    /// Before `image` can be found.
+    #[inline]
+    fn count_marker(&self, image: ImageRef<'_>) {
+        if image == ImageRef::InY {
             self.markers.fetch_add(1, SeqCst);
         }
-        let new = key.len() + ENTRY_BYTES;
-        let (before, after) = match open {
-            None => chain::alone(until, image, |chain| {
-                self.write(key, chain);
-                (0, new + chain.len())
-            }),
-            Some(open) => {
-                let (before, chain) =
-                    self.chain(key, |old| (old.len(), chain::with(old, open, until, image)));
-                self.write(key, &chain);
-                let new = if before == 0 { new } else { 0 };
-                (before, new + chain.len())
-            }
-        };
-        self.resized(before, after)
     }
 
     /// Replaces the markers of `key`. Nobody pushes meanwhile. Tells what it took.
     pub(super) fn resolve(&self, key: &[u8], image: &Image) -> Resized {
-        let (before, (chain, replaced)) =
-            self.chain(key, |old| (old.len(), chain::resolved(old, image)));
+        let (before, (chain, replaced)) = self.chain(key, |old| {
+            (old.len(), chain::resolved(old, image.borrowed()))
+        });
         if replaced == 0 {
             return Resized::default();
         }

@@ -12,8 +12,9 @@ use super::{
     chain::{self, Image},
     clock::Epoch,
     generation::{Generation, Part},
+    generations::Generations,
     spans::Spans,
-    store::{Generations, Store},
+    store::Store,
 };
 use crate::{error::Result, key::Key, x::Order};
 use std::collections::BTreeMap;
@@ -42,16 +43,13 @@ impl Store {
             return Ok(None);
         }
         let generations = self.generations.load();
-        let Some(generations) = generations.as_ref() else {
+        let Some(generations) = &*generations else {
             return Ok(None);
         };
-        let found = found(generations, key, epoch)?;
-        let span = generations.spans.at(key, epoch);
-        Ok(match (found, span) {
-            (Some((until, image)), span) if span.is_none_or(|span| until <= span) => Some(image),
-            (_, Some(_)) => Some(Image::Absent),
-            (_, None) => None,
-        })
+        match generations.all_in_current() {
+            Some(current) => Ok(current.at(key, epoch).map(|(_, image)| image)),
+            None => at_any(generations, key, epoch),
+        }
     }
 
     /// The same for the keys of `[from, to)`, a bounded part of them.
@@ -194,6 +192,18 @@ impl Store {
     }
 }
 
+/// See [`Store::at`].
+#[inline(never)]
+fn at_any(generations: &Generations, key: &[u8], epoch: Epoch) -> Result<Option<Image>> {
+    let found = found(generations, key, epoch)?;
+    let span = generations.spans.at(key, epoch);
+    Ok(match (found, span) {
+        (Some((until, image)), span) if span.is_none_or(|span| until <= span) => Some(image),
+        (_, Some(_)) => Some(Image::Absent),
+        (_, None) => None,
+    })
+}
+
 /// The image of `key` that `epoch` sees, and up to which epoch it holds.
 fn found(generations: &Generations, key: &[u8], epoch: Epoch) -> Result<Option<(Epoch, Image)>> {
     for file in generations.files.iter().filter(|f| f.newest() > epoch) {
@@ -205,7 +215,7 @@ fn found(generations: &Generations, key: &[u8], epoch: Epoch) -> Result<Option<(
     }
     Ok(generations
         .in_memory()
-        .find_map(|generation| generation.chain(key, |chain| chain::at(chain, epoch))))
+        .find_map(|generation| generation.at(key, epoch)))
 }
 
 /// Hands the keys and chains that `scan` gives from `from` on to `visit`, until it returns

@@ -10,12 +10,13 @@
 //! `until > s` says otherwise. A key without such an image has not changed since `s`.
 //! `until` is the *watch*: the newest open snapshot's epoch plus one, or 0 while none is open.
 //!
-//! **A write of one key** holds the key's stripe. It reads the watch, leaves an image where that is
-//! not 0, and applies the write under its leaf's latch only if the watch has not risen since: else
-//! a snapshot has begun that the image does not serve, and the write starts again; after some
-//! turns it holds the gate, so that begins wait for it. A begin raises the watch before its first
-//! read. Either the writer, who has latched, sees that; or the reader finds the leaf latched or
-//! written, and the write comes before the snapshot ([`clock`]).
+//! **A write of one key** holds the key's stripe. It reads the watch, and applies the write under
+//! its leaf's latch only if the watch has not risen since. Where the watch is not 0, it leaves an
+//! image: a short one under the latch, where the write has found what the key was; others before.
+//! If the watch has risen, a snapshot has begun that the image does not serve, and the write starts
+//! again; after some turns it holds the gate, so that begins wait for it. A begin raises the watch
+//! before its first read. Either the writer, who has latched, sees that; or the reader finds the
+//! leaf latched or written, and the write comes before the snapshot ([`clock`]).
 //!
 //! **A batch** holds the *gate* shared from its first image until all of it is applied; a begin
 //! takes it alone. So no snapshot sees a part of a batch.
@@ -29,7 +30,9 @@
 //! ([`spans`]). It holds all stripes and the gate.
 //!
 //! **A reader** of snapshot `s` reads the newest value first and the images second. If the value
-//! was written after `s`, its image was there before it.
+//! was written after `s`, its image was there before it. An image that is there is right whatever
+//! is written later: so the reader of one key looks for it first, and after it has read the newest
+//! value again only if an image was left meanwhile ([`clock`]).
 //!
 //! **Cold keys** are overwritten without a look at Y: their image says `InY`, which means what Y
 //! has. Before a run publishes over such a key, its old value is read ([`store::Store::markers`]).
@@ -54,13 +57,15 @@
 //! merged. A commit looks into the files that are newer than its snapshot.
 //!
 //! Lock order: stripe, run lock, gate, spill of a store, list of stores, generations of a store,
-//! and last the pins or a leaf latch. Nobody who holds a run lock or the gate waits for a spill by
-//! somebody else to make room.
+//! and last the pins or a leaf latch. Who holds a leaf latch of X tries the lock of the generations
+//! and does not wait for it; leaf latches of images come after those of X. Nobody who holds a run
+//! lock or the gate waits for a spill by somebody else to make room.
 
 pub(crate) mod chain;
 pub(crate) mod clock;
 mod disk;
 mod generation;
+mod generations;
 mod look;
 mod pins;
 mod spans;
@@ -70,7 +75,7 @@ pub(crate) mod store;
 mod tiers;
 pub(crate) mod time;
 
-pub(crate) use chain::Image;
+pub(crate) use chain::{Image, ImageRef};
 pub(crate) use clock::Epoch;
 pub(crate) use disk::Disk;
 pub(crate) use pins::{Gate, Pin, Spared};
@@ -133,6 +138,7 @@ impl Versions {
         let _ = self.memory.set(memory);
     }
 
+    #[inline]
     fn memory(&self) -> &Arc<Memory> {
         self.memory.get_or_init(|| Memory::new(self.budget.clone()))
     }
@@ -147,6 +153,7 @@ impl Versions {
         let _ = self.disk.set(disk);
     }
 
+    #[inline]
     fn limit(&self) -> usize {
         let budget = self.budget.limit();
         match self.limit.load(Relaxed) {
@@ -222,23 +229,26 @@ impl Versions {
         self.pins.oldest()
     }
 
-    /// Leaves an image of `key`, whose newest one in memory is `newest` (0: it has none there), in
-    /// `store`; see [`Store::push`]. Where images pass what they may take, the oldest snapshots are
-    /// given up. True when it is time to spill.
-    pub(crate) fn push(
-        &self,
-        store: &Arc<Store>,
-        key: &[u8],
-        until: Epoch,
-        image: &Image,
-        newest: Epoch,
-    ) -> bool {
-        let open = (newest > 0).then(|| self.pins.epochs());
-        let first = store.push(self.memory(), key, open.as_deref(), until, image);
-        if first {
+    /// Leaves an image of `key` in `store`; see [`Store::push`]. Where images pass what they may
+    /// take, the oldest snapshots are given up. True when it is time to spill.
+    pub(crate) fn push(&self, store: &Arc<Store>, key: &[u8], until: Epoch, image: &Image) -> bool {
+        let open = || self.pins.epochs();
+        if store.push(self.memory(), key, until, image.borrowed(), open) {
             self.stores.lock().push(Arc::downgrade(store));
         }
         self.keep_limit()
+    }
+
+    /// The same for who holds the leaf latch of `key`; see [`Store::try_push`]. The caller calls
+    /// [`Versions::keep_limit`] when it has given the latch up.
+    pub(crate) fn try_push(
+        &self,
+        store: &Store,
+        key: &[u8],
+        until: Epoch,
+        image: ImageRef<'_>,
+    ) -> bool {
+        store.try_push(key, until, image, || self.pins.epochs())
     }
 
     /// Leaves in `store` that all keys of `[from, to)` are absent; see [`Store::push_span`].
@@ -271,7 +281,7 @@ impl Versions {
     /// Looks at the images each time that they have grown by a part of their limit; gives up the
     /// oldest snapshots while they are past what they may take. True when it is time to spill.
     #[inline]
-    fn keep_limit(&self) -> bool {
+    pub(crate) fn keep_limit(&self) -> bool {
         self.space.bytes() > self.look_at.load(Relaxed) && self.make_room()
     }
 
@@ -316,6 +326,7 @@ impl Versions {
     }
 
     /// Images of so many bytes more stay below the limit.
+    #[inline]
     pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
         self.space.bytes() + bytes <= self.limit()
     }

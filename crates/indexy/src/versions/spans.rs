@@ -23,6 +23,7 @@ pub(super) struct Span {
 pub(super) struct Spans(Vec<Span>);
 
 impl Spans {
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -37,6 +38,7 @@ impl Spans {
     }
 
     /// The largest `until` of those that have `key`; 0: none has it.
+    #[inline]
     pub(super) fn newest_of(&self, key: &[u8]) -> Epoch {
         let of = self.0.iter().filter(|span| span.has(key));
         of.map(|span| span.until).max().unwrap_or(0)
@@ -49,6 +51,7 @@ impl Spans {
     }
 
     /// The smallest `until` over `epoch` of those that have `key`.
+    #[inline]
     pub(super) fn at(&self, key: &[u8], epoch: Epoch) -> Option<Epoch> {
         let of = self.0.iter().filter(|span| span.has(key));
         of.map(|span| span.until).filter(|u| *u > epoch).min()

@@ -170,7 +170,7 @@ fn write(
                 let image = images.next().ok_or_else(|| Error::Unsupported {
                     what: "an Index Y that answers for fewer keys than it was asked for".into(),
                 })?;
-                writer.add(key, &chain::resolved(chain, &image).0)?;
+                writer.add(key, &chain::resolved(chain, image.borrowed()).0)?;
             } else {
                 writer.add(key, chain)?;
             }

@@ -5,20 +5,22 @@
 //! generation is frozen once it has some size and none is, so that memory comes back while there is
 //! always a snapshot open, as with many short transactions; and to be spilled.
 //!
-//! Threads. A push holds the lock of the generations shared, and the stripe of its key. Whoever
-//! replaces one of them, or markers, holds it alone, and for no I/O. Readers hold nothing
-//! (`look.rs`). A generation or file is dropped only if all of its images have `until <= oldest`:
-//! no open snapshot looks for them, and none that begins later. Nothing in a generation goes while
-//! a reader may hold it: it is replaced as a whole.
+//! Threads. A push holds the lock of the generations shared, and the stripe of its key; who holds a
+//! leaf latch of the tree as well takes that lock only if it is free. Whoever replaces one of them,
+//! or markers, holds it alone, and for no I/O. Readers hold nothing (`look.rs`). A generation or
+//! file is dropped only if all of its images have `until <= oldest`: no open snapshot looks for
+//! them, and none that begins later. Nothing in a generation goes while a reader may hold it: it is
+//! replaced as a whole.
 //!
 //! Keeps I10, I12 and I13 with `framework/snapshots.rs`.
 
 #![forbid(unsafe_code)]
 
 use super::{
-    chain::{self, Image},
-    clock::Epoch,
-    generation::{Frozen, Generation},
+    chain::{Image, ImageRef},
+    clock::{Epoch, Left},
+    generation::{Frozen, Generation, raise},
+    generations::Generations,
     spans::{Span, Spans},
     spilled::Spilled,
 };
@@ -46,6 +48,7 @@ pub(crate) struct Space {
 
 impl Space {
     /// Bytes of keys and images in memory.
+    #[inline]
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Relaxed)
     }
@@ -56,55 +59,19 @@ impl Space {
     }
 }
 
-/// The oldest one first.
-#[derive(Clone)]
-pub(super) struct Generations {
-    pub(super) files: Vec<Arc<Spilled>>,
-    frozen: Vec<Arc<Generation>>,
-    current: Arc<Generation>,
-    pub(super) spans: Spans,
-}
-
-impl Generations {
-    pub(super) fn in_memory(&self) -> impl Iterator<Item = &Arc<Generation>> {
-        self.frozen.iter().chain(std::iter::once(&self.current))
-    }
-
-    pub(super) fn newest_in_memory(&self, key: &[u8]) -> Epoch {
-        self.in_memory()
-            .map(|generation| generation.chain(key, chain::newest))
-            .max()
-            .unwrap_or(0)
-            .max(self.spans.newest_of(key))
-    }
-
-    fn bytes(&self) -> usize {
-        self.in_memory().map(|generation| generation.bytes()).sum()
-    }
-
-    fn disk_bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.bytes()).sum()
-    }
-
-    /// The current generation takes no more images.
-    fn freeze(&mut self) {
-        let next = Arc::new(Generation::new(self.current.memory().clone()));
-        self.frozen.push(std::mem::replace(&mut self.current, next));
-    }
-}
-
 /// See the module header.
 pub(crate) struct Store {
     pub(super) space: Arc<Space>,
     pub(super) generations: ArcSwapOption<Generations>,
-    /// See the module header.
-    replacing: RwLock<()>,
+    /// The same, for who pushes and who replaces; see the module header.
+    replacing: RwLock<Option<Arc<Generations>>>,
     /// Held by a spill. After the run lock, before `replacing`.
     pub(super) spilling: Mutex<()>,
     /// Held by a merge; the same. How many files there were when one failed.
     pub(super) merging: Mutex<usize>,
     /// No image has a larger `until`.
     newest: AtomicU64,
+    left: Left,
 }
 
 impl Store {
@@ -112,11 +79,18 @@ impl Store {
         Self {
             space,
             generations: ArcSwapOption::empty(),
-            replacing: RwLock::new(()),
+            replacing: RwLock::new(None),
             spilling: Mutex::new(()),
             merging: Mutex::new(0),
             newest: AtomicU64::new(0),
+            left: Left::new(),
         }
+    }
+
+    /// See [`Left::so_far`].
+    #[inline]
+    pub(crate) fn left_so_far(&self) -> u64 {
+        self.left.so_far()
     }
 
     /// Nothing was written since `epoch`. Cost: one load.
@@ -132,27 +106,23 @@ impl Store {
         generations.map_or(0, |all| all.newest_in_memory(key))
     }
 
-    /// Leaves an image of `key` for the snapshots open at the watch `until`; the newest one it has
-    /// in memory is older. The caller holds the stripe of `key`. `open`: the open epochs; `None`:
-    /// the key has no images in memory. Cost: a write in memory, and with other images a search.
-    /// True when these are the first images of the store.
+    /// Leaves an image of `key` for the snapshots open at the watch `until`, unless it has one in
+    /// memory for them. The caller holds the stripe of `key`. `open` gives the open epochs. Cost:
+    /// a write in memory, and with older images a search and a write. True when these are the first
+    /// images of the store.
     pub(crate) fn push(
         &self,
         memory: &Arc<Memory>,
         key: &[u8],
-        open: Option<&[Epoch]>,
         until: Epoch,
-        image: &Image,
+        image: ImageRef<'_>,
+        open: impl Fn() -> Vec<Epoch>,
     ) -> bool {
         let mut first = false;
         loop {
             let pushing = self.replacing.read();
-            if let Some(generations) = &*self.generations.load() {
-                // Before the image is there, and so before the write: a reader who sees the write
-                // looks for the image.
-                self.newest.fetch_max(until, SeqCst);
-                let resized = generations.current.push(key, open, until, image);
-                resized.count(&self.space.bytes);
+            if let Some(generations) = &*pushing {
+                self.push_to_current(generations, key, until, image, open);
                 return first;
             }
             drop(pushing);
@@ -160,19 +130,68 @@ impl Store {
         }
     }
 
+    /// As [`Store::push`], for who holds a leaf's latch of the tree: waits for nobody. False where
+    /// it had to, and where the store has no images yet; then nothing was done.
+    #[inline]
+    pub(crate) fn try_push(
+        &self,
+        key: &[u8],
+        until: Epoch,
+        image: ImageRef<'_>,
+        open: impl FnOnce() -> Vec<Epoch>,
+    ) -> bool {
+        match self.replacing.try_read().as_deref() {
+            Some(Some(generations)) => {
+                self.push_to_current(generations, key, until, image, open);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The caller shares the lock of the generations.
+    #[inline]
+    fn push_to_current(
+        &self,
+        generations: &Generations,
+        key: &[u8],
+        until: Epoch,
+        image: ImageRef<'_>,
+        open: impl FnOnce() -> Vec<Epoch>,
+    ) {
+        if generations.newest_beside_current(key) >= until {
+            return;
+        }
+        // Before the image is there, and so before the write: a reader who sees the write looks for
+        // the image.
+        raise(&self.newest, until);
+        let resized = generations.current.push(key, until, image, open);
+        resized.count(&self.space.bytes);
+        self.left.count();
+    }
+
     /// Makes the first generation, if there is none.
     fn begin(&self, memory: &Arc<Memory>) -> bool {
-        let _alone = self.replacing.write();
-        if self.generations.load().is_some() {
+        let mut replacing = self.replacing.write();
+        if replacing.is_some() {
             return false;
         }
-        self.generations.store(Some(Arc::new(Generations {
-            files: Vec::new(),
-            frozen: Vec::new(),
-            current: Arc::new(Generation::new(memory.clone())),
-            spans: Spans::default(),
-        })));
+        self.show(
+            &mut replacing,
+            Some(Generations {
+                files: Vec::new(),
+                frozen: Vec::new(),
+                current: Arc::new(Generation::new(memory.clone())),
+                spans: Spans::default(),
+            }),
+        );
         true
+    }
+
+    /// From here on these are the generations.
+    fn show(&self, replacing: &mut Option<Arc<Generations>>, next: Option<Generations>) {
+        *replacing = next.map(Arc::new);
+        self.generations.store(replacing.clone());
     }
 
     /// All keys of `[from, to)` are absent, for the snapshots open at the watch `watch`. The caller
@@ -198,13 +217,14 @@ impl Store {
                 Some(next)
             });
         }
+        self.left.count();
         first
     }
 
     /// Replaces the markers of these keys by what Y had.
     pub(crate) fn resolve<'a>(&self, found: impl Iterator<Item = (&'a Key, Image)>) {
-        let _alone = self.replacing.write();
-        if let Some(generations) = self.generations.load_full() {
+        let alone = self.replacing.write();
+        if let Some(generations) = &*alone {
             for (key, image) in found {
                 for generation in generations.in_memory() {
                     generation.resolve(key, &image).count(&self.space.bytes);
@@ -239,8 +259,8 @@ impl Store {
 
     /// Replaces the generations by what `step` makes of them; true when none are left.
     fn replace(&self, step: impl FnOnce(Generations) -> Option<Generations>) -> bool {
-        let alone = self.replacing.write();
-        let Some(generations) = self.generations.load_full() else {
+        let mut replacing = self.replacing.write();
+        let Some(generations) = replacing.clone() else {
             return true;
         };
         let (before, disk_before) = (generations.bytes(), generations.disk_bytes());
@@ -248,12 +268,12 @@ impl Store {
         let after = next.as_ref().map_or(0, Generations::bytes);
         let disk_after = next.as_ref().map_or(0, Generations::disk_bytes);
         let empty = next.is_none();
-        self.generations.store(next.map(Arc::new));
+        self.show(&mut replacing, next);
         self.space.bytes.fetch_sub(before - after, Relaxed);
         self.space.disk.fetch_add(disk_after, Relaxed);
         self.space.disk.fetch_sub(disk_before, Relaxed);
         // Freeing may take a while.
-        drop(alone);
+        drop(replacing);
         empty
     }
 
@@ -318,6 +338,7 @@ impl Store {
     // --- figures ----------------------------------------------------------------------
 
     /// Bytes of keys and images in memory.
+    #[inline]
     pub(crate) fn bytes(&self) -> usize {
         let generations = self.generations.load();
         generations.as_ref().map_or(0, |all| all.bytes())

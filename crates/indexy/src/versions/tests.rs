@@ -13,10 +13,12 @@ fn versions(limit: usize) -> Versions {
 
 /// As a writer does.
 fn leave(versions: &Versions, store: &Arc<Store>, key: &[u8], image: &Image) {
-    let (watch, newest) = (versions.watch(), store.newest_in_memory(key));
-    if newest < watch {
-        versions.push(store, key, watch, image, newest);
+    let watch = versions.watch();
+    // One holds a latch, where that works.
+    if !versions.try_push(store, key, watch, image.borrowed()) {
+        versions.push(store, key, watch, image);
     }
+    versions.keep_limit();
 }
 
 fn value(n: u64) -> Image {

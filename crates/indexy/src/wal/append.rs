@@ -103,6 +103,7 @@ impl AppendSide {
         this
     }
 
+    #[inline]
     pub(super) fn buffer_bytes(&self) -> usize {
         self.buffers.first().map_or(0, AppendBuffer::capacity)
     }
@@ -118,6 +119,7 @@ impl AppendSide {
     }
 
     /// See [`super::Log::admit`].
+    #[inline]
     pub(super) fn admit(&self, bytes: usize) -> Result<Admission<'_>> {
         self.check()?;
         let long = bytes > self.buffer_bytes();
@@ -151,6 +153,7 @@ impl AppendSide {
         }
     }
 
+    #[inline]
     fn has_room(&self, bytes: usize) -> bool {
         let backlog = self.backlog.load(Relaxed);
         let open = self.active.load(Relaxed) != NONE;
@@ -158,10 +161,12 @@ impl AppendSide {
     }
 
     /// Bytes that may wait to be written while more is admitted: all buffers but the active one.
+    #[inline]
     fn backlog_limit(&self) -> usize {
         self.buffer_bytes() * (BUFFERS - 1)
     }
 
+    #[inline]
     fn check(&self) -> Result<()> {
         self.poison.check()?;
         if self.refused.load(Acquire) {

@@ -189,6 +189,7 @@ impl Log {
     /// for only then long records (over one buffer) of many threads are let in one after the other.
     /// Cost: four loads while there is room; a short lock for a long record.
     /// Errors: `Poisoned`, `OutOfSpace`, `Closed`, `ReadOnly`.
+    #[inline]
     pub(crate) fn admit(&self, bytes: usize) -> Result<Admission<'_>> {
         self.shared.side.admit(bytes)
     }
@@ -199,6 +200,7 @@ impl Log {
     }
 
     /// Memory that a record of `bytes` takes beside the buffers until it is written.
+    #[inline]
     pub(crate) fn extra_bytes(&self, bytes: usize) -> usize {
         if bytes > self.shared.side.buffer_bytes() {
             bytes
@@ -212,6 +214,7 @@ impl Log {
     /// Cost: two atomic additions and the copy; once per buffer a short lock; a record longer than
     /// a buffer, an allocation of its size.
     /// Errors, nothing appended: `Poisoned`, `OutOfSpace`, `Closed`, `ReadOnly`, and broken limits.
+    #[inline]
     pub(crate) fn append(&self, record: RecordRef<'_>) -> Result<Lsn> {
         self.shared.side.append(record)
     }

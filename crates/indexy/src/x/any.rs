@@ -3,8 +3,8 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    Chunk, CleanSink, Cut, IndexX, KeySeen, LeafInfo, Load, Lookup, Order, Put, RunId, ScanLimits,
-    Stamp, StopWalk, Value, Waiting, XStats,
+    Before, Chunk, CleanSink, Cut, IndexX, KeySeen, LeafInfo, Load, Lookup, Order, Put, RunId,
+    ScanLimits, Stamp, StopWalk, Value, Waiting, XStats,
 };
 use super::{art::Art, bptree::BPlus};
 use std::ops::ControlFlow;
@@ -44,11 +44,11 @@ macro_rules! forward {
 impl IndexX for AnyX {
     forward! {
         fn get<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R) -> Lookup<R>;
-        fn put<E>(
+        fn put_over<E>(
             &self,
             key: &[u8],
             value: Option<&[u8]>,
-            commit: impl FnOnce() -> Result<(), E>,
+            commit: impl FnOnce(&dyn Before) -> Result<(), E>,
         ) -> Result<Put, E>;
         fn load(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Load;
         fn put_operand<E>(

@@ -36,11 +36,13 @@ impl ChildWord {
     }
 
     /// The word of a leaf; a search looks at its first `fetch` bytes.
+    #[inline]
     pub(crate) fn leaf(block: NonNull<u64>, fetch: usize) -> Self {
         Self(pointer(block, fetch) | LEAF)
     }
 
     /// The word of an inner node; a search looks at its first `fetch` bytes.
+    #[inline]
     pub(crate) fn inner(block: NonNull<u64>, fetch: usize) -> Self {
         Self(pointer(block, fetch) | INNER)
     }
@@ -55,15 +57,18 @@ impl ChildWord {
         self.0
     }
 
+    #[inline]
     pub(crate) fn is_mount(self) -> bool {
         self.0 & TAG == MOUNT
     }
 
     /// Neither a leaf nor an inner node.
+    #[inline]
     pub(crate) fn is_empty(self) -> bool {
         self.0 & TAG <= MOUNT
     }
 
+    #[inline]
     pub(crate) fn is_inner(self) -> bool {
         self.0 & TAG == INNER
     }
@@ -85,6 +90,15 @@ impl ChildWord {
         }
     }
 
+    /// The block of the inner node that the word leads to, if it does; nonsense, as
+    /// [`Self::target`], if it was not validated.
+    #[inline]
+    pub(crate) fn inner_block(self) -> Option<NonNull<u64>> {
+        let address = (self.0 & ADDRESS) as usize;
+        let block = NonNull::new(std::ptr::with_exposed_provenance_mut(address));
+        block.filter(|_| self.is_inner())
+    }
+
     /// What the word stands for, if it was loaded from a node that was validated since; else
     /// nonsense.
     #[inline]
@@ -102,6 +116,7 @@ impl ChildWord {
 }
 
 /// The address of a block, and how much of it to fetch.
+#[inline]
 fn pointer(block: NonNull<u64>, fetch: usize) -> u64 {
     let lines = fetch.div_ceil(LINE_BYTES).clamp(1, MAX_LINES) as u64;
     let address = block.as_ptr().expose_provenance() as u64;

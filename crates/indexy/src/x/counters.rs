@@ -27,6 +27,7 @@ pub(crate) struct Delta {
 
 impl Delta {
     /// One more entry with these flags.
+    #[inline]
     pub(crate) fn add_entry(&mut self, flags: u32) {
         self.keys += 1;
         self.dirty += isize::from(flags & DIRTY != 0);
@@ -37,6 +38,7 @@ impl Delta {
     }
 
     /// One entry less.
+    #[inline]
     pub(crate) fn drop_entry(&mut self, flags: u32) {
         self.keys -= 1;
         self.dirty -= isize::from(flags & DIRTY != 0);
@@ -60,6 +62,7 @@ struct Shard {
 }
 
 /// Only the owning thread writes, so that a load and a store do.
+#[inline]
 fn bump(counter: &AtomicIsize, by: isize) {
     if by != 0 {
         counter.store(counter.load(Relaxed).wrapping_add(by), Relaxed);

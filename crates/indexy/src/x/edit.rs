@@ -18,6 +18,7 @@ pub(crate) enum Edit {
 
 /// What a write of a value, or a removal (`!writes`), has to do; `None`: nothing. `found`: index
 /// and flags of the entry, or the index where it belongs.
+#[inline]
 pub(crate) fn edit_for_put(
     found: Result<(usize, u32), usize>,
     mounted: bool,

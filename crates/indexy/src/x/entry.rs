@@ -44,6 +44,7 @@ pub(crate) enum Form {
 
 impl Form {
     /// The form of a new entry.
+    #[inline]
     pub(crate) fn of(suffix_len: usize, value_len: usize) -> Self {
         if suffix_len > MAX_INLINE_SUFFIX {
             Self::BothOut
@@ -56,6 +57,7 @@ impl Form {
 }
 
 /// Heap bytes that an entry takes.
+#[inline]
 pub(crate) fn entry_size(suffix_len: usize, value_len: usize, form: Form) -> usize {
     let body = match form {
         Form::Inline => suffix_len + value_len,
@@ -67,6 +69,7 @@ pub(crate) fn entry_size(suffix_len: usize, value_len: usize, form: Form) -> usi
 
 /// The second number of an entry: the length of the value; with a large block also whether the
 /// suffix is there.
+#[inline]
 fn value_word(value_len: usize, form: Form) -> usize {
     match form {
         Form::Inline => value_len,
@@ -101,6 +104,7 @@ impl Lengths {
     }
 }
 
+#[inline]
 fn varint_len(n: usize) -> usize {
     ((n | 1).ilog2() / 7 + 1) as usize
 }
@@ -147,6 +151,7 @@ pub(crate) struct NewEntry<'a> {
 }
 
 impl NewEntry<'_> {
+    #[inline]
     pub(crate) fn form(&self) -> Form {
         match self.large {
             None => Form::Inline,

@@ -16,7 +16,7 @@
 //! detected.
 
 use crate::mem::words::Words;
-use std::{cmp::Ordering, ops::Range};
+use std::cmp::Ordering;
 
 /// Whether searches use heads and hints: off with `--cfg indexy_plain_search`, to measure their
 /// effect.
@@ -46,6 +46,24 @@ pub(crate) fn rest(suffix: &[u8]) -> &[u8] {
     suffix.get(HEAD_BYTES..).unwrap_or_default()
 }
 
+/// The first eight bytes of `suffix` that its head does not hold, little-endian, with zeros behind.
+/// One load: bytes before them make up for those that are not there.
+#[inline]
+fn rest_word(suffix: &[u8]) -> u64 {
+    let rest = rest(suffix);
+    if let Some(eight) = rest.first_chunk::<8>() {
+        return u64::from_le_bytes(*eight);
+    }
+    let absent_bits = 8 * (8 - rest.len());
+    if let Some(eight) = suffix.last_chunk::<8>() {
+        return u64::from_le_bytes(*eight) >> absent_bits;
+    }
+    let four = suffix.last_chunk::<4>();
+    four.map_or(0, |four| {
+        u64::from(u32::from_le_bytes(*four)) >> (absent_bits - 32)
+    })
+}
+
 /// A longer run of equal heads is searched by halving.
 const LINEAR_RUN: usize = 4;
 
@@ -73,7 +91,13 @@ impl<'k> Wanted<'k> {
             // One is the other with zero bytes behind.
             return len.cmp(&self.suffix.len());
         }
-        words.cmp(rest_at, len - HEAD_BYTES, rest(self.suffix))
+        let rest_len = len - HEAD_BYTES;
+        if len == self.suffix.len() && (1..=8).contains(&rest_len) {
+            let ours = words.read_u64(rest_at) << (64 - 8 * rest_len);
+            let theirs = rest_word(self.suffix) << (64 - 8 * rest_len);
+            return ours.swap_bytes().cmp(&theirs.swap_bytes());
+        }
+        words.cmp_from(rest_at, rest_len, rest(self.suffix), rest_word(self.suffix))
     }
 }
 
@@ -83,15 +107,18 @@ const GROUP: usize = 16;
 pub(crate) const UNHINTED: usize = 4 * GROUP;
 
 /// Bytes of so many heads.
+#[inline]
 pub(crate) const fn head_bytes(cap: usize) -> usize {
     (cap * HEAD_BYTES).next_multiple_of(8)
 }
 
 /// Bytes of hints and heads of a node with room for so many keys.
+#[inline]
 pub(crate) const fn hinted_bytes(cap: usize) -> usize {
     hint_bytes(cap) + head_bytes(cap)
 }
 
+#[inline]
 const fn hint_bytes(cap: usize) -> usize {
     if cap > HINTS { HINTS * HEAD_BYTES } else { 0 }
 }
@@ -155,11 +182,9 @@ impl<'g> Heads<'g> {
         (first + count_ascending(self.words, at, wanted)).min(n)
     }
 
-    /// Where keys with the head `wanted` may be among the `n`: those before are below it, those
-    /// behind above.
-    #[inline(always)]
-    pub(crate) fn equal(self, n: usize, wanted: u32) -> Range<usize> {
-        let first = self.count_below(n, wanted);
+    /// The end of the keys with the head `wanted`, which begin at `first` if there are any.
+    #[inline]
+    pub(crate) fn end_of_equal(self, first: usize, n: usize, wanted: u32) -> usize {
         let same = |at: usize| at < n && self.get(at) == wanted;
         let mut end = first;
         while end - first < LINEAR_RUN && same(end) {
@@ -168,7 +193,7 @@ impl<'g> Heads<'g> {
         if end - first == LINEAR_RUN && same(end) {
             end = self.end_of(n, wanted);
         }
-        first..end.max(first)
+        end.max(first)
     }
 
     /// The end of a long run of `wanted`.
@@ -254,7 +279,7 @@ impl<'g> Heads<'g> {
 #[inline(always)]
 fn count_ascending(words: Words<'_>, at: usize, wanted: u32) -> usize {
     #[cfg(target_arch = "x86_64")]
-    if let Some(eight) = words.eight(at / 8) {
+    if let Some(eight) = words.array(at / 8) {
         // SAFETY: SSE2 is part of x86-64.
         return unsafe { count_with_sse2(eight, wanted) };
     }

@@ -13,6 +13,18 @@ fn heads_order_as_keys_do() {
 }
 
 #[test]
+fn the_word_behind_a_head_has_all_there_is() {
+    let key: [u8; 20] = std::array::from_fn(|i| i as u8 + 1);
+    for len in 0..=key.len() {
+        let mut eight = [0; 8];
+        let behind = rest(&key[..len]);
+        let behind = &behind[..behind.len().min(8)];
+        eight[..behind.len()].copy_from_slice(behind);
+        assert_eq!(rest_word(&key[..len]), u64::from_le_bytes(eight), "{len}");
+    }
+}
+
+#[test]
 fn the_search_agrees_with_a_plain_one() {
     for cap in [1, 7, 16, 17, 40, 64, 100, 255, 256] {
         check_search(cap, hinted_bytes(cap), |words| Heads::hinted(words, 0, cap));
@@ -43,7 +55,7 @@ fn check_search(cap: usize, bytes: usize, heads: impl for<'w> Fn(Words<'w>) -> H
         let at = model.partition_point(|&h| h < wanted);
         assert_eq!(heads.count_below(model.len(), wanted), at);
         let end = model.partition_point(|&h| h <= wanted);
-        assert_eq!(heads.equal(model.len(), wanted), at..end);
+        assert_eq!(heads.end_of_equal(at, model.len(), wanted), end);
         for at in (0..bytes).step_by(8) {
             // Both stop at the first that is not below; behind the end they may differ.
             let plain = count_plainly(words, at, wanted);

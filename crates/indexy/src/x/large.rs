@@ -78,15 +78,18 @@ impl<'g> LargeRef<'g> {
     }
 
     /// What an entry holds.
+    #[inline]
     pub(crate) fn raw(self) -> u64 {
         self.block.as_ptr().expose_provenance() as u64
     }
 
     /// Bytes of the suffix part.
+    #[inline]
     pub(crate) fn suffix_len(self) -> usize {
         self.suffix_len
     }
 
+    #[inline]
     pub(crate) fn value(self) -> &'g [u8] {
         &self.bytes[self.suffix_len..]
     }
@@ -177,6 +180,7 @@ impl<'a> OwnedLarge<'a> {
     }
 
     /// An entry holds it now. Returns the bytes that it takes.
+    #[inline]
     pub(crate) fn publish(self) -> usize {
         let bytes = self.large.arena_bytes();
         std::mem::forget(self);
@@ -185,6 +189,7 @@ impl<'a> OwnedLarge<'a> {
 }
 
 impl Drop for OwnedLarge<'_> {
+    #[inline]
     fn drop(&mut self) {
         // SAFETY: never published, so that nobody else has it.
         unsafe { self.memory.free(self.large.block) };

@@ -25,7 +25,8 @@
 //!   [`IndexX::settle`] at a time (the framework's transfer lock). [`IndexX::cut`] may run at the
 //!   same time as it: what a run still carries is recognized by its [`RunId`].
 //! - No method does I/O, and none holds a latch while it calls back, except the
-//!   `commit` of [`IndexX::put`].
+//!   `commit` of [`IndexX::put`]: that waits for nobody who may hold, or wait for, a latch of the
+//!   same tree.
 //!
 //! Keeps: I1, I2 (clean under the latch at the moment of copying), I3 (stamps), I4 (cut
 //! refuses dirty and in-flight entries), I8 (commit under the latch).
@@ -34,6 +35,7 @@
 mod any;
 pub(crate) mod art;
 mod backoff;
+mod before;
 mod bounds;
 pub(crate) mod bptree;
 mod child;
@@ -80,6 +82,26 @@ pub(crate) enum Lookup<R> {
     /// X has an operand: the value is what the tree's operator makes of it and of what Y has. See
     /// [`IndexX::operand`].
     Operand,
+}
+
+impl<R> Lookup<R> {
+    /// The same with what `then` makes of the value.
+    #[inline]
+    pub(crate) fn map<T>(self, then: impl FnOnce(R) -> T) -> Lookup<T> {
+        match self {
+            Self::Found(value) => Lookup::Found(then(value)),
+            Self::Deleted => Lookup::Deleted,
+            Self::Absent => Lookup::Absent,
+            Self::AskY(stamp) => Lookup::AskY(stamp),
+            Self::Operand => Lookup::Operand,
+        }
+    }
+}
+
+/// What a key was before a write: for who holds its leaf's latch, and as long as it does.
+pub(crate) trait Before {
+    /// As [`IndexX::get`] would say. Hands the value to `found`, once at most.
+    fn look(&self, found: &mut dyn FnMut(&[u8])) -> Lookup<()>;
 }
 
 /// What became of a value loaded from Y.
@@ -249,6 +271,16 @@ pub(crate) trait IndexX: Send + Sync {
         key: &[u8],
         value: Option<&[u8]>,
         commit: impl FnOnce() -> Result<(), E>,
+    ) -> Result<Put, E> {
+        self.put_over(key, value, |_| commit())
+    }
+
+    /// As [`IndexX::put`], where `commit` may look at what the key was.
+    fn put_over<E>(
+        &self,
+        key: &[u8],
+        value: Option<&[u8]>,
+        commit: impl FnOnce(&dyn Before) -> Result<(), E>,
     ) -> Result<Put, E>;
 
     /// Installs a value read from Y as a clean entry, if `stamp` (from [`Lookup::AskY`], taken

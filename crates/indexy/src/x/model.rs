@@ -77,6 +77,24 @@ impl State {
     }
 }
 
+/// What a key was.
+struct Old(Lookup<Vec<u8>>);
+
+impl Before for Old {
+    fn look(&self, found: &mut dyn FnMut(&[u8])) -> Lookup<()> {
+        match &self.0 {
+            Lookup::Found(value) => {
+                found(value);
+                Lookup::Found(())
+            }
+            Lookup::Deleted => Lookup::Deleted,
+            Lookup::Absent => Lookup::Absent,
+            Lookup::AskY(stamp) => Lookup::AskY(*stamp),
+            Lookup::Operand => Lookup::Operand,
+        }
+    }
+}
+
 impl IndexX for ModelX {
     fn get<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R) -> Lookup<R> {
         let s = self.0.read();
@@ -88,12 +106,13 @@ impl IndexX for ModelX {
         }
     }
 
-    fn put<E>(
+    fn put_over<E>(
         &self,
         key: &[u8],
         value: Option<&[u8]>,
-        commit: impl FnOnce() -> Result<(), E>,
+        commit: impl FnOnce(&dyn Before) -> Result<(), E>,
     ) -> Result<Put, E> {
+        let before = Old(self.get(key, <[u8]>::to_vec));
         let mut s = self.0.write();
         let mounted = s.mount(key).is_some();
         let old = s.entries.get(key).cloned();
@@ -102,14 +121,14 @@ impl IndexX for ModelX {
                 None if !mounted => return Ok(Put::Nothing),
                 Some(Entry { value: None, .. }) => return Ok(Put::Nothing),
                 Some(e) if !e.in_y && !mounted => {
-                    commit()?;
+                    commit(&before)?;
                     s.entries.remove(key);
                     return Ok(Put::Applied);
                 }
                 _ => {}
             }
         }
-        commit()?;
+        commit(&before)?;
         let (in_y, run) = old.map_or((mounted, 0), |e| (e.in_y | e.operand, e.run));
         s.entries.insert(
             key.to_vec(),

@@ -17,6 +17,7 @@ pub(crate) struct PendingValue<'a> {
 }
 
 impl<'a> PendingValue<'a> {
+    #[inline]
     pub(crate) fn new(memory: &'a Memory, value: &'a [u8]) -> Self {
         Self {
             memory,
@@ -56,6 +57,7 @@ impl<'a> PendingValue<'a> {
     }
 
     /// The entry is in a leaf: the block belongs to that. Returns the bytes that it takes.
+    #[inline]
     pub(crate) fn publish(&mut self) -> isize {
         self.large
             .take()

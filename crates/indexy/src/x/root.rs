@@ -84,6 +84,7 @@ pub(crate) struct RootLatched<'g> {
 }
 
 impl RootLatched<'_> {
+    #[inline]
     pub(crate) fn word(&self) -> ChildWord {
         self.root.load()
     }

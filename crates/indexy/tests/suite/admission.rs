@@ -3,7 +3,8 @@
 
 use crate::{
     pairs,
-    support::{MIB, Random, assert_sound, fast_dir, open},
+    places::fast_dir,
+    support::{MIB, Random, assert_sound, open},
 };
 use indexy::{Admission, Db, Error, IndexXKind, Options, Stats, Tree, TreeOptions};
 

@@ -1,7 +1,10 @@
 //! The public API, each name once and in the forms that programs use, and what its types promise to
 //! be.
 
-use crate::support::{MIB, assert_sound};
+use crate::{
+    places::fast_dir,
+    support::{MIB, assert_sound},
+};
 use indexy::{
     Batch, Db, Durability, Error, IndexXKind, IndexYKind, Key, Options, Range, Result, Stats, Tree,
     TreeOptions, Value,
@@ -32,7 +35,7 @@ fn types_are_what_programs_need() {
 
 #[test]
 fn every_call_in_its_usual_form() -> Result<()> {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let options = Options::new(16 * MIB)
         .index_x(IndexXKind::Art)
         .index_y(IndexYKind::Lsm)
@@ -136,7 +139,7 @@ fn ranges(t: &Tree) -> Result<()> {
 /// for himself.
 #[test]
 fn long_keys_can_be_updated() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let path = dir.path().to_path_buf();
     let (done, finished) = std::sync::mpsc::channel();
     std::thread::spawn(move || {

@@ -5,7 +5,8 @@
 
 use crate::{
     pairs,
-    support::{MIB, Random, assert_sound, child, child_argument, fast_dir, open, setting},
+    places::fast_dir,
+    support::{MIB, Random, assert_sound, child, child_argument, open, setting},
 };
 use indexy::{Db, Durability, Error, Options, Snapshot, Tree, Value};
 use std::{path::Path, time::Duration};

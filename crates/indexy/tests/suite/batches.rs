@@ -3,6 +3,7 @@
 
 use crate::{
     pairs,
+    places::fast_dir,
     support::{MIB, Random, assert_sound, open},
 };
 use indexy::{Db, Durability, Options, Tree};
@@ -75,7 +76,7 @@ fn everything(tree: &Tree) -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 fn run(options: &Options) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), options);
     let trees = two_trees(&db);
     let next = AtomicU64::new(1);

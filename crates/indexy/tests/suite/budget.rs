@@ -6,6 +6,7 @@
 
 use crate::{
     pairs::{self, Pair},
+    places::fast_dir,
     support::{
         MIB, Random, StopAtDrop, assert_sound, child, child_argument, open, setting, side_by_side,
         wait,
@@ -171,7 +172,7 @@ fn i7_ten_times_the_budget() {
 }
 
 fn watch(pair: Pair, times: u64) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let argument = format!("{} {times} {}", pairs::name(pair), dir.path().display());
     println!("{argument}");
     let running = child("budget::watched_child", &argument).spawn();
@@ -233,7 +234,7 @@ fn mixed_child() {
 
 #[test]
 fn i7_pools_of_all_sizes_in_the_smallest_budget() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let running = child("budget::mixed_child", dir.path().to_str().unwrap()).spawn();
     assert!(wait(running.unwrap(), Duration::from_secs(300)));
 }

@@ -3,7 +3,8 @@
 
 use crate::{
     pairs,
-    support::{MIB, Random, StopAtDrop, fast_dir, open},
+    places::fast_dir,
+    support::{MIB, Random, StopAtDrop, open},
 };
 use indexy::{Change, ChangePosition, ChangeSet, Changes, Db, Durability, Error, Options, Tree};
 use std::{
@@ -167,7 +168,7 @@ fn a_replica_is_equal_over_restarts() {
 fn a_follower_beside_writers_gets_whole_batches() {
     const EACH: u64 = 3000;
     const WRITERS: u64 = 3;
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &options());
     let tree = db.tree("a").unwrap();
     let from = db.newest_change().unwrap();
@@ -214,7 +215,7 @@ fn a_follower_beside_writers_gets_whole_batches() {
 
 #[test]
 fn history_is_bounded_and_who_is_late_is_told() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let bounded = options().change_history_bytes(3 << 20);
     let db = open(dir.path(), &bounded);
     let tree = db.tree("a").unwrap();
@@ -245,7 +246,7 @@ fn history_is_bounded_and_who_is_late_is_told() {
 
 #[test]
 fn trees_that_went_are_left_out_and_renamed_ones_have_their_name() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &options());
     let start = db.oldest_change().unwrap();
     let (old, scratch) = (db.tree("old").unwrap(), db.tree("scratch").unwrap());
@@ -270,7 +271,7 @@ fn trees_that_went_are_left_out_and_renamed_ones_have_their_name() {
 
 #[test]
 fn a_wait_ends_with_the_close_and_a_handle_keeps_the_directory() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &options());
     let mut changes = db.changes(db.newest_change().unwrap()).unwrap();
     drop(db);
@@ -294,7 +295,7 @@ fn a_wait_ends_with_the_close_and_a_handle_keeps_the_directory() {
 
 #[test]
 fn without_a_log_there_are_no_changes() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let unlogged = options().durability(Durability::None);
     let db = open(dir.path(), &unlogged);
     let refused = db.changes(ChangePosition::default()).unwrap_err();
@@ -309,7 +310,7 @@ fn without_a_log_there_are_no_changes() {
 fn a_load_is_told_when_it_can_be_read() {
     const LOADS: u32 = 60;
     const EACH: u32 = 50;
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &options());
     let tree = db.tree("a").unwrap();
     let mut changes = db.changes(db.newest_change().unwrap()).unwrap();
@@ -342,7 +343,7 @@ fn a_load_is_told_when_it_can_be_read() {
 /// What a follower read does not stay with it.
 #[test]
 fn followers_hold_no_memory_for_long() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let options = Options::new(16 * MIB).durability(Durability::Buffered { interval_ms: 20 });
     let db = open(dir.path(), &options);
     let tree = db.tree("a").unwrap();

@@ -2,6 +2,7 @@
 
 use crate::{
     pairs::{self, Pair},
+    places::fast_dir,
     support::{MIB, StopAtDrop, assert_sound, open},
 };
 use indexy::{Db, Durability, Error, Options};
@@ -83,11 +84,11 @@ fn run(number: usize, options: &Options, rounds: u32) {
 }
 
 fn run_with(options: &Options, rounds: u32) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), options);
     db.tree("a").unwrap();
     db.tree("b").unwrap();
-    let copies = tempfile::tempdir().unwrap();
+    let copies = fast_dir();
     let done = AtomicBool::new(false);
     let started: [AtomicU64; WRITERS] = Default::default();
     let acknowledged: [AtomicU64; WRITERS] = Default::default();
@@ -137,7 +138,7 @@ fn run_with(options: &Options, rounds: u32) {
 
 #[test]
 fn nothing_is_copied_among_the_databases_own_files() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &Options::new(2 << 20));
     db.tree("t").unwrap().insert("a", "b").unwrap();
     for inside in ["trees/7", "trees/copy", "log/copy"] {
@@ -172,8 +173,8 @@ fn without_a_log_holds_what_was_there_before() {
 }
 
 fn without_a_log(pair: Pair) {
-    let dir = tempfile::tempdir().unwrap();
-    let copies = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
+    let copies = fast_dir();
     // With a log first, so that there has been one.
     for (n, durability) in [Durability::default(), Durability::None]
         .into_iter()
@@ -204,7 +205,7 @@ fn without_a_log(pair: Pair) {
 
 #[test]
 fn a_failed_one_leaves_nothing() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &Options::new(2 * MIB));
     let tree = db.tree("t").unwrap();
     tree.insert(b"k", b"v").unwrap();

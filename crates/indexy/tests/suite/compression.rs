@@ -1,6 +1,9 @@
 //! How a tree is stored is an option that the database remembers and that can be changed.
 
-use crate::support::{MIB, assert_sound, open};
+use crate::{
+    places::fast_dir,
+    support::{MIB, assert_sound, open},
+};
 use indexy::{Compression, Db, Error, IndexYKind, Options, Tree, TreeOptions};
 
 fn key(i: u32) -> String {
@@ -37,7 +40,7 @@ fn packed() -> TreeOptions {
 
 #[test]
 fn a_compressed_tree_is_smaller_and_stays_so() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let options = Options::new(4 * MIB).index_y(IndexYKind::Lsm);
     let db = open(dir.path(), &options);
     let plain = db.tree("plain").unwrap();
@@ -65,7 +68,7 @@ fn a_compressed_tree_is_smaller_and_stays_so() {
 
 #[test]
 fn the_option_can_be_changed_at_any_time() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let options = Options::new(4 * MIB).index_y(IndexYKind::Lsm);
     let db = open(dir.path(), &options);
     let tree = db.tree("t").unwrap();
@@ -99,7 +102,7 @@ fn the_option_can_be_changed_at_any_time() {
 
 #[test]
 fn what_cannot_be_had_is_unsupported_and_makes_no_tree() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &Options::new(4 * MIB));
     let paged = packed().index_y(IndexYKind::BPlus { page_bytes: 4096 });
     let mut wrong = vec![paged];

@@ -1,6 +1,9 @@
 //! Atomic operations on one key from many threads, and writes that need a lot of memory at once.
 
-use crate::support::{MIB, assert_sound, open};
+use crate::{
+    places::fast_dir,
+    support::{MIB, assert_sound, open},
+};
 use indexy::{Db, Durability, Error, Options};
 use std::time::{Duration, Instant};
 
@@ -18,7 +21,7 @@ fn with_threads(work: impl Fn(u64) + Sync) {
 #[test]
 fn counters_are_exact() {
     const ADDS: u64 = 1500;
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &Options::new(2 * MIB));
     let tree = db.tree("t").unwrap();
     let number = |bytes: &[u8]| u64::from_be_bytes(bytes.try_into().unwrap());
@@ -55,7 +58,7 @@ fn counters_are_exact() {
 
 #[test]
 fn a_key_is_taken_once() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &Options::new(2 * MIB));
     let tree = db.tree("t").unwrap();
     let taken: Vec<std::sync::atomic::AtomicU32> = (0..3000).map(|_| Default::default()).collect();
@@ -82,7 +85,7 @@ fn a_key_is_taken_once() {
 /// for long, none fails, and the budget holds.
 #[test]
 fn i7_large_writes_fit_without_long_waits() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let budget = 8 * MIB;
     let db = open(dir.path(), &Options::new(budget));
     let tree = db.tree("t").unwrap();
@@ -153,7 +156,7 @@ fn batch(db: &Db, t: u64, value: usize) {
 /// A removal that changes nothing is acknowledged only when what made the key absent is durable.
 #[test]
 fn i8_removals_under_sync() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let options = Options::new(2 * MIB).durability(Durability::Sync);
     let db = open(dir.path(), &options);
     let tree = db.tree("t").unwrap();
@@ -174,7 +177,7 @@ fn i8_removals_under_sync() {
 /// always there.
 #[test]
 fn i7_the_largest_batch_in_the_smallest_budget() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let budget = indexy::limits::MIN_MEMORY_BUDGET_BYTES;
     let db = open(dir.path(), &Options::new(budget));
     let tree = db.tree("t").unwrap();

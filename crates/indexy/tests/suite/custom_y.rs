@@ -1,6 +1,9 @@
 //! An Index Y from outside: it works with all that a database does, and what cannot work says why.
 
-use crate::support::{MIB, assert_sound, open};
+use crate::{
+    places::fast_dir,
+    support::{MIB, assert_sound, open},
+};
 use indexy::{
     Db, Error, IndexXKind, IndexYKind, Key, Options, Result, TreeOptions, Value,
     index_y::{
@@ -262,7 +265,7 @@ fn check(db: &Db, name: &str, keys: u32) {
 
 #[test]
 fn everything_works_over_it() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &options());
     fill(&db, "t", 60_000);
     fill(&db, "gone", 100);
@@ -298,7 +301,7 @@ fn everything_works_over_it() {
 
 #[test]
 fn a_tree_whose_directory_is_gone_is_not_made_anew() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &options());
     fill(&db, "t", 100);
     db.close().unwrap();
@@ -312,7 +315,7 @@ fn a_tree_whose_directory_is_gone_is_not_made_anew() {
 
 #[test]
 fn without_its_factory_the_database_says_what_it_needs_and_stays_as_it_is() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &options());
     fill(&db, "t", 100);
     db.close().unwrap();
@@ -350,7 +353,7 @@ fn without_its_factory_the_database_says_what_it_needs_and_stays_as_it_is() {
 /// believed.
 #[test]
 fn i7_it_shares_the_budget_with_the_other_kinds() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let files: Arc<Files> = Arc::default();
     let db = open(dir.path(), &options_with(&files).index_y(IndexYKind::Lsm));
     fill(&db, "lsm", 10);
@@ -382,7 +385,7 @@ fn i7_it_shares_the_budget_with_the_other_kinds() {
 #[test]
 fn i7_what_runs_take_is_counted() {
     let used = |work_bytes| {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let files = Files {
             work_bytes,
             ..Files::default()
@@ -397,7 +400,7 @@ fn i7_what_runs_take_is_counted() {
 
 #[test]
 fn a_factory_that_refuses_leaves_the_database_whole() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let files = Arc::new(Files {
         refuses: true,
         ..Files::default()
@@ -417,7 +420,7 @@ fn a_factory_that_refuses_leaves_the_database_whole() {
 
 #[test]
 fn another_pair_than_the_remembered_one_is_a_mismatch() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &options());
     fill(&db, "t", 10);
     let asked = db.tree_with("t", TreeOptions::new().index_y(IndexYKind::Lsm));
@@ -436,7 +439,7 @@ fn a_later_registration_replaces_an_earlier_one() {
     let replaced = replaced.unwrap();
     assert!(options != replaced);
     assert!(format!("{replaced:?}").contains("file"));
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     fill(&open(dir.path(), &replaced), "t", 10);
     assert_eq!(first.shares.load(SeqCst), 0);
     assert_eq!(second.shares.load(SeqCst), 1);
@@ -446,7 +449,7 @@ fn a_later_registration_replaces_an_earlier_one() {
 /// of disk index come to hold, and snapshots that spill, find room beside them.
 #[test]
 fn i7_caches_that_cannot_shrink_leave_room_for_writers() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let factory = Arc::new(Files {
         keeps: true,
         ..Files::default()

@@ -1,6 +1,7 @@
 //! Presets for devices: what they set, what wins over them, and that nothing of it is stored.
 
 use super::support::MIB;
+use crate::places::fast_dir;
 use indexy::{
     Admission, Db, DeviceProfile, Error, IndexXKind, IndexYKind, Options, Tree, TreeOptions,
 };
@@ -29,7 +30,7 @@ fn a_profile_sets_pages_and_admission_of_new_trees() {
         (Xpoint, 4096),
         (Nvram, 4096),
     ] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let db = Db::open(dir.path(), options(profile)).unwrap();
         assert_eq!(db.device(), Some(profile));
         let tree = db.tree("t").unwrap();
@@ -39,7 +40,7 @@ fn a_profile_sets_pages_and_admission_of_new_trees() {
 
 #[test]
 fn what_is_set_explicitly_wins() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     for options in [
         options(DeviceProfile::Hdd).index_y(IndexYKind::Lsm),
         Options::new(4 * MIB)
@@ -61,7 +62,7 @@ fn what_is_set_explicitly_wins() {
 /// They keep all, or nothing, of what they read.
 #[test]
 fn trees_that_cannot_admit_some_admit_all() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = Db::open(dir.path(), options(DeviceProfile::Ssd)).unwrap();
     let resident = tree(&db, "resident", TreeOptions::new().resident(true));
     let none = tree(&db, "none", TreeOptions::new().index_x(IndexXKind::None));
@@ -73,7 +74,7 @@ fn trees_that_cannot_admit_some_admit_all() {
 
 #[test]
 fn nothing_of_a_profile_is_stored() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = Db::open(dir.path(), options(DeviceProfile::Smr)).unwrap();
     db.tree("t").unwrap().insert("key", "value").unwrap();
     db.close().unwrap();
@@ -96,7 +97,7 @@ fn nothing_of_a_profile_is_stored() {
 
 #[test]
 fn a_device_is_measured_at_open_and_leaves_nothing() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     for _ in 0..2 {
         let db = Db::open(dir.path(), options(DeviceProfile::Auto)).unwrap();
         let found = db.device().unwrap();

@@ -3,6 +3,7 @@
 
 use crate::{
     custom_y::FileY,
+    places::fast_dir,
     support::{MIB, StopAtDrop, assert_sound, child, child_argument, open, shim, tell, wait},
 };
 use indexy::{
@@ -169,7 +170,7 @@ struct World {
 }
 
 fn world() -> World {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let gate: Arc<Gate> = Arc::default();
     let options = Options::new(4 * MIB)
         .register_index_y("gated", Arc::new(Gated(gate.clone())))
@@ -300,7 +301,7 @@ fn beside_a_verification_and_a_checkpoint() {
     for call in [Call::Verify, Call::Copy] {
         let world = world();
         let (gate, db) = (&world.gate, &world.db);
-        let copies = tempfile::tempdir().unwrap();
+        let copies = fast_dir();
         let copy = copies.path().join("copy");
         std::thread::scope(|s| {
             let _opened = OpenAtDrop(gate);
@@ -388,7 +389,7 @@ fn beside_reads_and_scans() {
 /// of the tree that was being made is not taken for the next one.
 #[test]
 fn a_tree_that_could_not_be_named_leaves_nothing_for_the_next() {
-    let scratch = tempfile::tempdir().unwrap();
+    let scratch = fast_dir();
     let shim = shim(scratch.path());
     let child = child("drop_tree::unnamed_tree_child", "")
         .env("LD_PRELOAD", &shim)
@@ -409,7 +410,7 @@ fn unnamed_tree_child() {
         "open/emfile/0/once/$MANIFEST.next",
     ];
     for fault in faults {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let db = open(dir.path(), &Options::new(4 * MIB));
         let with = |y| db.tree_with("t", TreeOptions::new().index_y(y));
         tell(&format!("arm/{fault}"));
@@ -444,7 +445,7 @@ fn unnamed_tree_child() {
 /// Too few file descriptors for a while: typed errors that say so, and then everything goes on.
 #[test]
 fn descriptors_that_come_back_end_nothing() {
-    let scratch = tempfile::tempdir().unwrap();
+    let scratch = fast_dir();
     let shim = shim(scratch.path());
     let child = child("drop_tree::descriptors_child", "")
         .env("LD_PRELOAD", &shim)

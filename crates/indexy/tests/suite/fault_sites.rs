@@ -9,7 +9,8 @@
 
 use crate::{
     pairs::{self, Pair},
-    support::{MIB, assert_sound, child, child_argument, fast_dir, shim, side_by_side, tell, wait},
+    places::fast_dir,
+    support::{MIB, assert_sound, child, child_argument, shim, side_by_side, tell, wait},
 };
 use indexy::{Db, Durability, Error, IndexXKind, IndexYKind, Options, Tree};
 use std::{
@@ -307,7 +308,7 @@ fn every_site(pair: Pair) {
         Ok(_) => pairs::chosen(0, 1),
         Err(_) => vec![pair],
     };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let shim = shim(dir.path());
     let shares = chosen
         .into_iter()

@@ -9,6 +9,7 @@
 use crate::{
     history::History,
     pairs::{self, Pair},
+    places::fast_dir,
     support::{
         MIB, Random, StopAtDrop, assert_sound, child, child_argument, open, setting, shim,
         side_by_side, tell, wait,
@@ -295,7 +296,7 @@ fn faulty_child() {
     let options = options(pair);
     for (n, case) in cases(site, pair).into_iter().enumerate() {
         println!("{name}: {case:?}");
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         // The first calls, and later ones.
         run(case, &options, n as u64 % 3, &dir.path().join("db"));
     }
@@ -303,7 +304,7 @@ fn faulty_child() {
 
 /// Faults at `site`, with the pairs of test `number` of `of`.
 fn with_faults(site: &str, number: usize, of: usize) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let shim = shim(dir.path());
     side_by_side(pairs::chosen(number, of), |pair| {
         let argument = format!("{} {site}", pairs::name(pair));

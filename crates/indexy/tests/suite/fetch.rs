@@ -2,7 +2,8 @@
 
 use crate::{
     pairs,
-    support::{MIB, Random, StopAtDrop, assert_sound, fast_dir, open},
+    places::fast_dir,
+    support::{MIB, Random, StopAtDrop, assert_sound, open},
 };
 use indexy::{Error, Fetch, IndexXKind, Options, Ticket, Tree, Value};
 use std::{

@@ -6,7 +6,8 @@
 
 use crate::{
     pairs::{self, Pair},
-    support::{MIB, Random, child, child_argument, fast_dir, open, setting, wait},
+    places::fast_dir,
+    support::{MIB, Random, child, child_argument, open, setting, wait},
 };
 use indexy::{Batch, Db, Error, IndexXKind, IndexYKind, Options};
 use std::{

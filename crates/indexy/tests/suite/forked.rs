@@ -1,7 +1,10 @@
 //! A forked child has a copy of the handles and none of the threads: dropping them does nothing to
 //! the parent's files and lock, and ends.
 
-use crate::support::{MIB, assert_sound, child, child_argument, fast_dir, open, wait};
+use crate::{
+    places::fast_dir,
+    support::{MIB, assert_sound, child, child_argument, open, wait},
+};
 use indexy::{Db, Durability, Error, IndexYKind, Options};
 use std::time::Duration;
 

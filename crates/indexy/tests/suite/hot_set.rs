@@ -2,7 +2,8 @@
 
 use crate::{
     pairs::{self, Pair},
-    support::{MIB, Random, StopAtDrop, assert_sound, fast_dir, fingerprint, open, side_by_side},
+    places::fast_dir,
+    support::{MIB, Random, StopAtDrop, assert_sound, fingerprint, open, side_by_side},
 };
 use indexy::{Db, Error, HotSet, IndexXKind, Options, Stats, Tree};
 use std::{

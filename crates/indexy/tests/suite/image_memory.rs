@@ -1,6 +1,9 @@
 //! What is kept for snapshots takes no more memory than it may, however it comes about.
 
-use crate::support::{MIB, assert_sound, open};
+use crate::{
+    places::fast_dir,
+    support::{MIB, assert_sound, open},
+};
 use indexy::Options;
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
@@ -11,7 +14,7 @@ use std::{
 #[test]
 fn large_cold_values_are_not_all_read_at_once() {
     const BUDGET: usize = 4 * MIB;
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &Options::new(BUDGET));
     let tree = db.tree("t").unwrap();
     for n in 0..400u32 {
@@ -53,7 +56,7 @@ fn large_cold_values_are_not_all_read_at_once() {
 /// The limit of the images is that of a larger budget.
 #[test]
 fn a_smaller_budget_takes_the_images_along() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let options = Options::new(64 * MIB).snapshot_memory_bytes(32 * MIB);
     let db = open(dir.path(), &options);
     let tree = db.tree("t").unwrap();
@@ -74,7 +77,7 @@ fn a_smaller_budget_takes_the_images_along() {
 /// The values of a hot key grow and shrink: one old image and one young one are all there is.
 #[test]
 fn a_hot_key_does_not_wear_out_an_old_snapshot() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &Options::new(4 * MIB));
     let tree = db.tree("t").unwrap();
     tree.insert("hot", "old").unwrap();
@@ -92,7 +95,7 @@ fn a_hot_key_does_not_wear_out_an_old_snapshot() {
 #[test]
 fn the_largest_batch_of_the_smallest_budget_gives_no_snapshot_up() {
     for values in [2, 5, 60] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let db = open(dir.path(), &Options::new(2 * MIB));
         let tree = db.tree("t").unwrap();
         let len = db.batch().limit() / values - 128;
@@ -126,7 +129,7 @@ fn the_largest_batch_of_the_smallest_budget_gives_no_snapshot_up() {
 #[test]
 fn a_small_limit_of_images_gives_no_snapshot_up() {
     for limit in [1, 1000, 64 << 10] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let options = Options::new(4 * MIB).snapshot_memory_bytes(limit);
         let db = open(dir.path(), &options);
         let tree = db.tree("t").unwrap();

@@ -8,6 +8,7 @@
 
 use crate::{
     pairs::{self, Pair},
+    places::fast_dir,
     support::{MIB, Random, assert_sound, child, child_argument, open, setting, side_by_side},
 };
 use indexy::{Db, Durability, Options, Tree};
@@ -342,7 +343,7 @@ fn run(number: usize, durability: &str) {
 
 fn run_with(opened: Opened<'_>) {
     let rounds = setting("INDEXY_KILL_ROUNDS", 3);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let mut random = Random(setting("INDEXY_KILL_SEED", 1));
     for round in 0..rounds {
         let mut child = start(dir.path(), opened);
@@ -394,7 +395,7 @@ fn without_a_log_keys_are_as_new_as_the_last_flush() {
 /// The checker itself: it tells a state that is no prefix.
 #[test]
 fn a_lost_write_is_noticed() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let opened = Opened {
         durability: "buffered",
         pair: pairs::chosen(0, 1)[0],

@@ -2,6 +2,7 @@
 
 use crate::{
     pairs::{self, Pair},
+    places::fast_dir,
     support::{MIB, Random, StopAtDrop, assert_sound, child, child_argument, open, setting},
 };
 use indexy::{Db, Durability, Error, IndexYKind, Options, Tree};
@@ -62,7 +63,7 @@ fn tree_bytes(path: &Path) -> u64 {
 #[test]
 fn loads_are_as_in_a_map() {
     for pair in chosen(0, 4) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let mut db = open(dir.path(), &options(pair));
         let mut tree = db.tree("t").unwrap();
         let (mut random, mut model) = (Random(7), Model::new());
@@ -133,7 +134,7 @@ fn loads_are_as_in_a_map() {
 #[test]
 fn i8_older_records_do_not_undo_a_load() {
     for pair in chosen(1, 4) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let options = options(pair).durability(Durability::Sync);
         let db = open(dir.path(), &options);
         let (tree, other) = (db.tree("t").unwrap(), db.tree("other").unwrap());
@@ -185,7 +186,7 @@ fn i8_older_records_do_not_undo_a_load() {
 #[test]
 fn a_load_that_fails_leaves_nothing() {
     for pair in chosen(2, 4) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let db = open(dir.path(), &options(pair));
         let tree = db.tree("t").unwrap();
         tree.insert(key(1_000_000), "mine").unwrap();
@@ -240,7 +241,7 @@ fn a_load_that_fails_leaves_nothing() {
 #[test]
 fn the_source_may_use_the_database() {
     for pair in chosen(3, 4) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let db = open(dir.path(), &options(pair));
         let (from, to) = (db.tree("from").unwrap(), db.tree("to").unwrap());
         for n in 0..20_000 {
@@ -274,7 +275,7 @@ fn the_source_may_use_the_database() {
 /// lost.
 #[test]
 fn i8_a_write_into_the_range_is_not_lost() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &Options::new(4 * MIB));
     let tree = db.tree("t").unwrap();
     let mut loads = 0;
@@ -322,7 +323,7 @@ fn i8_a_write_into_the_range_is_not_lost() {
 fn loads_beside_everything_else() {
     const STRETCH: u64 = 3000;
     for pair in chosen(4, 4) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let db = open(&dir.path().join("db"), &options(pair));
         let tree = db.tree("t").unwrap();
         let (stop, loaded) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -381,13 +382,13 @@ fn loads_beside_everything_else() {
 fn an_index_that_takes_no_loads_says_so() {
     for pair in pairs::chosen(0, 1) {
         if pair.1 == IndexYKind::RocksDb {
-            let dir = tempfile::tempdir().unwrap();
+            let dir = fast_dir();
             let tree = open(dir.path(), &options(pair)).tree("t").unwrap();
             let refused = tree.load_sorted([("a", "b")]);
             assert!(matches!(refused, Err(Error::Unsupported { .. })));
         }
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &Options::new(2 * MIB));
     let tree = db.tree("t").unwrap();
     let refused = tree.update("k", |_| {
@@ -442,7 +443,7 @@ fn loading_child() {
 fn i8_a_killed_process_leaves_whole_loads() {
     use std::io::{BufRead, BufReader};
     for pair in chosen(0, 2) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let path = dir.path().join("db");
         let mut random = Random(1);
         for _ in 0..setting("INDEXY_KILL_ROUNDS", 3) {

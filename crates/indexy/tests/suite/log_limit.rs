@@ -3,6 +3,7 @@
 
 use crate::{
     pairs::{self, Pair},
+    places::fast_dir,
     support::{MIB, assert_sound, open},
 };
 use indexy::{Db, Durability, Options, Tree};
@@ -55,7 +56,7 @@ fn wait_for_log(db: &Db, tree: &Tree, n: u64) {
 /// `slow_keys`: so few that everything fits and nothing is watched, or so many that regions are
 /// released.
 fn run(pair: Pair, budget: usize, slow_keys: u64) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let options = Options::new(budget)
         .durability(Durability::Buffered { interval_ms: 20 })
         .log_limit_bytes(LIMIT);

@@ -1,6 +1,9 @@
 //! I7: what is bounded by a number of keys must be bounded by their bytes too. Keys of 64 KiB.
 
-use crate::support::{MIB, assert_sound, open};
+use crate::{
+    places::fast_dir,
+    support::{MIB, assert_sound, open},
+};
 use indexy::{Db, IndexXKind, IndexYKind, Options, Tree, limits::MAX_KEY_BYTES};
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
@@ -17,7 +20,7 @@ fn key(i: u32) -> Vec<u8> {
 
 /// Over paged trees: an LSM tree keeps the longest keys of its tables in memory.
 fn database(x: IndexXKind, keys: u32) -> (tempfile::TempDir, Db, Tree) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let options = Options::new(BUDGET)
         .index_x(x)
         .index_y(IndexYKind::BPlus { page_bytes: 16384 });

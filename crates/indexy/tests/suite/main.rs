@@ -38,6 +38,8 @@ mod no_permission;
 mod owner;
 #[path = "../pairs/mod.rs"]
 mod pairs;
+#[path = "../places/mod.rs"]
+mod places;
 mod policies;
 mod popping;
 mod power_loss;

@@ -1,7 +1,7 @@
 //! Merges beside filters, transactions and large batches, keys of every length, and operators that
 //! do not behave. The model, threads and kills are in `tests/merge.rs`.
 
-use crate::{pairs, support::MIB};
+use crate::{pairs, places::fast_dir, support::MIB};
 use indexy::{Db, Durability, Error, Evicted, Merge, MergeOperator, Options, Tree, TreeOptions};
 use std::{
     sync::{
@@ -43,7 +43,7 @@ fn sum(tree: &Tree) -> u64 {
 #[test]
 fn a_filter_of_evicted_keys_hides_no_operand() {
     for pair in pairs::chosen(0, 3) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let db = Db::open(dir.path(), pairs::options(pair, Options::new(8 * MIB))).unwrap();
         let how = add().evicted(Evicted::Filter { bits_per_key: 10 });
         let tree = db.tree_with("t", how).unwrap();
@@ -81,12 +81,38 @@ fn a_filter_of_evicted_keys_hides_no_operand() {
     }
 }
 
+/// A key that is overwritten where it has an operand: a snapshot sees what that made of it.
+#[test]
+fn a_snapshot_sees_what_an_operand_made_before_it_was_overwritten() {
+    for pair in pairs::chosen(0, 3) {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::open(dir.path(), pairs::options(pair, Options::new(4 * MIB))).unwrap();
+        let tree = db.tree_with("t", add()).unwrap();
+        let one = 1u64.to_be_bytes();
+        for key in ["overwritten", "removed", "other"] {
+            tree.insert(key, one).unwrap();
+        }
+        release(&tree);
+        tree.merge("overwritten", one).unwrap();
+        tree.merge("removed", one).unwrap();
+        let snapshot = db.snapshot().unwrap();
+        // From the second one on, images are left by the search of the write.
+        tree.insert("other", one).unwrap();
+        tree.insert("overwritten", [0; 8]).unwrap();
+        tree.remove("removed").unwrap();
+        for key in ["overwritten", "removed"] {
+            let seen = snapshot.get(&tree, key).unwrap();
+            assert_eq!(number(seen.as_deref()), 2, "{} {key}", pairs::name(pair));
+        }
+    }
+}
+
 /// What a transaction has read, and what it merges into, conflicts with a merge of somebody else,
 /// whether that reads the key or leaves an operand; and the other way round.
 #[test]
 fn a_merge_conflicts_with_what_a_transaction_has_read() {
     for pair in pairs::chosen(1, 3) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let db = Db::open(dir.path(), pairs::options(pair, Options::new(4 * MIB))).unwrap();
         let tree = db.tree_with("t", add()).unwrap();
         let one = 1u64.to_be_bytes();
@@ -144,7 +170,7 @@ fn a_merge_conflicts_with_what_a_transaction_has_read() {
 /// removed, where operations keep their order.
 #[test]
 fn a_batch_is_as_large_as_what_its_merges_make() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = Db::open(dir.path(), Options::new(2 * MIB)).unwrap();
     let tree = db.tree_with("t", append(100 << 10)).unwrap();
     tree.insert("k", vec![b'0'; 50 << 10]).unwrap();
@@ -199,7 +225,7 @@ fn a_batch_is_as_large_as_what_its_merges_make() {
 #[test]
 fn keys_of_every_length_wait() {
     for pair in pairs::chosen(2, 3) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let long = |last: u8| [vec![7; 65_533], vec![last]].concat();
         let keys = [vec![], vec![0], long(1), long(2), vec![255; 65_534]];
         let open = || {
@@ -261,7 +287,7 @@ impl Merge for Rude {
 /// the database it poisons. A value that is too long leaves the old one.
 #[test]
 fn an_operator_that_panics_or_makes_too_much_breaks_nothing() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let rude = Arc::new(Rude(AtomicU64::new(0)));
     let options = || {
         let options = Options::new(4 * MIB).durability(Durability::Sync);

@@ -3,7 +3,8 @@
 
 use crate::{
     pairs::{self, Pair},
-    support::{MIB, assert_sound, fast_dir, fingerprint, open},
+    places::fast_dir,
+    support::{MIB, assert_sound, fingerprint, open},
 };
 use indexy::{Db, Durability, Error, IndexXKind, IndexYKind, Options, Tree};
 

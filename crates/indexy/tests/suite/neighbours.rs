@@ -3,6 +3,7 @@
 
 use crate::{
     custom_y::FileY,
+    places::fast_dir,
     support::{MIB, open},
 };
 use indexy::{
@@ -123,7 +124,7 @@ fn with_manners(dir: &Path, budget: usize) -> (Db, Factory) {
 #[test]
 fn a_tree_with_much_maintenance_does_not_keep_another_congested() {
     const WRITES: u32 = 40_000;
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let (db, factory) = with_manners(dir.path(), 2 * MIB);
     let _busy = db.tree("busy").unwrap();
     let tree = db.tree("congested").unwrap();
@@ -147,7 +148,7 @@ fn a_tree_with_much_maintenance_does_not_keep_another_congested() {
 /// A value that goes past X waits for a run of its tree. A long record of another tree does not.
 #[test]
 fn a_value_that_waits_for_a_run_holds_no_room_in_the_log() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let (db, factory) = with_manners(dir.path(), 8 * MIB);
     let (slow, other) = (db.tree("slow").unwrap(), db.tree("other").unwrap());
     slow.insert("k", "v").unwrap();
@@ -170,7 +171,7 @@ fn a_value_that_waits_for_a_run_holds_no_room_in_the_log() {
 /// A resident tree that filled the budget was dropped: it is no reason to refuse anything.
 #[test]
 fn a_resident_tree_that_was_dropped_takes_no_room() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &Options::new(8 * MIB));
     let resident = TreeOptions::new().resident(true);
     let full = db.tree_with("full", resident).unwrap();
@@ -198,7 +199,7 @@ fn a_resident_tree_that_was_dropped_takes_no_room() {
 /// What other batches have in the log is written soon: it does not make a batch too large.
 #[test]
 fn a_batch_within_the_limit_is_taken_beside_others() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let options = Options::new(2 * MIB).durability(Durability::Sync);
     let db = open(dir.path(), &options);
     for n in 0..100 {
@@ -230,7 +231,7 @@ fn a_batch_within_the_limit_is_taken_beside_others() {
 #[test]
 fn a_log_opens_with_a_budget_smaller_than_its_largest_batch() {
     const KEYS: u32 = 14_000;
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     {
         let options = Options::new(64 * MIB).durability(Durability::Sync);
         let db = open(dir.path(), &options);

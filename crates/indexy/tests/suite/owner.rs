@@ -8,6 +8,7 @@
 use crate::{
     custom_y::FileY,
     pairs,
+    places::fast_dir,
     support::{
         MIB, StopAtDrop, assert_sound, child, child_argument, open, shim, side_by_side, tell, wait,
     },
@@ -297,7 +298,7 @@ fn nobody_opens_before_a_slow_index_y_is_gone() {
     for durability in [Durability::default(), Durability::None] {
         for (name, drop_all) in ORDERS {
             eprintln!("{durability:?}, {name}");
-            let dir = tempfile::tempdir().unwrap();
+            let dir = fast_dir();
             let alive = Alive::default();
             let options = slow_options(&alive).durability(durability);
             // Closed, a database is the next one's although the old Index Ys are still there: they
@@ -315,7 +316,7 @@ fn nobody_opens_before_a_slow_index_y_is_gone() {
 #[test]
 fn closing_frees_the_directory_while_handles_live() {
     for y in [IndexYKind::Lsm, IndexYKind::BPlus { page_bytes: 4096 }] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let options = Options::new(4 * MIB).index_y(y);
         let handles = Handles::open(dir.path(), &options);
         handles.db.close().unwrap();
@@ -336,7 +337,7 @@ fn closing_frees_the_directory_while_handles_live() {
 /// A failed open gives the directory back, whole.
 #[test]
 fn an_open_that_fails_half_way_frees_the_directory_when_it_is_done() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let alive = Alive::default();
     let options = slow_options(&alive);
     let db = open(dir.path(), &options);
@@ -376,7 +377,7 @@ fn an_open_that_fails_half_way_frees_the_directory_when_it_is_done() {
 /// Syncs take their time, so that what an Index Y of this crate writes when it drops comes late.
 #[test]
 fn nobody_opens_before_the_last_sync_of_our_own() {
-    let scratch = tempfile::tempdir().unwrap();
+    let scratch = fast_dir();
     let shim = shim(scratch.path());
     let pairs = ["art-lsm", "art-bplus:4096", "bplus-bplus:16384", "none-lsm"];
     side_by_side(pairs, |pair| {
@@ -396,7 +397,7 @@ fn slow_syncs_child() {
     let options = pairs::options(pairs::named(&pair), Options::new(4 * MIB));
     for (name, drop_all) in ORDERS {
         eprintln!("{pair}, {name}");
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         tell("arm/sync/slow/0/forever/trees");
         race(dir.path(), &options, drop_all);
         tell("disarm");
@@ -405,7 +406,7 @@ fn slow_syncs_child() {
 
 #[test]
 fn a_file_is_no_database() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let file = dir.path().join("file");
     std::fs::write(&file, "x").unwrap();
     for path in [file.clone(), file.join("below")] {

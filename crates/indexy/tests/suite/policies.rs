@@ -2,6 +2,7 @@
 
 use crate::{
     pairs,
+    places::fast_dir,
     support::{MIB, Random, assert_sound, open},
 };
 use indexy::{Durability, Options, Precleaning, Release, Stats, Tree};
@@ -63,7 +64,7 @@ fn work(tree: &Tree, random: &mut Random) {
 }
 
 fn run(options: Options) -> Stats {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &options);
     let tree = db.tree("t").unwrap();
     work(&tree, &mut Random(3));

@@ -3,6 +3,7 @@
 
 use crate::{
     pairs,
+    places::fast_dir,
     support::{MIB, StopAtDrop, assert_sound, open},
 };
 use indexy::{Key, Options, Tree, Value};
@@ -63,7 +64,7 @@ fn newest(n: u64) -> Vec<u8> {
 fn i9_every_entry_is_taken_once() {
     for pair in pairs::chosen(0, 2) {
         println!("{}", pairs::name(pair));
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let db = open(dir.path(), &pairs::options(pair, Options::new(2 * MIB)));
         let tree = db.tree("t").unwrap();
         for n in 0..KEYS {
@@ -102,7 +103,7 @@ fn i9_every_entry_is_taken_once() {
 #[test]
 fn i9_a_queue_larger_than_memory_keeps_its_order() {
     const EACH: u64 = 30_000;
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &Options::new(2 * MIB));
     let tree = db.tree("queue").unwrap();
     let done = AtomicBool::new(false);

@@ -16,9 +16,8 @@
 use crate::{
     disk_image::{Disk, Loss, Record, read_journal},
     pairs::{self, Pair},
-    support::{
-        MIB, Random, assert_sound, child, child_argument, fast_dir, open, setting, shim, tell, wait,
-    },
+    places::fast_dir,
+    support::{MIB, Random, assert_sound, child, child_argument, open, setting, shim, tell, wait},
 };
 use indexy::{Db, Durability, IndexXKind, IndexYKind, Options, Stats, Tree};
 use std::{

@@ -2,6 +2,7 @@
 
 use crate::{
     pairs,
+    places::fast_dir,
     support::{MIB, Random, assert_sound, open},
 };
 use indexy::{Db, Error, Options, Tree};
@@ -28,7 +29,7 @@ fn options(pair: pairs::Pair) -> Options {
 #[test]
 fn ranges_are_removed_as_in_a_map() {
     for pair in pairs::chosen(0, 4) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let mut db = open(dir.path(), &options(pair));
         let mut tree = db.tree("t").unwrap();
         let (mut random, mut model) = (Random(7), Model::new());
@@ -86,7 +87,7 @@ fn ranges_are_removed_as_in_a_map() {
 fn removals_beside_readers_and_writers() {
     const ROUNDS: u64 = 30;
     for pair in pairs::chosen(1, 4) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let db = open(dir.path(), &options(pair));
         let tree = db.tree("t").unwrap();
         let (round, done) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -136,7 +137,7 @@ fn removals_beside_readers_and_writers() {
 fn every_entry_is_popped_once() {
     const ENTRIES: u64 = 20_000;
     for pair in pairs::chosen(2, 4) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let db = open(dir.path(), &options(pair));
         let tree = db.tree("t").unwrap();
         (0..ENTRIES).for_each(|n| tree.insert(n.to_be_bytes(), [3; 80]).unwrap());
@@ -171,7 +172,7 @@ fn every_entry_is_popped_once() {
 
 #[test]
 fn retain_keeps_what_it_is_told_to() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = Db::open(dir.path(), Options::new(4 * MIB)).unwrap();
     let tree = db.tree("t").unwrap();
     (0..5000u64).for_each(|n| tree.insert(n.to_be_bytes(), n.to_be_bytes()).unwrap());

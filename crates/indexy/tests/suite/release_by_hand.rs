@@ -2,7 +2,8 @@
 
 use crate::{
     pairs,
-    support::{MIB, Random, StopAtDrop, assert_sound, fast_dir, fingerprint, open},
+    places::fast_dir,
+    support::{MIB, Random, StopAtDrop, assert_sound, fingerprint, open},
 };
 use indexy::{Db, Error, IndexXKind, IndexYKind, Options, Tree, TreeOptions};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};

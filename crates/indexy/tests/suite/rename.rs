@@ -1,7 +1,10 @@
 //! Renaming trees: live handles, reopening, refusals, races with creations, and faults of the
 //! manifest.
 
-use crate::support::{MIB, assert_sound, child, child_argument, fast_dir, open, shim, tell, wait};
+use crate::{
+    places::fast_dir,
+    support::{MIB, assert_sound, child, child_argument, open, shim, tell, wait},
+};
 use indexy::{Db, Durability, Error, IndexXKind, IndexYKind, Options, Tree, TreeOptions};
 use std::{path::Path, sync::Barrier, time::Duration};
 
@@ -217,7 +220,7 @@ fn renaming_under_load() {
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[test]
 fn faults_of_the_manifest() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let shim = shim(dir.path());
     let child = child("rename::faulty_child", "faults")
         .env("LD_PRELOAD", &shim)
@@ -239,7 +242,7 @@ fn faulty_child() {
         ("rename", "enospc"),
         ("rename", "eio"),
     ] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         fault(dir.path(), op, kind);
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::{
     pairs,
+    places::fast_dir,
     support::{MIB, assert_sound, open, side_by_side},
 };
 use indexy::{Durability, IndexXKind, IndexYKind, Options, Tree, TreeOptions};
@@ -42,7 +43,7 @@ fn i7_a_smaller_budget_is_reached_soon() {
 fn shrink(pair: pairs::Pair, keys: u64) {
     // Buffers keep the size that they got at open: less than a sixth is refused.
     let (large, small) = (64 * MIB, 12 * MIB);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &pairs::options(pair, Options::new(large)));
     let tree = db.tree("t").unwrap();
     fill(&tree, keys);
@@ -82,7 +83,7 @@ fn shrink(pair: pairs::Pair, keys: u64) {
 #[test]
 fn i7_a_cold_read_without_room_is_answered_uncached() {
     const COLD: u64 = 20_000;
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &Options::new(8 * MIB));
     let cold = db.tree("cold").unwrap();
     fill(&cold, COLD);
@@ -124,7 +125,7 @@ fn i7_a_cold_read_without_room_is_answered_uncached() {
 #[test]
 fn a_resident_tree_that_is_full_can_be_emptied() {
     for index_y in [IndexYKind::Lsm, IndexYKind::BPlus { page_bytes: 4096 }] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let db = open(dir.path(), &Options::new(2 * MIB).index_y(index_y));
         let options = TreeOptions::new().resident(true);
         let tree = db.tree_with("resident", options).unwrap();
@@ -158,7 +159,7 @@ fn i7_many_open_scans_leave_room() {
 
 fn many_open_scans(resident: bool, keys: u64) {
     const SCANS: usize = 1500;
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &Options::new(2 * MIB));
     let options = TreeOptions::new().resident(resident);
     let tree = db.tree_with("t", options).unwrap();
@@ -188,7 +189,7 @@ fn many_open_scans(resident: bool, keys: u64) {
 /// What an LSM tree holds in memory does not grow with its keys, however long they are.
 #[test]
 fn i7_long_keys_on_disk_leave_room() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &Options::new(2 * MIB));
     let tree = db.tree("t").unwrap();
     let long = |n: u64| [&key(n)[..], &[7; 8000]].concat();
@@ -210,7 +211,7 @@ fn i7_long_keys_on_disk_leave_room() {
 fn i7_the_holes_of_a_resident_tree_are_room() {
     const ROUNDS: u64 = 10;
     for index_x in [IndexXKind::Art, IndexXKind::BPlus] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         // No log, whose buffers come and go.
         let options = Options::new(16 * MIB)
             .durability(Durability::None)
@@ -245,7 +246,7 @@ fn i7_the_holes_of_a_resident_tree_are_room() {
 fn i7_a_batch_fits_up_to_its_limit_beside_many_trees() {
     const BUDGET: usize = 2 * MIB;
     for trees in [1, 50, 150, 250] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let db = open(dir.path(), &Options::new(BUDGET));
         let trees: Vec<_> = (0..trees)
             .map(|n| db.tree(&format!("t{n}")).unwrap())
@@ -291,7 +292,7 @@ fn i7_no_single_value_stalls_while_x_is_empty() {
         let paged = IndexYKind::BPlus { page_bytes: 4096 };
         [IndexYKind::Lsm, paged].map(|y| (mib * MIB, y))
     }) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let db = open(dir.path(), &Options::new(budget).index_y(index_y));
         let tree = db.tree("t").unwrap();
         for (n, percent) in [8, 12, 13, 24, 26, 31, 50, 99].into_iter().enumerate() {

@@ -3,7 +3,8 @@
 
 use crate::{
     pairs::{self, Pair},
-    support::{MIB, Random, assert_sound, fast_dir, open, setting},
+    places::fast_dir,
+    support::{MIB, Random, assert_sound, open, setting},
 };
 use indexy::{Db, Doubtful, Durability, IndexYKind, Options, SalvageReport, Tree};
 use std::{
@@ -252,7 +253,7 @@ fn verify_counts_every_damaged_page() {
         if pair.1 == IndexYKind::RocksDb {
             continue;
         }
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let db = open(dir.path(), &options(pair));
         let tree = db.tree("t").unwrap();
         tree.load_sorted((0..50_000u64).map(|n| (n.to_be_bytes(), [7; 30])))
@@ -281,7 +282,7 @@ fn verify_counts_every_damaged_page() {
 #[test]
 fn what_cannot_be_a_source_or_a_destination_is_refused() {
     use indexy::Error;
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let (src, dest) = (dir.path().join("src"), dir.path().join("dest"));
     let options = Options::new(2 * MIB);
     let none = Db::salvage(&src, &dest, options.clone(), Doubtful::LeaveOut);

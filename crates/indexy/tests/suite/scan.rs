@@ -1,6 +1,9 @@
 //! Scans beside writers (I9), and scans left open.
 
-use crate::support::{MIB, Random, StopAtDrop, open};
+use crate::{
+    places::fast_dir,
+    support::{MIB, Random, StopAtDrop, open},
+};
 use indexy::{Options, Tree};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
@@ -35,7 +38,7 @@ fn number((key, value): (indexy::Key, indexy::Value)) -> u64 {
 
 #[test]
 fn i9_under_writers_cleaning_and_release() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &options());
     let tree = db.tree("t").unwrap();
     set_up(&tree);
@@ -92,7 +95,7 @@ fn i9_under_writers_cleaning_and_release() {
 
 #[test]
 fn scans_left_open_pin_nothing() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &options());
     let tree = db.tree("t").unwrap();
     set_up(&tree);
@@ -130,7 +133,7 @@ fn scans_left_open_pin_nothing() {
 
 #[test]
 fn both_ends_meet() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &options());
     let tree = db.tree("t").unwrap();
     for n in [0u64, 1, 2, 17, 500] {
@@ -160,7 +163,7 @@ fn both_ends_meet() {
 
 #[test]
 fn scans_do_not_fill_x() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &options());
     let tree = db.tree("t").unwrap();
     set_up(&tree);
@@ -177,7 +180,7 @@ fn scans_do_not_fill_x() {
 fn i7_open_scans_of_large_values_hold_little() {
     const BUDGET: usize = 16 * MIB;
     for index_x in [indexy::IndexXKind::Art, indexy::IndexXKind::BPlus] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let db = open(dir.path(), &Options::new(BUDGET).index_x(index_x));
         let tree = db.tree("t").unwrap();
         for i in 0..100 {

@@ -9,6 +9,7 @@
 
 use crate::{
     pairs,
+    places::fast_dir,
     support::{MIB, Random, StopAtDrop, open, setting},
 };
 use indexy::{Db, Error, Isolation, Options, Tree};
@@ -264,7 +265,7 @@ fn run(
 fn i13_histories_are_strictly_serializable() {
     let seconds = setting("INDEXY_HISTORY_SECONDS", 2);
     for (seed, pair) in (setting("INDEXY_HISTORY_SEED", 1)..).zip(pairs::chosen(0, 2)) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let db = open(dir.path(), &pairs::options(pair, Options::new(4 * MIB)));
         let trees = [
             db.tree("a").unwrap(),

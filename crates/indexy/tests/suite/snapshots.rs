@@ -3,7 +3,8 @@
 
 use crate::{
     pairs,
-    support::{MIB, Random, StopAtDrop, assert_sound, fast_dir, open},
+    places::fast_dir,
+    support::{MIB, Random, StopAtDrop, assert_sound, open},
 };
 use indexy::{Db, Durability, Error, Key, Options, Snapshot, Tree, Value};
 use std::{
@@ -177,7 +178,7 @@ fn i10_a_snapshot_stays_as_it_was() {
 #[test]
 fn i12_overwritten_cold_keys_are_read_before_they_go() {
     for pair in pairs::chosen(1, 3) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let options = Options::new(8 * MIB).snapshot_memory_bytes(4 * MIB);
         let db = open(dir.path(), &pairs::options(pair, options));
         let tree = db.tree("t").unwrap();
@@ -226,7 +227,7 @@ fn i12_overwritten_cold_keys_are_read_before_they_go() {
 #[test]
 fn i11_a_snapshot_sees_all_of_a_batch_or_nothing() {
     for pair in pairs::chosen(2, 3) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let db = open(dir.path(), &pairs::options(pair, Options::new(4 * MIB)));
         let (left, right) = (
             db.tree("l").unwrap(),
@@ -277,7 +278,7 @@ fn i11_a_snapshot_sees_all_of_a_batch_or_nothing() {
 /// sees them so. Single writes: nothing but the watch keeps them apart.
 #[test]
 fn i10_single_writes_are_seen_in_order() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(
         dir.path(),
         &Options::new(4 * MIB).durability(Durability::None),
@@ -322,7 +323,7 @@ fn i10_single_writes_are_seen_in_order() {
 #[test]
 fn past_its_memory_a_snapshot_without_disk_is_given_up_and_writers_go_on() {
     for pair in pairs::chosen(0, 1) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let options = Options::new(4 * MIB).snapshot_disk_bytes(0);
         let db = open(dir.path(), &pairs::options(pair, options));
         let tree = db.tree("t").unwrap();
@@ -350,7 +351,7 @@ fn past_its_memory_a_snapshot_without_disk_is_given_up_and_writers_go_on() {
 #[test]
 fn a_snapshot_does_not_see_a_sorted_load() {
     for pair in pairs::chosen(2, 3) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let options = Options::new(4 * MIB).snapshot_memory_bytes(64 << 10);
         let db = open(dir.path(), &pairs::options(pair, options));
         let tree = db.tree("t").unwrap();
@@ -413,7 +414,7 @@ fn a_snapshot_does_not_see_a_sorted_load() {
 
 #[test]
 fn handles_of_a_snapshot() {
-    let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (one, other) = (fast_dir(), fast_dir());
     let db = open(one.path(), &Options::new(4 * MIB));
     let foreign = open(other.path(), &Options::new(4 * MIB))
         .tree("t")

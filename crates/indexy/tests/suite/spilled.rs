@@ -3,6 +3,7 @@
 
 use crate::{
     pairs,
+    places::fast_dir,
     support::{MIB, Random, assert_sound, child, child_argument, open, wait},
 };
 use indexy::{Db, Durability, Error, Isolation, Options, Snapshot, Tree};
@@ -87,7 +88,7 @@ fn a_snapshot_outlives_a_load_of_ten_times_the_budget() {
     const LEN: usize = 400;
     for pair in pairs::chosen(0, 2) {
         println!("{}", pairs::name(pair));
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let db = open(dir.path(), &pairs::options(pair, Options::new(BUDGET)));
         let tree = db.tree("t").unwrap();
         fill(&tree, KEYS, 0, LEN);
@@ -138,7 +139,7 @@ fn a_snapshot_outlives_a_load_of_ten_times_the_budget() {
 /// What a transaction has read, or writes, was overwritten, and that is known on disk alone.
 #[test]
 fn a_commit_finds_a_conflict_that_is_on_disk_alone() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &Options::new(BUDGET));
     let tree = db.tree("t").unwrap();
     for n in 0..100 {
@@ -218,7 +219,7 @@ fn killed_while_it_spills_child() {
 
 #[test]
 fn files_of_a_killed_process_are_removed() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let path = dir.path().join("db");
     let argument = path.display().to_string();
     let mut child = child("spilled::killed_while_it_spills_child", &argument)
@@ -252,7 +253,7 @@ fn files_of_a_killed_process_are_removed() {
 #[test]
 fn past_its_limit_on_disk_a_snapshot_is_given_up() {
     const LIMIT: u64 = 1 << 20;
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &Options::new(BUDGET).snapshot_disk_bytes(LIMIT));
     let tree = db.tree("t").unwrap();
     fill(&tree, 10_000, 0, 400);
@@ -269,7 +270,7 @@ fn past_its_limit_on_disk_a_snapshot_is_given_up() {
 /// Snapshots outlive `Db`, and whoever outlives `close` touches no file of the next owner.
 #[test]
 fn handles_go_in_any_order() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let options = Options::new(BUDGET);
     let db = open(dir.path(), &options);
     let tree = db.tree("t").unwrap();
@@ -308,7 +309,7 @@ fn handles_go_in_any_order() {
 fn trees_that_are_cleared_and_dropped() {
     for pair in pairs::chosen(1, 2) {
         println!("{}", pairs::name(pair));
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let db = open(dir.path(), &pairs::options(pair, Options::new(BUDGET)));
         let (cleared, dropped) = (db.tree("c").unwrap(), db.tree("d").unwrap());
         fill(&cleared, 20_000, 0, 400);
@@ -369,7 +370,7 @@ fn full_device_child() {
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[test]
 fn writers_go_on_where_images_cannot_be_written() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let shim = crate::support::shim(dir.path());
     let argument = dir.path().display().to_string();
     let child = child("spilled::full_device_child", &argument)

@@ -2,6 +2,7 @@
 
 use crate::{
     custom_y::FileY,
+    places::fast_dir,
     support::{MIB, assert_sound, open},
 };
 use indexy::{
@@ -230,7 +231,7 @@ fn a_panic_of_the_compactor_poisons_and_wakes_everybody() {
 }
 
 fn a_panic_poisons_and_wakes_everybody(mood: Mood) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let moods = moods();
     let db = open(dir.path(), &options(&moods));
     let tree = db.tree("t").unwrap();
@@ -276,7 +277,7 @@ fn a_panic_poisons_and_wakes_everybody(mood: Mood) {
 /// on as if nothing was.
 #[test]
 fn i2_a_panic_in_the_callers_flush_does_not_lose_the_run() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let moods = moods();
     let db = open(dir.path(), &options(&moods));
     let tree = db.tree("t").unwrap();
@@ -307,7 +308,7 @@ fn i2_a_panic_in_the_callers_flush_does_not_lose_the_run() {
 
 #[test]
 fn i2_a_panic_in_a_large_value_poisons_too() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let moods = moods();
     let db = open(dir.path(), &options(&moods));
     let tree = db.tree("t").unwrap();
@@ -324,7 +325,7 @@ fn i2_a_panic_in_a_large_value_poisons_too() {
 /// Nobody's reads wait for a Y that hangs; a larger budget helps the writers at once.
 #[test]
 fn i7_a_y_that_hangs_holds_up_writers_only_until_there_is_room() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let moods = moods();
     let db = open(dir.path(), &options(&moods));
     let tree = db.tree("t").unwrap();

@@ -151,8 +151,3 @@ pub fn side_by_side<T: Send>(items: impl IntoIterator<Item = T>, run: impl Fn(T)
         });
     }
 }
-
-/// A directory in memory, where there is one: for tests that are not about how long a disk takes.
-pub fn fast_dir() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
-}

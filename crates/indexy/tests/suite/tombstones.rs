@@ -3,6 +3,7 @@
 
 use crate::{
     pairs,
+    places::fast_dir,
     support::{MIB, assert_sound, open},
 };
 use indexy::{Db, Options, Tree};
@@ -50,7 +51,7 @@ fn i9_scans_over_deletes_that_are_not_merged_away() {
     for pair in ["art-lsm", "bplus-lsm", "art-bplus:4096"] {
         let pair = pairs::named(pair);
         println!("{}", pairs::name(pair));
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         // So large that nothing goes to Y but by the two flushes, too little for Y to merge.
         let options = pairs::options(pair, Options::new(128 * MIB));
         let db = open(dir.path(), &options);
@@ -98,7 +99,7 @@ fn i9_scans_over_deletes_that_are_not_merged_away() {
 #[test]
 fn mounts_of_an_empty_y_are_cleared() {
     const KEYS: u64 = 60_000;
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     // A Y that knows at once that it is empty.
     let options = pairs::options(pairs::named("art-bplus:4096"), Options::new(4 * MIB));
     let db = open(dir.path(), &options);

@@ -3,6 +3,7 @@
 
 use crate::{
     pairs,
+    places::fast_dir,
     support::{MIB, Random, assert_sound, open},
 };
 use indexy::{Db, Error, Isolation, Options, RetryPolicy, Transaction, Tree, Value};
@@ -27,7 +28,7 @@ fn rig() -> Rig {
 }
 
 fn rig_with(options: &Options) -> Rig {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), options);
     let tree = db.tree("test").unwrap();
     tree.insert("1", "10").unwrap();
@@ -417,7 +418,7 @@ fn check_range(
 #[test]
 fn its_own_writes_over_its_snapshot() {
     for pair in pairs::chosen(0, 2) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let db = open(dir.path(), &pairs::options(pair, Options::new(4 * MIB)));
         let tree = db.tree("t").unwrap();
         let mut random = Random(7);
@@ -710,7 +711,7 @@ fn a_commit_does_not_give_itself_up() {
 #[test]
 fn a_secondary_index_equals_its_rows() {
     for pair in pairs::chosen(1, 2) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = fast_dir();
         let db = open(dir.path(), &pairs::options(pair, Options::new(4 * MIB)));
         let (rows, index) = (
             db.tree("rows").unwrap(),

@@ -1,11 +1,14 @@
 //! What the closure of `update` may do, and what it gets for the rest.
 
-use crate::support::{MIB, assert_sound, open};
+use crate::{
+    places::fast_dir,
+    support::{MIB, assert_sound, open},
+};
 use indexy::{Db, Error, IndexYKind, Options, Tree, error::ErrorKind};
 use std::{panic::AssertUnwindSafe, sync::mpsc, time::Duration};
 
 fn database(y: IndexYKind) -> (tempfile::TempDir, Db, Tree) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = fast_dir();
     let db = open(dir.path(), &Options::new(4 * MIB).index_y(y));
     let tree = db.tree("t").unwrap();
     for i in 0u32..2000 {

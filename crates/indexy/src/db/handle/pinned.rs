@@ -56,9 +56,10 @@ impl Pinned {
     /// `read`, if the snapshot was not given up meanwhile: then it may be wrong.
     #[inline]
     pub(crate) fn checked<R>(&self, read: Result<R>) -> Result<R> {
-        let value = read?;
-        self.check()?;
-        Ok(value)
+        match self.check() {
+            Ok(()) => read,
+            Err(too_old) => read.and(Err(too_old)),
+        }
     }
 }
 

@@ -270,8 +270,16 @@ impl Tree {
         values.collect()
     }
 
-    /// The value of `key` as `pinned` sees it, and when it expires.
+    /// The value of `key` as `pinned` sees it.
     #[inline]
+    pub(in crate::db) fn value_at(&self, pinned: &Pinned, key: &[u8]) -> Result<Option<Value>> {
+        if self.at.tree.is_plain() {
+            return self.at.get_at(pinned, key);
+        }
+        Ok(self.get_at(pinned, key)?.map(|(_, value)| value))
+    }
+
+    /// The value of `key` as `pinned` sees it, and when it expires.
     pub(in crate::db) fn get_at(
         &self,
         pinned: &Pinned,

@@ -37,10 +37,12 @@ pub(super) struct TreeRef {
 }
 
 impl TreeRef {
+    #[inline]
     pub(super) fn core(&self) -> &Arc<Core> {
         &self.handle.core
     }
 
+    #[inline]
     pub(super) fn joined(&self) -> &Arc<Joined> {
         &self.tree.joined
     }
@@ -63,8 +65,11 @@ impl TreeRef {
     pub(super) fn get_at(&self, pinned: &Pinned, key: &[u8]) -> Result<Option<Value>> {
         self.live()?;
         self.check_key(key)?;
-        let read = self.alive(self.joined().get_at(key, pinned.epoch()));
-        pinned.checked(read)
+        let read = self.joined().get_at(key, pinned.epoch());
+        match &read {
+            Ok(_) if pinned.check().is_ok() => read,
+            _ => pinned.checked(self.alive(read)),
+        }
     }
 
     /// A chunk of a scan: what `view` sees of it. `soonest` becomes what expires first.

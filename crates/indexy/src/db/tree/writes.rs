@@ -23,7 +23,7 @@ use crate::{
         memory::Admitted,
         merge::writes::NewOperand,
         misses::Purpose,
-        snapshots::BEGINS_AWAITED,
+        snapshots::{BEGINS_AWAITED, SHORT_IMAGE_BYTES},
         tree::{Joined, Route, Written},
     },
     key::Value,
@@ -284,16 +284,36 @@ impl Tree {
     /// stripe of `key`.
     #[inline]
     pub(super) fn put(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Lsn>> {
-        if self.at.core().shared.versions.watch() == 0 {
+        let seen = self.at.core().shared.versions.watch();
+        if seen == 0 {
             let permit = self.admit_value(key, value.map_or(0, <[u8]>::len), 0)?;
             // The wait may have been long.
             self.at.live()?;
             if let Written::Done(end) = self.at.joined().put(key, value, permit.route, 0)? {
                 return Ok(end);
             }
+        } else if let Written::Done(end) = self.put_and_keep(key, value, seen)? {
+            return Ok(end);
         }
         let end = self.put_new(key, New::Value(value))?;
         Ok(end.flatten())
+    }
+
+    /// The same where a snapshot is open and the image that it needs is short, as far as that goes
+    /// without a wait for room for images.
+    #[inline(never)]
+    fn put_and_keep(&self, key: &[u8], value: Option<&[u8]>, seen: Epoch) -> Result<Written> {
+        let (joined, len) = (self.at.joined(), value.map_or(0, <[u8]>::len));
+        // What is written tells how long it was, as a rule.
+        if len > SHORT_IMAGE_BYTES || !joined.has_room_for_short(key) {
+            return Ok(Written::NeedsImage);
+        }
+        let permit = self.admit_value(key, len, key.len() + SHORT_IMAGE_BYTES)?;
+        self.at.live()?;
+        match permit.route {
+            Route::ThroughX => joined.put_and_keep(key, value, seen),
+            Route::PastX => Ok(Written::NeedsImage),
+        }
     }
 
     /// The same where a snapshot may be open, which needs what `key` was (I10). Starts again when
@@ -343,7 +363,7 @@ impl Tree {
             match written {
                 Written::Done(end) => return Ok(Some(end)),
                 Written::Changed => return Ok(None),
-                Written::SnapshotBegan => begun += 1,
+                Written::NeedsImage => begun += 1,
             }
         }
     }

@@ -59,6 +59,7 @@ const LOOK_AGAIN_BYTES: usize = 32 << 10;
 pub(crate) struct Admitted<'a>(Option<(&'a Room, usize)>);
 
 impl Drop for Admitted<'_> {
+    #[inline]
     fn drop(&mut self) {
         if let Some((room, bytes)) = self.0 {
             room.budget.give(Holder::Admitted, bytes);
@@ -103,6 +104,7 @@ impl Room {
         self.fits(used, bytes, &marks).then_some(Admitted(None))
     }
 
+    #[inline]
     fn is_large(&self, bytes: usize) -> bool {
         bytes > self.budget.limit() / LARGE_DIVISOR
     }

@@ -142,6 +142,7 @@ impl Room {
         }
     }
 
+    #[inline]
     pub(crate) fn watermarks(&self) -> Watermarks {
         Watermarks::of(self.budget.limit())
     }
@@ -167,6 +168,7 @@ impl Room {
 
     /// What to reserve when the log copies a record of `bytes`: all of it, up to what the largest
     /// batch may have. A larger value goes to Y alone, one at a time, beside the budget.
+    #[inline]
     pub(crate) fn copy_bytes(&self, bytes: usize) -> usize {
         bytes.min(self.budget.limit() / LARGEST_COPY_DIVISOR)
     }

@@ -32,6 +32,7 @@ const HARD: usize = 238;
 const BELOW_SLABS: usize = 4;
 
 impl Watermarks {
+    #[inline]
     pub(crate) fn of(budget: usize) -> Self {
         let part = |n: usize| (budget / 256).saturating_mul(n);
         let ceiling = ceiling(budget);

@@ -116,7 +116,7 @@ impl Joined {
         match put {
             Ok(true) => self.wrote(key),
             Ok(false) => return Ok(Written::Changed),
-            Err(None) => return Ok(Written::SnapshotBegan),
+            Err(None) => return Ok(Written::NeedsImage),
             Err(Some(error)) => return Err(error),
         }
         Ok(Written::Done(end))

@@ -44,6 +44,7 @@ impl Regions {
         }
     }
 
+    #[inline]
     pub(crate) fn monitored(&self) -> bool {
         self.monitored.load(Relaxed)
     }

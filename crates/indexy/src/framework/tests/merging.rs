@@ -38,7 +38,7 @@ fn merge(tree: &Joined, key: &[u8], part: &[u8]) {
                 Written::Done(_) => {}
                 // A reader that goes on has resolved it.
                 Written::Changed => merge(tree, key, part),
-                Written::SnapshotBegan => panic!("no snapshot is open"),
+                Written::NeedsImage => panic!("no snapshot is open"),
             }
         }
         Merged::TooLong => panic!("too long"),

@@ -337,7 +337,7 @@ fn put_as_routed(tree: &Joined, key: &[u8], value: Option<&[u8]>) -> Result<Opti
     let route = value.map_or(Route::ThroughX, |v| tree.route(key.len() + v.len()));
     match tree.put(key, value, route, 0)? {
         Written::Done(end) => Ok(end),
-        Written::SnapshotBegan | Written::Changed => panic!("no snapshot is open"),
+        Written::NeedsImage | Written::Changed => panic!("no snapshot is open"),
     }
 }
 

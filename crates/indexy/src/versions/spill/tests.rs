@@ -98,7 +98,7 @@ impl Rig {
                 true => image(self.now.get(key)),
                 false => Image::InY,
             };
-            self.versions.push(&self.store, key, watch, &image, newest);
+            self.versions.push(&self.store, key, watch, &image);
         }
         self.dirty.insert(key.to_vec());
         match value {
@@ -294,7 +294,7 @@ fn i10_each_image_is_found_beside_spills_and_merges() {
         }
         let (disk, none) = (versions.disk().unwrap(), Content::new());
         for n in 0..KEYS {
-            versions.push(&store, &n.to_be_bytes(), epoch + 1, &value, 0);
+            versions.push(&store, &n.to_be_bytes(), epoch + 1, &value);
             left.store(n + 1, SeqCst);
             if n % 60 == 59 {
                 let epochs = versions.epochs();
@@ -409,7 +409,7 @@ fn past_the_limit_on_disk_the_oldest_snapshots_are_given_up() {
     while !old.is_expired() {
         for _ in 0..2000 {
             let watch = versions.watch();
-            versions.push(&store, &n.to_be_bytes(), watch, &Image::Absent, 0);
+            versions.push(&store, &n.to_be_bytes(), watch, &Image::Absent);
             n += 1;
         }
         let (frozen, epochs) = (store.freeze(), versions.epochs());

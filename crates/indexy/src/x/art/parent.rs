@@ -103,6 +103,7 @@ impl<'g> ParentSeen<'g> {
     }
 
     /// The parent as it is now; `None` when it is obsolete.
+    #[inline]
     pub(super) fn again(self) -> Option<Self> {
         match self {
             Self::Inner(node) => node.node().see().map(Self::Inner),

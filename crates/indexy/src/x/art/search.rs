@@ -13,7 +13,7 @@
 
 use super::{
     Radix,
-    inner::{Child, InnerSeen},
+    inner::{Child, InnerSeen, ValidWord},
     parent::ParentSeen,
     place::{Gap, Place, Site},
     symbol::{END, LAST, Symbol, first_symbol},
@@ -22,7 +22,7 @@ use crate::{
     mem::Guard,
     x::{
         bounds::Probe,
-        root::Root,
+        root::{Root, RootSeen},
         tree::{Descend, Spot},
     },
 };
@@ -95,25 +95,36 @@ impl Descend for Radix {
 
     #[inline]
     fn try_find<'g>(root: &'g Root, guard: &'g Guard<'_>, key: &[u8]) -> Option<Spot<'g>> {
-        let mut rest = key;
-        let mut child = ParentSeen::Root(root.see(guard)).child(END);
-        loop {
-            match child? {
-                Child::Leaf(leaf) => return leaf.see().map(Spot::Leaf),
-                Child::Empty(mount) => return Some(Spot::Empty(mount)),
-                Child::Inner(node) => {
-                    let node = node.see()?;
-                    let matched = node.node().match_prefix(rest);
-                    if matched < node.node().prefix_len() {
-                        return node.gap().map(Spot::Empty);
-                    }
-                    rest = &rest[matched..];
-                    child = node.child(first_symbol(rest));
-                    if let Some(Child::Inner(_)) = child {
-                        rest = &rest[1..];
-                    }
-                }
-            }
+        match find(root.see(guard), key)?.resolve() {
+            Child::Leaf(leaf) => leaf.see().map(Spot::Leaf),
+            Child::Empty(mount) => Some(Spot::Empty(mount)),
+            Child::Inner(_) => unreachable!("a search ends at a range"),
         }
+    }
+}
+
+/// The word of the leaf or the empty range that has `key`; `None` when something changed on the
+/// way. A function of its own, and words, so that all that it works with is in registers.
+#[inline(never)]
+fn find<'g>(root: RootSeen<'g>, key: &[u8]) -> Option<ValidWord<'g>> {
+    let word = ValidWord::of_root(root)?;
+    let Some(mut inner) = word.inner() else {
+        return Some(word);
+    };
+    let mut rest = key;
+    loop {
+        let node = inner.see()?;
+        let matched = inner.match_prefix(rest);
+        if matched < inner.prefix_len() {
+            return node.gap_word();
+        }
+        rest = &rest[matched..];
+        let word = node.valid_word(first_symbol(rest))?;
+        let Some(next) = word.inner() else {
+            return Some(word);
+        };
+        inner = next;
+        // An inner child covers one byte.
+        rest = rest.get(1..).unwrap_or_default();
     }
 }

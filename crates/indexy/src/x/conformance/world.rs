@@ -1,6 +1,6 @@
 //! An Index X, a map that stands for Index Y, and the truth about both.
 
-use crate::x::{Chunk, IndexX, Load, Lookup, Order, Put, RunId, ScanLimits, Stamp};
+use crate::x::{Before, Chunk, IndexX, Load, Lookup, Order, Put, RunId, ScanLimits, Stamp};
 use std::{
     collections::BTreeMap,
     ops::{Bound, ControlFlow},
@@ -43,6 +43,14 @@ pub(super) fn part<'m>(
         .take_while(move |(k, _)| to.as_ref().is_none_or(|to| *k < to))
 }
 
+/// What `before` says, with the value.
+fn value_of(before: &dyn Before) -> Lookup<Vec<u8>> {
+    let mut value = Vec::new();
+    before
+        .look(&mut |found| value = found.to_vec())
+        .map(|()| value)
+}
+
 pub(super) fn show(key: &[u8]) -> String {
     let short = &key[..key.len().min(40)];
     format!("{} ({} bytes)", short.escape_ascii(), key.len())
@@ -61,14 +69,20 @@ impl<X: IndexX> World<X> {
     }
 
     pub(super) fn put(&mut self, key: &[u8], value: &[u8]) {
-        let put = self.x.put(key, Some(value), || Ok::<(), ()>(()));
+        let was = self.x.get(key, <[u8]>::to_vec);
+        let put = self.x.put_over(key, Some(value), |before| {
+            assert_eq!(value_of(before), was, "{}", show(key));
+            Ok::<(), ()>(())
+        });
         assert_eq!(put, Ok(Put::Applied));
         self.truth.insert(key.to_vec(), value.to_vec());
     }
 
     pub(super) fn remove(&mut self, key: &[u8]) {
+        let was = self.x.get(key, <[u8]>::to_vec);
         let mut commits = 0;
-        let put = self.x.put(key, None, || {
+        let put = self.x.put_over(key, None, |before| {
+            assert_eq!(value_of(before), was, "{}", show(key));
             commits += 1;
             Ok::<(), ()>(())
         });

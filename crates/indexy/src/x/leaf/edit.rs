@@ -22,6 +22,7 @@ const BITS: [(Bit, u32); 3] = [
 ];
 
 /// Heap bytes of an entry of a slotted leaf: the head stands elsewhere.
+#[inline]
 pub(crate) fn heap_bytes(suffix_len: usize, value_len: usize, form: Form) -> usize {
     let in_head = match form {
         Form::BothOut => 0,
@@ -32,6 +33,7 @@ pub(crate) fn heap_bytes(suffix_len: usize, value_len: usize, form: Form) -> usi
 
 impl Kind {
     /// The kind of a leaf that has only entries with these lengths.
+    #[inline]
     pub(crate) fn of(suffix_len: usize, value_len: usize) -> Self {
         if suffix_len + value_len > MAX_FIXED_BYTES {
             return Self::Slotted;
@@ -114,6 +116,7 @@ impl LeafLatched<'_> {
     }
 
     /// Writes `entry`, of the same suffix, over entry `i`. The caller checked `has_room_instead`.
+    #[inline]
     pub(crate) fn replace(&self, i: usize, entry: &NewEntry<'_>) {
         let leaf = self.leaf();
         match leaf.kind() {

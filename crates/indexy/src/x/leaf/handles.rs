@@ -41,6 +41,7 @@ impl<'g> LeafRef<'g> {
     }
 
     /// The words of a copy in place of these.
+    #[inline]
     pub(super) fn with_words<'x>(self, words: Words<'x>) -> LeafRef<'x> {
         LeafRef {
             words,
@@ -48,11 +49,13 @@ impl<'g> LeafRef<'g> {
         }
     }
 
+    #[inline]
     pub(crate) fn block(self) -> NonNull<u64> {
         self.block
     }
 
     /// Bytes of the block.
+    #[inline]
     pub(crate) fn size(self) -> usize {
         self.words.len_bytes()
     }
@@ -68,7 +71,7 @@ impl<'g> LeafRef<'g> {
     }
 
     /// Waits for a writer; `None` when the leaf is obsolete.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn see(self) -> Option<LeafSeen<'g>> {
         let version = self.latch_word().read()?;
         Some(LeafSeen {
@@ -120,6 +123,7 @@ impl<'g> LeafLatched<'g> {
     }
 
     /// Bytes of the leaf in the arena, without what is out of line.
+    #[inline]
     pub(crate) fn arena_bytes(&self) -> isize {
         Memory::size_of(self.leaf.block) as isize
     }
@@ -136,6 +140,7 @@ impl<'g> LeafLatched<'g> {
 }
 
 impl Drop for LeafLatched<'_> {
+    #[inline]
     fn drop(&mut self) {
         Latch::of(self.leaf.words.atomic(LATCH)).unlock();
     }

@@ -91,6 +91,7 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
+    #[inline]
     fn pack(self) -> u64 {
         debug_assert!(self.n <= self.cap && self.cap <= MAX_ENTRIES && self.top <= MAX_BLOCK_BYTES);
         debug_assert!(self.dead <= MAX_BLOCK_BYTES && self.depth <= usize::from(u16::MAX));
@@ -129,6 +130,7 @@ pub(crate) fn leaf_bytes(kind: Kind, cap: usize, heap: usize) -> usize {
     }
 }
 
+#[inline]
 const fn places_bytes(cap: usize, record: usize) -> usize {
     if record > MAX_ORDERED_BYTES {
         cap.next_multiple_of(8)
@@ -160,6 +162,7 @@ impl Records {
         self.first + place * self.size
     }
 
+    #[inline]
     fn places_bytes(&self, cap: usize) -> usize {
         places_bytes(cap, self.size)
     }
@@ -181,7 +184,7 @@ pub(crate) enum Bit {
 impl<'g> LeafRef<'g> {
     /// # Safety
     /// `block` is a leaf that stays allocated for `'g`.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn from_block(block: NonNull<u64>) -> Self {
         // SAFETY: a leaf has a header; by the contract it stays allocated.
         let header = unsafe { Words::new(block, HEADER_BYTES) };
@@ -221,6 +224,7 @@ impl<'g> LeafRef<'g> {
 
     /// The word that leads here: a search looks at header, heads, and slots or places, then at one
     /// entry.
+    #[inline]
     pub(crate) fn word(self) -> ChildWord {
         let cap = self.meta().cap;
         let each = match self.kind() {
@@ -232,11 +236,20 @@ impl<'g> LeafRef<'g> {
         ChildWord::leaf(self.block(), self.arrays() + each)
     }
 
-    #[inline]
-    pub(crate) fn meta(self) -> Meta {
-        Meta::unpack(self.words().word(META))
+    /// Word `i` of the header.
+    #[inline(always)]
+    pub(super) fn header(self, i: usize) -> u64 {
+        assert!(i < HEADER_BYTES / 8);
+        // SAFETY: the block is a leaf (`new`), and every leaf has a header.
+        unsafe { self.words().word_inside(i) }
     }
 
+    #[inline]
+    pub(crate) fn meta(self) -> Meta {
+        Meta::unpack(self.header(META))
+    }
+
+    #[inline]
     pub(super) fn set_meta(self, meta: Meta) {
         self.words().set_word(META, meta.pack());
     }
@@ -249,23 +262,24 @@ impl<'g> LeafRef<'g> {
 
     #[inline]
     pub(crate) fn kind(self) -> Kind {
-        let word = self.words().word(KIND) >> 32;
+        let word = self.header(KIND) >> 32;
         if word & 1 == 0 {
             return Kind::Slotted;
         }
         Kind::Fixed {
             suffix_len: word as usize >> 1 & 0x7FFF,
-            value_len: (self.words().word(STATE) & STATE_BETWEEN) as usize >> 1,
+            value_len: (self.header(STATE) & STATE_BETWEEN) as usize >> 1,
         }
     }
 
     pub(super) fn write_run(self, run: RunId) {
-        let kind = self.words().word(KIND) >> 32 << 32;
+        let kind = self.header(KIND) >> 32 << 32;
         self.words().set_word(KIND, kind | u64::from(run));
     }
 
+    #[inline]
     pub(super) fn write_mount(self, mount: Option<Stamp>) {
-        let between = self.words().word(STATE) & STATE_BETWEEN;
+        let between = self.header(STATE) & STATE_BETWEEN;
         let stamp = mount.map_or(0, |stamp| stamp << 11 | 1);
         self.words().set_word(STATE, between | stamp);
     }
@@ -274,19 +288,20 @@ impl<'g> LeafRef<'g> {
     /// counted; never, of a fixed one.
     pub(super) fn shortened(self) -> usize {
         match self.kind() {
-            Kind::Slotted => (self.words().word(STATE) & STATE_BETWEEN) as usize >> 1,
+            Kind::Slotted => (self.header(STATE) & STATE_BETWEEN) as usize >> 1,
             Kind::Fixed { .. } => 0,
         }
     }
 
     /// Counts an entry of a slotted leaf that is written shorter.
     pub(super) fn count_shortened(self) {
-        let state = self.words().word(STATE);
+        let state = self.header(STATE);
         if state & STATE_BETWEEN != STATE_BETWEEN {
             self.words().set_word(STATE, state + (1 << 1));
         }
     }
 
+    #[inline]
     pub(super) fn set_bits(self, bit: Bit, bits: u64) {
         self.words().set_word(BITS + bit as usize, bits);
     }
@@ -333,6 +348,7 @@ impl<'g> LeafRef<'g> {
     }
 
     /// Gives the entries to come the records in their order.
+    #[inline]
     pub(super) fn number_places(self, records: &Records) {
         const FIRST: u64 = u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7]);
         const EACH: u64 = u64::from_le_bytes([8; 8]);
@@ -345,6 +361,7 @@ impl<'g> LeafRef<'g> {
 
     /// The head of entry `i` of a fixed leaf without its first `strip` bytes, behind which there
     /// are enough.
+    #[inline]
     pub(super) fn head_behind(self, records: &Records, i: usize, strip: usize) -> u32 {
         let rest = self.words().read_u64(records.at(self.place(records, i)));
         let eight = u64::from(self.heads().get(i)) << 32 | rest.swap_bytes() >> 32;
@@ -377,6 +394,7 @@ impl<'g> LeafRef<'g> {
         Slot((self.words().aligned_u32(at & !3) >> (at % 4 * 8)) as u16)
     }
 
+    #[inline]
     pub(super) fn set_slot(self, i: usize, slot: Slot) {
         let at = self.arrays() + i * SLOT_BYTES;
         self.words().write(at, &slot.0.to_le_bytes());
@@ -396,6 +414,7 @@ impl<'g> LeafRef<'g> {
     }
 
     /// Bytes between the slots and the heap of a slotted leaf.
+    #[inline]
     pub(crate) fn gap(self) -> usize {
         let meta = self.meta();
         let slots = self.arrays() + (meta.cap * SLOT_BYTES).next_multiple_of(8);
@@ -408,10 +427,12 @@ impl<'g> LeafRef<'g> {
 pub(super) struct Slot(u16);
 
 impl Slot {
+    #[inline]
     pub(super) fn new(offset: usize, large: bool) -> Self {
         debug_assert!(offset < MAX_BLOCK_BYTES);
         Self((offset as u16) << 1 | u16::from(large))
     }
+    #[inline]
     pub(super) fn raw(self) -> u64 {
         u64::from(self.0)
     }

@@ -16,9 +16,6 @@ use crate::{
     },
 };
 
-/// Values up to this are copied through a smaller buffer.
-const SMALL_VALUE: usize = 64;
-
 /// A walk over leaves fetches so many at once: a trip to memory for each would be most of its cost.
 pub(crate) const FETCHED_AT_ONCE: usize = 8;
 
@@ -55,55 +52,50 @@ impl<'g> LeafSeen<'g> {
         self.unchanged().then_some(dead)
     }
 
-    /// Looks `suffix` up. `Err` gives `found` back: the leaf changed meanwhile.
-    #[inline]
-    pub(crate) fn get<R, Found: FnOnce(&[u8]) -> R>(
+    /// Looks `suffix` up; `None` when the leaf changed meanwhile. A value that stands in the leaf
+    /// is copied to `copy`.
+    ///
+    /// A function of its own: its callers are compiled for each use of a value.
+    #[inline(never)]
+    pub(crate) fn get(
         self,
         suffix: &[u8],
         track: bool,
-        found: Found,
-    ) -> Result<Lookup<R>, Found> {
+        copy: &mut ValueCopy,
+    ) -> Option<Lookup<ValueRead<'g>>> {
         let leaf = self.leaf();
-        let i = match leaf.find(suffix, || self.unchanged()) {
-            Some(Ok(i)) => i,
-            Some(Err(_)) => return self.missing().ok_or(found),
-            None => return Err(found),
+        let records = leaf.records();
+        let Ok(i) = leaf.find_in(records.as_ref(), suffix, || self.unchanged())? else {
+            return self.missing();
         };
-        let entry = leaf.entry(i);
         if leaf.has_bit(i, Bit::Tombstone) {
             let answer = if leaf.has_bit(i, Bit::InY) {
                 Lookup::Deleted
             } else {
                 Lookup::Operand
             };
-            return if self.unchanged() {
-                Ok(answer)
-            } else {
-                Err(found)
-            };
+            return self.unchanged().then_some(answer);
         }
-        if entry.form == Form::Inline {
-            let done = if entry.value_len <= SMALL_VALUE {
-                self.copy_value::<SMALL_VALUE, _, _>(entry.tail, entry.value_len, found)
-            } else {
-                let len = entry.value_len.min(MAX_INLINE_VALUE);
-                self.copy_value::<MAX_INLINE_VALUE, _, _>(entry.tail, len, found)
-            };
-            if track && done.is_ok() {
-                leaf.reference(i);
+        let entry = leaf.entry_in(records.as_ref(), i);
+        let read = if entry.form == Form::Inline {
+            let len = entry.value_len.min(MAX_INLINE_VALUE);
+            copy.fill(leaf, entry.tail, len);
+            if !self.unchanged() {
+                return None;
             }
-            return done.map(Lookup::Found);
-        }
-        let word = leaf.large_word(&entry);
-        if !self.unchanged() {
-            return Err(found);
-        }
+            ValueRead::Copied(len)
+        } else {
+            let word = leaf.large_word(&entry);
+            if !self.unchanged() {
+                return None;
+            }
+            // SAFETY: the leaf was validated after the word was read.
+            ValueRead::Large(unsafe { LargeRef::from_raw(word) })
+        };
         if track {
             leaf.reference(i);
         }
-        // SAFETY: the leaf was validated after the word was read.
-        let large: LargeRef<'g> = unsafe { LargeRef::from_raw(word) };
-        Ok(Lookup::Found(found(large.value())))
+        Some(Lookup::Found(read))
     }
 
     fn missing<R>(self) -> Option<Lookup<R>> {
@@ -112,21 +104,42 @@ impl<'g> LeafSeen<'g> {
         self.unchanged()
             .then(|| mount.map_or(Lookup::Absent, Lookup::AskY))
     }
+}
 
+/// Room for a value that stands in a leaf.
+pub(crate) struct ValueCopy([u8; MAX_INLINE_VALUE]);
+
+impl ValueCopy {
     #[inline]
-    fn copy_value<const N: usize, R, Found: FnOnce(&[u8]) -> R>(
-        self,
-        at: usize,
-        len: usize,
-        found: Found,
-    ) -> Result<R, Found> {
-        let mut buffer = [0u8; N];
-        let value = &mut buffer[..len];
-        self.leaf().words().copy_out(at, value);
-        if self.unchanged() {
-            Ok(found(value))
-        } else {
-            Err(found)
+    pub(crate) fn new() -> Self {
+        Self([0; MAX_INLINE_VALUE])
+    }
+
+    /// Copies the `len` bytes at `at`, torn or not.
+    #[inline]
+    fn fill(&mut self, leaf: LeafRef<'_>, at: usize, len: usize) {
+        // The first word at once: most values have no more.
+        self.0[..8].copy_from_slice(&leaf.words().read_u64(at).to_le_bytes());
+        if len > 8 {
+            leaf.words().copy_out(at + 8, &mut self.0[8..len]);
+        }
+    }
+}
+
+/// A value that was found.
+pub(crate) enum ValueRead<'g> {
+    /// The copy has it, of this length.
+    Copied(usize),
+    Large(LargeRef<'g>),
+}
+
+impl ValueRead<'_> {
+    /// The value; `copy` was given to [`LeafSeen::get`].
+    #[inline]
+    pub(crate) fn of<'c>(&'c self, copy: &'c ValueCopy) -> &'c [u8] {
+        match self {
+            Self::Copied(len) => &copy.0[..*len],
+            Self::Large(large) => large.value(),
         }
     }
 }

@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 /// The entries in `range`.
+#[inline]
 pub(crate) fn mask(range: Range<usize>) -> u64 {
     if range.is_empty() {
         return 0;

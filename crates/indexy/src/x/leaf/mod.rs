@@ -37,7 +37,7 @@ mod stable;
 pub(crate) use build::{Builder, Contents, Spare};
 pub(crate) use handles::{LeafLatched, LeafRef, LeafSeen};
 pub(crate) use layout::Bit;
-pub(crate) use lookup::{FETCHED_AT_ONCE, Measured};
+pub(crate) use lookup::{FETCHED_AT_ONCE, Measured, ValueCopy};
 pub(crate) use mask::{mask, ones};
 pub(crate) use replace::Room;
 pub(crate) use stable::{LeafBuffer, StableLeaf};

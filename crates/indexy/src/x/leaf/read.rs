@@ -7,7 +7,7 @@
 
 use super::{
     handles::LeafRef,
-    layout::{BITS, Bit, KIND, Kind, STATE},
+    layout::{BITS, Bit, KIND, Kind, Records, STATE},
 };
 use crate::x::{
     RunId, Stamp,
@@ -36,6 +36,7 @@ pub(crate) struct EntryAt {
 
 impl EntryAt {
     /// Bytes behind the head that are in the leaf.
+    #[inline]
     pub(super) fn rest_len(&self) -> usize {
         match self.form {
             Form::BothOut => 0,
@@ -44,6 +45,7 @@ impl EntryAt {
     }
 
     /// Bytes of value, or of the pointer, in the leaf.
+    #[inline]
     pub(super) fn tail_len(&self) -> usize {
         match self.form {
             Form::Inline => self.value_len,
@@ -52,6 +54,7 @@ impl EntryAt {
     }
 
     /// Heap bytes of an entry of a slotted leaf.
+    #[inline]
     pub(super) fn size(&self) -> usize {
         self.tail + self.tail_len() - self.start
     }
@@ -65,19 +68,20 @@ impl<'g> LeafRef<'g> {
 
     #[inline]
     pub(crate) fn mount(self) -> Option<Stamp> {
-        let word = self.words().word(STATE);
+        let word = self.header(STATE);
         (word & 1 != 0).then_some(word >> 11)
     }
 
     pub(crate) fn run(self) -> RunId {
-        self.words().word(KIND) as RunId
+        self.header(KIND) as RunId
     }
 
     #[inline]
     pub(crate) fn bits(self, bit: Bit) -> u64 {
-        self.words().word(BITS + bit as usize)
+        self.header(BITS + bit as usize)
     }
 
+    #[inline]
     pub(crate) fn any_large(self) -> bool {
         self.kind() == Kind::Slotted && (0..self.len()).any(|i| self.slot(i).is_large())
     }
@@ -93,11 +97,17 @@ impl<'g> LeafRef<'g> {
 
     #[inline]
     pub(crate) fn entry(self, i: usize) -> EntryAt {
+        self.entry_in(self.records().as_ref(), i)
+    }
+
+    /// Entry `i` of a leaf with these [records](LeafRef::records), which never change.
+    #[inline]
+    pub(super) fn entry_in(self, records: Option<&Records>, i: usize) -> EntryAt {
         let head = self.heads().get(i);
-        let Some(records) = self.records() else {
+        let Some(records) = records else {
             return self.slotted_entry(i, head);
         };
-        let rest = records.at(self.place(&records, i));
+        let rest = records.at(self.place(records, i));
         let tail = rest + records.rest;
         let value_len = if self.has_bit(i, Bit::Tombstone) && self.has_bit(i, Bit::InY) {
             0
@@ -127,17 +137,35 @@ impl<'g> LeafRef<'g> {
         suffix: &[u8],
         stable: impl Fn() -> bool,
     ) -> Option<Result<usize, usize>> {
+        self.find_in(self.records().as_ref(), suffix, stable)
+    }
+
+    /// As `find`, of a leaf with these [records](LeafRef::records), which never change.
+    #[inline]
+    pub(super) fn find_in(
+        self,
+        records: Option<&Records>,
+        suffix: &[u8],
+        stable: impl Fn() -> bool,
+    ) -> Option<Result<usize, usize>> {
         let n = self.meta().n;
         let wanted = Wanted::new(suffix);
-        let within = if HEADS_AND_HINTS {
-            self.heads().equal(n, wanted.head)
-        } else {
-            0..n
-        };
-        if within.is_empty() {
-            return Some(Err(within.start));
+        if !HEADS_AND_HINTS {
+            return self.find_within(records, 0..n, &wanted, stable);
         }
-        self.find_within(within, &wanted, stable)
+        let first = self.heads().count_below(n, wanted.head);
+        if first >= n || self.heads().get(first) != wanted.head {
+            return Some(Err(first));
+        }
+        match self.compare(records, first, &wanted, &stable)? {
+            Ordering::Equal => Some(Ok(first)),
+            Ordering::Greater => Some(Err(first)),
+            // Others may have the same head.
+            Ordering::Less => {
+                let end = self.heads().end_of_equal(first, n, wanted.head);
+                self.find_within(records, first + 1..end, &wanted, stable)
+            }
+        }
     }
 
     pub(crate) fn copy_inline_suffix(self, entry: &EntryAt, out: &mut [u8]) {
@@ -148,6 +176,12 @@ impl<'g> LeafRef<'g> {
 }
 
 impl LeafRef<'_> {
+    /// False: no entry here has a large block. Cost: a load.
+    #[inline]
+    pub(crate) fn may_have_large(self) -> bool {
+        self.kind() == Kind::Slotted
+    }
+
     /// The word that points to the large block of `entry`; to be followed after validation only.
     #[inline]
     pub(crate) fn large_word(self, entry: &EntryAt) -> u64 {
@@ -183,9 +217,9 @@ impl LeafRef<'_> {
     }
 
     /// Goes on with `find`: all entries before `within` are less, all behind it greater.
-    #[inline]
     fn find_within(
         self,
+        records: Option<&Records>,
         within: Range<usize>,
         wanted: &Wanted<'_>,
         stable: impl Fn() -> bool,
@@ -197,7 +231,7 @@ impl LeafRef<'_> {
         while lo < hi {
             let mid = (lo + hi) / 2;
             let order = match self.heads().get(mid).cmp(&wanted.head) {
-                Ordering::Equal => self.compare(mid, wanted, &stable)?,
+                Ordering::Equal => self.compare(records, mid, wanted, &stable)?,
                 other => other,
             };
             match order {
@@ -210,13 +244,19 @@ impl LeafRef<'_> {
     }
 
     /// Compares the suffix of entry `i` with what is wanted, which has the same head.
-    #[inline]
-    fn compare(self, i: usize, wanted: &Wanted<'_>, stable: impl Fn() -> bool) -> Option<Ordering> {
-        if let Some(records) = self.records() {
-            let at = records.at(self.place(&records, i));
+    #[inline(always)]
+    fn compare(
+        self,
+        records: Option<&Records>,
+        i: usize,
+        wanted: &Wanted<'_>,
+        stable: impl Fn() -> bool,
+    ) -> Option<Ordering> {
+        if let Some(records) = records {
+            let at = records.at(self.place(records, i));
             return Some(wanted.order_of(self.words(), records.suffix_len, at));
         }
-        let entry = self.entry(i);
+        let entry = self.slotted_entry(i, self.heads().get(i));
         if entry.form != Form::BothOut {
             return Some(wanted.order_of(self.words(), entry.suffix_len, entry.rest));
         }

@@ -81,6 +81,7 @@ impl<'g> LeafLatched<'g> {
     }
 
     /// What a smaller leaf is to hold, if this one is too large.
+    #[inline]
     pub(crate) fn smaller(&self) -> Option<Contents> {
         let (leaf, size) = (self.leaf(), self.leaf().size());
         let used = leaf_bytes(leaf.kind(), leaf.len(), leaf.heap_used());
@@ -94,6 +95,7 @@ impl<'g> LeafLatched<'g> {
     }
 
     /// Enough entries of a slotted leaf were written shorter for a smaller one.
+    #[inline]
     pub(crate) fn is_loose(&self) -> bool {
         self.is_loose_after(self.leaf().shortened(), 0)
     }
@@ -113,6 +115,7 @@ impl<'g> LeafLatched<'g> {
 
     /// The leaf is loose when so many entries were written shorter and `less` heap bytes fewer are
     /// used.
+    #[inline]
     fn is_loose_after(&self, shortened: usize, less: usize) -> bool {
         let (leaf, size) = (self.leaf(), self.leaf().size());
         let n = leaf.len();

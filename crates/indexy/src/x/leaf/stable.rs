@@ -9,7 +9,12 @@ use super::{
 };
 use crate::{
     mem::words::Words,
-    x::{RunId, Stamp, entry::Form, heads::HEAD_BYTES, large::LargeRef},
+    x::{
+        RunId, Stamp,
+        entry::{Form, MAX_INLINE_VALUE},
+        heads::HEAD_BYTES,
+        large::LargeRef,
+    },
 };
 use std::{cmp::Ordering, mem::MaybeUninit, ptr::NonNull, sync::atomic::AtomicU64};
 
@@ -77,10 +82,12 @@ impl<'x> StableLeaf<'x> {
         self.leaf
     }
 
+    #[inline]
     pub(crate) fn len(self) -> usize {
         self.leaf.len()
     }
 
+    #[inline]
     pub(crate) fn mount(self) -> Option<Stamp> {
         self.leaf.mount()
     }
@@ -91,6 +98,7 @@ impl<'x> StableLeaf<'x> {
     }
 
     /// The entries that have `bit`.
+    #[inline]
     pub(crate) fn bits(self, bit: Bit) -> u64 {
         self.leaf.bits(bit)
     }
@@ -124,6 +132,7 @@ impl<'x> StableLeaf<'x> {
     }
 
     /// The large block of `entry`, if it has one.
+    #[inline]
     pub(crate) fn large(self, entry: &EntryAt) -> Option<LargeRef<'x>> {
         (entry.form != Form::Inline).then(|| {
             let word = self.leaf.large_word(entry);
@@ -131,6 +140,22 @@ impl<'x> StableLeaf<'x> {
             // entry is whole.
             unsafe { LargeRef::from_raw(word) }
         })
+    }
+
+    /// The value of entry `i`, handed to `read`; `None`: it is a tombstone, or an operand.
+    #[inline]
+    pub(crate) fn value<R>(self, i: usize, read: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        if self.has(i, Bit::Tombstone) {
+            return None;
+        }
+        let entry = self.entry(i);
+        let Some(large) = self.large(&entry) else {
+            let mut value = [0; MAX_INLINE_VALUE];
+            let value = &mut value[..entry.value_len];
+            self.leaf.words().copy_out(entry.tail, value);
+            return Some(read(value));
+        };
+        Some(read(large.value()))
     }
 
     /// Copies the suffix of `entry` to `out`, which is as long.

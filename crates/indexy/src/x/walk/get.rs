@@ -8,24 +8,24 @@
 use crate::x::{
     Lookup,
     backoff::Backoff,
+    leaf::ValueCopy,
     tree::{Descend, Spot, Tree},
 };
 
 impl<S: Descend> Tree<S> {
     /// See [`IndexX::get`](crate::x::IndexX::get).
     #[inline]
-    pub(super) fn search<R, F: FnOnce(&[u8]) -> R>(&self, key: &[u8], found: F) -> Lookup<R> {
+    pub(super) fn search<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R) -> Lookup<R> {
         let guard = self.memory.enter();
         let track = self.tracks_references();
+        let mut copy = ValueCopy::new();
         let mut backoff = Backoff::default();
-        let mut found = found;
         loop {
             match S::try_find(&self.root, &guard, key) {
                 Some(Spot::Leaf(leaf)) => {
                     let suffix = key.get(leaf.leaf().depth()..).unwrap_or_default();
-                    match leaf.get(suffix, track, found) {
-                        Ok(answer) => return answer,
-                        Err(again) => found = again,
+                    if let Some(answer) = leaf.get(suffix, track, &mut copy) {
+                        return answer.map(|value| found(value.of(&copy)));
                     }
                 }
                 // I1: no entry; only a mount makes Y's word count.

@@ -37,8 +37,8 @@ mod verify;
 pub(crate) use step::Step;
 
 use super::{
-    Chunk, CleanSink, Cut, IndexX, KeySeen, LeafInfo, Load, Lookup, Order, Put, RunId, ScanLimits,
-    Stamp, StopWalk, Waiting, XStats,
+    Before, Chunk, CleanSink, Cut, IndexX, KeySeen, LeafInfo, Load, Lookup, Order, Put, RunId,
+    ScanLimits, Stamp, StopWalk, Waiting, XStats,
     tree::{Kind, Tree},
 };
 use crate::key::Value;
@@ -51,11 +51,11 @@ impl<S: Kind> IndexX for Tree<S> {
     }
 
     #[inline]
-    fn put<E>(
+    fn put_over<E>(
         &self,
         key: &[u8],
         value: Option<&[u8]>,
-        commit: impl FnOnce() -> Result<(), E>,
+        commit: impl FnOnce(&dyn Before) -> Result<(), E>,
     ) -> Result<Put, E> {
         self.write(key, value, commit)
     }

@@ -128,7 +128,7 @@ impl<S: Kind> Tree<S> {
                     Expected::Nothing => Edit::Insert { at, flags },
                     Expected::Operand(_) | Expected::Unmoved(..) => Edit::Replace { at, flags },
                 };
-                let attempt = self.apply(&target, leaf, edit, &mut pending, || {
+                let attempt = self.apply(&target, leaf, edit, &mut pending, |_| {
                     commit.take().map_or(Ok(()), |commit| commit())
                 })?;
                 if let Attempt::Done(shrunk) = attempt {

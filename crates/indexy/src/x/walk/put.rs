@@ -11,8 +11,9 @@
 use crate::{
     mem::Guard,
     x::{
-        Load, Put, Stamp,
+        Before, Load, Put, Stamp,
         backoff::Backoff,
+        before::InLeaf,
         bounds::Probe,
         counters::Delta,
         edit::{Edit, edit_for_put},
@@ -55,12 +56,12 @@ impl<S: Structure> Target<'_, '_, S> {
 }
 
 impl<S: Kind> Tree<S> {
-    /// See [`IndexX::put`](crate::x::IndexX::put).
+    /// See [`IndexX::put_over`](crate::x::IndexX::put_over).
     pub(super) fn write<E>(
         &self,
         key: &[u8],
         value: Option<&[u8]>,
-        commit: impl FnOnce() -> Result<(), E>,
+        commit: impl FnOnce(&dyn Before) -> Result<(), E>,
     ) -> Result<Put, E> {
         let guard = self.memory.enter();
         let mut commit = Some(commit);
@@ -87,8 +88,8 @@ impl<S: Kind> Tree<S> {
                 let Some(edit) = edit_for_put(found, mounted, value.is_some()) else {
                     return Ok(Put::Nothing);
                 };
-                let attempt = self.apply(&target, leaf, edit, &mut pending, || {
-                    commit.take().map_or(Ok(()), |commit| commit())
+                let attempt = self.apply(&target, leaf, edit, &mut pending, |before| {
+                    commit.take().map_or(Ok(()), |commit| commit(before))
                 })?;
                 if let Attempt::Done(shrunk) = attempt {
                     if shrunk {
@@ -109,7 +110,7 @@ impl<S: Kind> Tree<S> {
         guard: &Guard<'_>,
         key: &[u8],
         pending: &mut PendingValue<'_>,
-        commit: &mut Option<impl FnOnce() -> Result<(), E>>,
+        commit: &mut Option<impl FnOnce(&dyn Before) -> Result<(), E>>,
     ) -> Result<bool, E> {
         let Some(Spot::Leaf(seen)) = S::try_find(&self.root, guard, key) else {
             return Ok(false);
@@ -141,7 +142,7 @@ impl<S: Kind> Tree<S> {
             return Ok(false);
         };
         // I8: from here on nothing fails.
-        commit()?;
+        commit(&InLeaf { leaf: stable, edit })?;
         let (mut delta, old) = edit_leaf(&leaf, edit, Some(&entry));
         delta.bytes += pending.publish();
         self.counters.add(delta);
@@ -176,7 +177,7 @@ impl<S: Kind> Tree<S> {
                     return Load::Raced;
                 }
                 let edit = Edit::Insert { at, flags: IN_Y };
-                let attempt = self.apply(&target, leaf, edit, &mut pending, || {
+                let attempt = self.apply(&target, leaf, edit, &mut pending, |_| {
                     Ok::<(), std::convert::Infallible>(())
                 });
                 if let Ok(Attempt::Done(_)) = attempt {
@@ -209,7 +210,7 @@ impl<S: Kind> Tree<S> {
         mut leaf: LeafLatched<'g>,
         edit: Edit,
         pending: &mut PendingValue<'_>,
-        commit: impl FnOnce() -> Result<(), E>,
+        commit: impl FnOnce(&dyn Before) -> Result<(), E>,
     ) -> Result<Attempt, E> {
         let suffix = target.suffix(&leaf);
         let (entry, enough) = match edit {
@@ -232,7 +233,10 @@ impl<S: Kind> Tree<S> {
             }
         }
         // I8: from here on nothing fails.
-        commit()?;
+        commit(&InLeaf {
+            leaf: leaf.stable(),
+            edit,
+        })?;
         let (mut delta, old) = edit_leaf(&leaf, edit, entry.as_ref());
         delta.bytes += pending.publish();
         self.counters.add(delta);
@@ -268,8 +272,10 @@ fn edit_leaf<'g>(
     let mut old = None;
     if let Edit::Replace { at, .. } | Edit::Remove { at } = edit {
         delta.drop_entry(stable.flags(at));
-        old = stable.large(&stable.entry(at));
-        delta.bytes -= old.map_or(0, |large| large.arena_bytes() as isize);
+        if stable.raw().may_have_large() {
+            old = stable.large(&stable.entry(at));
+            delta.bytes -= old.map_or(0, |large| large.arena_bytes() as isize);
+        }
     }
     match (edit, entry) {
         (Edit::Insert { at, flags }, Some(entry)) => {

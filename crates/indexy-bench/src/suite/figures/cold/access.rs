@@ -57,8 +57,8 @@ pub(in crate::suite::figures) fn findings(results: &[RunResult]) -> Vec<String> 
     for x in skews(results) {
         let room = rates_text(memory, nvram, x).map(|text| {
             format!(
-                "at {x}: all in memory does {text} of NVRAM by block: access by the byte can gain no \
-                 more"
+                "at {x}: all in memory does {text} of NVRAM by block: access by the byte can gain \
+                 no more"
             )
         });
         let device = rates_text(dram, nvram, x)

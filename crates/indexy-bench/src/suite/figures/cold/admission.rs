@@ -258,8 +258,8 @@ fn drops(results: &[RunResult]) -> Option<String> {
         .map(|(device, part)| format!("{} {part:.2}", device.title()));
     let texts: Vec<String> = texts.collect();
     Some(format!(
-        "5th to 95th of a hundred ticks of {} ms, as a part of the median, at 1.0: {}; paper: least \
-         with NVRAM: {verdict}",
+        "5th to 95th of a hundred ticks of {} ms, as a part of the median, at 1.0: {}; paper: \
+         least with NVRAM: {verdict}",
         super::TICK_MS,
         texts.join(", ")
     ))

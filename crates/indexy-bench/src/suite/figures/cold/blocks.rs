@@ -115,8 +115,8 @@ pub(in crate::suite::figures) fn findings(results: &[RunResult]) -> Vec<String> 
     }
     if !found.is_empty() {
         found.push(format!(
-            "blocks of 1 and 2 KiB, and of 32 KiB to 1 MiB; tuples that are evicted together in one \
-             block and come back together; evicted-tuple tombstones: {}",
+            "blocks of 1 and 2 KiB, and of 32 KiB to 1 MiB; tuples that are evicted together in \
+             one block and come back together; evicted-tuple tombstones: {}",
             Verdict::CannotBeTested
         ));
     }

@@ -185,8 +185,8 @@ pub(in crate::suite::figures) fn findings(results: &[RunResult]) -> Vec<String> 
                 let (paper, verdict) = verdict_of(device, of, rate_ratio(tuned, generic, x));
                 let title = device.title();
                 found.push(format!(
-                    "{title}, {name}: the preset does {text} of the generic policy; paper: {paper}: \
-                     {verdict}"
+                    "{title}, {name}: the preset does {text} of the generic policy; paper: \
+                     {paper}: {verdict}"
                 ));
             }
         };

@@ -1,7 +1,7 @@
 //! What became of a claim. Pure.
 //!
-//! A claim is a ratio, or a range of ratios, of the paper's; what is measured is a ratio of one run.
-//! The devices are modelled and the machine is another one, so that a tenth is no difference.
+//! A claim is a ratio, or a range of ratios, of the paper's; what is measured is a ratio of one
+//! run. The devices are modelled and the machine is another one, so that a tenth is no difference.
 
 use std::{fmt, ops::RangeInclusive};
 

@@ -52,31 +52,30 @@ impl Kind {
 
     #[inline]
     fn of(meta: u64) -> Self {
-        Self::ALL[(meta & 3) as usize]
+        match meta & 3 {
+            0 => Self::Node4,
+            1 => Self::Node16,
+            2 => Self::Node48,
+            _ => Self::Node256,
+        }
     }
 
     /// Most children; for Node256, words.
     #[inline]
     pub(crate) fn capacity(self) -> usize {
-        match self {
-            Self::Node4 => 4,
-            Self::Node16 => 16,
-            Self::Node48 => 48,
-            Self::Node256 => SYMBOLS,
-        }
+        // Tables: a `match` becomes a jump in every step of a search.
+        const CHILDREN: [u16; 4] = [4, 16, 48, SYMBOLS as u16];
+        usize::from(CHILDREN[self as usize])
     }
 
     #[inline]
     pub(super) fn separator_words(self) -> usize {
-        match self {
-            Self::Node4 => 1,
-            Self::Node16 => 2,
-            Self::Node48 => 6,
-            Self::Node256 => 0,
-        }
+        const WORDS: [u8; 4] = [1, 2, 6, 0];
+        usize::from(WORDS[self as usize])
     }
 
     /// The smallest kind for so many children.
+    #[inline]
     pub(crate) fn for_children(n: usize) -> Self {
         Self::ALL
             .into_iter()
@@ -86,15 +85,18 @@ impl Kind {
 }
 
 /// Bytes of a node.
+#[inline]
 pub(crate) fn node_bytes(kind: Kind, prefix_len: usize) -> usize {
     HEADER_BYTES + 8 * (prefix_len.div_ceil(8) + kind.separator_words() + kind.capacity())
 }
 
-/// An inner node.
+/// An inner node, and what of its header never changes.
 #[derive(Clone, Copy)]
 pub(crate) struct InnerRef<'g> {
     words: Words<'g>,
     block: NonNull<u64>,
+    kind: Kind,
+    prefix_len: usize,
 }
 
 /// What the header says.
@@ -131,7 +133,7 @@ impl Shape {
 impl<'g> InnerRef<'g> {
     /// # Safety
     /// `block` is an inner node that stays allocated for `'g`.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn from_block(block: NonNull<u64>) -> Self {
         // SAFETY: a node has a header; by the contract it stays allocated.
         let header = unsafe { Words::new(block, HEADER_BYTES) };
@@ -140,7 +142,12 @@ impl<'g> InnerRef<'g> {
         let bytes = node_bytes(shape.kind, shape.prefix_len);
         // SAFETY: as above; this is what was allocated.
         let words = unsafe { Words::new(block, bytes) };
-        Self { words, block }
+        Self {
+            words,
+            block,
+            kind: shape.kind,
+            prefix_len: shape.prefix_len,
+        }
     }
 
     /// Writes header and prefix of a new node; it has no children yet.
@@ -151,7 +158,12 @@ impl<'g> InnerRef<'g> {
         prefix: &[u8],
         gap: Option<Stamp>,
     ) -> Self {
-        let node = Self { words, block };
+        let node = Self {
+            words,
+            block,
+            kind,
+            prefix_len: prefix.len(),
+        };
         words.set_word(META, kind as u64 | (prefix.len() as u64) << 32);
         node.set_gap(gap);
         words.write(HEADER_BYTES, prefix);
@@ -162,6 +174,7 @@ impl<'g> InnerRef<'g> {
         self.block
     }
 
+    #[inline]
     pub(crate) fn word(self) -> ChildWord {
         ChildWord::inner(self.block, FETCH_BYTES)
     }
@@ -176,24 +189,42 @@ impl<'g> InnerRef<'g> {
         Latch::of(self.words.atomic(LATCH))
     }
 
+    #[inline(always)]
+    fn meta(self) -> u64 {
+        // SAFETY: the block is a node (`from_block`), or the header was written to it (`format`).
+        unsafe { self.words.word_inside(META) }
+    }
+
+    /// What the header says now.
     #[inline]
     pub(crate) fn shape(self) -> Shape {
-        Shape::of(self.words.word(META))
+        Shape {
+            kind: self.kind,
+            children: Shape::of(self.meta()).children,
+            prefix_len: self.prefix_len,
+        }
+    }
+
+    /// Bytes of prefix.
+    #[inline]
+    pub(crate) fn prefix_len(self) -> usize {
+        self.prefix_len
     }
 
     pub(super) fn set_children(self, n: usize) {
-        let meta = self.words.word(META) & !(0xFFFF << 8);
+        let meta = self.meta() & !(0xFFFF << 8);
         self.words.set_word(META, meta | (n as u64) << 8);
     }
 
     /// The mount of the gap; `None` when it is complete, or when there is no prefix.
+    #[inline]
     pub(crate) fn gap(self) -> Option<Stamp> {
-        let mounted = self.words.word(META) & GAP_MOUNTED != 0;
+        let mounted = self.meta() & GAP_MOUNTED != 0;
         mounted.then(|| self.words.word(GAP))
     }
 
     pub(super) fn set_gap(self, gap: Option<Stamp>) {
-        let meta = self.words.word(META);
+        let meta = self.meta();
         let mounted = gap.is_some() && Shape::of(meta).prefix_len > 0;
         self.words.set_word(GAP, gap.unwrap_or(0));
         let meta = if mounted {
@@ -208,6 +239,12 @@ impl<'g> InnerRef<'g> {
     #[inline]
     pub(super) fn cell(self, i: usize) -> u64 {
         self.words.word(i)
+    }
+
+    /// The `N` words from word `i` on; zeros when they are not all there.
+    #[inline]
+    pub(super) fn cells<const N: usize>(self, i: usize) -> [u64; N] {
+        self.words.array(i).unwrap_or([0; N])
     }
 
     pub(super) fn set_cell(self, i: usize, word: u64) {

@@ -15,7 +15,7 @@ pub(super) mod layout;
 mod prefix;
 mod rank;
 
-pub(super) use child::Child;
+pub(super) use child::{Child, ValidWord};
 pub(super) use edit::Piece;
 pub(super) use layout::{InnerRef, Kind};
 
@@ -115,6 +115,7 @@ impl<'g> InnerRef<'g> {
 }
 
 impl<'g> InnerSeen<'g> {
+    #[inline]
     pub(crate) fn node(&self) -> InnerRef<'g> {
         self.node
     }
@@ -125,19 +126,34 @@ impl<'g> InnerSeen<'g> {
         self.node.latch_word().validate(self.version)
     }
 
-    /// The child that covers `symbol`; `None` when the node changed.
-    #[inline]
-    pub(crate) fn child(&self, symbol: Symbol) -> Option<Child<'g>> {
+    /// The word of the child that covers `symbol`; `None` when the node changed.
+    #[inline(always)]
+    pub(crate) fn valid_word(&self, symbol: Symbol) -> Option<ValidWord<'g>> {
         let shape = self.node.shape();
         let word = self.node.child_at(shape, self.node.index_of(shape, symbol));
         word.prefetch();
-        // SAFETY: the word is used only when the node was valid after it was loaded; the guard that
-        // keeps this node for `'g` keeps its child.
-        self.unchanged().then(|| unsafe { word.resolve() })
+        // SAFETY: the node was valid after the word was loaded; the guard that keeps this node for
+        // `'g` keeps its child.
+        self.unchanged().then(|| unsafe { ValidWord::new(word) })
+    }
+
+    /// What stands for the gap as a child of its own would; `None` when the node changed.
+    #[inline]
+    pub(crate) fn gap_word(&self) -> Option<ValidWord<'g>> {
+        let word = ChildWord::empty(self.gap()?);
+        // SAFETY: the word of an empty range leads nowhere.
+        Some(unsafe { ValidWord::new(word) })
+    }
+
+    /// The child that covers `symbol`; `None` when the node changed.
+    #[inline]
+    pub(crate) fn child(&self, symbol: Symbol) -> Option<Child<'g>> {
+        self.valid_word(symbol).map(ValidWord::resolve)
     }
 
     /// The word of the child that covers `symbol`, which is not fetched; `None` when the node
     /// changed.
+    #[inline]
     pub(crate) fn word(&self, symbol: Symbol) -> Option<ChildWord> {
         let shape = self.node.shape();
         let word = self.node.child_at(shape, self.node.index_of(shape, symbol));
@@ -145,6 +161,7 @@ impl<'g> InnerSeen<'g> {
     }
 
     /// The mount of the gap; `None` when the node changed.
+    #[inline]
     pub(crate) fn gap(&self) -> Option<Option<Stamp>> {
         let gap = self.node.gap();
         self.unchanged().then_some(gap)
@@ -157,6 +174,7 @@ impl<'g> InnerSeen<'g> {
     }
 
     /// Latches the node, if it is still as it was seen. Does not wait.
+    #[inline]
     pub(crate) fn try_latch(self) -> Option<InnerLatched<'g>> {
         self.node
             .latch_word()
@@ -166,10 +184,12 @@ impl<'g> InnerSeen<'g> {
 }
 
 impl<'g> InnerLatched<'g> {
+    #[inline]
     pub(crate) fn node(&self) -> InnerRef<'g> {
         self.node
     }
 
+    #[inline]
     pub(crate) fn child_word(&self, symbol: Symbol) -> ChildWord {
         let shape = self.node.shape();
         self.node.child_at(shape, self.node.index_of(shape, symbol))
@@ -181,11 +201,13 @@ impl<'g> InnerLatched<'g> {
     }
 
     /// The child that covers `symbol`.
+    #[inline]
     pub(crate) fn resolve(&self, symbol: Symbol) -> Child<'g> {
         // SAFETY: the node is latched and kept for `'g`, and so are its children.
         unsafe { self.child_word(symbol).resolve() }
     }
 
+    #[inline]
     pub(crate) fn gap(&self) -> Option<Stamp> {
         self.node.gap()
     }

@@ -9,8 +9,7 @@ impl InnerRef<'_> {
     /// The number of bytes, up to the prefix length, that the prefix and `rest` have in common.
     #[inline]
     pub(crate) fn match_prefix(self, rest: &[u8]) -> usize {
-        let len = self.shape().prefix_len;
-        let both = len.min(rest.len());
+        let both = self.prefix_len().min(rest.len());
         let mut at = 0;
         while at < both {
             let mut chunk = [0u8; 8];
@@ -26,12 +25,6 @@ impl InnerRef<'_> {
         both
     }
 
-    /// Bytes of prefix.
-    #[inline]
-    pub(crate) fn prefix_len(self) -> usize {
-        self.shape().prefix_len
-    }
-
     /// Byte `i` of the prefix.
     pub(crate) fn prefix_byte(self, i: usize) -> u8 {
         (self.cell((HEADER_BYTES + i) / 8) >> (8 * (i % 8))) as u8
@@ -40,7 +33,7 @@ impl InnerRef<'_> {
     /// Appends the prefix to `out`.
     pub(crate) fn push_prefix(self, out: &mut Vec<u8>) {
         let start = out.len();
-        out.resize(start + self.shape().prefix_len, 0);
+        out.resize(start + self.prefix_len(), 0);
         self.words().copy_out(HEADER_BYTES, &mut out[start..]);
     }
 }

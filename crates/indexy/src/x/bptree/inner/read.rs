@@ -93,11 +93,19 @@ impl<'g> InnerRef<'g> {
         if !HEADS_AND_HINTS {
             return self.child_by_halving(0..n, &wanted, stable);
         }
-        let equal = self.heads_of(meta).equal(n, wanted.head);
-        if equal.is_empty() {
-            return Some(equal.start);
+        let heads = self.heads_of(meta);
+        let first = heads.count_below(n, wanted.head);
+        if first >= n || heads.get(first) != wanted.head {
+            return Some(first);
         }
-        self.child_by_halving(equal, &wanted, stable)
+        match self.compare(first, &wanted, &stable)? {
+            Ordering::Greater => Some(first),
+            // Others may have the same head.
+            _ => {
+                let end = heads.end_of_equal(first, n, wanted.head);
+                self.child_by_halving(first + 1..end, &wanted, stable)
+            }
+        }
     }
 
     /// Goes on with `child_of`: the separators before `within` are not above what is wanted, those
