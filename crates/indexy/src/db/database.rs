@@ -253,6 +253,7 @@ impl Db {
             });
         }
         budget.set_limit(bytes);
+        self.core().memory.follow_budget();
         for tree in self.core().all_joined() {
             tree.misses.choose(tree.misses.admission(), counts);
         }

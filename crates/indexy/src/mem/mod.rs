@@ -66,8 +66,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     /// An empty memory. Its shape (size of slabs, number of shards, huge pages, how much garbage
-    /// may wait) follows from the present limit of `budget`; a later change of the limit only moves
-    /// the limit.
+    /// may wait) follows from the present limit of `budget`; see [`Memory::follow_budget`].
     pub(crate) fn new(budget: Arc<Budget>) -> Arc<Memory> {
         let limit = budget.limit();
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -76,6 +75,13 @@ impl Memory {
             retired: Retired::new(arena.shards(), limit),
             arena,
         })
+    }
+
+    /// The limit of the budget has changed: new slabs have the size for the present one, and threads
+    /// share shards accordingly, up to the number at creation. What lies in slabs of another shape
+    /// is moved out by [`Memory::empty_slabs`].
+    pub(crate) fn follow_budget(&self) {
+        self.arena.follow_budget();
     }
 
     /// Enters a guard. Cost: a few nanoseconds, no shared cache line. Dropping it may free what

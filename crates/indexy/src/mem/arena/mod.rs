@@ -10,9 +10,9 @@
 //! charged by the slab, never by the block. The only thing beyond it is the unused rest of one huge
 //! page.
 //!
-//! The size of slabs, the number of shards and the use of huge pages follow from the budget at
-//! creation.
-//! Threads: any.
+//! The size of new slabs and the number of shards in use follow the budget (`shape.rs`); the most
+//! shards and the use of huge pages are those of its creation.
+//! Threads: any; one at a time changes the shape.
 //! Order of locks: none is taken under another.
 //! Not here: when a block may be freed (`mem/mod.rs`).
 
@@ -20,6 +20,7 @@ mod charge;
 mod chunk;
 mod classes;
 mod large;
+mod shape;
 mod shard;
 mod slab;
 mod slab_pool;
@@ -32,23 +33,20 @@ use chunk::{Kind, Owner, chunk_of};
 use classes::{CLASSES, SMALL_MAX, class_bytes, class_of};
 use crossbeam_utils::CachePadded;
 use large::Large;
+use shape::{SHIFTS, Shape};
 use shard::Shard;
 use slab::Slab;
 use slab_pool::SlabPool;
-use std::{ptr::NonNull, sync::Arc};
+use std::{
+    ptr::NonNull,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
 
-/// From this budget on, slabs are large, in bytes.
-const LARGE_SLABS_FROM: usize = 16 << 20;
-const SMALL_SLAB_SHIFT: u32 = 14;
-const LARGE_SLAB_SHIFT: u32 = 16;
 /// From this budget on, chunks ask for huge pages, in bytes.
 const HUGE_PAGES_FROM: usize = 64 << 20;
-/// A shard per so many bytes of budget: each may keep one partly used slab per class.
-const BUDGET_PER_SHARD: usize = 16 << 20;
-const SHARDS_MAX: usize = 64;
-/// The reserve is this part of the budget, within bounds.
-const RESERVE_DIVISOR: usize = 256;
-const RESERVE_SLABS: (usize, usize) = (2, 32);
 /// A free block may be this part larger than what was asked for before a new slab is taken, when
 /// memory is tight.
 const LARGER_DIVISOR: usize = 2;
@@ -56,7 +54,12 @@ const LARGER_DIVISOR: usize = 2;
 /// See the module header.
 pub(super) struct Arena {
     shards: Box<[CachePadded<Shard>]>,
-    slabs: SlabPool,
+    /// Threads allocate from so many of the shards, and one less is the mask of their numbers.
+    in_use: AtomicUsize,
+    /// Which of the pools new slabs come from.
+    size: AtomicUsize,
+    /// One for each size of slabs.
+    pools: [SlabPool; SHIFTS.len()],
     large: Large,
     charge: Charge,
 }
@@ -83,24 +86,52 @@ impl Arena {
     /// An arena shaped for the present limit of `budget` and so many `threads` at a time.
     pub(super) fn new(budget: Arc<Budget>, threads: usize) -> Arc<Self> {
         let limit = budget.limit();
-        let shift = if limit < LARGE_SLABS_FROM {
-            SMALL_SLAB_SHIFT
-        } else {
-            LARGE_SLAB_SHIFT
-        };
-        let (least, most) = RESERVE_SLABS;
-        let reserve = ((limit / RESERVE_DIVISOR) >> shift).clamp(least, most);
-        let shards = threads.min(limit / BUDGET_PER_SHARD).clamp(1, SHARDS_MAX);
-        // A power of two, so that a thread's shard is a mask away.
-        let shards = 1 << shards.ilog2();
-        Arc::new(Self {
-            shards: (0..shards)
+        let shape = Shape::of(limit, threads);
+        let huge = limit >= HUGE_PAGES_FROM;
+        let arena = Self {
+            shards: (0..shape.shards)
                 .map(|_| CachePadded::new(Shard::new()))
                 .collect(),
-            slabs: SlabPool::new(shift, reserve, limit >= HUGE_PAGES_FROM),
+            in_use: AtomicUsize::new(shape.shards),
+            size: AtomicUsize::new(shape.size),
+            // Huge pages are for large slabs.
+            pools: SHIFTS.map(|shift| SlabPool::new(shift, huge && shift == SHIFTS[1])),
             large: Large::default(),
             charge: Charge::new(budget),
-        })
+        };
+        arena.take_shape(shape);
+        Arc::new(arena)
+    }
+
+    /// The shape for the present limit of the budget.
+    fn shape(&self) -> Shape {
+        Shape::of(self.charge.budget().limit(), self.shards.len())
+    }
+
+    /// Takes the shape for the present limit of the budget. Slabs in reserve go back; what lies in
+    /// others stays until it is freed or moved.
+    pub(super) fn follow_budget(&self) {
+        self.take_shape(self.shape());
+    }
+
+    fn take_shape(&self, shape: Shape) {
+        self.in_use.store(shape.shards, Relaxed);
+        self.size.store(shape.size, Relaxed);
+        for (size, pool) in self.pools.iter().enumerate() {
+            let reserve = if size == shape.size { shape.reserve } else { 0 };
+            pool.set_reserve(reserve, &self.charge);
+        }
+    }
+
+    fn pool_of(&self, shift: u32) -> &SlabPool {
+        &self.pools[usize::from(shift == SHIFTS[1])]
+    }
+
+    /// The shard that `thread` allocates from.
+    #[inline(always)]
+    fn shard_of(&self, thread: usize) -> usize {
+        // The mask is below their number; `min` shows it.
+        (thread & (self.in_use.load(Relaxed) - 1)).min(self.shards.len() - 1)
     }
 
     /// How chunks refer to it.
@@ -120,7 +151,7 @@ impl Arena {
             return self.allocate_large(bytes);
         }
         let class = class_of(bytes);
-        let shard = thread & (self.shards.len() - 1);
+        let shard = self.shard_of(thread);
         match self.shards[shard].take(class) {
             Some(taken) => Allocated::of(taken, class),
             None => self.refill(class, shard),
@@ -141,15 +172,16 @@ impl Arena {
                 }
             }
             if self.charge.budget().is_full()
-                && let Some(taken) = self.shards[shard].take_set_aside(class)
+                && let Some(taken) = self.shards[shard].take_set_aside(class, self.shape())
             {
                 return Allocated::of(taken, class);
             }
         }
-        let handed = self.slabs.take(&self.charge, self.as_owner());
+        let pool = &self.pools[self.size.load(Relaxed).min(SHIFTS.len() - 1)];
+        let handed = pool.take(&self.charge, self.as_owner());
         handed
             .slab
-            .prepare(self.slabs.shift(), class, shard, handed.zeroed);
+            .prepare(pool.shift(), class, shard, handed.zeroed);
         match self.shards[shard].adopt(handed.slab) {
             Some(taken) => Allocated::of(taken, class),
             None => unreachable!("an empty slab has a block of every class"),
@@ -185,7 +217,7 @@ impl Arena {
                     self.shards[slab.shard()].put(slab, block)
                 };
                 if let Some(slab) = empty {
-                    self.slabs.give(slab, &self.charge);
+                    self.pool_of(shift).give(slab, &self.charge);
                 }
             }
             // SAFETY: the caller's promise.
@@ -196,9 +228,10 @@ impl Arena {
     /// Sets the emptiest slabs aside until [`Arena::end_emptying`], of about `bytes` bytes: see
     /// `shard.rs`. Returns whether there are any.
     pub(super) fn begin_emptying(&self, bytes: usize) -> bool {
-        let each = (bytes >> self.slabs.shift()).div_ceil(self.shards.len());
-        let chosen: usize = self.shards.iter().map(|s| s.begin_emptying(each)).sum();
-        chosen > 0
+        let shape = self.shape();
+        let each = bytes.div_ceil(self.shards.len());
+        let chosen = |shard: &CachePadded<Shard>| shard.begin_emptying(each, shape);
+        self.shards.iter().map(chosen).sum::<usize>() > 0
     }
 
     /// Notes that `block`, which the caller has, lies out of line.

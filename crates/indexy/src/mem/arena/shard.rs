@@ -6,7 +6,8 @@
 //! Now and then the emptiest slabs are set aside (*emptying*): nothing is taken from them any more,
 //! unless the budget is full (I7), so that whoever has blocks there can move them elsewhere and the
 //! slabs go back. A slab that did not run empty holds what nobody moves: it is left alone for a
-//! while, or it would be chosen again and again in place of others.
+//! while, or it would be chosen again and again in place of others. The misfits of a shape
+//! (`shape.rs`) run empty even where no other slab has room for what they hold.
 //!
 //! Locks: one per shard, for tens of nanoseconds, some tens of microseconds where slabs are set
 //! aside; no other lock and no system call under it.
@@ -14,6 +15,7 @@
 
 use super::{
     classes::CLASSES,
+    shape::Shape,
     slab::{BINS, EMPTYING, Slab, SlabHeader, Taken},
 };
 use parking_lot::Mutex;
@@ -35,8 +37,6 @@ struct Lists([[*mut SlabHeader; BINS + 1]; CLASSES]);
 
 /// So many slabs of a class are looked at, from the emptiest on, when some are set aside.
 const LOOKED_AT: usize = 16;
-/// Fuller ones, in quarters, are not: to move what they hold would cost more than it frees.
-const FULLEST_QUARTERS: usize = 2;
 /// So often one that did not run empty is passed over.
 const LEFT_ALONE: u8 = 64;
 
@@ -60,13 +60,14 @@ impl Shard {
         self.take_from(&mut lists, slab)
     }
 
-    /// A block of `class` of a slab that was set aside, which then does not run empty.
-    pub(super) fn take_set_aside(&self, class: usize) -> Option<Taken> {
+    /// A block of `class` of a slab that was set aside, which then does not run empty. Not of a
+    /// misfit, or what is moved out of it came back.
+    pub(super) fn take_set_aside(&self, class: usize, shape: Shape) -> Option<Taken> {
         let mut lists = self.lists.lock();
         let mut at = lists.0[class][EMPTYING];
         // SAFETY: slabs in a list are owned by this shard, so their chunks are mapped.
         while let Some(slab) = unsafe { Slab::from_ptr(at) } {
-            if slab.fill().1 > 0 {
+            if slab.fill().1 > 0 && !shape.is_misfit(slab) {
                 return self.take_from(&mut lists, slab);
             }
             at = slab.header().next.load(Relaxed);
@@ -114,17 +115,25 @@ impl Shard {
         None
     }
 
-    /// Sets the emptiest slabs aside, `most` of them or fewer: only as many as the others of their
-    /// class have room for. Returns how many.
-    pub(super) fn begin_emptying(&self, most: usize) -> usize {
+    /// Sets the emptiest slabs aside, of about `bytes` bytes: misfits of `shape`, and only as many of
+    /// the rest as the others of their class have room for. Returns how many.
+    pub(super) fn begin_emptying(&self, bytes: usize, shape: Shape) -> usize {
         let mut lists = self.lists.lock();
-        let mut chosen: Vec<Slab> = (0..CLASSES).flat_map(|class| lists.sparse(class)).collect();
+        let sparse = |class| lists.sparse(class, shape);
+        let mut chosen: Vec<Slab> = (0..CLASSES).flat_map(sparse).collect();
         // Stable, so that of one class the emptiest still come first.
         chosen.sort_by(|a, b| {
             let (a, b) = (a.fill(), b.fill());
             (a.0 * (b.0 + b.1)).cmp(&(b.0 * (a.0 + a.1)))
         });
-        chosen.truncate(most);
+        let mut sum = 0;
+        let within = chosen.iter().take_while(|slab| {
+            let enough = sum >= bytes;
+            sum += 1 << slab.shift();
+            !enough
+        });
+        let within = within.count();
+        chosen.truncate(within);
         for &slab in &chosen {
             if let Some(bin) = slab.bin() {
                 lists.remove(slab, bin);
@@ -186,8 +195,9 @@ impl Lists {
         unsafe { Slab::from_ptr(*first) }
     }
 
-    /// The emptiest slabs of `class` whose blocks the next ones could take, in that order.
-    fn sparse(&self, class: usize) -> Vec<Slab> {
+    /// The emptiest slabs of `class`: misfits of `shape`, and those whose blocks the next ones could
+    /// take, in that order.
+    fn sparse(&self, class: usize, shape: Shape) -> Vec<Slab> {
         let mut found: Vec<Slab> = Vec::new();
         for &first in &self.0[class][..BINS] {
             let mut at = first;
@@ -202,17 +212,21 @@ impl Lists {
         }
         found.retain(|slab| slab.may_be_chosen());
         found.sort_by_key(|slab| slab.fill().0);
-        let mut room: usize = found.iter().map(|slab| slab.fill().1).sum();
+        let (mut misfits, mut others): (Vec<Slab>, Vec<Slab>) =
+            found.into_iter().partition(|&slab| shape.is_misfit(slab));
+        misfits.retain(|slab| slab.is_worthwhile());
+        let mut room: usize = others.iter().map(|slab| slab.fill().1).sum();
         let mut moved = 0;
-        let worthwhile = found.iter().take_while(|slab| {
+        let roomy = others.iter().take_while(|slab| {
             let (used, free) = slab.fill();
             moved += used;
             room -= free;
-            moved <= room && used * BINS <= (used + free) * FULLEST_QUARTERS
+            moved <= room && slab.is_worthwhile()
         });
-        let n = worthwhile.count();
-        found.truncate(n);
-        found
+        let n = roomy.count();
+        others.truncate(n);
+        misfits.extend(others);
+        misfits
     }
 
     /// Puts `slab` into the list it belongs in, after a change; `before`: the one it is in.

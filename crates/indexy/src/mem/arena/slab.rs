@@ -13,7 +13,7 @@
 //! lock of the shard that owns the slab.
 
 use super::{
-    chunk::{CHUNK_BYTES, ChunkHeader, HEADER_BYTES, chunk_of},
+    chunk::{CHUNK_BYTES, ChunkHeader, HEADER_BYTES, Kind, chunk_of},
     classes::class_bytes,
 };
 use std::{
@@ -27,6 +27,8 @@ const SLAB_HEADER_BYTES: usize = 64;
 pub(super) const BINS: usize = 4;
 /// The list of those that are to run empty: nothing is taken from them.
 pub(super) const EMPTYING: usize = BINS;
+/// To empty slabs that are fuller than this, in quarters, would cost more than it frees.
+const FULLEST_QUARTERS: usize = 2;
 /// Fills freed blocks behind their first word, with debug assertions.
 const FREED: u64 = 0xFEED_F00D_DEAD_B10C;
 
@@ -132,6 +134,15 @@ impl Slab {
         let slot = unsafe { self.chunk().as_ref() }.slot;
         let offset = self.0.addr().get() & (CHUNK_BYTES - 1);
         (slot, (offset - HEADER_BYTES) / SLAB_HEADER_BYTES)
+    }
+
+    /// It has `1 << shift` bytes, less what headers take of them.
+    pub(super) fn shift(self) -> u32 {
+        // SAFETY: the chunk is live and its header was written before it had slabs.
+        match unsafe { self.chunk().as_ref() }.kind {
+            Kind::Slabs { shift } => shift,
+            _ => unreachable!("a slab lies in a chunk of slabs"),
+        }
     }
 
     /// Offset in its chunk and length of its memory.
@@ -276,6 +287,12 @@ impl Slab {
         let header = self.header();
         let (used, capacity) = (header.used.load(Relaxed), header.capacity.load(Relaxed));
         (used as usize, (capacity - used) as usize)
+    }
+
+    /// It holds so little that to move it is worth it.
+    pub(super) fn is_worthwhile(self) -> bool {
+        let (used, free) = self.fill();
+        used * BINS <= (used + free) * FULLEST_QUARTERS
     }
 
     pub(super) fn is_emptying(self) -> bool {

@@ -26,14 +26,14 @@ const HEADER_GRAIN: usize = 4 << 10;
 pub(super) struct SlabPool {
     shift: u32,
     huge: bool,
-    /// Slabs in reserve at most.
-    reserve: usize,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     reserve: Vec<Slab>,
+    /// Slabs in reserve at most.
+    most: usize,
     /// `None`: was unmapped, its place can be used again.
     chunks: Vec<Option<Chunk>>,
     /// No chunk before this one has a free slab.
@@ -56,20 +56,30 @@ pub(super) struct Handed {
 }
 
 impl SlabPool {
-    /// Slabs of `1 << shift` bytes (16 KiB to 1 MiB), `reserve` of them kept; `huge`: in huge pages
-    /// if the system has them.
-    pub(super) fn new(shift: u32, reserve: usize, huge: bool) -> Self {
+    /// Slabs of `1 << shift` bytes (16 KiB to 1 MiB), none of them kept in reserve; `huge`: in huge
+    /// pages if the system has them.
+    pub(super) fn new(shift: u32, huge: bool) -> Self {
         debug_assert!(CHUNK_BYTES >> shift <= 128);
         Self {
             shift,
             huge,
-            reserve,
             state: Mutex::default(),
         }
     }
 
     pub(super) fn shift(&self) -> u32 {
         self.shift
+    }
+
+    /// From now on `most` slabs are kept in reserve; the others go back.
+    pub(super) fn set_reserve(&self, most: usize, charge: &Charge) {
+        let beyond = {
+            let mut state = self.state.lock();
+            state.most = most;
+            let kept = state.reserve.len().min(most);
+            state.reserve.split_off(kept)
+        };
+        beyond.into_iter().for_each(|slab| self.give(slab, charge));
     }
 
     /// Bytes charged for the headers of a chunk.
@@ -166,7 +176,7 @@ impl SlabPool {
         let (slot, index) = slab.place();
         {
             let mut state = self.state.lock();
-            if state.reserve.len() < self.reserve {
+            if state.reserve.len() < state.most {
                 state.reserve.push(slab);
                 return;
             }
@@ -240,6 +250,7 @@ impl SlabPool {
     /// The most that may be charged when no block is allocated: the reserve, and the headers of its
     /// chunks and of the spare one.
     pub(super) fn resting_bytes(&self) -> usize {
-        (self.reserve << self.shift) + (self.reserve + 1) * self.header_charge()
+        let most = self.state.lock().most;
+        (most << self.shift) + (most + 1) * self.header_charge()
     }
 }

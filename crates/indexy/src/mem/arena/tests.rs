@@ -75,12 +75,19 @@ fn any_size(random: &mut StdRng) -> usize {
 impl Arena {
     /// What the tables say is charged.
     fn expected_charge(&self) -> usize {
-        self.slabs.expected_charge() + self.large.expected_charge()
+        let pools: usize = self.pools.iter().map(|p| p.expected_charge()).sum();
+        pools + self.large.expected_charge()
     }
 
     /// The most that may be charged when nothing is allocated.
     fn resting_bytes(&self) -> usize {
-        self.slabs.resting_bytes() + PAGE
+        let pools: usize = self.pools.iter().map(|p| p.resting_bytes()).sum();
+        pools + PAGE
+    }
+
+    /// Bytes of a new slab, headers included.
+    fn slab_bytes(&self) -> usize {
+        1 << SHIFTS[self.size.load(Relaxed)]
     }
 }
 
@@ -250,7 +257,7 @@ fn nothing_is_taken_from_slabs_that_are_set_aside_and_the_empty_ones_go_back() {
         assert!(set_aside(&blocks).is_empty());
         arena.end_emptying();
         let freed = scattered - arena.charged_bytes();
-        assert!(freed >= 8 << arena.slabs.shift(), "{limit}: {freed}");
+        assert!(freed >= 8 * arena.slab_bytes(), "{limit}: {freed}");
         assert_eq!(arena.charged_bytes(), arena.expected_charge());
         blocks.into_iter().for_each(|filled| filled.free(&arena));
         assert!(arena.charged_bytes() <= arena.resting_bytes());
@@ -275,7 +282,7 @@ fn what_nobody_moves_does_not_keep_other_slabs_from_running_empty() {
     let mut blocks = scatter(MOVED, 10_000, 3_000);
     let scattered = arena.charged_bytes();
     for _ in 0..32 {
-        arena.begin_emptying(8 << arena.slabs.shift());
+        arena.begin_emptying(8 * arena.slab_bytes());
         for i in set_aside(&blocks) {
             let new = Filled::new(&arena, MOVED, 0, i as u64);
             std::mem::replace(&mut blocks[i], new).free(&arena);
@@ -283,7 +290,7 @@ fn what_nobody_moves_does_not_keep_other_slabs_from_running_empty() {
         arena.end_emptying();
     }
     let freed = scattered - arena.charged_bytes();
-    assert!(freed >= 32 << arena.slabs.shift(), "{freed}");
+    assert!(freed >= 32 * arena.slab_bytes(), "{freed}");
     let all = lasting.into_iter().chain(blocks);
     all.for_each(|filled| filled.free(&arena));
     assert!(arena.charged_bytes() <= arena.resting_bytes());
@@ -311,6 +318,68 @@ fn slabs_that_are_set_aside_are_used_before_the_budget_is_exceeded() {
     assert!(set_aside(&blocks).is_empty());
     blocks.into_iter().for_each(|filled| filled.free(&arena));
     assert!(arena.charged_bytes() <= arena.resting_bytes());
+}
+
+/// Each class of each shard keeps a slab that is nearly empty. In a budget that becomes small, these
+/// slabs alone would be more than it.
+#[test]
+fn slabs_of_a_large_budget_make_way_in_a_small_one() {
+    for (large, threads, small) in [(16 << 20, 1, 2 << 20), (1 << 30, 64, 12 << 20)] {
+        let budget = Arc::new(Budget::new(large));
+        let arena = Arena::new(Arc::clone(&budget), threads);
+        let of_all_classes = |thread| (0..CLASSES).map(move |class| (class_bytes(class), thread));
+        let mut blocks: Vec<_> = (0..threads)
+            .flat_map(of_all_classes)
+            .map(|(bytes, thread)| Filled::new(&arena, bytes, thread, bytes as u64))
+            .collect();
+        let scattered = arena.charged_bytes();
+        assert!(scattered > small, "the test needs slabs that hold little");
+        budget.set_limit(small);
+        arena.follow_budget();
+        for _ in 0..scattered / small * 8 {
+            arena.begin_emptying(small / 2);
+            for i in set_aside(&blocks) {
+                // SAFETY: the block is allocated.
+                let shard = unsafe { emptying_shard(blocks[i].block) }.unwrap();
+                let new = Filled::new(&arena, blocks[i].bytes, shard, i as u64);
+                std::mem::replace(&mut blocks[i], new).free(&arena);
+            }
+            arena.end_emptying();
+            assert!(arena.charged_bytes() <= scattered + small / 4);
+            assert_eq!(arena.charged_bytes(), arena.expected_charge());
+        }
+        // A slab in part for each class, and what is behind the last block of each slab.
+        let live = arena.live_bytes();
+        let most = live + live / 4 + CLASSES * arena.slab_bytes() + arena.resting_bytes();
+        let charged = arena.charged_bytes();
+        assert!(charged <= most, "{charged} > {most} for {live}");
+        // And back.
+        budget.set_limit(large);
+        arena.follow_budget();
+        blocks.extend((0..threads).map(|thread| Filled::new(&arena, 1000, thread, 0)));
+        blocks.into_iter().for_each(|filled| filled.free(&arena));
+        assert!(arena.charged_bytes() <= arena.resting_bytes());
+    }
+}
+
+/// I7: what is kept for the next slabs is kept by the present budget.
+#[test]
+fn the_reserve_follows_the_budget() {
+    let (budget, arena) = arena(1 << 30);
+    let blocks: Vec<_> = (0..8_000)
+        .map(|i| Filled::new(&arena, 1000, 0, i))
+        .collect();
+    blocks.into_iter().for_each(|filled| filled.free(&arena));
+    let kept = arena.charged_bytes();
+    assert!(kept > 1 << 20, "the test needs a reserve");
+    budget.set_limit(2 << 20);
+    arena.follow_budget();
+    assert!(
+        arena.charged_bytes() < kept / 8,
+        "{}",
+        arena.charged_bytes()
+    );
+    assert_eq!(arena.charged_bytes(), arena.expected_charge());
 }
 
 #[test]
