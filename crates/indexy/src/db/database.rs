@@ -5,15 +5,12 @@
 use super::{
     device::DeviceProfile,
     handle::{Core, Handle, Pinned},
-    index_y, open,
+    open,
     options::{self, Options},
     reports::{self, Stats, VerifyReport},
     tree::Batch,
 };
-use crate::{
-    error::{Error, Result},
-    mem::budget::Holder,
-};
+use crate::error::{Error, Result};
 use std::{fmt, path::Path, sync::Arc};
 
 /// An open database: named trees under one memory budget and one log.
@@ -236,16 +233,10 @@ impl Db {
     pub fn set_memory_budget(&self, bytes: usize) -> Result<()> {
         self.core().check_open()?;
         options::check_budget(bytes)?;
-        // Buffers keep the size that they got at open; the cache, filters and the counts of misses
-        // follow the budget; X needs room beside them.
+        // Buffers of the log keep the size that they got at open; X needs room beside them.
         let budget = &self.core().budget;
         let counts = &self.core().shared.miss_counts;
-        let follow = budget.held(Holder::Arena)
-            + budget.held(Holder::IndexY)
-            + budget.held(Holder::Filters)
-            + counts.bytes();
-        let others = budget.used().saturating_sub(follow);
-        let minimum_bytes = 2 * (others + index_y::cache_bytes(bytes));
+        let minimum_bytes = 2 * self.core().lasting_bytes(bytes);
         if bytes < minimum_bytes {
             return Err(Error::BudgetTooSmall {
                 budget_bytes: bytes,
@@ -253,7 +244,7 @@ impl Db {
             });
         }
         budget.set_limit(bytes);
-        self.core().memory.follow_budget();
+        self.core().follow_budget();
         for tree in self.core().all_joined() {
             tree.misses.choose(tree.misses.admission(), counts);
         }

@@ -11,7 +11,7 @@
 
 use super::{signal::Stop, tree::Joined};
 use crate::{
-    error::Result,
+    error::{Error, Result},
     mem::budget::Budget,
     versions::{Image, spill::Cold},
     y::IndexY,
@@ -25,6 +25,10 @@ const READ_DIVISOR: usize = 64;
 /// A writer waits so long for a spiller that does not get on. Then the oldest snapshots are given
 /// up.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+/// A writer that finds no memory beside resident trees has images spilled so often: others leave new
+/// ones while it waits.
+const SPILLS: usize = 4;
 
 /// Reads what markers stand for: few at once where values are large.
 pub(super) struct ColdReads<'y> {
@@ -107,6 +111,29 @@ impl Joined {
         let epochs = versions.epochs();
         self.versions
             .merge(disk, &epochs, versions.disk_room(), between)
+    }
+
+    /// Does `admit` again, which waited for memory and was `refused`, as long as there are images to
+    /// be spilled before. One that has waited for long is done again once.
+    pub(crate) fn admit_after_spills<T>(
+        &self,
+        mut refused: Error,
+        admit: impl Fn() -> Result<T>,
+    ) -> Result<T> {
+        for _ in 0..SPILLS {
+            if !refused.is_about_memory() || !self.spill_for_memory() {
+                break;
+            }
+            let again = matches!(refused, Error::ResidentTreesTooLarge { .. });
+            match admit() {
+                Err(error) => refused = error,
+                admitted => return admitted,
+            }
+            if !again {
+                break;
+            }
+        }
+        Err(refused)
     }
 
     /// Memory is short: waits until the images of all trees are on disk. The caller holds stripes

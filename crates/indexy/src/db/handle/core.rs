@@ -6,7 +6,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::{stripes::Stripes, turn::Turn, updating};
+use super::{division::Work, stripes::Stripes, turn::Turn, updating};
 use crate::{
     db::{
         directory::{
@@ -132,6 +132,8 @@ pub(crate) struct Core {
     pub y_shared: Arc<YShared>,
     /// What the caches of `y_shared` were given; see `division.rs`.
     pub y_cache_bytes: Mutex<usize>,
+    /// What background work is counted for; see `division.rs`.
+    pub work: Work,
     /// What every Index X is made of.
     pub memory: Arc<Memory>,
     /// Locked while the set of trees or the manifest changes.
@@ -265,6 +267,13 @@ impl Holdings for Core {
         if versions.disk().is_some() && versions.bytes().0 > 0 {
             shared.spill_request.ask();
             shared.wake_spiller.notify();
+        }
+    }
+
+    fn give_up_images(&self) {
+        let versions = &self.shared.versions;
+        if versions.disk().is_none() && versions.bytes().0 > 0 {
+            versions.give_up_oldest();
         }
     }
 }

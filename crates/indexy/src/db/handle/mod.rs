@@ -12,6 +12,7 @@ mod turn;
 pub(super) mod updating;
 
 pub(super) use core::{Core, Status, TreeCore};
+pub(super) use division::Work;
 pub(super) use ending::Handle;
 pub(super) use pinned::Pinned;
 pub(super) use stripes::Stripes;

@@ -17,7 +17,7 @@ use super::{
         self, IMAGES_DIR, OwnedDirectory, OwnedStorage, TREES_DIR,
         manifest::{Manifest, TreeEntry},
     },
-    handle::{Core, Handle, Stripes, TreeCore, Turn},
+    handle::{Core, Handle, Stripes, TreeCore, Turn, Work},
     hot_set::Keeper,
     index_y::{self, YShared},
     kinds::IndexXKind,
@@ -40,7 +40,6 @@ use crate::{
     versions::Disk,
     wal::Lsn,
     x::{AnyX, art::Art, bptree::BPlus},
-    y::lsm::SCRATCH_WRITER_BYTES,
 };
 use parking_lot::{Mutex, RwLock};
 use std::{
@@ -49,13 +48,6 @@ use std::{
     sync::{Arc, atomic::AtomicU8},
     time::Instant,
 };
-
-/// What runs and compactions in flight take is counted up to this part of the budget.
-const WORK_DIVISOR: usize = 32;
-/// What a spill of images and a merge of their files hold,
-const SPILL_BYTES: usize = 2 * SCRATCH_WRITER_BYTES;
-/// counted up to this part of the budget.
-const SPILL_DIVISOR: usize = 256;
 
 /// Opens or creates the database in `path`.
 pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
@@ -176,15 +168,8 @@ fn make_core(
     }
     let stripes = Stripes::new(options.memory_budget_bytes);
     budget.take(Holder::IndexY, y_shared.memory_bytes());
-    // Small budgets do not have this much: there the rest is a fixed cost beside the budget
-    // (README, limits).
-    budget.take(
-        Holder::Transfer,
-        stripes.bytes()
-            + SPILL_BYTES.min(options.memory_budget_bytes / SPILL_DIVISOR)
-            + index_y::work_bytes(&options.factories)
-                .min(options.memory_budget_bytes / WORK_DIVISOR),
-    );
+    budget.take(Holder::Transfer, stripes.bytes());
+    let work = index_y::work_bytes(&options.factories);
     let storage: Arc<dyn Storage> = Arc::new(OwnedStorage::new(storage, directory.clone()));
     let hot = Keeper::new(
         options.hot_set,
@@ -193,7 +178,7 @@ fn make_core(
         manifest.database_id,
         shared.clone(),
     );
-    Arc::new(Core {
+    let core = Arc::new(Core {
         path: path.to_path_buf(),
         storage,
         hot,
@@ -202,6 +187,7 @@ fn make_core(
         stripes,
         y_shared,
         y_cache_bytes: Mutex::new(y_cache_bytes),
+        work: Work::new(work),
         memory,
         manifest: Mutex::new(manifest.clone()),
         trees: RwLock::new(BTreeMap::new()),
@@ -211,7 +197,9 @@ fn make_core(
         directory,
         turn: Turn::default(),
         options,
-    })
+    });
+    core.follow_budget();
+    core
 }
 
 /// Removes images that a process left behind, and folders of trees that the manifest does not name:

@@ -41,15 +41,10 @@ pub(super) fn admit<'a>(
     let (room, versions) = (&core.shared.room, &core.shared.versions);
     let refused =
         |admitted: &Result<Admitted<'a>>| matches!(admitted, Err(error) if error.is_about_memory());
-    let spill = || {
-        trees
-            .first()
-            .is_some_and(|tree| tree.joined.spill_for_memory())
-    };
     // Images that are there already may be what is in the way.
-    let admit = |bytes| match room.admit(bytes) {
-        Err(error) if error.is_about_memory() && spill() => room.admit(bytes),
-        admitted => admitted,
+    let admit = |bytes| match (room.admit(bytes), trees.first()) {
+        (Err(error), Some(tree)) => tree.joined.admit_after_spills(error, || room.admit(bytes)),
+        (admitted, _) => admitted,
     };
     let on_the_way = needed.max(images.min(core.budget.limit() / ON_THE_WAY_DIVISOR));
     let to_disk = Images::ToDisk {

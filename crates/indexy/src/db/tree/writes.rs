@@ -391,10 +391,8 @@ impl Tree {
         error: Error,
     ) -> Result<Permit<'_>> {
         let versions = &self.at.core().shared.versions;
-        let mut admitted = Err(error);
-        if self.at.joined().spill_for_memory() {
-            admitted = self.admit(key.len() + len, kept);
-        }
+        let admit = || self.admit(key.len() + len, kept);
+        let mut admitted = self.at.joined().admit_after_spills(error, admit);
         if matches!(&admitted, Err(error) if error.is_about_memory()) && versions.give_up_all() {
             // Without an image: nobody needs it any more.
             admitted = self.admit(key.len() + len, 0);

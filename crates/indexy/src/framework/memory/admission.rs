@@ -12,7 +12,8 @@
 //! after [`WaitLimits::stall`](super::WaitLimits). What never fits, because it is more than a
 //! release of all of X would leave, does not wait for that long, nor does who waits beside resident
 //! trees that fill the budget while nothing else comes free. Images of snapshots that are in the
-//! way go to disk during the wait.
+//! way go to disk during the wait; where there is no disk for them, the oldest snapshots are given
+//! up.
 
 #![forbid(unsafe_code)]
 
@@ -47,6 +48,9 @@ const LONGEST_POLL: Duration = Duration::from_millis(200);
 /// Who has waited so long waits for more than what is being freed: images of snapshots are to go to
 /// disk.
 const IMAGES_AFTER: Duration = Duration::from_millis(100);
+/// After so long, and again each time that [`IMAGES_AFTER`] has passed, a snapshot is given up whose
+/// images cannot go there.
+const SNAPSHOTS_AFTER: Duration = Duration::from_secs(1);
 
 /// More than this part of the budget at once is large.
 const LARGE_DIVISOR: usize = 4096;
@@ -76,6 +80,8 @@ struct Waited {
     too_large: Duration,
     /// What is never released fills the budget, and nothing else was released.
     resident: Duration,
+    /// In which snapshots were given up, beyond [`SNAPSHOTS_AFTER`].
+    for_snapshots: Duration,
 }
 
 impl Room {
@@ -194,11 +200,7 @@ impl Room {
             }
             let releasable = self.check_resident(bytes, waited.resident)?;
             self.check_patience(bytes, &waited)?;
-            if waited.all >= IMAGES_AFTER
-                && let Some(holdings) = self.holdings()
-            {
-                holdings.spill_images();
-            }
+            self.ask_for_images(queue, &mut waited);
             let lasting = self.lasting(self.budget.held(Holder::IndexYTrees));
             let from = Instant::now();
             if self.freed.wait_for(queue, STALL_POLL).timed_out() {
@@ -220,6 +222,18 @@ impl Room {
                 releasable.is_some_and(|now| now >= least),
             );
             least = releasable.map_or(usize::MAX, |now| now.min(least));
+        }
+    }
+
+    /// Images of snapshots make way for a writer that has waited.
+    fn ask_for_images(&self, queue: &mut MutexGuard<'_, Queue>, waited: &mut Waited) {
+        let Some(holdings) = self.holdings().filter(|_| waited.all >= IMAGES_AFTER) else {
+            return;
+        };
+        holdings.spill_images();
+        if waited.all >= SNAPSHOTS_AFTER + waited.for_snapshots {
+            waited.for_snapshots += IMAGES_AFTER;
+            MutexGuard::unlocked(queue, || holdings.give_up_images());
         }
     }
 

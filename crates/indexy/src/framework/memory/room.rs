@@ -55,6 +55,8 @@ pub(crate) trait Holdings: Send + Sync + 'static {
     fn when_freed(&self) -> Freed;
     /// A writer waits for memory: what is kept for snapshots is to go to disk. Waits for nobody.
     fn spill_images(&self);
+    /// It has waited for long: what cannot go to disk goes with the oldest snapshot.
+    fn give_up_images(&self);
 }
 
 /// How long writers wait, at most.

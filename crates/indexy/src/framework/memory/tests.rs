@@ -33,6 +33,8 @@ struct Stub {
     beside: usize,
     /// So often images were asked for.
     asked: AtomicUsize,
+    /// So often snapshots were to be given up.
+    given_up: AtomicUsize,
 }
 
 impl Holdings for Stub {
@@ -51,6 +53,9 @@ impl Holdings for Stub {
     fn spill_images(&self) {
         self.asked.fetch_add(1, SeqCst);
     }
+    fn give_up_images(&self) {
+        self.given_up.fetch_add(1, SeqCst);
+    }
 }
 
 fn full_room(beside: usize) -> (Room, Arc<Stub>) {
@@ -62,6 +67,7 @@ fn full_room(beside: usize) -> (Room, Arc<Stub>) {
         resident: full - beside,
         beside,
         asked: AtomicUsize::new(0),
+        given_up: AtomicUsize::new(0),
     });
     let room = Room::new(budget, Arc::default(), Arc::default(), LIMITS);
     let held: Arc<dyn Holdings> = stub.clone();
@@ -90,4 +96,22 @@ fn images_are_asked_for_during_a_wait() {
     let (room, stub) = full_room(BUDGET / 20);
     let _ = room.admit(100).map(drop);
     assert!(stub.asked.load(SeqCst) > 0);
+    assert_eq!(stub.given_up.load(SeqCst), 0, "after a fifth of a second");
+}
+
+/// Where nothing is resident, a wait is long: snapshots do not outlast it.
+#[test]
+fn snapshots_are_given_up_during_a_long_wait() {
+    let (room, stub) = full_room(Watermarks::of(BUDGET).ceiling);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| room.admit(100).map(drop));
+        let deadline = Instant::now() + LIMITS.stall / 2;
+        while stub.given_up.load(SeqCst) < 2 && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        room.begin_closing();
+        assert!(matches!(writer.join().unwrap(), Err(Error::Closed)));
+    });
+    assert!(stub.given_up.load(SeqCst) >= 2);
+    assert!(stub.asked.load(SeqCst) > 10);
 }

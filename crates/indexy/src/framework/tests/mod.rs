@@ -107,6 +107,7 @@ impl Holdings for Rig {
         self.memory.when_freed()
     }
     fn spill_images(&self) {}
+    fn give_up_images(&self) {}
 }
 
 impl Host for Rig {

@@ -6,12 +6,17 @@
 
 #![forbid(unsafe_code)]
 
+use std::ops::Range;
+
 /// Largest block that shares a slab with others, in bytes.
 pub(crate) const SMALL_MAX: usize = 8 << 10;
 /// Granularity of larger blocks, in bytes.
 pub(crate) const PAGE: usize = 4 << 10;
 /// Number of small classes.
 pub(crate) const CLASSES: usize = FINE + 8 * 5;
+
+/// A block may be this part larger than what was asked for where memory is tight.
+pub(crate) const LARGER_DIVISOR: usize = 2;
 
 /// Classes that are multiples of 16.
 const FINE: usize = 16;
@@ -53,6 +58,14 @@ pub(crate) fn class_bytes(class: usize) -> usize {
     usize::from(SIZES[class])
 }
 
+/// Classes whose blocks may stand in for those of `class` where memory is tight: somewhat larger
+/// ones, the smallest first.
+pub(crate) fn stand_ins(class: usize) -> Range<usize> {
+    let most = class_bytes(class) + class_bytes(class) / LARGER_DIVISOR;
+    let fitting = SIZES.partition_point(|&bytes| usize::from(bytes) <= most);
+    class + 1..fitting
+}
+
 /// Bytes of the block that an allocation of `bytes` gets.
 #[inline(always)]
 pub(crate) fn block_bytes(bytes: usize) -> usize {
@@ -76,6 +89,20 @@ mod tests {
             assert_eq!(class_bytes(class) % 16, 0);
         }
         assert!(SIZES.is_sorted());
+    }
+
+    #[test]
+    fn blocks_that_stand_in_are_up_to_half_larger() {
+        for class in 0..CLASSES {
+            let stand_ins = stand_ins(class);
+            assert_eq!(stand_ins.start, class + 1);
+            let half_larger = |c: usize| class_bytes(c) * 2 <= class_bytes(class) * 3;
+            assert!(stand_ins.clone().all(half_larger));
+            assert!(
+                stand_ins.end == CLASSES || !half_larger(stand_ins.end),
+                "{class}"
+            );
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(super) use classes::block_bytes;
 use super::budget::Budget;
 use charge::Charge;
 use chunk::{Kind, Owner, chunk_of};
-use classes::{CLASSES, SMALL_MAX, class_bytes, class_of};
+use classes::{SMALL_MAX, class_bytes, class_of, stand_ins};
 use crossbeam_utils::CachePadded;
 use large::Large;
 use shape::{SHIFTS, Shape};
@@ -47,10 +47,6 @@ use std::{
 
 /// From this budget on, chunks ask for huge pages, in bytes.
 const HUGE_PAGES_FROM: usize = 64 << 20;
-/// A free block may be this part larger than what was asked for before a new slab is taken, when
-/// memory is tight.
-const LARGER_DIVISOR: usize = 2;
-
 /// See the module header.
 pub(super) struct Arena {
     shards: Box<[CachePadded<Shard>]>,
@@ -164,9 +160,7 @@ impl Arena {
     #[cold]
     fn refill(&self, class: usize, shard: usize) -> Allocated {
         if self.charge.budget().is_tight() {
-            let most = class_bytes(class) + class_bytes(class) / LARGER_DIVISOR;
-            let larger = (class + 1..CLASSES).take_while(|&larger| class_bytes(larger) <= most);
-            for class in larger {
+            for class in stand_ins(class) {
                 if let Some(taken) = self.shards[shard].take(class) {
                     return Allocated::of(taken, class);
                 }

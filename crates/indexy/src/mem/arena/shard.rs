@@ -7,14 +7,16 @@
 //! unless the budget is full (I7), so that whoever has blocks there can move them elsewhere and the
 //! slabs go back. A slab that did not run empty holds what nobody moves: it is left alone for a
 //! while, or it would be chosen again and again in place of others. The misfits of a shape
-//! (`shape.rs`) run empty even where no other slab has room for what they hold.
+//! (`shape.rs`) run empty even where no other slab has room for what they hold. Where that is not
+//! enough, what the last slab of a class holds goes to blocks that are somewhat larger: a small
+//! budget has no room for a slab in part of every class.
 //!
 //! Locks: one per shard, for tens of nanoseconds, some tens of microseconds where slabs are set
 //! aside; no other lock and no system call under it.
 //! Not here: where slabs come from (`slab_pool.rs`).
 
 use super::{
-    classes::CLASSES,
+    classes::{CLASSES, stand_ins},
     shape::Shape,
     slab::{BINS, EMPTYING, Slab, SlabHeader, Taken},
 };
@@ -39,6 +41,16 @@ struct Lists([[*mut SlabHeader; BINS + 1]; CLASSES]);
 const LOOKED_AT: usize = 16;
 /// So often one that did not run empty is passed over.
 const LEFT_ALONE: u8 = 64;
+
+/// Slabs of a class.
+struct Found {
+    /// They are to run empty.
+    chosen: Vec<Slab>,
+    /// The rest of those that were looked at, the emptiest first,
+    others: Vec<Slab>,
+    /// and how many of their free blocks nothing is to be moved to yet.
+    room: usize,
+}
 
 // SAFETY: the pointers are slabs that this shard owns; their headers are atomics, used under the
 // shard's lock.
@@ -115,12 +127,18 @@ impl Shard {
         None
     }
 
-    /// Sets the emptiest slabs aside, of about `bytes` bytes: misfits of `shape`, and only as many of
-    /// the rest as the others of their class have room for. Returns how many.
+    /// Sets the emptiest slabs aside, of about `bytes` bytes: misfits of `shape`, and only as many
+    /// of the rest as others have room for. Returns how many.
     pub(super) fn begin_emptying(&self, bytes: usize, shape: Shape) -> usize {
         let mut lists = self.lists.lock();
-        let sparse = |class| lists.sparse(class, shape);
-        let mut chosen: Vec<Slab> = (0..CLASSES).flat_map(sparse).collect();
+        let mut found: Vec<Found> = (0..CLASSES).map(|c| lists.sparse(c, shape)).collect();
+        let mut chosen: Vec<Slab> = found
+            .iter_mut()
+            .flat_map(|f| std::mem::take(&mut f.chosen))
+            .collect();
+        if bytes_of(&chosen) < bytes {
+            chosen.extend(into_larger(&mut found));
+        }
         // Stable, so that of one class the emptiest still come first.
         chosen.sort_by(|a, b| {
             let (a, b) = (a.fill(), b.fill());
@@ -197,7 +215,7 @@ impl Lists {
 
     /// The emptiest slabs of `class`: misfits of `shape`, and those whose blocks the next ones could
     /// take, in that order.
-    fn sparse(&self, class: usize, shape: Shape) -> Vec<Slab> {
+    fn sparse(&self, class: usize, shape: Shape) -> Found {
         let mut found: Vec<Slab> = Vec::new();
         for &first in &self.0[class][..BINS] {
             let mut at = first;
@@ -212,21 +230,27 @@ impl Lists {
         }
         found.retain(|slab| slab.may_be_chosen());
         found.sort_by_key(|slab| slab.fill().0);
-        let (mut misfits, mut others): (Vec<Slab>, Vec<Slab>) =
+        let (mut chosen, mut others): (Vec<Slab>, Vec<Slab>) =
             found.into_iter().partition(|&slab| shape.is_misfit(slab));
-        misfits.retain(|slab| slab.is_worthwhile());
+        chosen.retain(|slab| slab.is_worthwhile());
         let mut room: usize = others.iter().map(|slab| slab.fill().1).sum();
         let mut moved = 0;
         let roomy = others.iter().take_while(|slab| {
             let (used, free) = slab.fill();
+            if moved + used + free > room || !slab.is_worthwhile() {
+                return false;
+            }
             moved += used;
             room -= free;
-            moved <= room && slab.is_worthwhile()
+            true
         });
         let n = roomy.count();
-        others.truncate(n);
-        misfits.extend(others);
-        misfits
+        chosen.extend(others.drain(..n));
+        Found {
+            chosen,
+            others,
+            room: room - moved,
+        }
     }
 
     /// Puts `slab` into the list it belongs in, after a change; `before`: the one it is in.
@@ -272,4 +296,33 @@ impl Lists {
             slab.header().previous.store(previous, Relaxed);
         }
     }
+}
+
+/// Of the slabs in `found`, by class, those whose blocks others of somewhat larger classes could
+/// take.
+fn into_larger(found: &mut [Found]) -> Vec<Slab> {
+    let mut chosen = Vec::new();
+    for class in 0..CLASSES {
+        while let Some(&slab) = found[class].others.first() {
+            let (used, free) = slab.fill();
+            let room: usize = found[stand_ins(class)].iter().map(|f| f.room).sum();
+            // Its own blocks that are free may be meant for what is moved out of others.
+            if used > room || free > found[class].room || !slab.is_worthwhile() {
+                break;
+            }
+            let mut left = used;
+            for larger in &mut found[stand_ins(class)] {
+                let taken = left.min(larger.room);
+                larger.room -= taken;
+                left -= taken;
+            }
+            found[class].room -= free;
+            chosen.push(found[class].others.remove(0));
+        }
+    }
+    chosen
+}
+
+fn bytes_of(slabs: &[Slab]) -> usize {
+    slabs.iter().map(|slab| 1 << slab.shift()).sum()
 }

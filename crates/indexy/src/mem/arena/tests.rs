@@ -3,7 +3,7 @@
 use super::*;
 use crate::mem::budget::Holder;
 use chunk::CHUNK_BYTES;
-use classes::PAGE;
+use classes::{CLASSES, LARGER_DIVISOR, PAGE};
 use parking_lot::Mutex;
 use proptest::{collection::vec, prelude::*};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::SliceRandom};
@@ -360,6 +360,35 @@ fn slabs_of_a_large_budget_make_way_in_a_small_one() {
         blocks.into_iter().for_each(|filled| filled.free(&arena));
         assert!(arena.charged_bytes() <= arena.resting_bytes());
     }
+}
+
+/// In the smallest budget, a slab in part for each class would be half of it.
+#[test]
+fn the_last_slab_of_a_class_runs_empty_into_larger_blocks() {
+    let (budget, arena) = arena(2 << 20);
+    let mut blocks: Vec<_> = (0..CLASSES)
+        .flat_map(|class| (0..2).map(move |i| (class_bytes(class), i)))
+        .map(|(bytes, i)| Filled::new(&arena, bytes, 0, i))
+        .collect();
+    let all = arena.charged_bytes();
+    let fill_up = || budget.take(Holder::Scans, budget.limit() / 10 * 9 - budget.used());
+    fill_up();
+    assert!(budget.is_tight() && !budget.is_full());
+    for _ in 0..8 {
+        arena.begin_emptying(256 << 10);
+        for i in set_aside(&blocks) {
+            fill_up();
+            let new = Filled::new(&arena, blocks[i].bytes, 0, i as u64);
+            std::mem::replace(&mut blocks[i], new).free(&arena);
+        }
+        assert!(set_aside(&blocks).is_empty());
+        arena.end_emptying();
+    }
+    let left = arena.charged_bytes();
+    assert!(left < all / 2, "{left} of {all} for {}", arena.live_bytes());
+    budget.give(Holder::Scans, budget.held(Holder::Scans));
+    blocks.into_iter().for_each(|filled| filled.free(&arena));
+    assert!(arena.charged_bytes() <= arena.resting_bytes());
 }
 
 /// I7: what is kept for the next slabs is kept by the present budget.
