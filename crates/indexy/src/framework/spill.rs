@@ -26,10 +26,6 @@ const READ_DIVISOR: usize = 64;
 /// up.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// A writer that finds no memory beside resident trees has images spilled so often: others leave new
-/// ones while it waits.
-const SPILLS: usize = 4;
-
 /// Reads what markers stand for: few at once where values are large.
 pub(super) struct ColdReads<'y> {
     y: &'y dyn IndexY,
@@ -113,27 +109,17 @@ impl Joined {
             .merge(disk, &epochs, versions.disk_room(), between)
     }
 
-    /// Does `admit` again, which waited for memory and was `refused`, as long as there are images to
-    /// be spilled before. One that has waited for long is done again once.
-    pub(crate) fn admit_after_spills<T>(
+    /// Does `admit` again, which was `refused` memory beside resident trees, if images were in its
+    /// way: it has not waited for them to go to disk, as it does where nothing is resident.
+    pub(crate) fn admit_after_spill<T>(
         &self,
-        mut refused: Error,
+        refused: Error,
         admit: impl Fn() -> Result<T>,
     ) -> Result<T> {
-        for _ in 0..SPILLS {
-            if !refused.is_about_memory() || !self.spill_for_memory() {
-                break;
-            }
-            let again = matches!(refused, Error::ResidentTreesTooLarge { .. });
-            match admit() {
-                Err(error) => refused = error,
-                admitted => return admitted,
-            }
-            if !again {
-                break;
-            }
+        match refused {
+            Error::ResidentTreesTooLarge { .. } if self.spill_for_memory() => admit(),
+            _ => Err(refused),
         }
-        Err(refused)
     }
 
     /// Memory is short: waits until the images of all trees are on disk. The caller holds stripes

@@ -38,6 +38,7 @@ impl Spiller {
             for tree in self.host.trees() {
                 if let Err(error) = tree.spill(RunLock::Free) {
                     events::refused(&error);
+                    versions.give_up_oldest();
                 }
             }
             self.shared.spill_request.answer();

@@ -306,3 +306,43 @@ fn i7_no_single_value_stalls_while_x_is_empty() {
         }
     }
 }
+
+/// Entries of many sizes in slabs of a large budget: what each size keeps of a slab would fill a
+/// small one, with next to no keys in memory.
+#[test]
+fn i7_entries_of_all_sizes_leave_room_in_a_budget_that_is_lowered() {
+    side_by_side(["art-lsm", "bplus-bplus:4096"], |pair| {
+        lower(pairs::named(pair), (16 * MIB, 2 * MIB));
+    });
+}
+
+fn lower(pair: pairs::Pair, (large, small): (usize, usize)) {
+    const KEYS: u64 = 12_000;
+    const WRITES: u64 = 10_000;
+    let of_any_size = |n: u64| {
+        let least = 16 << (n % 9);
+        vec![n as u8; least + (n as usize * 37) % least]
+    };
+    let dir = fast_dir();
+    let db = open(dir.path(), &pairs::options(pair, Options::new(large)));
+    let tree = db.tree("t").unwrap();
+    for n in 0..KEYS {
+        tree.insert(key(n), of_any_size(n)).unwrap();
+    }
+    db.set_memory_budget(small).unwrap();
+    let mut longest = Duration::ZERO;
+    for n in (0..WRITES).map(|n| n * 5 % KEYS) {
+        let began = Instant::now();
+        tree.insert(key(n), of_any_size(n)).unwrap();
+        longest = longest.max(began.elapsed());
+    }
+    assert!(longest < Duration::from_secs(10), "waited for {longest:?}");
+    let stats = db.stats();
+    assert!(stats.memory_used_bytes <= small as u64, "{stats:?}");
+    assert!(stats.x_bytes > small as u64 / 5, "{stats:?}");
+    for n in 0..KEYS {
+        let found = tree.get(key(n)).unwrap();
+        assert_eq!(found.as_deref(), Some(&of_any_size(n)[..]), "{n}");
+    }
+    assert_sound(&db);
+}

@@ -242,15 +242,10 @@ impl Holdings for Core {
         trees.values().map(|t| of(&t.joined)).sum()
     }
 
-    /// Images are not released either.
     fn resident_bytes(&self) -> usize {
         let trees = self.trees.read();
-        let resident = |tree: &Joined| match tree.resident {
-            true => tree.x.stats().bytes,
-            false => 0,
-        };
-        let of = |tree: &Joined| resident(tree) + tree.versions.arena_bytes();
-        trees.values().map(|t| of(&t.joined)).sum()
+        let resident = trees.values().filter(|tree| tree.joined.resident);
+        resident.map(|tree| tree.joined.x.stats().bytes).sum()
     }
 
     fn y_bytes(&self) -> usize {

@@ -43,7 +43,7 @@ pub(super) fn admit<'a>(
         |admitted: &Result<Admitted<'a>>| matches!(admitted, Err(error) if error.is_about_memory());
     // Images that are there already may be what is in the way.
     let admit = |bytes| match (room.admit(bytes), trees.first()) {
-        (Err(error), Some(tree)) => tree.joined.admit_after_spills(error, || room.admit(bytes)),
+        (Err(error), Some(tree)) => tree.joined.admit_after_spill(error, || room.admit(bytes)),
         (admitted, _) => admitted,
     };
     let on_the_way = needed.max(images.min(core.budget.limit() / ON_THE_WAY_DIVISOR));

@@ -392,7 +392,7 @@ impl Tree {
     ) -> Result<Permit<'_>> {
         let versions = &self.at.core().shared.versions;
         let admit = || self.admit(key.len() + len, kept);
-        let mut admitted = self.at.joined().admit_after_spills(error, admit);
+        let mut admitted = self.at.joined().admit_after_spill(error, admit);
         if matches!(&admitted, Err(error) if error.is_about_memory()) && versions.give_up_all() {
             // Without an image: nobody needs it any more.
             admitted = self.admit(key.len() + len, 0);
