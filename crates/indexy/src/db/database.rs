@@ -215,10 +215,9 @@ impl Db {
     }
 
     /// Changes the memory budget in bytes, up or down; a smaller one is reached by release in the
-    /// background. The cache of the disk index is emptied and resized; log buffers, and the slabs
-    /// that entries lie in, keep the size that they got at open. So below about a third of the
-    /// budget at open, where entries are of many sizes, writers may wait and end with
-    /// `MemoryStalled`, and snapshots may be given up: open the database again instead.
+    /// background. The cache of the disk index is emptied and resized; new entries lie in slabs of
+    /// the size for the new budget, and those of the old one are emptied as memory is needed. The
+    /// log's buffers keep the size that they got at open.
     ///
     /// Errors: `BudgetTooSmall` (below the minimum, or below twice what caches and buffers need),
     /// `InvalidOption` (above the maximum), `Closed`.

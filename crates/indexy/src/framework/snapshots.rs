@@ -162,8 +162,9 @@ impl Joined {
     }
 
     /// Before `[from, to)` is removed: keeps all of it. The caller holds all stripes. `admit` says
-    /// whether there is room for so many bytes. Without room, and after a failure, the snapshots
-    /// are given up. `run_lock`: `Held` if the caller holds more than stripes.
+    /// whether there is room for so many bytes. Without that, and without a disk to spill to, the
+    /// snapshots are given up; after a failure, too. `run_lock`: `Held` if the caller holds more
+    /// than stripes.
     pub(crate) fn keep_range(
         &self,
         from: &[u8],
@@ -202,12 +203,16 @@ impl Joined {
                     RunLock::Held => self.spill(run_lock).is_ok(),
                     RunLock::Free => self.spill_for_memory(),
                 };
-                let admitted = admit(bytes) || spilled() && admit(bytes);
-                if !admitted {
+                let fits = admit(bytes) || spilled() && admit(bytes);
+                // What has no room goes to disk at once.
+                if !fits && !self.shared.versions.may_overdraw(bytes) {
                     return Ok(false);
                 }
                 for (key, kept) in kept {
                     self.keep(&key, seen, &kept);
+                }
+                if !fits && !spilled() {
+                    return Ok(false);
                 }
                 at = chunk.resume;
             }

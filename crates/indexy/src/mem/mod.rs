@@ -77,9 +77,9 @@ impl Memory {
         })
     }
 
-    /// The limit of the budget has changed: new slabs have the size for the present one, and threads
-    /// share shards accordingly, up to the number at creation. What lies in slabs of another shape
-    /// is moved out by [`Memory::empty_slabs`].
+    /// The limit of the budget has changed: new slabs have the size for the present one, and
+    /// threads share shards accordingly, up to the number at creation. What lies in slabs of
+    /// another shape is moved out by [`Memory::empty_slabs`].
     pub(crate) fn follow_budget(&self) {
         self.arena.follow_budget();
     }

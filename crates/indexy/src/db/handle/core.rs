@@ -6,7 +6,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::{division::Work, stripes::Stripes, turn::Turn, updating};
+use super::{stripes::Stripes, turn::Turn, updating, work::Work};
 use crate::{
     db::{
         directory::{
@@ -132,7 +132,7 @@ pub(crate) struct Core {
     pub y_shared: Arc<YShared>,
     /// What the caches of `y_shared` were given; see `division.rs`.
     pub y_cache_bytes: Mutex<usize>,
-    /// What background work is counted for; see `division.rs`.
+    /// What background work is counted for.
     pub work: Work,
     /// What every Index X is made of.
     pub memory: Arc<Memory>,

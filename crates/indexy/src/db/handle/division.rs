@@ -20,9 +20,7 @@ use crate::{
     },
     framework::memory::Watermarks,
     mem::budget::Holder,
-    y::lsm::SCRATCH_WRITER_BYTES,
 };
-use parking_lot::Mutex;
 
 /// The write buffer of trees without an Index X over LSM trees, where it is the memtable, is this
 /// part of the budget.
@@ -36,37 +34,6 @@ const MIN_BUFFER_BYTES: usize = 256 << 10;
 /// The caches of such a database change their size by this part of the budget, because some forget
 /// all when they do.
 const STEP_DIVISOR: usize = 32;
-
-/// What runs and compactions in flight take is counted up to this part of the budget.
-const WORK_DIVISOR: usize = 32;
-/// What a spill of images and a merge of their files hold,
-const SPILL_BYTES: usize = 2 * SCRATCH_WRITER_BYTES;
-/// counted up to this part of the budget.
-const SPILL_DIVISOR: usize = 256;
-
-/// What background work is counted for. Small budgets do not have as much as it takes: there the
-/// rest is a fixed cost beside the budget (README, limits).
-pub(crate) struct Work {
-    /// What runs and compactions take.
-    runs: usize,
-    /// Bytes taken from the budget.
-    counted: Mutex<usize>,
-}
-
-impl Work {
-    /// Runs and compactions take so many bytes. Nothing is counted yet.
-    pub(crate) fn new(runs: usize) -> Self {
-        Self {
-            runs,
-            counted: Mutex::default(),
-        }
-    }
-
-    /// Bytes that are counted in a budget of `limit` bytes.
-    fn of(&self, limit: usize) -> usize {
-        SPILL_BYTES.min(limit / SPILL_DIVISOR) + self.runs.min(limit / WORK_DIVISOR)
-    }
-}
 
 /// What the division depends on, in bytes.
 #[derive(Debug, Clone, Copy)]
@@ -96,11 +63,7 @@ impl Core {
     /// a look at each shard of X's memory.
     pub(crate) fn follow_budget(&self) {
         self.memory.follow_budget();
-        let mut counted = self.work.counted.lock();
-        let now = self.work.of(self.budget.limit());
-        self.budget.take(Holder::Transfer, now);
-        self.budget.give(Holder::Transfer, *counted);
-        *counted = now;
+        self.work.follow(&self.budget);
     }
 
     /// What is taken from the budget and does not follow its limit, and what would be taken in one
@@ -111,7 +74,7 @@ impl Core {
             + held(Holder::IndexY)
             + held(Holder::Filters)
             + self.shared.miss_counts.bytes()
-            + *self.work.counted.lock();
+            + self.work.counted();
         let others = self.budget.used().saturating_sub(follow);
         others + index_y::cache_bytes(limit) + self.work.of(limit)
     }

@@ -1,7 +1,7 @@
 //! What handles of an open database hold: `core` what they share, `ending` how it stops, `stripes`
 //! the locks of writers, `updating` who is inside an `update`, `pinned` an open snapshot,
-//! `turn` who commits transactions, `division`
-//! how the budget is divided.
+//! `turn` who commits transactions, `division` how the budget is divided, `work` what background
+//! work is counted for.
 
 mod core;
 mod division;
@@ -10,10 +10,11 @@ mod pinned;
 mod stripes;
 mod turn;
 pub(super) mod updating;
+mod work;
 
 pub(super) use core::{Core, Status, TreeCore};
-pub(super) use division::Work;
 pub(super) use ending::Handle;
 pub(super) use pinned::Pinned;
 pub(super) use stripes::Stripes;
 pub(super) use turn::Turn;
+pub(super) use work::Work;

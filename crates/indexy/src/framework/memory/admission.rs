@@ -45,11 +45,11 @@ const STALL_POLL: Duration = Duration::from_millis(5);
 /// What took longer was a process that was stopped, not a writer that waits.
 const LONGEST_POLL: Duration = Duration::from_millis(200);
 
-/// Who has waited so long waits for more than what is being freed: images of snapshots are to go to
-/// disk.
+/// Who has waited so long waits for more than what is being freed: images of snapshots are to go
+/// to disk.
 const IMAGES_AFTER: Duration = Duration::from_millis(100);
-/// After so long, and again each time that [`IMAGES_AFTER`] has passed, a snapshot is given up whose
-/// images cannot go there.
+/// After so long, and again each time that [`IMAGES_AFTER`] has passed, a snapshot is given up
+/// whose images cannot go there.
 const SNAPSHOTS_AFTER: Duration = Duration::from_secs(1);
 
 /// More than this part of the budget at once is large.

@@ -11,6 +11,7 @@ mod cleaning;
 mod cutting;
 mod evicted;
 mod fetching;
+mod images;
 mod loading;
 mod merging;
 mod popping;

@@ -213,8 +213,8 @@ impl Lists {
         unsafe { Slab::from_ptr(*first) }
     }
 
-    /// The emptiest slabs of `class`: misfits of `shape`, and those whose blocks the next ones could
-    /// take, in that order.
+    /// The emptiest slabs of `class`: misfits of `shape`, and those whose blocks the next ones
+    /// could take, in that order.
     fn sparse(&self, class: usize, shape: Shape) -> Found {
         let mut found: Vec<Slab> = Vec::new();
         for &first in &self.0[class][..BINS] {

@@ -320,8 +320,8 @@ fn slabs_that_are_set_aside_are_used_before_the_budget_is_exceeded() {
     assert!(arena.charged_bytes() <= arena.resting_bytes());
 }
 
-/// Each class of each shard keeps a slab that is nearly empty. In a budget that becomes small, these
-/// slabs alone would be more than it.
+/// Each class of each shard keeps a slab that is nearly empty. In a budget that becomes small,
+/// these slabs alone would be more than it.
 #[test]
 fn slabs_of_a_large_budget_make_way_in_a_small_one() {
     for (large, threads, small) in [(16 << 20, 1, 2 << 20), (1 << 30, 64, 12 << 20)] {
