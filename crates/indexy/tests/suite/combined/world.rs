@@ -247,8 +247,8 @@ impl World {
             (_, 0..16) => return Vec::new(),
             (LARGE, 16) => budget / 6,
             (LARGE, 17..20) => budget / 10 - mix % 5000,
-            (_, 20..40) => mix % 2500,
-            _ => mix % 150,
+            (_, 20..40) => mix % 4000,
+            _ => mix % 700,
         };
         let mut value = stamp.to_be_bytes().to_vec();
         value.extend((0..len).map(|i| (stamp + i) as u8 ^ key[0]));

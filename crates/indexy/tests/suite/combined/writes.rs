@@ -2,7 +2,10 @@
 
 use super::{
     model::{Effect, Entry},
-    world::{COUNTERS, EXPIRING, LIFE, NEVER, PLAIN, PREFIX_BYTES, TREES, World, moment, prefix},
+    world::{
+        COUNTERS, EXPIRING, LIFE, NEVER, PLAIN, PREFIX_BYTES, STRETCHES, TREES, World, moment,
+        prefix,
+    },
     writer::Writer,
 };
 use indexy::{Batch, Error, Expires, Result, Transaction};
@@ -158,15 +161,10 @@ impl Writer<'_> {
         }
     }
 
-    /// Two keys of one stretch with some keys between them, or a whole stretch.
+    /// Two keys of one stretch with some keys between them, or the second one is behind all.
     fn some_range(&mut self, tree: usize) -> (Vec<u8>, Vec<u8>) {
         let from = self.any_key();
-        let mut end = from[..PREFIX_BYTES].to_vec();
-        // No key of a stretch is behind that.
-        end.extend([0xff; 60]);
-        if self.random.one_in(40) {
-            return (from[..PREFIX_BYTES].to_vec(), end);
-        }
+        let end = behind(&from);
         let far = match self.random.one_in(6) {
             true => 200,
             false => 10,
@@ -181,15 +179,19 @@ impl Writer<'_> {
         let tree = self.any_tree();
         let (from, to) = self.some_range(tree);
         let remove = Effect::RemoveRange(tree, from.clone(), to.clone());
-        if from.len() == PREFIX_BYTES {
-            self.write("remove_prefix", &[remove], |w| {
-                w.trees[tree].remove_prefix(&from)
-            });
-        } else {
-            self.write("remove_range", &[remove], |w| {
-                w.trees[tree].remove_range(&from[..]..&to[..])
-            });
-        }
+        self.write("remove_range", &[remove], |w| {
+            w.trees[tree].remove_range(&from[..]..&to[..])
+        });
+    }
+
+    /// A whole stretch goes.
+    fn remove_prefix(&mut self) {
+        let tree = self.any_tree();
+        let prefix = prefix(self.id, self.random.below(STRETCHES));
+        let remove = Effect::RemoveRange(tree, prefix.clone(), behind(&prefix));
+        self.write("remove_prefix", &[remove], |w| {
+            w.trees[tree].remove_prefix(&prefix)
+        });
     }
 
     /// Effects over several trees. Entries that expire do so after some time from `now`.
@@ -367,11 +369,19 @@ impl Writer<'_> {
             58..72 => self.batch(),
             72..80 => self.transaction(),
             80..96 => self.change(),
+            96 if self.random.one_in(20) => self.remove_prefix(),
             96..98 => self.remove_range(),
             98 => self.load(),
             _ => self.sync(),
         }
     }
+}
+
+/// Behind all keys of the stretch of `key`.
+fn behind(key: &[u8]) -> Vec<u8> {
+    let mut end = key[..PREFIX_BYTES].to_vec();
+    end[PREFIX_BYTES - 1] += 1;
+    end
 }
 
 fn add(world: &World, batch: &mut Batch, effect: &Effect) {
