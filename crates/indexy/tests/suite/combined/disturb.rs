@@ -1,7 +1,7 @@
 //! What goes on beside the writers: the budget changes, time passes, everything is flushed, copied,
 //! released, compacted, verified; trees are renamed, dropped and made again.
 
-use super::world::{STRETCHES, World, prefix};
+use super::world::{SCRAP, SCRATCH, STRETCHES, World, prefix};
 use crate::{
     bank::Bank,
     pairs,
@@ -108,8 +108,8 @@ fn checkpoint(world: &World) {
 /// The scratch tree is dropped, and made again of another pair; or renamed to and fro.
 fn scratch(world: &World, random: &mut Random) {
     if random.one_in(2) {
-        world.db.rename_tree("scratch", "scrap").unwrap();
-        world.db.rename_tree("scrap", "scratch").unwrap();
+        world.db.rename_tree(SCRATCH, SCRAP).unwrap();
+        world.db.rename_tree(SCRAP, SCRATCH).unwrap();
         return;
     }
     let options = match random.below(3) {
@@ -117,8 +117,8 @@ fn scratch(world: &World, random: &mut Random) {
         1 => pairs::second(pairs::DEFAULT),
         _ => pairs::second(world.setup.pair),
     };
-    world.db.drop_tree("scratch").unwrap();
-    let new = world.db.tree_with("scratch", options).unwrap();
+    world.db.drop_tree(SCRATCH).unwrap();
+    let new = world.db.tree_with(SCRATCH, options).unwrap();
     *world.scratch.lock().unwrap() = new;
 }
 

@@ -33,6 +33,10 @@ const NAMES: [&str; TREES] = ["plain", "large", "counters", "expiring"];
 /// The other name that the first tree has at times.
 const RENAMED: &str = "plain under another name";
 
+/// The tree that is dropped and made again, and its other name.
+pub const SCRATCH: &str = "scratch";
+pub const SCRAP: &str = "scrap";
+
 /// What an entry without a moment expires at.
 pub const NEVER: u64 = u64::MAX;
 /// Default life in the tree whose entries expire, in milliseconds.
@@ -192,6 +196,9 @@ impl World {
         if db.tree_names().iter().any(|name| name == RENAMED) {
             db.rename_tree(RENAMED, NAMES[PLAIN]).unwrap();
         }
+        if db.tree_names().iter().any(|name| name == SCRAP) {
+            db.drop_tree(SCRAP).unwrap();
+        }
         let open = |name: &str, options| db.tree_with(name, options).unwrap();
         let trees = (0..TREES).map(|t| open(NAMES[t], setup.tree_options(t)));
         let trees = trees.collect();
@@ -205,7 +212,7 @@ impl World {
         };
         bank.fill();
         Self {
-            scratch: Mutex::new(open("scratch", TreeOptions::new())),
+            scratch: Mutex::new(open(SCRATCH, TreeOptions::new())),
             done: AtomicBool::new(false),
             clock: clock.clone(),
             setup,
