@@ -24,7 +24,8 @@ pub struct Bank {
     pub history: Option<Tree>,
 }
 
-fn number(value: &[u8]) -> u64 {
+/// The number that a value begins with.
+pub fn number(value: &[u8]) -> u64 {
     u64::from_be_bytes(value[..8].try_into().unwrap())
 }
 

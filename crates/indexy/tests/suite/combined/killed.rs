@@ -78,6 +78,7 @@ impl<'w> Found<'w> {
         for (n, effects) in (0..).zip(std::iter::once(&Vec::new()).chain(calls)) {
             let changed: Vec<_> = effects.iter().flat_map(|e| model.apply(e)).collect();
             for at in changed {
+                let at = (at.tree, at.key);
                 match self.agrees(&model, (at.0, &at.1)) {
                     true => wrong.remove(&at),
                     false => wrong.insert(at),

@@ -62,34 +62,47 @@ impl Effect {
     }
 }
 
+/// A key, and what it had before.
+#[derive(Debug)]
+pub struct Changed {
+    pub tree: usize,
+    pub key: Vec<u8>,
+    pub had: Option<Entry>,
+}
+
+impl Changed {
+    fn new(tree: usize, key: Vec<u8>, had: Option<Entry>) -> Self {
+        Self { tree, key, had }
+    }
+}
+
 /// All that one writer has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Model(pub [Map; TREES]);
 
 impl Model {
-    /// Returns the keys whose entries are other ones now, with their trees.
-    pub fn apply(&mut self, effect: &Effect) -> Vec<(usize, Vec<u8>)> {
+    /// Returns the keys that it concerns, and what they had.
+    pub fn apply(&mut self, effect: &Effect) -> Vec<Changed> {
+        let one = |tree: &usize, key: &Vec<u8>, had| vec![Changed::new(*tree, key.clone(), had)];
         match effect {
             Effect::Put(tree, key, entry) => {
-                self.0[*tree].insert(key.clone(), *entry);
-                vec![(*tree, key.clone())]
+                let had = self.0[*tree].insert(key.clone(), *entry);
+                one(tree, key, had)
             }
-            Effect::Remove(tree, key) => {
-                self.0[*tree].remove(key);
-                vec![(*tree, key.clone())]
-            }
+            Effect::Remove(tree, key) => one(tree, key, self.0[*tree].remove(key)),
             Effect::RemoveRange(tree, from, to) => {
                 let range = self.0[*tree].range(from.clone()..to.clone());
                 let gone: Vec<_> = range.map(|(key, _)| key.clone()).collect();
-                gone.iter().for_each(|key| {
-                    self.0[*tree].remove(key);
-                });
-                gone.into_iter().map(|key| (*tree, key)).collect()
+                let had = |key: &Vec<u8>| self.0[*tree].remove(key);
+                let had: Vec<_> = gone.iter().map(had).collect();
+                let gone = gone.into_iter().zip(had);
+                gone.map(|(key, had)| Changed::new(*tree, key, had))
+                    .collect()
             }
             Effect::Merge(key, by) => {
                 let new = Entry::lasting(self.counter(key).wrapping_add(*by));
-                self.0[COUNTERS].insert(key.clone(), new);
-                vec![(COUNTERS, key.clone())]
+                let had = self.0[COUNTERS].insert(key.clone(), new);
+                one(&COUNTERS, key, had)
             }
         }
     }

@@ -3,6 +3,7 @@
 use super::{
     disturb,
     model::Model,
+    replica::Replica,
     world::{Setup, TestClock, World},
     writer::Writer,
 };
@@ -34,7 +35,8 @@ impl Writer<'_> {
             48..74 => self.read(),
             74..82 => self.scan(),
             82 if self.random.one_in(4) => self.scan_all(),
-            82..92 => self.snapshots(),
+            82..90 => self.snapshots(),
+            90..95 => self.open_transaction(),
             _ => self.transfer(),
         }
     }
@@ -79,7 +81,15 @@ fn run_with(setup: Setup, steps: u64) {
     let random = |id: usize| Random(setup.seed * 100 + id as u64);
     let new = |id| Writer::new(&world, id, random(id), Model::default());
     let mut writers: Vec<_> = (0..WRITERS).map(new).collect();
-    run(&mut writers, &world, steps, setup.seed);
+    let mut replica = std::thread::scope(|s| {
+        let replica = s.spawn(|| {
+            let _stop = StopAtDrop(&world.done);
+            Replica::follow(&world, world.start)
+        });
+        run(&mut writers, &world, steps, setup.seed);
+        replica.join().unwrap()
+    });
+    replica.compare(&world);
     let models: Vec<_> = writers.into_iter().map(|writer| writer.model).collect();
     within_budget(&world);
     let stats = world.db.stats();

@@ -6,8 +6,8 @@ use crate::{
     support::{MIB, Random},
 };
 use indexy::{
-    Admission, Clock, Compression, Db, Durability, Evicted, HotSet, IndexXKind, IndexYKind,
-    MergeOperator, Options, Tree, TreeOptions, Ttl,
+    Admission, ChangePosition, Clock, Compression, Db, Durability, Evicted, HotSet, IndexXKind,
+    IndexYKind, MergeOperator, Options, Tree, TreeOptions, Ttl,
 };
 use std::{
     fs::File,
@@ -29,9 +29,9 @@ pub const LARGE: usize = 1;
 pub const COUNTERS: usize = 2;
 pub const EXPIRING: usize = 3;
 
-const NAMES: [&str; TREES] = ["plain", "large", "counters", "expiring"];
+pub const NAMES: [&str; TREES] = ["plain", "large", "counters", "expiring"];
 /// The other name that the first tree has at times.
-const RENAMED: &str = "plain under another name";
+pub const RENAMED: &str = "plain under another name";
 
 /// The tree that is dropped and made again, and its other name.
 pub const SCRATCH: &str = "scratch";
@@ -42,6 +42,9 @@ pub const NEVER: u64 = u64::MAX;
 /// Default life in the tree whose entries expire, in milliseconds.
 pub const LIFE: u64 = 4000;
 pub const START: u64 = 1_000_000;
+
+/// The feed keeps so much of the log for its follower.
+const CHANGES_BYTES: u64 = 64 << 20;
 
 /// How a run goes; its seed says the rest.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +79,7 @@ impl Setup {
         let mut options = Options::new(self.budget())
             .durability(durability)
             .direct_reads(self.choice(0, 4) == 0)
+            .change_history_bytes(CHANGES_BYTES)
             .clock(clock.clone());
         if self.choice(1, 2) == 0 {
             options = options.log_limit_bytes(1 << (20 + self.choice(2, 4)));
@@ -180,6 +184,8 @@ pub struct World {
     pub db: Db,
     pub trees: Vec<Tree>,
     pub bank: Bank,
+    /// Before the accounts were there, if they are new.
+    pub start: ChangePosition,
     /// A tree that is dropped and made again.
     pub scratch: Mutex<Tree>,
     pub done: AtomicBool,
@@ -202,6 +208,7 @@ impl World {
         let open = |name: &str, options| db.tree_with(name, options).unwrap();
         let trees = (0..TREES).map(|t| open(NAMES[t], setup.tree_options(t)));
         let trees = trees.collect();
+        let start = db.newest_change().unwrap();
         let (x, y) = pairs::DEFAULT;
         let resident = TreeOptions::new().index_x(x).index_y(y).resident(true);
         let bank = Bank {
@@ -218,6 +225,7 @@ impl World {
             setup,
             trees,
             bank,
+            start,
             db,
         }
     }

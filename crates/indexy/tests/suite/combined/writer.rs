@@ -2,7 +2,8 @@
 
 use super::{
     journal::Journal,
-    model::{Effect, Entry, Model, Window},
+    model::{Changed, Effect, Entry, Model, Window},
+    transactions::Open,
     world::{self, PLAIN, TREES, World},
 };
 use crate::support::Random;
@@ -19,6 +20,10 @@ pub struct Writer<'w> {
     pub stamp: u64,
     /// Open snapshots, and what each of them sees of this writer's.
     pub held: Vec<Held>,
+    /// An open transaction.
+    pub open: Option<Open>,
+    /// What this writer has done beside it, with the keys that have something else since.
+    pub beside: Vec<(Effect, Vec<(usize, Vec<u8>)>)>,
 }
 
 pub struct Held {
@@ -39,6 +44,8 @@ impl<'w> Writer<'w> {
             model,
             journal: Journal::default(),
             held: Vec::new(),
+            open: None,
+            beside: Vec::new(),
         }
     }
 
@@ -83,10 +90,23 @@ impl<'w> Writer<'w> {
         let done = self.ok(result);
         self.journal.end(done);
         if done {
-            effects
-                .iter()
-                .for_each(|effect| drop(self.model.apply(effect)));
+            effects.iter().for_each(|effect| self.apply(effect));
         }
+    }
+
+    fn apply(&mut self, effect: &Effect) {
+        let changed = self.model.apply(effect);
+        if self.open.is_none() {
+            return;
+        }
+        let now = self.now();
+        let differs = |at: &Changed| {
+            let had = at.had.filter(|entry| entry.is_live(now));
+            had != self.model.live(at.tree, &at.key, now)
+        };
+        let changed = changed.into_iter().filter(differs);
+        let changed = changed.map(|at| (at.tree, at.key)).collect();
+        self.beside.push((effect.clone(), changed));
     }
 
     /// What a call returned that must not fail.

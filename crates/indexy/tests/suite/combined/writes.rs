@@ -162,7 +162,7 @@ impl Writer<'_> {
     }
 
     /// Two keys of one stretch with some keys between them, or the second one is behind all.
-    fn some_range(&mut self, tree: usize) -> (Vec<u8>, Vec<u8>) {
+    pub fn some_range(&mut self, tree: usize) -> (Vec<u8>, Vec<u8>) {
         let from = self.any_key();
         let end = behind(&from);
         let far = match self.random.one_in(6) {
@@ -195,7 +195,7 @@ impl Writer<'_> {
     }
 
     /// Effects over several trees. Entries that expire do so after some time from `now`.
-    fn some_effects(&mut self, now: u64, ranges: bool) -> Vec<Effect> {
+    pub fn some_effects(&mut self, now: u64, ranges: bool) -> Vec<Effect> {
         let mut room = self.world.setup.budget() / LARGE_DIVISOR;
         let mut effects: Vec<Effect> = Vec::new();
         for _ in 0..1 + self.random.below(BATCH) {
@@ -402,7 +402,7 @@ fn add(world: &World, batch: &mut Batch, effect: &Effect) {
     }
 }
 
-fn put(world: &World, tx: &mut Transaction, effect: &Effect, now: u64) -> Result<()> {
+pub fn put(world: &World, tx: &mut Transaction, effect: &Effect, now: u64) -> Result<()> {
     let trees = &world.trees;
     match effect {
         Effect::Put(tree, key, entry) => {
