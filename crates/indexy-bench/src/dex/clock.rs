@@ -39,7 +39,10 @@ pub(super) fn clock(pool: &mut Pool, operations: u64, report: &mut Report) -> Re
     report.line(&nodes.line("reads of a node through shared memory, beside a copy"));
     report.claim(
         "no figure.",
-        &format!("{:.2} times the local tree's gets; 0.85 or more:", gets.speed()),
+        &format!(
+            "{:.2} times the local tree's gets; 0.85 or more:",
+            gets.speed()
+        ),
         gets.speed() >= 0.85,
     );
     report.claim(
