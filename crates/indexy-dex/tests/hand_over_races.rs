@@ -6,7 +6,7 @@ mod pools;
 use indexy_dex::{
     Address, BulkLoad, Error, Options, Result, Tree,
     node::{self, Image},
-    partition::Table,
+    partition::{MAX_SEGMENTS, Table},
     remote::{Counts, Model, Part, RemoteMemory},
 };
 use pools::{ModelPool, Pool};
@@ -187,4 +187,32 @@ fn t7_a_release_that_fails_takes_back_its_own_range_alone() {
     assert!(matches!(released, Err(Error::Lost { .. })));
     assert!(meeting.giver.ownership().contains(kept.0, kept.1));
     meeting.check(given);
+}
+
+/// Every second leaf goes to another owner, until the table is full.
+#[test]
+fn a_range_that_the_table_has_no_room_for_is_served_on() {
+    let pool = ModelPool::new(1, 64 << 20);
+    let load = BulkLoad::default().fill(40);
+    let entries = (0..KEYS).map(|key| (key, key));
+    load.load(&pool.connect(), entries).unwrap();
+    let tree = Tree::open(pool.connect(), Options::new(0, 1_000).leaf_admission(1.0)).unwrap();
+    let leaf_after = |start: u64| {
+        let mut keys = start + 1..;
+        keys.find(|&key| tree.leaf_start(key).unwrap() == key)
+            .unwrap()
+    };
+    let (mut kept, mut given) = (0, 0);
+    let (error, start) = loop {
+        let start = leaf_after(kept);
+        kept = leaf_after(start);
+        match tree.release(start, kept - 1, 1) {
+            Ok(_) => given += 1,
+            Err(error) => break (error, start),
+        }
+    };
+    assert!(matches!(error, Error::Options(_)), "{error:?}");
+    assert_eq!(given, (MAX_SEGMENTS - 1) / 2);
+    tree.put(start, 7).unwrap();
+    assert_eq!(tree.get(start).unwrap(), Some(7));
 }

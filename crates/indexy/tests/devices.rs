@@ -56,50 +56,56 @@ fn every_pair_works_on_a_modelled_device() {
 /// Cold reads one after the other take a read of the device each; `multi_get` overlaps them.
 #[test]
 fn cold_reads_take_their_time_and_overlap_together() {
-    const KEYS: u32 = 20_000;
-    const ASKED: u32 = 64;
-    for y in [IndexYKind::Lsm, IndexYKind::BPlus { page_bytes: 4096 }] {
-        let dir = tempfile::tempdir().unwrap();
-        let options = Options::new(2 << 20)
-            .index_y(y)
-            .durability(Durability::None);
-        let db = Db::open(dir.path(), options.clone()).unwrap();
-        let tree = db.tree("t").unwrap();
-        for n in 0..KEYS {
-            tree.insert(key(n), [7; 400]).unwrap();
+    // Values in leaves, and values that lie in none.
+    for (keys, len) in [(20_000, 400), (3000, 3000)] {
+        for y in [IndexYKind::Lsm, IndexYKind::BPlus { page_bytes: 4096 }] {
+            overlap(y, keys, len);
         }
-        db.close().unwrap();
-        let device = ModelledDevice::new(SLOW, 0);
-        let db = Db::open(dir.path(), options.modelled_device(device.clone())).unwrap();
-        let tree = db.tree("t").unwrap();
-        // Inner pages are in memory from here on, most leaves are not.
-        let warm: Vec<_> = (KEYS / 2..KEYS / 2 + 500).map(key).collect();
-        tree.multi_get(&warm).unwrap();
-        let timed = |go: &dyn Fn()| {
-            let (began, before) = (Instant::now(), device.figures().reads);
-            go();
-            (began.elapsed(), device.figures().reads - before)
-        };
-        let (one_by_one, read) = timed(&|| {
-            for n in 0..ASKED {
-                assert!(tree.get(key(n)).unwrap().is_some());
-            }
-        });
-        assert!(read >= u64::from(ASKED / 2), "{y}: {read} reads");
-        // Some reads are of threads beside, and overlap with these.
-        assert!(one_by_one > SLOW.read_latency * (ASKED / 2));
-        let others: Vec<_> = (ASKED..2 * ASKED).map(key).collect();
-        let (together, read) = timed(&|| {
-            assert!(tree.multi_get(&others).unwrap().iter().all(Option::is_some));
-        });
-        assert!(read >= u64::from(ASKED / 2), "{y}: {read} reads");
-        assert!(
-            together * 3 < one_by_one,
-            "{y}: {together:?} together, {one_by_one:?} one by one"
-        );
-        let some = KEYS as usize / 10;
-        assert_eq!(tree.range::<&[u8]>(..).take(some).count(), some);
     }
+}
+
+fn overlap(y: IndexYKind, keys: u32, len: usize) {
+    const ASKED: u32 = 64;
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options::new(2 << 20)
+        .index_y(y)
+        .durability(Durability::None);
+    let db = Db::open(dir.path(), options.clone()).unwrap();
+    let tree = db.tree("t").unwrap();
+    for n in 0..keys {
+        tree.insert(key(n), vec![7; len]).unwrap();
+    }
+    db.close().unwrap();
+    let device = ModelledDevice::new(SLOW, 0);
+    let db = Db::open(dir.path(), options.modelled_device(device.clone())).unwrap();
+    let tree = db.tree("t").unwrap();
+    // Inner pages are in memory from here on, most leaves are not.
+    let warm: Vec<_> = (keys / 2..keys / 2 + 500).map(key).collect();
+    tree.multi_get(&warm).unwrap();
+    let timed = |go: &dyn Fn()| {
+        let (began, before) = (Instant::now(), device.figures().reads);
+        go();
+        (began.elapsed(), device.figures().reads - before)
+    };
+    let (one_by_one, read) = timed(&|| {
+        for n in 0..ASKED {
+            assert!(tree.get(key(n)).unwrap().is_some());
+        }
+    });
+    assert!(read >= u64::from(ASKED / 2), "{y}, {len}: {read} reads");
+    // Some reads are of threads beside, and overlap with these.
+    assert!(one_by_one > SLOW.read_latency * (ASKED / 2));
+    let others: Vec<_> = (ASKED..2 * ASKED).map(key).collect();
+    let (together, read) = timed(&|| {
+        assert!(tree.multi_get(&others).unwrap().iter().all(Option::is_some));
+    });
+    assert!(read >= u64::from(ASKED / 2), "{y}, {len}: {read} reads");
+    assert!(
+        together * 3 < one_by_one,
+        "{y}, {len}: {together:?} together, {one_by_one:?} one by one"
+    );
+    let some = keys as usize / 10;
+    assert_eq!(tree.range::<&[u8]>(..).take(some).count(), some);
 }
 
 #[test]

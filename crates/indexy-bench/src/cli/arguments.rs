@@ -160,7 +160,7 @@ pub(super) struct DexCommand {
     /// How large: smoke takes half a minute, laptop minutes, evening an hour or more.
     #[arg(long, value_enum, default_value_t = dex::Preset::Smoke)]
     pub preset: dex::Preset,
-    /// Figures, separated by commas, fig6 to fig13; all by default.
+    /// Figures, separated by commas, fig6 to fig13 and clock; all by default.
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
     /// Where the report goes.

@@ -24,6 +24,8 @@ const MIB: u64 = 1 << 20;
 /// The pool's memory, and where the second partition starts.
 pub(super) struct Pool {
     regions: Vec<Arc<Region>>,
+    /// Of each region.
+    pub(super) region_bytes: u64,
     pub(super) load: Load,
 }
 
@@ -45,12 +47,18 @@ impl Pool {
             .map_or(2 * keys, |segment| segment.0);
         Ok(Self {
             regions,
+            region_bytes: bytes,
             load: Load {
                 keys,
                 own_keys: second / 2,
                 zipf: None,
             },
         })
+    }
+
+    /// The first memory server's.
+    pub(super) fn region(&self) -> Arc<Region> {
+        self.regions[0].clone()
     }
 
     /// An endpoint whose one-sided verbs take so long, and calls longer.

@@ -1,8 +1,10 @@
 //! Runs figures, and keeps the report of those that are done.
 
-use super::{FIGURES, Preset, contender::Pool, figures::ALL, load::Zipf, report::Report};
+use super::{
+    FIGURES, Preset, contender::Pool, error::DexError, figures::ALL, load::Zipf, report::Report,
+};
 use std::{
-    fs, io,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -10,22 +12,6 @@ use std::{
 const THETA: f64 = 0.99;
 /// The report's name in its folder.
 const REPORT: &str = "dex.md";
-
-/// Why the figures ended early.
-#[derive(Debug, thiserror::Error)]
-pub enum DexError {
-    /// The tree, or memory for it.
-    #[error("the tree: {0}")]
-    Tree(#[from] indexy_dex::Error),
-    /// The report.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// What happened.
-        source: io::Error,
-    },
-}
 
 /// Keys, and operations of a line.
 fn size(preset: Preset) -> (u64, u64) {
@@ -46,11 +32,7 @@ pub fn run(
     out: &Path,
     mut say: impl FnMut(&str),
 ) -> Result<PathBuf, DexError> {
-    let wrong = |path: &Path| {
-        let path = path.to_path_buf();
-        |source| DexError::Io { path, source }
-    };
-    fs::create_dir_all(out).map_err(wrong(out))?;
+    fs::create_dir_all(out).map_err(DexError::at(out))?;
     let path = out.join(REPORT);
     let (keys, operations) = size(preset);
     let mut report = Report::default();
@@ -62,19 +44,22 @@ pub fn run(
         if !only.is_empty() && !only.iter().any(|named| named == name) {
             continue;
         }
-        let number = name.trim_start_matches("fig");
-        report.line(&format!("\n# Figure {number}: {title}"));
+        let heading = match name.strip_prefix("fig") {
+            Some(number) => format!("\n# Figure {number}: {title}"),
+            None => format!("\n# {title}"),
+        };
+        report.line(&heading);
         // A fresh pool: inserts of one figure do not change the next.
         let mut pool = Pool::new(keys)?;
         pool.load.zipf = Some(Zipf::new(keys, THETA));
         figure(&mut pool, operations, &mut report)?;
         say(report.text.get(said..).unwrap_or_default());
         said = report.text.len();
-        fs::write(&path, &report.text).map_err(wrong(&path))?;
+        fs::write(&path, &report.text).map_err(DexError::at(&path))?;
     }
     let (held, claims) = (report.held, report.claims);
     report.line(&format!("\n{held} of {claims} claims hold."));
     say(report.text.get(said..).unwrap_or_default());
-    fs::write(&path, &report.text).map_err(wrong(&path))?;
+    fs::write(&path, &report.text).map_err(DexError::at(&path))?;
     Ok(path)
 }

@@ -67,9 +67,11 @@ impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
     /// ([`Tree::range_start`]), and `high` where one ends.
     ///
     /// Operations on other ranges wait for those under way and for the writes of a few nodes.
-    /// [`Error::Options`]: the range is not owned whole, or does not end at leaves.
-    /// On another error while pages are written, the range is served as before; after one while
-    /// the table is changed, call [`Tree::adopt_table`]: the change may have happened.
+    /// [`Error::Options`]: the range is not owned whole, does not end at leaves, or the table of
+    /// owners tells [`MAX_SEGMENTS`](crate::partition::MAX_SEGMENTS) ranges apart already. After
+    /// these, and after another error while pages are written, the range is served as
+    /// before; after one while the table is changed, call [`Tree::adopt_table`]: the change may
+    /// have happened.
     ///
     /// Waits for another `release` or [`Tree::adopt_table`] of this tree, which end when their
     /// verbs do.
@@ -90,7 +92,13 @@ impl<M: RemoteMemory, K: TreeKey> Tree<M, K> {
                 let what = "the table gives the range to somebody else already".into();
                 return Err(Error::Options(what));
             }
-            let next = table.moved(low, high, to)?;
+            let next = match table.moved(low, high, to) {
+                Ok(next) => next,
+                Err(no_room) => {
+                    *self.gate_write() = before;
+                    return Err(no_room);
+                }
+            };
             if next.store(&self.memory)? {
                 let mut gate = self.gate_write();
                 // Ranges that came to us meanwhile are adopted by `adopt_table` alone (T5).

@@ -429,6 +429,36 @@ pub fn multi_get_answers_in_order<S: Store>(store: &S) {
     }
 }
 
+/// The same with values of all lengths.
+pub fn multi_get_answers_with_long_values<S: Store>(store: &S) {
+    const LENGTHS: [usize; 10] = [0, 8, 900, 1100, 4000, 4090, 5000, 20_000, 70_000, 270_000];
+    let y = store.open();
+    let mut model = Model::new();
+    let mut rng = StdRng::seed_from_u64(5);
+    let entries = (0u32..400).map(|i| {
+        // Few are very long.
+        let lengths = if i % 20 == 0 { 10 } else { 8 };
+        let mut value = vec![i as u8; LENGTHS[rng.random_range(0..lengths)]];
+        // Some compress and some do not.
+        let start = value.len() / 3 * (i as usize % 4);
+        rng.fill(value.get_mut(start..).unwrap_or_default());
+        put(&i.to_be_bytes(), &value)
+    });
+    write_both(&y, &mut model, &entries.collect());
+    let newer = (0u32..400).step_by(7);
+    let newer = newer.map(|i| put(&i.to_be_bytes(), &vec![3; i as usize * 9]));
+    write_both(&y, &mut model, &newer.collect());
+    for n in [2usize, 5, 70, 300] {
+        let keys: Vec<[u8; 4]> = (0..n)
+            .map(|_| rng.random_range(0u32..410).to_be_bytes())
+            .collect();
+        let asked: Vec<&[u8]> = keys.iter().map(|k| &k[..]).collect();
+        for (key, value) in asked.iter().zip(y.multi_get(&asked).unwrap()) {
+            assert_eq!(value.as_deref(), model.get(*key).map(|v| &v[..]));
+        }
+    }
+}
+
 /// Estimates of entries, bytes and runs are of the right order, and memory is bounded.
 pub fn counts_are_near<S: Store>(store: &S) {
     let y = store.open();

@@ -5,6 +5,7 @@ use crate::{
     error::{Error, Result},
     key::Value,
     mem::aligned::AlignedBuffer,
+    storage::StorageFile,
 };
 
 /// The pages of one tree. Threads: any.
@@ -29,6 +30,15 @@ pub(crate) trait PageSource {
     fn fetch_value(&self, far: Far) -> Result<Value> {
         Ok(self.fetch(far)?.into())
     }
+    /// Offset and length in the file of the pages that `far` is in, if one read takes them;
+    /// `None`: [`fetch_value`](Self::fetch_value) reads them piece by piece. Errors: `Corrupt`, if
+    /// it cannot be there.
+    fn far_pages(&self, far: Far) -> Result<Option<(u64, usize)>>;
+    /// The value of `far` in `pages`, which are all that [`far_pages`](Self::far_pages) says.
+    /// Checks it.
+    fn value_in(&self, far: Far, pages: &[u8]) -> Result<Value>;
+    /// The file that all is in.
+    fn storage(&self) -> &dyn StorageFile;
     /// What is wrong with the content of a page.
     fn corrupt(&self, number: PageNo, what: &str) -> Error;
 

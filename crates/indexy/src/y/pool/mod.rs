@@ -34,6 +34,7 @@ use std::{
 
 pub(crate) mod chunk;
 pub(crate) mod search;
+pub(crate) mod values;
 
 const SHARDS: usize = 16;
 /// What an entry of the table costs at most.

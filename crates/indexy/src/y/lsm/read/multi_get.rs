@@ -1,8 +1,8 @@
 //! Many point reads at once: a page that several keys need is read once, and the reads overlap.
 //!
 //! All keys go on as far as pages are in frames; then the pages that are missing, of whatever
-//! table, are read together, and the keys go on. One version answers all of them. I7: a wave asks
-//! for a part of the frames at most.
+//! table, are read together, and the keys go on; at last the values that lie in no leaf. One
+//! version answers all of them. I7: a wave asks for a part of the frames at most.
 
 use super::get::{Asked, tables_for};
 use crate::{
@@ -12,12 +12,12 @@ use crate::{
         lsm::{
             filters::AbsentShare,
             stored::Stored,
-            table::{Descent, Step, Table, hash_of, load_together},
+            table::{Descent, Step, Table, TableFile, hash_of, load_together},
             tree::{FilterUses, LsmY},
             version::{Partition, Version},
         },
-        page::PageNo,
-        pool::search::Found,
+        page::{PageNo, node::Far},
+        pool::{search::Found, values::fetch_values},
     },
 };
 use std::sync::Arc;
@@ -44,10 +44,19 @@ struct Wanted<'v> {
 }
 
 /// How far a key came.
-enum Came {
+enum Came<'v> {
     /// It needs this page.
     To(PageNo),
+    /// Its value lies in no leaf.
+    Far(&'v Table, Far),
     End(Option<Value>),
+}
+
+/// What a wave found.
+struct Answers<'a, 'v> {
+    values: &'a mut [Option<Value>],
+    /// Values that lie in no leaf, and their slots.
+    far: Vec<(usize, &'v Table, Far)>,
 }
 
 impl<'v> Wanted<'v> {
@@ -71,7 +80,7 @@ impl<'v> Wanted<'v> {
     }
 
     /// Goes on as far as pages are in frames.
-    fn go_on(&mut self, share: &AbsentShare) -> Result<Came> {
+    fn go_on(&mut self, share: &AbsentShare) -> Result<Came<'v>> {
         loop {
             let (table, mut descent) = match self.at.take() {
                 Some(at) => at,
@@ -81,7 +90,10 @@ impl<'v> Wanted<'v> {
                         let descent = stored.table().descent(self.key, self.hash, filter.how);
                         (stored, descent)
                     }
-                    None => return Ok(self.end(None)),
+                    None => {
+                        self.end();
+                        return Ok(Came::End(None));
+                    }
                 },
             };
             let step = table.table().descend(self.key, &mut descent)?;
@@ -97,18 +109,21 @@ impl<'v> Wanted<'v> {
                 Step::Denied => {}
                 Step::Said(Found::Nothing) => self.in_vain += 1,
                 Step::Said(found) => {
-                    let value = table.table().value_of(found)?.flatten();
-                    return Ok(self.end(value));
+                    self.end();
+                    return Ok(match found {
+                        Found::Nothing | Found::Deleted => Came::End(None),
+                        Found::Near(value) => Came::End(Some(value)),
+                        Found::Far(far) => Came::Far(table.table(), far),
+                    });
                 }
             }
         }
     }
 
-    fn end(&self, value: Option<Value>) -> Came {
+    fn end(&self) {
         if self.in_vain > 0 && !self.partition.layers.is_empty() {
             self.partition.reads().waste(self.in_vain);
         }
-        Came::End(value)
     }
 }
 
@@ -130,22 +145,24 @@ impl LsmY {
                 let key = keys.get(slot)?;
                 Wanted::new(&version, uses, slot, key)
             });
-            self.wave(wanted.collect(), &mut values)?;
+            let mut answers = Answers {
+                values: &mut values,
+                far: Vec::new(),
+            };
+            self.wave(wanted.collect(), &mut answers)?;
+            answers.fetch_far()?;
         }
         Ok(values)
     }
 
-    fn wave(&self, mut wanted: Vec<Wanted<'_>>, values: &mut [Option<Value>]) -> Result<()> {
+    fn wave<'v>(&self, mut wanted: Vec<Wanted<'v>>, answers: &mut Answers<'_, 'v>) -> Result<()> {
         for _ in 0..MOST_ROUNDS {
             let mut missing: Vec<(&Stored, PageNo)> = Vec::new();
             let mut later = Vec::with_capacity(wanted.len());
             for mut want in wanted {
                 match want.go_on(&self.absent)? {
-                    Came::End(value) => {
-                        if let Some(slot) = values.get_mut(want.slot) {
-                            *slot = value;
-                        }
-                    }
+                    Came::End(value) => answers.set(want.slot, value),
+                    Came::Far(table, far) => answers.far.push((want.slot, table, far)),
                     Came::To(page) => {
                         missing.extend(want.at.as_ref().map(|(table, _)| (*table, page)));
                         later.push(want);
@@ -162,9 +179,27 @@ impl LsmY {
             load_together(&pages.collect::<Vec<(&Table, PageNo)>>())?;
         }
         for want in wanted {
-            if let Some(value) = values.get_mut(want.slot) {
-                *value = self.get_newest(want.key)?;
-            }
+            answers.set(want.slot, self.get_newest(want.key)?);
+        }
+        Ok(())
+    }
+}
+
+impl Answers<'_, '_> {
+    fn set(&mut self, slot: usize, value: Option<Value>) {
+        if let Some(slot) = self.values.get_mut(slot) {
+            *slot = value;
+        }
+    }
+
+    /// Reads the values that lie in no leaf, in the order of each file.
+    fn fetch_far(mut self) -> Result<()> {
+        let mut far = std::mem::take(&mut self.far);
+        far.sort_unstable_by_key(|(_, table, far)| (table.meta().number, far.first));
+        let wanted = far.iter().map(|(_, table, far)| (table.file(), *far));
+        let values = fetch_values::<TableFile>(&wanted.collect::<Vec<_>>())?;
+        for ((slot, ..), value) in far.into_iter().zip(values) {
+            self.set(slot, Some(value));
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Far bytes in the order in which they were written, through one buffer.
 
-use super::{far::SEAL_BYTES, file::TableFile, packed_far};
+use super::{file::TableFile, packed_far};
 use crate::{error::Result, mem::aligned::AlignedBuffer, y::page::node::Far};
 use std::ops::Range;
 
@@ -75,15 +75,12 @@ impl FarWindow {
             file.read_raw(self.start, buffer.get_mut(..ahead).unwrap_or_default())?;
             self.filled = ahead;
         }
-        let at = (place.start - self.start) as usize;
-        let within = at + SEAL_BYTES..at + place.bytes() as usize;
-        let seal = buffer.get(at..).and_then(|b| b.first_chunk());
-        let (Some(seal), Some(found)) = (seal, buffer.get(within.clone())) else {
-            return Err(file.wrong_far(far, "far bytes beyond their limits"));
-        };
-        file.check_seal(far, u64::from_le_bytes(*seal), found)?;
+        let within = file.far_within(far, self.start, buffer)?;
         self.present = match packed_far::is_packed(far) {
-            true => Present::Long(file.unpack_far(far, found)?),
+            true => {
+                let sealed = buffer.get(within).unwrap_or_default();
+                Present::Long(file.unpack_far(far, sealed)?)
+            }
             false => Present::Inside(within),
         };
         Ok(())

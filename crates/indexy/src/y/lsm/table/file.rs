@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
+    key::Value,
     limits::MAX_VALUE_BYTES,
     mem::aligned::AlignedBuffer,
     storage::{ReadAt, Storage, StorageFile, read_together},
@@ -17,6 +18,7 @@ use crate::{
     y::pool::TABLE_PLACES,
 };
 use std::{
+    ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -217,8 +219,21 @@ impl TableFile {
         self.check_seal(far, u64::from_le_bytes(seal), bytes)
     }
 
+    /// Where the far bytes lie in `pages`, which begin at offset `start` of the file. Checks them.
+    pub(super) fn far_within(&self, far: Far, start: u64, pages: &[u8]) -> Result<Range<usize>> {
+        let place = self.place_of(far)?;
+        let at = (place.start - start) as usize;
+        let within = at + SEAL_BYTES..at + place.bytes() as usize;
+        let seal = pages.get(at..).and_then(|b| b.first_chunk());
+        let (Some(seal), Some(found)) = (seal, pages.get(within.clone())) else {
+            return Err(self.wrong_far(far, "far bytes beyond their limits"));
+        };
+        self.check_seal(far, u64::from_le_bytes(*seal), found)?;
+        Ok(within)
+    }
+
     /// Whether `bytes` are those that `seal` was made for.
-    pub(super) fn check_seal(&self, far: Far, seal: u64, bytes: &[u8]) -> Result<()> {
+    fn check_seal(&self, far: Far, seal: u64, bytes: &[u8]) -> Result<()> {
         let offset = packed_far::offset(far);
         if bytes.len() == far.bytes as usize && far::seal(self.id, offset, bytes) == seal {
             return Ok(());
@@ -290,6 +305,25 @@ impl PageSource for TableFile {
             true => self.unpack_far(far, &bytes),
             false => Ok(bytes),
         }
+    }
+
+    fn far_pages(&self, far: Far) -> Result<Option<(u64, usize)>> {
+        let place = self.place_of(far)?;
+        let bytes = place.page_bytes();
+        Ok((bytes <= FAR_READ_BYTES).then_some((place.first_page(), bytes as usize)))
+    }
+
+    fn value_in(&self, far: Far, pages: &[u8]) -> Result<Value> {
+        let within = self.far_within(far, self.place_of(far)?.first_page(), pages)?;
+        let bytes = pages.get(within).unwrap_or_default();
+        Ok(match packed_far::is_packed(far) {
+            true => self.unpack_far(far, bytes)?.into(),
+            false => Value::new(bytes),
+        })
+    }
+
+    fn storage(&self) -> &dyn StorageFile {
+        &*self.storage
     }
 
     fn corrupt(&self, number: PageNo, what: &str) -> Error {

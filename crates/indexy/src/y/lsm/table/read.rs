@@ -80,7 +80,8 @@ pub(crate) enum Step {
     Missing(PageNo),
     /// The filter says that the key is not here.
     Denied,
-    /// What the table says; a far value is still to be read, by [`Table::value_of`].
+    /// What the table says; a far value is still to be read
+    /// ([`fetch_values`](crate::y::pool::values::fetch_values)).
     Said(Found),
 }
 
@@ -200,6 +201,7 @@ impl Table {
     }
 
     /// What was found, with its value. Cost: a read of the device if the value is far.
+    #[cfg(test)]
     pub(crate) fn value_of(&self, found: Found) -> Result<Option<Option<Value>>> {
         match found {
             Found::Nothing => Ok(None),

@@ -93,6 +93,46 @@ pub(crate) fn read_value(file: &PageFile, far: Far) -> Result<Value> {
     Value::filled(length, |to| read_into(file, far.first, to))
 }
 
+/// Offset and length of the pages of `far`, if it is an extent that is read at once.
+pub(crate) fn whole(file: &PageFile, far: Far) -> Result<Option<(u64, usize)>> {
+    let Some(length) = length(far) else {
+        return Ok(None);
+    };
+    check_bounds(file, far.first, length)?;
+    let bytes = pages_for(length, file.page_bytes) * file.page_bytes;
+    Ok((bytes <= READ_BYTES).then(|| (file.offset(far.first), bytes)))
+}
+
+/// The value of `far` in the pages of its extent, checked.
+pub(crate) fn value_in(file: &PageFile, far: Far, pages: &[u8]) -> Result<Value> {
+    let (Some(length), Some(bytes)) = (length(far), bytes_in(pages, far)) else {
+        return Err(file.corrupt(far.first, "the extent is longer than its pages"));
+    };
+    let head = check_begin(file, far.first, length, pages)?;
+    let mut sum = Xxh3::new();
+    sum.update(page::summed(pages, true));
+    file.check_sum(far.first, &head, sum.digest())?;
+    Ok(Value::new(bytes))
+}
+
+/// Whether `piece` is the begin of an extent of `length` bytes; returns its header.
+fn check_begin(
+    file: &PageFile,
+    first: PageNo,
+    length: usize,
+    piece: &[u8],
+) -> Result<[u8; HEADER_BYTES]> {
+    let mut head = [0; HEADER_BYTES];
+    put(&mut head, 0, piece.get(..HEADER_BYTES).unwrap_or_default());
+    if begins(&head) != Some(length) {
+        // Damage of the header, or a reference to something else.
+        let page = piece.get(..file.page_bytes).unwrap_or_default();
+        file.check(first, page, file.page_bytes)?;
+        return Err(file.corrupt(first, "this is no extent of such a length"));
+    }
+    Ok(head)
+}
+
 fn read_into(file: &PageFile, first: PageNo, to: &mut [u8]) -> Result<()> {
     let mut at = 0;
     walk(file, first, to.len(), |piece| {
@@ -166,16 +206,7 @@ pub(crate) fn walk(
             return Err(file.corrupt(first, "the file ends in the extent"));
         }
         if at == 0 {
-            put(&mut head, 0, piece.get(..HEADER_BYTES).unwrap_or_default());
-            if begins(&head) != Some(length) {
-                // Damage of the header, or a reference to something else.
-                file.check(
-                    first,
-                    piece.get(..file.page_bytes).unwrap_or_default(),
-                    file.page_bytes,
-                )?;
-                return Err(file.corrupt(first, "this is no extent of such a length"));
-            }
+            head = check_begin(file, first, length, piece)?;
         }
         sum.update(page::summed(piece, at == 0));
         visit(piece)?;

@@ -4,7 +4,7 @@ use super::{PageFile, extent};
 use crate::{
     error::{Error, Result},
     key::Value,
-    storage::ReadAt,
+    storage::{ReadAt, StorageFile},
     y::page::{PageNo, PageSource, node::Far},
 };
 
@@ -41,6 +41,18 @@ impl PageSource for PageFile {
 
     fn fetch_value(&self, far: Far) -> Result<Value> {
         extent::read_value(self, far)
+    }
+
+    fn far_pages(&self, far: Far) -> Result<Option<(u64, usize)>> {
+        extent::whole(self, far)
+    }
+
+    fn value_in(&self, far: Far, pages: &[u8]) -> Result<Value> {
+        extent::value_in(self, far, pages)
+    }
+
+    fn storage(&self) -> &dyn StorageFile {
+        &*self.storage
     }
 
     fn corrupt(&self, number: PageNo, what: &str) -> Error {

@@ -1,16 +1,20 @@
 //! Many point reads at once: a page that several keys need is read once, and the reads overlap.
 //!
 //! All keys go down as far as pages are in frames; then the pages that are missing are read
-//! together (`storage/ring.rs`), and the keys go on. One version answers all of them. I7: a wave
-//! asks for a part of the frames at most.
+//! together (`storage/ring.rs`), and the keys go on; at last the values that lie in no leaf. One
+//! version answers all of them. I7: a wave asks for a part of the frames at most.
 
-use crate::y::pool::search::At;
-use crate::y::pool::search::Found;
-use crate::y::pool::search::ToKey;
 use crate::{
     error::Result,
     key::Value,
-    y::paged::{tree::PagedY, version::Version},
+    y::{
+        page::node::Far,
+        paged::{tree::PagedY, version::Version},
+        pool::{
+            search::{At, Found, ToKey},
+            values::fetch_values,
+        },
+    },
 };
 
 /// Keys of a wave at most, and the part of the pool's frames that it may ask for.
@@ -24,9 +28,16 @@ struct Wanted<'k> {
     at: At,
 }
 
+/// What a wave found.
+struct Answers<'a> {
+    values: &'a mut [Option<Value>],
+    /// Values that lie in no leaf, and their slots.
+    far: Vec<(usize, Far)>,
+}
+
 impl PagedY {
     /// Values of `keys` in `version`, in the order asked. Cost: a read of the device for each page
-    /// that is not in memory.
+    /// that is not in memory, and for each value that lies in no leaf; they overlap.
     pub(crate) fn multi_get_in(
         &self,
         version: &Version,
@@ -44,7 +55,12 @@ impl PagedY {
                 let (slot, key, at) = (*slot, *keys.get(*slot)?, root);
                 Some(Wanted { slot, key, at })
             });
-            self.wave(version, wanted.collect(), &mut values)?;
+            let mut answers = Answers {
+                values: &mut values,
+                far: Vec::new(),
+            };
+            self.wave(version, wanted.collect(), &mut answers)?;
+            self.fetch_far(answers)?;
         }
         Ok(values)
     }
@@ -53,14 +69,14 @@ impl PagedY {
         &self,
         version: &Version,
         mut wanted: Vec<Wanted<'_>>,
-        values: &mut [Option<Value>],
+        answers: &mut Answers<'_>,
     ) -> Result<()> {
         for _ in 0..version.root.height {
             let mut missing = Vec::new();
             let mut later = Vec::new();
             for mut want in wanted {
                 match self.as_far_as_in_frames(version, &mut want)? {
-                    Some(found) => self.answer(found, want.slot, values)?,
+                    Some(found) => answers.take(found, want.slot),
                     None => {
                         missing.push(want.at.page());
                         later.push(want);
@@ -77,8 +93,20 @@ impl PagedY {
         }
         // Those whose pages did not stay until they were looked at, and single ones.
         for want in wanted {
-            if let Some(value) = values.get_mut(want.slot) {
-                *value = self.pages.get(&version.root, want.key)?;
+            let found = self.pages.look_up(&version.root, want.key)?;
+            answers.take(found, want.slot);
+        }
+        Ok(())
+    }
+
+    /// Reads the values that lie in no leaf, in the order of the file.
+    fn fetch_far(&self, mut answers: Answers<'_>) -> Result<()> {
+        answers.far.sort_unstable_by_key(|(_, far)| far.first);
+        let wanted = answers.far.iter().map(|(_, far)| (&self.pages.file, *far));
+        let values = fetch_values(&wanted.collect::<Vec<_>>())?;
+        for ((slot, _), value) in answers.far.into_iter().zip(values) {
+            if let Some(slot) = answers.values.get_mut(slot) {
+                *slot = Some(value);
             }
         }
         Ok(())
@@ -99,11 +127,14 @@ impl PagedY {
                 self.pages.value_in(leaf, key)
             })
     }
+}
 
-    fn answer(&self, found: Found, slot: usize, values: &mut [Option<Value>]) -> Result<()> {
-        if let Some(value) = values.get_mut(slot) {
-            *value = self.pages.value_of(found)?;
+impl Answers<'_> {
+    fn take(&mut self, found: Found, slot: usize) {
+        match (found, self.values.get_mut(slot)) {
+            (Found::Near(value), Some(slot)) => *slot = Some(value),
+            (Found::Far(far), _) => self.far.push((slot, far)),
+            _ => {}
         }
-        Ok(())
     }
 }
