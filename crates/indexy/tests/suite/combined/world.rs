@@ -66,11 +66,11 @@ impl Setup {
 
     /// Whether a replica follows the change feed.
     pub fn has_replica(self) -> bool {
-        self.seed % 2 == 0
+        self.seed.is_multiple_of(2)
     }
 
-    /// Memory beside the budget: the largest record that the feed reads is counted, but waits for no
-    /// room.
+    /// Memory beside the budget: the largest record that the feed reads is counted, but waits for
+    /// no room.
     pub fn beside_budget(self) -> u64 {
         match self.has_replica() {
             true => self.budget() as u64 / FEED_DIVISOR,
