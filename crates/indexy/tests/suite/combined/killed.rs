@@ -102,7 +102,8 @@ impl<'w> Found<'w> {
         let entry = model.0[*tree].get(key);
         let others = wrong.len();
         format!(
-            "after call {n} {others} keys are wrong, as {key:?} of tree {tree}: {there:?} for {entry:?}"
+            "after call {n} {others} keys are wrong, as {key:?} of tree {tree}: \
+             {there:?} for {entry:?}"
         )
     }
 }

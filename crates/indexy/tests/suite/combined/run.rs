@@ -81,15 +81,18 @@ fn run_with(setup: Setup, steps: u64) {
     let random = |id: usize| Random(setup.seed * 100 + id as u64);
     let new = |id| Writer::new(&world, id, random(id), Model::default());
     let mut writers: Vec<_> = (0..WRITERS).map(new).collect();
-    let mut replica = std::thread::scope(|s| {
-        let replica = s.spawn(|| {
+    let replica = std::thread::scope(|s| {
+        let follow = || {
             let _stop = StopAtDrop(&world.done);
             Replica::follow(&world, world.start)
-        });
+        };
+        let replica = setup.has_replica().then(|| s.spawn(follow));
         run(&mut writers, &world, steps, setup.seed);
-        replica.join().unwrap()
+        replica.map(|replica| replica.join().unwrap())
     });
-    replica.compare(&world);
+    if let Some(mut replica) = replica {
+        replica.compare(&world);
+    }
     let models: Vec<_> = writers.into_iter().map(|writer| writer.model).collect();
     within_budget(&world);
     let stats = world.db.stats();

@@ -46,6 +46,9 @@ pub const START: u64 = 1_000_000;
 /// The feed keeps so much of the log for its follower.
 const CHANGES_BYTES: u64 = 64 << 20;
 
+/// Of a record of the feed this part of the budget is counted, at most.
+const FEED_DIVISOR: u64 = 4;
+
 /// How a run goes; its seed says the rest.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
@@ -59,6 +62,20 @@ impl Setup {
     /// The smallest budget of the run.
     pub fn budget(self) -> usize {
         (3 + self.seed as usize % 4) * MIB
+    }
+
+    /// Whether a replica follows the change feed.
+    pub fn has_replica(self) -> bool {
+        self.seed.is_multiple_of(2)
+    }
+
+    /// Memory beside the budget: the largest record that the feed reads is counted, but waits for
+    /// no room.
+    pub fn beside_budget(self) -> u64 {
+        match self.has_replica() {
+            true => self.budget() as u64 / FEED_DIVISOR,
+            false => 0,
+        }
     }
 
     /// Whether an open snapshot may be given up.

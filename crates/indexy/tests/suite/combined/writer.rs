@@ -10,6 +10,9 @@ use crate::support::Random;
 use indexy::{Result, Snapshot};
 use std::panic::Location;
 
+/// A tree and a key of it.
+pub type At = (usize, Vec<u8>);
+
 pub struct Writer<'w> {
     pub world: &'w World,
     pub id: usize,
@@ -23,7 +26,7 @@ pub struct Writer<'w> {
     /// An open transaction.
     pub open: Option<Open>,
     /// What this writer has done beside it, with the keys that have something else since.
-    pub beside: Vec<(Effect, Vec<(usize, Vec<u8>)>)>,
+    pub beside: Vec<(Effect, Vec<At>)>,
 }
 
 pub struct Held {
