@@ -88,22 +88,32 @@ impl<'w> Found<'w> {
                 fitting = Some((n, model.clone()));
             }
             if wrong.len() < nearest.0 || n == least {
-                nearest = (wrong.len(), self.tell(&model, n, &wrong));
+                nearest = (wrong.len(), self.tell(&model, &calls[..n], &wrong));
             }
         }
         fitting.ok_or(nearest.1)
     }
 
-    fn tell(&self, model: &Model, n: usize, wrong: &BTreeSet<(usize, Vec<u8>)>) -> String {
+    fn tell(
+        &self,
+        model: &Model,
+        calls: &[Vec<Effect>],
+        wrong: &BTreeSet<(usize, Vec<u8>)>,
+    ) -> String {
+        let n = calls.len();
         let Some((tree, key)) = wrong.first() else {
             return format!("all as after call {n}");
         };
+        let own = (1..)
+            .zip(calls)
+            .flat_map(|(n, all)| all.iter().map(move |e| (n, e)));
+        let own: Vec<_> = own.filter(|(_, e)| e.touches(*tree, key)).collect();
         let there = self.values[*tree].get(key).map(|v| &v[..v.len().min(16)]);
         let entry = model.0[*tree].get(key);
         let others = wrong.len();
         format!(
             "after call {n} {others} keys are wrong, as {key:?} of tree {tree}: \
-             {there:?} for {entry:?}"
+             {there:?} for {entry:?}; calls that touched it: {own:?}"
         )
     }
 }
