@@ -132,8 +132,8 @@ impl Journal {
     /// it happened, and what `apply` says.
     ///
     /// The caller holds the stripes of all keys and has been admitted, to memory and to the log.
-    /// Cost: no waiting but that of `apply`, and for a resolution. Errors: those of the log; nothing
-    /// was applied then.
+    /// Cost: no waiting but that of `apply`, and for a resolution. Errors: those of the log;
+    /// nothing was applied then.
     pub(crate) fn commit_batch<R>(
         &self,
         record: RecordRef<'_>,
