@@ -2,8 +2,8 @@
 //!
 //! Nothing that readers see changes. Keeps: the first rule of the module header of the folder (the
 //! record of the value is logged under the latch under which the entry changes, and not between
-//! the record of a batch and its apply), I3 by the stamp, I7 (what values take beyond their operands
-//! is bounded by whoever asks).
+//! the record of a batch and its apply), I3 by the stamp, I7 (what values take beyond their
+//! operands is bounded by whoever asks).
 //!
 //! Threads: any; no stripe and no run lock is needed, for what was found is compared under the
 //! latch. It may wait for room in the log and for batches that are being applied, which wait for

@@ -227,8 +227,8 @@ fn i8_a_merge_counts_once_however_often_it_is_replayed() {
     }
 }
 
-/// A batch is logged and not yet applied when a run and a reader come to an operand that it is about
-/// to overwrite: what they make of the operand must not count for more after a crash.
+/// A batch is logged and not yet applied when a run and a reader come to an operand that it is
+/// about to overwrite: what they make of the operand must not count for more after a crash.
 #[test]
 fn i8_nothing_is_resolved_between_the_record_of_a_batch_and_its_apply() {
     for value in [Some(&b"2"[..]), None] {
