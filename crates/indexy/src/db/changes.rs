@@ -221,8 +221,8 @@ fn tree_of(record: &RecordRef<'_>) -> Option<u32> {
 /// locked.
 ///
 /// Cost: the log is read once more, in order; the first call reads from the start of a log file to
-/// the position. One allocation a set. Memory, in the budget: 64 KiB and the largest group of the
-/// log, or the largest record.
+/// the position. One allocation a set. Memory, counted in the budget, without a wait for room: 64
+/// KiB and the largest group of the log, or the largest record.
 ///
 /// Errors: `ChangesGone`, `Closed`, `Corrupt`, `Io`. After an error the next call tries the same
 /// place again.

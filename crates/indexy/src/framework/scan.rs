@@ -88,12 +88,19 @@ impl Merged {
         }
     }
 
-    /// Leaves all but the first entry to the next chunk.
-    pub(crate) fn keep_first(&mut self, order: Order) {
-        if self.entries.len() > 1 {
-            let (key, _) = &self.entries[0];
-            self.resume = Some(resume_after(key, order));
-            self.entries.truncate(1);
+    /// Keeps the first entries, of up to `bytes` together and one at least, and leaves the others
+    /// to the next chunk.
+    pub(crate) fn keep(&mut self, bytes: usize, order: Order) {
+        let (mut all, mut kept) = (0, 0);
+        for (key, value) in &self.entries {
+            all += key.len() + value.len();
+            if kept > 0 && all > bytes {
+                self.resume = Some(resume_after(&self.entries[kept - 1].0, order));
+                self.bytes = all - key.len() - value.len();
+                self.entries.truncate(kept);
+                return;
+            }
+            kept += 1;
         }
     }
 }

@@ -9,6 +9,7 @@ mod batches;
 mod budget;
 mod changes;
 mod checkpoint;
+mod combined;
 mod compression;
 mod concurrency;
 mod custom_y;

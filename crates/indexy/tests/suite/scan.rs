@@ -202,3 +202,38 @@ fn i7_open_scans_of_large_values_hold_little() {
         }
     }
 }
+
+/// What comes after small entries is a value that is larger than the whole budget: a scan that was
+/// left open before it does not hold it, and writers do not wait.
+#[test]
+fn i7_open_scans_before_a_large_value_do_not_hold_it() {
+    let dir = fast_dir();
+    let db = open(dir.path(), &Options::new(4 * MIB));
+    let tree = db.tree("t").unwrap();
+    let large = vec![7; 5 * MIB];
+    for i in [0, 1, 3, 4] {
+        tree.insert(key(i), "small").unwrap();
+    }
+    tree.insert(key(2), &large).unwrap();
+    let snapshot = db.snapshot().unwrap();
+    let mut open = [tree.iter(), tree.iter(), snapshot.iter(&tree)];
+    for (n, scan) in open.iter_mut().enumerate() {
+        let first = match n {
+            1 => scan.next_back(),
+            _ => scan.next(),
+        };
+        assert_eq!(first.unwrap().unwrap().1, b"small");
+        let stats = db.stats();
+        assert!(stats.memory_used_bytes < 4 << 20, "{stats:?}");
+    }
+    tree.insert(key(5), "room").unwrap();
+    let [front, back, of_snapshot] = open;
+    let values = |scan: &mut dyn Iterator<Item = indexy::Result<(indexy::Key, indexy::Value)>>| {
+        let lengths: Vec<usize> = scan.map(|entry| entry.unwrap().1.len()).collect();
+        lengths
+    };
+    let rest = [5, large.len(), 5, 5];
+    assert_eq!(values(&mut { front }), [&rest[..], &[4]].concat());
+    assert_eq!(values(&mut back.rev()), [5, large.len(), 5, 5]);
+    assert_eq!(values(&mut { of_snapshot }), rest);
+}

@@ -162,11 +162,7 @@ impl Stats {
             snapshot_disk_bytes: on_disk,
             memory_budget_bytes: core.budget.limit() as u64,
             // What is only promised to writers is not taken yet.
-            memory_used_bytes: core
-                .budget
-                .used()
-                .saturating_sub(core.budget.held(Holder::Admitted))
-                as u64,
+            memory_used_bytes: core.budget.taken() as u64,
             hits: counters.hits(),
             misses: read(&counters.misses),
             y_reads: read(&counters.y_reads),

@@ -87,23 +87,36 @@ const CHUNK_BYTES: (usize, usize) = (8 << 10, 256 << 10);
 const CHUNK_ROOM_DIVISOR: usize = 16;
 /// Where little is free a chunk has this many bytes.
 const TIGHT_CHUNK_BYTES: usize = 2 << 10;
-/// All scans together hold this part of the budget at most; a chunk takes no more than so large a
-/// part of what is left of that.
+/// All scans together hold this part of the budget at most; a chunk is asked for no more than so
+/// large a part of what is left of that, and keeps no more than twice as much of what it is given:
+/// the last entry may be large.
 const SCANS_DIVISOR: usize = 16;
 const SCANS_LEFT_DIVISOR: usize = 4;
+const SCANS_KEPT_DIVISOR: usize = SCANS_LEFT_DIVISOR / 2;
 /// Memory of an entry in a chunk beside its bytes.
 const ENTRY_OVERHEAD_BYTES: usize = 48;
 
-/// Bytes that the next chunk of a scan may take; `None` when it may have nothing but the entry that
-/// is asked for.
-fn chunk_bytes(shared: &Shared) -> Option<usize> {
+/// What the next chunk of a scan may take.
+struct ChunkRoom {
+    /// Bytes to ask for.
+    asked: usize,
+    /// Bytes of entries to keep. They stay until the caller asks for them, and writers wait for
+    /// memory meanwhile.
+    kept: usize,
+}
+
+/// `None` when the next chunk may have nothing but the entry that is asked for.
+fn chunk_room(shared: &Shared) -> Option<ChunkRoom> {
     let (min, max) = CHUNK_BYTES;
     let limit = shared.budget.limit();
     let whole = (limit / CHUNK_DIVISOR).clamp(min, max);
     let left = (limit / SCANS_DIVISOR).saturating_sub(shared.budget.held(Holder::Scans));
     let room = (shared.room.left() / CHUNK_ROOM_DIVISOR).max(TIGHT_CHUNK_BYTES);
     let bytes = whole.min(room).min(left / SCANS_LEFT_DIVISOR);
-    (bytes >= TIGHT_CHUNK_BYTES).then_some(bytes)
+    (bytes >= TIGHT_CHUNK_BYTES).then_some(ChunkRoom {
+        asked: bytes,
+        kept: left / SCANS_KEPT_DIVISOR,
+    })
 }
 
 impl fmt::Debug for Range {
@@ -165,9 +178,9 @@ impl Range {
                 Order::Descending => &mut self.back,
             };
             buffer.give_back(shared);
-            let room = chunk_bytes(shared);
+            let room = chunk_room(shared);
             let limits = match room {
-                Some(bytes) => {
+                Some(ChunkRoom { asked: bytes, .. }) => {
                     let most = (bytes / ENTRY_OVERHEAD_BYTES).max(FIRST_CHUNK_ENTRIES);
                     let entries = buffer.entries_wanted.min(most);
                     buffer.entries_wanted = (entries * 2).min(MAX_CHUNK_ENTRIES);
@@ -187,9 +200,7 @@ impl Range {
             let mut merged = self
                 .tree
                 .chunk(&self.view, &from, end, order, limits, soonest)?;
-            if room.is_none() {
-                merged.keep_first(order);
-            }
+            merged.keep(room.map_or(0, |room| room.kept), order);
             // A single entry is the caller's at once.
             if merged.entries.len() > 1 {
                 let taken = merged.bytes + merged.entries.len() * ENTRY_OVERHEAD_BYTES;
