@@ -8,6 +8,12 @@
 //! LSN is at or above that. A run reads the log's end *before* it looks at the registered ones, so
 //! that a batch which it does not see yet appends above that end.
 //!
+//! I8: the resolution of an operand holds no stripe, and logs what its key had (`merge/`). It may
+//! not come between the append of a batch and its apply: its record would lie behind the batch's,
+//! and replay would let it win. So batches share a lock from before the append until they are
+//! applied, and a resolution holds it alone. Whoever holds it waits for nothing but the device, and
+//! takes leaf latches inside; it comes after all other locks.
+//!
 //! Threads: any; a committer holds the stripes of all its keys (I8, `db/`).
 
 #![forbid(unsafe_code)]
@@ -16,7 +22,7 @@ use crate::{
     error::Result,
     wal::{Log, Lsn, RecordRef},
 };
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 use std::{
     collections::BTreeMap,
     sync::{
@@ -33,6 +39,8 @@ pub(crate) struct Journal {
     /// While the log is replayed: the LSN of the record being applied.
     replay_position: AtomicU64,
     batches: Batches,
+    /// Shared by batches that are logged and not yet applied; held alone by a resolution.
+    resolving: RwLock<()>,
     /// The database is open for writes, and its log is replayed.
     in_service: AtomicBool,
     /// Replay had operands: the end of what it replayed. Else 0.
@@ -76,6 +84,23 @@ impl Journal {
         Lsn(self.merged_up_to.load(Ordering::Acquire))
     }
 
+    /// No batch is logged and not yet applied while the guard lives. For one resolution; the caller
+    /// holds no latch. Waits for batches that are being applied.
+    pub(crate) fn between_batches(&self) -> BetweenBatches<'_> {
+        BetweenBatches(self.get().map(|_| self.resolving.write()))
+    }
+
+    /// The same, if it waits for nothing.
+    pub(crate) fn try_between_batches(&self) -> Option<BetweenBatches<'_>> {
+        match self.get() {
+            None => Some(BetweenBatches(None)),
+            Some(_) => self
+                .resolving
+                .try_write()
+                .map(|it| BetweenBatches(Some(it))),
+        }
+    }
+
     /// The record at `lsn` is about to be replayed: everything below is applied (I6).
     pub(crate) fn replaying(&self, lsn: Lsn) {
         self.replay_position.store(lsn.0, Ordering::Release);
@@ -107,19 +132,28 @@ impl Journal {
     /// it happened, and what `apply` says.
     ///
     /// The caller holds the stripes of all keys and has been admitted, to memory and to the log.
-    /// Cost: no waiting but that of `apply`. Errors: those of the log; nothing was applied then.
+    /// Cost: no waiting but that of `apply`, and for a resolution. Errors: those of the log;
+    /// nothing was applied then.
     pub(crate) fn commit_batch<R>(
         &self,
         record: RecordRef<'_>,
         apply: impl FnOnce() -> R,
     ) -> Result<(Option<Lsn>, R)> {
         let log = self.get();
+        // I8: see the module header.
+        let _unresolved = log.map(|_| self.resolving.read());
         // I6: registered from before it has an LSN until the last write is applied.
         let _registered = self.register();
         let end = log.map(|log| log.append(record)).transpose()?;
         Ok((end, apply()))
     }
 }
+
+/// See [`Journal::between_batches`]. Without a log there is nothing to keep apart.
+#[must_use]
+pub(crate) struct BetweenBatches<'a>(
+    #[expect(dead_code, reason = "a lock that is held")] Option<RwLockWriteGuard<'a, ()>>,
+);
 
 /// The batches that are being applied.
 #[derive(Debug, Default)]

@@ -30,6 +30,7 @@ enum Call {
     WriteRun,
     Verify,
     Copy,
+    Compact,
 }
 
 /// Holds one kind of call up, on its way in, until it is opened.
@@ -103,6 +104,11 @@ impl IndexY for GatedY {
     }
     fn maintain(&self) -> Result<Maintained> {
         self.y.maintain()
+    }
+    fn compact(&self, _: &[u8], _: Option<&[u8]>) -> Result<Maintained> {
+        self.gate.pass(Call::Compact);
+        // As one that was interrupted.
+        Ok(Maintained::Idle)
     }
     fn congested(&self) -> bool {
         false
@@ -294,6 +300,32 @@ fn beside_a_run_in_flight() {
         flush.join().unwrap().unwrap();
     });
     assert_goes_on(world, &[]);
+}
+
+/// A compaction that did not come to its end does not say that it has.
+#[test]
+fn beside_its_compaction() {
+    for close in [false, true] {
+        let world = world();
+        let (gate, db, gated) = (&world.gate, &world.db, &world.gated);
+        std::thread::scope(|s| {
+            let _opened = OpenAtDrop(gate);
+            gate.close(Call::Compact);
+            let compaction = s.spawn(|| gated.compact::<&[u8]>(..));
+            gate.wait_until_reached();
+            match close {
+                true => db.close().unwrap(),
+                false => drop_soon(db, "gated"),
+            }
+            gate.open();
+            let ended = compaction.join().unwrap();
+            let told = matches!(
+                (close, &ended),
+                (true, Err(Error::Closed)) | (false, Err(Error::TreeDropped { .. }))
+            );
+            assert!(told, "{ended:?}");
+        });
+    }
 }
 
 #[test]

@@ -749,3 +749,26 @@ fn a_transaction_does_not_see_what_it_wrote_as_expired() {
     assert_eq!(tree.get("gone").unwrap(), None);
     assert_eq!(tree.len().unwrap(), 1);
 }
+
+/// A snapshot that still sees what has expired does not make it an entry for others.
+#[test]
+fn a_report_counts_what_a_scan_shows() {
+    with_pairs(2, |path, options, clock| {
+        let db = open(path, options);
+        let tree = expiring(&db);
+        for n in 0..20u8 {
+            tree.insert_with_ttl([n], "v", SECOND * (1 + u32::from(n) % 2))
+                .unwrap();
+        }
+        db.flush().unwrap();
+        let snapshot = db.snapshot().unwrap();
+        clock.pass(1500);
+        let report = db.verify().unwrap();
+        assert!(report.is_ok(), "{report:?}");
+        assert_eq!(report.trees[0].entries, tree.len().unwrap());
+        assert_eq!(
+            (report.trees[0].entries, snapshot.len(&tree).unwrap()),
+            (10, 20)
+        );
+    });
+}

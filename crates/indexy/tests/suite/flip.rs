@@ -409,3 +409,36 @@ fn a_merge_that_meets_damage_ends_nothing() {
         db.close().unwrap();
     }
 }
+
+/// However few entries the tree has: the database opens, other trees are as they were, and reads of
+/// the tree say what is damaged.
+#[test]
+fn a_damaged_small_tree_keeps_nobody_out() {
+    let options = options((IndexXKind::Art, IndexYKind::Lsm));
+    let dir = fast_dir();
+    let path = dir.path().join("db");
+    let db = open(&path, &options);
+    for name in ["damaged", "whole"] {
+        let tree = db.tree(name).unwrap();
+        for n in 0..100u8 {
+            tree.insert([n], [n; 30]).unwrap();
+        }
+    }
+    db.close().unwrap();
+    drop(db);
+    let tables = files(&path).into_iter();
+    let tables = tables.filter(|file| file.parent().is_some_and(|p| p.ends_with("tables")));
+    let table = tables.min().unwrap();
+    let mut bytes = std::fs::read(&table).unwrap();
+    bytes[4096 + 777] ^= 1;
+    std::fs::write(&table, bytes).unwrap();
+    for read_only in [true, false] {
+        let db = open(&path, &options.clone().read_only(read_only));
+        let (damaged, whole) = (db.tree("damaged").unwrap(), db.tree("whole").unwrap());
+        assert_eq!(whole.len().unwrap(), 100);
+        match damaged.get([7]) {
+            Err(Error::Corrupt { path, .. }) => assert_eq!(path, table),
+            other => panic!("{other:?}"),
+        }
+    }
+}

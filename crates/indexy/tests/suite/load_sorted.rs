@@ -236,6 +236,39 @@ fn a_load_that_fails_leaves_nothing() {
     }
 }
 
+/// The files of the tree are gone when the load comes to its end.
+#[test]
+fn a_load_into_a_tree_that_is_dropped_says_so() {
+    for pair in chosen(2, 4) {
+        let dir = fast_dir();
+        let db = open(dir.path(), &options(pair));
+        let tree = db.tree("t").unwrap();
+        for last in [5001, 200_000] {
+            let entries = (0..last).map(|n| {
+                if n == 5000 {
+                    db.drop_tree("t").unwrap();
+                }
+                (key(n), [3; 90])
+            });
+            let tree = if last == 5001 {
+                tree.clone()
+            } else {
+                db.tree("t").unwrap()
+            };
+            let loaded = tree.load_sorted(entries);
+            assert!(
+                matches!(loaded, Err(Error::TreeDropped { .. })),
+                "{pair:?}: {loaded:?}"
+            );
+        }
+        db.tree("t")
+            .unwrap()
+            .load_sorted(entries(0, 100, 1))
+            .unwrap();
+        assert_sound(&db);
+    }
+}
+
 /// The caller's entries may come from this very database, and what he writes into the range
 /// meanwhile stays.
 #[test]

@@ -789,3 +789,20 @@ fn under_contention_every_transaction_ends() {
     );
     println!("{} attempts for 1600", attempts.load(SeqCst));
 }
+
+/// Those that have written nothing say so, too.
+#[test]
+fn a_commit_after_a_close_is_refused() {
+    let Rig { _dir, db, tree } = rig();
+    let begun = || db.begin().unwrap();
+    let (empty, read, mut wrote) = (begun(), begun(), begun());
+    read.get(&tree, "1").unwrap();
+    wrote.insert(&tree, "1", "11").unwrap();
+    db.close().unwrap();
+    for tx in [empty, read, wrote] {
+        let committed = tx.commit();
+        assert!(matches!(committed, Err(Error::Closed)), "{committed:?}");
+    }
+    let nothing = db.batch().commit();
+    assert!(matches!(nothing, Err(Error::Closed)), "{nothing:?}");
+}

@@ -3,9 +3,8 @@
 //! Keeps I8: writers of one key are serial, so log order is apply order for it, read-modify-write
 //! is atomic, and a batch, which takes all its stripes in ascending order, is ordered with
 //! everything else. A stripe may be held across one read of Y and while its holder waits for memory
-//! or for the log. Locks are taken in the order stripe, room in memory, room in the log, run lock,
-//! leaf latch; what frees memory takes no stripe. (A value that goes past X takes its room in the
-//! log under the run lock.)
+//! or for the log. Locks are taken in the order stripe, room in memory, run lock, room in the log,
+//! leaf latch; what frees memory takes no stripe.
 
 #![forbid(unsafe_code)]
 

@@ -515,10 +515,10 @@ impl Transaction {
         self,
         commit: impl FnOnce(&mut Batch, &dyn Condition) -> Result<()>,
     ) -> Result<()> {
-        if self.is_empty() {
-            return Ok(());
-        }
         let state = &self.state;
+        if self.is_empty() {
+            return state.pinned.handle.core.check_open();
+        }
         let mut batch = Batch::new(state.pinned.handle.clone());
         for (tree, writes) in &state.writes.trees {
             for (key, value) in writes {

@@ -77,10 +77,11 @@ impl RetryPolicy {
         let doubled = self
             .first_pause
             .saturating_mul(1 << attempt.saturating_sub(1).min(16));
-        let bound = doubled.min(self.longest_pause).as_nanos() as u64;
+        let bound = doubled.min(self.longest_pause).as_nanos();
+        let bound = u64::try_from(bound).unwrap_or(u64::MAX);
         // A new one has random keys.
         let random = RandomState::new().build_hasher().finish();
-        Duration::from_nanos(random % (bound + 1))
+        Duration::from_nanos(random % bound.saturating_add(1))
     }
 }
 
@@ -182,6 +183,18 @@ mod tests {
                 pause <= Duration::from_micros(bound.min(100)),
                 "{attempt}: {pause:?}"
             );
+        }
+    }
+
+    #[test]
+    fn the_longest_pause_may_be_any() {
+        for longest in [
+            Duration::MAX,
+            Duration::from_nanos(u64::MAX),
+            Duration::ZERO,
+        ] {
+            let policy = RetryPolicy::new().pauses(longest, longest);
+            assert!(policy.pause(1) <= longest);
         }
     }
 }

@@ -89,7 +89,7 @@ impl Tree {
     ) -> Result<u64, E> {
         self.check_load()?;
         let _counted = Counted::new(&self.at.core().budget);
-        let Some(load) = self.at.joined().y.begin_load()? else {
+        let Some(load) = self.at.alive(self.at.joined().y.begin_load())? else {
             return Err(E::from(Error::Unsupported {
                 what: "to load sorted entries into this index_y".into(),
             }));
@@ -178,13 +178,15 @@ impl<'t> Loading<'t> {
         if self.next.as_deref().is_some_and(|next| key >= next) {
             return Err(self.tree.not_empty());
         }
-        match self.tree.at.expiry() {
+        let added = match self.tree.at.expiry() {
             Some(_) => {
                 let expires = self.tree.at.expires(Life::Default)?;
-                expiry::with_stored(expires, value, |stored| self.load.add(key, stored))?;
+                expiry::with_stored(expires, value, |stored| self.load.add(key, stored))
             }
-            None => self.load.add(key, value)?,
-        }
+            None => self.load.add(key, value),
+        };
+        // The files of a tree that was dropped are gone.
+        self.tree.at.alive(added)?;
         self.last.clear();
         self.last.extend_from_slice(key);
         self.count += 1;
@@ -194,7 +196,7 @@ impl<'t> Loading<'t> {
 
     fn finish(mut self) -> Result<u64> {
         if self.count > 0 {
-            self.load.seal()?;
+            self.tree.at.alive(self.load.seal())?;
             self.tree.take_load(self.load, &self.first, &self.last)?;
             if let Some(expiry) = self.tree.at.expiry() {
                 expiry.wrote(self.bytes);

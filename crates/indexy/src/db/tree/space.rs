@@ -209,6 +209,8 @@ impl Tree {
             progress(done);
             self.at.live()?;
         }
+        // A disk index that was told to end does no more steps.
+        self.at.live()?;
         done.bytes_after = joined.y.disk_bytes();
         swept.map(|()| done)
     }

@@ -24,8 +24,8 @@ pub(crate) fn run(fetches: &Fetches) {
 
 /// For a caller that was to start a fetcher and could not: serves all that waits.
 pub(crate) fn stand_in(fetches: &Fetches) {
-    let present = fetches.enter();
-    while let Some(batch) = present.try_next() {
+    let mut present = fetches.enter();
+    while let Some(batch) = present.next_or_leave() {
         serve(batch);
     }
 }

@@ -35,9 +35,9 @@ pub(crate) const MOST_FETCHERS: usize = 4;
 const REQUEST_OVERHEAD: usize = 256;
 
 /// A key that somebody asked for.
-pub(super) struct Request {
-    pub tree: Arc<Joined>,
-    pub key: Box<[u8]>,
+pub(in crate::framework) struct Request {
+    pub(super) tree: Arc<Joined>,
+    pub(super) key: Box<[u8]>,
     slot: Arc<Slot>,
     bytes: usize,
     budget: Arc<Budget>,
@@ -119,8 +119,11 @@ impl Fetches {
     }
 
     /// A fetcher begins, where `push` said so. It ends when what is returned is dropped.
-    pub(super) fn enter(&self) -> Present<'_> {
-        Present(self)
+    pub(in crate::framework) fn enter(&self) -> Present<'_> {
+        Present {
+            fetches: self,
+            left: false,
+        }
     }
 
     /// Refuses what comes, answers what waits with `Closed`, and ends the fetchers.
@@ -136,23 +139,34 @@ impl Fetches {
 }
 
 /// A fetcher that is there. The last one to go answers what waits: nobody else would.
-pub(super) struct Present<'a>(&'a Fetches);
+pub(in crate::framework) struct Present<'a> {
+    fetches: &'a Fetches,
+    /// It is not counted any more.
+    left: bool,
+}
 
 impl Present<'_> {
     /// Waits for requests and takes a batch of them; `None` when the queue is closed.
     pub(super) fn next(&self) -> Option<Vec<Request>> {
-        let mut waiting = self.0.waiting.lock();
+        let mut waiting = self.fetches.waiting.lock();
         while waiting.requests.is_empty() && !waiting.closed {
             waiting.idle += 1;
-            self.0.arrived.wait(&mut waiting);
+            self.fetches.arrived.wait(&mut waiting);
             waiting.idle -= 1;
         }
         waiting.batch()
     }
 
-    /// A batch of what waits, if anything does.
-    pub(super) fn try_next(&self) -> Option<Vec<Request>> {
-        self.0.waiting.lock().batch()
+    /// A batch of what waits. If nothing does, the fetcher has left at that moment: for what comes
+    /// later another one is started.
+    pub(in crate::framework) fn next_or_leave(&mut self) -> Option<Vec<Request>> {
+        let mut waiting = self.fetches.waiting.lock();
+        let batch = waiting.batch();
+        if batch.is_none() && !self.left {
+            waiting.fetchers -= 1;
+            self.left = true;
+        }
+        batch
     }
 }
 
@@ -165,8 +179,11 @@ impl Waiting {
 
 impl Drop for Present<'_> {
     fn drop(&mut self) {
+        if self.left {
+            return;
+        }
         let left = {
-            let mut waiting = self.0.waiting.lock();
+            let mut waiting = self.fetches.waiting.lock();
             waiting.fetchers -= 1;
             match waiting.fetchers {
                 0 => take(&mut waiting.requests),

@@ -13,7 +13,9 @@
 //! 1. A run takes no operand. To resolve one logs a record with the whole value, or one that says
 //!    that it made no difference, under the latch under which the entry changes. By I5 that record
 //!    is durable before Y shows the value, and by its place in the log it counts for more than the
-//!    operand's.
+//!    operand's. It does not lie behind the record of a write that it came before: a write of one
+//!    key is logged under the same latch, and a batch keeps resolutions out from its record until
+//!    it is applied (`journal.rs`).
 //! 2. Replay resolves nothing: it leaves operands as operands, unless the log itself had a value of
 //!    the key before, or its removal. It begins with everything mounted, also over a Y that is
 //!    empty: that may be another one when it starts again. So where replay starts again at the same

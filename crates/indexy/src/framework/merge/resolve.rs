@@ -1,12 +1,14 @@
 //! Resolving operands: an operand and what Y has become the value that both make.
 //!
 //! Nothing that readers see changes. Keeps: the first rule of the module header of the folder (the
-//! record of the value is logged under the latch under which the entry changes), I3 by the stamp,
-//! I7 (what values take beyond their operands is bounded by whoever asks).
+//! record of the value is logged under the latch under which the entry changes, and not between
+//! the record of a batch and its apply), I3 by the stamp, I7 (what values take beyond their
+//! operands is bounded by whoever asks).
 //!
 //! Threads: any; no stripe and no run lock is needed, for what was found is compared under the
-//! latch. It may wait for room in the log, which waits for neither. What loses against a writer
-//! starts again: the key has no operand any more, or another one.
+//! latch. It may wait for room in the log and for batches that are being applied, which wait for
+//! neither. What loses against a writer starts again: the key has no operand any more, or another
+//! one.
 
 #![forbid(unsafe_code)]
 
@@ -15,12 +17,13 @@ use crate::{
     events,
     framework::{
         counters,
+        journal::BetweenBatches,
         operators::{MAX_MERGED_BYTES, Outcome},
         regions::key_range::KeyRange,
         tree::Joined,
     },
     key::Value,
-    wal::{Log, RecordRef},
+    wal::RecordRef,
     x::{IndexX, Waiting},
 };
 use std::time::Duration;
@@ -173,12 +176,14 @@ impl Joined {
             let log = self.shared.log.get();
             let record = one.key.len() + len + RECORD_OVERHEAD_BYTES;
             let _room = log.map(|log| log.admit(record)).transpose()?;
-            if self.log_resolved(log, &one, made.as_deref())? {
+            let alone = self.shared.log.between_batches();
+            if self.log_resolved(&alone, &one, made.as_deref())? {
                 allowance.begun = true;
                 allowance.growth = allowance.growth.saturating_sub(growth);
                 allowance.operands = allowance.operands.saturating_sub(1);
                 return Ok(None);
             }
+            drop(alone);
             match self.x.operand(&one.key) {
                 None => return Ok(None),
                 // I3: nothing was removed, so Y has what it had.
@@ -207,15 +212,24 @@ impl Joined {
             None => Some(None),
         };
         let Some(_room) = room else { return };
-        if let Some(_admitted) = self.shared.room.admit_load(bytes) {
+        let Some(_admitted) = self.shared.room.admit_load(bytes) else {
+            return;
+        };
+        if let Some(alone) = self.shared.log.try_between_batches() {
             // A log that refuses is heard of by whoever writes.
-            let _ = self.log_resolved(log, one, value);
+            let _ = self.log_resolved(&alone, one, value);
         }
     }
 
     /// The entry and the record of a resolution, at one moment. The caller has room in the log.
-    fn log_resolved(&self, log: Option<&Log>, one: &Waiting, value: Option<&[u8]>) -> Result<bool> {
+    fn log_resolved(
+        &self,
+        _alone: &BetweenBatches<'_>,
+        one: &Waiting,
+        value: Option<&[u8]>,
+    ) -> Result<bool> {
         let (tree, key) = (self.id, &one.key[..]);
+        let log = self.shared.log.get();
         self.x.resolve(key, &one.operand, one.stamp, value, || {
             let record = RecordRef::Resolved { tree, key, value };
             log.map_or(Ok(()), |log| log.append(record).map(drop))

@@ -5,7 +5,8 @@ use crate::{
     error::Error,
     framework::{
         fetch::{
-            queue::{MOST_FETCHERS, MOST_WAITING},
+            fetcher,
+            queue::{Fetches, MOST_FETCHERS, MOST_WAITING, Pushed},
             slot::Slot,
         },
         worker::Background,
@@ -256,5 +257,28 @@ fn a_waker_that_panics_harms_nobody() {
         let next = background.fetch(tree, &key(4)).unwrap();
         assert_eq!(next.wait().unwrap(), value(4));
         assert!(rig.shared.poison.check().is_ok());
+    });
+}
+
+/// No thread is to be had, and the caller who serves the queue instead has found it empty.
+#[test]
+fn what_comes_when_a_stand_in_leaves_is_read() {
+    Rig::each(|rig, tree, _| {
+        fill(tree, 2);
+        let fetches = Fetches::new(Arc::clone(&rig.shared.budget));
+        let push = |n| match fetches.push(tree, &key(n)) {
+            Pushed::Queued { slot, start } => (slot, start),
+            Pushed::Full => panic!("there is room"),
+        };
+        assert!(push(0).1);
+        let mut stand_in = fetches.enter();
+        assert_eq!(stand_in.next_or_leave().map(|batch| batch.len()), Some(1));
+        assert!(stand_in.next_or_leave().is_none());
+        let (slot, start) = push(1);
+        drop(stand_in);
+        if start {
+            fetcher::stand_in(&fetches);
+        }
+        assert_eq!(slot.wait().unwrap(), value(1));
     });
 }

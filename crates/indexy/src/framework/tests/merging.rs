@@ -8,8 +8,10 @@ use crate::{
         merge::writes::{Merged, NewOperand},
         operators::Outcome,
     },
+    wal::BatchEncoder,
     y::memory::{Op, Point},
 };
+use std::time::{Duration, Instant};
 
 /// Values are strings, to which merges append.
 fn each(test: impl Fn(&Arc<Rig>, &Arc<Joined>, &MemoryY)) {
@@ -221,6 +223,44 @@ fn i8_a_merge_counts_once_however_often_it_is_replayed() {
                     rig.truncate();
                 }
             }
+        });
+    }
+}
+
+/// A batch is logged and not yet applied when a run and a reader come to an operand that it is
+/// about to overwrite: what they make of the operand must not count for more after a crash.
+#[test]
+fn i8_nothing_is_resolved_between_the_record_of_a_batch_and_its_apply() {
+    for value in [Some(&b"2"[..]), None] {
+        each(|rig, tree, _| {
+            put_away(tree, b"k", b"1");
+            merge(tree, b"k", b"a");
+            let (mut batch, id, key) = (BatchEncoder::default(), tree.id, &b"k"[..]);
+            let record = match value {
+                Some(value) => RecordRef::Put {
+                    tree: id,
+                    key,
+                    value,
+                },
+                None => RecordRef::Remove { tree: id, key },
+            };
+            batch.push(record).unwrap();
+            std::thread::scope(|s| {
+                let apply = || {
+                    assert_eq!(get(tree, b"k"), some(b"1a"), "it waits for nobody");
+                    let run = s.spawn(|| tree.resolve_range((b"", None), &mut tree.allowance()));
+                    let began = Instant::now();
+                    while !run.is_finished() && began.elapsed() < Duration::from_millis(50) {
+                        std::thread::yield_now();
+                    }
+                    tree.apply(b"k", value);
+                };
+                rig.shared.log.commit_batch(batch.record(), apply).unwrap();
+            });
+            let left = value.map(<[u8]>::to_vec);
+            assert_eq!((get(tree, b"k"), operands(tree)), (left.clone(), 0));
+            rig.log().sync().unwrap();
+            rig.crash_and(|tree| assert_eq!(get(tree, b"k"), left));
         });
     }
 }

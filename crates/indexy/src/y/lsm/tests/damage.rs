@@ -116,6 +116,24 @@ fn the_wrong_table_is_found() {
     }
 }
 
+/// So that a tree with few entries is opened as one with many is.
+#[test]
+fn what_cannot_be_read_is_not_nothing() {
+    let sim = Sim::default();
+    let y = open_sim(&sim).unwrap();
+    write(&y, &(0..10u8).map(|n| put(&[n], &[n; 40])).collect()).unwrap();
+    y.make_durable().unwrap();
+    let table = y.versions.current().partitions()[0].base[0].facts().number;
+    drop(y);
+    let path = Path::new(DIR).join("tables").join(table.to_string());
+    let mut bytes = sim.contents()[&path].clone();
+    bytes[4096 + 1000] ^= 4;
+    sim.tamper(&path, bytes);
+    let y = open_sim(&sim).unwrap();
+    assert!(matches!(y.get(&[3]), Err(Error::Corrupt { .. })));
+    assert!(!y.is_empty().unwrap());
+}
+
 /// A tree of several partitions with layers over one of whose base tables a page is damaged; also
 /// the keys of that page.
 fn with_a_damaged_base() -> (Sim, LsmY, Model, Vec<Vec<u8>>) {

@@ -77,6 +77,41 @@ fn a_writer_takes_no_more_memory_for_a_larger_table() {
     assert_eq!(get(&table, &[0xff; 9]).unwrap(), Some(Some(value)));
 }
 
+/// Leaves that are packed well are many, and separators may be as long as keys are alike.
+#[test]
+fn many_leaves_with_long_separators_take_bounded_memory() {
+    for codec in codecs() {
+        for alike in [20, 1000] {
+            let (_, storage) = sim();
+            let options = TableOptions {
+                codec,
+                ..TableOptions::default()
+            };
+            let mut writer = TableWriter::new(&storage, dir(), NUMBER, options).unwrap();
+            let key = |i: u64| {
+                let group = (i / alike).to_be_bytes();
+                [&group[..], &[9; 480], &i.to_be_bytes()].concat()
+            };
+            let mut most = 0;
+            for i in 0..30_000 {
+                writer.add(&key(i), Some(&[7; 400])).unwrap();
+                most = most.max(writer.memory_bytes());
+            }
+            assert!(most < 2 << 20, "{codec:?}, {alike}: {most}");
+            let (meta, file) = writer.finish().unwrap().unwrap();
+            assert!(meta.height > 2);
+            let table = Table::of_file(file, meta, &pool(POOL_BYTES)).unwrap();
+            assert_eq!(table.verify().unwrap(), 30_000);
+            for i in (0..30_000).step_by(97) {
+                assert_eq!(get(&table, &key(i)).unwrap(), Some(Some(vec![7; 400])));
+            }
+            let (from, to) = (key(10_000), key(10_500));
+            let part = streamed(&table, &from, Some(&to), 0).unwrap();
+            assert_eq!(part.len(), 500);
+        }
+    }
+}
+
 #[test]
 fn a_cold_far_value_is_one_read_and_a_hit_none() {
     let (sim, storage) = sim();

@@ -2,8 +2,9 @@
 //!
 //! Memory: a buffer of 64 leaves, one of 256 KiB for far bytes if there are any, the hashes of a
 //! filter's segment (8 bytes each for some 60,000 keys), and for each leaf so far its separator
-//! with some 60 bytes around it. A value is copied once, in pieces, to the buffer that is written;
-//! one that is packed has its form in a buffer in between, of some 1 MiB at most.
+//! with some 60 bytes around it, until all of these take 768 KiB: then inner pages have them. A
+//! value is copied once, in pieces, to the buffer that is written; one that is packed has its form
+//! in a buffer in between, of some 1 MiB at most.
 //!
 //! Keeps T1 (a key that does not ascend is refused), T2, T3. Threads: one at a time. After an error
 //! the writer is of no use; dropped without [`finish`](TableWriter::finish) it removes its file.
@@ -31,6 +32,7 @@ use crate::{
         node::{Far, ValueAt, max_near},
     },
 };
+use inner::Levels;
 use output::Output;
 use std::{path::Path, sync::Arc};
 
@@ -80,9 +82,7 @@ pub(crate) struct TableWriter {
     chunk: AlignedBuffer,
     chunk_pages: usize,
     /// Finished leaves; the last `chunk_pages` have their place in the chunk for a number.
-    children: Vec<Child>,
-    /// Of all separators so far.
-    separator_bytes: usize,
+    levels: Levels,
     hashes: Vec<u64>,
     segment_from: Box<[u8]>,
     segments: Vec<Segment>,
@@ -115,8 +115,7 @@ impl TableWriter {
             from: Bound::default(),
             chunk: AlignedBuffer::new(CHUNK_PAGES * PAGE_BYTES),
             chunk_pages: 0,
-            children: Vec::new(),
-            separator_bytes: 0,
+            levels: Levels::default(),
             hashes: Vec::new(),
             segment_from: Box::default(),
             segments: Vec::new(),
@@ -186,10 +185,10 @@ impl TableWriter {
     /// Bytes of memory that the writer takes, about.
     #[cfg(test)]
     pub(crate) fn memory_bytes(&self) -> usize {
-        let separators: usize = self.children.len() * size_of::<Child>();
+        let separators = self.levels.memory_bytes();
         let form = self.form.capacity();
         let buffers = self.chunk.len() + self.output.memory_bytes() + form + 4 * PAGE_BYTES;
-        buffers + self.hashes.capacity() * size_of::<u64>() + separators + self.separator_bytes
+        buffers + self.hashes.capacity() * size_of::<u64>() + separators
     }
 
     /// Writes what is left. The file is whole, but not durable: that takes a sync of it and of its
@@ -199,13 +198,12 @@ impl TableWriter {
             return Ok(None);
         }
         self.end_leaf(true)?;
-        let few = self.segments.is_empty() && self.children.len() < FEW_LEAVES;
+        let few = self.segments.is_empty() && self.levels.leaves() < FEW_LEAVES;
         if few {
             self.hashes.clear();
         }
         self.end_segment()?;
-        let children = std::mem::take(&mut self.children);
-        let (root, height) = inner::put(children, &mut self.output, &mut self.chunk)?;
+        let (root, height) = self.levels.put(&mut self.output, &mut self.chunk)?;
         self.output.end_far()?;
         let mut meta = TableMeta {
             number: self.number,
@@ -255,7 +253,6 @@ impl TableWriter {
             stub: stub.into(),
             far,
         };
-        self.separator_bytes += stub.len();
         if self.hashes.len() >= SEGMENT_KEYS {
             self.end_segment()?;
             self.segment_from = separator.into();
@@ -266,7 +263,7 @@ impl TableWriter {
     /// Ends the present leaf; `last`: no other one follows.
     fn end_leaf(&mut self, last: bool) -> Result<()> {
         // A leaf that is alone is the root, which is a page.
-        let alone = last && self.children.is_empty();
+        let alone = last && self.levels.leaves() == 0;
         let packs = !alone && self.packer.is_next();
         if packs {
             self.write_chunk()?;
@@ -279,16 +276,17 @@ impl TableWriter {
         if packs {
             let (form, sealed) = self.packer.pack(page);
             let page = self.output.put_packed(form, sealed)?;
-            self.children.push(Child { from, page });
-            return Ok(());
+            self.levels.push(Child { from, page });
+        } else {
+            let page = self.chunk_pages as PageNo;
+            self.levels.push(Child { from, page });
+            self.chunk_pages += 1;
         }
-        self.children.push(Child {
-            from,
-            page: self.chunk_pages as PageNo,
-        });
-        self.chunk_pages += 1;
-        if self.chunk_pages == CHUNK_PAGES {
+        if self.chunk_pages == CHUNK_PAGES || self.levels.is_crowded() {
             self.write_chunk()?;
+        }
+        if self.levels.is_crowded() {
+            self.levels.put_aside(&mut self.output, &mut self.chunk)?;
         }
         Ok(())
     }
@@ -300,8 +298,8 @@ impl TableWriter {
         }
         let pages = self.chunk.get_mut(..self.chunk_pages * PAGE_BYTES);
         let first = self.output.put_pages(pages.unwrap_or_default())?;
-        for child in self.children.iter_mut().rev().take(self.chunk_pages) {
-            child.page += first;
+        for leaf in self.levels.last_leaves(self.chunk_pages) {
+            leaf.page += first;
         }
         self.chunk_pages = 0;
         Ok(())
