@@ -14,13 +14,17 @@ use crate::{
 };
 use indexy::{Error, IndexYKind};
 use std::{
-    sync::atomic::Ordering::SeqCst,
+    sync::atomic::{AtomicU64, Ordering::SeqCst},
     time::{Duration, Instant},
 };
 
 pub const WRITERS: usize = 4;
 /// Memory is within the budget so soon after everything ended.
 const LIMIT: Duration = Duration::from_secs(10);
+/// All pairs together have more runs cleaned, and more regions released, after so many steps.
+const LEAST_RUNS: u64 = 30;
+const LEAST_REGIONS: u64 = 10;
+const JUDGED_STEPS: u64 = 1000;
 
 /// The pairs of test number `number` of two. RocksDB removes no ranges in a batch.
 pub fn pairs_of(number: usize) -> impl Iterator<Item = pairs::Pair> {
@@ -75,7 +79,8 @@ pub fn run<'w>(writers: &mut [Writer<'w>], world: &'w World, steps: u64, seed: u
     });
 }
 
-fn run_with(setup: Setup, steps: u64) {
+/// Returns the numbers of runs cleaned and of regions released.
+fn run_with(setup: Setup, steps: u64) -> (u64, u64) {
     let (dir, clock) = (fast_dir(), TestClock::new(None));
     let world = World::open(dir.path(), setup, &clock, setup.budget());
     let random = |id: usize| Random(setup.seed * 100 + id as u64);
@@ -105,10 +110,7 @@ fn run_with(setup: Setup, steps: u64) {
         "{setup:?}: {} runs, {} regions released, {} stalls",
         stats.cleaned_runs, stats.released_regions, stats.stalls
     );
-    assert!(
-        steps < 1000 || stats.cleaned_runs > 10 && stats.released_regions > 3,
-        "{stats:?}"
-    );
+    (stats.cleaned_runs, stats.released_regions)
 }
 
 fn within_budget(world: &World) {
@@ -140,14 +142,15 @@ fn everything_at_once_agrees_with_the_models() {
         setting("INDEXY_COMBINED_SEED", 1),
         setting("INDEXY_COMBINED_STEPS", 1500),
     );
+    let (runs, regions) = (AtomicU64::new(0), AtomicU64::new(0));
     side_by_side((seed..).zip(pairs_of(0)), |(seed, pair)| {
-        run_with(
-            Setup {
-                seed,
-                pair,
-                sync: false,
-            },
-            steps,
-        );
+        let sync = false;
+        let (cleaned, released) = run_with(Setup { seed, pair, sync }, steps);
+        runs.fetch_add(cleaned, SeqCst);
+        regions.fetch_add(released, SeqCst);
     });
+    // In a large budget a single run may release next to nothing.
+    let (runs, regions) = (runs.into_inner(), regions.into_inner());
+    let did_enough = runs > LEAST_RUNS && regions > LEAST_REGIONS;
+    assert!(steps < JUDGED_STEPS || did_enough, "{runs}, {regions}");
 }
