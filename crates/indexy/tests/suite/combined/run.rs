@@ -21,10 +21,10 @@ use std::{
 pub const WRITERS: usize = 4;
 /// Memory is within the budget so soon after everything ended.
 const LIMIT: Duration = Duration::from_secs(10);
-/// All pairs together have more runs cleaned, and more regions released, after so many steps.
-const LEAST_RUNS: u64 = 30;
-const LEAST_REGIONS: u64 = 10;
+/// After so many steps of each writer,
 const JUDGED_STEPS: u64 = 1000;
+/// so many runs were cleaned at least, of all pairs, and something was released.
+const LEAST_RUNS: u64 = 10;
 
 /// The pairs of test number `number` of two. RocksDB removes no ranges in a batch.
 pub fn pairs_of(number: usize) -> impl Iterator<Item = pairs::Pair> {
@@ -151,6 +151,6 @@ fn everything_at_once_agrees_with_the_models() {
     });
     // In a large budget a single run may release next to nothing.
     let (runs, regions) = (runs.into_inner(), regions.into_inner());
-    let did_enough = runs > LEAST_RUNS && regions > LEAST_REGIONS;
+    let did_enough = runs >= LEAST_RUNS && regions > 0;
     assert!(steps < JUDGED_STEPS || did_enough, "{runs}, {regions}");
 }
