@@ -277,8 +277,8 @@ impl World {
         let budget = self.setup.budget() as u64;
         let len = match (tree, mix % 400) {
             (_, 0..16) => return Vec::new(),
-            (LARGE, 16) => budget / 6,
-            (LARGE, 17..20) => budget / 10 - mix % 5000,
+            (LARGE, 16..21) => budget / 6,
+            (LARGE, 21..24) => budget / 10 - mix % 5000,
             (_, 20..40) => mix % 4000,
             _ => mix % 700,
         };
