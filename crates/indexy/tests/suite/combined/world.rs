@@ -48,6 +48,8 @@ const CHANGES_BYTES: u64 = 64 << 20;
 
 /// Of a record of the feed this part of the budget is counted, at most.
 const FEED_DIVISOR: u64 = 4;
+/// The disk index is over the budget by this part of it, at most.
+const DISK_INDEX_DIVISOR: u64 = 32;
 
 /// How a run goes; its seed says the rest.
 #[derive(Clone, Copy, Debug)]
@@ -70,12 +72,13 @@ impl Setup {
     }
 
     /// Memory beside the budget: the largest record that the feed reads is counted, but waits for
-    /// no room.
+    /// no room. What the disk index holds for its trees is not wholly inside either.
     pub fn beside_budget(self) -> u64 {
-        match self.has_replica() {
+        let feed = match self.has_replica() {
             true => self.budget() as u64 / FEED_DIVISOR,
             false => 0,
-        }
+        };
+        feed + self.budget() as u64 / DISK_INDEX_DIVISOR
     }
 
     /// Whether an open snapshot may be given up.
@@ -277,8 +280,8 @@ impl World {
         let budget = self.setup.budget() as u64;
         let len = match (tree, mix % 400) {
             (_, 0..16) => return Vec::new(),
-            (LARGE, 16..21) => budget / 6,
-            (LARGE, 21..24) => budget / 10 - mix % 5000,
+            (LARGE, 16) => budget / 6,
+            (LARGE, 17..20) => budget / 10 - mix % 5000,
             (_, 20..40) => mix % 4000,
             _ => mix % 700,
         };
