@@ -28,6 +28,8 @@ mod evict;
 mod frame;
 mod latch;
 mod mapping;
+#[allow(unsafe_code, reason = "advice to the kernel")]
+mod memory;
 
 pub(crate) use evict::Taken;
 pub(crate) use frame::{Frame, Pin, State, frame_of};
@@ -62,7 +64,7 @@ impl<K: TreeKey> Cache<K> {
     /// `frames` of 1 KiB, a tenth of them for cooling.
     pub(crate) fn new(frames: usize, seed: u64) -> Self {
         Self {
-            frames: (0..frames).map(|_| Frame::default()).collect(),
+            frames: memory::frames(frames),
             free: Mutex::new((1..frames).rev().collect()),
             mapping: Mapping::default(),
             cooling: Cooling::new(frames / 10),

@@ -25,6 +25,8 @@ pub const LOW: usize = 3;
 pub const HIGH: usize = 4;
 pub(super) const KEYS: usize = 8;
 pub(super) const VALUES: usize = KEYS + CAPACITY;
+/// Keys of one cache line.
+const GROUP: usize = 8;
 pub(super) const RESERVED: std::ops::Range<usize> = 5..KEYS;
 pub(super) const MAGIC: u64 = 0x4445_5831;
 
@@ -166,16 +168,17 @@ pub fn key(node: &impl Words, i: usize) -> u64 {
 }
 
 /// Keys or separators that `below` holds for, which are the first ones.
+///
+/// Two steps, each of loads that do not wait for one another: a node that no cache of the
+/// processor holds is brought in at once, where a binary search waits for one line after the other.
 #[inline]
 pub(super) fn partition(node: &impl Words, below: impl Fn(u64) -> bool) -> usize {
-    let (mut start, mut length) = (0, count(node));
-    while length > 0 {
-        let half = length / 2;
-        let is_below = below(key(node, start + half));
-        start = if is_below { start + half + 1 } else { start };
-        length = if is_below { length - half - 1 } else { half };
-    }
-    start
+    let count = count(node);
+    let is_below = |i: usize| usize::from(below(key(node, i)));
+    let groups: usize = (GROUP - 1..count).step_by(GROUP).map(is_below).sum();
+    let start = GROUP * groups;
+    let rest: usize = (start..count.min(start + GROUP)).map(is_below).sum();
+    start + rest
 }
 
 /// Moves `words` words from index `from` to index `to`.
@@ -204,4 +207,22 @@ pub(super) fn blank(address: Address, level: u8, low: u64, high: u64) -> Image {
 pub fn reset(node: &mut Image, address: Address) {
     node.set(VERSION, 0);
     node.set(ADDRESS, address.word());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_is_found_in_nodes_of_every_size() {
+        for entries in 0..=CAPACITY {
+            let mut node = blank(Address::new(0, 4096), 0, 0, u64::MAX);
+            (0..entries).for_each(|i| node.set(KEYS + i, 2 * i as u64));
+            set_count(&mut node, entries);
+            for key in 0..=2 * CAPACITY as u64 {
+                let expected = (0..entries).filter(|i| (2 * i) < key as usize).count();
+                assert_eq!(partition(&node, |other| other < key), expected);
+            }
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Memory behind a descriptor, as atomic words: the one file with `unsafe`.
+//! Memory behind a descriptor, as atomic words.
 //!
 //! The memory may be shared with other processes, which write whenever they like. Each access is
 //! an atomic one of 8 bytes, so it is never undefined, and what is read is never trusted.
@@ -10,10 +10,11 @@ use rustix::{
         MemfdFlags, Mode, OFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate,
         memfd_create, open,
     },
-    mm::{MapFlags, ProtFlags, mmap, munmap},
+    mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap},
 };
 use std::{
     ffi::c_void,
+    hint::black_box,
     os::fd::{AsRawFd, OwnedFd},
     ptr::NonNull,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
@@ -21,6 +22,9 @@ use std::{
 
 /// The size of a mapping never changes.
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW);
+
+/// Words of a cache line.
+const LINE_WORDS: usize = 8;
 
 pub(super) struct Mapping {
     start: NonNull<AtomicU64>,
@@ -61,7 +65,11 @@ impl Mapping {
         let null = std::ptr::null_mut();
         // SAFETY: the kernel chooses the place, so nothing that exists is touched.
         let start = unsafe { mmap(null, bytes, protection, MapFlags::SHARED, &descriptor, 0) };
-        let start = start.map_err(Error::system("mmap"))?.cast();
+        let start = start.map_err(Error::system("mmap"))?;
+        // Only speed depends on it, and on the kernel: a refusal does not matter.
+        // SAFETY: the range was mapped just now, and this advice changes no contents.
+        let _ = unsafe { madvise(start, bytes, Advice::LinuxHugepage) };
+        let start = start.cast();
         let start = NonNull::new(start).ok_or_else(|| Error::Options("mapped at 0".into()))?;
         let words = bytes / size_of::<u64>();
         Ok(Self {
@@ -86,6 +94,20 @@ impl Mapping {
     }
 }
 
+/// Copies words of one length.
+///
+/// The first word of each cache line is loaded ahead. These loads need no room for stores, so the
+/// processor has all lines under way at once; in the copy only as many as its stores have room.
+#[inline]
+pub(super) fn copy_out(from: &[AtomicU64], into: &mut [u64]) {
+    for line in from.chunks(LINE_WORDS) {
+        black_box(line[0].load(Relaxed));
+    }
+    for (to, from) in into.iter_mut().zip(from) {
+        *to = from.load(Relaxed);
+    }
+}
+
 /// Memory that others write, mapped for reading.
 pub(super) struct ReadOnly(Mapping);
 
@@ -95,11 +117,13 @@ impl ReadOnly {
         Mapping::with(descriptor, ProtFlags::READ).map(Self)
     }
 
-    /// Loads of `words`, and nothing else: a store would end the process. `None`: outside.
+    /// Copies words from index `start` on, by loads alone: a store would end the process.
+    /// `None`: outside.
     #[inline]
-    pub(super) fn load(&self, words: std::ops::Range<usize>) -> Option<impl Iterator<Item = u64>> {
-        let words = self.0.words().get(words)?;
-        Some(words.iter().map(|word| word.load(Relaxed)))
+    pub(super) fn load(&self, start: usize, into: &mut [u64]) -> Option<()> {
+        let end = start.checked_add(into.len())?;
+        copy_out(self.0.words().get(start..end)?, into);
+        Some(())
     }
 }
 
@@ -121,8 +145,10 @@ mod tests {
         let one = Mapping::create(1 << 20).unwrap();
         let two = ReadOnly::of(one.descriptor_for_reading().unwrap()).unwrap();
         one.words()[77].store(5, Relaxed);
-        assert!(two.load(0..(1 << 17) + 1).is_none());
-        assert_eq!(two.load(77..78).unwrap().next(), Some(5));
+        let mut all = vec![0; (1 << 17) + 1];
+        assert!(two.load(0, &mut all).is_none());
+        two.load(70, &mut all[..9]).unwrap();
+        assert_eq!(all[..9], [0, 0, 0, 0, 0, 0, 0, 5, 0]);
         // What is sent to compute servers cannot be written.
         assert!(Mapping::of(one.descriptor_for_reading().unwrap()).is_err());
     }

@@ -22,7 +22,7 @@ mod endpoint;
 mod fabric;
 mod holder;
 mod keys;
-#[allow(unsafe_code, reason = "the one file that maps memory")]
+#[allow(unsafe_code, reason = "maps memory")]
 mod mapping;
 mod model;
 mod region;

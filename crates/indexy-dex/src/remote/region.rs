@@ -15,7 +15,7 @@
 //! | 2048 | 2048 | locks | of a baseline, `baselines/sherman.rs` |
 //! | 4096 | | nodes | |
 
-use super::mapping::{Mapping, ReadOnly};
+use super::mapping::{Mapping, ReadOnly, copy_out};
 use crate::error::{Error, Result};
 use std::{
     os::fd::OwnedFd,
@@ -125,9 +125,7 @@ impl Region {
     /// Copies words out. `None`: they do not lie in the region.
     pub fn read(&self, offset: u64, into: &mut [u64]) -> Option<()> {
         let words = self.words(offset, into.len())?;
-        for (to, from) in into.iter_mut().zip(words) {
-            *to = from.load(Relaxed);
-        }
+        copy_out(words, into);
         // Pairs with the release fence of `write`.
         fence(Acquire);
         Some(())
@@ -161,10 +159,11 @@ impl RegionReader {
     /// The region behind a descriptor that another process sent.
     pub(super) fn of(descriptor: OwnedFd) -> Result<Self> {
         let mapping = ReadOnly::of(descriptor)?;
-        let magic = mapping.load(0..1).and_then(|mut words| words.next());
+        let mut magic = [0];
+        let there = mapping.load(0, &mut magic);
         fence(Acquire);
-        match magic {
-            Some(MAGIC) => Ok(Self { mapping }),
+        match (there, magic) {
+            (Some(()), [MAGIC]) => Ok(Self { mapping }),
             _ => Err(Error::Options("the descriptor is no region".into())),
         }
     }
@@ -175,10 +174,7 @@ impl RegionReader {
             return None;
         }
         let start = usize::try_from(offset / 8).ok()?;
-        let end = start.checked_add(into.len())?;
-        for (to, from) in into.iter_mut().zip(self.mapping.load(start..end)?) {
-            *to = from;
-        }
+        self.mapping.load(start, into)?;
         // Pairs with the release fence of `Region::write`.
         fence(Acquire);
         Some(())
