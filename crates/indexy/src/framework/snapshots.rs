@@ -39,27 +39,30 @@ pub(crate) const SHORT_IMAGE_BYTES: usize = 128;
 /// larger entries, but those of batches.
 const LARGEST_IMAGE_DIVISOR: usize = 8;
 
-/// What a key is before it is written.
-pub(crate) struct Kept {
-    pub(crate) image: Image,
-    /// The newest image that it has in memory; 0: none.
-    newest: Epoch,
-}
-
 impl Joined {
     // --- writers ------------------------------------------------------------------
 
     /// What `key` is now, to be left for snapshots open at the watch `seen`; `None` when they have
-    /// an image in memory already. The caller holds the stripe. Cost: up to three searches in
-    /// memory; where the key has an operand, a read of Y, and if that fails the snapshots are given
-    /// up.
-    pub(crate) fn image(&self, key: &[u8], seen: Epoch) -> Option<Kept> {
-        let newest = self.versions.newest_in_memory(key);
-        if newest >= seen {
-            return None;
+    /// an image in memory already, and where it cannot be read. The caller holds the stripe. Cost:
+    /// two searches in memory; see [`Joined::old`].
+    pub(crate) fn image(&self, key: &[u8], seen: Epoch) -> Option<Image> {
+        match self.has_image(key, seen) {
+            true => None,
+            false => self.old(key),
         }
-        let image = loop {
-            break match self.x.get(key, Value::new) {
+    }
+
+    /// Snapshots open at the watch `seen` have an image of `key` in memory.
+    fn has_image(&self, key: &[u8], seen: Epoch) -> bool {
+        self.versions.newest_in_memory(key, seen.saturating_sub(1)) >= seen
+    }
+
+    /// What `key` is now. The caller holds the stripe: while it does, this stays right. Cost: a
+    /// search in memory; where the key has an operand, a read of Y, and if that fails the snapshots
+    /// are given up and there is no answer.
+    pub(crate) fn old(&self, key: &[u8]) -> Option<Image> {
+        loop {
+            return Some(match self.x.get(key, Value::new) {
                 Lookup::Found(value) => Image::Value(value),
                 Lookup::Deleted | Lookup::Absent => Image::Absent,
                 Lookup::AskY(_) => Image::InY,
@@ -72,26 +75,34 @@ impl Joined {
                         return None;
                     }
                 },
-            };
-        };
-        Some(Kept { image, newest })
+            });
+        }
     }
 
-    /// Leaves an image (I10). The caller has held the stripe since `image`.
-    pub(crate) fn keep(&self, key: &[u8], seen: Epoch, kept: &Kept) {
-        let versions = &self.shared.versions;
-        if kept.newest >= seen {
-            return;
+    /// Bytes of the value that `key` has in memory; 0: none. Cost: a search in memory.
+    pub(crate) fn len_in_memory(&self, key: &[u8]) -> usize {
+        match self.x.get(key, <[u8]>::len) {
+            Lookup::Found(len) => len,
+            _ => 0,
         }
-        let bytes = kept.image.bytes();
+    }
+
+    /// Leaves an image (I10), unless the snapshots open at the watch `seen` have one in memory. The
+    /// caller has held the stripe since it read what the key was. Cost: a write in memory.
+    pub(crate) fn keep(&self, key: &[u8], seen: Epoch, image: &Image) {
+        let versions = &self.shared.versions;
+        let bytes = image.bytes();
         if self.is_too_large(bytes) && !versions.may_overdraw(bytes) {
+            if self.has_image(key, seen) {
+                return;
+            }
             versions.give_up_all();
             // A commit under way is to find that the key was written.
             if versions.watch() == 0 {
                 return;
             }
         }
-        if versions.push(&self.versions, key, seen, &kept.image) {
+        if versions.push(&self.versions, key, seen, image) {
             self.shared.wake_spiller.notify();
         }
     }
@@ -135,8 +146,8 @@ impl Joined {
     pub(super) fn keep_before_publish(&self, key: &[u8]) -> Gate<'_> {
         let versions = &self.shared.versions;
         let keep = |seen: Epoch| {
-            if let Some(kept) = self.image(key, seen) {
-                self.keep(key, seen, &kept);
+            if let Some(image) = self.image(key, seen) {
+                self.keep(key, seen, &image);
             }
             self.resolve_markers(key, Some(&successor(key)), RunLock::Held);
         };
@@ -191,13 +202,13 @@ impl Joined {
                 let kept: Vec<_> = chunk
                     .entries
                     .into_iter()
+                    .filter(|(key, _)| !self.has_image(key, seen))
                     .map(|(key, value)| {
-                        let newest = self.versions.newest_in_memory(&key);
                         let image = self.image_in_range(&key, value);
-                        (key, Kept { image, newest })
+                        (key, image)
                     })
                     .collect();
-                let bytes = |(key, kept): &(Key, Kept)| key.len() + kept.image.bytes();
+                let bytes = |(key, image): &(Key, Image)| key.len() + image.bytes();
                 let bytes = kept.iter().map(bytes).sum();
                 let spilled = || match run_lock {
                     RunLock::Held => self.spill(run_lock).is_ok(),
@@ -208,8 +219,8 @@ impl Joined {
                 if !fits && !self.shared.versions.may_overdraw(bytes) {
                     return Ok(false);
                 }
-                for (key, kept) in kept {
-                    self.keep(&key, seen, &kept);
+                for (key, image) in kept {
+                    self.keep(&key, seen, &image);
                 }
                 if !fits && !spilled() {
                     return Ok(false);

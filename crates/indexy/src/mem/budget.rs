@@ -26,7 +26,7 @@ pub(crate) enum Holder {
     IndexY,
     /// Tables, filters and buffers of each Index Y (upper bound).
     IndexYTrees,
-    /// Runs on their way to Y.
+    /// Runs on their way to Y, sketches of what is read, tables of what was written.
     Transfer,
     /// Chunks of open scans.
     Scans,

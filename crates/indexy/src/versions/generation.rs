@@ -7,6 +7,7 @@
 use super::{
     chain::{self, Image, ImageRef},
     clock::Epoch,
+    pins::Pins,
 };
 use crate::{
     key::Key,
@@ -144,35 +145,44 @@ impl Generation {
     }
 
     /// Adds an image to those of `key`, unless it has one with this `until` or a larger one. One
-    /// thread at a time for each key. `open` gives the open epochs; it is asked where the key has
-    /// older images. Tells what it took. Cost: a write; with older images a search and a write
-    /// more.
+    /// thread at a time for each key. Older images that no open snapshot needs make room for it.
+    /// Tells what it took. Cost: a write; with others a search and a write more.
     pub(super) fn push(
         &self,
         key: &[u8],
         until: Epoch,
         image: ImageRef<'_>,
-        open: impl FnOnce() -> Vec<Epoch>,
+        open: &Pins,
     ) -> Resized {
         // Before the image is there: whoever finds the newest one older does not look for it.
         raise(&self.newest, until);
+        let oldest = open.oldest();
         let pushed = chain::alone(until, image, |chain| {
+            let mut replaced = 0;
             let put = self.images.put_over(key, Some(chain), |before| {
                 let mut newest = 0;
-                match before.look(&mut |chain| newest = chain::newest(chain)) {
-                    Lookup::Found(()) => Err(newest),
+                let mut found = |chain: &[u8]| {
+                    (newest, replaced) = (chain::newest(chain), chain.len());
+                };
+                match before.look(&mut found) {
+                    Lookup::Found(()) if newest > oldest.min(until.saturating_sub(1)) => {
+                        Err(newest)
+                    }
                     _ => {
                         self.count_marker(image);
                         Ok(())
                     }
                 }
             });
-            put.map(|_| key.len() + ENTRY_BYTES + chain.len())
+            put.map(|_| match replaced {
+                0 => (0, key.len() + ENTRY_BYTES + chain.len()),
+                before => (before, chain.len()),
+            })
         });
         match pushed {
-            Ok(bytes) => self.resized(0, bytes),
+            Ok((before, after)) => self.resized(before, after),
             Err(newest) if newest >= until => Resized::default(),
-            Err(_) => self.push_to_others(key, until, image, &open()),
+            Err(_) => self.push_to_others(key, until, image, &open.epochs()),
         }
     }
 

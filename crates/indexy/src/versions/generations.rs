@@ -5,7 +5,9 @@
 
 #![forbid(unsafe_code)]
 
-use super::{chain, clock::Epoch, generation::Generation, spans::Spans, spilled::Spilled};
+use super::{
+    chain, clock::Epoch, generation::Generation, spans::Spans, spilled::Spilled, written::Written,
+};
 use std::sync::Arc;
 
 /// The oldest one first. Changed as a whole: see `store.rs`.
@@ -15,11 +17,19 @@ pub(super) struct Generations {
     pub(super) frozen: Vec<Arc<Generation>>,
     pub(super) current: Arc<Generation>,
     pub(super) spans: Spans,
+    pub(super) written: Arc<Written>,
 }
 
 impl Generations {
     pub(super) fn in_memory(&self) -> impl Iterator<Item = &Arc<Generation>> {
         self.frozen.iter().chain(std::iter::once(&self.current))
+    }
+
+    /// Those that may have an image above `since`. Cost: a load each.
+    #[inline]
+    pub(super) fn in_memory_since(&self, since: Epoch) -> impl Iterator<Item = &Arc<Generation>> {
+        let newer = move |generation: &&Arc<Generation>| generation.newest() > since;
+        self.in_memory().filter(newer)
     }
 
     /// The current generation, if there is nothing else.
@@ -29,19 +39,25 @@ impl Generations {
         alone.then_some(&*self.current)
     }
 
-    pub(super) fn newest_in_memory(&self, key: &[u8]) -> Epoch {
-        let current = self.current.chain(key, chain::newest);
-        current.max(self.newest_beside_current(key))
+    /// The largest `until` of the images of `key` in memory, if it is above `since`; if not,
+    /// something up to `since`.
+    pub(super) fn newest_in_memory(&self, key: &[u8], since: Epoch) -> Epoch {
+        if self.written.is_unchanged_since(key, since) {
+            return 0;
+        }
+        let newer = self.in_memory_since(since);
+        let newest = newer.map(|generation| generation.chain(key, chain::newest));
+        newest.max().unwrap_or(0).max(self.spans.newest_of(key))
     }
 
     /// The same of all but the current generation.
     #[inline]
-    pub(super) fn newest_beside_current(&self, key: &[u8]) -> Epoch {
+    pub(super) fn newest_beside_current(&self, key: &[u8], since: Epoch) -> Epoch {
         if self.frozen.is_empty() && self.spans.is_empty() {
             return 0;
         }
-        let frozen = self.frozen.iter();
-        let newest = frozen.map(|generation| generation.chain(key, chain::newest));
+        let newer = self.frozen.iter().filter(|frozen| frozen.newest() > since);
+        let newest = newer.map(|generation| generation.chain(key, chain::newest));
         newest.max().unwrap_or(0).max(self.spans.newest_of(key))
     }
 

@@ -46,6 +46,9 @@ impl Store {
         let Some(generations) = &*generations else {
             return Ok(None);
         };
+        if generations.written.is_unchanged_since(key, epoch) {
+            return Ok(None);
+        }
         match generations.all_in_current() {
             Some(current) => Ok(current.at(key, epoch).map(|(_, image)| image)),
             None => at_any(generations, key, epoch),
@@ -77,7 +80,7 @@ impl Store {
         for file in generations.files.iter().filter(|f| f.newest() > epoch) {
             parts.push(file.scan(from, to, order)?);
         }
-        let in_memory = generations.in_memory();
+        let in_memory = generations.in_memory_since(epoch);
         parts.extend(in_memory.map(|generation| generation.scan(from, to, order)));
         // As far as all of them went.
         let ends = parts.iter().filter_map(|part| part.resume.as_ref());
@@ -122,7 +125,10 @@ impl Store {
         let Some(generations) = generations.as_ref() else {
             return Ok(false);
         };
-        if generations.newest_in_memory(key) > epoch {
+        if generations.written.is_unchanged_since(key, epoch) {
+            return Ok(false);
+        }
+        if generations.newest_in_memory(key, epoch) > epoch {
             return Ok(true);
         }
         for file in generations.files.iter().filter(|f| f.newest() > epoch) {
@@ -154,7 +160,7 @@ impl Store {
         let written = |key: &Key, chain: &[u8]| {
             (chain::newest(chain) > epoch && !skip(key)).then(|| key.clone())
         };
-        for generation in generations.in_memory() {
+        for generation in generations.in_memory_since(epoch) {
             let scan = |from: &[u8]| Ok(generation.scan(from, to, Order::Ascending));
             if let Some(key) = walk(from, scan, written)? {
                 return Ok(Some(key));
@@ -214,7 +220,7 @@ fn found(generations: &Generations, key: &[u8], epoch: Epoch) -> Result<Option<(
         }
     }
     Ok(generations
-        .in_memory()
+        .in_memory_since(epoch)
         .find_map(|generation| generation.at(key, epoch)))
 }
 

@@ -34,6 +34,9 @@
 //! is written later: so the reader of one key looks for it first, and after it has read the newest
 //! value again only if an image was left meanwhile ([`clock`]).
 //!
+//! **A table** of hashes tells when a key was written last ([`written`]): most keys that a snapshot
+//! or a commit asks for have no image that it needs, and it says so without a search.
+//!
 //! **Cold keys** are overwritten without a look at Y: their image says `InY`, which means what Y
 //! has. Before a run publishes over such a key, its old value is read ([`store::Store::markers`]).
 //!
@@ -74,6 +77,7 @@ mod spilled;
 pub(crate) mod store;
 mod tiers;
 pub(crate) mod time;
+mod written;
 
 pub(crate) use chain::{Image, ImageRef};
 pub(crate) use clock::Epoch;
@@ -165,7 +169,7 @@ impl Versions {
 
     /// The store of a tree.
     pub(crate) fn new_store(&self) -> Arc<Store> {
-        Arc::new(Store::new(self.space.clone()))
+        Arc::new(Store::new(self.space.clone(), self.budget.clone()))
     }
 
     /// See [`Clock::watch`](clock::Clock::watch).
@@ -232,8 +236,7 @@ impl Versions {
     /// Leaves an image of `key` in `store`; see [`Store::push`]. Where images pass what they may
     /// take, the oldest snapshots are given up. True when it is time to spill.
     pub(crate) fn push(&self, store: &Arc<Store>, key: &[u8], until: Epoch, image: &Image) -> bool {
-        let open = || self.pins.epochs();
-        if store.push(self.memory(), key, until, image.borrowed(), open) {
+        if store.push(self.memory(), key, until, image.borrowed(), &self.pins) {
             self.stores.lock().push(Arc::downgrade(store));
         }
         self.keep_limit()
@@ -248,7 +251,7 @@ impl Versions {
         until: Epoch,
         image: ImageRef<'_>,
     ) -> bool {
-        store.try_push(key, until, image, || self.pins.epochs())
+        store.try_push(key, until, image, &self.pins)
     }
 
     /// Leaves in `store` that all keys of `[from, to)` are absent; see [`Store::push_span`].

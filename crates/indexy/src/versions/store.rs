@@ -21,10 +21,15 @@ use super::{
     clock::{Epoch, Left},
     generation::{Frozen, Generation, raise},
     generations::Generations,
+    pins::Pins,
     spans::{Span, Spans},
     spilled::Spilled,
+    written::Written,
 };
-use crate::{key::Key, mem::Memory};
+use crate::{
+    key::Key,
+    mem::{Memory, budget::Budget},
+};
 use arc_swap::ArcSwapOption;
 use parking_lot::{Mutex, RwLock};
 use std::sync::{
@@ -72,12 +77,14 @@ pub(crate) struct Store {
     /// No image has a larger `until`.
     newest: AtomicU64,
     left: Left,
+    budget: Arc<Budget>,
 }
 
 impl Store {
-    pub(crate) fn new(space: Arc<Space>) -> Self {
+    pub(crate) fn new(space: Arc<Space>, budget: Arc<Budget>) -> Self {
         Self {
             space,
+            budget,
             generations: ArcSwapOption::empty(),
             replacing: RwLock::new(None),
             spilling: Mutex::new(()),
@@ -99,24 +106,25 @@ impl Store {
         self.newest.load(SeqCst) <= epoch
     }
 
-    /// The largest `until` of the images of `key` in memory; 0: it has none there.
-    pub(crate) fn newest_in_memory(&self, key: &[u8]) -> Epoch {
+    /// The largest `until` of the images of `key` in memory, if it is above `since`; if not,
+    /// something up to `since`. Cost: a load, or a search in each generation with a newer image.
+    pub(crate) fn newest_in_memory(&self, key: &[u8], since: Epoch) -> Epoch {
         let generations = self.generations.load();
         let generations = generations.as_ref();
-        generations.map_or(0, |all| all.newest_in_memory(key))
+        generations.map_or(0, |all| all.newest_in_memory(key, since))
     }
 
     /// Leaves an image of `key` for the snapshots open at the watch `until`, unless it has one in
-    /// memory for them. The caller holds the stripe of `key`. `open` gives the open epochs. Cost:
-    /// a write in memory, and with older images a search and a write. True when these are the first
-    /// images of the store.
-    pub(crate) fn push(
+    /// memory for them. The caller holds the stripe of `key`. Cost: a write in memory, and with
+    /// older images that an open snapshot may need a search and a write more. True when these are
+    /// the first images of the store.
+    pub(super) fn push(
         &self,
         memory: &Arc<Memory>,
         key: &[u8],
         until: Epoch,
         image: ImageRef<'_>,
-        open: impl Fn() -> Vec<Epoch>,
+        open: &Pins,
     ) -> bool {
         let mut first = false;
         loop {
@@ -133,12 +141,12 @@ impl Store {
     /// As [`Store::push`], for who holds a leaf's latch of the tree: waits for nobody. False where
     /// it had to, and where the store has no images yet; then nothing was done.
     #[inline]
-    pub(crate) fn try_push(
+    pub(super) fn try_push(
         &self,
         key: &[u8],
         until: Epoch,
         image: ImageRef<'_>,
-        open: impl FnOnce() -> Vec<Epoch>,
+        open: &Pins,
     ) -> bool {
         match self.replacing.try_read().as_deref() {
             Some(Some(generations)) => {
@@ -157,14 +165,15 @@ impl Store {
         key: &[u8],
         until: Epoch,
         image: ImageRef<'_>,
-        open: impl FnOnce() -> Vec<Epoch>,
+        open: &Pins,
     ) {
-        if generations.newest_beside_current(key) >= until {
+        if generations.newest_beside_current(key, until.saturating_sub(1)) >= until {
             return;
         }
         // Before the image is there, and so before the write: a reader who sees the write looks for
         // the image.
         raise(&self.newest, until);
+        generations.written.raise(key, until);
         let resized = generations.current.push(key, until, image, open);
         resized.count(&self.space.bytes);
         self.left.count();
@@ -183,6 +192,7 @@ impl Store {
                 frozen: Vec::new(),
                 current: Arc::new(Generation::new(memory.clone())),
                 spans: Spans::default(),
+                written: Arc::new(Written::new(self.budget.clone())),
             }),
         );
         true
@@ -213,6 +223,7 @@ impl Store {
             first |= self.begin(memory);
             self.replace(|mut next| {
                 left = true;
+                next.written.raise_all(span.until);
                 next.spans.push(span.clone());
                 Some(next)
             });

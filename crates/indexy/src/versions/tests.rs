@@ -211,7 +211,7 @@ fn a_snapshot_that_begins_while_images_are_dropped_keeps_its_own() {
     leave(&versions, &store, b"key", &value(2));
     store.collect(oldest);
     assert_eq!(store.at(b"key", second.epoch()).unwrap(), Some(value(2)));
-    assert_eq!(store.newest_in_memory(b"key"), second.epoch() + 1);
+    assert_eq!(store.newest_in_memory(b"key", 0), second.epoch() + 1);
 }
 
 /// The values of a hot key grow and shrink while an old snapshot is open.
@@ -245,4 +245,69 @@ fn give_ups_go_on_behind_a_snapshot_that_is_spared() {
     drop(spared);
     assert!(versions.give_up_oldest() && pins[0].is_expired());
     assert!(!versions.give_up_oldest(), "there is none");
+}
+
+/// Of many keys that share few places of the table, in several generations and spans: what was
+/// written is found, and what was not is not.
+#[test]
+fn what_was_written_since_is_found_whatever_shares_its_place() {
+    const KEYS: u16 = 500;
+    let versions = Versions::new(Arc::new(Budget::new(256 << 10)));
+    versions.set_limit(128 << 10);
+    let store = versions.new_store();
+    let held = versions.begin();
+    let mut pins = Vec::new();
+    let mut last = vec![0; usize::from(KEYS)];
+    for round in 0..40u16 {
+        pins.push(versions.begin());
+        let watch = versions.watch();
+        for n in (round..KEYS).step_by(37) {
+            leave(&versions, &store, &n.to_be_bytes(), &value(round.into()));
+            last[usize::from(n)] = watch;
+        }
+        if round % 10 == 9 {
+            store.freeze();
+            let (from, to) = (KEYS - 5, KEYS - 2);
+            versions.push_span(&store, &from.to_be_bytes(), &to.to_be_bytes());
+            last[usize::from(from)..usize::from(to)].fill(watch);
+        }
+        for pin in &pins {
+            for n in 0..KEYS {
+                let written = store.is_written_since(&n.to_be_bytes(), pin.epoch());
+                let expected = last[usize::from(n)] > pin.epoch();
+                assert_eq!(written.unwrap(), expected, "{n} since {}", pin.epoch());
+            }
+        }
+    }
+    let table = versions.budget.held(crate::mem::budget::Holder::Transfer);
+    assert_eq!(table, 512, "the smallest table");
+    pins.iter().for_each(|pin| versions.end(pin));
+    versions.end(&held);
+    versions.collect();
+    let after = versions.budget.held(crate::mem::budget::Holder::Transfer);
+    assert_eq!((after, store.bytes()), (0, 0));
+}
+
+/// As with short transactions: there is always one open, and none of them for long.
+#[test]
+fn images_that_no_snapshot_needs_make_room_for_those_of_their_key() {
+    let versions = versions(1 << 20);
+    let store = versions.new_store();
+    let mut open = versions.begin();
+    let mut bytes = 0;
+    for n in 0..100 {
+        let next = versions.begin();
+        versions.end(&open);
+        open = next;
+        leave(&versions, &store, b"key", &value(n));
+        assert_eq!(store.at(b"key", open.epoch()).unwrap(), Some(value(n)));
+        bytes = bytes.max(versions.space.bytes());
+        assert_eq!(versions.space.bytes(), store.bytes());
+    }
+    assert!(bytes < 100, "{bytes}");
+    // The one that is open needs its image beside the next one.
+    let next = versions.begin();
+    leave(&versions, &store, b"key", &value(100));
+    assert_eq!(store.at(b"key", open.epoch()).unwrap(), Some(value(99)));
+    assert_eq!(store.at(b"key", next.epoch()).unwrap(), Some(value(100)));
 }

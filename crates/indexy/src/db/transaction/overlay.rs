@@ -25,14 +25,6 @@ pub(super) struct Overlay {
     to: Option<Vec<u8>>,
 }
 
-/// A step of a scan.
-pub(super) struct Step {
-    /// What it passed: `[from, to)`.
-    pub(super) from: Vec<u8>,
-    pub(super) to: Option<Vec<u8>>,
-    pub(super) entry: Option<(Key, Value)>,
-}
-
 impl Overlay {
     /// `base` gives the entries of `[from, to)`.
     pub(super) fn new(base: Range, (from, to): (Vec<u8>, Option<Vec<u8>>)) -> Self {
@@ -45,7 +37,8 @@ impl Overlay {
         }
     }
 
-    /// The next entry from the end that `order` says.
+    /// The next entry from the end that `order` says. `passed` is told what the step passed:
+    /// `[from, to)`.
     ///
     /// `writes` are to `tree`, as it stores them, and are seen at `at`.
     pub(super) fn step(
@@ -54,11 +47,10 @@ impl Overlay {
         writes: Option<&TreeWrites>,
         tree: &Tree,
         at: Millis,
-    ) -> Result<Step> {
-        let began = match order {
-            Order::Ascending => Some(self.from.clone()),
-            Order::Descending => self.to.clone(),
-        };
+        passed: impl FnOnce(&[u8], Option<&[u8]>),
+    ) -> Result<Option<(Key, Value)>> {
+        // Where it began, once it has passed something.
+        let mut began = None;
         loop {
             self.peek(order)?;
             let written = writes.and_then(|writes| self.written(writes, order));
@@ -67,7 +59,10 @@ impl Overlay {
                 Order::Descending => &self.back,
             };
             let (key, value) = match (ours, written) {
-                (None, None) => return Ok(self.end(order, began)),
+                (None, None) => {
+                    self.end(order, began, passed);
+                    return Ok(None);
+                }
                 (Some((key, value)), None) => (key.clone(), Some(value.clone())),
                 (None, Some((key, written))) => (key.clone(), tree.value_of(written, at)),
                 (Some((ours, value)), Some((key, written))) => {
@@ -81,9 +76,18 @@ impl Overlay {
                     }
                 }
             };
-            self.pass(order, &key);
+            let before = self.pass(order, &key);
+            let began = began.get_or_insert(before);
             if let Some(value) = value {
-                return Ok(self.passed(order, began, (key, value)));
+                match order {
+                    Order::Ascending => {
+                        passed(began.as_deref().unwrap_or_default(), Some(&self.from));
+                    }
+                    Order::Descending => {
+                        passed(self.to.as_deref().unwrap_or_default(), began.as_deref());
+                    }
+                }
+                return Ok(Some((key, value)));
             }
         }
     }
@@ -133,45 +137,31 @@ impl Overlay {
         }
     }
 
-    /// Goes past `key`.
-    fn pass(&mut self, order: Order, key: &Key) {
-        let hand = match order {
-            Order::Ascending => {
-                self.from = successor(key);
-                &mut self.front
-            }
-            Order::Descending => {
-                self.to = Some(key.to_vec());
-                &mut self.back
-            }
+    /// Goes past `key`; returns where it was.
+    fn pass(&mut self, order: Order, key: &Key) -> Option<Vec<u8>> {
+        let (before, hand) = match order {
+            Order::Ascending => (
+                Some(std::mem::replace(&mut self.from, successor(key))),
+                &mut self.front,
+            ),
+            Order::Descending => (self.to.replace(key.to_vec()), &mut self.back),
         };
         hand.take_if(|(ours, _)| ours == key);
-    }
-
-    /// What lies between where a step `began` and where it is.
-    fn passed(&self, order: Order, began: Option<Vec<u8>>, entry: (Key, Value)) -> Step {
-        let (from, to) = match order {
-            Order::Ascending => (began.unwrap_or_default(), Some(self.from.clone())),
-            Order::Descending => (self.to.clone().unwrap_or_default(), began),
-        };
-        Step {
-            from,
-            to,
-            entry: Some(entry),
-        }
+        before
     }
 
     /// Nothing is left: the rest was passed.
-    fn end(&mut self, order: Order, began: Option<Vec<u8>>) -> Step {
-        let (from, to) = match order {
-            Order::Ascending => (began.unwrap_or_default(), self.to.clone()),
-            Order::Descending => (self.from.clone(), began),
-        };
-        self.to = Some(self.from.clone());
-        Step {
-            from,
-            to,
-            entry: None,
+    fn end(
+        &mut self,
+        order: Order,
+        began: Option<Option<Vec<u8>>>,
+        passed: impl FnOnce(&[u8], Option<&[u8]>),
+    ) {
+        let began = began.as_ref().map(|began| began.as_deref());
+        match order {
+            Order::Ascending => passed(began.flatten().unwrap_or(&self.from), self.to.as_deref()),
+            Order::Descending => passed(&self.from, began.unwrap_or(self.to.as_deref())),
         }
+        self.to = Some(self.from.clone());
     }
 }

@@ -120,14 +120,15 @@ impl Cursor {
         }
         let core = self.tree.core();
         let (writes, at) = (tx.writes.of(core), tx.pinned.time());
-        let step = self.overlay.step(order, writes, &self.tree, at);
-        self.ended = step.as_ref().map_or(true, |step| step.entry.is_none());
-        let step = tx.noted(step)?;
-        let mut reads = tx.reads.borrow_mut();
-        reads.add_interval(core, &step.from, step.to.as_deref());
+        let passed = |from: &[u8], to: Option<&[u8]>| {
+            tx.reads.borrow_mut().add_interval(core, from, to);
+        };
+        let step = self.overlay.step(order, writes, &self.tree, at, passed);
+        self.ended = step.as_ref().map_or(true, Option::is_none);
+        let entry = tx.noted(step)?;
         if let Some((expires, key)) = self.overlay.soonest() {
-            reads.add_expiry(core, key, *expires);
+            tx.reads.borrow_mut().add_expiry(core, key, *expires);
         }
-        Ok(step.entry)
+        Ok(entry)
     }
 }

@@ -47,7 +47,13 @@ impl TreeReads {
         if let Some((last_from, last_to)) = self.intervals.last_mut() {
             // A scan goes on where it was.
             if last_to.as_deref() == Some(from) {
-                *last_to = to.map(<[u8]>::to_vec);
+                match (last_to.as_mut(), to) {
+                    (Some(last), Some(to)) => {
+                        last.clear();
+                        last.extend_from_slice(to);
+                    }
+                    _ => *last_to = None,
+                }
                 return;
             }
             if to == Some(&last_from[..]) {

@@ -29,10 +29,10 @@ pub(super) struct Writes {
     last_savepoint: u64,
 }
 
-/// Bytes that `write` to `key` counts; `None`: there is none.
-fn bytes_of(key: &Key, write: Option<&Option<Value>>) -> usize {
+/// Bytes that `write` to a key of `key` bytes counts; `None`: there is none.
+fn bytes_of(key: usize, write: Option<&Option<Value>>) -> usize {
     write.map_or(0, |value| {
-        WRITE_OVERHEAD_BYTES + key.len() + value.as_ref().map_or(0, |value| value.len())
+        WRITE_OVERHEAD_BYTES + key + value.as_ref().map_or(0, |value| value.len())
     })
 }
 
@@ -67,9 +67,10 @@ impl Writes {
             self.trees.push((tree.clone(), TreeWrites::new()));
             self.trees.len() - 1
         });
-        let before = self.replace(at, key.clone(), Some(value));
-        if !self.savepoints.is_empty() {
-            self.undo_bytes += WRITE_OVERHEAD_BYTES + bytes_of(&key, before.as_ref());
+        let remembered = (!self.savepoints.is_empty()).then(|| key.clone());
+        let before = self.replace(at, key, Some(value));
+        if let Some(key) = remembered {
+            self.undo_bytes += WRITE_OVERHEAD_BYTES + bytes_of(key.len(), before.as_ref());
             self.undo.push((at, key, before));
         }
     }
@@ -81,13 +82,14 @@ impl Writes {
         key: Key,
         write: Option<Option<Value>>,
     ) -> Option<Option<Value>> {
-        let added = bytes_of(&key, write.as_ref());
+        let len = key.len();
+        let added = bytes_of(len, write.as_ref());
         let writes = &mut self.trees[at].1;
-        let before = match &write {
-            Some(value) => writes.insert(key.clone(), value.clone()),
+        let before = match write {
+            Some(value) => writes.insert(key, value),
             None => writes.remove(&key),
         };
-        self.bytes = self.bytes + added - bytes_of(&key, before.as_ref());
+        self.bytes = self.bytes + added - bytes_of(len, before.as_ref());
         before
     }
 
@@ -119,7 +121,7 @@ impl Writes {
             .into_iter()
             .rev()
         {
-            self.undo_bytes -= WRITE_OVERHEAD_BYTES + bytes_of(&key, before.as_ref());
+            self.undo_bytes -= WRITE_OVERHEAD_BYTES + bytes_of(key.len(), before.as_ref());
             self.replace(at, key, before);
         }
         true

@@ -24,13 +24,13 @@ use crate::{
     error::{Error, Result},
     framework::{disk_writer::Runs, spill::RunLock},
     key::Key,
-    versions::{Epoch, Spared},
+    versions::{Epoch, Image, Spared},
     wal::{BatchEncoder, Lsn, MAX_BATCH_BYTES},
-    x::{IndexX, Lookup},
     y::{KeyRange, RangeRemoval},
 };
 use parking_lot::MutexGuard;
 use std::{
+    collections::VecDeque,
     sync::{
         Arc,
         atomic::{Ordering, fence},
@@ -131,9 +131,9 @@ impl Commit<'_> {
         let record = encoder.bytes() + OP_OVERHEAD_BYTES;
         let copied = log.map_or(0, |log| log.extra_bytes(record));
         let watch = versions.watch();
-        let images = match watch {
-            0 => 0,
-            _ => self.image_bytes(),
+        let (mut olds, images) = match watch {
+            0 => (Olds::new(), 0),
+            _ => self.olds(),
         };
         if watch != 0 {
             self.await_image_room();
@@ -169,7 +169,7 @@ impl Commit<'_> {
             let admit = |bytes| shared.room.admit_load(bytes).is_some();
             self.keep_ranges(now, admit, RunLock::Held);
         }
-        self.keep(now, images)?;
+        self.keep(now, &mut olds, images)?;
         let commit = || self.apply_all(&mut runs, &mut removals);
         let (end, applied) = shared.log.commit_batch(encoder.record(), commit)?;
         applied?;
@@ -187,25 +187,37 @@ impl Commit<'_> {
         self.trees.iter().try_for_each(|tree| tree.live())
     }
 
-    /// Memory that the images of all keys will take.
-    fn image_bytes(&self) -> usize {
-        let of = |op: &Op| match &op.change {
-            Change::Put(key, _) | Change::Remove(key) => {
-                let x = &self.trees[op.tree].joined.x;
-                let value = match x.get(key, <[u8]>::len) {
-                    Lookup::Found(len) => len,
-                    _ => 0,
-                };
-                key.len() + value + OP_OVERHEAD_BYTES
+    /// What the keys of the first operations are now, and what the images of all will take. The
+    /// stripes are held, so that it stays right: nothing but images is left to the time with the
+    /// gate.
+    fn olds(&self) -> (Olds, usize) {
+        let mut olds = Olds::new();
+        let mut bytes = 0;
+        for op in self.ops {
+            let joined = &self.trees[op.tree].joined;
+            let at_hand = bytes < AT_HAND_BYTES;
+            let old = match &op.change {
+                Change::Put(key, _) | Change::Remove(key) => {
+                    let old = at_hand.then(|| joined.old(key)).flatten();
+                    let value = match &old {
+                        Some(old) => old.bytes(),
+                        None => joined.len_in_memory(key),
+                    };
+                    bytes += key.len() + value + OP_OVERHEAD_BYTES;
+                    old
+                }
+                // As they are read.
+                Change::RemoveRange(..) | Change::Merge(..) => None,
+            };
+            if at_hand {
+                olds.push_back(old.filter(|old| old.bytes() < AT_HAND_BYTES));
             }
-            // As they are read.
-            Change::RemoveRange(..) | Change::Merge(..) => 0,
-        };
-        self.ops.iter().map(of).sum()
+        }
+        (olds, bytes)
     }
 
     /// Leaves the images of what the batch writes (I10), if its condition holds.
-    fn keep(&self, watch: Epoch, images: Images) -> Result<()> {
+    fn keep(&self, watch: Epoch, olds: &mut Olds, images: Images) -> Result<()> {
         if let Some(condition) = self.condition {
             for op in self.ops {
                 if let Change::Put(key, _) | Change::Remove(key) = &op.change {
@@ -217,11 +229,12 @@ impl Commit<'_> {
             let mut left = 0;
             for op in self.ops {
                 let joined = &self.trees[op.tree].joined;
+                let old = olds.pop_front().flatten();
                 if let Change::Put(key, _) | Change::Remove(key) = &op.change
-                    && let Some(kept) = joined.image(key, watch)
+                    && let Some(image) = old.or_else(|| joined.old(key))
                 {
-                    left += key.len() + kept.image.bytes();
-                    joined.keep(key, watch, &kept);
+                    left += key.len() + image.bytes();
+                    joined.keep(key, watch, &image);
                     if matches!(images, Images::ToDisk { chunk } if left > chunk) {
                         images::to_disk(self.core, self.trees, self.condition.is_some())?;
                         left = 0;
@@ -357,6 +370,13 @@ impl Commit<'_> {
         Ok(())
     }
 }
+
+/// What the keys of the first operations of a batch were before it, in their order, where that is
+/// known.
+type Olds = VecDeque<Option<Image>>;
+
+/// What is read before the images of a batch have room takes so much; the rest is read when it has.
+const AT_HAND_BYTES: usize = 64 << 10;
 
 /// How long a batch that removes ranges waits for a device that became full under it, with all
 /// stripes, before it gives the handle up.

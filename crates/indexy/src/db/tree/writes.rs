@@ -331,18 +331,16 @@ impl Tree {
                 true => Epoch::MAX,
                 false => versions.watch(),
             };
-            let kept = match seen {
+            let image = match seen {
                 0 => None,
                 seen => joined.image(key, seen),
             };
             // What is absent and is removed stays what it was.
-            let kept = kept.filter(|kept| !new.is_removal() || kept.image != Image::Absent);
-            if kept.is_some() {
+            let image = image.filter(|image| !new.is_removal() || *image != Image::Absent);
+            if image.is_some() {
                 joined.await_image_room();
             }
-            let image_bytes = kept
-                .as_ref()
-                .map_or(0, |kept| key.len() + kept.image.bytes());
+            let image_bytes = image.as_ref().map_or(0, |image| key.len() + image.bytes());
             // All of it in one request: a writer that holds a reservation and asks for more could
             // wait for itself.
             let permit = self.admit_value(key, new.len(), image_bytes)?;
@@ -353,8 +351,8 @@ impl Tree {
                 seen = versions.watch();
             }
             // Nobody needs the image if all snapshots ended, or were given up, during the wait.
-            if let Some(kept) = kept.filter(|_| versions.watch() != 0) {
-                joined.keep(key, seen, &kept);
+            if let Some(image) = image.filter(|_| versions.watch() != 0) {
+                joined.keep(key, seen, &image);
             }
             let written = match &new {
                 New::Value(value) => joined.put(key, *value, permit.route, seen)?,

@@ -92,7 +92,7 @@ impl Rig {
     }
 
     fn write(&mut self, key: &[u8], value: Option<u64>) {
-        let (watch, newest) = (self.versions.watch(), self.store.newest_in_memory(key));
+        let (watch, newest) = (self.versions.watch(), self.store.newest_in_memory(key, 0));
         if newest < watch {
             let image = match self.dirty.contains(key) {
                 true => image(self.now.get(key)),
