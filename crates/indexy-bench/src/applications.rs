@@ -1,6 +1,6 @@
 //! The workloads of transactions that there are: which, how large, and their kinds of transactions.
 
-use crate::{tatp, tpcc, voter};
+use crate::{counters, tatp, tpcc, voter};
 use serde::{Deserialize, Serialize};
 
 /// Which workload, and how large.
@@ -13,6 +13,8 @@ pub enum Config {
     Tatp(tatp::Config),
     /// Voter.
     Voter(voter::Config),
+    /// Counters.
+    Counters(counters::Config),
 }
 
 impl Config {
@@ -22,6 +24,7 @@ impl Config {
             Self::Tpcc(config) => config.scale.entries(),
             Self::Tatp(config) => config.entries(),
             Self::Voter(config) => config.entries(),
+            Self::Counters(config) => config.entries(),
         }
     }
 
@@ -31,6 +34,7 @@ impl Config {
             Self::Tpcc(config) => config.scale.bytes(),
             Self::Tatp(config) => config.bytes(),
             Self::Voter(config) => config.bytes(),
+            Self::Counters(config) => config.bytes(),
         }
     }
 }
@@ -44,14 +48,17 @@ pub enum Kind {
     Tatp(tatp::Transaction),
     /// Of Voter.
     Voter(voter::Transaction),
+    /// Of Counters.
+    Counters(counters::Transaction),
 }
 
 const TATP_FROM: usize = tpcc::Transaction::ALL.len();
 const VOTER_FROM: usize = TATP_FROM + tatp::Transaction::ALL.len();
+const COUNTERS_FROM: usize = VOTER_FROM + voter::Transaction::ALL.len();
 
 impl Kind {
     /// How many kinds there are.
-    pub const COUNT: usize = VOTER_FROM + voter::Transaction::ALL.len();
+    pub const COUNT: usize = COUNTERS_FROM + counters::Transaction::ALL.len();
 
     /// Its number among all kinds. Those of TPC-C come first, in their own order.
     pub const fn number(self) -> usize {
@@ -59,6 +66,7 @@ impl Kind {
             Self::Tpcc(transaction) => transaction as usize,
             Self::Tatp(transaction) => TATP_FROM + transaction as usize,
             Self::Voter(transaction) => VOTER_FROM + transaction as usize,
+            Self::Counters(transaction) => COUNTERS_FROM + transaction as usize,
         }
     }
 
@@ -67,7 +75,8 @@ impl Kind {
         let tpcc = tpcc::Transaction::ALL.into_iter().map(Self::Tpcc);
         let tatp = tatp::Transaction::ALL.into_iter().map(Self::Tatp);
         let voter = voter::Transaction::ALL.into_iter().map(Self::Voter);
-        tpcc.chain(tatp).chain(voter)
+        let counters = counters::Transaction::ALL.into_iter().map(Self::Counters);
+        tpcc.chain(tatp).chain(voter).chain(counters)
     }
 
     /// As reports spell it. No two kinds have the same name.
@@ -76,6 +85,7 @@ impl Kind {
             Self::Tpcc(transaction) => transaction.name(),
             Self::Tatp(transaction) => transaction.name(),
             Self::Voter(transaction) => transaction.name(),
+            Self::Counters(transaction) => transaction.name(),
         }
     }
 }
@@ -95,6 +105,12 @@ impl From<tatp::Transaction> for Kind {
 impl From<voter::Transaction> for Kind {
     fn from(transaction: voter::Transaction) -> Self {
         Self::Voter(transaction)
+    }
+}
+
+impl From<counters::Transaction> for Kind {
+    fn from(transaction: counters::Transaction) -> Self {
+        Self::Counters(transaction)
     }
 }
 

@@ -4,8 +4,8 @@
 //! - [`dex`]: a tree in the memory of other machines, counted verb by verb; the feature `dex`.
 //! - [`policies`]: traces through policies of eviction, without a clock.
 //! - [`application`]: what workloads of transactions have in common; [`applications`]: which there
-//!   are; [`tpcc`]: TPC-C, rows to transactions to consistency conditions; [`tatp`] and [`voter`]:
-//!   two smaller ones.
+//!   are; [`tpcc`]: TPC-C, rows to transactions to consistency conditions; [`tatp`], [`voter`]
+//!   and [`counters`]: smaller ones.
 //! - [`workload`]: keys, values, distributions, YCSB; pure functions of a seed.
 //! - [`contender`]: the seam to an engine.
 //! - [`registry`]: the engines by name.
@@ -22,6 +22,7 @@ pub mod application;
 pub mod applications;
 mod cli;
 pub mod contender;
+pub mod counters;
 pub mod dex;
 mod format;
 pub mod harness;

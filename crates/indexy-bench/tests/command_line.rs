@@ -225,8 +225,14 @@ fn tpcc(contenders: &str, words: &[&str]) {
 
 /// Side by side: most of their time they wait until compaction rests.
 #[test]
-fn tatp_and_voter_are_run_checked_and_told_by_kind_and_skew() {
+fn tatp_voter_and_counters_are_run_checked_and_told_by_kind_and_skew() {
     std::thread::scope(|s| {
+        s.spawn(|| {
+            by_skew(
+                &["counters", "--rows", "1000", "--reads", "10"],
+                &["counters_update", "counters_read"],
+            );
+        });
         s.spawn(|| {
             by_skew(
                 &["tatp", "--subscribers", "500"],
@@ -309,6 +315,7 @@ fn names_that_nobody_knows_are_refused_with_the_valid_ones() {
     refused(&["tpcc", "--resident"], &["--others"]);
     refused(&["tatp", "--zipf", "0.5,3"], &["'3'", "0 to 2"]);
     refused(&["voter", "--contestants", "13"], &["13", "1..=12"]);
+    refused(&["counters", "--at-once", "65"], &["65", "1..=64"]);
     refused(
         &["voter", "--contenders", "null", "--no-cgroup"],
         &["several tables have: indexy, "],

@@ -4,7 +4,7 @@ mod options;
 mod tables;
 
 pub(super) use options::Common;
-pub(super) use tables::{TablesArguments, TatpCommand, TpccCommand, VoterCommand};
+pub(super) use tables::{CountersCommand, TablesArguments, TatpCommand, TpccCommand, VoterCommand};
 
 use crate::{contender::Device, dex, policies::ENTRY_BYTES, suite::figures::Preset};
 use clap::{Args, Parser, Subcommand};
@@ -34,6 +34,8 @@ pub(super) enum Command {
     Tatp(TatpCommand),
     /// Voter, a telephone vote with a limit for each number: load, run, consistency check.
     Voter(VoterCommand),
+    /// Counters, read-modify-writes of several rows: load, run, consistency check.
+    Counters(CountersCommand),
     /// Replays traces through policies of eviction, ours and others, and counts hits.
     Policies(PoliciesCommand),
     /// The figures of DEX: a tree in the memory of other machines, counted verb by verb. Needs the

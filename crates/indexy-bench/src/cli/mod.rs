@@ -69,6 +69,7 @@ fn run(registry: &Registry, arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Tpcc(command) => tables::run_tpcc(registry, &command),
         Command::Tatp(command) => tables::run_tatp(registry, &command),
         Command::Voter(command) => tables::run_voter(registry, &command),
+        Command::Counters(command) => tables::run_counters(registry, &command),
         Command::Policies(command) => policies::run(&command),
         Command::Dex(command) => dex::run(&command),
         Command::Compare(command) => run_compare(&command),
@@ -286,7 +287,7 @@ fn list(registry: &Registry) {
         say!("  {:16} {}", about.name, about.summary);
     }
     say!(
-        "\nof these, with tables for tpcc, tatp, voter and figures 9 to 11\n  {}",
+        "\nof these, with tables for tpcc, tatp, voter, counters and figures 9 to 11\n  {}",
         registry.with_tables().join(", ")
     );
     say!(

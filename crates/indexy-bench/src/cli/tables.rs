@@ -1,13 +1,14 @@
-//! The commands `tpcc`, `tatp` and `voter`.
+//! The commands `tpcc`, `tatp`, `voter` and `counters`.
 
 use super::{
-    arguments::{TablesArguments, TatpCommand, TpccCommand, VoterCommand},
+    arguments::{CountersCommand, TablesArguments, TatpCommand, TpccCommand, VoterCommand},
     contenders::{chosen, leave_out},
     execute::{Execution, Failure},
 };
 use crate::{
     applications::Config,
     contender::{About, Others, is_pair},
+    counters,
     registry::Registry,
     report::{detail_table, outcome_table, transaction_table},
     suite::{Plan, TablesRun, tables_plan},
@@ -52,6 +53,22 @@ pub(super) fn run_voter(registry: &Registry, command: &VoterCommand) -> Result<E
             contestants: command.contestants,
             votes_a_phone: command.votes,
             phones_an_area: command.phones,
+            zipf,
+        })
+    })
+}
+
+pub(super) fn run_counters(
+    registry: &Registry,
+    command: &CountersCommand,
+) -> Result<ExitCode, Failure> {
+    let skews = skews(&command.zipf);
+    run("counters", registry, &command.tables, &skews, |zipf| {
+        Config::Counters(counters::Config {
+            rows: command.rows,
+            value_bytes: command.value_bytes,
+            at_once: command.at_once,
+            reads: command.reads,
             zipf,
         })
     })

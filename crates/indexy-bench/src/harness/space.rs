@@ -80,6 +80,10 @@ fn table_bytes(step: TableStep, on: &applications::Config, phase: &Phase) -> u64
         applications::Config::Tpcc(_) => (1500.0, 20_000.0),
         applications::Config::Tatp(_) => (20.0, 200_000.0),
         applications::Config::Voter(_) => (60.0, 150_000.0),
+        applications::Config::Counters(config) => {
+            let row = f64::from(config.value_bytes) + 16.0;
+            (f64::from(config.at_once) * row, 200_000.0)
+        }
     };
     match step {
         TableStep::Load => on.bytes(),

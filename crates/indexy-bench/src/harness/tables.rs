@@ -12,7 +12,7 @@ use crate::application::{Application, Client as _, Trouble};
 use crate::applications::{self, Config};
 use crate::contender::{Outcome, Placed, TableSetup, Tables};
 use crate::measure::{Memory, PhaseResult};
-use crate::{tatp::Tatp, tpcc::Tpcc, voter::Voter};
+use crate::{counters::Counters, tatp::Tatp, tpcc::Tpcc, voter::Voter};
 use std::collections::BTreeMap;
 
 /// Runs `job` on the tables of `T`, placed as the job wants them; every phase's result goes to
@@ -42,6 +42,7 @@ fn run_tables_until<T: Tables>(
         }
         Config::Tatp(tatp) => run_on::<T, _>(around, config, Tatp::new(*tatp, job.seed), emitter),
         Config::Voter(voter) => run_on::<T, _>(around, config, Voter::new(*voter), emitter),
+        Config::Counters(of) => run_on::<T, _>(around, config, Counters::new(*of), emitter),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Transactions of TATP and Voter by kind, how many of each succeeded, and rates by skew.
+//! Transactions of TATP, Voter and Counters by kind, how many of each succeeded, and rates by skew.
 
 use super::table::Table;
 use crate::{

@@ -95,6 +95,15 @@ fn parameters(on: &Config) -> Vec<(&'static str, f64)> {
             ],
             config.zipf,
         ),
+        Config::Counters(config) => (
+            vec![
+                ("rows", config.rows as f64),
+                ("value_bytes", f64::from(config.value_bytes)),
+                ("rows_at_once", f64::from(config.at_once)),
+                ("reads_percent", f64::from(config.reads)),
+            ],
+            config.zipf,
+        ),
     };
     parameters.extend(zipf.map(|exponent| (ZIPF, exponent)));
     parameters

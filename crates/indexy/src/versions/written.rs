@@ -19,8 +19,9 @@ use std::sync::{
 };
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A table takes this part of the budget, from the least to the most bytes.
-const BUDGET_DIVISOR: usize = 1024;
+/// A table takes this part of the budget, from the least to the most bytes: there is one for each
+/// tree that has images, and there may be many trees.
+const BUDGET_DIVISOR: usize = 16 << 10;
 const LEAST_BYTES: usize = 512;
 const MOST_BYTES: usize = 32 << 10;
 

@@ -1,7 +1,7 @@
 //! The commands of transactions over several tables.
 
 use super::options::{Common, DurabilityArgument, positive, repetitions, share, skew};
-use crate::{tpcc, voter};
+use crate::{counters, tpcc, voter};
 use clap::Args;
 use indexy_report::size::parse_size;
 
@@ -81,6 +81,40 @@ pub(in crate::cli) struct VoterCommand {
     pub phones: u32,
     /// Exponents of Zipf, separated by commas: each is a run of its own, in which telephone numbers
     /// call by Zipf, the popular ones spread. By default each calls as often as any other.
+    #[arg(long, value_delimiter = ',', value_parser = skew)]
+    pub zipf: Vec<f64>,
+    #[command(flatten)]
+    pub tables: TablesArguments,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct CountersCommand {
+    /// Rows of the table.
+    #[arg(
+        long,
+        default_value_t = 1_000_000,
+        value_parser = clap::value_parser!(u64).range(1000..=10_000_000_000)
+    )]
+    pub rows: u64,
+    /// Bytes of a value.
+    #[arg(
+        long,
+        default_value_t = 100,
+        value_parser = clap::value_parser!(u32).range(i64::from(counters::LEAST_VALUE_BYTES)..=4096)
+    )]
+    pub value_bytes: u32,
+    /// Rows that a transaction reads and writes.
+    #[arg(
+        long,
+        default_value_t = 4,
+        value_parser = clap::value_parser!(u8).range(1..=i64::from(counters::MOST_ROWS_AT_ONCE))
+    )]
+    pub at_once: u8,
+    /// Of 100 transactions, those that read one row.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=100))]
+    pub reads: u8,
+    /// Exponents of Zipf, separated by commas: each is a run of its own, in which rows are drawn by
+    /// Zipf, the popular ones spread. By default each is drawn as often as any other.
     #[arg(long, value_delimiter = ',', value_parser = skew)]
     pub zipf: Vec<f64>,
     #[command(flatten)]
