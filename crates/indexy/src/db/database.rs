@@ -217,7 +217,9 @@ impl Db {
     /// Changes the memory budget in bytes, up or down; a smaller one is reached by release in the
     /// background. The cache of the disk index is emptied and resized; new entries lie in slabs of
     /// the size for the new budget, and those of the old one are emptied as memory is needed. The
-    /// log's buffers keep the size that they got at open.
+    /// log's buffers keep the size that they got at open. What is kept for snapshots goes to disk;
+    /// without a disk for it ([`Options::snapshot_disk_bytes`](crate::Options::snapshot_disk_bytes)
+    /// of 0), the oldest snapshots are given up until it takes no more than it may.
     ///
     /// Errors: `BudgetTooSmall` (below the minimum, or below twice what caches and buffers need),
     /// `InvalidOption` (above the maximum), `Closed`.

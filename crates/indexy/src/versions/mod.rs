@@ -288,6 +288,18 @@ impl Versions {
         self.space.bytes() > self.look_at.load(Relaxed) && self.make_room()
     }
 
+    /// The limit of the budget has changed: images keep to the one that follows from it. True when
+    /// it is time to spill; where nothing is spilled, the oldest snapshots are given up.
+    pub(crate) fn follow_budget(&self) -> bool {
+        match self.disk() {
+            Some(_) => self.is_crowded(),
+            None => {
+                self.look_at.store(0, Relaxed);
+                self.keep_limit()
+            }
+        }
+    }
+
     #[cold]
     fn make_room(&self) -> bool {
         let (limit, most) = (self.limit(), self.most());

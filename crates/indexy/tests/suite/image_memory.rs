@@ -4,10 +4,10 @@ use crate::{
     places::fast_dir,
     support::{MIB, assert_sound, open},
 };
-use indexy::Options;
+use indexy::{Error, Options};
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// Blind writes over large values that are in Y alone: cleaning reads what they were.
@@ -72,6 +72,45 @@ fn a_smaller_budget_takes_the_images_along() {
     assert_eq!(snapshot.get(&tree, [0; 4]).unwrap().unwrap(), [1; 1000]);
     let used = db.stats().memory_used_bytes;
     assert!(used <= 16 * MIB as u64, "{used} bytes");
+}
+
+/// Nobody writes after the budget became smaller: nothing else looks at the images.
+#[test]
+fn a_smaller_budget_is_kept_although_nobody_writes() {
+    const SMALL: usize = 6 * MIB;
+    for disk_bytes in [None, Some(0)] {
+        let dir = fast_dir();
+        let options = Options::new(64 * MIB).snapshot_memory_bytes(32 * MIB);
+        let options = match disk_bytes {
+            Some(bytes) => options.snapshot_disk_bytes(bytes),
+            None => options,
+        };
+        let db = open(dir.path(), &options);
+        let tree = db.tree("t").unwrap();
+        let fill = |round: u8| {
+            for n in 0..12_000u32 {
+                tree.insert(n.to_be_bytes(), [round; 1000]).unwrap();
+            }
+        };
+        fill(1);
+        let snapshot = db.snapshot().unwrap();
+        fill(2);
+        db.set_memory_budget(SMALL).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while db.stats().memory_used_bytes > SMALL as u64 {
+            assert!(
+                Instant::now() < deadline,
+                "{disk_bytes:?}: {:?}",
+                db.stats()
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        match (disk_bytes, snapshot.get(&tree, [0; 4])) {
+            (None, found) => assert_eq!(found.unwrap().unwrap(), [1; 1000]),
+            (Some(_), found) => assert!(matches!(found, Err(Error::SnapshotTooOld)), "{found:?}"),
+        }
+        assert_sound(&db);
+    }
 }
 
 /// The values of a hot key grow and shrink: one old image and one young one are all there is.

@@ -60,10 +60,14 @@ fn without_x(needs: Needs) -> usize {
 
 impl Core {
     /// The limit of the budget has changed: what depends on it alone follows. Cost: some locks, and
-    /// a look at each shard of X's memory.
+    /// a look at each shard of X's memory; images of snapshots that are past their new limit may be
+    /// dropped.
     pub(crate) fn follow_budget(&self) {
         self.memory.follow_budget();
         self.work.follow(&self.budget);
+        if self.shared.versions.follow_budget() {
+            self.shared.wake_spiller.notify();
+        }
     }
 
     /// What is taken from the budget and does not follow its limit, and what would be taken in one
