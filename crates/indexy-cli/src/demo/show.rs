@@ -190,6 +190,7 @@ fn kill_and_recover<'a>(
     live.watch(None);
     drop(tree);
     db.close()?;
+    drop(db);
     let acknowledged = crash::kill_a_writer(path, budget, plan.share(KILL_SHARE), live, interrupt)?;
     let reopening = Instant::now();
     let db = store::open_for_demo(path, budget).context("after the kill")?;

@@ -256,9 +256,10 @@ impl Db {
         Ok(())
     }
 
-    /// Flushes and ends the database: every clone and every tree returns `Closed` from now on, and
-    /// the directory is free when this returns, although handles live on. Waits for flushes,
-    /// checkpoints and verifications in progress. The second call does nothing.
+    /// Flushes and ends the database: every clone and every tree returns `Closed` from now on. When
+    /// this returns the directory is free, and the memory given back but for a rest, although
+    /// handles live on. Waits for flushes, checkpoints and verifications in progress. The second
+    /// call does nothing.
     ///
     /// A read in progress is waited for two seconds; if it takes longer the directory stays locked
     /// until the last handle is dropped.

@@ -25,6 +25,12 @@ impl Joined {
         self.shared.maintained.advance();
     }
 
+    /// Drops every clean entry: the database was closed, and nobody is going to read it.
+    pub(crate) fn forget(&self) {
+        let settled = self.writer.settled();
+        self.x.cut(&[], None, settled, false, usize::MAX);
+    }
+
     /// Drops the entries of `[from, to)`, dirty ones too; the range is mounted then. The caller
     /// holds the run lock.
     pub(super) fn drop_from_x(&self, runs: &mut Runs, from: &[u8], to: Option<&[u8]>) {

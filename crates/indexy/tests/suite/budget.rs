@@ -100,6 +100,18 @@ fn watched_child() {
         work(&db, &tree, keys, &watch);
     });
     println!("{:?}", db.stats());
+    let open = resident_bytes();
+    let in_progress = tree.iter();
+    db.close().unwrap();
+    let (closed, used) = (resident_bytes(), db.stats().memory_used_bytes);
+    println!(
+        "closed: resident {} KiB less, used {} KiB",
+        (open >> 10).saturating_sub(closed >> 10),
+        used >> 10
+    );
+    assert!(closed + BUDGET as u64 / 2 <= open, "memory is kept");
+    assert!(used <= BUDGET as u64 / 4, "{used} bytes are used");
+    drop(in_progress);
 }
 
 fn work(db: &Db, tree: &Tree, keys: u64, watch: &Watch) {

@@ -2,9 +2,9 @@
 //! handle.
 //!
 //! Order: writers are refused and waited for, everything is flushed (`close` alone), the threads
-//! stop, the log is closed, the hot set is saved, the Index Ys let go of their files, the directory
-//! is unlocked. Threads:
-//! any; the first `close` does it, others wait for it.
+//! stop, the log is closed, the hot set is saved, the memory is given back, the Index Ys let go of
+//! their files, the directory is unlocked. Threads: any; the first `close` does it, others wait for
+//! it.
 
 #![forbid(unsafe_code)]
 
@@ -12,7 +12,10 @@ use super::{
     core::{Core, Status},
     updating,
 };
-use crate::{db::options::Durability, error::Result, events, framework::worker::Background};
+use crate::{
+    db::options::Durability, error::Result, events, framework::worker::Background,
+    mem::budget::Holder,
+};
 use std::{
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
@@ -22,6 +25,8 @@ use std::{
 /// until they end.
 const READERS_LIMIT: Duration = Duration::from_secs(2);
 const READERS_POLL: Duration = Duration::from_millis(1);
+/// For all caches of Index Ys together once the database is closed, in bytes.
+const CACHES_AT_END: usize = 64 << 10;
 
 /// The open database with its threads: what handles hold. The last one to go stops everything.
 ///
@@ -67,6 +72,7 @@ impl Handle {
         self.save_hot_set();
         // Snapshots are over; their files go while they are ours.
         core.shared.versions.give_up_all();
+        self.give_memory_back();
         if release {
             self.release_directory();
         }
@@ -95,6 +101,17 @@ impl Handle {
         {
             hot.save_at_end(&*self.core);
         }
+    }
+
+    /// Handles may live for long: what Y has leaves Index X, and the caches of Y shrink. A read in
+    /// progress finds in Y what it does not find in X any more.
+    fn give_memory_back(&self) {
+        let core = &self.core;
+        core.all_joined().iter().for_each(|tree| tree.forget());
+        core.memory.collect();
+        core.y_shared.set_memory(CACHES_AT_END);
+        let caches = core.y_shared.memory_bytes();
+        core.budget.set(Holder::IndexY, caches);
     }
 
     fn stop(&self) -> Result<()> {
