@@ -16,9 +16,14 @@ use indexy_bench::registry::Registry;
 use std::{collections::BTreeMap, thread, time::Duration};
 
 const MEMTABLES: u64 = 3;
+/// The keyspace that has everything.
+pub const KEYSPACE: &str = "data";
+
+/// The contender whose tables have fjall's own transactions.
+pub const TRANSACTIONS: &str = "fjall-transactions";
 
 pub fn register(registry: &mut Registry) {
-    registry.add::<Fjall>(About {
+    let about = About {
         name: "fjall",
         summary: "LSM tree in Rust: 5/8 block cache, 1/4 memtables, partitioned index and \
             filters, journal always on",
@@ -31,6 +36,12 @@ pub fn register(registry: &mut Registry) {
         pages: false,
         durabilities: &[Durability::None, Durability::Buffered, Durability::Sync],
         variant: "",
+    };
+    registry.add::<Fjall>(about.clone());
+    registry.add::<Fjall>(About {
+        name: TRANSACTIONS,
+        summary: "fjall; its tables with optimistic transactions, serializable",
+        ..about
     });
 }
 
@@ -45,29 +56,44 @@ pub struct FjallSession<'a> {
     engine: &'a Fjall,
 }
 
+/// Bytes of the block cache for a budget.
+pub fn cache_bytes(setup: &Setup) -> u64 {
+    setup.budget / 8 * 5
+}
+
+/// Options of the keyspace for a budget.
+pub fn keyspace_options(setup: &Setup) -> KeyspaceCreateOptions {
+    let memtables = (setup.budget / 4).max(2 << 20);
+    KeyspaceCreateOptions::default()
+        .max_memtable_size(memtables / MEMTABLES)
+        .index_block_partitioning_policy(PartitioningPolicy::all(true))
+        .filter_block_partitioning_policy(PartitioningPolicy::all(true))
+        .index_block_pinning_policy(PinningPolicy::all(false))
+        .filter_block_pinning_policy(PinningPolicy::all(false))
+        .data_block_compression_policy(CompressionPolicy::all(CompressionType::None))
+}
+
+impl Fjall {
+    /// What is open by now.
+    pub fn of(database: Database, keyspace: Keyspace, setup: &Setup) -> Self {
+        Self {
+            database,
+            keyspace,
+            sync: setup.durability == Durability::Sync,
+        }
+    }
+}
+
 impl Contender for Fjall {
     type Session<'a> = FjallSession<'a>;
 
     fn open(setup: &Setup) -> Outcome<Self> {
-        let memtables = (setup.budget / 4).max(2 << 20);
         let database = Database::builder(&setup.path)
-            .cache_size(setup.budget / 8 * 5)
+            .cache_size(cache_bytes(setup))
             .manual_journal_persist(setup.durability == Durability::None)
             .open()?;
-        let keyspace = database.keyspace("data", || {
-            KeyspaceCreateOptions::default()
-                .max_memtable_size(memtables / MEMTABLES)
-                .index_block_partitioning_policy(PartitioningPolicy::all(true))
-                .filter_block_partitioning_policy(PartitioningPolicy::all(true))
-                .index_block_pinning_policy(PinningPolicy::all(false))
-                .filter_block_pinning_policy(PinningPolicy::all(false))
-                .data_block_compression_policy(CompressionPolicy::all(CompressionType::None))
-        })?;
-        Ok(Self {
-            database,
-            keyspace,
-            sync: setup.durability == Durability::Sync,
-        })
+        let keyspace = database.keyspace(KEYSPACE, || keyspace_options(setup))?;
+        Ok(Self::of(database, keyspace, setup))
     }
 
     fn session(&self) -> Outcome<FjallSession<'_>> {

@@ -12,6 +12,7 @@ mod redb;
 #[cfg(feature = "rocksdb")]
 mod rocks;
 mod skiplist;
+mod sqlite;
 mod tables;
 
 use indexy_bench::registry::Registry;
@@ -34,13 +35,18 @@ fn registry() -> Registry {
     fjall::register(&mut registry);
     redb::register(&mut registry);
     lmdb::register(&mut registry);
+    sqlite::register(&mut registry);
     #[cfg(feature = "rocksdb")]
     for name in ["rocksdb", "rocksdb-blocks", "rocksdb-cached"] {
         registry.add_tables::<tables::RocksTables>(name);
     }
+    #[cfg(feature = "rocksdb")]
+    registry.add_tables::<tables::RocksTransactions>(rocks::TRANSACTIONS);
     registry.add_tables::<tables::FjallTables>("fjall");
+    registry.add_tables::<tables::FjallTransactions>(fjall::TRANSACTIONS);
     registry.add_tables::<tables::RedbTables>("redb");
     registry.add_tables::<tables::LmdbTables>("lmdb");
+    registry.add_tables::<tables::SqliteTables>("sqlite");
     registry
 }
 

@@ -34,6 +34,9 @@ const MAX_MEMTABLE_BYTES: u64 = 8 << 20;
 const LEVEL0_RUNS: i32 = 8;
 const BACKGROUND_JOBS: i32 = 2;
 
+/// The contender whose tables have RocksDB's own transactions.
+pub const TRANSACTIONS: &str = "rocksdb-transactions";
+
 pub fn register(registry: &mut Registry) {
     let about = About {
         name: "rocksdb",
@@ -56,6 +59,11 @@ pub fn register(registry: &mut Registry) {
         ..about.clone()
     });
     registry.add::<Rocks>(About {
+        name: TRANSACTIONS,
+        summary: "RocksDB with row cache; its tables with optimistic transactions",
+        ..about.clone()
+    });
+    registry.add::<Rocks>(About {
         name: "rocksdb-cached",
         summary: "RocksDB with row cache, through the page cache",
         page_cache: PageCache::Used,
@@ -66,6 +74,11 @@ pub fn register(registry: &mut Registry) {
 
 pub struct Rocks {
     db: DB,
+    tuned: Tuned,
+}
+
+/// What a database is opened with, and how the budget is divided in it.
+pub struct Tuned {
     blocks: Cache,
     rows: Cache,
     budget: u64,
@@ -81,57 +94,9 @@ struct Parts {
     rows: u64,
 }
 
-impl Rocks {
-    fn divide(budget: u64, focus: Focus, with_rows: bool) -> Parts {
-        let part = |sixteenths: u64| budget / 16 * sixteenths;
-        let (memtables, blocks, rows) = match focus {
-            Focus::Writes => (8, 7, 0),
-            Focus::Reads => (1, 4, 5),
-            Focus::Mixed => (4, 4, 4),
-        };
-        let (blocks, rows) = if with_rows {
-            (blocks, rows)
-        } else {
-            (blocks + rows, 0)
-        };
-        Parts {
-            memtables: part(memtables),
-            blocks: part(blocks),
-            rows: part(rows),
-        }
-    }
-
-    fn memtable_bytes(parts: &Parts) -> u64 {
-        (parts.memtables / MEMTABLES).clamp(MIN_MEMTABLE_BYTES, MAX_MEMTABLE_BYTES)
-    }
-
-    /// Without a log, with one, or with one that is synced.
-    pub fn write_options(&self) -> WriteOptions {
-        let mut options = WriteOptions::default();
-        options.disable_wal(self.durability == Durability::None);
-        options.set_sync(self.durability == Durability::Sync);
-        options
-    }
-
-    pub fn database(&self) -> &DB {
-        &self.db
-    }
-
-    fn property(&self, name: &str) -> u64 {
-        self.db.property_int_value(name).ok().flatten().unwrap_or(0)
-    }
-}
-
-pub struct RocksSession<'a> {
-    db: &'a DB,
-    write: WriteOptions,
-    read: ReadOptions,
-}
-
-impl Contender for Rocks {
-    type Session<'a> = RocksSession<'a>;
-
-    fn open(setup: &Setup) -> Outcome<Self> {
+impl Tuned {
+    /// Caches and options for a new database or one that is there.
+    pub fn new(setup: &Setup) -> (Self, Options) {
         let with_rows = setup.variant != "blocks";
         let direct = setup.variant != "cached";
         let parts = Self::divide(setup.budget, setup.focus, with_rows);
@@ -176,18 +141,91 @@ impl Contender for Rocks {
         options.set_max_background_jobs(BACKGROUND_JOBS);
         options.set_compaction_readahead_size(256 << 10);
         options.set_max_total_wal_size(setup.budget.max(64 << 20));
-        // Named, so that there is a handle for many reads at once; with the options, or it would
-        // get the defaults.
-        let family = (rocksdb::DEFAULT_COLUMN_FAMILY_NAME, options.clone());
-        let db = DB::open_cf_with_opts(&options, &setup.path, [family])?;
-        Ok(Self {
-            db,
+        let tuned = Self {
             blocks,
             rows,
             budget: setup.budget,
             with_rows,
             durability: setup.durability,
-        })
+        };
+        (tuned, options)
+    }
+
+    fn divide(budget: u64, focus: Focus, with_rows: bool) -> Parts {
+        let part = |sixteenths: u64| budget / 16 * sixteenths;
+        let (memtables, blocks, rows) = match focus {
+            Focus::Writes => (8, 7, 0),
+            Focus::Reads => (1, 4, 5),
+            Focus::Mixed => (4, 4, 4),
+        };
+        let (blocks, rows) = if with_rows {
+            (blocks, rows)
+        } else {
+            (blocks + rows, 0)
+        };
+        Parts {
+            memtables: part(memtables),
+            blocks: part(blocks),
+            rows: part(rows),
+        }
+    }
+
+    fn memtable_bytes(parts: &Parts) -> u64 {
+        (parts.memtables / MEMTABLES).clamp(MIN_MEMTABLE_BYTES, MAX_MEMTABLE_BYTES)
+    }
+
+    /// Divides the caches anew; returns the bytes of a memtable.
+    pub fn set_focus(&self, focus: Focus) -> u64 {
+        let parts = Self::divide(self.budget, focus, self.with_rows);
+        self.blocks.clone().set_capacity(parts.blocks as usize);
+        self.rows.clone().set_capacity(parts.rows as usize);
+        Self::memtable_bytes(&parts)
+    }
+
+    /// Bytes in the caches.
+    pub fn cached(&self) -> u64 {
+        (self.blocks.get_usage() + self.rows.get_usage()) as u64
+    }
+
+    /// Without a log, with one, or with one that is synced.
+    pub fn write_options(&self) -> WriteOptions {
+        let mut options = WriteOptions::default();
+        options.disable_wal(self.durability == Durability::None);
+        options.set_sync(self.durability == Durability::Sync);
+        options
+    }
+}
+
+impl Rocks {
+    pub fn write_options(&self) -> WriteOptions {
+        self.tuned.write_options()
+    }
+
+    pub fn database(&self) -> &DB {
+        &self.db
+    }
+
+    fn property(&self, name: &str) -> u64 {
+        self.db.property_int_value(name).ok().flatten().unwrap_or(0)
+    }
+}
+
+pub struct RocksSession<'a> {
+    db: &'a DB,
+    write: WriteOptions,
+    read: ReadOptions,
+}
+
+impl Contender for Rocks {
+    type Session<'a> = RocksSession<'a>;
+
+    fn open(setup: &Setup) -> Outcome<Self> {
+        let (tuned, options) = Tuned::new(setup);
+        // Named, so that there is a handle for many reads at once; with the options, or it would
+        // get the defaults.
+        let family = (rocksdb::DEFAULT_COLUMN_FAMILY_NAME, options.clone());
+        let db = DB::open_cf_with_opts(&options, &setup.path, [family])?;
+        Ok(Self { db, tuned })
     }
 
     fn session(&self) -> Outcome<RocksSession<'_>> {
@@ -199,10 +237,7 @@ impl Contender for Rocks {
     }
 
     fn focus(&self, focus: Focus) -> Outcome<()> {
-        let parts = Self::divide(self.budget, focus, self.with_rows);
-        self.blocks.clone().set_capacity(parts.blocks as usize);
-        self.rows.clone().set_capacity(parts.rows as usize);
-        let bytes = Self::memtable_bytes(&parts).to_string();
+        let bytes = self.tuned.set_focus(focus).to_string();
         self.db.set_options(&[("write_buffer_size", &bytes)])?;
         if focus == Focus::Reads {
             self.db.flush()?;
@@ -222,7 +257,7 @@ impl Contender for Rocks {
     fn memory_used(&self) -> Option<u64> {
         let memtables = self.property("rocksdb.cur-size-all-mem-tables");
         let readers = self.property("rocksdb.estimate-table-readers-mem");
-        Some(memtables + readers + (self.blocks.get_usage() + self.rows.get_usage()) as u64)
+        Some(memtables + readers + self.tuned.cached())
     }
 
     fn counters(&self) -> BTreeMap<String, f64> {
@@ -233,9 +268,12 @@ impl Contender for Rocks {
             of("write_stopped", "rocksdb.is-write-stopped"),
             (
                 "block_cache_bytes".to_owned(),
-                self.blocks.get_usage() as f64,
+                self.tuned.blocks.get_usage() as f64,
             ),
-            ("row_cache_bytes".to_owned(), self.rows.get_usage() as f64),
+            (
+                "row_cache_bytes".to_owned(),
+                self.tuned.rows.get_usage() as f64,
+            ),
         ])
     }
 
@@ -326,7 +364,7 @@ mod tests {
     fn the_parts_stay_within_the_budget() {
         for focus in [Focus::Writes, Focus::Reads, Focus::Mixed] {
             for with_rows in [true, false] {
-                let parts = Rocks::divide(128 << 20, focus, with_rows);
+                let parts = Tuned::divide(128 << 20, focus, with_rows);
                 assert!(parts.memtables + parts.blocks + parts.rows <= (128 << 20) / 16 * 15);
             }
         }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// An open database.
 pub struct FjallTables {
-    engine: Fjall,
+    pub engine: Fjall,
 }
 
 /// Writes on their way.

@@ -128,9 +128,13 @@ fn is_a_map_per_table<T: Tables>() {
 fn every_engine_is_a_map_per_table() {
     #[cfg(feature = "rocksdb")]
     is_a_map_per_table::<RocksTables>();
+    #[cfg(feature = "rocksdb")]
+    is_a_map_per_table::<RocksTransactions>();
     is_a_map_per_table::<FjallTables>();
+    is_a_map_per_table::<FjallTransactions>();
     is_a_map_per_table::<RedbTables>();
     is_a_map_per_table::<LmdbTables>();
+    is_a_map_per_table::<SqliteTables>();
 }
 
 /// Runs a small workload as the program does; the harness itself fails what is not consistent.
@@ -228,7 +232,7 @@ fn every_engine_stays_consistent_whoever_has_the_other_tables() {
         seen += 1;
     }
     assert!(
-        seen >= 3,
-        "fjall, redb, LMDB, and RocksDB where it is built"
+        seen >= 5,
+        "fjall twice, redb, LMDB, SQLite, and RocksDB where it is built"
     );
 }
