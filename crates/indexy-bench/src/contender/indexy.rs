@@ -73,9 +73,16 @@ const MORE: [(&str, &str, &str); 9] = [
 /// The contender whose tables have transactions.
 pub(crate) const TRANSACTIONS: &str = "indexy-transactions";
 
+/// Ends the names of what is another contender but for its transactions.
+const WITH_TRANSACTIONS: &str = "-transactions";
+/// Peers that no paper compares with.
+const IN_NO_PAPER: &str = "sqlite";
+
 /// Names that take part when they are named.
 pub(crate) fn only_if_named(name: &str) -> bool {
-    name == TRANSACTIONS || name == DEVICE || MORE.iter().any(|more| more.0 == name)
+    name.ends_with(WITH_TRANSACTIONS)
+        || [DEVICE, IN_NO_PAPER].contains(&name)
+        || MORE.iter().any(|more| more.0 == name)
 }
 
 impl Indexy {

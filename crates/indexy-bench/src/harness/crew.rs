@@ -1,9 +1,10 @@
 //! The threads of one phase and the clock around them.
 //!
 //! The workers run (`worker.rs`); the calling thread sleeps from tick to tick, samples, and stops
-//! them at the time cap or an interrupt. The clock starts when all sessions are open and stops when
+//! them at the time cap (`ending.rs`) or an interrupt. The clock starts when all sessions are open and stops when
 //! all have finished, so that a commit at the end is part of the time.
 
+use super::ending::Ending;
 use super::interrupt::Interrupt;
 use super::job::{Broken, Emitter, Event, Job, JobError, Phase};
 use super::recent::Seen;
@@ -243,6 +244,10 @@ pub(super) fn panic_text(payload: &(dyn std::any::Any + Send)) -> String {
     format!("panicked: {}", text.unwrap_or("(no message)"))
 }
 
+fn releases<E: Engine>(engine: &E) -> Option<f64> {
+    engine.counts().get("releases").copied()
+}
+
 /// What the calling thread saw.
 struct Watched {
     seconds: f64,
@@ -270,23 +275,22 @@ impl Watch<'_> {
     fn until_done<E: Engine>(&mut self, engine: &E, emitter: &mut Emitter<'_>) -> Watched {
         let (mut accounted_peak, mut interrupted) = (None, false);
         let tick = Duration::from_millis(self.around.job.tick_ms.max(10));
-        let cap = Some(self.phase.max_seconds)
-            .filter(|&s| s > 0.0)
-            .and_then(|s| Duration::try_from_secs_f64(s).ok());
+        let ending = Ending::of(self.phase, || releases(engine));
         let mut series = vec![Tick::default()];
         let mut next = tick;
         while self.running.load(Relaxed) > 0 {
-            let wake = cap
-                .filter(|_| !self.stop.load(Relaxed))
-                .map_or(next, |cap| cap.min(next));
+            let stopped = self.stop.load(Relaxed);
+            let wake = match stopped {
+                true => next,
+                false => ending.wake(self.begun.elapsed(), next),
+            };
             thread::park_timeout(wake.saturating_sub(self.begun.elapsed()));
-            let now = self.begun.elapsed();
-            let over = cap.is_some_and(|cap| now >= cap);
-            if (over || self.around.interrupt.is_raised()) && !self.stop.load(Relaxed) {
+            let over = !stopped && ending.is_over(self.begun.elapsed(), || releases(engine));
+            if over || self.around.interrupt.is_raised() && !stopped {
                 interrupted = !over;
                 self.stop.store(true, Relaxed);
             }
-            if now >= next {
+            if self.begun.elapsed() >= next {
                 series.push(self.sample(engine, emitter, &mut accounted_peak));
                 while next <= self.begun.elapsed() {
                     next += tick;

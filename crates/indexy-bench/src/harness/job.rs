@@ -110,6 +110,15 @@ pub enum TableStep {
     Check,
 }
 
+/// How long a phase goes on so that what was in memory when it began has been replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Turnover {
+    /// Releases of memory, by the counter of that name; what has no such counter does not go on.
+    pub releases: u64,
+    /// Seconds after which the phase ends at the latest.
+    pub most_seconds: f64,
+}
+
 /// One step of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
@@ -123,6 +132,9 @@ pub struct Phase {
     pub focus: Focus,
     /// Seconds after which it ends early; 0 for none.
     pub max_seconds: f64,
+    /// What it has to see before that cap holds.
+    #[serde(default)]
+    pub turnover: Option<Turnover>,
     /// What is timed.
     pub clock: Clock,
     /// A modelled device takes no time meanwhile: it is no part of what is measured.
@@ -141,6 +153,7 @@ impl Phase {
             work,
             focus,
             max_seconds: 0.0,
+            turnover: None,
             clock: Clock::Every,
             hurried: false,
             x: None,
@@ -151,6 +164,20 @@ impl Phase {
     pub fn capped(mut self, seconds: f64) -> Self {
         self.max_seconds = seconds;
         self
+    }
+
+    /// The same, going on beyond its time cap until there was such a turnover.
+    pub fn turned_over(mut self, turnover: Option<Turnover>) -> Self {
+        self.turnover = turnover;
+        self
+    }
+
+    /// Seconds that it may take; 0 for any number.
+    pub fn most_seconds(&self) -> f64 {
+        match self.turnover {
+            Some(turnover) if self.max_seconds > 0.0 => self.max_seconds.max(turnover.most_seconds),
+            _ => self.max_seconds,
+        }
     }
 
     /// The same as a point of a figure.

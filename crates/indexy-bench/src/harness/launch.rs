@@ -251,7 +251,7 @@ fn deadline_of(job: &Job, phase: &str) -> Option<Instant> {
     if matches!(phase.work, Work::Settle | Work::Reopen) {
         return None;
     }
-    let cap = Duration::try_from_secs_f64(phase.max_seconds).ok()?;
+    let cap = Duration::try_from_secs_f64(phase.most_seconds()).ok()?;
     if cap.is_zero() {
         return None;
     }

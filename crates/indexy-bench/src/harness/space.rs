@@ -66,8 +66,8 @@ pub fn needed_bytes(job: &Job) -> u64 {
 /// What the fastest engine writes until the time cap of `phase`.
 fn most_in_time(phase: &Phase, entry: u64) -> u64 {
     const FASTEST_PER_SECOND: f64 = 1e6;
-    if phase.max_seconds > 0.0 {
-        ((phase.max_seconds * FASTEST_PER_SECOND) as u64).saturating_mul(entry)
+    if phase.most_seconds() > 0.0 {
+        ((phase.most_seconds() * FASTEST_PER_SECOND) as u64).saturating_mul(entry)
     } else {
         u64::MAX
     }
@@ -89,7 +89,7 @@ fn table_bytes(step: TableStep, on: &applications::Config, phase: &Phase) -> u64
         TableStep::Load => on.bytes(),
         TableStep::Run => {
             let rate = fastest_per_second * phase.threads as f64;
-            (phase.max_seconds * rate * transaction_bytes) as u64
+            (phase.most_seconds() * rate * transaction_bytes) as u64
         }
         TableStep::Check => 0,
     }

@@ -206,6 +206,13 @@ impl RunResult {
         self.phases.iter().find(|p| p.name == name)
     }
 
+    /// By how much `counter` grew in `phase`, which is one of these and not the first.
+    pub fn grown(&self, phase: &PhaseResult, counter: &str) -> Option<f64> {
+        let index = self.phases.iter().position(|p| p.name == phase.name)?;
+        let before = self.phases.get(index.checked_sub(1)?)?;
+        Some(phase.counters.get(counter)? - before.counters.get(counter)?)
+    }
+
     /// Device bytes written for a byte loaded, the work that the load left to the background
     /// included.
     pub fn settled_write_amplification(&self) -> Option<f64> {

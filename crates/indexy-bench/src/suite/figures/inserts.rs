@@ -157,13 +157,36 @@ fn late_rate(phase: &PhaseResult) -> Option<f64> {
     (last.at > first.at).then(|| (last.ops - first.ops) as f64 / (last.at - first.at))
 }
 
+/// Throughput until this part of the budget is resident.
+const BEFORE_THE_LIMIT: f64 = 0.75;
+
+/// Throughput of what was inserted before the memory was full.
+fn early_rate(run: &RunResult) -> Option<f64> {
+    let series = &run.phase("load")?.series;
+    let full = (run.budget as f64 * BEFORE_THE_LIMIT) as u64;
+    let last = series.iter().take_while(|t| t.resident < full).last()?;
+    (last.ops > 0).then(|| last.ops as f64 / last.at)
+}
+
 pub(super) fn growth_findings(results: &[RunResult]) -> Vec<String> {
     let names = contenders(results);
     let Some((ours, peers)) = ours_and_peers(&names) else {
         return Vec::new();
     };
-    let load = |who: &str| results.iter().find(|r| r.contender == who)?.phase("load");
+    let run = |who: &str| results.iter().find(|r| r.contender == who);
+    let load = |who: &str| run(who)?.phase("load");
     let mut findings = Vec::new();
+    if let Some(rate) = run(ours).and_then(early_rate) {
+        // Our other pairs too: the paper compares the memory indexes of its own.
+        for other in names.iter().filter(|name| *name != ours) {
+            if let Some(theirs) = run(other).and_then(early_rate) {
+                findings.push(format!(
+                    "before the memory is full: {}",
+                    ratio_text(rate, other, theirs)
+                ));
+            }
+        }
+    }
     if let Some(rate) = load(ours).and_then(late_rate) {
         for peer in peers {
             if let Some(theirs) = load(peer).and_then(late_rate) {

@@ -28,6 +28,8 @@ const SHIFTS: u64 = 4;
 const UNITS: [u64; 3] = [1, 5, 10];
 /// The scenario of Figures 5 and 6.
 pub(super) const READS: &str = "reads";
+/// That of Figure 6 from the largest exponent on.
+const DOWNWARDS: &str = "reads-down";
 const SET: &str = "get-set-";
 const ZIPF: &str = "get-zipf-";
 const ZIPF_BATCHED: &str = "multi-get-zipf-";
@@ -53,6 +55,11 @@ fn reading(sizes: &Sizes, name: String, seconds: f64, work: Work) -> Phase {
     Phase::new(&name, sizes.threads, Focus::Reads, work).capped(seconds)
 }
 
+/// One whose throughput is the figure's.
+fn measured(sizes: &Sizes, name: String, seconds: f64, work: Work) -> Phase {
+    reading(sizes, name, seconds, work).turned_over(sizes.turnover(seconds))
+}
+
 pub(super) fn working_sets(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
     let mut phases = Vec::new();
     for share in SETS {
@@ -72,7 +79,8 @@ pub(super) fn working_sets(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
             sizes.touch_seconds,
             Work::Touch { pick },
         ));
-        phases.push(reading(sizes, format!("{SET}{set}"), sizes.read_seconds, read).at(set as f64));
+        let phase = measured(sizes, format!("{SET}{set}"), sizes.read_seconds, read);
+        phases.push(phase.at(set as f64));
     }
     for about in all {
         plan.go_on(&draft(sizes, READS), about, &begin(sizes), &phases);
@@ -80,54 +88,52 @@ pub(super) fn working_sets(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
 }
 
 pub(super) fn skews(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
-    let mut phases = Vec::new();
-    for exponent in EXPONENTS {
-        let pick = Pick::Zipf {
-            keys: sizes.read_keys,
-            exponent,
-            scattered: true,
-            rotate: 0,
-        };
-        let read = |pick: &Pick| Work::Read {
-            pick: pick.clone(),
-            ops: UNBOUNDED,
-            unit: 1,
-        };
-        phases.push(reading(
-            sizes,
-            format!("warm-zipf-{exponent}"),
-            sizes.warm_seconds,
-            read(&pick),
-        ));
-        phases.push(
-            reading(
-                sizes,
-                format!("{ZIPF}{exponent}"),
-                sizes.read_seconds,
-                read(&pick),
-            )
-            .at(exponent),
-        );
-        if BATCHED.contains(&exponent) {
-            let multi = Work::MultiRead {
-                pick,
-                ops: UNBOUNDED,
-                batch: BATCH,
-            };
-            phases.push(
-                reading(
-                    sizes,
-                    format!("{ZIPF_BATCHED}{exponent}"),
-                    sizes.read_seconds,
-                    multi,
-                )
-                .at(exponent),
-            );
-        }
-    }
+    let upwards: Vec<Phase> = EXPONENTS.map(|e| at_exponent(sizes, e)).concat();
     for about in all {
-        plan.go_on(&draft(sizes, READS), about, &begin(sizes), &phases);
+        plan.go_on(&draft(sizes, READS), about, &begin(sizes), &upwards);
     }
+    if !sizes.both_orders {
+        return;
+    }
+    // What is in memory when an exponent begins is what the one before left.
+    let mut downwards: Vec<f64> = EXPONENTS.to_vec();
+    downwards.reverse();
+    let phases = downwards.into_iter().map(|e| at_exponent(sizes, e));
+    let phases: Vec<Phase> = begin(sizes).into_iter().chain(phases.flatten()).collect();
+    for about in all {
+        plan.add(&draft(sizes, DOWNWARDS), about, 0, phases.clone());
+    }
+}
+
+/// The phases of one exponent.
+fn at_exponent(sizes: &Sizes, exponent: f64) -> Vec<Phase> {
+    let pick = Pick::Zipf {
+        keys: sizes.read_keys,
+        exponent,
+        scattered: true,
+        rotate: 0,
+    };
+    let read = Work::Read {
+        pick: pick.clone(),
+        ops: UNBOUNDED,
+        unit: 1,
+    };
+    let (warm, seconds) = (sizes.warm_seconds, sizes.read_seconds);
+    let name = format!("{ZIPF}{exponent}");
+    let mut phases = vec![
+        reading(sizes, format!("warm-zipf-{exponent}"), warm, read.clone()),
+        measured(sizes, name, seconds, read).at(exponent),
+    ];
+    if BATCHED.contains(&exponent) {
+        let multi = Work::MultiRead {
+            pick,
+            ops: UNBOUNDED,
+            batch: BATCH,
+        };
+        let name = format!("{ZIPF_BATCHED}{exponent}");
+        phases.push(measured(sizes, name, seconds, multi).at(exponent));
+    }
+    phases
 }
 
 pub(super) fn shifts(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
@@ -157,7 +163,7 @@ pub(super) fn shifts(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
         phases.push(warm);
         for shift in 0..SHIFTS {
             let (name, seconds) = (shift_name(unit, shift), sizes.shift_seconds);
-            let phase = reading(sizes, name, seconds, read(shift, ops));
+            let phase = measured(sizes, name, seconds, read(shift, ops));
             phases.push(phase.at(shift as f64));
         }
     }
@@ -188,8 +194,15 @@ pub(super) fn working_set_plots(results: &[RunResult]) -> Vec<Plot> {
 }
 
 pub(super) fn skew_plots(results: &[RunResult]) -> Vec<Plot> {
-    let mut series = by_x(results, ZIPF, |_, p| p.rate());
-    let batched = by_x(results, ZIPF_BATCHED, |_, p| p.rate());
+    let (up, down) = by_order(results);
+    let mut series = by_x(&up, ZIPF, |_, p| p.rate());
+    let batched = by_x(&up, ZIPF_BATCHED, |_, p| p.rate());
+    let downwards = by_x(&down, ZIPF, |_, p| p.rate()).into_iter();
+    series.extend(downwards.map(|s| Series {
+        name: format!("{}, downwards", s.name),
+        dashed: true,
+        ..s
+    }));
     let ours = batched
         .into_iter()
         .filter(|s| s.name.starts_with("indexy") && !s.points.is_empty());
@@ -209,12 +222,15 @@ pub(super) fn skew_plots(results: &[RunResult]) -> Vec<Plot> {
 }
 
 pub(super) fn working_set_findings(results: &[RunResult]) -> Vec<String> {
-    point_findings(results, SET)
+    point_findings(&by_order(results).0, SET)
 }
 
 /// Also what batches gain.
 pub(super) fn skew_findings(results: &[RunResult]) -> Vec<String> {
+    let (results, down) = by_order(results);
+    let results = &results[..];
     let mut found = point_findings(results, ZIPF);
+    found.extend(order_findings(results, &down));
     let (single, batched) = (
         by_x(results, ZIPF, |_, p| p.rate()),
         by_x(results, ZIPF_BATCHED, |_, p| p.rate()),
@@ -233,6 +249,37 @@ pub(super) fn skew_findings(results: &[RunResult]) -> Vec<String> {
         }));
     }
     found
+}
+
+/// The results of the exponents upwards, and downwards.
+fn by_order(results: &[RunResult]) -> (Vec<RunResult>, Vec<RunResult>) {
+    let results = results.iter().cloned();
+    results.partition(|run| run.scenario != DOWNWARDS)
+}
+
+/// What the order of the exponents makes of ours.
+fn order_findings(up: &[RunResult], down: &[RunResult]) -> Vec<String> {
+    let (up, down) = (
+        by_x(up, ZIPF, |_, p| p.rate()),
+        by_x(down, ZIPF, |_, p| p.rate()),
+    );
+    let ours = up.iter().filter(|s| s.name.starts_with("indexy"));
+    let text = |one: &Series| {
+        let other = down.iter().find(|s| s.name == one.name)?;
+        let pairs = one.points.iter().filter_map(|(x, rate)| {
+            let at = other.points.iter().find(|p| p.0 == *x)?;
+            Some(format!("{:.2} x at {x}", at.1 / rate))
+        });
+        let pairs: Vec<String> = pairs.collect();
+        (!pairs.is_empty()).then(|| {
+            format!(
+                "{}, downwards against upwards: {}",
+                one.name,
+                pairs.join(", ")
+            )
+        })
+    };
+    ours.filter_map(text).collect()
 }
 
 /// At each x, ours against the best peer.
@@ -307,6 +354,13 @@ fn recovery(phase: &PhaseResult) -> Option<f64> {
     Some(back.0 / phase.seconds)
 }
 
+/// Releases of memory in the phase that had the fewest.
+fn least_releases(run: &RunResult, unit: u64) -> u64 {
+    let grown = |phase| run.grown(phase, "releases").unwrap_or(0.0);
+    let least = shift_phases(run, unit).map(grown).reduce(f64::min);
+    least.unwrap_or(0.0) as u64
+}
+
 pub(super) fn shift_findings(results: &[RunResult]) -> Vec<String> {
     let worst = |run: &RunResult, unit: u64| {
         let later = shift_phases(run, unit).skip(1).filter_map(recovery);
@@ -318,9 +372,10 @@ pub(super) fn shift_findings(results: &[RunResult]) -> Vec<String> {
             if let Some(worst) = worst(run, unit) {
                 found.push(format!(
                     "{}, {unit} key(s) per access: 90 % of the steady throughput again after \
-                     {:.0} % of a phase at worst",
+                     {:.0} % of a phase at worst; {} releases in a phase at least",
                     run.contender,
-                    100.0 * worst
+                    100.0 * worst,
+                    least_releases(run, unit)
                 ));
             }
         }

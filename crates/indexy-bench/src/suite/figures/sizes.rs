@@ -1,6 +1,6 @@
 //! How large the figures are.
 
-use crate::{contender::Device, tpcc::Scale};
+use crate::{contender::Device, harness::Turnover, tpcc::Scale};
 
 /// A named set of sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -10,6 +10,9 @@ pub enum Preset {
     /// The paper's proportions at a fortieth of its sizes, reads at an eightieth. About an hour
     /// with all engines on two cores.
     Laptop,
+    /// Four times the sizes of `laptop` and more, phases that go on until memory was released
+    /// often, and a hundred warehouses of few rows. Some five hours with all engines.
+    Evening,
     /// The paper's sizes. Many hours, hundreds of gigabytes.
     Paper,
 }
@@ -118,6 +121,11 @@ pub struct Sizes {
     pub ycsb_seconds: f64,
     /// Length of one phase of the shifting working set; its cap.
     pub shift_seconds: f64,
+    /// Releases of memory that reads and YCSB runs go on for, up to [`TURNOVER_TIMES`] their cap;
+    /// 0 for none.
+    pub releases: u64,
+    /// Whether the exponents are read upwards and, after a load of their own, downwards.
+    pub both_orders: bool,
     /// Operations of a YCSB run phase, and keys read in a phase of the shifting working set (twice
     /// that).
     pub operations: u64,
@@ -127,6 +135,19 @@ pub struct Sizes {
     pub cold: ColdSizes,
     /// Seed of all draws.
     pub seed: u64,
+}
+
+/// How much longer a phase may take that waits for releases.
+const TURNOVER_TIMES: f64 = 5.0;
+
+impl Sizes {
+    /// What a phase with a cap of `seconds` goes on for.
+    pub fn turnover(&self, seconds: f64) -> Option<Turnover> {
+        (self.releases > 0 && seconds > 0.0).then_some(Turnover {
+            releases: self.releases,
+            most_seconds: TURNOVER_TIMES * seconds,
+        })
+    }
 }
 
 /// Threads of the paper's micro benchmarks.
@@ -149,7 +170,7 @@ impl Preset {
     pub fn ours(self) -> &'static [&'static str] {
         match self {
             Preset::Smoke => &OURS_IN_SMOKE,
-            Preset::Laptop | Preset::Paper => &OURS,
+            Preset::Laptop | Preset::Evening | Preset::Paper => &OURS,
         }
     }
 
@@ -160,6 +181,7 @@ impl Preset {
         match self {
             Preset::Smoke => smoke(seed, threads),
             Preset::Laptop => laptop(seed, threads),
+            Preset::Evening => evening(seed, threads),
             Preset::Paper => paper(seed),
         }
     }
@@ -181,6 +203,8 @@ fn smoke(seed: u64, threads: usize) -> Sizes {
         read_seconds: 0.2,
         ycsb_seconds: 0.25,
         shift_seconds: 0.25,
+        releases: 0,
+        both_orders: false,
         operations: 250_000,
         tpcc: TpccSizes {
             scale: Scale {
@@ -216,6 +240,8 @@ fn laptop(seed: u64, threads: usize) -> Sizes {
         read_seconds: 2.0,
         ycsb_seconds: 5.0,
         shift_seconds: 3.0,
+        releases: 0,
+        both_orders: false,
         operations: 4_000_000,
         // The rows beside ORDER-LINE take about 60 % of the budget, as in the paper.
         tpcc: TpccSizes {
@@ -229,6 +255,45 @@ fn laptop(seed: u64, threads: usize) -> Sizes {
         },
         cold: cold_laptop(),
         seed,
+    }
+}
+
+fn evening(seed: u64, threads: usize) -> Sizes {
+    Sizes {
+        read_budget: 256 << 20,
+        read_keys: 16_000_000,
+        load_seconds: 150.0,
+        size_seconds: 20.0,
+        read_load_seconds: 240.0,
+        warm_seconds: 5.0,
+        touch_seconds: 20.0,
+        read_seconds: 5.0,
+        ycsb_seconds: 10.0,
+        shift_seconds: 6.0,
+        releases: 20,
+        both_orders: true,
+        operations: 16_000_000,
+        // A thousand districts, so that orders are appended in a thousand places. The rows beside
+        // ORDER-LINE take about 60 % of the budget at the end of the load, as in the paper.
+        tpcc: TpccSizes {
+            scale: Scale {
+                warehouses: 100,
+                items: 4000,
+                customers: 120,
+            },
+            budget: 384 << 20,
+            others_share: 0.75,
+            threads: &[2, 4],
+            pages: &[4096, 8192, 16_384],
+            load_seconds: 120.0,
+            seconds: 60.0,
+        },
+        cold: ColdSizes {
+            seconds: 6.0,
+            turning_seconds: 30.0,
+            ..cold_laptop()
+        },
+        ..laptop(seed, threads)
     }
 }
 
@@ -248,6 +313,8 @@ fn paper(seed: u64) -> Sizes {
         read_seconds: 120.0,
         ycsb_seconds: 0.0,
         shift_seconds: 0.0,
+        releases: 0,
+        both_orders: true,
         operations: 320_000_000,
         tpcc: TpccSizes {
             scale: Scale::full(100),

@@ -33,8 +33,11 @@ fn phases_are_capped_and_smoke_does_not_wait() {
     // Three of ours in two minutes; loads end long before their cap.
     let most = seconds(&smoke);
     assert!(3.0 * most < 180.0, "{most} s");
-    let most = seconds(&jobs(Preset::Laptop)) / 60.0;
+    let minutes = |preset| seconds(&jobs(preset)) / 60.0;
+    let most = minutes(Preset::Laptop);
     assert!(most < 15.0, "{most} minutes for one contender");
+    let most = minutes(Preset::Evening);
+    assert!(most < 60.0, "{most} minutes for one contender");
 }
 
 #[test]

@@ -65,8 +65,11 @@ pub(super) fn workloads(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
     let mut steps = ycsb_plan(&run, all).map(|p| p.steps).unwrap_or_default();
     for step in &mut steps {
         if let Step::Run(job) = step {
-            for phase in job.phases.iter_mut().filter(|p| p.name == "load") {
-                phase.max_seconds = sizes.read_load_seconds;
+            for phase in &mut job.phases {
+                match &*phase.name {
+                    "load" => phase.max_seconds = sizes.read_load_seconds,
+                    _ => phase.turnover = sizes.turnover(phase.max_seconds),
+                }
             }
         }
     }

@@ -1,8 +1,8 @@
 //! `ma4`, Figures 3 and 4: which of the values that reads find on the device go into memory.
 
 use super::{
-    ASIDE, Case, Device, LEAST_RELEASES, Sizes, add_ycsb, at, by_device, contender, grown,
-    rate_ratio, rates_text, run_of, skews, ticks, tuned, unsteadiness,
+    ASIDE, Case, Device, LEAST_RELEASES, Sizes, add_ycsb, at, by_device, contender, rate_ratio,
+    rates_text, run_of, skews, ticks, tuned, unsteadiness,
     verdict::{Verdict, alike, at_least},
 };
 use crate::{
@@ -129,7 +129,7 @@ impl Interval {
     }
 
     fn of(run: &RunResult, phase: &PhaseResult) -> Option<Self> {
-        let releases = grown(run, phase, "releases")?;
+        let releases = run.grown(phase, "releases")?;
         Some(Self::new(phase.done as f64, releases))
     }
 

@@ -5,7 +5,7 @@
 //! key, and of a page that is read one value goes to memory.
 
 use super::{
-    ASIDE, Case, Device, LARGEST_PAGE, Sizes, add_ycsb, at, contender, grown, is_enough, run_of,
+    ASIDE, Case, Device, LARGEST_PAGE, Sizes, add_ycsb, at, contender, is_enough, run_of,
     verdict::{Verdict, alike, at_least},
 };
 use crate::{
@@ -167,10 +167,10 @@ fn sizes_of(results: &[RunResult], device: Device) -> Vec<String> {
     let of = |page: usize| {
         let (run, phase) = phase_of(results, device, WAIT, page)?;
         let each = |sum: &str, count: &str| {
-            let count = grown(run, phase, count).filter(|count| *count > 0.0)?;
-            Some(format::bytes(grown(run, phase, sum)? / count))
+            let count = run.grown(phase, count).filter(|count| *count > 0.0)?;
+            Some(format::bytes(run.grown(phase, sum)? / count))
         };
-        let per_op = |counter| Some(grown(run, phase, counter)? / phase.done as f64);
+        let per_op = |counter| Some(run.grown(phase, counter)? / phase.done as f64);
         let text = |part: Option<String>| part.unwrap_or_else(|| "-".to_owned());
         Some(format!(
             "{}, pages of {} KiB: a release drops {}, a run to the tree has {}, a device write {}, \

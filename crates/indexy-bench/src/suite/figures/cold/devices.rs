@@ -4,7 +4,7 @@
 //! for them wait as long as they should. The largest blocks are beyond the paper's figure.
 
 use super::{
-    RECORD_BYTES, Sizes, grown, run_of, scenario,
+    RECORD_BYTES, Sizes, run_of, scenario,
     verdict::{Verdict, at_least, within},
 };
 use crate::{
@@ -71,7 +71,7 @@ pub(in crate::suite::figures) fn jobs(sizes: &Sizes, all: &[&About], plan: &mut 
 fn mean(results: &[RunResult], device: Device, kib: usize, phase: &str) -> Option<f64> {
     let run = run_of(results, FIGURE, device, &kib.to_string())?;
     let phase = run.phase(phase).filter(|phase| phase.done > 0)?;
-    let took = grown(run, phase, &format!("device_{}_us", phase.name))?;
+    let took = run.grown(phase, &format!("device_{}_us", phase.name))?;
     Some(took / phase.done as f64)
 }
 

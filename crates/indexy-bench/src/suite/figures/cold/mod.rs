@@ -183,17 +183,10 @@ fn skews(results: &[RunResult]) -> Vec<f64> {
     all
 }
 
-/// By how much `counter` grew in `phase` of `run`.
-fn grown(run: &RunResult, phase: &PhaseResult, counter: &str) -> Option<f64> {
-    let index = run.phases.iter().position(|p| p.name == phase.name)?;
-    let before = run.phases.get(index.checked_sub(1)?)?;
-    Some(phase.counters.get(counter)? - before.counters.get(counter)?)
-}
-
 /// Whether `phase` is so long that its throughput says something: some writes to the device are in
 /// it, or so many operations that they do not matter. A phase of tables is by its operations.
 fn is_enough(run: &RunResult, phase: &PhaseResult) -> bool {
-    let runs = grown(run, phase, "cleaned_runs").unwrap_or(0.0);
+    let runs = run.grown(phase, "cleaned_runs").unwrap_or(0.0);
     phase.done >= MANY_OPERATIONS || phase.done >= LEAST_OPERATIONS && runs >= LEAST_RUNS
 }
 

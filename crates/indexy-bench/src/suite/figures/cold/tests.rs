@@ -255,12 +255,12 @@ fn all_figures_run_and_speak() {
         assert!(!plots.is_empty(), "{}", figure.id);
         for run in results.iter().filter(|run| run.contender == CONTENDER) {
             for (x, phase) in points(run) {
-                let busy = grown(run, phase, "device_busy_seconds").unwrap();
-                let reads = grown(run, phase, "device_reads").unwrap();
+                let busy = run.grown(phase, "device_busy_seconds").unwrap();
+                let reads = run.grown(phase, "device_reads").unwrap();
                 let is_cold = !run.scenario.contains("memory") && x > 0.0;
                 assert_eq!(busy > 0.0 && reads > 0.0, is_cold, "{} {x}", run.scenario);
                 let warm = run.phases.iter().find(|p| p.name.starts_with("warm"));
-                let idle = warm.is_none_or(|p| grown(run, p, "device_busy_seconds") == Some(0.0));
+                let idle = warm.is_none_or(|p| run.grown(p, "device_busy_seconds") == Some(0.0));
                 assert!(idle, "{}", run.scenario);
             }
         }
