@@ -10,8 +10,8 @@ pub enum Preset {
     /// The paper's proportions at a fortieth of its sizes, reads at an eightieth. About an hour
     /// with all engines on two cores.
     Laptop,
-    /// Four times the sizes of `laptop` and more, phases that go on until memory was released
-    /// often, and a hundred warehouses of few rows. Some five hours with all engines.
+    /// Twice the sizes of `laptop` for reads, phases that go on until memory was released often,
+    /// longer inserts, and a hundred warehouses of few rows. Some five hours with all engines.
     Evening,
     /// The paper's sizes. Many hours, hundreds of gigabytes.
     Paper,
@@ -138,7 +138,7 @@ pub struct Sizes {
 }
 
 /// How much longer a phase may take that waits for releases.
-const TURNOVER_TIMES: f64 = 5.0;
+const TURNOVER_TIMES: f64 = 12.0;
 
 impl Sizes {
     /// What a phase with a cap of `seconds` goes on for.
@@ -260,19 +260,19 @@ fn laptop(seed: u64, threads: usize) -> Sizes {
 
 fn evening(seed: u64, threads: usize) -> Sizes {
     Sizes {
-        read_budget: 256 << 20,
-        read_keys: 16_000_000,
+        read_budget: 128 << 20,
+        read_keys: 8_000_000,
         load_seconds: 150.0,
         size_seconds: 20.0,
-        read_load_seconds: 240.0,
+        read_load_seconds: 160.0,
         warm_seconds: 5.0,
-        touch_seconds: 20.0,
+        touch_seconds: 16.0,
         read_seconds: 5.0,
         ycsb_seconds: 10.0,
         shift_seconds: 6.0,
         releases: 20,
         both_orders: true,
-        operations: 16_000_000,
+        operations: 8_000_000,
         // A thousand districts, so that orders are appended in a thousand places. The rows beside
         // ORDER-LINE take about 60 % of the budget at the end of the load, as in the paper.
         tpcc: TpccSizes {

@@ -48,8 +48,8 @@ impl Handle {
         self.finish(true)
     }
 
-    /// As [`Handle::close`]. Unless it is to `release` it, the directory stays locked until the
-    /// last holder drops.
+    /// As [`Handle::close`]. Unless it is to `release` them, the memory stays, and the directory
+    /// locked, until the last holder drops.
     fn finish(&self, release: bool) -> Result<()> {
         let core = &self.core;
         let first = core.closed.swap(1, Ordering::AcqRel) == 0;
@@ -72,8 +72,8 @@ impl Handle {
         self.save_hot_set();
         // Snapshots are over; their files go while they are ours.
         core.shared.versions.give_up_all();
-        self.give_memory_back();
         if release {
+            self.give_memory_back();
             self.release_directory();
         }
         events::closed(&core.path);
