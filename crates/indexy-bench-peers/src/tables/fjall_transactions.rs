@@ -1,7 +1,8 @@
 //! fjall with several tables, and each batch one of its optimistic transactions.
 //!
-//! Opened, tuned and laid out as `fjall.rs`. A transaction reads a snapshot, keeps what it read, and
-//! fails at the commit if somebody has written there: serializable, so the driver takes no locks.
+//! Opened, tuned and laid out as `fjall.rs`. A transaction reads a snapshot, keeps what it read,
+//! and fails at the commit if somebody has written there: serializable, so that the driver takes
+//! no locks.
 
 use super::{
     fjall::FjallTables,

@@ -3,7 +3,8 @@
 //! One file per engine, tuned as its contender with one table is; a header says what several tables
 //! add. The two log-structured engines have all tables in one key space (`prefix.rs`), the two
 //! copy-on-write B+ trees have a tree per table and write a batch in one transaction (`writes.rs`);
-//! SQLite isolates transactions itself. Not here: bf-tree, which has no batch over several keys and no scan backwards.
+//! SQLite isolates transactions itself. Not here: bf-tree, which has no batch over several keys and
+//! no scan backwards.
 
 mod fjall;
 mod fjall_transactions;

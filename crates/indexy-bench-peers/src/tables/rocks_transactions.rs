@@ -1,8 +1,8 @@
 //! RocksDB with several tables, and each batch one of its optimistic transactions.
 //!
-//! Opened, tuned and laid out as `rocks.rs`. A transaction reads a snapshot, and fails at the commit
-//! if somebody has written since then what it writes: snapshot isolation, under which TPC-C is
-//! serializable, as are read-modify-writes of what is read. What was only read is not checked.
+//! Opened, tuned and laid out as `rocks.rs`. A transaction reads a snapshot, and fails at the
+//! commit if somebody has written since then what it writes: snapshot isolation, under which TPC-C
+//! is serializable, as are read-modify-writes of what is read. What was only read is not checked.
 
 use super::prefix::{TableKey, without_table};
 use crate::rocks::Tuned;

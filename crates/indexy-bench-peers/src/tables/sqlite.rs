@@ -2,7 +2,7 @@
 //!
 //! SQLite has one writer, and what a connection has in its page cache is worth nothing once another
 //! connection has committed. So all threads share one connection, which has the whole cache, and
-//! take turns: a batch is `BEGIN IMMEDIATE` to `COMMIT`, from its first read or write on, and alone.
+//! take turns: a batch is `BEGIN IMMEDIATE` to `COMMIT`, from its first read or write on, alone.
 //!
 //! Threads: the lock of the connection is held by a batch that has begun, and for a read outside of
 //! a batch; the same thread may take it again. Who holds it waits for nothing but the file.
