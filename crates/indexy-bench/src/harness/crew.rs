@@ -1,8 +1,8 @@
 //! The threads of one phase and the clock around them.
 //!
 //! The workers run (`worker.rs`); the calling thread sleeps from tick to tick, samples, and stops
-//! them at the time cap (`ending.rs`) or an interrupt. The clock starts when all sessions are open and stops when
-//! all have finished, so that a commit at the end is part of the time.
+//! them at the time cap (`ending.rs`) or an interrupt. The clock starts when all sessions are open
+//! and stops when all have finished, so that a commit at the end is part of the time.
 
 use super::ending::Ending;
 use super::interrupt::Interrupt;
