@@ -121,7 +121,7 @@ pub struct Sizes {
     pub ycsb_seconds: f64,
     /// Length of one phase of the shifting working set; its cap.
     pub shift_seconds: f64,
-    /// Releases of memory that reads and YCSB runs go on for, up to [`TURNOVER_TIMES`] their cap;
+    /// Releases of memory that reads and YCSB runs go on for, up to a multiple of their cap;
     /// 0 for none.
     pub releases: u64,
     /// Whether the exponents are read upwards and, after a load of their own, downwards.
