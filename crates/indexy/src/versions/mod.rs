@@ -119,8 +119,22 @@ pub(crate) struct Versions {
     disk: OnceLock<Disk>,
     /// More bytes than this call for a look at what may go.
     look_at: AtomicUsize,
+    /// Bytes that batches are about to leave.
+    promised: AtomicUsize,
     /// Those that have images.
     stores: Mutex<Vec<Weak<Store>>>,
+}
+
+/// See [`Versions::promise`].
+pub(crate) struct Promise<'a> {
+    promised: &'a AtomicUsize,
+    bytes: usize,
+}
+
+impl Drop for Promise<'_> {
+    fn drop(&mut self) {
+        self.promised.fetch_sub(self.bytes, Relaxed);
+    }
 }
 
 impl Versions {
@@ -133,6 +147,7 @@ impl Versions {
             limit: AtomicUsize::new(0),
             disk: OnceLock::new(),
             look_at: AtomicUsize::new(0),
+            promised: AtomicUsize::new(0),
             stores: Mutex::default(),
         }
     }
@@ -263,18 +278,19 @@ impl Versions {
     }
 
     /// Replaces markers by images of `bytes`; see [`Store::resolve`]. The oldest snapshots are
-    /// given up before that many would pass the limit.
+    /// given up before that many would pass what images may take. Whoever can spill instead asks
+    /// [`Versions::has_room_for`] first; writers may use that room up meanwhile.
     pub(crate) fn resolve<'a>(
         &self,
         store: &Store,
         bytes: usize,
         found: impl Iterator<Item = (&'a crate::key::Key, Image)>,
     ) {
-        let limit = self.limit();
-        if self.space.bytes() + bytes > limit {
+        let most = self.most();
+        if self.space.bytes() + bytes > most {
             self.collect();
         }
-        while self.space.bytes() + bytes > limit && self.give_up_oldest() {}
+        while self.space.bytes() + bytes > most && self.give_up_oldest() {}
         if self.watch() != 0 {
             store.resolve(found);
         }
@@ -316,6 +332,18 @@ impl Versions {
             true => self.budget.limit() / LARGEST_LIMIT_DIVISOR,
             false => self.limit(),
         }
+    }
+
+    /// Room for `bytes` of images that are left together, if they can be spilled. Who leaves them
+    /// keeps the answer until then: so batches of several threads do not pass together what each
+    /// of them would not pass.
+    pub(crate) fn promise(&self, bytes: usize) -> Option<Promise<'_>> {
+        let promised = self.promised.fetch_add(bytes, Relaxed) + bytes;
+        let promise = Promise {
+            promised: &self.promised,
+            bytes,
+        };
+        self.may_overdraw(promised).then_some(promise)
     }
 
     /// An image of so many bytes may be left, because it can be spilled.

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::*;
-use crate::x::Order;
+use crate::{key::Key, x::Order};
 
 fn versions(limit: usize) -> Versions {
     let versions = Versions::new(Arc::new(Budget::new(64 << 20)));
@@ -196,6 +196,42 @@ fn markers_are_found_until_they_are_resolved() {
     versions.end(&pin);
     // Nobody needs it any more.
     assert!(store.markers(b"", None, versions.oldest()).is_empty());
+}
+
+/// Writers use up the room that a run has found for them.
+#[test]
+fn markers_that_are_resolved_past_the_limit_give_no_snapshot_up() {
+    for spills in [true, false] {
+        let versions = versions(1 << 20);
+        if spills {
+            versions.set_disk(Disk::new(u64::MAX, || unreachable!("nothing is spilled")));
+        }
+        let store = versions.new_store();
+        let pin = versions.begin();
+        leave(&versions, &store, b"a", &Image::InY);
+        assert!(versions.has_room_for(900 << 10));
+        let large = Image::Value(vec![0; 900 << 10].as_slice().into());
+        leave(&versions, &store, b"b", &large);
+        versions.resolve(&store, 900 << 10, [(&Key::new(b"a"), large)].into_iter());
+        assert_eq!(pin.is_expired(), !spills);
+    }
+}
+
+/// Each of two batches would keep what images may take.
+#[test]
+fn batches_do_not_pass_together_what_each_keeps() {
+    let versions = versions(1 << 20);
+    assert!(versions.promise(1).is_none(), "there is no disk");
+    versions.set_disk(Disk::new(u64::MAX, || unreachable!("nothing is spilled")));
+    let most = versions.most();
+    let promise = versions.promise(most / 2 + 1);
+    assert!(promise.is_some() && versions.promise(most / 2).is_none());
+    drop(promise);
+    assert!(versions.promise(most).is_some() && versions.promise(most + 1).is_none());
+    assert!(
+        versions.promise(most).is_some(),
+        "what was refused is given back"
+    );
 }
 
 /// A begin between the look at what is open and the drop of the images.

@@ -14,6 +14,7 @@ use crate::{
     error::{Error, Result},
     events,
     framework::{memory::Admitted, spill::RunLock},
+    versions::Promise,
 };
 use std::sync::Arc;
 
@@ -30,6 +31,12 @@ pub(super) enum Images {
     },
 }
 
+/// What a batch holds until it is applied.
+pub(super) struct Admission<'a> {
+    _memory: Admitted<'a>,
+    _promise: Option<Promise<'a>>,
+}
+
 /// Waits for room for `needed` bytes, and for `images` bytes of images. Where no image can be kept,
 /// the snapshots are given up.
 pub(super) fn admit<'a>(
@@ -37,7 +44,7 @@ pub(super) fn admit<'a>(
     trees: &[Arc<TreeCore>],
     needed: usize,
     images: usize,
-) -> Result<(Admitted<'a>, Images)> {
+) -> Result<(Admission<'a>, Images)> {
     let (room, versions) = (&core.shared.room, &core.shared.versions);
     let refused =
         |admitted: &Result<Admitted<'a>>| matches!(admitted, Err(error) if error.is_about_memory());
@@ -51,18 +58,27 @@ pub(super) fn admit<'a>(
         chunk: on_the_way / 2,
     };
     let has_disk = images > 0 && versions.disk().is_some();
-    let too_many = needed + images > room.most_at_once() || !versions.may_overdraw(images);
-    let (mut admitted, mut way) = match has_disk && too_many {
+    let fits = needed + images <= room.most_at_once();
+    let mut promise = match has_disk && fits {
+        true => versions.promise(images),
+        false => None,
+    };
+    let (mut admitted, mut way) = match has_disk && promise.is_none() {
         true => (admit(on_the_way), to_disk),
         false => (admit(needed + images), Images::InMemory),
     };
     if refused(&admitted) && has_disk && way == Images::InMemory {
+        promise = None;
         (admitted, way) = (admit(on_the_way), to_disk);
     }
     if refused(&admitted) && versions.give_up_all() {
         (admitted, way) = (room.admit(needed), Images::InMemory);
     }
-    Ok((admitted?, way))
+    let admission = Admission {
+        _memory: admitted?,
+        _promise: promise,
+    };
+    Ok((admission, way))
 }
 
 /// Brings the images of `trees` to disk. The caller holds their run locks. Where that fails, the
