@@ -32,7 +32,7 @@ const CHILD: &str = "INSTRUCTIONS_OF";
 /// A workload: its name, the one that it is compared with, and what it does.
 type Workload = (&'static str, &'static str, fn(&Setting));
 
-const WORKLOADS: [Workload; 9] = [
+const WORKLOADS: [Workload; 11] = [
     ("get", "get", get),
     ("get-counted", "get", get_counted),
     ("get-unchanged", "get", get_unchanged),
@@ -42,6 +42,8 @@ const WORKLOADS: [Workload; 9] = [
     ("overwrite", "overwrite", overwrite),
     ("overwrite-first", "overwrite", overwrite_first),
     ("overwrite-again", "overwrite", overwrite_again),
+    ("take", "take", take),
+    ("pop", "take", pop),
 ];
 
 fn main() {
@@ -213,6 +215,30 @@ fn insert_beside(set: &Setting) {
 fn overwrite(set: &Setting) {
     set.write(&set.keys, 1);
     measured(|| set.write(&set.asked, 2));
+}
+
+/// Removes every key, and has its value.
+fn take(set: &Setting) {
+    set.write(&set.keys, 1);
+    measured(|| {
+        for key in &set.asked {
+            assert!(black_box(set.tree.take(key)).unwrap().is_some());
+        }
+    });
+}
+
+/// The same from both ends in turns.
+fn pop(set: &Setting) {
+    set.write(&set.keys, 1);
+    measured(|| {
+        for n in 0..set.keys.len() {
+            let popped = match n % 2 {
+                0 => set.tree.pop_first(),
+                _ => set.tree.pop_last(),
+            };
+            assert!(black_box(popped).unwrap().is_some());
+        }
+    });
 }
 
 /// With a snapshot open that needs an image of each key.

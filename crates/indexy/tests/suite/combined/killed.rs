@@ -5,9 +5,9 @@
 
 use super::{
     journal::{Journal, Record},
-    model::{Effect, Map, Model},
+    model::{Effect, Entry, Map, Model},
     run::{WRITERS, pairs_of, run},
-    world::{self, Setup, TREES, TestClock, World},
+    world::{self, EXPIRING, Setup, TREES, TestClock, World, expires},
     writer::Writer,
 };
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
     places::fast_dir,
     support::{MIB, Random, assert_sound, child, child_argument, setting, side_by_side},
 };
+use indexy::Expires;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::File,
@@ -44,6 +45,8 @@ struct Found<'w> {
     world: &'w World,
     /// Values, by tree.
     values: Vec<BTreeMap<Vec<u8>, Vec<u8>>>,
+    /// When those of the tree expire whose entries do: two writes may leave one value.
+    expires: BTreeMap<Vec<u8>, Expires>,
 }
 
 impl<'w> Found<'w> {
@@ -53,15 +56,26 @@ impl<'w> Found<'w> {
             let own = entries.filter(|(key, _)| world::writer_of(key) == writer);
             own.map(|(k, v)| (k.to_vec(), v.to_vec())).collect()
         };
-        let values = world.trees.iter().map(own).collect();
-        Self { world, values }
+        let values: Vec<BTreeMap<_, _>> = world.trees.iter().map(own).collect();
+        let moment = |key: &Vec<u8>| {
+            let expires = world.trees[EXPIRING].expires_at(key).unwrap();
+            (key.clone(), expires.unwrap())
+        };
+        Self {
+            world,
+            expires: values[EXPIRING].keys().map(moment).collect(),
+            values,
+        }
     }
 
     /// A key is as `model` says, at the time of now, which stands still.
     fn agrees(&self, model: &Model, (tree, key): (usize, &[u8])) -> bool {
         let entry = model.live(tree, key, self.world.clock.millis());
-        let expected = entry.map(|entry| self.world.value(tree, key, entry.stamp));
-        self.values[tree].get(key) == expected.as_ref()
+        let value = entry.map(|entry| self.world.value(tree, key, entry.stamp));
+        let moment = entry.filter(|_| tree == EXPIRING);
+        let moment = moment.map(|entry| expires(entry.expires));
+        self.values[tree].get(key) == value.as_ref()
+            && (tree != EXPIRING || self.expires.get(key) == moment.as_ref())
     }
 
     fn keys(&self) -> impl Iterator<Item = (usize, Vec<u8>)> {
@@ -109,11 +123,13 @@ impl<'w> Found<'w> {
             .flat_map(|(n, all)| all.iter().map(move |e| (n, e)));
         let own: Vec<_> = own.filter(|(_, e)| e.touches(*tree, key)).collect();
         let there = self.values[*tree].get(key).map(|v| &v[..v.len().min(16)]);
-        let entry = model.0[*tree].get(key);
+        let (entry, now) = (model.0[*tree].get(key), self.world.clock.millis());
+        let value = entry.map(|entry| self.world.value(*tree, key, entry.stamp));
+        let value = value.as_ref().map(|v| &v[..v.len().min(16)]);
         let others = wrong.len();
         format!(
-            "after call {n} {others} keys are wrong, as {key:?} of tree {tree}: \
-             {there:?} for {entry:?}; calls that touched it: {own:?}"
+            "after call {n}, at {now}, {others} keys are wrong, as {key:?} of tree {tree}: \
+             {there:?} for {entry:?} with {value:?}; calls that touched it: {own:?}"
         )
     }
 }
@@ -238,6 +254,17 @@ fn half_a_batch_is_noticed() {
     let (n, model) = fits(&calls, calls.len()).unwrap();
     assert!(n == calls.len() && model == writer.model);
     assert!(fits(&calls[..n - 20], 0).is_err(), "calls that never were");
+    let (tree, now) = (&world.trees[EXPIRING], world.clock.millis());
+    let live = |(_, entry): &(&Vec<u8>, &Entry)| entry.is_live(now);
+    let (key, entry) = model.0[EXPIRING].iter().find(live).unwrap();
+    let write = |moment| {
+        let value = world.value(EXPIRING, key, entry.stamp);
+        tree.insert_until(key, value, expires(moment)).unwrap();
+    };
+    write(entry.expires - 1);
+    assert!(fits(&calls, 0).is_err(), "another life");
+    write(entry.expires);
+    assert!(fits(&calls, n).is_ok());
     let tree = (0..TREES).find(|tree| !model.0[*tree].is_empty()).unwrap();
     let (key, _) = model.0[tree].first_key_value().unwrap();
     world.trees[tree].remove(key).unwrap();

@@ -1,10 +1,10 @@
 //! What a writer reads of its own keys, now and in snapshots.
 
 use super::{
-    world::{COUNTERS, EXPIRING, NEVER, PREFIX_BYTES, STRETCHES, moment, prefix},
+    world::{COUNTERS, EXPIRING, PREFIX_BYTES, STRETCHES, expires, prefix},
     writer::{Held, Writer},
 };
-use indexy::{Error, Expires, Key, Range, Result, Value};
+use indexy::{Error, Key, Range, Result, Value};
 
 /// Snapshots that a writer holds, at most.
 const HELD: usize = 3;
@@ -79,10 +79,7 @@ impl Writer<'_> {
         let (_still, now) = self.world.clock.still();
         let found = self.ok(self.world.trees[EXPIRING].expires_at(key));
         let entry = self.model.live(EXPIRING, key, now);
-        let expected = entry.map(|entry| match entry.expires {
-            NEVER => Expires::Never,
-            at => Expires::At(moment(at)),
-        });
+        let expected = entry.map(|entry| expires(entry.expires));
         if found != expected {
             self.fail(EXPIRING, key, &format!("expires at {found:?}"));
         }

@@ -6,8 +6,8 @@ use crate::{
     support::{MIB, Random},
 };
 use indexy::{
-    Admission, ChangePosition, Clock, Compression, Db, Durability, Evicted, HotSet, IndexXKind,
-    IndexYKind, MergeOperator, Options, Tree, TreeOptions, Ttl,
+    Admission, ChangePosition, Clock, Compression, Db, Durability, Evicted, Expires, HotSet,
+    IndexXKind, IndexYKind, MergeOperator, Options, Tree, TreeOptions, Ttl,
 };
 use std::{
     fs::File,
@@ -162,6 +162,14 @@ impl Clock for TestClock {
 
 pub fn moment(at: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(at)
+}
+
+/// When an entry of a model expires.
+pub fn expires(at: u64) -> Expires {
+    match at {
+        NEVER => Expires::Never,
+        at => Expires::At(moment(at)),
+    }
 }
 
 impl TestClock {

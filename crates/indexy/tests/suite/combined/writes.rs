@@ -3,12 +3,12 @@
 use super::{
     model::{Effect, Entry},
     world::{
-        COUNTERS, EXPIRING, LIFE, NEVER, PLAIN, PREFIX_BYTES, STRETCHES, TREES, World, moment,
+        COUNTERS, EXPIRING, LIFE, NEVER, PLAIN, PREFIX_BYTES, STRETCHES, TREES, World, expires,
         prefix,
     },
     writer::Writer,
 };
-use indexy::{Batch, Error, Expires, Result, Transaction};
+use indexy::{Batch, Error, Result, Transaction};
 use std::time::Duration;
 
 /// Entries of a load, at most.
@@ -33,13 +33,6 @@ impl Life {
             Self::For(life) => now + life,
             Self::Until(moment) => moment,
         }
-    }
-}
-
-fn expires(moment_of: u64) -> Expires {
-    match moment_of {
-        NEVER => Expires::Never,
-        at => Expires::At(moment(at)),
     }
 }
 
