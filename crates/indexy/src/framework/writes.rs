@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     error::Result,
+    key::Value,
     versions::{Epoch, Gate},
     wal::{Log, Lsn, RecordRef},
     x::{Before, IndexX, Lookup, Put},
@@ -81,6 +82,24 @@ impl Joined {
         });
         self.kept_short();
         written
+    }
+
+    /// Removes what X has of `key` and returns it, by one search. `None`: X has no value of it, or
+    /// a snapshot is open; nothing was done. The caller holds the stripe of `key`, and has been
+    /// admitted.
+    pub(crate) fn take_from_x(&self, key: &[u8]) -> Result<Option<(Value, Option<Lsn>)>> {
+        let mut taken = None;
+        let written = self.put_after(key, None, 0, |before| {
+            before.look(&mut |value| taken = Some(Value::new(value)));
+            taken.is_some()
+        })?;
+        Ok(match (taken, written) {
+            (Some(value), Written::Done(end)) => {
+                self.shared.counters.hit();
+                Some((value, end))
+            }
+            _ => None,
+        })
     }
 
     /// Writes through X. `keep` leaves an image of what the key was, with the leaf's latch held, or

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+use crate::key::{prefix_end, successor};
 use std::ops::Range;
 
 /// `from`, unless nothing is below `to` from there on.
@@ -87,15 +88,52 @@ impl<'k> Probe<'k> {
         out.extend_from_slice(&self.bytes[..len.min(self.bytes.len())]);
         out.resize(len, u8::MAX);
     }
+}
 
-    /// As `fill`, but a key that is shorter stays so.
-    pub(crate) fn fill_if_there(&self, len: usize, out: &mut Vec<u8>) {
-        let len = if self.padded {
-            len
+/// Room for the bytes of most probes.
+const ROOM: usize = 32;
+
+/// Where a descent went that passed ranges on its way: see
+/// [`Descend::try_descend_past`](crate::x::tree::Descend::try_descend_past).
+#[derive(Debug, Default)]
+pub(crate) struct Passed {
+    /// How many ranges.
+    pub ranges: usize,
+    /// A probe for the range that was come to, if any was passed: the first key of it, or with
+    /// endless bytes 0xFF behind these, a last one.
+    pub bytes: Vec<u8>,
+    pub padded: bool,
+}
+
+impl Passed {
+    /// `begun`, or what was come to since.
+    pub(crate) fn probe<'a>(&'a self, begun: Probe<'a>) -> Probe<'a> {
+        match self.ranges {
+            0 => begun,
+            _ => Probe {
+                bytes: &self.bytes,
+                padded: self.padded,
+            },
+        }
+    }
+
+    /// Goes on from the first `len` bytes of its probe; of `begun`, as long as nothing was passed.
+    pub(crate) fn go_on(&mut self, begun: Probe<'_>, len: usize) {
+        if self.ranges == 0 {
+            self.bytes.reserve(ROOM.max(len + 1));
+            begun.fill(len, &mut self.bytes);
         } else {
-            len.min(self.bytes.len())
-        };
-        self.fill(len, out);
+            self.bytes.resize(len, u8::MAX);
+        }
+        self.ranges += 1;
+    }
+
+    /// The first key above all that the probe stands for; `None`: there is none.
+    pub(crate) fn end(&self) -> Option<Vec<u8>> {
+        match self.padded {
+            true => prefix_end(&self.bytes),
+            false => Some(successor(&self.bytes)),
+        }
     }
 }
 

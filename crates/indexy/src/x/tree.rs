@@ -8,7 +8,7 @@
 
 use super::{
     LeafInfo, Order, Stamp, StopWalk, XStats,
-    bounds::{Bounds, Probe},
+    bounds::{Bounds, Passed, Probe},
     child::ChildWord,
     counters::{Counters, Delta},
     edit::Edit,
@@ -101,6 +101,18 @@ pub(crate) trait Descend: Structure {
         root: &'g Root,
         guard: &'g Guard<'_>,
         probe: Probe<'_>,
+    ) -> Option<Self::Place<'g>>;
+
+    /// As `try_descend`; where nothing lives in the range that `probe` leads to, and the range is
+    /// complete, goes on to the next ones in `order`, a few of them at most and as long as that
+    /// costs little. What was passed so is added to `passed`: after it the place is that of its
+    /// probe. A kind may as well stay where it is.
+    fn try_descend_past<'g>(
+        root: &'g Root,
+        guard: &'g Guard<'_>,
+        probe: Probe<'_>,
+        order: Order,
+        passed: &mut Passed,
     ) -> Option<Self::Place<'g>>;
 
     /// Goes down to `key` and remembers nothing of the way; `None` when something changed on it.

@@ -129,6 +129,11 @@ impl Tree {
 
     pub(super) fn take_for(&self, purpose: Purpose, key: &[u8]) -> Result<Option<Value>> {
         self.write(key, 0, |joined| {
+            if matches!(purpose, Purpose::RemovalOfFirst(_))
+                && let Some((value, end)) = self.take_from_x(key)?
+            {
+                return Ok((Some(value), end));
+            }
             let stored = joined.get_for(purpose, key, Value::new)?;
             let old = self.at.opened_value_now(stored)?;
             let end = if old.is_some() {
@@ -138,6 +143,21 @@ impl Tree {
             };
             Ok((old, end))
         })
+    }
+
+    /// Takes a value that a search has just seen, if X has it, nothing expires and no snapshot is
+    /// open. The caller holds the stripe of `key`.
+    fn take_from_x(&self, key: &[u8]) -> Result<Option<(Value, Option<Lsn>)>> {
+        if self.at.expiry().is_some() || self.at.core().shared.versions.watch() != 0 {
+            return Ok(None);
+        }
+        let permit = self.admit_value(key, 0, 0)?;
+        // The wait may have been long.
+        self.at.live()?;
+        match permit.route {
+            Route::ThroughX => self.at.joined().take_from_x(key),
+            Route::PastX => Ok(None),
+        }
     }
 
     /// Writes `new` if the key's value is `old`; `None` means absent, on either side. Returns

@@ -46,8 +46,30 @@ pub(crate) struct Gap<'g> {
     pub mount: Option<Stamp>,
 }
 
+impl Site<'_> {
+    /// Complete, and without a live entry; `None` when the leaf changed.
+    pub(super) fn is_dead(&self) -> Option<bool> {
+        match self {
+            Self::Range(Spot::Leaf(leaf)) => leaf.is_dead(),
+            Self::Range(Spot::Empty(mount)) | Self::Gap(Gap { mount, .. }) => Some(mount.is_none()),
+        }
+    }
+}
+
+impl Gap<'_> {
+    /// `probe`, which leads here, is above the keys of the node, whose path starts at `start`; else
+    /// it is below them.
+    pub(super) fn is_above(&self, probe: Probe<'_>, start: usize) -> bool {
+        let given = match probe.rest(start + self.matched).first() {
+            Some(&byte) => Some(byte),
+            None => probe.padded.then_some(u8::MAX),
+        };
+        given > Some(self.node.node().prefix_byte(self.matched))
+    }
+}
+
 /// The next symbol in this order beside those of a range.
-fn beside((first, last): (Symbol, Symbol), order: Order) -> Option<Symbol> {
+pub(super) fn beside((first, last): (Symbol, Symbol), order: Order) -> Option<Symbol> {
     match order {
         Order::Ascending => (last < LAST).then_some(last + 1),
         Order::Descending => (first > END).then(|| first - 1),
@@ -117,9 +139,7 @@ impl<'g> Place<'g> {
         let after_all = prefix_end(&start);
         let mut node_path = start.clone();
         gap.node.node().push_prefix(&mut node_path);
-        let mut given = Vec::new();
-        probe.fill_if_there(depth + gap.matched + 1, &mut given);
-        if given.get(depth + gap.matched) > node_path.get(depth + gap.matched) {
+        if gap.is_above(probe, depth) {
             let start = prefix_end(&node_path).unwrap_or_default();
             Bounds {
                 start,

@@ -15,17 +15,22 @@ use super::{
     Radix,
     inner::{Child, InnerSeen, ValidWord},
     parent::ParentSeen,
-    place::{Gap, Place, Site},
+    place::{Gap, Place, Site, beside},
     symbol::{END, LAST, Symbol, first_symbol},
 };
 use crate::{
     mem::Guard,
     x::{
-        bounds::Probe,
+        Order,
+        bounds::{Passed, Probe},
         root::{Root, RootSeen},
         tree::{Descend, Spot},
     },
 };
+
+/// So many ranges where nothing lives are passed one after the other. More of them are passed side
+/// by side: see `Place::dead_row`.
+const MOST_PASSED: usize = 4;
 
 impl Probe<'_> {
     fn symbol(&self, at: usize) -> Symbol {
@@ -51,46 +56,136 @@ impl Probe<'_> {
     }
 }
 
+/// A way down.
+struct Way<'g> {
+    above: Option<(ParentSeen<'g>, Symbol)>,
+    parent: ParentSeen<'g>,
+    symbol: Symbol,
+    /// Where suffixes below the parent start.
+    depth: usize,
+    /// Where the path of a node starts that the symbol leads to.
+    start: usize,
+}
+
+impl<'g> Way<'g> {
+    fn at_root(root: &'g Root, guard: &'g Guard<'_>) -> Self {
+        Self {
+            above: None,
+            parent: ParentSeen::Root(root.see(guard)),
+            symbol: END,
+            depth: 0,
+            start: 0,
+        }
+    }
+
+    /// Goes on to `probe`; `None` when something changed on the way.
+    #[inline(always)]
+    fn go_down(&mut self, probe: Probe<'_>) -> Option<Site<'g>> {
+        loop {
+            match self.parent.child(self.symbol)? {
+                Child::Leaf(leaf) => return Some(Site::Range(Spot::Leaf(leaf.see()?))),
+                Child::Empty(mount) => return Some(Site::Range(Spot::Empty(mount))),
+                Child::Inner(node) => {
+                    let node = node.see()?;
+                    let matched = probe.match_prefix(&node, self.start);
+                    if matched < node.node().prefix_len() {
+                        let mount = node.gap()?;
+                        return Some(Site::Gap(Gap {
+                            node,
+                            matched,
+                            mount,
+                        }));
+                    }
+                    let symbol = probe.symbol(self.start + matched);
+                    self.enter(node, symbol);
+                }
+            }
+        }
+    }
+
+    /// Goes on to the child at `symbol` of `node`, which is the child here.
+    #[inline(always)]
+    fn enter(&mut self, node: InnerSeen<'g>, symbol: Symbol) {
+        self.above = Some((self.parent, self.symbol));
+        self.parent = ParentSeen::Inner(node);
+        self.depth = self.start + node.node().prefix_len();
+        self.symbol = symbol;
+        self.start = self.depth + 1;
+    }
+
+    /// Goes from `site`, where nothing lives, to the range beside it, or the node that is there,
+    /// and notes it in `passed`, whose probe led here; the first one was `begun`. `Some(false)`:
+    /// what is beside it is not below the parent. `None` when something changed.
+    fn go_aside(
+        &mut self,
+        site: Site<'g>,
+        begun: Probe<'_>,
+        order: Order,
+        passed: &mut Passed,
+    ) -> Option<bool> {
+        let descending = order == Order::Descending;
+        if let Site::Gap(gap) = site
+            && gap.is_above(passed.probe(begun), self.start) == descending
+        {
+            // The keys of its node are next.
+            passed.go_on(begun, self.start);
+            gap.node.node().push_prefix(&mut passed.bytes);
+            passed.padded = descending;
+            self.enter(gap.node, if descending { LAST } else { END });
+            return Some(true);
+        }
+        let ParentSeen::Inner(parent) = self.parent else {
+            return Some(false);
+        };
+        let Some(next) = beside(parent.range(self.symbol)?, order) else {
+            return Some(false);
+        };
+        self.symbol = next;
+        passed.go_on(begun, self.depth);
+        let byte = next.checked_sub(1);
+        passed.bytes.extend(byte.map(|byte| byte as u8));
+        passed.padded = byte.is_some() && descending;
+        Some(true)
+    }
+
+    fn end_at(self, site: Site<'g>) -> Place<'g> {
+        Place {
+            above: self.above,
+            parent: self.parent,
+            symbol: self.symbol,
+            depth: self.depth,
+            site,
+        }
+    }
+}
+
 impl Descend for Radix {
     fn try_descend<'g>(
         root: &'g Root,
         guard: &'g Guard<'_>,
         probe: Probe<'_>,
     ) -> Option<Place<'g>> {
-        let mut above = None;
-        let mut parent = ParentSeen::Root(root.see(guard));
-        let (mut symbol, mut depth, mut start) = (END, 0, 0);
-        loop {
-            let site = match parent.child(symbol)? {
-                Child::Leaf(leaf) => Site::Range(Spot::Leaf(leaf.see()?)),
-                Child::Empty(mount) => Site::Range(Spot::Empty(mount)),
-                Child::Inner(node) => {
-                    let node = node.see()?;
-                    let matched = probe.match_prefix(&node, start);
-                    if matched == node.node().prefix_len() {
-                        above = Some((parent, symbol));
-                        parent = ParentSeen::Inner(node);
-                        depth = start + matched;
-                        symbol = probe.symbol(depth);
-                        start = depth + 1;
-                        continue;
-                    }
-                    let mount = node.gap()?;
-                    Site::Gap(Gap {
-                        node,
-                        matched,
-                        mount,
-                    })
-                }
-            };
-            return Some(Place {
-                above,
-                parent,
-                symbol,
-                depth,
-                site,
-            });
+        let mut way = Way::at_root(root, guard);
+        let site = way.go_down(probe)?;
+        Some(way.end_at(site))
+    }
+
+    fn try_descend_past<'g>(
+        root: &'g Root,
+        guard: &'g Guard<'_>,
+        probe: Probe<'_>,
+        order: Order,
+        passed: &mut Passed,
+    ) -> Option<Place<'g>> {
+        let mut way = Way::at_root(root, guard);
+        let mut site = way.go_down(probe)?;
+        while passed.ranges < MOST_PASSED
+            && site.is_dead()?
+            && way.go_aside(site, probe, order, passed)?
+        {
+            site = way.go_down(passed.probe(probe))?;
         }
+        Some(way.end_at(site))
     }
 
     #[inline]

@@ -8,7 +8,8 @@ use super::{Balanced, inner::Child, parent::ParentSeen, path, place::Place};
 use crate::{
     mem::Guard,
     x::{
-        bounds::Probe,
+        Order,
+        bounds::{Passed, Probe},
         root::Root,
         tree::{Descend, Spot},
     },
@@ -21,6 +22,17 @@ impl Descend for Balanced {
         probe: Probe<'_>,
     ) -> Option<Place<'g>> {
         path::try_descend(root, guard, probe, 0)
+    }
+
+    /// Stays: where the next range begins is a separator, which has to be put together.
+    fn try_descend_past<'g>(
+        root: &'g Root,
+        guard: &'g Guard<'_>,
+        probe: Probe<'_>,
+        _: Order,
+        _: &mut Passed,
+    ) -> Option<Place<'g>> {
+        Self::try_descend(root, guard, probe)
     }
 
     #[inline]

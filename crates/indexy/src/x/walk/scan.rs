@@ -12,17 +12,23 @@
 
 #![forbid(unsafe_code)]
 
-use crate::x::{
-    Chunk, ChunkEntry, Order, ScanLimits,
-    backoff::Backoff,
-    bounds::{Below, Bounds, Probe, entries_within},
-    chunk::Filling,
-    leaf::{Bit, LeafBuffer, LeafSeen, mask},
-    tree::{Descend, Place, Spot, Structure, Tree},
+use crate::{
+    mem::Guard,
+    x::{
+        Chunk, ChunkEntry, Order, ScanLimits,
+        backoff::Backoff,
+        bounds::{Below, Bounds, Passed, Probe, entries_within},
+        chunk::Filling,
+        leaf::{Bit, LeafBuffer, LeafSeen, mask},
+        tree::{Descend, Place, Spot, Structure, Tree},
+    },
 };
 
 /// Of fewer entries than these the scan fetches each by itself; of more, all of the leaf.
 const FEW: usize = 24;
+
+/// Room for the paths of most leaves.
+const PATH: usize = 32;
 
 /// A scan under way.
 struct Scan<'a> {
@@ -124,7 +130,7 @@ impl<S: Descend> Tree<S> {
         };
         let mut scan = Scan {
             filling,
-            path: Vec::with_capacity(from.len()),
+            path: Vec::with_capacity(from.len().max(PATH)),
             buffer: LeafBuffer::new(),
         };
         let mut at = match order {
@@ -159,14 +165,56 @@ impl<S: Descend> Tree<S> {
         let guard = self.memory.enter();
         let (mut backoff, mut again) = (Backoff::default(), false);
         loop {
-            let place = self.descend(&guard, part.probe);
+            let (place, passed) = self.descend_past(&guard, part.probe, order);
+            let end;
+            let probe = passed.probe(part.probe);
+            let part = match (passed.ranges, order) {
+                (0, _) => part,
+                (_, Order::Ascending) => Part {
+                    probe,
+                    from: &passed.bytes,
+                    to,
+                },
+                (_, Order::Descending) => {
+                    end = passed.end();
+                    Part {
+                        probe,
+                        from,
+                        to: end.as_deref(),
+                    }
+                }
+            };
+            if part.to.is_some_and(|to| to <= part.from) {
+                scan.filling.pass(passed.ranges);
+                return None;
+            }
             if let Some((bounds, stop)) = scan.add_place::<S>(part, &place, again) {
+                scan.filling.pass(passed.ranges);
                 return stop.or_else(|| match order {
                     Order::Ascending => bounds.next(to),
                     Order::Descending => Some(bounds.start).filter(|start| &start[..] > from),
                 });
             }
             again = true;
+            backoff.wait();
+        }
+    }
+
+    /// Goes down to `probe`, or past what is dead there; starts again as often as something changes
+    /// on the way.
+    fn descend_past<'g>(
+        &'g self,
+        guard: &'g Guard<'_>,
+        probe: Probe<'_>,
+        order: Order,
+    ) -> (S::Place<'g>, Passed) {
+        let mut backoff = Backoff::default();
+        loop {
+            let mut passed = Passed::default();
+            let place = S::try_descend_past(&self.root, guard, probe, order, &mut passed);
+            if let Some(place) = place {
+                return (place, passed);
+            }
             backoff.wait();
         }
     }

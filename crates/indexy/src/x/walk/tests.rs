@@ -4,12 +4,12 @@
 use crate::{
     mem::{EVERYTHING_IS_IN_THE_WAY, Memory, budget::Budget},
     x::{
-        IndexX, Lookup,
+        Chunk, IndexX, Lookup, Order, ScanLimits,
         tree::{Kind, Tree},
     },
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use std::{ops::ControlFlow, sync::Arc};
+use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
 
 macro_rules! every_tree {
     ($($test:ident,)*) => {
@@ -43,6 +43,7 @@ every_tree! {
     what_a_cut_spares_is_packed_again,
     removals_give_leaves_back,
     keys_nested_as_deep_as_keys_can_be,
+    what_lives_is_found_over_what_is_dead,
     i4_operands_stay_until_they_are_resolved,
     i3_an_operand_is_resolved_if_nothing_was_removed_since,
 }
@@ -356,4 +357,96 @@ fn keys_nested_as_deep_as_keys_can_be<S: Kind>() {
     drop(tree);
     memory.collect();
     assert_eq!(memory.live_bytes(), 0);
+}
+
+/// Keys of 0 to 9 bytes of few kinds: with the key that ends at a node, the first and the last
+/// byte, and nodes beside whose prefix there are gaps.
+fn odd_key(random: &mut StdRng) -> Vec<u8> {
+    let len = random.random_range(0..10);
+    let bytes = [0, 1, b'a', 254, 255];
+    (0..len)
+        .map(|_| bytes[random.random_range(0..bytes.len())])
+        .collect()
+}
+
+/// Nearly all is removed, a part of it in ranges: what is left is found over what is dead, from
+/// everywhere and in both orders, one entry at a time and some at once.
+fn what_lives_is_found_over_what_is_dead<S: Kind>() {
+    for seed in 0..60 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let tree = Tree::<S>::new(memory(), seed % 4 == 3);
+        let mut model = BTreeMap::new();
+        for _ in 0..600 {
+            let key = match seed % 3 {
+                0 => odd_key(&mut random),
+                1 => [b"a shared prefix of some bytes/", &odd_key(&mut random)[..]].concat(),
+                _ => spread(random.random_range(0..100_000)).to_vec(),
+            };
+            put(&tree, &key, &key);
+            model.insert(key, ());
+        }
+        while !model.is_empty() {
+            let keys: Vec<Vec<u8>> = model.keys().cloned().collect();
+            let (at, n) = (
+                random.random_range(0..keys.len()),
+                random.random_range(1..80),
+            );
+            let one_in = random.random_range(1..4);
+            for key in keys.iter().skip(at).take(n) {
+                if random.random_range(0..one_in) == 0 {
+                    remove(&tree, key);
+                    model.remove(key);
+                }
+            }
+            for _ in 0..6 {
+                let from = match random.random_bool(0.3) {
+                    true => Vec::new(),
+                    false => keys[random.random_range(0..keys.len())].clone(),
+                };
+                let to = random.random_bool(0.7).then(|| odd_key(&mut random));
+                check_scans(
+                    &tree,
+                    &model,
+                    &from,
+                    to.as_deref(),
+                    random.random_range(1..4),
+                );
+            }
+        }
+    }
+}
+
+fn check_scans<S: Kind>(
+    tree: &Tree<S>,
+    model: &BTreeMap<Vec<u8>, ()>,
+    from: &[u8],
+    to: Option<&[u8]>,
+    entries: usize,
+) {
+    let within = |key: &&Vec<u8>| &key[..] >= from && to.is_none_or(|to| &key[..] < to);
+    for order in [Order::Ascending, Order::Descending] {
+        let mut expected: Vec<Vec<u8>> = model.keys().filter(within).cloned().collect();
+        if order == Order::Descending {
+            expected.reverse();
+        }
+        let limits = ScanLimits {
+            bytes: usize::MAX,
+            entries,
+            leaves: usize::MAX,
+            leaves_if_mounted: usize::MAX,
+        };
+        let (mut chunk, mut found) = (Chunk::default(), Vec::new());
+        let (mut from, mut to) = (from.to_vec(), to.map(<[u8]>::to_vec));
+        loop {
+            tree.scan(&from, to.as_deref(), order, limits, &mut chunk);
+            let live = chunk.entries.iter().filter(|entry| entry.value.is_some());
+            found.extend(live.map(|entry| entry.key.to_vec()));
+            match (chunk.resume.take(), order) {
+                (None, _) => break,
+                (Some(at), Order::Ascending) => from = at,
+                (Some(at), Order::Descending) => to = Some(at),
+            }
+        }
+        assert_eq!(found, expected, "{order:?}");
+    }
 }

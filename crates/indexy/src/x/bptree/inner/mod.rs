@@ -104,20 +104,23 @@ impl<'g> InnerSeen<'g> {
         if !probe.padded {
             return self.node.child_of(meta, suffix, || self.unchanged());
         }
-        // What starts with `suffix` goes on with less than endless 0xFF.
-        let (mut lo, mut hi) = (0, meta.n - 1);
-        let mut separator = Vec::new();
-        while lo < hi {
-            let mid = (lo + hi) / 2;
-            separator.clear();
-            self.push_separator(mid, &mut separator)?;
-            if separator.starts_with(suffix) || &separator[..] < suffix {
-                lo = mid + 1;
-            } else {
-                hi = mid;
-            }
+        if suffix.is_empty() {
+            return self.unchanged().then_some(meta.n - 1);
         }
-        Some(lo)
+        // What starts with `suffix` goes on with less than endless 0xFF. A head of them is most of
+        // the way.
+        let key = [suffix, &[u8::MAX; heads::HEAD_BYTES]].concat();
+        let mut i = self.node.child_of(meta, &key, || self.unchanged())?;
+        let mut separator = Vec::new();
+        while i + 1 < meta.n {
+            separator.clear();
+            self.push_separator(i, &mut separator)?;
+            if !separator.starts_with(suffix) {
+                break;
+            }
+            i += 1;
+        }
+        self.unchanged().then_some(i)
     }
 
     /// Child `i`; `None` when the node changed.
