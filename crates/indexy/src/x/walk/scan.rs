@@ -2,8 +2,8 @@
 //!
 //! Keeps: I9, X's part: each leaf is read atomically, entries come in order, and every mounted
 //! range that was met is reported, so that what is not in X is asked of Y. Where nothing is
-//! mounted, tombstones are left out, and leaves that hold nothing else are passed side by side,
-//! each looked at by its header.
+//! mounted, tombstones are left out. Ranges that hold nothing else are passed: a few by the descent
+//! that comes to them, more of them side by side, each looked at by its header.
 //!
 //! A leaf is read in place and validated when all of it was read. If it changed meanwhile, what was
 //! read is dropped, and the next turn reads a copy, which is made in a fraction of the time.
