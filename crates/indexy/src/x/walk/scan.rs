@@ -184,12 +184,11 @@ impl<S: Descend> Tree<S> {
                     }
                 }
             };
+            scan.filling.pass(passed.ranges);
             if part.to.is_some_and(|to| to <= part.from) {
-                scan.filling.pass(passed.ranges);
                 return None;
             }
             if let Some((bounds, stop)) = scan.add_place::<S>(part, &place, again) {
-                scan.filling.pass(passed.ranges);
                 return stop.or_else(|| match order {
                     Order::Ascending => bounds.next(to),
                     Order::Descending => Some(bounds.start).filter(|start| &start[..] > from),
