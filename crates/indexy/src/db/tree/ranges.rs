@@ -83,7 +83,8 @@ impl Tree {
     }
 
     /// Removes the entry with the smallest key and returns it. Two threads never get the same
-    /// entry. Cost: [`Tree::first`] and [`Tree::take`]; entries on disk are read some hundreds at
+    /// entry. Cost: [`Tree::first`] and [`Tree::take`]. An entry in memory is taken by one search,
+    /// where no snapshot is open and nothing expires; entries on disk are read some hundreds at
     /// once, and need no second search.
     ///
     /// ```

@@ -1,4 +1,4 @@
-//! Going down from the root to where a key is, or would be.
+//! Going down from the root to where a key is, or would be, and past what is dead there.
 //!
 //! Optimistic: each node is read at a version and validated before what it said is used. Because
 //! neither nodes nor leaves ever move to another place (`inner/mod.rs`), a child that is not
