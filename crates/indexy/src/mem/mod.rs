@@ -13,6 +13,7 @@ mod arena;
 pub(crate) mod budget;
 pub(crate) mod frames;
 pub(crate) mod latch;
+mod mapping;
 mod retire;
 pub(crate) mod words;
 

@@ -9,9 +9,10 @@
 
 use super::{
     charge::Charge,
-    chunk::{CHUNK_BYTES, ChunkHeader, HEADER_BYTES, Kind, Mapping, Owner, chunk_of, discard},
+    chunk::{CHUNK_BYTES, ChunkHeader, HEADER_BYTES, Kind, Owner, chunk_of, set_header},
     classes::PAGE,
 };
+use crate::mem::mapping::{Mapping, discard};
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,
@@ -66,11 +67,14 @@ impl Large {
 
     fn take_single(&self, bytes: usize, charge: &Charge, arena: Owner) -> NonNull<u64> {
         let mut mapping = Mapping::new(PAGE + bytes);
-        mapping.set_header(ChunkHeader {
-            arena,
-            kind: Kind::Single { bytes },
-            slot: 0,
-        });
+        set_header(
+            &mut mapping,
+            ChunkHeader {
+                arena,
+                kind: Kind::Single { bytes },
+                slot: 0,
+            },
+        );
         charge.take(mapping.bytes());
         let base = mapping.base();
         self.state.lock().singles.insert(base.addr().get(), mapping);
@@ -152,11 +156,14 @@ impl State {
         let mut mapping = Mapping::new(CHUNK_BYTES);
         // A huge page would make pages resident that no run was charged for.
         mapping.advise_huge(false);
-        mapping.set_header(ChunkHeader {
-            arena,
-            kind: Kind::Runs,
-            slot,
-        });
+        set_header(
+            &mut mapping,
+            ChunkHeader {
+                arena,
+                kind: Kind::Runs,
+                slot,
+            },
+        );
         charge.take(HEADER_PAGES * PAGE);
         self.chunks[slot] = Some(RunChunk {
             mapping,

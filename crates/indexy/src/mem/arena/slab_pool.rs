@@ -14,9 +14,10 @@
 
 use super::{
     charge::Charge,
-    chunk::{CHUNK_BYTES, ChunkHeader, Kind, Mapping, Owner, discard},
+    chunk::{CHUNK_BYTES, ChunkHeader, Kind, Owner, set_header},
     slab::{Slab, headers_end},
 };
+use crate::mem::mapping::{Mapping, discard};
 use parking_lot::Mutex;
 
 /// A page of the system at least, for what the headers of a chunk occupy.
@@ -159,11 +160,14 @@ impl SlabPool {
     fn map_chunk(&self, slot: usize, arena: Owner) -> Chunk {
         let mut mapping = Mapping::new(CHUNK_BYTES);
         mapping.advise_huge(self.huge);
-        mapping.set_header(ChunkHeader {
-            arena,
-            kind: Kind::Slabs { shift: self.shift },
-            slot,
-        });
+        set_header(
+            &mut mapping,
+            ChunkHeader {
+                arena,
+                kind: Kind::Slabs { shift: self.shift },
+                slot,
+            },
+        );
         Chunk {
             mapping,
             free: self.all_slabs(),

@@ -147,7 +147,7 @@ impl Frames {
             .fresh
             .fetch_update(Relaxed, Relaxed, |n| (n < limit).then_some(n + 1));
         let number = taken.ok()?;
-        self.segments.map(number);
+        self.segments.map(number, limit);
         u32::try_from(number).ok()
     }
 
@@ -223,7 +223,8 @@ impl Frames {
 
     /// The frame's memory goes to the system; the frame waits for a higher limit.
     fn give_back(&self, number: u32) {
-        self.segments.discard(number);
+        // SAFETY: nobody can see the frame, and its number is in no list.
+        unsafe { self.segments.discard(number) };
         {
             let mut grace = self.grace.lock();
             // Under the lock, as in `release`: no raised limit may leave the frame behind.

@@ -2,14 +2,18 @@
 //!
 //! Segment `k` holds `FIRST << k` frames. It is mapped when its first frame is used and unmapped
 //! with the pool.
+//!
+//! A huge page is asked for before the first of its frames is used, if all of them are below the
+//! limit: what is resident then stays below it. A read goes to a random place of a large pool, and
+//! with small pages each one costs a walk through the page tables. The first frame of a segment
+//! that goes back to the system ends that: the kernel would fill the hole again.
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use crate::mem::mapping::{HUGE_PAGE_BYTES, Mapping, discard};
 use std::{
-    alloc::{Layout, handle_alloc_error},
     ptr::NonNull,
     sync::{
         OnceLock,
-        atomic::{AtomicU8, AtomicU32, AtomicU64},
+        atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
 };
 
@@ -39,15 +43,11 @@ pub(super) struct Meta {
 }
 
 struct Segment {
-    base: NonNull<u8>,
-    bytes: usize,
+    memory: Mapping,
     meta: Box<[Meta]>,
+    /// Huge pages were asked for, and nothing went back since.
+    huge: AtomicBool,
 }
-
-// SAFETY: it owns its mapping; access to the frames in it is arranged by `mod.rs`.
-unsafe impl Send for Segment {}
-// SAFETY: as above.
-unsafe impl Sync for Segment {}
 
 pub(super) struct Segments {
     page_bytes: usize,
@@ -70,11 +70,22 @@ impl Segments {
         }
     }
 
-    /// Makes sure that frame `number` has memory.
-    pub(super) fn map(&self, number: usize) {
-        let (segment, _) = place(number);
-        if let Some(cell) = self.table.get(segment) {
-            cell.get_or_init(|| Segment::new(FIRST << segment, self.page_bytes));
+    /// Makes sure that frame `number`, which was never used, has memory; frames below `limit` may
+    /// be used.
+    pub(super) fn map(&self, number: usize, limit: usize) {
+        let (segment, at) = place(number);
+        let Some(cell) = self.table.get(segment) else {
+            return;
+        };
+        let segment = cell.get_or_init(|| Segment::new(FIRST << segment, self.page_bytes));
+        let start = at * self.page_bytes;
+        let frames = HUGE_PAGE_BYTES.div_ceil(self.page_bytes);
+        let whole = start + HUGE_PAGE_BYTES <= segment.memory.bytes() && number + frames <= limit;
+        if start.is_multiple_of(HUGE_PAGE_BYTES) && whole {
+            segment.huge.store(true, Relaxed);
+            segment
+                .memory
+                .advise_huge_within(start, HUGE_PAGE_BYTES, true);
         }
     }
 
@@ -91,7 +102,7 @@ impl Segments {
         let segment = self.table.get(segment)?.get()?;
         assert!(at < segment.meta.len());
         // SAFETY: `at` is below the number of frames of the mapping, each of `page_bytes`.
-        Some(unsafe { segment.base.add(at * self.page_bytes) })
+        Some(unsafe { segment.memory.base().add(at * self.page_bytes) })
     }
 
     /// # Safety
@@ -133,55 +144,46 @@ impl Segments {
     }
 
     /// Gives the memory of a frame that nobody uses back to the system; it reads as zeros then.
-    pub(super) fn discard(&self, number: u32) {
-        if let Some(start) = self.start(number) {
-            // SAFETY: whole pages of our own mapping; the caller owns the frame, so that nobody
-            // refers to them. An error would only mean that the memory stays.
-            let _ = unsafe {
-                madvise(
-                    start.as_ptr().cast(),
-                    self.page_bytes,
-                    Advice::LinuxDontNeed,
-                )
-            };
+    ///
+    /// # Safety
+    /// The caller owns the frame.
+    pub(super) unsafe fn discard(&self, number: u32) {
+        let (segment, _) = place(number as usize);
+        let segment = self.table.get(segment).and_then(OnceLock::get);
+        if let (Some(segment), Some(start)) = (segment, self.start(number)) {
+            if segment.huge.swap(false, Relaxed) {
+                segment.memory.advise_huge(false);
+            }
+            // SAFETY: inside the mapping; exclusive by the caller's promise.
+            unsafe { discard(start, self.page_bytes) };
         }
+    }
+}
+
+#[cfg(test)]
+impl Segments {
+    /// The addresses of each mapping.
+    pub(super) fn mappings(&self) -> Vec<std::ops::Range<usize>> {
+        let mapped = self.table.iter().filter_map(OnceLock::get);
+        let range = |memory: &Mapping| {
+            let start = memory.base().addr().get();
+            start..start + memory.bytes()
+        };
+        mapped.map(|segment| range(&segment.memory)).collect()
     }
 }
 
 impl Segment {
     fn new(frames: usize, page_bytes: usize) -> Self {
-        let bytes = frames * page_bytes;
-        // SAFETY: a new private mapping at an address of the system's choice touches nothing that
-        // exists.
-        let mapped = unsafe {
-            mmap_anonymous(
-                std::ptr::null_mut(),
-                bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )
-        };
-        let base = mapped.ok().and_then(|p| NonNull::new(p.cast::<u8>()));
-        let Some(base) = base else {
-            handle_alloc_error(Layout::from_size_align(bytes, 4096).unwrap_or(Layout::new::<u8>()));
-        };
         let meta = (0..frames).map(|_| Meta {
             tag: AtomicU64::new(NO_PAGE),
             split: AtomicU32::new(0),
             used: AtomicU8::new(0),
         });
         Self {
-            base,
-            bytes,
+            memory: Mapping::new(frames * page_bytes),
             meta: meta.collect(),
+            huge: AtomicBool::new(false),
         }
-    }
-}
-
-impl Drop for Segment {
-    fn drop(&mut self) {
-        // SAFETY: mapped in `new` with this size; views borrow the pool that is being dropped, so
-        // none is left.
-        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }

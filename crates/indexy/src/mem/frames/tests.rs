@@ -154,3 +154,49 @@ fn no_schedule_shows_a_reader_a_frame_that_changes() {
         runner.run(scenario);
     });
 }
+
+/// Bytes of the frames that are resident, and those of them in huge pages.
+#[cfg(target_os = "linux")]
+fn resident(frames: &Frames) -> (usize, usize) {
+    let mappings = frames.segments.mappings();
+    let mut sum = (0, 0);
+    let mut ours = false;
+    for line in std::fs::read_to_string("/proc/self/smaps").unwrap().lines() {
+        let (first, rest) = line.split_once(' ').unwrap();
+        if let Some((start, _)) = first.split_once('-') {
+            let start = usize::from_str_radix(start, 16).unwrap();
+            ours = mappings.iter().any(|mapping| mapping.contains(&start));
+        } else if ours && let Some(kib) = rest.trim().strip_suffix(" kB") {
+            let bytes = kib.trim().parse::<usize>().unwrap() << 10;
+            match first {
+                "Rss:" => sum.0 += bytes,
+                "AnonHugePages:" => sum.1 += bytes,
+                _ => {}
+            }
+        }
+    }
+    sum
+}
+
+/// A huge page is as resident as its frames may be: no more than the limit in all.
+#[test]
+#[cfg(target_os = "linux")]
+fn huge_pages_stay_below_the_limit() {
+    const FULL: usize = 1636;
+    let frames = Frames::new(4096, FULL);
+    let numbers: Vec<u32> = (1..=FULL as u64)
+        .map(|tag| fill(&frames, tag).unwrap())
+        .collect();
+    let (bytes, huge) = resident(&frames);
+    println!("{bytes} resident, {huge} in huge pages");
+    assert!(bytes <= FULL * 4096);
+    frames.set_limit(1000);
+    for (number, tag) in numbers.iter().zip(1..) {
+        assert!(*number < 1000 || frames.unlink(*number, tag));
+    }
+    while frames.reclaim() > 0 {}
+    assert!(resident(&frames).0 <= 1000 * 4096);
+    frames.set_limit(FULL);
+    assert!((1..=FULL - 1000).all(|tag| fill(&frames, tag as u64).is_some()));
+    assert!(resident(&frames).0 <= FULL * 4096);
+}
