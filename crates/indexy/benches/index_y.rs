@@ -1,5 +1,5 @@
-//! The disk indexes alone (`IndexXKind::None`), over a database some ten times its budget: gets,
-//! many gets at once, short scans, and a load.
+//! The disk indexes alone (`IndexXKind::None`): gets, many gets at once, short scans, and a load,
+//! over a database some ten times its budget; and gets of one whose pages are all in memory.
 //!
 //! `cargo bench -p indexy --bench index_y`. `INDEXY_BENCH_DIR` names the directory to measure in; a
 //! memory cgroup keeps the page cache from hiding the device.
@@ -11,7 +11,10 @@ use tempfile::TempDir;
 
 const KEYS: u64 = 2_000_000;
 const LOADED_KEYS: u64 = 300_000;
+const CACHED_KEYS: u64 = 8_000_000;
 const BUDGET_BYTES: usize = 8 << 20;
+/// Of the database that is in memory.
+const LARGE_BUDGET_BYTES: usize = 1 << 30;
 const KEYS_AT_ONCE: u64 = 64;
 const KINDS: [&str; 2] = ["lsm", "paged"];
 
@@ -35,11 +38,15 @@ fn key(i: u64) -> [u8; 8] {
 }
 
 fn open(kind: &str, dir: &TempDir) -> (Db, Tree) {
+    open_in(BUDGET_BYTES, kind, dir)
+}
+
+fn open_in(budget_bytes: usize, kind: &str, dir: &TempDir) -> (Db, Tree) {
     let y = match kind {
         "lsm" => IndexYKind::Lsm,
         _ => IndexYKind::BPlus { page_bytes: 4096 },
     };
-    let options = Options::new(BUDGET_BYTES)
+    let options = Options::new(budget_bytes)
         .index_x(IndexXKind::None)
         .index_y(y)
         .durability(Durability::None);
@@ -57,7 +64,11 @@ fn fill(db: &Db, tree: &Tree, keys: u64) {
 
 /// The next of a sequence of key numbers, for each call.
 fn next_key(drawn: &AtomicU64) -> u64 {
-    u64::from_be_bytes(key(drawn.fetch_add(1, Relaxed))) % KEYS
+    next_of(KEYS, drawn)
+}
+
+fn next_of(keys: u64, drawn: &AtomicU64) -> u64 {
+    u64::from_be_bytes(key(drawn.fetch_add(1, Relaxed))) % keys
 }
 
 #[divan::bench(args = KINDS, threads = [1, 2], sample_count = 50, sample_size = 200)]
@@ -71,6 +82,23 @@ fn get(bencher: Bencher<'_, '_>, kind: &str) {
             .expect("get")
             .expect("there")
     });
+}
+
+/// What was written has left the write buffer: a new one is empty.
+#[divan::bench(args = KINDS, sample_count = 50, sample_size = 50_000)]
+fn get_cached(bencher: Bencher<'_, '_>, kind: &str) {
+    let dir = directory();
+    let (db, tree) = open_in(LARGE_BUDGET_BYTES, kind, &dir);
+    fill(&db, &tree, CACHED_KEYS);
+    drop(tree);
+    db.close().expect("close");
+    let (_db, tree) = open_in(LARGE_BUDGET_BYTES, kind, &dir);
+    let there = |i| tree.get(key(i)).expect("get").expect("there");
+    (0..CACHED_KEYS).for_each(|i| drop(there(i)));
+    let drawn = AtomicU64::new(0);
+    bencher
+        .counter(ItemsCount::new(1u32))
+        .bench(|| there(next_of(CACHED_KEYS, &drawn)));
 }
 
 #[divan::bench(args = KINDS, sample_count = 50, sample_size = 20)]
