@@ -180,8 +180,11 @@ impl Segment {
             split: AtomicU32::new(0),
             used: AtomicU8::new(0),
         });
+        let memory = Mapping::new(frames * page_bytes);
+        // Where the system gives huge pages to whoever asks for none, too.
+        memory.advise_huge(false);
         Self {
-            memory: Mapping::new(frames * page_bytes),
+            memory,
             meta: meta.collect(),
             huge: AtomicBool::new(false),
         }
