@@ -108,10 +108,24 @@ impl Frames {
         for number in over {
             self.give_back(number);
         }
+        for number in self.touched_over(limit) {
+            self.release(number as u32);
+        }
         let back = self.grace.lock().unpark(limit);
         for number in back {
             self.release(number);
         }
+    }
+
+    /// Frames that were never used and that a huge page may have made resident, if some of them are
+    /// over the limit. They are the caller's now.
+    fn touched_over(&self, limit: usize) -> std::ops::Range<usize> {
+        let mut end = 0;
+        let taken = self.fresh.fetch_update(Relaxed, Relaxed, |fresh| {
+            end = self.segments.first_untouched(fresh);
+            (end > limit.max(fresh)).then_some(end)
+        });
+        taken.map_or(0..0, |fresh| fresh..end)
     }
 
     /// Enters a guard. Cost: one uncontended read-modify-write.

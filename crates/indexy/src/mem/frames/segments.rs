@@ -82,11 +82,25 @@ impl Segments {
         let frames = HUGE_PAGE_BYTES.div_ceil(self.page_bytes);
         let whole = start + HUGE_PAGE_BYTES <= segment.memory.bytes() && number + frames <= limit;
         if start.is_multiple_of(HUGE_PAGE_BYTES) && whole {
-            segment.huge.store(true, Relaxed);
             segment
                 .memory
                 .advise_huge_within(start, HUGE_PAGE_BYTES, true);
+            // Afterwards: whoever gives a frame of it back takes the advice back.
+            segment.huge.store(true, Relaxed);
         }
+    }
+
+    /// The first frame from `fresh` on that no huge page can have made resident. Those from `fresh`
+    /// on were never used.
+    pub(super) fn first_untouched(&self, fresh: usize) -> usize {
+        let (segment, at) = place(fresh);
+        let segment = self.table.get(segment).and_then(OnceLock::get);
+        let Some(segment) = segment.filter(|s| s.memory.bytes() >= HUGE_PAGE_BYTES) else {
+            return fresh;
+        };
+        let start = at * self.page_bytes;
+        let rest = start.next_multiple_of(HUGE_PAGE_BYTES) - start;
+        fresh + rest.div_ceil(self.page_bytes).min(segment.meta.len() - at)
     }
 
     #[inline]

@@ -200,3 +200,22 @@ fn huge_pages_stay_below_the_limit() {
     assert!((1..=FULL - 1000).all(|tag| fill(&frames, tag as u64).is_some()));
     assert!(resident(&frames).0 <= FULL * 4096);
 }
+
+/// What a huge page made resident goes back although it was never used.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_smaller_limit_takes_back_what_was_never_used() {
+    const USED: usize = 962;
+    let frames = Frames::new(4096, 4000);
+    assert!((1..=USED as u64).all(|tag| fill(&frames, tag).is_some()));
+    println!("{} resident", resident(&frames).0);
+    frames.set_limit(USED + 1);
+    assert!(resident(&frames).0 <= (USED + 1) * 4096);
+    assert_eq!(frames.free_frames(), 1);
+    frames.set_limit(2000);
+    assert_eq!(frames.free_frames(), 2000 - USED);
+    let tags = 1..=(2000 - USED) as u64;
+    assert!(tags.into_iter().all(|tag| fill(&frames, tag).is_some()));
+    assert!(frames.take().is_none());
+    assert!(resident(&frames).0 <= 2000 * 4096);
+}
