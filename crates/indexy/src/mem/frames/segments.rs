@@ -5,8 +5,8 @@
 //!
 //! A huge page is asked for before the first of its frames is used, if all of them are below the
 //! limit: what is resident then stays below it. A read goes to a random place of a large pool, and
-//! with small pages each one costs a walk through the page tables. The first frame of a segment
-//! that goes back to the system ends that: the kernel would fill the hole again.
+//! with small pages each one costs a walk through the page tables. When a frame goes back to the
+//! system, its segment takes the advice back: the kernel would fill the hole again.
 
 use crate::mem::mapping::{HUGE_PAGE_BYTES, Mapping, discard};
 use std::{
