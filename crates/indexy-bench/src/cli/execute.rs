@@ -88,7 +88,7 @@ impl<'a> Execution<'a> {
         }
         if !common.no_cgroup && plan.jobs().any(|j| j.confined) {
             const PROBE_BYTES: u64 = 1 << 30;
-            drop(MemoryGroup::create(PROBE_BYTES)?);
+            drop(MemoryGroup::create(PROBE_BYTES, None)?);
         }
         let document = Document::begin(kind, &directory);
         let in_memory = document.machine.file_system.starts_with("tmpfs");
@@ -108,6 +108,7 @@ impl<'a> Execution<'a> {
         let launcher = Launcher {
             directory,
             slack: None,
+            free_load: common.free_load,
             interrupt: Interrupt::of_process(),
             keep: common.keep,
         };

@@ -4,6 +4,7 @@
 //! page cache. The group is made below the group of this process, where that is permitted, else
 //! below the root.
 
+use super::job::LaterLimit;
 use crate::stderr::tell;
 use std::{
     fs, io,
@@ -40,14 +41,16 @@ pub struct MemoryGroup {
 /// Children of a v2 group may only have controllers if the group itself has no processes; this one
 /// takes them.
 const SUPERVISOR: &str = "indexy-bench-supervisor";
+const V1_WITH_SWAP: &str = "memory.memsw.limit_in_bytes";
 
 impl MemoryGroup {
-    /// Makes a group limited to `limit` bytes, swap included.
-    pub fn create(limit: u64) -> Result<Self, CgroupError> {
+    /// Makes a group for `limit` bytes, swap included; `until_loaded` is the limit that holds until
+    /// somebody writes [`later_limit`](Self::later_limit).
+    pub fn create(limit: u64, until_loaded: Option<u64>) -> Result<Self, CgroupError> {
         let mut tried = Vec::new();
         for (version, parent) in parents() {
             let dir = parent.join(format!("indexy-bench-{}", process::id()));
-            match Self::create_in(version, &parent, &dir, limit) {
+            match Self::create_in(version, &parent, &dir, (limit, until_loaded)) {
                 Ok(group) => return Ok(group),
                 Err(error) => tried.push(format!("{}: {error}", parent.display())),
             }
@@ -60,7 +63,12 @@ impl MemoryGroup {
         })
     }
 
-    fn create_in(version: Version, parent: &Path, dir: &Path, limit: u64) -> io::Result<Self> {
+    fn create_in(
+        version: Version,
+        parent: &Path,
+        dir: &Path,
+        (limit, until_loaded): (u64, Option<u64>),
+    ) -> io::Result<Self> {
         if version == Version::V2 {
             enable_memory(parent)?;
         }
@@ -73,15 +81,14 @@ impl MemoryGroup {
             version,
             limit,
         };
-        let text = limit.to_string();
+        let text = until_loaded.unwrap_or(limit).to_string();
+        fs::write(group.limit_file(), &text)?;
         match version {
             Version::V1 => {
-                fs::write(dir.join("memory.limit_in_bytes"), &text)?;
                 // Absent where the kernel does not count swap; without swap it changes nothing.
-                let _ = fs::write(dir.join("memory.memsw.limit_in_bytes"), &text);
+                let _ = fs::write(dir.join(V1_WITH_SWAP), &text);
             }
             Version::V2 => {
-                fs::write(dir.join("memory.max"), &text)?;
                 let _ = fs::write(dir.join("memory.swap.max"), "0");
             }
         }
@@ -91,6 +98,22 @@ impl MemoryGroup {
     /// The file that a process writes its number to in order to enter.
     pub fn procs(&self) -> PathBuf {
         self.dir.join("cgroup.procs")
+    }
+
+    fn limit_file(&self) -> PathBuf {
+        self.dir.join(match self.version {
+            Version::V1 => "memory.limit_in_bytes",
+            Version::V2 => "memory.max",
+        })
+    }
+
+    /// What makes the limit hold that it was made for.
+    pub fn later_limit(&self) -> LaterLimit {
+        LaterLimit {
+            memory: self.limit_file(),
+            with_swap: (self.version == Version::V1).then(|| self.dir.join(V1_WITH_SWAP)),
+            bytes: self.limit,
+        }
     }
 
     /// The limit in bytes.

@@ -48,12 +48,12 @@ pub fn child_main(runner: &Runner<'_>) -> ExitCode {
 }
 
 fn run(runner: &Runner<'_>, job: &Job, emitter: &mut Emitter<'_>) -> Result<(), JobError> {
-    if let Some(procs) = &job.cgroup_procs {
+    if let Some(group) = &job.group {
         // Before anything is allocated: memory stays with the group that it was charged to.
-        fs::write(procs, std::process::id().to_string()).map_err(|e| {
+        fs::write(&group.procs, std::process::id().to_string()).map_err(|e| {
             JobError::Invalid(format!(
                 "cannot enter the memory cgroup by {}: {e}",
-                procs.display()
+                group.procs.display()
             ))
         })?;
     }

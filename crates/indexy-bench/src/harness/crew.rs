@@ -32,6 +32,19 @@ pub(super) struct Around<'a> {
     pub interrupt: &'a Interrupt,
 }
 
+impl Around<'_> {
+    /// After a free load, limits memory before a phase that is measured.
+    pub(super) fn limit(&self, phase: &Phase) -> Result<(), JobError> {
+        let group = self.job.group.as_ref().filter(|_| !phase.is_load());
+        match group.and_then(|group| group.after_load.as_ref()) {
+            Some(limit) => limit
+                .set()
+                .map_err(|e| JobError::Invalid(format!("cannot limit memory after the load: {e}"))),
+            None => Ok(()),
+        }
+    }
+}
+
 /// What the threads of a phase share.
 pub(super) trait Engine: Sync {
     /// What one thread works through.

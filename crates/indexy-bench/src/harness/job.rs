@@ -7,7 +7,7 @@ use crate::{
     workload::{Mismatch, Order, Pick},
 };
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, fs, io, path::PathBuf};
 
 /// Which operations are timed one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -172,6 +172,15 @@ impl Phase {
         self
     }
 
+    /// Whether it only brings in the records, or waits for that.
+    pub fn is_load(&self) -> bool {
+        match &self.work {
+            Work::Load { .. } | Work::YcsbLoad { .. } | Work::Settle => true,
+            Work::Tables { step, .. } => *step == TableStep::Load,
+            _ => false,
+        }
+    }
+
     /// Seconds that it may take; 0 for any number.
     pub fn most_seconds(&self) -> f64 {
         match self.turnover {
@@ -196,6 +205,37 @@ impl Phase {
     pub fn timed(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
+    }
+}
+
+/// The memory cgroup of a child.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confinement {
+    /// The file to enter it by.
+    pub procs: PathBuf,
+    /// What limits it after a free load.
+    pub after_load: Option<LaterLimit>,
+}
+
+/// A limit that holds from some moment on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaterLimit {
+    /// The file that takes it.
+    pub memory: PathBuf,
+    /// The file that takes it for memory and swap together, which may be absent.
+    pub with_swap: Option<PathBuf>,
+    /// The limit in bytes.
+    pub bytes: u64,
+}
+
+impl LaterLimit {
+    /// Makes the limit hold. The kernel first takes page cache back.
+    pub(super) fn set(&self) -> io::Result<()> {
+        fs::write(&self.memory, self.bytes.to_string())?;
+        if let Some(file) = &self.with_swap {
+            let _ = fs::write(file, self.bytes.to_string());
+        }
+        Ok(())
     }
 }
 
@@ -226,8 +266,8 @@ pub struct Job {
     pub keep_directory: bool,
     /// Whether the job runs in a memory cgroup.
     pub confined: bool,
-    /// The file to enter the cgroup by; the launcher fills it in.
-    pub cgroup_procs: Option<PathBuf>,
+    /// The cgroup that it runs in; the launcher fills it in.
+    pub group: Option<Confinement>,
     /// What tells this run apart, for tables and plots.
     pub parameters: BTreeMap<String, f64>,
 }

@@ -3,7 +3,7 @@
 use super::cgroup::{CgroupError, MemoryGroup};
 use super::child::{CHILD_ARGUMENT, MARK};
 use super::interrupt::Interrupt;
-use super::job::{Event, Job, Work};
+use super::job::{Confinement, Event, Job, Work};
 use super::run::ABANDONED;
 use crate::contender::{About, PageCache};
 use crate::measure::{Outcome, PhaseResult, RunResult};
@@ -32,6 +32,8 @@ pub struct Launcher {
     pub directory: PathBuf,
     /// Memory above the budget that the cgroup grants, in bytes; none: no cgroup.
     pub slack: Option<u64>,
+    /// Whether the cgroup limits a job only after its load.
+    pub free_load: bool,
     /// The user's wish to end.
     pub interrupt: Interrupt,
     /// Keep the data afterwards.
@@ -40,6 +42,8 @@ pub struct Launcher {
 
 /// How long a phase may go on after its time cap before its process is killed.
 const GRACE: Duration = Duration::from_secs(180);
+/// The limit of a free load in bytes: more than any machine has.
+const FREE: u64 = 1 << 46;
 /// How often the parent looks for an interrupt.
 const LOOK: Duration = Duration::from_millis(100);
 /// A step of the parent's loop that took longer was interrupted by a stop of the process or of the
@@ -65,7 +69,10 @@ impl Launcher {
         }
         fs::create_dir_all(&job.setup.path).map_err(|e| LaunchError::io(&job.setup.path, e))?;
         let group = self.group(&job)?;
-        job.cgroup_procs = group.as_ref().map(MemoryGroup::procs);
+        job.group = group.as_ref().map(|group| Confinement {
+            procs: group.procs(),
+            after_load: self.free_load.then(|| group.later_limit()),
+        });
         let mut result = empty_result(&job, about, group.as_ref());
         result.outcome = self.watch(&job, group.as_ref(), &mut result.phases, view)?;
         if let (Some(peak), Some(last)) = (
@@ -95,7 +102,8 @@ impl Launcher {
         match self.slack {
             Some(slack) if job.confined => {
                 let limit = job.setup.budget.saturating_add(slack);
-                Ok(Some(MemoryGroup::create(limit)?))
+                let until_loaded = self.free_load.then_some(FREE);
+                Ok(Some(MemoryGroup::create(limit, until_loaded)?))
             }
             _ => Ok(None),
         }

@@ -119,6 +119,7 @@ impl<C: Contender> Run<'_, C> {
         if matches!(phase.work, Work::Reopen) {
             return self.reopen(phase, emitter);
         }
+        self.around.limit(phase)?;
         let contender = self.contender()?;
         contender
             .focus(phase.focus)

@@ -156,7 +156,7 @@ fn job(fault: &str, phases: Vec<Phase>) -> Job {
         reuse_directory_of: None,
         keep_directory: false,
         confined: false,
-        cgroup_procs: None,
+        group: None,
         parameters: BTreeMap::new(),
     }
 }

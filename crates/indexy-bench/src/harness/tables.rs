@@ -149,6 +149,7 @@ where
         if phase.work == Work::Reopen {
             return self.reopen(phase, emitter);
         }
+        self.around.limit(phase)?;
         let tables = &self.tables()?.0;
         tables
             .focus(phase.focus)

@@ -50,7 +50,7 @@ fn job(variant: &str, path: PathBuf, phases: Vec<Phase>) -> Job {
         reuse_directory_of: None,
         keep_directory: false,
         confined: false,
-        cgroup_procs: None,
+        group: None,
         parameters: BTreeMap::new(),
     }
 }

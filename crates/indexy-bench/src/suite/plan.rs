@@ -173,7 +173,7 @@ impl Draft {
             reuse_directory_of: None,
             keep_directory: false,
             confined: self.confined,
-            cgroup_procs: None,
+            group: None,
             parameters: self.parameters.clone(),
         }
     }

@@ -22,6 +22,10 @@ pub(in crate::cli) struct Common {
     /// MiB.
     #[arg(long, value_parser = parse_size)]
     pub slack: Option<u64>,
+    /// Limit memory only after the load: for engines that take hours to load within the limit, or
+    /// do not survive it.
+    #[arg(long, conflicts_with = "no_cgroup")]
+    pub free_load: bool,
     /// Run without a memory cgroup: the page cache is then not limited.
     #[arg(long)]
     pub no_cgroup: bool,
