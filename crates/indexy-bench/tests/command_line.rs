@@ -482,7 +482,7 @@ fn a_contender_that_a_signal_kills_fails_the_run() {
 
 #[test]
 fn a_contender_that_dies_of_the_memory_limit_is_reported_as_such() {
-    if indexy_bench::harness::MemoryGroup::create(1 << 30).is_err() {
+    if indexy_bench::harness::MemoryGroup::create(1 << 30, None).is_err() {
         eprintln!("no memory cgroup can be made here: nothing is tested");
         return;
     }
@@ -517,6 +517,54 @@ fn a_contender_that_dies_of_the_memory_limit_is_reported_as_such() {
     assert_eq!(output.status.code(), Some(0), "{told}");
     assert!(
         told.contains("out of memory under the limit of 16 MiB"),
+        "{told}"
+    );
+}
+
+/// The load may take what it likes; what is measured may not.
+#[test]
+fn a_free_load_is_limited_afterwards() {
+    if indexy_bench::harness::MemoryGroup::create(1 << 30, None).is_err() {
+        eprintln!("no memory cgroup can be made here: nothing is tested");
+        return;
+    }
+    let (output, dir) = run(&[
+        "ycsb",
+        "-P",
+        "workloadc",
+        "-p",
+        "recordcount=3000000",
+        "-p",
+        "operationcount=1000",
+        "-p",
+        "fieldcount=1",
+        "-p",
+        "fieldlength=8",
+        "-p",
+        "keyformat=u64",
+        "--budget",
+        "8MiB",
+        "--slack",
+        "40MiB",
+        "--free-load",
+        "--contenders",
+        "indexy,btreemap",
+        "--threads",
+        "1",
+    ]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let results = results(dir.path());
+    let of = |name: &str| {
+        let runs = results["results"].as_array().unwrap();
+        let run = runs.iter().find(|run| run["contender"] == name);
+        run.unwrap().clone()
+    };
+    assert_eq!(of("indexy")["outcome"], "finished", "{told}");
+    assert_eq!(of("indexy")["memory_limit"], 48 << 20, "{told}");
+    // A map that is larger than the limit cannot be made smaller by it.
+    assert_eq!(of("btreemap")["outcome"], "failed", "{told}");
+    assert!(
+        told.contains("cannot limit memory after the load"),
         "{told}"
     );
 }

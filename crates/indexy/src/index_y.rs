@@ -92,7 +92,8 @@ pub use crate::y::conformance;
 pub use crate::{
     x::Order,
     y::{
-        Capabilities, Compression, IndexY, IndexYFactory, IndexYShared, KeyRange, LsmFactory,
-        Maintained, RangeRemoval, RunEntry, RunSource, SortedLoad, YIter,
+        Capabilities, Compression, GotAt, IndexY, IndexYFactory, IndexYShared, KeyRange, Located,
+        Locator, LsmFactory, Maintained, RangeRemoval, Reach, RunEntry, RunSource, SortedLoad,
+        YIter,
     },
 };

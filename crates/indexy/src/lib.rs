@@ -69,11 +69,11 @@ mod x;
 mod y;
 
 pub use db::{
-    Batch, Change, ChangePosition, ChangeSet, Changes, Compacted, Cursor, Db, DeviceProfile,
-    Doubtful, Durability, Expires, Fetch, IndexXKind, IndexYKind, IndexYName, Isolation, Loss,
-    Options, Range, Rejected, RetryPolicy, SalvageReport, SalvagedTree, Savepoint, Snapshot, Stats,
-    Ticket, Transaction, TransactionRange, Tree, TreeOptions, TreeReport, TreeStats, Ttl,
-    VerifyReport,
+    Access, Batch, Change, ChangePosition, ChangeSet, Changes, Compacted, Cursor, Db,
+    DeviceProfile, Doubtful, Durability, Expires, Fetch, IndexXKind, IndexYKind, IndexYName,
+    Isolation, Loss, Options, Range, Rejected, RetryPolicy, SalvageReport, SalvagedTree, Savepoint,
+    Snapshot, Stats, Ticket, Transaction, TransactionRange, Tree, TreeOptions, TreeReport,
+    TreeStats, Ttl, VerifyReport,
 };
 pub use error::{Error, Result};
 #[cfg(any(test, feature = "testing"))]

@@ -143,8 +143,8 @@ fn others(command: &TpccCommand) -> Result<Others, Failure> {
     };
     if !is_pair(pair) {
         return Err(Failure::Usage(format!(
-            "no pair {pair:?}; the valid ones are art, bplus or none, then -lsm, -bplus, \
-             -bplus4k, -bplus8k or -bplus16k"
+            "no pair {pair:?}; the valid ones are art, bplus, none, radix or radix-leaves, then \
+             -lsm, -bplus, -bplus4k, -bplus8k or -bplus16k"
         )));
     }
     Ok(Others::Apart {

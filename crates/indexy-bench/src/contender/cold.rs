@@ -104,6 +104,8 @@ pub struct Cold {
     pub profile: bool,
     /// What reads bring into memory; none: as the preset, or else the engine, has it.
     pub admission: Option<Admission>,
+    /// Pages are read as blocks, also where the preset would look at bytes.
+    pub by_block: bool,
     /// Reads that a thread puts aside while they wait for the device, at most; 0: it waits with
     /// them.
     pub aside: usize,
@@ -116,6 +118,7 @@ impl Cold {
             device,
             profile: false,
             admission: None,
+            by_block: false,
             aside: 0,
         }
     }

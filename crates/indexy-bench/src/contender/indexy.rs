@@ -4,11 +4,12 @@
 //! One tree in one database with the whole budget. Reads go through `get_with`, which copies
 //! nothing.
 //!
-//! A variant is `X-Y`: X is `art`, `bplus` or `none`, Y is `lsm`, `rocksdb` or `bplus`; `bplus8k`
-//! has pages of that size, plain `bplus` those that the job asks for. The two systems of one
-//! structure that the paper compares with are `bplus-alone` (its B+-B+: what LeanStore is) and
-//! `lsm-alone` (its RocksDB, without the row cache that an Index X would be; the peers' `rocksdb`
-//! has one). Their names do not begin as ours do, so that figures compare ours with them.
+//! A variant is `X-Y`: X is `art`, `bplus`, `none`, `radix` or `radix-leaves`, Y is `lsm`,
+//! `rocksdb` or `bplus`; `bplus8k` has pages of that size, plain `bplus` those that the job asks
+//! for. The two systems of one structure that the paper compares with are `bplus-alone` (its B+-B+:
+//! what LeanStore is) and `lsm-alone` (its RocksDB, without the row cache that an Index X would be;
+//! the peers' `rocksdb` has one). Their names do not begin as ours do, so that figures compare ours
+//! with them.
 
 use super::{
     about::{About, KeyShape, PageCache, Storage},
@@ -22,7 +23,7 @@ use std::collections::{BTreeMap, VecDeque};
 const TREE: &str = "data";
 
 /// Further configurations: name, variant, summary. They take part when they are named.
-const MORE: [(&str, &str, &str); 9] = [
+const MORE: [(&str, &str, &str); 11] = [
     (
         "indexy-bplus-lsm",
         "bplus-lsm",
@@ -67,6 +68,16 @@ const MORE: [(&str, &str, &str); 9] = [
         "lsm-alone",
         "none-lsm",
         "our LSM tree alone: the budget is memtable and block cache",
+    ),
+    (
+        "radix-cache",
+        "radix-bplus",
+        "our paged B+ tree with a radix tree of where its keys are",
+    ),
+    (
+        "radix-cache-leaves",
+        "radix-leaves-bplus",
+        "our paged B+ tree with a radix tree of its leaves",
     ),
 ];
 
@@ -148,12 +159,14 @@ pub(super) fn pair(variant: &str, page_bytes: usize) -> Outcome<(IndexXKind, Ind
         DEFAULT_PAGE_BYTES
     };
     let (x, y) = variant
-        .split_once('-')
+        .rsplit_once('-')
         .ok_or_else(|| format!("no pair {variant:?}"))?;
     let x = match x {
         "art" => IndexXKind::Art,
         "bplus" => IndexXKind::BPlus,
         "none" => IndexXKind::None,
+        "radix" => IndexXKind::Radix,
+        "radix-leaves" => IndexXKind::RadixLeaves,
         _ => return Err(format!("no index X {x:?}").into()),
     };
     let y = match y {

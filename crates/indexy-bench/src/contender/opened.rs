@@ -5,7 +5,7 @@ use super::{
     cold::device_counters,
     contract::{Durability, Outcome, Setup},
 };
-use indexy::{Db, IndexXKind, IndexYKind, ModelledDevice, Options, Stats, TreeOptions};
+use indexy::{Access, Db, IndexXKind, IndexYKind, ModelledDevice, Options, Stats, TreeOptions};
 use std::{collections::BTreeMap, thread, time::Duration};
 
 const BUFFERED_INTERVAL_MS: u64 = 100;
@@ -40,6 +40,9 @@ pub(super) fn open_database(setup: &Setup, (x, y): (IndexXKind, IndexYKind)) -> 
         let model = ModelledDevice::new(cold.device.model(), SEED);
         device = Some(model.clone());
         options = options.modelled_device(model);
+        if cold.by_block {
+            options = options.access(Access::Block);
+        }
     }
     let db = Db::open(&setup.path, options)?;
     Ok(Opened { db, device })

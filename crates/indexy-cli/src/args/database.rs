@@ -79,7 +79,9 @@ pub(super) fn parse_index_x(text: &str) -> Result<IndexXKind, String> {
         "art" => Ok(IndexXKind::Art),
         "bplus" => Ok(IndexXKind::BPlus),
         "none" => Ok(IndexXKind::None),
-        _ => Err("use art, bplus or none".into()),
+        "radix" => Ok(IndexXKind::Radix),
+        "radix-leaves" => Ok(IndexXKind::RadixLeaves),
+        _ => Err("use art, bplus, none, radix or radix-leaves".into()),
     }
 }
 
@@ -119,6 +121,9 @@ mod tests {
     fn index_pairs() {
         assert_eq!(parse_index_x("bplus"), Ok(IndexXKind::BPlus));
         assert_eq!(parse_index_x("none"), Ok(IndexXKind::None));
+        for kind in [IndexXKind::Art, IndexXKind::Radix, IndexXKind::RadixLeaves] {
+            assert_eq!(parse_index_x(&kind.to_string()), Ok(kind));
+        }
         assert!(parse_index_x("rbtree").is_err());
         assert_eq!(parse_index_y("lsm"), Ok(IndexYKind::Lsm));
         assert_eq!(

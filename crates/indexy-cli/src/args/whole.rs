@@ -57,7 +57,7 @@ pub struct Convert {
     /// Where the new database goes; nothing may be there
     #[arg(value_name = "DEST")]
     pub dest: PathBuf,
-    /// Index in memory: art, bplus or none
+    /// Index in memory: art, bplus, none, radix or radix-leaves
     #[arg(long, value_name = "X", value_parser = parse_index_x)]
     pub index_x: Option<IndexXKind>,
     /// Index on disk: lsm, rocksdb or bplus:PAGEBYTES

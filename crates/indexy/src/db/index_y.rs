@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 use super::{
+    device::Access,
     directory::{GuardedY, OwnedDirectory, OwnedStorage},
     kinds::{Factories, IndexYKind, IndexYName},
 };
@@ -87,6 +88,8 @@ pub(crate) struct YShared {
     open_tables: Arc<OpenFiles>,
     /// Tables are read past the page cache.
     direct_reads: bool,
+    /// How paged trees are read.
+    access: Access,
     medium: Medium,
     kinds: Mutex<Kinds>,
     directory: Arc<OwnedDirectory>,
@@ -112,7 +115,7 @@ impl YShared {
     pub(super) fn new(
         total: usize,
         factories: Factories,
-        direct_reads: bool,
+        (direct_reads, access): (bool, Access),
         medium: Medium,
         directory: Arc<OwnedDirectory>,
     ) -> Self {
@@ -120,6 +123,7 @@ impl YShared {
             factories,
             open_tables: Arc::new(OpenFiles::new(MOST_OPEN_TABLES)),
             direct_reads,
+            access,
             medium,
             kinds: Mutex::new(Kinds {
                 total,
@@ -181,7 +185,11 @@ impl YShared {
                 Ok(Arc::new(y))
             }
             IndexYKind::BPlus { page_bytes } => {
-                let storage = self.medium.holding(paged::device());
+                let files = match self.access {
+                    Access::Block => paged::device(),
+                    Access::Byte => paged::mapped(),
+                };
+                let storage = self.medium.holding(files);
                 let cache = self.pages();
                 let y = PagedY::open(&storage, dir, page_bytes, &cache, owner, read_only)?;
                 Ok(Arc::new(y))
@@ -389,7 +397,13 @@ mod tests {
         let lock = DirectoryLock::take(dir.path(), false).unwrap();
         let directory = OwnedDirectory::new(dir.path(), lock, Arc::default());
         let (factories, medium) = (Factories::default(), Medium::default());
-        let shared = YShared::new(total, factories, false, medium, Arc::new(directory));
+        let shared = YShared::new(
+            total,
+            factories,
+            (false, Access::Block),
+            medium,
+            Arc::new(directory),
+        );
         let open = |kind: IndexYKind| {
             let path = dir.path().join(kind.to_string());
             shared.open(kind, &path, 1, false).unwrap()

@@ -38,7 +38,7 @@ pub(crate) use {directory::fuzzing, hot_set::fuzzing as hot_set_fuzzing};
 
 pub use changes::{Change, ChangePosition, ChangeSet, Changes};
 pub use database::Db;
-pub use device::DeviceProfile;
+pub use device::{Access, DeviceProfile};
 pub use kinds::{IndexXKind, IndexYKind, IndexYName};
 pub use options::{Durability, Options};
 pub use reports::{Stats, TreeReport, VerifyReport};

@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    device::DeviceProfile,
+    device::{Access, DeviceProfile},
     index_y,
     kinds::{Factories, IndexXKind, IndexYKind, IndexYName},
     machine,
@@ -70,6 +70,7 @@ pub struct Options {
     /// `index_y` was asked for.
     pub(crate) index_y_chosen: bool,
     pub(crate) device: Option<DeviceProfile>,
+    pub(crate) access: Option<Access>,
     pub(crate) durability: Durability,
     pub(crate) create_if_missing: bool,
     pub(crate) read_only: bool,
@@ -124,6 +125,7 @@ impl Options {
             index_y: IndexYKind::default(),
             index_y_chosen: false,
             device: None,
+            access: None,
             durability: Durability::default(),
             create_if_missing: true,
             read_only: false,
@@ -169,13 +171,15 @@ impl Options {
 
     /// Sets what is best on a kind of device: the disk index of new trees, with its size of pages
     /// ([`DeviceProfile::page_bytes`]), what reads bring into memory
-    /// ([`DeviceProfile::admission`]), and whether tables are read past the page cache
-    /// ([`DeviceProfile::direct_reads`]). Default: none.
+    /// ([`DeviceProfile::admission`]), how paged trees are read ([`DeviceProfile::access`]), and
+    /// whether tables are read past the page cache ([`DeviceProfile::direct_reads`]). Default:
+    /// none.
     ///
     /// Whatever is set explicitly wins, in any order: [`Options::index_y`],
-    /// [`TreeOptions::index_y`], [`TreeOptions::admission`], [`Options::direct_reads`]. Resident
-    /// trees, and trees without an Index X, keep [`Admission::Always`]. Trees that exist keep their
-    /// disk index. Nothing is stored: a program without the option opens the database as ever.
+    /// [`TreeOptions::index_y`], [`TreeOptions::admission`], [`Options::access`],
+    /// [`Options::direct_reads`]. Resident trees, and trees without an Index X, keep
+    /// [`Admission::Always`]. Trees that exist keep their disk index. Nothing is stored: a program
+    /// without the option opens the database as ever.
     ///
     /// [`DeviceProfile::Auto`] writes and reads a file of 1 MiB below the directory at each open,
     /// for up to some 200 ms, and removes it. With [`Options::read_only`] that is an
@@ -196,6 +200,48 @@ impl Options {
     #[must_use]
     pub fn device(mut self, profile: DeviceProfile) -> Self {
         self.device = Some(profile);
+        self
+    }
+
+    /// How trees of [`IndexYKind::BPlus`] are read. Default: [`Access::Block`].
+    ///
+    /// [`Access::Byte`] is for devices that are memory: files on DAX, or on a file system in
+    /// memory. A get that misses memory looks at some hundred bytes where they lie instead of
+    /// reading 4 KiB, and takes no frame of the pool and no lock. Inner pages are read into the
+    /// pool as ever; a scan looks at whole leaves.
+    ///
+    /// - A page is checked against its checksum when it is first looked at since it was written or
+    ///   the database was opened, and not again: what goes bad after that is not noticed before the
+    ///   next open or [`Db::verify`](crate::Db::verify).
+    /// - What was looked at counts as resident memory of the process, but belongs to the device:
+    ///   the budget does not count it. On another device it is page cache. The system's page tables
+    ///   take 8 bytes for each 4 KiB that were looked at, which nobody counts; the database takes
+    ///   a bit for each page, which it does.
+    /// - A fault of the device under a mapping is an error of the call, as with blocks: the first
+    ///   database with this access installs a handler of `SIGBUS`, for the life of the process,
+    ///   which passes on what it does not know. A program that installs its own one later must do
+    ///   so, too. No handler helps a thread that blocks `SIGBUS`, or a process for which the system
+    ///   maps no page more.
+    /// - A file system on which mapped files do not show at once what was written (some network
+    ///   mounts) must not be used with it.
+    ///
+    /// Other disk indexes have no access by the byte: with this option, a database with a tree of
+    /// theirs, or for which they are the choice for new trees, does not open (`InvalidOption`).
+    /// Nothing is stored.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// use indexy::{Access, Db, IndexYKind, Options};
+    /// let options = Options::new(4 << 20)
+    ///     .index_y(IndexYKind::BPlus { page_bytes: 4096 })
+    ///     .access(Access::Byte);
+    /// let tree = Db::open(dir.path(), options)?.tree("t")?;
+    /// tree.insert("key", "value")?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = Some(access);
         self
     }
 
@@ -524,10 +570,16 @@ impl Options {
         }
     }
 
+    /// How paged trees are read. The profile is a named one by now.
+    pub(crate) fn chosen_access(&self) -> Access {
+        let preset = || self.device.map(DeviceProfile::access);
+        self.access.or_else(preset).unwrap_or_default()
+    }
+
     /// What trees admit that do not say.
     pub(crate) fn admission(&self, x: IndexXKind, resident: bool) -> Admission {
         match self.device {
-            Some(profile) if x != IndexXKind::None && !resident => profile.admission(),
+            Some(profile) if !x.is_buffer_only() && !resident => profile.admission(),
             _ => Admission::default(),
         }
     }
@@ -564,17 +616,41 @@ impl Options {
                 reason: "it is more than half of the memory budget".into(),
             });
         }
-        self.check_pair(self.index_x, self.index_y)
+        let index_y = match self.device {
+            Some(profile) => self.clone().on_device(profile).index_y,
+            None => self.index_y,
+        };
+        self.check_pair(self.index_x, index_y)
     }
 
     /// What this build and the registered factories can open.
     pub(crate) fn check_pair(&self, x: IndexXKind, y: IndexYKind) -> Result<()> {
         match x {
-            IndexXKind::Art | IndexXKind::BPlus | IndexXKind::None => {}
+            IndexXKind::Radix | IndexXKind::RadixLeaves
+                if matches!(y, IndexYKind::Lsm | IndexYKind::RocksDb) =>
+            {
+                return Err(Error::Unsupported {
+                    what: format!(
+                        "index_x {x} over index_y {y}, which does not know where its keys are: \
+                         IndexYKind::BPlus does"
+                    ),
+                });
+            }
+            _ => {}
         }
         if y == IndexYKind::RocksDb && self.medium != Medium::default() {
             return Err(Error::Unsupported {
                 what: "RocksDB on a modelled device: its files are its own".into(),
+            });
+        }
+        // A preset asks for what there is.
+        if self.access == Some(Access::Byte) && !matches!(y, IndexYKind::BPlus { .. }) {
+            return Err(Error::InvalidOption {
+                option: "access",
+                reason: format!(
+                    "index_y {y} cannot be read by the byte: IndexYKind::BPlus can, and \
+                     Access::Block is for all"
+                ),
             });
         }
         index_y::supported(y, &self.factories)

@@ -284,7 +284,7 @@ impl TreeOptions {
             Some(Admission::Top { percent }) if percent > 100 => {
                 format!("{percent} of a hundred values cannot be loaded")
             }
-            Some(Admission::Top { .. }) if x == IndexXKind::None => {
+            Some(Admission::Top { .. }) if x.is_buffer_only() => {
                 "a tree without an Index X keeps nothing that it reads".into()
             }
             None | Some(Admission::Always) => return Ok(()),

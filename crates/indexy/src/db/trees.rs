@@ -12,7 +12,7 @@ use super::{
         manifest::{Manifest, TreeEntry},
     },
     handle::{Status, TreeCore},
-    kinds::{IndexXKind, IndexYKind},
+    kinds::IndexYKind,
     open,
     tree::Tree,
     tree_options::{TreeOptions, Ttl},
@@ -107,7 +107,7 @@ impl Db {
         options.check_admission(entry.index_x, entry.resident)?;
         options.check_evicted(entry.resident, 0, self.core().shared.filters.left())?;
         options.check_ttl(entry.resident)?;
-        if entry.resident && entry.index_x == IndexXKind::None {
+        if entry.resident && entry.index_x.is_buffer_only() {
             return Err(Error::InvalidOption {
                 option: "resident",
                 reason: "a tree without an Index X has nowhere to be resident".into(),

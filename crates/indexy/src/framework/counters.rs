@@ -31,6 +31,9 @@ pub(crate) struct Counters {
     threads: ThreadLocal<CachePadded<PerThread>>,
     pub misses: AtomicU64,
     pub y_reads: AtomicU64,
+    /// Of those, by a locator, and with one that was stale.
+    pub located: AtomicU64,
+    pub stale_locators: AtomicU64,
     pub cleaned_keys: AtomicU64,
     pub cleaned_bytes: AtomicU64,
     pub runs: AtomicU64,

@@ -77,7 +77,7 @@ impl Joined {
     /// The regions of X. Empty for a tree that keeps nothing that it reads. Cost: where regions are
     /// not measured, a visit of each leaf.
     pub(crate) fn hot_ranges(&self) -> Vec<HotRange> {
-        if self.buffer_only || self.discarded() {
+        if self.buffer_only || self.has_locators || self.discarded() {
             return Vec::new();
         }
         let tracked = self.regions.monitored();
@@ -134,7 +134,7 @@ impl Joined {
     /// read.
     pub(crate) fn warm(&self, keys: &[&[u8]]) -> Result<Warmed> {
         let mut warmed = Warmed::default();
-        if self.buffer_only || self.discarded() {
+        if self.buffer_only || self.has_locators || self.discarded() {
             return Ok(warmed);
         }
         let asked = keys.iter().filter_map(|key| match self.x.get(key, |_| ()) {

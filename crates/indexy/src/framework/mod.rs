@@ -46,6 +46,7 @@ mod merging;
 pub(crate) mod misses;
 pub(crate) mod operators;
 pub(crate) mod policies;
+mod radix;
 mod ranges;
 pub(crate) mod regions;
 pub(crate) mod release;

@@ -170,3 +170,12 @@ impl Default for Policies {
         }
     }
 }
+
+/// What a radix cache has an entry for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RadixEntries {
+    /// Each key that was read.
+    Keys,
+    /// Each leaf of the disk index in which a key was read.
+    Leaves,
+}

@@ -20,6 +20,10 @@ impl Joined {
         let mut runs = self.writer.lock();
         self.writer.discard();
         self.drop_from_x(&mut runs, &[], None);
+        if let Some(radix) = &self.radix {
+            radix.cache.writer.discard();
+            radix.forget(&[], None);
+        }
         // Whoever reads the tree is told that it is gone.
         self.versions.clear();
         self.shared.maintained.advance();
@@ -29,6 +33,9 @@ impl Joined {
     pub(crate) fn forget(&self) {
         let settled = self.writer.settled();
         self.x.cut(&[], None, settled, false, usize::MAX);
+        if let Some(radix) = &self.radix {
+            radix.forget(&[], None);
+        }
     }
 
     /// Drops the entries of `[from, to)`, dirty ones too; the range is mounted then. The caller
@@ -73,7 +80,7 @@ impl Joined {
         }
         if from.is_empty() && to.is_none() {
             self.x.clear();
-            self.removed_range(from);
+            self.removed_range(from, to);
             return;
         }
         // I3: before the first entry goes. A range that a cut has passed takes no load of what was
@@ -81,10 +88,13 @@ impl Joined {
         self.x.restamp(from, to);
         self.drop_from_x(runs, from, to);
         self.x.clear_mounts(from, to);
-        self.removed_range(from);
+        self.removed_range(from, to);
     }
 
-    fn removed_range(&self, from: &[u8]) {
+    fn removed_range(&self, from: &[u8], to: Option<&[u8]>) {
+        if let Some(radix) = &self.radix {
+            radix.forget(from, to);
+        }
         self.regions.note_write(from);
         self.shared.room.announce_freed();
         self.shared.wake_compactor.notify();

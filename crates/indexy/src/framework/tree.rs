@@ -20,6 +20,7 @@ use super::{
     merging::{Meeting, Merging},
     misses::{Misses, Purpose},
     operators::Operator,
+    policies::RadixEntries,
     regions::{
         Regions, Table, boundaries, sample,
         survey::{Precision, RegionStats, Survey},
@@ -68,6 +69,13 @@ pub(crate) enum Known {
     Operand,
 }
 
+/// Where Y has keys, in a second X beside a tree's own; see `radix/`.
+pub(crate) struct RadixCache {
+    /// Its X has locators.
+    pub cache: Arc<Joined>,
+    pub entries: RadixEntries,
+}
+
 /// A tree's X, Y and what joins them.
 pub(crate) struct Joined {
     pub id: u32,
@@ -79,6 +87,10 @@ pub(crate) struct Joined {
     pub resident: bool,
     /// X is a write buffer: what is read from Y does not go there.
     pub buffer_only: bool,
+    /// X has locators: nothing of it is ever dirty, and it is no tree of the user's.
+    pub has_locators: bool,
+    /// Where Y has what X does not know.
+    pub radix: Option<RadixCache>,
     /// What of the rest goes there.
     pub misses: Misses,
     /// Entries may expire: values have their expiry before them (`expiry.rs`).
@@ -117,6 +129,8 @@ impl Joined {
             versions: shared.versions.new_store(),
             resident,
             buffer_only: false,
+            has_locators: false,
+            radix: None,
             misses: Misses::default(),
             expiry: None,
             regions: Regions::new(floor),
@@ -139,6 +153,19 @@ impl Joined {
             buffer_only,
             ..self
         }
+    }
+
+    /// The same as a cache of locators.
+    pub(super) fn of_locators(self) -> Self {
+        Self {
+            has_locators: true,
+            ..self
+        }
+    }
+
+    /// The same with a cache of where Y has keys.
+    pub(crate) fn with_radix(self, radix: Option<RadixCache>) -> Self {
+        Self { radix, ..self }
     }
 
     /// The same with entries that may expire.
@@ -258,7 +285,10 @@ impl Joined {
                     Some(value) => Some(value),
                     None => {
                         counters::add(&counters.y_reads, 1);
-                        self.y.get(key)?
+                        match &self.radix {
+                            None => self.y.get(key)?,
+                            Some(radix) => radix.get(&*self.y, key)?,
+                        }
                     }
                 };
                 self.check_kept()?;
@@ -394,7 +424,7 @@ impl Joined {
     }
 
     /// I3: installs what Y said, unless something may have changed since `stamp` was read.
-    fn load(&self, purpose: Purpose, key: &[u8], value: &[u8], stamp: Stamp) {
+    pub(super) fn load(&self, purpose: Purpose, key: &[u8], value: &[u8], stamp: Stamp) {
         let counters = &self.shared.counters;
         let bytes = key.len() + value.len();
         let fits = !self.buffer_only && !self.too_large_for_x(bytes);

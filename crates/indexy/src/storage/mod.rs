@@ -2,7 +2,7 @@
 //!
 //! The simulated one (`sim/`) loses, reorders and tears what was not synced and fails on
 //! demand, so that recovery can be tested at every I/O; `modelled/` is as slow as a device of your
-//! choice. A `StorageFile` has no cursor.
+//! choice; files of `mapped/` can be looked at where they lie. A `StorageFile` has no cursor.
 //!
 //! Files are opened once and held: what needs a descriptor or memory that the system does not have
 //! just then fails with an error that [`Error::is_transient`](crate::error::Error::is_transient)
@@ -17,6 +17,7 @@
 
 mod buffered;
 mod direct;
+mod mapped;
 mod medium;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod modelled;
@@ -32,6 +33,7 @@ mod together;
 
 pub(crate) use buffered::Buffered;
 pub(crate) use direct::Direct;
+pub(crate) use mapped::Mapped;
 pub(crate) use medium::Medium;
 pub(crate) use open_files::{FewOpen, OpenFiles};
 pub(crate) use ring::overlap;
@@ -101,6 +103,22 @@ pub(crate) trait StorageFile: Send + Sync {
     fn modelled(&self) -> Option<&modelled::ModelledFile> {
         None
     }
+    /// Whether it may have [views](Self::view): false from when the system refused to map it.
+    fn is_mapped(&self) -> bool {
+        false
+    }
+    /// The bytes `[offset, offset + len)` where they lie, if the file is one that can be looked at
+    /// and has them. Nobody writes there while the view is held. What is found in it counts only if
+    /// [`views_hold`](Self::views_hold) says so afterwards.
+    fn view(&self, _offset: u64, _len: usize) -> Result<Option<&[u8]>> {
+        Ok(None)
+    }
+    /// Whether all views so far have shown what the file has.
+    fn views_hold(&self) -> bool {
+        true
+    }
+    /// Takes the time of a modelled device for `bytes` that were looked at in a view at `offset`.
+    fn looked_at(&self, _offset: u64, _bytes: usize) {}
     /// Writes all of `buf` at `offset`.
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()>;
     /// Makes everything written durable (fdatasync).

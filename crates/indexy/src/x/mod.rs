@@ -333,7 +333,7 @@ pub(crate) trait IndexX: Send + Sync {
 
     /// Drops the entry of `key` and makes its range mounted with a fresh stamp: Y decides
     /// from now on. For values that X does not hold. The caller holds the key's stripe
-    /// and the transfer lock.
+    /// and the transfer lock, unless nothing in X is ever dirty.
     fn evict(&self, key: &[u8]);
 
     /// Collects entries of `[from, to)` in `order`; clears and fills `out`.

@@ -94,6 +94,66 @@ pub enum Maintained {
 /// Entries of a range, in the order asked. It borrows the index, so it ends before the index does.
 pub type YIter<'a> = Box<dyn Iterator<Item = Result<(Key, Value)>> + Send + 'a>;
 
+/// Where an index has the value of a key; see [`IndexY::locate`]. What its bytes mean is the
+/// index's own affair, and good for this open alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Locator {
+    bytes: [u8; Self::MAX_BYTES],
+    len: u8,
+}
+
+impl Locator {
+    /// The longest one, in bytes.
+    pub const MAX_BYTES: usize = 26;
+
+    /// The locator of these bytes; `None`: they are too many.
+    pub fn new(from: &[u8]) -> Option<Self> {
+        let mut bytes = [0; Self::MAX_BYTES];
+        bytes.get_mut(..from.len())?.copy_from_slice(from);
+        Some(Self {
+            bytes,
+            len: from.len() as u8,
+        })
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len.into()).unwrap_or_default()
+    }
+}
+
+/// What a locator is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// For the key alone that it was given for.
+    Key,
+    /// For all keys that are in the same place.
+    Place,
+}
+
+/// What [`IndexY::locate`] found.
+#[derive(Debug, Default)]
+pub struct Located {
+    /// The newest value of the key.
+    pub value: Option<Value>,
+    /// Where it is, and the least key that is there, too; `None`: a read by locator would gain
+    /// nothing, or the value is about to move.
+    pub at: Option<(Locator, Key)>,
+}
+
+/// What [`IndexY::get_at`] found.
+#[derive(Debug)]
+pub enum GotAt {
+    /// The newest value.
+    Found(Value),
+    /// The newest value, which this locator leads to faster from now on.
+    Moved(Value, Locator),
+    /// The place is what it was, and the key is not in it: it is elsewhere, or nowhere.
+    NotThere,
+    /// The place is not what it was: the locator is of no use any more.
+    Stale,
+}
+
 /// The disk index of one tree. The text of the [module](crate::index_y) says who may call what,
 /// when.
 ///
@@ -110,6 +170,20 @@ pub trait IndexY: Send + Sync {
     /// The newest values of `keys`, in the order asked. A key may come twice.
     fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
         keys.iter().map(|k| self.get(k)).collect()
+    }
+
+    /// As [`IndexY::get`], and where the value is. The default knows no places.
+    fn locate(&self, key: &[u8], reach: Reach) -> Result<Located> {
+        let _ = reach;
+        let value = self.get(key)?;
+        Ok(Located { value, at: None })
+    }
+
+    /// The newest value of `key` by a locator that [`IndexY::locate`] gave since the open: for this
+    /// key, or for any with [`Reach::Place`]. Never an old value.
+    fn get_at(&self, key: &[u8], locator: &Locator) -> Result<GotAt> {
+        let _ = (key, locator);
+        Ok(GotAt::Stale)
     }
 
     /// Entries of `[from, to)`, from the end that `order` says; nothing where `to <= from`. `to`

@@ -28,8 +28,8 @@ pub(crate) mod memory;
 
 pub use compression::Compression;
 pub use contract::{
-    Capabilities, IndexY, KeyRange, Maintained, RangeRemoval, RunEntry, RunSource, SortedLoad,
-    YIter,
+    Capabilities, GotAt, IndexY, KeyRange, Located, Locator, Maintained, RangeRemoval, Reach,
+    RunEntry, RunSource, SortedLoad, YIter,
 };
 pub use factory::{IndexYFactory, IndexYShared};
 pub use lsm::LsmFactory;

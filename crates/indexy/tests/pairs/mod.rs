@@ -5,7 +5,7 @@
 //! file; `all` gives each test every pair that is compiled in; a name such as `art-rocksdb` gives
 //! each test that pair, and several names with commas between them those.
 
-use indexy::{Db, Error, IndexXKind, IndexYKind, Options, TreeOptions};
+use indexy::{Access, Db, Error, IndexXKind, IndexYKind, Options, TreeOptions};
 
 /// An Index X and an Index Y.
 pub type Pair = (IndexXKind, IndexYKind);
@@ -14,20 +14,43 @@ pub type Pair = (IndexXKind, IndexYKind);
 pub const DEFAULT: Pair = (IndexXKind::Art, IndexYKind::Lsm);
 
 const X: [IndexXKind; 3] = [IndexXKind::Art, IndexXKind::BPlus, IndexXKind::None];
+/// Databases whose trees have it read by the byte, which others cannot.
+const BY_BYTE: IndexYKind = IndexYKind::BPlus { page_bytes: 8192 };
+
 const Y: [IndexYKind; 5] = [
     IndexYKind::Lsm,
     IndexYKind::BPlus { page_bytes: 4096 },
-    IndexYKind::BPlus { page_bytes: 8192 },
+    BY_BYTE,
     IndexYKind::BPlus { page_bytes: 16384 },
     IndexYKind::RocksDb,
 ];
+
+/// Experimental ones: each once.
+const RADIX: [Pair; 2] = [
+    (IndexXKind::Radix, IndexYKind::BPlus { page_bytes: 4096 }),
+    (IndexXKind::RadixLeaves, BY_BYTE),
+];
+
+/// Trees whose X is a write buffer.
+#[allow(dead_code, reason = "not every binary asks")]
+pub fn keeps_nothing((x, _): Pair) -> bool {
+    matches!(
+        x,
+        IndexXKind::None | IndexXKind::Radix | IndexXKind::RadixLeaves
+    )
+}
 
 pub fn name((x, y): Pair) -> String {
     format!("{x}-{y}")
 }
 
+/// Pages of 8 KiB are read by the byte, so that every test meets that way of access, too.
 pub fn options((x, y): Pair, options: Options) -> Options {
-    options.index_x(x).index_y(y)
+    let options = options.index_x(x).index_y(y);
+    match y {
+        BY_BYTE => options.access(Access::Byte),
+        _ => options,
+    }
 }
 
 /// The pair of the second tree of a database whose first one has `pair`: another one, so that one
@@ -35,18 +58,29 @@ pub fn options((x, y): Pair, options: Options) -> Options {
 /// are databases of one pair too.
 #[allow(dead_code, reason = "not every binary makes several trees")]
 pub fn second(pair: Pair) -> TreeOptions {
+    let (x, y) = second_pair(pair);
+    TreeOptions::new().index_x(x).index_y(y)
+}
+
+/// The same as a pair.
+#[allow(dead_code, reason = "not every binary makes several trees")]
+pub fn second_pair(pair: Pair) -> Pair {
     let paged = |page_bytes| IndexYKind::BPlus { page_bytes };
-    let (x, y) = match pair {
+    match pair {
         DEFAULT => DEFAULT,
         // Without any Index X the budget is divided in another way: it stays so.
+        (IndexXKind::Radix, _) => (IndexXKind::None, paged(4096)),
+        (IndexXKind::RadixLeaves, _) => (IndexXKind::Radix, paged(8192)),
+        (IndexXKind::None, BY_BYTE) => (IndexXKind::None, paged(4096)),
+        (IndexXKind::Art, BY_BYTE) => (IndexXKind::BPlus, paged(4096)),
+        (_, BY_BYTE) => (IndexXKind::Art, paged(16384)),
         (IndexXKind::None, IndexYKind::Lsm) => (IndexXKind::None, paged(8192)),
         (IndexXKind::None, _) => (IndexXKind::None, IndexYKind::Lsm),
         (IndexXKind::Art, IndexYKind::BPlus { .. }) => (IndexXKind::BPlus, IndexYKind::Lsm),
         (IndexXKind::Art, _) => (IndexXKind::BPlus, paged(4096)),
         (_, IndexYKind::BPlus { .. }) => (IndexXKind::Art, IndexYKind::Lsm),
         _ => (IndexXKind::Art, paged(4096)),
-    };
-    TreeOptions::new().index_x(x).index_y(y)
+    }
 }
 
 /// The pair of that name.
@@ -77,7 +111,8 @@ pub fn chosen(number: usize, of: usize) -> Vec<Pair> {
 }
 
 fn pairs() -> impl Iterator<Item = Pair> {
-    X.iter().flat_map(|x| Y.iter().map(|y| (*x, *y)))
+    let all = X.iter().flat_map(|x| Y.iter().map(|y| (*x, *y)));
+    all.chain(RADIX)
 }
 
 /// Every Y once, with one X and the other in turn, and an LSM tree alone.
@@ -88,6 +123,7 @@ fn sample(there: &[Pair]) -> Vec<Pair> {
     let alone = std::iter::once((IndexXKind::None, IndexYKind::Lsm));
     turns
         .chain(alone)
+        .chain(RADIX.into_iter().take(1))
         .filter(|pair| there.contains(pair))
         .collect()
 }

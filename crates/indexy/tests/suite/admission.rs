@@ -212,7 +212,7 @@ fn i7_threads_read_more_than_fits_under_every_policy() {
     ];
     for (i, admission) in policies.into_iter().enumerate() {
         for pair in pairs::chosen(i, policies.len()) {
-            if pair.0 == IndexXKind::None {
+            if pairs::keeps_nothing(pair) {
                 continue;
             }
             let dir = fast_dir();

@@ -9,8 +9,8 @@ use crate::{
     support::{Random, StopAtDrop, assert_sound, open, setting},
 };
 use indexy::{
-    Change, Clock, Db, Error, Expires, IndexXKind, Key, MergeOperator, Options, Tree, TreeOptions,
-    Ttl, error::ErrorKind,
+    Change, Clock, Db, Error, Expires, Key, MergeOperator, Options, Tree, TreeOptions, Ttl,
+    error::ErrorKind,
 };
 use std::{
     path::Path,
@@ -694,7 +694,7 @@ fn a_load_goes_over_what_has_expired() {
         assert_eq!(tree.get(7u32.to_be_bytes()).unwrap().unwrap(), b"v");
         clock.pass(1000);
         assert!(tree.is_empty().unwrap());
-        if tree.pair().0 != IndexXKind::None {
+        if !pairs::keeps_nothing(tree.pair()) {
             tree.release::<&[u8]>(..).unwrap();
         }
         assert_sound(&db);

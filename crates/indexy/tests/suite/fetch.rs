@@ -39,7 +39,7 @@ fn what_is_in_memory_is_there_now_and_the_rest_later() {
         let db = open(dir.path(), &pairs::options(pair, Options::new(8 * MIB)));
         let tree = db.tree("t").unwrap();
         tree.insert(b"hot", b"1").unwrap();
-        if pair.0 != IndexXKind::None {
+        if !pairs::keeps_nothing(pair) {
             assert!(matches!(tree.try_get(b"hot").unwrap(), Fetch::Now(Some(v)) if v == b"1"));
             assert!(matches!(tree.try_get(b"none").unwrap(), Fetch::Now(None)));
         }
@@ -51,7 +51,10 @@ fn what_is_in_memory_is_there_now_and_the_rest_later() {
             assert_eq!(fetch.wait().unwrap(), expected, "{n}");
         }
         let after = db.stats();
-        assert_eq!(after.misses - before.misses, 5100);
+        // The write buffer beside a radix cache has all of them.
+        if !matches!(pair.0, IndexXKind::Radix | IndexXKind::RadixLeaves) {
+            assert_eq!(after.misses - before.misses, 5100);
+        }
         assert!(after.y_reads - before.y_reads <= 5100);
         assert!(matches!(
             tree.try_get([0; 65_535]),

@@ -5,7 +5,7 @@ use crate::{
     places::fast_dir,
     support::{MIB, Random, StopAtDrop, assert_sound, fingerprint, open, side_by_side},
 };
-use indexy::{Db, Error, HotSet, IndexXKind, Options, Stats, Tree};
+use indexy::{Db, Error, HotSet, Options, Stats, Tree};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -82,7 +82,7 @@ fn wait_for(db: &Db, reached: impl Fn(&Stats) -> bool) -> Stats {
 #[test]
 fn a_restart_has_the_hit_ratio_of_before() {
     const KEYS: u64 = 250_000;
-    let with_x = |pair: &Pair| pair.0 != IndexXKind::None;
+    let with_x = |pair: &Pair| !pairs::keeps_nothing(*pair);
     let pairs: Vec<_> = pairs::chosen(0, 1).into_iter().filter(with_x).collect();
     side_by_side(pairs, |pair| {
         let name = pairs::name(pair);

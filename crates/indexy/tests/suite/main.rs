@@ -1,6 +1,7 @@
 //! The library as a program sees it, one behaviour a file. One binary, because linking takes longer
 //! than most tests.
 
+mod access;
 mod admission;
 mod alone;
 mod api;
@@ -44,6 +45,7 @@ mod places;
 mod policies;
 mod popping;
 mod power_loss;
+mod radix;
 mod ranges;
 mod read_only;
 mod release_by_hand;

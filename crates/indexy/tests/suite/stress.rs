@@ -9,7 +9,7 @@ use crate::{
     pairs,
     support::{MIB, Random, StopAtDrop, assert_sound, open, setting, side_by_side},
 };
-use indexy::{Db, Durability, IndexXKind, Options, Tree};
+use indexy::{Db, Durability, Options, Tree};
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
     time::{Duration, Instant},
@@ -249,7 +249,7 @@ impl Run {
     /// All of it happened: runs, and but for mere buffers cuts and loads.
     fn enough(&self) -> bool {
         let stats = self.db.stats();
-        let buffer = self.tree.pair().0 == IndexXKind::None;
+        let buffer = pairs::keeps_nothing(self.tree.pair());
         let loads = stats.y_reads > 2 * stats.uncached_reads && stats.released_regions > 10;
         stats.cleaned_runs > 10 && stats.y_reads > 1000 && (buffer || loads)
     }

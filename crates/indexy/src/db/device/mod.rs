@@ -16,14 +16,27 @@ use serde::{Deserialize, Serialize};
 /// Of a hundred values read from disk, how many go into memory: Table 1, all devices.
 const TOP_PERCENT: u8 = 5;
 
+/// How single keys are read from the device; [`Options::access`](crate::Options::access) says what
+/// it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Access {
+    /// Pages are read into memory of the database, and checked each time.
+    #[default]
+    Block,
+    /// The file is mapped. Leaves and large values are looked at where they lie, and checked when
+    /// they are first looked at.
+    Byte,
+}
+
 /// The kind of device that a database lies on; [`Options::device`](crate::Options::device) says
 /// what it is for.
 ///
-/// | profile | new trees get | reads load | direct reads |
-/// |---|---|---|---|
-/// | `Hdd`, `Smr` | a paged tree of 16 KiB pages: a large block costs what a small one does | the top 5 % | by memory |
-/// | `Ssd`, `Xpoint` | a paged tree of 4 KiB pages: the device's own block | the top 5 % | by memory |
-/// | `Nvram` | a paged tree of 4 KiB pages: the smallest | the top 5 % | yes |
+/// | profile | new trees get | reads load | access | direct reads |
+/// |---|---|---|---|---|
+/// | `Hdd`, `Smr` | a paged tree of 16 KiB pages: a large block costs what a small one does | the top 5 % | by block | by memory |
+/// | `Ssd`, `Xpoint` | a paged tree of 4 KiB pages: the device's own block | the top 5 % | by block | by memory |
+/// | `Nvram` | a paged tree of 4 KiB pages | the top 5 % | by byte | yes |
 ///
 /// ```
 /// use indexy::{Admission, DeviceProfile};
@@ -41,11 +54,11 @@ pub enum DeviceProfile {
     Ssd,
     /// 3D XPoint, or other memory behind NVMe of some 10 µs.
     Xpoint,
-    /// Memory that keeps what it has, or a file system in memory. The paper reads it by the byte;
-    /// here the smallest pages, read past the page cache, come closest.
+    /// Memory that keeps what it has, or a file system in memory: read by the byte.
     Nvram,
     /// One of the others but `Smr`, by a measurement of up to some 200 ms at each open.
-    /// [`Db::device`](crate::Db::device) says which.
+    /// [`Db::device`](crate::Db::device) says which. Pages are read by block all the same: what
+    /// looks like memory may be the system's page cache.
     Auto,
 }
 
@@ -75,6 +88,21 @@ impl DeviceProfile {
     pub fn admission(self) -> Admission {
         Admission::Top {
             percent: TOP_PERCENT,
+        }
+    }
+
+    /// How paged trees are read where this profile was named.
+    ///
+    /// ```
+    /// use indexy::{Access, DeviceProfile};
+    /// assert_eq!(DeviceProfile::Nvram.access(), Access::Byte);
+    /// assert_eq!(DeviceProfile::Auto.access(), Access::Block);
+    /// ```
+    #[must_use]
+    pub fn access(self) -> Access {
+        match self {
+            Self::Nvram => Access::Byte,
+            _ => Access::Block,
         }
     }
 

@@ -13,8 +13,8 @@ use crate::{
     key::Value,
     x::Order,
     y::{
-        Capabilities, Compression, IndexY, KeyRange, Maintained, RangeRemoval, RunSource,
-        SortedLoad, YIter,
+        Capabilities, Compression, GotAt, IndexY, KeyRange, Located, Locator, Maintained,
+        RangeRemoval, Reach, RunSource, SortedLoad, YIter,
     },
 };
 use std::{
@@ -70,6 +70,14 @@ impl IndexY for GuardedY {
 
     fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
         self.explained(self.y.multi_get(keys))
+    }
+
+    fn locate(&self, key: &[u8], reach: Reach) -> Result<Located> {
+        self.explained(self.y.locate(key, reach))
+    }
+
+    fn get_at(&self, key: &[u8], locator: &Locator) -> Result<GotAt> {
+        self.explained(self.y.get_at(key, locator))
     }
 
     fn range(&self, from: &[u8], to: Option<&[u8]>, order: Order) -> Result<YIter<'_>> {

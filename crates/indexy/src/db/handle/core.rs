@@ -192,6 +192,15 @@ impl Core {
             .collect()
     }
 
+    /// The same, and what they keep for themselves beside: all that a release chooses from.
+    fn all_with_caches(&self) -> Vec<Arc<Joined>> {
+        let mut all = self.all_joined();
+        let caches = |tree: &Arc<Joined>| Some(tree.radix.as_ref()?.cache.clone());
+        let caches: Vec<_> = all.iter().filter_map(caches).collect();
+        all.extend(caches);
+        all
+    }
+
     pub(crate) fn log_dir(&self) -> PathBuf {
         self.path.join(LOG_DIR)
     }
@@ -237,9 +246,8 @@ impl Core {
 
 impl Holdings for Core {
     fn x_bytes(&self) -> usize {
-        let trees = self.trees.read();
-        let of = |tree: &Joined| tree.x.stats().bytes + tree.versions.arena_bytes();
-        trees.values().map(|t| of(&t.joined)).sum()
+        let of = |tree: &Arc<Joined>| tree.x.stats().bytes + tree.versions.arena_bytes();
+        self.all_with_caches().iter().map(of).sum()
     }
 
     fn resident_bytes(&self) -> usize {
@@ -275,7 +283,7 @@ impl Holdings for Core {
 
 impl Host for Core {
     fn trees(&self) -> Vec<Arc<Joined>> {
-        self.all_joined()
+        self.all_with_caches()
     }
 
     fn persist_log_start(&self, start: Lsn) -> Result<()> {
@@ -292,7 +300,7 @@ impl Host for Core {
 
     fn empty_slabs(&self, bytes: usize) {
         self.memory.empty_slabs(bytes, || {
-            for tree in self.all_joined() {
+            for tree in self.all_with_caches() {
                 tree.x.relocate();
                 tree.versions.relocate();
             }

@@ -13,11 +13,7 @@
 
 use super::core::Core;
 use crate::{
-    db::{
-        index_y,
-        kinds::{IndexXKind, IndexYKind},
-        machine,
-    },
+    db::{index_y, kinds::IndexYKind, machine},
     framework::memory::Watermarks,
     mem::budget::Holder,
 };
@@ -27,6 +23,8 @@ use crate::{
 const MEMTABLE_DIVISOR: usize = 8;
 /// Over paged trees the write buffer gathers what goes to the same page.
 const GATHER_DIVISOR: usize = 16;
+/// Radix caches have this part of the budget.
+const RADIX_DIVISOR: usize = 4;
 /// What a read-only database replays from its log has to fit without being written away.
 const READ_ONLY_DIVISOR: usize = 2;
 /// A smaller write buffer would be written away all the time.
@@ -149,8 +147,12 @@ impl Core {
             true => GATHER_DIVISOR,
             false => MEMTABLE_DIVISOR,
         };
-        let alone = pairs.iter().all(|(x, _)| *x == IndexXKind::None);
-        alone.then_some((limit / part).max(MIN_BUFFER_BYTES))
+        let alone = pairs.iter().all(|(x, _)| x.is_buffer_only());
+        let radix = match pairs.iter().any(|(x, _)| x.radix_entries().is_some()) {
+            true => limit / RADIX_DIVISOR,
+            false => 0,
+        };
+        alone.then_some((limit / part).max(MIN_BUFFER_BYTES) + radix)
     }
 }
 

@@ -7,7 +7,7 @@ mod names;
 pub(super) use names::Factories;
 pub use names::IndexYName;
 
-use crate::error::Result;
+use crate::{error::Result, framework::policies::RadixEntries};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -18,13 +18,14 @@ use std::fmt;
 /// [`None`](Self::None) where hot keys are neighbours, so that a cache of pages does as well as one
 /// of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum IndexXKind {
     /// Adaptive radix tree with packed leaves.
     #[default]
     Art,
     /// B+ tree with prefix-truncated nodes, normalized key heads and hints.
+    #[serde(rename = "bplus")]
     BPlus,
     /// None: the disk index alone, as a system of one structure. Writes are gathered in a small
     /// sorted buffer in memory; reads that miss it are answered by the disk index and not kept
@@ -35,6 +36,17 @@ pub enum IndexXKind {
     /// sixteenth (paged); beside trees that have one, these caches stay small. Such a tree cannot
     /// be resident.
     None,
+    /// None but a radix tree of where the disk index has keys: a read goes to page, frame and slot,
+    /// or to the value itself if that is large. *Experimental*: it may go again.
+    ///
+    /// For trees over [`IndexYKind::BPlus`], or over a disk index of your own that has
+    /// [`locate`](crate::index_y::IndexY::locate). Memory is divided as with [`None`](Self::None);
+    /// where no tree has a memory index, a quarter of the budget more is left to buffer and radix
+    /// tree together. Reads of one key go by it; `multi_get`,
+    /// `try_get` and scans do not.
+    Radix,
+    /// The same with an entry for each leaf of the disk index instead of each key.
+    RadixLeaves,
 }
 
 /// The disk index of a tree (Index Y in the paper).
@@ -78,12 +90,30 @@ impl IndexYKind {
     }
 }
 
+impl IndexXKind {
+    /// X is a write buffer: what is read from the disk index does not go there.
+    pub(crate) fn is_buffer_only(self) -> bool {
+        matches!(self, Self::None | Self::Radix | Self::RadixLeaves)
+    }
+
+    /// What its radix cache has entries for, if it has one.
+    pub(crate) fn radix_entries(self) -> Option<RadixEntries> {
+        match self {
+            Self::Radix => Some(RadixEntries::Keys),
+            Self::RadixLeaves => Some(RadixEntries::Leaves),
+            Self::Art | Self::BPlus | Self::None => None,
+        }
+    }
+}
+
 impl fmt::Display for IndexXKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Art => "art",
             Self::BPlus => "bplus",
             Self::None => "none",
+            Self::Radix => "radix",
+            Self::RadixLeaves => "radix-leaves",
         })
     }
 }

@@ -12,7 +12,7 @@ mod place;
 mod replay;
 
 use super::{
-    device::{DeviceProfile, measure::measure},
+    device::{Access, DeviceProfile, measure::measure},
     directory::{
         self, IMAGES_DIR, OwnedDirectory, OwnedStorage, TREES_DIR,
         manifest::{Manifest, TreeEntry},
@@ -28,8 +28,13 @@ use crate::{
     error::{Error, Result},
     events,
     framework::{
-        host::Host, policies::HotSet, shared::Shared, signal::Stop, sweep_schedule::Expiry,
-        tree::Joined, worker::Background,
+        host::Host,
+        policies::HotSet,
+        shared::Shared,
+        signal::Stop,
+        sweep_schedule::Expiry,
+        tree::{Joined, RadixCache},
+        worker::Background,
     },
     mem::{
         Memory,
@@ -106,7 +111,10 @@ fn on_its_device(path: &Path, options: Options) -> Result<Options> {
         None => return Ok(options),
         Some(DeviceProfile::Auto) => {
             let files = options.medium.holding(Arc::new(Direct));
-            measure(&*files, &path.join(IMAGES_DIR))?
+            let found = measure(&*files, &path.join(IMAGES_DIR))?;
+            // A page cache looks like memory, too, and is none.
+            let access = Some(options.access.unwrap_or(Access::Block));
+            return Ok(Options { access, ..options }.on_device(found));
         }
         Some(named) => named,
     };
@@ -156,7 +164,7 @@ fn make_core(
     let y_shared = Arc::new(YShared::new(
         y_cache_bytes,
         options.factories.clone(),
-        options.reads_directly(),
+        (options.reads_directly(), options.chosen_access()),
         options.medium.clone(),
         directory.clone(),
     ));
@@ -256,12 +264,14 @@ pub(super) fn open_tree(
     let x = match entry.index_x {
         IndexXKind::Art => AnyX::Art(Art::new(core.memory.clone(), mounted)),
         // A write buffer has no use for anything but density and order.
-        IndexXKind::BPlus | IndexXKind::None => {
-            AnyX::BPlus(BPlus::new(core.memory.clone(), mounted))
-        }
+        _ => AnyX::BPlus(BPlus::new(core.memory.clone(), mounted)),
     };
-    let joined = Joined::new(entry.id, x, y, entry.resident, floor, core.shared.clone())
-        .buffer_only(entry.index_x == IndexXKind::None);
+    let joined =
+        Joined::new(entry.id, x, y, entry.resident, floor, core.shared.clone())
+            .buffer_only(entry.index_x.is_buffer_only())
+            .with_radix(entry.index_x.radix_entries().map(|entries| {
+                RadixCache::new(entry.id, entries, core.memory.clone(), &core.shared)
+            }));
     // Without it the tree can be read as long as nothing waits to be merged.
     let merge = entry.merge.as_ref();
     if let Some(operator) = merge.and_then(|merge| core.options.merge_operators.operator(merge)) {

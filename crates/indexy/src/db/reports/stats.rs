@@ -47,6 +47,12 @@ pub struct Stats {
     pub misses: u64,
     /// Look-ups in the disk index.
     pub y_reads: u64,
+    /// Of those, reads by a locator of the radix cache ([`IndexXKind::Radix`](crate::IndexXKind)).
+    #[serde(default)]
+    pub located: u64,
+    /// Locators that said nothing any more when a read went by them.
+    #[serde(default)]
+    pub stale_locators: u64,
     /// Reads of absent keys that the memory index answered alone.
     pub absent_without_io: u64,
     /// Reads of absent keys that a filter of evicted keys answered; see
@@ -166,6 +172,8 @@ impl Stats {
             hits: counters.hits(),
             misses: read(&counters.misses),
             y_reads: read(&counters.y_reads),
+            located: read(&counters.located),
+            stale_locators: read(&counters.stale_locators),
             absent_without_io: counters.absent_without_io(),
             denied_by_filter: counters.denials(),
             filter_bytes: shared.filters.bytes() as u64,
@@ -198,6 +206,8 @@ impl Stats {
         for tree in core.all_joined() {
             let x = tree.x.stats();
             stats.x_bytes += x.bytes as u64;
+            let cache = tree.radix.as_ref().map(|radix| radix.cache.x.stats().bytes);
+            stats.x_bytes += cache.unwrap_or_default() as u64;
             stats.x_keys += x.keys as u64;
             stats.x_dirty_keys += x.dirty as u64;
             stats.mount_points += x.mounts as u64;

@@ -116,8 +116,10 @@ impl Cleaner {
     }
 
     fn step(&self, last: &mut Pass, next_floor: &mut Lsn) -> Result<()> {
-        let trees = self.host.trees();
+        let mut trees = self.host.trees();
         self.monitor(&trees);
+        // Of those nothing is ever written.
+        trees.retain(|tree| !tree.has_locators);
         let written = self.shared.counters.writes();
         let timer = self.timer_keys(&trees);
         match next(self.shared.clean_request.is_pending(), last, written, timer) {

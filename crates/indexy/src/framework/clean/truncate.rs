@@ -65,7 +65,8 @@ pub(crate) fn truncate(all: &dyn Host, shared: &Shared) -> Result<Option<Lsn>> {
 /// Writes everything that is dirty in any tree to Y, makes it durable there and truncates the log.
 /// A tree that fails does not keep the others from being written; the first failure is returned.
 pub(crate) fn flush_all(all: &dyn Host, shared: &Shared) -> Result<()> {
-    let trees = all.trees();
+    let mut trees = all.trees();
+    trees.retain(|tree| !tree.has_locators);
     let mut flushed = Ok(());
     for tree in &trees {
         // A tree that was dropped meanwhile has nothing to lose.

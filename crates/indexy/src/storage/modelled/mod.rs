@@ -331,6 +331,27 @@ impl StorageFile for ModelledFile {
         Ok(Some(behind.unwrap_or_else(|| Arc::clone(&self.file))))
     }
 
+    fn is_mapped(&self) -> bool {
+        self.file.is_mapped()
+    }
+
+    fn view(&self, offset: u64, len: usize) -> Result<Option<&[u8]>> {
+        self.file.view(offset, len)
+    }
+
+    fn views_hold(&self) -> bool {
+        self.file.views_hold()
+    }
+
+    fn looked_at(&self, offset: u64, bytes: usize) {
+        drop(Waiting(self.book(
+            pace::begin(),
+            Operation::Read,
+            offset,
+            bytes,
+        )));
+    }
+
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
         let _waiting = Waiting(self.book(pace::begin(), Operation::Write, offset, buf.len()));
         self.file.write_at(buf, offset)

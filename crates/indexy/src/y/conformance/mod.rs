@@ -19,6 +19,7 @@
 mod contents;
 mod files;
 mod loads;
+mod locators;
 mod runs;
 mod store;
 #[cfg(test)]
@@ -27,6 +28,7 @@ mod tests;
 pub use contents::*;
 pub use files::*;
 pub use loads::*;
+pub use locators::*;
 pub use runs::*;
 pub use store::*;
 
@@ -41,6 +43,7 @@ macro_rules! index_y_conformance_tests {
             i2_overwrites_after_reopen_win,
             deletes_hide_and_go_away, empty_and_zero_keys, longest_keys, too_long_a_key_is_refused,
             empty_and_large_values, ranges_of_every_shape, random_runs_match_a_model,
+            locators_never_lead_to_an_old_value,
             removed_ranges_are_gone, a_removal_made_ready_is_shown_at_once,
             loads_appear_at_once,
             multi_get_answers_in_order, multi_get_answers_with_long_values,

@@ -273,6 +273,17 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// Whether key `i` is `key`; `None` inside if the page makes no sense.
+    pub(crate) fn is_key(&self, i: usize, key: &[u8], fetch: Fetch<'_>) -> Result<Option<bool>> {
+        let Some(at) = self.key(i) else {
+            return Ok(None);
+        };
+        match key.strip_prefix(self.prefix) {
+            Some(rest) => Ok(Some(at.compare_rest(key, rest, fetch)?.is_eq())),
+            None => Ok(Some(false)),
+        }
+    }
+
     /// The child of an inner page that `key` belongs to.
     pub(crate) fn child_for(&self, key: &[u8], fetch: Fetch<'_>) -> Result<Option<usize>> {
         let found = self.search(key, fetch)?;

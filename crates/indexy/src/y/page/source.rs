@@ -24,6 +24,23 @@ pub(crate) trait PageSource {
     /// Reads pages into buffers of the size of a page, and checks them. Cost: a read of the device
     /// each, overlapped where the system can.
     fn read_all(&self, pages: &mut [(PageNo, &mut [u8])]) -> Result<()>;
+    /// Leaves are looked at where they lie.
+    #[inline]
+    fn has_views(&self) -> bool {
+        false
+    }
+    /// Page `number` where it lies in the file, checked when it is first looked at; `None`: it has
+    /// to be read. What is found in it counts only if [`views_hold`](Self::views_hold) says so
+    /// afterwards. The caller's version has the page.
+    fn view(&self, _number: PageNo) -> Result<Option<&[u8]>> {
+        Ok(None)
+    }
+    /// Whether all views so far have shown what the file has.
+    fn views_hold(&self) -> bool {
+        true
+    }
+    /// `bytes` of page `number` were looked at in a view.
+    fn looked_at(&self, _number: PageNo, _bytes: usize) {}
     /// Reads the bytes of a key or value that does not lie in a node.
     fn fetch(&self, far: Far) -> Result<Vec<u8>>;
     /// The same of a value.

@@ -11,7 +11,8 @@ use crate::{
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
     x::Order,
     y::contract::{
-        Capabilities, IndexY, KeyRange, Maintained, RangeRemoval, RunSource, SortedLoad, YIter,
+        Capabilities, GotAt, IndexY, KeyRange, Located, Locator, Maintained, RangeRemoval, Reach,
+        RunSource, SortedLoad, YIter,
     },
 };
 use std::{path::Path, sync::atomic::Ordering::Relaxed};
@@ -42,6 +43,14 @@ impl IndexY for PagedY {
 
     fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
         self.multi_get_in(&self.version.load(), keys)
+    }
+
+    fn locate(&self, key: &[u8], reach: Reach) -> Result<Located> {
+        self.locate_now(key, reach)
+    }
+
+    fn get_at(&self, key: &[u8], locator: &Locator) -> Result<GotAt> {
+        self.get_at_place(key, locator)
     }
 
     fn range(&self, from: &[u8], to: Option<&[u8]>, order: Order) -> Result<YIter<'_>> {
@@ -120,7 +129,10 @@ impl IndexY for PagedY {
             .committed
             .try_lock()
             .map_or(0, |c| c.map.memory_bytes());
-        size_of::<Self>() + 2 * self.space.lock().memory_bytes() + 2 * map
+        size_of::<Self>()
+            + self.pages.file.memory_bytes()
+            + 2 * self.space.lock().memory_bytes()
+            + 2 * map
     }
 
     fn disk_bytes(&self) -> u64 {
@@ -156,6 +168,9 @@ impl IndexY for PagedY {
             // on behind it.
             let _no_commit = self.committed.lock();
             self.released.store(true, Relaxed);
+            // A reader of the present version goes on: it reads, and checks, what the next owner
+            // may have written.
+            self.pages.file.end_views();
         }
         settled
     }

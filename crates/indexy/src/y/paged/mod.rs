@@ -10,6 +10,7 @@
 //! lies in an extent (`file/extent.rs`).
 //!
 //! - `page/`: the bytes of a page. `file/`: the file, its superblocks, its map of used pages.
+//! - `turns.rs`: which pages are still what they were.
 //! - `tree.rs`: the state. `read/`, `write/`, `verify.rs`, `copy.rs`, `salvage.rs`: what is done
 //!   with it.
 //! - `index.rs`: the contract. `open.rs`: opening and creating.
@@ -39,6 +40,7 @@ mod pass;
 mod read;
 mod salvage;
 mod tree;
+mod turns;
 mod verify;
 mod version;
 mod write;
@@ -46,7 +48,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use open::{PAGE_SIZES, device};
+pub(crate) use open::{PAGE_SIZES, device, mapped};
 pub(crate) use salvage::{page_bytes, salvage};
 pub(crate) use tree::PagedY;
 

@@ -16,14 +16,14 @@ use crate::y::{page::PageSource, pool::search::CachedPages};
 use crate::{
     error::{Error, Result},
     poison::Poison,
-    storage::{Direct, Storage, StorageFile},
+    storage::{Buffered, Direct, Mapped, Storage, StorageFile},
 };
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicUsize},
     },
 };
@@ -81,6 +81,7 @@ impl PagedY {
             read_only,
             version: ArcSwap::from_pointee(version),
             space: Mutex::new(space),
+            turns: OnceLock::new(),
             committed: Mutex::new(Committed::new(superblock, map)),
             writing: Mutex::default(),
             maintaining: Mutex::default(),
@@ -95,6 +96,12 @@ impl PagedY {
 /// Where page files lie: on the device itself, past the system's cache.
 pub(crate) fn device() -> Arc<dyn Storage> {
     Arc::new(Direct)
+}
+
+/// Where page files lie that are looked at: what their mappings show goes through the system's
+/// cache, which is the device itself where that is memory.
+pub(crate) fn mapped() -> Arc<dyn Storage> {
+    Arc::new(Mapped::new(Arc::new(Buffered)))
 }
 
 /// Makes an empty page file; a crash leaves it whole or not there.

@@ -24,6 +24,7 @@ use std::{
 };
 use tempfile::TempDir;
 
+mod by_byte;
 mod compact;
 mod crash;
 mod damage;
@@ -31,6 +32,7 @@ mod decode;
 mod density;
 mod extents;
 mod loads;
+mod located;
 mod neighbours;
 mod ranges;
 mod shrink;
@@ -46,9 +48,18 @@ pub(super) struct OnDisk {
 
 impl OnDisk {
     pub(super) fn new(page_bytes: u32, memory_bytes: usize) -> Self {
+        Self::of(device(), page_bytes, memory_bytes)
+    }
+
+    /// One that is read by the byte.
+    pub(super) fn mapped(page_bytes: u32, memory_bytes: usize) -> Self {
+        Self::of(mapped(), page_bytes, memory_bytes)
+    }
+
+    fn of(storage: Arc<dyn Storage>, page_bytes: u32, memory_bytes: usize) -> Self {
         Self {
             dir: TempDir::new().unwrap(),
-            storage: device(),
+            storage,
             shared: PageCache::new(memory_bytes),
             page_bytes,
         }
@@ -90,13 +101,18 @@ mod pages_of_16_kib_tiny_pool {
     conformance_tests!(OnDisk::new(16384, 0));
 }
 
+mod by_the_byte {
+    use super::*;
+    conformance_tests!(OnDisk::mapped(4096, 256 << 10));
+}
+
 /// Cold and warm, with room for all pages and for next to none: what single reads find, in the
 /// order asked.
 #[test]
 fn many_at_once_find_what_single_reads_find() {
     use crate::y::conformance::{Entries, put, write};
-    for memory_bytes in [0, 128 << 10, 8 << 20] {
-        let store = OnDisk::new(4096, memory_bytes);
+    let by_block = [0, 128 << 10, 8 << 20].map(|bytes| OnDisk::new(4096, bytes));
+    for store in by_block.into_iter().chain([OnDisk::mapped(4096, 0)]) {
         let key = |i: u32| (i * 2).wrapping_mul(0x9e37_79b1).to_be_bytes();
         let y = store.open();
         let mut run: Entries = (0..20_000u32)

@@ -7,6 +7,7 @@
 use super::{
     file::{PageFile, committed::Committed, space::Space},
     pass::Pass,
+    turns::Turns,
     version::Version,
 };
 use crate::y::pool::search::CachedPages;
@@ -18,7 +19,7 @@ use crate::{
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
 };
 
@@ -32,6 +33,8 @@ pub(crate) struct PagedY {
     pub(crate) read_only: bool,
     pub(crate) version: ArcSwap<Version>,
     pub(crate) space: Mutex<Space>,
+    /// For reads by locator, from the first one on. Made under `space`.
+    pub(crate) turns: OnceLock<Turns>,
     pub(crate) committed: Mutex<Committed>,
     pub(crate) writing: Mutex<()>,
     /// Held by a step of maintenance; with it, how far compaction is.

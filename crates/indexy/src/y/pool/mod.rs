@@ -27,12 +27,14 @@ use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
 
 pub(crate) mod chunk;
+mod in_place;
+pub(crate) mod located;
 pub(crate) mod search;
 pub(crate) mod values;
 
@@ -47,6 +49,9 @@ const MIN_FRAMES: usize = 8;
 const FREE_DIVISOR: usize = 16;
 /// Frames that are made free at once, at most.
 const MAX_EVICTIONS: usize = 64;
+/// There are so many turns for each frame, within these bounds.
+const TURNS_A_FRAME: usize = 2;
+const TURNS: (usize, usize) = (256, 1 << 16);
 /// Bits of a tag that name the page in its tree. Tables of LSM trees have few pages, and there are
 /// many of them over time: their tags have the highest bit.
 const PAGE_BITS: u32 = 40;
@@ -66,6 +71,8 @@ pub(crate) struct Pool {
     tables: AtomicU64,
     /// Pages read from devices.
     pub(crate) reads: AtomicU64,
+    /// The turns of pages of all trees that are read by locator (`y/paged/turns.rs`).
+    turns: OnceLock<Arc<[AtomicU64]>>,
 }
 
 /// A page that was read from the device.
@@ -83,6 +90,7 @@ impl Pool {
             trees: AtomicU64::new(0),
             tables: AtomicU64::new(0),
             reads: AtomicU64::new(0),
+            turns: OnceLock::new(),
         }
     }
 
@@ -99,7 +107,17 @@ impl Pool {
     /// Bytes of memory that it may take.
     pub(crate) fn bytes(&self) -> usize {
         let frame = self.frames.page_bytes() + FRAME_OVERHEAD_BYTES + TABLE_BYTES;
-        self.frames.limit() * frame + self.frames.fixed_bytes()
+        let turns = self.turns.get().map_or(0, |turns| size_of_val(&**turns));
+        self.frames.limit() * frame + self.frames.fixed_bytes() + turns
+    }
+
+    /// What trees count turns in. Made when the first one asks, and never changed.
+    pub(crate) fn turns(&self) -> Arc<[AtomicU64]> {
+        let turns = self.turns.get_or_init(|| {
+            let count = (self.frames.limit() * TURNS_A_FRAME).clamp(TURNS.0, TURNS.1);
+            (0..count).map(|_| AtomicU64::new(0)).collect()
+        });
+        Arc::clone(turns)
     }
 
     /// Changes the size. Pages in frames that have to go are forgotten.
@@ -196,10 +214,12 @@ impl Pool {
         Ok(())
     }
 
-    /// Shows a page that was read. It must be one that the caller's version has.
-    pub(crate) fn keep(&self, tag: u64, page: Loaded<'_>) {
-        if let Loaded::Frame(frame) = page {
-            self.show(tag, frame);
+    /// Shows a page that was read. It must be one that the caller's version has. Returns a hint
+    /// where it is (0: in no frame).
+    pub(crate) fn keep(&self, tag: u64, page: Loaded<'_>) -> u32 {
+        match page {
+            Loaded::Frame(frame) => self.show(tag, frame) + 1,
+            Loaded::Alone(_) => 0,
         }
     }
 
@@ -213,12 +233,17 @@ impl Pool {
         }
     }
 
-    fn show(&self, tag: u64, frame: OwnedFrame<'_>) {
+    /// Returns the number of the frame that the page is in.
+    fn show(&self, tag: u64, frame: OwnedFrame<'_>) -> u32 {
         let split = node::split(frame.bytes());
         let mut table = self.shard(tag).lock();
-        let there = table.get(&tag).map(|number| self.frames.tag(*number));
-        if there != Some(tag) {
-            table.insert(tag, frame.publish(tag, split));
+        match table.get(&tag) {
+            Some(&number) if self.frames.tag(number) == tag => number,
+            _ => {
+                let number = frame.publish(tag, split);
+                table.insert(tag, number);
+                number
+            }
         }
     }
 

@@ -85,6 +85,24 @@ impl At {
     pub(crate) fn page(&self) -> PageNo {
         self.page
     }
+
+    /// At leaf `page`, which was in the frame that `hint` says.
+    pub(super) fn leaf(page: PageNo, hint: u32) -> Self {
+        Self {
+            page,
+            hint,
+            level: 0,
+        }
+    }
+
+    /// Where the page's frame was last seen (0: nowhere).
+    pub(super) fn hint(&self) -> u32 {
+        self.hint
+    }
+
+    pub(super) fn is_at_leaf(&self) -> bool {
+        self.level == 0
+    }
 }
 
 impl<S: PageSource> CachedPages<S> {
@@ -154,29 +172,57 @@ impl<S: PageSource> CachedPages<S> {
             return Ok(None);
         };
         loop {
-            if let Some(answer) = self.in_frames(root, &mut at, route, &read)? {
+            if let Some(answer) = self.without_reading(root, &mut at, route, &read)? {
                 return Ok(Some(answer));
             }
-            let loaded = self.pool.load(&self.file, at.page)?;
-            let (page, tag) = (at.page, self.tag(at.page));
-            let node = self.node_of(Node::of_page(loaded.bytes()), &at)?;
-            let step = if node.is_leaf() {
-                read(&node)?
-                    .ok_or_else(|| self.file.senseless(page))
-                    .map(Some)?
-            } else {
-                self.step(&node, &mut at, route)?;
-                None
-            };
-            self.pool.keep(tag, loaded);
-            if step.is_some() {
-                return Ok(step);
+            if let Some(answer) = self.by_reading(&mut at, route, &read)? {
+                return Ok(Some(answer));
             }
         }
     }
 
-    /// Goes on as far as pages are in frames; `None`: the page that `at` is at is not.
-    pub(crate) fn in_frames<R, T: Route>(
+    /// Reads the page that `at` is at, and answers if it is the leaf; else goes on to its child.
+    pub(super) fn by_reading<R>(
+        &self,
+        at: &mut At,
+        route: &mut impl Route,
+        read: &impl Fn(&Node<'_>) -> Result<Option<R>>,
+    ) -> Result<Option<R>> {
+        let loaded = self.pool.load(&self.file, at.page)?;
+        let (page, tag) = (at.page, self.tag(at.page));
+        let node = self.node_of(Node::of_page(loaded.bytes()), at)?;
+        let answer = if node.is_leaf() {
+            let answer = read(&node)?.ok_or_else(|| self.file.senseless(page))?;
+            Some(answer)
+        } else {
+            self.step(&node, at, route)?;
+            None
+        };
+        let hint = self.pool.keep(tag, loaded);
+        if answer.is_some() {
+            at.hint = hint;
+        }
+        Ok(answer)
+    }
+
+    /// Goes on as far as pages are in frames or can be looked at where they lie; `None`: the page
+    /// that `at` is at has to be read.
+    pub(crate) fn without_reading<R, T: Route>(
+        &self,
+        root: &Root,
+        at: &mut At,
+        route: &mut T,
+        read: &impl Fn(&Node<'_>) -> Result<Option<R>>,
+    ) -> Result<Option<R>> {
+        match self.in_frames(root, at, route, read)? {
+            None => self.in_place::<R, T>(at, read),
+            answer => Ok(answer),
+        }
+    }
+
+    /// Goes on as far as pages are in frames; `None`: the page that `at` is at is not, or is a leaf
+    /// to look at where it lies.
+    pub(super) fn in_frames<R, T: Route>(
         &self,
         root: &Root,
         at: &mut At,
@@ -186,6 +232,9 @@ impl<S: PageSource> CachedPages<S> {
         let guard = self.pool.frames.enter();
         let mut parent: Option<(Node<'_>, usize)> = None;
         let find = |at: &At| {
+            if at.level == 0 && self.file.has_views() {
+                return None;
+            }
             let mark = at.level > 0 || T::KEEPS_LEAVES;
             self.pool.find(&guard, self.tag(at.page), at.hint, mark)
         };
@@ -196,6 +245,7 @@ impl<S: PageSource> CachedPages<S> {
                     None if at.page == root.page => root.hint.store(hint, Relaxed),
                     None => {}
                 }
+                at.hint = hint;
             }
             let node = self.node_of(Node::of_frame(view), at)?;
             if node.is_leaf() {
@@ -210,7 +260,7 @@ impl<S: PageSource> CachedPages<S> {
 
     /// The node at `at`, if it is one and of the right level (so that no search goes round in
     /// circles).
-    fn node_of<'a>(&self, node: Option<Node<'a>>, at: &At) -> Result<Node<'a>> {
+    pub(super) fn node_of<'a>(&self, node: Option<Node<'a>>, at: &At) -> Result<Node<'a>> {
         node.filter(|n| n.level == at.level)
             .ok_or_else(|| self.file.senseless(at.page))
     }

@@ -6,8 +6,8 @@ use crate::{
     support::{MIB, Random},
 };
 use indexy::{
-    Admission, ChangePosition, Clock, Compression, Db, Durability, Evicted, Expires, HotSet,
-    IndexXKind, IndexYKind, MergeOperator, Options, Tree, TreeOptions, Ttl,
+    Access, Admission, ChangePosition, Clock, Compression, Db, Durability, Evicted, Expires,
+    HotSet, IndexXKind, IndexYKind, MergeOperator, Options, Tree, TreeOptions, Ttl,
 };
 use std::{
     fs::File,
@@ -108,7 +108,8 @@ impl Setup {
             let every = Duration::from_millis(200);
             options = options.hot_set(HotSet::Keep { every });
         }
-        pairs::options(self.pair, options)
+        // Some of the trees are LSM trees.
+        pairs::options(self.pair, options).access(Access::Block)
     }
 
     /// The pairs are mixed: one log and one budget serve all.
@@ -137,7 +138,7 @@ impl Setup {
 
     fn large(self) -> TreeOptions {
         let options = pairs::second(self.pair);
-        let lsm = matches!(self.pair.1, IndexYKind::BPlus { .. }) || self.pair == pairs::DEFAULT;
+        let lsm = pairs::second_pair(self.pair).1 == IndexYKind::Lsm;
         match lsm && self.choice(7, 2) == 0 {
             true => options.compression(Compression::Lz4),
             false => options,

@@ -244,9 +244,11 @@ impl Table {
             file: &self.pages.file,
             key,
         };
-        let found = self.pages.in_frames(&self.root, at, &mut route, &|leaf| {
-            self.pages.value_in(leaf, key)
-        })?;
+        let found = self
+            .pages
+            .without_reading(&self.root, at, &mut route, &|leaf| {
+                self.pages.value_in(leaf, key)
+            })?;
         Ok(found.map_or_else(|| Step::Missing(at.page()), Step::Said))
     }
 

@@ -90,29 +90,56 @@ pub(crate) fn read_value(file: &PageFile, far: Far) -> Result<Value> {
         return Ok(chain::read(file, far)?.into());
     };
     check_bounds(file, far.first, length)?;
+    if let Some(value) = look(file, far, length)? {
+        return Ok(value);
+    }
     Value::filled(length, |to| read_into(file, far.first, to))
 }
 
-/// Offset and length of the pages of `far`, if it is an extent that is read at once.
+/// The value of `far`, of `length` bytes, from a view of its extent; `None`: it has to be read.
+fn look(file: &PageFile, far: Far, length: usize) -> Result<Option<Value>> {
+    let bytes = pages_for(length, file.page_bytes) * file.page_bytes;
+    let Some(pages) = file.look(far.first, bytes)? else {
+        return Ok(None);
+    };
+    let value = file
+        .check_once(far.first, pages, || check_whole(file, far, pages))?
+        .filter(|pages| begins(pages) == Some(length))
+        .and_then(|pages| bytes_in(pages, far))
+        .map(Value::new);
+    file.looked_at(far.first, HEADER_BYTES + length);
+    Ok(value.filter(|_| file.views_hold()))
+}
+
+/// Offset and length of the pages of `far`, if it is an extent that is read at once and cannot be
+/// looked at.
 pub(crate) fn whole(file: &PageFile, far: Far) -> Result<Option<(u64, usize)>> {
     let Some(length) = length(far) else {
         return Ok(None);
     };
     check_bounds(file, far.first, length)?;
     let bytes = pages_for(length, file.page_bytes) * file.page_bytes;
+    if file.has_views() {
+        return Ok(None);
+    }
     Ok((bytes <= READ_BYTES).then(|| (file.offset(far.first), bytes)))
 }
 
 /// The value of `far` in the pages of its extent, checked.
 pub(crate) fn value_in(file: &PageFile, far: Far, pages: &[u8]) -> Result<Value> {
-    let (Some(length), Some(bytes)) = (length(far), bytes_in(pages, far)) else {
+    check_whole(file, far, pages)?;
+    Ok(Value::new(bytes_in(pages, far).unwrap_or_default()))
+}
+
+/// Whether `pages` are those of the extent that `far` refers to.
+fn check_whole(file: &PageFile, far: Far, pages: &[u8]) -> Result<()> {
+    let (Some(length), Some(_)) = (length(far), bytes_in(pages, far)) else {
         return Err(file.corrupt(far.first, "the extent is longer than its pages"));
     };
     let head = check_begin(file, far.first, length, pages)?;
     let mut sum = Xxh3::new();
     sum.update(page::summed(pages, true));
-    file.check_sum(far.first, &head, sum.digest())?;
-    Ok(Value::new(bytes))
+    file.check_sum(far.first, &head, sum.digest())
 }
 
 /// Whether `piece` is the begin of an extent of `length` bytes; returns its header.

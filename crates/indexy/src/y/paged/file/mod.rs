@@ -4,6 +4,7 @@
 //! any. Nothing is cached.
 
 pub(crate) mod chain;
+mod checked;
 pub(crate) mod committed;
 pub(crate) mod extent;
 pub(crate) mod map;
@@ -11,16 +12,20 @@ mod source;
 pub(crate) mod space;
 pub(crate) mod superblock;
 
-use crate::y::page::{self, Identity, PageNo};
+use crate::y::page::{self, Identity, PageNo, PageSource};
 use crate::{
     error::{Error, Result},
     storage::StorageFile,
 };
+use checked::CheckedPages;
 use std::{
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{
+            AtomicBool, AtomicU64,
+            Ordering::{Relaxed, SeqCst},
+        },
     },
 };
 
@@ -34,6 +39,10 @@ pub(crate) struct PageFile {
     pub(crate) tree: u64,
     /// Generation that is being written: no page can be newer.
     birth: AtomicU64,
+    /// It is mapped, no fault has met a view, and nobody else may write to it.
+    has_views: AtomicBool,
+    /// What was checked where it lies.
+    checked: CheckedPages,
 }
 
 impl PageFile {
@@ -44,10 +53,12 @@ impl PageFile {
         committed: u64,
     ) -> Self {
         Self {
+            has_views: AtomicBool::new(storage.is_mapped()),
             storage,
             page_bytes,
             tree,
             birth: AtomicU64::new(committed + 1),
+            checked: CheckedPages::default(),
         }
     }
 
@@ -91,6 +102,48 @@ impl PageFile {
         page::check_sum(head, sum, self.identity(number), self.path(), offset)
     }
 
+    /// The `bytes` bytes from page `number` on, where they lie; `None`: they have to be read.
+    fn look(&self, number: PageNo, bytes: usize) -> Result<Option<&[u8]>> {
+        if !self.has_views() {
+            return Ok(None);
+        }
+        let view = self.storage.view(self.offset(number), bytes)?;
+        if view.is_none() && !self.storage.is_mapped() {
+            self.end_views();
+        }
+        Ok(view)
+    }
+
+    /// From now on everything is read, and what is found in views does not count: somebody else may
+    /// write to the file, a fault has met a view, or the system does not map it.
+    pub(crate) fn end_views(&self) {
+        self.has_views.store(false, SeqCst);
+    }
+
+    /// `bytes`, a view of what begins with page `number`, checked by `check` unless they were
+    /// before; `None`: they were not there. Its first page is the one that remembers.
+    fn check_once<'v>(
+        &self,
+        number: PageNo,
+        bytes: &'v [u8],
+        check: impl FnOnce() -> Result<()>,
+    ) -> Result<Option<&'v [u8]>> {
+        if !self.checked.has(number) {
+            let right = check();
+            if !self.views_hold() {
+                return Ok(None);
+            }
+            right?;
+            self.checked.set(number);
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Bytes of memory that views take beside their mapping.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.checked.memory_bytes()
+    }
+
     /// Completes a page, or an extent, that is to be written.
     pub(crate) fn seal(&self, number: PageNo, page: &mut [u8]) {
         page::seal(page, self.identity(number));
@@ -98,6 +151,8 @@ impl PageFile {
 
     /// Writes sealed pages with consecutive numbers from `first` on.
     pub(crate) fn write(&self, first: PageNo, pages: &[u8]) -> Result<()> {
+        let count = (pages.len() / self.page_bytes) as u64;
+        self.checked.forget(first..first + count);
         self.storage.write_at(pages, self.offset(first))
     }
 

@@ -7,6 +7,10 @@ use crate::{
     storage::{ReadAt, StorageFile},
     y::page::{PageNo, PageSource, node::Far},
 };
+use std::sync::atomic::{
+    Ordering::{Acquire, Relaxed},
+    fence,
+};
 
 impl PageSource for PageFile {
     fn page_bytes(&self) -> usize {
@@ -33,6 +37,31 @@ impl PageSource for PageFile {
             .iter()
             .zip(got)
             .try_for_each(|((number, page), got)| self.check(*number, page, got))
+    }
+
+    #[inline]
+    fn has_views(&self) -> bool {
+        self.has_views.load(Relaxed)
+    }
+
+    fn view(&self, number: PageNo) -> Result<Option<&[u8]>> {
+        let Some(page) = self.look(number, self.page_bytes)? else {
+            return Ok(None);
+        };
+        self.check_once(number, page, || self.check(number, page, page.len()))
+    }
+
+    fn views_hold(&self) -> bool {
+        if !self.storage.views_hold() {
+            self.end_views();
+        }
+        // What was read from views was read before.
+        fence(Acquire);
+        self.has_views()
+    }
+
+    fn looked_at(&self, number: PageNo, bytes: usize) {
+        self.storage.looked_at(self.offset(number), bytes);
     }
 
     fn fetch(&self, far: Far) -> Result<Vec<u8>> {

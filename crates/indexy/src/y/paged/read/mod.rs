@@ -3,4 +3,5 @@
 //! Threads: any. No lock of the tree is taken; the pool says what is in memory.
 
 pub(crate) mod cursor;
+mod locate;
 mod multi_get;

@@ -75,7 +75,7 @@ impl PagedY {
             let mut missing = Vec::new();
             let mut later = Vec::new();
             for mut want in wanted {
-                match self.as_far_as_in_frames(version, &mut want)? {
+                match self.without_reading(version, &mut want)? {
                     Some(found) => answers.take(found, want.slot),
                     None => {
                         missing.push(want.at.page());
@@ -112,18 +112,14 @@ impl PagedY {
         Ok(())
     }
 
-    fn as_far_as_in_frames(
-        &self,
-        version: &Version,
-        want: &mut Wanted<'_>,
-    ) -> Result<Option<Found>> {
+    fn without_reading(&self, version: &Version, want: &mut Wanted<'_>) -> Result<Option<Found>> {
         let key = want.key;
         let mut route = ToKey {
             file: &self.pages.file,
             key,
         };
         self.pages
-            .in_frames(&version.root, &mut want.at, &mut route, &|leaf| {
+            .without_reading(&version.root, &mut want.at, &mut route, &|leaf| {
                 self.pages.value_in(leaf, key)
             })
     }

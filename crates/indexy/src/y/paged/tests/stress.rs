@@ -46,7 +46,15 @@ fn scan_from(y: &PagedY, key: u32) {
 
 #[test]
 fn readers_beside_runs_commits_and_a_changing_pool() {
-    let store = OnDisk::new(4096, 256 << 10);
+    stress(&OnDisk::new(4096, 256 << 10));
+}
+
+#[test]
+fn readers_by_the_byte_beside_runs_commits_and_a_changing_pool() {
+    stress(&OnDisk::mapped(4096, 256 << 10));
+}
+
+fn stress(store: &OnDisk) {
     let y = store.open();
     let all: Entries = (0..KEYS)
         .map(|k| put(&k.to_be_bytes(), &value(k, 0)))

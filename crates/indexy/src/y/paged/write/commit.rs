@@ -78,9 +78,15 @@ impl PagedY {
         let unseen = {
             // Under the lock, so that a commit takes a version with its pages.
             let mut space = self.space.lock();
-            let unseen = space.publish(replaced, taken, removed);
-            self.version.store(Arc::new(next));
-            unseen
+            let show = || self.version.store(Arc::new(next));
+            match self.turns.get() {
+                Some(turns) => {
+                    let tags = removed.iter().map(|page| self.pages.tag(*page));
+                    turns.change(tags, show);
+                }
+                None => show(),
+            }
+            space.publish(replaced, taken, removed)
         };
         self.release(&unseen);
         self.reap();
