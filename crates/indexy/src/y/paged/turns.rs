@@ -25,7 +25,8 @@ use crate::sync::{
 };
 use std::sync::Arc;
 
-/// See the module header. A page is named by its tag in the pool, which no page of another tree has.
+/// See the module header. A page is named by its tag in the pool, which no page of another tree
+/// has.
 pub(crate) struct Turns {
     /// Odd while a version is being shown.
     changes: AtomicU64,
