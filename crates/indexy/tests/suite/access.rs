@@ -1,11 +1,16 @@
 //! Access by the byte: who has it, and that no answer depends on it.
 
-use super::support::{MIB, Random, assert_sound};
+use super::support::{MIB, Random, assert_sound, child, child_argument, wait};
 use crate::places::fast_dir;
 use indexy::{
     Access, Admission, Db, DeviceProfile, Error, IndexXKind, IndexYKind, Options, TreeOptions,
 };
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    fs::{self, OpenOptions},
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 const PAGED: IndexYKind = IndexYKind::BPlus { page_bytes: 4096 };
 
@@ -127,4 +132,73 @@ fn answers_do_not_depend_on_it() {
             db.close().unwrap();
         }
     }
+}
+
+/// The file of the pages of the one tree of a database.
+fn page_file(dir: &Path) -> PathBuf {
+    let mut trees = fs::read_dir(dir.join("trees")).unwrap();
+    trees.next().unwrap().unwrap().path().join("pages")
+}
+
+/// Somebody else cuts the file under its mapping: errors of the calls, no signal, and no wrong
+/// answer, from four threads. A signal that was sent before has changed nothing. In a process of its
+/// own, because it plays with signals.
+#[test]
+fn a_fault_is_an_error_child() {
+    const KEYS: u64 = 60_000;
+    let Some(path) = child_argument() else {
+        return;
+    };
+    let value = |n: u64| vec![n as u8; if n.is_multiple_of(100) { 9_000 } else { 400 }];
+    let options = by_byte().index_x(IndexXKind::None);
+    let db = Db::open(&path, options).unwrap();
+    let tree = db.tree("t").unwrap();
+    for n in 0..KEYS {
+        tree.insert(n.to_be_bytes(), value(n)).unwrap();
+    }
+    db.flush().unwrap();
+    let other_dir = fast_dir();
+    let other = Db::open(other_dir.path(), by_byte()).unwrap();
+    let other = other.tree("t").unwrap();
+    // After the last open, which would see to the handler.
+    let own = rustix::process::getpid();
+    rustix::process::kill_process(own, rustix::process::Signal::BUS).unwrap();
+    for n in 0..KEYS {
+        assert_eq!(tree.get(n.to_be_bytes()).unwrap().unwrap(), value(n)[..]);
+    }
+    let file = OpenOptions::new()
+        .write(true)
+        .open(page_file(path.as_ref()))
+        .unwrap();
+    let len = file.metadata().unwrap().len();
+    file.set_len(len / 2 / 4096 * 4096).unwrap();
+    std::thread::scope(|scope| {
+        for first in 0..4 {
+            let tree = &tree;
+            scope.spawn(move || {
+                let mut errors = 0;
+                for n in (first..KEYS).step_by(4) {
+                    match tree.get(n.to_be_bytes()) {
+                        Err(Error::Corrupt { .. }) => errors += 1,
+                        Ok(Some(same)) => assert_eq!(same, value(n)[..]),
+                        other => panic!("{n}: {other:?}"),
+                    }
+                }
+                assert!(errors > 0);
+            });
+        }
+    });
+    // Others are as they were.
+    other.insert("key", "value").unwrap();
+    assert_eq!(other.get("key").unwrap().unwrap(), b"value");
+    // What was written last must not be written to what is left of the file.
+    std::process::exit(0);
+}
+
+#[test]
+fn a_fault_is_an_error_and_no_signal() {
+    let dir = fast_dir();
+    let path = dir.path().display().to_string();
+    let running = child("access::a_fault_is_an_error_child", &path).spawn();
+    assert!(wait(running.unwrap(), Duration::from_secs(120)));
 }

@@ -6,8 +6,9 @@
 //! and its answer is thrown away by whoever asks whether views hold. A signal for any other address
 //! goes to the handler that was there before, or does what the system would do.
 //!
-//! The handler is installed with the first mapped file and stays. A program that installs one of
-//! its own for `SIGBUS` later must pass on what it does not know. A thread that blocks `SIGBUS` is
+//! The handler is installed with the first mapped file and stays; each further one sees to it that it
+//! is still there. A program that installs one of its own for `SIGBUS` later must pass on what it does
+//! not know. A thread that blocks `SIGBUS` is
 //! ended by a fault whatever the handler, and so is the process where the system maps no page more.
 //!
 //! Who may do what: slots are taken, set and given back by any thread, and only read by the
@@ -17,16 +18,14 @@
 
 #![allow(unsafe_code)]
 
+use parking_lot::Mutex;
 use std::{
     mem::MaybeUninit,
     ptr,
-    sync::{
-        OnceLock,
-        atomic::{
-            AtomicBool, AtomicPtr, AtomicU64, AtomicUsize,
-            Ordering::{AcqRel, Acquire, Relaxed, Release},
-            fence,
-        },
+    sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU64, AtomicUsize,
+        Ordering::{AcqRel, Acquire, Relaxed, Release},
+        fence,
     },
 };
 
@@ -47,8 +46,8 @@ struct Slot {
 
 /// The newest slot.
 static SLOTS: AtomicPtr<Slot> = AtomicPtr::new(ptr::null_mut());
-/// What the process did with `SIGBUS` before.
-static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
+/// What the process did with `SIGBUS` before; null: nobody has asked. Never freed.
+static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 static PAGE_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 impl Watched {
@@ -126,26 +125,28 @@ fn free_slot() -> &'static Slot {
     }
 }
 
-/// Installs the handler, once in a process.
+/// Sees to it that the handler is the one that the process has. Each call counts: somebody else may
+/// have installed one meanwhile, which then comes after ours.
 pub(super) fn catch() {
-    BEFORE.get_or_init(|| {
-        PAGE_BYTES.store(rustix::param::page_size(), Relaxed);
-        let mut before = MaybeUninit::<libc::sigaction>::zeroed();
-        // SAFETY: the structures are ours; all zeros is a `sigaction`: the default, an empty mask.
-        unsafe {
-            // The handler needs it as soon as it is there.
-            libc::sigaction(libc::SIGBUS, ptr::null(), before.as_mut_ptr());
-            before.assume_init()
-        }
-    });
-    static INSTALLED: OnceLock<()> = OnceLock::new();
-    INSTALLED.get_or_init(install);
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock();
+    PAGE_BYTES.store(rustix::param::page_size(), Relaxed);
+    let mut before = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: the structure is ours; all zeros is one: the default, an empty mask.
+    let before = unsafe {
+        libc::sigaction(libc::SIGBUS, ptr::null(), before.as_mut_ptr());
+        before.assume_init()
+    };
+    if before.sa_sigaction != on_bus_error as Handler as usize {
+        // The handler needs it as soon as it is there, and at any moment after.
+        BEFORE.store(Box::leak(Box::new(before)), Release);
+        install();
+    }
 }
 
 /// A handler may call it.
 fn install() {
-    // SAFETY: the structure is ours, and all zeros is one; the handler does only what a handler
-    // may.
+    // SAFETY: the structure is ours, and all zeros is one; the handler does only what a handler may.
     unsafe {
         let mut ours = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
         ours.sa_sigaction = on_bus_error as Handler as usize;
@@ -202,7 +203,8 @@ unsafe fn pass_on(
     context: *mut libc::c_void,
     is_fault: bool,
 ) {
-    let before = BEFORE.get();
+    // SAFETY: null, or leaked.
+    let before = unsafe { BEFORE.load(Acquire).as_ref() };
     let handler = before.map_or(libc::SIG_DFL, |before| before.sa_sigaction);
     match handler {
         // The system does not let a fault be ignored.
@@ -235,26 +237,6 @@ unsafe fn pass_on(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn installed() -> libc::sighandler_t {
-        let mut now = MaybeUninit::<libc::sigaction>::zeroed();
-        // SAFETY: the structure is ours.
-        unsafe {
-            libc::sigaction(libc::SIGBUS, ptr::null(), now.as_mut_ptr());
-            now.assume_init().sa_sigaction
-        }
-    }
-
-    /// The runtime's own handler gives way to the default when it does not know an address.
-    #[test]
-    fn a_signal_that_was_sent_does_not_take_the_handler_away() {
-        catch();
-        let ours = on_bus_error as Handler as usize;
-        assert_eq!(installed(), ours);
-        // SAFETY: sends a signal to this thread, which has a handler for it.
-        unsafe { libc::raise(libc::SIGBUS) };
-        assert_eq!(installed(), ours);
-    }
 
     #[test]
     fn a_slot_is_used_again_and_knows_its_range_alone() {

@@ -147,26 +147,6 @@ fn what_is_written_anew_is_checked_anew() {
     assert!(found > KEYS * 9 / 10, "{found}");
 }
 
-/// The file is cut under the mapping: an error, no signal, and no wrong answer.
-#[test]
-fn a_file_that_is_cut_is_an_error() {
-    let store = OnDisk::mapped(4096, 0);
-    let (y, path) = fresh(&store);
-    check(&y, 1);
-    let file = OpenOptions::new().write(true).open(&path).unwrap();
-    let len = file.metadata().unwrap().len();
-    file.set_len(len / 2 / 4096 * 4096).unwrap();
-    let mut errors = 0;
-    for n in 0..KEYS {
-        match y.get(&key(n)) {
-            Err(Error::Corrupt { .. }) => errors += 1,
-            Ok(Some(same)) => assert_eq!(same, value(n, 1)),
-            other => panic!("{n}: {other:?}"),
-        }
-    }
-    assert!(errors > 0);
-}
-
 /// Somebody else has the file: what an old handle still reads is of its own version, or an error.
 #[test]
 fn after_the_release_everything_is_checked() {
