@@ -141,8 +141,8 @@ fn page_file(dir: &Path) -> PathBuf {
 }
 
 /// Somebody else cuts the file under its mapping: errors of the calls, no signal, and no wrong
-/// answer, from four threads. A signal that was sent before has changed nothing. In a process of its
-/// own, because it plays with signals.
+/// answer, from four threads. A signal that was sent before has changed nothing. In a process of
+/// its own, because it plays with signals.
 #[test]
 fn a_fault_is_an_error_child() {
     const KEYS: u64 = 60_000;

@@ -6,10 +6,10 @@
 //! and its answer is thrown away by whoever asks whether views hold. A signal for any other address
 //! goes to the handler that was there before, or does what the system would do.
 //!
-//! The handler is installed with the first mapped file and stays; each further one sees to it that it
-//! is still there. A program that installs one of its own for `SIGBUS` later must pass on what it does
-//! not know. A thread that blocks `SIGBUS` is
-//! ended by a fault whatever the handler, and so is the process where the system maps no page more.
+//! The handler is installed with the first mapped file and stays; each further one sees to it that
+//! it is still there. A program that installs one of its own for `SIGBUS` later must pass on what
+//! it does not know. A thread that blocks `SIGBUS` is ended by a fault whatever the handler, and so
+//! is the process where the system maps no page more.
 //!
 //! Who may do what: slots are taken, set and given back by any thread, and only read by the
 //! handler, in any thread at any moment. It takes no lock and no memory. A slot's version is odd
@@ -146,7 +146,8 @@ pub(super) fn catch() {
 
 /// A handler may call it.
 fn install() {
-    // SAFETY: the structure is ours, and all zeros is one; the handler does only what a handler may.
+    // SAFETY: the structure is ours, and all zeros is one; the handler does only what a handler
+    // may.
     unsafe {
         let mut ours = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
         ours.sa_sigaction = on_bus_error as Handler as usize;
