@@ -1,7 +1,7 @@
 //! How the budget is divided between Index X and the caches of Index Y.
 //!
 //! Source: IndeXY III-A, which compares with systems of one structure. A database that has an Index
-//! X gives Y a small, fixed part (`index_y.rs`). One whose trees all have [`IndexXKind::None`]
+//! X gives Y a small, fixed part (`index_y.rs`). One whose trees all have a write buffer alone
 //! gives Y everything that the write buffer, the log and Y's own tables leave. That changes: tables
 //! grow, and a batch may need more than the write buffer at once. The caches shrink at once, and
 //! grow when X has made room.
@@ -23,7 +23,7 @@ use crate::{
 const MEMTABLE_DIVISOR: usize = 8;
 /// Over paged trees the write buffer gathers what goes to the same page.
 const GATHER_DIVISOR: usize = 16;
-/// Radix caches have this part of the budget.
+/// Radix caches add this part of the budget to the room of the write buffer, which they share.
 const RADIX_DIVISOR: usize = 4;
 /// What a read-only database replays from its log has to fit without being written away.
 const READ_ONLY_DIVISOR: usize = 2;
