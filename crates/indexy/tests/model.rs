@@ -203,7 +203,8 @@ fn write(roll: u32, tree: &Tree, model: &mut Model, rng: &mut StdRng, case: &Cas
             tree.remove(&k).unwrap();
             model.remove(&k);
         }
-        45..=47 => assert_eq!(tree.take(&k).unwrap().map(|v| v.to_vec()), model.remove(&k)),
+        45..=46 => assert_eq!(tree.take(&k).unwrap().map(|v| v.to_vec()), model.remove(&k)),
+        47 => pop(tree, model, rng),
         48..=51 => {
             let old = if rng.random() {
                 model.get(&k).cloned()
@@ -236,6 +237,24 @@ fn write(roll: u32, tree: &Tree, model: &mut Model, rng: &mut StdRng, case: &Cas
                 .or_insert_with(|| vec![7]);
             assert_eq!(new.as_deref(), Some(&slot[..]));
         }
+    }
+}
+
+/// Takes some entries from one end: seldom so many that keys are read ahead for long.
+fn pop(tree: &Tree, model: &mut Model, rng: &mut StdRng) {
+    let most = if rng.random_range(0..100) == 0 {
+        200
+    } else {
+        6
+    };
+    let first = rng.random();
+    for _ in 0..rng.random_range(1..most) {
+        let (found, expected) = match first {
+            true => (tree.pop_first(), model.pop_first()),
+            false => (tree.pop_last(), model.pop_last()),
+        };
+        let found = found.unwrap().map(|(k, v)| (k.to_vec(), v.to_vec()));
+        assert_eq!(found, expected);
     }
 }
 

@@ -10,7 +10,8 @@
 //! - [`evicted`] is what is known of keys that left X, `filter_builder` learns it from Y.
 //! - [`hot`] is what was worth its memory, and brings it back after a restart; [`heat`] how often
 //!   keys were read.
-//! - `dead_stretches` is what scans found to be empty, `ends` what Y has at the ends of a tree.
+//! - `dead_stretches` is what scans found to be empty, `front` reads X ahead for who removes one
+//!   first key after the other, `ends` has what Y has at the ends of a tree.
 //! - [`expiry`] is how entries that expire are stored, `sweep` how they leave Y, [`sweep_schedule`]
 //!   when.
 //! - [`regions`] are the parts of a tree that are cleaned and released.
@@ -35,6 +36,7 @@ pub(crate) mod evicted;
 pub(crate) mod expiry;
 pub(crate) mod fetch;
 mod filter_builder;
+mod front;
 pub(crate) mod heat;
 pub(crate) mod host;
 pub(crate) mod hot;

@@ -4,7 +4,7 @@
 //! or lies in a mounted part, where Y has it for as long as it exists. A key that is absent all the
 //! while is in neither, or hidden by a tombstone that X showed. Each leaf is read atomically;
 //! nothing is pinned between chunks. Bounded by bytes, entries and tombstones in X and in Y. Scans
-//! do not fill X. A stretch that was found dead is passed at once (`dead_stretches.rs`). Whoever
+//! do not fill X. A stretch that was found dead is passed at once (`dead_stretches/`). Whoever
 //! asks for one entry is answered out of what was read ahead (`ends.rs`).
 
 #![forbid(unsafe_code)]
@@ -29,9 +29,9 @@ pub(crate) struct MergeLimits {
 }
 
 /// Empty ranges and leaves that one chunk passes, so that a chunk over nothing ends too.
-const MAX_LEAVES: usize = 4096;
+pub(super) const MAX_LEAVES: usize = 4096;
 /// The same for who wants one entry, where Y is asked: it is most likely there.
-const LEAVES_OF_ONE: usize = 16;
+pub(super) const LEAVES_OF_ONE: usize = 16;
 
 /// A stretch is remembered when this was passed: a second look at it pays soon.
 const WORTH_REMEMBERING: usize = 16;

@@ -1,5 +1,6 @@
 //! Threads that take entries from both ends of a tree larger than memory, beside writers, flushes
-//! and releases by hand: each entry is given out once, with its newest value.
+//! and releases by hand: each entry is given out once, with its newest value. And of one in memory,
+//! beside writers at its ends: nothing that lives is passed.
 
 use crate::{
     pairs,
@@ -139,4 +140,65 @@ fn i9_a_queue_larger_than_memory_keeps_its_order() {
     });
     assert!(tree.is_empty().unwrap());
     assert_sound(&db);
+}
+
+/// A key in the task of a thread, in the middle of places that grow in both directions.
+fn task(place: u64, thread: u64, n: u64) -> u64 {
+    place << 32 | thread << 24 | n
+}
+
+/// Tasks by priority: each thread puts one in, mostly behind all others, now and then before them
+/// or among the next ones, and takes the first. What comes after its own cannot be the first while
+/// its own is there.
+#[test]
+fn i9_the_first_of_what_lives_is_taken() {
+    const ROUNDS: u64 = 30_000;
+    const MIDDLE: u64 = 1 << 30;
+    for pair in pairs::chosen(0, 2) {
+        println!("{}", pairs::name(pair));
+        let dir = fast_dir();
+        let db = open(dir.path(), &pairs::options(pair, Options::new(16 * MIB)));
+        let tree = db.tree("tasks").unwrap();
+        for n in 0..2000 {
+            let key = task(MIDDLE + n, 4, 0).to_be_bytes();
+            tree.insert(key, key).unwrap();
+        }
+        let take_turns = &|thread: u64| {
+            let mut last = MIDDLE;
+            for n in 0..ROUNDS {
+                // From the front for a while, then from the back.
+                let front = n / 1000 % 2 == 0;
+                let place = match (n % 20, front) {
+                    (0, true) => n,
+                    (0, false) => u64::from(u32::MAX) - n,
+                    (10, true) => last,
+                    (10, false) => last - 1,
+                    (_, true) => MIDDLE + 2000 + n,
+                    (_, false) => MIDDLE - n,
+                };
+                let own = task(place, thread, n).to_be_bytes();
+                tree.insert(own, own).unwrap();
+                let popped = if front {
+                    tree.pop_first()
+                } else {
+                    tree.pop_last()
+                };
+                let (key, _) = popped.unwrap().expect("there are more");
+                let passed = if front {
+                    key[..] > own[..]
+                } else {
+                    key[..] < own[..]
+                };
+                assert!(!passed || tree.get(own).unwrap().is_none(), "{n}");
+                last = u64::from_be_bytes(key[..].try_into().unwrap()) >> 32;
+            }
+        };
+        std::thread::scope(|s| {
+            for thread in 0..4 {
+                s.spawn(move || take_turns(thread));
+            }
+        });
+        assert_eq!(tree.len().unwrap(), 2000);
+        assert_sound(&db);
+    }
 }

@@ -4,11 +4,16 @@
 //! draws; its workloads are A, B, C and E of YCSB and X, which deletes. Here the size of values is
 //! varied, too: a locator of a large one leads past its leaf. Geometric draws are YCSB's
 //! exponential ones, which are their limit.
+//!
+//! A load leaves what it wrote in the write buffer, which then answers reads in the place of the
+//! cache. So each database is opened again after its load, and read for a while before anything is
+//! measured; reads alone come first.
 
 use super::{Sizes, draw::contenders};
 use crate::{
-    contender::{About, Durability},
+    contender::{About, Durability, Focus},
     format,
+    harness::{Job, Phase, Work},
     measure::RunResult,
     suite::{Plan, Step, YcsbRun, ycsb_plan},
     workload::{Properties, builtin_text},
@@ -22,8 +27,10 @@ pub(super) const CONTENDERS: [&str; 4] = [
     "indexy-art-bplus",
 ];
 const FIGURE: &str = "radix";
-/// In an order in which what adds and what removes records comes last.
-const WORKLOADS: [&str; 5] = ["a", "b", "c", "e", "x"];
+/// In an order in which what writes comes after reads, and what adds and what removes records last.
+const WORKLOADS: [&str; 5] = ["c", "b", "a", "e", "x"];
+/// The first of them, once before it is measured.
+const WARM: &str = "warm";
 /// Most records of a scan.
 const SCAN: &str = "100";
 /// A key and a value of 8 bytes in a full leaf, in bytes.
@@ -45,7 +52,8 @@ struct Case {
     draws: Draws,
 }
 
-/// `budget` in bytes: half of the smallest count of records fits, and a fourth of the largest.
+/// `budget` in bytes. An eighth of what fits lies in memory whatever a contender keeps of it; the
+/// largest count is four times what fits.
 fn cases(budget: u64) -> Vec<Case> {
     const DRAWS: [(&str, Draws); 5] = [
         ("uniform", Draws::Uniform),
@@ -61,16 +69,22 @@ fn cases(budget: u64) -> Vec<Case> {
         value_bytes,
         draws,
     };
-    let counts = [(1, 4), (1, 1), (4, 1)].map(|(times, of)| {
+    let counts = [(1, 8), (1, 1), (4, 1)].map(|(times, of)| {
         let name = format!("count-{times}-{of}");
         case(name, fit * times / of, 8, Draws::Geometric(0.001))
     });
+    let memory = [
+        ("uniform", Draws::Uniform),
+        ("zipf-0.99", Draws::Zipf(0.99)),
+    ]
+    .map(|(name, draws)| case(format!("memory-{name}"), fit / 8, 8, draws));
     let draws = DRAWS.map(|(name, draws)| case(format!("draws-{name}"), 4 * fit, 8, draws));
     let values = [256, 1024, 8192].map(|bytes| {
         let records = 4 * budget / (bytes + 8);
         case(format!("value-{bytes}"), records, bytes, Draws::Zipf(0.7))
     });
-    counts.into_iter().chain(draws).chain(values).collect()
+    let counts = counts.into_iter().chain(memory);
+    counts.chain(draws).chain(values).collect()
 }
 
 fn properties(sizes: &Sizes, case: &Case, workload: &str) -> Option<Properties> {
@@ -116,11 +130,12 @@ pub(super) fn jobs(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
         return;
     }
     for case in cases(sizes.read_budget) {
+        let [reads, ..] = WORKLOADS;
+        let runs = [(WARM, reads)].into_iter().chain(WORKLOADS.map(|w| (w, w)));
         let run = YcsbRun {
             scenario: format!("{FIGURE}-{}", case.name),
-            workloads: WORKLOADS
-                .iter()
-                .filter_map(|w| Some(((*w).to_owned(), properties(sizes, &case, w)?)))
+            workloads: runs
+                .filter_map(|(name, w)| Some((name.to_owned(), properties(sizes, &case, w)?)))
                 .collect(),
             budget: sizes.read_budget,
             durability: Durability::None,
@@ -133,13 +148,22 @@ pub(super) fn jobs(sizes: &Sizes, all: &[&About], plan: &mut Plan) {
         let mut steps = ycsb_plan(&run, &ours).map(|p| p.steps).unwrap_or_default();
         for step in &mut steps {
             if let Step::Run(job) = step {
-                let load = job.phases.iter_mut().find(|phase| phase.name == "load");
-                if let Some(load) = load {
-                    load.max_seconds = sizes.read_load_seconds;
-                }
+                prepare(job, sizes);
             }
         }
         plan.steps.append(&mut steps);
+    }
+}
+
+/// The load has the cap of a load before reads, and the database is opened again before the first
+/// of them.
+fn prepare(job: &mut Job, sizes: &Sizes) {
+    if let Some(load) = job.phases.iter_mut().find(|phase| phase.name == "load") {
+        load.max_seconds = sizes.read_load_seconds;
+    }
+    if let Some(first) = job.phases.iter().position(|phase| phase.name == WARM) {
+        let reopen = Phase::new("reopen", 1, Focus::Reads, Work::Reopen);
+        job.phases.insert(first, reopen);
     }
 }
 
@@ -231,12 +255,9 @@ mod tests {
         assert_eq!(plan.jobs().count(), cases * CONTENDERS.len());
         for job in plan.jobs() {
             assert!(CONTENDERS.contains(&job.contender.as_str()));
-            for workload in WORKLOADS {
-                assert!(
-                    job.phases.iter().any(|phase| phase.name == workload),
-                    "{job:?}"
-                );
-            }
+            let names = job.phases.iter().map(|phase| phase.name.as_str());
+            let asked = ["load", "settle", "reopen", WARM];
+            assert!(names.eq(asked.into_iter().chain(WORKLOADS)), "{job:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-use super::*;
+use super::{seen::SLOTS, slots::MAX_END_BYTES, *};
 use Order::{Ascending, Descending};
 
 fn up_to(at: &[u8]) -> Passed {
@@ -134,5 +134,187 @@ fn the_oldest_slot_goes_when_there_are_too_many() {
             stretches.pass(&[2 * n], None, Ascending),
             up_to(&[2 * n + 1])
         );
+    }
+}
+
+/// A front that was read to have `keys`, which are in `order`.
+fn front_of(stretches: &DeadStretches, order: Order, keys: &[&[u8]]) -> Option<First> {
+    let armed = match (stretches.pass(b"", None, order), order) {
+        (Passed::UpTo(at), Ascending) => stretches.arm(&at, None, order),
+        (Passed::UpTo(at), Descending) => stretches.arm(b"", Some(&at), order),
+        _ => stretches.arm(b"", None, order),
+    };
+    armed?.settle_front(keys.iter().copied())
+}
+
+fn key_of(first: Option<First>) -> Option<Vec<u8>> {
+    first.map(|first| first.key)
+}
+
+#[test]
+fn a_front_is_used_up_and_leaves_a_dead_stretch() {
+    for (order, keys) in [
+        (Ascending, [&b"b"[..], b"d", b"f", b"h"]),
+        (Descending, [&b"h"[..], b"f", b"d", b"b"]),
+    ] {
+        let stretches = DeadStretches::default();
+        for two in keys.chunks(2) {
+            let first = front_of(&stretches, order, two);
+            assert_eq!(first, stretches.first(order));
+            for key in two {
+                let first = stretches.first(order).unwrap();
+                assert_eq!(first.key, *key);
+                stretches.pass_first(&first);
+                stretches.pass_first(&first);
+            }
+            assert_eq!(stretches.first(order), None);
+            let edge = match order {
+                Ascending => [two[1], b"\0"].concat(),
+                Descending => two[1].to_vec(),
+            };
+            assert_eq!(stretches.pass(b"", None, order), up_to(&edge));
+        }
+        assert_eq!(stretches.slots.lock().settled().count(), 1);
+    }
+}
+
+/// In the part that was used up, before and behind the first key, and the first key itself.
+#[test]
+fn i9_a_value_in_a_front_ends_it() {
+    for (order, keys) in [
+        (Ascending, [&b"b"[..], b"d", b"f"]),
+        (Descending, [&b"f"[..], b"d", b"b"]),
+    ] {
+        for (written, ascending, descending) in [
+            (b"a", up_to(b"a"), None),
+            (b"c", up_to(b"c"), Some(up_to(b"d\0"))),
+            (b"d", up_to(b"d"), Some(up_to(b"d\0"))),
+            (b"e", up_to(b"d"), Some(up_to(b"e\0"))),
+            (b"g", up_to(b"d"), Some(up_to(b"g\0"))),
+        ] {
+            let stretches = DeadStretches::default();
+            let first = front_of(&stretches, order, &keys).unwrap();
+            stretches.pass_first(&first);
+            stretches.revive(written);
+            let outside = match order {
+                Ascending => written[0] > keys[2][0],
+                Descending => written[0] < keys[2][0],
+            };
+            let expected = outside.then(|| b"d".to_vec());
+            assert_eq!(key_of(stretches.first(order)), expected, "{written:?}");
+            let dead = match (order, outside) {
+                (_, true) => Passed::Nothing,
+                (Ascending, _) => ascending,
+                (Descending, _) => descending.unwrap(),
+            };
+            assert_eq!(
+                stretches.pass(b"", None, order),
+                dead,
+                "{order:?} {written:?}"
+            );
+            stretches.pass_first(&First {
+                key: b"d".to_vec(),
+                ..first
+            });
+            assert_eq!(stretches.pass(b"", None, order), dead, "it has ended");
+        }
+    }
+}
+
+/// A writer between the arming and the end of the scan, which does not see the value.
+#[test]
+fn i9_a_front_ends_before_a_value_that_its_scan_missed() {
+    let stretches = DeadStretches::default();
+    let armed = stretches.arm(b"", None, Ascending).unwrap();
+    stretches.revive(b"c");
+    let first = armed.settle_front([&b"b"[..], b"d"].into_iter()).unwrap();
+    stretches.pass_first(&first);
+    assert_eq!(stretches.first(Ascending), None);
+    assert_eq!(stretches.pass(b"", None, Ascending), up_to(b"c"));
+
+    let stretches = DeadStretches::default();
+    let armed = stretches.arm(b"", None, Descending).unwrap();
+    stretches.revive(b"e");
+    assert_eq!(armed.settle_front([&b"d"[..]].into_iter()), None);
+    assert_eq!(stretches.pass(b"", None, Descending), up_to(b"e\0"));
+}
+
+/// Something lives before it.
+#[test]
+fn i9_a_front_behind_a_value_is_not_asked() {
+    let stretches = with(b"", Some(b"m"), Ascending);
+    assert_eq!(
+        key_of(front_of(&stretches, Ascending, &[b"n"])),
+        Some(b"n".to_vec())
+    );
+    stretches.revive(b"c");
+    assert_eq!(stretches.first(Ascending), None);
+    let stretches = with(b"m", None, Descending);
+    assert_eq!(
+        key_of(front_of(&stretches, Descending, &[b"l"])),
+        Some(b"l".to_vec())
+    );
+    stretches.revive(b"x");
+    assert_eq!(stretches.first(Descending), None);
+}
+
+#[test]
+fn a_front_has_no_more_keys_than_bytes() {
+    let stretches = DeadStretches::default();
+    let long = vec![7; MAX_END_BYTES - 1];
+    let first = front_of(&stretches, Ascending, &[b"\x01", &long, b"\x08"]).unwrap();
+    stretches.pass_first(&first);
+    let first = stretches.first(Ascending).unwrap();
+    assert_eq!(first.key, long);
+    stretches.pass_first(&first);
+    assert_eq!(stretches.first(Ascending), None);
+    assert_eq!(
+        front_of(
+            &DeadStretches::default(),
+            Ascending,
+            &[&vec![7; 2 * MAX_END_BYTES]]
+        ),
+        None
+    );
+}
+
+/// After a front that a writer has ended, the next one comes late; who uses them up gets longer
+/// ones.
+#[test]
+fn fronts_grow_and_pause() {
+    let stretches = DeadStretches::default();
+    assert_eq!(stretches.ahead(Ascending), None, "it may be the only one");
+    for (n, ahead) in [2, 4, 8, 16, 16].into_iter().enumerate() {
+        assert_eq!(stretches.ahead(Ascending), Some(ahead));
+        let first = front_of(&stretches, Ascending, &[&[n as u8]]).unwrap();
+        stretches.pass_first(&first);
+    }
+    front_of(&stretches, Ascending, &[b"b", b"c"]).unwrap();
+    stretches.revive(b"bb");
+    let pauses = std::iter::from_fn(|| stretches.ahead(Ascending).is_none().then_some(()));
+    assert_eq!(pauses.count(), 64);
+    assert_eq!(stretches.ahead(Ascending), Some(2));
+    assert_eq!(stretches.ahead(Descending), None);
+}
+
+/// Another scan knows part of a front to be dead.
+#[test]
+fn i9_what_is_left_of_a_front_takes_no_key_from_another_stretch() {
+    for dead_first in [true, false] {
+        let stretches = DeadStretches::default();
+        let front = stretches.arm(b"", None, Ascending).unwrap();
+        let dead = stretches.arm(b"", None, Ascending).unwrap();
+        let keys = || [&b"m"[..], b"o"].into_iter();
+        if dead_first {
+            dead.settle(Some(b"m"));
+            front.settle_front(keys()).unwrap();
+        } else {
+            front.settle_front(keys()).unwrap();
+            dead.settle(Some(b"m"));
+        }
+        stretches.revive(b"c");
+        assert_eq!(stretches.first(Ascending), None);
+        assert_eq!(stretches.pass(b"", None, Ascending), up_to(b"c"));
+        assert_eq!(stretches.pass(b"c", None, Ascending), Passed::Nothing);
     }
 }
