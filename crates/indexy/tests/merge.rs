@@ -758,3 +758,97 @@ fn checkpoints_and_salvage_have_merges_once() {
     assert!(report.losses.is_empty(), "{report:?}");
     assert_eq!(sum(&open(&saved).tree("t").unwrap()), 10_001);
 }
+
+/// Operands whose values are lost are left, not merged into nothing.
+#[test]
+fn salvage_invents_no_value_by_a_merge() {
+    for pair in pairs::chosen(0, 1) {
+        let dir = fast_dir();
+        let (at, saved) = (dir.path().join("a"), dir.path().join("b"));
+        let options = || pairs::options(pair, Options::new(2 * MIB));
+        {
+            let db = Db::open(&at, options()).unwrap();
+            let tree = db.tree_with("t", add()).unwrap();
+            for n in 0..3000 {
+                tree.insert(counter(n), 100u64.to_be_bytes()).unwrap();
+            }
+            db.flush().unwrap();
+            release(&tree);
+            for n in 0..3000 {
+                tree.merge(counter(n), 1u64.to_be_bytes()).unwrap();
+            }
+            db.sync().unwrap();
+            // As after a crash: the operands are in the log alone.
+            let crashed = dir.path().join("crashed");
+            db.checkpoint(&crashed).unwrap();
+            drop(tree);
+            db.close().unwrap();
+            std::fs::remove_dir_all(&at).unwrap();
+            std::fs::rename(&crashed, &at).unwrap();
+        }
+        // Every page of the disk index.
+        let mut dirs = vec![at.join("trees")];
+        while let Some(dir) = dirs.pop() {
+            for entry in std::fs::read_dir(dir).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    dirs.push(path);
+                    continue;
+                }
+                let mut bytes = std::fs::read(&path).unwrap();
+                for at in (64..bytes.len()).step_by(512) {
+                    bytes[at] ^= 1;
+                }
+                std::fs::write(&path, bytes).unwrap();
+            }
+        }
+        for doubtful in [indexy::Doubtful::LeaveOut, indexy::Doubtful::Take] {
+            let report = Db::salvage(&at, &saved, options(), doubtful).unwrap();
+            assert!(!report.is_whole());
+            let db = Db::open(&saved, options()).unwrap();
+            for entry in db.tree_with("t", add()).unwrap().iter() {
+                let value = number(Some(&entry.unwrap().1));
+                assert!(matches!(value, 100 | 101), "{value}");
+            }
+            db.close().unwrap();
+            std::fs::remove_dir_all(&saved).unwrap();
+        }
+    }
+}
+
+/// A batch that removes two ranges: no reader sees an operand of the second one merged into nothing
+/// while X drops the first one.
+#[test]
+fn operands_of_all_ranges_of_a_batch_go_before_their_values() {
+    let dir = fast_dir();
+    let db = Db::open(dir.path(), Options::new(32 * MIB)).unwrap();
+    let tree = db.tree_with("t", add()).unwrap();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|s| {
+        let (tree, stop) = (&tree, &stop);
+        s.spawn(move || {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                let value = tree.get("m").unwrap().map(|v| number(Some(&v)));
+                assert!(matches!(value, None | Some(100 | 101)), "{value:?}");
+            }
+        });
+        for _ in 0..20 {
+            for n in 0..20_000u32 {
+                tree.insert(
+                    [b"a", &n.to_be_bytes()[..]].concat(),
+                    n.to_be_bytes().repeat(2),
+                )
+                .unwrap();
+            }
+            tree.insert("m", 100u64.to_be_bytes()).unwrap();
+            db.flush().unwrap();
+            tree.release("l".."n").unwrap();
+            tree.merge("m", 1u64.to_be_bytes()).unwrap();
+            let mut batch = db.batch();
+            batch.remove_range(tree, "a".."b");
+            batch.remove_range(tree, "l".."n");
+            batch.commit().unwrap();
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}

@@ -20,7 +20,8 @@
 
 use super::{
     directory::{
-        self, DirectoryLock, IMAGES_DIR, LOCK_FILE, LOG_DIR, TREES_DIR, manifest::Manifest,
+        self, DirectoryLock, IMAGES_DIR, LOCK_FILE, LOG_DIR, TREES_DIR,
+        manifest::{MANIFEST_NEXT, Manifest},
         tree_dir,
     },
     handle::{Core, TreeCore},
@@ -54,7 +55,8 @@ pub(super) fn checkpoint(core: &Core, dest: &Path) -> Result<()> {
         for name in [TREES_DIR, LOG_DIR] {
             let _ = std::fs::remove_dir_all(dest.join(name));
         }
-        for path in [Manifest::path(dest), dest.join(LOCK_FILE)] {
+        let next = dest.join(MANIFEST_NEXT);
+        for path in [next, Manifest::path(dest), dest.join(LOCK_FILE)] {
             let _ = std::fs::remove_file(path);
         }
     }

@@ -636,7 +636,11 @@ impl Options {
                     ),
                 });
             }
-            _ => {}
+            IndexXKind::Art
+            | IndexXKind::BPlus
+            | IndexXKind::None
+            | IndexXKind::Radix
+            | IndexXKind::RadixLeaves => {}
         }
         if y == IndexYKind::RocksDb && self.medium != Medium::default() {
             return Err(Error::Unsupported {

@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    storage::{Buffered, Storage},
+    storage::{Buffered, FewOpen, OpenFiles, Storage},
     wal::{
         LoadAt, Lsn, RecordRef, batch_ops,
         salvage::{self as log, Known, Piece},
@@ -38,9 +38,13 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     path::{Path, PathBuf},
+    sync::Arc,
 };
+
+/// Files of the source that are open at once.
+const MOST_OPEN_FILES: usize = 64;
 
 /// What [`Db::salvage`] does with keys whose newest version may be lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -157,7 +161,9 @@ fn salvage(src: &Path, dest: &Path, options: Options, doubtful: Doubtful) -> Res
     let (src, dest) = (&*directory::absolute(src)?, &*directory::absolute(dest)?);
     let _lock = lock(src)?;
     refuse_full(dest)?;
-    let storage = &Buffered as &dyn Storage;
+    // A tree may have more tables than a process descriptors.
+    let open = Arc::new(OpenFiles::new(MOST_OPEN_FILES));
+    let storage = &FewOpen::new(Arc::new(Buffered), open) as &dyn Storage;
     let mut report = SalvageReport::default();
     let source = Source::read(storage, src, &mut report)?;
     let db = Db::open(dest, options)?;
@@ -171,6 +177,8 @@ fn salvage(src: &Path, dest: &Path, options: Options, doubtful: Doubtful) -> Res
         touched: HashMap::new(),
         merges_left: 0,
         lost_records: false,
+        incomplete: BTreeSet::new(),
+        unsure: HashSet::new(),
     };
     for entry in &source.trees {
         salvage.tree(&db, entry, source.database_id)?;
@@ -322,6 +330,10 @@ struct Salvage<'s> {
     /// Merges that were not applied.
     merges_left: u64,
     lost_records: bool,
+    /// Trees of which a key may be lost that is absent.
+    incomplete: BTreeSet<u32>,
+    /// Where merges are kept: keys whose newer version may be lost.
+    unsure: HashSet<(u32, Vec<u8>)>,
 }
 
 impl Salvage<'_> {
@@ -344,6 +356,7 @@ impl Salvage<'_> {
             ..SalvagedTree::default()
         };
         let (report, take) = (&mut self.report, self.doubtful == Doubtful::Take);
+        let (unsure, merges, mut incomplete) = (&mut self.unsure, entry.merge.is_some(), false);
         let mut visit = |salvaged: Salvaged| match salvaged {
             Salvaged::Entry {
                 key,
@@ -351,12 +364,18 @@ impl Salvage<'_> {
                 doubtful,
             } => {
                 found.doubtful += u64::from(doubtful);
-                match doubtful && !take {
-                    true => Ok(()),
-                    false => tree.insert_stored(&key, &value),
+                if doubtful && !take {
+                    incomplete = true;
+                    return Ok(());
                 }
+                tree.insert_stored(&key, &value)?;
+                if doubtful && merges {
+                    unsure.insert((entry.id, key));
+                }
+                Ok(())
             }
             Salvaged::Lost(Hole { from, to, error }) => {
+                incomplete = true;
                 report.add(Loss {
                     from: Some(from),
                     to,
@@ -375,6 +394,9 @@ impl Salvage<'_> {
             }
             IndexYKind::Lsm => lsm::salvage(self.storage, &dir, owner, &mut visit)?,
             _ => paged::salvage(self.storage, &dir, &mut visit)?,
+        }
+        if incomplete {
+            self.incomplete.insert(entry.id);
         }
         self.report.trees.push(found);
         self.trees.insert(entry.id, tree);
@@ -465,12 +487,16 @@ impl Salvage<'_> {
         }
     }
 
-    /// A merge counts once. Where records are lost, the value may have it already.
+    /// A merge counts once. Where records are lost, the value may have it already. Merged into what
+    /// is not the newest value, or into nothing where the value is lost, it would invent one.
     fn merge(&mut self, id: u32, key: &[u8], operand: &[u8]) -> Result<()> {
         let Some(tree) = self.trees.get(&id) else {
             return Ok(());
         };
-        let merged = match self.lost_records {
+        let is_lost = self.lost_records
+            || self.unsure.contains(&(id, key.to_vec()))
+            || self.incomplete.contains(&id) && tree.get_stored(key)?.is_none();
+        let merged = match is_lost {
             true => Ok(false),
             false => tree.merge(key, operand).map(|()| true),
         };
@@ -518,6 +544,7 @@ impl Salvage<'_> {
         if contested && touched.is_none() {
             self.count_doubtful(id, 1);
         }
+        self.unsure.remove(&name);
         if !unsure {
             // The newest record of the key is here, whatever was before it.
             if self.touched.remove(&name) == Some(Touched::Contested) {

@@ -258,6 +258,13 @@ impl Ends {
         piece.bytes = bytes;
     }
 
+    /// Drops what was read ahead.
+    pub(crate) fn forget(&self) {
+        for order in [Order::Ascending, Order::Descending] {
+            self.give_up(&mut self.piece(order).lock());
+        }
+    }
+
     fn give_up(&self, piece: &mut Piece) {
         self.shared.budget.give(Holder::Ends, piece.bytes);
         piece.bytes = 0;
@@ -267,8 +274,6 @@ impl Ends {
 
 impl Drop for Ends {
     fn drop(&mut self) {
-        for order in [Order::Ascending, Order::Descending] {
-            self.give_up(&mut self.piece(order).lock());
-        }
+        self.forget();
     }
 }

@@ -161,7 +161,8 @@ impl Joined {
                 break;
             }
             // I3: not if something may have changed since the search.
-            let loaded = self.x.load(key, &value, stamp) == Load::Loaded;
+            let loaded =
+                !self.load_pause.is_on() && self.x.load(key, &value, stamp) == Load::Loaded;
             warmed.keys += u64::from(loaded);
         }
         Ok(warmed)

@@ -42,6 +42,7 @@ pub(crate) mod host;
 pub(crate) mod hot;
 pub(crate) mod journal;
 pub(crate) mod load;
+mod load_pause;
 pub(crate) mod memory;
 pub(crate) mod merge;
 mod merging;

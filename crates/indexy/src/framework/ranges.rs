@@ -5,7 +5,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::{disk_writer::Runs, tree::Joined};
+use super::{disk_writer::Runs, policies::Evicted, tree::Joined};
 use crate::{
     error::{Error, Result},
     x::{IndexX, Order},
@@ -20,6 +20,7 @@ impl Joined {
         let mut runs = self.writer.lock();
         self.writer.discard();
         self.drop_from_x(&mut runs, &[], None);
+        self.give_back();
         if let Some(radix) = &self.radix {
             radix.cache.writer.discard();
             radix.forget(&[], None);
@@ -33,9 +34,17 @@ impl Joined {
     pub(crate) fn forget(&self) {
         let settled = self.writer.settled();
         self.x.cut(&[], None, settled, false, usize::MAX);
+        let _run = self.writer.lock();
+        self.give_back();
         if let Some(radix) = &self.radix {
             radix.forget(&[], None);
         }
+    }
+
+    /// What it has of Y beside X: the filter, and what was read ahead.
+    fn give_back(&self) {
+        self.writer.evicted().choose(Evicted::Ranges);
+        self.ends.forget();
     }
 
     /// Drops the entries of `[from, to)`, dirty ones too; the range is mounted then. The caller
@@ -55,9 +64,10 @@ impl Joined {
     /// the run lock, and the log is durable up to here (I5).
     ///
     /// Operands are buried before: they would be merged into nothing. Y comes first: a reader that
-    /// finds nothing in X must not be told of an older version (I1). Then every mounted range gets
-    /// a fresh stamp, so that nothing read from Y before is loaded any more (I3), and what was
-    /// loaded goes with the rest. After an error nobody knows what Y shows: the caller poisons.
+    /// finds nothing in X must not be told of an older version (I1). Before and after, every
+    /// mounted range gets a fresh stamp, so that nothing read from Y before is loaded any more (I3,
+    /// `load_pause.rs`), and what was loaded goes with the rest. After an error nobody knows what Y
+    /// shows: the caller poisons.
     pub(crate) fn remove_range(
         &self,
         runs: &mut Runs,
@@ -67,10 +77,21 @@ impl Joined {
         if self.discarded() {
             return Ok(());
         }
-        self.bury_operands(from, to);
+        let _paused = self.load_pause.begin();
+        self.before_removal(from, to);
         self.writer.remove_range(from, to)?;
         self.remove_range_from_x(runs, from, to);
         Ok(())
+    }
+
+    /// Before Y shows that `[from, to)` is removed; the caller has paused loads until X has dropped
+    /// it. Operands are buried, and what was read of Y before is not loaded any more.
+    pub(crate) fn before_removal(&self, from: &[u8], to: Option<&[u8]>) {
+        if self.discarded() {
+            return;
+        }
+        self.bury_operands(from, to);
+        self.x.restamp(from, to);
     }
 
     /// The same in X, when Y has nothing of the range any more.

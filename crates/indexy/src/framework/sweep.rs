@@ -95,7 +95,7 @@ impl Joined {
                 events::refused(&error);
                 Found::default()
             }
-            found => found?,
+            found => found.inspect_err(|_| sweeps.again(from))?,
         };
         Ok(match sweeps.swept(&found.left, found.next, horizon) {
             true => Maintained::Idle,

@@ -95,6 +95,11 @@ impl Sweeps {
         }
     }
 
+    /// The piece from `from` on could not be swept: it is due again.
+    pub(super) fn again(&mut self, from: Vec<u8>) {
+        self.at = Some(from);
+    }
+
     /// A piece was swept at `horizon`, which left `left`, and the next one begins at `next`. True
     /// if that was the last one.
     pub(super) fn swept(&mut self, left: &Left, next: Option<Vec<u8>>, horizon: Millis) -> bool {

@@ -17,6 +17,7 @@ use super::{
     disk_writer::DiskWriter,
     ends::Ends,
     expiry::EXPIRY_BYTES,
+    load_pause::LoadPause,
     merging::{Meeting, Merging},
     misses::{Misses, Purpose},
     operators::Operator,
@@ -101,6 +102,8 @@ pub(crate) struct Joined {
     pub writer: DiskWriter,
     /// Images of what was written while a snapshot was open.
     pub versions: Arc<Store>,
+    /// While Y changes behind X's back.
+    pub(crate) load_pause: LoadPause,
     /// Where scans need not look.
     pub(super) dead: DeadStretches,
     /// What Y has where entries are taken one after the other.
@@ -136,6 +139,7 @@ impl Joined {
             regions: Regions::new(floor),
             ends: Ends::new(Arc::clone(&shared)),
             shared,
+            load_pause: LoadPause::default(),
             dead: DeadStretches::default(),
             survey: Survey::default(),
             merging: Merging::default(),
@@ -433,8 +437,8 @@ impl Joined {
             return;
         }
         let admit = || self.shared.room.admit_load(bytes);
-        let loaded =
-            fits && admit().is_some_and(|_admitted| self.x.load(key, value, stamp) == Load::Loaded);
+        let load = || !self.load_pause.is_on() && self.x.load(key, value, stamp) == Load::Loaded;
+        let loaded = fits && admit().is_some_and(|_admitted| load());
         if !loaded {
             counters::add(&counters.loads_refused, 1);
         }

@@ -164,8 +164,9 @@ impl Background {
         for tree in self.host.trees() {
             tree.y.interrupt();
         }
-        let mut threads = self.threads.lock();
-        for thread in threads.take().into_iter().flatten() {
+        // A thread that is joined may want to start another one, which fails from here on.
+        let threads = self.threads.lock().take();
+        for thread in threads.into_iter().flatten() {
             if thread.thread().id() == std::thread::current().id() {
                 continue;
             }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    key::Value,
+    key::{Value, successor},
     versions::{Epoch, Gate},
     wal::{Log, Lsn, RecordRef},
     x::{Before, IndexX, Lookup, Put},
@@ -44,7 +44,7 @@ impl Joined {
     }
 
     #[inline]
-    pub(super) fn too_large_for_x(&self, bytes: usize) -> bool {
+    pub(crate) fn too_large_for_x(&self, bytes: usize) -> bool {
         bytes > self.shared.budget.limit() / LARGEST_ENTRY_DIVISOR
     }
 
@@ -194,6 +194,9 @@ impl Joined {
         }
         // I9: Y shows the key at a moment that no latch tells.
         let _held_off = self.dead.hold_off(key);
+        // I3: what was read of Y before is not loaded any more, and nothing until X has evicted.
+        let _paused = self.load_pause.begin();
+        self.x.restamp(key, Some(&successor(key)));
         let mut source = OneEntry {
             joined: self,
             entry: (key, value),

@@ -428,6 +428,8 @@ impl IndexY for MemoryY {
         let run: Run = keys.map(|key| (key.clone(), None)).collect();
         apply(&mut state.visible, &run);
         state.pending.push(run);
+        drop(state);
+        self.at(Point::RunVisible);
         Ok(())
     }
 

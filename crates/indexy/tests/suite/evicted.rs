@@ -310,3 +310,20 @@ fn a_read_only_database_and_one_without_an_index_x_have_filters_too() {
     assert!(db.stats().denied_by_filter > 4800);
     db.drop_tree("t").unwrap_err();
 }
+
+/// The filter of a tree that is gone takes no memory from others, though somebody has its handle.
+#[test]
+fn the_filter_of_a_dropped_tree_is_given_back() {
+    let dir = fast_dir();
+    let db = Db::open(dir.path(), Options::new(8 * MIB)).unwrap();
+    let gone = db.tree_with("gone", filtered()).unwrap();
+    for n in 0..20_000 {
+        gone.insert(key(n), b"v").unwrap();
+    }
+    put_away(&db, &gone);
+    wait_built(&db);
+    assert!(db.stats().filter_bytes > 10_000);
+    db.drop_tree("gone").unwrap();
+    assert_eq!(db.stats().filter_bytes, 0);
+    assert!(matches!(gone.get(key(1)), Err(Error::TreeDropped { .. })));
+}

@@ -34,6 +34,7 @@ use std::{
         Arc,
         atomic::{AtomicU8, Ordering},
     },
+    time::Duration,
 };
 
 /// Life of a tree handle.
@@ -121,6 +122,9 @@ impl TreeCore {
     }
 }
 
+/// How often a call that waits for others looks whether the database is being closed.
+const CLOSING_POLL: Duration = Duration::from_millis(20);
+
 /// The open database without its threads.
 pub(crate) struct Core {
     pub path: PathBuf,
@@ -162,13 +166,19 @@ impl Core {
         }
     }
 
-    /// Keeps the database from being closed while the guard lives. Errors: `Closed`.
+    /// Keeps the database from being closed while the guard lives. Errors: `Closed`. Who is called
+    /// by a thread that `close` joins, as a waker is, is told so, and waits for `close` no longer
+    /// than a moment.
     pub(crate) fn operation(&self) -> Result<RwLockReadGuard<'_, ()>> {
         updating::check(self)?;
         self.directory.check_process()?;
-        let guard = self.operations.read();
-        self.check_open()?;
-        Ok(guard)
+        loop {
+            let guard = self.operations.try_read_for(CLOSING_POLL);
+            self.check_open()?;
+            if let Some(guard) = guard {
+                return Ok(guard);
+            }
+        }
     }
 
     /// For writes: open, not read-only, not poisoned.

@@ -140,6 +140,9 @@ impl<'a> Warmer<'a> {
         let mut keys = Keys::new(block, file.payload());
         while let Some((key, value_bytes)) = keys.next().map_err(|what| file.corrupt(what))? {
             let bytes = key.len() + value_bytes;
+            if tree.too_large_for_x(bytes) {
+                continue;
+            }
             let full = self.batch.keys.len() >= self.batch.at_once
                 || self.batch.expected.saturating_add(bytes) > most_bytes;
             if full && let Some(ended) = self.look_up(tree) {

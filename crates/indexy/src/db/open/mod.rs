@@ -67,13 +67,16 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
     let started = Instant::now();
     let path = &*directory::absolute(path)?;
     let (lock, manifest) = place::take(&*storage, path, &options)?;
+    // Before anything is written: what one tree lacks keeps the whole database closed.
+    let check = |options: &Options| {
+        let mut trees = manifest.trees.iter();
+        trees.try_for_each(|tree| options.check_pair(tree.index_x, tree.index_y))
+    };
+    check(&options)?;
     let options = on_its_device(path, options)?;
+    check(&options)?;
     let poison = Arc::new(Poison::default());
     let directory = Arc::new(OwnedDirectory::new(path, lock, poison.clone()));
-    // Before anything is written: what one tree lacks keeps the whole database closed.
-    for tree in &manifest.trees {
-        options.check_pair(tree.index_x, tree.index_y)?;
-    }
     let core = make_core(storage, path, options, directory, poison, &manifest);
     if !core.options.read_only {
         remove_orphans(&core, &manifest)?;
@@ -264,7 +267,9 @@ pub(super) fn open_tree(
     let x = match entry.index_x {
         IndexXKind::Art => AnyX::Art(Art::new(core.memory.clone(), mounted)),
         // A write buffer has no use for anything but density and order.
-        _ => AnyX::BPlus(BPlus::new(core.memory.clone(), mounted)),
+        IndexXKind::BPlus | IndexXKind::None | IndexXKind::Radix | IndexXKind::RadixLeaves => {
+            AnyX::BPlus(BPlus::new(core.memory.clone(), mounted))
+        }
     };
     let joined =
         Joined::new(entry.id, x, y, entry.resident, floor, core.shared.clone())

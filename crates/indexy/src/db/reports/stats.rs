@@ -220,6 +220,7 @@ impl Stats {
         }
         let held = |holder| core.budget.held(holder) as u64;
         let data = stats.x_bytes
+            + in_memory as u64
             + held(Holder::IndexYTrees)
             + held(Holder::Filters)
             + held(Holder::Scans)

@@ -321,13 +321,24 @@ impl Commit<'_> {
         Ok(removals)
     }
 
-    /// Waits until the record is durable. It cannot be taken back: a full device is waited for.
+    /// The ranges that go from tree number `tree`.
+    fn removed(&self, tree: usize) -> impl Iterator<Item = KeyRange<'_>> {
+        self.ops.iter().filter_map(move |op| match &op.change {
+            Change::RemoveRange(from, to) if op.tree == tree => Some((&from[..], to.as_deref())),
+            _ => None,
+        })
+    }
+
+    /// Waits until the record is durable. It cannot be taken back: a full device, and want of
+    /// descriptors, are waited for.
     fn wait_durable(&self) -> Result<()> {
+        let passes =
+            |error: &Error| matches!(error, Error::OutOfSpace { .. }) || error.is_transient();
         let log = &self.core.shared.log;
         let deadline = Instant::now() + FULL_DEVICE;
         loop {
             match log.wait_durable() {
-                Err(Error::OutOfSpace { .. }) if Instant::now() < deadline => {
+                Err(error) if passes(&error) && Instant::now() < deadline => {
                     std::thread::sleep(FULL_DEVICE_PAUSE);
                 }
                 waited => return waited,
@@ -347,6 +358,7 @@ impl Commit<'_> {
             // I5: Y shows the removal when it is applied.
             self.wait_durable().map_err(poison)?;
         }
+        let mut paused = Vec::new();
         for op in self.ops {
             let tree = &self.trees[op.tree].joined;
             match &op.change {
@@ -356,10 +368,13 @@ impl Commit<'_> {
                 Change::Merge(..) => {}
                 Change::RemoveRange(from, to) => {
                     if let Some(runs) = &mut runs[op.tree] {
-                        tree.bury_operands(from, to.as_deref());
                         // All ranges of the tree at once. Those that come later in the batch go
                         // from Y early: nothing that it has of them is wanted any more.
                         if let Some(removal) = removals[op.tree].take() {
+                            paused.push(tree.load_pause.begin());
+                            for (from, to) in self.removed(op.tree) {
+                                tree.before_removal(from, to);
+                            }
                             tree.writer.publish_removal(removal).map_err(poison)?;
                         }
                         tree.remove_range_from_x(runs, from, to.as_deref());
@@ -378,8 +393,8 @@ type Olds = VecDeque<Option<Image>>;
 /// What is read before the images of a batch have room takes so much; the rest is read when it has.
 const AT_HAND_BYTES: usize = 64 << 10;
 
-/// How long a batch that removes ranges waits for a device that became full under it, with all
-/// stripes, before it gives the handle up.
+/// How long a batch that removes ranges waits for a device that became full under it, or for a
+/// descriptor, with all stripes, before it gives the handle up.
 const FULL_DEVICE: Duration = Duration::from_secs(10);
 const FULL_DEVICE_PAUSE: Duration = Duration::from_millis(50);
 

@@ -200,7 +200,7 @@ impl Slots {
 
     /// `key` is about to have a value.
     pub(super) fn shorten(&mut self, key: &[u8]) {
-        let mut ended = [false; SLOTS];
+        let mut ended = Vec::new();
         for at in 0..SLOTS {
             let Some(slot) = self.slots[at].as_mut().filter(|s| holds(&s.keys, key)) else {
                 continue;
@@ -208,7 +208,7 @@ impl Slots {
             if let Some(live) = slot.front.take() {
                 live.narrow(slot, key);
                 self.give_up(live.order);
-                ended[at] = true;
+                ended.push(at);
                 continue;
             }
             let above = (successor(key), slot.keys.1.clone());
@@ -231,7 +231,7 @@ impl Slots {
             }
         }
         // None that holds the key is left.
-        (0..SLOTS).filter(|at| ended[*at]).for_each(|at| self.join(at));
+        ended.into_iter().for_each(|at| self.join(at));
     }
 
     /// Tells writers, and drops slots that hold nothing.

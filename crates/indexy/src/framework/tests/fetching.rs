@@ -282,3 +282,41 @@ fn what_comes_when_a_stand_in_leaves_is_read() {
         assert_eq!(slot.wait().unwrap(), value(1));
     });
 }
+
+/// A waker may run anything, and so may ask for one more thread while the threads are joined.
+#[test]
+fn a_waker_that_wants_a_thread_does_not_keep_the_database_from_ending() {
+    struct Asks {
+        background: Arc<Background>,
+        last: Arc<Slot>,
+    }
+    impl Wake for Asks {
+        fn wake(self: Arc<Self>) {
+            // Until the end has begun, which answers what is not served.
+            eventually("the queue is closed", || self.last.is_answered());
+            std::thread::sleep(Duration::from_millis(20));
+            let _ = self.background.build_filters();
+        }
+    }
+    Rig::each(|rig, tree, y| {
+        fill(tree, 4);
+        let background = start(rig);
+        let pause = y.pause(Point::GetStart);
+        let first = background.fetch(tree, &key(0)).unwrap();
+        pause.wait_reached();
+        let last = background.fetch(tree, &key(1)).unwrap();
+        let asks = Arc::new(Asks {
+            background: background.clone(),
+            last,
+        });
+        assert!(matches!(first.poll(&Waker::from(asks)), Poll::Pending));
+        let ending = background.clone();
+        let (ended, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            ending.stop();
+            ended.send(()).unwrap();
+        });
+        pause.resume();
+        told.recv_timeout(PATIENCE).expect("it ends");
+    });
+}

@@ -118,3 +118,40 @@ fn a_miss_loads_the_key_and_an_absent_key_stays_y_s_to_answer() {
         assert_eq!(y.reads(), reads + 1);
     });
 }
+
+/// Y shows what X is not yet asked to forget: who was told of the new state is not told of the old
+/// one later.
+#[test]
+fn i3_a_late_load_does_not_bring_back_what_y_does_not_show_any_more() {
+    let large = vec![7; BUDGET / 8 + 1];
+    for removal in [false, true] {
+        Rig::each(|_, tree, y| {
+            put_away(tree, b"k", b"v1");
+            let change = || match removal {
+                true => {
+                    let mut runs = tree.writer.lock();
+                    tree.remove_range(&mut runs, b"a", Some(b"z")).unwrap();
+                }
+                false => drop(put(tree, b"k", &large)),
+            };
+            let new = (!removal).then(|| large.clone());
+            std::thread::scope(|s| {
+                let old = y.pause(Point::GetEnd);
+                let reader = s.spawn(|| get(tree, b"k"));
+                old.wait_reached();
+                let shown = y.pause(Point::RunVisible);
+                let writer = s.spawn(change);
+                shown.wait_reached();
+                assert!(get(tree, b"k") == new);
+                old.resume();
+                assert_eq!(reader.join().unwrap(), some(b"v1"));
+                assert!(get(tree, b"k") == new, "{removal}");
+                // One that begins now, beside a multi-get.
+                assert!(tree.multi_get(&[b"k"]).unwrap()[0].is_some() != removal);
+                shown.resume();
+                writer.join().unwrap();
+            });
+            assert!(get(tree, b"k") == new);
+        });
+    }
+}

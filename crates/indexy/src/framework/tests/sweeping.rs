@@ -69,3 +69,24 @@ fn i1_a_sweep_takes_nothing_that_was_renewed_meanwhile() {
         }
     }
 }
+
+/// A full device, say: the sweep is due again, and not at the next occasion.
+#[test]
+fn a_sweep_that_failed_comes_again() {
+    use crate::{error::Error, y::memory::Op};
+    each(|_, tree, y| {
+        put_until(tree, &key(9), b"new", NEVER);
+        clean(tree);
+        cut(tree);
+        // A run takes deletes in the place of the dead.
+        let run: Vec<_> = (0..3)
+            .map(|n| (key(n).to_vec(), Some(expiry::stored(1, b"old").to_vec())))
+            .collect();
+        crate::y::conformance::write(y, &run).unwrap();
+        let expiry = tree.expiry.as_ref().unwrap();
+        expiry.wrote(1 << 40);
+        y.fail(Op::DrainRun, 0, 0, Error::OutOfSpace { path: "/".into() });
+        let failed = (0..100).filter(|_| tree.maintain().is_err()).count();
+        assert_eq!((failed, y.contents().len()), (1, 1));
+    });
+}

@@ -39,7 +39,7 @@ pub(crate) fn salvage(
             Err(Error::corrupt(dir.join(VERSIONS), 0, what))
         }
     };
-    match placement {
+    match damage(placement)? {
         Ok(placement) => by_versions(storage, dir, &placement, visit),
         Err(error) => {
             visit(lost(&[], None, error))?;
@@ -56,6 +56,14 @@ fn lost(from: &[u8], to: Option<&[u8]>, error: Error) -> Salvaged {
     })
 }
 
+/// What is no damage ends it: want of descriptors loses nothing.
+fn damage<T>(read: Result<T>) -> Result<Result<T>> {
+    match read {
+        Err(error) if error.is_transient() => Err(error),
+        read => Ok(read),
+    }
+}
+
 fn by_versions(
     storage: &dyn Storage,
     dir: &Path,
@@ -63,16 +71,12 @@ fn by_versions(
     visit: &mut Visit<'_>,
 ) -> Result<()> {
     let tables = dir.join(TABLES);
-    let opened: BTreeMap<u64, Opened> = placement
-        .tables
-        .iter()
-        .map(|(number, facts)| {
-            (*number, {
-                let name = (facts.number, facts.id, facts.pages);
-                TableFile::open(storage, &tables, name)
-            })
-        })
-        .collect();
+    let mut opened: BTreeMap<u64, Opened> = BTreeMap::new();
+    for (number, facts) in &placement.tables {
+        let name = (facts.number, facts.id, facts.pages);
+        let table = damage(TableFile::open(storage, &tables, name))?;
+        opened.insert(*number, table);
+    }
     for (i, partition) in placement.partitions.iter().enumerate() {
         let next = placement.partitions.get(i + 1);
         let (from, to) = (&*partition.from, next.map(|next| &*next.from));
@@ -118,7 +122,7 @@ fn by_footers(storage: &dyn Storage, dir: &Path, visit: &mut Visit<'_>) -> Resul
         let read = storage
             .open(&tables.join(&name), false)
             .and_then(|file| TableMeta::alone(&file));
-        match read {
+        match damage(read)? {
             Ok(table) => opened.push(table),
             Err(error) => visit(lost(&[], None, error))?,
         }
@@ -173,6 +177,9 @@ fn merge<'t>(
             if let Some(input) = inputs.get_mut(first)
                 && let Some(Found::Hole(hole)) = input.found.next()
             {
+                if hole.error.is_transient() {
+                    return Err(hole.error);
+                }
                 visit(Salvaged::Lost(hole.clone()))?;
                 input.holes.push(hole);
             }

@@ -12,8 +12,9 @@ use super::table::{
     Answer, FilterUse, Table, TableMeta, TableOptions, TableStream, TableWriter, file_name, hash_of,
 };
 use crate::{
-    error::Result,
+    error::{Error, Result},
     key::{Key, Value},
+    limits::MAX_VALUE_BYTES,
     storage::Storage,
     x::Order,
     y::{
@@ -121,8 +122,14 @@ impl Scratch {
 
 impl ScratchWriter {
     /// Adds an entry behind all before. Errors: `Io`, `OutOfSpace`; `Unsupported` if the key does
-    /// not ascend.
+    /// not ascend; `ValueTooLong` if no table could give the value back.
     pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        if value.len() > MAX_VALUE_BYTES {
+            return Err(Error::ValueTooLong {
+                len: value.len(),
+                limit: MAX_VALUE_BYTES,
+            });
+        }
         let full = |writer: &TableWriter| writer.bytes() >= self.scratch.table_bytes;
         if self.writer.as_ref().is_some_and(full) {
             self.end_table()?;

@@ -101,6 +101,10 @@ impl TableFile for Stored {
     fn sync(&self) -> Result<()> {
         self.table.sync()
     }
+
+    fn check_format(&self) -> Result<()> {
+        self.table.check_format()
+    }
 }
 
 fn facts_of(meta: &TableMeta) -> Facts {

@@ -109,6 +109,8 @@ pub(crate) struct PartitionShape {
     pub(crate) damaged_base: bool,
     /// Layers of which something cannot be read, ascending.
     pub(crate) damaged_layers: Vec<usize>,
+    /// Not asked for: nothing is due in it.
+    pub(crate) outside: bool,
 }
 
 /// A tree as the policy sees it.
@@ -124,7 +126,10 @@ impl Shape {
     pub(crate) fn within(mut self, partitions: &Range<usize>) -> Self {
         for (i, partition) in self.partitions.iter_mut().enumerate() {
             if !partitions.contains(&i) {
-                *partition = PartitionShape::default();
+                *partition = PartitionShape {
+                    outside: true,
+                    ..PartitionShape::default()
+                };
             }
         }
         self
@@ -303,15 +308,16 @@ fn neighbours(shape: &Shape) -> Option<Step> {
     let limit = shape.limits.partition_bytes;
     let all = shape.partitions.iter().map(|p| p.all().bytes).sum::<u64>();
     let enough = MANY_PARTITIONS + 2 * (all / limit);
-    // What is damaged is no neighbour of anything.
-    let bytes = |p: &PartitionShape| match p.is_damaged() {
+    let inside = shape.partitions.iter().filter(|p| !p.outside).count();
+    if inside as u64 <= enough {
+        return None;
+    }
+    // What is damaged or outside is no neighbour of anything.
+    let bytes = |p: &PartitionShape| match p.is_damaged() || p.outside {
         true => limit + 1,
         false => p.all().bytes,
     };
     let bytes: Vec<u64> = shape.partitions.iter().map(bytes).collect();
-    if bytes.len() as u64 <= enough {
-        return None;
-    }
     let mut best = 0..0;
     let (mut start, mut inside) = (0, 0);
     for (end, added) in bytes.iter().enumerate() {

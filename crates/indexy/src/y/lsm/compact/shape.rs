@@ -87,6 +87,7 @@ pub(crate) fn shape_of<T: TableFile>(
                 let layers = partition.layers.iter().enumerate();
                 layers.filter(|(_, t)| damaged(t)).map(|(i, _)| i).collect()
             },
+            outside: false,
         }
     };
     Shape {

@@ -119,3 +119,15 @@ fn a_run_that_cannot_be_written_leaves_no_file() {
         assert!(written.is_ok() || sim.contents().is_empty(), "at {at}");
     }
 }
+
+/// Tables refuse to read it.
+#[test]
+fn a_value_that_no_read_would_take_is_refused() {
+    let scratch = scratch(&Sim::default());
+    let long = vec![0; MAX_VALUE_BYTES + 1];
+    let mut writer = scratch.writer().unwrap();
+    assert!(matches!(
+        writer.add(b"k", &long),
+        Err(Error::ValueTooLong { .. })
+    ));
+}

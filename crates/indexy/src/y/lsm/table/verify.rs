@@ -71,6 +71,17 @@ impl Table {
 }
 
 impl Table {
+    /// Errors: `FormatVersion`. What is damaged is found by those who need it. Cost: a read of a
+    /// page.
+    pub(crate) fn check_format(&self) -> Result<()> {
+        match self.file().check_head(self.meta().number) {
+            Err(unknown @ Error::FormatVersion { .. }) => Err(unknown),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Table {
     /// Tells `found` of every damaged page of the file, and of every place of far bytes; of what is
     /// under a damaged inner page, of that page alone.
     pub(crate) fn find_damage(&self, found: &mut dyn FnMut(Error)) {

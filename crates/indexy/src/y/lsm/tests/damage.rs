@@ -312,3 +312,30 @@ fn an_interrupted_merge_is_no_damage() {
     let done = y.do_what_is_due(&mut y.maintaining.lock());
     assert!(matches!(done, Ok(false)), "{done:?}");
 }
+
+/// A table that a newer build has written: nothing is changed beside it.
+#[test]
+fn a_table_of_an_unknown_format_is_refused_when_the_tree_is_opened() {
+    use crate::y::page;
+    let (mut files, _) = sample();
+    let tables = files.keys().filter_map(|path| {
+        let number: u64 = path.file_name()?.to_str()?.parse().ok()?;
+        Some((number, path.clone()))
+    });
+    let (_, newest) = tables.max().unwrap();
+    let head = &mut files.get_mut(&newest).unwrap()[..4096];
+    let version = page::HEADER_BYTES + 8;
+    assert!((1..9).contains(&head[version]));
+    head[version] = 77;
+    let sum = xxhash_rust::xxh3::xxh3_64(page::summed(head, true));
+    page::put_sum(head, sum);
+    let sim = Sim::default();
+    for (path, bytes) in &files {
+        sim.tamper(path, bytes.clone());
+    }
+    assert!(matches!(
+        open_sim(&sim).map(drop),
+        Err(Error::FormatVersion { found: 77, .. })
+    ));
+    assert!(sim.contents() == files);
+}

@@ -24,6 +24,9 @@ use crate::{
     y::page::{MAX_LEVEL, PAGE_LIMIT},
 };
 
+/// Numbers of tables are less.
+pub(super) const MOST_TABLES: u64 = u64::MAX / 2;
+
 /// Most bytes that a table may have the log keep for it.
 pub(crate) const MAX_EXTRA_BYTES: usize = 16 << 20;
 /// What facts take at least: eight words, the height, three lengths.
@@ -72,6 +75,12 @@ pub(crate) trait TableFile: Send + Sync {
 
     /// Makes the file durable, but not its name.
     fn sync(&self) -> Result<()>;
+
+    /// Errors: `FormatVersion` if the file says that this build does not know its format. Cost: a
+    /// read of a page.
+    fn check_format(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl Facts {
@@ -121,7 +130,7 @@ impl Facts {
 
     fn plausible(&self) -> std::result::Result<(), Wrong> {
         // The next number must be one, too.
-        if self.number == 0 || self.number >= u64::MAX / 2 {
+        if self.number == 0 || self.number >= MOST_TABLES {
             return Err("number of a table");
         }
         if self.pages == 0 || self.pages > PAGE_LIMIT || self.root >= self.pages {

@@ -26,7 +26,7 @@
 
 use super::{
     contents::Version,
-    facts::{Facts, TableFile},
+    facts::{Facts, MOST_TABLES, TableFile},
     log::{Change, Hunk, Listing, Log, Placed},
     partition::Partition,
 };
@@ -128,6 +128,12 @@ impl<T: TableFile> Versions<T> {
         }
         let file = storage.open(&path, !with.read_only)?;
         let (log, listing, unsure) = Log::open(file, owner)?;
+        let files = files(&**storage, dir)?;
+        let tables = open_tables(dir, &files, &listing, with.open_table)?;
+        // Whoever knows a newer format has written tables with higher numbers.
+        if let Some((_, newest)) = tables.last_key_value() {
+            newest.check_format()?;
+        }
         if !with.read_only {
             log.secure(unsure)?;
             let new = dir.join(NEW_VERSIONS);
@@ -135,8 +141,6 @@ impl<T: TableFile> Versions<T> {
                 storage.remove(&new)?;
             }
         }
-        let files = files(&**storage, dir)?;
-        let tables = open_tables(dir, &files, &listing, with.open_table)?;
         let version = build(&listing, &tables, with.partition_bytes)
             .map_err(|what| Error::corrupt(&path, 0, format!("version log: {what}")))?;
         let next = files.iter().chain(tables.keys()).max().copied();
@@ -247,7 +251,7 @@ impl<T: TableFile> Versions<T> {
             .filter(|(number, _)| !old.contains_key(number));
         let new: Vec<&Arc<T>> = new.map(|(_, table)| *table).collect();
         for table in &new {
-            table.sync().map_err(|error| self.poison.set(&error))?;
+            table.sync().map_err(|error| self.failed(&error))?;
         }
         if !new.is_empty() {
             self.sync_dir(&self.dir.join(TABLES))?;
@@ -294,13 +298,17 @@ impl<T: TableFile> Versions<T> {
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
-        self.storage.sync_dir(dir).map_err(|error| {
-            // It was not begun.
-            if error.is_transient() {
-                return error;
-            }
-            self.poison.set(&error)
-        })
+        let synced = self.storage.sync_dir(dir);
+        synced.map_err(|error| self.failed(&error))
+    }
+
+    /// What a sync that failed means.
+    fn failed(&self, error: &Error) -> Error {
+        // It was not begun: there was no descriptor to open the file with.
+        match error.is_transient() {
+            true => error.clone(),
+            false => self.poison.set(error),
+        }
     }
 
     /// Removes the files of tables that nobody needs. Errors: `Io`; what is left is removed by a
@@ -317,13 +325,14 @@ impl<T: TableFile> Versions<T> {
             unused.then_some(*number)
         };
         let unused: Vec<u64> = files.known.iter().filter_map(unused).collect();
+        let mut first = Ok(());
         for number in unused {
             match self.storage.remove(&table_path(&self.dir, number)) {
-                Err(error) if !is_missing(&error) => return Err(error),
-                _ => files.known.remove(&number),
-            };
+                Err(error) if !is_missing(&error) => first = first.and(Err(error)),
+                _ => drop(files.known.remove(&number)),
+            }
         }
-        Ok(())
+        first
     }
 
     /// Ends all writing of files, if nothing needs one that would be removed later: makes the
@@ -502,8 +511,9 @@ fn files(storage: &dyn Storage, dir: &Path) -> Result<BTreeSet<u64>> {
     };
     let number = |name: &PathBuf| {
         let number: u64 = name.to_str()?.parse().ok()?;
-        // Another spelling of the number is nobody's file.
-        (name.as_os_str() == &*number.to_string()).then_some(number)
+        // Another spelling of a number is nobody's file, and so is a number that leaves no others.
+        let ours = number < MOST_TABLES / 2 && name.as_os_str() == &*number.to_string();
+        ours.then_some(number)
     };
     Ok(names.iter().filter_map(number).collect())
 }

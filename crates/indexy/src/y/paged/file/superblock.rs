@@ -155,6 +155,9 @@ impl Superblock {
     /// The newest whole superblock of the file, and the number of a copy that is not that one.
     pub(crate) fn load(file: &dyn StorageFile) -> Result<(Self, Option<usize>)> {
         match Self::copies(file)? {
+            // Whoever wrote it knows more than this build: it is not overwritten.
+            [Err(newer @ Error::FormatVersion { .. }), _]
+            | [_, Err(newer @ Error::FormatVersion { .. })] => Err(newer),
             [Ok(first), Ok(second)] if first.tree != second.tree => Err(Error::corrupt(
                 file.path(),
                 COPIES[1],

@@ -162,6 +162,14 @@ fn a_part_of_a_tree_can_be_compacted_alone() {
     ];
     let some = shape(partitions, Effort::Thorough).within(&(1..2));
     assert_eq!(next(&some), Step::Major(1..2));
+    // However many there are outside, and though nothing is inside.
+    for inside in [5..6, 6..6] {
+        let many = vec![partition(32, &[]); 40];
+        let some = shape(many, Effort::Thorough).within(&inside);
+        assert_eq!(next(&some), Step::Rest);
+    }
+    let small = shape(vec![partition(1, &[]); 40], Effort::Thorough);
+    assert_eq!(next(&small.within(&(3..30))), Step::Major(3..30));
 }
 
 #[test]
