@@ -9,7 +9,7 @@
 //! # Reads
 //!
 //! Reads take no lock. A miss loads the key into the memory index, unless the tree's
-//! [`Admission`](crate::Admission) says no.
+//! [`Admission`](crate::Admission) says no, or the call is to remove it.
 //!
 //! | operation | hit | miss | allocations |
 //! |---|---|---|---|
@@ -76,8 +76,8 @@
 //! | [`tree`] of a new one, [`drop_tree`] | a few fsyncs | others that make or drop trees |
 //! | [`sync`] | at most a write and an fsync, shared | nobody |
 //! | [`flush`] | writes all that is not on disk yet | nobody |
-//! | [`checkpoint`] | hard links or copies, and the log | nobody |
-//! | [`verify`] | reads everything | nobody |
+//! | [`checkpoint`] | hard links or copies, and the log | sorted loads; at the end, others that make or drop trees; runs to disk indexes that cannot be copied beside them (RocksDB) |
+//! | [`verify`] | reads everything, twice | nobody |
 //! | [`stats`] | none | nobody |
 //! | [`close`] | as `flush` | refuses everybody |
 //!

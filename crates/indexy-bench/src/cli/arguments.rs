@@ -75,8 +75,8 @@ pub(super) struct CoreCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct FiguresCommand {
-    /// How large: smoke takes three minutes, laptop about an hour and a half,
-    /// paper many hours.
+    /// How large: smoke takes three minutes, laptop about an hour,
+    /// evening some five hours, paper many hours.
     #[arg(long, value_enum, default_value_t = Preset::Smoke)]
     pub preset: Preset,
     /// Figures, separated by commas; all by default.

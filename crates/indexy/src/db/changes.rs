@@ -224,7 +224,8 @@ fn tree_of(record: &RecordRef<'_>) -> Option<u32> {
 /// the position. One allocation a set. Memory, counted in the budget, without a wait for room: 64
 /// KiB and the largest group of the log, or the largest record.
 ///
-/// Errors: `ChangesGone`, `Closed`, `Corrupt`, `Io`. After an error the next call tries the same
+/// Errors: `ChangesGone`, `Closed`, `Corrupt`, `Io`, `Unsupported` (no set begins at the position),
+/// `Reentrant`. After an error the next call tries the same
 /// place again.
 ///
 /// ```

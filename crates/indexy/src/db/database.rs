@@ -22,9 +22,11 @@ use std::{fmt, path::Path, sync::Arc};
 /// directory stays locked until the last of all these handles is gone, or `close` returned.
 ///
 /// After a failed fsync or write of its own files, by whichever call or thread, the database is
-/// *poisoned*: the call that met it gets the error itself, reads go on, writes fail with the first
-/// cause. A full device (`OutOfSpace`) or a lack of file descriptors does not poison; a directory
-/// that is renamed while it is open does (`DirectoryMoved`).
+/// *poisoned*: the call that met it gets the error itself, or `Poisoned` with it where the log failed;
+/// reads go on, writes fail with the first cause. A full device (`OutOfSpace`) or a lack of file
+/// descriptors does not poison, but for a call that has logged already what it cannot take back: the
+/// write of a value over an eighth of the budget, and a removal of ranges, which waits for 10 s. A
+/// directory that is renamed while it is open does (`DirectoryMoved`).
 ///
 /// A forked child process must not use the handles that it inherits. It may drop them.
 ///
@@ -63,7 +65,9 @@ impl Db {
     ///
     /// Errors: `BudgetTooSmall`, `InvalidOption`, `Unsupported`, `NoDatabase`, `NotADirectory`,
     /// `DestinationNotEmpty` (a new database in a directory with other files), `Locked`,
-    /// `FormatVersion`, `Corrupt`, `Io`, `OutOfSpace`.
+    /// `FormatVersion`, `Corrupt`, `Io`, `OutOfSpace`, `MergeOperatorMissing` (the log has merges of
+    /// an operator that is not registered), and `MemoryStalled` or `ResidentTreesTooLarge` where the
+    /// log's records find no room.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -115,7 +119,8 @@ impl Db {
     /// ([`Durability::None`](crate::Durability::None)) it does nothing; see [`Db::flush`].
     ///
     /// Cost: at most a write and an fsync, shared with others that wait.
-    /// Errors: `ReadOnly`, `Poisoned`, `OutOfSpace`, `Closed`.
+    /// Errors: `ReadOnly`, `Poisoned`, `OutOfSpace`, `Closed`, `Io` for want of a descriptor: it can
+    /// be called again.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -151,7 +156,8 @@ impl Db {
         self.core().flush()
     }
 
-    /// Copies the database, as of one moment during the call, into the directory `dest`, which must
+    /// Copies the database, as of one moment during the call (without a log each tree as of one of
+    /// its own), into the directory `dest`, which must
     /// be absent or empty; it opens as a database of its own. Writers and readers go on.
     ///
     /// Cost: the immutable files of the disk index are hard-linked where the file system allows it,
@@ -182,7 +188,8 @@ impl Db {
     /// disk index, and whether both agree. A report lists what does not hold; an `Err` means that
     /// the walk could not go on.
     ///
-    /// Cost: reads all of the disk index once. Readers and writers go on, as beside a
+    /// Cost: reads all of the disk index twice, and a third time with a filter of evicted keys.
+    /// Readers and writers go on, as beside a
     /// [`Snapshot`](crate::Snapshot).
     ///
     /// ```

@@ -52,7 +52,8 @@ impl Db {
     /// existing tree for another one is a `TreeMismatch`; what `options` leaves open is taken as it
     /// is.
     ///
-    /// Cost and errors: as [`Db::tree`], and `TreeMismatch`, `Unsupported`, `InvalidOption`.
+    /// Cost and errors: as [`Db::tree`], and `TreeMismatch`, `Unsupported`, `InvalidOption`,
+    /// `MergeOperatorMissing`, and `ReadOnly` where an option would be changed.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -327,7 +328,7 @@ impl Db {
     /// Cost: a few fsyncs, and the removal of its files. Waits for a run of this tree that is being
     /// written to the disk index, and for no writer longer than a moment.
     ///
-    /// Errors: `NoSuchTree`, `ReadOnly`, `Poisoned`, `Reentrant`, `Io`.
+    /// Errors: `NoSuchTree`, `ReadOnly`, `Poisoned`, `Closed`, `Reentrant`, `Io`, `OutOfSpace`.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

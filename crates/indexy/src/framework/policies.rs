@@ -118,7 +118,7 @@ pub enum Admission {
     },
     /// Only those that are read to be written: by [`Tree::update`](crate::Tree::update) and
     /// [`Tree::compare_and_swap`](crate::Tree::compare_and_swap), whether they write in the end or
-    /// not.
+    /// not, and by [`Tree::merge`](crate::Tree::merge) when many operands wait.
     OnUpdate,
     /// None.
     Never,

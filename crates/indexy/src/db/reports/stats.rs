@@ -15,7 +15,7 @@ pub struct Stats {
     /// filters of the disk index by a documented upper bound.
     pub memory_used_bytes: u64,
     /// The part of `memory_used_bytes` that holds data: entries of the memory index, tables and
-    /// filters of the disk index, open scans.
+    /// filters of the disk index, images of snapshots in memory, open scans.
     #[serde(default)]
     pub memory_in_use_bytes: u64,
     /// The rest of `memory_used_bytes`: set aside for the caches of the disk index (full or not),
@@ -33,7 +33,7 @@ pub struct Stats {
     /// Sorted runs or levels that a read of a disk index may have to look at, over all trees.
     pub y_runs: u64,
     /// Trees whose disk index has background work under way, or put off until writers rest (an LSM
-    /// tree merges level 0 then, 5 s after the last run). 0: the disk is left alone until somebody
+    /// tree merges its layers then, 5 s after the last run). 0: the disk is left alone until somebody
     /// writes, as far as the disk indexes tell: LSM trees do, paged ones have no such work, RocksDB
     /// does not tell.
     pub y_unsettled: u64,

@@ -28,7 +28,8 @@ pub struct VerifyReport {
 pub struct TreeReport {
     /// Name of the tree.
     pub name: String,
-    /// Live entries that a scan shows; of one moment in all trees.
+    /// Live entries that a scan shows; of one moment in all trees, unless the snapshot that
+    /// it reads was given up.
     pub entries: u64,
     /// Entries in memory, tombstones included.
     pub x_entries: u64,

@@ -46,7 +46,8 @@ impl Fetch {
 
 /// A key that is being read from the disk index; see [`Tree::try_get`].
 ///
-/// It may be dropped: the key is read and loaded into memory all the same. It holds the database
+/// It may be dropped: the key is read all the same, and loaded into memory as by [`Tree::get`], if
+/// the tree's [`Admission`](crate::Admission) takes it. It holds the database
 /// open as a [`Tree`] does. With the feature `async` it is a `Future` of the value, for any
 /// executor; then its waker is called by a thread of the database, and must not block it.
 ///

@@ -18,7 +18,8 @@ impl Tree {
     /// one operation, see [`Batch::remove_range`]. Over others keys go one by one, each as by
     /// [`Tree::remove`], and a key that is written meanwhile may stay.
     ///
-    /// Cost: one log record, which is durable when the call returns; what is in memory of the range
+    /// Cost: one log record, which is durable when the call returns (without a log: the next
+    /// [`Db::flush`](crate::Db::flush) makes it so); what is in memory of the range
     /// is walked; the LSM tree reads a few pages at its ends, the paged tree its leaves. Writers of
     /// all trees wait meanwhile, also for a run to the disk index that is under way. One by one: a
     /// scan of the range and a write per key in it.

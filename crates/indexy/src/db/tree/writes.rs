@@ -69,11 +69,11 @@ impl Tree {
     /// Writes `value` under `key`.
     ///
     /// Cost: no I/O but what the durability asks for; may wait for memory to become free. A value
-    /// over an eighth of the memory budget is written to the disk index at once, and is durable
-    /// when the call returns.
+    /// over an eighth of the memory budget is written to the disk index at once, and with a log it
+    /// is durable when the call returns.
     ///
     /// Errors: `KeyTooLong`, `ValueTooLong`, `ReadOnly`, `Closed`, `TreeDropped`, `Reentrant`:
-    /// nothing was written. `OutOfSpace` or `Poisoned` while the log is made durable: the write is
+    /// nothing was written. `OutOfSpace`, `Poisoned` or `Io` while the log is made durable: the write is
     /// seen, and the next open may find it or not. Where the disk index has no room for a value
     /// over an eighth of the budget, the old value stays and nothing is logged; if the device fills
     /// up or fails later in the call, the next open may find the new one.
