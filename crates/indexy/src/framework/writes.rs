@@ -7,6 +7,7 @@
 
 use super::{
     journal::Registration,
+    load_pause::Paused,
     regions::sample,
     signal::Stop,
     tree::{Joined, Route, Written},
@@ -194,9 +195,6 @@ impl Joined {
         }
         // I9: Y shows the key at a moment that no latch tells.
         let _held_off = self.dead.hold_off(key);
-        // I3: what was read of Y before is not loaded any more, and nothing until X has evicted.
-        let _paused = self.load_pause.begin();
-        self.x.restamp(key, Some(&successor(key)));
         let mut source = OneEntry {
             joined: self,
             entry: (key, value),
@@ -204,6 +202,7 @@ impl Joined {
             logged: None,
             registered: None,
             gate: None,
+            paused: None,
         };
         if let Err(error) = self.writer.write_run(&mut source) {
             if source.logged.is_some() {
@@ -257,6 +256,8 @@ struct OneEntry<'a> {
     registered: Option<Registration<'a>>,
     /// I11: no snapshot begins between the image and the moment in which all readers see the value.
     gate: Option<Gate<'a>>,
+    /// I3: nothing is loaded from before Y shows the value until X has evicted the old one.
+    paused: Option<Paused<'a>>,
 }
 
 impl RunSource for OneEntry<'_> {
@@ -277,6 +278,8 @@ impl RunSource for OneEntry<'_> {
         // I5: log before Y.
         joined.shared.log.wait_durable()?;
         self.gate = Some(joined.keep_before_publish(key));
+        self.paused = Some(joined.load_pause.begin());
+        joined.x.restamp(key, Some(&successor(key)));
         Ok(())
     }
 }

@@ -42,7 +42,7 @@ pub(crate) use options::{LogDurability, LogOptions};
 #[cfg(test)]
 pub(crate) use record::Malformed;
 pub(crate) use record::{BatchEncoder, MAX_BATCH_BYTES, RecordRef, batch_ops, records};
-pub(crate) use recovery::LoadAt;
+pub(crate) use recovery::{LoadAt, check_format};
 
 use crate::{
     error::{Error, Result},

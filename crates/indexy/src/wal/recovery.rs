@@ -220,6 +220,21 @@ fn end_log(
     Ok(())
 }
 
+/// Looks whether this build knows the format of the newest segment in `dir`, before anything is
+/// changed. Errors: `FormatVersion`; what else is wrong is found by the recovery.
+pub(crate) fn check_format(storage: &dyn Storage, dir: &Path) -> Result<()> {
+    let names = storage.list(dir).unwrap_or_default();
+    let numbers = names.iter().filter_map(|name| match classify(name) {
+        FileKind::Segment(sequence) => Some(sequence),
+        _ => None,
+    });
+    let head = |newest| read_head(&*storage.open(&segment_path(dir, newest), false)?);
+    match numbers.max().map(head) {
+        Some(Err(unknown @ Error::FormatVersion { .. })) => Err(unknown),
+        _ => Ok(()),
+    }
+}
+
 /// The needed segments, oldest first (rule 1), and those kept for followers; removes leftovers.
 fn find_segments(request: &Request<'_>) -> Result<(Vec<Found>, VecDeque<SegmentInfo>)> {
     let mut sequences = Vec::new();

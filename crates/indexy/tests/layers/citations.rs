@@ -13,7 +13,7 @@ const KNOWN: &[&str] = &[];
 /// Where a path from the root starts.
 const ROOTS: [&str; 6] = ["docs/", "crates/", "examples/", "fuzz/", ".ci/", ".github/"];
 /// Folders of a database's directory.
-const IN_A_DATABASE: [&str; 3] = ["log/", "trees/N/", "incoming/"];
+const IN_A_DATABASE: [&str; 4] = ["images/", "incoming/", "log/", "trees/N/"];
 /// The name that stands for one of the reader's choice.
 const PLACEHOLDER: &str = "/foo";
 /// What a path in backticks ends with.

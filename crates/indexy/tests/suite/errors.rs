@@ -513,3 +513,29 @@ fn resident_trees_that_do_not_fit() {
     other.insert(b"k", b"w").unwrap();
     assert_eq!(resident.len().unwrap(), u64::from(written) + 1000);
 }
+
+/// The newest segment of the log: nothing is changed, in no tree either.
+#[test]
+fn another_format_version_of_the_log() {
+    let (dir, db, tree) = database();
+    tree.insert("key", "value").unwrap();
+    db.sync().unwrap();
+    drop((db, tree));
+    let log = std::fs::read_dir(dir.path().join("log")).unwrap();
+    let newest = log.map(|entry| entry.unwrap().path()).max().unwrap();
+    let mut bytes = std::fs::read(&newest).unwrap();
+    bytes[8..12].copy_from_slice(&77u32.to_le_bytes());
+    let crc = crc32c::crc32c(&bytes[..60]);
+    bytes[60..64].copy_from_slice(&crc.to_le_bytes());
+    std::fs::write(&newest, &bytes).unwrap();
+    // What a crash left, and an open would remove.
+    let orphan = dir.path().join("trees/99");
+    std::fs::create_dir(&orphan).unwrap();
+    for options in [options(), options().read_only(true)] {
+        assert_err!(
+            Db::open(dir.path(), options),
+            Error::FormatVersion { found: 77, path: p, .. } if p == newest
+        );
+    }
+    assert!(orphan.exists());
+}

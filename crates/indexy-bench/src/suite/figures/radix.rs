@@ -55,12 +55,15 @@ struct Case {
 /// `budget` in bytes. An eighth of what fits lies in memory whatever a contender keeps of it; the
 /// largest count is four times what fits.
 fn cases(budget: u64) -> Vec<Case> {
-    const DRAWS: [(&str, Draws); 5] = [
+    const IN_MEMORY: [(&str, Draws); 2] = [
         ("uniform", Draws::Uniform),
-        ("zipf-0.7", Draws::Zipf(0.7)),
         ("zipf-0.99", Draws::Zipf(0.99)),
+    ];
+    const DRAWS: [(&str, Draws); 4] = [
+        ("uniform", Draws::Uniform),
+        ("zipf-0.99", Draws::Zipf(0.99)),
+        ("zipf-0.7", Draws::Zipf(0.7)),
         ("geometric-0.1", Draws::Geometric(0.1)),
-        ("geometric-0.001", Draws::Geometric(0.001)),
     ];
     let fit = budget / SMALL_BYTES;
     let case = |name: String, records, value_bytes, draws| Case {
@@ -69,22 +72,18 @@ fn cases(budget: u64) -> Vec<Case> {
         value_bytes,
         draws,
     };
+    let memory = IN_MEMORY.map(|(name, draws)| case(format!("memory-{name}"), fit / 8, 8, draws));
+    let draws = DRAWS.map(|(name, draws)| case(format!("draws-{name}"), 4 * fit, 8, draws));
+    let values = [8192, 1024, 256].map(|bytes| {
+        let records = 4 * budget / (bytes + 8);
+        case(format!("value-{bytes}"), records, bytes, Draws::Zipf(0.7))
+    });
     let counts = [(1, 8), (1, 1), (4, 1)].map(|(times, of)| {
         let name = format!("count-{times}-{of}");
         case(name, fit * times / of, 8, Draws::Geometric(0.001))
     });
-    let memory = [
-        ("uniform", Draws::Uniform),
-        ("zipf-0.99", Draws::Zipf(0.99)),
-    ]
-    .map(|(name, draws)| case(format!("memory-{name}"), fit / 8, 8, draws));
-    let draws = DRAWS.map(|(name, draws)| case(format!("draws-{name}"), 4 * fit, 8, draws));
-    let values = [256, 1024, 8192].map(|bytes| {
-        let records = 4 * budget / (bytes + 8);
-        case(format!("value-{bytes}"), records, bytes, Draws::Zipf(0.7))
-    });
-    let counts = counts.into_iter().chain(memory);
-    counts.chain(draws).chain(values).collect()
+    let all = memory.into_iter().chain(draws);
+    all.chain(values).chain(counts).collect()
 }
 
 fn properties(sizes: &Sizes, case: &Case, workload: &str) -> Option<Properties> {

@@ -14,7 +14,7 @@ mod replay;
 use super::{
     device::{Access, DeviceProfile, measure::measure},
     directory::{
-        self, IMAGES_DIR, OwnedDirectory, OwnedStorage, TREES_DIR,
+        self, IMAGES_DIR, LOG_DIR, OwnedDirectory, OwnedStorage, TREES_DIR,
         manifest::{Manifest, TreeEntry},
     },
     handle::{Core, Handle, Stripes, TreeCore, Turn, Work},
@@ -43,7 +43,7 @@ use crate::{
     poison::Poison,
     storage::{Buffered, Direct, Storage},
     versions::Disk,
-    wal::Lsn,
+    wal::{self, Lsn},
     x::{AnyX, art::Art, bptree::BPlus},
 };
 use parking_lot::{Mutex, RwLock};
@@ -75,6 +75,7 @@ pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) 
     check(&options)?;
     let options = on_its_device(path, options)?;
     check(&options)?;
+    wal::check_format(&*storage, &path.join(LOG_DIR))?;
     let poison = Arc::new(Poison::default());
     let directory = Arc::new(OwnedDirectory::new(path, lock, poison.clone()));
     let core = make_core(storage, path, options, directory, poison, &manifest);

@@ -30,8 +30,30 @@ pub(crate) fn stand_in(fetches: &Fetches) {
     }
 }
 
+/// Requests that are being served. Where that panics, the database is poisoned before their callers
+/// are told that nobody serves them.
+struct Serving {
+    batch: Vec<Request>,
+    done: bool,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        if let (false, Some(request)) = (self.done, self.batch.first()) {
+            let poison = &request.tree.shared.poison;
+            poison.set(&"a read for callers that do not wait panicked");
+        }
+    }
+}
+
 /// Answers every request.
-fn serve(mut batch: Vec<Request>) {
+fn serve(batch: Vec<Request>) {
+    let mut serving = Serving { batch, done: false };
+    answer_all(&mut serving.batch);
+    serving.done = true;
+}
+
+fn answer_all(batch: &mut [Request]) {
     batch.sort_by(|a, b| (a.tree.id, &a.key).cmp(&(b.tree.id, &b.key)));
     for of_one_tree in batch.chunk_by(|a, b| a.tree.id == b.tree.id) {
         let of_one_key: Vec<&[Request]> = of_one_tree.chunk_by(|a, b| a.key == b.key).collect();

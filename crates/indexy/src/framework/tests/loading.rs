@@ -132,7 +132,9 @@ fn i3_a_late_load_does_not_bring_back_what_y_does_not_show_any_more() {
                     let mut runs = tree.writer.lock();
                     tree.remove_range(&mut runs, b"a", Some(b"z")).unwrap();
                 }
-                false => drop(put(tree, b"k", &large)),
+                false => {
+                    put(tree, b"k", &large);
+                }
             };
             let new = (!removal).then(|| large.clone());
             std::thread::scope(|s| {
@@ -162,8 +164,10 @@ fn i3_no_load_while_a_value_goes_past_x() {
     Rig::each(|_, tree, y| {
         put_away(tree, b"k", b"v1");
         std::thread::scope(|s| {
-            let begun = y.pause(Point::RunStart);
-            let writer = s.spawn(|| drop(put(tree, b"k", &large)));
+            let begun = y.pause(Point::RunPublish);
+            let writer = s.spawn(|| {
+                put(tree, b"k", &large);
+            });
             begun.wait_reached();
             let old = y.pause(Point::GetEnd);
             let reader = s.spawn(|| get(tree, b"k"));
