@@ -37,13 +37,13 @@ pub enum IndexXKind {
     /// be resident.
     None,
     /// None but a radix tree of where the disk index has keys: a read goes to page, frame and slot,
-    /// or to the value itself if that is large. *Experimental*: it may go again.
+    /// or to the value itself if that is large. *Experimental*: it may go again. It pays for large
+    /// values that are read in no order; small ones are read faster with [`None`](Self::None).
     ///
     /// For trees over [`IndexYKind::BPlus`], or over a disk index of your own that has
     /// [`locate`](crate::index_y::IndexY::locate). Memory is divided as with [`None`](Self::None);
     /// where no tree has a memory index, a quarter of the budget more is left to buffer and radix
-    /// tree together. Reads of one key go by it; `multi_get`,
-    /// `try_get` and scans do not.
+    /// tree together. Reads of one key go by it; `multi_get`, `try_get` and scans do not.
     Radix,
     /// The same with an entry for each leaf of the disk index instead of each key.
     RadixLeaves,
