@@ -22,11 +22,11 @@ use std::{fmt, path::Path, sync::Arc};
 /// directory stays locked until the last of all these handles is gone, or `close` returned.
 ///
 /// After a failed fsync or write of its own files, by whichever call or thread, the database is
-/// *poisoned*: the call that met it gets the error itself, or `Poisoned` with it where the log failed;
-/// reads go on, writes fail with the first cause. A full device (`OutOfSpace`) or a lack of file
-/// descriptors does not poison, but for a call that has logged already what it cannot take back: the
-/// write of a value over an eighth of the budget, and a removal of ranges, which waits for 10 s. A
-/// directory that is renamed while it is open does (`DirectoryMoved`).
+/// *poisoned*: the call that met it gets the error itself, or `Poisoned` with it where the log
+/// failed; reads go on, writes fail with the first cause. A full device (`OutOfSpace`) or a lack of
+/// file descriptors does not poison, but for a call that has logged already what it cannot take
+/// back: the write of a value over an eighth of the budget, and a removal of ranges, which waits
+/// for 10 s. A directory that is renamed while it is open does (`DirectoryMoved`).
 ///
 /// A forked child process must not use the handles that it inherits. It may drop them.
 ///
@@ -65,9 +65,9 @@ impl Db {
     ///
     /// Errors: `BudgetTooSmall`, `InvalidOption`, `Unsupported`, `NoDatabase`, `NotADirectory`,
     /// `DestinationNotEmpty` (a new database in a directory with other files), `Locked`,
-    /// `FormatVersion`, `Corrupt`, `Io`, `OutOfSpace`, `MergeOperatorMissing` (the log has merges of
-    /// an operator that is not registered), and `MemoryStalled` or `ResidentTreesTooLarge` where the
-    /// log's records find no room.
+    /// `FormatVersion`, `Corrupt`, `Io`, `OutOfSpace`, `MergeOperatorMissing` (the log has merges
+    /// of an operator that is not registered), and `MemoryStalled` or `ResidentTreesTooLarge` where
+    /// the log's records find no room.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -118,9 +118,8 @@ impl Db {
     /// Waits until everything written so far is durable in the log. Without a log
     /// ([`Durability::None`](crate::Durability::None)) it does nothing; see [`Db::flush`].
     ///
-    /// Cost: at most a write and an fsync, shared with others that wait.
-    /// Errors: `ReadOnly`, `Poisoned`, `OutOfSpace`, `Closed`, `Io` for want of a descriptor: it can
-    /// be called again.
+    /// Cost: at most a write and an fsync, shared with others that wait. Errors: `ReadOnly`,
+    /// `Poisoned`, `OutOfSpace`, `Closed`, `Io` for want of a descriptor: it can be called again.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

@@ -1,16 +1,16 @@
 //! Loads pause while Y changes behind X's back: a value that goes past X, a range that is removed.
 //!
 //! Y shows such a change when X has no entry that tells, and whoever read Y just before could load
-//! what he read after somebody was told of the newer state. So the writer *pauses* loads, then gives
-//! the keys fresh stamps, then has Y show the change, then drops what X has of the keys, which
-//! changes the stamps again, and ends the pause. A load looks whether there is a pause just before
-//! it takes place.
+//! what he read after somebody was told of the newer state. So the writer *pauses* loads, then
+//! gives the keys fresh stamps, then has Y show the change, then drops what X has of the keys,
+//! which changes the stamps again, and ends the pause. A load looks whether there is a pause just
+//! before it takes place.
 //!
-//! Keeps: I3, also for plain readers meanwhile. Suppose that what was read of Y before the change is
-//! loaded. Its search was before the first stamps: then the load was, too, and whoever asks is told
-//! by X until the entry goes, which is after Y shows the change. Or it was between the first stamps
-//! and the last ones: then the load found a pause, or came after the last ones, and its stamp is
-//! old. Or it was after the last ones: then Y said the new state.
+//! Keeps: I3, also for plain readers meanwhile. Suppose that what was read of Y before the change
+//! is loaded. Its search was before the first stamps: then the load was, too, and whoever asks is
+//! told by X until the entry goes, which is after Y shows the change. Or it was between the first
+//! stamps and the last ones: then the load found a pause, or came after the last ones, and its
+//! stamp is old. Or it was after the last ones: then Y said the new state.
 //!
 //! Threads: any number of writers, and of loads, which look at one word.
 

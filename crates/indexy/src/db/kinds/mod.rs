@@ -14,9 +14,9 @@ use std::fmt;
 /// The memory index of a tree (Index X in the paper).
 ///
 /// Which one: [`Art`](Self::Art) unless something speaks against it; [`BPlus`](Self::BPlus) where
-/// memory is tight (a random key of 8 bytes with a value of 8 takes some percent less) or keys are long;
-/// [`None`](Self::None) where hot keys are neighbours, so that a cache of pages does as well as one
-/// of keys.
+/// memory is tight (a random key of 8 bytes with a value of 8 takes some percent less) or keys are
+/// long; [`None`](Self::None) where hot keys are neighbours, so that a cache of pages does as well
+/// as one of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]

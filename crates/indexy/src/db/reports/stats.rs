@@ -33,9 +33,9 @@ pub struct Stats {
     /// Sorted runs or levels that a read of a disk index may have to look at, over all trees.
     pub y_runs: u64,
     /// Trees whose disk index has background work under way, or put off until writers rest (an LSM
-    /// tree merges its layers then, 5 s after the last run). 0: the disk is left alone until somebody
-    /// writes, as far as the disk indexes tell: LSM trees do, paged ones have no such work, RocksDB
-    /// does not tell.
+    /// tree merges its layers then, 5 s after the last run). 0: the disk is left alone until
+    /// somebody writes, as far as the disk indexes tell: LSM trees do, paged ones have no such
+    /// work, RocksDB does not tell.
     pub y_unsettled: u64,
     /// Damaged places on disk that merges have met since the open, and leave alone. More than 0:
     /// look at `Db::verify`.

@@ -207,9 +207,10 @@ impl Batch {
     /// Adds the removal of every key of a range: of those that are there when the batch is
     /// committed, operations of this batch before it included.
     ///
-    /// A batch with such a removal comes wholly before or after every other write, and with a log it
-    /// is durable when `commit` returns. Over a disk index that cannot remove ranges (RocksDB, and one of your
-    /// own unless it says so) `commit` returns `Unsupported`. Cost: copies both ends.
+    /// A batch with such a removal comes wholly before or after every other write, and with a log
+    /// it is durable when `commit` returns. Over a disk index that cannot remove ranges (RocksDB,
+    /// and one of your own unless it says so) `commit` returns `Unsupported`. Cost: copies both
+    /// ends.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -477,9 +478,9 @@ impl Batch {
 pub struct Rejected(Box<(Error, Batch)>);
 
 impl Rejected {
-    /// Why. After `OutOfSpace`, `Poisoned` or `Io` with [`Sync`](crate::Durability::Sync), and after
-    /// `Poisoned` where the batch removes a range, it may have been applied and not be durable:
-    /// applied again, its merges count twice. After any other error nothing happened.
+    /// Why. After `OutOfSpace`, `Poisoned` or `Io` with [`Sync`](crate::Durability::Sync), and
+    /// after `Poisoned` where the batch removes a range, it may have been applied and not be
+    /// durable: applied again, its merges count twice. After any other error nothing happened.
     #[must_use]
     pub fn error(&self) -> &Error {
         &self.0.0

@@ -73,10 +73,10 @@ impl Tree {
     /// is durable when the call returns.
     ///
     /// Errors: `KeyTooLong`, `ValueTooLong`, `ReadOnly`, `Closed`, `TreeDropped`, `Reentrant`:
-    /// nothing was written. `OutOfSpace`, `Poisoned` or `Io` while the log is made durable: the write is
-    /// seen, and the next open may find it or not. Where the disk index has no room for a value
-    /// over an eighth of the budget, the old value stays and nothing is logged; if the device fills
-    /// up or fails later in the call, the next open may find the new one.
+    /// nothing was written. `OutOfSpace`, `Poisoned` or `Io` while the log is made durable: the
+    /// write is seen, and the next open may find it or not. Where the disk index has no room for a
+    /// value over an eighth of the budget, the old value stays and nothing is logged; if the device
+    /// fills up or fails later in the call, the next open may find the new one.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
