@@ -8,7 +8,7 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    dead_stretches::{First, Passed},
+    dead_stretches::{Armed, First, Passed},
     regions::sample,
     scan::{LEAVES_OF_ONE, MAX_LEAVES},
     tree::Joined,
@@ -25,6 +25,12 @@ impl Joined {
         self.dead
             .first(order)
             .or_else(|| self.read_front(self.dead.ahead(order)?, order))
+    }
+
+    /// Watches for writers of values while all of the tree is scanned in `order` for its first key;
+    /// `None`: that cannot be had now.
+    pub(crate) fn watch_ends(&self, order: Order) -> Option<Armed<'_>> {
+        self.dead.arm(&[], None, order)
     }
 
     /// `first` was removed, or found to be absent, since it was asked for.

@@ -11,6 +11,9 @@ use crate::{
 };
 use std::ops::{Bound, RangeBounds};
 
+/// So often a pop looks again because a value was written before the key that it has found.
+const MOST_OVERTAKEN: usize = 16;
+
 impl Tree {
     /// Removes every key of a range, at once.
     ///
@@ -118,6 +121,7 @@ impl Tree {
     }
 
     fn pop(&self, order: Order) -> Result<Option<(Key, Value)>> {
+        let mut overtaken = 0;
         // Each turn that ends without an entry is one in which another thread took it.
         loop {
             self.at.live()?;
@@ -129,10 +133,21 @@ impl Tree {
             };
             let key = match &first {
                 Some(first) => Key::from(&first.key[..]),
-                None => match self.end(order)? {
-                    Some((key, _)) => key,
-                    None => return Ok(None),
-                },
+                None => {
+                    // A scan looks at one leaf after the other. What is written meanwhile where it
+                    // has been comes before what is written later, and is to be popped before it.
+                    // Who writes there all the time is not waited for.
+                    let watched = joined.watch_ends(order);
+                    let Some((key, _)) = self.end(order)? else {
+                        return Ok(None);
+                    };
+                    if overtaken < MOST_OVERTAKEN && watched.is_some_and(|w| w.was_overtaken(&key))
+                    {
+                        overtaken += 1;
+                        continue;
+                    }
+                    key
+                }
             };
             let value = self.take_for(Purpose::RemovalOfFirst(order), &key)?;
             if let Some(first) = &first {

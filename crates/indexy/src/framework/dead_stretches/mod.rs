@@ -24,7 +24,7 @@
 mod seen;
 mod slots;
 
-use crate::x::Order;
+use crate::{key::successor, x::Order};
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use seen::{Seen, head};
@@ -196,6 +196,19 @@ impl Armed<'_> {
         }
         slots.join(at);
         slots.show(&self.stretches.seen);
+    }
+
+    /// Whether a writer of a value came before `key` in the order of the scan since it was armed,
+    /// or may have: then something before `key` may live.
+    pub(crate) fn was_overtaken(&self, key: &[u8]) -> bool {
+        let slots = self.stretches.slots.lock();
+        let slot = slots
+            .position(self.number)
+            .and_then(|at| slots.slots[at].as_ref());
+        slot.is_none_or(|slot| match self.order {
+            Order::Ascending => slot.keys.1.as_ref().is_some_and(|to| &to[..] < key),
+            Order::Descending => slot.keys.0 > successor(key),
+        })
     }
 
     /// Up to the last of `keys`, which are in the order of the scan, nothing else lived. Returns

@@ -318,3 +318,17 @@ fn i9_what_is_left_of_a_front_takes_no_key_from_another_stretch() {
         assert_eq!(stretches.pass(b"c", None, Ascending), Passed::Nothing);
     }
 }
+
+/// Keys that are written behind the back of a scan, before what it has found.
+#[test]
+fn a_scan_is_overtaken_by_what_is_written_before_its_key() {
+    for (order, before, behind) in [(Ascending, b"a", b"z"), (Descending, b"z", b"a")] {
+        let stretches = DeadStretches::default();
+        let armed = stretches.arm(b"", None, order).unwrap();
+        stretches.revive(behind);
+        stretches.revive(b"m");
+        assert!(!armed.was_overtaken(b"m"), "{order:?}");
+        stretches.revive(before);
+        assert!(armed.was_overtaken(b"m"), "{order:?}");
+    }
+}
