@@ -202,3 +202,21 @@ fn i9_the_first_of_what_lives_is_taken() {
         assert_sound(&db);
     }
 }
+
+/// Keys that are too long to be noted ahead.
+#[test]
+fn long_keys_are_popped_in_order() {
+    let dir = fast_dir();
+    let db = open(dir.path(), &Options::new(16 * MIB));
+    let tree = db.tree("long").unwrap();
+    let key = |n: u8| [vec![7; 1500], vec![n]].concat();
+    for n in 0..100 {
+        tree.insert(key(n), [n]).unwrap();
+    }
+    for n in 0..50 {
+        assert_eq!(tree.pop_first().unwrap().unwrap().0[..], key(n)[..]);
+        assert_eq!(tree.pop_last().unwrap().unwrap().0[..], key(99 - n)[..]);
+        assert_eq!(tree.len().unwrap(), u64::from(98 - 2 * n));
+    }
+    assert!(tree.pop_first().unwrap().is_none());
+}

@@ -95,13 +95,21 @@ impl Slot {
 
     /// Once it was read for a front: `keys`, in `order`, are all that may live up to the last of
     /// them. Without a key that no writer came before, nothing lives in it.
-    pub(super) fn make_front<'k>(&mut self, order: Order, keys: impl Iterator<Item = &'k [u8]>) {
+    /// False: the first one is too long to be noted, and nothing is known.
+    pub(super) fn make_front<'k>(
+        &mut self,
+        order: Order,
+        keys: impl Iterator<Item = &'k [u8]>,
+    ) -> bool {
         let mut bytes = 0;
         let keys = keys.take_while(|key| {
             bytes += key.len();
             bytes <= MAX_END_BYTES
         });
         let mut keys: VecDeque<_> = keys.map(<[u8]>::to_vec).collect();
+        if keys.is_empty() {
+            return false;
+        }
         match (keys.back(), order) {
             (Some(last), Order::Ascending) => self.narrow(order, Some(&successor(last))),
             (last, _) => self.narrow(order, last.map(|last| &last[..])),
@@ -109,6 +117,7 @@ impl Slot {
         keys.retain(|key| holds(&self.keys, key));
         self.armed = None;
         self.front = (!keys.is_empty()).then_some(Live { order, keys });
+        true
     }
 }
 
@@ -269,7 +278,11 @@ impl Slots {
             slot.take_if(|slot| slot.front.as_ref().is_some_and(|live| live.order == order));
         }
         if let Some(slot) = &mut self.slots[at] {
-            slot.make_front(order, keys);
+            if !slot.make_front(order, keys) {
+                self.slots[at] = None;
+                self.give_up(order);
+                return false;
+            }
             if slot.front.is_some() {
                 return true;
             }

@@ -276,6 +276,13 @@ fn a_front_has_no_more_keys_than_bytes() {
         ),
         None
     );
+    // One that is too long for it says nothing about what lives.
+    let stretches = DeadStretches::default();
+    let longer = vec![7; 2 * MAX_END_BYTES];
+    assert_eq!(front_of(&stretches, Ascending, &[&longer]), None);
+    for order in [Ascending, Descending] {
+        assert_eq!(stretches.pass(b"", None, order), Passed::Nothing);
+    }
 }
 
 /// After a front that a writer has ended, the next one comes late; who uses them up gets longer
