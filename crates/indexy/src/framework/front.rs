@@ -30,7 +30,7 @@ impl Joined {
     /// Watches for writers of values while all of the tree is scanned in `order` for its first key;
     /// `None`: that cannot be had now.
     pub(crate) fn watch_ends(&self, order: Order) -> Option<Armed<'_>> {
-        self.dead.arm(&[], None, order)
+        self.dead.watch(order)
     }
 
     /// `first` was removed, or found to be absent, since it was asked for.

@@ -107,6 +107,12 @@ impl DeadStretches {
         })
     }
 
+    /// As `arm`, of all keys, if a slot is free: what is known to be dead is worth more.
+    pub(crate) fn watch(&self, order: Order) -> Option<Armed<'_>> {
+        let has_free = self.slots.lock().slots.iter().any(Option::is_none);
+        has_free.then(|| self.arm(&[], None, order)).flatten()
+    }
+
     /// `key` is about to have a value. The caller holds its leaf's latch, or has held off.
     #[inline]
     pub(crate) fn revive(&self, key: &[u8]) {
@@ -199,13 +205,12 @@ impl Armed<'_> {
     }
 
     /// Whether a writer of a value came before `key` in the order of the scan since it was armed,
-    /// or may have: then something before `key` may live.
+    /// as far as that is known: the slot may be another's by now.
     pub(crate) fn was_overtaken(&self, key: &[u8]) -> bool {
         let slots = self.stretches.slots.lock();
-        let slot = slots
-            .position(self.number)
-            .and_then(|at| slots.slots[at].as_ref());
-        slot.is_none_or(|slot| match self.order {
+        let at = slots.position(self.number);
+        let slot = at.and_then(|at| slots.slots[at].as_ref());
+        slot.is_some_and(|slot| match self.order {
             Order::Ascending => slot.keys.1.as_ref().is_some_and(|to| &to[..] < key),
             Order::Descending => slot.keys.0 > successor(key),
         })
