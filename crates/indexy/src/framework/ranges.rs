@@ -13,6 +13,9 @@ use crate::{
 };
 use std::ops::ControlFlow;
 
+/// What is freed by the thread that removed everything. Some 2 ms.
+const FREED_AT_ONCE_BYTES: usize = 4 << 20;
+
 impl Joined {
     /// Drops every entry, dirty ones too, and writes nothing to Y any more: the tree was dropped.
     /// Whoever waits for this Y hears of it.
@@ -41,8 +44,10 @@ impl Joined {
         }
     }
 
-    /// What it has of Y beside X: the filter, and what was read ahead.
+    /// What was removed of X as a whole, and what it has of Y beside X: the filter, and what was
+    /// read ahead.
     fn give_back(&self) {
+        self.x.take_apart(usize::MAX);
         self.writer.evicted().choose(Evicted::Ranges);
         self.ends.forget();
     }
@@ -91,7 +96,9 @@ impl Joined {
             return;
         }
         self.bury_operands(from, to);
-        self.x.restamp(from, to);
+        if self.x.stats().mounts > 0 {
+            self.x.restamp(from, to);
+        }
     }
 
     /// The same in X, when Y has nothing of the range any more.
@@ -112,6 +119,23 @@ impl Joined {
         self.removed_range(from, to);
     }
 
+    /// After the removal of everything, when other writers go on: frees as much of what was in X as
+    /// takes a few milliseconds, and has the releaser free the rest. What a resident tree had is
+    /// freed here as a whole: it counts against what such trees may take.
+    pub(crate) fn free_removed(&self) {
+        let enough = match self.resident {
+            true => usize::MAX,
+            false => FREED_AT_ONCE_BYTES,
+        };
+        let freed = self.x.take_apart(enough);
+        if freed >= enough {
+            self.shared.room.wake_releaser.notify();
+        }
+        if freed > 0 {
+            self.shared.room.announce_freed();
+        }
+    }
+
     fn removed_range(&self, from: &[u8], to: Option<&[u8]>) {
         if let Some(radix) = &self.radix {
             radix.forget(from, to);
@@ -124,7 +148,9 @@ impl Joined {
     /// Replays the removal of a range from the log.
     pub(crate) fn replay_range(&self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
         let mut runs = self.writer.lock();
-        self.remove_range(&mut runs, from, to)
+        self.remove_range(&mut runs, from, to)?;
+        self.x.take_apart(usize::MAX);
+        Ok(())
     }
 
     /// The same where Y must not be changed: each key that Y has is hidden by a tombstone. Calls

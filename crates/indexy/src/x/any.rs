@@ -103,6 +103,7 @@ impl IndexX for AnyX {
         ) -> Cut;
         fn clear_mounts(&self, from: &[u8], to: Option<&[u8]>);
         fn clear(&self);
+        fn take_apart(&self, enough_bytes: usize) -> usize;
         fn mount(&self, from: &[u8], to: Option<&[u8]>);
         fn restamp(&self, from: &[u8], to: Option<&[u8]>);
         fn leaves(

@@ -47,6 +47,7 @@ macro_rules! conformance_suite {
                 scans_cover_what_they_say,
                 dead_stretches_show_nothing,
                 clear_drops_everything,
+                what_was_cleared_is_taken_apart_beside_writers,
                 keys_are_those_that_live_in_memory,
             ],
             stress: [writers_readers_and_a_cutter, i9_a_scan_reads_a_leaf_at_one_moment],

@@ -44,6 +44,7 @@ mod chunk;
 mod conformance;
 mod copied;
 mod counters;
+mod detached;
 mod edit;
 mod entry;
 mod heads;
@@ -392,9 +393,14 @@ pub(crate) trait IndexX: Send + Sync {
 
     /// Drops every entry, whatever it is, and makes all ranges complete, at one moment. Nobody else
     /// writes, no run is in flight, and Y holds nothing. Readers and cuts go on: who is inside what
-    /// is taken apart has the tree as it was before. A load that is late finds a complete range
-    /// (I3). Cost: a visit of each leaf.
+    /// was there has the tree as it was before. A load that is late finds a complete range (I3).
+    /// Cost: a latch. What was there counts, and takes memory, until it is taken apart.
     fn clear(&self);
+
+    /// Takes apart what [`clear`](Self::clear) left, until `enough_bytes` are freed or nothing is
+    /// left. Returns the bytes freed. Any thread, at any time; waits for another one that does so.
+    /// Cost: a visit of each leaf and of each value that is out of line.
+    fn take_apart(&self, enough_bytes: usize) -> usize;
 
     /// Y may have keys of `[from, to)` that were never here: every range that touches it becomes
     /// mounted, with a fresh stamp. What is above them keeps its entries.

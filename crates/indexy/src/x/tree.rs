@@ -11,6 +11,7 @@ use super::{
     bounds::{Bounds, Passed, Probe},
     child::ChildWord,
     counters::{Counters, Delta},
+    detached::Detached,
     edit::Edit,
     entry::NewEntry,
     leaf::{LeafLatched, LeafSeen},
@@ -32,6 +33,7 @@ pub(crate) struct Tree<S: Structure> {
     pub(crate) root: Root,
     pub(crate) memory: Arc<Memory>,
     pub(crate) counters: Counters,
+    pub(crate) detached: Detached,
     /// The removal clock: the last stamp given out.
     clock: AtomicU64,
     tracking: AtomicBool,
@@ -87,11 +89,13 @@ pub(crate) trait Structure: Sized + Send + Sync + 'static {
     type Parent<'g>;
 
     /// Frees every block of a tree that is being dropped.
-    fn free_all(root: &mut Root, memory: &Memory);
+    /// `words` are those of its root and of what was detached from it.
+    fn free_all(words: Vec<ChildWord>, memory: &Memory);
 
-    /// Retires all that hangs on `word`, to which nothing leads any more; see `walk/clear.rs`.
-    /// Returns what it held.
-    fn take_apart(memory: &Memory, word: ChildWord) -> XStats;
+    /// Retires what hangs on `words`, to which nothing leads any more, until `enough_bytes` are
+    /// retired; see `walk/clear.rs`. Takes out what is done, and leaves the words of the rest.
+    /// Returns what was retired.
+    fn take_apart(memory: &Memory, words: &mut Vec<ChildWord>, enough_bytes: usize) -> XStats;
 }
 
 /// How a kind finds a key.
@@ -221,6 +225,7 @@ impl<S: Structure> Tree<S> {
             root: Root::new(mounted.then_some(0)),
             memory,
             counters,
+            detached: Detached::default(),
             clock: AtomicU64::new(0),
             tracking: AtomicBool::new(false),
             structure: PhantomData,
@@ -250,6 +255,8 @@ impl<S: Structure> Tree<S> {
 
 impl<S: Structure> Drop for Tree<S> {
     fn drop(&mut self) {
-        S::free_all(&mut self.root, &self.memory);
+        let mut words = self.detached.take();
+        words.push(self.root.take());
+        S::free_all(words, &self.memory);
     }
 }

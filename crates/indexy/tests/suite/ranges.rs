@@ -5,10 +5,11 @@ use crate::{
     places::fast_dir,
     support::{MIB, Random, assert_sound, open},
 };
-use indexy::{Db, Error, Options, Tree};
+use indexy::{Db, Error, IndexXKind, Options, Tree, TreeOptions};
 use std::{
     collections::BTreeMap,
     sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+    time::{Duration, Instant},
 };
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -78,6 +79,54 @@ fn ranges_are_removed_as_in_a_map() {
         tree.clear().unwrap();
         assert_eq!(tree.len().unwrap(), 0, "{pair:?}");
         assert_eq!(tree.first().unwrap(), None);
+    }
+}
+
+/// Most of the budget is written and removed, again and again: writers need not wait for what was
+/// removed, in a resident tree neither, and soon it takes no memory any more.
+#[test]
+fn what_a_clear_leaves_is_freed() {
+    const BYTES: u64 = 12 << 20;
+    for pair in pairs::chosen(2, 2) {
+        let dir = fast_dir();
+        let options = pairs::options(pair, Options::new(20 * MIB));
+        let mut db = open(dir.path(), &options);
+        let in_memory = matches!(pair.0, IndexXKind::Art | IndexXKind::BPlus);
+        for resident in [in_memory, false] {
+            let tree_options = TreeOptions::new().resident(resident);
+            let mut tree = db.tree_with("t", tree_options.clone()).unwrap();
+            for round in 0..8u64 {
+                std::thread::scope(|s| {
+                    for thread in 0..2u64 {
+                        let tree = &tree;
+                        s.spawn(move || {
+                            for n in 0..BYTES / 2 / 300 {
+                                let key = (Random(n).next() ^ thread).to_be_bytes();
+                                tree.insert(key, [round as u8; 250]).unwrap();
+                            }
+                        });
+                    }
+                });
+                assert!(!in_memory || db.stats().x_bytes > 5 << 20, "{pair:?}");
+                tree.clear().unwrap();
+                assert!(tree.is_empty().unwrap());
+                if round == 3 {
+                    // It goes with the handle.
+                    drop((tree, db));
+                    db = open(dir.path(), &options);
+                    tree = db.tree_with("t", tree_options.clone()).unwrap();
+                    assert!(tree.is_empty().unwrap());
+                }
+            }
+            let freed = Instant::now() + Duration::from_secs(20);
+            while db.stats().x_keys > 0 {
+                assert!(Instant::now() < freed, "{pair:?}: {:?}", db.stats());
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            assert_sound(&db);
+            drop(tree);
+            db.drop_tree("t").unwrap();
+        }
     }
 }
 

@@ -97,6 +97,11 @@ impl Commit<'_> {
             self.live()?;
             self.apply_encoded(&encoder)?
         };
+        if self.ranges {
+            self.trees
+                .iter()
+                .for_each(|tree| tree.joined.free_removed());
+        }
         if let (Some(log), Some(end), Durability::Sync) = (log, end, core.options.durability) {
             log.wait_durable(end)?;
         }

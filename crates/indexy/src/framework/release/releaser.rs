@@ -29,6 +29,9 @@ use std::{
 /// The releaser looks around this often without being woken.
 const IDLE: Duration = Duration::from_millis(200);
 
+/// So much of what was removed as a whole is freed in one step.
+const FREED_BYTES: usize = 1 << 20;
+
 /// Readers get this long to leave before what they kept is looked at again.
 const RECLAIM_POLL: Duration = Duration::from_micros(500);
 
@@ -60,6 +63,9 @@ impl Releaser {
     fn step(&self, plan: &mut Plan) -> bool {
         self.host.divide_memory();
         let (room, trees) = (&self.shared.room, self.host.trees());
+        if self.free_removed(&trees) {
+            return true;
+        }
         let now = self.look(&trees);
         let (step, goal) = plan.next(&now);
         // Where nothing but resident trees is left, writers are not told of a cap that nothing can
@@ -102,6 +108,17 @@ impl Releaser {
             }
         }
         true
+    }
+
+    /// A part of what was removed as a whole; false when there is nothing. It comes before all
+    /// else: nobody wants it any more.
+    fn free_removed(&self, trees: &[Arc<Joined>]) -> bool {
+        let freed = trees.iter().any(|t| t.x.take_apart(FREED_BYTES) > 0);
+        if freed {
+            self.host.collect_garbage();
+            self.shared.room.announce_freed();
+        }
+        freed
     }
 
     fn look(&self, trees: &[Arc<Joined>]) -> Snapshot {

@@ -13,13 +13,12 @@ use crate::{
         Stamp, XStats,
         child::ChildWord,
         leaf::{LeafLatched, LeafRef},
-        root::{Root, RootLatched, RootSeen},
+        root::{RootLatched, RootSeen},
     },
 };
 
 /// Frees every block of the tree. Not recursive: a tree may be as deep as its longest key.
-pub(super) fn free_all(root: &mut Root, memory: &Memory) {
-    let mut stack = vec![root.take()];
+pub(super) fn free_all(mut stack: Vec<ChildWord>, memory: &Memory) {
     while let Some(word) = stack.pop() {
         // SAFETY: the tree is ours alone, so its words are what they say and nobody reads the
         // blocks any more. Each block is reached once: a child that is repeated in a node is
@@ -42,11 +41,18 @@ pub(super) fn free_all(root: &mut Root, memory: &Memory) {
 /// So many children are fetched ahead.
 const FETCHED_AHEAD: usize = 4;
 
-/// See [`Shrink::take_apart`](crate::x::tree::Structure::take_apart). Not recursive, as `free_all`.
-pub(super) fn take_apart(memory: &Memory, word: ChildWord) -> XStats {
+/// See [`Structure::take_apart`](crate::x::tree::Structure::take_apart). Not recursive, as
+/// `free_all`.
+pub(super) fn take_apart(
+    memory: &Memory,
+    stack: &mut Vec<ChildWord>,
+    enough_bytes: usize,
+) -> XStats {
     let mut gone = XStats::default();
-    let (mut stack, mut children) = (vec![word], Vec::new());
-    while let Some(word) = stack.pop() {
+    let mut children = Vec::new();
+    while gone.bytes < enough_bytes
+        && let Some(word) = stack.pop()
+    {
         // A guard a node: what is retired here is freed soon.
         let _guard = memory.enter();
         children.clear();
@@ -63,6 +69,10 @@ pub(super) fn take_apart(memory: &Memory, word: ChildWord) -> XStats {
             _ => children.push(word),
         }
         for (i, word) in children.iter().enumerate() {
+            if gone.bytes >= enough_bytes {
+                stack.extend_from_slice(&children[i..]);
+                break;
+            }
             if let Some(next) = children.get(i + FETCHED_AHEAD) {
                 next.prefetch();
             }

@@ -9,13 +9,12 @@ use crate::{
     x::{
         Stamp, XStats,
         child::ChildWord,
-        root::{Root, RootLatched, RootSeen},
+        root::{RootLatched, RootSeen},
     },
 };
 
 /// Frees every block of a tree that is being dropped.
-pub(super) fn free_all(root: &mut Root, memory: &Memory) {
-    let mut stack = vec![root.take()];
+pub(super) fn free_all(mut stack: Vec<ChildWord>, memory: &Memory) {
     while let Some(word) = stack.pop() {
         // SAFETY: the tree is ours alone, so its words are what they say, each block is reached
         // once, and nobody reads it any more.
@@ -32,11 +31,18 @@ pub(super) fn free_all(root: &mut Root, memory: &Memory) {
 /// So many children are fetched ahead.
 const FETCHED_AHEAD: usize = 4;
 
-/// See [`Shrink::take_apart`](crate::x::tree::Structure::take_apart). Not recursive, as `free_all`.
-pub(super) fn take_apart(memory: &Memory, word: ChildWord) -> XStats {
+/// See [`Structure::take_apart`](crate::x::tree::Structure::take_apart). Not recursive, as
+/// `free_all`.
+pub(super) fn take_apart(
+    memory: &Memory,
+    stack: &mut Vec<ChildWord>,
+    enough_bytes: usize,
+) -> XStats {
     let mut gone = XStats::default();
-    let (mut stack, mut children) = (vec![word], Vec::new());
-    while let Some(word) = stack.pop() {
+    let mut children = Vec::new();
+    while gone.bytes < enough_bytes
+        && let Some(word) = stack.pop()
+    {
         // A guard a node: what is retired here is freed soon.
         let _guard = memory.enter();
         children.clear();
@@ -52,6 +58,10 @@ pub(super) fn take_apart(memory: &Memory, word: ChildWord) -> XStats {
             _ => children.push(word),
         }
         for (i, word) in children.iter().enumerate() {
+            if gone.bytes >= enough_bytes {
+                stack.extend_from_slice(&children[i..]);
+                break;
+            }
             if let Some(next) = children.get(i + FETCHED_AHEAD) {
                 next.prefetch();
             }

@@ -5,18 +5,18 @@
 use super::{Balanced, parent, place::Place};
 use crate::{
     mem::Memory,
-    x::{XStats, child::ChildWord, root::Root, tree::Structure},
+    x::{XStats, child::ChildWord, tree::Structure},
 };
 
 impl Structure for Balanced {
     type Place<'g> = Place<'g>;
     type Parent<'g> = parent::ParentLatched<'g>;
 
-    fn free_all(root: &mut Root, memory: &Memory) {
-        parent::free_all(root, memory);
+    fn free_all(words: Vec<ChildWord>, memory: &Memory) {
+        parent::free_all(words, memory);
     }
 
-    fn take_apart(memory: &Memory, word: ChildWord) -> XStats {
-        parent::take_apart(memory, word)
+    fn take_apart(memory: &Memory, words: &mut Vec<ChildWord>, enough_bytes: usize) -> XStats {
+        parent::take_apart(memory, words, enough_bytes)
     }
 }

@@ -3,7 +3,7 @@
 use super::{Make, world::World};
 use crate::x::{Chunk, Cut, IndexX, Load, Lookup, Order, Put, ScanLimits, XStats};
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 fn state<X: IndexX>(x: &X, key: &[u8]) -> Lookup<Vec<u8>> {
     x.get(key, <[u8]>::to_vec)
@@ -406,10 +406,60 @@ pub(super) fn clear_drops_everything<X: IndexX>(make: Make<X>) {
             std::thread::yield_now();
             x.clear();
             assert_eq!(x.get(&number(0), <[u8]>::len), Lookup::Absent);
+            x.take_apart(usize::MAX);
             end.store(true, Relaxed);
         });
         assert_eq!(x.stats(), XStats::default());
         x.verify(true).unwrap();
+        world = World::new(world.x);
+    }
+}
+
+/// Other entries are written while what was there is taken apart, in steps, by two threads.
+pub(super) fn what_was_cleared_is_taken_apart_beside_writers<X: IndexX>(make: Make<X>) {
+    let mut world = World::new(make(false));
+    for round in 0..10u64 {
+        for n in 0..3000 {
+            world.put(&number(n), if n % 50 == 0 { &[7; 2000] } else { b"v" });
+        }
+        world.flush();
+        world
+            .x
+            .cut(&number(round), None, world.acked, false, 20_000);
+        let before = world.x.stats().bytes;
+        world.x.clear();
+        world.truth.clear();
+        world.y.clear();
+        let freed = AtomicUsize::new(0);
+        std::thread::scope(|s| {
+            let World { x, truth, .. } = &mut world;
+            let (x, freed) = (&*x, &freed);
+            for _ in 0..2 {
+                s.spawn(move || {
+                    loop {
+                        match x.take_apart(3000) {
+                            0 => break,
+                            bytes => freed.fetch_add(bytes, Relaxed),
+                        };
+                    }
+                });
+            }
+            for n in 0..500 {
+                let (key, value) = (number(2 * n + round), [b'w'; 30]);
+                let put = x.put_over(&key, Some(&value), |_| Ok::<(), ()>(()));
+                assert_eq!(put, Ok(Put::Applied));
+                truth.insert(key, value.to_vec());
+            }
+        });
+        assert_eq!(world.x.take_apart(usize::MAX), 0);
+        // An X may take all apart when it is cleared.
+        let freed = freed.load(Relaxed);
+        assert!(freed == before || freed == 0, "{freed} of {before}");
+        assert_eq!(world.x.stats().keys, 500);
+        world.check_all();
+        world.x.clear();
+        world.x.verify(true).unwrap();
+        assert_eq!(world.x.stats(), XStats::default());
         world = World::new(world.x);
     }
 }

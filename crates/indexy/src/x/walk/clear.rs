@@ -1,12 +1,15 @@
 //! Dropping everything at once.
 //!
-//! The root gets an empty range. What hung on it is taken apart from the top: each node and leaf is
-//! latched, becomes obsolete and is retired. Whoever works inside holds a latch, which is waited
-//! for; whoever comes there later finds it obsolete and goes down from the root again. A node that
-//! is obsolete gets no other children, so that each block is met once.
+//! The root gets an empty range. What hung on it is taken apart afterwards, in steps, from the top:
+//! each node and leaf is latched, becomes obsolete and is retired. Whoever works inside holds a
+//! latch, which is waited for; whoever comes there later finds it obsolete and goes down from the
+//! root again. A node that is obsolete gets no other children, so that each block is met once.
+//! Whoever came in before the root changed may stay longer than that: a reader, who has the tree as
+//! it was when he went down, and a load, which goes with the rest.
 //!
 //! Keeps: I3 (a load that was under way finds a complete range, or goes with the rest).
-//! Threads: one for each tree; cuts, loads and readers beside it. One latch is held at a time.
+//! Threads: one clears; any take apart, one at a time (`detached.rs`); cuts, loads and readers
+//! beside them. One latch is held at a time.
 
 #![forbid(unsafe_code)]
 
@@ -30,7 +33,16 @@ impl<S: Kind> Tree<S> {
             }
             backoff.wait();
         };
-        let gone = S::take_apart(&self.memory, all);
+        self.detached.add(all);
+    }
+
+    /// See [`IndexX::take_apart`](crate::x::IndexX::take_apart).
+    pub(super) fn take_detached_apart(&self, enough_bytes: usize) -> usize {
+        let mut words = self.detached.work();
+        if words.is_empty() {
+            return 0;
+        }
+        let gone = S::take_apart(&self.memory, &mut words, enough_bytes);
         let less = |n: usize| -(n as isize);
         self.counters.add(Delta {
             bytes: less(gone.bytes),
@@ -40,5 +52,6 @@ impl<S: Kind> Tree<S> {
             dirty: less(gone.dirty),
             mounts: less(gone.mounts),
         });
+        gone.bytes
     }
 }

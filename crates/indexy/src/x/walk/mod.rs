@@ -151,6 +151,10 @@ impl<S: Kind> IndexX for Tree<S> {
         self.drop_all();
     }
 
+    fn take_apart(&self, enough_bytes: usize) -> usize {
+        self.take_detached_apart(enough_bytes)
+    }
+
     fn mount(&self, from: &[u8], to: Option<&[u8]>) {
         self.mount_all(from, to);
     }

@@ -40,6 +40,7 @@ every_tree! {
     slabs_that_hold_little_are_emptied_without_losing_anything,
     a_reader_keeps_the_block_that_it_found_while_that_moves,
     a_tree_that_was_emptied_takes_nothing,
+    what_was_cleared_goes_with_the_tree,
     what_a_cut_spares_is_packed_again,
     removals_give_leaves_back,
     keys_nested_as_deep_as_keys_can_be,
@@ -268,6 +269,28 @@ fn a_reader_keeps_the_block_that_it_found_while_that_moves<S: Kind>() {
         let found = tree.get(&key(i), |v| v == value(i));
         assert_eq!(found, Lookup::Found(true), "{i}");
     }
+}
+
+fn what_was_cleared_goes_with_the_tree<S: Kind>() {
+    let memory = memory();
+    let tree = Tree::<S>::new(memory.clone(), false);
+    for round in 0..3 {
+        for i in 0..10_000u64 {
+            put(&tree, &spread(i), &[1; 500][..(i % 500) as usize]);
+        }
+        let held = tree.stats();
+        tree.clear();
+        assert_eq!(tree.stats(), held, "it counts until it is taken apart");
+        let freed = tree.take_apart(100_000);
+        assert!(freed >= 100_000 && freed < held.bytes, "round {round}");
+        assert_eq!(tree.stats().bytes, held.bytes - freed);
+        memory.collect();
+        assert_eq!(tree.stats().bytes, memory.live_bytes());
+    }
+    tree.clear();
+    drop(tree);
+    memory.collect();
+    assert_eq!(memory.live_bytes(), 0);
 }
 
 fn a_tree_that_was_emptied_takes_nothing<S: Kind>() {

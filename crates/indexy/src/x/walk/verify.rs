@@ -14,6 +14,10 @@ use crate::x::{
 impl<S: Kind> Tree<S> {
     /// See [`IndexX::verify`](crate::x::IndexX::verify).
     pub(super) fn check(&self, quiescent: bool) -> Result<(), String> {
+        if quiescent {
+            // What is detached counts.
+            self.take_detached_apart(usize::MAX);
+        }
         let mut buffer = LeafBuffer::new();
         let mut at = Some(Vec::new());
         while let Some(key) = at {
