@@ -130,7 +130,8 @@ pub enum Error {
         tree: String,
     },
     /// The log does not have the changes from that position on, or not yet. Copy the trees, and
-    /// follow from [`Db::newest_change`](crate::Db::newest_change) of before the copy.
+    /// follow from [`Db::newest_change`](crate::Db::newest_change) of before the copy; see
+    /// [`Db::changes`](crate::Db::changes).
     ChangesGone {
         /// The position asked for.
         position: u64,

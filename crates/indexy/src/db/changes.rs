@@ -260,6 +260,9 @@ impl Db {
     /// The changes after `from`. [`Changes`] has an example. To make a copy of some trees and keep
     /// it up to date: take [`Db::newest_change`], copy the trees from a
     /// [`Snapshot`](crate::Snapshot) made after it, and apply the changes from that position on.
+    /// What is committed between the two is in both, and does no harm when it is applied twice,
+    /// but for [`Change::Merge`], which would count twice: have nobody merge from the one call to
+    /// the other.
     ///
     /// Errors: `ChangesGone`, `Unsupported` (a database without a log, or read-only), `Closed`.
     pub fn changes(&self, from: ChangePosition) -> Result<Changes> {

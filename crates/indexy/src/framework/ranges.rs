@@ -13,8 +13,10 @@ use crate::{
 };
 use std::ops::ControlFlow;
 
-/// What is freed by the thread that removed everything. Some 2 ms.
-const FREED_AT_ONCE_BYTES: usize = 4 << 20;
+/// So much of what was removed as a whole is freed in one step, of half a millisecond...
+const FREED_BYTES: usize = 1 << 20;
+/// ...and so many steps are made by the thread that removed it.
+const FREED_AT_ONCE: usize = 4;
 
 impl Joined {
     /// Drops every entry, dirty ones too, and writes nothing to Y any more: the tree was dropped.
@@ -47,7 +49,7 @@ impl Joined {
     /// What was removed of X as a whole, and what it has of Y beside X: the filter, and what was
     /// read ahead.
     fn give_back(&self) {
-        self.x.take_apart(usize::MAX);
+        while self.free_part_of_removed() {}
         self.writer.evicted().choose(Evicted::Ranges);
         self.ends.forget();
     }
@@ -96,6 +98,7 @@ impl Joined {
             return;
         }
         self.bury_operands(from, to);
+        // No mount is made by others now: a cut waits for the run lock.
         if self.x.stats().mounts > 0 {
             self.x.restamp(from, to);
         }
@@ -119,20 +122,22 @@ impl Joined {
         self.removed_range(from, to);
     }
 
-    /// After the removal of everything, when other writers go on: frees as much of what was in X as
-    /// takes a few milliseconds, and has the releaser free the rest. What a resident tree had is
-    /// freed here as a whole: it counts against what such trees may take.
-    pub(crate) fn free_removed(&self) {
-        let enough = match self.resident {
-            true => usize::MAX,
-            false => FREED_AT_ONCE_BYTES,
-        };
-        let freed = self.x.take_apart(enough);
-        if freed >= enough {
-            self.shared.room.wake_releaser.notify();
+    /// Frees a part of what was removed of X as a whole; false when nothing is left of it. Waits
+    /// for another thread that does so.
+    pub(crate) fn free_part_of_removed(&self) -> bool {
+        let freed = self.x.take_apart(FREED_BYTES) > 0;
+        if freed {
+            self.shared.room.announce_room();
         }
-        if freed > 0 {
-            self.shared.room.announce_freed();
+        freed
+    }
+
+    /// After the removal of everything, when other writers go on: frees as much of what was in X as
+    /// takes a few milliseconds, and has the releaser free the rest.
+    pub(crate) fn free_removed(&self) {
+        let parts = (0..FREED_AT_ONCE).take_while(|_| self.free_part_of_removed());
+        if parts.count() == FREED_AT_ONCE {
+            self.shared.room.wake_releaser.notify();
         }
     }
 
@@ -149,7 +154,7 @@ impl Joined {
     pub(crate) fn replay_range(&self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
         let mut runs = self.writer.lock();
         self.remove_range(&mut runs, from, to)?;
-        self.x.take_apart(usize::MAX);
+        while self.free_part_of_removed() {}
         Ok(())
     }
 
@@ -177,6 +182,8 @@ impl Joined {
             false => match self.y.compact(from, to) {
                 // Found, and left as it was.
                 Err(found @ Error::Corrupt { .. }) => Err(found),
+                // Its files went under it.
+                Err(_) if self.discarded() => Ok(Maintained::Idle),
                 step => self.shared.guarded(step),
             },
         }

@@ -103,9 +103,10 @@ impl Request {
         asked
     }
 
-    /// Waits for the answer to an `ask`, until `stop`.
-    pub(crate) fn wait(&self, asked: u64, stop: &Stop) {
+    /// Waits for the answer to an `ask`, until `stop`. Does `meanwhile` every now and then.
+    pub(crate) fn wait(&self, asked: u64, stop: &Stop, mut meanwhile: impl FnMut()) {
         while self.answers.seen() <= asked && !stop.is_set() {
+            meanwhile();
             self.answers.wait_past(asked, Stop::LOOK);
         }
     }
@@ -152,7 +153,7 @@ mod tests {
         let asked = request.ask();
         assert!(request.is_pending());
         assert!(request.answer());
-        request.wait(asked, &stop);
+        request.wait(asked, &stop, || ());
         assert!(!request.is_pending() && !request.answer());
     }
 
@@ -161,7 +162,7 @@ mod tests {
         let (request, stop) = (Request::default(), stop());
         let asked = request.ask();
         std::thread::scope(|s| {
-            let waiter = s.spawn(|| request.wait(asked, &stop));
+            let waiter = s.spawn(|| request.wait(asked, &stop, || ()));
             stop.set();
             waiter.join().unwrap();
         });

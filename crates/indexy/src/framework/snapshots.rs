@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 use super::{
+    counters,
     merging::Meeting,
     scan::{MergeLimits, Merged},
     spill::{ColdReads, RunLock},
@@ -354,6 +355,7 @@ impl Joined {
                 Image::Value(value) => return Ok(Some(value)),
                 Image::InY => {}
             }
+            counters::add(&self.shared.counters.y_reads, 1);
             let value = self.y.get(key)?;
             self.check_kept()?;
             match self.versions.at(key, epoch)? {
@@ -382,13 +384,25 @@ impl Joined {
             (Some(end), Order::Ascending) => (from, Some(&end[..])),
             (Some(end), Order::Descending) => (&end[..], to),
         };
-        let seen = self.versions.range_at(from, to, order, epoch)?;
-        let mut values = Vec::with_capacity(seen.images.len());
+        let mut seen = self.versions.range_at(from, to, order, epoch)?;
         let mut newest = newest;
         newest.entries.retain(|(key, _)| !seen.was_absent(key));
-        for (key, image) in seen.images {
+        let (mut values, mut bytes) = (Vec::new(), 0);
+        let mut images = std::mem::take(&mut seen.images).into_iter();
+        while let Some((key, image)) = images.next() {
             let value = self.value_of(&key, epoch, image)?;
+            bytes += value.as_ref().map_or(0, |value| value.len());
             values.push((key, value));
+            // I7: markers are small, and what they stand for may be large.
+            if bytes >= limits.bytes
+                && let Some((next, _)) = images.next()
+            {
+                seen.resume = Some(match order {
+                    Order::Ascending => next.to_vec(),
+                    Order::Descending => successor(&next),
+                });
+                break;
+            }
         }
         Ok(with_images(newest, values, seen.resume, order))
     }

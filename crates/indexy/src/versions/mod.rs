@@ -272,7 +272,7 @@ impl Versions {
     /// Leaves in `store` that all keys of `[from, to)` are absent; see [`Store::push_span`].
     pub(crate) fn push_span(&self, store: &Arc<Store>, from: &[u8], to: &[u8]) {
         let watch = self.watch();
-        if watch != 0 && store.push_span(self.memory(), from, to, watch) {
+        if watch != 0 && store.push_span(self.memory(), from, to, watch, self.oldest()) {
             self.stores.lock().push(Arc::downgrade(store));
         }
     }

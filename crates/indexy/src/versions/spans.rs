@@ -28,6 +28,11 @@ impl Spans {
         self.0.is_empty()
     }
 
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn push(&mut self, span: Span) {
         self.0.push(span);
     }

@@ -205,13 +205,15 @@ impl Store {
     }
 
     /// All keys of `[from, to)` are absent, for the snapshots open at the watch `watch`. The caller
-    /// holds all stripes and the gate. True when these are the first images of the store.
+    /// holds all stripes and the gate. Spans that no snapshot from `oldest` on needs go: nothing
+    /// else may come by that counts them. True when these are the first images of the store.
     pub(crate) fn push_span(
         &self,
         memory: &Arc<Memory>,
         from: &[u8],
         to: &[u8],
         watch: Epoch,
+        oldest: Epoch,
     ) -> bool {
         // The watch falls when snapshots end. No snapshot is open, or begins, in between.
         let until = self.newest.fetch_max(watch, SeqCst).max(watch);
@@ -224,12 +226,23 @@ impl Store {
             self.replace(|mut next| {
                 left = true;
                 next.written.raise_all(span.until);
+                next.spans.collect(oldest);
                 next.spans.push(span.clone());
                 Some(next)
             });
         }
         self.left.count();
         first
+    }
+
+    #[cfg(test)]
+    pub(super) fn spans(&self) -> usize {
+        let mut spans = 0;
+        self.replace(|next| {
+            spans = next.spans.len();
+            Some(next)
+        });
+        spans
     }
 
     /// Replaces the markers of these keys by what Y had.

@@ -324,6 +324,24 @@ fn what_was_written_since_is_found_whatever_shares_its_place() {
     assert_eq!((after, store.bytes()), (0, 0));
 }
 
+/// A snapshot for each of many sorted loads.
+#[test]
+fn spans_that_no_snapshot_needs_go_with_the_next_one() {
+    let versions = versions(1 << 20);
+    let store = versions.new_store();
+    for n in 0..1000u16 {
+        let pin = versions.begin();
+        versions.push_span(&store, &n.to_be_bytes(), &(n + 1).to_be_bytes());
+        assert!(
+            store
+                .is_written_since(&n.to_be_bytes(), pin.epoch())
+                .unwrap()
+        );
+        versions.end(&pin);
+        assert!(store.spans() <= 1, "{n}: {}", store.spans());
+    }
+}
+
 /// As with short transactions: there is always one open, and none of them for long.
 #[test]
 fn images_that_no_snapshot_needs_make_room_for_those_of_their_key() {

@@ -26,6 +26,41 @@ pub(crate) struct Delta {
 }
 
 impl Delta {
+    /// What an operation adds that brings all of `stats`.
+    pub(crate) fn of(stats: XStats) -> Self {
+        let signed = |n: usize| isize::try_from(n).unwrap_or(isize::MAX);
+        Self {
+            bytes: signed(stats.bytes),
+            keys: signed(stats.keys),
+            tombstones: signed(stats.tombstones),
+            operands: signed(stats.operands),
+            dirty: signed(stats.dirty),
+            mounts: signed(stats.mounts),
+        }
+    }
+
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes + other.bytes,
+            keys: self.keys + other.keys,
+            tombstones: self.tombstones + other.tombstones,
+            operands: self.operands + other.operands,
+            dirty: self.dirty + other.dirty,
+            mounts: self.mounts + other.mounts,
+        }
+    }
+
+    pub(crate) fn minus(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes - other.bytes,
+            keys: self.keys - other.keys,
+            tombstones: self.tombstones - other.tombstones,
+            operands: self.operands - other.operands,
+            dirty: self.dirty - other.dirty,
+            mounts: self.mounts - other.mounts,
+        }
+    }
+
     /// One more entry with these flags.
     #[inline]
     pub(crate) fn add_entry(&mut self, flags: u32) {
@@ -87,13 +122,26 @@ impl Counters {
         bump(&shard.mounts, delta.mounts);
     }
 
-    /// The sums.
+    /// The sums. What is below zero while others add and take away is zero.
     pub(crate) fn sum(&self) -> XStats {
-        let total = |counter: fn(&Shard) -> &AtomicIsize| {
-            let sum: isize = self.shards.iter().map(|s| counter(s).load(Relaxed)).sum();
-            usize::try_from(sum).unwrap_or(0)
-        };
+        let total = self.total();
+        let positive = |sum: isize| usize::try_from(sum).unwrap_or(0);
         XStats {
+            keys: positive(total.keys),
+            tombstones: positive(total.tombstones),
+            operands: positive(total.operands),
+            dirty: positive(total.dirty),
+            bytes: positive(total.bytes),
+            mounts: positive(total.mounts),
+        }
+    }
+
+    /// The sums as they are.
+    pub(crate) fn total(&self) -> Delta {
+        let total = |counter: fn(&Shard) -> &AtomicIsize| {
+            self.shards.iter().map(|s| counter(s).load(Relaxed)).sum()
+        };
+        Delta {
             keys: total(|s| &s.keys),
             tombstones: total(|s| &s.tombstones),
             operands: total(|s| &s.operands),

@@ -394,7 +394,8 @@ pub(crate) trait IndexX: Send + Sync {
     /// Drops every entry, whatever it is, and makes all ranges complete, at one moment. Nobody else
     /// writes, no run is in flight, and Y holds nothing. Readers and cuts go on: who is inside what
     /// was there has the tree as it was before. A load that is late finds a complete range (I3).
-    /// Cost: a latch. What was there counts, and takes memory, until it is taken apart.
+    /// Cost: a latch. What was there takes memory until it is taken apart, and does not count any
+    /// more: what is garbage lives no longer.
     fn clear(&self);
 
     /// Takes apart what [`clear`](Self::clear) left, until `enough_bytes` are freed or nothing is

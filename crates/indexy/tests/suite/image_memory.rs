@@ -53,6 +53,43 @@ fn large_cold_values_are_not_all_read_at_once() {
     assert_sound(&db);
 }
 
+/// Large values that are in Y alone, and removed: a scan of a snapshot reads few of them for what
+/// it gives back, and each of them once.
+#[test]
+fn a_scan_of_large_cold_values_reads_each_once() {
+    const KEYS: u32 = 200;
+    let dir = fast_dir();
+    let db = open(dir.path(), &Options::new(4 * MIB));
+    let tree = db.tree("t").unwrap();
+    for n in 0..KEYS {
+        tree.insert(n.to_be_bytes(), vec![1; 200_000]).unwrap();
+    }
+    db.flush().unwrap();
+    drop((tree, db));
+    let db = open(dir.path(), &Options::new(4 * MIB));
+    let tree = db.tree("t").unwrap();
+    let snapshot = db.snapshot().unwrap();
+    for n in 0..KEYS {
+        tree.remove(n.to_be_bytes()).unwrap();
+    }
+    for back in [false, true] {
+        let before = db.stats().y_reads;
+        let mut entries = snapshot.iter(&tree);
+        let mut next = || match back {
+            true => entries.next_back(),
+            false => entries.next(),
+        };
+        let numbers = (0..KEYS).map(|n| if back { KEYS - 1 - n } else { n });
+        for n in numbers {
+            let (key, value) = next().unwrap().unwrap();
+            assert_eq!((&key[..], value.len()), (&n.to_be_bytes()[..], 200_000));
+        }
+        assert!(next().is_none());
+        let reads = db.stats().y_reads - before;
+        assert!(reads <= 2 * u64::from(KEYS), "{reads} reads");
+    }
+}
+
 /// The limit of the images is that of a larger budget.
 #[test]
 fn a_smaller_budget_takes_the_images_along() {

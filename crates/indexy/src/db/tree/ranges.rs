@@ -141,15 +141,16 @@ impl Tree {
                     // has been comes before what is written later, and is to be popped before it.
                     // Who writes there all the time is not waited for.
                     let watched = joined.watch_ends(order);
-                    let Some((key, _)) = self.end(order)? else {
-                        return Ok(None);
-                    };
-                    if overtaken < MOST_OVERTAKEN && watched.is_some_and(|w| w.was_overtaken(&key))
-                    {
+                    let found = self.end(order)?.map(|(key, _)| key);
+                    let overtaken_now = watched.is_some_and(|w| w.was_overtaken(found.as_deref()));
+                    if overtaken < MOST_OVERTAKEN && overtaken_now {
                         overtaken += 1;
                         continue;
                     }
-                    key
+                    match found {
+                        Some(key) => key,
+                        None => return Ok(None),
+                    }
                 }
             };
             let value = self.take_for(Purpose::RemovalOfFirst(order), &key)?;

@@ -204,15 +204,18 @@ impl Armed<'_> {
         slots.show(&self.stretches.seen);
     }
 
-    /// Whether a writer of a value came before `key` in the order of the scan since it was armed,
-    /// as far as that is known: the slot may be another's by now.
-    pub(crate) fn was_overtaken(&self, key: &[u8]) -> bool {
+    /// Of a scan over all keys: whether a writer of a value came before `key` in its order since it
+    /// was armed, or anywhere where it found none. As far as that is known: the slot may be
+    /// another's by now.
+    pub(crate) fn was_overtaken(&self, key: Option<&[u8]>) -> bool {
         let slots = self.stretches.slots.lock();
         let at = slots.position(self.number);
         let slot = at.and_then(|at| slots.slots[at].as_ref());
-        slot.is_some_and(|slot| match self.order {
-            Order::Ascending => slot.keys.1.as_ref().is_some_and(|to| &to[..] < key),
-            Order::Descending => slot.keys.0 > successor(key),
+        slot.is_some_and(|slot| match (self.order, key) {
+            (Order::Ascending, Some(key)) => slot.keys.1.as_ref().is_some_and(|to| &to[..] < key),
+            (Order::Ascending, None) => slot.keys.1.is_some(),
+            (Order::Descending, Some(key)) => slot.keys.0 > successor(key),
+            (Order::Descending, None) => !slot.keys.0.is_empty(),
         })
     }
 

@@ -243,10 +243,11 @@ impl Slots {
         ended.into_iter().for_each(|at| self.join(at));
     }
 
-    /// Tells writers, and drops slots that hold nothing.
+    /// Tells writers, and drops slots that hold nothing. One that is armed stays: it says what a
+    /// writer came before.
     pub(super) fn show(&mut self, seen: &Seen) {
         for slot in &mut self.slots {
-            slot.take_if(|s| is_empty(&s.keys) || is_long(&s.keys));
+            slot.take_if(|s| s.armed.is_none() && (is_empty(&s.keys) || is_long(&s.keys)));
         }
         seen.change(|all| {
             for (slot, heads) in self.slots.iter().zip(all) {

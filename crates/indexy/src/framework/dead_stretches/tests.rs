@@ -334,8 +334,41 @@ fn a_scan_is_overtaken_by_what_is_written_before_its_key() {
         let armed = stretches.arm(b"", None, order).unwrap();
         stretches.revive(behind);
         stretches.revive(b"m");
-        assert!(!armed.was_overtaken(b"m"), "{order:?}");
+        assert!(!armed.was_overtaken(Some(b"m")), "{order:?}");
         stretches.revive(before);
-        assert!(armed.was_overtaken(b"m"), "{order:?}");
+        assert!(armed.was_overtaken(Some(b"m")), "{order:?}");
+    }
+}
+
+/// Whatever else is written meanwhile: keys too long to be remembered, and the empty one.
+#[test]
+fn a_scan_is_overtaken_behind_any_other_key() {
+    let long = vec![0xFF; 2 * MAX_END_BYTES];
+    for order in [Ascending, Descending] {
+        for (keys, found) in [(&[&long[..], b"a"], b"m"), (&[&long[..], b""], b"m")] {
+            let mut keys = keys.to_vec();
+            if order == Descending {
+                keys.reverse();
+            }
+            let stretches = DeadStretches::default();
+            let armed = stretches.arm(b"", None, order).unwrap();
+            keys.iter().for_each(|key| stretches.revive(key));
+            assert!(armed.was_overtaken(Some(found)), "{order:?}, {keys:?}");
+            assert!(armed.was_overtaken(None), "{order:?}, {keys:?}");
+            drop(armed);
+            assert_eq!(stretches.slots.lock().slots.iter().flatten().count(), 0);
+        }
+    }
+}
+
+/// Nothing was found, though something lived at each moment.
+#[test]
+fn a_scan_that_finds_nothing_is_overtaken_by_any_key() {
+    for order in [Ascending, Descending] {
+        let stretches = DeadStretches::default();
+        let armed = stretches.arm(b"", None, order).unwrap();
+        assert!(!armed.was_overtaken(None), "{order:?}");
+        stretches.revive(b"k");
+        assert!(armed.was_overtaken(None), "{order:?}");
     }
 }

@@ -198,7 +198,8 @@ impl Joined {
     /// readers must not merge them into nothing. The caller holds the stripes of all keys, or
     /// nobody reads the tree any more.
     pub(crate) fn bury_operands(&self, from: &[u8], to: Option<&[u8]>) {
-        if self.merging.operator.get().is_none() {
+        // Who waits is kept out by the caller: there are no more than these.
+        if self.merging.operator.get().is_none() || self.x.stats().operands == 0 {
             return;
         }
         let mut at = Some(from.to_vec());

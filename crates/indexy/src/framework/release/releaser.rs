@@ -29,9 +29,6 @@ use std::{
 /// The releaser looks around this often without being woken.
 const IDLE: Duration = Duration::from_millis(200);
 
-/// So much of what was removed as a whole is freed in one step.
-const FREED_BYTES: usize = 1 << 20;
-
 /// Readers get this long to leave before what they kept is looked at again.
 const RECLAIM_POLL: Duration = Duration::from_micros(500);
 
@@ -87,7 +84,9 @@ impl Releaser {
             Step::Clean => {
                 let asked = self.shared.clean_request.ask();
                 self.shared.wake_cleaner.notify();
-                self.shared.clean_request.wait(asked, &self.stop);
+                // What is removed as a whole meanwhile is not what Y may be long in taking.
+                let free = || while self.free_removed(&self.host.trees()) {};
+                self.shared.clean_request.wait(asked, &self.stop, free);
             }
             Step::Reclaim => {
                 self.host.collect_garbage();
@@ -113,10 +112,10 @@ impl Releaser {
     /// A part of what was removed as a whole; false when there is nothing. It comes before all
     /// else: nobody wants it any more.
     fn free_removed(&self, trees: &[Arc<Joined>]) -> bool {
-        let freed = trees.iter().any(|t| t.x.take_apart(FREED_BYTES) > 0);
+        let freed = trees.iter().any(|tree| tree.free_part_of_removed());
         if freed {
             self.host.collect_garbage();
-            self.shared.room.announce_freed();
+            self.shared.room.announce_room();
         }
         freed
     }

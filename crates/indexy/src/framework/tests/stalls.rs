@@ -229,7 +229,7 @@ fn a_congested_tree_that_is_dropped_holds_up_nobody() {
     rig.trees.write().remove(&TREE);
     tree.discard();
     let stop = crate::framework::signal::Stop::new(Arc::default());
-    rig.shared.clean_request.wait(asked, &stop);
+    rig.shared.clean_request.wait(asked, &stop, || ());
     put(&other, b"k", b"v");
     let next = AtomicU64::new(0);
     std::thread::scope(|s| {
@@ -242,6 +242,42 @@ fn a_congested_tree_that_is_dropped_holds_up_nobody() {
         writer.join().unwrap();
     });
     assert!(!other_y.contents().is_empty());
+    drop(background);
+}
+
+/// The releaser waits for the cleaner, and the cleaner for a congested Y. A tree is cleared: what it
+/// had is free for writers all the same.
+#[test]
+fn what_is_cleared_beside_a_congested_tree_is_freed() {
+    const OTHER: u32 = 2;
+    let rig = Rig::with_budget(XKind::Art, SMALL_BUDGET);
+    let (tree, y) = rig.tree(TREE);
+    let (other, other_y) = rig.tree(OTHER);
+    put(&tree, b"k", b"v");
+    fill_to_low_mark(&rig, &other);
+    y.set_congested(true);
+    other_y.set_congested(true);
+    let background = start(&rig);
+    std::thread::scope(|s| {
+        let writer = s.spawn(|| {
+            let from = Instant::now();
+            let admitted = rig.shared.room.admit(SMALL_BUDGET / 2);
+            (admitted.is_ok(), from.elapsed())
+        });
+        while !rig.shared.clean_request.is_pending() {
+            assert!(!writer.is_finished(), "the test needs one who waits");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(A_WHILE);
+        assert!(rig.shared.clean_request.is_pending(), "Y is congested");
+        let mut runs = other.writer.lock();
+        other.remove_range(&mut runs, b"", None).unwrap();
+        drop(runs);
+        let (admitted, waited) = writer.join().unwrap();
+        assert!(admitted && waited < WAIT_LIMITS.stall, "{waited:?}");
+    });
+    assert!(rig.shared.clean_request.is_pending(), "Y is congested");
+    tree.discard();
     drop(background);
 }
 

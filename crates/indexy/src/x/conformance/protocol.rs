@@ -456,6 +456,7 @@ pub(super) fn what_was_cleared_is_taken_apart_beside_writers<X: IndexX>(make: Ma
         let freed = freed.load(Relaxed);
         assert!(freed == before || freed == 0, "{freed} of {before}");
         assert_eq!(world.x.stats().keys, 500);
+        world.x.verify(true).unwrap();
         world.check_all();
         world.x.clear();
         world.x.verify(true).unwrap();

@@ -33,25 +33,23 @@ impl<S: Kind> Tree<S> {
             }
             backoff.wait();
         };
-        self.detached.add(all);
+        // Nobody writes: all that counts is what was there.
+        let held = self.counters.total();
+        self.counters.add(Delta::default().minus(held));
+        self.detached.add(all, held);
     }
 
     /// See [`IndexX::take_apart`](crate::x::IndexX::take_apart).
     pub(super) fn take_detached_apart(&self, enough_bytes: usize) -> usize {
-        let mut words = self.detached.work();
-        if words.is_empty() {
+        let mut parts = self.detached.work();
+        if parts.words.is_empty() {
             return 0;
         }
-        let gone = S::take_apart(&self.memory, &mut words, enough_bytes);
-        let less = |n: usize| -(n as isize);
-        self.counters.add(Delta {
-            bytes: less(gone.bytes),
-            keys: less(gone.keys),
-            tombstones: less(gone.tombstones),
-            operands: less(gone.operands),
-            dirty: less(gone.dirty),
-            mounts: less(gone.mounts),
-        });
+        let gone = S::take_apart(&self.memory, &mut parts.words, enough_bytes);
+        parts.held = parts.held.minus(Delta::of(gone));
+        if parts.words.is_empty() {
+            self.counters.add(std::mem::take(&mut parts.held));
+        }
         gone.bytes
     }
 }
