@@ -67,6 +67,7 @@ mod entry;
 mod error;
 mod key;
 mod layout;
+mod orphans;
 mod query;
 mod record;
 mod row;

@@ -55,6 +55,10 @@ impl Tables {
     /// Opens the tables of `db`. The first call after the database was opened reads the catalogue,
     /// takes back indexes whose build a crash ended, and removes trees that a crash left.
     ///
+    /// A tree that is named as one of a table, and of which the catalogue says nothing, stays if it
+    /// has entries: the catalogue of a [salvaged](Db::salvage) database may be incomplete. It is
+    /// `Corrupt` where that can be seen, and nothing is changed then.
+    ///
     /// Not to be called inside a transaction. Errors: `Corrupt`, `CatalogueVersion`, `Db`.
     ///
     /// ```
@@ -145,9 +149,12 @@ impl Tables {
             index.id = id;
         }
         let trees = shared::trees_of(&definition);
-        let mut made = trees
-            .iter()
-            .try_for_each(|tree| shared.make_tree(tree, &options));
+        let mut there = Vec::new();
+        let mut made = trees.into_iter().try_for_each(|tree| {
+            shared.make_tree(&tree, &options)?;
+            there.push(tree);
+            Ok(())
+        });
         if made.is_ok() {
             made = shared.transact(|tx| {
                 // Nobody else creates one meanwhile, but a raw write may have.
@@ -159,12 +166,13 @@ impl Tables {
         }
         if let Err(error) = made {
             if !shared.may_name(name, |definition| definition.id == first) {
-                // What cannot be dropped belongs to no table, and goes with the next open.
-                let _ = shared.drop_trees(trees);
+                // What cannot be dropped is empty, and goes with the next open.
+                let _ = shared.drop_trees(there);
             }
             return Err(error);
         }
-        shared.db.sync()?;
+        // Without a log, too, before rows are: trees that have some are kept.
+        shared.settle()?;
         self.handle(name, definition)
     }
 
@@ -278,7 +286,10 @@ impl Tables {
         })?;
         shared.settle()?;
         shared.forget_table(definition.id);
-        shared.drop_trees(shared::trees_of(&definition))
+        shared.drop_trees(shared::trees_of(&definition))?;
+        // What stays of it is true, and goes with the next open.
+        let _ = catalogue::forget(catalogue, definition.id);
+        Ok(())
     }
 
     /// Runs `body` in a transaction, again after conflicts: [`Db::transact`] with the errors of
