@@ -14,7 +14,7 @@ use crate::{
     orphans::{self, Seen},
     tree_names,
 };
-use indexy::{Db, Transaction, Tree, TreeOptions};
+use indexy::{Db, Transaction, Tree, TreeOptions, Ttl};
 use parking_lot::{Mutex, RwLock};
 use std::{
     collections::{BTreeSet, HashMap},
@@ -319,6 +319,35 @@ impl Shared {
         table.saw(&layout);
         Ok(layout)
     }
+}
+
+/// Entries of a table's trees do not expire: an entry of an index that a change of its row leaves
+/// as it is would be gone before the row is.
+pub(crate) fn check_ttl(ttl: Option<Ttl>) -> Result<()> {
+    match ttl {
+        None => Ok(()),
+        Some(_) => Err(indexy::Error::InvalidOption {
+            option: "ttl",
+            reason: "entries of a table's indexes would expire before their rows".into(),
+        }
+        .into()),
+    }
+}
+
+/// Options with which a tree is made that goes with `tree`.
+pub(crate) fn options_like(tree: &Tree) -> Result<TreeOptions> {
+    check_ttl(tree.ttl())?;
+    let (index_x, index_y) = tree.pair();
+    let options = TreeOptions::new()
+        .index_x(index_x)
+        .index_y(index_y)
+        .resident(tree.is_resident())
+        .compression(tree.compression());
+    // A resident tree has all that these speak of.
+    Ok(match tree.is_resident() {
+        true => options,
+        false => options.admission(tree.admission()).evicted(tree.evicted()),
+    })
 }
 
 pub(crate) fn unknown(table: &str) -> Error {

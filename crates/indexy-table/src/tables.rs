@@ -93,7 +93,8 @@ impl Tables {
     ///
     /// With a log it is durable when the call returns. Cost of a creation: some fsyncs for each
     /// tree; of another one, that of [`Db::sync`]. Not to be called inside a transaction. Errors:
-    /// `InvalidSchema`, `SchemaMismatch`, `Db`; after `Db` the table may be there, whole.
+    /// `InvalidSchema`, `SchemaMismatch`, `IndexNotReady` while another thread builds an index of
+    /// the schema, `Db`; after `Db` the table may be there, whole.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -111,7 +112,11 @@ impl Tables {
         self.create_table_with(schema, TreeOptions::new())
     }
 
-    /// As [`Tables::create_table`]; `options` are those of its trees if it is created.
+    /// As [`Tables::create_table`]; `options` are those of its trees if it is created. Indexes that
+    /// come [later](Table::create_index) take them over.
+    ///
+    /// `Db` with `InvalidOption` for a [time to live](TreeOptions::ttl): what changes of a row is
+    /// written, not all of it, so that entries of an index would expire before their row.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -136,12 +141,19 @@ impl Tables {
                     reason,
                 });
             }
+            if let Some(index) = existing.unready_index() {
+                return Err(Error::IndexNotReady {
+                    table: name.into(),
+                    index: index.into(),
+                });
+            }
             // A creation that failed at the end may have left it so that it is seen.
             match shared.db.sync() {
                 Ok(()) | Err(indexy::Error::ReadOnly) => return self.handle(name, existing),
                 Err(error) => return Err(error.into()),
             }
         }
+        shared::check_ttl(options.time_to_live())?;
         let numbers = 1 + definition.indexes.len() as u64;
         let first = shared.transact(|tx| catalogue::take_numbers(tx, catalogue, numbers))?;
         definition.id = first;

@@ -1,7 +1,10 @@
 //! The catalogue: schemas that do not fit, damage, orphans, read-only databases.
 
 use crate::support::{assert_sound, open, options, people, people_schema, scan};
-use indexy::{Change, Db, Doubtful, error::ErrorKind};
+use indexy::{
+    Admission, Change, Compression, Db, Doubtful, Evicted, IndexXKind, IndexYKind, TreeOptions,
+    Ttl, error::ErrorKind,
+};
 use indexy_table::{Column, Error, Index, Query, Schema, Tables, Type, Value};
 
 #[test]
@@ -500,5 +503,70 @@ fn defaults_of_floats_are_the_same_after_each_change_and_open() {
         assert_eq!(row.get("y"), Some(&Value::F64(default)));
         assert!(table.delete(1u64).unwrap());
         assert_sound(&table);
+    }
+}
+
+/// An entry that a change of its row leaves as it is would be gone before the row.
+#[test]
+fn rows_do_not_expire() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path());
+    let tables = Tables::open(&db).unwrap();
+    let trees = db.tree_names();
+    let hour = Ttl::Default(std::time::Duration::from_secs(3600));
+    for ttl in [hour, Ttl::PerEntry] {
+        let options = TreeOptions::new().ttl(ttl);
+        let refused = tables.create_table_with(people_schema(), options);
+        assert!(
+            matches!(
+                refused,
+                Err(Error::Db(indexy::Error::InvalidOption {
+                    option: "ttl",
+                    ..
+                }))
+            ),
+            "{refused:?}"
+        );
+        assert_eq!(db.tree_names(), trees);
+    }
+}
+
+/// An index that comes later has the options of the table.
+#[test]
+fn the_tree_of_an_index_is_as_that_of_the_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path());
+    let tables = Tables::open(&db).unwrap();
+    let schema = |name: &str| {
+        Schema::new(name)
+            .column("id", Type::U64)
+            .primary_key(["id"])
+    };
+    let options = [
+        TreeOptions::new()
+            .index_x(IndexXKind::BPlus)
+            .compression(Compression::Lz4)
+            .admission(Admission::Top { percent: 10 })
+            .evicted(Evicted::Filter { bits_per_key: 8 }),
+        TreeOptions::new().resident(true),
+        TreeOptions::new()
+            .index_x(IndexXKind::None)
+            .index_y(IndexYKind::BPlus { page_bytes: 8192 }),
+        TreeOptions::new(),
+    ];
+    for (n, options) in options.into_iter().enumerate() {
+        let table = tables.create_table_with(schema(&format!("t{n}")), options);
+        let table = table.unwrap();
+        table.insert(1u64).unwrap();
+        table.create_index("i", Index::on(["id"])).unwrap();
+        assert_sound(&table);
+        let names = db.tree_names();
+        let trees = names[names.len() - 2..].iter();
+        let trees: Vec<_> = trees.map(|name| db.tree(name).unwrap()).collect();
+        let told = |tree: &indexy::Tree| {
+            let kept = (tree.pair(), tree.is_resident(), tree.compression());
+            (kept, tree.admission(), tree.evicted())
+        };
+        assert_eq!(told(&trees[1]), told(&trees[0]));
     }
 }
