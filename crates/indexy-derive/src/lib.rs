@@ -117,7 +117,7 @@ fn of_structure(input: &DeriveInput) -> Result<(String, Vec<Index>)> {
     Ok((table, indexes))
 }
 
-/// `index(name = "..", on(a, b), unique, include(c))`: fields, which are columns of their names.
+/// `index(name = "..", on(a, b), unique, include(c))`: columns.
 fn index_of_structure(meta: &ParseNestedMeta<'_>) -> Result<Index> {
     let (mut name, mut on, mut include, mut unique) = (None, Vec::new(), Vec::new(), false);
     meta.parse_nested_meta(|meta| {
@@ -170,7 +170,7 @@ fn of_field(field: &syn::Field) -> Result<Column> {
         index: None,
     };
     // Name and whether it is unique, until the name of the column is known.
-    let mut index = None;
+    let mut index: Option<(Option<String>, bool)> = None;
     for attribute in field.attrs.iter().filter(|a| a.path().is_ident("row")) {
         attribute.parse_nested_meta(|meta| {
             if meta.path.is_ident("primary_key") {
@@ -184,7 +184,12 @@ fn of_field(field: &syn::Field) -> Result<Column> {
                     true => Some(meta.value()?.parse::<LitStr>()?.value()),
                     false => None,
                 };
-                index = Some((name, meta.path.is_ident("unique")));
+                let (known, unique) = index.take().unwrap_or_default();
+                if known.is_some() && name.is_some() && known != name {
+                    let what = "a field has one index; the structure can have more: index(..)";
+                    return Err(meta.error(what));
+                }
+                index = Some((known.or(name), unique || meta.path.is_ident("unique")));
             } else {
                 let known = "primary_key, index, unique, column = \"..\", default = ..";
                 return Err(meta.error(format!("of a field: {known}")));
@@ -201,4 +206,44 @@ fn of_field(field: &syn::Field) -> Result<Column> {
         });
     }
     Ok(column)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::expand;
+    use syn::{DeriveInput, parse_quote};
+
+    fn refused(input: &DeriveInput) -> Option<String> {
+        expand(input).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_field_with_two_names_of_an_index_is_refused() {
+        let two: [DeriveInput; 2] = [
+            parse_quote! {
+                struct Person {
+                    #[row(primary_key, index = "a", index = "b")]
+                    id: u64,
+                }
+            },
+            parse_quote! {
+                struct Person {
+                    #[row(primary_key, index = "a")]
+                    #[row(unique = "b")]
+                    id: u64,
+                }
+            },
+        ];
+        for input in two {
+            let reason = refused(&input).unwrap();
+            assert!(reason.contains("one index"), "{reason}");
+        }
+        let one: DeriveInput = parse_quote! {
+            struct Person {
+                #[row(primary_key, index = "a", unique)]
+                id: u64,
+            }
+        };
+        assert_eq!(refused(&one), None);
+    }
 }

@@ -20,11 +20,11 @@ use crate::{
     definition::{Definition, IndexState, StoredColumn},
     error::{Error, Result},
     schema::{Column, Index},
-    shared::Shared,
+    shared::{Shared, options_like},
     table::Table,
     tree_names,
 };
-use indexy::{Key, Transaction, TreeOptions};
+use indexy::{Key, Transaction};
 use std::ops::Bound;
 
 /// Rows that one transaction of a build brings in.
@@ -62,7 +62,9 @@ impl Table {
         self.changed(changed)
     }
 
-    /// Builds an index while others read and write. It can be read when the call returns.
+    /// Builds an index while others read and write. It can be read when the call returns. Its tree
+    /// has the options that the tree of the rows has: the pair, whether it is resident,
+    /// compression, admission and filter.
     ///
     /// Cost: reads all rows, in small transactions, and writes an entry for each. Transactions that
     /// wrote to the table before and have not committed conflict. Not to be called inside a
@@ -141,10 +143,9 @@ impl Table {
             .push(stored.map_err(|reason| self.invalid(reason))?);
         definition.check().map_err(|reason| self.invalid(reason))?;
 
+        let options = options_like(&self.layout()?.rows.tree)?;
         let id = shared.transact(|tx| catalogue::take_numbers(tx, catalogue, 1))?;
         let tree = tree_names::index(self.core.id, id);
-        let (index_x, index_y) = self.layout()?.rows.tree.pair();
-        let options = TreeOptions::new().index_x(index_x).index_y(index_y);
         shared.make_tree(&tree, &options)?;
         let changed = shared.change(self.name(), |definition| {
             let stored = definition.stored_index(name, index, IndexState::Building);

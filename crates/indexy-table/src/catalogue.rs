@@ -6,6 +6,7 @@
 //! | `next` | the next number of a table, an index or a generation, 8 bytes |
 //! | `t`, name | definition of a table, JSON |
 //! | `g`, number of the table, 8 bytes big-endian | generation of its definition, 8 bytes |
+//! | `d`, number of a table, 8 bytes big-endian | nothing: it was dropped, its trees are to go |
 //!
 //! Numbers are little-endian where nothing else is said. A definition and its generation change in
 //! one transaction. Whoever writes to a table reads the generation *for update* in the same
@@ -17,6 +18,7 @@ use crate::{
     error::{Error, Result},
 };
 use indexy::{Snapshot, Transaction, Tree};
+use std::collections::BTreeSet;
 
 /// Name of its tree.
 pub(crate) const TREE: &str = "indexy.tables";
@@ -27,13 +29,18 @@ const FORMAT_KEY: &[u8] = b"format";
 const NEXT_KEY: &[u8] = b"next";
 const DEFINITION: u8 = b't';
 const GENERATION: u8 = b'g';
+const DROPPED: u8 = b'd';
 
 pub(crate) fn definition_key(table: &str) -> Vec<u8> {
     [&[DEFINITION], table.as_bytes()].concat()
 }
 
 pub(crate) fn generation_key(id: u64) -> [u8; 9] {
-    let mut key = [GENERATION; 9];
+    number_key(GENERATION, id)
+}
+
+fn number_key(kind: u8, id: u64) -> [u8; 9] {
+    let mut key = [kind; 9];
     key[1..].copy_from_slice(&id.to_be_bytes());
     key
 }
@@ -57,25 +64,27 @@ pub(crate) fn definition(table: &str, bytes: &[u8]) -> Result<Definition> {
     Ok(definition)
 }
 
-/// Checks the version of the catalogue; writes it into an empty one.
-pub(crate) fn check_format(tree: &Tree, read_only: bool) -> Result<()> {
+/// Checks the version of the catalogue; whether it is empty, and has none yet.
+pub(crate) fn check_format(tree: &Tree) -> Result<bool> {
     let Some(found) = tree.get(FORMAT_KEY)? else {
-        if tree.first()?.is_some() {
-            return Err(damaged("no version"));
-        }
-        if !read_only {
-            tree.insert(FORMAT_KEY, FORMAT.to_le_bytes())?;
-        }
-        return Ok(());
+        return match tree.first()? {
+            Some(_) => Err(damaged("no version")),
+            None => Ok(true),
+        };
     };
     let found = found[..].try_into().map_err(|_| damaged("its version"))?;
     match u32::from_le_bytes(found) {
-        FORMAT => Ok(()),
+        FORMAT => Ok(false),
         found => Err(Error::CatalogueVersion {
             found,
             supported: FORMAT,
         }),
     }
+}
+
+/// Writes the version into an empty catalogue.
+pub(crate) fn write_format(tree: &Tree) -> Result<()> {
+    Ok(tree.insert(FORMAT_KEY, FORMAT.to_le_bytes())?)
 }
 
 /// All tables at one moment: name and definition.
@@ -100,6 +109,27 @@ pub(crate) fn tables(now: &Snapshot, tree: &Tree) -> Result<Vec<(String, Definit
     Ok(found)
 }
 
+/// Numbers of tables that have a generation.
+pub(crate) fn with_generation(now: &Snapshot, tree: &Tree) -> Result<BTreeSet<u64>> {
+    numbers(now, tree, GENERATION)
+}
+
+/// Numbers of tables that were dropped, some of whose trees may be there.
+pub(crate) fn dropped(now: &Snapshot, tree: &Tree) -> Result<BTreeSet<u64>> {
+    numbers(now, tree, DROPPED)
+}
+
+fn numbers(now: &Snapshot, tree: &Tree, kind: u8) -> Result<BTreeSet<u64>> {
+    let numbers = now.prefix(tree, [kind]).map(|entry| {
+        let (key, _) = entry?;
+        let number = key[1..].try_into();
+        Ok(u64::from_be_bytes(
+            number.map_err(|_| damaged("number of a table"))?,
+        ))
+    });
+    numbers.collect()
+}
+
 /// Names of all tables.
 pub(crate) fn names(now: &Snapshot, tree: &Tree) -> Result<Vec<String>> {
     let names = now.prefix(tree, [DEFINITION]).map(|entry| {
@@ -110,17 +140,28 @@ pub(crate) fn names(now: &Snapshot, tree: &Tree) -> Result<Vec<String>> {
     names.collect()
 }
 
+fn next_number(tx: &Transaction, tree: &Tree) -> Result<u64> {
+    let Some(bytes) = tx.get_for_update(tree, NEXT_KEY)? else {
+        return Ok(1);
+    };
+    let bytes = bytes[..].try_into();
+    let bytes = bytes.map_err(|_| damaged("the next number"))?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// The next number is greater than `greatest` from now on.
+pub(crate) fn skip_numbers(tx: &mut Transaction, tree: &Tree, greatest: u64) -> Result<()> {
+    if next_number(tx, tree)? <= greatest {
+        let next = greatest.checked_add(1);
+        let next = next.ok_or_else(|| damaged("the next number"))?;
+        tx.insert(tree, NEXT_KEY, next.to_le_bytes())?;
+    }
+    Ok(())
+}
+
 /// Takes `count` numbers that nobody had; returns the first.
 pub(crate) fn take_numbers(tx: &mut Transaction, tree: &Tree, count: u64) -> Result<u64> {
-    let next = match tx.get_for_update(tree, NEXT_KEY)? {
-        Some(bytes) => {
-            let bytes = bytes[..]
-                .try_into()
-                .map_err(|_| damaged("the next number"))?;
-            u64::from_le_bytes(bytes)
-        }
-        None => 1,
-    };
+    let next = next_number(tx, tree)?;
     let after = next
         .checked_add(count)
         .ok_or_else(|| damaged("the next number"))?;
@@ -149,7 +190,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Removes a table.
+/// Removes a table, and says that its trees are to go.
 pub(crate) fn remove(
     tx: &mut Transaction,
     tree: &Tree,
@@ -158,5 +199,11 @@ pub(crate) fn remove(
 ) -> Result<()> {
     tx.remove(tree, definition_key(table))?;
     tx.remove(tree, generation_key(definition.id))?;
+    tx.insert(tree, number_key(DROPPED, definition.id), "")?;
     Ok(())
+}
+
+/// The trees of the table that had the number `id` are gone.
+pub(crate) fn forget(tree: &Tree, id: u64) -> Result<()> {
+    Ok(tree.remove(number_key(DROPPED, id))?)
 }

@@ -149,6 +149,15 @@ impl Definition {
         })
     }
 
+    /// The first index that is being built.
+    pub(crate) fn unready_index(&self) -> Option<&str> {
+        let unready = |index: &&StoredIndex| index.state != IndexState::Ready;
+        self.indexes
+            .iter()
+            .find(unready)
+            .map(|index| &index.name[..])
+    }
+
     fn numbers(&self, names: &[String]) -> Result<Vec<usize>, String> {
         let number = |name: &String| {
             let found = self.columns.iter().position(|column| column.name == *name);

@@ -6,7 +6,9 @@ use indexy::error::ErrorKind;
 /// The result of every fallible call of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong. Nothing of the call was applied.
+/// What went wrong. Nothing of the call was applied, but for errors of the wait for
+/// [`Durability::Sync`](indexy::Durability::Sync): see
+/// [`Rejected::error`](indexy::Rejected::error).
 ///
 /// ```
 /// use indexy_table::Error;

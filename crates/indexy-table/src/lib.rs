@@ -48,7 +48,9 @@
 //!
 //! # What it promises
 //!
-//! - A call that fails has changed nothing, in a transaction neither.
+//! - A call that fails has changed nothing, in a transaction neither. With
+//!   [`indexy::Durability::Sync`] a change is waited for when it was made: an `OutOfSpace`, `Io` or
+//!   `Poisoned` of that wait leaves it, though it may not be durable.
 //! - Unique keys are unique under snapshot isolation, too. NULL equals nothing.
 //! - A transaction that wrote to a table does not commit if the table was changed meanwhile; a
 //!   snapshot sees the columns and indexes of its moment.
@@ -67,6 +69,7 @@ mod entry;
 mod error;
 mod key;
 mod layout;
+mod orphans;
 mod query;
 mod record;
 mod row;

@@ -169,7 +169,9 @@ impl Record {
 /// ```
 ///
 /// Without `table`, the name is the structure's in lower case. `#[row(unique)]` of a field is an
-/// index `by_field` that is unique. Fields are of the types that are a [`Cell`].
+/// index `by_field` that is unique; `#[row(index = "name")]` and `#[row(unique = "name")]` give the
+/// name. A field has one such index. `on` and `include` name columns. Fields are of the types that
+/// are a [`Cell`].
 pub trait Row: Sized {
     /// The table.
     fn schema() -> Schema;

@@ -11,9 +11,10 @@ use crate::{
     definition::{Definition, IndexState},
     error::{Error, Result},
     layout::Layout,
+    orphans::{self, Seen},
     tree_names,
 };
-use indexy::{Db, Transaction, Tree, TreeOptions};
+use indexy::{Db, Transaction, Tree, TreeOptions, Ttl};
 use parking_lot::{Mutex, RwLock};
 use std::{
     collections::{BTreeSet, HashMap},
@@ -87,8 +88,11 @@ impl Shared {
             Err(indexy::Error::ReadOnly | indexy::Error::Poisoned { .. }) => true,
             Err(error) => return Err(error.into()),
         };
-        let known = |names: &[String]| names.iter().any(|name| name == catalogue::TREE);
-        let catalogue = match read_only && !known(&db.tree_names()) {
+        let known = db.tree_names().iter().any(|name| name == catalogue::TREE);
+        if !known {
+            orphans::refuse_rows(db)?;
+        }
+        let catalogue = match read_only && !known {
             true => None,
             false => Some(db.tree(catalogue::TREE)?),
         };
@@ -100,58 +104,74 @@ impl Shared {
             changes: Mutex::default(),
         };
         if let Some(tree) = &shared.catalogue {
-            catalogue::check_format(tree, read_only)?;
-            if !read_only {
-                shared.undo_builds(tree)?;
+            let empty = catalogue::check_format(tree)?;
+            if empty {
+                orphans::refuse_rows(db)?;
             }
-            let tables = catalogue::tables(&db.snapshot()?, tree)?;
-            shared.open_trees(tables, read_only)?;
+            let mut seen = Seen::read(db, tree)?;
+            if !read_only {
+                seen = shared.put_in_order(tree, empty, seen)?;
+            }
+            shared.open_trees(&seen.tables)?;
         }
         Ok(shared)
     }
 
+    /// Ends what a crash left half done. Nothing is changed before all that is there was checked.
+    fn put_in_order(&self, tree: &Tree, empty: bool, mut seen: Seen) -> Result<Seen> {
+        if empty {
+            catalogue::write_format(tree)?;
+            // An empty catalogue beside trees that have rows is damage.
+            self.settle()?;
+        }
+        if self.undo_builds(&seen.tables)? {
+            seen = Seen::read(&self.db, tree)?;
+        }
+        for name in &seen.orphans {
+            self.db.drop_tree(name)?;
+        }
+        for &id in &seen.dropped {
+            catalogue::forget(tree, id)?;
+        }
+        // The next number may be lost where trees are not.
+        let greatest = seen.greatest_number(&self.db);
+        self.transact(|tx| catalogue::skip_numbers(tx, tree, greatest))?;
+        Ok(seen)
+    }
+
     /// Takes back indexes whose build did not come to its end: nobody got an answer.
-    fn undo_builds(&self, tree: &Tree) -> Result<()> {
+    fn undo_builds(&self, tables: &[(String, Definition)]) -> Result<bool> {
         let mut undone = false;
-        for (name, definition) in catalogue::tables(&self.db.snapshot()?, tree)? {
+        for (name, definition) in tables {
             let ready = |index: &&crate::definition::StoredIndex| index.state == IndexState::Ready;
             if definition.indexes.iter().filter(ready).count() < definition.indexes.len() {
-                self.change(&name, |definition| {
+                self.change(name, |definition| {
                     definition.indexes.retain(|index| ready(&index));
                     Ok(())
                 })?;
                 undone = true;
             }
         }
-        match undone {
-            true => self.settle(),
-            false => Ok(()),
+        if undone {
+            self.settle()?;
         }
+        Ok(undone)
     }
 
-    /// Opens the trees of all tables, and removes those that belong to none: what a crash left
-    /// between the trees and the catalogue.
-    fn open_trees(&self, tables: Vec<(String, Definition)>, read_only: bool) -> Result<()> {
+    /// Opens the trees of all tables.
+    fn open_trees(&self, tables: &[(String, Definition)]) -> Result<()> {
         let existing: BTreeSet<String> = self.db.tree_names().into_iter().collect();
-        let mut needed = BTreeSet::new();
-        for (table, definition) in tables {
-            for name in trees_of(&definition) {
-                if !existing.contains(&name) {
-                    return Err(Error::corrupt(
-                        &table,
-                        format!("its tree {name} is missing"),
-                    ));
-                }
-                needed.insert(name);
-            }
+        let all = || {
+            let trees = tables.iter().map(|(table, found)| (table, trees_of(found)));
+            trees.flat_map(|(table, trees)| trees.into_iter().map(move |tree| (table, tree)))
+        };
+        for (table, name) in all().filter(|(_, name)| !existing.contains(name)) {
+            let what = format!("its tree {name} is missing");
+            return Err(Error::corrupt(table, what));
         }
-        for name in &needed {
-            let tree = self.db.tree(name)?;
-            self.trees.write().insert(name.clone(), tree);
-        }
-        let orphans = existing.iter().filter(|name| tree_names::is_of_table(name));
-        for name in orphans.filter(|name| !read_only && !needed.contains(*name)) {
-            self.db.drop_tree(name)?;
+        for (_, name) in all() {
+            let tree = self.db.tree(&name)?;
+            self.trees.write().insert(name, tree);
         }
         Ok(())
     }
@@ -200,8 +220,12 @@ impl Shared {
         self.db.transact_with(&policy, body)
     }
 
-    /// Makes a tree, before the catalogue names it.
+    /// Makes a tree, before the catalogue names it. Until it does, the tree stays empty.
     pub(crate) fn make_tree(&self, name: &str, options: &TreeOptions) -> Result<()> {
+        if self.db.tree_names().iter().any(|known| known == name) {
+            let what = format!("the tree {name} is there, and its number was never given");
+            return Err(Error::corrupt(catalogue::TREE, what));
+        }
         let tree = self.db.tree_with(name, options.clone())?;
         self.trees.write().insert(name.into(), tree);
         Ok(())
@@ -295,6 +319,35 @@ impl Shared {
         table.saw(&layout);
         Ok(layout)
     }
+}
+
+/// Entries of a table's trees do not expire: an entry of an index that a change of its row leaves
+/// as it is would be gone before the row is.
+pub(crate) fn check_ttl(ttl: Option<Ttl>) -> Result<()> {
+    match ttl {
+        None => Ok(()),
+        Some(_) => Err(indexy::Error::InvalidOption {
+            option: "ttl",
+            reason: "entries of a table's indexes would expire before their rows".into(),
+        }
+        .into()),
+    }
+}
+
+/// Options with which a tree is made that goes with `tree`.
+pub(crate) fn options_like(tree: &Tree) -> Result<TreeOptions> {
+    check_ttl(tree.ttl())?;
+    let (index_x, index_y) = tree.pair();
+    let options = TreeOptions::new()
+        .index_x(index_x)
+        .index_y(index_y)
+        .resident(tree.is_resident())
+        .compression(tree.compression());
+    // A resident tree has all that these speak of.
+    Ok(match tree.is_resident() {
+        true => options,
+        false => options.admission(tree.admission()).evicted(tree.evicted()),
+    })
 }
 
 pub(crate) fn unknown(table: &str) -> Error {

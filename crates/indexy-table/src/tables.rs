@@ -55,6 +55,10 @@ impl Tables {
     /// Opens the tables of `db`. The first call after the database was opened reads the catalogue,
     /// takes back indexes whose build a crash ended, and removes trees that a crash left.
     ///
+    /// A tree that is named as one of a table, and of which the catalogue says nothing, stays if it
+    /// has entries: the catalogue of a [salvaged](Db::salvage) database may be incomplete. It is
+    /// `Corrupt` where that can be seen, and nothing is changed then.
+    ///
     /// Not to be called inside a transaction. Errors: `Corrupt`, `CatalogueVersion`, `Db`.
     ///
     /// ```
@@ -89,7 +93,8 @@ impl Tables {
     ///
     /// With a log it is durable when the call returns. Cost of a creation: some fsyncs for each
     /// tree; of another one, that of [`Db::sync`]. Not to be called inside a transaction. Errors:
-    /// `InvalidSchema`, `SchemaMismatch`, `Db`; after `Db` the table may be there, whole.
+    /// `InvalidSchema`, `SchemaMismatch`, `IndexNotReady` while another thread builds an index of
+    /// the schema, `Db`; after `Db` the table may be there, whole.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -107,7 +112,11 @@ impl Tables {
         self.create_table_with(schema, TreeOptions::new())
     }
 
-    /// As [`Tables::create_table`]; `options` are those of its trees if it is created.
+    /// As [`Tables::create_table`]; `options` are those of its trees if it is created. Indexes that
+    /// come [later](Table::create_index) take them over.
+    ///
+    /// `Db` with `InvalidOption` for a [time to live](TreeOptions::ttl): what changes of a row is
+    /// written, not all of it, so that entries of an index would expire before their row.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -132,12 +141,19 @@ impl Tables {
                     reason,
                 });
             }
+            if let Some(index) = existing.unready_index() {
+                return Err(Error::IndexNotReady {
+                    table: name.into(),
+                    index: index.into(),
+                });
+            }
             // A creation that failed at the end may have left it so that it is seen.
             match shared.db.sync() {
                 Ok(()) | Err(indexy::Error::ReadOnly) => return self.handle(name, existing),
                 Err(error) => return Err(error.into()),
             }
         }
+        shared::check_ttl(options.time_to_live())?;
         let numbers = 1 + definition.indexes.len() as u64;
         let first = shared.transact(|tx| catalogue::take_numbers(tx, catalogue, numbers))?;
         definition.id = first;
@@ -145,9 +161,12 @@ impl Tables {
             index.id = id;
         }
         let trees = shared::trees_of(&definition);
-        let mut made = trees
-            .iter()
-            .try_for_each(|tree| shared.make_tree(tree, &options));
+        let mut there = Vec::new();
+        let mut made = trees.into_iter().try_for_each(|tree| {
+            shared.make_tree(&tree, &options)?;
+            there.push(tree);
+            Ok(())
+        });
         if made.is_ok() {
             made = shared.transact(|tx| {
                 // Nobody else creates one meanwhile, but a raw write may have.
@@ -159,12 +178,13 @@ impl Tables {
         }
         if let Err(error) = made {
             if !shared.may_name(name, |definition| definition.id == first) {
-                // What cannot be dropped belongs to no table, and goes with the next open.
-                let _ = shared.drop_trees(trees);
+                // What cannot be dropped is empty, and goes with the next open.
+                let _ = shared.drop_trees(there);
             }
             return Err(error);
         }
-        shared.db.sync()?;
+        // Without a log, too, before rows are: trees that have some are kept.
+        shared.settle()?;
         self.handle(name, definition)
     }
 
@@ -278,7 +298,10 @@ impl Tables {
         })?;
         shared.settle()?;
         shared.forget_table(definition.id);
-        shared.drop_trees(shared::trees_of(&definition))
+        shared.drop_trees(shared::trees_of(&definition))?;
+        // What stays of it is true, and goes with the next open.
+        let _ = catalogue::forget(catalogue, definition.id);
+        Ok(())
     }
 
     /// Runs `body` in a transaction, again after conflicts: [`Db::transact`] with the errors of

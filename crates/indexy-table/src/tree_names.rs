@@ -11,14 +11,22 @@ pub(crate) fn index(table: u64, index: u64) -> String {
     format!("{PREFIX}{table}.{index}")
 }
 
+/// The numbers of table and index in the name of a tree, if it is named as one of a table is.
+pub(crate) fn numbers(name: &str) -> Option<(u64, Option<u64>)> {
+    let number = |part: &str| {
+        let number: Option<u64> = part.parse().ok();
+        number.filter(|number| number.to_string() == part)
+    };
+    let numbers = name.strip_prefix(PREFIX)?;
+    match numbers.split_once('.') {
+        Some((table, index)) => Some((number(table)?, Some(number(index)?))),
+        None => Some((number(numbers)?, None)),
+    }
+}
+
 /// It is named as a tree of a table is.
 pub(crate) fn is_of_table(name: &str) -> bool {
-    let numbers = name.strip_prefix(PREFIX);
-    numbers.is_some_and(|numbers| {
-        let mut parts = numbers.split('.');
-        let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-        numbers.split('.').count() <= 2 && parts.all(digits)
-    })
+    numbers(name).is_some()
 }
 
 #[cfg(test)]
@@ -36,6 +44,9 @@ mod tests {
             "indexy.table.1.",
             "indexy.table.1.2.3",
             "indexy.table.one",
+            "indexy.table.01",
+            "indexy.table.+1",
+            "indexy.table.99999999999999999999",
             "table.1",
         ] {
             assert!(!is_of_table(name), "{name}");

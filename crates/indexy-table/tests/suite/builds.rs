@@ -123,3 +123,24 @@ fn i14_a_build_loses_no_entry_of_a_duplicate_that_comes_and_goes() {
         );
     }
 }
+
+/// `create_table` says that a table is there as the schema has it: with all indexes, to be read.
+#[test]
+fn a_table_with_an_index_that_is_being_built_is_not_there_yet() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path());
+    let table = table(&db);
+    table.insert((5u64, "name", 1)).unwrap();
+    table.create_index("by_name", Index::on(["name"])).unwrap();
+    let schema = table.schema().unwrap();
+    set_state(&db, "ready", "building");
+    let tables = Tables::open(&db).unwrap();
+    let asked = tables.create_table(schema.clone()).unwrap_err();
+    assert!(
+        matches!(&asked, Error::IndexNotReady { index, .. } if index == "by_name"),
+        "{asked}"
+    );
+    assert_eq!(asked.kind(), indexy::error::ErrorKind::Retry);
+    set_state(&db, "building", "ready");
+    tables.create_table(schema).unwrap();
+}

@@ -1,7 +1,10 @@
 //! The catalogue: schemas that do not fit, damage, orphans, read-only databases.
 
 use crate::support::{assert_sound, open, options, people, people_schema, scan};
-use indexy::{Db, error::ErrorKind};
+use indexy::{
+    Admission, Change, Compression, Db, Doubtful, Evicted, IndexXKind, IndexYKind, TreeOptions,
+    Ttl, error::ErrorKind,
+};
 use indexy_table::{Column, Error, Index, Query, Schema, Tables, Type, Value};
 
 #[test]
@@ -233,26 +236,44 @@ fn a_damaged_row_is_a_typed_error_and_verify_lists_it() {
     ));
 }
 
-/// What a crash leaves between the trees and the catalogue.
+/// What a crash leaves between the trees and the catalogue. What has entries, and of which nothing
+/// says that it may go, stays.
 #[test]
-fn trees_that_belong_to_no_table_are_removed() {
+fn trees_that_nobody_will_lack_are_removed() {
     let dir = tempfile::tempdir().unwrap();
     let db = open(dir.path());
     people(&db).insert((1u64, "Ada", "London", 36)).unwrap();
     let mut expected = db.tree_names();
-    for name in [
-        "indexy.table.77",
-        "indexy.table.1.99",
-        "indexy.table.x",
-        "mine",
+    for (name, full, stays) in [
+        // A creation that did not come to its end.
+        ("indexy.table.77", false, false),
+        ("indexy.table.77.78", false, false),
+        // An index that the table does not have.
+        ("indexy.table.1.99", true, false),
+        // A table that was dropped.
+        ("indexy.table.80", true, false),
+        ("indexy.table.80.81", true, false),
+        ("indexy.table.82", false, true),
+        ("indexy.table.82.83", true, true),
+        ("indexy.table.x", true, true),
+        ("indexy.table.1.099", true, true),
+        ("mine", true, true),
     ] {
-        db.tree(name).unwrap().insert("key", "value").unwrap();
+        let tree = db.tree(name).unwrap();
+        if full {
+            tree.insert("key", "value").unwrap();
+        }
+        expected.extend(stays.then(|| name.to_string()));
     }
+    let dropped = [&b"d"[..], &80u64.to_be_bytes()].concat();
+    let catalogue = db.tree("indexy.tables").unwrap();
+    catalogue.insert(&dropped, "").unwrap();
     db.close().unwrap();
     let db = open(dir.path());
     let tables = Tables::open(&db).unwrap();
-    expected.extend(["indexy.table.x".into(), "mine".into()]);
     assert_eq!(db.tree_names(), expected);
+    let catalogue = db.tree("indexy.tables").unwrap();
+    assert!(!catalogue.contains_key(&dropped).unwrap());
     assert_eq!(
         scan(&tables.table("people").unwrap(), &Query::all()).len(),
         1
@@ -263,6 +284,130 @@ fn trees_that_belong_to_no_table_are_removed() {
     let db = open(dir.path());
     db.drop_tree("indexy.table.1.2").unwrap();
     assert!(matches!(Tables::open(&db), Err(Error::Corrupt { .. })));
+}
+
+/// A crash between any two steps of a drop: the trees that are left go with the next open.
+#[test]
+fn a_drop_that_a_crash_ended_is_done_by_the_next_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path());
+    let people = people(&db);
+    people.insert((1u64, "Ada", "London", 36)).unwrap();
+    let all = db.tree_names();
+    let tables = Tables::open(&db).unwrap();
+    let before = db.newest_change().unwrap();
+    tables.drop_table("people").unwrap();
+    assert_eq!(db.tree_names(), ["indexy.tables"]);
+    let catalogue = db.tree("indexy.tables").unwrap();
+    assert_eq!(catalogue.prefix("d").count(), 0);
+    // Name and record change as one.
+    db.sync().unwrap();
+    let set = db.changes(before).unwrap().next().unwrap().unwrap();
+    let mut keys: Vec<(&[u8], bool)> = Vec::new();
+    for change in set.iter() {
+        match change {
+            Change::Insert { key, .. } => keys.push((key, true)),
+            Change::Remove { key, .. } => keys.push((key, false)),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(keys.contains(&(b"tpeople", false)), "{keys:?}");
+    assert!(keys.contains(&(b"d\0\0\0\0\0\0\0\x01", true)), "{keys:?}");
+    drop((people, tables));
+    db.close().unwrap();
+    for done in 1..all.len() {
+        let db = open(dir.path());
+        let dropped = [&b"d"[..], &1u64.to_be_bytes()].concat();
+        let catalogue = db.tree("indexy.tables").unwrap();
+        catalogue.insert(&dropped, "").unwrap();
+        for name in &all[done..] {
+            db.tree(name).unwrap().insert("key", "value").unwrap();
+        }
+        assert!(Tables::open(&db).unwrap().names().unwrap().is_empty());
+        assert_eq!(db.tree_names(), ["indexy.tables"]);
+        assert!(!catalogue.contains_key(&dropped).unwrap());
+        db.close().unwrap();
+    }
+}
+
+/// A definition that is lost takes no rows with it.
+#[test]
+fn trees_of_a_table_whose_definition_is_lost_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path());
+    people(&db).insert((1u64, "Ada", "London", 36)).unwrap();
+    let names = db.tree_names();
+    let catalogue = db.tree("indexy.tables").unwrap();
+    let number = [&b"g"[..], &1u64.to_be_bytes()].concat();
+    assert!(catalogue.contains_key(&number).unwrap());
+    catalogue.remove("tpeople").unwrap();
+    catalogue.remove("next").unwrap();
+    db.close().unwrap();
+    let db = open(dir.path());
+    let lost = Tables::open(&db).unwrap_err();
+    assert!(matches!(lost, Error::Corrupt { .. }), "{lost}");
+    assert_eq!(db.tree_names(), names);
+    // Nothing says any more that there was a table, nor which numbers were given.
+    let catalogue = db.tree("indexy.tables").unwrap();
+    catalogue.remove(&number).unwrap();
+    db.close().unwrap();
+    let db = open(dir.path());
+    let people = people(&db);
+    assert_eq!(db.tree_names()[..names.len()], names);
+    assert_eq!(db.tree_names().len(), 2 * names.len() - 1);
+    assert!(people.get(1u64).unwrap().is_none());
+    let rows = db.tree("indexy.table.1").unwrap();
+    assert_eq!(rows.len().unwrap(), 1);
+}
+
+/// Salvage leaves out what it cannot date, here the whole catalogue.
+#[test]
+fn a_salvaged_database_without_a_catalogue_keeps_its_trees() {
+    let dir = tempfile::tempdir().unwrap();
+    let (src, dest) = (dir.path().join("src"), dir.path().join("dest"));
+    let db = open(&src);
+    let people = people(&db);
+    for id in 0..100u64 {
+        people.insert((id, format!("{id}"), "Rome", 1)).unwrap();
+        if id % 40 == 0 {
+            db.flush().unwrap();
+        }
+    }
+    let names = db.tree_names();
+    assert_eq!(names[0], "indexy.tables");
+    drop(people);
+    db.close().unwrap();
+    let versions = src.join("trees/1/versions");
+    let len = std::fs::read(&versions).unwrap().len();
+    std::fs::write(versions, vec![0; len]).unwrap();
+    std::fs::remove_dir_all(src.join("log")).unwrap();
+    let report = Db::salvage(&src, &dest, options(), Doubtful::LeaveOut).unwrap();
+    assert!(!report.is_whole());
+    for read_only in [true, false, true] {
+        let db = Db::open(&dest, options().read_only(read_only)).unwrap();
+        let lost = Tables::open(&db).unwrap_err();
+        assert!(matches!(lost, Error::Corrupt { .. }), "{lost}");
+        assert_eq!(db.tree_names(), names);
+        assert_eq!(db.tree("indexy.table.1").unwrap().len().unwrap(), 100);
+        db.close().unwrap();
+    }
+    // Nor if there is no such tree at all.
+    let db = open(&dest);
+    db.drop_tree("indexy.tables").unwrap();
+    assert!(matches!(Tables::open(&db), Err(Error::Corrupt { .. })));
+    assert_eq!(db.tree_names(), names[1..]);
+}
+
+/// Trees are durable at once, the first entry of the catalogue may not be.
+#[test]
+fn a_catalogue_that_a_crash_left_empty_beside_empty_trees_is_sound() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path());
+    for name in ["indexy.tables", "indexy.table.1", "indexy.table.1.2"] {
+        db.tree(name).unwrap();
+    }
+    people(&db).insert((1u64, "Ada", "London", 36)).unwrap();
+    assert_eq!(db.tree_names().len(), 4);
 }
 
 #[test]
@@ -358,5 +503,70 @@ fn defaults_of_floats_are_the_same_after_each_change_and_open() {
         assert_eq!(row.get("y"), Some(&Value::F64(default)));
         assert!(table.delete(1u64).unwrap());
         assert_sound(&table);
+    }
+}
+
+/// An entry that a change of its row leaves as it is would be gone before the row.
+#[test]
+fn rows_do_not_expire() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path());
+    let tables = Tables::open(&db).unwrap();
+    let trees = db.tree_names();
+    let hour = Ttl::Default(std::time::Duration::from_secs(3600));
+    for ttl in [hour, Ttl::PerEntry] {
+        let options = TreeOptions::new().ttl(ttl);
+        let refused = tables.create_table_with(people_schema(), options);
+        assert!(
+            matches!(
+                refused,
+                Err(Error::Db(indexy::Error::InvalidOption {
+                    option: "ttl",
+                    ..
+                }))
+            ),
+            "{refused:?}"
+        );
+        assert_eq!(db.tree_names(), trees);
+    }
+}
+
+/// An index that comes later has the options of the table.
+#[test]
+fn the_tree_of_an_index_is_as_that_of_the_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path());
+    let tables = Tables::open(&db).unwrap();
+    let schema = |name: &str| {
+        Schema::new(name)
+            .column("id", Type::U64)
+            .primary_key(["id"])
+    };
+    let options = [
+        TreeOptions::new()
+            .index_x(IndexXKind::BPlus)
+            .compression(Compression::Lz4)
+            .admission(Admission::Top { percent: 10 })
+            .evicted(Evicted::Filter { bits_per_key: 8 }),
+        TreeOptions::new().resident(true),
+        TreeOptions::new()
+            .index_x(IndexXKind::None)
+            .index_y(IndexYKind::BPlus { page_bytes: 8192 }),
+        TreeOptions::new(),
+    ];
+    for (n, options) in options.into_iter().enumerate() {
+        let table = tables.create_table_with(schema(&format!("t{n}")), options);
+        let table = table.unwrap();
+        table.insert(1u64).unwrap();
+        table.create_index("i", Index::on(["id"])).unwrap();
+        assert_sound(&table);
+        let names = db.tree_names();
+        let trees = names[names.len() - 2..].iter();
+        let trees: Vec<_> = trees.map(|name| db.tree(name).unwrap()).collect();
+        let told = |tree: &indexy::Tree| {
+            let kept = (tree.pair(), tree.is_resident(), tree.compression());
+            (kept, tree.admission(), tree.evicted())
+        };
+        assert_eq!(told(&trees[1]), told(&trees[0]));
     }
 }

@@ -1,6 +1,6 @@
 //! Tables that change while they live.
 
-use crate::support::{assert_sound, open, people, rows, scan};
+use crate::support::{assert_sound, open, people, people_schema, rows, scan};
 use indexy_table::{Column, Error, Index, Query, Schema, Tables, Type, Value};
 
 #[test]
@@ -74,7 +74,7 @@ fn changes_that_cannot_work_are_refused() {
     let unknown = people.drop_index("by_height").unwrap_err();
     assert!(matches!(unknown, Error::UnknownIndex { .. }));
     let fits = Tables::open(people.db()).unwrap();
-    fits.create_table(crate::support::people_schema()).unwrap();
+    fits.create_table(people_schema()).unwrap();
 }
 
 #[test]
@@ -228,6 +228,14 @@ fn an_index_that_is_not_ready_is_not_read() {
             match people.scan(&by_age) {
                 Ok(rows) => assert_eq!(rows.count(), 2000),
                 Err(Error::IndexNotReady { .. }) => {
+                    // Whoever asks for the table with it is not told that it is there.
+                    let schema = people_schema().index("by_age", Index::on(["age"]));
+                    let asked = Tables::open(people.db()).unwrap().create_table(schema);
+                    match asked {
+                        Ok(_) => assert_eq!(people.scan(&by_age).unwrap().count(), 2000),
+                        Err(Error::IndexNotReady { .. }) => {}
+                        Err(error) => panic!("{error}"),
+                    }
                     let refused = people.drop_index("by_age");
                     assert!(
                         !matches!(refused, Err(Error::UnknownIndex { .. })),

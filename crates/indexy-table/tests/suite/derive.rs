@@ -151,6 +151,50 @@ fn structures_go_in_and_come_out() {
 }
 
 #[derive(Row)]
+struct Account {
+    #[row(primary_key)]
+    id: u64,
+    #[row(unique, index = "mails")]
+    mail: String,
+    #[row(index = "phones", unique)]
+    phone: String,
+    #[row(index, column = "code")]
+    #[row(unique)]
+    zip: String,
+    #[row(unique = "names", index = "names")]
+    name: String,
+    #[row(index = "towns", index)]
+    town: String,
+}
+
+/// What several attributes of a field say of its index holds together.
+#[test]
+fn an_index_of_a_field_is_named_and_unique() {
+    let schema = Account::schema();
+    let indexes = schema
+        .indexes()
+        .map(|(name, index)| (name, index.is_unique()));
+    let expected = [
+        ("mails", true),
+        ("phones", true),
+        ("by_code", true),
+        ("names", true),
+        ("towns", false),
+    ];
+    assert_eq!(indexes.collect::<Vec<_>>(), expected);
+    let (id, text) = (1, String::new);
+    let account = Account {
+        id,
+        mail: text(),
+        phone: text(),
+        zip: text(),
+        name: text(),
+        town: text(),
+    };
+    assert_eq!(account.to_values().len(), 6);
+}
+
+#[derive(Row)]
 #[row(index(on(r#type, id), include(r#match)))]
 struct Raw {
     #[row(primary_key)]

@@ -375,6 +375,7 @@ impl Changes {
         let _open = core.operation()?;
         // What is logged and not applied yet is told when it can be read.
         let applied = core.shared.log.floor();
+        let before = self.follower.position();
         let Some(record) = self.follower.next(log(core)?, applied)? else {
             return Ok(None);
         };
@@ -382,8 +383,13 @@ impl Changes {
             Some(Ok(RecordRef::Batch { ops, .. })) => ops.to_vec(),
             _ => record.to_vec(),
         };
+        let named = names(core, &bytes);
+        if named.is_err() {
+            // What cannot be told is not passed over.
+            self.follower.go_back(before);
+        }
         Ok(Some(ChangeSet {
-            trees: names(core, &bytes)?,
+            trees: named?,
             bytes,
             behind: self.at(),
         }))
@@ -432,4 +438,40 @@ fn names(core: &Core, bytes: &[u8]) -> Result<Vec<Named>> {
         }
     }
     Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        Db, Options, Ttl,
+        db::tree_options::TreeOptions,
+        error::{Error, Result},
+    };
+
+    /// What makes no sense is an error each time, and nothing behind it is told.
+    #[test]
+    fn a_set_that_is_damaged_is_not_passed_over() -> Result<()> {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::open(dir.path(), Options::new(4 << 20))?;
+        let start = db.newest_change()?;
+        let options = TreeOptions::new().ttl(Ttl::PerEntry);
+        let tree = db.tree_with("t", options)?;
+        tree.insert("a", "whole")?;
+        tree.insert_stored(b"b", b"short")?;
+        tree.insert("c", "whole")?;
+        db.sync()?;
+        let mut changes = db.changes(start)?;
+        assert_eq!(changes.next().unwrap()?.iter().count(), 1);
+        let at = changes.at();
+        for _ in 0..3 {
+            let damaged = changes.next().unwrap();
+            assert!(matches!(damaged, Err(Error::Corrupt { .. })), "{damaged:?}");
+            assert_eq!(changes.at(), at);
+        }
+        // Where it can be told, all of it is.
+        db.drop_tree("t")?;
+        assert!(changes.next().is_none());
+        assert!(changes.at() > at);
+        Ok(())
+    }
 }

@@ -264,6 +264,18 @@ impl TreeOptions {
         self
     }
 
+    /// What [`TreeOptions::ttl`] was told; `None`: nothing.
+    ///
+    /// ```
+    /// use indexy::{TreeOptions, Ttl};
+    /// let options = TreeOptions::new().ttl(Ttl::PerEntry);
+    /// assert_eq!(options.time_to_live(), Some(Ttl::PerEntry));
+    /// ```
+    #[must_use]
+    pub fn time_to_live(&self) -> Option<Ttl> {
+        self.ttl
+    }
+
     /// `InvalidOption` where a tree cannot have the time to live.
     pub(crate) fn check_ttl(&self, resident: bool) -> Result<()> {
         let reason = match self.ttl {

@@ -107,6 +107,12 @@ impl Follower {
         }
     }
 
+    /// The next record is that at `position`, where it was before.
+    pub(crate) fn go_back(&mut self, position: Lsn) {
+        self.next = position;
+        self.start_over();
+    }
+
     /// Reads the next group, or all groups of a long record. False: it is not durable yet.
     fn fill(&mut self, log: &Log) -> Result<bool> {
         self.given = 0;

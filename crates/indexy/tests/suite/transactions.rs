@@ -6,7 +6,10 @@ use crate::{
     places::fast_dir,
     support::{MIB, Random, assert_sound, open},
 };
-use indexy::{Db, Error, Isolation, Options, RetryPolicy, Transaction, Tree, Value};
+use indexy::{
+    Db, Error, Isolation, MergeOperator, Options, RetryPolicy, Transaction, Tree, TreeOptions,
+    Value,
+};
 use std::{
     collections::BTreeMap,
     sync::{
@@ -805,4 +808,68 @@ fn a_commit_after_a_close_is_refused() {
     }
     let nothing = db.batch().commit();
     assert!(matches!(nothing, Err(Error::Closed)), "{nothing:?}");
+}
+
+/// To drop a tree is to write what was read of it, whether that was written before or not.
+#[test]
+fn what_was_read_of_a_tree_that_was_dropped_has_changed() {
+    for (isolation, for_update, written) in [
+        (Isolation::Serializable, false, true),
+        (Isolation::Serializable, false, false),
+        (Isolation::Serializable, true, true),
+        (Isolation::Snapshot, true, true),
+        (Isolation::Snapshot, true, false),
+    ] {
+        let rig = rig();
+        let other = rig.db.tree("other").unwrap();
+        let mut tx = rig.db.begin().unwrap();
+        tx.isolation(isolation);
+        match for_update {
+            true => tx.get_for_update(&rig.tree, "1").unwrap(),
+            false => tx.get(&rig.tree, "1").unwrap(),
+        };
+        tx.insert(&other, "key", "10").unwrap();
+        if written {
+            rig.tree.insert("1", "11").unwrap();
+        }
+        rig.db.drop_tree("test").unwrap();
+        let refused = tx.commit();
+        assert!(
+            matches!(refused, Err(Error::TreeDropped { .. })),
+            "{isolation:?}: {refused:?}"
+        );
+        assert_eq!(other.get("key").unwrap(), None);
+    }
+    // What it does not depend on may go.
+    let rig = rig();
+    let other = rig.db.tree("other").unwrap();
+    let mut tx = rig.db.begin().unwrap();
+    tx.isolation(Isolation::Snapshot);
+    tx.get(&rig.tree, "1").unwrap();
+    tx.insert(&other, "key", "10").unwrap();
+    rig.db.drop_tree("test").unwrap();
+    tx.commit().unwrap();
+}
+
+/// A merge is a read and a write of its key, also where the value stays as it is.
+#[test]
+fn a_merge_that_changes_nothing_conflicts_with_a_write() {
+    for isolation in [Isolation::Serializable, Isolation::Snapshot] {
+        let rig = rig();
+        let options = TreeOptions::new().merge_operator(MergeOperator::Max);
+        let greatest = rig.db.tree_with("greatest", options).unwrap();
+        greatest.insert("key", "7").unwrap();
+        let mut tx = rig.db.begin().unwrap();
+        tx.isolation(isolation);
+        tx.merge(&greatest, "key", "5").unwrap();
+        assert!(tx.is_empty());
+        tx.insert(&rig.tree, "3", "30").unwrap();
+        greatest.insert("key", "1").unwrap();
+        let refused = tx.commit();
+        assert!(
+            matches!(&refused, Err(Error::Conflict { tree, .. }) if tree == "greatest"),
+            "{isolation:?}: {refused:?}"
+        );
+        assert_eq!(rig.tree.get("3").unwrap(), None);
+    }
 }

@@ -133,7 +133,8 @@ impl Transaction {
     }
 
     /// As [`Transaction::get`]; also with [`Isolation::Snapshot`] the commit conflicts if the key
-    /// was written by others, whether this transaction writes it or not.
+    /// was written by others, whether this transaction writes it or not. A transaction that writes
+    /// nothing at all commits without a look.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -262,7 +263,8 @@ impl Transaction {
         )
     }
 
-    /// A scan between whose steps the transaction may be written; see [`Cursor`].
+    /// A scan between whose steps the transaction may be written; see [`Cursor`]. It keeps the
+    /// snapshot of the transaction open, also after that has ended, until it is dropped.
     pub fn cursor<K: AsRef<[u8]>>(&self, tree: &Tree, range: impl RangeBounds<K>) -> Cursor {
         Cursor::new(&self.state, tree, bounds::of(range))
     }
@@ -343,8 +345,9 @@ impl Transaction {
     /// Merges `operand` into the value of `key` when the transaction commits; see [`Tree::merge`].
     ///
     /// It is a read of the key and a write: another transaction that merges into the same key
-    /// meanwhile is a conflict. Where that is not wanted, merge outside of the transaction. Cost:
-    /// that of [`Transaction::get`].
+    /// meanwhile is a conflict, with [`Isolation::Snapshot`] too, and where the value stays as it
+    /// is. Where that is not wanted, merge outside of the transaction. Cost: that of
+    /// [`Transaction::get`].
     ///
     /// Errors: those of [`Transaction::get`] and [`Transaction::insert`]; `MergeOperatorMissing`,
     /// `MergeRefused`.
@@ -375,7 +378,12 @@ impl Transaction {
         let joined = &tree.core().joined;
         match merge::made(joined.merge_into(key, base.as_deref(), &waiting)?)? {
             Some(value) => self.write(tree, key, Some((&value, Life::Default))),
-            None => Ok(()),
+            None => {
+                // Nobody sees a write here that others could conflict with.
+                let mut locked = self.state.locked.borrow_mut();
+                locked.add_key(tree.core(), key);
+                Ok(())
+            }
         }
     }
 
@@ -504,8 +512,9 @@ impl Transaction {
     /// trees that were written since it began.
     ///
     /// Errors: `Conflict` and `SnapshotTooOld`, after which the transaction may be begun anew
-    /// ([`Error::is_retryable`]); those of [`Batch::commit`]. Nothing was written then, with the
-    /// exceptions that [`Rejected::error`](crate::Rejected::error) names.
+    /// ([`Error::is_retryable`]); those of [`Batch::commit`], and `TreeDropped` also if it depends
+    /// on what it has read of that tree. Nothing was written then, with the exceptions that
+    /// [`Rejected::error`](crate::Rejected::error) names.
     pub fn commit(self) -> Result<()> {
         self.commit_by(|batch, condition| batch.commit_if(Some(condition)))
     }

@@ -9,7 +9,10 @@
 
 #![forbid(unsafe_code)]
 
-use super::{reads::Reads, writes::Writes};
+use super::{
+    reads::{Reads, TreeReads},
+    writes::Writes,
+};
 use crate::{
     db::{
         handle::{Pinned, TreeCore},
@@ -17,7 +20,7 @@ use crate::{
     },
     error::{Error, Result},
     key::Key,
-    versions::Spared,
+    versions::{Epoch, Spared},
 };
 
 /// What a commit protects a [`Transaction`](crate::Transaction) from.
@@ -65,20 +68,27 @@ impl Unchanged<'_> {
         }
         let epoch = self.pinned.epoch();
         for of in &reads.trees {
-            let versions = &of.tree.joined.versions;
-            if versions.is_unchanged_since(epoch) {
-                continue;
+            self.check_tree(of, epoch)?;
+            // Behind the look: the images of a tree that is dropped go, after its state says so.
+            of.tree.live()?;
+        }
+        Ok(())
+    }
+
+    fn check_tree(&self, of: &TreeReads, epoch: Epoch) -> Result<()> {
+        let versions = &of.tree.joined.versions;
+        if versions.is_unchanged_since(epoch) {
+            return Ok(());
+        }
+        let ours = |key: &[u8]| self.writes.get(&of.tree, key).is_some();
+        for key in of.keys.iter().filter(|key| !ours(key)) {
+            if versions.is_written_since(key, epoch)? {
+                return Err(conflict(&of.tree, key));
             }
-            let ours = |key: &[u8]| self.writes.get(&of.tree, key).is_some();
-            for key in of.keys.iter().filter(|key| !ours(key)) {
-                if versions.is_written_since(key, epoch)? {
-                    return Err(conflict(&of.tree, key));
-                }
-            }
-            for (from, to) in &of.intervals {
-                if let Some(key) = versions.written_in(from, to.as_deref(), epoch, ours)? {
-                    return Err(conflict(&of.tree, &key));
-                }
+        }
+        for (from, to) in &of.intervals {
+            if let Some(key) = versions.written_in(from, to.as_deref(), epoch, ours)? {
+                return Err(conflict(&of.tree, &key));
             }
         }
         Ok(())
