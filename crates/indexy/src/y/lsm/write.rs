@@ -25,6 +25,8 @@ pub(super) struct Output<'y> {
     level: Level,
     writer: Option<TableWriter>,
     finished: Vec<TableMeta>,
+    /// What `finished` takes in memory.
+    finished_bytes: usize,
 }
 
 /// Where tables go: it decides how many bits their filters have.
@@ -62,6 +64,7 @@ impl<'y> Output<'y> {
             level,
             writer: None,
             finished: Vec::new(),
+            finished_bytes: 0,
         }
     }
 
@@ -89,9 +92,16 @@ impl<'y> Output<'y> {
     fn end_table(&mut self) -> Result<()> {
         let finished = self.writer.take().map(TableWriter::finish).transpose()?;
         // The file is opened again to be read: then it stays open only as long as there is room.
-        self.finished
-            .extend(finished.flatten().map(|(meta, _)| meta));
+        if let Some((meta, _)) = finished.flatten() {
+            self.finished_bytes += meta.memory_bytes();
+            self.finished.push(meta);
+        }
         Ok(())
+    }
+
+    /// Bytes of memory that grow with the number of tables.
+    pub(super) fn finished_bytes(&self) -> usize {
+        self.finished_bytes
     }
 
     /// The tables, which [`Versions`](super::version::Versions) knows of from now on.

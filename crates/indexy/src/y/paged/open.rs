@@ -88,6 +88,7 @@ impl PagedY {
             interrupted: AtomicBool::new(false),
             poison: Poison::default(),
             loads: AtomicUsize::new(0),
+            load_bytes: AtomicUsize::new(0),
             released: AtomicBool::new(false),
         })
     }

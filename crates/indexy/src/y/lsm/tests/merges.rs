@@ -3,6 +3,7 @@
 use super::*;
 use crate::y::contract::Maintained;
 use crashes::content;
+use std::sync::atomic::Ordering::Relaxed;
 
 fn run(keys: impl Iterator<Item = u64>, value: &[u8]) -> Entries {
     keys.map(|key| put(&key.to_be_bytes(), value)).collect()
@@ -155,4 +156,33 @@ fn what_reads_pay_later_is_seen() {
     y.versions.current().partitions()[0].reads().waste(1000);
     assert_eq!(y.maintain().unwrap(), Maintained::More);
     assert_eq!(y.run_count(), 1);
+}
+
+/// I7: what is known of each table of a load is counted before the load is published.
+#[test]
+fn the_tables_of_a_load_are_counted() {
+    let sim = Sim::default();
+    let y = open_sim(&sim).unwrap();
+    let before = y.memory_bytes();
+    for publishes in [false, true] {
+        let mut load = y.begin_load().unwrap().unwrap();
+        for key in 0..20_000u64 {
+            load.add(&key.to_be_bytes(), &[7; 40]).unwrap();
+        }
+        let written = y.memory_bytes() - before;
+        load.seal().unwrap();
+        let sealed = y.memory_bytes() - before;
+        // Some 40 tables.
+        assert!(written > 40 * 150, "{written}");
+        assert!(sealed > written, "{written}, {sealed}");
+        if publishes {
+            load.publish().unwrap();
+            // Partitions take some, too.
+            assert!(y.memory_bytes() - before >= sealed);
+        } else {
+            drop(load);
+            assert_eq!(y.memory_bytes(), before);
+        }
+        assert_eq!(y.load_bytes.load(Relaxed), 0);
+    }
 }

@@ -13,7 +13,7 @@
 
 use crate::y::page::{PAGE_LIMIT, PageNo};
 use crate::y::paged::version::Version;
-use std::{collections::VecDeque, ops::Range, sync::Arc};
+use std::{collections::VecDeque, sync::Arc};
 
 /// Fewer free pages at the end of the file are not worth a cut.
 const LEAST_CUT: u64 = 64;
@@ -133,7 +133,7 @@ impl Bits {
         Some(at as u64 * WORD + u64::from(word.ilog2()))
     }
 
-    fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.0.capacity() * size_of::<u64>()
     }
 }
@@ -352,13 +352,13 @@ impl Space {
     pub(crate) fn publish(
         &mut self,
         replaced: Arc<Version>,
-        added: &[Range<PageNo>],
+        added: impl Iterator<Item = PageNo>,
         removed: Vec<PageNo>,
     ) -> Vec<PageNo> {
         let (seen, unseen): (Vec<_>, Vec<_>) = removed
             .into_iter()
             .partition(|page| self.current.get(*page));
-        for page in added.iter().cloned().flatten() {
+        for page in added {
             self.current.set(page, true);
         }
         for page in seen.iter().chain(&unseen) {
