@@ -130,6 +130,10 @@ impl Superblock {
     /// The newest whole superblock, and which place it is in.
     pub(super) fn load(file: &dyn StorageFile, owner: u64) -> Result<(Self, usize)> {
         let (found, copy) = match Self::copies(file)? {
+            // Whoever wrote it knows more than this build: what this one does not know of is not
+            // cut off, and no file is removed.
+            [Err(newer @ Error::FormatVersion { .. }), _]
+            | [_, Err(newer @ Error::FormatVersion { .. })] => return Err(newer),
             [Ok(one), Ok(other)] if one.log != other.log => {
                 let what = "superblock: the copies are of two logs".to_string();
                 return Err(Error::corrupt(file.path(), COPIES[1], what));

@@ -187,6 +187,27 @@ fn the_log_of_another_owner_or_version_is_refused() {
     ));
 }
 
+/// Whoever wrote one newer superblock knows of more than the other one says.
+#[test]
+fn one_superblock_of_a_newer_format_is_refused_and_nothing_is_cut_off() {
+    for (copy, clean) in [(0, true), (8192, true), (0, false), (8192, false)] {
+        let (sim, _) = sample(clean);
+        let mut newer = sim.contents()[&log()].clone();
+        newer[copy + 8] = 2;
+        let sum = xxh3_64(&newer[copy..copy + 64]).to_le_bytes();
+        newer[copy + 64..copy + 72].copy_from_slice(&sum);
+        // Behind the last record that this build knows of.
+        newer.extend([7; 8192]);
+        sim.tamper(&log(), newer);
+        let before = sim.contents();
+        for read_only in [true, false] {
+            let opened = open_as(&sim, 7, read_only);
+            assert!(matches!(opened, Err(Error::FormatVersion { found: 2, .. })));
+        }
+        assert!(sim.contents() == before);
+    }
+}
+
 /// A log that is gone is not replaced by an empty one, over tables.
 #[test]
 fn tables_without_a_log_are_not_removed() {
