@@ -251,8 +251,8 @@ pub trait IndexY: Send + Sync {
     /// entries are refused. Several may be under way, and runs beside them. An index that can also
     /// [removes ranges](IndexY::removes_ranges).
     ///
-    /// The load holds bounded memory, whatever it holds of the device, and
-    /// [`IndexY::release_files`] is false while it lives.
+    /// The load holds bounded memory, beside what [`IndexY::memory_bytes`] has of it, whatever it
+    /// holds of the device. [`IndexY::release_files`] is false while it lives.
     fn begin_load(&self) -> Result<Option<Box<dyn SortedLoad + '_>>> {
         Ok(None)
     }

@@ -153,7 +153,8 @@ impl IndexY for LsmY {
     }
 
     fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + self.memory_bytes.load(Relaxed)
+        let tables = self.memory_bytes.load(Relaxed) + self.load_bytes.load(Relaxed);
+        size_of::<Self>() + tables
     }
 
     fn disk_bytes(&self) -> u64 {

@@ -25,6 +25,8 @@ pub(super) struct Load<'y> {
     /// `None`: sealed.
     output: Option<Output<'y>>,
     tables: Vec<Arc<Stored>>,
+    /// What `load_bytes` of the tree has of this load (I7).
+    counted: usize,
 }
 
 impl<'y> Load<'y> {
@@ -36,16 +38,30 @@ impl<'y> Load<'y> {
             // What a merge would make of the range, which so has nothing to merge.
             output: Some(Output::new(y, y.sizes.partition_bytes, Level::Base)),
             tables: Vec::new(),
+            counted: 0,
         };
         let _no_release = y.writing.lock();
         y.writable().map(|()| load)
+    }
+
+    fn count(&mut self, bytes: usize) {
+        if bytes != self.counted {
+            self.y.load_bytes.fetch_add(bytes, Relaxed);
+            self.y.load_bytes.fetch_sub(self.counted, Relaxed);
+            self.counted = bytes;
+        }
     }
 }
 
 impl SortedLoad for Load<'_> {
     fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         match &mut self.output {
-            Some(output) => output.add(key, Some(value)),
+            Some(output) => {
+                output.add(key, Some(value))?;
+                let bytes = output.finished_bytes();
+                self.count(bytes);
+                Ok(())
+            }
             None => Err(Error::Closed),
         }
     }
@@ -53,6 +69,9 @@ impl SortedLoad for Load<'_> {
     fn seal(&mut self) -> Result<()> {
         if let Some(output) = self.output.take() {
             self.tables = output.finish()?;
+            let tables = self.tables.iter();
+            let bytes = tables.map(|table| table.memory_bytes()).sum();
+            self.count(bytes);
         }
         self.tables.iter().try_for_each(|table| table.sync())
     }
@@ -75,6 +94,7 @@ impl Drop for Load<'_> {
         drop(self.output.take());
         self.tables.clear();
         let _ = self.y.versions.reap();
+        self.count(0);
         self.y.loads.fetch_sub(1, Relaxed);
     }
 }

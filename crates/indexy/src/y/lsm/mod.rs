@@ -13,8 +13,9 @@
 //! What a reader sees: one version from beginning to end, so all of a run or nothing.
 //!
 //! Keeps: I2 (the newest run is on top), I4 (a failed run or merge leaves what was there), I5
-//! (`before_publish` precedes publication; only `make_durable`, a merge, `release_files` and the
-//! drop sync), I7 (pages are in the shared pool, `memory_bytes` counts the rest).
+//! (`before_publish` precedes publication; what syncs is an open, `make_durable`, merges and
+//! compaction, loads, copies, `release_files` and the drop), I7 (pages are in the shared pool,
+//! `memory_bytes` counts the rest).
 //! Locks, in this order: `maintaining`, `writing`, then those of `version/versions.rs`. Reads take
 //! none.
 //! Threads: none of its own. Iterators borrow the tree, so its drop comes last.

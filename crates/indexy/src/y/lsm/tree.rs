@@ -83,6 +83,8 @@ pub(crate) struct LsmY {
     pub(super) damaged: Damaged,
     /// Of the tables of the current version.
     pub(super) memory_bytes: AtomicUsize,
+    /// Of the tables of loads under way.
+    pub(super) load_bytes: AtomicUsize,
     /// What reads look for in bases.
     pub(super) absent: AbsentShare,
 }
@@ -147,6 +149,7 @@ impl LsmY {
             clock: Clock::new(sizes.quiet),
             damaged: Damaged::default(),
             memory_bytes: AtomicUsize::new(0),
+            load_bytes: AtomicUsize::new(0),
             absent: AbsentShare::default(),
         };
         y.take_stock();

@@ -7,15 +7,19 @@
 use super::{
     stored::Stored,
     table::{TableMeta, TableWriter},
-    tree::LsmY,
+    tree::{LsmY, PAGE_BYTES},
     version::TableFile,
 };
 use crate::{
     error::{Error, Result},
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
-    y::RunSource,
+    y::{RunSource, pool::TABLE_PAGES},
 };
 use std::sync::Arc;
+
+/// No table is begun to be longer: what still comes then, a value, inner pages, filters and the
+/// footer, has as much room before the table is too long to be opened.
+pub(super) const MOST_TABLE_PAGES: u64 = TABLE_PAGES / 2;
 
 /// Entries that become tables, one behind the other. Dropped before [`Output::finish`] it removes
 /// their files.
@@ -25,6 +29,8 @@ pub(super) struct Output<'y> {
     level: Level,
     writer: Option<TableWriter>,
     finished: Vec<TableMeta>,
+    /// What `finished` takes in memory.
+    finished_bytes: usize,
 }
 
 /// Where tables go: it decides how many bits their filters have.
@@ -55,13 +61,15 @@ impl Level {
 }
 
 impl<'y> Output<'y> {
+    /// Tables end when they have `table_bytes`, or else soon enough to be opened again.
     pub(super) fn new(y: &'y LsmY, table_bytes: u64, level: Level) -> Self {
         Self {
             y,
-            table_bytes,
+            table_bytes: table_bytes.min(MOST_TABLE_PAGES * PAGE_BYTES as u64),
             level,
             writer: None,
             finished: Vec::new(),
+            finished_bytes: 0,
         }
     }
 
@@ -86,12 +94,25 @@ impl<'y> Output<'y> {
         writer.add(key, value)
     }
 
+    /// As if the present table had so many pages more.
+    #[cfg(test)]
+    pub(super) fn skip(&mut self, pages: u64) {
+        self.writer.iter_mut().for_each(|writer| writer.skip(pages));
+    }
+
     fn end_table(&mut self) -> Result<()> {
         let finished = self.writer.take().map(TableWriter::finish).transpose()?;
         // The file is opened again to be read: then it stays open only as long as there is room.
-        self.finished
-            .extend(finished.flatten().map(|(meta, _)| meta));
+        if let Some((meta, _)) = finished.flatten() {
+            self.finished_bytes += meta.memory_bytes();
+            self.finished.push(meta);
+        }
         Ok(())
+    }
+
+    /// Bytes of memory that grow with the number of tables.
+    pub(super) fn finished_bytes(&self) -> usize {
+        self.finished_bytes
     }
 
     /// The tables, which [`Versions`](super::version::Versions) knows of from now on.

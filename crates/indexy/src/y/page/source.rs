@@ -18,6 +18,12 @@ pub(crate) trait PageSource {
     fn place(&self, number: PageNo) -> u64 {
         number
     }
+    /// Whether there can be a page `number`. One for which this is false may have the place of a
+    /// page of another tree.
+    #[inline]
+    fn may_have(&self, _number: PageNo) -> bool {
+        true
+    }
     /// Reads page `number` into `to`, which has the size of a page, and checks it. Cost: one read
     /// of the device.
     fn read(&self, number: PageNo, to: &mut [u8]) -> Result<()>;

@@ -133,6 +133,7 @@ impl IndexY for PagedY {
             + self.pages.file.memory_bytes()
             + 2 * self.space.lock().memory_bytes()
             + 2 * map
+            + self.load_bytes.load(Relaxed)
     }
 
     fn disk_bytes(&self) -> u64 {

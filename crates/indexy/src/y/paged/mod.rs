@@ -20,8 +20,8 @@
 //! that lies ahead.
 //!
 //! Keeps: I4 (a failed run leaves what was there), I5 (`before_publish` precedes publication),
-//! I6 (only `make_durable`, `release_files` and the drop sync), I7 (`y/pool/` bounds the frames,
-//! `memory_bytes` counts the rest).
+//! I6 (what syncs is an open, `make_durable`, compaction, loads, copies, `release_files` and the
+//! drop), I7 (`y/pool/` bounds the frames, `memory_bytes` counts the rest).
 //! Locks, in this order: `maintaining` (`maintain`), `writing` (one run; the beginning of a copy),
 //! `committed` (one commit), `space`; then those of the pool. The first three are held across I/O.
 //! Reads take none of them.

@@ -72,7 +72,10 @@ impl PagedY {
         if superblock.root != 0 && !used.get(superblock.root) {
             return Err(file.corrupt(superblock.root, "the root is not in the map of used pages"));
         }
-        let space = Space::new(file.first_page(), superblock.end, used, &map.pages());
+        let mut space = Space::new(file.first_page(), superblock.end, used, &map.pages());
+        if file.storage.len()? > file.offset(superblock.end) {
+            space.set_uncut();
+        }
         let version = Version::new(superblock.root, superblock.height, superblock.entries);
         let pool = shared.pool(page_bytes);
         Ok(Self {
@@ -88,6 +91,7 @@ impl PagedY {
             interrupted: AtomicBool::new(false),
             poison: Poison::default(),
             loads: AtomicUsize::new(0),
+            load_bytes: AtomicUsize::new(0),
             released: AtomicBool::new(false),
         })
     }

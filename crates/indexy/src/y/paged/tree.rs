@@ -44,6 +44,8 @@ pub(crate) struct PagedY {
     pub(crate) interrupted: AtomicBool,
     /// Sorted loads under way.
     pub(crate) loads: AtomicUsize,
+    /// What they hold in memory beside what every load does.
+    pub(crate) load_bytes: AtomicUsize,
     /// Somebody else may have the file: it is not written any more. Set under `writing` and
     /// `committed`, looked at under either.
     pub(crate) released: AtomicBool,

@@ -268,6 +268,8 @@ impl<S: PageSource> CachedPages<S> {
     fn step(&self, node: &Node<'_>, at: &mut At, route: &mut impl Route) -> Result<usize> {
         let child = route.child(node)?;
         let next = child.and_then(|i| Some((i, node.child(i)?)));
+        // Before the pool is asked, which would know another tree's page by such a number.
+        let next = next.filter(|(_, (page, _))| self.file.may_have(*page));
         let (i, (page, hint)) = next.ok_or_else(|| self.file.senseless(at.page))?;
         *at = At {
             page,

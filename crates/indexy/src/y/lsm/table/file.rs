@@ -277,6 +277,15 @@ impl PageSource for TableFile {
         Place::of(number).number()
     }
 
+    /// What is packed has a place by the width of its offset.
+    #[inline]
+    fn may_have(&self, number: PageNo) -> bool {
+        match Place::of(number) {
+            Place::Page(number) => number < self.pages,
+            Place::Packed(_) => true,
+        }
+    }
+
     /// Cost: of a packed leaf one read of its one to three pages, and unpacking it.
     fn read(&self, number: PageNo, to: &mut [u8]) -> Result<()> {
         if let Place::Packed(packed) = Place::of(number) {

@@ -150,8 +150,9 @@ impl Leaves {
                 let (from, bytes) = packed.pages();
                 let behind = packed.offset >= last.offset + last.bytes as u64;
                 let until = from.saturating_add(bytes as u64);
-                let near = from <= end + GAP_BYTES && until - start <= self.buffer.len() as u64;
-                if behind && near {
+                // Only what lies behind ends behind `start`.
+                let room = self.buffer.len() as u64;
+                if behind && from <= end + GAP_BYTES && until - start <= room {
                     self.file.check_place(packed)?;
                     (last, end) = (packed, until);
                     self.batch.push(next);

@@ -233,6 +233,11 @@ impl TableMeta {
         Ok(found)
     }
 
+    /// Bytes of memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.heap_bytes()
+    }
+
     /// Bytes of memory besides the struct itself.
     pub(super) fn heap_bytes(&self) -> usize {
         let segments = self.segments.iter();

@@ -1,8 +1,12 @@
 //! What merges leave, and what they give back.
 
 use super::*;
-use crate::y::contract::Maintained;
+use crate::y::{
+    contract::Maintained,
+    lsm::write::{Level, MOST_TABLE_PAGES, Output},
+};
 use crashes::content;
+use std::sync::atomic::Ordering::Relaxed;
 
 fn run(keys: impl Iterator<Item = u64>, value: &[u8]) -> Entries {
     keys.map(|key| put(&key.to_be_bytes(), value)).collect()
@@ -155,4 +159,54 @@ fn what_reads_pay_later_is_seen() {
     y.versions.current().partitions()[0].reads().waste(1000);
     assert_eq!(y.maintain().unwrap(), Maintained::More);
     assert_eq!(y.run_count(), 1);
+}
+
+/// A merge beside damage puts all into one table, as far as a table can be opened again.
+#[test]
+fn a_merge_into_one_table_ends_it_in_time() {
+    let store = OnDisk::new();
+    let y = store.open();
+    let mut output = Output::new(&y, u64::MAX, Level::Layer);
+    for key in 0..3u8 {
+        output.add(&[key], Some(&[key; 100])).unwrap();
+        output.skip(MOST_TABLE_PAGES);
+    }
+    output.add(&[9], Some(&[9; 100_000])).unwrap();
+    let tables = output.finish().unwrap();
+    assert_eq!(tables.len(), 4);
+    y.change(|version| Some(version.with_run(&tables)));
+    y.make_durable().unwrap();
+    drop((tables, y));
+    let y = store.open();
+    assert_eq!(y.get(&[9]).unwrap().unwrap(), [9; 100_000]);
+    assert_eq!(y.get(&[1]).unwrap().unwrap(), [1; 100]);
+}
+
+/// I7: what is known of each table of a load is counted before the load is published.
+#[test]
+fn the_tables_of_a_load_are_counted() {
+    let sim = Sim::default();
+    let y = open_sim(&sim).unwrap();
+    let before = y.memory_bytes();
+    for publishes in [false, true] {
+        let mut load = y.begin_load().unwrap().unwrap();
+        for key in 0..20_000u64 {
+            load.add(&key.to_be_bytes(), &[7; 40]).unwrap();
+        }
+        let written = y.memory_bytes() - before;
+        load.seal().unwrap();
+        let sealed = y.memory_bytes() - before;
+        // Some 40 tables.
+        assert!(written > 40 * 150, "{written}");
+        assert!(sealed > written, "{written}, {sealed}");
+        if publishes {
+            load.publish().unwrap();
+            // Partitions take some, too.
+            assert!(y.memory_bytes() - before >= sealed);
+        } else {
+            drop(load);
+            assert_eq!(y.memory_bytes(), before);
+        }
+        assert_eq!(y.load_bytes.load(Relaxed), 0);
+    }
 }

@@ -4,11 +4,11 @@
 //! |---|---|---|
 //! | 8 | number | at least 1; the name of the file |
 //! | 8 | id | random |
-//! | 8 | pages | length of the file in pages of 4 KiB, 1 to 2^40 |
+//! | 8 | pages | length of the file in pages of 4 KiB, 1 to 2^24 |
 //! | 8 | entries | at least 1 |
 //! | 8 | deletes | at most the entries |
 //! | 8 | near bytes | of keys and values in the leaves |
-//! | 8 | far bytes | of values outside |
+//! | 8 | far bytes | of keys and values outside |
 //! | 8 | root | below the number of pages |
 //! | 1 | height | at most 25 |
 //! | 4, n | lowest key | at most 65,534 bytes |
@@ -21,7 +21,7 @@ use super::codec::{Reader, Wrong, put_bytes, put_u64};
 use crate::{
     error::Result,
     limits::MAX_KEY_BYTES,
-    y::page::{MAX_LEVEL, PAGE_LIMIT},
+    y::{page::MAX_LEVEL, pool::TABLE_PAGES},
 };
 
 /// Numbers of tables are less.
@@ -133,7 +133,7 @@ impl Facts {
         if self.number == 0 || self.number >= MOST_TABLES {
             return Err("number of a table");
         }
-        if self.pages == 0 || self.pages > PAGE_LIMIT || self.root >= self.pages {
+        if self.pages == 0 || self.pages > TABLE_PAGES || self.root >= self.pages {
             return Err("pages of a table");
         }
         if self.entries == 0 || self.entries > 1 << 48 || self.deletes > self.entries {

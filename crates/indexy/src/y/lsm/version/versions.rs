@@ -127,7 +127,7 @@ impl<T: TableFile> Versions<T> {
             create(&**storage, dir, owner)?;
         }
         let file = storage.open(&path, !with.read_only)?;
-        let (log, listing, unsure) = Log::open(file, owner)?;
+        let (mut log, listing, unsure) = Log::open(file, owner)?;
         let files = files(&**storage, dir)?;
         let tables = open_tables(dir, &files, &listing, with.open_table)?;
         // Whoever knows a newer format has written tables with higher numbers.

@@ -13,7 +13,7 @@
 
 use crate::y::page::{PAGE_LIMIT, PageNo};
 use crate::y::paged::version::Version;
-use std::{collections::VecDeque, ops::Range, sync::Arc};
+use std::{collections::VecDeque, sync::Arc};
 
 /// Fewer free pages at the end of the file are not worth a cut.
 const LEAST_CUT: u64 = 64;
@@ -133,7 +133,7 @@ impl Bits {
         Some(at as u64 * WORD + u64::from(word.ilog2()))
     }
 
-    fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.0.capacity() * size_of::<u64>()
     }
 }
@@ -148,6 +148,8 @@ pub(crate) struct Space {
     cursor: PageNo,
     /// No so many free pages follow one another, as a search has found.
     no_run_of: u64,
+    /// The file is longer than `end` says.
+    uncut: bool,
     /// Where the file is to end, while it is compacted.
     aim: Option<PageNo>,
     current: Bits,
@@ -178,6 +180,7 @@ impl Space {
             busy,
             cursor: first,
             no_run_of: u64::MAX,
+            uncut: false,
             aim: None,
             current: used.clone(),
             committed: used,
@@ -316,8 +319,13 @@ impl Space {
         self.free
     }
 
-    /// Cuts the free pages at the end off, if they are worth it; returns the new end. The next
-    /// commit makes it known.
+    /// The file has pages behind the end, which the next [`cut`](Self::cut) cuts off.
+    pub(crate) fn set_uncut(&mut self) {
+        self.uncut = true;
+    }
+
+    /// Cuts the free pages at the end off, if they are worth it; returns where the file is to end,
+    /// if it ends elsewhere. The next commit makes it known.
     pub(crate) fn cut(&mut self) -> Option<PageNo> {
         let end = self.busy.last().map_or(self.first, |page| page + 1);
         let end = end.max(self.first);
@@ -326,8 +334,9 @@ impl Space {
             Some(_) => 1,
             None => LEAST_CUT.max((self.end - self.first) / CUT_DIVISOR),
         };
+        let uncut = std::mem::take(&mut self.uncut);
         if cut < least {
-            return None;
+            return uncut.then_some(self.end);
         }
         self.free -= cut;
         self.end = end;
@@ -352,13 +361,13 @@ impl Space {
     pub(crate) fn publish(
         &mut self,
         replaced: Arc<Version>,
-        added: &[Range<PageNo>],
+        added: impl Iterator<Item = PageNo>,
         removed: Vec<PageNo>,
     ) -> Vec<PageNo> {
         let (seen, unseen): (Vec<_>, Vec<_>) = removed
             .into_iter()
             .partition(|page| self.current.get(*page));
-        for page in added.iter().cloned().flatten() {
+        for page in added {
             self.current.set(page, true);
         }
         for page in seen.iter().chain(&unseen) {

@@ -6,7 +6,8 @@ use crate::{
     storage::sim::Sim,
     y::{
         conformance::{Entries, Model, check, del, put, write},
-        paged::tests::crash::open_sim,
+        contract::SortedLoad,
+        paged::{tests::crash::open_sim, write::Load},
     },
 };
 
@@ -78,5 +79,48 @@ fn a_load_over_the_bounds_of_leaves_that_went() {
             drop(y);
             check(&open_sim(&sim, 4096).unwrap(), &model);
         }
+    }
+}
+
+/// I7: large values take many pages, and a file with holes gives them one by one.
+#[test]
+fn a_load_holds_few_bytes_for_a_page() {
+    const COUNT: u32 = 20_000;
+    let sim = Sim::default();
+    let y = open_sim(&sim, 4096).unwrap();
+    // Every other page is free, in the front of the file.
+    let run = |n: u32| put(&n.to_be_bytes(), &[1; 3000]);
+    write(&y, &(0..COUNT).map(run).collect()).unwrap();
+    let gone = (0..COUNT).step_by(2).map(|n| del(&n.to_be_bytes()));
+    write(&y, &gone.collect()).unwrap();
+    y.make_durable().unwrap();
+    y.maintain().unwrap();
+    let key = |n: u32| [&[1; 500][..], &n.to_be_bytes(), &[2; 400][..]].concat();
+    let counted = || y.load_bytes.load(Relaxed);
+    for publishes in [false, true] {
+        let mut load = Load::begin(&y).unwrap();
+        for n in 0..COUNT {
+            load.add(&key(n), &[n as u8; 1100]).unwrap();
+            let (uncounted, held) = load.held();
+            assert!(uncounted < 8, "{uncounted} pages after {n} entries");
+            assert_eq!(held, counted());
+        }
+        load.seal().unwrap();
+        // Each entry has two extents; bits, and the numbers of pages of separators.
+        let pages = y.space.lock().end() as usize;
+        assert!(pages > 2 * COUNT as usize);
+        let held = counted();
+        assert!((pages / 16..pages * 2).contains(&held), "{held} of {pages}");
+        let free = y.space.lock().free_pages();
+        if publishes {
+            Box::new(load).publish().unwrap();
+            assert_eq!(y.get(&key(77)).unwrap().unwrap(), [77; 1100]);
+            assert_eq!(y.verify().unwrap(), u64::from(COUNT / 2 + COUNT));
+        } else {
+            drop(load);
+            let freed = y.space.lock().free_pages() - free;
+            assert!(freed > 2 * u64::from(COUNT), "{freed}");
+        }
+        assert_eq!(counted(), 0);
     }
 }

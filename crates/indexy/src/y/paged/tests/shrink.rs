@@ -125,3 +125,40 @@ fn the_file_is_not_cut_while_a_load_is_under_way() {
     ];
     check(&y, &Model::from(model));
 }
+
+/// File systems that copy on write need room to cut a file off.
+#[test]
+fn a_full_device_puts_the_cut_off() {
+    for reopens in [false, true] {
+        let sim = Sim::default();
+        let mut y = open_sim(&sim, 4096).unwrap();
+        let all = sorted((0..1500).map(|i| put(&key(i), &[7; 300])).collect());
+        write(&y, &all).unwrap();
+        y.make_durable().unwrap();
+        y.remove_range(&[], None).unwrap();
+        for n in 0..4 {
+            // The map goes to the front.
+            y.make_durable().unwrap();
+            write(&y, &vec![put(&key(n), &[7; 300])]).unwrap();
+        }
+        y.make_durable().unwrap();
+        let before = length(&sim);
+        sim.fail_at(sim.ios() + 1, Fault::Full, true);
+        y.maintain().unwrap();
+        assert!(sim.faults() > 0 && length(&sim) == before);
+        y.maintain().unwrap();
+        sim.heal();
+        if reopens {
+            y.make_durable().unwrap();
+            drop(y);
+            y = open_sim(&sim, 4096).unwrap();
+        }
+        y.maintain().unwrap();
+        assert!(length(&sim) < before / 2, "{before}, {}", length(&sim));
+        assert_eq!(length(&sim) as u64, y.disk_bytes());
+        write(&y, &all).unwrap();
+        y.make_durable().unwrap();
+        drop(y);
+        check(&open_sim(&sim, 4096).unwrap(), &model(1500));
+    }
+}

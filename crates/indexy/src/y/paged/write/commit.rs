@@ -31,7 +31,7 @@ use crate::{
         },
     },
 };
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 impl PagedY {
     /// Writes a run and shows it to readers. The caller holds the lock of writers.
@@ -55,8 +55,7 @@ impl PagedY {
         let (taken, removed) = run.into_pages();
         match outcome {
             Ok(Some(next)) => {
-                let taken: Vec<_> = taken.iter().map(|page| *page..page + 1).collect();
-                self.publish(base, next, &taken, removed);
+                self.publish(base, next, taken.into_iter(), removed);
             }
             Ok(None) => self.release(&taken),
             Err(error) => {
@@ -72,7 +71,7 @@ impl PagedY {
         &self,
         replaced: Arc<Version>,
         next: Version,
-        taken: &[Range<PageNo>],
+        taken: impl Iterator<Item = PageNo>,
         removed: Vec<PageNo>,
     ) {
         let unseen = {
@@ -104,7 +103,7 @@ impl PagedY {
         self.release_each(pages.iter().copied());
     }
 
-    fn release_each(&self, pages: impl Iterator<Item = PageNo> + Clone) {
+    pub(super) fn release_each(&self, pages: impl Iterator<Item = PageNo> + Clone) {
         // First, while nobody else can get them.
         for page in pages.clone() {
             self.pages.pool.forget(self.pages.tag(page));

@@ -1,8 +1,11 @@
 //! Sorted entries past runs: leaves that nobody knows of until a run takes them into the tree.
 //!
-//! Entries become full leaves of the file. The leaves' separators are put aside in inner pages, so
-//! that memory holds one reference for some hundred leaves. To publish, a run goes through these
-//! and takes each leaf in as it stands (`graft.rs`): it reads and writes inner pages, no leaves.
+//! Entries become full leaves of the file. The leaves' separators are put aside in inner pages. To
+//! publish, a run goes through these and takes each leaf in as it stands (`graft.rs`): it reads and
+//! writes inner pages, no leaves.
+//!
+//! I7: what grows with the load, a bit for each page of the file and the numbers of the pages that
+//! were put aside, is in `load_bytes` of the tree.
 //!
 //! No version and no superblock names these pages, so a crash leaves them free, and a load that is
 //! dropped frees them.
@@ -22,10 +25,10 @@ use crate::{
             leaf_builder::LeafBuilder,
             node::{Far, ValueAt, max_near},
         },
-        paged::tree::PagedY,
+        paged::{file::space::Bits, tree::PagedY},
     },
 };
-use std::{ops::Range, sync::atomic::Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Separators of so many pages wait before one page of them is put aside.
 const WAITING_PAGES: usize = 3;
@@ -39,10 +42,13 @@ pub(crate) struct Load<'y> {
     /// Leaves whose separators are not put aside.
     children: Vec<Child>,
     children_bytes: usize,
-    /// Pages of separators, with where the first leaf of each begins.
-    aside: Vec<Child>,
-    /// Leaves and extents.
-    taken: Vec<Range<PageNo>>,
+    /// Pages of separators. The first child of each stands for no leaf: a page has no separator of
+    /// its first child.
+    aside: Vec<PageNo>,
+    /// Leaves and extents, but for those that are in the list of `pages`.
+    taken: Bits,
+    /// What `load_bytes` of the tree has of this load.
+    counted: usize,
     first: Vec<u8>,
     last: Vec<u8>,
     entries: u64,
@@ -59,7 +65,8 @@ impl<'y> Load<'y> {
             children: Vec::new(),
             children_bytes: 0,
             aside: Vec::new(),
-            taken: Vec::new(),
+            taken: Bits::default(),
+            counted: 0,
             first: Vec::new(),
             last: Vec::new(),
             entries: 0,
@@ -86,30 +93,47 @@ impl<'y> Load<'y> {
     fn put_aside(&mut self) -> Result<()> {
         self.note_taken();
         let size = self.pages.y.pages.file.page_bytes;
-        let count = next_page(&self.children, size, Fill::Full);
+        // Not all that fits: there is one reference more.
+        let count = next_page(&self.children, size, Fill::Most);
         let rest = self.children.split_off(count.min(self.children.len()));
         let mut children = std::mem::replace(&mut self.children, rest);
         self.children_bytes = self.children.iter().map(raw_bytes).sum();
+        let nobody = Child {
+            from: Bound::default(),
+            page: children.first().map_or(0, |child| child.page),
+        };
+        children.insert(0, nobody);
         let page = self
             .pages
             .output
             .add(|page| build::inner(page, 1, &children))?;
         // No part of the tree: it goes when the leaves have their place.
         self.pages.output.taken.clear();
-        let from = children.first_mut().map(|c| std::mem::take(&mut c.from));
-        let from = from.unwrap_or_default();
-        self.aside.push(Child { from, page });
+        self.aside.push(page);
         Ok(())
     }
 
-    /// Notes what was taken so far, mostly pages that follow one another.
+    /// Notes what was taken so far, which the output holds at eight bytes a page.
     fn note_taken(&mut self) {
-        for page in self.pages.output.taken.drain(..) {
-            match self.taken.last_mut() {
-                Some(range) if range.end == page => range.end += 1,
-                _ => self.taken.push(page..page + 1),
-            }
+        if self.pages.output.taken.is_empty() {
+            return;
         }
+        for page in self.pages.output.taken.drain(..) {
+            self.taken.set(page, true);
+        }
+        let bytes = self.taken.bytes() + self.aside.capacity() * size_of::<PageNo>();
+        if bytes != self.counted {
+            let all = &self.pages.y.load_bytes;
+            all.fetch_add(bytes, Relaxed);
+            all.fetch_sub(self.counted, Relaxed);
+            self.counted = bytes;
+        }
+    }
+
+    /// What the load holds for each page that it took: pages in a list, and counted bytes.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> (usize, usize) {
+        (self.pages.output.taken.len(), self.counted)
     }
 
     /// Has a run take the leaves in; the caller publishes what it makes.
@@ -119,11 +143,14 @@ impl<'y> Load<'y> {
         // Each leaf with where the next one begins.
         let mut waiting: Option<Child> = None;
         for i in 0..=self.aside.len() {
-            let children = match self.aside.get(i) {
-                Some(aside) => self.pages.children_of(aside, 1)?,
-                None => std::mem::take(&mut self.children),
+            let (children, nobody) = match self.aside.get(i) {
+                Some(&page) => {
+                    let from = Bound::default();
+                    (self.pages.children_of(&Child { from, page }, 1)?, 1)
+                }
+                None => (std::mem::take(&mut self.children), 0),
             };
-            for child in children {
+            for child in children.into_iter().skip(nobody) {
                 let begins = child.from.whole(&|far| self.pages.output.fetch(far))?;
                 if let Some(leaf) = waiting.replace(child) {
                     run.graft(leaf, &begins, true)?;
@@ -165,6 +192,7 @@ impl SortedLoad for Load<'_> {
         self.entries += 1;
         self.last.clear();
         self.last.extend_from_slice(key);
+        self.note_taken();
         Ok(())
     }
 
@@ -193,9 +221,9 @@ impl SortedLoad for Load<'_> {
         let (taken, removed) = run.into_pages();
         match outcome {
             Ok(Some(next)) => {
-                let mut added = std::mem::take(&mut self.taken);
-                added.extend(taken.iter().map(|page| *page..page + 1));
-                y.publish(base, next, &added, removed);
+                let loaded = std::mem::take(&mut self.taken);
+                let added = loaded.pages().chain(taken);
+                y.publish(base, next, added, removed);
             }
             Ok(None) => y.release(&taken),
             Err(error) => {
@@ -212,12 +240,9 @@ impl Drop for Load<'_> {
         // What no version has is free at once.
         self.note_taken();
         let y = self.pages.y;
-        for range in self.taken.drain(..) {
-            let pages: Vec<PageNo> = range.collect();
-            y.release(&pages);
-        }
-        let aside: Vec<PageNo> = self.aside.iter().map(|child| child.page).collect();
-        y.release(&aside);
+        y.release_each(self.taken.pages());
+        y.release(&self.aside);
+        y.load_bytes.fetch_sub(self.counted, Relaxed);
         y.loads.fetch_sub(1, Relaxed);
     }
 }

@@ -55,10 +55,9 @@ impl RangeRemoval for Removal<'_> {
     fn publish(mut self: Box<Self>) -> Result<()> {
         if let Some(next) = self.next.take() {
             let taken = std::mem::take(&mut self.taken).into_iter();
-            let taken: Vec<_> = taken.map(|page| page..page + 1).collect();
             let removed = std::mem::take(&mut self.removed);
             let base = std::mem::take(&mut self.base);
-            self.y.publish(base, next, &taken, removed);
+            self.y.publish(base, next, taken, removed);
         }
         Ok(())
     }

@@ -11,11 +11,15 @@
 //! most of the file is free, and compaction whenever it is asked for (`compact.rs`).
 //! Threads: the maintainer.
 
-use crate::{error::Result, y::paged::tree::PagedY};
+use crate::{
+    error::{Error, Result},
+    y::paged::tree::PagedY,
+};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl PagedY {
-    /// Shortens the file if enough of its end is free, unless somebody writes or loads. Cost: a
+    /// Shortens the file if enough of its end is free, unless somebody writes or loads. Where there
+    /// is no room for that (a file system that copies on write) a later call does it. Cost: a
     /// change of the file's length.
     pub(crate) fn shrink(&self) -> Result<()> {
         let Some(_no_run) = self.writing.try_lock() else {
@@ -41,6 +45,12 @@ impl PagedY {
         };
         let Some(end) = end else { return Ok(()) };
         let file = &self.pages.file;
-        file.storage.set_len(file.offset(end))
+        match file.storage.set_len(file.offset(end)) {
+            Err(Error::OutOfSpace { .. }) => {
+                self.space.lock().set_uncut();
+                Ok(())
+            }
+            cut => cut,
+        }
     }
 }

@@ -1,7 +1,15 @@
 //! Damaged files: an error that says where, or the right answer; never another answer.
 
 use super::*;
-use crate::{error::Error, y::lsm::table::load_together};
+use crate::{
+    error::Error,
+    y::{
+        lsm::table::{file::identity, load_together},
+        page,
+        pool::TABLE_PAGES,
+    },
+};
+use std::ops::Range;
 
 /// Asks for everything that a table is asked for; panics at a wrong answer. Returns the errors.
 fn ask_all(storage: &Arc<dyn Storage>, meta: &TableMeta, model: &Model) -> Vec<Error> {
@@ -205,5 +213,72 @@ fn a_page_read_with_others_is_checked() {
         assert!((1..4).all(|page| !cache.contains(table.pages.tag(page))));
         load_together(&[(&table, 2), (&table, 3)]).unwrap();
         assert!((2..4).all(|page| cache.contains(table.pages.tag(page))));
+    }
+}
+
+/// Changes page `number` of `bytes`, whose checksum is then right.
+fn crafted(bytes: &mut [u8], meta: &TableMeta, number: u64, change: impl FnOnce(&mut [u8])) {
+    let at = number as usize * 4096;
+    let page = &mut bytes[at..at + 4096];
+    change(page);
+    page::seal(page, identity(meta.id, number));
+}
+
+/// Where reference `i` of an inner page is in it.
+fn reference(page: &[u8], i: usize) -> Range<usize> {
+    let count = usize::from(u16::from_le_bytes([page[34], page[35]]));
+    let at = page.len() - (count - i) * 8;
+    at..at + 8
+}
+
+/// A number that no table has is another table's page in the pool that they share.
+#[test]
+fn a_child_beyond_the_file_is_not_looked_for_in_another_table() {
+    let cache = pool(POOL_BYTES);
+    let model = plain(5_000);
+    let (sim, storage) = sim();
+    let (meta, _) = write(&storage, &model).unwrap();
+    let mut bytes = sim.contents().remove(&path()).unwrap();
+    crafted(&mut bytes, &meta, meta.root, |root| {
+        let first = reference(root, 0);
+        let other = TABLE_PAGES + u64::from_le_bytes(root[first.clone()].try_into().unwrap());
+        root[first].copy_from_slice(&other.to_le_bytes());
+    });
+    sim.tamper(&path(), bytes);
+    // The numbers of two tables differ in the bit that the child's number has too much.
+    let open = || Table::open(&*storage, dir(), meta.clone(), &cache).unwrap();
+    let (_, table) = (open(), open());
+    let (_, beside) = super::sim();
+    let mut others = model.clone();
+    others
+        .values_mut()
+        .for_each(|value| *value = Some(vec![9; 8]));
+    let (meta, file) = write(&beside, &others).unwrap();
+    let other = Table::of_file(file, meta, &cache).unwrap();
+    let (key, value) = others.first_key_value().unwrap();
+    assert_eq!(get(&other, key).unwrap().unwrap(), *value);
+    let mut errors = vec![get(&table, key).unwrap_err(), table.verify().unwrap_err()];
+    errors.extend(chunked(&table, &[], None, Order::Ascending).err());
+    errors.extend(streamed(&table, &[], None, 64 << 10).err());
+    assert_eq!(errors.len(), 4);
+    assert_corrupt(&errors, "beyond the file");
+}
+
+#[test]
+fn packed_leaves_that_do_not_ascend_in_the_file_are_found() {
+    for codec in codecs().into_iter().filter(|codec| *codec != Codec::Stored) {
+        let (sim, storage) = sim();
+        let (meta, _) = write_as(&storage, &plain(50_000), codec).unwrap();
+        let mut bytes = sim.contents().remove(&path()).unwrap();
+        crafted(&mut bytes, &meta, meta.root, |root| {
+            let (first, later) = (reference(root, 0), reference(root, 40));
+            for i in 0..8 {
+                root.swap(first.start + i, later.start + i);
+            }
+        });
+        sim.tamper(&path(), bytes);
+        let table = Table::open(&*storage, dir(), meta, &pool(POOL_BYTES)).unwrap();
+        let _ = streamed(&table, &[], None, 64 << 10);
+        assert_corrupt(&[table.verify().unwrap_err()], "swapped");
     }
 }

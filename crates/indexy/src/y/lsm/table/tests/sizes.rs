@@ -1,6 +1,7 @@
 //! What a table takes: of the file, of memory, in reads; and what its footer says.
 
 use super::*;
+use crate::{error::Error, y::pool::TABLE_PAGES};
 
 #[test]
 fn the_footer_says_what_the_version_log_says() {
@@ -159,4 +160,42 @@ fn a_stream_reads_large_pieces_once() {
         100
     );
     assert!(sim.ios() - before <= 4);
+}
+
+/// A table that is too long is refused by its writer, not by whoever opens it.
+#[test]
+fn the_longest_table_can_be_opened_and_a_longer_one_is_not_written() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let storage: Arc<dyn Storage> = Arc::new(crate::storage::Buffered);
+    let model = plain(2_000);
+    let written = |left: u64, value: &[u8]| {
+        let options = TableOptions::default();
+        let mut writer = TableWriter::new(&storage, dir.path(), NUMBER, options)?;
+        for (key, value) in &model {
+            writer.add(key, value.as_deref())?;
+        }
+        // The file ends in a hole of 64 GiB.
+        writer.skip(TABLE_PAGES - left - writer.bytes() / 4096);
+        writer.add(&[0xff; 9], Some(value))?;
+        writer.finish()
+    };
+    let pages = |value: &[u8]| {
+        let (meta, file) = written(200, value).unwrap().unwrap();
+        assert_eq!(TableMeta::read(&file).unwrap(), meta);
+        let table = Table::of_file(file, meta.clone(), &pool(POOL_BYTES)).unwrap();
+        assert_eq!(get(&table, &[0xff; 9]).unwrap().unwrap().unwrap(), value);
+        storage.remove(&dir.path().join(file_name(NUMBER))).unwrap();
+        200 - (TABLE_PAGES - meta.pages)
+    };
+    for value in [vec![3; 8], vec![4; 10_000], vec![5; 600_000]] {
+        let pages = pages(&value);
+        let (meta, _) = written(pages, &value).unwrap().unwrap();
+        assert_eq!(meta.pages, TABLE_PAGES);
+        storage.remove(&dir.path().join(file_name(NUMBER))).unwrap();
+        for less in [1, 2, 3, pages - 1] {
+            let refused = written(pages - less, &value).map(drop);
+            assert!(matches!(refused, Err(Error::Unsupported { .. })));
+            assert!(storage.list(dir.path()).unwrap().is_empty());
+        }
+    }
 }

@@ -129,7 +129,8 @@ impl TableWriter {
     }
 
     /// Adds a key with its value, `None` for a delete, behind all before. Errors: `Io`,
-    /// `OutOfSpace`; `Unsupported` if the key is not greater than the one before.
+    /// `OutOfSpace`; `Unsupported` if the key is not greater than the one before, or the table
+    /// longer than one that can be opened.
     pub(crate) fn add(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         if self.entries > 0 && *key <= *self.last {
             let what = "a run whose keys do not ascend".into();
@@ -192,7 +193,7 @@ impl TableWriter {
     }
 
     /// Writes what is left. The file is whole, but not durable: that takes a sync of it and of its
-    /// folder. `None`: there was no entry, and there is no file.
+    /// folder. `None`: there was no entry, and there is no file. Errors: as [`add`](Self::add).
     pub(crate) fn finish(mut self) -> Result<Option<(TableMeta, Arc<dyn StorageFile>)>> {
         if self.entries == 0 {
             return Ok(None);
@@ -224,6 +225,12 @@ impl TableWriter {
         self.output.put_pages(&mut meta.footer(footer))?;
         self.output.put_head(meta.number)?;
         Ok(Some((meta, self.output.keep())))
+    }
+
+    /// As if `pages` had been written: the file has a hole.
+    #[cfg(test)]
+    pub(crate) fn skip(&mut self, pages: u64) {
+        self.output.skip(pages);
     }
 
     fn put_far(&mut self, bytes: &[u8]) -> Result<Far> {

@@ -14,7 +14,10 @@ use crate::{
     error::{Error, Result},
     mem::aligned::AlignedBuffer,
     storage::{Storage, StorageFile},
-    y::page::{self, PAGE_LIMIT, PageNo, node::Far},
+    y::{
+        page::{self, PAGE_LIMIT, PageNo, node::Far},
+        pool::TABLE_PAGES,
+    },
 };
 use std::{
     path::{Path, PathBuf},
@@ -23,6 +26,10 @@ use std::{
 
 /// Far bytes that are gathered for a write.
 const FAR_BUFFER_BYTES: usize = 256 << 10;
+/// No longer file can be opened.
+const MOST_BYTES: u64 = TABLE_PAGES * PAGE_BYTES as u64;
+// The bit above is free in the place of far bytes.
+const _: () = assert!(MOST_BYTES < PAGE_LIMIT / 2);
 
 /// A file that is being written. Dropping it removes the file, unless it was [`kept`](Self::keep).
 pub(super) struct Output {
@@ -79,15 +86,28 @@ impl Output {
         self.end
     }
 
+    /// Errors: `Unsupported`, if with `bytes` more the file is too long.
+    fn check_room(&self, bytes: usize) -> Result<()> {
+        if self.bytes() + bytes as u64 <= MOST_BYTES {
+            return Ok(());
+        }
+        let what = "a table of more than 64 GiB".into();
+        Err(Error::Unsupported { what })
+    }
+
+    /// As if `pages` had been written.
+    #[cfg(test)]
+    pub(super) fn skip(&mut self, pages: u64) {
+        self.end += pages;
+    }
+
     /// Puts `bytes` where they are not in a node.
     pub(super) fn put_far(&mut self, bytes: &[u8]) -> Result<Far> {
+        self.check_room(SEAL_BYTES + bytes.len())?;
         let first = self.bytes();
-        let len = u32::try_from(bytes.len()).ok();
-        let far = len.filter(|len| first + u64::from(*len) < PAGE_LIMIT - SEAL_BYTES as u64);
-        let Some(len) = far else {
-            let what = "a table of more than a terabyte".into();
-            return Err(Error::Unsupported { what });
-        };
+        let len = u32::try_from(bytes.len()).map_err(|_| Error::Unsupported {
+            what: "a value of more than 4 GiB".into(),
+        })?;
         let seal = far::seal(self.id, first, bytes).to_le_bytes();
         for mut rest in [&seal[..], bytes] {
             while !rest.is_empty() {
@@ -103,9 +123,10 @@ impl Output {
         let gap = self.bytes().next_multiple_of(UNIT as u64) - self.bytes();
         let offset = self.bytes() + gap;
         let bytes = SEAL_BYTES + form.len();
+        self.check_room(gap as usize + bytes)?;
         let reference = Packed { offset, bytes }.reference();
         let reference = reference.ok_or_else(|| Error::Unsupported {
-            what: "a table of more than 64 GiB".into(),
+            what: "a packed leaf beyond the first 64 GiB".into(),
         })?;
         let seal = far::seal(self.id, offset, form.get(..sealed).unwrap_or(form)).to_le_bytes();
         let zeros = [0; UNIT];
@@ -151,6 +172,7 @@ impl Output {
     /// first.
     pub(super) fn put_pages(&mut self, pages: &mut [u8]) -> Result<PageNo> {
         self.write_far()?;
+        self.check_room(pages.len())?;
         let first = self.end;
         for (number, page) in (first..).zip(pages.chunks_mut(PAGE_BYTES)) {
             page::seal(page, file::identity(self.id, number));

@@ -6,7 +6,7 @@ use super::{
     change::Listing,
     record::{self, Identity},
     replay::{Copies, LastRecord, replay},
-    superblock::{COPIES, START, Superblock},
+    superblock::{COPIES, Loaded, START, Superblock},
 };
 use crate::{
     error::{Error, Result},
@@ -25,9 +25,13 @@ pub(in crate::y::lsm::version) struct Log {
     /// The newest that was acknowledged, and its place.
     superblock: Superblock,
     copy: usize,
+    /// A crash, or a write that failed, may have torn the one in the other place.
+    other_is_unsure: bool,
     /// The last acknowledged record, and where it ends.
     last: u64,
     end: u64,
+    /// Up to this record both copies are on the device.
+    both_up_to: u64,
     new_bytes: u64,
 }
 
@@ -78,8 +82,10 @@ impl Log {
             file,
             superblock,
             copy: 0,
+            other_is_unsure: false,
             last: sequence,
             end,
+            both_up_to: sequence,
             new_bytes: end,
         })
     }
@@ -90,23 +96,34 @@ impl Log {
         owner: u64,
     ) -> Result<(Self, Listing, Unsure)> {
         let mut found = replay(&*file, owner, Copies::Either)?;
+        let Loaded {
+            superblock,
+            copy,
+            other_is_whole,
+        } = found.loaded;
+        let unclean = found.last > superblock.acknowledged;
         let log = Self {
             file,
-            superblock: found.superblock,
-            copy: found.copy,
+            superblock,
+            copy,
+            // It is written when a record is not yet in it, and then that record is whole.
+            other_is_unsure: unclean && !other_is_whole,
             last: found.last,
             end: found.end,
+            both_up_to: superblock.acknowledged,
             new_bytes: found.first_end,
         };
         let unsure = Unsure {
-            last: (found.last > found.superblock.acknowledged).then(|| found.last_record()),
+            last: unclean.then(|| found.last_record()),
+            other_is_whole,
             tail: found.len > found.end,
         };
         Ok((log, found.listing, unsure))
     }
 
-    /// Makes durable what [`Log::open`] found, and that there is nothing behind it.
-    pub(in crate::y::lsm::version) fn secure(&self, unsure: Unsure) -> Result<()> {
+    /// Makes durable what [`Log::open`] found, both copies of it, and that there is nothing behind
+    /// it.
+    pub(in crate::y::lsm::version) fn secure(&mut self, unsure: Unsure) -> Result<()> {
         if unsure.tail {
             self.file.set_len(self.end)?;
         }
@@ -118,9 +135,22 @@ impl Log {
             let copy = copies.get(..copies.len() / 2).unwrap_or_default();
             self.file.write_at(copy, last.lesser_copy)?;
         }
-        if unsure.tail || unsure.last.is_some() {
+        let mended = match (unsure.other_is_whole, &unsure.last) {
+            (true, None) => false,
+            // As the record: the present one may be in memory alone. The other one is older, and
+            // right.
+            (true, Some(_)) => self
+                .superblock
+                .write(&*self.file, self.copy)
+                .map(|()| true)?,
+            // Without it the log is as good as it was: a full device does not keep it closed.
+            (false, _) => self.superblock.write(&*self.file, 1 - self.copy).is_ok(),
+        };
+        if unsure.tail || unsure.last.is_some() || mended {
             self.file.sync()?;
         }
+        self.both_up_to = self.last;
+        self.other_is_unsure &= !mended;
         Ok(())
     }
 
@@ -133,9 +163,10 @@ impl Log {
 
     /// Writes the next record. It is not acknowledged before [`Log::sync`]; after an error it may
     /// be there or not, and the next write takes its place.
-    pub(in crate::y::lsm::version) fn write(&self, change: &[u8]) -> Result<Written> {
+    pub(in crate::y::lsm::version) fn write(&mut self, change: &[u8]) -> Result<Written> {
         let copies = record::encode(self.identity(self.last + 1), change)?;
         let superblock = (self.superblock.acknowledged < self.last).then(|| self.next_superblock());
+        self.other_is_unsure |= superblock.is_some();
         let write = || {
             if let Some(superblock) = &superblock {
                 superblock.write(&*self.file, 1 - self.copy)?;
@@ -156,6 +187,7 @@ impl Log {
         self.file.sync()?;
         self.last += 1;
         self.end = written.end;
+        self.both_up_to = self.last;
         self.acknowledged(written.superblock);
         Ok(())
     }
@@ -166,6 +198,7 @@ impl Log {
             return Ok(());
         }
         let superblock = self.next_superblock();
+        self.other_is_unsure = true;
         superblock.write(&*self.file, 1 - self.copy)?;
         self.file.sync()?;
         self.acknowledged(Some(superblock));
@@ -185,6 +218,8 @@ impl Log {
         if let Some(superblock) = superblock {
             self.superblock = superblock;
             self.copy = 1 - self.copy;
+            // What was the present one until now.
+            self.other_is_unsure = false;
         }
     }
 
@@ -206,28 +241,26 @@ impl Log {
     }
 
     /// Reads the file again; what it says, unless a write that failed may have changed that.
-    /// `Corrupt` also if one copy of something is damaged.
+    /// `Corrupt` also if one copy of something is damaged, unless a crash may have left it so.
     pub(in crate::y::lsm::version) fn verify(&self) -> Result<Option<Listing>> {
         let corrupt = |offset: u64, what: &str| {
             Error::corrupt(self.file.path(), offset, format!("version log: {what}"))
         };
-        let copies = Superblock::copies(&*self.file)?;
-        let mine = copies
-            .into_iter()
-            .nth(self.copy)
-            .unwrap_or(Err(Error::Closed))?;
-        if mine != self.superblock {
+        let mut copies = Superblock::copies(&*self.file)?;
+        copies.rotate_left(self.copy);
+        let [mine, other] = copies;
+        if mine? != self.superblock {
             let offset = COPIES.get(self.copy).copied().unwrap_or_default();
             return Err(corrupt(
                 offset,
                 "another superblock than the one that was written",
             ));
         }
-        let found = replay(
-            &*self.file,
-            self.superblock.owner,
-            Copies::BothUpTo(self.last),
-        )?;
+        if !self.other_is_unsure {
+            other?;
+        }
+        let copies = Copies::BothUpTo(self.both_up_to);
+        let found = replay(&*self.file, self.superblock.owner, copies)?;
         if found.last < self.last {
             return Err(corrupt(found.end, "neither copy of a record is whole"));
         }
@@ -238,6 +271,8 @@ impl Log {
 /// What an open does not know to be durable.
 pub(in crate::y::lsm::version) struct Unsure {
     last: Option<LastRecord>,
+    /// Both places have a whole superblock.
+    other_is_whole: bool,
     /// There are bytes behind it.
     tail: bool,
 }

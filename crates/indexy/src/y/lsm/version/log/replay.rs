@@ -5,7 +5,7 @@
 use super::{
     change::{Change, Listing},
     record::{self, Found},
-    superblock::{PAGE, START, Superblock},
+    superblock::{Loaded, PAGE, START, Superblock},
 };
 use crate::{
     error::{Error, Result},
@@ -30,9 +30,7 @@ pub(super) enum Copies {
 
 /// What a log says, and where it ends.
 pub(super) struct Replayed {
-    pub(super) superblock: Superblock,
-    /// The place that `superblock` is in.
-    pub(super) copy: usize,
+    pub(super) loaded: Loaded,
     pub(super) listing: Listing,
     /// Sequence number of the last record.
     pub(super) last: u64,
@@ -54,10 +52,10 @@ impl Replayed {
 
 /// Reads all of it. Errors: `Corrupt`, `FormatVersion`, `Io`.
 pub(super) fn replay(file: &dyn StorageFile, owner: u64, copies: Copies) -> Result<Replayed> {
-    let (superblock, copy) = Superblock::load(file, owner)?;
+    let loaded = Superblock::load(file, owner)?;
+    let superblock = loaded.superblock;
     let mut all = Replayed {
-        superblock,
-        copy,
+        loaded,
         listing: Listing::default(),
         last: superblock.first - 1,
         last_at: START,
@@ -103,7 +101,7 @@ fn find(file: &dyn StorageFile, all: &Replayed) -> Result<Option<(u64, Found)>> 
     let (start, wanted) = (all.end, all.last + 1);
     let mut at = start;
     while at < all.len {
-        if let Some(found) = record::read(file, all.len, at, all.superblock.log)? {
+        if let Some(found) = record::read(file, all.len, at, all.loaded.superblock.log)? {
             // The second copy begins where the first one ends.
             let copy = record::copy_bytes(found.says.len());
             if found.sequence == wanted && (at == start || at == start + copy) {
@@ -122,7 +120,7 @@ fn find(file: &dyn StorageFile, all: &Replayed) -> Result<Option<(u64, Found)>> 
 /// Checks both copies of the record behind the last one, which are `copy` long.
 fn both_whole(file: &dyn StorageFile, all: &Replayed, copy: u64) -> Result<()> {
     for at in [all.end, all.end + copy] {
-        let found = record::read(file, all.len, at, all.superblock.log)?;
+        let found = record::read(file, all.len, at, all.loaded.superblock.log)?;
         if found.is_none_or(|found| found.sequence != all.last) {
             let what = "record: this copy is not whole".to_string();
             return Err(Error::corrupt(file.path(), at, what));

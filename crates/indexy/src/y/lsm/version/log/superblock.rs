@@ -48,6 +48,15 @@ pub(super) struct Superblock {
     pub(super) end: u64,
 }
 
+/// The superblock that counts.
+pub(super) struct Loaded {
+    pub(super) superblock: Superblock,
+    /// The place that it is in.
+    pub(super) copy: usize,
+    /// Whether there is one in the other place.
+    pub(super) other_is_whole: bool,
+}
+
 impl Superblock {
     pub(super) fn encode(&self) -> AlignedBuffer {
         let mut bytes = AlignedBuffer::new(PAGE);
@@ -127,9 +136,15 @@ impl Superblock {
         Ok(found)
     }
 
-    /// The newest whole superblock, and which place it is in.
-    pub(super) fn load(file: &dyn StorageFile, owner: u64) -> Result<(Self, usize)> {
-        let (found, copy) = match Self::copies(file)? {
+    /// The newest whole superblock.
+    pub(super) fn load(file: &dyn StorageFile, owner: u64) -> Result<Loaded> {
+        let copies = Self::copies(file)?;
+        let other_is_whole = copies.iter().all(Result::is_ok);
+        let (found, copy) = match copies {
+            // Whoever wrote it knows more than this build: what this one does not know of is not
+            // cut off, and no file is removed.
+            [Err(newer @ Error::FormatVersion { .. }), _]
+            | [_, Err(newer @ Error::FormatVersion { .. })] => return Err(newer),
             [Ok(one), Ok(other)] if one.log != other.log => {
                 let what = "superblock: the copies are of two logs".to_string();
                 return Err(Error::corrupt(file.path(), COPIES[1], what));
@@ -144,6 +159,10 @@ impl Superblock {
             let offset = COPIES.get(copy).copied().unwrap_or_default();
             return Err(Error::corrupt(file.path(), offset, what));
         }
-        Ok((found, copy))
+        Ok(Loaded {
+            superblock: found,
+            copy,
+            other_is_whole,
+        })
     }
 }

@@ -149,23 +149,96 @@ fn verify_finds_damage_of_either_copy() {
     versions.verify().unwrap();
     let whole = sim.contents()[&log()].clone();
     let file = sim.open(&log(), true).unwrap();
-    // Behind the superblocks; of those, one is the present one.
+    // Superblocks and records.
     let mut missed = 0;
     for page in (0..whole.len() / 4096).filter(|page| *page == 0 || *page == 2 || *page >= 4) {
         let at = page * 4096;
         let mut damaged = whole[at..at + 4096].to_vec();
-        damaged[45] ^= 1;
+        damaged[if page < 4 { 20 } else { 45 }] ^= 1;
         file.write_at(&damaged, at as u64).unwrap();
         match versions.verify() {
             Err(Error::Corrupt { offset, .. }) => assert!(offset as usize <= at),
-            Ok(()) => missed += 1,
+            Ok(()) => {
+                assert!(page >= 4, "the superblock in page {page}");
+                missed += 1;
+            }
             Err(e) => panic!("{e}"),
         }
         file.write_at(&whole[at..at + 4096], at as u64).unwrap();
         versions.verify().unwrap();
     }
-    // The older superblock, and zeros behind the last bytes of records.
-    assert!(missed <= 1 + 2 * 6, "{missed}");
+    // Zeros behind the last bytes of records.
+    assert!(missed <= 2 * 6, "{missed}");
+}
+
+/// A power loss in a commit may tear the second copy of a record. An open for writing makes it
+/// whole; one that only reads takes the other one.
+#[test]
+fn a_torn_copy_of_a_record_that_nobody_acknowledged_is_no_damage() {
+    let (sim, model) = sample(false);
+    let mut torn = sim.contents()[&log()].clone();
+    let at = torn.iter().rposition(|byte| *byte != 0).unwrap();
+    torn[at] = 0;
+    sim.tamper(&log(), torn.clone());
+    let reader = open_as(&sim, 7, true).unwrap();
+    reader.verify().unwrap();
+    assert!(content(&reader.current()) == model);
+    drop(reader);
+    let versions = open(&sim).unwrap();
+    versions.verify().unwrap();
+    versions.close().unwrap();
+    drop(versions);
+    // From here on it is.
+    let mut damaged = sim.contents()[&log()].clone();
+    damaged[at] ^= 1;
+    sim.tamper(&log(), damaged);
+    let reader = open_as(&sim, 7, true).unwrap();
+    assert!(matches!(reader.verify(), Err(Error::Corrupt { .. })));
+}
+
+/// Where the newer superblock is, or the other one.
+fn superblock(log: &[u8], newer: bool) -> usize {
+    let second_is_newer = log[8192 + 32..8192 + 40] > log[32..40];
+    if second_is_newer == newer { 8192 } else { 0 }
+}
+
+/// The superblock that does not count: a clean log has a whole one in either place. One that is
+/// opened for writing has it again.
+#[test]
+fn a_damaged_superblock_is_found_or_mended() {
+    for (newer, clean) in [(false, true), (true, true), (false, false), (true, false)] {
+        let (sim, model) = sample(clean);
+        let mut damaged = sim.contents()[&log()].clone();
+        let place = superblock(&damaged, newer);
+        damaged[place + 20] ^= 1;
+        sim.tamper(&log(), damaged);
+        let reader = open_as(&sim, 7, true).unwrap();
+        // A crash at the close or in a commit tears the newer one.
+        assert_eq!(reader.verify().is_err(), clean && !newer);
+        drop(reader);
+        let versions = open(&sim).unwrap();
+        assert!(content(&versions.current()) == model);
+        versions.verify().unwrap();
+        let whole = sim.crash(1).contents()[&log()].clone();
+        for copy in [0, 8192] {
+            let sum = xxh3_64(&whole[copy..copy + 64]).to_le_bytes();
+            assert_eq!(whole[copy + 64..copy + 72], sum);
+        }
+    }
+}
+
+/// A device without room for it does not keep the log closed.
+#[test]
+fn a_superblock_that_cannot_be_mended_stays_damaged() {
+    let (sim, model) = sample(true);
+    let mut damaged = sim.contents()[&log()].clone();
+    let place = superblock(&damaged, false);
+    damaged[place + 20] ^= 1;
+    sim.tamper(&log(), damaged);
+    sim.fail_at(sim.ios() + 1, crate::storage::sim::Fault::Full, true);
+    let versions = open(&sim).unwrap();
+    assert!(content(&versions.current()) == model);
+    assert!(matches!(versions.verify(), Err(Error::Corrupt { .. })));
 }
 
 #[test]
@@ -185,6 +258,27 @@ fn the_log_of_another_owner_or_version_is_refused() {
         look(&sim, other, false),
         Err(Error::FormatVersion { found: 9, .. })
     ));
+}
+
+/// Whoever wrote one newer superblock knows of more than the other one says.
+#[test]
+fn one_superblock_of_a_newer_format_is_refused_and_nothing_is_cut_off() {
+    for (copy, clean) in [(0, true), (8192, true), (0, false), (8192, false)] {
+        let (sim, _) = sample(clean);
+        let mut newer = sim.contents()[&log()].clone();
+        newer[copy + 8] = 2;
+        let sum = xxh3_64(&newer[copy..copy + 64]).to_le_bytes();
+        newer[copy + 64..copy + 72].copy_from_slice(&sum);
+        // Behind the last record that this build knows of.
+        newer.extend([7; 8192]);
+        sim.tamper(&log(), newer);
+        let before = sim.contents();
+        for read_only in [true, false] {
+            let opened = open_as(&sim, 7, read_only);
+            assert!(matches!(opened, Err(Error::FormatVersion { found: 2, .. })));
+        }
+        assert!(sim.contents() == before);
+    }
 }
 
 /// A log that is gone is not replaced by an empty one, over tables.

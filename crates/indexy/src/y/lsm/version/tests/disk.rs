@@ -5,7 +5,7 @@ use crate::storage::sim::Sim;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 pub(super) const DIR: &str = "/db/tree";
-const OWNER: u64 = 7;
+pub(super) const OWNER: u64 = 7;
 /// Facts have this many bytes more, so that the log grows long after a few commits.
 const PADDING: usize = 20_000;
 
