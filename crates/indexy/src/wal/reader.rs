@@ -112,8 +112,22 @@ impl GroupReader {
         self.next
     }
 
+    /// Goes to where a group stands: at `offset` of the file, and at `lsn` of the log.
+    pub(super) fn go_to(&mut self, offset: u64, lsn: Lsn) {
+        (self.offset, self.next) = (offset, lsn);
+    }
+
     /// The next group; `None` where no intact one follows.
     pub(super) fn next_group(&mut self) -> Result<Option<(GroupHeader, &[u8])>> {
+        let Some((head, bytes)) = self.next_whole()? else {
+            return Ok(None);
+        };
+        let payload = bytes.get(GROUP_HEADER_BYTES..);
+        Ok(payload.map(|payload| (head, payload)))
+    }
+
+    /// As [`GroupReader::next_group`], with the bytes of the group from its header on.
+    pub(super) fn next_whole(&mut self) -> Result<Option<(GroupHeader, &[u8])>> {
         let (offset, identity) = (self.offset, self.identity);
         let head =
             GroupHeader::decode(self.bytes_at(offset, GROUP_HEADER_BYTES)?, identity, offset);
@@ -132,8 +146,7 @@ impl GroupReader {
         }
         self.offset += head.file_bytes();
         self.next = head.end_lsn();
-        let payload = self.window.get(bytes.start + GROUP_HEADER_BYTES..bytes.end);
-        Ok(payload.map(|payload| (head, payload)))
+        Ok(self.window.get(bytes).map(|bytes| (head, bytes)))
     }
 
     /// The highest durable LSN that any group header from the present offset on speaks of, with

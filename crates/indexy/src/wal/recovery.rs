@@ -11,6 +11,7 @@
 //! 4. A record in several groups of which the last is missing was never whole: the log ends before
 //!    it.
 //!
+//! What the newest segment has is made durable before the first record is replayed (`secure.rs`).
 //! What ends the log is cut off and the cut made durable before anything is appended; appending
 //! goes on in a new segment, whose random number keeps it apart from any bytes lost here.
 //! Keeps: I8 (the state after a crash is a prefix). Threads: one. Read-only: writes nothing.
@@ -19,6 +20,7 @@ use super::{
     lsn::Lsn,
     reader::{FileHead, GroupReader, read_head},
     record::{MAX_RECORD_BYTES, Malformed, RecordRef, decode_record},
+    secure::secure,
     segment::{
         FileKind, GroupHeader, GroupKind, SegmentHeader, SegmentIdentity, SegmentInfo, classify,
         segment_path,
@@ -100,7 +102,7 @@ pub(super) fn recover(
     if let (Some(newest), false) = (found.last(), request.read_only) {
         // I5: what is replayed may reach Y at once. If the process died and the system did not, it
         // may be in the page cache only; older segments were durable before their successors began.
-        newest.file.sync()?;
+        secure(&newest.file, &newest.header, newest.identity, must_reach)?;
     }
     let mut replay = Replay {
         from: request.from,
