@@ -237,10 +237,16 @@ pub(crate) fn check_format(storage: &dyn Storage, dir: &Path) -> Result<()> {
     }
 }
 
-/// The needed segments, oldest first (rule 1), and those kept for followers; removes leftovers.
+/// The needed segments, oldest first (rule 1), and those kept for followers; makes their names
+/// durable and removes leftovers.
 fn find_segments(request: &Request<'_>) -> Result<(Vec<Found>, VecDeque<SegmentInfo>)> {
     let mut sequences = Vec::new();
     let mut leftovers = Vec::new();
+    if !request.read_only {
+        // The newest segment may have its name from a process that died before that was durable.
+        // Those before it go when this one is enough.
+        request.storage.sync_dir(request.dir)?;
+    }
     for name in request.storage.list(request.dir)? {
         match classify(&name) {
             FileKind::Segment(sequence) => sequences.push(sequence),
