@@ -7,7 +7,7 @@
 //!    first LSN.
 //! 3. In the newest segment the first bad group ends the log, unless something proves that the log
 //!    was durable beyond it: the header of a later group, or the manifest (`from`, `durable_hint`).
-//!    Then it is corruption.
+//!    Then it is corruption. So is a segment without a whole header, anywhere: no crash leaves one.
 //! 4. A record in several groups of which the last is missing was never whole: the log ends before
 //!    it.
 //!
@@ -18,7 +18,7 @@
 
 use super::{
     lsn::Lsn,
-    reader::{FileHead, GroupReader, read_head},
+    reader::{GroupReader, read_head},
     record::{MAX_RECORD_BYTES, Malformed, RecordRef, decode_record},
     secure::secure,
     segment::{
@@ -259,23 +259,15 @@ fn find_segments(request: &Request<'_>) -> Result<(Vec<Found>, VecDeque<SegmentI
     while let Some(sequence) = sequences.pop() {
         let path = segment_path(request.dir, sequence);
         let file = request.storage.open(&path, !request.read_only)?;
-        match read_head(&*file)? {
-            FileHead::Header(header, identity) => {
-                check_header(request, &header, sequence, found.last(), &path)?;
-                let first_lsn = header.first_lsn;
-                found.push(Found {
-                    file,
-                    header,
-                    identity,
-                });
-                if first_lsn <= request.from {
-                    break;
-                }
-            }
-            FileHead::Unborn if found.is_empty() => leftovers.push(path),
-            FileHead::Unborn => {
-                return Err(Error::corrupt(path, 0, "the segment header is missing"));
-            }
+        let (header, identity) = read_head(&*file)?;
+        check_header(request, &header, sequence, found.last(), &path)?;
+        found.push(Found {
+            file,
+            header,
+            identity,
+        });
+        if header.first_lsn <= request.from {
+            break;
         }
     }
     let kept = find_kept(request, &mut sequences, found.last())?;
@@ -308,10 +300,8 @@ fn find_kept(
             .storage
             .open(&segment_path(request.dir, sequence), false)?;
         let header = match read_head(&*file) {
-            Ok(FileHead::Header(header, _)) => header,
-            Ok(FileHead::Unborn) | Err(Error::Corrupt { .. } | Error::FormatVersion { .. }) => {
-                break;
-            }
+            Ok((header, _)) => header,
+            Err(Error::Corrupt { .. } | Error::FormatVersion { .. }) => break,
             Err(_) => {
                 // It may be read another time.
                 sequences.clear();

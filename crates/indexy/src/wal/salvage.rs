@@ -6,7 +6,7 @@
 
 use super::{
     lsn::Lsn,
-    reader::{FileHead, GroupReader, read_head},
+    reader::{GroupReader, read_head},
     record::{MAX_RECORD_BYTES, RecordRef, decode_record},
     segment::{FileKind, GroupKind, classify, segment_path},
 };
@@ -43,20 +43,16 @@ pub(crate) fn database_id(storage: &dyn Storage, dir: &Path) -> Option<u128> {
     let mut paths = paths.map(|sequence| segment_path(dir, sequence));
     paths.find_map(|path| {
         let file = storage.open(&path, false).ok()?;
-        match read_head(&*file).ok()? {
-            FileHead::Header(header, _) => Some(header.database_id),
-            FileHead::Unborn => None,
-        }
+        let (header, _) = read_head(&*file).ok()?;
+        Some(header.database_id)
     })
 }
 
 /// Where segment `sequence` begins, if that can be read.
 fn first_lsn(storage: &dyn Storage, dir: &Path, sequence: u64) -> Option<Lsn> {
     let file = storage.open(&segment_path(dir, sequence), false).ok()?;
-    match read_head(&*file).ok()? {
-        FileHead::Header(header, _) => Some(header.first_lsn),
-        FileHead::Unborn => None,
-    }
+    let (header, _) = read_head(&*file).ok()?;
+    Some(header.first_lsn)
 }
 
 fn segments(storage: &dyn Storage, dir: &Path) -> Vec<u64> {
@@ -86,7 +82,6 @@ pub(crate) fn salvage(
     let sequences = segments(storage, dir);
     for (i, sequence) in sequences.iter().enumerate() {
         let path = segment_path(dir, *sequence);
-        let newest = i + 1 == sequences.len();
         let next = sequences
             .get(i + 1)
             .and_then(|next| first_lsn(storage, dir, *next));
@@ -97,7 +92,7 @@ pub(crate) fn salvage(
             // Recovery does not need it.
             continue;
         }
-        if let Err(failed) = reading.segment(storage, &path, newest) {
+        if let Err(failed) = reading.segment(storage, &path) {
             match failed {
                 Failed::Visit(error) => return Err(error),
                 Failed::Read(error) => (reading.visit)(Piece::Lost(error))?,
@@ -131,16 +126,9 @@ struct Reading<'v, 'f> {
 }
 
 impl Reading<'_, '_> {
-    fn segment(&mut self, storage: &dyn Storage, path: &Path, newest: bool) -> Result<(), Failed> {
+    fn segment(&mut self, storage: &dyn Storage, path: &Path) -> Result<(), Failed> {
         let file = storage.open(path, false).map_err(Failed::Read)?;
-        let (header, identity) = match read_head(&*file).map_err(Failed::Read)? {
-            FileHead::Header(header, identity) => (header, identity),
-            FileHead::Unborn if newest => return Ok(()),
-            FileHead::Unborn => {
-                let what = "the segment header is missing";
-                return Err(Failed::Read(Error::corrupt(path, 0, what)));
-            }
-        };
+        let (header, identity) = read_head(&*file).map_err(Failed::Read)?;
         if self
             .known
             .database_id

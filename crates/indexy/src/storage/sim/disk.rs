@@ -93,14 +93,15 @@ pub(super) struct FileState {
 #[derive(Debug, Clone)]
 pub(super) enum DirChange {
     Link(PathBuf, FileId),
-    Rename(PathBuf, PathBuf),
+    /// The file is the one that was renamed, whatever else has had the old name.
+    Rename(PathBuf, PathBuf, FileId),
     Unlink(PathBuf),
 }
 
 impl DirChange {
     pub(super) fn dir(&self) -> Option<&Path> {
         match self {
-            Self::Link(path, _) | Self::Rename(path, _) | Self::Unlink(path) => path.parent(),
+            Self::Link(path, _) | Self::Rename(path, ..) | Self::Unlink(path) => path.parent(),
         }
     }
 
@@ -109,10 +110,11 @@ impl DirChange {
             Self::Link(path, id) => {
                 names.insert(path.clone(), *id);
             }
-            Self::Rename(from, to) => {
-                if let Some(id) = names.remove(from) {
-                    names.insert(to.clone(), id);
+            Self::Rename(from, to, id) => {
+                if names.get(from) == Some(id) {
+                    names.remove(from);
                 }
+                names.insert(to.clone(), *id);
             }
             Self::Unlink(path) => {
                 names.remove(path);

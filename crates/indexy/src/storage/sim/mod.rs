@@ -240,8 +240,8 @@ impl Storage for Sim {
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         let mut disk = self.0.lock();
         disk.all_or_nothing(Io::Name, "rename", from)?;
-        Self::lookup(&disk, "rename", from)?;
-        disk.change_name(DirChange::Rename(from.to_path_buf(), to.to_path_buf()));
+        let id = Self::lookup(&disk, "rename", from)?;
+        disk.change_name(DirChange::Rename(from.to_path_buf(), to.to_path_buf(), id));
         Ok(())
     }
 
