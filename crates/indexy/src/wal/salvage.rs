@@ -14,7 +14,7 @@ use crate::{
     error::{Error, Result},
     storage::Storage,
 };
-use std::path::Path;
+use std::{io, path::Path};
 
 /// One thing that was read.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(crate) struct Known {
 
 /// The database that the first readable segment in `dir` is of.
 pub(crate) fn database_id(storage: &dyn Storage, dir: &Path) -> Option<u128> {
-    let paths = segments(storage, dir).into_iter();
+    let paths = segments(storage, dir).unwrap_or_default().into_iter();
     let mut paths = paths.map(|sequence| segment_path(dir, sequence));
     paths.find_map(|path| {
         let file = storage.open(&path, false).ok()?;
@@ -48,25 +48,37 @@ pub(crate) fn database_id(storage: &dyn Storage, dir: &Path) -> Option<u128> {
     })
 }
 
-/// Where segment `sequence` begins, if that can be read.
-fn first_lsn(storage: &dyn Storage, dir: &Path, sequence: u64) -> Option<Lsn> {
-    let file = storage.open(&segment_path(dir, sequence), false).ok()?;
-    let (header, _) = read_head(&*file).ok()?;
-    Some(header.first_lsn)
+/// Where segment `sequence` begins; `None`: it does not say.
+fn first_lsn(storage: &dyn Storage, dir: &Path, sequence: u64) -> Result<Option<Lsn>> {
+    let file = storage.open(&segment_path(dir, sequence), false);
+    match file.and_then(|file| read_head(&*file)) {
+        Ok((header, _)) => Ok(Some(header.first_lsn)),
+        Err(error) if is_loss(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
-fn segments(storage: &dyn Storage, dir: &Path) -> Vec<u64> {
-    let names = storage.list(dir).unwrap_or_default();
+fn segments(storage: &dyn Storage, dir: &Path) -> Result<Vec<u64>> {
     let sequence = |name: std::path::PathBuf| match classify(&name) {
         FileKind::Segment(sequence) => Some(sequence),
         FileKind::Unfinished | FileKind::Foreign => None,
     };
-    let mut sequences: Vec<u64> = names.into_iter().filter_map(sequence).collect();
+    let names = storage.list(dir)?.into_iter();
+    let mut sequences: Vec<u64> = names.filter_map(sequence).collect();
     sequences.sort_unstable();
-    sequences
+    Ok(sequences)
 }
 
-/// Reads the log in `dir`. Errors: those of `visit`.
+/// Whether `error` says that something is lost. What cannot be read for want of descriptors, or of
+/// a permission, is not.
+fn is_loss(error: &Error) -> bool {
+    let denied = io::ErrorKind::PermissionDenied;
+    let is_denied = matches!(error, Error::Io { source, .. } if source.kind() == denied);
+    !is_denied && !error.is_transient()
+}
+
+/// Reads the log in `dir`. Errors: those of `visit`, and what keeps it from being read and is no
+/// loss.
 pub(crate) fn salvage(
     storage: &dyn Storage,
     dir: &Path,
@@ -79,12 +91,20 @@ pub(crate) fn salvage(
         pending: None,
         visit,
     };
-    let sequences = segments(storage, dir);
+    let sequences = match segments(storage, dir) {
+        Err(error) if is_loss(&error) => {
+            // A database without a log has a folder for it.
+            (reading.visit)(Piece::Lost(error))?;
+            Vec::new()
+        }
+        listed => listed?,
+    };
     for (i, sequence) in sequences.iter().enumerate() {
         let path = segment_path(dir, *sequence);
-        let next = sequences
-            .get(i + 1)
-            .and_then(|next| first_lsn(storage, dir, *next));
+        let next = match sequences.get(i + 1) {
+            Some(next) => first_lsn(storage, dir, *next)?,
+            None => None,
+        };
         if known
             .from
             .is_some_and(|from| next.is_some_and(|next| next <= from))
@@ -92,11 +112,10 @@ pub(crate) fn salvage(
             // Recovery does not need it.
             continue;
         }
-        if let Err(failed) = reading.segment(storage, &path) {
-            match failed {
-                Failed::Visit(error) => return Err(error),
-                Failed::Read(error) => (reading.visit)(Piece::Lost(error))?,
-            }
+        match reading.segment(storage, &path) {
+            Err(Failed::Read(error)) if is_loss(&error) => (reading.visit)(Piece::Lost(error))?,
+            Err(Failed::Read(error) | Failed::Visit(error)) => return Err(error),
+            Ok(()) => {}
         }
     }
     let end = reading.end.unwrap_or(Lsn(0));

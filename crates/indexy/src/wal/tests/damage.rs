@@ -224,6 +224,32 @@ fn salvaged(sim: &Sim, known: Known) -> Result<(Seen, Vec<Error>)> {
     Ok((records, lost))
 }
 
+/// A log that cannot be listed is a loss, and so is a segment that cannot be read; want of
+/// descriptors is none.
+#[test]
+fn salvage_tells_what_it_could_not_read() {
+    let (sim, content, _) = built(true);
+    let known = Known {
+        database_id: Some(7),
+        from: Some(Lsn(0)),
+        durable: Lsn(0),
+    };
+    let before = sim.ios();
+    let (records, lost) = salvaged(&sim, known).unwrap();
+    assert!(records == content && lost.is_empty());
+    for at in before + 1..=sim.ios() {
+        sim.fail_at(sim.ios() + at - before, Fault::NoDescriptors, true);
+        if let Err(error) = salvaged(&sim, known) {
+            assert!(error.is_transient());
+        } else {
+            assert_eq!(sim.faults(), 0);
+        }
+        sim.fail_at(sim.ios() + at - before, Fault::Eio, true);
+        let (_, lost) = salvaged(&sim, known).unwrap();
+        assert!(!lost.is_empty(), "{at}");
+    }
+}
+
 #[test]
 fn a_missing_segment_is_corruption() {
     let (sim, content, end) = built(true);
