@@ -4,7 +4,7 @@
 
 use super::{
     lsn::Lsn,
-    reader::{FileHead, GroupReader, read_head},
+    reader::{GroupReader, read_head},
     record::decode_record,
     segment::{
         GROUP_ALIGN, GROUP_HEADER_BYTES, GroupHeader, GroupKind, SEGMENT_HEADER_BYTES,
@@ -86,13 +86,7 @@ fn copy_segment(
     dest: &Path,
     upto: Lsn,
 ) -> Result<Lsn> {
-    let FileHead::Header(header, identity) = read_head(&*source)? else {
-        return Err(Error::corrupt(
-            source.path(),
-            0,
-            "the segment header is missing",
-        ));
-    };
+    let (header, identity) = read_head(&*source)?;
     let mut reader = GroupReader::new(source.clone(), &header, identity);
     let mut end = header.first_lsn;
     let mut whole_bytes = SEGMENT_HEADER_BYTES as u64;

@@ -8,7 +8,7 @@
 use super::{
     Log,
     lsn::Lsn,
-    reader::{FileHead, GroupReader, read_head},
+    reader::{GroupReader, read_head},
     record::{MAX_RECORD_BYTES, Malformed, decode_record},
     recovery::LARGEST_CHARGE_DIVISOR,
     segment::{GroupKind, SegmentInfo, segment_path},
@@ -266,13 +266,13 @@ impl Drop for Follower {
 fn open(log: &Log, info: &SegmentInfo) -> Result<Reading> {
     let path = segment_path(&log.dir, info.sequence);
     let file = log.storage.open(&path, false)?;
-    match read_head(&*file)? {
-        FileHead::Header(header, identity) if header.first_lsn == info.first_lsn => Ok(Reading {
-            sequence: info.sequence,
-            reader: GroupReader::new(file.clone(), &header, identity).small(),
-            file,
-        }),
-        FileHead::Header(..) => Err(Error::corrupt(path, 40, "another segment's header")),
-        FileHead::Unborn => Err(Error::corrupt(path, 0, "the segment header is missing")),
+    let (header, identity) = read_head(&*file)?;
+    if header.first_lsn != info.first_lsn {
+        return Err(Error::corrupt(path, 40, "another segment's header"));
     }
+    Ok(Reading {
+        sequence: info.sequence,
+        reader: GroupReader::new(file.clone(), &header, identity).small(),
+        file,
+    })
 }

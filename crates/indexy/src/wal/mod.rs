@@ -6,8 +6,9 @@
 //! - `record.rs`: bytes of records and batches. `segment.rs`: bytes of segments and groups.
 //! - `append.rs`: the memory that appends go to. `line.rs`: the order of what waits to be written.
 //! - `writer.rs`: the newest segment. `group_commit.rs`: who writes and syncs, and when.
-//! - `reader.rs`, `recovery.rs`: opening. `truncation.rs`: the segments on disk, and their removal.
-//!   `copy.rs`: copies of the log. `follow.rs`: its records, for those who follow the changes.
+//! - `reader.rs`, `recovery.rs`, `secure.rs`: opening. `truncation.rs`: the segments on disk, and
+//!   their removal. `copy.rs`: copies of the log. `follow.rs`: its records, for those who follow the
+//!   changes.
 //!
 //! Keeps: I5, I6, I8 (its part: the order of LSNs is the order of appends).
 //! Threads: every method from any; one flusher, joined by `close` and by drop.
@@ -28,6 +29,7 @@ mod reader;
 mod record;
 mod recovery;
 pub(crate) mod salvage;
+mod secure;
 mod segment;
 mod truncation;
 mod writer;
@@ -90,15 +92,16 @@ struct End {
 
 impl Log {
     /// Opens the log in the directory `dir`, which exists, and replays every intact record with an
-    /// LSN of at least `from`, in order, through `visit`. A torn tail is cut off durably; a log
-    /// without a segment starts at `from`.
+    /// LSN of at least `from`, in order, through `visit`. What is replayed is made durable before;
+    /// a torn tail is cut off durably; a log without a segment starts at `from`.
     ///
     /// `from`: the manifest's floor, made durable before anything below it was truncated.
     /// `durable_hint`: an LSN known to be durable; `Lsn(0)` if none. What is missing or damaged
     /// below either is corruption. `read_only`: nothing is written, not even the cut; appends are
     /// refused with `ReadOnly`.
-    /// Cost: reads the segments from `from` on. Errors: `Corrupt`, `FormatVersion`, `Io`, and those
-    /// of `visit`.
+    /// Cost: reads the segments from `from` on, the newest one twice; writes the end of that again
+    /// if nothing proves it durable. Errors: `Corrupt`, `FormatVersion`, `Io`, `OutOfSpace`, and
+    /// those of `visit`.
     #[expect(clippy::too_many_arguments, reason = "one call, in db/open")]
     pub(crate) fn open(
         storage: Arc<dyn Storage>,

@@ -10,7 +10,10 @@ use super::{
         SegmentHeader, SegmentIdentity, decode_group, padded,
     },
 };
-use crate::{error::Result, storage::StorageFile};
+use crate::{
+    error::{Error, Result},
+    storage::StorageFile,
+};
 use std::sync::Arc;
 
 /// Bytes asked of the file at a time.
@@ -18,37 +21,15 @@ const READ_BYTES: usize = 1 << 20;
 /// The same of one that stays for long.
 const SMALL_READ_BYTES: usize = 64 << 10;
 
-/// The first bytes of a segment file.
-pub(super) enum FileHead {
-    Header(SegmentHeader, SegmentIdentity),
-    /// Shorter than a header, or nothing but zeros: the file was being created.
-    Unborn,
-}
-
-/// Reads the header of `file`.
-pub(super) fn read_head(file: &dyn StorageFile) -> Result<FileHead> {
+/// Reads the header of `file`. `Corrupt` where there is none: it is durable before a segment gets
+/// its name, so no crash leaves one without.
+pub(super) fn read_head(file: &dyn StorageFile) -> Result<(SegmentHeader, SegmentIdentity)> {
     let mut bytes = [0; SEGMENT_HEADER_BYTES];
-    let got = file.read_at(&mut bytes, 0)?;
-    if got < SEGMENT_HEADER_BYTES || (bytes == [0; SEGMENT_HEADER_BYTES] && all_zero(file)?) {
-        return Ok(FileHead::Unborn);
+    if file.read_at(&mut bytes, 0)? < SEGMENT_HEADER_BYTES {
+        let what = "the segment header is missing";
+        return Err(Error::corrupt(file.path(), 0, what));
     }
     SegmentHeader::decode(&bytes, file.path())
-        .map(|(header, identity)| FileHead::Header(header, identity))
-}
-
-fn all_zero(file: &dyn StorageFile) -> Result<bool> {
-    let mut buf = vec![0; READ_BYTES];
-    let mut at = 0;
-    loop {
-        let got = file.read_at(&mut buf, at)?;
-        if buf.iter().take(got).any(|&b| b != 0) {
-            return Ok(false);
-        }
-        if got < READ_BYTES {
-            return Ok(true);
-        }
-        at += got as u64;
-    }
 }
 
 /// See the module header.
@@ -112,8 +93,22 @@ impl GroupReader {
         self.next
     }
 
+    /// Goes to where a group stands: at `offset` of the file, and at `lsn` of the log.
+    pub(super) fn go_to(&mut self, offset: u64, lsn: Lsn) {
+        (self.offset, self.next) = (offset, lsn);
+    }
+
     /// The next group; `None` where no intact one follows.
     pub(super) fn next_group(&mut self) -> Result<Option<(GroupHeader, &[u8])>> {
+        let Some((head, bytes)) = self.next_whole()? else {
+            return Ok(None);
+        };
+        let payload = bytes.get(GROUP_HEADER_BYTES..);
+        Ok(payload.map(|payload| (head, payload)))
+    }
+
+    /// As [`GroupReader::next_group`], with the bytes of the group from its header on.
+    pub(super) fn next_whole(&mut self) -> Result<Option<(GroupHeader, &[u8])>> {
         let (offset, identity) = (self.offset, self.identity);
         let head =
             GroupHeader::decode(self.bytes_at(offset, GROUP_HEADER_BYTES)?, identity, offset);
@@ -132,8 +127,7 @@ impl GroupReader {
         }
         self.offset += head.file_bytes();
         self.next = head.end_lsn();
-        let payload = self.window.get(bytes.start + GROUP_HEADER_BYTES..bytes.end);
-        Ok(payload.map(|payload| (head, payload)))
+        Ok(self.window.get(bytes).map(|bytes| (head, bytes)))
     }
 
     /// The highest durable LSN that any group header from the present offset on speaks of, with

@@ -7,18 +7,20 @@
 //!    first LSN.
 //! 3. In the newest segment the first bad group ends the log, unless something proves that the log
 //!    was durable beyond it: the header of a later group, or the manifest (`from`, `durable_hint`).
-//!    Then it is corruption.
+//!    Then it is corruption. So is a segment without a whole header, anywhere: no crash leaves one.
 //! 4. A record in several groups of which the last is missing was never whole: the log ends before
 //!    it.
 //!
+//! What the newest segment has is made durable before the first record is replayed (`secure.rs`).
 //! What ends the log is cut off and the cut made durable before anything is appended; appending
 //! goes on in a new segment, whose random number keeps it apart from any bytes lost here.
 //! Keeps: I8 (the state after a crash is a prefix). Threads: one. Read-only: writes nothing.
 
 use super::{
     lsn::Lsn,
-    reader::{FileHead, GroupReader, read_head},
+    reader::{GroupReader, read_head},
     record::{MAX_RECORD_BYTES, Malformed, RecordRef, decode_record},
+    secure::secure,
     segment::{
         FileKind, GroupHeader, GroupKind, SegmentHeader, SegmentIdentity, SegmentInfo, classify,
         segment_path,
@@ -100,7 +102,7 @@ pub(super) fn recover(
     if let (Some(newest), false) = (found.last(), request.read_only) {
         // I5: what is replayed may reach Y at once. If the process died and the system did not, it
         // may be in the page cache only; older segments were durable before their successors began.
-        newest.file.sync()?;
+        secure(&newest.file, &newest.header, newest.identity, must_reach)?;
     }
     let mut replay = Replay {
         from: request.from,
@@ -235,10 +237,16 @@ pub(crate) fn check_format(storage: &dyn Storage, dir: &Path) -> Result<()> {
     }
 }
 
-/// The needed segments, oldest first (rule 1), and those kept for followers; removes leftovers.
+/// The needed segments, oldest first (rule 1), and those kept for followers; makes their names
+/// durable and removes leftovers.
 fn find_segments(request: &Request<'_>) -> Result<(Vec<Found>, VecDeque<SegmentInfo>)> {
     let mut sequences = Vec::new();
     let mut leftovers = Vec::new();
+    if !request.read_only {
+        // The newest segment may have its name from a process that died before that was durable.
+        // Those before it go when this one is enough.
+        request.storage.sync_dir(request.dir)?;
+    }
     for name in request.storage.list(request.dir)? {
         match classify(&name) {
             FileKind::Segment(sequence) => sequences.push(sequence),
@@ -251,23 +259,15 @@ fn find_segments(request: &Request<'_>) -> Result<(Vec<Found>, VecDeque<SegmentI
     while let Some(sequence) = sequences.pop() {
         let path = segment_path(request.dir, sequence);
         let file = request.storage.open(&path, !request.read_only)?;
-        match read_head(&*file)? {
-            FileHead::Header(header, identity) => {
-                check_header(request, &header, sequence, found.last(), &path)?;
-                let first_lsn = header.first_lsn;
-                found.push(Found {
-                    file,
-                    header,
-                    identity,
-                });
-                if first_lsn <= request.from {
-                    break;
-                }
-            }
-            FileHead::Unborn if found.is_empty() => leftovers.push(path),
-            FileHead::Unborn => {
-                return Err(Error::corrupt(path, 0, "the segment header is missing"));
-            }
+        let (header, identity) = read_head(&*file)?;
+        check_header(request, &header, sequence, found.last(), &path)?;
+        found.push(Found {
+            file,
+            header,
+            identity,
+        });
+        if header.first_lsn <= request.from {
+            break;
         }
     }
     let kept = find_kept(request, &mut sequences, found.last())?;
@@ -300,10 +300,8 @@ fn find_kept(
             .storage
             .open(&segment_path(request.dir, sequence), false)?;
         let header = match read_head(&*file) {
-            Ok(FileHead::Header(header, _)) => header,
-            Ok(FileHead::Unborn) | Err(Error::Corrupt { .. } | Error::FormatVersion { .. }) => {
-                break;
-            }
+            Ok((header, _)) => header,
+            Err(Error::Corrupt { .. } | Error::FormatVersion { .. }) => break,
             Err(_) => {
                 // It may be read another time.
                 sequences.clear();

@@ -6,7 +6,7 @@
 
 use super::{
     lsn::Lsn,
-    reader::{FileHead, GroupReader, read_head},
+    reader::{GroupReader, read_head},
     record::{MAX_RECORD_BYTES, RecordRef, decode_record},
     segment::{FileKind, GroupKind, classify, segment_path},
 };
@@ -14,7 +14,7 @@ use crate::{
     error::{Error, Result},
     storage::Storage,
 };
-use std::path::Path;
+use std::{io, path::Path};
 
 /// One thing that was read.
 #[derive(Debug)]
@@ -39,38 +39,46 @@ pub(crate) struct Known {
 
 /// The database that the first readable segment in `dir` is of.
 pub(crate) fn database_id(storage: &dyn Storage, dir: &Path) -> Option<u128> {
-    let paths = segments(storage, dir).into_iter();
+    let paths = segments(storage, dir).unwrap_or_default().into_iter();
     let mut paths = paths.map(|sequence| segment_path(dir, sequence));
     paths.find_map(|path| {
         let file = storage.open(&path, false).ok()?;
-        match read_head(&*file).ok()? {
-            FileHead::Header(header, _) => Some(header.database_id),
-            FileHead::Unborn => None,
-        }
+        let (header, _) = read_head(&*file).ok()?;
+        Some(header.database_id)
     })
 }
 
-/// Where segment `sequence` begins, if that can be read.
-fn first_lsn(storage: &dyn Storage, dir: &Path, sequence: u64) -> Option<Lsn> {
-    let file = storage.open(&segment_path(dir, sequence), false).ok()?;
-    match read_head(&*file).ok()? {
-        FileHead::Header(header, _) => Some(header.first_lsn),
-        FileHead::Unborn => None,
+/// Where segment `sequence` begins; `None`: it does not say.
+fn first_lsn(storage: &dyn Storage, dir: &Path, sequence: u64) -> Result<Option<Lsn>> {
+    let file = storage.open(&segment_path(dir, sequence), false);
+    match file.and_then(|file| read_head(&*file)) {
+        Ok((header, _)) => Ok(Some(header.first_lsn)),
+        Err(error) if is_loss(&error) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
-fn segments(storage: &dyn Storage, dir: &Path) -> Vec<u64> {
-    let names = storage.list(dir).unwrap_or_default();
+fn segments(storage: &dyn Storage, dir: &Path) -> Result<Vec<u64>> {
     let sequence = |name: std::path::PathBuf| match classify(&name) {
         FileKind::Segment(sequence) => Some(sequence),
         FileKind::Unfinished | FileKind::Foreign => None,
     };
-    let mut sequences: Vec<u64> = names.into_iter().filter_map(sequence).collect();
+    let names = storage.list(dir)?.into_iter();
+    let mut sequences: Vec<u64> = names.filter_map(sequence).collect();
     sequences.sort_unstable();
-    sequences
+    Ok(sequences)
 }
 
-/// Reads the log in `dir`. Errors: those of `visit`.
+/// Whether `error` says that something is lost. What cannot be read for want of descriptors, or of
+/// a permission, is not.
+fn is_loss(error: &Error) -> bool {
+    let denied = io::ErrorKind::PermissionDenied;
+    let is_denied = matches!(error, Error::Io { source, .. } if source.kind() == denied);
+    !is_denied && !error.is_transient()
+}
+
+/// Reads the log in `dir`. Errors: those of `visit`, and what keeps it from being read and is no
+/// loss.
 pub(crate) fn salvage(
     storage: &dyn Storage,
     dir: &Path,
@@ -83,13 +91,20 @@ pub(crate) fn salvage(
         pending: None,
         visit,
     };
-    let sequences = segments(storage, dir);
+    let sequences = match segments(storage, dir) {
+        Err(error) if is_loss(&error) => {
+            // A database without a log has a folder for it.
+            (reading.visit)(Piece::Lost(error))?;
+            Vec::new()
+        }
+        listed => listed?,
+    };
     for (i, sequence) in sequences.iter().enumerate() {
         let path = segment_path(dir, *sequence);
-        let newest = i + 1 == sequences.len();
-        let next = sequences
-            .get(i + 1)
-            .and_then(|next| first_lsn(storage, dir, *next));
+        let next = match sequences.get(i + 1) {
+            Some(next) => first_lsn(storage, dir, *next)?,
+            None => None,
+        };
         if known
             .from
             .is_some_and(|from| next.is_some_and(|next| next <= from))
@@ -97,11 +112,10 @@ pub(crate) fn salvage(
             // Recovery does not need it.
             continue;
         }
-        if let Err(failed) = reading.segment(storage, &path, newest) {
-            match failed {
-                Failed::Visit(error) => return Err(error),
-                Failed::Read(error) => (reading.visit)(Piece::Lost(error))?,
-            }
+        match reading.segment(storage, &path) {
+            Err(Failed::Read(error)) if is_loss(&error) => (reading.visit)(Piece::Lost(error))?,
+            Err(Failed::Read(error) | Failed::Visit(error)) => return Err(error),
+            Ok(()) => {}
         }
     }
     let end = reading.end.unwrap_or(Lsn(0));
@@ -131,16 +145,9 @@ struct Reading<'v, 'f> {
 }
 
 impl Reading<'_, '_> {
-    fn segment(&mut self, storage: &dyn Storage, path: &Path, newest: bool) -> Result<(), Failed> {
+    fn segment(&mut self, storage: &dyn Storage, path: &Path) -> Result<(), Failed> {
         let file = storage.open(path, false).map_err(Failed::Read)?;
-        let (header, identity) = match read_head(&*file).map_err(Failed::Read)? {
-            FileHead::Header(header, identity) => (header, identity),
-            FileHead::Unborn if newest => return Ok(()),
-            FileHead::Unborn => {
-                let what = "the segment header is missing";
-                return Err(Failed::Read(Error::corrupt(path, 0, what)));
-            }
-        };
+        let (header, identity) = read_head(&*file).map_err(Failed::Read)?;
         if self
             .known
             .database_id

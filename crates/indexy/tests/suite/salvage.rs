@@ -279,6 +279,21 @@ fn verify_counts_every_damaged_page() {
     }
 }
 
+/// What was written since the last flush is lost with the log.
+#[test]
+fn a_log_that_is_gone_is_told() {
+    let dir = fast_dir();
+    let (src, dest) = (dir.path().join("src"), dir.path().join("dest"));
+    let options = Options::new(2 * MIB).durability(Durability::Sync);
+    let db = open(&src, &options);
+    db.tree("t").unwrap().insert("key", "value").unwrap();
+    drop(db);
+    std::fs::remove_dir_all(src.join("log")).unwrap();
+    let report = Db::salvage(&src, &dest, options, Doubtful::LeaveOut).unwrap();
+    assert!(!report.is_whole() && report.losses[0].path.ends_with("log"));
+    assert!(report.trees[0].may_be_older);
+}
+
 #[test]
 fn what_cannot_be_a_source_or_a_destination_is_refused() {
     use indexy::Error;

@@ -10,6 +10,8 @@
 pub(super) mod loads;
 mod place;
 mod replay;
+#[cfg(test)]
+mod tests;
 
 use super::{
     device::{Access, DeviceProfile, measure::measure},

@@ -40,6 +40,11 @@ pub(super) fn take(
     }
     let lock = DirectoryLock::take(path, options.read_only)?;
     if let Some(manifest) = Manifest::read(storage, path)? {
+        if !options.read_only {
+            // A process may have died before this manifest's name was durable. What goes because
+            // of what it says, and what is acknowledged, must not meet the one of before again.
+            storage.sync_dir(path)?;
+        }
         return Ok((lock, manifest));
     }
     refuse_lost_manifest(path)?;
@@ -48,12 +53,13 @@ pub(super) fn take(
     }
     storage.create_dir_all(&path.join(LOG_DIR))?;
     storage.create_dir_all(&path.join(TREES_DIR))?;
-    let manifest = Manifest::new(random_id());
-    manifest.write(storage, path)?;
-    // Also for a directory that was there: a crash may have come before its name was lasting.
+    // Also for a directory that was there: a crash may have come before its name was lasting. And
+    // before there is a manifest: who finds one need not look above.
     if let Some(parent) = path.parent() {
         storage.sync_dir(parent)?;
     }
+    let manifest = Manifest::new(random_id());
+    manifest.write(storage, path)?;
     Ok((lock, manifest))
 }
 

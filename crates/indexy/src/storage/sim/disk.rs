@@ -53,6 +53,35 @@ pub(super) enum Change {
     Grow(u64),
 }
 
+impl Change {
+    /// What may still reach the disk of a change that a failed sync lost, now that `newer` is
+    /// durable.
+    pub(super) fn under(self, newer: &Self) -> Vec<Self> {
+        let (from, to) = match newer {
+            Self::Write { offset, bytes } => (*offset, offset + bytes.len() as u64),
+            Self::SetLen(len) => (*len, u64::MAX),
+            Self::Grow(len) => (*len, *len),
+        };
+        match self {
+            Self::Write { offset, bytes } => {
+                let place = |at: u64| (at.max(offset) - offset).min(bytes.len() as u64) as usize;
+                let (before, behind) = (&bytes[..place(from)], &bytes[place(to)..]);
+                [(offset, before), (offset.max(to), behind)]
+                    .into_iter()
+                    .filter(|(_, left)| !left.is_empty())
+                    .map(|(offset, left)| Self::Write {
+                        offset,
+                        bytes: left.to_vec(),
+                    })
+                    .collect()
+            }
+            Self::SetLen(len) if to > len => Vec::new(),
+            Self::Grow(_) if matches!(newer, Self::SetLen(_)) => Vec::new(),
+            left => vec![left],
+        }
+    }
+}
+
 #[derive(Debug, Default, Clone)]
 pub(super) struct FileState {
     pub(super) durable: Vec<u8>,
@@ -64,14 +93,15 @@ pub(super) struct FileState {
 #[derive(Debug, Clone)]
 pub(super) enum DirChange {
     Link(PathBuf, FileId),
-    Rename(PathBuf, PathBuf),
+    /// The file is the one that was renamed, whatever else has had the old name.
+    Rename(PathBuf, PathBuf, FileId),
     Unlink(PathBuf),
 }
 
 impl DirChange {
     pub(super) fn dir(&self) -> Option<&Path> {
         match self {
-            Self::Link(path, _) | Self::Rename(path, _) | Self::Unlink(path) => path.parent(),
+            Self::Link(path, _) | Self::Rename(path, ..) | Self::Unlink(path) => path.parent(),
         }
     }
 
@@ -80,10 +110,11 @@ impl DirChange {
             Self::Link(path, id) => {
                 names.insert(path.clone(), *id);
             }
-            Self::Rename(from, to) => {
-                if let Some(id) = names.remove(from) {
-                    names.insert(to.clone(), id);
+            Self::Rename(from, to, id) => {
+                if names.get(from) == Some(id) {
+                    names.remove(from);
                 }
+                names.insert(to.clone(), *id);
             }
             Self::Unlink(path) => {
                 names.remove(path);
@@ -245,6 +276,8 @@ fn tear(bytes: &mut Vec<u8>, offset: u64, new: &[u8], random: &mut Random) {
         let end = ((offset as usize + at) / unit + 1) * unit - offset as usize;
         let end = end.min(new.len());
         let survives = prefix.map_or_else(|| random.below(2) == 0, |p| end <= p);
+        let there = bytes.get(offset as usize + at..offset as usize + end);
+        let changed = there != Some(&new[at..end]);
         if survives {
             apply(
                 bytes,
@@ -253,7 +286,7 @@ fn tear(bytes: &mut Vec<u8>, offset: u64, new: &[u8], random: &mut Random) {
                     bytes: new[at..end].to_vec(),
                 },
             );
-        } else if random.below(16) == 0 {
+        } else if random.below(16) == 0 && changed {
             let garbage = (at..end).map(|_| random.next() as u8).collect();
             apply(
                 bytes,

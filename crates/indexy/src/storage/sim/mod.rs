@@ -3,11 +3,13 @@
 //! Each file keeps what its last sync made durable and the list of changes since; each directory
 //! likewise. [`Sim::crash`] builds the disk as a power failure may leave it: every unsynced change
 //! independently survives, is lost, or (a write) survives in part, in units of 512 bytes or of one
-//! byte; a torn unit may hold garbage. [`Sim::fail_at`] makes the n-th I/O fail. The same seed
-//! gives the same crash.
+//! byte; a torn unit may hold garbage, unless it holds already what is written: what is appended
+//! is written with its neighbours, which would not be safe either. [`Sim::fail_at`] makes the n-th
+//! I/O fail. The same seed gives the same crash.
 //!
 //! A failed sync leaves its changes readable but never durable, and a later sync of the same file
-//! succeeds without them: what Linux does, and why a log must not retry. Renames are atomic.
+//! succeeds without them: what Linux does, and why a log must not retry. What is written over them
+//! later is durable after that one's sync. Renames are atomic.
 //! Threads: any; one lock around everything.
 //! Not here: real devices (`buffered.rs`).
 
@@ -238,8 +240,8 @@ impl Storage for Sim {
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         let mut disk = self.0.lock();
         disk.all_or_nothing(Io::Name, "rename", from)?;
-        Self::lookup(&disk, "rename", from)?;
-        disk.change_name(DirChange::Rename(from.to_path_buf(), to.to_path_buf()));
+        let id = Self::lookup(&disk, "rename", from)?;
+        disk.change_name(DirChange::Rename(from.to_path_buf(), to.to_path_buf(), id));
         Ok(())
     }
 
@@ -348,6 +350,9 @@ impl StorageFile for SimFile {
                     file.changes.push((change, true));
                 } else {
                     apply(&mut file.durable, &change);
+                    let lost = std::mem::take(&mut file.changes).into_iter();
+                    let left = lost.flat_map(|(lost, _)| lost.under(&change));
+                    file.changes = left.map(|lost| (lost, true)).collect();
                 }
             }
         }

@@ -59,6 +59,26 @@ fn after_a_failed_sync_the_next_one_lies() {
 }
 
 #[test]
+fn what_is_written_over_a_lost_change_is_durable_after_the_next_sync() {
+    for seed in 0..200 {
+        let sim = Sim::default();
+        let a = file(&sim, "a");
+        sim.sync_dir(Path::new("/d")).unwrap();
+        a.write_at(&[1; 3000], 0).unwrap();
+        a.set_len(2500).unwrap();
+        sim.fail_at(0, Fault::FailedSync, false);
+        a.sync().unwrap_err();
+        a.write_at(&[2; 1000], 1000).unwrap();
+        a.write_at(&[3; 500], 2600).unwrap();
+        a.sync().unwrap();
+        let bytes = &sim.crash(seed).contents()[Path::new("/d/a")];
+        assert_eq!(bytes.len(), 3100);
+        assert_eq!(bytes[1000..2000], [2; 1000]);
+        assert_eq!(bytes[2600..], [3; 500]);
+    }
+}
+
+#[test]
 fn faults_strike_when_told() {
     let sim = Sim::default();
     let a = file(&sim, "a");

@@ -146,6 +146,35 @@ fn i5_what_recovery_calls_durable_survives_a_power_failure() {
     }
 }
 
+/// A segment may have its name from a process that died before that was durable: no older one goes
+/// because of it until it is.
+#[test]
+fn i6_a_name_is_durable_before_older_segments_go() {
+    for at in 1..8 {
+        for cut in 1..4 {
+            for seed in 0..40 {
+                let sim = Sim::default();
+                let (log, _) = open_sim(&sim, Lsn(0), Lsn(0), false).unwrap();
+                // A segment takes one of these.
+                append(&log, &record(4)).unwrap();
+                log.sync().unwrap();
+                sim.fail_at(sim.ios() + at, Fault::PowerLoss, true);
+                append(&log, &record(4)).unwrap();
+                log.sync().unwrap_err();
+                drop(log);
+                sim.heal();
+                let (log, _) = open_sim(&sim, Lsn(0), Lsn(0), false).unwrap();
+                // The manifest says so.
+                let floor = log.end();
+                sim.fail_at(sim.ios() + cut, Fault::PowerLoss, true);
+                let _ = log.truncate_below(floor);
+                let opened = open_sim(&sim.crash(seed), floor, floor, true);
+                opened.unwrap_or_else(|e| panic!("{at} {cut} {seed}: {e}"));
+            }
+        }
+    }
+}
+
 /// Buffered: what was appended becomes durable by itself, soon, and is there after a power failure
 /// although nobody ever waited for it.
 #[test]

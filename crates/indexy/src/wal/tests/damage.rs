@@ -1,6 +1,7 @@
 //! Damaged, missing, foreign and stale bytes: detected or harmless, never wrong data.
 
 use super::*;
+use salvage::{Known, Piece};
 use std::path::PathBuf;
 
 /// A log of several segments with its content; `close`: whether it was closed properly.
@@ -126,8 +127,8 @@ fn a_later_group_proves_what_was_durable() {
     }
 }
 
-/// The newest segment cut at any length, its tail zeroed or overwritten: a prefix, or refused for
-/// the hint.
+/// The newest segment cut at any length behind its header, its tail zeroed or overwritten: a
+/// prefix, or refused for the hint. Without a header it is damaged: no crash leaves that.
 #[test]
 fn any_torn_tail_is_a_prefix() {
     let (sim, content, end) = built(false);
@@ -148,8 +149,13 @@ fn any_torn_tail_is_a_prefix() {
             }
             let changed = torn[..cut.min(torn.len())] != bytes[..]
                 && torn.get(..bytes.len()) != Some(&bytes[..]);
-            let garbage_head = filler.is_some_and(|f| f != 0) && cut < 64;
-            sim.tamper(&path, torn);
+            sim.tamper(&path, torn.clone());
+            if cut < 64 {
+                assert_detected(open_sim(&sim, Lsn(0), Lsn(0), false));
+                assert_eq!(sim.contents()[&path], torn, "it was changed");
+                sim.tamper(&path, bytes.clone());
+                continue;
+            }
             match open_sim(&sim, Lsn(0), Lsn(0), false) {
                 Ok((log, seen)) => {
                     assert!(content.starts_with(&seen));
@@ -163,14 +169,10 @@ fn any_torn_tail_is_a_prefix() {
                         assert_eq!(again[seen.len()].1, record(77));
                         assert_eq!(again.len(), seen.len() + 1);
                         let newest = segments(&sim).pop().unwrap().0;
-                        // One that was cut before its header had ended was never there.
-                        assert_eq!(newest == path, cut < 64);
+                        assert_ne!(newest, path);
                         sim.remove(&newest).unwrap();
                     }
                 }
-                // A header half there, half not, or no header but bytes behind it: not what a crash
-                // leaves.
-                Err(Error::Corrupt { .. }) if cut < 64 && (garbage_head || filler == Some(0)) => {}
                 Err(e) => panic!("cut at {cut}, filler {filler:?}: {e}"),
             }
             if changed
@@ -182,6 +184,70 @@ fn any_torn_tail_is_a_prefix() {
         }
     }
     assert!(lengths.len() > 2);
+}
+
+/// However many there are.
+#[test]
+fn segments_without_a_header_are_damage_and_not_removed() {
+    for bytes in [vec![], vec![0; 4096]] {
+        let (sim, content, _) = built(true);
+        let newest = segments(&sim).pop().unwrap().0;
+        let number = u64::from_str_radix(newest.file_stem().unwrap().to_str().unwrap(), 16);
+        for sequence in (number.unwrap()..).take(2) {
+            let path = segment::segment_path(Path::new(DIR), sequence);
+            sim.tamper(&path, bytes.clone());
+            match open_sim(&sim, Lsn(0), Lsn(0), false) {
+                Err(Error::Corrupt {
+                    path: named,
+                    offset: 0,
+                    ..
+                }) => assert_eq!(named, path),
+                other => panic!("{:?}", other.map(|o| o.1.len())),
+            }
+            assert_eq!(sim.contents()[&path], bytes);
+            let (records, lost) = salvaged(&sim, Known::default()).unwrap();
+            assert!(content.starts_with(&records));
+            assert!(matches!(&lost[0], Error::Corrupt { path, .. } if *path == newest));
+        }
+    }
+}
+
+fn salvaged(sim: &Sim, known: Known) -> Result<(Seen, Vec<Error>)> {
+    let (mut records, mut lost) = (Vec::new(), Vec::new());
+    salvage::salvage(sim, Path::new(DIR), known, &mut |piece| {
+        match piece {
+            Piece::Record(lsn, record) => records.push((lsn, own(record))),
+            Piece::Lost(error) => lost.push(error),
+        }
+        Ok(())
+    })?;
+    Ok((records, lost))
+}
+
+/// A log that cannot be listed is a loss, and so is a segment that cannot be read; want of
+/// descriptors is none.
+#[test]
+fn salvage_tells_what_it_could_not_read() {
+    let (sim, content, _) = built(true);
+    let known = Known {
+        database_id: Some(7),
+        from: Some(Lsn(0)),
+        durable: Lsn(0),
+    };
+    let before = sim.ios();
+    let (records, lost) = salvaged(&sim, known).unwrap();
+    assert!(records == content && lost.is_empty());
+    for at in before + 1..=sim.ios() {
+        sim.fail_at(sim.ios() + at - before, Fault::NoDescriptors, true);
+        if let Err(error) = salvaged(&sim, known) {
+            assert!(error.is_transient());
+        } else {
+            assert_eq!(sim.faults(), 0);
+        }
+        sim.fail_at(sim.ios() + at - before, Fault::Eio, true);
+        let (_, lost) = salvaged(&sim, known).unwrap();
+        assert!(!lost.is_empty(), "{at}");
+    }
 }
 
 #[test]

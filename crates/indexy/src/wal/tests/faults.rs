@@ -135,6 +135,90 @@ fn a_failed_sync_is_never_retried() {
     run.assert_survives(&sim, 50);
 }
 
+/// A log whose process is gone, killed or after a failed sync. All that was appended can be read;
+/// the last group, acknowledged or not, has nothing that proves it durable.
+fn left_behind(killed: bool) -> (Sim, Run) {
+    let sim = Sim::default();
+    let mut run = start(&sim, LogDurability::Sync).unwrap();
+    // Small ones: all are in one segment.
+    run.go(0..3);
+    if !killed {
+        sim.fail_at(0, Fault::FailedSync, false);
+        run.go(5..7);
+        assert_eq!(run.refused.len(), 1);
+        run.log.close().unwrap_err();
+        sim.heal();
+    }
+    (sim, run)
+}
+
+#[test]
+fn a_reopen_makes_durable_what_a_failed_sync_has_left() {
+    let (sim, mut run) = left_behind(false);
+    let (log, seen) = open_sim(&sim, Lsn(0), run.acked, false).unwrap();
+    assert_eq!(seen.len(), run.appended.len());
+    assert!(run.acked < log.durable());
+    // I5: what was replayed may be in Y by now.
+    run.acked = log.durable();
+    run.assert_survives(&sim, 200);
+    // The next segment begins where the one that was not synced ends.
+    let (start, end) = append(&log, &record(50)).unwrap();
+    log.wait_durable(end).unwrap();
+    run.appended.push((start, end, record(50)));
+    run.acked = end;
+    run.assert_survives(&sim, 200);
+}
+
+/// A fault at every I/O of the reopen, and power lost right after it, takes nothing acknowledged;
+/// the next open makes it whole.
+#[test]
+fn a_reopen_cut_short_loses_nothing_acknowledged() {
+    for killed in [true, false] {
+        for fault in [
+            Fault::PowerLoss,
+            Fault::FailedSync,
+            Fault::ShortWrite,
+            Fault::Full,
+        ] {
+            for at in 1.. {
+                let (sim, mut run) = left_behind(killed);
+                sim.fail_at(sim.ios() + at, fault, false);
+                let opened = open_sim(&sim, Lsn(0), run.acked, false);
+                if sim.faults() == 0 {
+                    assert!(at > 4, "{fault:?}: the reopen writes nothing");
+                    opened.unwrap();
+                    break;
+                }
+                let refused = opened.err().unwrap();
+                assert_eq!(
+                    fault == Fault::Full,
+                    matches!(refused, Error::OutOfSpace { .. })
+                );
+                sim.heal();
+                run.assert_survives(&sim, 50);
+                if fault != Fault::PowerLoss {
+                    let (log, _) = open_sim(&sim, Lsn(0), run.acked, false).unwrap();
+                    run.acked = log.durable();
+                    assert_eq!(run.acked, run.appended.last().unwrap().1);
+                    run.assert_survives(&sim, 50);
+                }
+            }
+        }
+    }
+}
+
+/// What is known to be durable is not written again.
+#[test]
+fn a_reopen_after_a_close_writes_nothing() {
+    let sim = Sim::default();
+    let mut run = start(&sim, LogDurability::Sync).unwrap();
+    run.go(0..5);
+    run.log.close().unwrap();
+    sim.fail_at(0, Fault::Full, true);
+    open_sim(&sim, Lsn(0), Lsn(0), false).unwrap();
+    assert_eq!(sim.faults(), 0);
+}
+
 #[test]
 fn a_full_device_and_too_few_descriptors_are_survived_without_a_reopen() {
     for (fault, durability) in [

@@ -19,10 +19,12 @@ use crate::{
 };
 use std::path::Path;
 
-/// Reads the tree in `dir`. Errors: those of `visit`.
+/// Reads the tree in `dir`. Errors: those of `visit`, and what is no damage: want of descriptors
+/// loses nothing.
 pub(crate) fn salvage(storage: &dyn Storage, dir: &Path, visit: &mut Visit<'_>) -> Result<()> {
     let (file, superblock) = match open(storage, dir) {
         Ok(opened) => opened,
+        Err(error) if error.is_transient() => return Err(error),
         Err(error) => {
             return visit(Salvaged::Lost(Hole {
                 from: Vec::new(),
@@ -39,6 +41,7 @@ pub(crate) fn salvage(storage: &dyn Storage, dir: &Path, visit: &mut Visit<'_>) 
             doubtful: false,
         }),
         Found::Entry(_, None) => Ok(()),
+        Found::Hole(hole) if hole.error.is_transient() => Err(hole.error),
         Found::Hole(hole) => visit(Salvaged::Lost(hole)),
     })
 }
@@ -60,4 +63,26 @@ fn open(storage: &dyn Storage, dir: &Path) -> Result<(PageFile, Superblock)> {
         PageFile::new(file, page_bytes as usize, tree, generation),
         superblock,
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::sim::{Fault, Sim};
+
+    #[test]
+    fn want_of_descriptors_is_no_loss() {
+        let (sim, dir) = (Sim::default(), Path::new("/tree"));
+        let mut lost = 0;
+        let mut visit = |_| {
+            lost += 1;
+            Ok(())
+        };
+        sim.fail_at(0, Fault::NoDescriptors, true);
+        let stopped = salvage(&sim, dir, &mut visit).unwrap_err();
+        assert!(stopped.is_transient());
+        sim.heal();
+        salvage(&sim, dir, &mut visit).unwrap();
+        assert_eq!(lost, 1);
+    }
 }

@@ -125,6 +125,10 @@ impl<T: TableFile> Versions<T> {
                 });
             }
             create(&**storage, dir, owner)?;
+        } else if !with.read_only {
+            // A process may have died before the log's name was durable: to the log of before
+            // belong files that go below, and what is added to this one would be lost.
+            storage.sync_dir(dir)?;
         }
         let file = storage.open(&path, !with.read_only)?;
         let (mut log, listing, unsure) = Log::open(file, owner)?;

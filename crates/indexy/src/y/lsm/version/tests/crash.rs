@@ -126,6 +126,32 @@ fn second_life(disk: &Sim, versions: Sims, mut model: Model, seed: u64, name: &s
     assert_eq!(files(&after), listed(&versions), "{name}, again: orphans");
 }
 
+/// A process dies at any I/O, and the system lives on: what the next process finds, and adds to, is
+/// there after a loss of power.
+#[test]
+fn l1_what_a_dead_process_has_left_is_durable_before_files_go() {
+    let whole = Sim::default();
+    play(&whole);
+    for at in 1..=whole.ios() {
+        let sim = Sim::default();
+        sim.fail_at(at, Fault::PowerLoss, true);
+        play(&sim);
+        sim.heal();
+        let versions = open(&sim).unwrap();
+        let mut model = content(&versions.current());
+        let run: Entries = [(b"more".to_vec(), Some(vec![1]))].into();
+        apply(&mut model, &run);
+        let table = store(&sim, &versions, &run).unwrap();
+        versions.update(|v| Some(v.with_run(&[table])));
+        versions.commit().unwrap();
+        for seed in 0..6 {
+            let disk = sim.crash(at * 31 + seed);
+            let found = open(&disk).unwrap_or_else(|e| panic!("I/O {at}.{seed}: {e}"));
+            assert!(content(&found.current()) == model, "I/O {at}.{seed}");
+        }
+    }
+}
+
 /// What is left after a fault goes on as if nothing had been, unless a sync failed.
 #[test]
 fn after_a_fault_at_any_io_nothing_is_lost_and_no_space_either() {

@@ -1,0 +1,88 @@
+//! A process dies at any I/O, the system lives on, and the power fails only when the next process
+//! has gone to work: nothing that it was told is taken back.
+
+use crate::{
+    db::{Db, Durability, Options},
+    error::Result,
+    storage::sim::{Fault, Sim},
+};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+const SEEDS: u64 = 4;
+
+/// Log and manifest are on `sim`, trees in the real directory.
+fn open(sim: &Sim, dir: &Path) -> Result<Db> {
+    let options = Options::new(4 << 20)
+        .durability(Durability::Sync)
+        .min_segment_bytes(4 << 10)
+        .log_limit_bytes(32 << 10);
+    Db::open_on(Arc::new(sim.clone()), dir, options)
+}
+
+type Entries = Vec<(Vec<u8>, Vec<u8>)>;
+
+fn contents(db: &Db) -> BTreeMap<String, Entries> {
+    let entries = |name: &String| {
+        let all = db.tree(name).unwrap().iter().map(|entry| {
+            let (key, value) = entry.unwrap();
+            (key.to_vec(), value.to_vec())
+        });
+        (name.clone(), all.collect())
+    };
+    db.tree_names().iter().map(entries).collect()
+}
+
+/// Goes through all this with a death at I/O `at` of `operation`; whether it came to that.
+fn dies(operation: fn(&Db) -> Result<()>, at: u64, seed: u64) -> bool {
+    let name = format!("I/O {at}.{seed}");
+    let dir = tempfile::tempdir().unwrap();
+    let sim = Sim::default();
+    std::fs::create_dir(dir.path().join("trees")).unwrap();
+    sim.tamper(&dir.path().join("LOCK"), vec![]);
+    let db = open(&sim, dir.path()).unwrap();
+    for tree in ["a", "b"] {
+        let tree = db.tree(tree).unwrap();
+        for i in 0..12u8 {
+            tree.insert([i], [i; 900]).unwrap();
+        }
+    }
+    sim.fail_at(sim.ios() + at, Fault::PowerLoss, true);
+    let _ = operation(&db);
+    let died = sim.faults() > 0;
+    drop(db);
+    sim.heal();
+    let db = open(&sim, dir.path()).unwrap_or_else(|e| panic!("{name}: {e}"));
+    for tree in db.tree_names() {
+        db.tree(&tree).unwrap().insert("after", "that").unwrap();
+    }
+    let (told, after) = (contents(&db), sim.crash(seed));
+    drop(db);
+    let db = open(&after, dir.path()).unwrap_or_else(|e| panic!("{name}, after: {e}"));
+    assert!(contents(&db) == told, "{name}");
+    died
+}
+
+fn dies_everywhere(operation: fn(&Db) -> Result<()>) {
+    let died = |at: &u64| {
+        (0..SEEDS)
+            .filter(|seed| dies(operation, *at, *seed))
+            .count()
+            > 0
+    };
+    assert!((1..).take_while(died).count() > 5);
+}
+
+#[test]
+fn i6_a_truncation_that_is_not_durable_is_not_built_on() {
+    dies_everywhere(Db::flush);
+}
+
+#[test]
+fn a_drop_that_is_not_durable_is_not_built_on() {
+    dies_everywhere(|db| db.drop_tree("b"));
+}
+
+#[test]
+fn a_tree_whose_making_is_not_durable_is_not_built_on() {
+    dies_everywhere(|db| db.tree("c").map(drop));
+}
