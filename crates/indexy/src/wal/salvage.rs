@@ -39,7 +39,7 @@ pub(crate) struct Known {
 
 /// The database that the first readable segment in `dir` is of.
 pub(crate) fn database_id(storage: &dyn Storage, dir: &Path) -> Option<u128> {
-    let paths = segments(storage, dir).into_iter();
+    let paths = segments(storage, dir).unwrap_or_default().into_iter();
     let mut paths = paths.map(|sequence| segment_path(dir, sequence));
     paths.find_map(|path| {
         let file = storage.open(&path, false).ok()?;
@@ -59,18 +59,21 @@ fn first_lsn(storage: &dyn Storage, dir: &Path, sequence: u64) -> Option<Lsn> {
     }
 }
 
-fn segments(storage: &dyn Storage, dir: &Path) -> Vec<u64> {
-    let names = storage.list(dir).unwrap_or_default();
+fn segments(storage: &dyn Storage, dir: &Path) -> Result<Vec<u64>> {
+    let names = match storage.list(dir) {
+        Err(error) if error.is_no_damage() => return Err(error),
+        names => names.unwrap_or_default(),
+    };
     let sequence = |name: std::path::PathBuf| match classify(&name) {
         FileKind::Segment(sequence) => Some(sequence),
         FileKind::Unfinished | FileKind::Foreign => None,
     };
     let mut sequences: Vec<u64> = names.into_iter().filter_map(sequence).collect();
     sequences.sort_unstable();
-    sequences
+    Ok(sequences)
 }
 
-/// Reads the log in `dir`. Errors: those of `visit`.
+/// Reads the log in `dir`. Errors: those of `visit`, and what is no damage.
 pub(crate) fn salvage(
     storage: &dyn Storage,
     dir: &Path,
@@ -83,7 +86,7 @@ pub(crate) fn salvage(
         pending: None,
         visit,
     };
-    let sequences = segments(storage, dir);
+    let sequences = segments(storage, dir)?;
     for (i, sequence) in sequences.iter().enumerate() {
         let path = segment_path(dir, *sequence);
         let newest = i + 1 == sequences.len();
@@ -100,6 +103,7 @@ pub(crate) fn salvage(
         if let Err(failed) = reading.segment(storage, &path, newest) {
             match failed {
                 Failed::Visit(error) => return Err(error),
+                Failed::Read(error) if error.is_no_damage() => return Err(error),
                 Failed::Read(error) => (reading.visit)(Piece::Lost(error))?,
             }
         }
