@@ -11,9 +11,9 @@ use std::{path::Path, process::ExitCode};
 
 /// Runs the command.
 pub fn run(args: &Checkpoint) -> anyhow::Result<ExitCode> {
-    let interrupt = Interrupt::install()?;
     refuse_inside(&args.database.path, &args.dest)?;
     let db = store::open(&args.database, Access::Copy)?;
+    let interrupt = Interrupt::install()?;
     let there = args.dest.exists();
     if !there || is_empty(&args.dest) {
         let undo = || {

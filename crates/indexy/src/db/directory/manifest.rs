@@ -186,8 +186,8 @@ pub(crate) fn with_header(version: u32, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Decodes untrusted bytes; never panics.
-pub(crate) fn bytes_of(storage: &dyn Storage, dir: &Path) -> Result<Vec<u8>> {
+/// What the file of the manifest holds.
+fn bytes_of(storage: &dyn Storage, dir: &Path) -> Result<Vec<u8>> {
     let path = Manifest::path(dir);
     let file = storage.open(&path, false)?;
     let len = usize::try_from(file.len()?).unwrap_or(usize::MAX);
@@ -209,7 +209,8 @@ fn is_whole(bytes: &[u8]) -> bool {
     header.get(16..20) == Some(&sum.to_le_bytes()[..])
 }
 
-fn decode(bytes: &[u8], path: &Path) -> Result<Manifest> {
+/// Decodes untrusted bytes; never panics.
+pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Manifest> {
     let corrupt = |offset: usize, what: &str| Error::corrupt(path, offset as u64, what);
     let (header, body) = bytes
         .split_at_checked(HEADER_BYTES)
