@@ -1,4 +1,4 @@
-//! Lines of a file or of standard input, in constant memory.
+//! Lines of a file or of standard input. Memory: the blocks read ahead, and one line.
 //!
 //! A thread reads blocks ahead, so that reading and writing overlap and so that a signal is noticed
 //! while the input is silent. The thread ends with the input or when [`Lines`] is dropped; one that
@@ -17,9 +17,6 @@ use std::{
 const BLOCK_BYTES: usize = 256 << 10;
 /// Blocks that are read ahead.
 const BLOCKS_AHEAD: usize = 4;
-/// The longest line: a key and a value at their limits, every byte as `\xHH`.
-const MAX_LINE_BYTES: usize =
-    4 * (indexy::limits::MAX_KEY_BYTES + indexy::limits::MAX_VALUE_BYTES) + 2;
 /// A line buffer above this is given back after its line.
 const KEEP_LINE_BYTES: usize = 1 << 20;
 /// How long to wait for input before [`Next::Silent`].
@@ -133,8 +130,9 @@ impl Lines {
         self.consumed
     }
 
-    /// The next line, or why there is none now.
-    pub fn next(&mut self) -> io::Result<Next<'_>> {
+    /// The next line, or why there is none now. Of one that is longer than `longest` and than a
+    /// block, nothing is kept.
+    pub fn next(&mut self, longest: usize) -> io::Result<Next<'_>> {
         if std::mem::take(&mut self.carry_used) {
             self.carry.clear();
             self.carry.shrink_to(KEEP_LINE_BYTES);
@@ -147,12 +145,12 @@ impl Lines {
                 if self.carry.is_empty() && !self.overlong {
                     return Ok(Next::Line(&self.block[start..start + n]));
                 }
-                self.keep(start, n);
+                self.keep(start, n, longest);
                 return Ok(self.hand_out());
             }
             let rest = self.block.len() - self.at;
             self.consumed += rest as u64;
-            self.keep(self.at, rest);
+            self.keep(self.at, rest, longest);
             self.at = self.block.len();
             if self.ended {
                 return Ok(if self.carry.is_empty() && !self.overlong {
@@ -175,8 +173,8 @@ impl Lines {
     }
 
     /// Adds part of the block to the line that began in an earlier one.
-    fn keep(&mut self, start: usize, n: usize) {
-        if self.overlong || self.carry.len() + n > MAX_LINE_BYTES {
+    fn keep(&mut self, start: usize, n: usize, longest: usize) {
+        if self.overlong || self.carry.len() + n > longest {
             self.overlong = true;
             self.carry = Vec::new();
         } else {
@@ -220,10 +218,14 @@ mod tests {
     }
 
     fn all(data: &[u8], step: usize) -> Vec<Vec<u8>> {
+        all_up_to(data, step, usize::MAX)
+    }
+
+    fn all_up_to(data: &[u8], step: usize, longest: usize) -> Vec<Vec<u8>> {
         let mut lines = Lines::new(Pieces(data.to_vec(), 0, step)).unwrap();
         let mut out = Vec::new();
         loop {
-            match lines.next().unwrap() {
+            match lines.next(longest).unwrap() {
                 Next::Line(line) => out.push(line.to_vec()),
                 Next::Silent => {}
                 Next::TooLong => out.push(b"too long".to_vec()),
@@ -264,5 +266,7 @@ mod tests {
         assert_eq!(lines.len(), 2);
         assert_eq!(lines[0].len(), 3 * BLOCK_BYTES + 17);
         assert_eq!(lines[1], b"end");
+        let lines = all_up_to(&data, BLOCK_BYTES, 2 * BLOCK_BYTES);
+        assert_eq!(lines, [&b"too long"[..], b"end"]);
     }
 }

@@ -1,5 +1,5 @@
 //! Ctrl-C, SIGTERM and a closed terminal: the first one asks to stop in good order, the second one
-//! kills.
+//! kills. What cannot look for it while it works is undone by a thread that does.
 
 use anyhow::Context as _;
 use signal_hook::{
@@ -8,15 +8,20 @@ use signal_hook::{
 };
 use std::{
     fs,
-    process::ExitCode,
+    process::{ExitCode, exit},
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+        mpsc::{RecvTimeoutError, channel},
     },
+    thread,
+    time::Duration,
 };
 
 /// Shells report the death by signal n as 128 + n.
 const SIGNAL_EXIT_BASE: u8 = 128;
+/// How long after a signal [`Interrupt::undo`] may begin.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Whether, and by which signal, the user asked to stop.
 #[derive(Debug, Clone, Default)]
@@ -50,8 +55,39 @@ impl Interrupt {
 
     /// The exit code of a command that stopped because of it.
     pub fn exit_code(&self) -> ExitCode {
-        let signal = u8::try_from(self.0.load(Relaxed)).unwrap_or_default();
-        ExitCode::from(SIGNAL_EXIT_BASE + signal)
+        ExitCode::from(self.status())
+    }
+
+    fn status(&self) -> u8 {
+        SIGNAL_EXIT_BASE + u8::try_from(self.0.load(Relaxed)).unwrap_or_default()
+    }
+
+    /// Does `work`, which does not look for signals. When one comes before it has ended, `undo`
+    /// takes away what it has made so far, beside it, and the process ends.
+    pub fn undo<T>(&self, undo: impl FnOnce() + Send, work: impl FnOnce() -> T) -> T {
+        // One of both comes to its end, not both.
+        let ended = Mutex::new(false);
+        let (over, wait) = channel::<()>();
+        let (ended, this) = (&ended, self.clone());
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                while wait.recv_timeout(LOOK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                    if !this.is_set() {
+                        continue;
+                    }
+                    let ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+                    if !*ended {
+                        undo();
+                        exit(i32::from(this.status()));
+                    }
+                    return;
+                }
+            });
+            let done = work();
+            *ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            drop(over);
+            done
+        })
     }
 }
 

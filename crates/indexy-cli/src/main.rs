@@ -17,6 +17,7 @@ mod range;
 mod sorted;
 mod stdout;
 mod store;
+mod unfinished;
 
 use args::{Cli, Command, Usage};
 use clap::Parser as _;

@@ -50,6 +50,13 @@ impl Out {
         self.write_out()
     }
 
+    /// The same when what was to be written is `written`, or failed half way: what came before the
+    /// failure is worth having.
+    pub fn finish_after(mut self, written: anyhow::Result<()>) -> anyhow::Result<()> {
+        let rest = self.write_out();
+        written.and(rest)
+    }
+
     fn write_out(&mut self) -> anyhow::Result<()> {
         let result = self
             .stdout
@@ -65,6 +72,15 @@ pub fn print(text: impl fmt::Display) -> anyhow::Result<()> {
     let mut out = Out::new();
     out.append(|buffer| buffer.extend_from_slice(format!("{text}\n").as_bytes()))?;
     out.finish()
+}
+
+/// The same for a command that answers by its exit code, too: that does not depend on whether
+/// somebody reads this.
+pub fn print_if_read(text: impl fmt::Display) -> anyhow::Result<()> {
+    match print(text) {
+        Err(error) if error.is::<ReaderGone>() => Ok(()),
+        printed => printed,
+    }
 }
 
 fn explain(error: io::Error) -> anyhow::Error {

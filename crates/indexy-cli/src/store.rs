@@ -7,7 +7,10 @@ use crate::{
 use anyhow::{Context as _, anyhow, bail};
 use indexy::{Clock, Db, Doubtful, Durability, Error, Options, SalvageReport, Tree, TreeOptions};
 use indexy_report::size;
-use std::{path::Path, sync::Arc, time::SystemTime};
+use std::{io::ErrorKind, path::Path, sync::Arc, time::SystemTime};
+
+/// The file of a database that is locked.
+const LOCK: &str = "LOCK";
 
 /// A clock that stands still, so that nothing expires while a database is copied.
 #[derive(Debug)]
@@ -28,6 +31,8 @@ pub enum Access {
     Write,
     /// Writes, and creates what is absent.
     Create,
+    /// Copies it as a whole; writes only what an open does.
+    Copy,
 }
 
 /// Opens the database.
@@ -40,13 +45,8 @@ pub fn open(args: &Database, access: Access) -> anyhow::Result<Db> {
     let opened = match access {
         Access::Read => open_to_read(path, options),
         Access::Write => Db::open(path, options),
-        Access::Create => match Db::open(path, options.clone()) {
-            Err(Error::NoDatabase { .. }) => {
-                refuse_foreign_directory(path)?;
-                Db::open(path, options.create_if_missing(true))
-            }
-            other => other,
-        },
+        Access::Create => Db::open(path, options.create_if_missing(true)),
+        Access::Copy => open_to_copy(path, options),
     };
     opened.map_err(|error| explain_open(path, error))
 }
@@ -134,20 +134,25 @@ fn open_to_read(path: &Path, options: Options) -> indexy::Result<Db> {
     }
 }
 
-/// A new database goes into an absent or empty directory only.
-fn refuse_foreign_directory(path: &Path) -> anyhow::Result<()> {
-    let mut entries = match path.read_dir() {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(e) => return Err(e).with_context(|| format!("cannot read {}", path.display())),
+/// Who only reads it does not stand in the way of a copy, and neither does a directory that cannot
+/// be written.
+fn open_to_copy(path: &Path, options: Options) -> indexy::Result<Db> {
+    let error = match Db::open(path, options.clone()) {
+        Err(error) => error,
+        opened => return opened,
     };
-    if entries.next().is_some() {
-        bail!(
-            "{} is not a database, and not empty; a new one needs an absent or empty directory",
-            path.display()
-        );
+    let may_be_read = match &error {
+        Error::Locked { this_process, .. } => !this_process,
+        Error::Io { source, .. } => matches!(
+            source.kind(),
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
+        ),
+        _ => false,
+    };
+    match may_be_read {
+        true => Db::open(path, options.read_only(true)).map_err(|_| error),
+        false => Err(error),
     }
-    Ok(())
 }
 
 /// Says what is wrong, and what to do about it.
@@ -159,6 +164,19 @@ fn explain_open(path: &Path, error: Error) -> anyhow::Error {
         }
         Error::NoDatabase { .. } => anyhow!(
             "{place} is not a database; give a directory that `indexy load` or `indexy put` made"
+        ),
+        Error::DestinationNotEmpty { .. } => anyhow!(
+            "{place} is not a database, and not empty; a new one needs an absent or empty directory"
+        ),
+        Error::InvalidOption {
+            option: "memory_budget_bytes",
+            reason,
+        } => anyhow!("--budget: {reason}"),
+        Error::Io {
+            path: file, source, ..
+        } if file.ends_with(LOCK) && source.kind() == ErrorKind::NotFound => anyhow!(
+            "{} is missing; it is an empty file: `touch` makes it again",
+            file.display()
         ),
         Error::Locked {
             this_process: true, ..
@@ -184,7 +202,9 @@ pub fn tree(db: &Db, args: &TreeArgs, access: Access) -> anyhow::Result<Tree> {
         require_tree(db, &args.tree)?;
     }
     let as_it_is = args.index_x.is_none() && args.index_y.is_none();
-    if as_it_is && args.compression.is_none() {
+    // Who only reads stores nothing.
+    let compression = args.compression.filter(|_| access != Access::Read);
+    if as_it_is && compression.is_none() {
         return Ok(db.tree(&args.tree)?);
     }
     let mut options = TreeOptions::new();
@@ -194,7 +214,7 @@ pub fn tree(db: &Db, args: &TreeArgs, access: Access) -> anyhow::Result<Tree> {
     if let Some(kind) = args.index_y {
         options = options.index_y(kind);
     }
-    if let Some(compression) = args.compression {
+    if let Some(compression) = compression {
         options = options.compression(compression);
     }
     Ok(db.tree_with(&args.tree, options)?)
@@ -220,5 +240,5 @@ fn quoted_list(names: &[String]) -> String {
 /// Opens the demo's database.
 pub fn open_for_demo(path: &Path, budget: u64) -> anyhow::Result<Db> {
     let budget = usize::try_from(budget).context("the budget is larger than the address space")?;
-    Ok(Db::open(path, Options::new(budget))?)
+    Db::open(path, Options::new(budget)).map_err(|error| explain_open(path, error))
 }

@@ -406,6 +406,16 @@ impl Error {
         !op.starts_with("sync") && PASSING.iter().any(|e| code == Some(e.raw_os_error()))
     }
 
+    /// It says nothing about what the file holds: another program, another user or another moment
+    /// reads it.
+    pub(crate) fn is_no_damage(&self) -> bool {
+        match self {
+            Self::FormatVersion { .. } => true,
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => true,
+            error => error.is_transient(),
+        }
+    }
+
     /// Wraps an I/O error with its file and operation (`"open"`, `"write"`, ...); a full device
     /// becomes [`Error::OutOfSpace`]. For implementers of [`IndexY`](crate::index_y::IndexY).
     ///

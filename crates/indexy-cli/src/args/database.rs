@@ -1,7 +1,8 @@
 //! Which database and which tree, and how to open them.
 
+use super::usage::Usage;
 use clap::{Args, ValueEnum};
-use indexy::{Compression, Durability, IndexXKind, IndexYKind};
+use indexy::{Compression, Durability, IndexXKind, IndexYKind, limits::MAX_TREE_NAME_BYTES};
 use indexy_report::size::parse_size;
 use std::path::PathBuf;
 
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 const BUFFERED_INTERVAL_MS: u64 = 100;
 /// Page size of `--index-y bplus` without a size.
 const DEFAULT_PAGE_BYTES: u64 = 4096;
+const PAGE_BYTES: [u32; 3] = [4 << 10, 8 << 10, 16 << 10];
 
 /// Which database, and how to open it.
 #[derive(Debug, Args)]
@@ -34,9 +36,16 @@ pub struct Database {
 #[derive(Debug, Args)]
 pub struct TreeArgs {
     /// Name of the tree
-    #[arg(long, value_name = "NAME", default_value = "default", help_heading = DATABASE)]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "default",
+        value_parser = parse_tree_name,
+        help_heading = DATABASE
+    )]
     pub tree: String,
-    /// Index in memory of a new tree: art, bplus or none [default: art]
+    /// Index in memory of a new tree: art, bplus, none, radix or radix-leaves
+    /// [default: art]
     #[arg(long, value_name = "X", value_parser = parse_index_x, help_heading = DATABASE)]
     pub index_x: Option<IndexXKind>,
     /// Index on disk of a new tree: lsm, rocksdb or bplus:PAGEBYTES
@@ -44,12 +53,26 @@ pub struct TreeArgs {
     #[arg(long, value_name = "Y", value_parser = parse_index_y, help_heading = DATABASE)]
     pub index_y: Option<IndexYKind>,
     /// How the index on disk stores what is written from now on: none, lz4 or
-    /// zstd; remembered [default: none]
+    /// zstd (if the program was built with it); remembered [default: none]
     #[arg(long, value_name = "C", value_parser = parse_compression, help_heading = DATABASE)]
     pub compression: Option<Compression>,
 }
 
 const DATABASE: &str = "Database options";
+
+impl TreeArgs {
+    /// Refuses a pair of indexes that does not go together, before anything is made.
+    pub fn check(&self) -> Result<(), Usage> {
+        let (x, y) = (self.index_x, self.index_y);
+        let needs_places = matches!(x, Some(IndexXKind::Radix | IndexXKind::RadixLeaves));
+        match y {
+            Some(IndexYKind::Lsm | IndexYKind::RocksDb) if needs_places => Err(Usage(
+                "--index-x radix and radix-leaves need --index-y bplus".into(),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
 
 /// `--durability`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -89,14 +112,33 @@ fn parse_compression(text: &str) -> Result<Compression, String> {
     match text {
         "none" => Ok(Compression::None),
         "lz4" => Ok(Compression::Lz4),
+        "zstd" if !cfg!(feature = "zstd") => Err(without("Zstandard", "zstd")),
         "zstd" => Ok(Compression::Zstd),
         _ => Err("none, lz4 or zstd".into()),
+    }
+}
+
+fn without(what: &str, feature: &str) -> String {
+    format!(
+        "this program was built without {what}; \
+         `cargo install indexy-cli --features {feature}` builds one with it"
+    )
+}
+
+/// A name that a tree may have.
+fn parse_tree_name(text: &str) -> Result<String, String> {
+    match text.len() {
+        1..=MAX_TREE_NAME_BYTES => Ok(text.into()),
+        len => Err(format!(
+            "a name of {len} bytes: it has 1 to {MAX_TREE_NAME_BYTES} bytes"
+        )),
     }
 }
 
 pub(super) fn parse_index_y(text: &str) -> Result<IndexYKind, String> {
     match text.split_once(':').unwrap_or((text, "")) {
         ("lsm", "") => Ok(IndexYKind::Lsm),
+        ("rocksdb", "") if !cfg!(feature = "rocksdb") => Err(without("RocksDB", "rocksdb")),
         ("rocksdb", "") => Ok(IndexYKind::RocksDb),
         ("bplus", page) => {
             let bytes = if page.is_empty() {
@@ -104,10 +146,12 @@ pub(super) fn parse_index_y(text: &str) -> Result<IndexYKind, String> {
             } else {
                 parse_size(page)?
             };
-            let page_bytes = bytes
-                .try_into()
-                .map_err(|_| format!("a page of {page} is too large"))?;
-            Ok(IndexYKind::BPlus { page_bytes })
+            match u32::try_from(bytes) {
+                Ok(page_bytes) if PAGE_BYTES.contains(&page_bytes) => {
+                    Ok(IndexYKind::BPlus { page_bytes })
+                }
+                _ => Err(format!("a page of {page}: it has 4K, 8K or 16K")),
+            }
         }
         _ => Err("use lsm, rocksdb or bplus:PAGEBYTES, for instance bplus:4096".into()),
     }
@@ -134,8 +178,11 @@ mod tests {
             parse_index_y("bplus:16K"),
             Ok(IndexYKind::BPlus { page_bytes: 16384 })
         );
-        for wrong in ["", "lsm:1", "bplus:x", "bplus:99999999999999"] {
+        for wrong in ["", "lsm:1", "bplus:x", "bplus:5000", "bplus:99999999999999"] {
             assert!(parse_index_y(wrong).is_err(), "{wrong}");
         }
+        let (rocksdb, zstd) = (parse_index_y("rocksdb"), parse_compression("zstd"));
+        assert_eq!(rocksdb.is_ok(), cfg!(feature = "rocksdb"));
+        assert_eq!(zstd.is_ok(), cfg!(feature = "zstd"));
     }
 }

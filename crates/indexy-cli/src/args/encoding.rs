@@ -1,7 +1,10 @@
 //! The encoding of keys and values on the command line and in files.
 
 use super::usage::Usage;
-use crate::format::{Encoding, jsonl::Fields};
+use crate::format::{
+    Encoding,
+    jsonl::{self, Fields},
+};
 use clap::Args;
 use std::{ffi::OsString, os::unix::ffi::OsStrExt};
 
@@ -56,6 +59,15 @@ impl FieldArgs {
     pub fn fields(&self) -> Result<Fields, Usage> {
         if self.key_field == self.value_field {
             return Err(Usage("--key-field and --value-field must differ".into()));
+        }
+        let fields = [&self.key_field, &self.value_field];
+        for (name, other) in [(fields[0], fields[1]), (fields[1], fields[0])] {
+            if *other == jsonl::hex_name(name) {
+                return Err(Usage(format!(
+                    "--key-field and --value-field: {other:?} is what holds the bytes of {name:?} \
+                     that are not text"
+                )));
+            }
         }
         Ok(Fields::new(&self.key_field, &self.value_field))
     }

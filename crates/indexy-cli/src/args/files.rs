@@ -13,7 +13,8 @@ const FORMATS: &str = "\
 Formats:
   tsv    key TAB value, byte for byte; further tabs belong to the value. After a
          line \"#indexy:escaped\", keys and values have the escapes
-         \\\\ \\t \\n \\r \\xHH. `dump` writes that line when it is needed.
+         \\\\ \\t \\n \\r \\xHH, up to a line \"#indexy:plain\". `dump` writes these lines
+         when they are needed.
   jsonl  {\"key\": \"...\", \"value\": ...}, one object per line. `load` stores a value
          that is no string as its compact JSON text. Bytes that are not UTF-8 are in
          hexadecimal, in fields named key_hex and value_hex.

@@ -35,7 +35,8 @@ const HELP_COLUMNS: usize = 80;
 Exit codes:
   0    done; also when the reader of standard output went away (`| head`)
   1    failed, and standard error says why; or the answer is no: the key is not
-       there (get, del), the database is damaged (verify), you said no
+       there (get, del), the database is damaged (verify), something is missing
+       (salvage), you said no
   2    wrong usage; nothing was done
   129  stopped by a closed terminal (SIGHUP)
   130  stopped by Ctrl-C (SIGINT)

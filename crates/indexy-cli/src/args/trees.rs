@@ -49,7 +49,8 @@ pub struct RemoveRange {
 #[command(after_help = "\
 Merges what was overwritten and removed until it takes no more space. Reads and
 writes up to everything that the range has on disk. It can be killed at any
-moment and run again. A paged tree has nothing to merge.")]
+moment and run again. Of a paged tree, pages at the end of the file move to free
+places in front, and the end is cut off.")]
 pub struct Compact {
     #[command(flatten)]
     pub database: Database,

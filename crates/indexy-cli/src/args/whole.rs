@@ -33,6 +33,8 @@ pub struct Verify {
 
 /// `checkpoint`
 #[derive(Debug, Args)]
+#[command(after_help = "\
+DEST opens as a database of its own. A failure and Ctrl-C leave nothing there.")]
 pub struct Checkpoint {
     #[command(flatten)]
     pub database: Database,
@@ -84,6 +86,7 @@ Keys of which a newer version, or a removal, may be lost are counted as doubtful
 they are left out unless --doubtful is given. What is missing is listed by file,
 offset and, where it is known, range of keys.
 
+DEST appears when all of it is written: a failure and Ctrl-C leave nothing.
 Exit code 0: nothing is missing; 1: something is, or DEST could not be written.")]
 pub struct Salvage {
     /// Directory of the damaged database

@@ -1,30 +1,26 @@
 //! `indexy convert`: the same trees and records with another pair of indexes, in another directory.
 //!
-//! The new database is written beside DEST, under a name that no other command takes for it, made
-//! durable, read back and compared, and only then renamed. So DEST is whole whenever it is there,
-//! whatever stops the conversion.
+//! The new database is written beside DEST (`unfinished.rs`), made durable, read back and compared,
+//! and only then renamed. So DEST is whole whenever it is there, whatever stops the conversion.
 
 use crate::{
     args::Convert,
+    format::escape::escaped,
     interrupt::Interrupt,
     progress::Progress,
     stdout::{self, say},
     store,
+    unfinished::{Empty, Unfinished},
 };
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use indexy::{Db, Error, IndexXKind, IndexYKind, Tree, TreeOptions};
 use indexy_report::size::{self, counted};
 use std::{
-    fs::{self, File},
-    io,
-    path::{Path, PathBuf},
     process::ExitCode,
     time::{Instant, SystemTime},
 };
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// Appended to the name of DEST while it is not whole.
-const UNFINISHED: &str = ".unfinished";
 /// How many records pass between two looks at the clock and at signals.
 const RECORDS_PER_TICK: u64 = 256;
 
@@ -32,7 +28,7 @@ const RECORDS_PER_TICK: u64 = 256;
 pub fn run(args: &Convert) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
     let interrupt = Interrupt::install()?;
-    let unfinished = Unfinished::beside(&args.src, &args.dest)?;
+    let unfinished = Unfinished::make(&args.src, &args.dest, Empty::Refused)?;
     let converted = convert(args, &unfinished, &interrupt)?;
     let Some(trees) = converted else {
         drop(unfinished);
@@ -51,7 +47,7 @@ fn report(trees: &[Converted], args: &Convert, start: Instant) -> anyhow::Result
         let pair = |(x, y): (IndexXKind, IndexYKind)| format!("{x} + {y}");
         stdout::print(format_args!(
             "{}: {} -> {}, {}",
-            tree.name,
+            escaped(tree.name.as_bytes()),
             pair(tree.from),
             pair(tree.to),
             counted(tree.content.records, "record")
@@ -289,78 +285,4 @@ fn compare(
     }
     db.close()?;
     Ok(true)
-}
-
-/// The new database while it is not whole; dropping it removes it.
-struct Unfinished {
-    path: PathBuf,
-    /// The directory that it is in.
-    parent: PathBuf,
-    keep: bool,
-}
-
-impl Unfinished {
-    /// Checks that `dest` may be made, and makes an empty directory beside it that is this
-    /// conversion's alone.
-    fn beside(src: &Path, dest: &Path) -> anyhow::Result<Self> {
-        let src_there = fs::canonicalize(src).ok();
-        if let (Some(src), Ok(dest)) = (&src_there, fs::canonicalize(dest)) {
-            ensure!(*src != dest, "SRC and DEST are the same database");
-        }
-        if fs::symlink_metadata(dest).is_ok() {
-            bail!("{} exists", dest.display());
-        }
-        let Some(name) = dest.file_name() else {
-            bail!("{} does not name a directory", dest.display());
-        };
-        let parent = match dest.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
-            _ => PathBuf::from("."),
-        };
-        let there = fs::canonicalize(&parent)
-            .with_context(|| format!("cannot write to {}", parent.display()))?;
-        if src_there.is_some_and(|src| there.starts_with(src)) {
-            bail!("{} is inside of {}", dest.display(), src.display());
-        }
-        let mut name = name.to_os_string();
-        name.push(UNFINISHED);
-        let path = parent.join(name);
-        match fs::create_dir(&path) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => bail!(
-                "{} exists: another conversion is writing it, or one that was killed left it; \
-                 remove it in that case",
-                path.display()
-            ),
-            made => made.with_context(|| format!("cannot create {}", path.display()))?,
-        }
-        Ok(Self {
-            path,
-            parent,
-            keep: false,
-        })
-    }
-
-    /// It is whole: it gets its name, durably.
-    fn becomes(mut self, dest: &Path) -> anyhow::Result<()> {
-        let sync = |path: &Path| -> io::Result<()> { File::open(path)?.sync_all() };
-        sync(&self.path)
-            .and_then(|()| fs::rename(&self.path, dest))
-            .with_context(|| format!("cannot rename {}", self.path.display()))?;
-        self.keep = true;
-        sync(&self.parent).with_context(|| format!("cannot sync {}", self.parent.display()))
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        if self.keep {
-            return;
-        }
-        match fs::remove_dir_all(&self.path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                say(format_args!("cannot remove {}: {e}", self.path.display()));
-            }
-            _ => {}
-        }
-    }
 }

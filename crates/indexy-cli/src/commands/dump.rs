@@ -17,10 +17,12 @@ pub fn run(args: &Dump) -> anyhow::Result<ExitCode> {
     let mut writer = Writer::new(args.format, Purpose::Reload, args.hex, fields);
     let mut out = Out::new();
     let snapshot = db.snapshot()?;
-    for entry in snapshot.iter(&tree) {
+    let mut entries = snapshot.iter(&tree);
+    let written = entries.try_for_each(|entry| {
         let (key, value) = entry?;
-        out.append(|text| writer.write(text, &key, Some(&value)))?;
-    }
-    out.finish()?;
+        out.append(|text| writer.write(text, &key, Some(&value)))
+    });
+    let ended = out.append(|text| writer.end(text));
+    out.finish_after(written.and(ended))?;
     Ok(ExitCode::SUCCESS)
 }

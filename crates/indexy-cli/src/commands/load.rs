@@ -36,6 +36,9 @@ const NAMED_BAD_LINES: u64 = 10;
 /// How many records pass between two looks at the clock.
 const RECORDS_PER_TICK: u64 = 256;
 
+/// How many records are there is not known then.
+const NOT_FLUSHED: &str = "the database could not be flushed: what was not durable yet may be lost";
+
 /// Runs the command.
 pub fn run(args: &Load) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
@@ -45,6 +48,7 @@ pub fn run(args: &Load) -> anyhow::Result<ExitCode> {
         None => Format::Tsv,
     });
     let parser = Parser::new(format, args.encoding.encoding(), args.fields.fields()?);
+    args.tree.check()?;
     let interrupt = Interrupt::install()?;
     let db = store::open(&args.database, Access::Create)?;
     let tree = store::tree(&db, &args.tree, Access::Create)?;
@@ -76,11 +80,18 @@ pub fn run(args: &Load) -> anyhow::Result<ExitCode> {
     loader.progress.finish();
     let end = match (end, flushed) {
         (Ok(end), Ok(())) => end,
-        (Err(error), _) => {
+        (Err(error), Ok(())) => {
             say(loader.how_far());
             return Err(error);
         }
-        (Ok(_), Err(error)) => return Err(error.into()),
+        (Err(error), Err(_)) => {
+            say(NOT_FLUSHED);
+            return Err(error);
+        }
+        (Ok(_), Err(error)) => {
+            say(NOT_FLUSHED);
+            return Err(error.into());
+        }
     };
     report(&loader, end, start, args, &interrupt)
 }
@@ -152,7 +163,7 @@ impl Loader {
                 return Ok(End::Interrupted);
             }
             let read = lines
-                .next()
+                .next(self.parser.longest_line())
                 .with_context(|| format!("cannot read {}", self.name))?;
             let bad = match read {
                 Next::Line(line) => {

@@ -1,12 +1,13 @@
 //! `indexy put`: writes one record and makes it durable.
 
 use crate::{
-    args::Put,
+    args::{Put, Usage},
     store::{self, Access},
 };
 use anyhow::Context as _;
+use indexy::limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use std::{
-    fs,
+    fs::File,
     io::{self, Read},
     path::Path,
     process::ExitCode,
@@ -20,23 +21,38 @@ pub fn run(args: &Put) -> anyhow::Result<ExitCode> {
         (None, Some(path)) => read_value(path)?,
         (None, None) => Vec::new(),
     };
+    // Known before anything is made.
+    args.tree.check()?;
+    refuse_longer("key", key.len(), MAX_KEY_BYTES)?;
+    refuse_longer("value", value.len(), MAX_VALUE_BYTES)?;
     let db = store::open(&args.database, Access::Create)?;
     store::tree(&db, &args.tree, Access::Create)?.insert(&key, &value)?;
     db.close()?;
     Ok(ExitCode::SUCCESS)
 }
 
+fn refuse_longer(what: &str, len: usize, limit: usize) -> Result<(), Usage> {
+    match len > limit {
+        true => Err(Usage(format!(
+            "the {what} is longer than the limit of {limit} bytes"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// One byte over the limit is enough to refuse it.
 fn read_value(path: &Path) -> anyhow::Result<Vec<u8>> {
     if path == Path::new("-") {
-        let mut value = Vec::new();
-        // One byte over the limit is enough for the library to refuse it.
-        let limit = indexy::limits::MAX_VALUE_BYTES as u64 + 1;
-        io::stdin()
-            .lock()
-            .take(limit)
-            .read_to_end(&mut value)
-            .context("cannot read standard input")?;
-        return Ok(value);
+        return read_up_to_limit(io::stdin().lock()).context("cannot read standard input");
     }
-    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+    File::open(path)
+        .and_then(read_up_to_limit)
+        .with_context(|| format!("cannot read {}", path.display()))
+}
+
+fn read_up_to_limit(from: impl Read) -> io::Result<Vec<u8>> {
+    let mut value = Vec::new();
+    from.take(MAX_VALUE_BYTES as u64 + 1)
+        .read_to_end(&mut value)?;
+    Ok(value)
 }

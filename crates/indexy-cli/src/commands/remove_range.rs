@@ -25,6 +25,11 @@ pub fn run(args: &RemoveRange) -> anyhow::Result<ExitCode> {
     )?;
     let db = store::open(&args.database, Access::Write)?;
     let tree = store::tree(&db, &args.tree, Access::Write)?;
+    let Some(bounds) = range.bounds() else {
+        db.close()?;
+        stdout::print("the range has no key")?;
+        return Ok(ExitCode::SUCCESS);
+    };
     let sure = confirmed(args.yes, || {
         let records = records_in(&tree, &range)?;
         Ok(format!(
@@ -33,7 +38,7 @@ pub fn run(args: &RemoveRange) -> anyhow::Result<ExitCode> {
             range.described(&args.encoding)
         ))
     })?;
-    if sure && let Some(bounds) = range.bounds() {
+    if sure {
         tree.remove_range::<Vec<u8>>(bounds)?;
     }
     db.close()?;

@@ -4,8 +4,10 @@ use crate::{
     args::Salvage,
     exit,
     format::escape::escaped,
+    interrupt::Interrupt,
     stdout::{self, say},
     store,
+    unfinished::{Empty, Unfinished, remove_all},
 };
 use indexy::{Doubtful, Loss, SalvageReport};
 use indexy_report::size::{self, counted};
@@ -19,11 +21,20 @@ pub fn run(args: &Salvage) -> anyhow::Result<ExitCode> {
         true => Doubtful::Take,
         false => Doubtful::LeaveOut,
     };
-    let report = store::salvage(&args.src, &args.dest, args.budget, doubtful)?;
+    let interrupt = Interrupt::install()?;
+    let unfinished = Unfinished::make(&args.src, &args.dest, Empty::Taken)?;
+    let undo = || {
+        remove_all(&unfinished.path);
+        say("interrupted; nothing was saved");
+    };
+    let report = interrupt.undo(undo, || {
+        store::salvage(&args.src, &unfinished.path, args.budget, doubtful)
+    })?;
+    unfinished.becomes(&args.dest)?;
     if args.json {
         let seconds = start.elapsed().as_secs_f64();
         let whole = report.is_whole();
-        stdout::print(
+        stdout::print_if_read(
             json!({"whole": whole, "seconds": seconds, "trees": report.trees,
             "lost": report.lost, "losses": report.losses}),
         )?;
@@ -45,7 +56,11 @@ fn print(report: &SalvageReport, args: &Salvage, start: Instant) -> anyhow::Resu
         say(format_args!("and {} more", report.lost - listed));
     }
     for tree in &report.trees {
-        let mut text = format!("{}: {}", tree.name, counted(tree.entries, "record"));
+        let mut text = format!(
+            "{}: {}",
+            escaped(tree.name.as_bytes()),
+            counted(tree.entries, "record")
+        );
         if tree.doubtful > 0 {
             let verb = if args.doubtful { "taken" } else { "left out" };
             text += &format!("; {} doubtful, {verb}", counted(tree.doubtful, "key"));
@@ -53,13 +68,13 @@ fn print(report: &SalvageReport, args: &Salvage, start: Instant) -> anyhow::Resu
         if tree.may_be_older {
             text += "; records of the log are lost: any record may be an older version";
         }
-        stdout::print(text)?;
+        stdout::print_if_read(text)?;
     }
     let verdict = match report.is_whole() {
         true => "nothing is missing".to_string(),
         false => format!("{} lost", counted(report.lost, "place")),
     };
-    stdout::print(format_args!(
+    stdout::print_if_read(format_args!(
         "salvaged to {} in {}; {verdict}",
         args.dest.display(),
         size::duration(start.elapsed())
@@ -74,12 +89,12 @@ fn told(loss: &Loss) -> String {
         loss.what
     );
     if let Some(tree) = &loss.tree {
-        text += &format!("; tree {tree:?}");
+        text += &format!("; tree \"{}\"", escaped(tree.as_bytes()));
     }
     if let Some(from) = &loss.from {
-        text += &format!(", keys from {:?}", escaped(from));
+        text += &format!(", keys from \"{}\"", escaped(from));
         match &loss.to {
-            Some(to) => text += &format!(", before {:?}", escaped(to)),
+            Some(to) => text += &format!(", before \"{}\"", escaped(to)),
             None => text += " on",
         }
     }

@@ -37,11 +37,11 @@ pub fn run(args: &Scan) -> anyhow::Result<ExitCode> {
     let fields = Fields::new("key", "value");
     let mut writer = Writer::new(args.format, Purpose::Show, args.encoding.hex, fields);
     let mut out = Out::new();
-    while let Some(entry) = entries.next() {
+    let written = std::iter::from_fn(|| entries.next()).try_for_each(|entry| {
         let (key, value) = entry?;
-        out.append(|text| writer.write(text, &key, (!args.keys).then_some(&value)))?;
-    }
-    out.finish()?;
+        out.append(|text| writer.write(text, &key, (!args.keys).then_some(&value)))
+    });
+    out.finish_after(written)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::{
     args::Stats,
+    format::escape::escaped,
     stdout,
     store::{self, Access},
 };
@@ -67,7 +68,7 @@ fn human(s: &indexy::Stats, trees: &[TreeStats]) -> String {
     line("trees", count(trees.len() as u64));
     for tree in trees {
         line(
-            &format!("  {}", tree.name),
+            &format!("  {}", escaped(tree.name.as_bytes())),
             format!(
                 "{} + {}, about {}{}",
                 tree.index_x,

@@ -3,6 +3,7 @@
 use crate::{
     args::Verify,
     exit,
+    format::escape::escaped,
     stdout::{self, say},
     store::{self, Access},
 };
@@ -22,12 +23,12 @@ pub fn run(args: &Verify) -> anyhow::Result<ExitCode> {
     print_text(&report)?;
     if !report.is_ok() {
         say(
-            "error: the database is damaged; restore a checkpoint, or save what `indexy dump` \
-             can read",
+            "error: the database is damaged; restore a checkpoint, or save what can be read with \
+             `indexy salvage`",
         );
         return Ok(ExitCode::from(exit::FAILED));
     }
-    stdout::print(format_args!(
+    stdout::print_if_read(format_args!(
         "everything holds; checked in {}",
         size::duration(start.elapsed())
     ))?;
@@ -36,21 +37,24 @@ pub fn run(args: &Verify) -> anyhow::Result<ExitCode> {
 
 fn print_text(report: &VerifyReport) -> anyhow::Result<()> {
     for tree in &report.trees {
+        let name = escaped(tree.name.as_bytes());
         for problem in &tree.problems {
-            say(format_args!("tree {:?}: {problem}", tree.name));
+            say(format_args!("tree \"{name}\": {problem}"));
         }
-        let verdict = if tree.problems.is_empty() {
-            "ok"
-        } else {
-            "DAMAGED"
+        let is_ok = tree.problems.is_empty();
+        let verdict = if is_ok { "ok" } else { "DAMAGED" };
+        let records = match is_ok || tree.entries > 0 {
+            true => counted(tree.entries, "record"),
+            false => "records not counted".into(),
         };
-        stdout::print(format_args!(
-            "{verdict}  {}: {} ({} in memory, {} on disk)",
-            tree.name,
-            counted(tree.entries, "record"),
-            count(tree.x_entries),
-            count(tree.y_entries)
-        ))?;
+        let on_disk = match tree.damaged {
+            0 => count(tree.y_entries),
+            places => counted(places, "damaged place"),
+        };
+        let in_memory = count(tree.x_entries);
+        let text =
+            format!("{verdict}  {name}: {records} ({in_memory} in memory, {on_disk} on disk)");
+        stdout::print_if_read(text)?;
     }
     Ok(())
 }
@@ -75,7 +79,7 @@ fn print_json(checked: anyhow::Result<VerifyReport>, start: Instant) -> anyhow::
             )
         }
     };
-    stdout::print(json)?;
+    stdout::print_if_read(json)?;
     Ok(if ok {
         ExitCode::SUCCESS
     } else {

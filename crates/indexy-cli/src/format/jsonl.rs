@@ -30,10 +30,15 @@ impl Fields {
         Self {
             key: key.into(),
             value: value.into(),
-            key_hex: format!("{key}{HEX_SUFFIX}"),
-            value_hex: format!("{value}{HEX_SUFFIX}"),
+            key_hex: hex_name(key),
+            value_hex: hex_name(value),
         }
     }
+}
+
+/// The field that has in hex what `name` cannot have as text.
+pub fn hex_name(name: &str) -> String {
+    format!("{name}{HEX_SUFFIX}")
 }
 
 /// What a line holds; `None` for a blank one. `Err` says what is wrong.

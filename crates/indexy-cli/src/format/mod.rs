@@ -8,7 +8,11 @@ pub mod jsonl;
 pub mod tsv;
 
 use escape::{escape_into, hex_into, unescape, unhex};
+use indexy::limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use std::{borrow::Cow, path::Path};
+
+/// A byte order mark, a tab, a CR; names of fields.
+const AROUND_A_RECORD: usize = 4 << 10;
 
 /// The format of records in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -76,6 +80,8 @@ pub type Record<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
 #[derive(Debug)]
 pub struct Parser {
     format: Format,
+    /// What keys and values are in from the beginning, and now.
+    given: Encoding,
     encoding: Encoding,
     fields: jsonl::Fields,
 }
@@ -85,9 +91,28 @@ impl Parser {
     pub fn new(format: Format, encoding: Encoding, fields: jsonl::Fields) -> Self {
         Self {
             format,
+            given: encoding,
             encoding,
             fields,
         }
+    }
+
+    /// Bytes of the longest line that can be a record: key and value at their limits, with what
+    /// may be around them.
+    pub fn longest_line(&self) -> usize {
+        let bytes = match self.format {
+            Format::Lines => MAX_KEY_BYTES,
+            Format::Tsv | Format::Jsonl => MAX_KEY_BYTES + MAX_VALUE_BYTES,
+        };
+        let longest = match (self.format, self.encoding) {
+            // `\uHHHH`
+            (Format::Jsonl, _) => 6 * bytes,
+            (_, Encoding::Plain) => bytes,
+            (_, Encoding::Hex) => 2 * bytes,
+            // `\xHH`
+            (_, Encoding::Escaped) => 4 * bytes,
+        };
+        longest + AROUND_A_RECORD
     }
 
     /// The record of a line (without its line end), `None` if the line has none. `Err` says what is
@@ -98,6 +123,10 @@ impl Parser {
             Format::Tsv => {
                 if line == tsv::ESCAPED_MARKER && self.encoding != Encoding::Hex {
                     self.encoding = Encoding::Escaped;
+                    return Ok(None);
+                }
+                if line == tsv::PLAIN_MARKER {
+                    self.encoding = self.given;
                     return Ok(None);
                 }
                 let Some((key, value)) = tsv::split(line) else {
@@ -140,6 +169,8 @@ pub struct Writer {
     format: Format,
     hex: bool,
     escaped: bool,
+    /// The marker has been written.
+    marked: bool,
     fields: jsonl::Fields,
 }
 
@@ -151,6 +182,7 @@ impl Writer {
             hex,
             // One key per line has no place for a marker: it is escaped throughout.
             escaped: purpose == Purpose::Show || format == Format::Lines,
+            marked: false,
             fields,
         }
     }
@@ -166,6 +198,7 @@ impl Writer {
             out.extend_from_slice(tsv::ESCAPED_MARKER);
             out.push(b'\n');
             self.escaped = true;
+            self.marked = true;
         }
         self.field(out, key);
         if let Some(value) = value {
@@ -173,6 +206,15 @@ impl Writer {
             self.field(out, value);
         }
         out.push(b'\n');
+    }
+
+    /// Appends what belongs behind the last record: what another dump appends is read as it begins.
+    pub fn end(&mut self, out: &mut Vec<u8>) {
+        if std::mem::take(&mut self.marked) {
+            out.extend_from_slice(tsv::PLAIN_MARKER);
+            out.push(b'\n');
+            self.escaped = false;
+        }
     }
 
     fn field(&self, out: &mut Vec<u8>, bytes: &[u8]) {
@@ -227,6 +269,30 @@ mod tests {
             String::from_utf8(out).unwrap(),
             "a\\\t1\n#indexy:escaped\nb\\n\t2\\\\\nc\\xff\tx\\ty\n"
         );
+    }
+
+    #[test]
+    fn dumps_can_follow_each_other() {
+        let mut out = Vec::new();
+        let records: [(&[u8], &[u8]); 3] = [(b"a\n", b"1"), (b"C:\\new", b"2"), (b"b\r", b"\\3")];
+        for (key, value) in records {
+            let mut writer = Writer::new(Format::Tsv, Purpose::Reload, false, fields());
+            writer.write(&mut out, key, Some(value));
+            writer.end(&mut out);
+        }
+        let read = read_back(Parser::new(Format::Tsv, Encoding::Plain, fields()), &out);
+        assert_eq!(read, records.map(|(k, v)| (k.to_vec(), v.to_vec())));
+    }
+
+    #[test]
+    fn the_longest_lines() {
+        let longest = |format, encoding| Parser::new(format, encoding, fields()).longest_line();
+        assert!(longest(Format::Lines, Encoding::Plain) < 100 << 10);
+        let plain = longest(Format::Tsv, Encoding::Plain);
+        assert!((256 << 20..257 << 20).contains(&plain));
+        let mut parser = Parser::new(Format::Tsv, Encoding::Plain, fields());
+        parser.parse(tsv::ESCAPED_MARKER).unwrap();
+        assert!(parser.longest_line() > 3 * plain);
     }
 
     proptest! {

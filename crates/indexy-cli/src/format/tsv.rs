@@ -10,6 +10,10 @@ use super::escape::is_printable_text;
 /// From this line on, keys and values are escaped.
 pub const ESCAPED_MARKER: &[u8] = b"#indexy:escaped";
 
+/// From this line on, they are as they were in the beginning. It ends a dump that has the other
+/// marker, so that another dump may follow it.
+pub const PLAIN_MARKER: &[u8] = b"#indexy:plain";
+
 /// Splits a line at its first tab.
 pub fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let tab = memchr::memchr(b'\t', line)?;

@@ -51,3 +51,31 @@ fn a_full_device_is_a_failure() {
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("cannot write to standard output"));
 }
+
+#[test]
+fn a_verdict_does_not_depend_on_the_reader() {
+    let records: String = (0..3000)
+        .map(|i| format!("key{i:05}\tvalue {i}\n"))
+        .collect();
+    let place = Place::with_records(&records);
+    let code = |args: &[&str]| {
+        let mut child = place
+            .command(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        child.wait().unwrap().code()
+    };
+    assert_eq!(code(&["verify", "db"]), Some(0));
+    place.damage_a_table();
+    for args in [
+        &["verify", "db"][..],
+        &["verify", "db", "--json"],
+        &["salvage", "db", "new"],
+        &["salvage", "db", "again", "--json"],
+    ] {
+        assert_eq!(code(args), Some(1), "{args:?}");
+    }
+}

@@ -1,6 +1,7 @@
 //! A checkpoint opens by itself and only goes where nothing is.
 
 use crate::{Place, is_empty};
+use std::{process::Command, thread::sleep, time::Duration};
 
 #[test]
 fn a_checkpoint_holds_what_the_database_held() {
@@ -41,4 +42,59 @@ fn of_nothing_there_is_none() {
         .exits(1)
         .says("no such directory: db");
     assert!(is_empty(place.0.path()));
+}
+
+#[test]
+fn none_is_made_inside_of_the_database() {
+    let place = Place::with_records("a\t1\n");
+    for inside in ["db", "db/copy", "db/log/copy"] {
+        place.run(&["checkpoint", "db", inside]).exits(1);
+    }
+    assert!(!place.path("db/copy").exists());
+    place.run(&["verify", "db"]).succeeds();
+}
+
+#[test]
+fn who_reads_does_not_stand_in_the_way() {
+    let place = Place::with_records("a\t1\n");
+    let lock = std::fs::File::open(place.path("db/LOCK")).unwrap();
+    lock.lock_shared().unwrap();
+    place.run(&["put", "db", "b", "2"]).exits(1);
+    place.run(&["checkpoint", "db", "copy"]).succeeds();
+    drop(lock);
+    place.run(&["scan", "copy"]).succeeds().prints("a\t1\n");
+}
+
+/// Whole, or not there at all.
+#[test]
+fn an_interrupted_one_leaves_nothing() {
+    let records: String = (0..20_000).map(|i| format!("key{i:06}\t{i}\n")).collect();
+    let place = Place::with_records(&records);
+    for there in [false, true] {
+        let copy = place.path("copy");
+        if there {
+            std::fs::create_dir(&copy).unwrap();
+        }
+        let mut child = place
+            .command_for_signals(&["checkpoint", "db", "copy"])
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        while !copy.join("LOCK").exists() && child.try_wait().unwrap().is_none() {
+            sleep(Duration::from_millis(1));
+        }
+        let _ = Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status();
+        match child.wait().unwrap().code() {
+            Some(130) if there => assert!(is_empty(&copy)),
+            Some(130) => assert!(!copy.exists()),
+            code => {
+                assert_eq!(code, Some(0));
+                place.run(&["verify", "copy"]).succeeds();
+                std::fs::remove_dir_all(&copy).unwrap();
+            }
+        }
+    }
 }

@@ -1,4 +1,5 @@
-//! Ctrl-C during a load: the database is consistent, the user knows how far it came.
+//! Ctrl-C and a full device during a load: the database is consistent, the user knows how far it
+//! came, if anybody does.
 
 use crate::Place;
 use std::{
@@ -79,4 +80,23 @@ fn a_signal_that_the_parent_ignores_does_nothing() {
         .run(&["scan", "db", "--count"])
         .succeeds()
         .prints("2\n");
+}
+
+#[test]
+fn what_may_be_lost_is_not_counted() {
+    let place = Place::new();
+    let records: String = (0..40_000u64)
+        .map(|i| {
+            format!(
+                "key{}\tvalue of some length\n",
+                i.wrapping_mul(0x9e37_79b9) % 99_991
+            )
+        })
+        .collect();
+    place.write("records.tsv", records);
+    let mut little = place.command_with_little_room(512, "load db records.tsv -q");
+    crate::Ran(little.output().unwrap())
+        .exits(1)
+        .says("may be lost")
+        .prints("");
 }

@@ -69,6 +69,27 @@ impl Place {
         command
     }
 
+    /// A command whose files may not grow beyond so many blocks of 512 bytes, as on a full device.
+    fn command_with_little_room(&self, blocks: u32, args: &str) -> Command {
+        let binary = env!("CARGO_BIN_EXE_indexy");
+        let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec {binary} {args}");
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", &script])
+            .current_dir(self.0.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Changes a byte of the first table of tree 1 in "db".
+    fn damage_a_table(&self) {
+        let mut tables = std::fs::read_dir(self.path("db/trees/1/tables")).unwrap();
+        let table = tables.next().unwrap().unwrap().path();
+        let mut bytes = std::fs::read(&table).unwrap();
+        bytes[4096 + 100] ^= 1;
+        std::fs::write(table, bytes).unwrap();
+    }
+
     fn run<S: AsRef<OsStr>>(&self, args: &[S]) -> Ran {
         Ran(self.command(args).output().unwrap())
     }

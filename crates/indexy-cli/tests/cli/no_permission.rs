@@ -4,12 +4,15 @@
 use crate::{Place, Ran};
 use std::{
     fs::{self, Permissions},
+    io::ErrorKind,
     os::unix::{
         fs::{MetadataExt, PermissionsExt},
         process::CommandExt,
     },
     path::Path,
     process::{Command, Stdio},
+    thread::sleep,
+    time::Duration,
 };
 
 /// "nobody".
@@ -35,7 +38,15 @@ fn run_as_other(place: &Place, binary: &Path, args: &[&str]) -> Ran {
     if fs::metadata(place.0.path()).unwrap().uid() == 0 {
         command.uid(OTHER_USER).gid(OTHER_USER);
     }
-    Ran(command.output().unwrap())
+    loop {
+        match command.output() {
+            // A process that another test is starting has the file open that we copied.
+            Err(e) if e.kind() == ErrorKind::ExecutableFileBusy => {
+                sleep(Duration::from_millis(10));
+            }
+            output => return Ran(output.unwrap()),
+        }
+    }
 }
 
 #[test]
@@ -60,4 +71,26 @@ fn reading_works_and_writing_names_the_file() {
         .says("Permission denied")
         .prints("");
     again.succeeds().prints("1\n");
+}
+
+#[test]
+fn what_may_not_be_read_is_not_lost() {
+    let place = Place::with_records("a\t1\nb\t2\n");
+    let binary = place.path("indexy");
+    fs::copy(env!("CARGO_BIN_EXE_indexy"), &binary).unwrap();
+    set_modes(place.0.path(), 0o755, 0o755);
+    fs::create_dir(place.path("out")).unwrap();
+    set_modes(&place.path("out"), 0o777, 0o644);
+    let salvage = || run_as_other(&place, &binary, &["salvage", "db", "out/new"]);
+    for denied in ["db/MANIFEST", "db/log", "db/trees", "db/trees/1/tables"] {
+        let set_mode = |mode| {
+            fs::set_permissions(place.path(denied), Permissions::from_mode(mode)).unwrap();
+        };
+        set_mode(0o000);
+        let ran = salvage();
+        set_mode(0o755);
+        ran.exits(1).says("Permission denied");
+        assert!(place.path("out").read_dir().unwrap().next().is_none());
+    }
+    salvage().succeeds();
 }

@@ -71,7 +71,7 @@ fn a_tree_that_is_not_there() {
     place.run(&["get", "db", "a"]).succeeds().prints("1\n");
     place
         .run(&["put", "db", "a", "1", "--tree", ""])
-        .exits(1)
+        .exits(2)
         .says("1 to 255 bytes");
 }
 
@@ -114,4 +114,52 @@ fn a_budget_that_is_too_small() {
         .exits(1)
         .says("below the minimum")
         .says("give --budget");
+}
+
+#[test]
+fn what_is_left_of_a_creation_is_no_obstacle() {
+    let place = Place::new();
+    for dir in ["db", "db/log", "db/trees"] {
+        std::fs::create_dir(place.path(dir)).unwrap();
+    }
+    place.write("db/MANIFEST.next", "");
+    place.run(&["put", "db", "a", "1"]).succeeds();
+    place.run(&["get", "db", "a"]).prints("1\n");
+}
+
+#[test]
+fn wrong_usage_makes_no_database() {
+    let place = Place::new();
+    let long = "k".repeat(70_000);
+    let mut wrong: Vec<Vec<&str>> = vec![
+        vec!["put", "db", &long, "1"],
+        vec!["put", "db", "a", "1", "--index-y", "bplus:5000"],
+        vec!["put", "db", "a", "1", "--tree", ""],
+        vec!["load", "db", "--index-y", "bplus:1K"],
+        vec!["load", "db", "--index-x", "radix", "--index-y", "lsm"],
+        vec!["load", "db", "--key-field", "a", "--value-field", "a_hex"],
+        vec!["load", "db", "--value-field", "a", "--key-field", "a_hex"],
+    ];
+    if !cfg!(feature = "zstd") {
+        wrong.push(vec!["put", "db", "a", "1", "--compression", "zstd"]);
+    }
+    if !cfg!(feature = "rocksdb") {
+        wrong.push(vec!["put", "db", "a", "1", "--index-y", "rocksdb"]);
+    }
+    let file = std::fs::File::create(place.path("long")).unwrap();
+    file.set_len((256 << 20) + 1).unwrap();
+    wrong.push(vec!["put", "db", "a", "--value-file", "long"]);
+    for args in wrong {
+        place.run(&args).exits(2);
+    }
+    assert!(!place.path("db").exists());
+}
+
+#[test]
+fn a_lock_file_that_is_gone() {
+    let place = Place::with_records("a\t1\n");
+    std::fs::remove_file(place.path("db/LOCK")).unwrap();
+    place.run(&["get", "db", "a"]).exits(1).says("`touch`");
+    place.write("db/LOCK", "");
+    place.run(&["get", "db", "a"]).succeeds().prints("1\n");
 }

@@ -31,3 +31,22 @@ fn for_people() {
     let in_use = out.lines().find(|line| line.contains("in use")).unwrap();
     assert!(in_use.contains(" B (") || in_use.contains("KiB ("), "{out}");
 }
+
+#[test]
+fn names_of_trees_do_nothing_to_a_terminal() {
+    let place = Place::new();
+    let name = "red\u{1b}[31m";
+    place
+        .run(&["put", "db", "a", "1", "--tree", name])
+        .succeeds();
+    for args in [
+        &["stats", "db"][..],
+        &["verify", "db"],
+        &["salvage", "db", "saved"],
+        &["convert", "db", "new", "--index-x", "bplus"],
+    ] {
+        let out = place.run(args).succeeds().stdout();
+        assert!(out.contains("red\\x1b[31m"), "{out}");
+        assert!(!out.contains('\u{1b}'), "{out}");
+    }
+}

@@ -20,9 +20,8 @@
 
 use super::{
     directory::{
-        self, DirectoryLock, IMAGES_DIR, LOCK_FILE, LOG_DIR, TREES_DIR,
-        manifest::{MANIFEST_NEXT, Manifest},
-        tree_dir,
+        self, DirectoryLock, IMAGES_DIR, LOCK_FILE, LOG_DIR, TREES_DIR, manifest::Manifest, real,
+        remove_unfinished, tree_dir,
     },
     handle::{Core, TreeCore},
 };
@@ -48,28 +47,14 @@ pub(super) fn checkpoint(core: &Core, dest: &Path) -> Result<()> {
         // What is there and unknown is removed when the database is opened next.
         return Err(not_empty(dest));
     }
+    let absent = !dest.exists();
     let _claim = claim(dest)?;
     let copied = copy(core, dest);
     if copied.is_err() {
         // Half a copy is of no use; the first error is the one to report.
-        for name in [TREES_DIR, LOG_DIR] {
-            let _ = std::fs::remove_dir_all(dest.join(name));
-        }
-        let next = dest.join(MANIFEST_NEXT);
-        for path in [next, Manifest::path(dest), dest.join(LOCK_FILE)] {
-            let _ = std::fs::remove_file(path);
-        }
+        remove_unfinished(dest, absent);
     }
     copied
-}
-
-/// `path` with symbolic links followed, in the part of it that exists.
-fn real(path: &Path) -> PathBuf {
-    let there = path.ancestors().find_map(|part| {
-        let rest = path.strip_prefix(part).ok()?;
-        Some(std::fs::canonicalize(part).ok()?.join(rest))
-    });
-    there.unwrap_or_else(|| path.to_path_buf())
 }
 
 /// Makes the destination, which is absent or an empty directory, and locks it. A second checkpoint

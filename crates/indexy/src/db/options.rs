@@ -632,7 +632,7 @@ impl Options {
                 return Err(Error::Unsupported {
                     what: format!(
                         "index_x {x} over index_y {y}, which does not know where its keys are: \
-                         IndexYKind::BPlus does"
+                         index_y bplus does"
                     ),
                 });
             }

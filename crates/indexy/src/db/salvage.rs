@@ -31,7 +31,7 @@ use crate::{
     error::{Error, Result},
     storage::{Buffered, FewOpen, OpenFiles, Storage},
     wal::{
-        LoadAt, Lsn, RecordRef, batch_ops,
+        self, LoadAt, Lsn, RecordRef, batch_ops,
         salvage::{self as log, Known, Piece},
     },
     y::{Compression, lsm, paged, salvaged::Salvaged, tolerant::Hole},
@@ -131,7 +131,9 @@ impl Db {
     ///
     /// Cost: reads all of `src`, the log twice; writes `dest` with `options`. Where the log has
     /// lost records, the keys of those before the loss are held in memory. Errors: `Locked`,
-    /// `NoDatabase`, `DestinationNotEmpty`, and those of writing `dest`; damage is none.
+    /// `NoDatabase`, `DestinationNotEmpty` (also inside of `src`), `FormatVersion` and
+    /// `Unsupported` (another build reads it), `Io` (it may not be read), and those of writing
+    /// `dest`; damage is none. After an error `dest` is as it was before.
     ///
     /// ```
     /// # use indexy::{Db, Doubtful, Options};
@@ -160,14 +162,12 @@ impl Db {
 fn salvage(src: &Path, dest: &Path, options: Options, doubtful: Doubtful) -> Result<SalvageReport> {
     let (src, dest) = (&*directory::absolute(src)?, &*directory::absolute(dest)?);
     let _lock = lock(src)?;
-    refuse_full(dest)?;
     // A tree may have more tables than a process descriptors.
     let open = Arc::new(OpenFiles::new(MOST_OPEN_FILES));
     let storage = &FewOpen::new(Arc::new(Buffered), open) as &dyn Storage;
     let mut report = SalvageReport::default();
     let source = Source::read(storage, src, &mut report)?;
-    let db = Db::open(dest, options)?;
-    let mut salvage = Salvage {
+    let salvage = Salvage {
         storage,
         src,
         doubtful,
@@ -180,21 +180,19 @@ fn salvage(src: &Path, dest: &Path, options: Options, doubtful: Doubtful) -> Res
         incomplete: BTreeSet::new(),
         unsure: HashSet::new(),
     };
-    for entry in &source.trees {
-        salvage.tree(&db, entry, source.database_id)?;
+    refuse_full(src, dest)?;
+    let absent = !dest.exists();
+    let saved = Db::open(dest, options).and_then(|db| {
+        let report = salvage.write(&db, &source)?;
+        db.close().map(|()| report)
+    });
+    if saved.is_err()
+        // Nobody's but ours, which is over.
+        && let Ok(_lock) = DirectoryLock::take(dest, false)
+    {
+        directory::remove_unfinished(dest, absent);
     }
-    salvage.log(source.known())?;
-    for (id, tree) in &salvage.trees {
-        let entries = tree.len()?;
-        let at = source.trees.iter().position(|entry| entry.id == *id);
-        if let Some(report) = at.and_then(|at| salvage.report.trees.get_mut(at)) {
-            report.entries = entries;
-        }
-    }
-    let Salvage { report, trees, .. } = salvage;
-    drop(trees);
-    db.close()?;
-    Ok(report)
+    saved
 }
 
 /// Nobody writes the source meanwhile. One whose lock file is gone is nobody's.
@@ -210,9 +208,11 @@ fn lock(src: &Path) -> Result<Option<DirectoryLock>> {
     }
 }
 
-fn refuse_full(dest: &Path) -> Result<()> {
+/// The source is not written: nothing is put into it.
+fn refuse_full(src: &Path, dest: &Path) -> Result<()> {
     let full = std::fs::read_dir(dest).is_ok_and(|mut entries| entries.next().is_some());
-    match full {
+    let inside = directory::real(dest).starts_with(directory::real(src));
+    match full || inside {
         true => Err(Error::DestinationNotEmpty {
             path: dest.to_path_buf(),
         }),
@@ -229,18 +229,18 @@ struct Source {
 
 impl Source {
     fn read(storage: &dyn Storage, src: &Path, report: &mut SalvageReport) -> Result<Self> {
-        let error = match Manifest::read(storage, src) {
-            Ok(Some(manifest)) => {
+        wal::check_format(storage, &src.join(LOG_DIR))?;
+        let error = match Manifest::salvage(storage, src)? {
+            Ok(manifest) => {
                 return Ok(Self {
                     database_id: Some(manifest.database_id),
                     trees: manifest.trees.clone(),
                     manifest: Some(manifest),
                 });
             }
-            Ok(None) => Error::corrupt(Manifest::path(src), 0, "the manifest is missing"),
             Err(error) => error,
         };
-        let trees = found_trees(storage, src);
+        let trees = found_trees(storage, src)?;
         if trees.is_empty() && !src.join(LOG_DIR).is_dir() {
             let path = src.to_path_buf();
             return Err(Error::NoDatabase { path });
@@ -263,9 +263,12 @@ impl Source {
 }
 
 /// The trees that have a folder, by what is in it. Their names are lost.
-fn found_trees(storage: &dyn Storage, src: &Path) -> Vec<TreeEntry> {
-    let Ok(entries) = std::fs::read_dir(src.join(TREES_DIR)) else {
-        return Vec::new();
+fn found_trees(storage: &dyn Storage, src: &Path) -> Result<Vec<TreeEntry>> {
+    let dir = src.join(TREES_DIR);
+    let entries = match std::fs::read_dir(&dir).map_err(|e| Error::io("list", &dir, e)) {
+        Err(error) if error.is_no_damage() => return Err(error),
+        Err(_) => return Ok(Vec::new()),
+        Ok(entries) => entries,
     };
     let number = |entry: std::io::Result<std::fs::DirEntry>| -> Option<u32> {
         entry.ok()?.file_name().to_str()?.parse().ok()
@@ -276,9 +279,10 @@ fn found_trees(storage: &dyn Storage, src: &Path) -> Vec<TreeEntry> {
         let dir = directory::tree_dir(src, id);
         let index_y = match paged::page_bytes(storage, &dir) {
             Ok(page_bytes) => IndexYKind::BPlus { page_bytes },
+            Err(error) if error.is_no_damage() => return Err(error),
             Err(_) => IndexYKind::Lsm,
         };
-        TreeEntry {
+        Ok(TreeEntry {
             id,
             name: format!("tree-{id}"),
             index_x: IndexXKind::default(),
@@ -287,7 +291,7 @@ fn found_trees(storage: &dyn Storage, src: &Path) -> Vec<TreeEntry> {
             compression: Compression::None,
             merge: None,
             ttl_ms: None,
-        }
+        })
     };
     numbers.into_iter().map(tree).collect()
 }
@@ -337,6 +341,22 @@ struct Salvage<'s> {
 }
 
 impl Salvage<'_> {
+    /// Writes everything to `db`.
+    fn write(mut self, db: &Db, source: &Source) -> Result<SalvageReport> {
+        for entry in &source.trees {
+            self.tree(db, entry, source.database_id)?;
+        }
+        self.log(source.known())?;
+        for (id, tree) in &self.trees {
+            let entries = tree.len()?;
+            let at = source.trees.iter().position(|entry| entry.id == *id);
+            if let Some(report) = at.and_then(|at| self.report.trees.get_mut(at)) {
+                report.entries = entries;
+            }
+        }
+        Ok(self.report)
+    }
+
     /// Reads the disk index of a tree.
     fn tree(&mut self, db: &Db, entry: &TreeEntry, database_id: Option<u128>) -> Result<()> {
         let dir = directory::tree_dir(self.src, entry.id);
@@ -455,10 +475,10 @@ impl Salvage<'_> {
     fn record(&mut self, lsn: Lsn, record: RecordRef<'_>, unsure: bool) -> Result<()> {
         match record {
             RecordRef::Put { tree, key, value } if !self.loads.hides(lsn, tree, key) => {
-                self.write(tree, key, Some(value), unsure)
+                self.change(tree, key, Some(value), unsure)
             }
             RecordRef::Remove { tree, key } if !self.loads.hides(lsn, tree, key) => {
-                self.write(tree, key, None, unsure)
+                self.change(tree, key, None, unsure)
             }
             RecordRef::RemoveRange { tree, from, to } => {
                 let whole = || vec![(from.to_vec(), to.map(<[u8]>::to_vec))];
@@ -478,7 +498,7 @@ impl Salvage<'_> {
                 tree,
                 key,
                 value: Some(value),
-            } if !self.loads.hides(lsn, tree, key) => self.write(tree, key, Some(value), unsure),
+            } if !self.loads.hides(lsn, tree, key) => self.change(tree, key, Some(value), unsure),
             RecordRef::Put { .. }
             | RecordRef::Remove { .. }
             | RecordRef::Merge { .. }
@@ -525,12 +545,12 @@ impl Salvage<'_> {
             to.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded),
         );
         for entry in tree.range::<&[u8]>(range) {
-            self.write(id, &entry?.0, None, unsure)?;
+            self.change(id, &entry?.0, None, unsure)?;
         }
         Ok(())
     }
 
-    fn write(&mut self, id: u32, key: &[u8], value: Option<&[u8]>, unsure: bool) -> Result<()> {
+    fn change(&mut self, id: u32, key: &[u8], value: Option<&[u8]>, unsure: bool) -> Result<()> {
         let Some(tree) = self.trees.get(&id) else {
             return Ok(());
         };

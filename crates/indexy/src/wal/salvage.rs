@@ -14,7 +14,7 @@ use crate::{
     error::{Error, Result},
     storage::Storage,
 };
-use std::{io, path::Path};
+use std::path::Path;
 
 /// One thing that was read.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ fn first_lsn(storage: &dyn Storage, dir: &Path, sequence: u64) -> Result<Option<
     let file = storage.open(&segment_path(dir, sequence), false);
     match file.and_then(|file| read_head(&*file)) {
         Ok((header, _)) => Ok(Some(header.first_lsn)),
-        Err(error) if is_loss(&error) => Ok(None),
+        Err(error) if !error.is_no_damage() => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -69,16 +69,7 @@ fn segments(storage: &dyn Storage, dir: &Path) -> Result<Vec<u64>> {
     Ok(sequences)
 }
 
-/// Whether `error` says that something is lost. What cannot be read for want of descriptors, or of
-/// a permission, is not.
-fn is_loss(error: &Error) -> bool {
-    let denied = io::ErrorKind::PermissionDenied;
-    let is_denied = matches!(error, Error::Io { source, .. } if source.kind() == denied);
-    !is_denied && !error.is_transient()
-}
-
-/// Reads the log in `dir`. Errors: those of `visit`, and what keeps it from being read and is no
-/// loss.
+/// Reads the log in `dir`. Errors: those of `visit`, and what is no damage.
 pub(crate) fn salvage(
     storage: &dyn Storage,
     dir: &Path,
@@ -92,7 +83,7 @@ pub(crate) fn salvage(
         visit,
     };
     let sequences = match segments(storage, dir) {
-        Err(error) if is_loss(&error) => {
+        Err(error) if !error.is_no_damage() => {
             // A database without a log has a folder for it.
             (reading.visit)(Piece::Lost(error))?;
             Vec::new()
@@ -113,7 +104,7 @@ pub(crate) fn salvage(
             continue;
         }
         match reading.segment(storage, &path) {
-            Err(Failed::Read(error)) if is_loss(&error) => (reading.visit)(Piece::Lost(error))?,
+            Err(Failed::Read(error)) if !error.is_no_damage() => (reading.visit)(Piece::Lost(error))?,
             Err(Failed::Read(error) | Failed::Visit(error)) => return Err(error),
             Ok(()) => {}
         }

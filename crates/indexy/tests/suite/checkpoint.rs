@@ -219,6 +219,9 @@ fn a_failed_one_leaves_nothing() {
     std::fs::write(&table, vec![0; whole.len()]).unwrap();
     let dest = dir.path().join("copy");
     assert!(db.checkpoint(&dest).is_err());
+    assert!(!dest.exists());
+    std::fs::create_dir(&dest).unwrap();
+    assert!(db.checkpoint(&dest).is_err());
     assert_eq!(std::fs::read_dir(&dest).unwrap().count(), 0);
     std::fs::write(&table, whole).unwrap();
     db.checkpoint(&dest).unwrap();

@@ -300,7 +300,12 @@ fn i8_what_is_left_of_an_unfinished_creation_is_no_obstacle() {
         let db = Db::open(dir.path(), Options::new(2 << 20)).unwrap();
         db.tree("t").unwrap().insert(b"k", b"v").unwrap();
     }
-    // Somebody else's, with a name of ours.
+    // Somebody else's, with names of ours.
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("MANIFEST"), b"Manifest-Version: 1.0\n").unwrap();
+    let refused = Db::open(dir.path(), Options::new(2 << 20));
+    assert!(matches!(refused, Err(Error::Corrupt { .. })));
+    assert_eq!(dir.path().read_dir().unwrap().count(), 1);
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("log")).unwrap();
     std::fs::write(dir.path().join("log/access.txt"), b"").unwrap();

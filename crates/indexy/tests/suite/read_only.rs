@@ -25,6 +25,7 @@ fn reads_everything_and_writes_no_byte() {
     let before = fingerprint(dir.path());
     let db = open(dir.path(), &options().read_only(true));
     let tree = db.tree("t").unwrap();
+    assert!(db.stats().log_bytes > 2000);
     assert_eq!(tree.len().unwrap(), 21_000);
     for i in (0..21_000u32).step_by(13) {
         let value = tree.get(i.to_be_bytes()).unwrap().unwrap();

@@ -6,7 +6,7 @@ use crate::{
     places::fast_dir,
     support::{MIB, Random, assert_sound, open, setting},
 };
-use indexy::{Db, Doubtful, Durability, IndexYKind, Options, SalvageReport, Tree};
+use indexy::{Db, Doubtful, Durability, IndexYKind, Options, SalvageReport, Tree, TreeOptions};
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     path::{Path, PathBuf},
@@ -308,6 +308,75 @@ fn what_cannot_be_a_source_or_a_destination_is_refused() {
     db.close().unwrap();
     let full = Db::salvage(&src, dir.path(), options.clone(), Doubtful::LeaveOut);
     assert!(matches!(full, Err(Error::DestinationNotEmpty { .. })));
+    let inside = Db::salvage(&src, src.join("new"), options.clone(), Doubtful::LeaveOut);
+    assert!(matches!(inside, Err(Error::DestinationNotEmpty { .. })));
     let empty = Db::salvage(&src, &dest, options, Doubtful::LeaveOut).unwrap();
     assert!(empty.is_whole() && empty.trees.is_empty());
+}
+
+/// A newer format is whole: the build that wrote it reads it. And a destination that was not
+/// finished is no database.
+#[test]
+fn a_newer_format_is_refused_and_nothing_is_left() {
+    use indexy::Error;
+    let dir = fast_dir();
+    let (src, dest) = (dir.path().join("src"), dir.path().join("dest"));
+    let db = open(&src, &Options::new(2 * MIB));
+    let paged = TreeOptions::new().index_y(IndexYKind::BPlus { page_bytes: 4096 });
+    for (name, options) in [("a", TreeOptions::new()), ("b", paged)] {
+        let tree = db.tree_with(name, options).unwrap();
+        tree.insert(b"k", name).unwrap();
+    }
+    db.close().unwrap();
+    let all = files(&src);
+    let file = |part: &str| {
+        all.iter()
+            .find(|path| path.to_string_lossy().contains(part))
+    };
+    type Seal = fn(&mut [u8]);
+    let newer: [(&str, Seal); 3] = [
+        ("MANIFEST", |bytes| {
+            bytes[8] = 9;
+            let sum = crc32c::crc32c_append(crc32c::crc32c(&bytes[8..16]), &bytes[20..]);
+            bytes[16..20].copy_from_slice(&sum.to_le_bytes());
+        }),
+        ("log/", |bytes| {
+            bytes[8] = 9;
+            let sum = crc32c::crc32c(&bytes[..60]);
+            bytes[60..64].copy_from_slice(&sum.to_le_bytes());
+        }),
+        ("trees/2/", |bytes| {
+            for copy in [0, 8 << 10] {
+                let bytes = &mut bytes[copy..];
+                bytes[8] = 9;
+                let sum = xxhash_rust::xxh3::xxh3_64(&bytes[..80]);
+                bytes[80..88].copy_from_slice(&sum.to_le_bytes());
+            }
+        }),
+    ];
+    let salvage = || Db::salvage(&src, &dest, Options::new(2 * MIB), Doubtful::LeaveOut);
+    for (part, seal) in newer {
+        let path = src.join(file(part).unwrap());
+        let whole = std::fs::read(&path).unwrap();
+        let mut bytes = whole.clone();
+        seal(&mut bytes);
+        std::fs::write(&path, bytes).unwrap();
+        let refused = salvage();
+        assert!(
+            matches!(refused, Err(Error::FormatVersion { found: 9, .. })),
+            "{part}: {refused:?}"
+        );
+        assert!(!dest.exists(), "{part}");
+        std::fs::create_dir(&dest).unwrap();
+        assert!(salvage().is_err());
+        assert_eq!(std::fs::read_dir(&dest).unwrap().count(), 0, "{part}");
+        std::fs::remove_dir(&dest).unwrap();
+        std::fs::write(&path, whole).unwrap();
+    }
+    // A version that no checksum vouches for is damage.
+    let manifest = src.join("MANIFEST");
+    let mut bytes = std::fs::read(&manifest).unwrap();
+    bytes[8] = 9;
+    std::fs::write(&manifest, bytes).unwrap();
+    assert_eq!(salvage().unwrap().trees.len(), 2);
 }

@@ -89,10 +89,6 @@ impl Manifest {
         dir.join(MANIFEST)
     }
 
-    pub(crate) fn exists(storage: &dyn Storage, dir: &Path) -> Result<bool> {
-        storage.exists(&Self::path(dir))
-    }
-
     /// Reads the manifest of `dir`; `None` when there is none.
     ///
     /// Errors: `FormatVersion`, `Corrupt`, `Io`.
@@ -101,15 +97,27 @@ impl Manifest {
         if !storage.exists(&path)? {
             return Ok(None);
         }
-        let file = storage.open(&path, false)?;
-        let len = usize::try_from(file.len()?).unwrap_or(usize::MAX);
-        if len > HEADER_BYTES + MAX_BODY_BYTES {
-            return Err(Error::corrupt(&path, 0, "manifest is too long"));
+        decode(&bytes_of(storage, dir)?, &path).map(Some)
+    }
+
+    /// Reads what can be read of a damaged database's manifest: `Ok(Err)` says what is damaged.
+    ///
+    /// Errors: what is no damage. A version that is not known is none where the checksum holds.
+    pub(crate) fn salvage(storage: &dyn Storage, dir: &Path) -> Result<Result<Self>> {
+        let error = match Self::read(storage, dir) {
+            Ok(Some(manifest)) => return Ok(Ok(manifest)),
+            Ok(None) => Error::corrupt(Self::path(dir), 0, "the manifest is missing"),
+            Err(error) => error,
+        };
+        let is_whole = match &error {
+            Error::Unsupported { .. } => true,
+            Error::FormatVersion { .. } => is_whole(&bytes_of(storage, dir)?),
+            error => error.is_no_damage(),
+        };
+        match is_whole {
+            true => Err(error),
+            false => Ok(Err(error)),
         }
-        let mut bytes = vec![0; len];
-        let read = file.read_at(&mut bytes, 0)?;
-        bytes.truncate(read);
-        decode(&bytes, &path).map(Some)
     }
 
     /// The bytes of the manifest file.
@@ -176,6 +184,29 @@ pub(crate) fn with_header(version: u32, body: &[u8]) -> Vec<u8> {
     bytes.extend_from_slice(&crc.to_le_bytes());
     bytes.extend_from_slice(body);
     bytes
+}
+
+/// What the file of the manifest holds.
+fn bytes_of(storage: &dyn Storage, dir: &Path) -> Result<Vec<u8>> {
+    let path = Manifest::path(dir);
+    let file = storage.open(&path, false)?;
+    let len = usize::try_from(file.len()?).unwrap_or(usize::MAX);
+    if len > HEADER_BYTES + MAX_BODY_BYTES {
+        return Err(Error::corrupt(&path, 0, "manifest is too long"));
+    }
+    let mut bytes = vec![0; len];
+    let read = file.read_at(&mut bytes, 0)?;
+    bytes.truncate(read);
+    Ok(bytes)
+}
+
+/// Whether the checksum holds, whatever version it is of.
+fn is_whole(bytes: &[u8]) -> bool {
+    let Some((header, body)) = bytes.split_at_checked(HEADER_BYTES) else {
+        return false;
+    };
+    let sum = checksum(header.get(8..16).unwrap_or_default(), body);
+    header.get(16..20) == Some(&sum.to_le_bytes()[..])
 }
 
 /// Decodes untrusted bytes; never panics.

@@ -17,6 +17,10 @@ pub(crate) const LOG_DIR: &str = "log";
 pub(crate) const TREES_DIR: &str = "trees";
 /// What snapshots need and memory has no room for. Nothing in it outlives the handle.
 pub(crate) const IMAGES_DIR: &str = "images";
+/// The hot set.
+pub(crate) const HOT: &str = "HOT";
+/// The next one, while it is written.
+pub(crate) const HOT_NEXT: &str = "HOT.next";
 
 /// Where the Index Y of a tree lives: its number, never its name.
 pub(crate) fn tree_dir(root: &Path, id: u32) -> PathBuf {
@@ -51,6 +55,15 @@ pub(crate) fn remove_tree(dir: &Path) -> Result<()> {
 /// open.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|e| Error::io("open", path, e))
+}
+
+/// `path` with symbolic links followed, in the part of it that exists.
+pub(crate) fn real(path: &Path) -> PathBuf {
+    let there = path.ancestors().find_map(|part| {
+        let rest = path.strip_prefix(part).ok()?;
+        Some(std::fs::canonicalize(part).ok()?.join(rest))
+    });
+    there.unwrap_or_else(|| path.to_path_buf())
 }
 
 /// Makes `dir` and what is missing above it, so that all these names survive a loss of power.

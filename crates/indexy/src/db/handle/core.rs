@@ -31,7 +31,7 @@ use std::{
     collections::BTreeMap,
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU8, Ordering},
     },
     time::Duration,
@@ -151,6 +151,9 @@ pub(crate) struct Core {
     /// (`framework/load.rs`). Comes before stripes.
     pub loads: Mutex<()>,
     pub directory: Arc<OwnedDirectory>,
+    /// Bytes of the log that is there, where none is written: what recovery needs, and what is
+    /// older.
+    pub log_found: OnceLock<(u64, u64)>,
     /// Where the hot set is to be kept.
     pub hot: Option<Keeper>,
     /// Who may commit transactions.
@@ -158,6 +161,14 @@ pub(crate) struct Core {
 }
 
 impl Core {
+    /// Bytes of the log on disk: what recovery needs, and what is older.
+    pub(crate) fn log_bytes(&self) -> (u64, u64) {
+        let written = self.shared.log.get();
+        let written = written.map(|log| (log.bytes_on_disk(), log.kept_bytes()));
+        let found = || self.log_found.get().copied();
+        written.or_else(found).unwrap_or_default()
+    }
+
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) == 0 {
             Ok(())

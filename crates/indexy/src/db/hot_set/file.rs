@@ -11,6 +11,7 @@ use super::format::{
     Malformed, Totals, check_header, decode_totals, encode_header,
 };
 use crate::{
+    db::directory::{HOT, HOT_NEXT},
     error::{Error, Result},
     framework::hot::{HotKey, TIERS},
     storage::{Storage, StorageFile},
@@ -20,12 +21,9 @@ use std::{
     sync::Arc,
 };
 
-const FILE: &str = "HOT";
-const NEXT: &str = "HOT.next";
-
 /// Where the hot set of the database in `dir` is.
 pub(super) fn path(dir: &Path) -> PathBuf {
-    dir.join(FILE)
+    dir.join(HOT)
 }
 
 /// A file under way. Dropped before [`Writer::finish`], it is removed.
@@ -51,7 +49,7 @@ impl<'a> Writer<'a> {
         dir: &'a Path,
         database_id: u128,
     ) -> Result<Self> {
-        let next = dir.join(NEXT);
+        let next = dir.join(HOT_NEXT);
         if storage.exists(&next)? {
             storage.remove(&next)?;
         }

@@ -52,7 +52,7 @@ use parking_lot::{Mutex, RwLock};
 use std::{
     collections::BTreeMap,
     path::Path,
-    sync::{Arc, atomic::AtomicU8},
+    sync::{Arc, OnceLock, atomic::AtomicU8},
     time::Instant,
 };
 
@@ -209,6 +209,7 @@ fn make_core(
         operations: RwLock::default(),
         loads: Mutex::default(),
         directory,
+        log_found: OnceLock::new(),
         turn: Turn::default(),
         options,
     });

@@ -31,7 +31,10 @@ pub(super) fn take(
         path: path.to_path_buf(),
     };
     refuse_file(path)?;
-    if !storage.exists(&path.join(directory::LOCK_FILE))? && !Manifest::exists(storage, path)? {
+    // A manifest that is not ours makes no database: not even a lock is put beside it.
+    if !storage.exists(&path.join(directory::LOCK_FILE))?
+        && Manifest::read(storage, path)?.is_none()
+    {
         if !create {
             return Err(missing());
         }

@@ -70,6 +70,8 @@ pub(super) fn replay(core: &Core, manifest: &Manifest) -> Result<u64> {
         },
     )?;
     if core.options.read_only {
+        let bytes = (log.bytes_on_disk(), log.kept_bytes());
+        core.log_found.get_or_init(|| bytes);
         return Ok(replayed);
     }
     core.shared.log.replayed(log.end());

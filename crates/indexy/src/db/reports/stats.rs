@@ -163,6 +163,7 @@ impl Stats {
         let shared = &core.shared;
         let counters = &shared.counters;
         let (in_memory, on_disk) = shared.versions.bytes();
+        let (log_bytes, change_history_bytes) = core.log_bytes();
         let mut stats = Self {
             snapshot_memory_bytes: in_memory as u64,
             snapshot_disk_bytes: on_disk,
@@ -194,8 +195,8 @@ impl Stats {
             stalls: read(&counters.stalls),
             stall_micros: read(&counters.stall_micros),
             writes: counters.writes(),
-            log_bytes: shared.log.get().map_or(0, |log| log.bytes_on_disk()),
-            change_history_bytes: shared.log.get().map_or(0, |log| log.kept_bytes()),
+            log_bytes,
+            change_history_bytes,
             ..Self::default()
         };
         if let Some(hot) = &core.hot {

@@ -29,7 +29,8 @@ pub struct TreeReport {
     /// Name of the tree.
     pub name: String,
     /// Live entries that a scan shows; of one moment in all trees, unless the snapshot that
-    /// it reads was given up.
+    /// it reads was given up. 0 where something on disk or in memory does not hold: they are not
+    /// counted then, and `y_entries` neither, where that is on disk.
     pub entries: u64,
     /// Entries in memory, tombstones included.
     pub x_entries: u64,

@@ -56,10 +56,10 @@ fn lost(from: &[u8], to: Option<&[u8]>, error: Error) -> Salvaged {
     })
 }
 
-/// What is no damage ends it: want of descriptors loses nothing.
+/// What is no damage ends it: want of descriptors loses nothing, and neither does a newer format.
 fn damage<T>(read: Result<T>) -> Result<Result<T>> {
     match read {
-        Err(error) if error.is_transient() => Err(error),
+        Err(error) if error.is_no_damage() => Err(error),
         read => Ok(read),
     }
 }
@@ -75,6 +75,9 @@ fn by_versions(
     for (number, facts) in &placement.tables {
         let name = (facts.number, facts.id, facts.pages);
         let table = damage(TableFile::open(storage, &tables, name))?;
+        if let Ok(table) = &table {
+            table.check_format(facts.number)?;
+        }
         opened.insert(*number, table);
     }
     for (i, partition) in placement.partitions.iter().enumerate() {
@@ -116,14 +119,17 @@ fn source<'t>(
 /// Every table that says itself what it is, the one with the highest number first.
 fn by_footers(storage: &dyn Storage, dir: &Path, visit: &mut Visit<'_>) -> Result<()> {
     let tables = dir.join(TABLES);
-    let names = storage.list(&tables).unwrap_or_default();
+    let names = damage(storage.list(&tables))?.unwrap_or_default();
     let mut opened: Vec<(TableMeta, TableFile)> = Vec::new();
     for name in names {
         let read = storage
             .open(&tables.join(&name), false)
             .and_then(|file| TableMeta::alone(&file));
         match damage(read)? {
-            Ok(table) => opened.push(table),
+            Ok((meta, table)) => {
+                table.check_format(meta.number)?;
+                opened.push((meta, table));
+            }
             Err(error) => visit(lost(&[], None, error))?,
         }
     }
@@ -177,7 +183,7 @@ fn merge<'t>(
             if let Some(input) = inputs.get_mut(first)
                 && let Some(Found::Hole(hole)) = input.found.next()
             {
-                if hole.error.is_transient() {
+                if hole.error.is_no_damage() {
                     return Err(hole.error);
                 }
                 visit(Salvaged::Lost(hole.clone()))?;

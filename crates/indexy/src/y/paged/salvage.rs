@@ -19,12 +19,11 @@ use crate::{
 };
 use std::path::Path;
 
-/// Reads the tree in `dir`. Errors: those of `visit`, and what is no damage: want of descriptors
-/// loses nothing.
+/// Reads the tree in `dir`. Errors: those of `visit`, and what is no damage.
 pub(crate) fn salvage(storage: &dyn Storage, dir: &Path, visit: &mut Visit<'_>) -> Result<()> {
     let (file, superblock) = match open(storage, dir) {
         Ok(opened) => opened,
-        Err(error) if error.is_transient() => return Err(error),
+        Err(error) if error.is_no_damage() => return Err(error),
         Err(error) => {
             return visit(Salvaged::Lost(Hole {
                 from: Vec::new(),
@@ -41,7 +40,7 @@ pub(crate) fn salvage(storage: &dyn Storage, dir: &Path, visit: &mut Visit<'_>) 
             doubtful: false,
         }),
         Found::Entry(_, None) => Ok(()),
-        Found::Hole(hole) if hole.error.is_transient() => Err(hole.error),
+        Found::Hole(hole) if hole.error.is_no_damage() => Err(hole.error),
         Found::Hole(hole) => visit(Salvaged::Lost(hole)),
     })
 }

@@ -169,6 +169,14 @@ impl TableFile {
         Ok(())
     }
 
+    /// Errors: `FormatVersion`, where the first page is whole and says so. Cost: a read of a page.
+    pub(in crate::y::lsm) fn check_format(&self, table: u64) -> Result<()> {
+        match self.check_head(table) {
+            Err(unknown @ Error::FormatVersion { .. }) => Err(unknown),
+            _ => Ok(()),
+        }
+    }
+
     /// Where far bytes lie, seal included, if they can lie there.
     pub(super) fn place_of(&self, far: Far) -> Result<far::Place> {
         let place = far::Place::of(far);

@@ -74,10 +74,7 @@ impl Table {
     /// Errors: `FormatVersion`. What is damaged is found by those who need it. Cost: a read of a
     /// page.
     pub(crate) fn check_format(&self) -> Result<()> {
-        match self.file().check_head(self.meta().number) {
-            Err(unknown @ Error::FormatVersion { .. }) => Err(unknown),
-            _ => Ok(()),
-        }
+        self.file().check_format(self.meta().number)
     }
 }
 

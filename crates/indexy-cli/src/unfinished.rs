@@ -1,0 +1,187 @@
+//! A new database while it is not whole: under a name that no other command takes for it, and gone
+//! when what makes it fails or is interrupted.
+//!
+//! Where nothing is, it is made beside its destination and renamed. Into an empty directory, which
+//! may be a mount point, or somebody's whose parent is not to be written, it is made inside, and
+//! moves up: its manifest last, without which it is none.
+
+use crate::stdout::say;
+use anyhow::{Context as _, bail, ensure};
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+/// Appended to the name of the destination, or the name in it, while it is not whole.
+const UNFINISHED: &str = ".unfinished";
+const MANIFEST: &str = "MANIFEST";
+/// Attempts to remove what somebody still writes to.
+const REMOVE_TRIES: u32 = 200;
+const REMOVE_PAUSE: Duration = Duration::from_millis(5);
+
+/// Whether the destination may be an empty directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Empty {
+    Refused,
+    Taken,
+}
+
+/// The new database while it is not whole; dropping it removes it.
+pub struct Unfinished {
+    pub path: PathBuf,
+    /// The directory that it is in.
+    parent: PathBuf,
+    /// It moves up into `parent`.
+    inside: bool,
+    keep: bool,
+}
+
+impl Unfinished {
+    /// Checks that a database may be made at `dest` from the one in `src`, and makes an empty
+    /// directory that is this command's alone.
+    pub fn make(src: &Path, dest: &Path, empty: Empty) -> anyhow::Result<Self> {
+        refuse_inside(src, dest)?;
+        let inside = match fs::symlink_metadata(dest) {
+            Err(_) => {
+                let parent = parent_of(dest);
+                let there = match empty {
+                    Empty::Refused => fs::metadata(&parent).map(|_| ()),
+                    Empty::Taken => fs::create_dir_all(&parent),
+                };
+                there.with_context(|| format!("cannot write to {}", parent.display()))?;
+                false
+            }
+            Ok(_) if empty == Empty::Refused => bail!("{} exists", dest.display()),
+            Ok(_) => {
+                refuse_full(dest)?;
+                true
+            }
+        };
+        let (parent, path) = if inside {
+            (dest.to_path_buf(), dest.join(UNFINISHED))
+        } else {
+            let Some(name) = dest.file_name() else {
+                bail!("{} does not name a directory", dest.display());
+            };
+            let mut name = name.to_os_string();
+            name.push(UNFINISHED);
+            let parent = parent_of(dest);
+            let path = parent.join(name);
+            (parent, path)
+        };
+        match fs::create_dir(&path) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => bail!(
+                "{} exists: another command is writing it, or one that was killed left it; \
+                 remove it in that case",
+                path.display()
+            ),
+            made => made.with_context(|| format!("cannot create {}", path.display()))?,
+        }
+        Ok(Self {
+            path,
+            parent,
+            inside,
+            keep: false,
+        })
+    }
+
+    /// It is whole: it gets its name, durably.
+    pub fn becomes(mut self, dest: &Path) -> anyhow::Result<()> {
+        // Whole as it is, it is not thrown away because it cannot have its name.
+        self.keep = true;
+        sync(&self.path)
+            .and_then(|()| match self.inside {
+                true => self.move_up(),
+                false => fs::rename(&self.path, dest),
+            })
+            .with_context(|| {
+                let place = self.path.display();
+                format!("cannot rename {place}, which is whole")
+            })?;
+        sync(&self.parent).with_context(|| format!("cannot sync {}", self.parent.display()))
+    }
+
+    fn move_up(&self) -> io::Result<()> {
+        let up = |name: &Path| fs::rename(self.path.join(name), self.parent.join(name));
+        for entry in fs::read_dir(&self.path)? {
+            let name = PathBuf::from(entry?.file_name());
+            if name != Path::new(MANIFEST) {
+                up(&name)?;
+            }
+        }
+        sync(&self.parent)?;
+        up(Path::new(MANIFEST))?;
+        fs::remove_dir(&self.path)
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if !self.keep {
+            remove_all(&self.path);
+        }
+    }
+}
+
+/// Removes `path`, also while a thread of this process still writes there.
+pub fn remove_all(path: &Path) {
+    for _ in 0..REMOVE_TRIES {
+        match fs::remove_dir_all(path) {
+            Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty => thread::sleep(REMOVE_PAUSE),
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                say(format_args!("cannot remove {}: {e}", path.display()));
+                return;
+            }
+            _ => return,
+        }
+    }
+    say(format_args!("cannot remove {}", path.display()));
+}
+
+/// No copy of a database is made in itself.
+pub fn refuse_inside(src: &Path, dest: &Path) -> anyhow::Result<()> {
+    let Ok(src_there) = fs::canonicalize(src) else {
+        return Ok(());
+    };
+    if let Ok(dest) = fs::canonicalize(dest) {
+        ensure!(src_there != dest, "SRC and DEST are the same database");
+    }
+    // The part of it that exists, and where that really is.
+    let dest_there = std::path::absolute(dest)?;
+    let mut parts = dest_there.ancestors();
+    let real = parts.find_map(|part| fs::canonicalize(part).ok());
+    if real.is_some_and(|real| real.starts_with(&src_there)) {
+        bail!("{} is inside of {}", dest.display(), src.display());
+    }
+    Ok(())
+}
+
+fn refuse_full(dest: &Path) -> anyhow::Result<()> {
+    let mut entries = dest
+        .read_dir()
+        .with_context(|| format!("cannot read {}", dest.display()))?;
+    match entries.next() {
+        None => Ok(()),
+        Some(Ok(entry)) if entry.file_name() == UNFINISHED => bail!(
+            "{} exists: another command is writing it, or one that was killed left it; \
+             remove it in that case",
+            entry.path().display()
+        ),
+        Some(_) => bail!("{} exists and is not empty", dest.display()),
+    }
+}
+
+/// The directory that `path` is in.
+fn parent_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}
+
+fn sync(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
