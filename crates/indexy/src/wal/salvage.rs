@@ -104,7 +104,9 @@ pub(crate) fn salvage(
             continue;
         }
         match reading.segment(storage, &path) {
-            Err(Failed::Read(error)) if !error.is_no_damage() => (reading.visit)(Piece::Lost(error))?,
+            Err(Failed::Read(error)) if !error.is_no_damage() => {
+                (reading.visit)(Piece::Lost(error))?
+            }
             Err(Failed::Read(error) | Failed::Visit(error)) => return Err(error),
             Ok(()) => {}
         }
