@@ -71,10 +71,10 @@ impl Tree {
         self.remove_range((Bound::Included(prefix.to_vec()), end))
     }
 
-    /// Removes every key of the tree; see [`Tree::remove_range`]. What is in memory is not walked:
-    /// the caller frees 4 MiB of it (of a resident tree all), and a thread in the background the
-    /// rest, which counts in [`Stats::x_bytes`](crate::Stats::x_bytes) and
-    /// [`Stats::x_keys`](crate::Stats::x_keys) until then.
+    /// Removes every key of the tree; see [`Tree::remove_range`]. What is in memory is not walked
+    /// while others wait: the caller frees 4 MiB of it when they go on, and a thread in the
+    /// background the rest. [`Stats::memory_used_bytes`](crate::Stats::memory_used_bytes) falls as
+    /// they do. Locators of the radix kinds ([`IndexXKind`](crate::IndexXKind)) are walked.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

@@ -2,7 +2,8 @@
 //!
 //! Optimistic: each node is read at a version and validated before what it said is used. Because
 //! neither nodes nor leaves ever move to another place (`inner/mod.rs`), a child that is not
-//! obsolete is the right one, whatever happened to its parent since.
+//! obsolete is the right one, whatever happened to its parent since. Where the whole tree was
+//! cleared meanwhile (`walk/clear.rs`), it is the right one of the moment when the root was read.
 //!
 //! A key may be padded with endless 0xFF: that stands for "just below" something, and finds the
 //! last range.

@@ -4,7 +4,8 @@
 //! one size (`docs/decisions/0016-heads-and-leaf-forms.md`). A leaf stays at one place of its tree
 //! for its whole life: its range and the depth of its suffixes never change. To change them, new
 //! leaves are built and the old one becomes obsolete. So a leaf that is not obsolete is in the
-//! tree, and a reader that reached it need not look at its parent again.
+//! tree, or was when all of that was cleared, and a reader that reached it need not look at its
+//! parent again.
 //!
 //! Threads: readers read optimistically ([`LeafSeen`]). A writer holds the latch
 //! ([`LeafLatched`]) for one edit, and the parent's latch too when it replaces the leaf.

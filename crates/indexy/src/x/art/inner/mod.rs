@@ -4,7 +4,7 @@
 //! An inner child covers exactly one byte value, a leaf or an empty range any number. A node's
 //! kind, prefix and place in the tree never change: to grow, to shrink or to lose a part of its
 //! prefix it is copied, and the old one becomes obsolete. So a node that is not obsolete is in the
-//! tree, and a reader need not look at its parent again.
+//! tree, or was when all of that was cleared, and a reader need not look at its parent again.
 //!
 //! Threads: readers read optimistically (`InnerSeen`); who changes children holds the latch
 //! (`InnerLatched`).
