@@ -165,7 +165,7 @@ impl Shared {
             let trees = tables.iter().map(|(table, found)| (table, trees_of(found)));
             trees.flat_map(|(table, trees)| trees.into_iter().map(move |tree| (table, tree)))
         };
-        for (table, name) in all().filter(|(_, name)| !existing.contains(name)) {
+        if let Some((table, name)) = all().find(|(_, name)| !existing.contains(name)) {
             let what = format!("its tree {name} is missing");
             return Err(Error::corrupt(table, what));
         }

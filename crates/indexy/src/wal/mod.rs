@@ -7,8 +7,8 @@
 //! - `append.rs`: the memory that appends go to. `line.rs`: the order of what waits to be written.
 //! - `writer.rs`: the newest segment. `group_commit.rs`: who writes and syncs, and when.
 //! - `reader.rs`, `recovery.rs`, `secure.rs`: opening. `truncation.rs`: the segments on disk, and
-//!   their removal. `copy.rs`: copies of the log. `follow.rs`: its records, for those who follow the
-//!   changes.
+//!   their removal. `copy.rs`: copies of the log. `follow.rs`: its records, for those who follow
+//!   the changes.
 //!
 //! Keeps: I5, I6, I8 (its part: the order of LSNs is the order of appends).
 //! Threads: every method from any; one flusher, joined by `close` and by drop.
