@@ -27,8 +27,8 @@ impl Replica {
             let place = place.as_ref().try_into().expect("eight bytes");
             return Ok(ChangePosition::new(u64::from_be_bytes(place)));
         }
-        // The place first, then the snapshot: what is in both is applied twice, which does no harm where
-        // nothing merges.
+        // The place first, then the snapshot: what is in both is applied twice, which does no harm
+        // where nothing merges.
         let at = source.newest_change()?;
         let prices = source.tree("prices")?;
         for entry in source.snapshot()?.iter(&prices) {

@@ -245,8 +245,8 @@ fn a_congested_tree_that_is_dropped_holds_up_nobody() {
     drop(background);
 }
 
-/// The releaser waits for the cleaner, and the cleaner for a congested Y. A tree is cleared: what it
-/// had is free for writers all the same.
+/// The releaser waits for the cleaner, and the cleaner for a congested Y. A tree is cleared: what
+/// it had is free for writers all the same.
 #[test]
 fn what_is_cleared_beside_a_congested_tree_is_freed() {
     const OTHER: u32 = 2;
