@@ -130,39 +130,6 @@ fn what_a_clear_leaves_is_freed() {
     }
 }
 
-/// A resident tree has filled the budget, and is cleared: who sees it empty can write at once.
-#[test]
-fn a_cleared_resident_tree_takes_writes() {
-    let dir = fast_dir();
-    let db = open(dir.path(), &Options::new(64 * MIB));
-    let resident = TreeOptions::new().resident(true);
-    let tree = db.tree_with("t", resident).unwrap();
-    for round in 0..4u64 {
-        let key = |thread: u64, n: u64| (Random(n).next() ^ thread).to_be_bytes();
-        let refused = (0..).find_map(|n| tree.insert(key(0, n), [1; 200]).err());
-        let refused = refused.unwrap();
-        assert!(
-            matches!(refused, Error::ResidentTreesTooLarge { .. }),
-            "{refused}"
-        );
-        std::thread::scope(|s| {
-            for thread in 1..4 {
-                let tree = &tree;
-                s.spawn(move || {
-                    while tree.get(key(0, 0)).unwrap().is_some() {}
-                    for n in 0..2000 {
-                        let written = tree.insert(key(thread, n), [2; 200]);
-                        assert!(written.is_ok(), "round {round}, {n}: {written:?}");
-                    }
-                });
-            }
-            tree.clear().unwrap();
-        });
-        assert_eq!(tree.len().unwrap(), 6000);
-        tree.clear().unwrap();
-    }
-}
-
 /// Readers and writers of other keys beside removals: what is outside of the range stays, what is
 /// inside goes, and no value comes back.
 #[test]
