@@ -108,7 +108,8 @@ impl TreeOptions {
     }
 
     /// A resident tree is never released from memory; it still counts against the budget, and
-    /// writes to it fail with `ResidentTreesTooLarge` when it no longer fits. Default: false.
+    /// writes fail with `ResidentTreesTooLarge` when it no longer fits. Removals from it go on.
+    /// Default: false.
     ///
     /// ```
     /// let options = indexy::TreeOptions::new().resident(true);

@@ -130,6 +130,81 @@ fn what_a_clear_leaves_is_freed() {
     }
 }
 
+/// Fills the budget with what `tree`, which is resident, holds of `thread`.
+fn fill_resident(tree: &Tree) {
+    let insert = |n| tree.insert(scattered(0, n), [1; 200]);
+    let refused = (0..).find_map(|n| insert(n).err()).unwrap();
+    assert!(
+        matches!(refused, Error::ResidentTreesTooLarge { .. }),
+        "{refused}"
+    );
+}
+
+fn scattered(thread: u64, n: u64) -> [u8; 8] {
+    (Random(n).next() ^ thread).to_be_bytes()
+}
+
+/// A resident tree has filled the budget, and is cleared: who sees it empty can write at once.
+#[test]
+fn a_cleared_resident_tree_takes_writes() {
+    let dir = fast_dir();
+    let db = open(dir.path(), &Options::new(64 * MIB));
+    let resident = TreeOptions::new().resident(true);
+    let tree = &db.tree_with("t", resident).unwrap();
+    for round in 0..4u64 {
+        fill_resident(tree);
+        let cleared = &AtomicBool::new(false);
+        let write = move |thread| {
+            while !cleared.load(SeqCst) && tree.contains_key(scattered(0, 0)).unwrap() {}
+            for n in 0..2000 {
+                let written = tree.insert(scattered(thread, n), [2; 200]);
+                assert!(written.is_ok(), "round {round}, {n}: {written:?}");
+            }
+        };
+        std::thread::scope(|s| {
+            for thread in 1..4 {
+                s.spawn(move || write(thread));
+            }
+            let done = tree.clear();
+            cleared.store(true, SeqCst);
+            done.unwrap();
+        });
+        assert_eq!(tree.len().unwrap(), 6000);
+        tree.clear().unwrap();
+    }
+}
+
+/// A batch that only removes makes room in a resident tree that has filled the budget.
+#[test]
+fn a_full_resident_tree_takes_removals() {
+    for snapshot in [false, true] {
+        let dir = fast_dir();
+        let db = open(dir.path(), &Options::new(16 * MIB));
+        let resident = TreeOptions::new().resident(true);
+        let tree = &db.tree_with("t", resident).unwrap();
+        fill_resident(tree);
+        let before = tree.len().unwrap();
+        let _snapshot = snapshot.then(|| db.snapshot());
+        let batch = |from, puts: bool| {
+            let mut batch = db.batch();
+            for n in from..from + 100 {
+                batch.remove(tree, scattered(0, n));
+            }
+            if puts {
+                batch.insert(tree, scattered(1, from), [2; 200]);
+            }
+            batch
+        };
+        batch(0, false).commit().unwrap();
+        assert_eq!(tree.len().unwrap(), before - 100);
+        tree.remove_range([0x80]..).unwrap();
+        assert!(tree.range([0x80]..).next().is_none());
+        batch(100, true).commit().unwrap();
+        tree.clear().unwrap();
+        assert!(tree.is_empty().unwrap());
+    }
+}
+
 /// Readers and writers of other keys beside removals: what is outside of the range stays, what is
 /// inside goes, and no value comes back.
 #[test]

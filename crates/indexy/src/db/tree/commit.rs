@@ -150,8 +150,13 @@ impl Commit<'_> {
         let room = &shared.room;
         let needed = self.bytes + room.copy_bytes(copied);
         let admitted = images::admit(self.core, self.trees, needed, images);
-        let (_admitted, images) =
-            admitted.map_err(|error| too_large(self.core, self.bytes, error))?;
+        let (_admitted, images) = match admitted {
+            Ok((admission, images)) => (Some(admission), images),
+            Err(Error::ResidentTreesTooLarge { .. }) if self.only_frees() => {
+                (None, Images::InMemory)
+            }
+            Err(error) => return Err(too_large(self.core, self.bytes, error)),
+        };
         if self.ranges {
             // A full device is met now, as long as nothing is written.
             shared.log.wait_durable()?;
@@ -179,6 +184,19 @@ impl Commit<'_> {
         let (end, applied) = shared.log.commit_batch(encoder.record(), commit)?;
         applied?;
         Ok(Some(end))
+    }
+
+    /// Nothing that the batch writes makes a tree larger. Where resident trees fill the budget it
+    /// goes on, or they could not be made smaller.
+    fn only_frees(&self) -> bool {
+        let frees = |op: &Op| match &op.change {
+            Change::Remove(key) => self.trees[op.tree].joined.has_in_x(key),
+            Change::RemoveRange(..) => true,
+            Change::Put(..) | Change::Merge(..) => false,
+        };
+        let budget = &self.core.budget;
+        // I7: long keys are copied.
+        budget.used() + self.bytes < budget.limit() && self.ops.iter().all(frees)
     }
 
     /// Waits until images may be left: all trees wait for one spiller.
