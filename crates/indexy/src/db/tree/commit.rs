@@ -152,7 +152,7 @@ impl Commit<'_> {
         let admitted = images::admit(self.core, self.trees, needed, images);
         let (_admitted, images) = match admitted {
             Ok((admission, images)) => (Some(admission), images),
-            Err(Error::ResidentTreesTooLarge { .. }) if self.only_frees() => {
+            Err(Error::ResidentTreesTooLarge { .. }) if self.may_shrink()? => {
                 (None, Images::InMemory)
             }
             Err(error) => return Err(too_large(self.core, self.bytes, error)),
@@ -186,17 +186,15 @@ impl Commit<'_> {
         Ok(Some(end))
     }
 
-    /// Nothing that the batch writes makes a tree larger. Where resident trees fill the budget it
-    /// goes on, or they could not be made smaller.
-    fn only_frees(&self) -> bool {
+    /// Whether the batch goes on where resident trees fill the budget: it makes none of them larger,
+    /// or they could not be made smaller. Long keys are copied for a while (I7).
+    fn may_shrink(&self) -> Result<bool> {
         let frees = |op: &Op| match &op.change {
             Change::Remove(key) => self.trees[op.tree].joined.has_in_x(key),
             Change::RemoveRange(..) => true,
             Change::Put(..) | Change::Merge(..) => false,
         };
-        let budget = &self.core.budget;
-        // I7: long keys are copied.
-        budget.used() + self.bytes < budget.limit() && self.ops.iter().all(frees)
+        Ok(self.ops.iter().all(frees) && self.core.shared.room.await_room_to_shrink(self.bytes)?)
     }
 
     /// Waits until images may be left: all trees wait for one spiller.

@@ -415,26 +415,23 @@ impl Tree {
             // Without an image: nobody needs it any more.
             admitted = self.admit(key.len() + len, 0);
         }
-        match admitted {
-            Err(Error::ResidentTreesTooLarge { .. })
-                if len == 0 && self.at.joined().has_in_x(key) && self.has_room_for_copy(key) =>
-            {
-                let record = key.len() + RECORD_OVERHEAD_BYTES;
-                let log = self.at.core().shared.log.get();
-                Ok(Permit {
-                    route: Route::ThroughX,
-                    _memory: None,
-                    _log: log.map(|log| log.admit(record)).transpose()?,
-                })
-            }
-            admitted => admitted,
+        let is_removal = len == 0 && self.at.joined().has_in_x(key);
+        if !matches!(admitted, Err(Error::ResidentTreesTooLarge { .. })) || !is_removal {
+            return admitted;
         }
-    }
-
-    /// I7: a long key is copied. Its old memory may come back late, because readers hold it.
-    fn has_room_for_copy(&self, key: &[u8]) -> bool {
-        let budget = &self.at.core().budget;
-        budget.used() + key.len() + ENTRY_OVERHEAD_BYTES < budget.limit()
+        let shared = &self.at.core().shared;
+        // I7: a long key is copied. Its old memory may come back late, because readers hold it.
+        let copied = key.len() + ENTRY_OVERHEAD_BYTES;
+        if !shared.room.await_room_to_shrink(copied)? {
+            return admitted;
+        }
+        let log = shared.log.get();
+        let record = key.len() + RECORD_OVERHEAD_BYTES;
+        Ok(Permit {
+            route: Route::ThroughX,
+            _memory: None,
+            _log: log.map(|log| log.admit(record)).transpose()?,
+        })
     }
 
     /// Waits until a write of `bytes`, key and value, and `kept` bytes of an image have room in X

@@ -110,6 +110,27 @@ impl Room {
         self.fits(used, bytes, &marks).then_some(Admitted(None))
     }
 
+    /// Waits a moment until `bytes` more stay below the budget, whatever fills it: for what makes X
+    /// smaller, and copies a little for it. Buffers of runs and of the log, which take what is left,
+    /// come free by themselves. False if they do not. Errors: `Poisoned`, `Closed`.
+    #[cold]
+    pub(crate) fn await_room_to_shrink(&self, bytes: usize) -> Result<bool> {
+        let mut queue = self.queue.lock();
+        let deadline = Instant::now() + self.wait_limits.too_large;
+        while self.budget.used() + bytes >= self.budget.limit() {
+            self.poison.check()?;
+            if self.closing.load(Ordering::Acquire) {
+                return Err(Error::Closed);
+            }
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+            self.wake_releaser.notify();
+            self.freed.wait_for(&mut queue, STALL_POLL);
+        }
+        Ok(true)
+    }
+
     #[inline]
     fn is_large(&self, bytes: usize) -> bool {
         bytes > self.budget.limit() / LARGE_DIVISOR

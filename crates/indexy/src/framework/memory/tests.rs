@@ -115,3 +115,22 @@ fn snapshots_are_given_up_during_a_long_wait() {
     assert!(stub.given_up.load(SeqCst) >= 2);
     assert!(stub.asked.load(SeqCst) > 10);
 }
+
+/// What makes X smaller waits for buffers that fill the rest of the budget, and not for long.
+#[test]
+fn a_removal_waits_for_what_comes_free_by_itself() {
+    let (room, _stub) = full_room(0);
+    let rest = BUDGET - Watermarks::of(BUDGET).ceiling;
+    assert!(room.await_room_to_shrink(rest / 2).unwrap());
+    room.budget.take(Holder::Transfer, rest);
+    assert!(!room.await_room_to_shrink(1).unwrap());
+    std::thread::scope(|scope| {
+        let removal = scope.spawn(|| room.await_room_to_shrink(1));
+        std::thread::sleep(LIMITS.too_large / 10);
+        room.budget.give(Holder::Transfer, rest);
+        assert!(removal.join().unwrap().unwrap());
+    });
+    room.budget.take(Holder::Transfer, rest);
+    room.begin_closing();
+    assert!(matches!(room.await_room_to_shrink(1), Err(Error::Closed)));
+}
