@@ -186,8 +186,8 @@ impl Commit<'_> {
         Ok(Some(end))
     }
 
-    /// Whether the batch goes on where resident trees fill the budget: it makes none of them larger,
-    /// or they could not be made smaller. Long keys are copied for a while (I7).
+    /// Whether the batch goes on where resident trees fill the budget: it makes none of them
+    /// larger, or they could not be made smaller. Long keys are copied for a while (I7).
     fn may_shrink(&self) -> Result<bool> {
         let frees = |op: &Op| match &op.change {
             Change::Remove(key) => self.trees[op.tree].joined.has_in_x(key),

@@ -110,9 +110,9 @@ impl Room {
         self.fits(used, bytes, &marks).then_some(Admitted(None))
     }
 
-    /// Waits a moment until `bytes` more stay below the budget, whatever fills it: for what makes X
-    /// smaller, and copies a little for it. Buffers of runs and of the log, which take what is left,
-    /// come free by themselves. False if they do not. Errors: `Poisoned`, `Closed`.
+    /// Waits a moment until `bytes` more stay below the budget, whatever fills it: for what makes
+    /// X smaller, and copies a little for it. Buffers of runs and of the log, which take what is
+    /// left, come free by themselves. False if they do not. Errors: `Poisoned`, `Closed`.
     #[cold]
     pub(crate) fn await_room_to_shrink(&self, bytes: usize) -> Result<bool> {
         let mut queue = self.queue.lock();
