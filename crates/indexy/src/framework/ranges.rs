@@ -98,10 +98,7 @@ impl Joined {
             return;
         }
         self.bury_operands(from, to);
-        // No mount is made by others now: a cut waits for the run lock.
-        if self.x.stats().mounts > 0 {
-            self.x.restamp(from, to);
-        }
+        self.x.restamp(from, to);
     }
 
     /// The same in X, when Y has nothing of the range any more.

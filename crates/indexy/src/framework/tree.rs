@@ -242,9 +242,17 @@ impl Joined {
 
     // --- reads ----------------------------------------------------------------------
 
-    /// X has a value of `key`: removing it, or emptying its value, takes no memory.
+    /// X has a value of `key`: emptying it takes no memory.
     pub(crate) fn has_in_x(&self, key: &[u8]) -> bool {
         matches!(self.x.get(key, |_| ()), Lookup::Found(()))
+    }
+
+    /// Whether the removal of `key` makes X no larger: it has the key, or knows that it is absent.
+    pub(crate) fn removal_shrinks_x(&self, key: &[u8]) -> bool {
+        match self.x.get(key, |_| ()) {
+            Lookup::Found(()) | Lookup::Deleted | Lookup::Absent => true,
+            Lookup::AskY(_) | Lookup::Operand => false,
+        }
     }
 
     /// The newest value of `key`, handed to `found`. A miss reads Y once and caches the value in X,

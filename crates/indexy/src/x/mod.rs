@@ -408,7 +408,8 @@ pub(crate) trait IndexX: Send + Sync {
     fn mount(&self, from: &[u8], to: Option<&[u8]>);
 
     /// Keys of `[from, to)` were removed from Y: every mounted range that touches it gets a fresh
-    /// stamp, so that nothing read from Y before is loaded (I3).
+    /// stamp, so that nothing read from Y before is loaded (I3). Cost: a walk over the range, but
+    /// nothing where no range was ever mounted.
     fn restamp(&self, from: &[u8], to: Option<&[u8]>);
 
     /// Visits the leaves that touch `[from, to)` in ascending order.

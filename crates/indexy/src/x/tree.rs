@@ -24,7 +24,10 @@ use std::{
     ops::ControlFlow,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+        atomic::{
+            AtomicBool, AtomicU64,
+            Ordering::{Relaxed, SeqCst},
+        },
     },
 };
 
@@ -34,7 +37,7 @@ pub(crate) struct Tree<S: Structure> {
     pub(crate) memory: Arc<Memory>,
     pub(crate) counters: Counters,
     pub(crate) detached: Detached,
-    /// The removal clock: the last stamp given out.
+    /// The removal clock: the last stamp given out. It is 0 as long as nothing was ever mounted.
     clock: AtomicU64,
     tracking: AtomicBool,
     structure: PhantomData<S>,
@@ -226,7 +229,7 @@ impl<S: Structure> Tree<S> {
             memory,
             counters,
             detached: Detached::default(),
-            clock: AtomicU64::new(0),
+            clock: AtomicU64::new(u64::from(mounted)),
             tracking: AtomicBool::new(false),
             structure: PhantomData,
         }
@@ -235,7 +238,13 @@ impl<S: Structure> Tree<S> {
     /// A fresh stamp. I3: whoever takes it holds the latch of the range that gets it, so that the
     /// order of stamps of one range is the order of its removals.
     pub(crate) fn tick(&self) -> Stamp {
-        self.clock.fetch_add(1, Relaxed) + 1
+        self.clock.fetch_add(1, SeqCst) + 1
+    }
+
+    /// Whether nothing was ever mounted. Whoever finds that after he has paused loads knows that no
+    /// load came before the pause: it would have found a mount, which has a stamp.
+    pub(crate) fn was_never_mounted(&self) -> bool {
+        self.clock.load(SeqCst) == 0
     }
 
     /// The mount of several ranges that become one.

@@ -174,7 +174,8 @@ fn a_cleared_resident_tree_takes_writes() {
     }
 }
 
-/// A batch that only removes makes room in a resident tree that has filled the budget.
+/// What only removes makes room in a resident tree that has filled the budget: by batches, also
+/// of keys that are gone already, and by transactions.
 #[test]
 fn a_full_resident_tree_takes_removals() {
     for snapshot in [false, true] {
@@ -184,22 +185,34 @@ fn a_full_resident_tree_takes_removals() {
         let tree = &db.tree_with("t", resident).unwrap();
         fill_resident(tree);
         let before = tree.len().unwrap();
-        let _snapshot = snapshot.then(|| db.snapshot());
-        let batch = |from, puts: bool| {
-            let mut batch = db.batch();
-            for n in from..from + 100 {
-                batch.remove(tree, scattered(0, n));
-            }
-            if puts {
-                batch.insert(tree, scattered(1, from), [2; 200]);
-            }
-            batch
-        };
-        batch(0, false).commit().unwrap();
+        let snapshot = snapshot.then(|| db.snapshot().unwrap());
+        let mut batch = db.batch();
+        for n in 0..100 {
+            batch.remove(tree, scattered(0, n));
+        }
+        batch.remove(tree, scattered(9, 0));
+        batch.commit().unwrap();
         assert_eq!(tree.len().unwrap(), before - 100);
+        if let Some(snapshot) = &snapshot {
+            let old = snapshot.get(tree, scattered(0, 7)).unwrap();
+            assert_eq!(old.unwrap(), [1; 200]);
+        }
+        fill_resident(tree);
+        let before = tree.len().unwrap();
+        let mut attempts = 0;
+        db.transact(|tx| {
+            attempts += 1;
+            (200..300).try_for_each(|n| tx.remove(tree, scattered(0, n)))
+        })
+        .unwrap();
+        assert_eq!((tree.len().unwrap(), attempts), (before - 100, 1));
+        fill_resident(tree);
+        for _ in 0..2 {
+            tree.remove(scattered(0, 400)).unwrap();
+        }
         tree.remove_range([0x80]..).unwrap();
         assert!(tree.range([0x80]..).next().is_none());
-        batch(100, true).commit().unwrap();
+        fill_resident(tree);
         tree.clear().unwrap();
         assert!(tree.is_empty().unwrap());
     }

@@ -149,14 +149,16 @@ impl Commit<'_> {
         // After the stripes (see `writes.rs`). The log's room is kept until the record is appended.
         let room = &shared.room;
         let needed = self.bytes + room.copy_bytes(copied);
-        let admitted = images::admit(self.core, self.trees, needed, images);
-        let (_admitted, images) = match admitted {
-            Ok((admission, images)) => (Some(admission), images),
-            Err(Error::ResidentTreesTooLarge { .. }) if self.may_shrink()? => {
-                (None, Images::InMemory)
-            }
-            Err(error) => return Err(too_large(self.core, self.bytes, error)),
+        let request = images::Request {
+            core: self.core,
+            trees: self.trees,
+            needed,
+            images,
+            conditional: self.condition.is_some(),
         };
+        let admitted = request.admit(|bytes| self.may_shrink(bytes));
+        let (_admitted, images) =
+            admitted.map_err(|error| too_large(self.core, self.bytes, error))?;
         if self.ranges {
             // A full device is met now, as long as nothing is written.
             shared.log.wait_durable()?;
@@ -187,14 +189,15 @@ impl Commit<'_> {
     }
 
     /// Whether the batch goes on where resident trees fill the budget: it makes none of them
-    /// larger, or they could not be made smaller. Long keys are copied for a while (I7).
-    fn may_shrink(&self) -> Result<bool> {
+    /// larger, or they could not be made smaller. It takes `bytes` for a while: long keys are
+    /// copied (I7).
+    fn may_shrink(&self, bytes: usize) -> Result<bool> {
         let frees = |op: &Op| match &op.change {
-            Change::Remove(key) => self.trees[op.tree].joined.has_in_x(key),
+            Change::Remove(key) => self.trees[op.tree].joined.removal_shrinks_x(key),
             Change::RemoveRange(..) => true,
             Change::Put(..) | Change::Merge(..) => false,
         };
-        Ok(self.ops.iter().all(frees) && self.core.shared.room.await_room_to_shrink(self.bytes)?)
+        Ok(self.ops.iter().all(frees) && self.core.shared.room.await_room_to_shrink(bytes)?)
     }
 
     /// Waits until images may be left: all trees wait for one spiller.

@@ -151,7 +151,7 @@ impl Tree {
         if self.at.expiry().is_some() || self.at.core().shared.versions.watch() != 0 {
             return Ok(None);
         }
-        let permit = self.admit_value(key, 0, 0)?;
+        let permit = self.admit_value(key, None, 0)?;
         // The wait may have been long.
         self.at.live()?;
         match permit.route {
@@ -306,7 +306,7 @@ impl Tree {
     pub(super) fn put(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Lsn>> {
         let seen = self.at.core().shared.versions.watch();
         if seen == 0 {
-            let permit = self.admit_value(key, value.map_or(0, <[u8]>::len), 0)?;
+            let permit = self.admit_value(key, value.map(<[u8]>::len), 0)?;
             // The wait may have been long.
             self.at.live()?;
             if let Written::Done(end) = self.at.joined().put(key, value, permit.route, 0)? {
@@ -323,9 +323,9 @@ impl Tree {
     /// without a wait for room for images.
     #[inline(never)]
     fn put_and_keep(&self, key: &[u8], value: Option<&[u8]>, seen: Epoch) -> Result<Written> {
-        let (joined, len) = (self.at.joined(), value.map_or(0, <[u8]>::len));
+        let (joined, len) = (self.at.joined(), value.map(<[u8]>::len));
         // What is written tells how long it was, as a rule.
-        if len > SHORT_IMAGE_BYTES || !joined.has_room_for_short(key) {
+        if len > Some(SHORT_IMAGE_BYTES) || !joined.has_room_for_short(key) {
             return Ok(Written::NeedsImage);
         }
         let permit = self.admit_value(key, len, key.len() + SHORT_IMAGE_BYTES)?;
@@ -363,7 +363,8 @@ impl Tree {
             let image_bytes = image.as_ref().map_or(0, |image| key.len() + image.bytes());
             // All of it in one request: a writer that holds a reservation and asks for more could
             // wait for itself.
-            let permit = self.admit_value(key, new.len(), image_bytes)?;
+            let len = (!new.is_removal()).then(|| new.len());
+            let permit = self.admit_value(key, len, image_bytes)?;
             self.at.live()?;
             // A value past X takes the gate by itself.
             let _gate = (gated && permit.route == Route::ThroughX).then(|| versions.gate());
@@ -386,10 +387,11 @@ impl Tree {
         }
     }
 
-    /// As [`Tree::admit`], for `key` with a value of `len` bytes, and `kept` bytes of an image.
+    /// As [`Tree::admit`], for `key` with a value of `len` bytes (`None`: its removal), and `kept`
+    /// bytes of an image.
     #[inline]
-    fn admit_value(&self, key: &[u8], len: usize, kept: usize) -> Result<Permit<'_>> {
-        match self.admit(key.len() + len, kept) {
+    fn admit_value(&self, key: &[u8], len: Option<usize>, kept: usize) -> Result<Permit<'_>> {
+        match self.admit(key.len() + len.unwrap_or(0), kept) {
             Err(error) if error.is_about_memory() => self.admit_at_last(key, len, kept, error),
             admitted => admitted,
         }
@@ -397,26 +399,31 @@ impl Tree {
 
     /// The same after the wait for memory has ended with `error`. Where resident trees fill the
     /// budget, a write that makes none of them larger goes on, or they could not be made smaller:
-    /// above all the removal of a key that X has. Where images do, they are spilled, and if that
+    /// above all the removal of a key. Where images do, they are spilled, and if that
     /// does not help, the snapshots are given up.
     #[cold]
     #[inline(never)]
     fn admit_at_last(
         &self,
         key: &[u8],
-        len: usize,
+        len: Option<usize>,
         kept: usize,
         error: Error,
     ) -> Result<Permit<'_>> {
         let versions = &self.at.core().shared.versions;
-        let admit = || self.admit(key.len() + len, kept);
+        let bytes = key.len() + len.unwrap_or(0);
+        let admit = || self.admit(bytes, kept);
         let mut admitted = self.at.joined().admit_after_spill(error, admit);
         if matches!(&admitted, Err(error) if error.is_about_memory()) && versions.give_up_all() {
             // Without an image: nobody needs it any more.
-            admitted = self.admit(key.len() + len, 0);
+            admitted = self.admit(bytes, 0);
         }
-        let is_removal = len == 0 && self.at.joined().has_in_x(key);
-        if !matches!(admitted, Err(Error::ResidentTreesTooLarge { .. })) || !is_removal {
+        let grows = match len {
+            None => !self.at.joined().removal_shrinks_x(key),
+            Some(0) => !self.at.joined().has_in_x(key),
+            Some(_) => true,
+        };
+        if grows || !matches!(admitted, Err(Error::ResidentTreesTooLarge { .. })) {
             return admitted;
         }
         let shared = &self.at.core().shared;

@@ -230,6 +230,9 @@ impl<S: Kind> Tree<S> {
 
     /// See [`IndexX::restamp`](crate::x::IndexX::restamp).
     pub(super) fn stamp_mounts(&self, from: &[u8], to: Option<&[u8]>) {
+        if self.was_never_mounted() {
+            return;
+        }
         let mut at = first(from, to);
         while let Some(key) = at {
             let (bounds, ()) = self.step(&key, |step| {
