@@ -57,7 +57,7 @@ impl Tables {
     ///
     /// A tree that is named as one of a table, and of which the catalogue says nothing, stays if it
     /// has entries: the catalogue of a [salvaged](Db::salvage) database may be incomplete. It is
-    /// `Corrupt` where that can be seen, and nothing is changed then.
+    /// `Corrupt` where that can be seen, or where a table lacks a tree; nothing is changed then.
     ///
     /// Not to be called inside a transaction. Errors: `Corrupt`, `CatalogueVersion`, `Db`.
     ///
