@@ -2,10 +2,15 @@
 
 use crate::failing_y::{Faults, open};
 use indexy::{Durability, Error as Below};
-use indexy_table::{Error, Tables};
+use indexy_table::{Error, Schema, Tables, Type};
 use std::io;
 
 const EMFILE: i32 = 24;
+
+fn schema() -> Schema {
+    let schema = Schema::new("t").column("id", Type::U64);
+    schema.column("n", Type::I64).primary_key(["id"])
+}
 
 fn fail_reads(faults: &Faults, error: impl Into<Option<Below>>) {
     *faults.reads.lock().unwrap() = error.into();
@@ -47,4 +52,24 @@ fn a_read_that_fails_for_a_while_is_no_damage() {
             assert!(of_catalogue, "{has_catalogue}: {lost}");
         }
     }
+}
+
+/// A creation whose flush failed has left a table that is seen; the next one makes it durable.
+#[test]
+fn a_creation_that_is_repeated_is_durable_without_a_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, faults) = open(dir.path(), Durability::None);
+    let tables = Tables::open(&db).unwrap();
+    let full = Below::io("write", "y", io::ErrorKind::StorageFull.into());
+    *faults.writes.lock().unwrap() = Some(full);
+    for _ in 0..2 {
+        let failed = tables.create_table(schema()).unwrap_err();
+        let full = matches!(&failed, Error::Db(Below::OutOfSpace { .. }));
+        assert!(full, "{failed}");
+        assert_eq!(tables.names().unwrap(), ["t"]);
+        assert!(db.stats().x_dirty_keys > 0);
+    }
+    *faults.writes.lock().unwrap() = None;
+    tables.create_table(schema()).unwrap();
+    assert_eq!(db.stats().x_dirty_keys, 0);
 }
