@@ -302,6 +302,11 @@ impl Shared {
         Ok(core.clone())
     }
 
+    /// What handles of the table of number `id` share, if there were any.
+    pub(crate) fn known_table(&self, id: u64) -> Option<Arc<TableCore>> {
+        self.tables.lock().get(&id).cloned()
+    }
+
     pub(crate) fn forget_table(&self, id: u64) {
         self.tables.lock().remove(&id);
     }

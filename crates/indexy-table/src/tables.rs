@@ -91,10 +91,11 @@ impl Tables {
     /// Creates a table, or opens it where it exists with this schema. The order of its indexes does
     /// not matter; that of its columns does.
     ///
-    /// It is durable when the call returns. Cost: that of [`Db::sync`], without a log that of
-    /// [`Db::flush`]; of a creation also some fsyncs for each tree. Not to be called inside a
-    /// transaction. Errors: `InvalidSchema`, `SchemaMismatch`, `IndexNotReady` while another thread
-    /// builds an index of the schema, `Db`; after `Db` the table may be there, whole.
+    /// It is durable when the call returns. An index of it that a failed build left goes first; see
+    /// [`Table::create_index`]. Cost: that of [`Db::sync`], without a log that of [`Db::flush`]; of
+    /// a creation also some fsyncs for each tree. Not to be called inside a transaction. Errors:
+    /// `InvalidSchema`, `SchemaMismatch`, `IndexNotReady` while another thread builds an index of
+    /// the schema, `Db`; after `Db` the table may be there, whole.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -314,8 +315,16 @@ impl Tables {
     }
 
     /// The table of this name, which exists, if it is as `asked`; for who holds `changes`.
-    fn existing(&self, name: &str, found: Definition, asked: &Definition) -> Result<Table> {
+    fn existing(&self, name: &str, mut found: Definition, asked: &Definition) -> Result<Table> {
         let shared = &self.shared;
+        if let Some(core) = shared.known_table(found.id) {
+            let table = Table::new(shared.clone(), core);
+            if table.take_back_abandoned()? {
+                found = self
+                    .definition(name)?
+                    .ok_or_else(|| shared::unknown(name))?;
+            }
+        }
         if let Some(reason) = found.differs(asked) {
             return Err(Error::SchemaMismatch {
                 table: name.into(),

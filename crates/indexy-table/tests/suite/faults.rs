@@ -2,9 +2,11 @@
 
 use crate::failing_y::{Faults, open};
 use indexy::{Durability, Error as Below};
-use indexy_table::{Error, Schema, Tables, Type};
-use std::io;
+use indexy_table::{Error, Index, Schema, Tables, Type};
+use std::{io, sync::mpsc, time::Duration};
 
+/// How long another thread may take.
+const LIMIT: Duration = Duration::from_secs(60);
 const EMFILE: i32 = 24;
 
 fn schema() -> Schema {
@@ -72,4 +74,39 @@ fn a_creation_that_is_repeated_is_durable_without_a_log() {
     *faults.writes.lock().unwrap() = None;
     tables.create_table(schema()).unwrap();
     assert_eq!(db.stats().x_dirty_keys, 0);
+}
+
+/// A build failed, and so did what takes its index back: the next creation does that first.
+#[test]
+fn an_index_that_a_failed_build_left_does_not_hinder_a_creation() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, faults) = open(dir.path(), Durability::default());
+    let tables = Tables::open(&db).unwrap();
+    let table = tables.create_table(schema()).unwrap();
+    table.insert((1u64, 1)).unwrap();
+    let before = db.tree_names();
+    let rows = db.tree("indexy.table.1").unwrap();
+    assert!(rows.release::<&str>(..).unwrap() > 0);
+    let catalogue = db.tree("indexy.tables").unwrap();
+
+    let (there, is_there) = mpsc::channel();
+    let (go, goes) = mpsc::channel();
+    *faults.pause.lock().unwrap() = Some((there, goes));
+    std::thread::scope(|s| {
+        let build = s.spawn(|| table.create_index("by_n", Index::on(["n"])));
+        is_there.recv_timeout(LIMIT).unwrap();
+        // The build reads rows. It finds no catalogue when it ends.
+        assert!(catalogue.release::<&str>(..).unwrap() > 0);
+        fail_reads(&faults, too_few_descriptors());
+        go.send(()).unwrap();
+        assert!(build.join().unwrap().is_err());
+    });
+    fail_reads(&faults, None);
+    assert_eq!(table.schema().unwrap().indexes().count(), 1);
+
+    let with_index = schema().index("by_n", Index::on(["n"]));
+    let asked = tables.create_table(with_index).unwrap_err();
+    assert!(matches!(asked, Error::SchemaMismatch { .. }), "{asked}");
+    assert_eq!(db.tree_names(), before);
+    tables.create_table(schema()).unwrap();
 }
