@@ -13,7 +13,8 @@
 //! to the key: the writer or the build. If one of both rows is gone before, there is none.
 //!
 //! A failure takes the index back; so does the next open after a crash. Where that fails, too (the
-//! device is full), its number is kept in `TableCore::abandoned`, and the next build tries again.
+//! device is full), its number is kept in `TableCore::abandoned`, and the next build tries again,
+//! or the next `create_table`.
 
 use crate::{
     catalogue,
@@ -69,8 +70,9 @@ impl Table {
     /// Cost: reads all rows, in small transactions, and writes an entry for each. Transactions that
     /// wrote to the table before and have not committed conflict. Not to be called inside a
     /// transaction. Errors: `InvalidSchema`, `DuplicateKey`, `UnknownTable`, `Db`; then there is no
-    /// such index. After `Db` there may be one that is still to go: with the next call of this or
-    /// of [`Table::drop_index`], or with the next open.
+    /// such index. After `Db` there may be one that is still to go: with the next call of this, of
+    /// [`Table::drop_index`] or of [`Tables::create_table`](crate::Tables::create_table), or with
+    /// the next open.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -131,10 +133,7 @@ impl Table {
         let shared = &self.shared;
         let catalogue = shared.catalogue()?;
         let _alone = shared.changes.lock();
-        let abandoned = self.core.abandoned.lock().clone();
-        for id in abandoned {
-            self.take_back(id, name)?;
-        }
+        self.take_back_abandoned()?;
         // What is wrong with it is known before a tree is made.
         let mut definition = self.layout()?.definition.clone();
         let stored = definition.stored_index(name, index, IndexState::Building);
@@ -165,8 +164,19 @@ impl Table {
         Err(failed)
     }
 
+    /// Takes back indexes whose build failed, and for which that failed, too; for who holds
+    /// `changes`. Returns whether there were any.
+    pub(crate) fn take_back_abandoned(&self) -> Result<bool> {
+        let abandoned = self.core.abandoned.lock().clone();
+        for &id in &abandoned {
+            // Found by its number: no error names it.
+            self.take_back(id, "")?;
+        }
+        Ok(!abandoned.is_empty())
+    }
+
     /// Takes back an index whose build failed, whether the catalogue names it or not; for who holds
-    /// `changes`. If this fails too, the next build tries again, or the next open.
+    /// `changes`. If this fails too, the next build or creation tries again, or the next open.
     fn take_back(&self, id: u64, name: &str) -> Result<()> {
         self.core.abandoned.lock().insert(id);
         match self.end_build_alone(id, name, false) {

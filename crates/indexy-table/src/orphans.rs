@@ -100,11 +100,14 @@ pub(crate) fn refuse_rows(db: &Db) -> Result<()> {
     }
 }
 
-/// The first of these trees that has an entry, or cannot be read.
+/// The first of these trees that has an entry, or is damaged. Other errors say nothing about what
+/// is in a tree.
 fn first_with_entries<'a>(db: &Db, names: &'a [String]) -> Result<Option<&'a str>> {
     for name in names {
-        if !db.tree(name)?.is_empty().unwrap_or(false) {
-            return Ok(Some(name));
+        match db.tree(name)?.is_empty() {
+            Ok(true) => {}
+            Ok(false) | Err(indexy::Error::Corrupt { .. }) => return Ok(Some(name)),
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(None)

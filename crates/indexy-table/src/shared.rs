@@ -8,7 +8,7 @@
 
 use crate::{
     catalogue,
-    definition::{Definition, IndexState},
+    definition::{Definition, IndexState, StoredIndex},
     error::{Error, Result},
     layout::Layout,
     orphans::{self, Seen},
@@ -109,6 +109,9 @@ impl Shared {
                 orphans::refuse_rows(db)?;
             }
             let mut seen = Seen::read(db, tree)?;
+            // An index that is not ready is taken back, where that can be done.
+            let needed = |index: &StoredIndex| read_only || index.state == IndexState::Ready;
+            shared.check_trees(&seen.tables, needed)?;
             if !read_only {
                 seen = shared.put_in_order(tree, empty, seen)?;
             }
@@ -143,7 +146,7 @@ impl Shared {
     fn undo_builds(&self, tables: &[(String, Definition)]) -> Result<bool> {
         let mut undone = false;
         for (name, definition) in tables {
-            let ready = |index: &&crate::definition::StoredIndex| index.state == IndexState::Ready;
+            let ready = |index: &&StoredIndex| index.state == IndexState::Ready;
             if definition.indexes.iter().filter(ready).count() < definition.indexes.len() {
                 self.change(name, |definition| {
                     definition.indexes.retain(|index| ready(&index));
@@ -158,18 +161,26 @@ impl Shared {
         Ok(undone)
     }
 
-    /// Opens the trees of all tables.
-    fn open_trees(&self, tables: &[(String, Definition)]) -> Result<()> {
+    /// Each table has a tree of its rows, and one of each index that is `needed`.
+    fn check_trees(
+        &self,
+        tables: &[(String, Definition)],
+        needed: impl Fn(&StoredIndex) -> bool,
+    ) -> Result<()> {
         let existing: BTreeSet<String> = self.db.tree_names().into_iter().collect();
-        let all = || {
-            let trees = tables.iter().map(|(table, found)| (table, trees_of(found)));
-            trees.flat_map(|(table, trees)| trees.into_iter().map(move |tree| (table, tree)))
-        };
-        if let Some((table, name)) = all().find(|(_, name)| !existing.contains(name)) {
-            let what = format!("its tree {name} is missing");
-            return Err(Error::corrupt(table, what));
+        for (table, definition) in tables {
+            let mut trees = trees_with(definition, &needed);
+            if let Some(name) = trees.find(|name| !existing.contains(name)) {
+                let what = format!("its tree {name} is missing");
+                return Err(Error::corrupt(table, what));
+            }
         }
-        for (_, name) in all() {
+        Ok(())
+    }
+
+    /// Opens the trees of all tables, which are there.
+    fn open_trees(&self, tables: &[(String, Definition)]) -> Result<()> {
+        for name in tables.iter().flat_map(|(_, table)| trees_of(table)) {
             let tree = self.db.tree(&name)?;
             self.trees.write().insert(name, tree);
         }
@@ -291,6 +302,11 @@ impl Shared {
         Ok(core.clone())
     }
 
+    /// What handles of the table of number `id` share, if there were any.
+    pub(crate) fn known_table(&self, id: u64) -> Option<Arc<TableCore>> {
+        self.tables.lock().get(&id).cloned()
+    }
+
     pub(crate) fn forget_table(&self, id: u64) {
         self.tables.lock().remove(&id);
     }
@@ -358,10 +374,15 @@ pub(crate) fn unknown(table: &str) -> Error {
 
 /// The trees of a table.
 pub(crate) fn trees_of(definition: &Definition) -> Vec<String> {
-    let indexes = definition.indexes.iter();
+    trees_with(definition, |_| true).collect()
+}
+
+/// The tree of a table's rows, and those of its indexes that `wanted` takes.
+fn trees_with(
+    definition: &Definition,
+    wanted: impl Fn(&StoredIndex) -> bool,
+) -> impl Iterator<Item = String> {
+    let indexes = definition.indexes.iter().filter(move |index| wanted(index));
     let indexes = indexes.map(|index| tree_names::index(definition.id, index.id));
-    [tree_names::rows(definition.id)]
-        .into_iter()
-        .chain(indexes)
-        .collect()
+    [tree_names::rows(definition.id)].into_iter().chain(indexes)
 }

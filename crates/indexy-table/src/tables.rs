@@ -57,7 +57,7 @@ impl Tables {
     ///
     /// A tree that is named as one of a table, and of which the catalogue says nothing, stays if it
     /// has entries: the catalogue of a [salvaged](Db::salvage) database may be incomplete. It is
-    /// `Corrupt` where that can be seen, and nothing is changed then.
+    /// `Corrupt` where that can be seen, or where a table lacks a tree; nothing is changed then.
     ///
     /// Not to be called inside a transaction. Errors: `Corrupt`, `CatalogueVersion`, `Db`.
     ///
@@ -91,8 +91,9 @@ impl Tables {
     /// Creates a table, or opens it where it exists with this schema. The order of its indexes does
     /// not matter; that of its columns does.
     ///
-    /// With a log it is durable when the call returns. Cost of a creation: some fsyncs for each
-    /// tree; of another one, that of [`Db::sync`]. Not to be called inside a transaction. Errors:
+    /// It is durable when the call returns. An index of it that a failed build left goes first; see
+    /// [`Table::create_index`]. Cost: that of [`Db::sync`], without a log that of [`Db::flush`]; of
+    /// a creation also some fsyncs for each tree. Not to be called inside a transaction. Errors:
     /// `InvalidSchema`, `SchemaMismatch`, `IndexNotReady` while another thread builds an index of
     /// the schema, `Db`; after `Db` the table may be there, whole.
     ///
@@ -135,23 +136,7 @@ impl Tables {
         let catalogue = shared.catalogue()?;
         let _alone = shared.changes.lock();
         if let Some(existing) = self.definition(name)? {
-            if let Some(reason) = existing.differs(&definition) {
-                return Err(Error::SchemaMismatch {
-                    table: name.into(),
-                    reason,
-                });
-            }
-            if let Some(index) = existing.unready_index() {
-                return Err(Error::IndexNotReady {
-                    table: name.into(),
-                    index: index.into(),
-                });
-            }
-            // A creation that failed at the end may have left it so that it is seen.
-            match shared.db.sync() {
-                Ok(()) | Err(indexy::Error::ReadOnly) => return self.handle(name, existing),
-                Err(error) => return Err(error.into()),
-            }
+            return self.existing(name, existing, &definition);
         }
         shared::check_ttl(options.time_to_live())?;
         let numbers = 1 + definition.indexes.len() as u64;
@@ -327,6 +312,38 @@ impl Tables {
     /// ```
     pub fn transact<R>(&self, body: impl FnMut(&mut Transaction) -> Result<R>) -> Result<R> {
         self.shared.transact(body)
+    }
+
+    /// The table of this name, which exists, if it is as `asked`; for who holds `changes`.
+    fn existing(&self, name: &str, mut found: Definition, asked: &Definition) -> Result<Table> {
+        let shared = &self.shared;
+        if let Some(core) = shared.known_table(found.id) {
+            let table = Table::new(shared.clone(), core);
+            if table.take_back_abandoned()? {
+                found = self
+                    .definition(name)?
+                    .ok_or_else(|| shared::unknown(name))?;
+            }
+        }
+        if let Some(reason) = found.differs(asked) {
+            return Err(Error::SchemaMismatch {
+                table: name.into(),
+                reason,
+            });
+        }
+        if let Some(index) = found.unready_index() {
+            return Err(Error::IndexNotReady {
+                table: name.into(),
+                index: index.into(),
+            });
+        }
+        // A creation that failed at the end may have left it so that it is seen.
+        match shared.db.sync() {
+            Ok(()) => shared.settle()?,
+            Err(indexy::Error::ReadOnly) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.handle(name, found)
     }
 
     fn definition(&self, name: &str) -> Result<Option<Definition>> {

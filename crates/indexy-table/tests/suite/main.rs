@@ -4,6 +4,8 @@ mod builds;
 mod catalogue;
 mod changes;
 mod derive;
+mod failing_y;
+mod faults;
 mod kill;
 mod model;
 mod moments;
