@@ -37,6 +37,7 @@ macro_rules! conformance_suite {
                 i3_a_reader_does_not_install_what_was_overwritten_and_released,
                 i3_a_reader_does_not_install_what_was_deleted,
                 i3_ordinary_writes_do_not_starve_a_load,
+                i3_a_restamp_refuses_what_was_read_before,
                 i3_stamps_survive_splits,
                 i4_a_cut_keeps_what_is_dirty_or_in_flight,
                 i8_a_refused_commit_changes_nothing,

@@ -101,6 +101,30 @@ pub(super) fn i3_a_reader_does_not_install_what_was_deleted<X: IndexX>(make: Mak
     }
 }
 
+/// Of a tree that was mounted from the start, and of one that became it.
+pub(super) fn i3_a_restamp_refuses_what_was_read_before<X: IndexX>(make: Make<X>) {
+    for from_the_start in [true, false] {
+        let mut world = World::new(make(from_the_start));
+        match from_the_start {
+            true => _ = world.y.insert(b"k".to_vec(), b"v".to_vec()),
+            false => {
+                world.put(b"k", b"v");
+                world.flush();
+                world.cut_all();
+            }
+        }
+        let Some(load) = world.begin_load(b"k") else {
+            panic!("Y is asked");
+        };
+        world.x.restamp(&[], None);
+        world.y.clear();
+        world.truth.clear();
+        assert_eq!(world.finish_load(&load), Load::Raced);
+        world.check(b"k");
+        world.check_all();
+    }
+}
+
 pub(super) fn i3_ordinary_writes_do_not_starve_a_load<X: IndexX>(make: Make<X>) {
     let mut world = World::new(make(true));
     world.y.insert(b"k".to_vec(), b"v".to_vec());
