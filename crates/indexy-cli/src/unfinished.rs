@@ -3,12 +3,12 @@
 //!
 //! Where nothing is, it is made beside its destination and renamed. Into an empty directory, which
 //! may be a mount point, or somebody's whose parent is not to be written, it is made inside, and
-//! moves up: its manifest last, without which it is none.
+//! moves up: its manifest last, without which it is none. A lock file that nobody holds is nothing.
 
 use crate::stdout::say;
 use anyhow::{Context as _, bail, ensure};
 use std::{
-    fs::{self, File},
+    fs::{self, File, OpenOptions, TryLockError},
     io,
     path::{Path, PathBuf},
     thread,
@@ -18,6 +18,7 @@ use std::{
 /// Appended to the name of the destination, or the name in it, while it is not whole.
 const UNFINISHED: &str = ".unfinished";
 const MANIFEST: &str = "MANIFEST";
+const LOCK: &str = "LOCK";
 /// Attempts to remove what somebody still writes to.
 const REMOVE_TRIES: u32 = 200;
 const REMOVE_PAUSE: Duration = Duration::from_millis(5);
@@ -36,6 +37,8 @@ pub struct Unfinished {
     parent: PathBuf,
     /// It moves up into `parent`.
     inside: bool,
+    /// The lock of a destination that has one; held, so that nobody else makes a database there.
+    _lock: Option<File>,
     keep: bool,
 }
 
@@ -44,6 +47,7 @@ impl Unfinished {
     /// directory that is this command's alone.
     pub fn make(src: &Path, dest: &Path, empty: Empty) -> anyhow::Result<Self> {
         refuse_inside(src, dest)?;
+        let mut lock = None;
         let inside = match fs::symlink_metadata(dest) {
             Err(_) => {
                 let parent = parent_of(dest);
@@ -56,7 +60,7 @@ impl Unfinished {
             }
             Ok(_) if empty == Empty::Refused => bail!("{} exists", dest.display()),
             Ok(_) => {
-                refuse_full(dest)?;
+                lock = refuse_full(dest)?;
                 true
             }
         };
@@ -84,6 +88,7 @@ impl Unfinished {
             path,
             parent,
             inside,
+            _lock: lock,
             keep: false,
         })
     }
@@ -130,19 +135,21 @@ impl Drop for Unfinished {
 pub fn remove_all(path: &Path) {
     for _ in 0..REMOVE_TRIES {
         match fs::remove_dir_all(path) {
+            // Looks again: the thread may have made it anew.
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return,
             Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty => thread::sleep(REMOVE_PAUSE),
-            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+            Err(e) => {
                 say(format_args!("cannot remove {}: {e}", path.display()));
                 return;
             }
-            _ => return,
         }
     }
     say(format_args!("cannot remove {}", path.display()));
 }
 
 /// No copy of a database is made in itself.
-pub fn refuse_inside(src: &Path, dest: &Path) -> anyhow::Result<()> {
+fn refuse_inside(src: &Path, dest: &Path) -> anyhow::Result<()> {
     let Ok(src_there) = fs::canonicalize(src) else {
         return Ok(());
     };
@@ -159,18 +166,38 @@ pub fn refuse_inside(src: &Path, dest: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn refuse_full(dest: &Path) -> anyhow::Result<()> {
-    let mut entries = dest
-        .read_dir()
-        .with_context(|| format!("cannot read {}", dest.display()))?;
-    match entries.next() {
-        None => Ok(()),
-        Some(Ok(entry)) if entry.file_name() == UNFINISHED => bail!(
-            "{} exists: another command is writing it, or one that was killed left it; \
-             remove it in that case",
-            entry.path().display()
-        ),
-        Some(_) => bail!("{} exists and is not empty", dest.display()),
+/// Refuses a directory that holds anything but a lock file; takes that lock.
+fn refuse_full(dest: &Path) -> anyhow::Result<Option<File>> {
+    let cannot_read = || format!("cannot read {}", dest.display());
+    let mut locked = false;
+    for entry in dest.read_dir().with_context(cannot_read)? {
+        let entry = entry.with_context(cannot_read)?;
+        if entry.file_name() == UNFINISHED {
+            bail!(
+                "{} exists: another command is writing it, or one that was killed left it; \
+                 remove it in that case",
+                entry.path().display()
+            );
+        }
+        ensure!(
+            entry.file_name() == LOCK,
+            "{} exists and is not empty",
+            dest.display()
+        );
+        locked = true;
+    }
+    locked.then(|| take_lock(dest)).transpose()
+}
+
+fn take_lock(dest: &Path) -> anyhow::Result<File> {
+    let path = dest.join(LOCK);
+    let cannot = || format!("cannot lock {}", path.display());
+    let file = OpenOptions::new().write(true).open(&path);
+    let file = file.with_context(cannot)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => bail!("{} is in use by another process", dest.display()),
+        Err(TryLockError::Error(e)) => Err(e).with_context(cannot),
     }
 }
 
