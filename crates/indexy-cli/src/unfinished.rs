@@ -35,6 +35,8 @@ pub struct Unfinished {
     pub path: PathBuf,
     /// The directory that it is in.
     parent: PathBuf,
+    /// Directories above it that were made for it, the deepest first.
+    above: Vec<PathBuf>,
     /// It moves up into `parent`.
     inside: bool,
     /// The lock of a destination that has one; held, so that nobody else makes a database there.
@@ -47,23 +49,19 @@ impl Unfinished {
     /// directory that is this command's alone.
     pub fn make(src: &Path, dest: &Path, empty: Empty) -> anyhow::Result<Self> {
         refuse_inside(src, dest)?;
-        let mut lock = None;
-        let inside = match fs::symlink_metadata(dest) {
-            Err(_) => {
-                let parent = parent_of(dest);
-                let there = match empty {
-                    Empty::Refused => fs::metadata(&parent).map(|_| ()),
-                    Empty::Taken => fs::create_dir_all(&parent),
-                };
-                there.with_context(|| format!("cannot write to {}", parent.display()))?;
-                false
-            }
-            Ok(_) if empty == Empty::Refused => bail!("{} exists", dest.display()),
-            Ok(_) => {
-                lock = refuse_full(dest)?;
-                true
-            }
-        };
+        let mut this = Self::named(dest)?;
+        let begun = this.begin(empty);
+        if begun.is_err() {
+            this.remove_above();
+        }
+        begun?;
+        this.keep = false;
+        Ok(this)
+    }
+
+    /// What it is called, before anything is made.
+    fn named(dest: &Path) -> anyhow::Result<Self> {
+        let inside = fs::symlink_metadata(dest).is_ok();
         let (parent, path) = if inside {
             (dest.to_path_buf(), dest.join(UNFINISHED))
         } else {
@@ -76,21 +74,52 @@ impl Unfinished {
             let path = parent.join(name);
             (parent, path)
         };
-        match fs::create_dir(&path) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => bail!(
-                "{} exists: another command is writing it, or one that was killed left it; \
-                 remove it in that case",
-                path.display()
-            ),
-            made => made.with_context(|| format!("cannot create {}", path.display()))?,
-        }
         Ok(Self {
             path,
             parent,
+            above: Vec::new(),
             inside,
-            _lock: lock,
-            keep: false,
+            _lock: None,
+            keep: true,
         })
+    }
+
+    fn begin(&mut self, empty: Empty) -> anyhow::Result<()> {
+        let parent = self.parent.display();
+        match (self.inside, empty) {
+            (true, Empty::Refused) => bail!("{parent} exists"),
+            (true, Empty::Taken) => self._lock = refuse_full(&self.parent)?,
+            (false, Empty::Refused) => {
+                let there = fs::metadata(&self.parent);
+                there.with_context(|| format!("cannot write to {parent}"))?;
+            }
+            (false, Empty::Taken) => {
+                self.above = missing(&self.parent);
+                create_lasting(&self.parent, &self.above)
+                    .with_context(|| format!("cannot write to {parent}"))?;
+            }
+        }
+        let path = self.path.display();
+        match fs::create_dir(&self.path) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => bail!(
+                "{path} exists: another command is writing it, or one that was killed left it; \
+                 remove it in that case"
+            ),
+            made => made.with_context(|| format!("cannot create {path}")),
+        }
+    }
+
+    /// Removes it, also while a thread of this process still writes there.
+    pub fn remove(&self) {
+        remove_all(&self.path);
+        self.remove_above();
+    }
+
+    /// Others may have put something there: such a directory stays.
+    fn remove_above(&self) {
+        for dir in &self.above {
+            let _ = fs::remove_dir(dir);
+        }
     }
 
     /// It is whole: it gets its name, durably.
@@ -126,13 +155,12 @@ impl Unfinished {
 impl Drop for Unfinished {
     fn drop(&mut self) {
         if !self.keep {
-            remove_all(&self.path);
+            self.remove();
         }
     }
 }
 
-/// Removes `path`, also while a thread of this process still writes there.
-pub fn remove_all(path: &Path) {
+fn remove_all(path: &Path) {
     for _ in 0..REMOVE_TRIES {
         match fs::remove_dir_all(path) {
             // Looks again: the thread may have made it anew.
@@ -199,6 +227,19 @@ fn take_lock(dest: &Path) -> anyhow::Result<File> {
         Err(TryLockError::WouldBlock) => bail!("{} is in use by another process", dest.display()),
         Err(TryLockError::Error(e)) => Err(e).with_context(cannot),
     }
+}
+
+/// Of `dir` and the directories above it, those that are not there, the deepest first.
+fn missing(dir: &Path) -> Vec<PathBuf> {
+    let named = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
+    let missing = dir.ancestors().take_while(named);
+    missing.map(Path::to_path_buf).collect()
+}
+
+/// Makes `dir`, of which `missing` is not there, durably.
+fn create_lasting(dir: &Path, missing: &[PathBuf]) -> io::Result<()> {
+    fs::create_dir_all(dir)?;
+    missing.iter().rev().try_for_each(|made| sync(&parent_of(made)))
 }
 
 /// The directory that `path` is in.

@@ -7,7 +7,7 @@ use crate::{
     interrupt::Interrupt,
     stdout::{self, say},
     store::{self, Access},
-    unfinished::{Empty, Unfinished, remove_all},
+    unfinished::{Empty, Unfinished},
 };
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ pub fn run(args: &Checkpoint) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::install()?;
     let unfinished = Unfinished::make(&args.database.path, &args.dest, Empty::Taken)?;
     let undo = || {
-        remove_all(&unfinished.path);
+        unfinished.remove();
         say("interrupted; no checkpoint was written");
     };
     interrupt.undo(undo, || db.checkpoint(&unfinished.path))?;

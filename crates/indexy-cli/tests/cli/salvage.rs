@@ -25,7 +25,16 @@ fn a_sound_database_comes_out_whole() {
     place.run(&["scan", "new", "--count"]).prints("3000\n");
     place.run(&["verify", "new"]).succeeds();
     place.run(&["salvage", "db", "new"]).exits(1);
-    place.run(&["salvage", "absent", "other"]).exits(1);
+    let long = format!("a/b/{}", "x".repeat(300));
+    for (src, dest) in [
+        ("absent", "other"),
+        ("absent", "a/b/c"),
+        ("db", "a/b/.."),
+        ("db", &long),
+    ] {
+        place.run(&["salvage", src, dest]).exits(1);
+        assert!(!place.path("other").exists() && !place.path("a").exists());
+    }
 }
 
 #[test]
