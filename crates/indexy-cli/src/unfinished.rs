@@ -50,6 +50,7 @@ impl Unfinished {
     pub fn make(src: &Path, dest: &Path, empty: Empty) -> anyhow::Result<Self> {
         refuse_inside(src, dest)?;
         let mut this = Self::named(dest)?;
+        this.refuse_source(src, dest)?;
         let begun = this.begin(empty);
         if begun.is_err() {
             this.remove_above();
@@ -82,6 +83,21 @@ impl Unfinished {
             _lock: None,
             keep: true,
         })
+    }
+
+    /// The source of this command is not what an earlier one left.
+    fn refuse_source(&self, src: &Path, dest: &Path) -> anyhow::Result<()> {
+        let (Ok(src_there), Ok(there)) = (fs::canonicalize(src), fs::canonicalize(&self.path))
+        else {
+            return Ok(());
+        };
+        ensure!(
+            !src_there.starts_with(there),
+            "{} is where {} would be written; give another DEST",
+            src.display(),
+            dest.display()
+        );
+        Ok(())
     }
 
     fn begin(&mut self, empty: Empty) -> anyhow::Result<()> {

@@ -69,6 +69,28 @@ fn an_empty_directory_is_filled() {
     place.run(&["verify", "not/there/new"]).succeeds();
 }
 
+/// It is not called something that may be removed.
+#[test]
+fn the_source_may_be_called_unfinished() {
+    let place = Place::with_records(&records());
+    std::fs::rename(place.path("db"), place.path("db.unfinished")).unwrap();
+    std::fs::create_dir(place.path("new")).unwrap();
+    let refused = |command: &[&str]| {
+        place
+            .run(command)
+            .exits(1)
+            .says("would be written; give another DEST");
+    };
+    refused(&["salvage", "db.unfinished", "db"]);
+    refused(&["checkpoint", "db.unfinished", "db"]);
+    refused(&["convert", "db.unfinished", "db", "--index-x", "bplus"]);
+    let inside = place.path("new/.unfinished");
+    std::fs::rename(place.path("db.unfinished"), &inside).unwrap();
+    refused(&["salvage", "new/.unfinished", "new"]);
+    place.run(&["salvage", "new/.unfinished", "db"]).succeeds();
+    place.run(&["verify", "new/.unfinished"]).succeeds();
+}
+
 #[test]
 fn a_failed_one_leaves_nothing() {
     let place = Place::with_records(&records());
