@@ -33,11 +33,13 @@ pub enum Empty {
 /// The new database while it is not whole; dropping it removes it.
 pub struct Unfinished {
     pub path: PathBuf,
+    /// Where it is when it is whole.
+    dest: PathBuf,
     /// The directory that it is in.
     parent: PathBuf,
     /// Directories above it that were made for it, the deepest first.
     above: Vec<PathBuf>,
-    /// It moves up into `parent`.
+    /// It moves up: `dest` is `parent`.
     inside: bool,
     /// The lock of a destination that has one; held, so that nobody else makes a database there.
     _lock: Option<File>,
@@ -63,20 +65,26 @@ impl Unfinished {
     /// What it is called, before anything is made.
     fn named(dest: &Path) -> anyhow::Result<Self> {
         let inside = fs::symlink_metadata(dest).is_ok();
-        let (parent, path) = if inside {
-            (dest.to_path_buf(), dest.join(UNFINISHED))
+        let (parent, dest, path) = if inside {
+            (
+                dest.to_path_buf(),
+                dest.to_path_buf(),
+                dest.join(UNFINISHED),
+            )
         } else {
             let Some(name) = dest.file_name() else {
                 bail!("{} does not name a directory", dest.display());
             };
-            let mut name = name.to_os_string();
-            name.push(UNFINISHED);
             let parent = parent_of(dest);
-            let path = parent.join(name);
-            (parent, path)
+            let mut unfinished = name.to_os_string();
+            unfinished.push(UNFINISHED);
+            // Not `dest` itself: nothing can be renamed to `new/.`.
+            let (dest, path) = (parent.join(name), parent.join(unfinished));
+            (parent, dest, path)
         };
         Ok(Self {
             path,
+            dest,
             parent,
             above: Vec::new(),
             inside,
@@ -139,32 +147,40 @@ impl Unfinished {
     }
 
     /// It is whole: it gets its name, durably.
-    pub fn becomes(mut self, dest: &Path) -> anyhow::Result<()> {
+    pub fn becomes(mut self) -> anyhow::Result<()> {
         // Whole as it is, it is not thrown away because it cannot have its name.
         self.keep = true;
-        sync(&self.path)
-            .and_then(|()| match self.inside {
-                true => self.move_up(),
-                false => fs::rename(&self.path, dest),
-            })
-            .with_context(|| {
-                let place = self.path.display();
-                format!("cannot rename {place}, which is whole")
+        let (place, dest) = (self.path.display(), self.dest.display());
+        if self.inside {
+            self.move_up().with_context(|| {
+                format!(
+                    "cannot move all of {place}, which is whole, to {dest}; move there what is \
+                     left of it, {MANIFEST} last"
+                )
             })?;
+            if let Err(e) = fs::remove_dir(&self.path) {
+                say(format_args!("note: cannot remove {place}: {e}"));
+            }
+        } else {
+            sync(&self.path)
+                .and_then(|()| fs::rename(&self.path, &self.dest))
+                .with_context(|| format!("cannot rename {place}, which is whole"))?;
+        }
         sync(&self.parent).with_context(|| format!("cannot sync {}", self.parent.display()))
     }
 
     fn move_up(&self) -> io::Result<()> {
-        let up = |name: &Path| fs::rename(self.path.join(name), self.parent.join(name));
-        for entry in fs::read_dir(&self.path)? {
-            let name = PathBuf::from(entry?.file_name());
+        sync(&self.path)?;
+        let up = |name: &Path| fs::rename(self.path.join(name), self.dest.join(name));
+        let entries: Vec<_> = fs::read_dir(&self.path)?.collect::<io::Result<_>>()?;
+        for entry in entries {
+            let name = PathBuf::from(entry.file_name());
             if name != Path::new(MANIFEST) {
                 up(&name)?;
             }
         }
-        sync(&self.parent)?;
-        up(Path::new(MANIFEST))?;
-        fs::remove_dir(&self.path)
+        sync(&self.dest)?;
+        up(Path::new(MANIFEST))
     }
 }
 
@@ -255,7 +271,10 @@ fn missing(dir: &Path) -> Vec<PathBuf> {
 /// Makes `dir`, of which `missing` is not there, durably.
 fn create_lasting(dir: &Path, missing: &[PathBuf]) -> io::Result<()> {
     fs::create_dir_all(dir)?;
-    missing.iter().rev().try_for_each(|made| sync(&parent_of(made)))
+    missing
+        .iter()
+        .rev()
+        .try_for_each(|made| sync(&parent_of(made)))
 }
 
 /// The directory that `path` is in.
@@ -268,4 +287,27 @@ fn parent_of(path: &Path) -> PathBuf {
 
 fn sync(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_move_up_as_a_whole_is_said_to_be_in_two_places() {
+        let dir = tempfile::tempdir().unwrap();
+        let (src, dest) = (dir.path().join("src"), dir.path().join("dest"));
+        fs::create_dir(&dest).unwrap();
+        let unfinished = Unfinished::make(&src, &dest, Empty::Taken).unwrap();
+        let path = unfinished.path.clone();
+        fs::write(path.join(MANIFEST), "").unwrap();
+        for trees in [path.join("trees"), dest.join("trees")] {
+            fs::create_dir_all(trees.join("1")).unwrap();
+        }
+        let error = format!("{:#}", unfinished.becomes().unwrap_err());
+        assert!(error.contains("move there what is left of it"), "{error}");
+        assert!(path.join(MANIFEST).exists() && !dest.join(MANIFEST).exists());
+        fs::remove_dir_all(dest.join("trees")).unwrap();
+        fs::rename(path.join("trees"), dest.join("trees")).unwrap();
+    }
 }

@@ -21,7 +21,7 @@ pub fn run(args: &Checkpoint) -> anyhow::Result<ExitCode> {
         say("interrupted; no checkpoint was written");
     };
     interrupt.undo(undo, || db.checkpoint(&unfinished.path))?;
-    unfinished.becomes(&args.dest)?;
+    unfinished.becomes()?;
     db.close()?;
     stdout::print(format_args!(
         "checkpoint written to {}",

@@ -30,7 +30,7 @@ pub fn run(args: &Salvage) -> anyhow::Result<ExitCode> {
     let report = interrupt.undo(undo, || {
         store::salvage(&args.src, &unfinished.path, args.budget, doubtful)
     })?;
-    unfinished.becomes(&args.dest)?;
+    unfinished.becomes()?;
     if args.json {
         let seconds = start.elapsed().as_secs_f64();
         let whole = report.is_whole();

@@ -67,6 +67,10 @@ fn an_empty_directory_is_filled() {
         .says("is inside of");
     place.run(&["salvage", "db", "not/there/new"]).succeeds();
     place.run(&["verify", "not/there/new"]).succeeds();
+    place.run(&["salvage", "db", "other/."]).succeeds();
+    place.run(&["checkpoint", "db", "third/./"]).succeeds();
+    place.run(&["verify", "other"]).succeeds();
+    place.run(&["verify", "third"]).succeeds();
 }
 
 /// It is not called something that may be removed.
