@@ -68,10 +68,10 @@ pub fn run(args: &Load) -> anyhow::Result<ExitCode> {
         bad: 0,
     };
     let mut lines = source.lines().context("cannot start reading")?;
-    let end = loader.load(&mut lines, &interrupt).and_then(|end| {
-        loader.write_waiting()?;
-        Ok(end)
-    });
+    let end = loader.load(&mut lines, &interrupt);
+    // Also after a failure. The first one is told.
+    let written = loader.write_waiting();
+    let end = end.and_then(|end| written.map(|()| end));
     loader.progress.flushing();
     // What came before a failure is kept, and the failure is told even if keeping fails too.
     let flushed = db.close();

@@ -1,9 +1,10 @@
-//! Ctrl-C and a full device during a load: the database is consistent, the user knows how far it
-//! came, if anybody does.
+//! Ctrl-C, input that breaks off and a full device during a load: the database is consistent, the
+//! user knows how far it came, if anybody does.
 
 use crate::Place;
 use std::{
     io::{Read as _, Write as _},
+    os::{fd::OwnedFd, unix::net::UnixStream},
     process::{Command, Stdio},
     time::Duration,
 };
@@ -135,6 +136,23 @@ fn a_signal_that_the_parent_ignores_does_nothing() {
         .run(&["scan", "db", "--count"])
         .succeeds()
         .prints("2\n");
+}
+
+#[test]
+fn what_came_before_the_input_broke_off_is_there() {
+    let place = Place::new();
+    let (mut input, mut far) = UnixStream::pair().unwrap();
+    far.write_all(b"a\t1\nb\t2\n").unwrap();
+    // The far end goes away with something unread: the reader gets an error behind what it sent.
+    input.write_all(b"unread").unwrap();
+    drop(far);
+    let mut load = place.command(&["load", "db"]);
+    let ran = load.stdin(OwnedFd::from(input)).output().unwrap();
+    crate::Ran(ran)
+        .exits(1)
+        .says("cannot read standard input")
+        .says("2 records loaded before that");
+    place.run(&["scan", "db"]).prints("a\t1\nb\t2\n");
 }
 
 #[test]
