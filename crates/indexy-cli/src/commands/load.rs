@@ -46,7 +46,7 @@ pub fn run(args: &Load) -> anyhow::Result<ExitCode> {
         None => Format::Tsv,
     });
     let parser = Parser::new(format, args.encoding.encoding(), args.fields.fields()?);
-    args.tree.check()?;
+    args.tree.check(args.database.is_new())?;
     let interrupt = Interrupt::install()?;
     let db = store::open(&args.database, Access::Create)?;
     let tree = store::tree(&db, &args.tree, Access::Create)?;
