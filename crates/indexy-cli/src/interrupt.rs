@@ -1,13 +1,17 @@
 //! Ctrl-C, SIGTERM and a closed terminal: the first one asks to stop in good order, the second one
-//! kills. What cannot look for it while it works is undone by a thread that does.
+//! kills, unless it comes with the first. What cannot look for a signal while it works is undone by
+//! a thread that does.
+//!
+//! Threads: one that waits for the first signal, until then or to the end of the process.
 
 use anyhow::Context as _;
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
     flag,
+    iterator::Signals,
 };
 use std::{
-    fs,
+    fs, io,
     process::{ExitCode, exit},
     sync::{
         Arc, Mutex, PoisonError,
@@ -20,6 +24,9 @@ use std::{
 
 /// Shells report the death by signal n as 128 + n.
 const SIGNAL_EXIT_BASE: u8 = 128;
+/// What comes so soon after the first signal is the same wish: `timeout` sends SIGTERM to its child
+/// and then to its group, which the child is in.
+const ONE_WISH: Duration = Duration::from_millis(300);
 /// How long after a signal [`Interrupt::undo`] may begin.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -32,19 +39,17 @@ impl Interrupt {
     pub fn install() -> anyhow::Result<Self> {
         let this = Self::default();
         let again = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            if is_ignored(signal) {
-                continue;
-            }
+        let mut signals = vec![SIGINT, SIGTERM, SIGHUP];
+        signals.retain(|&signal| !is_ignored(signal));
+        for &signal in &signals {
             let register = || {
-                // Handlers run in the order of registration: the second signal finds `again` set.
                 flag::register_conditional_shutdown(signal, exit_status(signal), again.clone())?;
-                flag::register(signal, again.clone())?;
                 let number = usize::try_from(signal).unwrap_or_default();
                 flag::register_usize(signal, this.0.clone(), number)
             };
             register().context("cannot handle signals")?;
         }
+        set_after_first(&signals, again).context("cannot handle signals")?;
         Ok(this)
     }
 
@@ -89,6 +94,21 @@ impl Interrupt {
             done
         })
     }
+}
+
+/// Sets `again` when the first of `signals` has come, and what comes with it.
+fn set_after_first(signals: &[i32], again: Arc<AtomicBool>) -> io::Result<()> {
+    let mut signals = Signals::new(signals)?;
+    let wait = move || {
+        if signals.forever().next().is_some() {
+            thread::sleep(ONE_WISH);
+            again.store(true, Relaxed);
+        }
+    };
+    thread::Builder::new()
+        .name("signals".into())
+        .spawn(wait)
+        .map(drop)
 }
 
 /// True if our parent chose that this signal does nothing (`nohup`, `cmd &` in a script).

@@ -3,12 +3,12 @@
 //!
 //! Where nothing is, it is made beside its destination and renamed. Into an empty directory, which
 //! may be a mount point, or somebody's whose parent is not to be written, it is made inside, and
-//! moves up: its manifest last, without which it is none.
+//! moves up: its manifest last, without which it is none. A lock file that nobody holds is nothing.
 
 use crate::stdout::say;
 use anyhow::{Context as _, bail, ensure};
 use std::{
-    fs::{self, File},
+    fs::{self, File, OpenOptions, TryLockError},
     io,
     path::{Path, PathBuf},
     thread,
@@ -18,6 +18,7 @@ use std::{
 /// Appended to the name of the destination, or the name in it, while it is not whole.
 const UNFINISHED: &str = ".unfinished";
 const MANIFEST: &str = "MANIFEST";
+const LOCK: &str = "LOCK";
 /// Attempts to remove what somebody still writes to.
 const REMOVE_TRIES: u32 = 200;
 const REMOVE_PAUSE: Duration = Duration::from_millis(5);
@@ -32,10 +33,16 @@ pub enum Empty {
 /// The new database while it is not whole; dropping it removes it.
 pub struct Unfinished {
     pub path: PathBuf,
+    /// Where it is when it is whole.
+    dest: PathBuf,
     /// The directory that it is in.
     parent: PathBuf,
-    /// It moves up into `parent`.
+    /// Directories above it that were made for it, the deepest first.
+    above: Vec<PathBuf>,
+    /// It moves up: `dest` is `parent`.
     inside: bool,
+    /// The lock of a destination that has one; held, so that nobody else makes a database there.
+    _lock: Option<File>,
     keep: bool,
 }
 
@@ -44,105 +51,165 @@ impl Unfinished {
     /// directory that is this command's alone.
     pub fn make(src: &Path, dest: &Path, empty: Empty) -> anyhow::Result<Self> {
         refuse_inside(src, dest)?;
-        let inside = match fs::symlink_metadata(dest) {
-            Err(_) => {
-                let parent = parent_of(dest);
-                let there = match empty {
-                    Empty::Refused => fs::metadata(&parent).map(|_| ()),
-                    Empty::Taken => fs::create_dir_all(&parent),
-                };
-                there.with_context(|| format!("cannot write to {}", parent.display()))?;
-                false
-            }
-            Ok(_) if empty == Empty::Refused => bail!("{} exists", dest.display()),
-            Ok(_) => {
-                refuse_full(dest)?;
-                true
-            }
-        };
-        let (parent, path) = if inside {
-            (dest.to_path_buf(), dest.join(UNFINISHED))
+        let mut this = Self::named(dest)?;
+        this.refuse_source(src, dest)?;
+        let begun = this.begin(empty);
+        if begun.is_err() {
+            this.remove_above();
+        }
+        begun?;
+        this.keep = false;
+        Ok(this)
+    }
+
+    /// What it is called, before anything is made.
+    fn named(dest: &Path) -> anyhow::Result<Self> {
+        let inside = fs::symlink_metadata(dest).is_ok();
+        let (parent, dest, path) = if inside {
+            (
+                dest.to_path_buf(),
+                dest.to_path_buf(),
+                dest.join(UNFINISHED),
+            )
         } else {
             let Some(name) = dest.file_name() else {
                 bail!("{} does not name a directory", dest.display());
             };
-            let mut name = name.to_os_string();
-            name.push(UNFINISHED);
             let parent = parent_of(dest);
-            let path = parent.join(name);
-            (parent, path)
+            let mut unfinished = name.to_os_string();
+            unfinished.push(UNFINISHED);
+            // Not `dest` itself: nothing can be renamed to `new/.`.
+            let (dest, path) = (parent.join(name), parent.join(unfinished));
+            (parent, dest, path)
         };
-        match fs::create_dir(&path) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => bail!(
-                "{} exists: another command is writing it, or one that was killed left it; \
-                 remove it in that case",
-                path.display()
-            ),
-            made => made.with_context(|| format!("cannot create {}", path.display()))?,
-        }
         Ok(Self {
             path,
+            dest,
             parent,
+            above: Vec::new(),
             inside,
-            keep: false,
+            _lock: None,
+            keep: true,
         })
     }
 
+    /// The source of this command is not what an earlier one left.
+    fn refuse_source(&self, src: &Path, dest: &Path) -> anyhow::Result<()> {
+        let (Ok(src_there), Ok(there)) = (fs::canonicalize(src), fs::canonicalize(&self.path))
+        else {
+            return Ok(());
+        };
+        ensure!(
+            !src_there.starts_with(there),
+            "{} is where {} would be written; give another DEST",
+            src.display(),
+            dest.display()
+        );
+        Ok(())
+    }
+
+    fn begin(&mut self, empty: Empty) -> anyhow::Result<()> {
+        let parent = self.parent.display();
+        match (self.inside, empty) {
+            (true, Empty::Refused) => bail!("{parent} exists"),
+            (true, Empty::Taken) => self._lock = refuse_full(&self.parent)?,
+            (false, Empty::Refused) => {
+                let there = fs::metadata(&self.parent);
+                there.with_context(|| format!("cannot write to {parent}"))?;
+            }
+            (false, Empty::Taken) => {
+                self.above = missing(&self.parent);
+                create_lasting(&self.parent, &self.above)
+                    .with_context(|| format!("cannot write to {parent}"))?;
+            }
+        }
+        let path = self.path.display();
+        match fs::create_dir(&self.path) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => bail!(
+                "{path} exists: another command is writing it, or one that was killed left it; \
+                 remove it in that case"
+            ),
+            made => made.with_context(|| format!("cannot create {path}")),
+        }
+    }
+
+    /// Removes it, also while a thread of this process still writes there.
+    pub fn remove(&self) {
+        remove_all(&self.path);
+        self.remove_above();
+    }
+
+    /// Others may have put something there: such a directory stays.
+    fn remove_above(&self) {
+        for dir in &self.above {
+            let _ = fs::remove_dir(dir);
+        }
+    }
+
     /// It is whole: it gets its name, durably.
-    pub fn becomes(mut self, dest: &Path) -> anyhow::Result<()> {
+    pub fn becomes(mut self) -> anyhow::Result<()> {
         // Whole as it is, it is not thrown away because it cannot have its name.
         self.keep = true;
-        sync(&self.path)
-            .and_then(|()| match self.inside {
-                true => self.move_up(),
-                false => fs::rename(&self.path, dest),
-            })
-            .with_context(|| {
-                let place = self.path.display();
-                format!("cannot rename {place}, which is whole")
+        let (place, dest) = (self.path.display(), self.dest.display());
+        if self.inside {
+            self.move_up().with_context(|| {
+                format!(
+                    "cannot move all of {place}, which is whole, to {dest}; move there what is \
+                     left of it, {MANIFEST} last"
+                )
             })?;
+            if let Err(e) = fs::remove_dir(&self.path) {
+                say(format_args!("note: cannot remove {place}: {e}"));
+            }
+        } else {
+            sync(&self.path)
+                .and_then(|()| fs::rename(&self.path, &self.dest))
+                .with_context(|| format!("cannot rename {place}, which is whole"))?;
+        }
         sync(&self.parent).with_context(|| format!("cannot sync {}", self.parent.display()))
     }
 
     fn move_up(&self) -> io::Result<()> {
-        let up = |name: &Path| fs::rename(self.path.join(name), self.parent.join(name));
-        for entry in fs::read_dir(&self.path)? {
-            let name = PathBuf::from(entry?.file_name());
+        sync(&self.path)?;
+        let up = |name: &Path| fs::rename(self.path.join(name), self.dest.join(name));
+        let entries: Vec<_> = fs::read_dir(&self.path)?.collect::<io::Result<_>>()?;
+        for entry in entries {
+            let name = PathBuf::from(entry.file_name());
             if name != Path::new(MANIFEST) {
                 up(&name)?;
             }
         }
-        sync(&self.parent)?;
-        up(Path::new(MANIFEST))?;
-        fs::remove_dir(&self.path)
+        sync(&self.dest)?;
+        up(Path::new(MANIFEST))
     }
 }
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
         if !self.keep {
-            remove_all(&self.path);
+            self.remove();
         }
     }
 }
 
-/// Removes `path`, also while a thread of this process still writes there.
-pub fn remove_all(path: &Path) {
+fn remove_all(path: &Path) {
     for _ in 0..REMOVE_TRIES {
         match fs::remove_dir_all(path) {
+            // Looks again: the thread may have made it anew.
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return,
             Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty => thread::sleep(REMOVE_PAUSE),
-            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+            Err(e) => {
                 say(format_args!("cannot remove {}: {e}", path.display()));
                 return;
             }
-            _ => return,
         }
     }
     say(format_args!("cannot remove {}", path.display()));
 }
 
 /// No copy of a database is made in itself.
-pub fn refuse_inside(src: &Path, dest: &Path) -> anyhow::Result<()> {
+fn refuse_inside(src: &Path, dest: &Path) -> anyhow::Result<()> {
     let Ok(src_there) = fs::canonicalize(src) else {
         return Ok(());
     };
@@ -159,19 +226,55 @@ pub fn refuse_inside(src: &Path, dest: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn refuse_full(dest: &Path) -> anyhow::Result<()> {
-    let mut entries = dest
-        .read_dir()
-        .with_context(|| format!("cannot read {}", dest.display()))?;
-    match entries.next() {
-        None => Ok(()),
-        Some(Ok(entry)) if entry.file_name() == UNFINISHED => bail!(
-            "{} exists: another command is writing it, or one that was killed left it; \
-             remove it in that case",
-            entry.path().display()
-        ),
-        Some(_) => bail!("{} exists and is not empty", dest.display()),
+/// Refuses a directory that holds anything but a lock file; takes that lock.
+fn refuse_full(dest: &Path) -> anyhow::Result<Option<File>> {
+    let cannot_read = || format!("cannot read {}", dest.display());
+    let mut locked = false;
+    for entry in dest.read_dir().with_context(cannot_read)? {
+        let entry = entry.with_context(cannot_read)?;
+        if entry.file_name() == UNFINISHED {
+            bail!(
+                "{} exists: another command is writing it, or one that was killed left it; \
+                 remove it in that case",
+                entry.path().display()
+            );
+        }
+        ensure!(
+            entry.file_name() == LOCK,
+            "{} exists and is not empty",
+            dest.display()
+        );
+        locked = true;
     }
+    locked.then(|| take_lock(dest)).transpose()
+}
+
+fn take_lock(dest: &Path) -> anyhow::Result<File> {
+    let path = dest.join(LOCK);
+    let cannot = || format!("cannot lock {}", path.display());
+    let file = OpenOptions::new().write(true).open(&path);
+    let file = file.with_context(cannot)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => bail!("{} is in use by another process", dest.display()),
+        Err(TryLockError::Error(e)) => Err(e).with_context(cannot),
+    }
+}
+
+/// Of `dir` and the directories above it, those that are not there, the deepest first.
+fn missing(dir: &Path) -> Vec<PathBuf> {
+    let named = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
+    let missing = dir.ancestors().take_while(named);
+    missing.map(Path::to_path_buf).collect()
+}
+
+/// Makes `dir`, of which `missing` is not there, durably.
+fn create_lasting(dir: &Path, missing: &[PathBuf]) -> io::Result<()> {
+    fs::create_dir_all(dir)?;
+    missing
+        .iter()
+        .rev()
+        .try_for_each(|made| sync(&parent_of(made)))
 }
 
 /// The directory that `path` is in.
@@ -184,4 +287,27 @@ fn parent_of(path: &Path) -> PathBuf {
 
 fn sync(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_move_up_as_a_whole_is_said_to_be_in_two_places() {
+        let dir = tempfile::tempdir().unwrap();
+        let (src, dest) = (dir.path().join("src"), dir.path().join("dest"));
+        fs::create_dir(&dest).unwrap();
+        let unfinished = Unfinished::make(&src, &dest, Empty::Taken).unwrap();
+        let path = unfinished.path.clone();
+        fs::write(path.join(MANIFEST), "").unwrap();
+        for trees in [path.join("trees"), dest.join("trees")] {
+            fs::create_dir_all(trees.join("1")).unwrap();
+        }
+        let error = format!("{:#}", unfinished.becomes().unwrap_err());
+        assert!(error.contains("move there what is left of it"), "{error}");
+        assert!(path.join(MANIFEST).exists() && !dest.join(MANIFEST).exists());
+        fs::remove_dir_all(dest.join("trees")).unwrap();
+        fs::rename(path.join("trees"), dest.join("trees")).unwrap();
+    }
 }

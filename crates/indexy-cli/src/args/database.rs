@@ -32,6 +32,13 @@ pub struct Database {
     pub durability: DurabilityArg,
 }
 
+impl Database {
+    /// Whether there is none yet.
+    pub fn is_new(&self) -> bool {
+        !self.path.join("MANIFEST").exists()
+    }
+}
+
 /// Which tree, and what it is made of.
 #[derive(Debug, Args)]
 pub struct TreeArgs {
@@ -61,15 +68,20 @@ pub struct TreeArgs {
 const DATABASE: &str = "Database options";
 
 impl TreeArgs {
-    /// Refuses a pair of indexes that does not go together, before anything is made.
-    pub fn check(&self) -> Result<(), Usage> {
+    /// Refuses a pair of indexes that does not go together, before anything is made. In a database
+    /// that is not `new` the tree may have the other index already.
+    pub fn check(&self, new: bool) -> Result<(), Usage> {
         let (x, y) = (self.index_x, self.index_y);
         let needs_places = matches!(x, Some(IndexXKind::Radix | IndexXKind::RadixLeaves));
-        match y {
-            Some(IndexYKind::Lsm | IndexYKind::RocksDb) if needs_places => Err(Usage(
+        let has_places = match y {
+            Some(y) => !matches!(y, IndexYKind::Lsm | IndexYKind::RocksDb),
+            None => !new,
+        };
+        match needs_places && !has_places {
+            true => Err(Usage(
                 "--index-x radix and radix-leaves need --index-y bplus".into(),
             )),
-            _ => Ok(()),
+            false => Ok(()),
         }
     }
 }

@@ -34,7 +34,8 @@ pub struct Verify {
 /// `checkpoint`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-DEST opens as a database of its own. A failure and Ctrl-C leave nothing there.")]
+DEST opens as a database of its own. It appears when all of it is written: a
+failure and Ctrl-C leave nothing.")]
 pub struct Checkpoint {
     #[command(flatten)]
     pub database: Database,

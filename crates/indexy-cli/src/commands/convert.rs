@@ -35,7 +35,7 @@ pub fn run(args: &Convert) -> anyhow::Result<ExitCode> {
         say("interrupted; nothing was converted");
         return Ok(interrupt.exit_code());
     };
-    unfinished.becomes(&args.dest)?;
+    unfinished.becomes()?;
     if !args.quiet {
         report(&trees, args, start)?;
     }

@@ -29,8 +29,6 @@ use std::{process::ExitCode, time::Instant};
 /// records.
 const GROUP_BYTES: usize = 256 << 10;
 const GROUP_RECORDS: usize = 1000;
-/// Fewer sorted records are not worth a load of their own, which waits for the device.
-const FEWEST_SORTED: usize = 1000;
 /// Bad lines that `--skip-bad` names; the rest is only counted.
 const NAMED_BAD_LINES: u64 = 10;
 /// How many records pass between two looks at the clock.
@@ -48,7 +46,7 @@ pub fn run(args: &Load) -> anyhow::Result<ExitCode> {
         None => Format::Tsv,
     });
     let parser = Parser::new(format, args.encoding.encoding(), args.fields.fields()?);
-    args.tree.check()?;
+    args.tree.check(args.database.is_new())?;
     let interrupt = Interrupt::install()?;
     let db = store::open(&args.database, Access::Create)?;
     let tree = store::tree(&db, &args.tree, Access::Create)?;
@@ -70,10 +68,10 @@ pub fn run(args: &Load) -> anyhow::Result<ExitCode> {
         bad: 0,
     };
     let mut lines = source.lines().context("cannot start reading")?;
-    let end = loader.load(&mut lines, &interrupt).and_then(|end| {
-        loader.write_waiting()?;
-        Ok(end)
-    });
+    let end = loader.load(&mut lines, &interrupt);
+    // Also after a failure. The first one is told.
+    let written = loader.write_waiting();
+    let end = end.and_then(|end| written.map(|()| end));
     loader.progress.flushing();
     // What came before a failure is kept, and the failure is told even if keeping fails too.
     let flushed = db.close();
@@ -290,6 +288,8 @@ struct Writer {
 impl Writer {
     fn write(&mut self, key: &[u8], value: &[u8]) -> indexy::Result<()> {
         if !self.sorted.fits(key, value) {
+            // A few that ascend, and then one that does not: the input is not sorted.
+            self.sorted.gives_up |= !self.sorted.are_many() && !self.sorted.ascends(key);
             self.write_sorted()?;
         }
         if self.sorted.fits(key, value) {
@@ -302,6 +302,10 @@ impl Writer {
     /// Writes what waits for more of its kind.
     fn write_waiting(&mut self) -> indexy::Result<()> {
         self.write_sorted()?;
+        self.write_group()
+    }
+
+    fn write_group(&mut self) -> indexy::Result<()> {
         if let Some(group) = &mut self.group {
             self.records += group.write(&self.tree)?;
         }
@@ -309,19 +313,23 @@ impl Writer {
     }
 
     fn write_sorted(&mut self) -> indexy::Result<()> {
+        let many = self.sorted.are_many();
         let chunk = self.sorted.take();
-        if chunk.len() >= FEWEST_SORTED {
+        if many {
+            // What came before, maybe with the same keys, is written before.
+            self.write_group()?;
             match self.tree.load_sorted(chunk.iter()) {
                 Ok(count) => {
                     self.records += count;
                     return Ok(());
                 }
-                Err(Error::RangeNotEmpty { .. } | Error::Unsupported { .. }) => {}
+                // The tree has some of it, or its disk index takes no loads.
+                Err(Error::RangeNotEmpty { .. } | Error::Unsupported { .. }) => {
+                    self.sorted.gives_up = true;
+                }
                 Err(error) => return Err(error),
             }
         }
-        // The input is not sorted, the tree has some of it, or the disk index takes no loads.
-        self.sorted.gives_up |= !chunk.is_empty();
         for (key, value) in chunk.iter() {
             self.write_one(key, value)?;
         }
@@ -382,5 +390,108 @@ impl Group {
             batch.commit()?;
         }
         Ok(records.len() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use indexy::{Durability, Options};
+
+    struct Place {
+        _dir: tempfile::TempDir,
+        db: Db,
+        writer: Writer,
+    }
+
+    fn place(durability: Durability, sorted_budget: u64) -> Place {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::open(dir.path(), Options::new(64 << 20).durability(durability)).unwrap();
+        let group = (durability == Durability::Sync).then(|| Group::new(db.clone()));
+        let writer = Writer {
+            tree: db.tree("t").unwrap(),
+            sorted: Sorted::new(sorted_budget),
+            group,
+            records: 0,
+        };
+        Place {
+            _dir: dir,
+            db,
+            writer,
+        }
+    }
+
+    fn key(i: u32) -> [u8; 4] {
+        i.to_be_bytes()
+    }
+
+    #[test]
+    fn few_large_records_are_loaded_sorted() {
+        let Place {
+            _dir,
+            db,
+            mut writer,
+        } = place(Durability::None, 64 << 20);
+        for i in 0..1200 {
+            writer.write(&key(i), &[7; 16 << 10]).unwrap();
+        }
+        writer.write_waiting().unwrap();
+        assert_eq!(writer.records, 1200);
+        assert_eq!(db.stats().x_keys, 0);
+    }
+
+    #[test]
+    fn a_pause_does_not_end_the_sorted_load() {
+        let Place {
+            _dir,
+            db,
+            mut writer,
+        } = place(Durability::None, 64 << 20);
+        for i in 0..3 {
+            writer.write(&key(i), b"v").unwrap();
+            writer.write_waiting().unwrap();
+        }
+        for i in 3..2000 {
+            writer.write(&key(i), b"v").unwrap();
+        }
+        writer.write_waiting().unwrap();
+        assert_eq!(writer.records, 2000);
+        assert_eq!(db.stats().x_keys, 3);
+        writer.write(&key(5), b"v").unwrap();
+        writer.write(&key(4), b"v").unwrap();
+        assert!(writer.sorted.gives_up);
+    }
+
+    #[test]
+    fn what_comes_slowly_does_not_wait_for_long() {
+        let Place {
+            _dir,
+            db: _db,
+            mut writer,
+        } = place(Durability::None, 64 << 20);
+        writer.write(&key(0), b"v").unwrap();
+        assert_eq!(writer.records, 0);
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+        for i in 1..3 {
+            writer.write(&key(i), b"v").unwrap();
+            assert_eq!(writer.records, 1);
+        }
+        assert!(!writer.sorted.gives_up);
+    }
+
+    #[test]
+    fn the_last_record_of_a_key_counts_although_one_waited_for_its_group() {
+        let Place {
+            _dir,
+            db: _db,
+            mut writer,
+        } = place(Durability::Sync, 8 * (64 << 10));
+        writer.write(&key(0), &[1; 70 << 10]).unwrap();
+        for i in 0..1000 {
+            writer.write(&key(i), b"new").unwrap();
+        }
+        writer.write_waiting().unwrap();
+        assert_eq!(writer.records, 1001);
+        assert_eq!(writer.tree.get(key(0)).unwrap().unwrap(), b"new");
     }
 }

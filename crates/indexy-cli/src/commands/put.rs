@@ -22,7 +22,7 @@ pub fn run(args: &Put) -> anyhow::Result<ExitCode> {
         (None, None) => Vec::new(),
     };
     // Known before anything is made.
-    args.tree.check()?;
+    args.tree.check(args.database.is_new())?;
     refuse_longer("key", key.len(), MAX_KEY_BYTES)?;
     refuse_longer("value", value.len(), MAX_VALUE_BYTES)?;
     let db = store::open(&args.database, Access::Create)?;

@@ -7,7 +7,7 @@ use crate::{
     interrupt::Interrupt,
     stdout::{self, say},
     store,
-    unfinished::{Empty, Unfinished, remove_all},
+    unfinished::{Empty, Unfinished},
 };
 use indexy::{Doubtful, Loss, SalvageReport};
 use indexy_report::size::{self, counted};
@@ -24,13 +24,13 @@ pub fn run(args: &Salvage) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::install()?;
     let unfinished = Unfinished::make(&args.src, &args.dest, Empty::Taken)?;
     let undo = || {
-        remove_all(&unfinished.path);
+        unfinished.remove();
         say("interrupted; nothing was saved");
     };
     let report = interrupt.undo(undo, || {
         store::salvage(&args.src, &unfinished.path, args.budget, doubtful)
     })?;
-    unfinished.becomes(&args.dest)?;
+    unfinished.becomes()?;
     if args.json {
         let seconds = start.elapsed().as_secs_f64();
         let whole = report.is_whole();

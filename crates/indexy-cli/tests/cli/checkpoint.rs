@@ -1,7 +1,14 @@
 //! A checkpoint opens by itself and only goes where nothing is.
 
 use crate::{Place, is_empty};
-use std::{process::Command, thread::sleep, time::Duration};
+use std::{
+    process::Command,
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+/// A command that has not begun by then does not.
+const LONGEST_START: Duration = Duration::from_secs(30);
 
 #[test]
 fn a_checkpoint_holds_what_the_database_held() {
@@ -70,25 +77,37 @@ fn who_reads_does_not_stand_in_the_way() {
 fn an_interrupted_one_leaves_nothing() {
     let records: String = (0..20_000).map(|i| format!("key{i:06}\t{i}\n")).collect();
     let place = Place::with_records(&records);
-    for there in [false, true] {
-        let copy = place.path("copy");
+    let copy = place.path("copy");
+    for (there, lock) in [(false, false), (true, false), (true, true)] {
         if there {
             std::fs::create_dir(&copy).unwrap();
         }
+        if lock {
+            place.write("copy/LOCK", "");
+        }
+        let unfinished = match there {
+            true => copy.join(".unfinished"),
+            false => place.path("copy.unfinished"),
+        };
         let mut child = place
             .command_for_signals(&["checkpoint", "db", "copy"])
             .stdout(std::process::Stdio::null())
             .stderr(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        while !copy.join("LOCK").exists() && child.try_wait().unwrap().is_none() {
+        while !unfinished.join("LOCK").exists() && child.try_wait().unwrap().is_none() {
             sleep(Duration::from_millis(1));
         }
         let _ = Command::new("kill")
             .args(["-INT", &child.id().to_string()])
             .status();
-        match child.wait().unwrap().code() {
-            Some(130) if there => assert!(is_empty(&copy)),
+        let code = child.wait().unwrap().code();
+        assert!(!unfinished.exists());
+        match code {
+            Some(130) if there => {
+                assert_eq!(copy.read_dir().unwrap().count(), usize::from(lock));
+                std::fs::remove_dir_all(&copy).unwrap();
+            }
             Some(130) => assert!(!copy.exists()),
             code => {
                 assert_eq!(code, Some(0));
@@ -97,4 +116,55 @@ fn an_interrupted_one_leaves_nothing() {
             }
         }
     }
+}
+
+/// The copy reads from a pipe that nobody writes to.
+#[test]
+fn one_that_waits_is_interrupted() {
+    let place = Place::with_records("a\t1\n");
+    std::fs::create_dir(place.path("copy")).unwrap();
+    place.write("copy/LOCK", "");
+    // A database that is only read is copied file by file.
+    let lock = std::fs::File::open(place.path("db/LOCK")).unwrap();
+    lock.lock_shared().unwrap();
+    let made = Command::new("mkfifo").arg(place.path("db/log/0")).status();
+    assert!(made.unwrap().success());
+    let mut child = place
+        .command_for_signals(&["checkpoint", "db", "copy"])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let log = place.path("copy/.unfinished/log");
+    let start = Instant::now();
+    while !log.exists() && start.elapsed() < LONGEST_START {
+        assert_eq!(child.try_wait().unwrap(), None);
+        sleep(Duration::from_millis(5));
+    }
+    sleep(Duration::from_millis(300));
+    // Beside what was there, nothing but what is not whole.
+    assert_eq!(place.path("copy").read_dir().unwrap().count(), 2);
+    let id = child.id().to_string();
+    let told = Command::new("kill").args(["-INT", &id]).status().unwrap();
+    assert!(told.success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(place.path("copy").read_dir().unwrap().count(), 1);
+}
+
+#[test]
+fn a_lock_file_alone_is_nothing() {
+    let place = Place::with_records("a\t1\n");
+    std::fs::create_dir(place.path("copy")).unwrap();
+    place.write("copy/LOCK", "");
+    let lock = std::fs::File::open(place.path("copy/LOCK")).unwrap();
+    lock.lock().unwrap();
+    place
+        .run(&["checkpoint", "db", "copy"])
+        .exits(1)
+        .says("copy is in use by another process");
+    assert_eq!(place.path("copy").read_dir().unwrap().count(), 1);
+    drop(lock);
+    place.run(&["checkpoint", "db", "copy"]).succeeds();
+    assert!(!place.path("copy/.unfinished").exists());
+    place.run(&["verify", "copy"]).succeeds();
 }

@@ -1,9 +1,10 @@
-//! Ctrl-C and a full device during a load: the database is consistent, the user knows how far it
-//! came, if anybody does.
+//! Ctrl-C, input that breaks off and a full device during a load: the database is consistent, the
+//! user knows how far it came, if anybody does.
 
 use crate::Place;
 use std::{
     io::{Read as _, Write as _},
+    os::{fd::OwnedFd, unix::net::UnixStream},
     process::{Command, Stdio},
     time::Duration,
 };
@@ -50,6 +51,61 @@ fn a_signal_stops_the_load_in_good_order() {
     }
 }
 
+/// As `timeout` does it: to its child, and then to its group.
+#[test]
+fn a_signal_that_comes_twice_at_once_is_one() {
+    let place = Place::new();
+    let mut child = place
+        .command_for_signals(&["load", "db"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"a\t1\nb\t2\n").unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    let id = child.id();
+    let twice = format!("kill -TERM {id}; sleep 0.001; kill -TERM {id}");
+    let sent = Command::new("sh").args(["-c", &twice]).status().unwrap();
+    assert!(sent.success());
+    let ran = crate::Ran(child.wait_with_output().unwrap());
+    ran.exits(143).says("interrupted after line 2");
+    drop(stdin);
+    place.run(&["scan", "db", "--count"]).prints("2\n");
+}
+
+#[test]
+fn a_second_signal_kills() {
+    let place = Place::new();
+    // Nobody reads what it says: it cannot end in good order.
+    let (unread, mut full) = std::io::pipe().unwrap();
+    rustix::io::ioctl_fionbio(&full, true).unwrap();
+    while full.write(&[b'x'; 4096]).is_ok() {}
+    while full.write(b"x").is_ok() {}
+    rustix::io::ioctl_fionbio(&full, false).unwrap();
+    let mut child = place
+        .command_for_signals(&["load", "db"])
+        .stdin(Stdio::piped())
+        .stderr(full)
+        .spawn()
+        .unwrap();
+    let _stdin = child.stdin.take().unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    let id = child.id().to_string();
+    let kill = |signal| {
+        Command::new("kill")
+            .args([signal, id.as_str()])
+            .status()
+            .unwrap()
+    };
+    assert!(kill("-INT").success());
+    std::thread::sleep(Duration::from_millis(1500));
+    assert!(child.try_wait().unwrap().is_none());
+    assert!(kill("-TERM").success());
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    drop(unread);
+}
+
 #[test]
 fn a_signal_that_the_parent_ignores_does_nothing() {
     let place = Place::new();
@@ -80,6 +136,23 @@ fn a_signal_that_the_parent_ignores_does_nothing() {
         .run(&["scan", "db", "--count"])
         .succeeds()
         .prints("2\n");
+}
+
+#[test]
+fn what_came_before_the_input_broke_off_is_there() {
+    let place = Place::new();
+    let (mut input, mut far) = UnixStream::pair().unwrap();
+    far.write_all(b"a\t1\nb\t2\n").unwrap();
+    // The far end goes away with something unread: the reader gets an error behind what it sent.
+    input.write_all(b"unread").unwrap();
+    drop(far);
+    let mut load = place.command(&["load", "db"]);
+    let ran = load.stdin(OwnedFd::from(input)).output().unwrap();
+    crate::Ran(ran)
+        .exits(1)
+        .says("cannot read standard input")
+        .says("2 records loaded before that");
+    place.run(&["scan", "db"]).prints("a\t1\nb\t2\n");
 }
 
 #[test]

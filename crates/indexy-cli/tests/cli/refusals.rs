@@ -137,6 +137,8 @@ fn wrong_usage_makes_no_database() {
         vec!["put", "db", "a", "1", "--tree", ""],
         vec!["load", "db", "--index-y", "bplus:1K"],
         vec!["load", "db", "--index-x", "radix", "--index-y", "lsm"],
+        vec!["load", "db", "--index-x", "radix"],
+        vec!["put", "db", "a", "1", "--index-x", "radix-leaves"],
         vec!["load", "db", "--key-field", "a", "--value-field", "a_hex"],
         vec!["load", "db", "--value-field", "a", "--key-field", "a_hex"],
     ];
@@ -153,6 +155,19 @@ fn wrong_usage_makes_no_database() {
         place.run(&args).exits(2);
     }
     assert!(!place.path("db").exists());
+}
+
+#[test]
+fn a_tree_that_is_there_needs_no_second_index() {
+    let place = Place::new();
+    let put = ["put", "db", "a", "1", "--index-x", "radix"];
+    place
+        .run(&[&put[..], &["--index-y", "bplus"]].concat())
+        .succeeds();
+    place.run(&put).succeeds();
+    place.run(&[&put[..], &["--tree", "new"]].concat()).exits(1);
+    let stats = place.run(&["stats", "db"]).succeeds();
+    assert!(!stats.stdout().contains("new"), "{}", stats.all());
 }
 
 #[test]

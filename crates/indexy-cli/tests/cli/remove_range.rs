@@ -46,6 +46,11 @@ fn without_a_bound_or_a_confirmation_nothing_is_removed() {
     place
         .run_with_input(&["remove-range", "db", "--from", "a"], b"yes\n")
         .exits(2);
+    // Of nothing there is nothing to ask.
+    place
+        .run(&["remove-range", "db", "--from", "c", "--to", "b"])
+        .succeeds()
+        .prints("the range has no key\n");
     assert_eq!(left(&place).lines().count(), 5);
 }
 

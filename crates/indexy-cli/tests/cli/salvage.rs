@@ -25,7 +25,16 @@ fn a_sound_database_comes_out_whole() {
     place.run(&["scan", "new", "--count"]).prints("3000\n");
     place.run(&["verify", "new"]).succeeds();
     place.run(&["salvage", "db", "new"]).exits(1);
-    place.run(&["salvage", "absent", "other"]).exits(1);
+    let long = format!("a/b/{}", "x".repeat(300));
+    for (src, dest) in [
+        ("absent", "other"),
+        ("absent", "a/b/c"),
+        ("db", "a/b/.."),
+        ("db", &long),
+    ] {
+        place.run(&["salvage", src, dest]).exits(1);
+        assert!(!place.path("other").exists() && !place.path("a").exists());
+    }
 }
 
 #[test]
@@ -58,6 +67,32 @@ fn an_empty_directory_is_filled() {
         .says("is inside of");
     place.run(&["salvage", "db", "not/there/new"]).succeeds();
     place.run(&["verify", "not/there/new"]).succeeds();
+    place.run(&["salvage", "db", "other/."]).succeeds();
+    place.run(&["checkpoint", "db", "third/./"]).succeeds();
+    place.run(&["verify", "other"]).succeeds();
+    place.run(&["verify", "third"]).succeeds();
+}
+
+/// It is not called something that may be removed.
+#[test]
+fn the_source_may_be_called_unfinished() {
+    let place = Place::with_records(&records());
+    std::fs::rename(place.path("db"), place.path("db.unfinished")).unwrap();
+    std::fs::create_dir(place.path("new")).unwrap();
+    let refused = |command: &[&str]| {
+        place
+            .run(command)
+            .exits(1)
+            .says("would be written; give another DEST");
+    };
+    refused(&["salvage", "db.unfinished", "db"]);
+    refused(&["checkpoint", "db.unfinished", "db"]);
+    refused(&["convert", "db.unfinished", "db", "--index-x", "bplus"]);
+    let inside = place.path("new/.unfinished");
+    std::fs::rename(place.path("db.unfinished"), &inside).unwrap();
+    refused(&["salvage", "new/.unfinished", "new"]);
+    place.run(&["salvage", "new/.unfinished", "db"]).succeeds();
+    place.run(&["verify", "new/.unfinished"]).succeeds();
 }
 
 #[test]
