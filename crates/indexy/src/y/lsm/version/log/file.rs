@@ -128,12 +128,15 @@ impl Log {
             self.file.set_len(self.end)?;
         }
         // Written again, not only synced: a sync that failed in another process may have left it
-        // in the system's memory alone, where it counts as written. One copy, so that a crash in
-        // between leaves the other.
+        // in the system's memory alone, where it counts as written. One copy after the other, so
+        // that a crash in between leaves one.
         if let Some(last) = &unsure.last {
             let copies = record::encode(self.identity(self.last), &last.says)?;
             let copy = copies.get(..copies.len() / 2).unwrap_or_default();
-            self.file.write_at(copy, last.lesser_copy)?;
+            let [lesser, better] = last.copies;
+            self.file.write_at(copy, lesser)?;
+            self.file.sync()?;
+            self.file.write_at(copy, better)?;
         }
         let mended = match (unsure.other_is_whole, &unsure.last) {
             (true, None) => false,

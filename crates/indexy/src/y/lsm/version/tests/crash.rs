@@ -94,10 +94,17 @@ fn a_superblock_that_no_sync_has_reached_is_written_again() {
             .into_iter()
             .find(|place| before[place.clone()] != written[place.clone()]);
         let place = changed.unwrap();
-        open(&sim).unwrap();
+        let versions = open(&sim).unwrap();
         for seed in 0..40 {
             let found = &log(&sim.crash(seed))[place.clone()];
             assert!(*found != before[place.clone()], "{steps}.{seed}");
+        }
+        step(&sim, &versions, steps).unwrap();
+        versions.commit().unwrap();
+        for seed in 0..40 {
+            let reader = open_as(&sim.crash(seed), OWNER, true).unwrap();
+            let verified = reader.verify();
+            verified.unwrap_or_else(|e| panic!("{steps}.{seed}: {e}"));
         }
     }
 }
