@@ -30,6 +30,10 @@ pub(crate) struct Claim {
 pub(crate) fn claim(dest: &Path) -> Result<Claim> {
     let made = !dest.exists();
     let lock = lock_empty(dest);
+    if lock.is_err() && made {
+        // Fails, as it should, if there is something in it.
+        let _ = fs::remove_dir(dest);
+    }
     lock.map(|lock| Claim { lock, made })
 }
 
@@ -77,5 +81,31 @@ fn prepare(dest: &Path) -> Result<()> {
 fn not_empty(dest: &Path) -> Error {
     Error::DestinationNotEmpty {
         path: dest.to_path_buf(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The directory has a name that is just short enough.
+    #[test]
+    fn a_directory_that_cannot_be_locked_is_not_left() {
+        const MOST: usize = 4095;
+        let dir = tempfile::tempdir().unwrap();
+        let mut above = dir.path().to_path_buf();
+        while MOST - above.as_os_str().len() > 300 {
+            above.push("d".repeat(200));
+        }
+        fs::create_dir_all(&above).unwrap();
+        let left = MOST - above.as_os_str().len() - 1;
+        let dest = above.join("d".repeat(left.min(250)));
+        let dest = match left > 250 {
+            true => dest.join("d".repeat(left - 251)),
+            false => dest,
+        };
+        fs::create_dir_all(dest.parent().unwrap()).unwrap();
+        assert!(matches!(claim(&dest), Err(Error::Io { .. })));
+        assert!(!dest.exists() && dest.parent().unwrap().exists());
     }
 }
