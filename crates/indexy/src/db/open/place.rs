@@ -67,6 +67,8 @@ pub(super) fn manifest(storage: &dyn Storage, path: &Path, options: &Options) ->
     if let Some(parent) = path.parent() {
         storage.sync_dir(parent)?;
     }
+    // Without these folders a manifest is that of a database that was damaged.
+    storage.sync_dir(path)?;
     let manifest = Manifest::new(random_id());
     manifest.write(storage, path)?;
     Ok(manifest)
