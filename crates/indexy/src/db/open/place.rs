@@ -50,6 +50,10 @@ fn missing(path: &Path) -> Error {
 pub(super) fn manifest(storage: &dyn Storage, path: &Path, options: &Options) -> Result<Manifest> {
     if let Some(manifest) = Manifest::read(storage, path)? {
         if !options.read_only {
+            if manifest == Manifest::new(manifest.database_id) {
+                // No tree was ever made, so nothing was ever logged.
+                storage.create_dir_all(&path.join(LOG_DIR))?;
+            }
             // A process may have died before this manifest's name was durable. What goes because
             // of what it says, and what is acknowledged, must not meet the one of before again.
             storage.sync_dir(path)?;

@@ -161,3 +161,18 @@ fn the_folders_of_a_new_database_are_durable_before_its_manifest() {
     let folders = at("create", "log").max(at("create", "trees"));
     assert!(synced.is_some_and(|synced| folders < synced), "{done:?}");
 }
+
+/// Where nothing can have been logged, no log is missing.
+#[test]
+fn a_folder_of_the_log_that_is_missing_is_made_only_where_no_tree_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let (options, log) = (Options::new(4 << 20), dir.path().join("log"));
+    drop(Db::open(dir.path(), options.clone()).unwrap());
+    std::fs::remove_dir_all(&log).unwrap();
+    let db = Db::open(dir.path(), options.clone()).unwrap();
+    db.tree("t").unwrap();
+    drop(db);
+    std::fs::remove_dir_all(&log).unwrap();
+    assert!(Db::open(dir.path(), options).is_err());
+    assert!(!log.exists());
+}
