@@ -151,6 +151,9 @@ impl Db {
     /// `Unsupported` (another build reads it), `Io` (it may not be read), and those of writing
     /// `dest`; damage is none. After an error `dest` is as it was before.
     ///
+    /// A process that is killed meanwhile leaves a database in `dest` that opens, and has a part
+    /// of what can be read. So the command `indexy salvage` writes beside `dest` and renames.
+    ///
     /// ```
     /// # use indexy::{Db, Doubtful, Options};
     /// # let dir = tempfile::tempdir()?;
