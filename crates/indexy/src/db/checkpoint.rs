@@ -20,14 +20,13 @@
 
 use super::{
     directory::{
-        self, DirectoryLock, IMAGES_DIR, LOCK_FILE, LOG_DIR, TREES_DIR, manifest::Manifest, real,
-        remove_unfinished, tree_dir,
+        self, IMAGES_DIR, LOG_DIR, TREES_DIR, claim, manifest::Manifest, real, remove_unfinished,
+        tree_dir,
     },
     handle::{Core, TreeCore},
 };
 use crate::{
     error::{Error, Result},
-    storage::Buffered,
     wal::Lsn,
 };
 use std::{
@@ -45,39 +44,17 @@ pub(super) fn checkpoint(core: &Core, dest: &Path) -> Result<()> {
     let ours = [TREES_DIR, LOG_DIR, IMAGES_DIR].map(|name| root.join(name));
     if ours.iter().any(|dir| real.starts_with(dir)) {
         // What is there and unknown is removed when the database is opened next.
-        return Err(not_empty(dest));
+        return Err(Error::DestinationNotEmpty {
+            path: dest.to_path_buf(),
+        });
     }
-    let absent = !dest.exists();
-    let _claim = claim(dest)?;
+    let claim = claim(dest)?;
     let copied = copy(core, dest);
     if copied.is_err() {
         // Half a copy is of no use; the first error is the one to report.
-        remove_unfinished(dest, absent);
+        remove_unfinished(dest, claim.made);
     }
     copied
-}
-
-/// Makes the destination, which is absent or an empty directory, and locks it. A second checkpoint
-/// to the same place is refused meanwhile, and neither removes what the other one made.
-fn claim(dest: &Path) -> Result<DirectoryLock> {
-    prepare(dest)?;
-    let lock = DirectoryLock::take(dest, false)?;
-    let mut locked = false;
-    for entry in std::fs::read_dir(dest).map_err(|e| Error::io("open", dest, e))? {
-        let entry = entry.map_err(|e| Error::io("open", dest, e))?;
-        if entry.file_name() != LOCK_FILE {
-            return Err(not_empty(dest));
-        }
-        locked = true;
-    }
-    if !locked {
-        // What was locked is gone: another checkpoint failed at this moment, and took it away.
-        return Err(Error::Locked {
-            path: dest.join(LOCK_FILE),
-            this_process: false,
-        });
-    }
-    Ok(lock)
 }
 
 fn copy(core: &Core, dest: &Path) -> Result<()> {
@@ -171,34 +148,6 @@ fn copy_missing(
 
 fn create_dir(path: &Path) -> Result<()> {
     std::fs::create_dir(path).map_err(|e| Error::io("create", path, e))
-}
-
-/// The destination is absent or an empty directory.
-fn prepare(dest: &Path) -> Result<()> {
-    match std::fs::read_dir(dest) {
-        Ok(mut entries) => {
-            // A lock file alone is what a checkpoint that was cut short may leave; whether it is in
-            // use is found out next.
-            let other = |entry: std::io::Result<std::fs::DirEntry>| {
-                entry.map_or(true, |entry| entry.file_name() != LOCK_FILE)
-            };
-            match entries.any(other) {
-                false => Ok(()),
-                true => Err(not_empty(dest)),
-            }
-        }
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            directory::create_lasting(&Buffered, dest)
-        }
-        Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => Err(not_empty(dest)),
-        Err(e) => Err(Error::io("open", dest, e)),
-    }
-}
-
-fn not_empty(dest: &Path) -> Error {
-    Error::DestinationNotEmpty {
-        path: dest.to_path_buf(),
-    }
 }
 
 /// Copies the files of a directory that nobody writes.

@@ -67,7 +67,9 @@ impl Db {
     /// `DestinationNotEmpty` (a new database in a directory with other files), `Locked`,
     /// `FormatVersion`, `Corrupt`, `Io`, `OutOfSpace`, `MergeOperatorMissing` (the log has merges
     /// of an operator that is not registered), and `MemoryStalled` or `ResidentTreesTooLarge` where
-    /// the log's records find no room.
+    /// the log's records find no room. After a crash an open for writing needs space, too: the end
+    /// of the log, among other things, is written again, at the same place. Where a file system
+    /// that copies on write is full, that is `OutOfSpace`, and may be repeated.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

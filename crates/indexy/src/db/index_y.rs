@@ -395,7 +395,7 @@ mod tests {
     fn i7_kinds_share_the_total() {
         let (dir, total) = (tempfile::tempdir().unwrap(), 16 << 20);
         let lock = DirectoryLock::take(dir.path(), false).unwrap();
-        let directory = OwnedDirectory::new(dir.path(), lock, Arc::default());
+        let directory = OwnedDirectory::new(dir.path(), Arc::new(lock), Arc::default());
         let (factories, medium) = (Factories::default(), Medium::default());
         let shared = YShared::new(
             total,

@@ -37,6 +37,8 @@ use crate::{
     y::{Compression, lsm, paged, salvaged::Salvaged, tolerant::Hole},
 };
 use serde::{Deserialize, Serialize};
+#[cfg(test)]
+use std::cell::Cell;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     path::{Path, PathBuf},
@@ -45,6 +47,20 @@ use std::{
 
 /// Files of the source that are open at once.
 const MOST_OPEN_FILES: usize = 64;
+
+#[cfg(test)]
+mod tests;
+
+#[cfg(test)]
+thread_local! {
+    /// What another program does just before the destination is claimed.
+    static MEANWHILE: Cell<Option<Box<dyn FnOnce()>>> = const { Cell::new(None) };
+}
+
+#[cfg(test)]
+fn meanwhile() {
+    MEANWHILE.take().into_iter().for_each(|other| other());
+}
 
 /// What [`Db::salvage`] does with keys whose newest version may be lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -135,6 +151,9 @@ impl Db {
     /// `Unsupported` (another build reads it), `Io` (it may not be read), and those of writing
     /// `dest`; damage is none. After an error `dest` is as it was before.
     ///
+    /// A process that is killed meanwhile leaves a database in `dest` that opens, and has a part
+    /// of what can be read. So the command `indexy salvage` writes beside `dest` and renames.
+    ///
     /// ```
     /// # use indexy::{Db, Doubtful, Options};
     /// # let dir = tempfile::tempdir()?;
@@ -180,17 +199,22 @@ fn salvage(src: &Path, dest: &Path, options: Options, doubtful: Doubtful) -> Res
         incomplete: BTreeSet::new(),
         unsure: HashSet::new(),
     };
-    refuse_full(src, dest)?;
-    let absent = !dest.exists();
-    let saved = Db::open(dest, options).and_then(|db| {
+    refuse_inside(src, dest)?;
+    #[cfg(test)]
+    meanwhile();
+    let claim = directory::claim(dest)?;
+    // Held to the end: what is there is nobody's but ours.
+    let lock = Arc::new(claim.lock);
+    let saved = open::open_claimed(dest, options, lock.clone()).and_then(|handle| {
+        let handle = Arc::new(handle);
+        let db = Db { handle };
         let report = salvage.write(&db, &source)?;
         db.close().map(|()| report)
     });
-    if saved.is_err()
-        // Nobody's but ours, which is over.
-        && let Ok(_lock) = DirectoryLock::take(dest, false)
-    {
-        directory::remove_unfinished(dest, absent);
+    // Nothing of the handle is left that could still write.
+    let alone = Arc::into_inner(lock);
+    if saved.is_err() && alone.is_some() {
+        directory::remove_unfinished(dest, claim.made);
     }
     saved
 }
@@ -209,10 +233,8 @@ fn lock(src: &Path) -> Result<Option<DirectoryLock>> {
 }
 
 /// The source is not written: nothing is put into it.
-fn refuse_full(src: &Path, dest: &Path) -> Result<()> {
-    let full = std::fs::read_dir(dest).is_ok_and(|mut entries| entries.next().is_some());
-    let inside = directory::real(dest).starts_with(directory::real(src));
-    match full || inside {
+fn refuse_inside(src: &Path, dest: &Path) -> Result<()> {
+    match directory::real(dest).starts_with(directory::real(src)) {
         true => Err(Error::DestinationNotEmpty {
             path: dest.to_path_buf(),
         }),

@@ -1,10 +1,12 @@
 //! The directory of a database: its names, its lock, its manifest, and who may touch it.
 //!
-//! `names` what lies where; `lock` against other owners; `owned` who holds the lock for how long,
+//! `names` what lies where; `lock` against other owners; `claim` takes one for a database that is
+//! to be made there; `owned` who holds the lock for how long,
 //! and the storage of the log and the manifest; `guarded_y` an Index Y with its hold on the
 //! directory; `manifest` what the database is made of; `unfinished` removes what failed
 //! half way.
 
+mod claim;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod fuzzing;
 mod guarded_y;
@@ -14,6 +16,7 @@ mod names;
 mod owned;
 mod unfinished;
 
+pub(super) use claim::claim;
 pub(super) use guarded_y::GuardedY;
 pub(super) use lock::DirectoryLock;
 pub(super) use names::{

@@ -47,8 +47,8 @@ pub(crate) struct OwnedDirectory {
     /// The process that opened the database.
     process: u32,
     poison: Arc<Poison>,
-    /// `None` once the directory was given up by `close`.
-    lock: Mutex<Option<DirectoryLock>>,
+    /// `None` once the directory was given up by `close`. It is locked as long as anybody has this.
+    lock: Mutex<Option<Arc<DirectoryLock>>>,
     released: AtomicBool,
     /// How many [`Hold`]s there are.
     holds: AtomicUsize,
@@ -58,7 +58,7 @@ pub(crate) struct OwnedDirectory {
 
 impl OwnedDirectory {
     /// Takes over `path`, which is locked by `lock`. What `check` finds out goes to `poison`.
-    pub(crate) fn new(path: &Path, lock: DirectoryLock, poison: Arc<Poison>) -> Self {
+    pub(crate) fn new(path: &Path, lock: Arc<DirectoryLock>, poison: Arc<Poison>) -> Self {
         Self {
             path: path.to_path_buf(),
             lock_path: path.join(LOCK_FILE),
@@ -122,7 +122,7 @@ impl OwnedDirectory {
         std::process::id() != self.process
     }
 
-    /// Unlocks the directory. Whatever may write below it has promised that it will not.
+    /// Lets go of the lock. Whatever may write below the directory has promised that it will not.
     pub(crate) fn release(&self) {
         self.released.store(true, Ordering::Release);
         *self.lock.lock() = None;

@@ -16,7 +16,7 @@ mod tests;
 use super::{
     device::{Access, DeviceProfile, measure::measure},
     directory::{
-        self, IMAGES_DIR, LOG_DIR, OwnedDirectory, OwnedStorage, TREES_DIR,
+        self, DirectoryLock, IMAGES_DIR, LOG_DIR, OwnedDirectory, OwnedStorage, TREES_DIR,
         manifest::{Manifest, TreeEntry},
     },
     handle::{Core, Handle, Stripes, TreeCore, Turn, Work},
@@ -66,9 +66,31 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Handle> {
 /// the real one.
 pub(super) fn open_on(storage: Arc<dyn Storage>, path: &Path, options: Options) -> Result<Handle> {
     options.validate()?;
-    let started = Instant::now();
     let path = &*directory::absolute(path)?;
-    let (lock, manifest) = place::take(&*storage, path, &options)?;
+    let lock = place::lock(&*storage, path, &options)?;
+    open_in(storage, path, options, Arc::new(lock))
+}
+
+/// As [`open`], in a directory that the caller has claimed. It stays locked until he, too, has
+/// dropped `lock`.
+pub(super) fn open_claimed(
+    path: &Path,
+    options: Options,
+    lock: Arc<DirectoryLock>,
+) -> Result<Handle> {
+    options.validate()?;
+    let storage = options.medium.holding(Arc::new(Buffered));
+    open_in(storage, path, options, lock)
+}
+
+fn open_in(
+    storage: Arc<dyn Storage>,
+    path: &Path,
+    options: Options,
+    lock: Arc<DirectoryLock>,
+) -> Result<Handle> {
+    let started = Instant::now();
+    let manifest = place::manifest(&*storage, path, &options)?;
     // Before anything is written: what one tree lacks keeps the whole database closed.
     let check = |options: &Options| {
         let mut trees = manifest.trees.iter();

@@ -20,39 +20,49 @@ use crate::{
 };
 use std::path::Path;
 
-/// Locks the directory and reads its manifest; creates both where that is asked for.
-pub(super) fn take(
-    storage: &dyn Storage,
-    path: &Path,
-    options: &Options,
-) -> Result<(DirectoryLock, Manifest)> {
-    let create = options.create_if_missing && !options.read_only;
-    let missing = || Error::NoDatabase {
-        path: path.to_path_buf(),
-    };
+/// Locks the directory; creates it where that is asked for.
+pub(super) fn lock(storage: &dyn Storage, path: &Path, options: &Options) -> Result<DirectoryLock> {
     refuse_file(path)?;
     // A manifest that is not ours makes no database: not even a lock is put beside it.
     if !storage.exists(&path.join(directory::LOCK_FILE))?
         && Manifest::read(storage, path)?.is_none()
     {
-        if !create {
-            return Err(missing());
+        if !creates(options) {
+            return Err(missing(path));
         }
         refuse_foreign_files(path)?;
         directory::create_lasting(storage, path)?;
     }
-    let lock = DirectoryLock::take(path, options.read_only)?;
+    DirectoryLock::take(path, options.read_only)
+}
+
+fn creates(options: &Options) -> bool {
+    options.create_if_missing && !options.read_only
+}
+
+fn missing(path: &Path) -> Error {
+    Error::NoDatabase {
+        path: path.to_path_buf(),
+    }
+}
+
+/// Reads the manifest of the directory, which is locked; creates it where that is asked for.
+pub(super) fn manifest(storage: &dyn Storage, path: &Path, options: &Options) -> Result<Manifest> {
     if let Some(manifest) = Manifest::read(storage, path)? {
         if !options.read_only {
+            if manifest == Manifest::new(manifest.database_id) {
+                // No tree was ever made, so nothing was ever logged.
+                storage.create_dir_all(&path.join(LOG_DIR))?;
+            }
             // A process may have died before this manifest's name was durable. What goes because
             // of what it says, and what is acknowledged, must not meet the one of before again.
             storage.sync_dir(path)?;
         }
-        return Ok((lock, manifest));
+        return Ok(manifest);
     }
     refuse_lost_manifest(path)?;
-    if !create {
-        return Err(missing());
+    if !creates(options) {
+        return Err(missing(path));
     }
     storage.create_dir_all(&path.join(LOG_DIR))?;
     storage.create_dir_all(&path.join(TREES_DIR))?;
@@ -61,9 +71,11 @@ pub(super) fn take(
     if let Some(parent) = path.parent() {
         storage.sync_dir(parent)?;
     }
+    // Without these folders a manifest is that of a database that was damaged.
+    storage.sync_dir(path)?;
     let manifest = Manifest::new(random_id());
     manifest.write(storage, path)?;
-    Ok((lock, manifest))
+    Ok(manifest)
 }
 
 /// `NotADirectory` where `path`, or something above it, is a file.

@@ -1,12 +1,20 @@
 //! A process dies at any I/O, the system lives on, and the power fails only when the next process
-//! has gone to work: nothing that it was told is taken back.
+//! has gone to work: nothing that it was told is taken back. And what a new database is made of.
 
 use crate::{
     db::{Db, Durability, Options},
     error::Result,
-    storage::sim::{Fault, Sim},
+    storage::{
+        Buffered, Storage, StorageFile,
+        sim::{Fault, Sim},
+    },
 };
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use parking_lot::Mutex;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 const SEEDS: u64 = 4;
 
@@ -85,4 +93,86 @@ fn a_drop_that_is_not_durable_is_not_built_on() {
 #[test]
 fn a_tree_whose_making_is_not_durable_is_not_built_on() {
     dies_everywhere(|db| db.tree("c").map(drop));
+}
+
+/// What is done to names, in order.
+#[derive(Default)]
+struct Named(Mutex<Vec<(&'static str, PathBuf)>>);
+
+impl Named {
+    fn add(&self, what: &'static str, path: &Path) {
+        self.0.lock().push((what, path.to_path_buf()));
+    }
+}
+
+impl Storage for Named {
+    fn create(&self, path: &Path) -> Result<Arc<dyn StorageFile>> {
+        Buffered.create(path)
+    }
+
+    fn open(&self, path: &Path, write: bool) -> Result<Arc<dyn StorageFile>> {
+        Buffered.open(path, write)
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<PathBuf>> {
+        Buffered.list(dir)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        Buffered.exists(path)
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> Result<()> {
+        self.add("create", dir);
+        Buffered.create_dir_all(dir)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.add("rename", to);
+        Buffered.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        Buffered.remove(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        self.add("sync", dir);
+        Buffered.sync_dir(dir)
+    }
+}
+
+#[test]
+fn the_folders_of_a_new_database_are_durable_before_its_manifest() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("db");
+    let named = Arc::new(Named::default());
+    drop(Db::open_on(named.clone(), &path, Options::new(4 << 20)).unwrap());
+    let done = named.0.lock();
+    let at = |what, name: &str| {
+        let path = path.join(name);
+        let found = done.iter().position(|done| *done == (what, path.clone()));
+        found.unwrap_or_else(|| panic!("{what} {name}: {done:?}"))
+    };
+    let manifest = at("rename", "MANIFEST");
+    let synced = done[..manifest]
+        .iter()
+        .rposition(|done| *done == ("sync", path.clone()));
+    let folders = at("create", "log").max(at("create", "trees"));
+    assert!(synced.is_some_and(|synced| folders < synced), "{done:?}");
+}
+
+/// Where nothing can have been logged, no log is missing.
+#[test]
+fn a_folder_of_the_log_that_is_missing_is_made_only_where_no_tree_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let (options, log) = (Options::new(4 << 20), dir.path().join("log"));
+    drop(Db::open(dir.path(), options.clone()).unwrap());
+    std::fs::remove_dir_all(&log).unwrap();
+    let db = Db::open(dir.path(), options.clone()).unwrap();
+    db.tree("t").unwrap();
+    drop(db);
+    std::fs::remove_dir_all(&log).unwrap();
+    assert!(Db::open(dir.path(), options).is_err());
+    assert!(!log.exists());
 }

@@ -38,7 +38,8 @@ impl PagedY {
     ///
     /// `owner` is any number that the database and the tree in it have alone: the file of another
     /// one is `Corrupt`. Read-only writes not a byte.
-    /// Cost: two reads, and those of the map (a page for every 32,000 pages or more).
+    /// Cost: two reads, and those of the map (a page for every 32,000 pages or more). Unless
+    /// `read_only`, also a write of 4 KiB; after a crash in a commit two, and a sync.
     /// Errors: `NoDatabase` (read-only and nothing there), `InvalidOption` (no such page size),
     /// `Corrupt` (also for another page size than the file's), `Io`, `FormatVersion`.
     pub(crate) fn open(
@@ -66,7 +67,7 @@ impl PagedY {
             create(&**storage, dir, page_bytes, owner)?;
         }
         let opened = storage.open(&path, !read_only)?;
-        let superblock = load_superblock(&opened, page_bytes, owner, read_only)?;
+        let (superblock, stale) = load_superblock(&opened, page_bytes, owner, read_only)?;
         let file = PageFile::new(opened, page_bytes, superblock.tree, superblock.generation);
         let (map, used) = StoredMap::load(&file, superblock.map, superblock.end)?;
         if superblock.root != 0 && !used.get(superblock.root) {
@@ -85,7 +86,10 @@ impl PagedY {
             version: ArcSwap::from_pointee(version),
             space: Mutex::new(space),
             turns: OnceLock::new(),
-            committed: Mutex::new(Committed::new(superblock, map)),
+            committed: Mutex::new(Committed {
+                stale,
+                ..Committed::new(superblock, map)
+            }),
             writing: Mutex::default(),
             maintaining: Mutex::default(),
             interrupted: AtomicBool::new(false),
@@ -147,14 +151,14 @@ fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// The superblock to start from; a copy that is damaged or older is written anew.
+/// The superblock to start from, and whether the second copy is still to be written.
 fn load_superblock(
     file: &Arc<dyn StorageFile>,
     page_bytes: usize,
     owner: u64,
     read_only: bool,
-) -> Result<Superblock> {
-    let (superblock, stale) = Superblock::load(&**file)?;
+) -> Result<(Superblock, bool)> {
+    let (superblock, other) = Superblock::load(&**file)?;
     if superblock.owner != owner {
         let what = "superblock: the pages of another tree or database";
         return Err(Error::corrupt(file.path(), 0, what.to_string()));
@@ -164,13 +168,23 @@ fn load_superblock(
         let what = format!("superblock: pages of {found} bytes, asked for {page_bytes}");
         return Err(Error::corrupt(file.path(), 0, what));
     }
-    // The next commit begins with the first copy: the second must be of this generation by then,
-    // and is, for a commit syncs before.
-    if let (Some(copy), false) = (stale, read_only) {
-        // The copy that is kept may be that of a commit that was not synced: it must not be the
-        // only one that was ever written, nor be taken for durable.
+    let stale = !read_only && secure(&**file, &superblock, other)?;
+    Ok((superblock, stale))
+}
+
+/// Makes `superblock`, which was found, durable; `other` is the copy that says something else.
+/// Returns whether the second copy is still to be written.
+///
+/// What is found is written again, not only synced: a sync that failed in a process that is gone
+/// may have left it in the system's memory alone, where it counts as written.
+fn secure(file: &dyn StorageFile, superblock: &Superblock, other: Option<usize>) -> Result<bool> {
+    if let Some(other) = other {
+        // Until it is durable the other copy counts, and nothing that that one names is reused.
+        superblock.write(file, 1 - other)?;
         file.sync()?;
-        superblock.write(&**file, copy)?;
     }
-    Ok(superblock)
+    // Where both say the same, the first was durable before the second was written. The next commit
+    // syncs the second before it writes over the first, and writes it if that fails here: a full
+    // device does not keep the tree closed.
+    Ok(superblock.write(file, other.unwrap_or(1)).is_err())
 }

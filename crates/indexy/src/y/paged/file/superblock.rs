@@ -17,7 +17,8 @@
 //!
 //! The rest of the 4 KiB is zeros. A generation is written to the first copy, synced, and then to
 //! the second, which the sync before the next generation makes durable. So a crash finds one of
-//! them whole, and a damaged one is replaced by the other without going back in time.
+//! them whole, and a damaged one is replaced by the other without going back in time. What an open
+//! finds may be in the system's memory alone: `open.rs` writes it again.
 
 use crate::y::page::{MAX_LEVEL, PAGE_LIMIT, PageNo, put, u32_at, u64_at};
 use crate::{

@@ -109,6 +109,59 @@ fn a_failed_sync_is_not_tried_again() {
     assert!(content(&y).unwrap() == states(false)[1], "reads go on");
 }
 
+/// A sync fails in a process that ends, and what it left in memory counts as written. The next one
+/// goes on from there, and the power fails at any I/O: what is found then is whole.
+#[test]
+fn i6_what_a_failed_sync_left_is_not_built_on() {
+    let ready = || {
+        let sim = Sim::default();
+        let y = open_small(&sim).unwrap();
+        for n in 0..3 {
+            y.make_durable().unwrap();
+            write(&y, &script(n)).unwrap();
+        }
+        (sim, y)
+    };
+    let ios = {
+        let (sim, y) = ready();
+        let before = sim.ios();
+        y.make_durable().unwrap();
+        sim.ios() - before
+    };
+    // A commit ends with a sync, the first copy, a sync, and the second copy.
+    for failed in [ios - 3, ios - 1] {
+        for at in 1.. {
+            let (sim, y) = ready();
+            sim.fail_at(sim.ios() + failed, Fault::FailedSync, false);
+            assert!(matches!(y.make_durable(), Err(Error::Poisoned { .. })));
+            assert_eq!(sim.faults(), 1);
+            drop(y);
+            sim.heal();
+            let mut right = states(false)[2..=3].to_vec();
+            sim.fail_at(sim.ios() + at, Fault::PowerLoss, true);
+            let done = go_on(&sim, &mut right).is_ok();
+            for seed in 0..16 {
+                let name = format!("sync {failed}, I/O {at}.{seed}");
+                let y = open_small(&sim.crash(seed)).unwrap_or_else(|e| panic!("{name}: {e}"));
+                y.verify().unwrap_or_else(|e| panic!("{name}: {e}"));
+                assert!(right.contains(&content(&y).unwrap()), "{name}");
+            }
+            if done {
+                break;
+            }
+        }
+    }
+}
+
+/// A life of the next process. Adds to `right` what a crash may leave of it.
+fn go_on(sim: &Sim, right: &mut Vec<Model>) -> Result<()> {
+    let y = open_small(sim)?;
+    write(&y, &script(3))?;
+    right.push(content(&y)?);
+    y.make_durable()?;
+    write(&y, &script(4))
+}
+
 /// Space is reused: the file does not grow with the number of runs.
 #[test]
 fn free_pages_are_reused() {

@@ -25,6 +25,8 @@ pub(in crate::y::lsm::version) struct Log {
     /// The newest that was acknowledged, and its place.
     superblock: Superblock,
     copy: usize,
+    /// No sync is known to have reached it, although all that it says is durable.
+    unproven: bool,
     /// A crash, or a write that failed, may have torn the one in the other place.
     other_is_unsure: bool,
     /// The last acknowledged record, and where it ends.
@@ -82,6 +84,7 @@ impl Log {
             file,
             superblock,
             copy: 0,
+            unproven: false,
             other_is_unsure: false,
             last: sequence,
             end,
@@ -106,6 +109,7 @@ impl Log {
             file,
             superblock,
             copy,
+            unproven: false,
             // It is written when a record is not yet in it, and then that record is whole.
             other_is_unsure: unclean && !other_is_whole,
             last: found.last,
@@ -128,15 +132,23 @@ impl Log {
             self.file.set_len(self.end)?;
         }
         // Written again, not only synced: a sync that failed in another process may have left it
-        // in the system's memory alone, where it counts as written. One copy, so that a crash in
-        // between leaves the other.
+        // in the system's memory alone, where it counts as written. One copy after the other, so
+        // that a crash in between leaves one.
         if let Some(last) = &unsure.last {
             let copies = record::encode(self.identity(self.last), &last.says)?;
             let copy = copies.get(..copies.len() / 2).unwrap_or_default();
-            self.file.write_at(copy, last.lesser_copy)?;
+            let [lesser, better] = last.copies;
+            self.file.write_at(copy, lesser)?;
+            self.file.sync()?;
+            self.file.write_at(copy, better)?;
         }
         let mended = match (unsure.other_is_whole, &unsure.last) {
-            (true, None) => false,
+            // The next record's sync will do, for the superblock behind that is the first to be
+            // written over the other one.
+            (true, None) => {
+                self.unproven = true;
+                false
+            }
             // As the record: the present one may be in memory alone. The other one is older, and
             // right.
             (true, Some(_)) => self
@@ -168,6 +180,9 @@ impl Log {
         let superblock = (self.superblock.acknowledged < self.last).then(|| self.next_superblock());
         self.other_is_unsure |= superblock.is_some();
         let write = || {
+            if self.unproven {
+                self.superblock.write(&*self.file, self.copy)?;
+            }
             if let Some(superblock) = &superblock {
                 superblock.write(&*self.file, 1 - self.copy)?;
             }
@@ -185,6 +200,7 @@ impl Log {
     /// Acknowledges what was written. A failed one must not be repeated.
     pub(in crate::y::lsm::version) fn sync(&mut self, written: Written) -> Result<()> {
         self.file.sync()?;
+        self.unproven = false;
         self.last += 1;
         self.end = written.end;
         self.both_up_to = self.last;

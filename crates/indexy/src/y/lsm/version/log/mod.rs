@@ -18,8 +18,8 @@
 //! A damaged superblock is replaced by the other one, which says one record less: that record is
 //! there with both copies, and counts. A torn superblock was written with a record that is not
 //! acknowledged yet; the other one is right. An open for writing writes such a place again. It also
-//! writes the present superblock again, at its place, where the last record is not known to be
-//! durable: the next superblock is written over the other one.
+//! writes the present superblock again, at its place: at once where the last record is not known to
+//! be durable, else with the next record. The next superblock is written over the other one.
 //!
 //! A write that fails may have left a whole record. The next one is written at the same place with
 //! the same sequence number, and until it is acknowledged either may come back: the caller keeps

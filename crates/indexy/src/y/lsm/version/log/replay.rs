@@ -16,8 +16,8 @@ use crate::{
 #[derive(Default)]
 pub(super) struct LastRecord {
     pub(super) says: Vec<u8>,
-    /// Where a copy is that is damaged, or else the second one.
-    pub(super) lesser_copy: u64,
+    /// Where the copies are: first one that is damaged, or else the second one.
+    pub(super) copies: [u64; 2],
 }
 
 /// Which copies of a record must be whole.
@@ -78,10 +78,13 @@ pub(super) fn replay(file: &dyn StorageFile, owner: u64, copies: Copies) -> Resu
         if found.sequence == superblock.first {
             all.first_end = all.end;
         }
-        let first_is_whole = at == all.last_at;
+        let other = match at == all.last_at {
+            true => at + copy,
+            false => all.last_at,
+        };
         all.last_record = LastRecord {
             says: found.says,
-            lesser_copy: all.last_at + if first_is_whole { copy } else { 0 },
+            copies: [other, at],
         };
         if all.last == superblock.acknowledged && all.end != superblock.end {
             let what = "record: acknowledged ones end elsewhere".to_string();

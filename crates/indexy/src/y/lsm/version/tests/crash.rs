@@ -94,12 +94,81 @@ fn a_superblock_that_no_sync_has_reached_is_written_again() {
             .into_iter()
             .find(|place| before[place.clone()] != written[place.clone()]);
         let place = changed.unwrap();
-        open(&sim).unwrap();
+        let versions = open(&sim).unwrap();
         for seed in 0..40 {
             let found = &log(&sim.crash(seed))[place.clone()];
             assert!(*found != before[place.clone()], "{steps}.{seed}");
         }
+        step(&sim, &versions, steps).unwrap();
+        versions.commit().unwrap();
+        for seed in 0..40 {
+            let reader = open_as(&sim.crash(seed), OWNER, true).unwrap();
+            let verified = reader.verify();
+            verified.unwrap_or_else(|e| panic!("{steps}.{seed}: {e}"));
+        }
     }
+}
+
+/// So does a superblock of a close, or one that was to mend a damaged place, whose sync failed; and
+/// there is a whole one at any time.
+#[test]
+fn a_superblock_that_only_memory_has_is_not_the_only_one() {
+    let places = [None, Some(0), Some(8192)];
+    for (commits, damaged) in [4, 5]
+        .into_iter()
+        .flat_map(|n| places.map(|place| (n, place)))
+    {
+        for at in 1.. {
+            let sim = left_in_memory(commits, damaged);
+            let versions = open(&sim).unwrap();
+            let mut right = vec![content(&versions.current())];
+            sim.fail_at(sim.ios() + at, Fault::PowerLoss, true);
+            let done = (commits..commits + 3).all(|n| {
+                step(&sim, &versions, n).is_ok() && {
+                    right.push(content(&versions.current()));
+                    versions.commit().is_ok()
+                }
+            });
+            for seed in 0..40 {
+                let name = format!("{commits} {damaged:?}, I/O {at}.{seed}");
+                let found = open(&sim.crash(seed)).unwrap_or_else(|e| panic!("{name}: {e}"));
+                assert!(right.contains(&content(&found.current())), "{name}");
+                found.verify().unwrap_or_else(|e| panic!("{name}: {e}"));
+            }
+            if done {
+                break;
+            }
+        }
+    }
+}
+
+/// A log whose last sync has failed: that of a close, or of an open that found the place `damaged`.
+fn left_in_memory(commits: usize, damaged: Option<usize>) -> Sim {
+    let sim = Sim::default();
+    let versions = open(&sim).unwrap();
+    for n in 0..commits {
+        step(&sim, &versions, n).unwrap();
+        versions.commit().unwrap();
+    }
+    match damaged {
+        None => {
+            sim.fail_at(sim.ios() + 1, Fault::FailedSync, false);
+            assert!(matches!(versions.close(), Err(Error::Poisoned { .. })));
+        }
+        Some(place) => {
+            versions.close().unwrap();
+            let path = Path::new(DIR).join("versions");
+            let mut bytes = sim.contents()[&path].clone();
+            bytes[place] ^= 1;
+            sim.tamper(&path, bytes);
+            // An open syncs the folder first.
+            sim.fail_at(sim.ios() + 3, Fault::FailedSync, false);
+            assert!(open(&sim).is_err());
+        }
+    }
+    assert_eq!(sim.faults(), 1);
+    sim.heal();
+    sim
 }
 
 /// Life goes on, over a second crash, at the end or at some I/O before.
