@@ -4,8 +4,8 @@
 //! disk a part at a time before the batch is applied, in the room that it has until then. So the
 //! largest batch of the smallest budget gives no snapshot up.
 //!
-//! Threads: that of the batch. It holds all its stripes in [`Request::admit`], and the run locks of its
-//! trees and the gate in [`to_disk`], as where a range is removed. Keeps I7 and I10.
+//! Threads: that of the batch. It holds all its stripes in [`Request::admit`], and the run locks of
+//! its trees and the gate in [`to_disk`], as where a range is removed. Keeps I7 and I10.
 
 #![forbid(unsafe_code)]
 
@@ -54,8 +54,8 @@ pub(super) struct Request<'a> {
 
 impl<'a> Request<'a> {
     /// Waits for room. Where no image can be kept, the snapshots are given up. Where resident trees
-    /// fill the budget, `may_shrink` says of a number of bytes whether the batch goes on with these,
-    /// admitted or not.
+    /// fill the budget, `may_shrink` says of a number of bytes whether the batch goes on with
+    /// these, admitted or not.
     pub(super) fn admit(
         &self,
         may_shrink: impl Fn(usize) -> Result<bool>,
