@@ -3,13 +3,15 @@
 //!
 //! Where nothing is, it is made beside its destination and renamed. Into an empty directory, which
 //! may be a mount point, or somebody's whose parent is not to be written, it is made inside, and
-//! moves up: its manifest last, without which it is none. A lock file that nobody holds is nothing.
+//! moves up: its manifest last, without which it is none. The lock of that directory is held all the
+//! while, so that nobody else makes a database there. A lock file that nobody holds is nothing.
 
 use crate::stdout::say;
 use anyhow::{Context as _, bail, ensure};
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
     io,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -41,8 +43,8 @@ pub struct Unfinished {
     above: Vec<PathBuf>,
     /// It moves up: `dest` is `parent`.
     inside: bool,
-    /// The lock of a destination that has one; held, so that nobody else makes a database there.
-    _lock: Option<File>,
+    /// The destination's lock, where it is a directory already.
+    claim: Option<Claim>,
     keep: bool,
 }
 
@@ -55,7 +57,7 @@ impl Unfinished {
         this.refuse_source(src, dest)?;
         let begun = this.begin(empty);
         if begun.is_err() {
-            this.remove_above();
+            this.remove_around();
         }
         begun?;
         this.keep = false;
@@ -88,7 +90,7 @@ impl Unfinished {
             parent,
             above: Vec::new(),
             inside,
-            _lock: None,
+            claim: None,
             keep: true,
         })
     }
@@ -112,7 +114,7 @@ impl Unfinished {
         let parent = self.parent.display();
         match (self.inside, empty) {
             (true, Empty::Refused) => bail!("{parent} exists"),
-            (true, Empty::Taken) => self._lock = refuse_full(&self.parent)?,
+            (true, Empty::Taken) => self.claim = Some(Claim::of_empty(&self.parent)?),
             (false, Empty::Refused) => {
                 let there = fs::metadata(&self.parent);
                 there.with_context(|| format!("cannot write to {parent}"))?;
@@ -136,11 +138,15 @@ impl Unfinished {
     /// Removes it, also while a thread of this process still writes there.
     pub fn remove(&self) {
         remove_all(&self.path);
-        self.remove_above();
+        self.remove_around();
     }
 
-    /// Others may have put something there: such a directory stays.
-    fn remove_above(&self) {
+    /// Removes what was made for it. Others may have put something into a directory above: such a
+    /// one stays.
+    fn remove_around(&self) {
+        if let Some(claim) = &self.claim {
+            claim.give_up();
+        }
         for dir in &self.above {
             let _ = fs::remove_dir(dir);
         }
@@ -158,7 +164,7 @@ impl Unfinished {
                      left of it, {MANIFEST} last"
                 )
             })?;
-            if let Err(e) = fs::remove_dir(&self.path) {
+            if let Err(e) = self.remove_rest() {
                 say(format_args!("note: cannot remove {place}: {e}"));
             }
         } else {
@@ -175,12 +181,21 @@ impl Unfinished {
         let entries: Vec<_> = fs::read_dir(&self.path)?.collect::<io::Result<_>>()?;
         for entry in entries {
             let name = PathBuf::from(entry.file_name());
-            if name != Path::new(MANIFEST) {
+            // The destination's own lock stays, which others are kept out by.
+            if name != Path::new(MANIFEST) && name != Path::new(LOCK) {
                 up(&name)?;
             }
         }
         sync(&self.dest)?;
         up(Path::new(MANIFEST))
+    }
+
+    /// Removes what is left after moving up: the lock of a database that is elsewhere now.
+    fn remove_rest(&self) -> io::Result<()> {
+        match fs::remove_file(self.path.join(LOCK)) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+            _ => fs::remove_dir(&self.path),
+        }
     }
 }
 
@@ -226,10 +241,67 @@ fn refuse_inside(src: &Path, dest: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses a directory that holds anything but a lock file; takes that lock.
-fn refuse_full(dest: &Path) -> anyhow::Result<Option<File>> {
+/// The lock of an empty directory, held: whoever opens a database there is refused.
+struct Claim {
+    file: File,
+    path: PathBuf,
+    /// The file was not there before.
+    made: bool,
+}
+
+impl Claim {
+    /// Refuses a directory that holds anything but a lock file that nobody holds.
+    fn of_empty(dir: &Path) -> anyhow::Result<Self> {
+        refuse_full(dir)?;
+        let claim = Self::take(dir)?;
+        // Somebody may have made a database there before it was locked.
+        let empty = refuse_full(dir);
+        if empty.is_err() {
+            claim.give_up();
+        }
+        empty.map(|()| claim)
+    }
+
+    fn take(dir: &Path) -> anyhow::Result<Self> {
+        let path = dir.join(LOCK);
+        let cannot = || format!("cannot lock {}", path.display());
+        let in_use = || format!("{} is in use by another process", dir.display());
+        let made = OpenOptions::new().write(true).create_new(true).open(&path);
+        let (file, made) = match made {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                let there = OpenOptions::new().write(true).open(&path);
+                (there.with_context(cannot)?, false)
+            }
+            made => (made.with_context(cannot)?, true),
+        };
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => bail!(in_use()),
+            Err(TryLockError::Error(e)) => return Err(e).with_context(cannot),
+        }
+        let claim = Self { file, path, made };
+        ensure!(claim.is_in_place(), in_use());
+        Ok(claim)
+    }
+
+    /// Whether the locked file is still the one that its path names.
+    fn is_in_place(&self) -> bool {
+        let identity = |meta: fs::Metadata| (meta.dev(), meta.ino());
+        let there = fs::metadata(&self.path).map(identity).ok();
+        there.is_some() && there == self.file.metadata().map(identity).ok()
+    }
+
+    /// The directory is as it was; the lock is held until the claim is dropped.
+    fn give_up(&self) {
+        if self.made && self.is_in_place() {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Refuses a directory that holds anything but a lock file.
+fn refuse_full(dest: &Path) -> anyhow::Result<()> {
     let cannot_read = || format!("cannot read {}", dest.display());
-    let mut locked = false;
     for entry in dest.read_dir().with_context(cannot_read)? {
         let entry = entry.with_context(cannot_read)?;
         if entry.file_name() == UNFINISHED {
@@ -244,21 +316,8 @@ fn refuse_full(dest: &Path) -> anyhow::Result<Option<File>> {
             "{} exists and is not empty",
             dest.display()
         );
-        locked = true;
     }
-    locked.then(|| take_lock(dest)).transpose()
-}
-
-fn take_lock(dest: &Path) -> anyhow::Result<File> {
-    let path = dest.join(LOCK);
-    let cannot = || format!("cannot lock {}", path.display());
-    let file = OpenOptions::new().write(true).open(&path);
-    let file = file.with_context(cannot)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => bail!("{} is in use by another process", dest.display()),
-        Err(TryLockError::Error(e)) => Err(e).with_context(cannot),
-    }
+    Ok(())
 }
 
 /// Of `dir` and the directories above it, those that are not there, the deepest first.
@@ -309,5 +368,46 @@ mod tests {
         assert!(path.join(MANIFEST).exists() && !dest.join(MANIFEST).exists());
         fs::remove_dir_all(dest.join("trees")).unwrap();
         fs::rename(path.join("trees"), dest.join("trees")).unwrap();
+    }
+
+    #[test]
+    fn a_destination_is_locked_until_it_is_whole() {
+        for lock_was_there in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let (src, dest) = (dir.path().join("src"), dir.path().join("dest"));
+            fs::create_dir(&dest).unwrap();
+            if lock_was_there {
+                fs::write(dest.join(LOCK), "").unwrap();
+            }
+            let unfinished = Unfinished::make(&src, &dest, Empty::Taken).unwrap();
+            for name in [MANIFEST, LOCK, "trees"] {
+                fs::write(unfinished.path.join(name), "").unwrap();
+            }
+            let locked = || {
+                let lock = File::open(dest.join(LOCK)).unwrap();
+                lock.try_lock().is_err()
+            };
+            assert!(locked());
+            unfinished.move_up().unwrap();
+            assert!(locked() && dest.join(MANIFEST).exists());
+            unfinished.remove_rest().unwrap();
+            drop(unfinished);
+            assert!(dest.join("trees").exists());
+        }
+    }
+
+    #[test]
+    fn a_destination_that_is_given_up_is_as_it_was() {
+        for names in [&[][..], &[LOCK][..]] {
+            let dir = tempfile::tempdir().unwrap();
+            let (src, dest) = (dir.path().join("src"), dir.path().join("dest"));
+            fs::create_dir(&dest).unwrap();
+            for name in names {
+                fs::write(dest.join(name), "").unwrap();
+            }
+            drop(Unfinished::make(&src, &dest, Empty::Taken).unwrap());
+            let left: Vec<_> = dest.read_dir().unwrap().collect();
+            assert_eq!(left.len(), names.len());
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A checkpoint opens by itself and only goes where nothing is.
 
-use crate::{Place, is_empty};
+use crate::{Place, is_empty, send};
 use std::{
     process::Command,
     thread::sleep,
@@ -98,9 +98,9 @@ fn an_interrupted_one_leaves_nothing() {
         while !unfinished.join("LOCK").exists() && child.try_wait().unwrap().is_none() {
             sleep(Duration::from_millis(1));
         }
-        let _ = Command::new("kill")
-            .args(["-INT", &child.id().to_string()])
-            .status();
+        if child.try_wait().unwrap().is_none() {
+            send(&child, "-INT");
+        }
         let code = child.wait().unwrap().code();
         assert!(!unfinished.exists());
         match code {
@@ -144,9 +144,7 @@ fn one_that_waits_is_interrupted() {
     sleep(Duration::from_millis(300));
     // Beside what was there, nothing but what is not whole.
     assert_eq!(place.path("copy").read_dir().unwrap().count(), 2);
-    let id = child.id().to_string();
-    let told = Command::new("kill").args(["-INT", &id]).status().unwrap();
-    assert!(told.success());
+    send(&child, "-INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(place.path("copy").read_dir().unwrap().count(), 1);
 }

@@ -1,11 +1,11 @@
 //! `convert`: the same records under another pair, or nothing at all.
 
-use crate::Place;
+use crate::{Place, send};
 use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Stdio,
     time::{Duration, Instant},
 };
 
@@ -269,9 +269,7 @@ fn a_signal_leaves_nothing() {
             assert!(start.elapsed() < Duration::from_secs(60));
             std::thread::sleep(Duration::from_millis(1));
         }
-        let id = child.id().to_string();
-        let killed = Command::new("kill").args([signal, &id]).status().unwrap();
-        assert!(killed.success());
+        send(&child, signal);
         let ran = crate::Ran(child.wait_with_output().unwrap());
         ran.exits(code).says("interrupted; nothing was converted");
         assert_eq!(names(&place), ["db"]);

@@ -1,8 +1,8 @@
 //! The demo without a terminal: it ends, its report is there, nothing else is.
 
-use crate::{Place, is_empty};
+use crate::{Place, is_empty, send};
 use std::{
-    process::{Command, Stdio},
+    process::Stdio,
     time::{Duration, Instant},
 };
 
@@ -53,14 +53,7 @@ fn an_interrupted_demo_cleans_up() {
         .unwrap();
     wait_until(|| !is_empty(&place.path("tmp")));
     std::thread::sleep(Duration::from_millis(500));
-    let id = child.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-INT", &id])
-            .status()
-            .unwrap()
-            .success()
-    );
+    send(&child, "-INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(is_empty(&place.path("tmp")));
     assert!(!place.path("indexy-demo.html").exists());

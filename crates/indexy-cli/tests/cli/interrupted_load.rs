@@ -1,7 +1,7 @@
 //! Ctrl-C, input that breaks off and a full device during a load: the database is consistent, the
 //! user knows how far it came, if anybody does.
 
-use crate::Place;
+use crate::{Place, send};
 use std::{
     io::{Read as _, Write as _},
     os::{fd::OwnedFd, unix::net::UnixStream},
@@ -24,14 +24,7 @@ fn a_signal_stops_the_load_in_good_order() {
         stdin.write_all(b"a\t1\nb\t2\nc\t3\nhalf a li").unwrap();
         stdin.flush().unwrap();
         std::thread::sleep(Duration::from_millis(1500));
-        let id = child.id().to_string();
-        assert!(
-            Command::new("kill")
-                .args([signal, &id])
-                .status()
-                .unwrap()
-                .success()
-        );
+        send(&child, signal);
         let mut said = String::new();
         child
             .stderr
@@ -91,17 +84,10 @@ fn a_second_signal_kills() {
         .unwrap();
     let _stdin = child.stdin.take().unwrap();
     std::thread::sleep(Duration::from_millis(1500));
-    let id = child.id().to_string();
-    let kill = |signal| {
-        Command::new("kill")
-            .args([signal, id.as_str()])
-            .status()
-            .unwrap()
-    };
-    assert!(kill("-INT").success());
+    send(&child, "-INT");
     std::thread::sleep(Duration::from_millis(1500));
     assert!(child.try_wait().unwrap().is_none());
-    assert!(kill("-TERM").success());
+    send(&child, "-TERM");
     assert_eq!(child.wait().unwrap().code(), Some(143));
     drop(unread);
 }
@@ -120,14 +106,7 @@ fn a_signal_that_the_parent_ignores_does_nothing() {
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(b"a\t1\n").unwrap();
     std::thread::sleep(Duration::from_millis(1000));
-    let id = child.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-HUP", &id])
-            .status()
-            .unwrap()
-            .success()
-    );
+    send(&child, "-HUP");
     std::thread::sleep(Duration::from_millis(300));
     stdin.write_all(b"b\t2\n").unwrap();
     drop(stdin);

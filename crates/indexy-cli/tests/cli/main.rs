@@ -27,7 +27,7 @@ use std::{
     ffi::OsStr,
     io::Write as _,
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
 };
 use tempfile::TempDir;
 
@@ -168,6 +168,14 @@ impl Ran {
             self.stderr()
         )
     }
+}
+
+/// Sends a signal, as `kill` takes it: "-INT".
+#[track_caller]
+fn send(child: &Child, signal: &str) {
+    let id = child.id().to_string();
+    let sent = Command::new("kill").args([signal, &id]).status().unwrap();
+    assert!(sent.success());
 }
 
 fn is_empty(dir: &Path) -> bool {

@@ -1,6 +1,6 @@
 //! `salvage`: what can be read of a damaged database, in a new one.
 
-use crate::{Place, is_empty};
+use crate::{Place, is_empty, send};
 use serde_json::Value;
 use std::{
     process::Command,
@@ -128,9 +128,7 @@ fn an_interrupted_one_leaves_nothing() {
         assert_eq!(child.try_wait().unwrap(), None);
         sleep(Duration::from_millis(10));
     }
-    let id = child.id().to_string();
-    let told = Command::new("kill").args(["-INT", &id]).status().unwrap();
-    assert!(told.success());
+    send(&child, "-INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(!place.path("new").exists() && !place.path("new.unfinished").exists());
 }
