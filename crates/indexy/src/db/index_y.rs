@@ -26,6 +26,7 @@ use crate::{
         lsm::{self, LsmY, Scratch},
         paged::{self, PAGE_SIZES, PagedY},
         pool::PageCache,
+        pool::loan::FilterLoan,
     },
 };
 use parking_lot::Mutex;
@@ -100,6 +101,8 @@ pub(crate) struct YShared {
 struct Kinds {
     /// For all kinds together, in bytes.
     total: usize,
+    /// Lent to the filters of LSM trees, besides.
+    lent: usize,
     /// Of LSM trees, of paged trees, and of spilled images.
     pages: Option<Arc<PageCache>>,
     /// A tree has pages; else they are of images alone.
@@ -127,6 +130,7 @@ impl YShared {
             medium,
             kinds: Mutex::new(Kinds {
                 total,
+                lent: 0,
                 pages: None,
                 has_page_trees: false,
                 #[cfg(feature = "rocksdb")]
@@ -276,7 +280,7 @@ impl YShared {
             .iter()
             .fold(0usize, |sum, kind| sum.saturating_add(kind.memory_bytes()));
         // Kinds that come later take their share of the same total.
-        taken.max(kinds.total)
+        taken.max(kinds.total + kinds.lent)
     }
 
     /// Changes the total, at any time; what was cached may be forgotten.
@@ -284,6 +288,21 @@ impl YShared {
         let mut kinds = self.kinds.lock();
         kinds.total = total;
         kinds.divide();
+    }
+
+    /// What the filters of LSM trees need and have.
+    pub(super) fn loans(&self) -> Vec<Arc<FilterLoan>> {
+        let kinds = self.kinds.lock();
+        kinds.pages.as_ref().map_or(Vec::new(), |p| p.loans())
+    }
+
+    /// Changes what they have together, in bytes, at any time.
+    pub(super) fn lend(&self, bytes: usize) {
+        let mut kinds = self.kinds.lock();
+        kinds.lent = bytes;
+        if let Some(pages) = &kinds.pages {
+            pages.lend(bytes);
+        }
     }
 }
 

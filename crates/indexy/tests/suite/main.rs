@@ -29,6 +29,7 @@ mod history;
 mod hot_set;
 mod image_memory;
 mod kill;
+mod lending;
 mod lifecycle;
 mod load_sorted;
 mod log_limit;

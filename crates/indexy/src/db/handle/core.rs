@@ -6,7 +6,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::{stripes::Stripes, turn::Turn, updating, work::Work};
+use super::{lending::Division, stripes::Stripes, turn::Turn, updating, work::Work};
 use crate::{
     db::{
         directory::{
@@ -134,8 +134,8 @@ pub(crate) struct Core {
     pub shared: Arc<Shared>,
     pub stripes: Stripes,
     pub y_shared: Arc<YShared>,
-    /// What the caches of `y_shared` were given; see `division.rs`.
-    pub y_cache_bytes: Mutex<usize>,
+    /// What the caches of `y_shared` were given.
+    pub division: Mutex<Division>,
     /// What background work is counted for.
     pub work: Work,
     /// What every Index X is made of.

@@ -4,19 +4,23 @@
 //! X gives Y a small, fixed part (`index_y.rs`). One whose trees all have a write buffer alone
 //! gives Y everything that the write buffer, the log and Y's own tables leave. That changes: tables
 //! grow, and a batch may need more than the write buffer at once. The caches shrink at once, and
-//! grow when X has made room.
+//! grow when X has made room. Beside an X, filters of LSM trees borrow from it (`lending.rs`).
 //!
 //! Keeps: I7 (the caches never grow into memory that something else has).
 //! Threads: any; one divides at a time. Takes no other lock but that of the caches.
 
 #![forbid(unsafe_code)]
 
-use super::core::Core;
+use super::{
+    core::Core,
+    lending::{self, Division, OfX},
+};
 use crate::{
     db::{index_y, kinds::IndexYKind, machine},
-    framework::memory::Watermarks,
+    framework::memory::{Holdings as _, Watermarks},
     mem::budget::Holder,
 };
+use std::time::Instant;
 
 /// The write buffer of trees without an Index X over LSM trees, where it is the memtable, is this
 /// part of the budget.
@@ -84,34 +88,114 @@ impl Core {
     /// Gives the caches of Y their part of the budget, as it is now. Cost: a lock; now and then a
     /// cache is made anew.
     pub(crate) fn divide_memory(&self) {
-        let mut now = self.y_cache_bytes.lock();
+        let mut division = self.division.lock();
         let limit = self.budget.limit();
         let machine = machine::usable(limit);
-        let alone = self.write_buffer_bytes(limit);
-        // Caches that cannot shrink hold more than they were given.
-        let kept = self.y_shared.memory_bytes().saturating_sub(*now);
-        let asked = match alone {
-            Some(buffer) => without_x(self.needs(limit, buffer, kept)).min(machine),
-            None => index_y::cache_bytes(machine),
-        };
-        // A little more room is not worth what a cache forgets.
-        let enough = alone.is_some() && (*now..*now + 2 * (limit / STEP_DIVISOR)).contains(&asked);
-        let grow = asked.saturating_sub(*now);
-        let marks = Watermarks::of(limit);
-        let fits = self.budget.used() + grow <= marks.high.midpoint(marks.hard);
-        let owed = if alone.is_some() && !enough && !fits {
-            grow
-        } else {
-            0
+        let owed = match self.write_buffer_bytes(limit) {
+            Some(buffer) => {
+                self.lend(&mut division, 0);
+                self.divide_without_x(&mut division, limit, buffer)
+            }
+            None => {
+                self.give_caches(&mut division, index_y::cache_bytes(machine));
+                self.divide_for_filters(&mut division, limit, machine)
+            }
         };
         self.shared.room.owe_to_y(owed);
-        if !enough && owed == 0 && asked != *now {
-            self.y_shared.set_memory(asked);
-            *now = asked;
-        }
         let caches = self.y_shared.memory_bytes();
         self.budget.set(Holder::IndexY, caches);
-        self.shared.room.caches_keep(caches.saturating_sub(*now));
+        let given = division.caches + division.lent;
+        let kept = caches.saturating_sub(given);
+        self.shared.room.caches_keep(kept);
+    }
+
+    /// Gives the caches what trees without an Index X leave; returns what X is to make room for.
+    fn divide_without_x(&self, division: &mut Division, limit: usize, buffer: usize) -> usize {
+        let now = division.caches;
+        // Caches that cannot shrink hold more than they were given.
+        let kept = self.y_shared.memory_bytes().saturating_sub(now);
+        let asked = without_x(self.needs(limit, buffer, kept)).min(machine::usable(limit));
+        // A little more room is not worth what a cache forgets.
+        let enough = (now..now + 2 * (limit / STEP_DIVISOR)).contains(&asked);
+        let grow = asked.saturating_sub(now);
+        match enough {
+            true => 0,
+            false if !self.has_room_for(grow) => grow,
+            false => {
+                self.give_caches(division, asked);
+                0
+            }
+        }
+    }
+
+    fn give_caches(&self, division: &mut Division, bytes: usize) {
+        if bytes != division.caches {
+            self.y_shared.set_memory(bytes);
+            division.caches = bytes;
+        }
+    }
+
+    /// Caches may grow by `bytes`.
+    fn has_room_for(&self, bytes: usize) -> bool {
+        let marks = Watermarks::of(self.budget.limit());
+        self.budget.used() + bytes <= marks.high.midpoint(marks.hard)
+    }
+
+    /// Lends the filters of LSM trees what they save more reads with than X; returns what X is to
+    /// make room for.
+    fn divide_for_filters(&self, division: &mut Division, limit: usize, machine: usize) -> usize {
+        let now = Instant::now();
+        if division.lender.is_due(now) {
+            let x = OfX {
+                hits: self.shared.counters.hits(),
+                bytes: self.budget.held(Holder::Arena),
+                spare: Watermarks::of(limit).low.saturating_sub(self.budget.used()),
+            };
+            division.lender.look(now, &self.y_shared.loans(), x);
+        }
+        let (asked, lent) = (division.lender.asked(), division.lent);
+        if asked == 0 && lent == 0 {
+            return 0;
+        }
+        let most = self.most_lent(limit, division.caches).min(machine);
+        let (asked, step) = (asked.min(most), limit / lending::STEP_DIVISOR);
+        let grow = asked.saturating_sub(lent);
+        let small = grow < step && lent - lent.min(asked) < step;
+        if small && asked > 0 && lent <= most {
+            return 0;
+        }
+        if grow > 0 && !self.has_room_for(grow) {
+            return grow;
+        }
+        self.lend(division, asked);
+        0
+    }
+
+    fn most_lent(&self, limit: usize, caches: usize) -> usize {
+        let held = |holder| self.budget.held(holder);
+        let others = self.budget.used() - held(Holder::Arena).min(self.budget.used());
+        let others = others.saturating_sub(held(Holder::IndexY));
+        let room = Watermarks::of(limit).low.saturating_sub(others + caches);
+        let kept = self.resident_bytes() + self.shared.versions.bytes().0;
+        lending::most(limit, room, kept, self.shared.room.writers_want())
+    }
+
+    /// Filters have `bytes` of X's memory from now on.
+    fn lend(&self, division: &mut Division, bytes: usize) {
+        if bytes == division.lent {
+            return;
+        }
+        // They ask for no page that has no place any more, nor for one that has none yet.
+        let shrinks = bytes < division.lent;
+        if shrinks {
+            division.lender.hand_out(bytes);
+        }
+        self.y_shared.lend(bytes);
+        if !shrinks {
+            division.lender.hand_out(bytes);
+        }
+        division.lent = bytes;
+        self.shared.room.lend_to_y(bytes);
     }
 
     fn needs(&self, limit: usize, buffer: usize, kept: usize) -> Needs {

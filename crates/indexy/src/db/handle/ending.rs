@@ -110,6 +110,7 @@ impl Handle {
         core.all_joined().iter().for_each(|tree| tree.forget());
         core.memory.collect();
         core.y_shared.set_memory(CACHES_AT_END);
+        core.y_shared.lend(0);
         let caches = core.y_shared.memory_bytes();
         core.budget.set(Holder::IndexY, caches);
     }

@@ -1,11 +1,13 @@
 //! What handles of an open database hold: `core` what they share, `ending` how it stops, `stripes`
 //! the locks of writers, `updating` who is inside an `update`, `pinned` an open snapshot,
-//! `turn` who commits transactions, `division` how the budget is divided, `work` what background
+//! `turn` who commits transactions, `division` how the budget is divided, `lending` when filters
+//! borrow of it, `work` what background
 //! work is counted for.
 
 mod core;
 mod division;
 mod ending;
+mod lending;
 mod pinned;
 mod stripes;
 mod turn;
@@ -14,6 +16,7 @@ mod work;
 
 pub(super) use core::{Core, Status, TreeCore};
 pub(super) use ending::Handle;
+pub(super) use lending::Division;
 pub(super) use pinned::Pinned;
 pub(super) use stripes::Stripes;
 pub(super) use turn::Turn;

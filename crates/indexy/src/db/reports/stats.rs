@@ -66,6 +66,10 @@ pub struct Stats {
     /// or does not fit.
     #[serde(default)]
     pub filters_building: u64,
+    /// Bytes that the memory index has lent to the filters of LSM trees, because absent keys are
+    /// asked for more than what it would hold instead; a part of `memory_reserved_bytes`.
+    #[serde(default)]
+    pub lent_to_filters_bytes: u64,
     /// Values read from disk that did not go into the memory index: no room, too large, something
     /// newer was there, or the tree has no memory index.
     pub uncached_reads: u64,
@@ -178,6 +182,7 @@ impl Stats {
             absent_without_io: counters.absent_without_io(),
             denied_by_filter: counters.denials(),
             filter_bytes: shared.filters.bytes() as u64,
+            lent_to_filters_bytes: shared.room.lent_to_y() as u64,
             uncached_reads: read(&counters.loads_refused),
             not_admitted: read(&counters.not_admitted),
             cleaned_keys: read(&counters.cleaned_keys),

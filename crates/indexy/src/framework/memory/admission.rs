@@ -282,7 +282,8 @@ impl Room {
     /// filters, and what the caches keep: the least of them, or more if they cannot shrink.
     fn lasting(&self, y_trees: usize) -> usize {
         let held = |holder| self.budget.held(holder);
-        let cache = held(Holder::IndexY).min(self.budget.limit() / LEAST_CACHE_DIVISOR);
+        let cache = held(Holder::IndexY).saturating_sub(self.lent_to_y());
+        let cache = cache.min(self.budget.limit() / LEAST_CACHE_DIVISOR);
         y_trees + held(Holder::Transfer) + held(Holder::Filters) + cache.max(self.kept_by_caches())
     }
 
@@ -330,7 +331,7 @@ impl Room {
         let resident = holdings.resident_bytes();
         let releasable = holdings.x_bytes().saturating_sub(resident);
         let used = self.budget.used();
-        let others = used.saturating_sub(self.budget.held(Holder::Arena));
+        let others = used.saturating_sub(self.budget.held(Holder::Arena) + self.lent_to_y());
         let available = self.watermarks().low.saturating_sub(others);
         if resident == 0 || resident + bytes <= available {
             return Ok(None);

@@ -104,6 +104,8 @@ pub(crate) struct Room {
     wanted: AtomicUsize,
     /// Bytes that X has to make room for, so that the caches of Y get their part.
     owed_to_y: AtomicUsize,
+    /// Bytes that X has lent to filters of Y, and gets back when it needs them.
+    lent_to_y: AtomicUsize,
     /// Bytes that caches of Y hold beyond what they were given: they cannot shrink.
     kept_by_caches: AtomicUsize,
     /// Below so many bytes in use the releaser is not woken.
@@ -136,6 +138,7 @@ impl Room {
             waiting: AtomicUsize::new(0),
             wanted: AtomicUsize::new(0),
             owed_to_y: AtomicUsize::new(0),
+            lent_to_y: AtomicUsize::new(0),
             kept_by_caches: AtomicUsize::new(0),
             release_mark: AtomicUsize::new(0),
             live_limit: AtomicUsize::new(usize::MAX),
@@ -249,6 +252,15 @@ impl Room {
 
     pub(super) fn kept_by_caches(&self) -> usize {
         self.kept_by_caches.load(Ordering::Relaxed)
+    }
+
+    /// Says how much of the caches of Y X gets back when it needs it.
+    pub(crate) fn lend_to_y(&self, bytes: usize) {
+        self.lent_to_y.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn lent_to_y(&self) -> usize {
+        self.lent_to_y.load(Ordering::Relaxed)
     }
 
     /// Says how much the caches of Y want beyond what they have.

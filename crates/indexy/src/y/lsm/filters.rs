@@ -17,7 +17,11 @@
 #![forbid(unsafe_code)]
 
 use super::table::deny_nothing;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use crate::y::pool::loan::FilterLoan;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering::Relaxed},
+};
 
 /// Part of the pool that filters may fill.
 pub(super) const ROOM_DIVISOR: usize = 2;
@@ -69,7 +73,11 @@ pub(super) fn bits(entries: Entries, room_bytes: usize) -> Bits {
 }
 
 /// Which part of the keys that reads look for in bases is absent, lately.
-pub(super) struct AbsentShare(AtomicU32);
+pub(super) struct AbsentShare {
+    share: AtomicU32,
+    /// Who hears of absent keys.
+    loan: Arc<FilterLoan>,
+}
 
 /// All of them.
 const ONE: u32 = 1 << 16;
@@ -81,31 +89,35 @@ const COUNTED: u64 = 8;
 /// leaves would save about so many reads.
 const WORTH_DIVISOR: u32 = 16;
 
-impl Default for AbsentShare {
-    fn default() -> Self {
-        Self(AtomicU32::new(ONE / 2))
-    }
-}
-
 impl AbsentShare {
+    pub(super) fn new(loan: Arc<FilterLoan>) -> Self {
+        Self {
+            share: AtomicU32::new(ONE / 2),
+            loan,
+        }
+    }
+
     /// A base was asked for the key of `hash`.
     pub(super) fn note(&self, hash: u64, absent: bool) {
         if !hash.is_multiple_of(COUNTED) {
             return;
         }
-        let share = self.0.load(Relaxed);
+        if absent {
+            self.loan.note_absent(COUNTED);
+        }
+        let share = self.share.load(Relaxed);
         let next = match absent {
             true => share + (ONE - share) / STEP_DIVISOR,
             false => share - share / STEP_DIVISOR,
         };
         if next != share {
-            self.0.store(next, Relaxed);
+            self.share.store(next, Relaxed);
         }
     }
 
     /// Whether filters of bases are worth asking.
     pub(super) fn is_worth_filters(&self) -> bool {
-        self.0.load(Relaxed) >= ONE / WORTH_DIVISOR
+        self.share.load(Relaxed) >= ONE / WORTH_DIVISOR
     }
 }
 
@@ -146,7 +158,8 @@ mod tests {
 
     #[test]
     fn the_share_follows_what_is_asked() {
-        let share = AbsentShare::default();
+        let loan = Arc::new(FilterLoan::default());
+        let share = AbsentShare::new(Arc::clone(&loan));
         assert!(share.is_worth_filters(), "nothing is known");
         let hashes = (0..4000u64).map(|n| n * 5);
         hashes.clone().for_each(|hash| share.note(hash, false));
@@ -164,5 +177,8 @@ mod tests {
             }
             assert_eq!(share.is_worth_filters(), worth, "one in {every}");
         }
+        // Of the keys above: 200 and those of three rounds each, one in eight counted.
+        let absent = loan.take_absent();
+        assert!((2_500..4_500).contains(&absent), "{absent}");
     }
 }

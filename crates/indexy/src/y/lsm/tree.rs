@@ -16,7 +16,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     storage::Storage,
-    y::pool::{PageCache, Pool},
+    y::pool::{PageCache, Pool, loan::FilterLoan},
 };
 use parking_lot::Mutex;
 use std::{
@@ -87,6 +87,10 @@ pub(crate) struct LsmY {
     pub(super) load_bytes: AtomicUsize,
     /// What reads look for in bases.
     pub(super) absent: AbsentShare,
+    /// What filters have beside their part of the pool.
+    pub(super) loan: Arc<FilterLoan>,
+    /// What was lent when filters were placed.
+    placed_with: AtomicUsize,
 }
 
 impl LsmY {
@@ -123,7 +127,7 @@ impl LsmY {
                 supported: FORMAT,
             });
         }
-        let pool = cache.pool(PAGE_BYTES);
+        let (pool, loan) = (cache.pool(PAGE_BYTES), cache.loan());
         let tables = dir.join(TABLES);
         let versions = Versions::open(Opening {
             storage,
@@ -150,7 +154,9 @@ impl LsmY {
             damaged: Damaged::default(),
             memory_bytes: AtomicUsize::new(0),
             load_bytes: AtomicUsize::new(0),
-            absent: AbsentShare::default(),
+            absent: AbsentShare::new(Arc::clone(&loan)),
+            loan,
+            placed_with: AtomicUsize::new(0),
         };
         y.take_stock();
         Ok(y)
@@ -201,26 +207,43 @@ impl LsmY {
     fn take_stock(&self) {
         let version = self.versions.current();
         // Computed now, because it may read pages.
-        let mut memory = version.totals().memory_bytes;
+        let totals = version.totals().memory_bytes;
+        let tables = version.tables();
+        let open: usize = tables.values().map(|table| table.memory_bytes()).sum();
+        self.memory_bytes.store(totals + open, Relaxed);
+        self.place_filters(&version);
+    }
+
+    /// Says whose filters have a place.
+    fn place_filters(&self, version: &Version<Stored>) {
+        let lent = self.loan.lent();
+        let usual = self.usual_filter_room();
+        let (mut left, mut all) = (usual + lent, 0);
         let layers = version.partitions().iter().flat_map(|p| &p.layers);
         let layers: BTreeSet<u64> = layers.map(|table| table.facts().number).collect();
         let tables = version.tables();
-        let mut left = self.filter_room();
         for of_layers in [true, false] {
             // The newest first: their bits were chosen for what there is.
             for (number, table) in tables.iter().rev() {
                 if layers.contains(number) == of_layers {
-                    memory += table.memory_bytes();
+                    all += table.table().filter_bytes();
                     left = table.place_filter(left);
                 }
             }
         }
-        self.memory_bytes.store(memory, Relaxed);
+        self.loan.need(all, usual);
+        self.placed_with.store(lent, Relaxed);
     }
 
-    /// Bytes of the pool that filters may fill.
-    fn filter_room(&self) -> usize {
-        self.pool.bytes() / ROOM_DIVISOR
+    /// Bytes of the pool that filters may fill, beside what is lent to them.
+    fn usual_filter_room(&self) -> usize {
+        self.pool.usual_bytes() / ROOM_DIVISOR
+    }
+
+    /// The loan has changed since filters were placed.
+    #[cold]
+    fn place_anew(&self) {
+        self.place_filters(&self.versions.current());
     }
 
     /// Bits a key of the filters of what is written now.
@@ -233,11 +256,14 @@ impl LsmY {
             entries.bases += sum(&weights.base).entries;
         }
         entries.depth = version.totals().layers;
-        filters::bits(entries, self.filter_room())
+        filters::bits(entries, self.usual_filter_room() + self.loan.lent())
     }
 
     /// How filters are asked.
     pub(super) fn filter_uses(&self) -> FilterUses {
+        if self.loan.lent() != self.placed_with.load(Relaxed) {
+            self.place_anew();
+        }
         FilterUses {
             of_bases: self.absent.is_worth_filters(),
         }

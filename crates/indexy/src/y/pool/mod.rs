@@ -23,22 +23,26 @@ use crate::{
         },
     },
 };
+use loan::FilterLoan;
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     sync::{
-        Arc, OnceLock,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        Arc, OnceLock, Weak,
+        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
 };
 
 pub(crate) mod chunk;
 mod in_place;
+pub(crate) mod loan;
 pub(crate) mod located;
 pub(crate) mod search;
 pub(crate) mod values;
 
 const SHARDS: usize = 16;
+/// Pages of tables, and so of filters.
+const FILTER_PAGE_BYTES: usize = 4096;
 /// What an entry of the table costs at most.
 const TABLE_BYTES: usize = 48;
 /// Fewest frames that a pool works with: a path, and some for what is read beside. All sizes
@@ -73,6 +77,8 @@ pub(crate) struct Pool {
     pub(crate) reads: AtomicU64,
     /// The turns of pages of all trees that are read by locator (`y/paged/turns.rs`).
     turns: OnceLock<Arc<[AtomicU64]>>,
+    /// Bytes of it that are lent to filters.
+    lent: AtomicUsize,
 }
 
 /// A page that was read from the device.
@@ -91,6 +97,7 @@ impl Pool {
             tables: AtomicU64::new(0),
             reads: AtomicU64::new(0),
             turns: OnceLock::new(),
+            lent: AtomicUsize::new(0),
         }
     }
 
@@ -111,6 +118,11 @@ impl Pool {
         self.frames.limit() * frame + self.frames.fixed_bytes() + turns
     }
 
+    /// The same without what is lent to filters.
+    pub(crate) fn usual_bytes(&self) -> usize {
+        self.bytes().saturating_sub(self.lent.load(Relaxed))
+    }
+
     /// What trees count turns in. Made when the first one asks, and never changed.
     pub(crate) fn turns(&self) -> Arc<[AtomicU64]> {
         let turns = self.turns.get_or_init(|| {
@@ -120,8 +132,10 @@ impl Pool {
         Arc::clone(turns)
     }
 
-    /// Changes the size. Pages in frames that have to go are forgotten.
-    fn set_memory(&self, bytes: usize) {
+    /// Changes the size, of which `lent` bytes are for filters. Pages in frames that have to go are
+    /// forgotten.
+    fn set_memory(&self, bytes: usize, lent: usize) {
+        self.lent.store(lent, Relaxed);
         let limit = frames_for(self.frames.page_bytes(), bytes);
         self.frames.set_limit(limit);
         for number in limit..self.frames.used_once() {
@@ -328,7 +342,10 @@ pub(crate) struct PageCache {
 struct Pools {
     /// For all pools together, in bytes.
     total: usize,
+    /// Besides, for the pool that filters are in.
+    lent: usize,
     pools: Vec<Arc<Pool>>,
+    borrowers: Vec<Weak<FilterLoan>>,
 }
 
 impl PageCache {
@@ -337,7 +354,9 @@ impl PageCache {
     pub(crate) fn new(memory_bytes: usize) -> Self {
         let pools = Mutex::new(Pools {
             total: memory_bytes,
+            lent: 0,
             pools: Vec::new(),
+            borrowers: Vec::new(),
         });
         Self { pools }
     }
@@ -346,7 +365,7 @@ impl PageCache {
     pub(crate) fn memory_bytes(&self) -> usize {
         let pools = self.pools.lock();
         let taken: usize = pools.pools.iter().map(|p| p.bytes()).sum();
-        taken.max(pools.total)
+        taken.max(pools.total + pools.lent)
     }
 
     /// Changes the size, at any time; pages that do not fit any more are forgotten.
@@ -354,6 +373,28 @@ impl PageCache {
         let mut pools = self.pools.lock();
         pools.total = memory_bytes;
         pools.resize_all(pools.pools.len());
+    }
+
+    /// Changes what filters have beside that, at any time.
+    pub(crate) fn lend(&self, bytes: usize) {
+        let mut pools = self.pools.lock();
+        pools.lent = bytes;
+        pools.resize_all(pools.pools.len());
+    }
+
+    /// Where one more tree says what its filters need, and learns what they have.
+    pub(crate) fn loan(&self) -> Arc<FilterLoan> {
+        let loan = Arc::new(FilterLoan::default());
+        let mut pools = self.pools.lock();
+        pools.borrowers.retain(|loan| loan.strong_count() > 0);
+        pools.borrowers.push(Arc::downgrade(&loan));
+        loan
+    }
+
+    /// Those of the trees that are there.
+    pub(crate) fn loans(&self) -> Vec<Arc<FilterLoan>> {
+        let pools = self.pools.lock();
+        pools.borrowers.iter().filter_map(Weak::upgrade).collect()
     }
 
     pub(crate) fn pool(&self, page_bytes: usize) -> Arc<Pool> {
@@ -369,15 +410,20 @@ impl PageCache {
         pools.resize_all(parts);
         let pool = Arc::new(Pool::new(page_bytes, pools.total / parts));
         pools.pools.push(Arc::clone(&pool));
+        pools.resize_all(parts);
         pool
     }
 }
 
 impl Pools {
-    /// Gives every pool one of `parts` equal parts.
+    /// Gives every pool one of `parts` equal parts, and that of filters what is lent to them.
     fn resize_all(&self, parts: usize) {
         for pool in &self.pools {
-            pool.set_memory(self.total / parts.max(1));
+            let lent = match pool.frames.page_bytes() == FILTER_PAGE_BYTES {
+                true => self.lent,
+                false => 0,
+            };
+            pool.set_memory(self.total / parts.max(1) + lent, lent);
         }
     }
 }

@@ -117,6 +117,55 @@ fn filters_that_fit_in_part_deny_in_part() {
     );
 }
 
+/// What is lent to filters beside their part of the pool is theirs, while it is.
+#[test]
+fn filters_that_borrow_what_they_need_deny_as_if_they_fit() {
+    let keys = 400_000u64;
+    let store = OnDisk {
+        cache: PageCache::new(400 << 10),
+        ..OnDisk::new()
+    };
+    let y = store.open();
+    let entries = (0..keys).map(|key| put(&(key * 2).to_be_bytes(), &[7; 8]));
+    write(&y, &entries.collect()).unwrap();
+    settle(&y);
+    let mut at = 1u64;
+    let mut reads = || {
+        let mut get = || {
+            at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let key = (at >> 33) % keys * 2 + 1;
+            assert!(y.get(&key.to_be_bytes()).unwrap().is_none());
+        };
+        (0..4000).for_each(|_| get());
+        let before = y.pool.reads.load(Relaxed);
+        (0..4000).for_each(|_| get());
+        (y.pool.reads.load(Relaxed) - before) as f64 / 4000.0
+    };
+    let alone = reads();
+    let loans = store.cache.loans();
+    let [loan] = &loans[..] else {
+        panic!("{} loans", loans.len());
+    };
+    let (needed, absent) = (loan.needed(), loan.take_absent());
+    assert!(needed > 0 && needed < loan.all(), "{loan:?}");
+    assert!((4000..16_000).contains(&absent), "{absent} of 8000");
+    let memory = store.cache.memory_bytes();
+    store.cache.lend(needed);
+    assert!(store.cache.memory_bytes() <= memory + needed);
+    loan.lend(needed);
+    let lent = reads();
+    // By a frame at most, which does not fit any more.
+    assert!(loan.needed().abs_diff(needed) < 5000, "{loan:?}");
+    loan.lend(0);
+    store.cache.lend(0);
+    assert_eq!(store.cache.memory_bytes(), memory);
+    let again = reads();
+    println!("{alone:.3} pages an absent key, {lent:.3} with a loan, {again:.3} after it");
+    assert!(lent < 0.2 && alone > 2.0 * lent && again > 2.0 * lent);
+    drop((y, loans));
+    assert!(store.cache.loans().is_empty());
+}
+
 /// Filters of bases say nothing of keys that are there: they are not asked while hardly any other
 /// key is looked for.
 #[test]
