@@ -101,8 +101,9 @@ pub(crate) struct YShared {
 struct Kinds {
     /// For all kinds together, in bytes.
     total: usize,
-    /// Lent to the filters of LSM trees, besides.
+    /// Lent to the filters of LSM trees, besides, and the most that would be.
     lent: usize,
+    offered: usize,
     /// Of LSM trees, of paged trees, and of spilled images.
     pages: Option<Arc<PageCache>>,
     /// A tree has pages; else they are of images alone.
@@ -131,6 +132,7 @@ impl YShared {
             kinds: Mutex::new(Kinds {
                 total,
                 lent: 0,
+                offered: 0,
                 pages: None,
                 has_page_trees: false,
                 #[cfg(feature = "rocksdb")]
@@ -290,6 +292,15 @@ impl YShared {
         kinds.divide();
     }
 
+    /// Says how much the filters of LSM trees would be lent at most, in bytes.
+    pub(super) fn offer(&self, bytes: usize) {
+        let mut kinds = self.kinds.lock();
+        kinds.offered = bytes;
+        if let Some(pages) = &kinds.pages {
+            pages.offer(bytes);
+        }
+    }
+
     /// What the filters of LSM trees need and have.
     pub(super) fn loans(&self) -> Vec<Arc<FilterLoan>> {
         let kinds = self.kinds.lock();
@@ -384,6 +395,8 @@ impl Kinds {
             return Arc::clone(pages);
         }
         let pages = Arc::new(PageCache::new(self.total / IMAGES_DIVISOR));
+        pages.lend(self.lent);
+        pages.offer(self.offered);
         self.pages = Some(Arc::clone(&pages));
         self.divide();
         pages

@@ -93,10 +93,12 @@ impl Core {
         let machine = machine::usable(limit);
         let owed = match self.write_buffer_bytes(limit) {
             Some(buffer) => {
+                self.y_shared.offer(0);
                 self.lend(&mut division, 0);
                 self.divide_without_x(&mut division, limit, buffer)
             }
             None => {
+                self.y_shared.offer(lending::offered(machine));
                 self.give_caches(&mut division, index_y::cache_bytes(machine));
                 self.divide_for_filters(&mut division, limit, machine)
             }

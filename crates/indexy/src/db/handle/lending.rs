@@ -24,9 +24,9 @@ const WINDOW: Duration = Duration::from_millis(400);
 const LEAST_READS: u64 = 256;
 /// A loan ends after so many windows in a row in which X would save more.
 const PATIENCE: u32 = 5;
-/// Filters borrow at most this part of the budget.
-const MOST_DIVISOR: usize = 3;
-/// ...and this part of what X could have for what it may release.
+/// Filters borrow at most this part of the budget,
+const MOST_DIVISOR: usize = 4;
+/// and this part of what X could have for what it may release.
 const LEFT_DIVISOR: usize = 2;
 /// A smaller change than this part of the budget is not made.
 pub(super) const STEP_DIVISOR: usize = 128;
@@ -91,7 +91,8 @@ fn verdict(filters: OfFilters, x: OfX, hits: u64) -> Verdict {
     let saved = absent as f64 / filters.all.max(1) as f64;
     let by_x = hits as f64 / x.bytes.max(1) as f64;
     let free = match filters.lent {
-        true => x.spare > 0,
+        // More than a release leaves by chance.
+        true => x.spare > needed / 4,
         false => x.spare > needed,
     };
     match absent >= LEAST_READS && (free || saved >= by_x) {
@@ -183,11 +184,16 @@ impl Lender {
     }
 }
 
-/// The most that may be lent of a budget of `limit` bytes, of which X may have `room`, the memory
+/// The most that is ever lent of a budget of `limit` bytes.
+pub(super) fn offered(limit: usize) -> usize {
+    limit / MOST_DIVISOR
+}
+
+/// The most that may be lent now of a budget of `limit` bytes, of which X may have `room`, the memory
 /// that is lent included, and can release all but `kept`; writers wait for `wanted`. Pure.
 pub(super) fn most(limit: usize, room: usize, kept: usize, wanted: usize) -> usize {
     let left = room.saturating_sub(kept) / LEFT_DIVISOR;
-    left.saturating_sub(wanted).min(limit / MOST_DIVISOR)
+    left.saturating_sub(wanted).min(offered(limit))
 }
 
 #[cfg(test)]
@@ -250,7 +256,9 @@ mod tests {
             absent: 0,
             ..filters
         };
-        assert_eq!(verdict(filters, x(1 << 40, 1), 1 << 40), Verdict::Keep);
+        let after = |spare| verdict(filters, x(1 << 40, spare), 1 << 40);
+        assert_eq!(after(6 * MIB), Verdict::Keep);
+        assert_eq!(after(4 * MIB), Verdict::TakeBack);
         let fits = OfFilters {
             needed: 0,
             ..of_filters(1000)
@@ -308,7 +316,7 @@ mod tests {
     /// I7: what cannot be released, and what writers wait for, comes first.
     #[test]
     fn i7_x_keeps_what_it_needs() {
-        let limit = 120 * MIB;
+        let limit = 160 * MIB;
         assert_eq!(most(limit, 100 * MIB, 0, 0), 40 * MIB);
         assert_eq!(most(limit, 100 * MIB, 60 * MIB, 0), 20 * MIB);
         assert_eq!(most(limit, 100 * MIB, 60 * MIB, 15 * MIB), 5 * MIB);

@@ -246,7 +246,8 @@ impl LsmY {
         self.place_filters(&self.versions.current());
     }
 
-    /// Bits a key of the filters of what is written now.
+    /// Bits a key of the filters of what is written now: those that deny the most when filters have
+    /// all that they may borrow.
     pub(super) fn filter_bits(&self) -> Bits {
         let version = self.versions.current();
         let mut entries = Entries::default();
@@ -256,7 +257,7 @@ impl LsmY {
             entries.bases += sum(&weights.base).entries;
         }
         entries.depth = version.totals().layers;
-        filters::bits(entries, self.usual_filter_room() + self.loan.lent())
+        filters::bits(entries, self.usual_filter_room() + self.loan.offered())
     }
 
     /// How filters are asked.

@@ -18,6 +18,7 @@ pub(crate) struct FilterLoan {
     needed: AtomicUsize,
     absent: AtomicU64,
     lent: AtomicUsize,
+    offered: AtomicUsize,
 }
 
 impl FilterLoan {
@@ -45,6 +46,15 @@ impl FilterLoan {
     /// How many were since the last call.
     pub(crate) fn take_absent(&self) -> u64 {
         self.absent.swap(0, Relaxed)
+    }
+
+    /// Up to `bytes` are lent to the filters of all trees, if they are asked for enough.
+    pub(crate) fn offer(&self, bytes: usize) {
+        self.offered.store(bytes, Relaxed);
+    }
+
+    pub(crate) fn offered(&self) -> usize {
+        self.offered.load(Relaxed)
     }
 
     /// From now on `bytes` are lent.

@@ -344,6 +344,8 @@ struct Pools {
     total: usize,
     /// Besides, for the pool that filters are in.
     lent: usize,
+    /// The most that would be.
+    offered: usize,
     pools: Vec<Arc<Pool>>,
     borrowers: Vec<Weak<FilterLoan>>,
 }
@@ -355,6 +357,7 @@ impl PageCache {
         let pools = Mutex::new(Pools {
             total: memory_bytes,
             lent: 0,
+            offered: 0,
             pools: Vec::new(),
             borrowers: Vec::new(),
         });
@@ -382,10 +385,21 @@ impl PageCache {
         pools.resize_all(pools.pools.len());
     }
 
+    /// Says how much filters would be lent at most.
+    pub(crate) fn offer(&self, bytes: usize) {
+        let mut pools = self.pools.lock();
+        if pools.offered != bytes {
+            pools.offered = bytes;
+            let loans = pools.borrowers.iter().filter_map(Weak::upgrade);
+            loans.for_each(|loan| loan.offer(bytes));
+        }
+    }
+
     /// Where one more tree says what its filters need, and learns what they have.
     pub(crate) fn loan(&self) -> Arc<FilterLoan> {
         let loan = Arc::new(FilterLoan::default());
         let mut pools = self.pools.lock();
+        loan.offer(pools.offered);
         pools.borrowers.retain(|loan| loan.strong_count() > 0);
         pools.borrowers.push(Arc::downgrade(&loan));
         loan
