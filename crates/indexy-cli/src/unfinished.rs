@@ -3,8 +3,8 @@
 //!
 //! Where nothing is, it is made beside its destination and renamed. Into an empty directory, which
 //! may be a mount point, or somebody's whose parent is not to be written, it is made inside, and
-//! moves up: its manifest last, without which it is none. The lock of that directory is held all the
-//! while, so that nobody else makes a database there. A lock file that nobody holds is nothing.
+//! moves up: its manifest last, without which it is none. The lock of that directory is held all
+//! the while, so that nobody else makes a database there. A lock file that nobody holds is nothing.
 
 use crate::stdout::say;
 use anyhow::{Context as _, bail, ensure};

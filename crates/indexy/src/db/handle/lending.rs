@@ -189,8 +189,8 @@ pub(super) fn offered(limit: usize) -> usize {
     limit / MOST_DIVISOR
 }
 
-/// The most that may be lent now of a budget of `limit` bytes, of which X may have `room`, the memory
-/// that is lent included, and can release all but `kept`; writers wait for `wanted`. Pure.
+/// The most that may be lent now of a budget of `limit` bytes, of which X may have `room`, the
+/// memory that is lent included, and can release all but `kept`; writers wait for `wanted`. Pure.
 pub(super) fn most(limit: usize, room: usize, kept: usize, wanted: usize) -> usize {
     let left = room.saturating_sub(kept) / LEFT_DIVISOR;
     left.saturating_sub(wanted).min(offered(limit))
