@@ -59,12 +59,16 @@ impl Holdings for Stub {
 }
 
 fn full_room(beside: usize) -> (Room, Arc<Stub>) {
-    let budget = Arc::new(Budget::new(BUDGET));
     let full = Watermarks::of(BUDGET).ceiling;
+    let budget = Arc::new(Budget::new(BUDGET));
     budget.take(Holder::Arena, full);
+    room_beside(budget, full - beside, beside)
+}
+
+fn room_beside(budget: Arc<Budget>, resident: usize, beside: usize) -> (Room, Arc<Stub>) {
     let stub = Arc::new(Stub {
         memory: Memory::new(budget.clone()),
-        resident: full - beside,
+        resident,
         beside,
         asked: AtomicUsize::new(0),
         given_up: AtomicUsize::new(0),
@@ -114,6 +118,28 @@ fn snapshots_are_given_up_during_a_long_wait() {
     });
     assert!(stub.given_up.load(SeqCst) >= 2);
     assert!(stub.asked.load(SeqCst) > 10);
+}
+
+/// I7: what X has lent to filters of Y is X's own. A writer waits for it, and a large one is not
+/// told that it will never fit.
+#[test]
+fn i7_what_is_lent_is_waited_for() {
+    let (full, lent) = (Watermarks::of(BUDGET).ceiling, BUDGET / 4);
+    let budget = Arc::new(Budget::new(BUDGET));
+    budget.take(Holder::Arena, full - lent);
+    let (room, _stub) = room_beside(budget, full - lent, 0);
+    let most = room.most_at_once();
+    room.budget.take(Holder::IndexY, lent);
+    room.lend_to_y(lent);
+    assert_eq!(room.most_at_once(), most);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| room.admit(100).map(drop));
+        std::thread::sleep(LIMITS.too_large / 2);
+        room.budget.give(Holder::IndexY, lent);
+        room.lend_to_y(0);
+        room.announce_freed();
+        writer.join().unwrap().unwrap();
+    });
 }
 
 /// What makes X smaller waits for buffers that fill the rest of the budget, and not for long.
