@@ -3,11 +3,11 @@
 //!
 //! Filters may fill [`ROOM_DIVISOR`] of the pool, and what is lent to them beside
 //! (`y/pool/loan.rs`); their bits are chosen for the largest loan. Those of layers come first: they
-//! are small, and nearly every key asks them in vain. What is left is the bases'. Where all of their
-//! filters fit, more bits deny more. Where they do not, fewer bits for more keys deny more than many
-//! bits for few: with half of the room, 5 bits for all keys deny five in six, 10 bits for half of
-//! the keys deny one in two. As many segments of filters as fit are asked; the others would be read
-//! for each key, and a page of a filter costs as much as the leaf that it may save.
+//! are small, and nearly every key asks them in vain. What is left is the bases'. Where all of
+//! their filters fit, more bits deny more. Where they do not, fewer bits for more keys deny more
+//! than many bits for few: with half of the room, 5 bits for all keys deny five in six, 10 bits for
+//! half of the keys deny one in two. As many segments of filters as fit are asked; the others would
+//! be read for each key, and a page of a filter costs as much as the leaf that it may save.
 //!
 //! A filter says nothing of a key that is there. While hardly any key is absent, bases' filters are
 //! not asked at all, and their place in the pool goes to leaves.
