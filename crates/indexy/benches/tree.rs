@@ -12,8 +12,9 @@
     reason = "a program that measures, and ends at the first error"
 )]
 
-use indexy::{Db, IndexXKind, Options, Tree};
+use indexy::{Admission, Db, Fetch, IndexXKind, IndexYKind, Options, Ticket, Tree, TreeOptions};
 use std::{
+    collections::VecDeque,
     hint::black_box,
     path::PathBuf,
     time::{Duration, Instant},
@@ -30,13 +31,18 @@ const LEFT: u64 = 100_000;
 /// Bytes that a load writes: as many entries as that makes.
 const LOADED_BYTES: usize = 192 << 20;
 
+/// Keys that are fetched at once, and how many at each turn.
+const AT_ONCE: usize = 64;
+const FETCHED: u64 = 100_000;
+const TURNS: usize = 5;
+
 /// What is timed as one.
 const SLICE: Duration = Duration::from_millis(25);
 
 /// A workload: its name, and what it does in a setting.
 type Workload = (&'static str, fn(&Setting));
 
-const WORKLOADS: [Workload; 8] = [
+const WORKLOADS: [Workload; 9] = [
     ("ranges", ranges_in_memory),
     ("ranges-cold", ranges_over_the_budget),
     ("first", first_of_a_queue),
@@ -45,6 +51,7 @@ const WORKLOADS: [Workload; 8] = [
     ("len", lengths),
     ("clear", clears),
     ("load", loads),
+    ("fetch", fetches),
 ];
 
 fn main() {
@@ -343,5 +350,68 @@ fn loads(setting: &Setting) {
             stats.x_bytes as f64 / stats.x_keys as f64,
             budget as f64 / stats.x_keys as f64
         );
+    }
+}
+
+/// Cold keys by one thread: `get`, `multi_get` of [`AT_ONCE`], and `try_get` with as many tickets
+/// under way, in turns. Rows of 8 and 100 bytes, twice as many as `ENTRIES`, read past the page
+/// cache.
+fn fetches(setting: &Setting) {
+    for (name, index_y) in [
+        ("LSM tree", IndexYKind::Lsm),
+        ("paged tree", IndexYKind::BPlus { page_bytes: 4096 }),
+    ] {
+        let parent = std::env::var_os("DIR").map_or_else(std::env::temp_dir, PathBuf::from);
+        let dir = tempfile::tempdir_in(parent).unwrap();
+        let options = Options::new(16 << 20).index_x(setting.x).index_y(index_y);
+        let db = Db::open(dir.path(), options.direct_reads(true)).unwrap();
+        let cold = TreeOptions::new().admission(Admission::Never);
+        let tree = db.tree_with("t", cold).unwrap();
+        let rows = 2 * entries();
+        let mut keys: Vec<u64> = (0..rows).map(mixed).collect();
+        keys.sort_unstable();
+        let row = |key: &u64| (key.to_be_bytes(), [7u8; 100]);
+        tree.load_sorted(keys.iter().map(row)).unwrap();
+        drop(keys);
+        let mut at = 0;
+        let mut next = || {
+            at += 1;
+            mixed(at * 7_919 % rows).to_be_bytes()
+        };
+        for _ in 0..TURNS {
+            let start = Stopwatch::start();
+            for _ in 0..FETCHED / 4 {
+                assert!(tree.get(next()).unwrap().is_some());
+            }
+            setting.say(&format!("{name}, get"), FETCHED / 4, start.stop());
+            let start = Stopwatch::start();
+            for _ in 0..FETCHED / AT_ONCE as u64 {
+                let keys: [_; AT_ONCE] = std::array::from_fn(|_| next());
+                let values = tree.multi_get(&keys).unwrap();
+                assert!(values.iter().all(Option::is_some));
+            }
+            setting.say(&format!("{name}, multi_get"), FETCHED, start.stop());
+            let start = Stopwatch::start();
+            fetch_later(&tree, &mut next);
+            setting.say(&format!("{name}, try_get"), FETCHED, start.stop());
+        }
+        db.close().unwrap();
+    }
+}
+
+fn fetch_later(tree: &Tree, next: &mut impl FnMut() -> [u8; 8]) {
+    let mut waits: VecDeque<Ticket> = VecDeque::new();
+    for _ in 0..FETCHED {
+        match tree.try_get(next()).unwrap() {
+            Fetch::Now(value) => assert!(value.is_some()),
+            Fetch::Later(ticket) => waits.push_back(ticket),
+        }
+        if waits.len() > AT_ONCE {
+            let value = waits.pop_front().unwrap().wait().unwrap();
+            assert!(value.is_some());
+        }
+    }
+    for ticket in waits {
+        assert!(ticket.wait().unwrap().is_some());
     }
 }

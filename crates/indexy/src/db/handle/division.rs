@@ -60,6 +60,34 @@ fn without_x(needs: Needs) -> usize {
     (rest / step * step).max(index_y::cache_bytes(limit))
 }
 
+/// What happens to caches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    None,
+    /// They are to grow by so many bytes, for which X has to make room.
+    Owe(usize),
+    To(usize),
+}
+
+/// From `now` bytes of caches to `asked`, with `used` bytes in use under `limit`. Pure.
+fn change(now: usize, asked: usize, used: usize, limit: usize) -> Change {
+    // A little more room is not worth what a cache forgets.
+    if (now..now + 2 * (limit / STEP_DIVISOR)).contains(&asked) {
+        return Change::None;
+    }
+    let grow = asked.saturating_sub(now);
+    match fits(grow, used, limit) {
+        true => Change::To(asked),
+        false => Change::Owe(grow),
+    }
+}
+
+/// Whether caches may grow by `bytes`; what does not grow fits whatever is in use.
+fn fits(bytes: usize, used: usize, limit: usize) -> bool {
+    let marks = Watermarks::of(limit);
+    bytes == 0 || used + bytes <= marks.high.midpoint(marks.hard)
+}
+
 impl Core {
     /// The limit of the budget has changed: what depends on it alone follows. Cost: some locks, and
     /// a look at each shard of X's memory; images of snapshots that are past their new limit may be
@@ -117,14 +145,11 @@ impl Core {
         // Caches that cannot shrink hold more than they were given.
         let kept = self.y_shared.memory_bytes().saturating_sub(now);
         let asked = without_x(self.needs(limit, buffer, kept)).min(machine::usable(limit));
-        // A little more room is not worth what a cache forgets.
-        let enough = (now..now + 2 * (limit / STEP_DIVISOR)).contains(&asked);
-        let grow = asked.saturating_sub(now);
-        match enough {
-            true => 0,
-            false if !self.has_room_for(grow) => grow,
-            false => {
-                self.give_caches(division, asked);
+        match change(now, asked, self.budget.used(), limit) {
+            Change::None => 0,
+            Change::Owe(bytes) => bytes,
+            Change::To(bytes) => {
+                self.give_caches(division, bytes);
                 0
             }
         }
@@ -135,12 +160,6 @@ impl Core {
             self.y_shared.set_memory(bytes);
             division.caches = bytes;
         }
-    }
-
-    /// Caches may grow by `bytes`.
-    fn has_room_for(&self, bytes: usize) -> bool {
-        let marks = Watermarks::of(self.budget.limit());
-        self.budget.used() + bytes <= marks.high.midpoint(marks.hard)
     }
 
     /// Lends the filters of LSM trees what they save more reads with than X; returns what X is to
@@ -166,7 +185,7 @@ impl Core {
         if small && asked > 0 && lent <= most {
             return 0;
         }
-        if grow > 0 && !self.has_room_for(grow) {
+        if !fits(grow, self.budget.used(), limit) {
             return grow;
         }
         self.lend(division, asked);
@@ -280,6 +299,20 @@ mod tests {
         let low = Watermarks::of(limit).low;
         assert!(tables + limit / 3 + limit / 8 <= low);
         assert!(batch + limit / 32 + limit / 8 + limit / 2 <= low);
+    }
+
+    /// I7: they shrink at once, however full the budget is.
+    #[test]
+    fn i7_caches_grow_into_free_memory_and_shrink_at_once() {
+        let limit = 64 << 20;
+        let (now, step) = (limit / 2, limit / STEP_DIVISOR);
+        for used in [limit / 2, limit] {
+            assert_eq!(change(now, now + step, used, limit), Change::None);
+            assert_eq!(change(now, now - 1, used, limit), Change::To(now - 1));
+        }
+        let more = now + 2 * step;
+        assert_eq!(change(now, more, limit / 2, limit), Change::To(more));
+        assert_eq!(change(now, more, limit, limit), Change::Owe(2 * step));
     }
 
     #[test]
