@@ -274,12 +274,16 @@ impl Claim {
             }
             made => (made.with_context(cannot)?, true),
         };
-        match file.try_lock() {
+        let locked = file.try_lock();
+        let claim = Self { file, path, made };
+        match locked {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => bail!(in_use()),
-            Err(TryLockError::Error(e)) => return Err(e).with_context(cannot),
+            Err(TryLockError::Error(e)) => {
+                claim.give_up();
+                return Err(e).with_context(|| format!("cannot lock {}", claim.path.display()));
+            }
         }
-        let claim = Self { file, path, made };
         ensure!(claim.is_in_place(), in_use());
         Ok(claim)
     }

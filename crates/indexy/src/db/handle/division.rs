@@ -7,13 +7,14 @@
 //! grow when X has made room. Beside an X, filters of LSM trees borrow from it (`lending.rs`).
 //!
 //! Keeps: I7 (the caches never grow into memory that something else has).
-//! Threads: any; one divides at a time. Takes no other lock but that of the caches.
+//! Threads: any; one divides at a time. Under its lock those of the list of trees and of the caches
+//! are taken, each for a moment.
 
 #![forbid(unsafe_code)]
 
 use super::{
     core::Core,
-    lending::{self, Division, OfX},
+    lending::{self, Division, Next, OfX},
 };
 use crate::{
     db::{index_y, kinds::IndexYKind, machine},
@@ -36,6 +37,9 @@ const MIN_BUFFER_BYTES: usize = 256 << 10;
 /// The caches of such a database change their size by this part of the budget, because some forget
 /// all when they do.
 const STEP_DIVISOR: usize = 32;
+
+/// Writes that X gathers until they share a page of Y, about.
+const GATHERED_IN_A_PAGE: u64 = 16;
 
 /// What the division depends on, in bytes.
 #[derive(Debug, Clone, Copy)]
@@ -128,7 +132,7 @@ impl Core {
             None => {
                 self.y_shared.offer(lending::offered(machine));
                 self.give_caches(&mut division, index_y::cache_bytes(machine));
-                self.divide_for_filters(&mut division, limit, machine)
+                self.divide_for_filters(&mut division, limit)
             }
         };
         self.shared.room.owe_to_y(owed);
@@ -164,41 +168,64 @@ impl Core {
 
     /// Lends the filters of LSM trees what they save more reads with than X; returns what X is to
     /// make room for.
-    fn divide_for_filters(&self, division: &mut Division, limit: usize, machine: usize) -> usize {
+    fn divide_for_filters(&self, division: &mut Division, limit: usize) -> usize {
         let now = Instant::now();
         if division.lender.is_due(now) {
-            let x = OfX {
-                hits: self.shared.counters.hits(),
-                bytes: self.budget.held(Holder::Arena),
-                spare: Watermarks::of(limit).low.saturating_sub(self.budget.used()),
-            };
-            division.lender.look(now, &self.y_shared.loans(), x);
+            division
+                .lender
+                .look(now, &self.y_shared.loans(), self.of_x(limit));
+            division.lender.hand_out(division.lent);
         }
-        let (asked, lent) = (division.lender.asked(), division.lent);
-        if asked == 0 && lent == 0 {
+        let asked = division.lender.asked();
+        if asked == 0 && division.lent == 0 {
             return 0;
         }
-        let most = self.most_lent(limit, division.caches).min(machine);
-        let (asked, step) = (asked.min(most), limit / lending::STEP_DIVISOR);
-        let grow = asked.saturating_sub(lent);
-        let small = grow < step && lent - lent.min(asked) < step;
-        if small && asked > 0 && lent <= most {
-            return 0;
+        let most = self.most_lent(limit, division);
+        if division.lent > most {
+            division.lender.rest(now);
         }
-        if !fits(grow, self.budget.used(), limit) {
-            return grow;
+        let steady = division.lender.rests(now) || self.shared.room.is_awaited();
+        let mut owed = 0;
+        while let Next::To(bytes) = lending::next(division.lent, asked, most, limit, steady) {
+            let grow = bytes.saturating_sub(division.lent);
+            if !fits(grow, self.budget.used(), limit) {
+                owed = grow;
+                break;
+            }
+            self.lend(division, bytes);
         }
-        self.lend(division, asked);
-        0
+        division.lender.owe(now, owed > 0);
+        owed
     }
 
-    fn most_lent(&self, limit: usize, caches: usize) -> usize {
+    fn of_x(&self, limit: usize) -> OfX {
+        let counters = &self.shared.counters;
+        // A write that X gathers saves a part of a page.
+        let gathered = counters.writes() / GATHERED_IN_A_PAGE;
+        let bytes = self.budget.held(Holder::Arena);
+        OfX {
+            answered: counters.hits() + counters.absent_without_io() + gathered,
+            bytes: bytes.saturating_sub(self.resident_bytes()),
+            spare: Watermarks::of(limit).low.saturating_sub(self.budget.used()),
+        }
+    }
+
+    fn most_lent(&self, limit: usize, division: &Division) -> usize {
+        let room = &self.shared.room;
+        if room.y_failure().is_some() {
+            // Nothing of X can be made clean.
+            return 0;
+        }
         let held = |holder| self.budget.held(holder);
-        let others = self.budget.used() - held(Holder::Arena).min(self.budget.used());
-        let others = others.saturating_sub(held(Holder::IndexY));
-        let room = Watermarks::of(limit).low.saturating_sub(others + caches);
+        let cached = held(Holder::IndexY);
+        // Those that cannot shrink are no room of X.
+        let caches = cached.saturating_sub(division.lent).max(division.caches);
+        let others = self.budget.used().saturating_sub(held(Holder::Arena));
+        let others = others.saturating_sub(cached) + caches;
+        let left = Watermarks::of(limit).low.saturating_sub(others);
         let kept = self.resident_bytes() + self.shared.versions.bytes().0;
-        lending::most(limit, room, kept, self.shared.room.writers_want())
+        let machine = machine::usable(limit);
+        lending::most(machine, left, kept, room.writers_want())
     }
 
     /// Filters have `bytes` of X's memory from now on.
@@ -206,17 +233,24 @@ impl Core {
         if bytes == division.lent {
             return;
         }
-        // They ask for no page that has no place any more, nor for one that has none yet.
+        // They ask for no page that has no place any more, nor for one that has none yet; and what
+        // is lent is never counted as somebody else's.
         let shrinks = bytes < division.lent;
         if shrinks {
             division.lender.hand_out(bytes);
+        } else {
+            self.shared.room.lend_to_y(bytes);
         }
         self.y_shared.lend(bytes);
-        if !shrinks {
+        self.budget
+            .set(Holder::IndexY, self.y_shared.memory_bytes());
+        if shrinks {
+            self.shared.room.lend_to_y(bytes);
+            self.shared.room.announce_freed();
+        } else {
             division.lender.hand_out(bytes);
         }
         division.lent = bytes;
-        self.shared.room.lend_to_y(bytes);
     }
 
     fn needs(&self, limit: usize, buffer: usize, kept: usize) -> Needs {

@@ -111,6 +111,7 @@ impl Handle {
         core.memory.collect();
         core.y_shared.set_memory(CACHES_AT_END);
         core.y_shared.lend(0);
+        core.shared.room.lend_to_y(0);
         let caches = core.y_shared.memory_bytes();
         core.budget.set(Holder::IndexY, caches);
     }

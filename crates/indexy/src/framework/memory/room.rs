@@ -206,7 +206,11 @@ impl Room {
     /// bytes: writers fill all holes while the releaser looks elsewhere. The first one to see that
     /// the limit is passed wakes the releaser.
     pub(crate) fn look_at_live(&self) {
-        let fits = self.live() <= self.live_limit.load(Ordering::Relaxed);
+        // Writers do not wait for what caches are to get.
+        let live = self
+            .live()
+            .saturating_sub(self.owed_to_y.load(Ordering::Relaxed));
+        let fits = live <= self.live_limit.load(Ordering::Relaxed);
         if fits != self.live_fits.load(Ordering::Relaxed) {
             self.live_fits.store(fits, Ordering::Relaxed);
             if !fits {

@@ -88,7 +88,7 @@ const STEP_DIVISOR: u32 = 64;
 const COUNTED: u64 = 8;
 /// Bases' filters are asked if this part of the keys is absent: in the place of ten bits a key,
 /// leaves would save about so many reads.
-const WORTH_DIVISOR: u32 = 16;
+const WORTH: u32 = ONE / 16;
 
 impl AbsentShare {
     pub(super) fn new(loan: Arc<FilterLoan>) -> Self {
@@ -103,10 +103,11 @@ impl AbsentShare {
         if !hash.is_multiple_of(COUNTED) {
             return;
         }
-        if absent {
+        let share = self.share.load(Relaxed);
+        // Filters that are not asked need no memory.
+        if absent && share >= WORTH {
             self.loan.note_absent(COUNTED);
         }
-        let share = self.share.load(Relaxed);
         let next = match absent {
             true => share + (ONE - share) / STEP_DIVISOR,
             false => share - share / STEP_DIVISOR,
@@ -118,7 +119,7 @@ impl AbsentShare {
 
     /// Whether filters of bases are worth asking.
     pub(super) fn is_worth_filters(&self) -> bool {
-        self.share.load(Relaxed) >= ONE / WORTH_DIVISOR
+        self.share.load(Relaxed) >= WORTH
     }
 }
 
@@ -159,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_share_follows_what_is_asked() {
-        let loan = Arc::new(FilterLoan::default());
+        let loan = Arc::new(FilterLoan::new(&Arc::default()));
         let share = AbsentShare::new(Arc::clone(&loan));
         assert!(share.is_worth_filters(), "nothing is known");
         let hashes = (0..4000u64).map(|n| n * 5);

@@ -18,7 +18,7 @@ use crate::{
     storage::Storage,
     y::pool::{PageCache, Pool, loan::FilterLoan},
 };
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
@@ -89,8 +89,10 @@ pub(crate) struct LsmY {
     pub(super) absent: AbsentShare,
     /// What filters have beside their part of the pool.
     pub(super) loan: Arc<FilterLoan>,
-    /// What was lent when filters were placed.
-    placed_with: AtomicUsize,
+    /// Held by who places filters, briefly, and after all others.
+    placing: Mutex<()>,
+    /// The bytes that they were placed in.
+    placed_in: AtomicUsize,
 }
 
 impl LsmY {
@@ -156,7 +158,8 @@ impl LsmY {
             load_bytes: AtomicUsize::new(0),
             absent: AbsentShare::new(Arc::clone(&loan)),
             loan,
-            placed_with: AtomicUsize::new(0),
+            placing: Mutex::default(),
+            placed_in: AtomicUsize::new(0),
         };
         y.take_stock();
         Ok(y)
@@ -211,13 +214,14 @@ impl LsmY {
         let tables = version.tables();
         let open: usize = tables.values().map(|table| table.memory_bytes()).sum();
         self.memory_bytes.store(totals + open, Relaxed);
-        self.place_filters(&version);
+        drop(version);
+        self.place_filters(&self.placing.lock());
     }
 
     /// Says whose filters have a place.
-    fn place_filters(&self, version: &Version<Stored>) {
-        let lent = self.loan.lent();
-        let usual = self.usual_filter_room();
+    fn place_filters(&self, _alone: &MutexGuard<'_, ()>) {
+        let (usual, lent) = (self.usual_filter_room(), self.loan.lent());
+        let version = self.versions.current();
         let (mut left, mut all) = (usual + lent, 0);
         let layers = version.partitions().iter().flat_map(|p| &p.layers);
         let layers: BTreeSet<u64> = layers.map(|table| table.facts().number).collect();
@@ -232,18 +236,22 @@ impl LsmY {
             }
         }
         self.loan.need(all, usual);
-        self.placed_with.store(lent, Relaxed);
+        self.placed_in.store(usual + lent, Relaxed);
     }
 
     /// Bytes of the pool that filters may fill, beside what is lent to them.
+    #[inline]
     fn usual_filter_room(&self) -> usize {
         self.pool.usual_bytes() / ROOM_DIVISOR
     }
 
-    /// The loan has changed since filters were placed.
+    /// The room of filters has changed since they were placed. One reader places them anew; others
+    /// go on with what there is.
     #[cold]
     fn place_anew(&self) {
-        self.place_filters(&self.versions.current());
+        if let Some(alone) = self.placing.try_lock() {
+            self.place_filters(&alone);
+        }
     }
 
     /// Bits a key of the filters of what is written now: those that deny the most when filters have
@@ -262,7 +270,8 @@ impl LsmY {
 
     /// How filters are asked.
     pub(super) fn filter_uses(&self) -> FilterUses {
-        if self.loan.lent() != self.placed_with.load(Relaxed) {
+        let room = self.usual_filter_room() + self.loan.lent();
+        if room != self.placed_in.load(Relaxed) {
             self.place_anew();
         }
         FilterUses {

@@ -23,7 +23,7 @@ use crate::{
         },
     },
 };
-use loan::FilterLoan;
+use loan::{Borrowers, FilterLoan};
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,
@@ -77,8 +77,8 @@ pub(crate) struct Pool {
     pub(crate) reads: AtomicU64,
     /// The turns of pages of all trees that are read by locator (`y/paged/turns.rs`).
     turns: OnceLock<Arc<[AtomicU64]>>,
-    /// Bytes of it that are lent to filters.
-    lent: AtomicUsize,
+    /// Bytes that it may take without what is lent to filters.
+    usual: AtomicUsize,
 }
 
 /// A page that was read from the device.
@@ -97,7 +97,7 @@ impl Pool {
             tables: AtomicU64::new(0),
             reads: AtomicU64::new(0),
             turns: OnceLock::new(),
-            lent: AtomicUsize::new(0),
+            usual: AtomicUsize::new(usual_bytes(page_bytes, memory_bytes)),
         }
     }
 
@@ -118,9 +118,10 @@ impl Pool {
         self.frames.limit() * frame + self.frames.fixed_bytes() + turns
     }
 
-    /// The same without what is lent to filters.
+    /// The same without what is lent to filters, about. Cost: a load.
+    #[inline]
     pub(crate) fn usual_bytes(&self) -> usize {
-        self.bytes().saturating_sub(self.lent.load(Relaxed))
+        self.usual.load(Relaxed)
     }
 
     /// What trees count turns in. Made when the first one asks, and never changed.
@@ -135,8 +136,10 @@ impl Pool {
     /// Changes the size, of which `lent` bytes are for filters. Pages in frames that have to go are
     /// forgotten.
     fn set_memory(&self, bytes: usize, lent: usize) {
-        self.lent.store(lent, Relaxed);
-        let limit = frames_for(self.frames.page_bytes(), bytes);
+        let page_bytes = self.frames.page_bytes();
+        let usual = usual_bytes(page_bytes, bytes - lent.min(bytes));
+        self.usual.store(usual, Relaxed);
+        let limit = frames_for(page_bytes, bytes);
         self.frames.set_limit(limit);
         for number in limit..self.frames.used_once() {
             self.evict(number as u32);
@@ -334,6 +337,10 @@ fn frames_for(page_bytes: usize, memory_bytes: usize) -> usize {
     (memory_bytes / frame).clamp(MIN_FRAMES, MAX_FRAMES)
 }
 
+fn usual_bytes(page_bytes: usize, memory_bytes: usize) -> usize {
+    frames_for(page_bytes, memory_bytes) * (page_bytes + FRAME_OVERHEAD_BYTES + TABLE_BYTES)
+}
+
 /// What all trees of pages of a database share: a pool for each size of pages in use.
 pub(crate) struct PageCache {
     pools: Mutex<Pools>,
@@ -344,10 +351,9 @@ struct Pools {
     total: usize,
     /// Besides, for the pool that filters are in.
     lent: usize,
-    /// The most that would be.
-    offered: usize,
     pools: Vec<Arc<Pool>>,
-    borrowers: Vec<Weak<FilterLoan>>,
+    loans: Vec<Weak<FilterLoan>>,
+    borrowers: Arc<Borrowers>,
 }
 
 impl PageCache {
@@ -357,9 +363,9 @@ impl PageCache {
         let pools = Mutex::new(Pools {
             total: memory_bytes,
             lent: 0,
-            offered: 0,
             pools: Vec::new(),
-            borrowers: Vec::new(),
+            loans: Vec::new(),
+            borrowers: Arc::default(),
         });
         Self { pools }
     }
@@ -387,28 +393,22 @@ impl PageCache {
 
     /// Says how much filters would be lent at most.
     pub(crate) fn offer(&self, bytes: usize) {
-        let mut pools = self.pools.lock();
-        if pools.offered != bytes {
-            pools.offered = bytes;
-            let loans = pools.borrowers.iter().filter_map(Weak::upgrade);
-            loans.for_each(|loan| loan.offer(bytes));
-        }
+        self.pools.lock().borrowers.offer(bytes);
     }
 
     /// Where one more tree says what its filters need, and learns what they have.
     pub(crate) fn loan(&self) -> Arc<FilterLoan> {
-        let loan = Arc::new(FilterLoan::default());
         let mut pools = self.pools.lock();
-        loan.offer(pools.offered);
-        pools.borrowers.retain(|loan| loan.strong_count() > 0);
-        pools.borrowers.push(Arc::downgrade(&loan));
+        let loan = Arc::new(FilterLoan::new(&pools.borrowers));
+        pools.loans.retain(|loan| loan.strong_count() > 0);
+        pools.loans.push(Arc::downgrade(&loan));
         loan
     }
 
     /// Those of the trees that are there.
     pub(crate) fn loans(&self) -> Vec<Arc<FilterLoan>> {
         let pools = self.pools.lock();
-        pools.borrowers.iter().filter_map(Weak::upgrade).collect()
+        pools.loans.iter().filter_map(Weak::upgrade).collect()
     }
 
     pub(crate) fn pool(&self, page_bytes: usize) -> Arc<Pool> {
