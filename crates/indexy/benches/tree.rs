@@ -387,7 +387,7 @@ fn fetches(setting: &Setting) {
             let start = Stopwatch::start();
             for _ in 0..FETCHED / AT_ONCE as u64 {
                 let keys: [_; AT_ONCE] = std::array::from_fn(|_| next());
-                let values = tree.multi_get(&keys).unwrap();
+                let values = tree.multi_get(keys).unwrap();
                 assert!(values.iter().all(Option::is_some));
             }
             setting.say(&format!("{name}, multi_get"), FETCHED, start.stop());
