@@ -58,6 +58,20 @@ fn absent_keys_cost_nothing_where_filters_fit() {
     assert!(reads < 400, "{reads} reads for 10,000 absent keys");
 }
 
+/// Pages that are read for a key that is not there, behind as many to warm up; the first `keys` even
+/// ones are. Random from `at` on.
+fn pages_an_absent_key(y: &LsmY, keys: u64, at: &mut u64) -> f64 {
+    let mut get = || {
+        *at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let key = (*at >> 33) % keys * 2 + 1;
+        assert!(y.get(&key.to_be_bytes()).unwrap().is_none());
+    };
+    (0..4000).for_each(|_| get());
+    let before = y.pool.reads.load(Relaxed);
+    (0..4000).for_each(|_| get());
+    (y.pool.reads.load(Relaxed) - before) as f64 / 4000.0
+}
+
 /// Pages that are read for an absent key when filters have half of `cache`: of a tree with eight
 /// times as many keys in bases as over them, and of the same when it was merged.
 fn reads_of_absent_keys(cache: usize) -> [f64; 2] {
@@ -82,17 +96,7 @@ fn reads_of_absent_keys(cache: usize) -> [f64; 2] {
         write(&y, &run(n, 32)).unwrap();
     }
     let mut at = 1u64;
-    let mut reads = || {
-        let mut get = || {
-            at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let key = (at >> 33) % keys * 2 + 1;
-            assert!(y.get(&key.to_be_bytes()).unwrap().is_none());
-        };
-        (0..4000).for_each(|_| get());
-        let before = y.pool.reads.load(Relaxed);
-        (0..4000).for_each(|_| get());
-        (y.pool.reads.load(Relaxed) - before) as f64 / 4000.0
-    };
+    let mut reads = || pages_an_absent_key(&y, keys, &mut at);
     let before = reads();
     while y.compact(b"", None).unwrap() == Maintained::More {}
     [before, reads()]
@@ -130,17 +134,7 @@ fn filters_that_borrow_what_they_need_deny_as_if_they_fit() {
     write(&y, &entries.collect()).unwrap();
     settle(&y);
     let mut at = 1u64;
-    let mut reads = || {
-        let mut get = || {
-            at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let key = (at >> 33) % keys * 2 + 1;
-            assert!(y.get(&key.to_be_bytes()).unwrap().is_none());
-        };
-        (0..4000).for_each(|_| get());
-        let before = y.pool.reads.load(Relaxed);
-        (0..4000).for_each(|_| get());
-        (y.pool.reads.load(Relaxed) - before) as f64 / 4000.0
-    };
+    let mut reads = || pages_an_absent_key(&y, keys, &mut at);
     let alone = reads();
     let loans = store.cache.loans();
     let [loan] = &loans[..] else {
