@@ -1,7 +1,7 @@
 //! What handles of an open database hold: `core` what they share, `ending` how it stops, `stripes`
-//! the locks of writers, `updating` who is inside an `update`, `pinned` an open snapshot, `turn` who
-//! commits transactions, `division` how the budget is divided, `lending` when filters borrow of it,
-//! `work` what background work is counted for.
+//! the locks of writers, `updating` who is inside an `update`, `pinned` an open snapshot, `turn`
+//! who commits transactions, `division` how the budget is divided, `lending` when filters borrow of
+//! it, `work` what background work is counted for.
 
 mod core;
 mod division;

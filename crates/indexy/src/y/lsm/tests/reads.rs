@@ -58,8 +58,8 @@ fn absent_keys_cost_nothing_where_filters_fit() {
     assert!(reads < 400, "{reads} reads for 10,000 absent keys");
 }
 
-/// Pages that are read for a key that is not there, behind as many to warm up; the first `keys` even
-/// ones are. Random from `at` on.
+/// Pages that are read for a key that is not there, behind as many to warm up; the first `keys`
+/// even ones are. Random from `at` on.
 fn pages_an_absent_key(y: &LsmY, keys: u64, at: &mut u64) -> f64 {
     let mut get = || {
         *at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
