@@ -19,7 +19,7 @@
 //! | [`try_get`] | no I/O | none for the caller: reads of all callers overlap | one above 20 bytes of value; a key and a slot on a miss |
 //! | [`range`], `prefix`, `iter` | no I/O | reads in key order | a bounded chunk, copied |
 //! | [`first`], [`last`], `is_empty` | no I/O | one read or two | a small chunk |
-//! | [`len`] | a scan | a scan | as a scan |
+//! | [`len`] | a walk over leaves where all is in memory, else a scan | a scan | as a scan |
 //! | [`approximate_len`] | no I/O | no I/O | none |
 //!
 //! In a tree whose entries [expire](crate::TreeOptions::ttl) a read of an entry with a moment asks
@@ -35,12 +35,12 @@
 //! | operation | hit | miss | waits |
 //! |---|---|---|---|
 //! | [`insert`], [`remove`] | no I/O | no I/O: nothing is read | log, memory |
-//! | [`merge`] | no I/O | no I/O: nothing is read, unless operands take half of the budget | log, memory |
+//! | [`merge`] | no I/O | no I/O: nothing is read, unless operands take half of the budget, or 4 KiB of one key | log, memory |
 //! | [`take`], [`compare_and_swap`], [`update`] | no I/O | one read, lock held | log, memory |
 //! | [`remove_range`], `clear` | a walk over its leaves | a few pages (LSM), its leaves (paged) | all writers, a sync of the log |
 //! | [`load_sorted`] | each entry is written once | a few syncs | all writers, at the end; a checkpoint |
 //! | [`release`] | writes what is not on disk yet | none | a run under way; a sync of the log |
-//! | [`Batch::commit`] | no I/O | no I/O: nothing is read | the locks of all keys; log, memory |
+//! | [`Batch::commit`] | no I/O | no I/O: nothing is read, but for merges | the locks of all keys; log, memory |
 //!
 //! While a snapshot is open, the first write to a key since then also keeps what the key was: two
 //! searches and an insert in memory, no I/O. Beyond a part of the budget that goes to disk in the
@@ -77,9 +77,9 @@
 //! | [`sync`] | at most a write and an fsync, shared | nobody |
 //! | [`flush`] | writes all that is not on disk yet | nobody |
 //! | [`checkpoint`] | hard links or copies, and the log | sorted loads; at the end, others that make or drop trees; runs to disk indexes that cannot be copied beside them (RocksDB) |
-//! | [`verify`] | reads everything, twice | nobody |
+//! | [`verify`] | reads everything twice, with a filter of evicted keys three times | nobody |
 //! | [`stats`] | none | nobody |
-//! | [`close`] | as `flush` | refuses everybody |
+//! | [`close`] | as `flush`, and the hot set | refuses everybody |
 //!
 //! [`snapshot`]: crate::Db::snapshot
 //! [`begin`]: crate::Db::begin

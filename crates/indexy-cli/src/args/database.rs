@@ -133,7 +133,7 @@ fn parse_compression(text: &str) -> Result<Compression, String> {
 fn without(what: &str, feature: &str) -> String {
     format!(
         "this program was built without {what}; \
-         `cargo install indexy-cli --features {feature}` builds one with it"
+         `cargo install --path crates/indexy-cli --features {feature}` builds one with it"
     )
 }
 

@@ -16,8 +16,11 @@ use std::{fmt, path::Path, sync::Arc};
 /// An open database: named trees under one memory budget and one log.
 ///
 /// A handle is a reference: clones share everything and may be used from any thread. Dropping the
-/// last one (and the last [`Tree`](crate::Tree), [`Range`](crate::Range) and [`Batch`]) stops the
-/// background threads and loses nothing that the [`Durability`](crate::Durability) promised;
+/// last one, and the last of all that was made from it ([`Tree`](crate::Tree),
+/// [`Range`](crate::Range), [`Batch`], [`Snapshot`](crate::Snapshot),
+/// [`Transaction`](crate::Transaction), [`Changes`](crate::Changes), [`Ticket`](crate::Ticket)),
+/// stops the background threads and loses nothing that the [`Durability`](crate::Durability)
+/// promised;
 /// [`Db::close`] also writes everything to the disk index, so that the next open is quick. The
 /// directory stays locked until the last of all these handles is gone, or `close` returned.
 ///
@@ -60,8 +63,9 @@ impl Db {
 
     /// Opens the database in the directory `path`, or creates it.
     ///
-    /// Replays what the log has beyond the last flush, within the memory budget. Cost: under a
-    /// second after a clean close; else the replay.
+    /// Replays what the log has beyond the last flush, within the memory budget. With
+    /// [`Options::read_only`] that has to fit in it. Cost: under a second after a clean close; else
+    /// the replay.
     ///
     /// Errors: `BudgetTooSmall`, `InvalidOption`, `Unsupported`, `NoDatabase`, `NotADirectory`,
     /// `DestinationNotEmpty` (a new database in a directory with other files), `Locked`,

@@ -118,7 +118,8 @@ pub struct Loss {
 }
 
 impl SalvageReport {
-    /// True when nothing is lost: the new database is what the old one was.
+    /// True when nothing is lost: every entry is there. Compression is not kept, nor is a merge
+    /// operator of your own that `options` do not register.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.lost == 0

@@ -129,6 +129,7 @@ impl Db {
             let mut next = manifest.clone();
             next.next_tree_id += 1;
             next.trees.push(entry);
+            next.check_room()?;
             // Durable before the first record of the tree can be logged.
             self.core().replace_manifest(&mut manifest, next)?;
             Ok(Arc::new(tree))
@@ -374,8 +375,9 @@ impl Db {
     ///
     /// Cost: a few fsyncs, whatever the size of the tree. Writers are not held up. Errors:
     /// `InvalidTreeName` (the new one), `NoSuchTree` (the old one), `TreeExists` (another tree has
-    /// the new name), `ReadOnly`, `Poisoned`, `OutOfSpace`, `Io`, `Closed`. After `OutOfSpace` the
-    /// tree has its old name, and the call may be repeated.
+    /// the new name), `InvalidOption` (the manifest has no room for it), `ReadOnly`, `Poisoned`,
+    /// `OutOfSpace`, `Io`, `Closed`. After `OutOfSpace` the tree has its old name, and the call may
+    /// be repeated.
     ///
     /// ```
     /// # fn main() -> indexy::Result<()> {
@@ -409,6 +411,7 @@ impl Db {
         let mut next = manifest.clone();
         next.trees[at].name = new.into();
         let id = next.trees[at].id;
+        next.check_room()?;
         self.core().replace_manifest(&mut manifest, next)?;
         if let Some(tree) = self.core().trees.read().get(&id) {
             tree.set_name(new);

@@ -78,7 +78,7 @@ pub enum HotSet {
     Keep {
         /// Time between two saves of an open database, at least; nothing is saved while nobody
         /// reads or writes. It says how old the keys may be after a crash. `Duration::MAX`: they
-        /// are saved at the end alone.
+        /// are saved at the end alone. Zero is refused.
         every: Duration,
     },
 }

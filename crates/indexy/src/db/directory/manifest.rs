@@ -29,6 +29,8 @@ const FIRST_VERSION: u32 = 1;
 const HEADER_BYTES: usize = 20;
 /// No manifest is longer: a bound for a damaged length.
 const MAX_BODY_BYTES: usize = 64 << 20;
+/// What names and options of trees leave of it, for numbers that grow.
+const SPARE_BODY_BYTES: usize = 4 << 10;
 
 /// A tree as the manifest knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,6 +129,25 @@ impl Manifest {
             reason: e.to_string(),
         })?;
         Ok(with_header(self.version(), &body))
+    }
+
+    /// Whether it may be written with what was added to its trees: one that is too long could not
+    /// be read again.
+    ///
+    /// Errors: `InvalidOption`.
+    pub(crate) fn check_room(&self) -> Result<()> {
+        let body_bytes = self.encode()?.len() - HEADER_BYTES;
+        if body_bytes <= MAX_BODY_BYTES - SPARE_BODY_BYTES {
+            return Ok(());
+        }
+        Err(Error::InvalidOption {
+            option: "tree",
+            reason: format!(
+                "{} trees and their names need more than the {} MiB of a manifest",
+                self.trees.len(),
+                MAX_BODY_BYTES >> 20
+            ),
+        })
     }
 
     /// The oldest version that says all this.
@@ -315,6 +336,21 @@ mod tests {
     fn round_trip() {
         let bytes = sample().encode().unwrap();
         assert_eq!(decode(&bytes, Path::new("m")).unwrap(), sample());
+    }
+
+    #[test]
+    fn what_could_not_be_read_again_is_not_added() {
+        let mut manifest = sample();
+        let entry = manifest.trees[0].clone();
+        let each = serde_json::to_vec(&entry).unwrap().len();
+        manifest.trees = vec![entry; MAX_BODY_BYTES / (each + 1) - 100];
+        manifest.check_room().unwrap();
+        let bytes = manifest.encode().unwrap();
+        assert!(bytes.len() > MAX_BODY_BYTES - 100_000 && bytes.len() < MAX_BODY_BYTES);
+        let more = vec![manifest.trees[0].clone(); 100];
+        manifest.trees.extend(more);
+        let error = manifest.check_room().unwrap_err();
+        assert!(matches!(error, Error::InvalidOption { .. }), "{error}");
     }
 
     fn with_body(body: &str) -> Result<Manifest> {

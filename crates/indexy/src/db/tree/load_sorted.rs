@@ -48,7 +48,7 @@ impl Tree {
     /// (RocksDB, and one of your own unless it says so), and those of [`Tree::insert`].
     ///
     /// Where entries expire, each lives as long as the tree's default says. What has expired in the
-    /// range is no key, but as long as an open snapshot sees it.
+    /// range is no key, except while an open snapshot sees it.
     ///
     /// Open snapshots do not see it. For transactions all of the range was written at that moment.
     ///
