@@ -259,7 +259,7 @@ impl Db {
         budget.set_limit(bytes);
         self.core().follow_budget();
         for tree in self.core().all_joined() {
-            tree.misses.choose(tree.misses.admission(), counts);
+            tree.misses.follow_budget(counts);
         }
         self.core().divide_memory();
         self.core().shared.room.wake_releaser.notify();

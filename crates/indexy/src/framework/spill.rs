@@ -104,9 +104,9 @@ impl Joined {
         let Some(disk) = versions.disk().filter(|_| !self.discarded()) else {
             return Ok(false);
         };
-        let epochs = versions.epochs();
+        let open = || versions.epochs();
         self.versions
-            .merge(disk, &epochs, versions.disk_room(), between)
+            .merge(disk, open, versions.disk_room(), between)
     }
 
     /// Does `admit` again, which was `refused` memory beside resident trees, if images were in its

@@ -55,6 +55,23 @@ struct Stretch {
     keys: Vec<Key>,
 }
 
+/// Whether maintenance may sweep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sweeping {
+    IfDue,
+    No,
+}
+
+/// What failed in a step of maintenance.
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// Y's own.
+    Maintenance(Error),
+    /// A sweep. What it writes has poisoned where it had to; a read that fails leaves nothing in
+    /// doubt.
+    Sweep(Error),
+}
+
 /// What a piece has read.
 #[derive(Debug, Default)]
 struct Found {
@@ -68,9 +85,9 @@ struct Found {
 
 impl Joined {
     /// A step of Y's maintenance, or if nothing is due there, of a sweep.
-    pub(super) fn maintain(&self) -> Result<Maintained> {
-        match (self.y.maintain()?, &self.expiry) {
-            (Maintained::Idle, Some(_)) => self.sweep_if_due(),
+    pub(super) fn maintain(&self, sweeping: Sweeping) -> std::result::Result<Maintained, Failed> {
+        match (self.y.maintain().map_err(Failed::Maintenance)?, sweeping) {
+            (Maintained::Idle, Sweeping::IfDue) => self.sweep_if_due().map_err(Failed::Sweep),
             (step, _) => Ok(step),
         }
     }

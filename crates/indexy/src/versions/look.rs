@@ -26,12 +26,13 @@ pub(crate) struct Seen {
     /// Where the rest begins, or, descending, ends; `None`: this is all.
     pub(crate) resume: Option<Vec<u8>>,
     absent: Spans,
+    epoch: Epoch,
 }
 
 impl Seen {
     /// Whether `key`, of which there is no image, was absent.
     pub(crate) fn was_absent(&self, key: &[u8]) -> bool {
-        self.absent.newest_of(key) > 0
+        self.absent.at(key, self.epoch).is_some()
     }
 }
 
@@ -67,6 +68,7 @@ impl Store {
             images: Vec::new(),
             resume: None,
             absent: Spans::default(),
+            epoch,
         };
         if self.is_unchanged_since(epoch) {
             return Ok(seen);
@@ -75,7 +77,7 @@ impl Store {
         let Some(generations) = generations else {
             return Ok(seen);
         };
-        seen.absent = generations.spans.seen_by(epoch);
+        seen.absent = generations.spans.clone();
         let mut parts: Vec<Part> = Vec::new();
         for file in generations.files.iter().filter(|f| f.newest() > epoch) {
             parts.push(file.scan(from, to, order)?);

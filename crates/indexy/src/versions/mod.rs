@@ -101,6 +101,8 @@ const LIMIT_DIVISOR: usize = 4;
 const LARGEST_LIMIT_DIVISOR: usize = 2;
 /// They are looked at each time that they have grown by this part of the limit.
 const LOOKS_DIVISOR: usize = 8;
+/// Spans may take this part of it; then the oldest snapshots are given up.
+const SPANS_DIVISOR: usize = 2;
 /// From this part of the limit on they are spilled.
 const SPILL_DIVISOR: usize = 2;
 /// Below this part of the limit no image is worth a look whether it may go.
@@ -269,12 +271,18 @@ impl Versions {
         store.try_push(key, until, image, &self.pins)
     }
 
-    /// Leaves in `store` that all keys of `[from, to)` are absent; see [`Store::push_span`].
+    /// Leaves in `store` that all keys of `[from, to)` are absent; see [`Store::push_span`]. Where
+    /// spans pass what they may take, the oldest snapshots are given up.
     pub(crate) fn push_span(&self, store: &Arc<Store>, from: &[u8], to: &[u8]) {
         let watch = self.watch();
         if watch != 0 && store.push_span(self.memory(), from, to, watch, self.oldest()) {
             self.stores.lock().push(Arc::downgrade(store));
         }
+        let most = self.limit() / SPANS_DIVISOR;
+        if self.space.span_bytes() > most {
+            self.collect();
+        }
+        while self.space.span_bytes() > most && self.give_up_oldest() {}
     }
 
     /// Replaces markers by images of `bytes`; see [`Store::resolve`]. The oldest snapshots are
@@ -401,6 +409,11 @@ impl Versions {
             self.collect();
         }
         any
+    }
+
+    /// Bytes of spans in memory.
+    pub(crate) fn span_bytes(&self) -> usize {
+        self.space.span_bytes()
     }
 
     /// Bytes of images in memory, and on disk.

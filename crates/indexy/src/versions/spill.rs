@@ -73,12 +73,13 @@ impl Store {
     }
 
     /// Merges files, if there are some to merge, which take up to `room` bytes together: so much
-    /// may be written. `between` is called now and then, and ends the merge by false. True if
+    /// may be written. `open` tells the open epochs. It is asked when the files are known: whatever
+    /// snapshot begins after that sees what is in none of them. `between` is called now and then, and ends the merge by false. True if
     /// something was merged. After an error it is tried again when there are twice as many files.
     pub(crate) fn merge(
         &self,
         disk: &Disk,
-        open: &[Epoch],
+        open: impl FnOnce() -> Vec<Epoch>,
         room: u64,
         between: &mut dyn FnMut() -> bool,
     ) -> Result<bool> {
@@ -91,7 +92,7 @@ impl Store {
             return Ok(false);
         };
         *failed = files.len();
-        let Some(run) = merged(group, disk.scratch(), open, between)? else {
+        let Some(run) = merged(group, disk.scratch(), &open(), between)? else {
             *failed = 0;
             return Ok(false);
         };

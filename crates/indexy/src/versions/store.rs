@@ -22,7 +22,7 @@ use super::{
     generation::{Frozen, Generation, raise},
     generations::Generations,
     pins::Pins,
-    spans::{Span, Spans},
+    spans::Spans,
     spilled::Spilled,
     written::Written,
 };
@@ -49,6 +49,8 @@ pub(crate) struct Space {
     bytes: AtomicUsize,
     /// On disk: of files that readers are shown. One that is not goes when its last reader does.
     disk: AtomicU64,
+    /// Of spans.
+    spans: AtomicUsize,
 }
 
 impl Space {
@@ -61,6 +63,11 @@ impl Space {
     /// Bytes on disk.
     pub(crate) fn disk_bytes(&self) -> u64 {
         self.disk.load(Relaxed)
+    }
+
+    /// Bytes of spans in memory.
+    pub(crate) fn span_bytes(&self) -> usize {
+        self.spans.load(Relaxed)
     }
 }
 
@@ -217,17 +224,15 @@ impl Store {
     ) -> bool {
         // The watch falls when snapshots end. No snapshot is open, or begins, in between.
         let until = self.newest.fetch_max(watch, SeqCst).max(watch);
-        let (from, to) = (from.into(), to.into());
-        let span = Span { from, to, until };
         let (mut first, mut left) = (false, false);
         // What is begun may be dropped at once: it has no images.
         while !left {
             first |= self.begin(memory);
             self.replace(|mut next| {
                 left = true;
-                next.written.raise_all(span.until);
+                next.written.raise_all(until);
                 next.spans.collect(oldest);
-                next.spans.push(span.clone());
+                next.spans.push(&self.budget, from, to, until);
                 Some(next)
             });
         }
@@ -288,14 +293,18 @@ impl Store {
             return true;
         };
         let (before, disk_before) = (generations.bytes(), generations.disk_bytes());
+        let spans_before = generations.spans.bytes();
         let next = step(Generations::clone(&generations));
         let after = next.as_ref().map_or(0, Generations::bytes);
         let disk_after = next.as_ref().map_or(0, Generations::disk_bytes);
+        let spans_after = next.as_ref().map_or(0, |next| next.spans.bytes());
         let empty = next.is_none();
         self.show(&mut replacing, next);
         self.space.bytes.fetch_sub(before - after, Relaxed);
         self.space.disk.fetch_add(disk_after, Relaxed);
         self.space.disk.fetch_sub(disk_before, Relaxed);
+        self.space.spans.fetch_add(spans_after, Relaxed);
+        self.space.spans.fetch_sub(spans_before, Relaxed);
         // Freeing may take a while.
         drop(replacing);
         empty

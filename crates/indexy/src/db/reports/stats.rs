@@ -169,7 +169,7 @@ impl Stats {
         let (in_memory, on_disk) = shared.versions.bytes();
         let (log_bytes, change_history_bytes) = core.log_bytes();
         let mut stats = Self {
-            snapshot_memory_bytes: in_memory as u64,
+            snapshot_memory_bytes: (in_memory + shared.versions.span_bytes()) as u64,
             snapshot_disk_bytes: on_disk,
             memory_budget_bytes: core.budget.limit() as u64,
             // What is only promised to writers is not taken yet.

@@ -63,6 +63,19 @@ struct Chosen {
     top: Option<Top>,
 }
 
+impl Chosen {
+    fn new(admission: Admission, counts: &MissCounts) -> Self {
+        let top = match admission {
+            Admission::Top { percent } => Some(Top {
+                counts: counts.get(),
+                threshold: Threshold::new(percent),
+            }),
+            Admission::Always | Admission::OnUpdate | Admission::Never => None,
+        };
+        Self { admission, top }
+    }
+}
+
 #[derive(Debug)]
 struct Top {
     counts: Arc<Counts>,
@@ -77,14 +90,14 @@ impl Misses {
     /// From now on `admission` says what is loaded. Cost: where counts are needed and no other tree
     /// has them yet, an allocation of their bytes.
     pub(crate) fn choose(&self, admission: Admission, counts: &MissCounts) {
-        let top = match admission {
-            Admission::Top { percent } => Some(Top {
-                counts: counts.get(),
-                threshold: Threshold::new(percent),
-            }),
-            Admission::Always | Admission::OnUpdate | Admission::Never => None,
-        };
-        self.chosen.store(Arc::new(Chosen { admission, top }));
+        self.chosen.store(Arc::new(Chosen::new(admission, counts)));
+    }
+
+    /// Counts as large as they are to be now. What is loaded stays as whoever chooses beside this
+    /// says.
+    pub(crate) fn follow_budget(&self, counts: &MissCounts) {
+        self.chosen
+            .rcu(|chosen| Chosen::new(chosen.admission, counts));
     }
 
     /// Whether `key` of `tree`, which was found in Y alone, is loaded. Cost: nothing to speak of; a
@@ -166,6 +179,7 @@ impl MissCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::Ordering::Relaxed;
 
     const LIMIT: usize = 8 << 20;
 
@@ -176,6 +190,29 @@ mod tests {
 
     fn admitted(misses: &Misses, purpose: Purpose) -> bool {
         misses.admit(1, b"key", purpose)
+    }
+
+    /// What was chosen stays chosen, whoever changes the budget at the same time.
+    #[test]
+    fn a_change_of_the_budget_takes_no_choice_back() {
+        let (misses, (_, counts)) = (Misses::default(), counts());
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                while !done.load(Relaxed) {
+                    misses.follow_budget(&counts);
+                }
+            });
+            let kinds = [Admission::Never, Admission::Always, Admission::OnUpdate];
+            let as_chosen = |n: &usize| {
+                let admission = kinds[n % 3];
+                misses.choose(admission, &counts);
+                misses.admission() == admission
+            };
+            let all = (0..200_000).filter(as_chosen).count();
+            done.store(true, Relaxed);
+            assert_eq!(all, 200_000);
+        });
     }
 
     #[test]

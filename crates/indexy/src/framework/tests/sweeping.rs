@@ -1,7 +1,10 @@
 //! Sweeps that are overtaken by writers and runs (`sweep.rs`).
 
 use super::*;
-use crate::{framework::expiry::NEVER, y::memory::Point};
+use crate::{
+    framework::{expiry::NEVER, sweep::Sweeping},
+    y::memory::Point,
+};
 
 fn each(test: impl Fn(&Arc<Rig>, &Arc<Joined>, &MemoryY)) {
     let manifest = Manifest {
@@ -82,7 +85,7 @@ fn a_sweep_that_failed_comes_again() {
         clean(tree);
         cut(tree);
         // What it leaves never expires: no time comes at which another one is due.
-        while tree.maintain().unwrap() == Maintained::More {}
+        while tree.maintain(Sweeping::IfDue).unwrap() == Maintained::More {}
         // A run takes deletes in the place of the dead.
         let run: Vec<_> = (0..3)
             .map(|n| (key(n).to_vec(), Some(expiry::stored(1, b"old").to_vec())))
@@ -91,7 +94,48 @@ fn a_sweep_that_failed_comes_again() {
         let expiry = tree.expiry.as_ref().unwrap();
         expiry.wrote(1 << 40);
         y.fail(Op::DrainRun, 0, 0, Error::OutOfSpace { path: "/".into() });
-        let failed = (0..100).filter(|_| tree.maintain().is_err()).count();
+        let failed = |_: &i32| tree.maintain(Sweeping::IfDue).is_err();
+        let failed = (0..100).filter(failed).count();
         assert_eq!((failed, y.contents().len()), (1, 1));
+    });
+}
+
+/// Nothing was written that could be in doubt: writing goes on, and the sweep comes again.
+#[test]
+fn a_sweep_that_cannot_read_does_not_poison() {
+    use crate::{
+        error::Error,
+        framework::{
+            compactor::{Compactor, Pauses},
+            signal::Stop,
+        },
+        y::memory::Op,
+    };
+    each(|rig, tree, y| {
+        (0..9).for_each(|n| put_until(tree, &key(n), b"old", NEVER));
+        clean(tree);
+        let run: Vec<_> = (0..3)
+            .map(|n| (key(n).to_vec(), Some(expiry::stored(1, b"old").to_vec())))
+            .collect();
+        crate::y::conformance::write(y, &run).unwrap();
+        tree.expiry.as_ref().unwrap().wrote(1 << 40);
+        let failure = std::io::Error::other("the device fails once");
+        y.fail(Op::Range, 0, 0, Error::io("read", "y", failure));
+        let compactor = Compactor {
+            stop: Stop::new(rig.shared.poison.clone()),
+            shared: rig.shared.clone(),
+            host: rig.clone(),
+        };
+        let mut pauses = Pauses::default();
+        assert!(!compactor.step(tree, &mut pauses));
+        rig.shared.poison.check().unwrap();
+        assert_eq!(y.contents().len(), 9, "it was not read");
+        compactor.step(tree, &mut pauses);
+        assert_eq!(y.contents().len(), 9, "too early");
+        // A pause later, or when a run has worked.
+        put_until(tree, &key(100), b"new", NEVER);
+        clean(tree);
+        while compactor.step(tree, &mut pauses) {}
+        assert_eq!(y.contents().len(), 7);
     });
 }

@@ -150,9 +150,9 @@ impl Rig {
     }
 
     fn merge(&self) -> bool {
-        let (disk, epochs) = (self.versions.disk().unwrap(), self.versions.epochs());
+        let (disk, open) = (self.versions.disk().unwrap(), || self.versions.epochs());
         self.store
-            .merge(disk, &epochs, u64::MAX, &mut || true)
+            .merge(disk, open, u64::MAX, &mut || true)
             .unwrap()
     }
 
@@ -300,7 +300,8 @@ fn i10_each_image_is_found_beside_spills_and_merges() {
                 let epochs = versions.epochs();
                 let spilled = store.spill(&store.freeze(), disk, &epochs, &mut Y(&none));
                 spilled.unwrap();
-                store.merge(disk, &epochs, u64::MAX, &mut || true).unwrap();
+                let open = || versions.epochs();
+                store.merge(disk, open, u64::MAX, &mut || true).unwrap();
             }
         }
     });
@@ -325,6 +326,43 @@ fn files_go_with_the_snapshots_that_need_them() {
     rig.begin();
     rig.versions.end(&old.pin);
     assert!(sim.contents().is_empty() && rig.store.files().is_empty());
+}
+
+/// A snapshot begins while a merge learns which are open, and what it sees is overwritten and
+/// spilled before the merge has begun.
+#[test]
+fn i10_i13_a_merge_keeps_what_a_snapshot_that_has_just_begun_sees() {
+    let (sim, none) = (Sim::default(), Content::new());
+    let versions = versions(&sim, u64::MAX);
+    let (store, disk) = (versions.new_store(), versions.disk().unwrap());
+    let keys: Vec<_> = (0..300u32).map(u32::to_be_bytes).collect();
+    let leave = |value: u64| {
+        for key in &keys {
+            versions.push(&store, key, versions.watch(), &image(Some(&value)));
+        }
+        let spilled = store.spill(&store.freeze(), disk, &versions.epochs(), &mut Y(&none));
+        spilled.unwrap();
+    };
+    let old = versions.begin();
+    for value in 1..=4 {
+        leave(value);
+    }
+    let mut new = None;
+    let open = || {
+        let epochs = versions.epochs();
+        new = Some(versions.begin());
+        leave(5);
+        epochs
+    };
+    assert!(store.merge(disk, open, u64::MAX, &mut || true).unwrap());
+    let new = new.unwrap();
+    for key in &keys {
+        assert_eq!(store.at(key, old.epoch()).unwrap(), Some(image(Some(&1))));
+        assert_eq!(store.at(key, new.epoch()).unwrap(), Some(image(Some(&5))));
+        assert!(store.is_written_since(key, new.epoch()).unwrap());
+    }
+    versions.end(&old);
+    versions.end(&new);
 }
 
 /// Merges leave one image of a key that is written again and again.
