@@ -6,7 +6,9 @@
 
 #![forbid(unsafe_code)]
 
-use super::{lending::Division, stripes::Stripes, turn::Turn, updating, work::Work};
+use super::{
+    closing::Closing, lending::Division, stripes::Stripes, turn::Turn, updating, work::Work,
+};
 use crate::{
     db::{
         directory::{
@@ -143,7 +145,7 @@ pub(crate) struct Core {
     /// Locked while the set of trees or the manifest changes.
     pub manifest: Mutex<Manifest>,
     pub trees: RwLock<BTreeMap<u32, Arc<TreeCore>>>,
-    pub closed: AtomicU8,
+    pub closing: Closing,
     /// Held shared by calls that touch the directory beside writers and background threads; `close`
     /// takes it alone.
     pub operations: RwLock<()>,
@@ -170,10 +172,9 @@ impl Core {
     }
 
     pub(crate) fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::Acquire) == 0 {
-            Ok(())
-        } else {
-            Err(Error::Closed)
+        match self.closing.has_begun() {
+            false => Ok(()),
+            true => Err(Error::Closed),
         }
     }
 

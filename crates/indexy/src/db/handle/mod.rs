@@ -1,8 +1,9 @@
-//! What handles of an open database hold: `core` what they share, `ending` how it stops, `stripes`
-//! the locks of writers, `updating` who is inside an `update`, `pinned` an open snapshot, `turn`
-//! who commits transactions, `division` how the budget is divided, `lending` when filters borrow of
-//! it, `work` what background work is counted for.
+//! What handles of an open database hold: `core` what they share, `ending` how it stops, `closing`
+//! which thread stops it, `stripes` the locks of writers, `updating` who is inside an `update`,
+//! `pinned` an open snapshot, `turn` who commits transactions, `division` how the budget is
+//! divided, `lending` when filters borrow of it, `work` what background work is counted for.
 
+mod closing;
 mod core;
 mod division;
 mod ending;
@@ -13,6 +14,7 @@ mod turn;
 pub(super) mod updating;
 mod work;
 
+pub(super) use closing::Closing;
 pub(super) use core::{Core, Status, TreeCore};
 pub(super) use ending::Handle;
 pub(super) use lending::Division;

@@ -49,7 +49,8 @@ impl Fetch {
 /// It may be dropped: the key is read all the same, and loaded into memory as by [`Tree::get`], if
 /// the tree's [`Admission`](crate::Admission) takes it. It holds the database
 /// open as a [`Tree`] does. With the feature `async` it is a `Future` of the value, for any
-/// executor; then its waker is called by a thread of the database, and must not block it.
+/// executor; then its waker is called by a thread of the database, or by one that closes it, and
+/// must not block it.
 ///
 /// The answer, once read, is the caller's memory, which the database's budget does not count.
 #[must_use = "the value comes by the ticket"]
