@@ -17,6 +17,8 @@ use std::{
 
 /// `drop_tree` takes no longer, whatever else goes on. (A writer waits a minute for memory.)
 const SOON: Duration = Duration::from_secs(20);
+/// What is to wait for something has come so far by then.
+const A_MOMENT: Duration = Duration::from_millis(100);
 
 struct World {
     dir: tempfile::TempDir,
@@ -268,6 +270,86 @@ fn beside_reads_and_scans() {
         assert!(matches!(ended, Err(Error::TreeDropped { .. })), "{ended:?}");
     }
     assert_goes_on(world, &[]);
+}
+
+/// A batch waits for a snapshot that begins, and that for a value on its way into another tree.
+/// Meanwhile the tree of the batch goes: nothing of the batch is applied or stays.
+#[test]
+fn beside_a_batch_that_waits_for_the_gate() {
+    let world = world();
+    let World {
+        gate,
+        db,
+        gated,
+        plain,
+        ..
+    } = &world;
+    let before = db.snapshot().unwrap();
+    let mut batch = db.batch();
+    // Few and small: it waits for no memory, nor for the stripe of the value.
+    for i in 0u32..20 {
+        batch.insert(plain, i.to_be_bytes(), [4; 100]);
+    }
+    std::thread::scope(|s| {
+        let _opened = OpenAtDrop(gate);
+        gate.close(Call::Publish);
+        let large = s.spawn(|| gated.insert(b"large", vec![5; 3 * MIB / 4]));
+        gate.wait_until_reached();
+        let images = db.stats().snapshot_memory_bytes;
+        let snapshot = s.spawn(|| db.snapshot());
+        std::thread::sleep(A_MOMENT);
+        let commit = s.spawn(|| batch.commit());
+        std::thread::sleep(A_MOMENT);
+        drop_soon(db, "plain");
+        let used = db.stats().memory_used_bytes;
+        assert!(!snapshot.is_finished() && !commit.is_finished());
+        gate.open();
+        let told = commit.join().unwrap();
+        assert!(matches!(told, Err(Error::TreeDropped { .. })), "{told:?}");
+        large.join().unwrap().unwrap();
+        assert_eq!(db.stats().snapshot_memory_bytes, images);
+        assert!(db.stats().memory_used_bytes <= used);
+        drop(snapshot.join().unwrap().unwrap());
+    });
+    drop(before);
+    assert_goes_on(world, &["gated"]);
+}
+
+/// A batch is logged, and takes its time with the one tree. When it comes to the other one, that is
+/// gone.
+#[test]
+fn i7_beside_a_batch_that_is_being_applied() {
+    let world = world();
+    let World {
+        gate,
+        db,
+        gated,
+        plain,
+        ..
+    } = &world;
+    let mut batch = db.batch();
+    batch.remove_range::<&[u8]>(gated, ..);
+    for i in 0u32..200 {
+        batch.insert(plain, i.to_be_bytes(), [4; 4000]);
+    }
+    std::thread::scope(|s| {
+        let _opened = OpenAtDrop(gate);
+        gate.close(Call::RemoveRange);
+        let commit = s.spawn(|| batch.commit());
+        gate.wait_until_reached();
+        drop_soon(db, "plain");
+        let used = db.stats().memory_used_bytes;
+        gate.open();
+        commit.join().unwrap().unwrap();
+        // The handle of the tree is still there.
+        assert!(matches!(plain.len(), Err(Error::TreeDropped { .. })));
+        let start = Instant::now();
+        while db.stats().memory_used_bytes > used {
+            assert!(start.elapsed() < SOON, "it stays: {:?}", db.stats());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
+    assert_goes_on(world, &["gated"]);
 }
 
 /// The device is full, or there is no descriptor left, while the manifest is replaced: the folder

@@ -1,10 +1,11 @@
-//! An Index Y that stands still where a test wants it to: on the way into a call.
+//! An Index Y that stands still where a test wants it to: on the way into a call, or out of it.
 
 use crate::custom_y::FileY;
 use indexy::{
-    Result, Value,
+    Key, Result, Value,
     index_y::{
-        Capabilities, IndexY, IndexYFactory, IndexYShared, Maintained, Order, RunSource, YIter,
+        Capabilities, IndexY, IndexYFactory, IndexYShared, Maintained, Order, RunEntry, RunSource,
+        YIter,
     },
 };
 use std::{
@@ -23,6 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub enum Call {
     Get,
     WriteRun,
+    /// A run that is about to be shown.
+    Publish,
+    RemoveRange,
     Verify,
     Copy,
     Compact,
@@ -82,6 +86,36 @@ struct GatedY {
     gate: Arc<Gate>,
 }
 
+struct Published<'a> {
+    source: &'a mut dyn RunSource,
+    gate: &'a Gate,
+}
+
+impl RunSource for Published<'_> {
+    fn drain(&mut self, sink: &mut dyn FnMut(RunEntry<'_>) -> Result<()>) -> Result<()> {
+        self.source.drain(sink)
+    }
+
+    fn before_publish(&mut self) -> Result<()> {
+        self.source.before_publish()?;
+        self.gate.pass(Call::Publish);
+        Ok(())
+    }
+}
+
+/// A run that removes keys.
+struct Removal(Vec<Key>);
+
+impl RunSource for Removal {
+    fn drain(&mut self, sink: &mut dyn FnMut(RunEntry<'_>) -> Result<()>) -> Result<()> {
+        self.0.iter().try_for_each(|key| sink((key, None)))
+    }
+
+    fn before_publish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
 impl IndexY for GatedY {
     fn capabilities(&self) -> Capabilities {
         self.y.capabilities()
@@ -95,7 +129,17 @@ impl IndexY for GatedY {
     }
     fn write_run(&self, source: &mut dyn RunSource) -> Result<()> {
         self.gate.pass(Call::WriteRun);
-        self.y.write_run(source)
+        let gate = &self.gate;
+        self.y.write_run(&mut Published { source, gate })
+    }
+    fn removes_ranges(&self) -> bool {
+        true
+    }
+    fn remove_range(&self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
+        self.gate.pass(Call::RemoveRange);
+        let entries = self.y.range(from, to, Order::Ascending)?;
+        let keys = entries.map(|entry| Ok(entry?.0));
+        self.y.write_run(&mut Removal(keys.collect::<Result<_>>()?))
     }
     fn make_durable(&self) -> Result<()> {
         self.y.make_durable()

@@ -7,7 +7,8 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    closing::Closing, lending::Division, stripes::Stripes, turn::Turn, updating, work::Work,
+    closing::Closing, dropped::DroppedTrees, lending::Division, stripes::Stripes, turn::Turn,
+    updating, work::Work,
 };
 use crate::{
     db::{
@@ -160,6 +161,7 @@ pub(crate) struct Core {
     pub hot: Option<Keeper>,
     /// Who may commit transactions.
     pub turn: Turn,
+    pub dropped: DroppedTrees,
 }
 
 impl Core {
@@ -327,6 +329,12 @@ impl Host for Core {
                 tree.versions.relocate();
             }
         });
+    }
+
+    fn empty_dropped(&self) {
+        if self.dropped.empty(&self.stripes) {
+            self.memory.collect();
+        }
     }
 
     fn divide_memory(&self) {

@@ -117,6 +117,7 @@ impl Handle {
     fn give_memory_back(&self) {
         let core = &self.core;
         core.all_joined().iter().for_each(|tree| tree.forget());
+        core.dropped.empty(&core.stripes);
         core.memory.collect();
         core.y_shared.set_memory(CACHES_AT_END);
         core.y_shared.lend(0);

@@ -19,7 +19,7 @@ use super::{
         self, DirectoryLock, IMAGES_DIR, LOG_DIR, OwnedDirectory, OwnedStorage, TREES_DIR,
         manifest::{Manifest, TreeEntry},
     },
-    handle::{Closing, Core, Division, Handle, Stripes, TreeCore, Turn, Work},
+    handle::{Closing, Core, Division, DroppedTrees, Handle, Stripes, TreeCore, Turn, Work},
     hot_set::Keeper,
     index_y::{self, YShared},
     kinds::IndexXKind,
@@ -233,6 +233,7 @@ fn make_core(
         directory,
         log_found: OnceLock::new(),
         turn: Turn::default(),
+        dropped: DroppedTrees::default(),
         options,
     });
     core.follow_budget();
