@@ -271,7 +271,11 @@ impl Db {
     /// Flushes and ends the database: every clone and every tree returns `Closed` from now on. When
     /// this returns the directory is free, and the memory given back but for a rest, although
     /// handles live on. Waits for flushes, checkpoints and verifications in progress. The second
-    /// call does nothing.
+    /// call waits for the first and does nothing.
+    ///
+    /// A call that is being waited for does not wait itself: with the feature `async`, a waker may
+    /// be called by the thread that closes the database, or by one that it joins. A second call
+    /// there returns `Closed` at once, while the first goes on.
     ///
     /// A read in progress is waited for two seconds; if it takes longer the directory stays locked
     /// until the last handle is dropped.

@@ -356,9 +356,12 @@ impl Db {
             tree.joined.y.interrupt();
             // So that X stays empty once it is. A writer that holds its stripe for longer waits for
             // memory, and looks again whether its tree is there when it gets some.
-            self.core().stripes.barrier_for(DROP_LIMIT);
+            let unpassed = self.core().stripes.barrier_for(DROP_LIMIT);
             self.core().trees.write().remove(&entry.id);
             tree.joined.discard();
+            self.core()
+                .dropped
+                .watch(Arc::clone(&tree.joined), unpassed);
             self.core().divide_memory();
         }
         events::tree_dropped(entry.id, name);
@@ -421,8 +424,8 @@ impl Db {
 }
 
 /// Longest time that `drop_tree` waits for writers in progress. What one of the dropped tree leaves
-/// in X after that is seen by nobody and goes with the last handle; its log record names a tree
-/// that recovery does not know.
+/// in memory after that is seen by nobody and goes when the writer is done (`handle/dropped.rs`);
+/// its log record names a tree that recovery does not know.
 const DROP_LIMIT: Duration = Duration::from_millis(250);
 
 /// Errors: `InvalidTreeName`.

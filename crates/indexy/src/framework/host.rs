@@ -18,6 +18,8 @@ pub(crate) trait Host: Holdings {
     fn collect_garbage(&self);
     /// Moves what is in the way of slabs going back, some `bytes` bytes of them.
     fn empty_slabs(&self, bytes: usize);
+    /// Empties dropped trees again to which a writer has written late. Waits for nobody.
+    fn empty_dropped(&self);
     /// Gives X and the caches of Y their parts of the budget, as they are now.
     fn divide_memory(&self);
 }

@@ -22,9 +22,21 @@ impl Joined {
     /// Drops every entry, dirty ones too, and writes nothing to Y any more: the tree was dropped.
     /// Whoever waits for this Y hears of it.
     pub(crate) fn discard(&self) {
-        let mut runs = self.writer.lock();
+        self.discard_with(&mut self.writer.lock());
+    }
+
+    /// The same once more: a writer that was late may have left something. False, and nothing was
+    /// done, if a run is in flight or a copy is being made of Y.
+    pub(crate) fn try_discard(&self) -> bool {
+        let runs = self.writer.try_lock();
+        runs.map(|mut runs| self.discard_with(&mut runs)).is_some()
+    }
+
+    fn discard_with(&self, runs: &mut Runs) {
         self.writer.discard();
-        self.drop_from_x(&mut runs, &[], None);
+        // I3: what was read of Y before is not loaded after X was emptied.
+        self.x.restamp(&[], None);
+        self.drop_from_x(runs, &[], None);
         self.give_back();
         if let Some(radix) = &self.radix {
             radix.cache.writer.discard();

@@ -29,6 +29,7 @@ use super::{
 };
 use parking_lot::Mutex;
 use std::{
+    cell::Cell,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Weak, atomic::Ordering::Relaxed},
     thread::JoinHandle,
@@ -39,6 +40,12 @@ use std::{
 const STOP_POLL: Duration = Duration::from_micros(200);
 
 type Body = Box<dyn FnOnce() + Send>;
+
+thread_local! {
+    /// Address of what the threads of a database share, on these threads; 0 on all others. A thread
+    /// works for one database, and holds what the address is of.
+    static WORKS_FOR: Cell<usize> = const { Cell::new(0) };
+}
 
 /// The running threads.
 pub(crate) struct Background {
@@ -157,6 +164,11 @@ impl Background {
         Ok(())
     }
 
+    /// This thread is one of those that [`Background::stop`] joins.
+    pub(crate) fn owns_this_thread(&self) -> bool {
+        WORKS_FOR.get() == address(&self.shared)
+    }
+
     /// Stops and joins the threads, but for the one that calls. Idempotent.
     pub(crate) fn stop(&self) {
         self.stop.set();
@@ -191,8 +203,13 @@ impl Drop for Background {
     }
 }
 
+fn address(shared: &Shared) -> usize {
+    std::ptr::from_ref(shared).addr()
+}
+
 /// A thread's life.
 fn run(name: &str, body: Body, shared: &Shared) {
+    WORKS_FOR.set(address(shared));
     if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
         let what = panic
             .downcast_ref::<&str>()

@@ -190,9 +190,7 @@ impl Joined {
     fn put_past_x(&self, key: &[u8], value: Option<&[u8]>, logged: bool) -> Result<Option<Lsn>> {
         self.wait_for_y()?;
         let _run = self.writer.lock();
-        if self.discarded() {
-            return Ok(None);
-        }
+        self.check_kept()?;
         // I9: Y shows the key at a moment that no latch tells.
         let _held_off = self.dead.hold_off(key);
         let mut source = OneEntry {

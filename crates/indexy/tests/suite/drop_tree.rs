@@ -2,20 +2,14 @@
 //! it.
 
 use crate::{
-    custom_y::FileY,
+    gated_y::{Call, Gate, Gated, OpenAtDrop},
     places::fast_dir,
     support::{MIB, StopAtDrop, assert_sound, child, child_argument, open, shim, tell, wait},
 };
-use indexy::{
-    Db, Error, IndexYKind, Options, Result, Tree, TreeOptions, Value,
-    index_y::{
-        Capabilities, IndexY, IndexYFactory, IndexYShared, Maintained, Order, RunSource, YIter,
-    },
-};
+use indexy::{Db, Error, IndexYKind, Options, Result, Tree, TreeOptions};
 use std::{
-    path::Path,
     sync::{
-        Arc, Condvar, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering::SeqCst},
     },
     time::{Duration, Instant},
@@ -23,147 +17,8 @@ use std::{
 
 /// `drop_tree` takes no longer, whatever else goes on. (A writer waits a minute for memory.)
 const SOON: Duration = Duration::from_secs(20);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Call {
-    Get,
-    WriteRun,
-    Verify,
-    Copy,
-    Compact,
-}
-
-/// Holds one kind of call up, on its way in, until it is opened.
-#[derive(Default)]
-struct Gate {
-    closed: Mutex<Option<Call>>,
-    opened: Condvar,
-    /// Somebody stands before it.
-    reached: AtomicBool,
-}
-
-impl Gate {
-    fn close(&self, call: Call) {
-        self.reached.store(false, SeqCst);
-        *self.closed.lock().unwrap() = Some(call);
-    }
-
-    fn open(&self) {
-        *self.closed.lock().unwrap() = None;
-        self.opened.notify_all();
-    }
-
-    fn pass(&self, call: Call) {
-        let mut closed = self.closed.lock().unwrap();
-        while *closed == Some(call) {
-            self.reached.store(true, SeqCst);
-            closed = self.opened.wait(closed).unwrap();
-        }
-    }
-
-    fn wait_until_reached(&self) {
-        let start = Instant::now();
-        while !self.reached.load(SeqCst) {
-            assert!(start.elapsed() < SOON, "nobody comes");
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-}
-
-/// Opens the gate at the end of a scope, also when a check in it fails.
-struct OpenAtDrop<'a>(&'a Gate);
-
-impl Drop for OpenAtDrop<'_> {
-    fn drop(&mut self) {
-        self.0.open();
-    }
-}
-
-struct GatedY {
-    y: FileY,
-    gate: Arc<Gate>,
-}
-
-impl IndexY for GatedY {
-    fn capabilities(&self) -> Capabilities {
-        self.y.capabilities()
-    }
-    fn get(&self, key: &[u8]) -> Result<Option<Value>> {
-        self.gate.pass(Call::Get);
-        self.y.get(key)
-    }
-    fn range(&self, from: &[u8], to: Option<&[u8]>, order: Order) -> Result<YIter<'_>> {
-        self.y.range(from, to, order)
-    }
-    fn write_run(&self, source: &mut dyn RunSource) -> Result<()> {
-        self.gate.pass(Call::WriteRun);
-        self.y.write_run(source)
-    }
-    fn make_durable(&self) -> Result<()> {
-        self.y.make_durable()
-    }
-    fn maintain(&self) -> Result<Maintained> {
-        self.y.maintain()
-    }
-    fn compact(&self, _: &[u8], _: Option<&[u8]>) -> Result<Maintained> {
-        self.gate.pass(Call::Compact);
-        // As one that was interrupted.
-        Ok(Maintained::Idle)
-    }
-    fn congested(&self) -> bool {
-        false
-    }
-    fn is_empty(&self) -> Result<bool> {
-        self.y.is_empty()
-    }
-    fn approximate_len(&self) -> u64 {
-        self.y.approximate_len()
-    }
-    fn memory_bytes(&self) -> usize {
-        self.y.memory_bytes()
-    }
-    fn disk_bytes(&self) -> u64 {
-        self.y.disk_bytes()
-    }
-    fn run_count(&self) -> usize {
-        self.y.run_count()
-    }
-    fn verify(&self) -> Result<u64> {
-        self.gate.pass(Call::Verify);
-        self.y.verify()
-    }
-    fn release_files(&self) -> bool {
-        self.y.release_files()
-    }
-    fn copies_beside_runs(&self) -> bool {
-        true
-    }
-    fn copy_to(&self, dest: &Path) -> Result<()> {
-        self.gate.pass(Call::Copy);
-        self.y.copy_to(dest)
-    }
-}
-
-struct Gated(Arc<Gate>);
-
-impl IndexYFactory for Gated {
-    fn share(&self, _: usize) -> Result<Arc<dyn IndexYShared>> {
-        Ok(Arc::new(Gated(self.0.clone())))
-    }
-}
-
-impl IndexYShared for Gated {
-    fn open(&self, dir: &Path, read_only: bool) -> Result<Arc<dyn IndexY>> {
-        Ok(Arc::new(GatedY {
-            y: FileY::open(dir, read_only)?,
-            gate: self.0.clone(),
-        }))
-    }
-    fn memory_bytes(&self) -> usize {
-        0
-    }
-    fn set_memory(&self, _: usize) {}
-}
+/// What is to wait for something has come so far by then.
+const A_MOMENT: Duration = Duration::from_millis(100);
 
 struct World {
     dir: tempfile::TempDir,
@@ -415,6 +270,86 @@ fn beside_reads_and_scans() {
         assert!(matches!(ended, Err(Error::TreeDropped { .. })), "{ended:?}");
     }
     assert_goes_on(world, &[]);
+}
+
+/// A batch waits for a snapshot that begins, and that for a value on its way into another tree.
+/// Meanwhile the tree of the batch goes: nothing of the batch is applied or stays.
+#[test]
+fn beside_a_batch_that_waits_for_the_gate() {
+    let world = world();
+    let World {
+        gate,
+        db,
+        gated,
+        plain,
+        ..
+    } = &world;
+    let before = db.snapshot().unwrap();
+    let mut batch = db.batch();
+    // Few and small: it waits for no memory, nor for the stripe of the value.
+    for i in 0u32..20 {
+        batch.insert(plain, i.to_be_bytes(), [4; 100]);
+    }
+    std::thread::scope(|s| {
+        let _opened = OpenAtDrop(gate);
+        gate.close(Call::Publish);
+        let large = s.spawn(|| gated.insert(b"large", vec![5; 3 * MIB / 4]));
+        gate.wait_until_reached();
+        let images = db.stats().snapshot_memory_bytes;
+        let snapshot = s.spawn(|| db.snapshot());
+        std::thread::sleep(A_MOMENT);
+        let commit = s.spawn(|| batch.commit());
+        std::thread::sleep(A_MOMENT);
+        drop_soon(db, "plain");
+        let used = db.stats().memory_used_bytes;
+        assert!(!snapshot.is_finished() && !commit.is_finished());
+        gate.open();
+        let told = commit.join().unwrap();
+        assert!(matches!(told, Err(Error::TreeDropped { .. })), "{told:?}");
+        large.join().unwrap().unwrap();
+        assert_eq!(db.stats().snapshot_memory_bytes, images);
+        assert!(db.stats().memory_used_bytes <= used);
+        drop(snapshot.join().unwrap().unwrap());
+    });
+    drop(before);
+    assert_goes_on(world, &["gated"]);
+}
+
+/// A batch is logged, and takes its time with the one tree. When it comes to the other one, that is
+/// gone.
+#[test]
+fn i7_beside_a_batch_that_is_being_applied() {
+    let world = world();
+    let World {
+        gate,
+        db,
+        gated,
+        plain,
+        ..
+    } = &world;
+    let mut batch = db.batch();
+    batch.remove_range::<&[u8]>(gated, ..);
+    for i in 0u32..200 {
+        batch.insert(plain, i.to_be_bytes(), [4; 4000]);
+    }
+    std::thread::scope(|s| {
+        let _opened = OpenAtDrop(gate);
+        gate.close(Call::RemoveRange);
+        let commit = s.spawn(|| batch.commit());
+        gate.wait_until_reached();
+        drop_soon(db, "plain");
+        let used = db.stats().memory_used_bytes;
+        gate.open();
+        commit.join().unwrap().unwrap();
+        // The handle of the tree is still there.
+        assert!(matches!(plain.len(), Err(Error::TreeDropped { .. })));
+        let start = Instant::now();
+        while db.stats().memory_used_bytes > used {
+            assert!(start.elapsed() < SOON, "it stays: {:?}", db.stats());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
+    assert_goes_on(world, &["gated"]);
 }
 
 /// The device is full, or there is no descriptor left, while the manifest is replaced: the folder

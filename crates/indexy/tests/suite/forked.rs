@@ -2,11 +2,12 @@
 //! the parent's files and lock, and ends.
 
 use crate::{
+    gated_y::{Call, Gate, Gated, OpenAtDrop},
     places::fast_dir,
     support::{MIB, assert_sound, child, child_argument, open, wait},
 };
-use indexy::{Db, Durability, Error, IndexYKind, Options};
-use std::time::Duration;
+use indexy::{Db, Durability, Error, Fetch, IndexYKind, Options, Ticket};
+use std::{sync::Arc, time::Duration};
 
 /// A child that hangs is ended by its alarm, which is no exit.
 const ALARM_S: u32 = 20;
@@ -93,4 +94,81 @@ fn forking_process() {
         assert_sound(&db);
         assert_eq!(db.tree("t").unwrap().len().unwrap(), 3002);
     }
+}
+
+/// Who reads for tickets are threads, and the child has none.
+#[test]
+fn a_ticket_in_a_forked_child_does_not_wait() {
+    let started = child("forked::forking_process_with_tickets", "here")
+        .spawn()
+        .unwrap();
+    assert!(wait(started, Duration::from_secs(120)));
+}
+
+#[test]
+fn forking_process_with_tickets() {
+    if child_argument().is_none() {
+        return;
+    }
+    let dir = fast_dir();
+    let gate: Arc<Gate> = Arc::default();
+    let options = Options::new(4 * MIB)
+        .index_y(IndexYKind::custom("gated").unwrap())
+        .register_index_y("gated", Arc::new(Gated(gate.clone())))
+        .unwrap();
+    let db = open(dir.path(), &options);
+    let tree = db.tree("t").unwrap();
+    for n in 0..10u8 {
+        tree.insert([n], [n]).unwrap();
+    }
+    tree.release::<&[u8]>(..).unwrap();
+    let later = |n: u8| match tree.try_get([n]).unwrap() {
+        Fetch::Later(ticket) => ticket,
+        Fetch::Now(_) => panic!("it was released"),
+    };
+    let answered = later(0);
+    while !answered.is_ready() {
+        std::thread::yield_now();
+    }
+    let _opened = OpenAtDrop(&gate);
+    gate.close(Call::Get);
+    let [waited_for, polled, dropped] = [1, 2, 3].map(later);
+    gate.wait_until_reached();
+    // SAFETY: the child uses what it inherits, and nothing that another thread may have locked.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0);
+    if pid == 0 {
+        // SAFETY: sets a timer.
+        unsafe { libc::alarm(ALARM_S) };
+        let good = matches!(answered.wait(), Ok(Some(value)) if value == [0])
+            && waited_for.is_ready()
+            && matches!(waited_for.wait(), Err(Error::Unsupported { .. }))
+            && is_refused_when_polled(polled);
+        drop((dropped, tree, db));
+        // SAFETY: ends the child at once, without what the test's process does at its end.
+        unsafe { libc::_exit(if good { 7 } else { 1 }) };
+    }
+    let mut status = 0;
+    // SAFETY: `status` is written to.
+    assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
+    assert!(libc::WIFEXITED(status), "the child hangs");
+    assert_eq!(libc::WEXITSTATUS(status), 7);
+    // The parent's tickets are answered.
+    gate.open();
+    for (n, ticket) in [(0, answered), (1, waited_for), (2, polled), (3, dropped)] {
+        assert_eq!(ticket.wait().unwrap().unwrap(), [n]);
+    }
+}
+
+#[cfg(feature = "async")]
+fn is_refused_when_polled(mut ticket: Ticket) -> bool {
+    use std::task::{Context, Poll, Waker};
+    let mut context = Context::from_waker(Waker::noop());
+    let polled = std::pin::Pin::new(&mut ticket).poll(&mut context);
+    matches!(polled, Poll::Ready(Err(Error::Unsupported { .. })))
+}
+
+#[cfg(not(feature = "async"))]
+fn is_refused_when_polled(ticket: Ticket) -> bool {
+    matches!(ticket.wait(), Err(Error::Unsupported { .. }))
 }

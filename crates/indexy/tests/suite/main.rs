@@ -10,6 +10,8 @@ mod batches;
 mod budget;
 mod changes;
 mod checkpoint;
+#[cfg(feature = "async")]
+mod closing_in_wakers;
 mod combined;
 mod compression;
 mod concurrency;
@@ -25,6 +27,7 @@ mod faults;
 mod fetch;
 mod flip;
 mod forked;
+mod gated_y;
 mod history;
 mod hot_set;
 mod image_memory;

@@ -6,7 +6,10 @@
 
 #![forbid(unsafe_code)]
 
-use super::{lending::Division, stripes::Stripes, turn::Turn, updating, work::Work};
+use super::{
+    closing::Closing, dropped::DroppedTrees, lending::Division, stripes::Stripes, turn::Turn,
+    updating, work::Work,
+};
 use crate::{
     db::{
         directory::{
@@ -143,7 +146,7 @@ pub(crate) struct Core {
     /// Locked while the set of trees or the manifest changes.
     pub manifest: Mutex<Manifest>,
     pub trees: RwLock<BTreeMap<u32, Arc<TreeCore>>>,
-    pub closed: AtomicU8,
+    pub closing: Closing,
     /// Held shared by calls that touch the directory beside writers and background threads; `close`
     /// takes it alone.
     pub operations: RwLock<()>,
@@ -158,6 +161,7 @@ pub(crate) struct Core {
     pub hot: Option<Keeper>,
     /// Who may commit transactions.
     pub turn: Turn,
+    pub dropped: DroppedTrees,
 }
 
 impl Core {
@@ -170,10 +174,9 @@ impl Core {
     }
 
     pub(crate) fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::Acquire) == 0 {
-            Ok(())
-        } else {
-            Err(Error::Closed)
+        match self.closing.has_begun() {
+            false => Ok(()),
+            true => Err(Error::Closed),
         }
     }
 
@@ -326,6 +329,12 @@ impl Host for Core {
                 tree.versions.relocate();
             }
         });
+    }
+
+    fn empty_dropped(&self) {
+        if self.dropped.empty(&self.stripes) {
+            self.memory.collect();
+        }
     }
 
     fn divide_memory(&self) {

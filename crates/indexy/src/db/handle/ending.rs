@@ -3,8 +3,11 @@
 //!
 //! Order: writers are refused and waited for, everything is flushed (`close` alone), the threads
 //! stop, the log is closed, the hot set is saved, the memory is given back, the Index Ys let go of
-//! their files, the directory is unlocked. Threads: any; the first `close` does it, others wait for
-//! it.
+//! their files, the directory is unlocked.
+//!
+//! Threads: any; the first `close` does it, others wait for it. What ends that wait is in
+//! `closing.rs`. A waker may call `close` too, and may be called by the thread that ends the
+//! database or by one that it joins: there nothing is waited for.
 
 #![forbid(unsafe_code)]
 
@@ -13,11 +16,14 @@ use super::{
     updating,
 };
 use crate::{
-    db::options::Durability, error::Result, events, framework::worker::Background,
+    db::options::Durability,
+    error::{Error, Result},
+    events,
+    framework::worker::Background,
     mem::budget::Holder,
 };
 use std::{
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -39,7 +45,7 @@ pub(crate) struct Handle {
 
 impl Handle {
     /// Flushes, stops the threads and unlocks the directory. The second call waits for the first
-    /// and does nothing.
+    /// and does nothing; where the first one waits for its thread, it is told `Closed` at once.
     ///
     /// Whatever fails, the handle is closed and the directory free; the first failure is returned.
     pub(crate) fn close(&self) -> Result<()> {
@@ -52,13 +58,16 @@ impl Handle {
     /// locked, until the last holder drops.
     fn finish(&self, release: bool) -> Result<()> {
         let core = &self.core;
-        let first = core.closed.swap(1, Ordering::AcqRel) == 0;
+        let Some(_in_progress) = core.closing.begin() else {
+            let joined = self.background.owns_this_thread();
+            return match core.closing.wait(joined) {
+                true => Ok(()),
+                false => Err(Error::Closed),
+            };
+        };
         core.shared.room.begin_closing();
         // Waits for flushes, checkpoints and the like; later ones are refused.
         let _alone = core.operations.write();
-        if !first {
-            return Ok(());
-        }
         for tree in core.all_trees() {
             tree.set_status(Status::Closed);
         }
@@ -86,7 +95,7 @@ impl Handle {
     }
 
     fn end_without_flush(&self, then: impl FnOnce()) {
-        if self.core.closed.swap(1, Ordering::AcqRel) == 0 {
+        if let Some(_in_progress) = self.core.closing.begin() {
             // The error of recovery, or of what came before, is the one to report.
             let _ = self.stop();
             then();
@@ -108,6 +117,7 @@ impl Handle {
     fn give_memory_back(&self) {
         let core = &self.core;
         core.all_joined().iter().for_each(|tree| tree.forget());
+        core.dropped.empty(&core.stripes);
         core.memory.collect();
         core.y_shared.set_memory(CACHES_AT_END);
         core.y_shared.lend(0);

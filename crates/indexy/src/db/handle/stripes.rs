@@ -18,6 +18,15 @@ pub(crate) struct Stripes {
     locks: Box<[CachePadded<Mutex<()>>]>,
 }
 
+/// Numbers of stripes that a barrier did not come past.
+pub(crate) struct Unpassed(Vec<usize>);
+
+impl Unpassed {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 /// One stripe per so many bytes of budget, so that the table stays a small part of it.
 const BUDGET_BYTES_PER_STRIPE: usize = 16 << 10;
 const MIN_STRIPES: usize = 64;
@@ -88,12 +97,17 @@ impl Stripes {
     }
 
     /// As [`Stripes::barrier`], for `limit` at most: a writer that waits for memory holds its
-    /// stripe.
-    pub(crate) fn barrier_for(&self, limit: Duration) {
+    /// stripe. Returns the stripes that were held all the time.
+    pub(crate) fn barrier_for(&self, limit: Duration) -> Unpassed {
         let deadline = Instant::now() + limit;
-        for lock in &self.locks {
-            drop(lock.try_lock_until(deadline));
-        }
+        let held = |&number: &usize| self.locks[number].try_lock_until(deadline).is_none();
+        Unpassed((0..self.locks.len()).filter(held).collect())
+    }
+
+    /// Takes those out of `unpassed` that nobody holds. Waits for nobody.
+    pub(crate) fn pass(&self, unpassed: &mut Unpassed) {
+        let held = |&number: &usize| self.locks[number].try_lock().is_none();
+        unpassed.0.retain(held);
     }
 
     /// Memory of the table in bytes.

@@ -19,7 +19,7 @@ use super::{
         self, DirectoryLock, IMAGES_DIR, LOG_DIR, OwnedDirectory, OwnedStorage, TREES_DIR,
         manifest::{Manifest, TreeEntry},
     },
-    handle::{Core, Division, Handle, Stripes, TreeCore, Turn, Work},
+    handle::{Closing, Core, Division, DroppedTrees, Handle, Stripes, TreeCore, Turn, Work},
     hot_set::Keeper,
     index_y::{self, YShared},
     kinds::IndexXKind,
@@ -52,7 +52,7 @@ use parking_lot::{Mutex, RwLock};
 use std::{
     collections::BTreeMap,
     path::Path,
-    sync::{Arc, OnceLock, atomic::AtomicU8},
+    sync::{Arc, OnceLock},
     time::Instant,
 };
 
@@ -227,12 +227,13 @@ fn make_core(
         memory,
         manifest: Mutex::new(manifest.clone()),
         trees: RwLock::new(BTreeMap::new()),
-        closed: AtomicU8::new(0),
+        closing: Closing::default(),
         operations: RwLock::default(),
         loads: Mutex::default(),
         directory,
         log_found: OnceLock::new(),
         turn: Turn::default(),
+        dropped: DroppedTrees::default(),
         options,
     });
     core.follow_budget();

@@ -168,9 +168,9 @@ impl Commit<'_> {
         // A full device under the disk index is met now, too.
         let mut removals = self.begin_removals()?;
         let _room = log.map(|log| log.admit(record)).transpose()?;
-        // It may have waited long.
-        self.live()?;
         let _gate = versions.gate();
+        // It may have waited long. Before it leaves anything in a tree that was dropped.
+        self.live()?;
         // I11: no snapshot begins from here on.
         let now = versions.watch();
         if watch == 0 && now != 0 {
@@ -182,6 +182,9 @@ impl Commit<'_> {
             self.keep_ranges(now, admit, RunLock::Held);
         }
         self.keep(now, &mut olds, images)?;
+        // That may take long, too: images go to disk, or a condition looks for some there. Those
+        // that it has left of live trees are right all the same.
+        self.live()?;
         let commit = || self.apply_all(&mut runs, &mut removals);
         let (end, applied) = shared.log.commit_batch(encoder.record(), commit)?;
         applied?;

@@ -1,7 +1,8 @@
 //! Reads that do not wait: what is in memory is answered at once, the rest by a ticket.
 //!
 //! Threads: any. Who reads for the tickets, and what ends every wait, is in `framework/fetch/`. A
-//! ticket holds the database open as a tree does.
+//! ticket holds the database open as a tree does. Those who read are threads of the parent in a
+//! forked child: there a ticket has its answer or an error, and no wait.
 
 #![forbid(unsafe_code)]
 
@@ -15,6 +16,11 @@ use crate::{
     key::Value,
 };
 use std::{fmt, sync::Arc};
+#[cfg(feature = "async")]
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 /// What [`Tree::try_get`] came to.
 #[derive(Debug)]
@@ -49,7 +55,8 @@ impl Fetch {
 /// It may be dropped: the key is read all the same, and loaded into memory as by [`Tree::get`], if
 /// the tree's [`Admission`](crate::Admission) takes it. It holds the database
 /// open as a [`Tree`] does. With the feature `async` it is a `Future` of the value, for any
-/// executor; then its waker is called by a thread of the database, and must not block it.
+/// executor; then its waker is called by a thread of the database, or by one that closes it, and
+/// must not block it.
 ///
 /// The answer, once read, is the caller's memory, which the database's budget does not count.
 #[must_use = "the value comes by the ticket"]
@@ -73,7 +80,7 @@ impl Ticket {
     /// # Errors
     ///
     /// Those of [`Tree::get`]: `Closed` and `TreeDropped` where that happened before the key was
-    /// read.
+    /// read. `Unsupported` in a forked child, if the key was not read before the fork.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -90,11 +97,15 @@ impl Ticket {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn wait(self) -> Result<Option<Value>> {
-        let answer = self.slot.wait();
+        let answer = match self.check_process() {
+            Ok(()) => self.slot.wait(),
+            Err(forked) => self.slot.take_forked().ok_or(forked)?,
+        };
         self.told(answer)
     }
 
-    /// Whether the answer is there, so that [`Ticket::wait`] does not wait. Cost: a short lock.
+    /// Whether the answer is there, so that [`Ticket::wait`] does not wait. Cost: a short
+    /// lock, and a system call.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -113,7 +124,13 @@ impl Ticket {
     /// ```
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.slot.is_answered()
+        // In a forked child there is no wait, whatever the slot says.
+        self.check_process().is_err() || self.slot.is_answered()
+    }
+
+    /// `Unsupported` in a forked child: nobody answers there any more.
+    fn check_process(&self) -> Result<()> {
+        self.at.core().directory.check_process()
     }
 
     /// The answer in the caller's words: a request that nobody served was given up because the tree
@@ -133,11 +150,11 @@ impl Ticket {
 impl Future for Ticket {
     type Output = Result<Option<Value>>;
 
-    fn poll(
-        self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Self::Output> {
-        let polled = self.slot.poll(context.waker());
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let polled = match self.check_process() {
+            Ok(()) => self.slot.poll(context.waker()),
+            Err(forked) => Poll::Ready(self.slot.take_forked().ok_or(forked)?),
+        };
         polled.map(|answer| self.told(answer))
     }
 }

@@ -365,9 +365,10 @@ impl Tree {
             // wait for itself.
             let len = (!new.is_removal()).then(|| new.len());
             let permit = self.admit_value(key, len, image_bytes)?;
-            self.at.live()?;
             // A value past X takes the gate by itself.
             let _gate = (gated && permit.route == Route::ThroughX).then(|| versions.gate());
+            // The waits, also for the gate, may have been long.
+            self.at.live()?;
             if gated {
                 seen = versions.watch();
             }

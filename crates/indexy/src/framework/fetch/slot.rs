@@ -2,7 +2,9 @@
 //!
 //! Threads: one answers, once; any others look or wait. What ends every wait: the slot's only
 //! answerer is a [`Request`](super::queue::Request), which answers when it is dropped at the
-//! latest. Nothing is called with the lock held: a waker may run anything.
+//! latest. Nothing is called with the lock held: a waker may run anything. In a forked child there
+//! is nobody who answers, and the lock may be held for ever: there a slot is asked by
+//! [`Slot::take_forked`] alone.
 
 #![forbid(unsafe_code)]
 
@@ -68,6 +70,21 @@ impl Slot {
             self.answered.wait(&mut state);
         }
         take(&mut state).expect("the answer is there for one taker")
+    }
+
+    /// For a forked child, which takes no lock that a thread of its parent may have held: the
+    /// answer, if it is known to be there. It is there for one taker, and no other call comes
+    /// later.
+    pub(crate) fn take_forked(&self) -> Option<Answer> {
+        let mut state = self.state.try_lock()?;
+        let answer = match *state {
+            State::Answered(_) => take(&mut state),
+            State::Waiting(_) | State::Taken => None,
+        };
+        // Never unlocked: that may have to wake a thread, by a table whose lock a thread of the
+        // parent may have held.
+        std::mem::forget(state);
+        answer
     }
 
     /// The answer if it is there; else `waker` is woken when it is, instead of the one before.

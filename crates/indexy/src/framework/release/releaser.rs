@@ -59,6 +59,7 @@ impl Releaser {
     /// Does one step; false when it was a rest.
     fn step(&self, plan: &mut Plan) -> bool {
         self.host.divide_memory();
+        self.host.empty_dropped();
         let (room, trees) = (&self.shared.room, self.host.trees());
         if self.free_removed(&trees) {
             return true;

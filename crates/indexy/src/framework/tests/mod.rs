@@ -137,6 +137,7 @@ impl Host for Rig {
         self.memory
             .empty_slabs(bytes, || trees.iter().for_each(|t| t.x.relocate()));
     }
+    fn empty_dropped(&self) {}
     fn divide_memory(&self) {}
 }
 
