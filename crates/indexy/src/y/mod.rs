@@ -24,6 +24,8 @@ pub(crate) mod tolerant;
 #[cfg(test)]
 mod crashes;
 #[cfg(test)]
+mod large_values;
+#[cfg(test)]
 pub(crate) mod memory;
 
 pub use compression::Compression;

@@ -2,13 +2,15 @@
 //! the ranges of keys of which something cannot.
 //!
 //! For salvage, and for counting damage. Works on tables of the run store and on paged trees, whose
-//! nodes have one format. Memory: the bounds of one inner page a level, and one leaf. Threads: one.
+//! nodes have one format. A value that does not lie in its leaf is read when it is asked for
+//! ([`Found::read`]), so whoever drops one before the next holds one, however large they are.
+//! Memory: the bounds of one inner page a level, and one leaf with its long keys. Threads: one.
 
 #![forbid(unsafe_code)]
 
 use super::page::{
     PageNo, PageSource,
-    build::{self, Bound},
+    build::{self, Bound, Content},
     node::Node,
 };
 use crate::{
@@ -18,12 +20,20 @@ use crate::{
 use std::{collections::VecDeque, vec::IntoIter};
 
 /// One thing that was found.
-#[derive(Debug)]
-pub(crate) enum Found {
-    /// A key with its value, `None` for a delete.
-    Entry(Vec<u8>, Option<Vec<u8>>),
+pub(crate) enum Found<'s, S> {
+    Entry(Unread<'s, S>),
     Hole(Hole),
 }
+
+/// A key whose value was not read yet.
+pub(crate) struct Unread<'s, S> {
+    pub(crate) key: Vec<u8>,
+    value: Content,
+    source: &'s S,
+}
+
+/// A key with its value, `None` for a delete.
+pub(crate) type Entry = (Vec<u8>, Option<Vec<u8>>);
 
 /// Keys of `[from, to)` may be missing, because of `error`.
 #[derive(Debug, Clone)]
@@ -33,12 +43,33 @@ pub(crate) struct Hole {
     pub(crate) error: Error,
 }
 
-impl Found {
+impl<S: PageSource> Found<'_, S> {
     /// Where it begins.
     pub(crate) fn from(&self) -> &[u8] {
         match self {
-            Self::Entry(key, _) => key,
+            Self::Entry(entry) => &entry.key,
             Self::Hole(hole) => &hole.from,
+        }
+    }
+
+    /// All of it, in memory. Cost: none, or the reads of a large value. Errors: what is missing.
+    pub(crate) fn read(self) -> std::result::Result<Entry, Hole> {
+        let Unread { key, value, source } = match self {
+            Self::Entry(entry) => entry,
+            Self::Hole(hole) => return Err(hole),
+        };
+        let value = match value {
+            Content::Near(value) => Ok(Some(value.to_vec())),
+            Content::Far(far) => source.fetch(far).map(Some),
+            Content::Deleted => Ok(None),
+        };
+        match value {
+            Ok(value) => Ok((key, value)),
+            Err(error) => Err(Hole {
+                to: Some(successor(&key)),
+                from: key,
+                error,
+            }),
         }
     }
 }
@@ -55,7 +86,7 @@ pub(crate) struct Tolerant<'s, S> {
     source: &'s S,
     /// What is still to be read, from the root down: children, and their level.
     stack: Vec<(IntoIter<Child>, u8)>,
-    ready: VecDeque<Found>,
+    ready: VecDeque<Found<'s, S>>,
     from: Vec<u8>,
     to: Option<Vec<u8>>,
 }
@@ -85,6 +116,11 @@ impl<'s, S: PageSource> Tolerant<'s, S> {
             from: from.to_vec(),
             to: to.map(<[u8]>::to_vec),
         }
+    }
+
+    /// What cannot be read, values included. Reads them one at a time, and keeps none.
+    pub(crate) fn holes(self) -> impl Iterator<Item = Hole> {
+        self.filter_map(|found| found.read().err())
     }
 
     fn is_wanted(&self, from: &[u8], to: Option<&[u8]>) -> bool {
@@ -170,31 +206,19 @@ impl<'s, S: PageSource> Tolerant<'s, S> {
                 return Err(senseless());
             }
             last = Some(key.clone());
-            found.push(self.entry(key, entry.value));
+            found.push(Found::Entry(Unread {
+                key,
+                value: entry.value,
+                source: self.source,
+            }));
         }
-        let wanted = |found: &Found| match found {
-            Found::Entry(key, _) => self.is_wanted(key, Some(&successor(key))),
+        let wanted = |found: &Found<'s, S>| match found {
+            Found::Entry(Unread { key, .. }) => self.is_wanted(key, Some(&successor(key))),
             Found::Hole(hole) => self.is_wanted(&hole.from, hole.to.as_deref()),
         };
         found.retain(wanted);
         self.ready.extend(found);
         Ok(())
-    }
-
-    fn entry(&self, key: Vec<u8>, value: build::Content) -> Found {
-        let value = match value {
-            build::Content::Near(value) => Ok(Some(value.to_vec())),
-            build::Content::Far(far) => self.source.fetch(far).map(Some),
-            build::Content::Deleted => Ok(None),
-        };
-        match value {
-            Ok(value) => Found::Entry(key, value),
-            Err(error) => Found::Hole(Hole {
-                to: Some(successor(&key)),
-                from: key,
-                error,
-            }),
-        }
     }
 }
 
@@ -206,10 +230,10 @@ fn least(one: Option<Vec<u8>>, other: Option<Vec<u8>>) -> Option<Vec<u8>> {
     }
 }
 
-impl<S: PageSource> Iterator for Tolerant<'_, S> {
-    type Item = Found;
+impl<'s, S: PageSource> Iterator for Tolerant<'s, S> {
+    type Item = Found<'s, S>;
 
-    fn next(&mut self) -> Option<Found> {
+    fn next(&mut self) -> Option<Self::Item> {
         loop {
             if let Some(found) = self.ready.pop_front() {
                 return Some(found);

@@ -1,13 +1,15 @@
 //! The contract of a disk index, kept by the parts of the tree.
 
-use super::{load::Load, read::range::Range, table::Codec, tree::LsmY};
+use super::{load::Load, read::range::Range, removal::Removal, table::Codec, tree::LsmY};
 use crate::{
     error::{Error, Result},
     key::Value,
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
     x::Order,
     y::Compression,
-    y::contract::{Capabilities, IndexY, Maintained, RunSource, SortedLoad, YIter},
+    y::contract::{
+        Capabilities, IndexY, KeyRange, Maintained, RangeRemoval, RunSource, SortedLoad, YIter,
+    },
 };
 use std::{path::Path, sync::atomic::Ordering::Relaxed};
 
@@ -59,11 +61,11 @@ impl IndexY for LsmY {
     }
 
     fn remove_range(&self, from: &[u8], to: Option<&[u8]>) -> Result<()> {
-        let _one_writer = self.writing.lock();
-        self.writable()?;
-        self.change(|version| Some(version.without_range(from, to)));
-        self.clock.wrote();
-        Ok(())
+        self.begin_removal(&[(from, to)])?.publish()
+    }
+
+    fn begin_removal<'y>(&'y self, ranges: &[KeyRange<'_>]) -> Result<Box<dyn RangeRemoval + 'y>> {
+        Ok(Box::new(Removal::begin(self, ranges)?))
     }
 
     fn set_compression(&self, compression: Compression) -> Result<()> {

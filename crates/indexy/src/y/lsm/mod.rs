@@ -6,8 +6,8 @@
 //! - `table/`: one immutable file of sorted entries. `version/`: which table has what part of the
 //!   key space, and the log that makes it durable. `compact/`: what to merge, and the merge.
 //! - `tree.rs`: the state. `damaged.rs`: what merges leave alone. `filters.rs`: bits a key, and
-//!   which filters are asked. `read/`, `write.rs`, `load.rs`, `maintain.rs`, `copy.rs`,
-//!   `verify.rs`, `salvage.rs`: what is done with it. `index.rs`: the contract.
+//!   which filters are asked. `read/`, `write.rs`, `removal.rs`, `load.rs`, `maintain.rs`,
+//!   `copy.rs`, `verify.rs`, `salvage.rs`: what is done with it. `index.rs`: the contract.
 //! - `scratch.rs`: tables of no tree, for what need not outlive the process.
 //!
 //! What a reader sees: one version from beginning to end, so all of a run or nothing.
@@ -35,6 +35,7 @@ mod index;
 mod load;
 mod maintain;
 mod read;
+mod removal;
 mod salvage;
 mod scratch;
 mod stored;

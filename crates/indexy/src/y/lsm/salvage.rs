@@ -4,7 +4,8 @@
 //! newer table has a hole over its key. Without it nothing says which tables count, and in which
 //! order: a merge gives its output the highest number, however old its entries are, and keys of
 //! removed ranges are still in tables. Then every entry is doubtful.
-//! Threads: one. Nothing is written.
+//! Memory: a leaf of each table, and two values: that of a key, and an older one of the same key,
+//! which is read to find out whether it is lost. Threads: one. Nothing is written.
 
 use super::{
     table::{TableFile, TableMeta},
@@ -23,6 +24,9 @@ use std::{collections::BTreeMap, iter::Peekable, path::Path};
 
 /// A table that can be read, or the error that keeps it from that.
 type Opened = std::result::Result<TableFile, Error>;
+
+/// What a table has, in order.
+type Source<'t> = Box<dyn Iterator<Item = Found<'t, TableFile>> + 't>;
 
 /// Reads the tree in `dir`. `owner`: see [`LsmY::open`](super::LsmY); `None`: not known, which
 /// costs the version log. Errors: those of `visit`.
@@ -95,12 +99,7 @@ fn by_versions(
 }
 
 /// What a table has of `[from, to)`: where it cannot be opened, a hole.
-fn source<'t>(
-    facts: &Facts,
-    opened: &'t Opened,
-    from: &[u8],
-    to: Option<&[u8]>,
-) -> Box<dyn Iterator<Item = Found> + 't> {
+fn source<'t>(facts: &Facts, opened: &'t Opened, from: &[u8], to: Option<&[u8]>) -> Source<'t> {
     match opened {
         Ok(table) => Box::new(Tolerant::new(table, facts.root, facts.height, from, to)),
         Err(error) => {
@@ -134,17 +133,15 @@ fn by_footers(storage: &dyn Storage, dir: &Path, visit: &mut Visit<'_>) -> Resul
         }
     }
     opened.sort_by_key(|(meta, _)| std::cmp::Reverse(meta.number));
-    let sources = opened
-        .iter()
-        .map(|(meta, table)| -> Box<dyn Iterator<Item = Found>> {
-            Box::new(Tolerant::new(table, meta.root, meta.height, &[], None))
-        });
+    let sources = opened.iter().map(|(meta, table)| -> Source<'_> {
+        Box::new(Tolerant::new(table, meta.root, meta.height, &[], None))
+    });
     merge(sources.collect(), true, visit)
 }
 
 /// One table of a merge, newer than those behind it.
 struct Input<'t> {
-    found: Peekable<Box<dyn Iterator<Item = Found> + 't>>,
+    found: Peekable<Source<'t>>,
     /// Holes that were passed and have not ended.
     holes: Vec<Hole>,
 }
@@ -156,22 +153,28 @@ impl Input<'_> {
         self.holes.retain(open);
         self.holes.iter().any(|hole| *hole.from <= *key)
     }
+
+    /// Passes a hole. Errors: those of `visit`, and what is no damage.
+    fn pass(&mut self, hole: Hole, visit: &mut Visit<'_>) -> Result<()> {
+        if hole.error.is_no_damage() {
+            return Err(hole.error);
+        }
+        visit(Salvaged::Lost(hole.clone()))?;
+        self.holes.push(hole);
+        Ok(())
+    }
 }
 
 /// Of each key the entry of the first input that has it.
-fn merge<'t>(
-    sources: Vec<Box<dyn Iterator<Item = Found> + 't>>,
-    all_doubtful: bool,
-    visit: &mut Visit<'_>,
-) -> Result<()> {
-    let input = |found: Box<dyn Iterator<Item = Found> + 't>| Input {
+fn merge(sources: Vec<Source<'_>>, all_doubtful: bool, visit: &mut Visit<'_>) -> Result<()> {
+    let sources = sources.into_iter().map(|found| Input {
         found: found.peekable(),
         holes: Vec::new(),
-    };
-    let mut inputs: Vec<Input<'t>> = sources.into_iter().map(input).collect();
+    });
+    let mut inputs: Vec<Input<'_>> = sources.collect();
     loop {
         // Holes first, so that those over a key are known before the key is judged.
-        let place = |(i, input): (usize, &mut Input<'t>)| {
+        let place = |(i, input): (usize, &mut Input<'_>)| {
             let found = input.found.peek()?;
             Some((found.from().to_vec(), matches!(found, Found::Entry(..)), i))
         };
@@ -183,23 +186,25 @@ fn merge<'t>(
             if let Some(input) = inputs.get_mut(first)
                 && let Some(Found::Hole(hole)) = input.found.next()
             {
-                if hole.error.is_no_damage() {
-                    return Err(hole.error);
-                }
-                visit(Salvaged::Lost(hole.clone()))?;
-                input.holes.push(hole);
+                input.pass(hole, visit)?;
             }
             continue;
         }
         let mut newest: Option<Option<Vec<u8>>> = None;
         let mut doubtful = all_doubtful;
         for input in &mut inputs {
+            let same = |found: &Found<'_, _>| matches!(found, Found::Entry(e) if e.key == key);
+            let read = input.found.next_if(same).map(Found::read).transpose();
+            let value = match read {
+                Ok(entry) => entry.map(|(_, value)| value),
+                Err(hole) => {
+                    input.pass(hole, visit)?;
+                    None
+                }
+            };
             if newest.is_none() {
                 doubtful |= input.may_have_had(&key);
-            }
-            let same = |found: &Found| matches!(found, Found::Entry(k, _) if *k == key);
-            if let Some(Found::Entry(_, value)) = input.found.next_if(same) {
-                newest.get_or_insert(value);
+                newest = value;
             }
         }
         if let Some(Some(value)) = newest {
@@ -208,6 +213,30 @@ fn merge<'t>(
                 value,
                 doubtful,
             })?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        storage::sim::Sim,
+        y::{large_values, lsm::LsmY, pool::PageCache},
+    };
+    use std::sync::Arc;
+
+    #[test]
+    fn large_values_are_read_one_at_a_time() {
+        let (dir, number) = (Path::new("/tree"), 1);
+        let open = |sim: &Sim| {
+            let storage: Arc<dyn Storage> = Arc::new(sim.clone());
+            LsmY::open(&storage, dir, &PageCache::new(0), number, false)
+        };
+        for owner in [Some(number), None] {
+            large_values::are_read_one_at_a_time(open, |sim, visit| {
+                salvage(sim, dir, owner, visit)
+            });
         }
     }
 }

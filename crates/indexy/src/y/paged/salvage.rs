@@ -14,7 +14,7 @@ use crate::{
     storage::Storage,
     y::{
         salvaged::{Salvaged, Visit},
-        tolerant::{Found, Hole, Tolerant},
+        tolerant::{Hole, Tolerant},
     },
 };
 use std::path::Path;
@@ -33,15 +33,15 @@ pub(crate) fn salvage(storage: &dyn Storage, dir: &Path, visit: &mut Visit<'_>) 
         }
     };
     let (root, height) = (superblock.root, superblock.height);
-    Tolerant::new(&file, root, height, &[], None).try_for_each(|found| match found {
-        Found::Entry(key, Some(value)) => visit(Salvaged::Entry {
+    Tolerant::new(&file, root, height, &[], None).try_for_each(|found| match found.read() {
+        Ok((key, Some(value))) => visit(Salvaged::Entry {
             key,
             value,
             doubtful: false,
         }),
-        Found::Entry(_, None) => Ok(()),
-        Found::Hole(hole) if hole.error.is_no_damage() => Err(hole.error),
-        Found::Hole(hole) => visit(Salvaged::Lost(hole)),
+        Ok((_, None)) => Ok(()),
+        Err(hole) if hole.error.is_no_damage() => Err(hole.error),
+        Err(hole) => visit(Salvaged::Lost(hole)),
     })
 }
 
@@ -67,7 +67,21 @@ fn open(storage: &dyn Storage, dir: &Path) -> Result<(PageFile, Superblock)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::sim::{Fault, Sim};
+    use crate::{
+        storage::sim::{Fault, Sim},
+        y::{large_values, paged::PagedY, pool::PageCache},
+    };
+    use std::sync::Arc;
+
+    #[test]
+    fn large_values_are_read_one_at_a_time() {
+        let dir = Path::new("/tree");
+        let open = |sim: &Sim| {
+            let storage: Arc<dyn Storage> = Arc::new(sim.clone());
+            PagedY::open(&storage, dir, 4096, &PageCache::new(0), 1, false)
+        };
+        large_values::are_read_one_at_a_time(open, |sim, visit| salvage(sim, dir, visit));
+    }
 
     #[test]
     fn want_of_descriptors_is_no_loss() {

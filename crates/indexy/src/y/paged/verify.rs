@@ -17,7 +17,7 @@ use crate::y::page::{
 use crate::{
     error::{Error, Result},
     mem::aligned::AlignedBuffer,
-    y::tolerant::{Found, Tolerant},
+    y::tolerant::Tolerant,
 };
 use std::cmp::Ordering;
 
@@ -65,11 +65,8 @@ impl PagedY {
     pub(crate) fn find_damage(&self, found: &mut dyn FnMut(Error)) {
         let version = self.version.load_full();
         let (root, height) = (version.root.page, version.root.height);
-        for piece in Tolerant::new(&self.pages.file, root, height, &[], None) {
-            if let Found::Hole(hole) = piece {
-                found(hole.error);
-            }
-        }
+        let tree = Tolerant::new(&self.pages.file, root, height, &[], None);
+        tree.holes().for_each(|hole| found(hole.error));
         drop(version);
         if let Err(error) = self.verify_durable() {
             found(error);

@@ -20,7 +20,7 @@ use crate::{
             leaf_entries::LeafEntries,
             node::{EntryAt, Node, ValueAt},
         },
-        tolerant::{Found, Tolerant},
+        tolerant::Tolerant,
     },
 };
 
@@ -96,11 +96,8 @@ impl Table {
                 tell(file.read(number, &mut page));
             }
         }
-        for piece in Tolerant::new(file, meta.root, meta.height, &[], None) {
-            if let Found::Hole(hole) = piece {
-                tell(Err(hole.error));
-            }
-        }
+        let tree = Tolerant::new(file, meta.root, meta.height, &[], None);
+        tree.holes().for_each(|hole| tell(Err(hole.error)));
     }
 }
 

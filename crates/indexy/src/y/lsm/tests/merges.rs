@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::y::{
-    contract::Maintained,
+    contract::{KeyRange, Maintained},
     lsm::write::{Level, MOST_TABLE_PAGES, Output},
 };
 use crashes::content;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 fn run(keys: impl Iterator<Item = u64>, value: &[u8]) -> Entries {
     keys.map(|key| put(&key.to_be_bytes(), value)).collect()
@@ -102,6 +102,63 @@ fn a_removed_range_is_gone_at_once() {
     settle(&y);
     assert!(y.is_empty().unwrap());
     assert_eq!(table_bytes(&sim), 0);
+}
+
+/// Readers meet the version before it and the one behind it, and none between.
+#[test]
+fn the_ranges_of_a_removal_go_in_one_version() {
+    let sim = Sim::default();
+    let y = open_sim(&sim).unwrap();
+    let mut model = Model::new();
+    write_both(&y, &mut model, &run(0..6000, &[1; 40]));
+    let ends = (0..300u64).map(|i| [i * 20, i * 20 + 5].map(u64::to_be_bytes));
+    let ends: Vec<_> = ends.collect();
+    let ranges: Vec<KeyRange<'_>> = ends.iter().map(|[f, t]| (&f[..], Some(&t[..]))).collect();
+    let before = y.version();
+    let done = AtomicBool::new(false);
+    let seen = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut seen = vec![Arc::clone(&before)];
+            while !done.load(Relaxed) {
+                let now = y.version();
+                if seen.last().is_none_or(|last| !Arc::ptr_eq(last, &now)) {
+                    seen.push(now);
+                }
+            }
+            seen
+        });
+        let published = y.begin_removal(&ranges).and_then(|ready| ready.publish());
+        done.store(true, Relaxed);
+        published.unwrap();
+        reader.join().unwrap()
+    });
+    assert!(seen.len() <= 2, "{} versions", seen.len());
+    let inside = |key: &[u8]| {
+        ranges
+            .iter()
+            .any(|(from, to)| key >= *from && to.is_some_and(|to| key < to))
+    };
+    model.retain(|key, _| !inside(key));
+    check(&y, &model);
+    y.make_durable().unwrap();
+    drop(y);
+    check(&open_sim(&sim).unwrap(), &model);
+}
+
+/// Nothing of a removal that was made ready can fail, and the files are not released before it is
+/// published or dropped.
+#[test]
+fn a_removal_that_is_ready_keeps_the_files() {
+    let sim = Sim::default();
+    let y = open_sim(&sim).unwrap();
+    write(&y, &run(0..100, &[1; 40])).unwrap();
+    let removal = y.begin_removal(&[(b"", None)]).unwrap();
+    assert!(!y.release_files());
+    removal.publish().unwrap();
+    assert!(y.is_empty().unwrap());
+    assert!(y.release_files());
+    let refused = y.begin_removal(&[(b"", None)]).map(drop);
+    assert!(matches!(refused, Err(Error::Closed)));
 }
 
 /// Readers go on in the version that they began with, whatever is merged and removed.

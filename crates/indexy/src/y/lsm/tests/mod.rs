@@ -25,6 +25,7 @@ use tempfile::TempDir;
 
 mod crash;
 mod damage;
+mod hanging;
 mod merges;
 mod reads;
 

@@ -1,4 +1,4 @@
-//! Steps of a version that add a run, remove a range, or cut a partition. Pure; no I/O.
+//! Steps of a version that add a run, remove ranges, or cut a partition. Pure; no I/O.
 
 #![forbid(unsafe_code)]
 
@@ -8,8 +8,8 @@ use super::{
     partition::{Partition, overlap},
     tidy,
 };
-use crate::error::Result;
-use std::{ops::Range, sync::Arc};
+use crate::{error::Result, y::contract::KeyRange};
+use std::sync::Arc;
 
 impl<T: TableFile> Version<T> {
     /// This version and a run over it: `tables`, which do not overlap each other.
@@ -36,16 +36,43 @@ impl<T: TableFile> Version<T> {
     }
 
     /// This version without the keys of `[from, to)`.
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn without_range(&self, from: &[u8], to: Option<&[u8]>) -> Self {
-        let mut partitions = self.partitions.clone();
-        if to.is_none_or(|to| from < to) {
-            let first = cut_at(&mut partitions, from);
-            let end = to.map_or(partitions.len(), |to| cut_at(&mut partitions, to));
+        self.without_ranges(&[(from, to)])
+    }
+
+    /// This version without the keys of `ranges`, which may come in any order. Cost: one pass over
+    /// the partitions, however many ranges there are.
+    pub(crate) fn without_ranges(&self, ranges: &[KeyRange<'_>]) -> Self {
+        let mut ranges = ranges.to_vec();
+        ranges.sort_by_key(|(from, _)| *from);
+        let mut kept = Kept {
+            before: &self.partitions,
+            after: Vec::with_capacity(self.partitions.len() + 2 * ranges.len()),
+        };
+        // Borders of what was cleared, each the index of the partition above it. They ascend.
+        let mut borders = Vec::with_capacity(2 * ranges.len());
+        // All below it is in `kept`, or cleared; `None`: that is all there is.
+        let mut end: Option<&[u8]> = Some(&[]);
+        for (from, to) in ranges {
+            let Some(begin) = end else { break };
+            let from = from.max(begin);
+            if to.is_some_and(|to| to <= from) {
+                continue;
+            }
+            kept.take(begin, Some(from));
+            let at = kept.after.len();
+            borders.extend([at, at + 1]);
             let cleared = Partition::new(from.into(), to.map(Into::into));
-            partitions.splice(first..end, [Arc::new(cleared)]);
-            partitions = tidy::join(partitions, around(first..first + 1), self.partition_bytes);
+            kept.after.push(Arc::new(cleared));
+            end = to;
         }
-        Self::of(partitions, self.partition_bytes)
+        if let Some(begin) = end {
+            kept.take(begin, None);
+        }
+        let may = |border: usize| borders.binary_search(&border).is_ok();
+        let joined = tidy::join(kept.after, may, self.partition_bytes);
+        Self::of(joined, self.partition_bytes)
     }
 
     /// A key inside partition `i` that halves it, roughly, judged by the table that has the most
@@ -99,7 +126,31 @@ fn cut_at<T: TableFile>(partitions: &mut Vec<Arc<Partition<T>>>, key: &[u8]) -> 
     next
 }
 
-/// These partitions and a neighbour at each end.
-pub(super) fn around(range: Range<usize>) -> Range<usize> {
-    range.start.saturating_sub(1)..range.end + 1
+/// Partitions on their way from one version to the next, from low keys to high ones.
+struct Kept<'v, T> {
+    before: &'v [Arc<Partition<T>>],
+    after: Vec<Arc<Partition<T>>>,
+}
+
+impl<T: TableFile> Kept<'_, T> {
+    /// Takes over what lies in `[from, to)`, and forgets what lies below. Partitions that reach
+    /// over an end are cut there; the others stay the same, which the version log knows them by.
+    fn take(&mut self, from: &[u8], to: Option<&[u8]>) {
+        while let Some((next, rest)) = self.before.split_first() {
+            let ends = next.ends_by(to);
+            let low = from.max(&next.from);
+            let high = if ends { next.to.as_deref() } else { to };
+            if high.is_none_or(|high| low < high) {
+                let whole = *low == *next.from && high == next.to.as_deref();
+                self.after.push(match whole {
+                    true => Arc::clone(next),
+                    false => Arc::new(next.part(low, high)),
+                });
+            }
+            if !ends {
+                return;
+            }
+            self.before = rest;
+        }
+    }
 }

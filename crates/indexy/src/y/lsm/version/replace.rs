@@ -10,7 +10,6 @@
 
 use super::{
     contents::{Version, insert_into_base},
-    edit::around,
     facts::TableFile,
     partition::{Partition, is_in, overlap},
     tidy,
@@ -150,7 +149,8 @@ impl<T: TableFile> Version<T> {
         let (bytes, before) = (self.partition_bytes, partitions.len());
         let split = tidy::split(partitions, touched.clone(), bytes);
         let end = touched.end + (split.len() - before);
-        let joined = tidy::join(split, around(touched.start..end), bytes);
+        let borders = touched.start..=end;
+        let joined = tidy::join(split, |border| borders.contains(&border), bytes);
         Some(Self::of(joined, bytes))
     }
 }

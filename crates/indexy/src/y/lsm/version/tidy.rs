@@ -69,17 +69,17 @@ fn separator<'k>(low: &[u8], high: &'k [u8]) -> &'k [u8] {
     high.get(..same + 1).unwrap_or(high)
 }
 
-/// Joins neighbours among `touched` where they are small and V5 allows it.
+/// Joins neighbours where they are small and V5 allows it. `may` says whether those at a border,
+/// which has the index of the partition above it, are to be looked at.
 pub(super) fn join<T: TableFile>(
     partitions: Partitions<T>,
-    touched: Range<usize>,
+    may: impl Fn(usize) -> bool,
     partition_bytes: u64,
 ) -> Partitions<T> {
     let most = partition_bytes / JOIN_DIVISOR;
     let mut joined: Partitions<T> = Vec::with_capacity(partitions.len());
     for (i, next) in partitions.into_iter().enumerate() {
-        let both = touched.contains(&i) && touched.contains(&i.wrapping_sub(1));
-        let one = joined.last().filter(|_| both);
+        let one = joined.last().filter(|_| may(i));
         let one = one.and_then(|last| join_two(last, &next, most));
         match (one, joined.last_mut()) {
             (Some(one), Some(last)) => *last = Arc::new(one),

@@ -116,6 +116,42 @@ fn a_merge_of_small_neighbours_closes_the_gaps_between_them() {
     assert_eq!(content(&after).len(), 735);
 }
 
+/// Partitions that no range touches are the same ones, which the version log knows them by; what is
+/// left between ranges is joined where V5 allows it.
+#[test]
+fn many_ranges_leave_the_rest_as_it_was() {
+    let tables = (0..100).map(|n| run(u64::from(n) + 1, n * 40..n * 40 + 40));
+    let version = tables.fold(Version::empty(4096 * 100), |version, table| {
+        version.with_run(&[table])
+    });
+    let partitions = version.partitions();
+    assert!(partitions.len() > 5, "{}", partitions.len());
+    let same = version.without_ranges(&[]);
+    let nothing = (&key(9)[..], Some(&key(9)[..]));
+    let backwards = (&key(9)[..], Some(&key(3)[..]));
+    for same in [same, version.without_ranges(&[nothing, backwards])] {
+        let pairs = same.partitions().iter().zip(partitions);
+        assert!(pairs.clone().all(|(one, other)| Arc::ptr_eq(one, other)));
+        assert_eq!(pairs.len(), same.partitions().len());
+    }
+    // Of each table of the first half all but its first keys.
+    let ends: Vec<_> = (0..50u32)
+        .map(|n| (key(n * 40 + 10), key(n * 40 + 40)))
+        .collect();
+    let ranges: Vec<KeyRange<'_>> = ends.iter().map(|(f, t)| (&f[..], Some(&t[..]))).collect();
+    let less = version.without_ranges(&ranges);
+    assert_eq!(content(&less).len(), 50 * 10 + 50 * 40);
+    let last = less.partitions().iter().rev().zip(partitions.iter().rev());
+    let same = last.take_while(|(one, other)| Arc::ptr_eq(one, other));
+    assert!(same.count() >= partitions.len() / 2 - 2);
+    // The lot in many ranges, which touch each other.
+    let ends: Vec<_> = (0..4000u32).map(|n| (key(n), key(n + 1))).collect();
+    let ranges: Vec<KeyRange<'_>> = ends.iter().map(|(f, t)| (&f[..], Some(&t[..]))).collect();
+    let none = version.without_ranges(&ranges);
+    assert!(none.is_empty());
+    assert_eq!(none.partitions().len(), 1);
+}
+
 /// A prefix that is too long would put keys in a wrong order.
 #[test]
 fn a_merge_knows_what_its_keys_begin_with() {

@@ -48,6 +48,26 @@ fn a_table_that_is_never_published_goes() {
     assert!(!versions.update(|_| None));
 }
 
+#[test]
+fn a_file_that_could_not_be_removed_counts() {
+    let sim = Sim::default();
+    let versions = open(&sim).unwrap();
+    let log = versions.disk_bytes();
+    let table = with(&sim, &versions, 0..10);
+    let bytes = table.facts.bytes();
+    assert_eq!(
+        versions.disk_bytes(),
+        log + bytes,
+        "it need not be in a version"
+    );
+    drop(table);
+    sim.fail_at(sim.ios() + 1, Fault::Eio, false);
+    assert!(versions.reap().is_err());
+    assert_eq!((files(&sim), versions.disk_bytes()), (vec![1], log + bytes));
+    versions.reap().unwrap();
+    assert_eq!((files(&sim), versions.disk_bytes()), (vec![], log));
+}
+
 /// A commit whose write failed may be durable all the same: both versions' files stay.
 #[test]
 fn l1_the_files_of_a_doubtful_commit_stay() {

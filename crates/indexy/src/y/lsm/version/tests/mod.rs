@@ -7,6 +7,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     storage::{Storage, StorageFile},
+    y::contract::KeyRange,
 };
 use std::{
     collections::BTreeMap,

@@ -113,16 +113,41 @@ impl World {
         }
     }
 
+    /// Some ranges, in any order: empty ones, neighbours, and some that overlap among them.
+    fn ranges(&mut self) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+        let most = [1, 2, 12][self.random.below(3)];
+        let ranges = (0..self.random.below(most + 1)).map(|_| {
+            let stretch = self.stretch();
+            let open = stretch.end == KEYS && self.random.below(4) == 0;
+            match self.random.below(8) {
+                0 => (key(stretch.end), Some(key(stretch.start))),
+                1 => (key(stretch.start), Some(key(stretch.start))),
+                2 => (Vec::new(), Some(key(stretch.start))),
+                _ => (key(stretch.start), (!open).then(|| key(stretch.end))),
+            }
+        });
+        ranges.collect()
+    }
+
     fn remove(&mut self) {
-        let stretch = self.stretch();
-        let from = key(stretch.start);
-        let to = (stretch.end < KEYS || self.random.below(2) == 0).then(|| key(stretch.end));
-        self.version = self.version.without_range(&from, to.as_deref());
-        let gone: Vec<_> = within(&self.model, &from, to.as_deref())
-            .map(|(key, _)| key.clone())
-            .collect();
-        gone.iter().for_each(|key| drop(self.model.remove(key)));
-        self.removals += gone.len();
+        let ranges = self.ranges();
+        let ranges: Vec<KeyRange<'_>> =
+            ranges.iter().map(|(f, t)| (&f[..], t.as_deref())).collect();
+        let all = Version::of(
+            self.version.partitions.clone(),
+            self.version.partition_bytes,
+        );
+        let one_by_one = ranges
+            .iter()
+            .fold(all, |version, (from, to)| version.without_range(from, *to));
+        self.version = self.version.without_ranges(&ranges);
+        assert!(content(&one_by_one) == content(&self.version));
+        let before = self.model.len();
+        for (from, to) in ranges {
+            self.model
+                .retain(|key, _| **key < *from || to.is_some_and(|to| **key >= *to));
+        }
+        self.removals += before - self.model.len();
     }
 
     fn step(&mut self) {
