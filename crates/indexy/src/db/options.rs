@@ -39,8 +39,8 @@ pub enum Durability {
     /// No log. After a crash each key is at least as new as the last `flush`; batches may be there
     /// in part.
     None,
-    /// Logged; the log is made durable `interval_ms` milliseconds after the last time. After a crash
-    /// the state is a prefix of the log, batches are whole, and at most the last interval is
+    /// Logged; the log is made durable `interval_ms` milliseconds after the last time. After a
+    /// crash the state is a prefix of the log, batches are whole, and at most the last interval is
     /// missing, and what up to two syncs take.
     Buffered {
         /// Milliseconds between the end of one sync and the next; at least 1.
@@ -298,9 +298,9 @@ impl Options {
     /// Opens without writing a byte to the directory; every write fails with `ReadOnly`. Several
     /// processes may have a database open so, and none may write it meanwhile. Default: false.
     ///
-    /// Nothing can be written away, so what the log holds has to fit in the budget, and a range that
-    /// was removed since the last flush takes a tombstone for each key that the disk index has of
-    /// it. After a kill the log may have twice the budget; what does not fit is `BudgetTooSmall`.
+    /// Nothing can be written away, so what the log holds has to fit in the budget, and a range
+    /// that was removed since the last flush takes a tombstone for each key that the disk index has
+    /// of it. After a kill the log may have twice the budget; what does not fit is `BudgetTooSmall`.
     /// Then give more memory, or open the database once for writing and close it.
     ///
     /// ```

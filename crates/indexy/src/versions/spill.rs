@@ -74,8 +74,9 @@ impl Store {
 
     /// Merges files, if there are some to merge, which take up to `room` bytes together: so much
     /// may be written. `open` tells the open epochs. It is asked when the files are known: whatever
-    /// snapshot begins after that sees what is in none of them. `between` is called now and then, and ends the merge by false. True if
-    /// something was merged. After an error it is tried again when there are twice as many files.
+    /// snapshot begins after that sees what is in none of them. `between` is called now and then,
+    /// and ends the merge by false. True if something was merged. After an error it is tried again
+    /// when there are twice as many files.
     pub(crate) fn merge(
         &self,
         disk: &Disk,

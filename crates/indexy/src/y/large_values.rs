@@ -1,5 +1,5 @@
-//! Large values of a damaged tree are read one at a time, whatever the disk index: as many as a leaf
-//! names would not fit in memory. What is lost with one is told in its place, and once.
+//! Large values of a damaged tree are read one at a time, whatever the disk index: as many as a
+//! leaf names would not fit in memory. What is lost with one is told in its place, and once.
 
 use super::{
     conformance::{put, write},

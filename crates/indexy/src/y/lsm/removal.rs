@@ -16,7 +16,7 @@ use parking_lot::MutexGuard;
 /// See the module header.
 pub(super) struct Removal<'y> {
     y: &'y LsmY,
-    ranges: Vec<(Box<[u8]>, Option<Box<[u8]>>)>,
+    ranges: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     _one_writer: MutexGuard<'y, ()>,
 }
 
@@ -24,7 +24,7 @@ impl<'y> Removal<'y> {
     pub(super) fn begin(y: &'y LsmY, ranges: &[KeyRange<'_>]) -> Result<Self> {
         let one_writer = y.writing.lock();
         y.writable()?;
-        let own = |(from, to): &KeyRange<'_>| ((*from).into(), to.map(Into::into));
+        let own = |(from, to): &KeyRange<'_>| (from.to_vec(), to.map(<[u8]>::to_vec));
         Ok(Self {
             y,
             ranges: ranges.iter().map(own).collect(),
@@ -36,7 +36,9 @@ impl<'y> Removal<'y> {
 impl RangeRemoval for Removal<'_> {
     fn publish(self: Box<Self>) -> Result<()> {
         let ranges = self.ranges.iter();
-        let ranges: Vec<KeyRange<'_>> = ranges.map(|(from, to)| (&**from, to.as_deref())).collect();
+        let ranges: Vec<KeyRange<'_>> = ranges
+            .map(|(from, to)| (&from[..], to.as_deref()))
+            .collect();
         self.y
             .change(|version| Some(version.without_ranges(&ranges)));
         self.y.clock.wrote();
