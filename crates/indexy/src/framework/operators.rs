@@ -28,7 +28,7 @@ const LENGTH_BYTES: usize = 4;
 /// A merge operator of your own; register it with
 /// [`Options::register_merge`](crate::Options::register_merge).
 ///
-/// All three methods must be pure: the same answer for the same bytes, now and after the next open.
+/// All methods must be pure: the same answer for the same bytes, now and after the next open.
 /// They run in threads of callers and of the database, with locks held: they must not call the
 /// database, wait, or panic. A panic in a thread of the database poisons it.
 ///
@@ -50,6 +50,9 @@ const LENGTH_BYTES: usize = 4;
 ///         let len = earlier.len().max(later.len());
 ///         let bits = |of: &[u8], i| of.get(i).copied().unwrap_or(0);
 ///         (0..len).map(|i| bits(earlier, i) | bits(later, i)).collect()
+///     }
+///     fn is_bounded(&self) -> bool {
+///         true
 ///     }
 /// }
 ///
@@ -76,14 +79,23 @@ pub trait Merge: Send + Sync + 'static {
 
     /// The value that `operand` makes of `base`, the value of `key`; `None`: the key is absent. It
     /// must have an answer for every `base`: that may have been inserted as anything. An answer
-    /// over 128 KiB, or longer than the disk index takes, leaves `base` as it is, whatever
-    /// `operand` was put together from: where values may grow so long, the operator should keep
-    /// them shorter itself, or what a merge does depends on when it meets its value.
+    /// over 128 KiB, or longer than the disk index takes, leaves `base` as it is; a later operand
+    /// may still do something.
     fn merge(&self, key: &[u8], base: Option<&[u8]>, operand: &[u8]) -> Vec<u8>;
 
     /// The operand that does what `earlier` and then `later` do:
     /// `merge(merge(base, earlier), later) == merge(base, combine(earlier, later))`.
     fn combine(&self, key: &[u8], earlier: &[u8], later: &[u8]) -> Vec<u8>;
+
+    /// Whether [`merge`](Merge::merge) never has an answer over its limit, unless `base` is over
+    /// it, and then always. `true`: operands that wait for one key are [combined](Merge::combine),
+    /// and take the room of one. `false`: each is kept until it meets the value, because each fits
+    /// or does not by itself; when they take more than 4 KiB, [`Tree::merge`](crate::Tree::merge)
+    /// reads the key. Default: `false`. A wrong `true` lets what a merge does depend on when it
+    /// meets its value.
+    fn is_bounded(&self) -> bool {
+        false
+    }
 }
 
 /// How [`Tree::merge`](crate::Tree::merge) merges; see
@@ -258,12 +270,19 @@ impl Operator {
             Self::Own(own) => own.check(key, operand).map_err(refused)?,
             Self::AddU64 | Self::AddI64 | Self::Max | Self::Append { .. } => {}
         }
-        let mut waiting = Vec::with_capacity(LENGTH_BYTES + len);
-        if matches!(self, Self::Append { .. }) {
-            waiting.extend_from_slice(&(len as u32).to_le_bytes());
+        Ok(match self.keeps_parts() {
+            true => part(operand),
+            false => operand.to_vec(),
+        })
+    }
+
+    /// Whether operands of one key wait one by one.
+    fn keeps_parts(&self) -> bool {
+        match self {
+            Self::AddU64 | Self::AddI64 | Self::Max => false,
+            Self::Append { .. } => true,
+            Self::Own(own) => !own.is_bounded(),
         }
-        waiting.extend_from_slice(operand);
-        Ok(waiting)
     }
 
     /// What waits when `later` comes to `earlier`.
@@ -271,9 +290,22 @@ impl Operator {
         match self {
             Self::AddU64 | Self::AddI64 => self.sum(earlier, later),
             Self::Max => earlier.max(later).to_vec(),
-            // Each part is appended, or not, by itself.
-            Self::Append { .. } => [earlier, later].concat(),
-            Self::Own(own) => own.combine(key, earlier, later),
+            Self::Own(own) if own.is_bounded() => own.combine(key, earlier, later),
+            // Each part fits, or does not, by itself.
+            Self::Append { .. } | Self::Own(_) => [earlier, later].concat(),
+        }
+    }
+
+    /// One part for all of `waiting`. For the log of an older version, which combined operands: it
+    /// may have more of them for a key than wait now.
+    pub(crate) fn compacted(&self, key: &[u8], waiting: Vec<u8>) -> Vec<u8> {
+        match self {
+            Self::Own(own) if self.keeps_parts() => {
+                let combined = parts(&waiting).map(<[u8]>::to_vec);
+                let combined = combined.reduce(|earlier, later| own.combine(key, &earlier, &later));
+                combined.map_or(waiting, |combined| part(&combined))
+            }
+            _ => waiting,
         }
     }
 
@@ -297,14 +329,10 @@ impl Operator {
             (Self::Append { separator, limit }, base) => {
                 return append(base, waiting, separator, most.min(*limit));
             }
-            (Self::Own(own), base) => own.merge(key, base, waiting),
+            (Self::Own(own), base) if own.is_bounded() => own.merge(key, base, waiting),
+            (Self::Own(own), base) => return one_by_one(&**own, key, base, waiting, most),
         };
-        match value.len() {
-            len if len > most => {
-                Outcome::Refused(format!("the value would have {len} bytes, {most} at most"))
-            }
-            _ => Outcome::Value(value),
-        }
+        fitting(value, most)
     }
 
     fn sum(&self, a: &[u8], b: &[u8]) -> Vec<u8> {
@@ -318,14 +346,57 @@ impl Operator {
     }
 }
 
+/// `operand` as one of several parts.
+fn part(operand: &[u8]) -> Vec<u8> {
+    [&(operand.len() as u32).to_le_bytes(), operand].concat()
+}
+
+/// The operands of which `waiting` consists.
+fn parts(mut waiting: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (len, tail) = waiting.split_first_chunk::<LENGTH_BYTES>()?;
+        let len = (u32::from_le_bytes(*len) as usize).min(tail.len());
+        let (part, behind) = tail.split_at(len);
+        waiting = behind;
+        Some(part)
+    })
+}
+
+fn fitting(value: Vec<u8>, most: usize) -> Outcome {
+    match value.len() {
+        len if len > most => {
+            Outcome::Refused(format!("the value would have {len} bytes, {most} at most"))
+        }
+        _ => Outcome::Value(value),
+    }
+}
+
+/// Merges the parts of `waiting` whose answers fit.
+fn one_by_one(
+    own: &dyn Merge,
+    key: &[u8],
+    base: Option<&[u8]>,
+    waiting: &[u8],
+    most: usize,
+) -> Outcome {
+    let mut outcome = Outcome::Same;
+    for part in parts(waiting) {
+        let base = match &outcome {
+            Outcome::Value(value) => Some(&value[..]),
+            Outcome::Same | Outcome::Refused(_) => base,
+        };
+        match (fitting(own.merge(key, base, part), most), &outcome) {
+            (Outcome::Refused(_), Outcome::Value(_)) => {}
+            (made, _) => outcome = made,
+        }
+    }
+    outcome
+}
+
 /// Appends the parts of `waiting` that fit.
 fn append(base: Option<&[u8]>, waiting: &[u8], separator: &[u8], limit: usize) -> Outcome {
     let (mut value, mut appended) = (base.map(<[u8]>::to_vec), false);
-    let mut rest = waiting;
-    while let Some((len, tail)) = rest.split_first_chunk::<LENGTH_BYTES>() {
-        let len = (u32::from_le_bytes(*len) as usize).min(tail.len());
-        let (part, behind) = tail.split_at(len);
-        rest = behind;
+    for part in parts(waiting) {
         let before = value
             .as_ref()
             .map_or(0, |value| value.len() + separator.len());
@@ -363,11 +434,40 @@ mod tests {
             Operator::Max,
             append(b",", 20),
             append(b"", 7),
+            Operator::Own(Arc::new(Chain { bounded: false })),
+            Operator::Own(Arc::new(Chain { bounded: true })),
         ]
     }
 
+    /// Longest value here.
+    const MOST: usize = 24;
+
+    /// Operands, one behind the other; if it is bounded, the first bytes of that.
+    struct Chain {
+        bounded: bool,
+    }
+
+    impl Merge for Chain {
+        fn name(&self) -> &str {
+            "chain"
+        }
+        fn merge(&self, key: &[u8], base: Option<&[u8]>, operand: &[u8]) -> Vec<u8> {
+            self.combine(key, base.unwrap_or_default(), operand)
+        }
+        fn combine(&self, _: &[u8], earlier: &[u8], later: &[u8]) -> Vec<u8> {
+            let mut both = [earlier, later].concat();
+            if self.bounded {
+                both.truncate(MOST);
+            }
+            both
+        }
+        fn is_bounded(&self) -> bool {
+            self.bounded
+        }
+    }
+
     fn merged(operator: &Operator, base: Option<Vec<u8>>, waiting: &[u8]) -> Option<Vec<u8>> {
-        match operator.merge(b"k", base.as_deref(), waiting, usize::MAX) {
+        match operator.merge(b"k", base.as_deref(), waiting, MOST) {
             Outcome::Value(value) => Some(value),
             Outcome::Same | Outcome::Refused(_) => base,
         }
@@ -406,6 +506,28 @@ mod tests {
                     assert_eq!(value, one_by_one);
                 }
             }
+        }
+    }
+
+    /// As older versions had them.
+    #[test]
+    fn parts_of_one_key_can_become_one() {
+        let parts = ["one", "two", "three"].map(str::as_bytes);
+        for operator in operators() {
+            let waiting = parts.iter().filter_map(|p| operator.waiting(b"k", p).ok());
+            let waiting = waiting.reduce(|a, b| operator.combine(b"k", &a, &b));
+            let Some(waiting) = waiting else { continue };
+            let compacted = operator.compacted(b"k", waiting.clone());
+            let are_parts = matches!(&operator, Operator::Own(own) if !own.is_bounded());
+            match are_parts {
+                true => assert_eq!(compacted, part(b"onetwothree")),
+                false => assert_eq!(compacted, waiting),
+            }
+            let base = Some(b"base".to_vec());
+            assert_eq!(
+                merged(&operator, base.clone(), &compacted),
+                merged(&operator, base, &waiting)
+            );
         }
     }
 

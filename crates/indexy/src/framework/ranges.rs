@@ -5,7 +5,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::{disk_writer::Runs, policies::Evicted, tree::Joined};
+use super::{disk_writer::Runs, policies::Evicted, regions::key_range::KeyRange, tree::Joined};
 use crate::{
     error::{Error, Result},
     x::{IndexX, Order},
@@ -165,6 +165,22 @@ impl Joined {
         self.remove_range(&mut runs, from, to)?;
         while self.free_part_of_removed() {}
         Ok(())
+    }
+
+    /// Before a batch is replayed that removes several ranges: `ranges`, which ascend and do not
+    /// overlap, go from Y at once. Nothing that Y has of them is wanted any more, and what the
+    /// batch puts there comes later. So each removal finds nothing in Y to write a version for.
+    pub(crate) fn replay_ranges_of_y(&self, ranges: &[KeyRange<'_>]) -> Result<()> {
+        if self.discarded() {
+            return Ok(());
+        }
+        let _run = self.writer.lock();
+        let _paused = self.load_pause.begin();
+        for (from, to) in ranges {
+            self.before_removal(from, *to);
+        }
+        let removal = self.writer.begin_removal(ranges)?;
+        self.writer.publish_removal(removal)
     }
 
     /// The same where Y must not be changed: each key that Y has is hidden by a tombstone. Calls

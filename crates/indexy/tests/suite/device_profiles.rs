@@ -1,10 +1,11 @@
 //! Presets for devices: what they set, what wins over them, and that nothing of it is stored.
 
-use super::support::MIB;
+use super::support::{MIB, child, child_argument, shim, tell, wait};
 use crate::places::fast_dir;
 use indexy::{
     Admission, Db, DeviceProfile, Error, IndexXKind, IndexYKind, Options, Tree, TreeOptions,
 };
+use std::{path::Path, time::Duration};
 
 const TOP: Admission = Admission::Top { percent: 5 };
 
@@ -122,4 +123,40 @@ fn a_device_is_measured_at_open_and_leaves_nothing() {
     let named = options(DeviceProfile::Ssd).read_only(true);
     let db = Db::open(dir.path(), named).unwrap();
     assert_eq!(db.tree("t").unwrap().admission(), TOP);
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn full_measured_child() {
+    let Some(argument) = child_argument() else {
+        return;
+    };
+    let path = Path::new(&argument).join("db");
+    drop(Db::open(&path, Options::new(4 * MIB)).unwrap());
+    for op in ["write", "create"] {
+        std::fs::create_dir_all(path.join("images")).unwrap();
+        let left = path.join("images/left");
+        std::fs::write(&left, "of a process that is gone").unwrap();
+        tell(&format!("arm/{op}/enospc/0/forever//images/"));
+        let db = Db::open(&path, options(DeviceProfile::Auto)).unwrap();
+        assert!(tell("struck"), "nothing was measured");
+        assert_eq!(db.device(), Some(DeviceProfile::Ssd));
+        assert!(!left.exists());
+        tell("disarm");
+        db.tree("t").unwrap().insert("key", "value").unwrap();
+    }
+}
+
+/// What images left fills the device no more when it is measured; and where there is no room to
+/// measure, the database opens all the same.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn a_full_device_is_not_measured_and_opens() {
+    let dir = fast_dir();
+    let shim = shim(dir.path());
+    let argument = dir.path().display().to_string();
+    let child = child("device_profiles::full_measured_child", &argument)
+        .env("LD_PRELOAD", &shim)
+        .spawn();
+    assert!(wait(child.unwrap(), Duration::from_secs(60)), "see above");
 }

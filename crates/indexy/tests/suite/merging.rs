@@ -281,6 +281,9 @@ impl Merge for Rude {
             _ => [earlier, later].concat(),
         }
     }
+    fn is_bounded(&self) -> bool {
+        true
+    }
 }
 
 /// A panic of an operator is its caller's, and nothing is written, locked or lost; in a thread of
@@ -346,4 +349,88 @@ fn an_operator_that_panics_or_makes_too_much_breaks_nothing() {
     let tree = Db::open(dir.path(), options()).unwrap().tree("t").unwrap();
     assert_eq!(tree.get("cold").unwrap().unwrap(), b"abe");
     assert_eq!(tree.get("hot").unwrap().unwrap(), b"acf");
+}
+
+/// Operands, one behind the other, whose values grow.
+struct Grows;
+
+impl Merge for Grows {
+    fn name(&self) -> &str {
+        "grows"
+    }
+    fn merge(&self, key: &[u8], base: Option<&[u8]>, operand: &[u8]) -> Vec<u8> {
+        self.combine(key, base.unwrap_or_default(), operand)
+    }
+    fn combine(&self, _: &[u8], earlier: &[u8], later: &[u8]) -> Vec<u8> {
+        [earlier, later].concat()
+    }
+}
+
+/// Each operand of one key fits or does not by itself: in memory, after a crash, and to whoever
+/// salvages.
+#[test]
+fn operands_that_do_not_fit_together_are_merged_one_by_one() {
+    const KEYS: [&str; 2] = ["read", "waits"];
+    for pair in pairs::chosen(1, 3) {
+        let dir = fast_dir();
+        let (at, saved) = (dir.path().join("a"), dir.path().join("b"));
+        let options = || {
+            let options = pairs::options(pair, Options::new(8 * MIB));
+            options.register_merge(Arc::new(Grows)).unwrap()
+        };
+        let how = TreeOptions::new().merge_operator(MergeOperator::Own("grows".into()));
+        let base = vec![b'a'; 127 << 10];
+        let parts = [vec![b'b'; 600], vec![b'c'; 600], vec![b'd'; 100]];
+        let expected = [&base[..], &parts[0], &parts[2]].concat();
+        let is_there = |tree: &Tree, key: &str| {
+            let found = tree.get(key).unwrap().unwrap();
+            assert!(found == expected[..], "{key} {}", found.len());
+        };
+        {
+            let db = Db::open(&at, options()).unwrap();
+            let tree = db.tree_with("t", how.clone()).unwrap();
+            for key in KEYS {
+                tree.insert(key, &base).unwrap();
+            }
+            release(&tree);
+            for (key, part) in KEYS
+                .iter()
+                .flat_map(|key| parts.iter().map(move |p| (key, p)))
+            {
+                match tree.merge(key, part) {
+                    // A pair that has the value in memory says so.
+                    Ok(()) | Err(Error::MergeRefused { .. }) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            is_there(&tree, "read");
+            // Left without a close: the log has the operands.
+        }
+        Db::salvage(&at, &saved, options(), indexy::Doubtful::Take).unwrap();
+        for path in [&at, &saved] {
+            let db = Db::open(path, options()).unwrap();
+            let tree = db.tree("t").unwrap();
+            KEYS.iter().for_each(|key| is_there(&tree, key));
+        }
+    }
+}
+
+/// A few bytes of operands beside values that are large: what waits is counted as what it is.
+#[test]
+fn small_operands_beside_large_values_fit_a_smaller_budget() {
+    let dir = fast_dir();
+    let merge = |tree: &Tree, n| tree.merge(counter(n), 1u64.to_be_bytes()).unwrap();
+    {
+        let db = Db::open(dir.path(), Options::new(256 * MIB)).unwrap();
+        let tree = db.tree_with("t", add()).unwrap();
+        (0..2000).for_each(|n| tree.insert(counter(n), [0; 8]).unwrap());
+        release(&tree);
+        let large = vec![7; 2 * MIB];
+        (0..19u8).for_each(|n| tree.insert([n], &large).unwrap());
+        (0..2000).for_each(|n| merge(&tree, n));
+        db.sync().unwrap();
+    }
+    let db = Db::open(dir.path(), Options::new(48 * MIB).read_only(true)).unwrap();
+    let tree = db.tree("t").unwrap();
+    assert_eq!(number(tree.get(counter(1)).unwrap().as_deref()), 1);
 }

@@ -82,6 +82,49 @@ fn ranges_are_removed_as_in_a_map() {
     }
 }
 
+/// A batch of many ranges, with writes between them, is in the log alone when the database is
+/// opened again.
+#[test]
+fn many_ranges_of_a_batch_are_replayed() {
+    const RANGES: u64 = 4000;
+    for pair in pairs::chosen(0, 4) {
+        let dir = fast_dir();
+        let open = || Db::open(dir.path(), pairs::options(pair, Options::new(8 * MIB))).unwrap();
+        let key = |n: u64| n.to_be_bytes();
+        {
+            let db = open();
+            let tree = db.tree("t").unwrap();
+            (0..RANGES * 10).for_each(|n| tree.insert(key(n), [1; 20]).unwrap());
+            tree.release::<&[u8]>(..).unwrap();
+            let mut batch = db.batch();
+            for n in 0..RANGES {
+                // What the range takes, what it does not take, and what comes to it afterwards.
+                batch.insert(&tree, key(n * 10 + 2), "before");
+                batch.remove_range(&tree, key(n * 10)..key(n * 10 + 5));
+                batch.insert(&tree, key(n * 10 + 1), "after");
+                batch.insert(&tree, key(n * 10 + 7), "beside");
+            }
+            match batch.commit() {
+                Err(Error::Unsupported { .. }) => continue,
+                committed => committed.unwrap(),
+            }
+            db.sync().unwrap();
+        }
+        let began = Instant::now();
+        let db = open();
+        println!("{}: {:?}", pairs::name(pair), began.elapsed());
+        let tree = db.tree("t").unwrap();
+        assert_eq!(content(&tree).len() as u64, RANGES * 6);
+        for n in 0..RANGES {
+            let found = |n: u64| tree.get(key(n)).unwrap();
+            assert_eq!(found(n * 10 + 1).as_deref(), Some(&b"after"[..]), "{n}");
+            assert_eq!(found(n * 10 + 2), None, "{n}");
+            assert_eq!(found(n * 10 + 7).as_deref(), Some(&b"beside"[..]), "{n}");
+        }
+        assert_sound(&db);
+    }
+}
+
 /// Most of the budget is written and removed, again and again: writers need not wait for what was
 /// removed, in a resident tree neither, and soon it takes no memory any more.
 #[test]

@@ -6,8 +6,8 @@
 //! (`storage/modelled/model.rs`). A shingled disk looks like another one for as long as this takes;
 //! their profiles are the same.
 //!
-//! The file lies in the folder of images, which every open empties. Threads: the one that opens the
-//! database, which owns the directory.
+//! The file lies in the folder of images, which every open has emptied before. Threads: the one
+//! that opens the database, which owns the directory.
 
 #![forbid(unsafe_code)]
 

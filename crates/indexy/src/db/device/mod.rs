@@ -57,8 +57,9 @@ pub enum DeviceProfile {
     /// Memory that keeps what it has, or a file system in memory: read by the byte.
     Nvram,
     /// One of the others but `Smr`, by a measurement of up to some 200 ms at each open.
-    /// [`Db::device`](crate::Db::device) says which. Pages are read by block all the same: what
-    /// looks like memory may be the system's page cache.
+    /// [`Db::device`](crate::Db::device) says which. A device without room for 1 MiB cannot be
+    /// measured, and counts as flash. Pages are read by block all the same: what looks like memory
+    /// may be the system's page cache.
     Auto,
 }
 

@@ -97,6 +97,9 @@ fn open_in(
         trees.try_for_each(|tree| options.check_pair(tree.index_x, tree.index_y))
     };
     check(&options)?;
+    if !options.read_only {
+        remove_images(path)?;
+    }
     let options = on_its_device(path, options)?;
     check(&options)?;
     wal::check_format(&*storage, &path.join(LOG_DIR))?;
@@ -139,7 +142,11 @@ fn on_its_device(path: &Path, options: Options) -> Result<Options> {
         None => return Ok(options),
         Some(DeviceProfile::Auto) => {
             let files = options.medium.holding(Arc::new(Direct));
-            let found = measure(&*files, &path.join(IMAGES_DIR))?;
+            let found = match measure(&*files, &path.join(IMAGES_DIR)) {
+                // A full device opens, too.
+                Err(Error::OutOfSpace { .. }) => DeviceProfile::Ssd,
+                found => found?,
+            };
             // A page cache looks like memory, too, and is none.
             let access = Some(options.access.unwrap_or(Access::Block));
             return Ok(Options { access, ..options }.on_device(found));
@@ -240,16 +247,18 @@ fn make_core(
     core
 }
 
-/// Removes images that a process left behind, and folders of trees that the manifest does not name:
-/// a drop or a creation that was cut short.
-fn remove_orphans(core: &Core, manifest: &Manifest) -> Result<()> {
-    let images = core.path.join(IMAGES_DIR);
+/// Removes images that a process left behind. First of all: they may fill the device.
+fn remove_images(path: &Path) -> Result<()> {
+    let images = path.join(IMAGES_DIR);
     match std::fs::remove_dir_all(&images) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            return Err(Error::io("remove", images, e));
-        }
-        _ => {}
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", images, e)),
+        _ => Ok(()),
     }
+}
+
+/// Removes folders of trees that the manifest does not name: a drop or a creation that was cut
+/// short.
+fn remove_orphans(core: &Core, manifest: &Manifest) -> Result<()> {
     let dir = core.path.join(TREES_DIR);
     core.storage.create_dir_all(&dir)?;
     for entry in std::fs::read_dir(&dir).map_err(|e| Error::io("list", &dir, e))? {

@@ -6,10 +6,13 @@ use super::loads::Loads;
 use crate::{
     db::{directory::manifest::Manifest, handle::Core, options::Durability},
     error::{Error, Result},
-    framework::memory::Admitted,
+    framework::{
+        memory::Admitted,
+        regions::key_range::{KeyRange, united},
+    },
     wal::{Log, LogDurability, LogOptions, Lsn, RecordRef, batch_ops},
 };
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 /// Part of the budget that one of the log's buffers takes, and its bounds.
 const LOG_BUFFER_DIVISOR: usize = 128;
@@ -147,6 +150,7 @@ fn apply_record(core: &Core, loads: &Loads, lsn: Lsn, record: RecordRef<'_>) -> 
         // What Y has of it is what there is.
         RecordRef::Load { .. } => {}
         RecordRef::Batch { ops, .. } => {
+            remove_from_y(core, loads, lsn, ops)?;
             for op in batch_ops(ops) {
                 match op {
                     Ok(op) => apply_record(core, loads, lsn, op)?,
@@ -159,6 +163,29 @@ fn apply_record(core: &Core, loads: &Loads, lsn: Lsn, record: RecordRef<'_>) -> 
                     }
                 }
             }
+        }
+    }
+    Ok(())
+}
+
+/// Where a batch removes several ranges of a tree, these go from its Y at once.
+fn remove_from_y(core: &Core, loads: &Loads, lsn: Lsn, ops: &[u8]) -> Result<()> {
+    if core.options.read_only {
+        return Ok(());
+    }
+    let mut removed: BTreeMap<u32, Vec<KeyRange<'_>>> = BTreeMap::new();
+    for op in batch_ops(ops).map_while(std::result::Result::ok) {
+        // What a load has replaced meanwhile stays.
+        if let RecordRef::RemoveRange { tree, from, to } = op
+            && loads.shown(lsn, tree, from, to).is_none()
+        {
+            removed.entry(tree).or_default().push((from, to));
+        }
+    }
+    for (tree, ranges) in removed {
+        let tree = core.trees.read().get(&tree).map(|t| t.joined.clone());
+        if let Some(tree) = tree.filter(|_| ranges.len() > 1) {
+            tree.replay_ranges_of_y(&united(ranges))?;
         }
     }
     Ok(())

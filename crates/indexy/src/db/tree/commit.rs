@@ -22,8 +22,7 @@ use crate::{
         options::Durability,
     },
     error::{Error, Result},
-    framework::{disk_writer::Runs, spill::RunLock},
-    key::Key,
+    framework::{disk_writer::Runs, regions::key_range::united, spill::RunLock},
     versions::{Epoch, Image, Spared},
     wal::{BatchEncoder, Lsn, MAX_BATCH_BYTES},
     y::{KeyRange, RangeRemoval},
@@ -431,24 +430,6 @@ type RunLocks<'a> = Vec<Option<MutexGuard<'a, Runs>>>;
 /// For each tree of a batch, what is ready to go from its disk index.
 type Removals<'a> = Vec<Option<Box<dyn RangeRemoval + 'a>>>;
 
-/// The same keys in ranges that ascend and do not touch.
-fn united(mut ranges: Vec<(Key, Option<Key>)>) -> Vec<(Key, Option<Key>)> {
-    ranges.retain(|(from, to)| to.as_ref().is_none_or(|to| from < to));
-    ranges.sort();
-    let mut united: Vec<(Key, Option<Key>)> = Vec::with_capacity(ranges.len());
-    for (from, to) in ranges {
-        match united.last_mut() {
-            Some((_, end)) if end.as_ref().is_none_or(|end| from <= *end) => {
-                if end.is_some() && (to.is_none() || to > *end) {
-                    *end = to;
-                }
-            }
-            _ => united.push((from, to)),
-        }
-    }
-    united
-}
-
 /// A batch takes this part of the budget at most.
 const BATCH_DIVISOR: usize = 4;
 /// So much of what could be had at once is left to slabs that X keeps in reserve.
@@ -474,40 +455,5 @@ fn too_large(core: &Core, bytes: usize, error: Error) -> Error {
     match error {
         Error::BudgetTooSmall { .. } if limit < bytes => Error::BatchTooLarge { bytes, limit },
         error => error,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_are_united_where_they_overlap_or_touch() {
-        let range = |from: &str, to: &str| {
-            let to = (to != "end").then(|| Key::new(to.as_bytes()));
-            (Key::new(from.as_bytes()), to)
-        };
-        for (ranges, expected) in [
-            (vec![], vec![]),
-            (vec![range("b", "b"), range("c", "a")], vec![]),
-            (
-                vec![range("d", "f"), range("a", "b")],
-                vec![range("a", "b"), range("d", "f")],
-            ),
-            (
-                vec![range("b", "d"), range("a", "b"), range("c", "c1")],
-                vec![range("a", "d")],
-            ),
-            (
-                vec![range("a", "end"), range("b", "c")],
-                vec![range("a", "end")],
-            ),
-            (
-                vec![range("a", "c"), range("b", "end")],
-                vec![range("a", "end")],
-            ),
-        ] {
-            assert_eq!(united(ranges), expected);
-        }
     }
 }

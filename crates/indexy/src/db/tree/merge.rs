@@ -51,7 +51,7 @@ impl Tree {
     ///
     /// Cost: that of [`Tree::insert`]. A key that is not in memory is not read: the operand waits
     /// in memory until the key is read, or its part of memory is written to disk; operands of one
-    /// key wait as one. Such operands take at most about half of the memory budget. Beyond that,
+    /// key wait together. Such operands take at most about half of the memory budget. Beyond that,
     /// and for operands of the key that together have more than 4 KiB, the call reads from disk.
     /// While a [`Snapshot`](crate::Snapshot) is open, a merge of a key with an operand from before
     /// it reads the key.

@@ -2,7 +2,7 @@
 //!
 //! A merge of a key that X knows is an ordinary write: its record in the log has the whole value.
 //! A merge of a key that only Y may know leaves an *operand* in X, and a record with that
-//! (`writes.rs`). Operands of one key are combined. Who reads the key reads Y, too (`reads.rs`).
+//! (`writes.rs`). Operands of one key wait together. Who reads the key reads Y, too (`reads.rs`).
 //! Before a run takes the key, the operand is *resolved*: its entry becomes a value (`resolve.rs`).
 //!
 //! # Each merge counts once

@@ -287,8 +287,7 @@ impl Joined {
 
     /// What operands take in X, about.
     pub(crate) fn operand_bytes(&self) -> usize {
-        let stats = self.x.stats();
-        stats.bytes / stats.keys.max(1) * stats.operands
+        self.x.stats().operand_bytes()
     }
 }
 

@@ -166,7 +166,8 @@ impl Joined {
         Ok(())
     }
 
-    /// As `merged`; what waits here has waited before, so it is not too long.
+    /// As `merged`; what waits here has waited before, so it is not too long. Of an older version's
+    /// log it may be longer as parts.
     fn merged_in_replay(&self, key: &[u8], waiting: &[u8]) -> Result<Merged> {
         Ok(match self.merged(key, waiting)? {
             Merged::TooLong => {
@@ -176,6 +177,7 @@ impl Joined {
                     None => waiting.to_vec(),
                     Some(earlier) => operator.combine(key, earlier, waiting),
                 };
+                let waiting = operator.compacted(key, waiting);
                 Merged::Waits { over, waiting }
             }
             merged => merged,

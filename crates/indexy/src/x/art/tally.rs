@@ -53,6 +53,9 @@ fn add_leaf(sums: &mut XStats, leaf: LeafRef<'_>) -> Result<(), String> {
     sums.dirty += stable.bits(Bit::Dirty).count_ones() as usize;
     sums.tombstones += stable.bits(Bit::Tombstone).count_ones() as usize;
     sums.operands += stable.operands().count_ones() as usize;
+    let (long, operands) = stable.long_bytes();
+    sums.long_bytes += long;
+    sums.long_operand_bytes += operands;
     Ok(())
 }
 

@@ -83,6 +83,9 @@ fn add_leaf(sums: &mut XStats, leaf: StableLeaf<'_>, bytes: usize) {
     sums.dirty += leaf.bits(Bit::Dirty).count_ones() as usize;
     sums.tombstones += leaf.bits(Bit::Tombstone).count_ones() as usize;
     sums.operands += leaf.operands().count_ones() as usize;
+    let (long, operands) = leaf.long_bytes();
+    sums.long_bytes += long;
+    sums.long_operand_bytes += operands;
 }
 
 /// The bounds of the children of a node with these bounds.

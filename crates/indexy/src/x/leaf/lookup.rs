@@ -219,6 +219,9 @@ impl LeafLatched<'_> {
         gone.tombstones += stable.bits(Bit::Tombstone).count_ones() as usize;
         gone.operands += stable.operands().count_ones() as usize;
         if self.leaf().any_large() {
+            let (all, operands) = stable.long_bytes();
+            gone.long_bytes += all;
+            gone.long_operand_bytes += operands;
             for i in 0..stable.len() {
                 if let Some(large) = stable.large(&stable.entry(i)) {
                     gone.bytes += large.arena_bytes();

@@ -213,4 +213,14 @@ impl<'x> StableLeaf<'x> {
             .map(LargeRef::arena_bytes)
             .sum()
     }
+
+    /// Bytes of the values that are too long for a leaf, and of the operands among them.
+    pub(crate) fn long_bytes(self) -> (usize, usize) {
+        let operands = self.operands();
+        let lens = (0..self.len()).map(|i| (self.entry(i).value_len, operands >> i & 1 == 1));
+        let long = lens.filter(|(len, _)| *len > MAX_INLINE_VALUE);
+        long.fold((0, 0), |(all, of_operands), (len, operand)| {
+            (all + len, of_operands + if operand { len } else { 0 })
+        })
+    }
 }

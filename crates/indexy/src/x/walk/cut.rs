@@ -166,7 +166,9 @@ impl<S: Kind> Tree<S> {
         let (mut delta, mut bytes) = (Delta::default(), 0);
         for i in ones(mask) {
             delta.drop_entry(leaf.flags(i));
-            if let Some(large) = leaf.large(&leaf.entry(i)) {
+            let entry = leaf.entry(i);
+            if let Some(large) = leaf.large(&entry) {
+                delta.drop_value(leaf.flags(i), entry.value_len);
                 bytes += LargeRef::arena_bytes(large);
                 large.retire(&self.memory);
             }

@@ -273,18 +273,24 @@ fn edit_leaf<'g>(
     if let Edit::Replace { at, .. } | Edit::Remove { at } = edit {
         delta.drop_entry(stable.flags(at));
         if stable.raw().may_have_large() {
-            old = stable.large(&stable.entry(at));
-            delta.bytes -= old.map_or(0, |large| large.arena_bytes() as isize);
+            let entry = stable.entry(at);
+            old = stable.large(&entry);
+            if let Some(large) = old {
+                delta.bytes -= large.arena_bytes() as isize;
+                delta.drop_value(stable.flags(at), entry.value_len);
+            }
         }
     }
     match (edit, entry) {
         (Edit::Insert { at, flags }, Some(entry)) => {
             leaf.insert(at, entry);
             delta.add_entry(flags);
+            delta.add_value(flags, entry.value.len());
         }
         (Edit::Replace { at, flags }, Some(entry)) => {
             leaf.replace(at, entry);
             delta.add_entry(flags);
+            delta.add_value(flags, entry.value.len());
         }
         _ => {
             if let Edit::Remove { at } = edit {

@@ -39,8 +39,10 @@ impl RangeRemoval for Removal<'_> {
         let ranges: Vec<KeyRange<'_>> = ranges
             .map(|(from, to)| (&from[..], to.as_deref()))
             .collect();
-        self.y
-            .change(|version| Some(version.without_ranges(&ranges)));
+        self.y.change(|version| {
+            let nothing = ranges.iter().all(|range| version.has_nothing_in(*range));
+            (!nothing).then(|| version.without_ranges(&ranges))
+        });
         self.y.clock.wrote();
         Ok(())
     }

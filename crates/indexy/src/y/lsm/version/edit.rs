@@ -75,6 +75,17 @@ impl<T: TableFile> Version<T> {
         Self::of(joined, self.partition_bytes)
     }
 
+    /// No table that the version shows reaches into `[from, to)`.
+    pub(crate) fn has_nothing_in(&self, (from, to): KeyRange<'_>) -> bool {
+        let below = |key: &[u8]| to.is_none_or(|to| key < to);
+        let here = self.partitions.iter().skip(self.find(from));
+        let mut here = here.take_while(|partition| below(&partition.from));
+        here.all(|partition| {
+            let mut tables = partition.tables().map(|table| table.facts());
+            tables.all(|facts| *facts.max < *from || !below(&facts.min))
+        })
+    }
+
     /// A key inside partition `i` that halves it, roughly, judged by the table that has the most
     /// there. Cost: a few pages.
     pub(crate) fn middle(&self, i: usize) -> Result<Option<Box<[u8]>>> {
