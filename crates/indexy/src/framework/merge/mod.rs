@@ -38,7 +38,7 @@
 //! (the removal of a range, a value past X, a sorted load) first does away with the operands.
 //!
 //! Keeps: I1, I3, I4, I5, I6, I7, I8, I10. Not here: what an operator
-//! makes of bytes (`operators.rs`).
+//! makes of bytes (`operators/`).
 
 #![forbid(unsafe_code)]
 

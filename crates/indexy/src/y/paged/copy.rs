@@ -2,7 +2,7 @@
 //! between them.
 
 use super::{
-    file::{extent, space::Bits},
+    file::{bits::Bits, extent},
     tree::{PAGES, PagedY},
 };
 use crate::{error::Result, mem::aligned::AlignedBuffer, storage::StorageFile, y::page::PageNo};

@@ -44,7 +44,7 @@ pub(crate) struct PagedY {
     pub(crate) interrupted: AtomicBool,
     /// Sorted loads under way.
     pub(crate) loads: AtomicUsize,
-    /// What they hold in memory beside what every load does.
+    /// What they hold in memory beside what every load does, and what a removal of ranges holds.
     pub(crate) load_bytes: AtomicUsize,
     /// Somebody else may have the file: it is not written any more. Set under `writing` and
     /// `committed`, looked at under either.

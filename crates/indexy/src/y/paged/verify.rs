@@ -3,7 +3,7 @@
 //! map.
 
 use super::{
-    file::{extent, map::StoredMap, space::Bits, superblock::Superblock},
+    file::{bits::Bits, extent, map::StoredMap, superblock::Superblock},
     tree::PagedY,
     version::Version,
 };

@@ -4,8 +4,8 @@
 
 use super::{
     Estimate, Facts, Opening, TableFile, Version, Versions,
+    files::{VERSIONS, table_path},
     log::{Change, Hunk, Log, Placed},
-    versions::{VERSIONS, table_path},
 };
 use crate::{
     error::{Error, Result},

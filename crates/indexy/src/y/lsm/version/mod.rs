@@ -7,7 +7,9 @@
 //!
 //! - `facts.rs`: what a version knows of a table. `partition.rs`, `contents.rs`: the lists.
 //! - `edit.rs`, `replace.rs`, `tidy.rs`: pure steps from one version to the next.
-//! - `log/`: the file `versions`. `versions.rs`: the current version, commits, the files' lives.
+//! - `log/`: the file `versions`; `translate.rs`: between that and versions. `files.rs`: what lies
+//!   in the directory. `placement.rs`: the tables of a tree that is not open.
+//! - `versions.rs`: the current version, commits, the files' lives.
 //!
 //! Keeps, for every version (`Version::check`):
 //! - V1: partitions tile the key space: the first begins with the empty key, each ends where the
@@ -24,10 +26,13 @@ mod codec;
 mod contents;
 mod edit;
 mod facts;
+mod files;
 mod log;
 mod partition;
+mod placement;
 mod replace;
 mod tidy;
+mod translate;
 mod versions;
 
 #[cfg(any(test, feature = "testing"))]
@@ -37,8 +42,8 @@ pub(super) mod tests;
 
 pub(crate) use contents::Version;
 pub(crate) use facts::{Estimate, Facts, TableFile};
+pub(crate) use files::{TABLES, VERSIONS};
 pub(crate) use partition::{Partition, Slice, sum};
+pub(crate) use placement::{Placement, read_placement, write_copy};
 pub(crate) use replace::{Inputs, Part};
-pub(crate) use versions::{
-    Opening, Placement, TABLES, VERSIONS, Versions, read_placement, write_copy,
-};
+pub(crate) use versions::{Opening, Versions};

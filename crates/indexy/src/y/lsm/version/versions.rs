@@ -27,9 +27,10 @@
 
 use super::{
     contents::Version,
-    facts::{Facts, MOST_TABLES, TableFile},
-    log::{Change, Hunk, Listing, Log, Placed},
-    partition::Partition,
+    facts::{Facts, TableFile},
+    files::{NEW_VERSIONS, TABLES, VERSIONS, create, files, is_missing, table_path},
+    log::{Listing, Log},
+    translate::{build, change_of, listing_of},
 };
 use crate::{
     error::{Error, Result},
@@ -39,21 +40,13 @@ use crate::{
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    io,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
-
-/// The version log.
-pub(crate) const VERSIONS: &str = "versions";
-/// The version log while it is being written anew.
-const NEW_VERSIONS: &str = "versions.new";
-/// The folder of the tables.
-pub(crate) const TABLES: &str = "tables";
 
 /// See the module header.
 pub(crate) struct Versions<T> {
@@ -102,11 +95,6 @@ pub(crate) struct Opening<'a, T> {
     pub(crate) partition_bytes: u64,
     /// Opens the file of a table.
     pub(crate) open_table: &'a mut dyn FnMut(Facts) -> Result<T>,
-}
-
-/// The file of table `number` of the tree in `dir`.
-pub(crate) fn table_path(dir: &Path, number: u64) -> PathBuf {
-    dir.join(TABLES).join(number.to_string())
 }
 
 impl<T: TableFile> Versions<T> {
@@ -448,99 +436,8 @@ impl<T: TableFile> Versions<T> {
     }
 }
 
-/// Which tables the durable version of a tree has, and where.
-pub(crate) struct Placement {
-    pub(crate) tables: BTreeMap<u64, Facts>,
-    pub(crate) partitions: Vec<PlacedTables>,
-}
-
-/// The numbers of the tables of a partition.
-pub(crate) struct PlacedTables {
-    pub(crate) from: Box<[u8]>,
-    pub(crate) base: Vec<u64>,
-    /// Newest first.
-    pub(crate) layers: Vec<u64>,
-}
-
-/// What the version log in `dir` says, without a look at any table. Changes nothing. Errors:
-/// `Corrupt`, `FormatVersion`, `Io`.
-pub(crate) fn read_placement(storage: &dyn Storage, dir: &Path, owner: u64) -> Result<Placement> {
-    let file = storage.open(&dir.join(VERSIONS), false)?;
-    let (_, listing, _) = Log::open(file, owner)?;
-    let placed = |placed: Placed| PlacedTables {
-        from: placed.from,
-        base: placed.base,
-        layers: placed.layers,
-    };
-    Ok(Placement {
-        tables: listing.tables,
-        partitions: listing.partitions.into_iter().map(placed).collect(),
-    })
-}
-
-/// Makes a version log in `dir` that lists what `version` has, durable but for the directory's own
-/// name. For copies: the caller brings the tables.
-pub(crate) fn write_copy<T: TableFile>(
-    storage: &dyn Storage,
-    dir: &Path,
-    owner: u64,
-    version: &Version<T>,
-) -> Result<()> {
-    write_log(storage, dir, owner, &change_of(version, None))
-}
-
-fn write_log(storage: &dyn Storage, dir: &Path, owner: u64, version: &Change) -> Result<()> {
-    let new = dir.join(NEW_VERSIONS);
-    Log::create(storage, &new, owner, 1, &version.encode())?;
-    storage.rename(&new, &dir.join(VERSIONS))?;
-    storage.sync_dir(dir)
-}
-
-/// Makes an empty tree; a crash leaves it whole or not there.
-fn create(storage: &dyn Storage, dir: &Path, owner: u64) -> Result<()> {
-    storage.create_dir_all(&dir.join(TABLES))?;
-    if !files(storage, dir)?.is_empty() {
-        // The log is durable before the first table is written.
-        let what = "the version log of these tables is missing".to_string();
-        return Err(Error::corrupt(dir.join(VERSIONS), 0, what));
-    }
-    let empty = Change {
-        tables: Vec::new(),
-        hunks: vec![Hunk {
-            at: 0,
-            removed: 0,
-            inserted: vec![Placed::default()],
-        }],
-    };
-    write_log(storage, dir, owner, &empty)?;
-    // The directory's own name must last too.
-    dir.parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .map_or(Ok(()), |parent| storage.sync_dir(parent))
-}
-
 fn is_sync(error: &Error) -> bool {
     matches!(error, Error::Io { op, .. } if op.starts_with("sync"))
-}
-
-fn is_missing(error: &Error) -> bool {
-    matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
-}
-
-/// Numbers of the tables that have a file.
-fn files(storage: &dyn Storage, dir: &Path) -> Result<BTreeSet<u64>> {
-    let names = match storage.list(&dir.join(TABLES)) {
-        // A copy of a tree without tables may lack the folder.
-        Err(error) if is_missing(&error) => Vec::new(),
-        listed => listed?,
-    };
-    let number = |name: &PathBuf| {
-        let number: u64 = name.to_str()?.parse().ok()?;
-        // Another spelling of a number is nobody's file, and so is a number that leaves no others.
-        let ours = number < MOST_TABLES / 2 && name.as_os_str() == &*number.to_string();
-        ours.then_some(number)
-    };
-    Ok(names.iter().filter_map(number).collect())
 }
 
 fn open_tables<T>(
@@ -558,86 +455,4 @@ fn open_tables<T>(
         tables.insert(*number, Arc::new(open(facts.clone())?));
     }
     Ok(tables)
-}
-
-/// The version that `listing` describes.
-fn build<T: TableFile>(
-    listing: &Listing,
-    tables: &BTreeMap<u64, Arc<T>>,
-    partition_bytes: u64,
-) -> std::result::Result<Version<T>, &'static str> {
-    let of = |numbers: &[u64]| -> Option<Vec<Arc<T>>> {
-        numbers.iter().map(|n| tables.get(n).cloned()).collect()
-    };
-    let ends = listing
-        .partitions
-        .iter()
-        .skip(1)
-        .map(|p| Some(p.from.clone()));
-    let mut partitions = Vec::with_capacity(listing.partitions.len());
-    for (placed, to) in listing.partitions.iter().zip(ends.chain([None])) {
-        let mut partition = Partition::new(placed.from.clone(), to);
-        partition.base = of(&placed.base).ok_or("an unknown table")?;
-        partition.layers = of(&placed.layers).ok_or("an unknown table")?;
-        partitions.push(Arc::new(partition));
-    }
-    Version::checked(partitions, partition_bytes)
-}
-
-fn placed<T: TableFile>(partition: &Partition<T>) -> Placed {
-    let numbers = |tables: &[Arc<T>]| tables.iter().map(|t| t.facts().number).collect();
-    Placed {
-        from: partition.from.clone(),
-        base: numbers(&partition.base),
-        layers: numbers(&partition.layers),
-    }
-}
-
-pub(super) fn listing_of<T: TableFile>(version: &Version<T>) -> Listing {
-    let tables = version.tables().into_iter();
-    Listing {
-        tables: tables
-            .map(|(n, table)| (n, table.facts().clone()))
-            .collect(),
-        partitions: version.partitions.iter().map(|p| placed(p)).collect(),
-    }
-}
-
-/// How `new` differs from `old`, or from nothing. Partitions that both have are known by their
-/// address; they are in the same order in both.
-pub(super) fn change_of<T: TableFile>(new: &Version<T>, old: Option<&Version<T>>) -> Change {
-    let partitions = old.map_or(&[][..], Version::partitions);
-    let places = partitions.iter().enumerate();
-    let before: HashMap<*const Partition<T>, usize> =
-        places.map(|(i, p)| (Arc::as_ptr(p), i)).collect();
-    let mut hunks = Vec::new();
-    let (mut at, mut inserted) = (0, Vec::new());
-    let mut end_hunk = |at: usize, next: usize, inserted: &mut Vec<Placed>| {
-        if next > at || !inserted.is_empty() {
-            hunks.push(Hunk {
-                at,
-                removed: next - at,
-                inserted: std::mem::take(inserted),
-            });
-        }
-    };
-    for partition in &new.partitions {
-        match before.get(&Arc::as_ptr(partition)) {
-            Some(&same) if same >= at => {
-                end_hunk(at, same, &mut inserted);
-                at = same + 1;
-            }
-            _ => inserted.push(placed(partition)),
-        }
-    }
-    end_hunk(at, partitions.len(), &mut inserted);
-    let known = old.map(Version::tables).unwrap_or_default();
-    let tables = new.tables().into_iter();
-    Change {
-        tables: tables
-            .filter(|(number, _)| !known.contains_key(number))
-            .map(|(_, table)| table.facts().clone())
-            .collect(),
-        hunks,
-    }
 }

@@ -4,7 +4,7 @@
 //! writes the parts that changed and the list to free pages, as everything else is written; the
 //! superblock names the list.
 
-use super::{PageFile, space::Bits};
+use super::{PageFile, bits::Bits};
 use crate::y::page::PageSource;
 use crate::y::page::{HEADER_BYTES, Header, Kind, PAGE_LIMIT, PageNo, put, u64_at};
 use crate::{error::Result, mem::aligned::AlignedBuffer};

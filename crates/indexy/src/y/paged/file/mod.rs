@@ -3,11 +3,13 @@
 //! Bytes 0 to [`PAGES_START`] hold the two superblocks; page `n` lies at `n * page_bytes`. Threads:
 //! any. Nothing is cached.
 
+pub(crate) mod bits;
 pub(crate) mod chain;
 mod checked;
 pub(crate) mod committed;
 pub(crate) mod extent;
 pub(crate) mod map;
+pub(crate) mod page_set;
 mod source;
 pub(crate) mod space;
 pub(crate) mod superblock;

@@ -1,7 +1,10 @@
 //! Ranges beside runs that are published while they are open.
 
-use super::*;
-use crate::y::conformance::{Entries, Store, write};
+use super::{crash::open_sim, *};
+use crate::{
+    storage::sim::Sim,
+    y::conformance::{Entries, Store, put, write},
+};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 const KEYS: u32 = 1500;
@@ -82,4 +85,35 @@ fn i9_runs_beside_an_open_range_hide_and_repeat_nothing() {
         y.make_durable().unwrap();
         y.verify().unwrap();
     }
+}
+
+/// I7: whoever removes a large tree holds a bit for each of its pages, and so does the old version
+/// while somebody reads it.
+#[test]
+fn a_removal_holds_few_bytes_for_a_page() {
+    const COUNT: u32 = 300;
+    let sim = Sim::default();
+    let y = open_sim(&sim, 4096).unwrap();
+    let large = vec![3; 300 << 10];
+    let run = |n: u32| put(&n.to_be_bytes(), &large);
+    write(&y, &(0..COUNT).map(run).collect()).unwrap();
+    y.make_durable().unwrap();
+    let pages = y.space.lock().end() as usize;
+    assert!(pages > 20_000, "{pages}");
+    let read = y.version.load_full();
+    let space_bytes = || y.space.lock().memory_bytes();
+    let before = space_bytes();
+    let removal = y.begin_removal(&[(b"", None)]).unwrap();
+    let held = y.load_bytes.load(Relaxed);
+    assert!((pages / 8..pages * 2).contains(&held), "{held} of {pages}");
+    removal.publish().unwrap();
+    assert_eq!(y.load_bytes.load(Relaxed), 0);
+    let old = space_bytes() - before;
+    assert!((pages / 8..pages * 2).contains(&old), "{old} of {pages}");
+    drop(read);
+    y.make_durable().unwrap();
+    y.maintain().unwrap();
+    assert!(space_bytes() < before + pages);
+    assert!(y.space.lock().busy_pages() < 10);
+    assert!(y.is_empty().unwrap());
 }

@@ -21,9 +21,10 @@ use crate::{
         contract::RunSource,
         paged::{
             file::{
+                bits::Bits,
                 committed::Committed,
                 map::StoredMap,
-                space::Bits,
+                page_set::PageSet,
                 superblock::{self, Superblock},
             },
             tree::PagedY,
@@ -55,7 +56,7 @@ impl PagedY {
         let (taken, removed) = run.into_pages();
         match outcome {
             Ok(Some(next)) => {
-                self.publish(base, next, taken.into_iter(), removed);
+                self.publish(base, next, taken.into_iter(), &removed);
             }
             Ok(None) => self.release(&taken),
             Err(error) => {
@@ -72,7 +73,7 @@ impl PagedY {
         replaced: Arc<Version>,
         next: Version,
         taken: impl Iterator<Item = PageNo>,
-        removed: Vec<PageNo>,
+        removed: &PageSet,
     ) {
         let unseen = {
             // Under the lock, so that a commit takes a version with its pages.
@@ -80,14 +81,14 @@ impl PagedY {
             let show = || self.version.store(Arc::new(next));
             match self.turns.get() {
                 Some(turns) => {
-                    let tags = removed.iter().map(|page| self.pages.tag(*page));
+                    let tags = removed.pages().map(|page| self.pages.tag(page));
                     turns.change(tags, show);
                 }
                 None => show(),
             }
             space.publish(replaced, taken, removed)
         };
-        self.release(&unseen);
+        self.release_each(unseen.pages());
         self.reap();
     }
 
@@ -95,7 +96,7 @@ impl PagedY {
     /// for each page.
     pub(crate) fn reap(&self) {
         let unread = self.space.lock().unread();
-        self.release(&unread);
+        self.release_each(unread.pages());
     }
 
     /// Frees pages that nothing needs.

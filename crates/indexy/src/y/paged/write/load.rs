@@ -25,7 +25,7 @@ use crate::{
             leaf_builder::LeafBuilder,
             node::{Far, ValueAt, max_near},
         },
-        paged::{file::space::Bits, tree::PagedY},
+        paged::{file::bits::Bits, tree::PagedY},
     },
 };
 use std::sync::atomic::Ordering::Relaxed;
@@ -223,7 +223,7 @@ impl SortedLoad for Load<'_> {
             Ok(Some(next)) => {
                 let loaded = std::mem::take(&mut self.taken);
                 let added = loaded.pages().chain(taken);
-                y.publish(base, next, added, removed);
+                y.publish(base, next, added, &removed);
             }
             Ok(None) => y.release(&taken),
             Err(error) => {

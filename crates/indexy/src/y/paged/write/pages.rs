@@ -17,7 +17,7 @@ use crate::{
     key::{Key, Value},
     mem::aligned::AlignedBuffer,
     y::paged::{
-        file::{chain, extent},
+        file::{chain, extent, page_set::PageSet},
         tree::PagedY,
     },
 };
@@ -57,7 +57,7 @@ pub(crate) struct Pages<'y> {
     pub(crate) y: &'y PagedY,
     pub(crate) output: Output<'y>,
     /// Pages of the old version, or made by this run in vain.
-    pub(crate) removed: Vec<PageNo>,
+    pub(crate) removed: PageSet,
     /// It is compaction that writes.
     pub(crate) moves: Option<Moves>,
     /// Pages of extents that compaction moved.
@@ -71,7 +71,7 @@ impl<'y> Pages<'y> {
         Self {
             y,
             output: Output::new(y),
-            removed: Vec::new(),
+            removed: PageSet::default(),
             moves: None,
             moved_pages: 0,
             extent_pages: 0,

@@ -2,6 +2,8 @@
 //! are shown it, which cannot fail. So a full device and a damaged page are met before anybody
 //! relies on the removal.
 //!
+//! I7: which pages go, a bit for each page of the file, is in `load_bytes` of the tree.
+//!
 //! Threads: one, which keeps the lock of writers all the time: nothing else is published.
 
 use super::run::Run;
@@ -10,11 +12,11 @@ use crate::{
     y::{
         contract::{KeyRange, RangeRemoval},
         page::PageNo,
-        paged::{tree::PagedY, version::Version},
+        paged::{file::page_set::PageSet, tree::PagedY, version::Version},
     },
 };
 use parking_lot::MutexGuard;
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 /// See the module header. Dropped, it gives its pages back.
 pub(crate) struct Removal<'y> {
@@ -23,7 +25,9 @@ pub(crate) struct Removal<'y> {
     /// `None`: nothing is in the ranges.
     next: Option<Version>,
     taken: Vec<PageNo>,
-    removed: Vec<PageNo>,
+    removed: PageSet,
+    /// What `load_bytes` of the tree has of it.
+    counted: usize,
     _one_writer: MutexGuard<'y, ()>,
 }
 
@@ -43,9 +47,11 @@ impl<'y> Removal<'y> {
             base,
             next: None,
             taken,
+            counted: removed.bytes(),
             removed,
             _one_writer: one_writer,
         };
+        y.load_bytes.fetch_add(removal.counted, Relaxed);
         removal.next = written?;
         Ok(removal)
     }
@@ -57,7 +63,7 @@ impl RangeRemoval for Removal<'_> {
             let taken = std::mem::take(&mut self.taken).into_iter();
             let removed = std::mem::take(&mut self.removed);
             let base = std::mem::take(&mut self.base);
-            self.y.publish(base, next, taken, removed);
+            self.y.publish(base, next, taken, &removed);
         }
         Ok(())
     }
@@ -65,6 +71,7 @@ impl RangeRemoval for Removal<'_> {
 
 impl Drop for Removal<'_> {
     fn drop(&mut self) {
+        self.y.load_bytes.fetch_sub(self.counted, Relaxed);
         self.y.release(&self.taken);
     }
 }

@@ -22,7 +22,7 @@ use crate::y::page::{
 use crate::{
     error::{Error, Result},
     limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES},
-    y::paged::{tree::PagedY, version::Version},
+    y::paged::{file::page_set::PageSet, tree::PagedY, version::Version},
 };
 use std::{cmp::Ordering, vec::IntoIter};
 
@@ -68,7 +68,7 @@ impl<'y> Run<'y> {
 
     /// Every page that the run took, and those that the new version does not have: of the old one,
     /// or made by this run in vain.
-    pub(crate) fn into_pages(self) -> (Vec<PageNo>, Vec<PageNo>) {
+    pub(crate) fn into_pages(self) -> (Vec<PageNo>, PageSet) {
         let pages = self.path.pages;
         (pages.output.taken, pages.removed)
     }

@@ -242,7 +242,7 @@ fn a_copy_of_a_version_opens() {
         dest.tamper(&path, sim.contents()[&path].clone());
         assert_eq!(table.facts.number, number);
     }
-    versions::write_copy(&dest, Path::new(DIR), 7, &version).unwrap();
+    placement::write_copy(&dest, Path::new(DIR), 7, &version).unwrap();
     let copy = open(&dest.crash(1)).unwrap();
     assert!(content(&copy.current()) == content(&version));
 }

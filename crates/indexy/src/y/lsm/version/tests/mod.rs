@@ -1,8 +1,8 @@
 //! Versions over tables that are lists of entries.
 
 use super::{
-    Estimate, Facts, Inputs, Opening, Partition, TableFile, Version, Versions, codec, log,
-    versions::{self, table_path},
+    Estimate, Facts, Inputs, Opening, Partition, TableFile, Version, Versions, codec,
+    files::table_path, log, placement, translate,
 };
 use crate::{
     error::{Error, Result},

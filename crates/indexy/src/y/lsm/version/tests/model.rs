@@ -195,7 +195,7 @@ fn every_step_keeps_what_the_model_has() {
 fn the_log_follows_every_step() {
     for seed in 0..20 {
         let mut world = World::new(1000 + seed);
-        let mut before = versions::change_of(&world.version, None);
+        let mut before = translate::change_of(&world.version, None);
         let mut listing = log::Listing::default();
         listing.apply(before).unwrap();
         for _ in 0..60 {
@@ -204,11 +204,11 @@ fn the_log_follows_every_step() {
             for _ in 0..world.random.below(4) {
                 world.step();
             }
-            before = versions::change_of(&world.version, Some(&old));
+            before = translate::change_of(&world.version, Some(&old));
             let bytes = before.encode();
             assert!(log::Change::decode(&bytes) == Ok(before));
             listing.apply(log::Change::decode(&bytes).unwrap()).unwrap();
-            assert!(listing == versions::listing_of(&world.version));
+            assert!(listing == translate::listing_of(&world.version));
         }
     }
 }

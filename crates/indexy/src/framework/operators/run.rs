@@ -1,234 +1,16 @@
-//! Merge operators: what a tree makes of a value and of what is merged into it.
+//! What an operator makes of bytes.
 //!
-//! An operator is three total functions: whether an operand is one, what two operands are together,
-//! and what a value and an operand make. The second is associative with the third: to merge two
-//! operands one after the other is to merge what they are together. So nobody can tell when an
-//! operand met its value.
-//!
-//! Pure; no threads, no I/O. Not here: when operands meet values (`reads.rs`, `resolve.rs`).
+//! An operand waits for its value as it is, or, where each fits or does not by itself, as a part
+//! with its length before it.
 
 #![forbid(unsafe_code)]
 
+use super::{named::MAX_MERGED_BYTES, own::Merge};
 use crate::error::{Error, Result};
-use serde::{Deserialize, Serialize};
-use std::{
-    collections::BTreeMap,
-    fmt,
-    panic::{RefUnwindSafe, UnwindSafe},
-    sync::Arc,
-};
+use std::sync::Arc;
 
-/// Longest operand, and longest value that a merge makes, in bytes (128 KiB).
-pub(crate) const MAX_MERGED_BYTES: usize = 128 << 10;
-/// Longest name of an operator, in bytes.
-const MAX_NAME_BYTES: usize = 255;
-/// Bytes before each part of what waits to be appended.
+/// Bytes before each part of what waits.
 const LENGTH_BYTES: usize = 4;
-
-/// A merge operator of your own; register it with
-/// [`Options::register_merge`](crate::Options::register_merge).
-///
-/// All methods must be pure: the same answer for the same bytes, now and after the next open.
-/// They run in threads of callers and of the database, with locks held: they must not call the
-/// database, wait, or panic. A panic in a thread of the database poisons it.
-///
-/// ```
-/// use indexy::{Db, Merge, MergeOperator, Options, TreeOptions};
-/// use std::sync::Arc;
-///
-/// /// Values and operands are bit sets.
-/// struct Union;
-///
-/// impl Merge for Union {
-///     fn name(&self) -> &str {
-///         "union-of-bits"
-///     }
-///     fn merge(&self, _key: &[u8], base: Option<&[u8]>, operand: &[u8]) -> Vec<u8> {
-///         self.combine(_key, base.unwrap_or_default(), operand)
-///     }
-///     fn combine(&self, _key: &[u8], earlier: &[u8], later: &[u8]) -> Vec<u8> {
-///         let len = earlier.len().max(later.len());
-///         let bits = |of: &[u8], i| of.get(i).copied().unwrap_or(0);
-///         (0..len).map(|i| bits(earlier, i) | bits(later, i)).collect()
-///     }
-///     fn is_bounded(&self) -> bool {
-///         true
-///     }
-/// }
-///
-/// # let dir = tempfile::tempdir()?;
-/// let db = Db::open(dir.path(), Options::new(4 << 20).register_merge(Arc::new(Union))?)?;
-/// let flags = TreeOptions::new().merge_operator(MergeOperator::Own("union-of-bits".into()));
-/// let tree = db.tree_with("flags", flags)?;
-/// tree.merge("ann", [0b01])?;
-/// tree.merge("ann", [0b10])?;
-/// assert_eq!(tree.get("ann")?.unwrap(), [0b11]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub trait Merge: Send + Sync + 'static {
-    /// The name under which databases remember it: 1..=255 bytes. Another behaviour needs another
-    /// name.
-    fn name(&self) -> &str;
-
-    /// Whether `operand` can be merged; `Err` says why not, and
-    /// [`Tree::merge`](crate::Tree::merge) returns that as `MergeRefused`. Default: it can.
-    fn check(&self, key: &[u8], operand: &[u8]) -> Result<(), String> {
-        let _ = (key, operand);
-        Ok(())
-    }
-
-    /// The value that `operand` makes of `base`, the value of `key`; `None`: the key is absent. It
-    /// must have an answer for every `base`: that may have been inserted as anything. An answer
-    /// over 128 KiB, or longer than the disk index takes, leaves `base` as it is; a later operand
-    /// may still do something.
-    fn merge(&self, key: &[u8], base: Option<&[u8]>, operand: &[u8]) -> Vec<u8>;
-
-    /// The operand that does what `earlier` and then `later` do:
-    /// `merge(merge(base, earlier), later) == merge(base, combine(earlier, later))`.
-    fn combine(&self, key: &[u8], earlier: &[u8], later: &[u8]) -> Vec<u8>;
-
-    /// Whether [`merge`](Merge::merge) never has an answer over its limit, unless `base` is over
-    /// it, and then always. `true`: operands that wait for one key are [combined](Merge::combine),
-    /// and take the room of one. `false`: each is kept until it meets the value, because each fits
-    /// or does not by itself; when they take more than 4 KiB, [`Tree::merge`](crate::Tree::merge)
-    /// reads the key. Default: `false`. A wrong `true` lets what a merge does depend on when it
-    /// meets its value.
-    fn is_bounded(&self) -> bool {
-        false
-    }
-}
-
-/// How [`Tree::merge`](crate::Tree::merge) merges; see
-/// [`TreeOptions::merge_operator`](crate::TreeOptions::merge_operator).
-///
-/// What a merge does depends on the value and the operands alone, never on when they meet. Where a
-/// value does not suit, a merge leaves it as it is: if that is known when the merge is called, it
-/// returns `MergeRefused`; else nobody hears of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum MergeOperator {
-    /// Adds unsigned numbers of 64 bits, big-endian, 8 bytes each; an absent key counts as 0. A sum
-    /// over `u64::MAX` is `u64::MAX`. A value that has not 8 bytes does not suit.
-    AddU64,
-    /// Adds signed numbers of 64 bits in two's complement, big-endian, 8 bytes each; an absent key
-    /// counts as 0. A sum that overflows wraps around: any other rule would depend on the order. A
-    /// value that has not 8 bytes does not suit.
-    AddI64,
-    /// Keeps the greater of value and operand in bytewise order. An operand of any length up to
-    /// 128 KiB; every value suits.
-    Max,
-    /// Appends the operand to the value, with a separator between them. A value that would become
-    /// longer than the limit does not suit: it stays as it is, and a later, shorter operand may
-    /// still fit.
-    Append {
-        /// Comes before the operand where the key has a value, even an empty one.
-        separator: Vec<u8>,
-        /// Longest value that an append makes, in bytes: 1..=131,072.
-        limit: usize,
-    },
-    /// One of your own, by its [name](Merge::name).
-    Own(String),
-}
-
-impl MergeOperator {
-    /// `InvalidOption` for parameters that cannot work.
-    pub(crate) fn check(&self) -> Result<()> {
-        let reason = match self {
-            Self::Append { limit, .. } if *limit == 0 || *limit > MAX_MERGED_BYTES => {
-                format!("a limit of {limit} bytes: from 1 to {MAX_MERGED_BYTES}")
-            }
-            Self::Append { separator, limit } if separator.len() >= *limit => {
-                "the separator is as long as the limit".into()
-            }
-            Self::Own(name) => return check_name(name),
-            Self::AddU64 | Self::AddI64 | Self::Max | Self::Append { .. } => return Ok(()),
-        };
-        Err(invalid(reason))
-    }
-}
-
-impl fmt::Display for MergeOperator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::AddU64 => f.write_str("add-u64"),
-            Self::AddI64 => f.write_str("add-i64"),
-            Self::Max => f.write_str("max"),
-            Self::Append { separator, limit } => {
-                write!(
-                    f,
-                    "append({:?}, {limit})",
-                    separator.escape_ascii().to_string()
-                )
-            }
-            Self::Own(name) => write!(f, "own:{name}"),
-        }
-    }
-}
-
-fn invalid(reason: String) -> Error {
-    Error::InvalidOption {
-        option: "merge_operator",
-        reason,
-    }
-}
-
-fn check_name(name: &str) -> Result<()> {
-    match name.len() {
-        1..=MAX_NAME_BYTES => Ok(()),
-        len => Err(invalid(format!(
-            "a name of {len} bytes: from 1 to {MAX_NAME_BYTES}"
-        ))),
-    }
-}
-
-/// The operators that a program registered, by name.
-#[derive(Clone, Default)]
-pub(crate) struct Registered(BTreeMap<String, Arc<dyn Merge>>);
-
-/// So that `Options` may cross `catch_unwind`: operators are pure.
-impl UnwindSafe for Registered {}
-impl RefUnwindSafe for Registered {}
-
-impl fmt::Debug for Registered {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
-    }
-}
-
-/// The same operators, not others that do the same.
-impl PartialEq for Registered {
-    fn eq(&self, other: &Self) -> bool {
-        let same = |(a, b): (&Arc<dyn Merge>, &Arc<dyn Merge>)| Arc::ptr_eq(a, b);
-        self.0.keys().eq(other.0.keys()) && self.0.values().zip(other.0.values()).all(same)
-    }
-}
-
-impl Eq for Registered {}
-
-impl Registered {
-    /// The last one registered under a name counts. Errors: `InvalidOption`.
-    pub(crate) fn add(&mut self, operator: Arc<dyn Merge>) -> Result<()> {
-        let name = operator.name().to_string();
-        check_name(&name)?;
-        self.0.insert(name, operator);
-        Ok(())
-    }
-
-    /// What runs `operator`; `None`: this program has none of that name.
-    pub(crate) fn operator(&self, operator: &MergeOperator) -> Option<Operator> {
-        Some(match operator {
-            MergeOperator::AddU64 => Operator::AddU64,
-            MergeOperator::AddI64 => Operator::AddI64,
-            MergeOperator::Max => Operator::Max,
-            MergeOperator::Append { separator, limit } => Operator::Append {
-                separator: separator.clone(),
-                limit: *limit,
-            },
-            MergeOperator::Own(name) => Operator::Own(self.0.get(name)?.clone()),
-        })
-    }
-}
 
 /// An operator that can be run.
 pub(crate) enum Operator {
@@ -420,7 +202,7 @@ fn append(base: Option<&[u8]>, waiting: &[u8], separator: &[u8], limit: usize) -
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::named::MergeOperator, *};
     use rand::{Rng, SeedableRng, rngs::StdRng};
 
     fn operators() -> Vec<Operator> {
