@@ -41,6 +41,7 @@ pub(crate) mod heat;
 pub(crate) mod host;
 pub(crate) mod hot;
 pub(crate) mod journal;
+pub(crate) mod living;
 pub(crate) mod load;
 mod load_pause;
 pub(crate) mod memory;

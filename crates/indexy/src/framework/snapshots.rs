@@ -80,6 +80,12 @@ impl Joined {
         }
     }
 
+    /// An image for what cannot be read, where a commit under way is to find that the key was
+    /// written. All snapshots were given up but those of such commits, which read it no more.
+    pub(crate) fn mark(&self) -> Option<Image> {
+        (self.shared.versions.watch() != 0).then_some(Image::Absent)
+    }
+
     /// Bytes of the value that `key` has in memory; 0: none. Cost: a search in memory.
     pub(crate) fn len_in_memory(&self, key: &[u8]) -> usize {
         match self.x.get(key, <[u8]>::len) {

@@ -87,7 +87,7 @@ impl Time {
     }
 
     /// The largest time that anybody was told.
-    pub(super) fn seen(&self) -> Millis {
+    pub(crate) fn seen(&self) -> Millis {
         self.seen.load(SeqCst)
     }
 }

@@ -9,7 +9,7 @@
 
 use super::{
     XStats,
-    entry::{DIRTY, MAX_INLINE_VALUE, TOMBSTONE, is_operand},
+    entry::{DIRTY, TOMBSTONE, is_operand},
 };
 use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 use thread_local::ThreadLocal;
@@ -21,8 +21,8 @@ pub(crate) struct Delta {
     pub keys: isize,
     pub tombstones: isize,
     pub operands: isize,
-    pub long: isize,
-    pub long_operands: isize,
+    pub large: isize,
+    pub large_operands: isize,
     pub dirty: isize,
     pub mounts: isize,
 }
@@ -36,8 +36,8 @@ impl Delta {
             keys: signed(stats.keys),
             tombstones: signed(stats.tombstones),
             operands: signed(stats.operands),
-            long: signed(stats.long_bytes),
-            long_operands: signed(stats.long_operand_bytes),
+            large: signed(stats.large_bytes),
+            large_operands: signed(stats.large_operand_bytes),
             dirty: signed(stats.dirty),
             mounts: signed(stats.mounts),
         }
@@ -49,8 +49,8 @@ impl Delta {
             keys: self.keys + other.keys,
             tombstones: self.tombstones + other.tombstones,
             operands: self.operands + other.operands,
-            long: self.long + other.long,
-            long_operands: self.long_operands + other.long_operands,
+            large: self.large + other.large,
+            large_operands: self.large_operands + other.large_operands,
             dirty: self.dirty + other.dirty,
             mounts: self.mounts + other.mounts,
         }
@@ -62,8 +62,8 @@ impl Delta {
             keys: self.keys - other.keys,
             tombstones: self.tombstones - other.tombstones,
             operands: self.operands - other.operands,
-            long: self.long - other.long,
-            long_operands: self.long_operands - other.long_operands,
+            large: self.large - other.large,
+            large_operands: self.large_operands - other.large_operands,
             dirty: self.dirty - other.dirty,
             mounts: self.mounts - other.mounts,
         }
@@ -91,23 +91,26 @@ impl Delta {
         }
     }
 
-    /// The value of the entry that was added has so many bytes.
+    /// The entry with these flags has a large block of so many bytes.
     #[inline]
-    pub(crate) fn add_value(&mut self, flags: u32, len: usize) {
-        if len > MAX_INLINE_VALUE {
-            self.long += len as isize;
-            if is_operand(flags) {
-                self.long_operands += len as isize;
-            }
+    pub(crate) fn add_large(&mut self, flags: u32, bytes: usize) {
+        let bytes = bytes as isize;
+        self.bytes += bytes;
+        self.large += bytes;
+        if is_operand(flags) {
+            self.large_operands += bytes;
         }
     }
 
-    /// The value of the entry that was dropped had so many bytes. Where it has no large block this
-    /// need not be said.
-    pub(crate) fn drop_value(&mut self, flags: u32, len: usize) {
-        let mut had = Self::default();
-        had.add_value(flags, len);
-        *self = self.minus(had);
+    /// It has it no more.
+    #[inline]
+    pub(crate) fn drop_large(&mut self, flags: u32, bytes: usize) {
+        let bytes = bytes as isize;
+        self.bytes -= bytes;
+        self.large -= bytes;
+        if is_operand(flags) {
+            self.large_operands -= bytes;
+        }
     }
 }
 
@@ -119,8 +122,8 @@ struct Shard {
     keys: AtomicIsize,
     tombstones: AtomicIsize,
     operands: AtomicIsize,
-    long: AtomicIsize,
-    long_operands: AtomicIsize,
+    large: AtomicIsize,
+    large_operands: AtomicIsize,
     dirty: AtomicIsize,
     mounts: AtomicIsize,
 }
@@ -147,8 +150,8 @@ impl Counters {
         bump(&shard.keys, delta.keys);
         bump(&shard.tombstones, delta.tombstones);
         bump(&shard.operands, delta.operands);
-        bump(&shard.long, delta.long);
-        bump(&shard.long_operands, delta.long_operands);
+        bump(&shard.large, delta.large);
+        bump(&shard.large_operands, delta.large_operands);
         bump(&shard.dirty, delta.dirty);
         bump(&shard.mounts, delta.mounts);
     }
@@ -161,8 +164,8 @@ impl Counters {
             keys: positive(total.keys),
             tombstones: positive(total.tombstones),
             operands: positive(total.operands),
-            long_bytes: positive(total.long),
-            long_operand_bytes: positive(total.long_operands),
+            large_bytes: positive(total.large),
+            large_operand_bytes: positive(total.large_operands),
             dirty: positive(total.dirty),
             bytes: positive(total.bytes),
             mounts: positive(total.mounts),
@@ -178,8 +181,8 @@ impl Counters {
             keys: total(|s| &s.keys),
             tombstones: total(|s| &s.tombstones),
             operands: total(|s| &s.operands),
-            long: total(|s| &s.long),
-            long_operands: total(|s| &s.long_operands),
+            large: total(|s| &s.large),
+            large_operands: total(|s| &s.large_operands),
             dirty: total(|s| &s.dirty),
             bytes: total(|s| &s.bytes),
             mounts: total(|s| &s.mounts),

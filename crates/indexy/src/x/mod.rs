@@ -179,10 +179,10 @@ pub(crate) struct XStats {
     pub dirty: usize,
     /// Arena bytes of nodes, leaves and out-of-line values.
     pub bytes: usize,
-    /// Of values that are too long for a leaf, operands included: their lengths.
-    pub long_bytes: usize,
-    /// Of operands among these.
-    pub long_operand_bytes: usize,
+    /// Of these, those of the blocks in which long values and keys stand.
+    pub large_bytes: usize,
+    /// Of these, those of operands.
+    pub large_operand_bytes: usize,
     /// Mounted ranges.
     pub mounts: usize,
 }
@@ -191,8 +191,8 @@ impl XStats {
     /// What operands take, about: each as much of the leaves as any entry, and exactly what stands
     /// beside the leaves.
     pub(crate) fn operand_bytes(&self) -> usize {
-        let in_leaves = self.bytes.saturating_sub(self.long_bytes);
-        in_leaves / self.keys.max(1) * self.operands + self.long_operand_bytes
+        let in_leaves = self.bytes.saturating_sub(self.large_bytes);
+        in_leaves / self.keys.max(1) * self.operands + self.large_operand_bytes
     }
 }
 

@@ -517,8 +517,8 @@ impl IndexX for ModelX {
                 .iter()
                 .map(|(k, e)| k.len() + e.value.as_ref().map_or(0, Vec::len) + 64)
                 .sum(),
-            long_bytes: 0,
-            long_operand_bytes: 0,
+            large_bytes: 0,
+            large_operand_bytes: 0,
             mounts: s.ranges.values().filter(|m| m.is_some()).count(),
         }
     }

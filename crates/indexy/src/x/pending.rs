@@ -58,9 +58,7 @@ impl<'a> PendingValue<'a> {
 
     /// The entry is in a leaf: the block belongs to that. Returns the bytes that it takes.
     #[inline]
-    pub(crate) fn publish(&mut self) -> isize {
-        self.large
-            .take()
-            .map_or(0, |large| large.publish() as isize)
+    pub(crate) fn publish(&mut self) -> usize {
+        self.large.take().map_or(0, OwnedLarge::publish)
     }
 }

@@ -8,7 +8,9 @@ use indexy::{
 use std::{
     collections::BTreeMap,
     fs::{self, OpenOptions},
+    os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
     time::Duration,
 };
 
@@ -138,6 +140,69 @@ fn answers_do_not_depend_on_it() {
 fn page_file(dir: &Path) -> PathBuf {
     let mut trees = fs::read_dir(dir.join("trees")).unwrap();
     trees.next().unwrap().unwrap().path().join("pages")
+}
+
+type Handler = unsafe extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+
+/// What a database has installed.
+static BEFORE: AtomicUsize = AtomicUsize::new(0);
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+/// Passes on what it does not know, as it should.
+unsafe extern "C" fn of_a_program(
+    signal: libc::c_int,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
+    if CALLS.fetch_add(1, SeqCst) > 0 {
+        std::process::exit(7);
+    }
+    // SAFETY: what was there before, called as the system would.
+    unsafe {
+        let before = std::mem::transmute::<usize, Handler>(BEFORE.load(SeqCst));
+        before(signal, info, context);
+    }
+}
+
+/// A program installs a handler of its own, and another database is opened when that is there.
+#[test]
+fn a_signal_that_comes_back_child() {
+    let Some(path) = child_argument() else {
+        return;
+    };
+    let open = |name: &str| {
+        let db = Db::open(Path::new(&path).join(name), by_byte()).unwrap();
+        let tree = db.tree("t").unwrap();
+        tree.insert("key", "value").unwrap();
+        db.flush().unwrap();
+        db
+    };
+    let _first = open("first");
+    // SAFETY: the structures are ours, and the handler does what a handler may.
+    unsafe {
+        let mut before: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGBUS, std::ptr::null(), &mut before);
+        BEFORE.store(before.sa_sigaction, SeqCst);
+        let mut own: libc::sigaction = std::mem::zeroed();
+        own.sa_sigaction = of_a_program as Handler as usize;
+        own.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        libc::sigaction(libc::SIGBUS, &own, std::ptr::null_mut());
+    }
+    let _second = open("second");
+    let own = rustix::process::getpid();
+    rustix::process::kill_process(own, rustix::process::Signal::BUS).unwrap();
+    std::thread::sleep(Duration::from_secs(10));
+    std::process::exit(8);
+}
+
+/// The process ends by the signal, as without a database: it is not passed on for ever.
+#[test]
+fn a_signal_that_comes_back_does_what_it_does_by_default() {
+    let dir = fast_dir();
+    let argument = dir.path().display().to_string();
+    let child = child("access::a_signal_that_comes_back_child", &argument).spawn();
+    let status = child.unwrap().wait().unwrap();
+    assert_eq!(status.signal(), Some(libc::SIGBUS), "{status:?}");
 }
 
 /// Somebody else cuts the file under its mapping: errors of the calls, no signal, and no wrong

@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
     Get,
+    /// A get that has read.
+    Got,
     WriteRun,
     /// A run that is about to be shown.
     Publish,
@@ -122,7 +124,9 @@ impl IndexY for GatedY {
     }
     fn get(&self, key: &[u8]) -> Result<Option<Value>> {
         self.gate.pass(Call::Get);
-        self.y.get(key)
+        let found = self.y.get(key);
+        self.gate.pass(Call::Got);
+        found
     }
     fn range(&self, from: &[u8], to: Option<&[u8]>, order: Order) -> Result<YIter<'_>> {
         self.y.range(from, to, order)

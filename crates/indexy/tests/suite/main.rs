@@ -54,6 +54,7 @@ mod ranges;
 mod read_only;
 mod release_by_hand;
 mod rename;
+mod renewed;
 mod reopen;
 mod room;
 mod salvage;

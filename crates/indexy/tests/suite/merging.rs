@@ -415,22 +415,29 @@ fn operands_that_do_not_fit_together_are_merged_one_by_one() {
     }
 }
 
-/// A few bytes of operands beside values that are large: what waits is counted as what it is.
+/// A few bytes of operands beside values or keys that are large: what waits is counted as what it
+/// is.
 #[test]
-fn small_operands_beside_large_values_fit_a_smaller_budget() {
-    let dir = fast_dir();
+fn small_operands_beside_large_entries_fit_a_smaller_budget() {
     let merge = |tree: &Tree, n| tree.merge(counter(n), 1u64.to_be_bytes()).unwrap();
-    {
-        let db = Db::open(dir.path(), Options::new(256 * MIB)).unwrap();
-        let tree = db.tree_with("t", add()).unwrap();
-        (0..2000).for_each(|n| tree.insert(counter(n), [0; 8]).unwrap());
-        release(&tree);
-        let large = vec![7; 2 * MIB];
-        (0..19u8).for_each(|n| tree.insert([n], &large).unwrap());
-        (0..2000).for_each(|n| merge(&tree, n));
-        db.sync().unwrap();
+    let large = vec![7; 2 * MIB];
+    let long = |n: u64| [&n.to_be_bytes()[..], &[7; 60 << 10]].concat();
+    for values in [true, false] {
+        let dir = fast_dir();
+        {
+            let db = Db::open(dir.path(), Options::new(256 * MIB)).unwrap();
+            let tree = db.tree_with("t", add()).unwrap();
+            (0..20_000).for_each(|n| tree.insert(counter(n), [0; 8]).unwrap());
+            release(&tree);
+            match values {
+                true => (0..19u8).for_each(|n| tree.insert([n], &large).unwrap()),
+                false => (0..650).for_each(|n| tree.insert(long(n), [0; 8]).unwrap()),
+            }
+            (0..20_000).for_each(|n| merge(&tree, n));
+            db.sync().unwrap();
+        }
+        let db = Db::open(dir.path(), Options::new(48 * MIB).read_only(true)).unwrap();
+        let tree = db.tree("t").unwrap();
+        assert_eq!(number(tree.get(counter(1)).unwrap().as_deref()), 1);
     }
-    let db = Db::open(dir.path(), Options::new(48 * MIB).read_only(true)).unwrap();
-    let tree = db.tree("t").unwrap();
-    assert_eq!(number(tree.get(counter(1)).unwrap().as_deref()), 1);
 }

@@ -8,7 +8,7 @@ use crate::{
     error::{Error, Result},
     framework::{
         memory::Admitted,
-        regions::key_range::{KeyRange, united},
+        regions::key_range::{EVERYTHING, KeyRange, united},
     },
     wal::{Log, LogDurability, LogOptions, Lsn, RecordRef, batch_ops},
 };
@@ -20,6 +20,10 @@ const LOG_BUFFER_BYTES: (usize, usize) = (16 << 10, 1 << 20);
 /// A segment is this part of the log's limit, and no more than so many bytes.
 const SEGMENT_DIVISOR: u64 = 8;
 const MAX_SEGMENT_BYTES: u64 = 64 << 20;
+
+/// Ranges of a batch that go from Y together take so much, and each so much beside its keys.
+const MOST_REMOVED_BYTES: usize = 256 << 10;
+const REMOVED_BYTES: usize = 64;
 
 /// Replays the log into X and leaves it ready for appends; returns the number of records. Without a
 /// log of its own a database may still have one from earlier, which is replayed and then flushed
@@ -97,7 +101,7 @@ fn write_away(core: &Core, log: &Log) -> Result<()> {
     if core
         .all_joined()
         .iter()
-        .any(|tree| tree.operand_bytes() > 0)
+        .any(|tree| tree.has_operand(EVERYTHING))
     {
         return Err(Error::Unsupported {
             what:
@@ -168,27 +172,57 @@ fn apply_record(core: &Core, loads: &Loads, lsn: Lsn, record: RecordRef<'_>) -> 
     Ok(())
 }
 
-/// Where a batch removes several ranges of a tree, these go from its Y at once.
+/// Where a batch removes several ranges of a tree, these go from its Y some at a time.
 fn remove_from_y(core: &Core, loads: &Loads, lsn: Lsn, ops: &[u8]) -> Result<()> {
     if core.options.read_only {
         return Ok(());
     }
-    let mut removed: BTreeMap<u32, Vec<KeyRange<'_>>> = BTreeMap::new();
+    let mut removed: BTreeMap<u32, Removed> = BTreeMap::new();
     for op in batch_ops(ops).map_while(std::result::Result::ok) {
-        // What a load has replaced meanwhile stays.
-        if let RecordRef::RemoveRange { tree, from, to } = op
-            && loads.shown(lsn, tree, from, to).is_none()
-        {
-            removed.entry(tree).or_default().push((from, to));
+        let RecordRef::RemoveRange { tree, from, to } = op else {
+            continue;
+        };
+        let removed = removed.entry(tree).or_default();
+        match loads.shown(lsn, tree, from, to) {
+            None => removed.add(from.to_vec(), to.map(<[u8]>::to_vec)),
+            // What a load has replaced meanwhile stays.
+            Some(parts) => parts
+                .into_iter()
+                .for_each(|(from, to)| removed.add(from, to)),
+        }
+        if removed.bytes > MOST_REMOVED_BYTES {
+            removed.take_from_y(core, tree)?;
         }
     }
-    for (tree, ranges) in removed {
+    let mut removed = removed.into_iter();
+    removed.try_for_each(|(tree, mut removed)| removed.take_from_y(core, tree))
+}
+
+/// Ranges that wait to go from Y together.
+#[derive(Default)]
+struct Removed {
+    ranges: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    bytes: usize,
+}
+
+impl Removed {
+    fn add(&mut self, from: Vec<u8>, to: Option<Vec<u8>>) {
+        self.bytes += REMOVED_BYTES + from.len() + to.as_ref().map_or(0, Vec::len);
+        self.ranges.push((from, to));
+    }
+
+    fn take_from_y(&mut self, core: &Core, tree: u32) -> Result<()> {
+        self.bytes = 0;
+        let ranges = std::mem::take(&mut self.ranges);
         let tree = core.trees.read().get(&tree).map(|t| t.joined.clone());
-        if let Some(tree) = tree.filter(|_| ranges.len() > 1) {
-            tree.replay_ranges_of_y(&united(ranges))?;
-        }
+        // One goes when its operation comes.
+        let Some(tree) = tree.filter(|_| ranges.len() > 1) else {
+            return Ok(());
+        };
+        let ranges = united(ranges);
+        let ranges = ranges.iter().map(|(from, to)| (&from[..], to.as_deref()));
+        tree.replay_ranges_of_y(&ranges.collect::<Vec<KeyRange<'_>>>())
     }
-    Ok(())
 }
 
 fn apply(core: &Core, tree: u32, key: &[u8], value: Option<&[u8]>) -> Result<()> {

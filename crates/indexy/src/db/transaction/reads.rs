@@ -44,20 +44,11 @@ impl TreeReads {
     }
 
     fn add_interval(&mut self, from: &[u8], to: Option<&[u8]>) {
-        if let Some((last_from, last_to)) = self.intervals.last_mut() {
-            // A scan goes on where it was.
-            if last_to.as_deref() == Some(from) {
-                match (last_to.as_mut(), to) {
-                    (Some(last), Some(to)) => {
-                        last.clear();
-                        last.extend_from_slice(to);
-                    }
-                    _ => *last_to = None,
-                }
-                return;
-            }
-            if to == Some(&last_from[..]) {
-                *last_from = from.to_vec();
+        if let Some(last) = self.intervals.last_mut() {
+            let before = bytes_of(&last.0, last.1.as_deref());
+            if goes_on(last, from, to) {
+                self.bytes -= before;
+                self.bytes += bytes_of(&last.0, last.1.as_deref());
                 return;
             }
         }
@@ -99,6 +90,25 @@ impl TreeReads {
         self.bytes = bytes.sum();
         self.intervals = joined;
     }
+}
+
+/// Takes `[from, to)` into `last` if a scan goes on there where it was.
+fn goes_on((last_from, last_to): &mut Interval, from: &[u8], to: Option<&[u8]>) -> bool {
+    if last_to.as_deref() == Some(from) {
+        match (last_to.as_mut(), to) {
+            (Some(last), Some(to)) => {
+                last.clear();
+                last.extend_from_slice(to);
+            }
+            _ => *last_to = None,
+        }
+        return true;
+    }
+    if to == Some(&last_from[..]) {
+        *last_from = from.to_vec();
+        return true;
+    }
+    false
 }
 
 fn bytes_of(from: &[u8], to: Option<&[u8]>) -> usize {
@@ -171,6 +181,45 @@ impl Reads {
         reads.add_interval(from, to);
         if reads.bytes > limit {
             reads.join(limit);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Db, Options};
+
+    /// Scans that begin at short keys and end at long ones, each of two steps.
+    #[test]
+    fn a_scan_that_goes_on_counts_with_its_new_end() {
+        const LIMIT: usize = 64 << 10;
+        const LONG: usize = 20_000;
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::open(dir.path(), Options::new(4 << 20)).unwrap();
+        db.tree("t").unwrap();
+        let tree = db.core().trees.read().values().next().unwrap().clone();
+        for backwards in [false, true] {
+            let mut reads = Reads::new(LIMIT);
+            for n in 0..200u32 {
+                let at = if backwards { 1000 - n } else { n };
+                let start = [at.to_be_bytes(), [0; 4]].concat();
+                let middle = [at.to_be_bytes(), [1; 4]].concat();
+                let end = [&at.to_be_bytes()[..], &[2; LONG]].concat();
+                let steps = match backwards {
+                    true => [(&middle, &end), (&start, &middle)],
+                    false => [(&start, &middle), (&middle, &end)],
+                };
+                for (from, to) in steps {
+                    reads.add_interval(&tree, from, Some(to));
+                }
+                let reads = reads.of(&tree).unwrap();
+                let all = reads.intervals.iter();
+                let held: usize = all.map(|(from, to)| bytes_of(from, to.as_deref())).sum();
+                assert_eq!(reads.bytes, held);
+                assert!(held <= LIMIT + LONG + 100, "{held} after {n}");
+                assert!(reads.contains(&start) && reads.contains(&middle));
+            }
         }
     }
 }

@@ -257,7 +257,7 @@ impl Commit<'_> {
                 let joined = &self.trees[op.tree].joined;
                 let old = olds.pop_front().flatten();
                 if let Change::Put(key, _) | Change::Remove(key) = &op.change
-                    && let Some(image) = old.or_else(|| joined.old(key))
+                    && let Some(image) = old.or_else(|| joined.old(key)).or_else(|| joined.mark())
                 {
                     left += key.len() + image.bytes();
                     joined.keep(key, watch, &image);

@@ -17,6 +17,7 @@ use crate::{
     error::{Error, Result},
     framework::{
         expiry::{self, EXPIRY_BYTES, NEVER},
+        living::Judged,
         misses::Purpose,
         scan::Merged,
         sweep_schedule::Expiry,
@@ -138,6 +139,12 @@ impl TreeRef {
         Ok(opened.map(|(_, value)| value))
     }
 
+    /// The value in `stored`, which has not expired for its reader.
+    pub(super) fn value_in(&self, stored: Option<Value>) -> Result<Option<Value>> {
+        let opened = self.opened_value(stored, || 0)?;
+        Ok(opened.map(|(_, value)| value))
+    }
+
     /// What `pinned` sees of `stored`, and when that expires.
     pub(super) fn opened_value_at(
         &self,
@@ -147,20 +154,26 @@ impl TreeRef {
         self.opened_value(stored, || pinned.time())
     }
 
-    /// Leaves in `merged` what `view` sees.
+    /// The moment by which a scan through `view` that begins now leaves entries out. What is
+    /// written anew later has not expired by it.
+    pub(super) fn moment(&self, view: &View) -> Millis {
+        match (self.expiry(), view) {
+            (None, _) => 0,
+            (Some(_), View::Newest) => self.now(),
+            (Some(_), View::At(pinned)) => pinned.time(),
+        }
+    }
+
+    /// Leaves in `merged` what has not expired at `at`.
     pub(super) fn open_all(
         &self,
         merged: &mut Merged,
-        view: &View,
+        at: Millis,
         soonest: &mut Soonest,
     ) -> Result<()> {
         if self.expiry().is_none() {
             return Ok(());
         }
-        let at = match view {
-            View::Newest => self.now(),
-            View::At(pinned) => pinned.time(),
-        };
         let entries = std::mem::take(&mut merged.entries);
         merged.bytes = 0;
         merged.entries.reserve(entries.len());
@@ -285,11 +298,25 @@ impl Tree {
     ) -> Result<Option<R>> {
         self.at.live()?;
         self.at.check_key(key)?;
-        let opened = self.at.joined().get(key, |stored| -> Result<Option<R>> {
-            let opened = self.at.opened_now(stored)?;
-            Ok(opened.map(|(expires, value)| read(expires, value)))
-        });
-        Ok(self.at.alive(opened)?.transpose()?.flatten())
+        let joined = self.at.joined();
+        let mut read = Some(read);
+        loop {
+            let began = joined.passed();
+            let mut judged = Judged::Expired;
+            let found = joined.get(key, |stored| -> Result<Option<R>> {
+                let opened = self.at.opened(stored, || 0)?;
+                let Some((expires, value)) = opened else {
+                    return Ok(None);
+                };
+                judged = joined.judge(expires, began);
+                let living = read.take_if(|_| judged == Judged::Lives);
+                Ok(living.map(|read| read(expires, value)))
+            });
+            let found = self.at.alive(found)?.transpose()?.flatten();
+            if judged != Judged::Unsure {
+                return Ok(found);
+            }
+        }
     }
 
     #[cold]

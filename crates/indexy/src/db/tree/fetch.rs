@@ -142,7 +142,8 @@ impl Ticket {
         {
             self.at.core().shared.poison.check()?;
         }
-        self.at.opened_value_now(answer?)
+        // What had expired when it was read is left out already.
+        self.at.value_in(answer?)
     }
 }
 
@@ -198,8 +199,8 @@ impl Tree {
         self.at.live()?;
         self.at.check_key(key)?;
         let joined = self.at.joined();
-        if let Known::Value(value) = joined.known(key) {
-            return self.at.opened_value_now(value).map(Fetch::Now);
+        if let Known::Value(value) = self.at.alive(joined.known_living(key))? {
+            return self.at.value_in(value).map(Fetch::Now);
         }
         // The threads are the parent's in a forked child.
         let slot = match self.at.core().directory.is_forked() {
@@ -211,9 +212,9 @@ impl Tree {
             return Ok(Fetch::Later(Ticket { at, slot }));
         }
         let read = joined
-            .fetch(&[key])
+            .fetch_living(&[key])
             .map(|mut values| values.pop().flatten());
         let value = self.at.alive(read)?;
-        self.at.opened_value_now(value).map(Fetch::Now)
+        self.at.value_in(value).map(Fetch::Now)
     }
 }

@@ -262,12 +262,12 @@ impl Tree {
         let keys: Vec<K> = keys.into_iter().collect();
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         keys.iter().try_for_each(|k| self.at.check_key(k))?;
-        let stored = self.at.alive(self.at.joined().multi_get(&keys))?;
+        let joined = self.at.joined();
         if self.at.expiry().is_none() {
-            return Ok(stored);
+            return self.at.alive(joined.multi_get(&keys));
         }
-        let values = stored.into_iter().map(|v| self.at.opened_value_now(v));
-        values.collect()
+        let stored = self.at.alive(joined.multi_get_living(&keys))?;
+        stored.into_iter().map(|v| self.at.value_in(v)).collect()
     }
 
     /// The value of `key` as `pinned` sees it.

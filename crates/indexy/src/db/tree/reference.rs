@@ -83,6 +83,7 @@ impl TreeRef {
         soonest: &mut Soonest,
     ) -> Result<Merged> {
         let joined = self.joined();
+        let at = self.moment(view);
         let mut chunk = match view {
             View::Newest => self.alive(joined.scan_chunk(from, to, order, limits))?,
             View::At(pinned) => {
@@ -90,7 +91,7 @@ impl TreeRef {
                 pinned.checked(self.alive(chunk))?
             }
         };
-        self.open_all(&mut chunk, view, soonest)?;
+        self.open_all(&mut chunk, at, soonest)?;
         Ok(chunk)
     }
 

@@ -59,7 +59,7 @@ fn answer_all(batch: &mut [Request]) {
         let of_one_key: Vec<&[Request]> = of_one_tree.chunk_by(|a, b| a.key == b.key).collect();
         let keys: Vec<&[u8]> = of_one_key.iter().map(|same| &*same[0].key).collect();
         let tree = &of_one_tree[0].tree;
-        match tree.fetch(&keys) {
+        match tree.fetch_living(&keys) {
             Ok(values) => {
                 for (same, value) in of_one_key.iter().zip(values) {
                     same.iter().for_each(|r| r.answer(Ok(value.clone())));
@@ -67,7 +67,7 @@ fn answer_all(batch: &mut [Request]) {
             }
             // One key that cannot be read fails nobody else's.
             Err(_) => of_one_tree.iter().for_each(|request| {
-                let value = tree.fetch(&[&request.key]);
+                let value = tree.fetch_living(&[&request.key]);
                 request.answer(value.map(|mut values| values.pop().flatten()));
             }),
         }

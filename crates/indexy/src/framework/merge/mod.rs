@@ -28,7 +28,8 @@
 //! its removal, replay starts with that for the key, and merges what comes after it. If it has
 //! operands alone, none of them was ever resolved (1, 3), and Y has the value from before them.
 //!
-//! What waits for replay waited before: memory that was enough is enough (I7).
+//! What waits for replay waited before: memory that was enough is enough (I7), but where an older
+//! version combined what waits one by one now.
 //!
 //! # What readers see
 //!

@@ -65,7 +65,7 @@ impl Joined {
     }
 
     /// Some key of the range has an operand.
-    pub(in crate::framework) fn has_operand(&self, (from, to): KeyRange<'_>) -> bool {
+    pub(crate) fn has_operand(&self, (from, to): KeyRange<'_>) -> bool {
         let mut found = Vec::new();
         if self.merging.operator.get().is_some() {
             self.x.operands(from, to, 1, &mut found);

@@ -20,6 +20,7 @@
 
 use parking_lot::Mutex;
 use std::{
+    cell::Cell,
     mem::MaybeUninit,
     ptr,
     sync::atomic::{
@@ -171,8 +172,45 @@ unsafe extern "C" fn on_bus_error(
     if is_fault && mend(address) {
         return;
     }
+    // A handler that came after ours, and was there when we looked again, passes what we pass on
+    // back to us. That is done as if nobody had been there before.
+    if PASSING.get() != Passing::Nothing {
+        PASSING.set(Passing::Default);
+        // SAFETY: sets a signal to its default, and sends it.
+        unsafe { do_default(signal, is_fault) };
+        return;
+    }
+    PASSING.set(Passing::On);
     // SAFETY: what the process wanted done before, called as the system would.
     unsafe { pass_on(signal, info, context, is_fault) };
+    PASSING.set(Passing::Nothing);
+}
+
+/// What a thread does with a signal that is not ours.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Passing {
+    Nothing,
+    /// Passes it on.
+    On,
+    /// It came back, and is to do what it does by default.
+    Default,
+}
+
+thread_local! {
+    /// A constant without a destructor: to look at it takes no lock and no memory.
+    static PASSING: Cell<Passing> = const { Cell::new(Passing::Nothing) };
+}
+
+/// Lets a signal do what it does by default. A fault comes again, to that; what was sent is sent
+/// again.
+unsafe fn do_default(signal: libc::c_int, is_fault: bool) {
+    // SAFETY: both may be called by a handler.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        if !is_fault {
+            libc::raise(signal);
+        }
+    }
 }
 
 /// Puts zeros in the place of the page at `address`, if that is watched.
@@ -210,14 +248,8 @@ unsafe fn pass_on(
     match handler {
         // The system does not let a fault be ignored.
         libc::SIG_IGN if !is_fault => {}
-        // SAFETY: sets a signal to its default. A fault comes again, to the default; what was sent
-        // is sent again.
-        libc::SIG_DFL | libc::SIG_IGN => unsafe {
-            libc::signal(signal, libc::SIG_DFL);
-            if !is_fault {
-                libc::raise(signal);
-            }
-        },
+        // SAFETY: sets a signal to its default, and sends it.
+        libc::SIG_DFL | libc::SIG_IGN => unsafe { do_default(signal, is_fault) },
         // SAFETY: it was installed as a handler of the kind that its flags say.
         _ => unsafe {
             let long = before.is_some_and(|before| before.sa_flags & libc::SA_SIGINFO != 0);
@@ -228,7 +260,7 @@ unsafe fn pass_on(
             }
             // The one of Rust's runtime gives way to the default when it does not know an address.
             // A fault comes again, to that; after a signal that was sent the process lives on.
-            if !is_fault {
+            if !is_fault && PASSING.get() != Passing::Default {
                 install();
             }
         },

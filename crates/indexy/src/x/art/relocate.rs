@@ -102,14 +102,9 @@ impl Art {
 
     /// Moves the large blocks of `leaves`.
     fn move_large(&self, leaves: &[LeafRef<'_>]) {
-        let bytes = leaves
-            .iter()
-            .map(|leaf| leaf.move_large(&self.memory))
-            .sum();
-        self.counters.add(Delta {
-            bytes,
-            ..Delta::default()
-        });
+        for leaf in leaves {
+            self.counters.add(leaf.move_large(&self.memory));
+        }
     }
 
     /// Moves the leaf that covers `symbol` in `parent` if it is in the way; it need not be the one

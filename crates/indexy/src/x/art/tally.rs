@@ -49,13 +49,13 @@ fn add_leaf(sums: &mut XStats, leaf: LeafRef<'_>) -> Result<(), String> {
     let stable = leaf.stable();
     sums.mounts += usize::from(stable.mount().is_some());
     sums.keys += stable.len();
-    sums.bytes += leaf.arena_bytes() as usize + stable.large_bytes();
+    let (large, operands) = stable.large_bytes();
+    sums.bytes += leaf.arena_bytes() as usize + large;
+    sums.large_bytes += large;
+    sums.large_operand_bytes += operands;
     sums.dirty += stable.bits(Bit::Dirty).count_ones() as usize;
     sums.tombstones += stable.bits(Bit::Tombstone).count_ones() as usize;
     sums.operands += stable.operands().count_ones() as usize;
-    let (long, operands) = stable.long_bytes();
-    sums.long_bytes += long;
-    sums.long_operand_bytes += operands;
     Ok(())
 }
 

@@ -43,11 +43,9 @@ impl BPlus {
             let place = self.descend(&guard, Probe::at(&key));
             at = match row_at(&place, &key, large) {
                 Some(row) => {
-                    let moved = row
-                        .with_large
-                        .iter()
-                        .map(|leaf| leaf.move_large(&self.memory));
-                    self.more_bytes(moved.sum());
+                    for leaf in &row.with_large {
+                        self.counters.add(leaf.move_large(&self.memory));
+                    }
                     row.leaves.iter().for_each(|&i| {
                         self.move_leaf(&guard, place.hop.parent, i);
                     });

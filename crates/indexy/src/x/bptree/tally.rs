@@ -79,13 +79,13 @@ impl Survey for Balanced {
 fn add_leaf(sums: &mut XStats, leaf: StableLeaf<'_>, bytes: usize) {
     sums.mounts += usize::from(leaf.mount().is_some());
     sums.keys += leaf.len();
-    sums.bytes += bytes + leaf.large_bytes();
+    let (large, operands) = leaf.large_bytes();
+    sums.bytes += bytes + large;
+    sums.large_bytes += large;
+    sums.large_operand_bytes += operands;
     sums.dirty += leaf.bits(Bit::Dirty).count_ones() as usize;
     sums.tombstones += leaf.bits(Bit::Tombstone).count_ones() as usize;
     sums.operands += leaf.operands().count_ones() as usize;
-    let (long, operands) = leaf.long_bytes();
-    sums.long_bytes += long;
-    sums.long_operand_bytes += operands;
 }
 
 /// The bounds of the children of a node with these bounds.

@@ -34,7 +34,7 @@ impl<'g> LeafSeen<'g> {
         let leaf = self.leaf();
         let mut bytes = Memory::size_of(leaf.block());
         if leaf.any_large() {
-            bytes += self.copy(&mut LeafBuffer::new())?.large_bytes();
+            bytes += self.copy(&mut LeafBuffer::new())?.large_bytes().0;
         }
         let measured = Measured {
             keys: leaf.len(),
@@ -219,12 +219,12 @@ impl LeafLatched<'_> {
         gone.tombstones += stable.bits(Bit::Tombstone).count_ones() as usize;
         gone.operands += stable.operands().count_ones() as usize;
         if self.leaf().any_large() {
-            let (all, operands) = stable.long_bytes();
-            gone.long_bytes += all;
-            gone.long_operand_bytes += operands;
+            let (all, operands) = stable.large_bytes();
+            gone.bytes += all;
+            gone.large_bytes += all;
+            gone.large_operand_bytes += operands;
             for i in 0..stable.len() {
                 if let Some(large) = stable.large(&stable.entry(i)) {
-                    gone.bytes += large.arena_bytes();
                     large.retire(memory);
                 }
             }

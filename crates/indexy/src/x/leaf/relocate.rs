@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     mem::Memory,
-    x::{entry::Form, large::LargeRef},
+    x::{counters::Delta, entry::Form, large::LargeRef},
 };
 
 /// Blocks that are moved under one latch.
@@ -22,20 +22,19 @@ const MOVED_AT_ONCE: usize = 8;
 
 impl LeafRef<'_> {
     /// Moves the large blocks that are in the way, as far as nobody changes the leaf meanwhile.
-    /// Returns by how many bytes they became more. Cost: where none is in the way, a look at each
-    /// entry.
-    pub(crate) fn move_large(self, memory: &Memory) -> isize {
-        let (mut bytes, mut at) = (0, Some(0));
+    /// Returns by how much counts changed. Cost: where none is in the way, a look at each entry.
+    pub(crate) fn move_large(self, memory: &Memory) -> Delta {
+        let (mut delta, mut at) = (Delta::default(), Some(0));
         while let Some(from) = at {
             let seen = self.see().filter(|seen| seen.has_large_in_the_way());
             let Some(leaf) = seen.and_then(LeafSeen::try_latch) else {
                 break;
             };
             let (more, next) = leaf.move_some(memory, from);
-            bytes += more;
+            delta = delta.plus(more);
             at = next;
         }
-        bytes
+        delta
     }
 }
 
@@ -63,10 +62,10 @@ impl LeafSeen<'_> {
 
 impl LeafLatched<'_> {
     /// Moves some of the large blocks that are in the way, of entries from index `from` on. Returns
-    /// by how many bytes they became more, and the index to go on at.
-    fn move_some(&self, memory: &Memory, from: usize) -> (isize, Option<usize>) {
+    /// by how much counts changed, and the index to go on at.
+    fn move_some(&self, memory: &Memory, from: usize) -> (Delta, Option<usize>) {
         let leaf = self.leaf();
-        let (mut bytes, mut moved) = (0, 0);
+        let (mut delta, mut moved) = (Delta::default(), 0);
         for i in from..leaf.len() {
             let entry = leaf.entry(i);
             if entry.form == Form::Inline {
@@ -78,17 +77,19 @@ impl LeafLatched<'_> {
                 continue;
             }
             if moved == MOVED_AT_ONCE {
-                return (bytes, Some(i));
+                return (delta, Some(i));
             }
             // SAFETY: as above; blocks that are unlinked here stay for as long as the guard.
             let old = unsafe { LargeRef::from_raw(raw) };
             let new = old.moved(memory);
             let pointer = new.get().raw().to_le_bytes();
             leaf.words().write(entry.tail, &pointer);
-            bytes += new.publish() as isize - old.arena_bytes() as isize;
+            let flags = leaf.flags(i);
+            delta.drop_large(flags, old.arena_bytes());
+            delta.add_large(flags, new.publish());
             old.retire(memory);
             moved += 1;
         }
-        (bytes, None)
+        (delta, None)
     }
 }

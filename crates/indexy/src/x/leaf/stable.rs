@@ -206,21 +206,14 @@ impl<'x> StableLeaf<'x> {
         }
     }
 
-    /// Bytes of the large blocks of the entries.
-    pub(crate) fn large_bytes(self) -> usize {
-        (0..self.len())
-            .filter_map(|i| self.large(&self.entry(i)))
-            .map(LargeRef::arena_bytes)
-            .sum()
-    }
-
-    /// Bytes of the values that are too long for a leaf, and of the operands among them.
-    pub(crate) fn long_bytes(self) -> (usize, usize) {
+    /// Bytes of the large blocks of the entries, and of the operands among them.
+    pub(crate) fn large_bytes(self) -> (usize, usize) {
         let operands = self.operands();
-        let lens = (0..self.len()).map(|i| (self.entry(i).value_len, operands >> i & 1 == 1));
-        let long = lens.filter(|(len, _)| *len > MAX_INLINE_VALUE);
-        long.fold((0, 0), |(all, of_operands), (len, operand)| {
-            (all + len, of_operands + if operand { len } else { 0 })
+        let large = (0..self.len()).filter_map(|i| Some((i, self.large(&self.entry(i))?)));
+        large.fold((0, 0), |(all, of_operands), (i, large)| {
+            let bytes = large.arena_bytes();
+            let operand = operands >> i & 1 == 1;
+            (all + bytes, of_operands + if operand { bytes } else { 0 })
         })
     }
 }

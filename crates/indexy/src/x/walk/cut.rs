@@ -15,7 +15,6 @@ use crate::x::{
     Cut, RunId,
     bounds::{Probe, first},
     counters::Delta,
-    large::LargeRef,
     leaf::{Bit, LeafLatched, LeafSeen, StableLeaf, mask, ones},
     tree::{Kind, Place, Spot, Tree},
 };
@@ -166,14 +165,12 @@ impl<S: Kind> Tree<S> {
         let (mut delta, mut bytes) = (Delta::default(), 0);
         for i in ones(mask) {
             delta.drop_entry(leaf.flags(i));
-            let entry = leaf.entry(i);
-            if let Some(large) = leaf.large(&entry) {
-                delta.drop_value(leaf.flags(i), entry.value_len);
-                bytes += LargeRef::arena_bytes(large);
+            if let Some(large) = leaf.large(&leaf.entry(i)) {
+                delta.drop_large(leaf.flags(i), large.arena_bytes());
+                bytes += large.arena_bytes();
                 large.retire(&self.memory);
             }
         }
-        delta.bytes = -(bytes as isize);
         self.counters.add(delta);
         bytes
     }

@@ -144,7 +144,9 @@ impl<S: Kind> Tree<S> {
         // I8: from here on nothing fails.
         commit(&InLeaf { leaf: stable, edit })?;
         let (mut delta, old) = edit_leaf(&leaf, edit, Some(&entry));
-        delta.bytes += pending.publish();
+        if let Edit::Insert { flags, .. } | Edit::Replace { flags, .. } = edit {
+            delta.add_large(flags, pending.publish());
+        }
         self.counters.add(delta);
         if let Some(old) = old {
             old.retire(&self.memory);
@@ -238,7 +240,9 @@ impl<S: Kind> Tree<S> {
             edit,
         })?;
         let (mut delta, old) = edit_leaf(&leaf, edit, entry.as_ref());
-        delta.bytes += pending.publish();
+        if let Edit::Insert { flags, .. } | Edit::Replace { flags, .. } = edit {
+            delta.add_large(flags, pending.publish());
+        }
         self.counters.add(delta);
         if let Some(old) = old {
             old.retire(&self.memory);
@@ -273,11 +277,9 @@ fn edit_leaf<'g>(
     if let Edit::Replace { at, .. } | Edit::Remove { at } = edit {
         delta.drop_entry(stable.flags(at));
         if stable.raw().may_have_large() {
-            let entry = stable.entry(at);
-            old = stable.large(&entry);
+            old = stable.large(&stable.entry(at));
             if let Some(large) = old {
-                delta.bytes -= large.arena_bytes() as isize;
-                delta.drop_value(stable.flags(at), entry.value_len);
+                delta.drop_large(stable.flags(at), large.arena_bytes());
             }
         }
     }
@@ -285,12 +287,10 @@ fn edit_leaf<'g>(
         (Edit::Insert { at, flags }, Some(entry)) => {
             leaf.insert(at, entry);
             delta.add_entry(flags);
-            delta.add_value(flags, entry.value.len());
         }
         (Edit::Replace { at, flags }, Some(entry)) => {
             leaf.replace(at, entry);
             delta.add_entry(flags);
-            delta.add_value(flags, entry.value.len());
         }
         _ => {
             if let Edit::Remove { at } = edit {
