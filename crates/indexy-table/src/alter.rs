@@ -52,7 +52,7 @@ impl Table {
     pub fn add_column(&self, name: &str, column: impl Into<Column>) -> Result<()> {
         let column = column.into();
         let _alone = self.shared.changes.lock();
-        let changed = self.shared.change(self.name(), |definition| {
+        let changed = self.change(|definition| {
             definition.version += 1;
             let stored = StoredColumn::of(name, &column, definition.version);
             definition
@@ -146,7 +146,7 @@ impl Table {
         let id = shared.transact(|tx| catalogue::take_numbers(tx, catalogue, 1))?;
         let tree = tree_names::index(self.core.id, id);
         shared.make_tree(&tree, &options)?;
-        let changed = shared.change(self.name(), |definition| {
+        let changed = self.change(|definition| {
             let stored = definition.stored_index(name, index, IndexState::Building);
             let mut stored = stored.map_err(|reason| self.invalid(reason))?;
             stored.id = id;
@@ -180,7 +180,7 @@ impl Table {
     fn take_back(&self, id: u64, name: &str) -> Result<()> {
         self.core.abandoned.lock().insert(id);
         match self.end_build_alone(id, name, false) {
-            Err(Error::UnknownIndex { .. }) => {
+            Err(Error::UnknownIndex { .. } | Error::UnknownTable { .. }) => {
                 self.shared.settle()?;
                 let tree = tree_names::index(self.core.id, id);
                 if self.shared.db.tree_names().contains(&tree) {
@@ -202,7 +202,7 @@ impl Table {
     /// For who holds `changes`.
     fn end_build_alone(&self, id: u64, name: &str, ready: bool) -> Result<()> {
         let shared = &self.shared;
-        let definition = shared.change(self.name(), |definition| {
+        let definition = self.change(|definition| {
             let found = definition.indexes.iter().position(|index| index.id == id);
             let at = found.ok_or_else(|| self.unknown(name))?;
             match ready {
@@ -290,6 +290,10 @@ impl Table {
             tx.insert(tree, &entry.key, &entry.value)?;
         }
         Ok(())
+    }
+
+    fn change(&self, change: impl Fn(&mut Definition) -> Result<()>) -> Result<Definition> {
+        self.shared.change(self.name(), self.core.id, change)
     }
 
     /// Others see the change at once; it is durable.
