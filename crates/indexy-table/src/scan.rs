@@ -66,6 +66,14 @@ impl<'a> Source<'a> {
         })
     }
 
+    /// As `get`; a key that is longer than any can be is absent.
+    fn get_if_possible(&self, tree: &Tree, key: &[u8]) -> Result<Option<indexy::Value>> {
+        match self.get(tree, key) {
+            Err(Error::Db(indexy::Error::KeyTooLong { .. })) => Ok(None),
+            found => found,
+        }
+    }
+
     fn multi_get(&self, tree: &Tree, keys: &[Vec<u8>]) -> Result<Vec<Option<indexy::Value>>> {
         Ok(match self {
             Self::Snapshot(snapshot) => snapshot.multi_get(tree, keys)?,
@@ -104,7 +112,7 @@ impl<'a> Rows<'a> {
         let cursor = if plan.limit == 0 {
             Cursor::Single(None)
         } else if plan.single {
-            let found = source.get(tree, &plan.from)?;
+            let found = source.get_if_possible(tree, &plan.from)?;
             Cursor::Single(found.map(|value| (Key::new(&plan.from), value)))
         } else {
             source.range(tree, &plan)
