@@ -70,7 +70,8 @@ impl Table {
     /// Cost: reads all rows, in small transactions, and writes an entry for each. Transactions that
     /// wrote to the table before and have not committed conflict. Not to be called inside a
     /// transaction. Errors: `InvalidSchema`, `DuplicateKey`, `UnknownTable`, `Db`; then there is no
-    /// such index. After `Db` there may be one that is still to go: with the next call of this, of
+    /// such index, but after `Db` one of two things may be. The index may be there, whole, if it
+    /// was ready before the error. Or a part of it is still to go: with the next call of this, of
     /// [`Table::drop_index`] or of [`Tables::create_table`](crate::Tables::create_table), or with
     /// the next open.
     ///
@@ -99,8 +100,11 @@ impl Table {
         built
     }
 
-    /// Drops an index. Errors: `UnknownIndex`, `UnknownTable`, `Db`. Snapshots from before read
-    /// the table without it; a query of it returns `TreeDropped`.
+    /// Drops an index. Snapshots from before read the table without it; a query of it returns
+    /// `TreeDropped`.
+    ///
+    /// Not to be called inside a transaction: each could wait for the other. Errors:
+    /// `UnknownIndex`, `IndexNotReady`, `UnknownTable`, `Db`.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
