@@ -18,6 +18,8 @@ use datafusion::{
 use indexy_table::Query;
 use std::{ops::ControlFlow, sync::Arc};
 
+/// Bytes of short ranges that make a batch together.
+const MOST_BYTES: usize = 16 << 20;
 /// Batches in the channel.
 const AHEAD: usize = 2;
 
@@ -75,7 +77,13 @@ impl Reading {
                 let batch = batch.map_err(external)?;
                 timer.done();
                 left -= batch.num_rows().min(left);
-                if small.add(batch) < self.batch_rows && self.bounds.len() > 1 {
+                if !small.has_room(&batch) && self.give(small.take(&self.schema)?, send).is_break()
+                {
+                    return Ok(ControlFlow::Break(()));
+                }
+                small.add(batch);
+                let more = small.rows < self.batch_rows && small.bytes < MOST_BYTES;
+                if more && self.bounds.len() > 1 {
                     continue;
                 }
                 if self.give(small.take(&self.schema)?, send).is_break() {
@@ -100,18 +108,24 @@ impl Reading {
 struct Small {
     batches: Vec<RecordBatch>,
     rows: usize,
+    /// What the batches hold, not only what is used of it.
+    bytes: usize,
 }
 
 impl Small {
-    /// Takes `batch`; returns how many rows are here.
-    fn add(&mut self, batch: RecordBatch) -> usize {
+    /// Whether `batch` may go with those that are here.
+    fn has_room(&self, batch: &RecordBatch) -> bool {
+        self.bytes + batch.get_array_memory_size() <= MOST_BYTES
+    }
+
+    fn add(&mut self, batch: RecordBatch) {
         self.rows += batch.num_rows();
+        self.bytes += batch.get_array_memory_size();
         self.batches.push(batch);
-        self.rows
     }
 
     fn take(&mut self, schema: &SchemaRef) -> Result<Option<RecordBatch>> {
-        self.rows = 0;
+        (self.rows, self.bytes) = (0, 0);
         match &mut self.batches[..] {
             [] => Ok(None),
             [_] => Ok(self.batches.pop()),

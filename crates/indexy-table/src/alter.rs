@@ -52,7 +52,7 @@ impl Table {
     pub fn add_column(&self, name: &str, column: impl Into<Column>) -> Result<()> {
         let column = column.into();
         let _alone = self.shared.changes.lock();
-        let changed = self.shared.change(self.name(), |definition| {
+        let changed = self.change(|definition| {
             definition.version += 1;
             let stored = StoredColumn::of(name, &column, definition.version);
             definition
@@ -70,7 +70,8 @@ impl Table {
     /// Cost: reads all rows, in small transactions, and writes an entry for each. Transactions that
     /// wrote to the table before and have not committed conflict. Not to be called inside a
     /// transaction. Errors: `InvalidSchema`, `DuplicateKey`, `UnknownTable`, `Db`; then there is no
-    /// such index. After `Db` there may be one that is still to go: with the next call of this, of
+    /// such index, but after `Db` one of two things may be. The index may be there, whole, if it
+    /// was ready before the error. Or a part of it is still to go: with the next call of this, of
     /// [`Table::drop_index`] or of [`Tables::create_table`](crate::Tables::create_table), or with
     /// the next open.
     ///
@@ -99,8 +100,11 @@ impl Table {
         built
     }
 
-    /// Drops an index. Errors: `UnknownIndex`, `UnknownTable`, `Db`. Snapshots from before read
-    /// the table without it; a query of it returns `TreeDropped`.
+    /// Drops an index. Snapshots from before read the table without it; a query of it returns
+    /// `TreeDropped`.
+    ///
+    /// Not to be called inside a transaction: each could wait for the other. Errors:
+    /// `UnknownIndex`, `IndexNotReady`, `UnknownTable`, `Db`.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -146,7 +150,7 @@ impl Table {
         let id = shared.transact(|tx| catalogue::take_numbers(tx, catalogue, 1))?;
         let tree = tree_names::index(self.core.id, id);
         shared.make_tree(&tree, &options)?;
-        let changed = shared.change(self.name(), |definition| {
+        let changed = self.change(|definition| {
             let stored = definition.stored_index(name, index, IndexState::Building);
             let mut stored = stored.map_err(|reason| self.invalid(reason))?;
             stored.id = id;
@@ -180,7 +184,7 @@ impl Table {
     fn take_back(&self, id: u64, name: &str) -> Result<()> {
         self.core.abandoned.lock().insert(id);
         match self.end_build_alone(id, name, false) {
-            Err(Error::UnknownIndex { .. }) => {
+            Err(Error::UnknownIndex { .. } | Error::UnknownTable { .. }) => {
                 self.shared.settle()?;
                 let tree = tree_names::index(self.core.id, id);
                 if self.shared.db.tree_names().contains(&tree) {
@@ -202,7 +206,7 @@ impl Table {
     /// For who holds `changes`.
     fn end_build_alone(&self, id: u64, name: &str, ready: bool) -> Result<()> {
         let shared = &self.shared;
-        let definition = shared.change(self.name(), |definition| {
+        let definition = self.change(|definition| {
             let found = definition.indexes.iter().position(|index| index.id == id);
             let at = found.ok_or_else(|| self.unknown(name))?;
             match ready {
@@ -290,6 +294,10 @@ impl Table {
             tx.insert(tree, &entry.key, &entry.value)?;
         }
         Ok(())
+    }
+
+    fn change(&self, change: impl Fn(&mut Definition) -> Result<()>) -> Result<Definition> {
+        self.shared.change(self.name(), self.core.id, change)
     }
 
     /// Others see the change at once; it is durable.

@@ -1,7 +1,8 @@
 //! Rows as Arrow record batches (feature `arrow`).
 //!
 //! A batch ends after a number of rows, or when its text and bytes have taken 16 MiB: a reader of a
-//! stream holds one batch at a time, whatever the size of the table.
+//! stream holds one batch at a time, whatever the size of the table, and the rows that its scan
+//! looked up ahead (`ahead.rs`).
 
 use crate::{
     error::{Error, Result},

@@ -60,6 +60,7 @@
 //!   durable. Without one ([`indexy::Durability::None`]) each tree has what was flushed of it:
 //!   after a crash [`Table::verify`] says whether they fit. A drop flushes the database.
 
+mod ahead;
 mod alter;
 #[cfg(feature = "arrow")]
 mod arrow;

@@ -1,11 +1,13 @@
 //! Scans: the rows of a query, over a snapshot or within a transaction.
 //!
 //! Entries that do not have all that is wanted are read in chunks, and their rows looked up
-//! together. The first chunks are small, so that a caller who takes one row pays for few.
+//! together. The first chunks are small, so that a caller who takes one row pays for few; so are
+//! those of large rows (`ahead.rs`).
 
 #[cfg(feature = "arrow")]
 use crate::value::Borrowed;
 use crate::{
+    ahead::Ahead,
     definition::Definition,
     entry::{Entries, Projection},
     error::{Error, Result},
@@ -15,10 +17,6 @@ use crate::{
 };
 use indexy::{Key, Range, Snapshot, Transaction, TransactionRange, Tree};
 use std::{collections::VecDeque, fmt, ops::Bound, sync::Arc};
-
-/// Entries in the first chunk, and in the largest.
-const FIRST_CHUNK: usize = 8;
-const LARGEST_CHUNK: usize = 128;
 
 /// What a scan reads.
 pub(crate) enum Source<'a> {
@@ -47,7 +45,7 @@ pub struct Rows<'a> {
     cursor: Cursor<'a>,
     /// Rows that were looked up ahead.
     ready: VecDeque<Entry>,
-    chunk: usize,
+    ahead: Ahead,
     /// How many entries may still be read.
     left: u64,
 }
@@ -66,6 +64,14 @@ impl<'a> Source<'a> {
             Self::Snapshot(snapshot) => snapshot.get(tree, key)?,
             Self::Transaction(tx) => tx.get(tree, key)?,
         })
+    }
+
+    /// As `get`; a key that is longer than any can be is absent.
+    fn get_if_possible(&self, tree: &Tree, key: &[u8]) -> Result<Option<indexy::Value>> {
+        match self.get(tree, key) {
+            Err(Error::Db(indexy::Error::KeyTooLong { .. })) => Ok(None),
+            found => found,
+        }
     }
 
     fn multi_get(&self, tree: &Tree, keys: &[Vec<u8>]) -> Result<Vec<Option<indexy::Value>>> {
@@ -106,7 +112,7 @@ impl<'a> Rows<'a> {
         let cursor = if plan.limit == 0 {
             Cursor::Single(None)
         } else if plan.single {
-            let found = source.get(tree, &plan.from)?;
+            let found = source.get_if_possible(tree, &plan.from)?;
             Cursor::Single(found.map(|value| (Key::new(&plan.from), value)))
         } else {
             source.range(tree, &plan)
@@ -122,7 +128,7 @@ impl<'a> Rows<'a> {
             plan,
             cursor,
             ready: VecDeque::new(),
-            chunk: FIRST_CHUNK,
+            ahead: Ahead::new(),
         })
     }
 
@@ -197,7 +203,7 @@ impl<'a> Rows<'a> {
     /// Reads a chunk of entries and their rows.
     fn look_up(&mut self) -> Result<()> {
         let mut keys = Vec::new();
-        while keys.len() < self.chunk {
+        while keys.len() < self.ahead.rows() {
             let Some((key, value)) = self.next_entry()? else {
                 break;
             };
@@ -210,13 +216,14 @@ impl<'a> Rows<'a> {
             let row_key = entries.row_key(columns, (&key, &value), primary_key);
             keys.push(row_key.map_err(|what| Error::corrupt(&self.layout.name, what))?);
         }
-        self.chunk = (2 * self.chunk).min(LARGEST_CHUNK);
         let rows = &self.layout.rows;
         let found = match &keys[..] {
             [] => return Ok(()),
             [key] => vec![self.source.get(&rows.tree, key)?],
             keys => self.source.multi_get(&rows.tree, keys)?,
         };
+        let sizes = found.iter().flatten().map(|row| row.len());
+        self.ahead.saw(sizes.max().unwrap_or(0));
         for (key, row) in keys.iter().zip(found) {
             let row = row.ok_or_else(|| {
                 Error::corrupt(&self.layout.name, "an entry of an index without its row")
@@ -237,5 +244,37 @@ impl Iterator for Rows<'_> {
             self.ready.clear();
         }
         step.transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Index, Schema, Tables, Type};
+
+    /// Of large rows only few are looked up ahead.
+    #[test]
+    fn large_rows_are_not_held_in_numbers() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = indexy::Db::open(dir.path(), indexy::Options::new(64 << 20)).unwrap();
+        let schema = Schema::new("t")
+            .column("id", Type::U64)
+            .column("n", Type::I64)
+            .column("data", Type::Bytes)
+            .primary_key(["id"])
+            .index("by_n", Index::on(["n"]));
+        let table = Tables::open(&db).unwrap().create_table(schema).unwrap();
+        for id in 0..200u64 {
+            table.insert((id, -(id as i64), vec![7; 1 << 20])).unwrap();
+        }
+        let mut rows = table.scan(&Query::index("by_n")).unwrap();
+        let (mut seen, mut most) = (0, 0);
+        while let Some(row) = rows.next() {
+            row.unwrap();
+            seen += 1;
+            most = most.max(rows.ready.iter().map(|(_, row)| row.len()).sum());
+        }
+        assert_eq!(seen, 200);
+        assert!(most <= 4 << 20, "{most} bytes ahead");
     }
 }

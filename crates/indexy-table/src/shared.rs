@@ -148,7 +148,7 @@ impl Shared {
         for (name, definition) in tables {
             let ready = |index: &&StoredIndex| index.state == IndexState::Ready;
             if definition.indexes.iter().filter(ready).count() < definition.indexes.len() {
-                self.change(name, |definition| {
+                self.change(name, definition.id, |definition| {
                     definition.indexes.retain(|index| ready(&index));
                     Ok(())
                 })?;
@@ -196,15 +196,19 @@ impl Shared {
         })
     }
 
-    /// Changes the definition of `table`, under a new generation.
+    /// Changes the definition of the table of this name and number, under a new generation.
+    ///
+    /// Errors: `UnknownTable`, also where another table has the name by now.
     pub(crate) fn change(
         &self,
         table: &str,
+        id: u64,
         change: impl Fn(&mut Definition) -> Result<()>,
     ) -> Result<Definition> {
         let tree = self.catalogue()?;
         self.transact(|tx| {
             let definition = catalogue::read(tx, tree, table)?;
+            let definition = definition.filter(|definition| definition.id == id);
             let mut definition = definition.ok_or_else(|| unknown(table))?;
             change(&mut definition)?;
             definition.check().map_err(|reason| Error::InvalidSchema {

@@ -1,13 +1,14 @@
 //! `Table::verify`: every index has an entry for each row, the right one, and no other.
 
 use crate::{
+    ahead::AHEAD_BYTES,
     error::Result,
     layout::{IndexLayout, Layout},
     table::Table,
 };
 use indexy::{Key, Snapshot, Value};
 
-/// Entries that are compared together.
+/// Rows that are compared together, if they are small.
 const CHUNK: usize = 128;
 /// Problems that a report lists; it counts all.
 const LISTED: usize = 100;
@@ -67,19 +68,13 @@ impl Table {
         let ready: Vec<&IndexLayout> = layout.indexes.iter().filter(|i| i.ready).collect();
         // Entries that rows have, by index.
         let mut expected = vec![0u64; ready.len()];
-        let mut chunk = Vec::new();
         let mut rows = snapshot.iter(&layout.rows.tree);
         loop {
-            let entry = rows.next().transpose()?;
-            let ended = entry.is_none();
-            chunk.extend(entry);
-            if ended || chunk.len() == CHUNK {
-                check_rows(layout, snapshot, &ready, &chunk, &mut expected, &mut report)?;
-                chunk.clear();
-            }
-            if ended {
+            let chunk = next_chunk(&mut rows)?;
+            if chunk.is_empty() {
                 break;
             }
+            check_rows(layout, snapshot, &ready, &chunk, &mut expected, &mut report)?;
         }
         for (index, expected) in ready.iter().zip(expected) {
             let found = snapshot.len(&index.entries.tree)?;
@@ -93,6 +88,21 @@ impl Table {
         }
         Ok(report)
     }
+}
+
+/// The next rows, which are compared together; none: there are no more.
+fn next_chunk(
+    rows: &mut impl Iterator<Item = indexy::Result<(Key, Value)>>,
+) -> Result<Vec<(Key, Value)>> {
+    let (mut chunk, mut bytes) = (Vec::new(), 0);
+    while chunk.len() < CHUNK && bytes < AHEAD_BYTES {
+        let Some((key, value)) = rows.next().transpose()? else {
+            break;
+        };
+        bytes += value.len();
+        chunk.push((key, value));
+    }
+    Ok(chunk)
 }
 
 /// Checks some rows and their entries.
@@ -132,4 +142,32 @@ fn check_rows(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of large rows only few are compared together.
+    #[test]
+    fn large_rows_are_not_held_in_numbers() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = indexy::Db::open(dir.path(), indexy::Options::new(64 << 20)).unwrap();
+        let tree = db.tree("t").unwrap();
+        for key in 0..200u8 {
+            tree.insert([key], vec![7; 1 << 20]).unwrap();
+        }
+        let mut entries = db.snapshot().unwrap().iter(&tree);
+        let (mut seen, mut most) = (0, 0);
+        loop {
+            let chunk = next_chunk(&mut entries).unwrap();
+            if chunk.is_empty() {
+                break;
+            }
+            seen += chunk.len();
+            most = most.max(chunk.iter().map(|(_, value)| value.len()).sum());
+        }
+        assert_eq!(seen, 200);
+        assert!(most <= 4 << 20, "{most} bytes together");
+    }
 }

@@ -84,7 +84,8 @@ impl TableSnapshot {
 
     /// The row of a primary key. [`TableSnapshot`] has an example.
     ///
-    /// Errors: `WrongCount`, `WrongType`, `NotNull`, `Corrupt`, `Db`.
+    /// Errors: `WrongCount`, `WrongType`, `NotNull`, `Corrupt`, `Db`, with `KeyTooLong` for a key
+    /// that no row can have.
     pub fn get(&self, key: impl IntoValues) -> Result<Option<Record>> {
         let key = self.layout.row_key(key.into_values())?;
         let row = self.snapshot.get(&self.layout.rows.tree, &key)?;

@@ -64,7 +64,8 @@ impl fmt::Debug for TableTransaction<'_> {
 impl TableTransaction<'_> {
     /// The row of a primary key.
     ///
-    /// Errors: `WrongCount`, `WrongType`, `NotNull`, `Corrupt`, `Db`.
+    /// Errors: `WrongCount`, `WrongType`, `NotNull`, `Corrupt`, `Db`, with `KeyTooLong` for a key
+    /// that no row can have.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -265,7 +266,8 @@ impl TableTransaction<'_> {
 
     /// Removes the row of a primary key; whether there was one.
     ///
-    /// Errors: `WrongCount`, `WrongType`, `NotNull`, `Corrupt`, `Db`.
+    /// Errors: `WrongCount`, `WrongType`, `NotNull`, `Corrupt`, `Db`, with `KeyTooLong` for a key
+    /// that no row can have.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

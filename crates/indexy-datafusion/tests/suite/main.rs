@@ -3,6 +3,7 @@
 mod cli;
 mod differential;
 mod early_end;
+mod large_rows;
 mod logic;
 mod moments;
 mod plans;

@@ -177,6 +177,18 @@ fn a_dropped_table_is_gone_and_its_name_is_free() {
     assert!(unknown(old.get(1u64).err()));
     assert!(unknown(old.insert((1u64, "Ada", "London", 36)).err()));
     assert!(unknown(old.scan(&Query::all()).err()));
+    let schema = new.schema().unwrap();
+    let trees = db.tree_names();
+    assert!(unknown(
+        old.add_column("note", Column::new(Type::I64).default(0))
+            .err()
+    ));
+    assert!(unknown(
+        old.create_index("by_age", Index::on(["age"])).err()
+    ));
+    assert!(unknown(old.drop_index("by_city").err()));
+    assert_eq!(new.schema().unwrap(), schema);
+    assert_eq!(db.tree_names(), trees);
     assert_eq!(rows(new.scan(&Query::all())), [["Ada".into()]]);
 }
 

@@ -1,7 +1,7 @@
 //! Ranges, prefixes, orders and projections; over snapshots and within transactions.
 
 use crate::support::{ids, open, people, rows, scan};
-use indexy_table::{Error, Query, Tables, Value};
+use indexy_table::{Error, Index, Query, Schema, Tables, Type, Value};
 
 const CITIES: [Option<&str>; 4] = [None, Some(""), Some("Paris"), Some("Parish")];
 
@@ -146,4 +146,44 @@ fn a_snapshot_sees_one_moment_through_every_index() {
     assert_eq!(rows(before.scan(&Query::all())).len(), 40);
     assert!(before.get(0u64).unwrap().is_some());
     assert!(scan(&people, &paris).is_empty());
+}
+
+/// No row can have a key that is longer than a key may be: a query for it finds none.
+#[test]
+fn an_equality_with_a_long_value_finds_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path());
+    let tables = Tables::open(&db).unwrap();
+    let cases = [
+        (
+            Type::Text,
+            Value::from("a"),
+            Value::from("x".repeat(70_000)),
+        ),
+        (Type::Bytes, vec![1u8].into(), vec![0u8; 40_000].into()),
+    ];
+    for (ty, short, long) in cases {
+        let schema = Schema::new(format!("by_{ty}"))
+            .column("key", ty)
+            .column("unique", ty)
+            .column("other", ty)
+            .primary_key(["key"])
+            .index("unique", Index::on(["unique"]).unique())
+            .index("other", Index::on(["other"]));
+        let table = tables.create_table(schema).unwrap();
+        table.insert(vec![short; 3]).unwrap();
+        let before = table.at(&db.snapshot().unwrap()).unwrap();
+        for query in [
+            Query::all().prefix(vec![long.clone()]),
+            Query::index("unique").prefix(vec![long.clone()]),
+            Query::index("other").prefix(vec![long.clone()]),
+            Query::index("other").prefix(vec![long.clone(), long.clone()]),
+        ] {
+            assert!(scan(&table, &query).is_empty());
+            assert!(rows(before.scan(&query)).is_empty());
+            let mut tx = db.begin().unwrap();
+            let mine = table.within(&mut tx).unwrap();
+            assert!(rows(mine.scan(&query)).is_empty());
+        }
+    }
 }
