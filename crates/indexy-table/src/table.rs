@@ -173,8 +173,8 @@ impl Table {
 
     /// The row of a primary key. Cost: that of [`indexy::Tree::get`].
     ///
-    /// Errors: `WrongCount`, `WrongType`, `NotNull`, `UnknownTable`, `Corrupt`, `Db`, with `KeyTooLong` for a key
-    /// that no row can have.
+    /// Errors: `WrongCount`, `WrongType`, `NotNull`, `UnknownTable`, `Corrupt`, `Db`, with
+    /// `KeyTooLong` for a key that no row can have.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

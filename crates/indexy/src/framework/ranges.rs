@@ -167,8 +167,8 @@ impl Joined {
         Ok(())
     }
 
-    /// Before a batch is replayed that removes several ranges: `ranges`, some of these, which ascend
-    /// and do not overlap, go from Y at once. Nothing that Y has of them is wanted any more, and
+    /// Before a batch is replayed that removes several ranges: `ranges`, some of these, go from Y
+    /// at once; they ascend and do not overlap. Nothing that Y has of them is wanted any more, and
     /// what the batch puts there comes later. So each removal finds nothing in Y to write a version
     /// for.
     pub(crate) fn replay_ranges_of_y(&self, ranges: &[KeyRange<'_>]) -> Result<()> {
