@@ -40,7 +40,7 @@ pub enum MergeOperator {
         /// Longest value that an append makes, in bytes: 1..=131,072.
         limit: usize,
     },
-    /// One of your own, by its [name](Merge::name).
+    /// One of your own, by its [name](super::Merge::name).
     Own(String),
 }
 
