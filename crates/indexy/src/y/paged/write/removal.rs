@@ -2,7 +2,8 @@
 //! are shown it, which cannot fail. So a full device and a damaged page are met before anybody
 //! relies on the removal.
 //!
-//! I7: which pages go, a bit for each page of the file, is in `load_bytes` of the tree.
+//! I7: what says which pages go, a bit for each page of the file at most, is in `load_bytes` of the
+//! tree.
 //!
 //! Threads: one, which keeps the lock of writers all the time: nothing else is published.
 
