@@ -44,7 +44,7 @@ macro_rules! conformance_suite {
                 removals_leave_tombstones_only_where_y_may_know_the_key,
                 evict_makes_y_decide,
                 second_chance_spares_what_was_read,
-                second_chance_spares_what_was_loaded,
+                second_chance_spares_what_was_read_after_it_was_loaded,
                 scans_cover_what_they_say,
                 dead_stretches_show_nothing,
                 clear_drops_everything,

@@ -109,10 +109,6 @@ impl LeafLatched<'_> {
         }
         meta.n += 1;
         leaf.set_meta(meta);
-        if entry.flags & DIRTY == 0 {
-            // It comes from Y because it was read.
-            leaf.reference(i);
-        }
     }
 
     /// Writes `entry`, of the same suffix, over entry `i`. The caller checked `has_room_instead`.
