@@ -3,8 +3,7 @@
 //! The database runs its threads, so that its hit ratio varies by some tenths of a point from run
 //! to run. It has leaves, holes in slabs, sizes of regions that are stale, and releases that end
 //! some thousand reads after they began; the model has none of these. They agree within
-//! [`POINTS`] points: the model makes more of the second chance than a database does
-//! (`docs/lab/policies.md`).
+//! [`POINTS`] points, and within one where there is a second chance (`docs/lab/policies.md`).
 
 use super::{Access, ENTRY_BYTES, Memory, Policy, Settings, Size, Trace, replay::replay, trace};
 use indexy::{Db, Durability, Options, TreeOptions, replay::SAMPLED_ONE_IN};

@@ -17,6 +17,9 @@ struct TreeStats {
     index_x: String,
     index_y: String,
     approximate_len: u64,
+    y_bytes_on_disk: u64,
+    /// Those of them that hold nothing of use, as far as the disk index knows.
+    y_dead_bytes: u64,
     /// Where entries expire: after how many milliseconds, or `per entry`.
     #[serde(skip_serializing_if = "Option::is_none")]
     ttl: Option<String>,
@@ -46,11 +49,14 @@ fn trees(db: &Db) -> anyhow::Result<Vec<TreeStats>> {
         .map(|name| {
             let tree = db.tree(&name)?;
             let (x, y) = tree.pair();
+            let space = tree.stats();
             Ok(TreeStats {
                 name,
                 index_x: x.to_string(),
                 index_y: y.to_string(),
                 approximate_len: tree.approximate_len(),
+                y_bytes_on_disk: space.y_bytes_on_disk,
+                y_dead_bytes: space.y_dead_bytes,
                 ttl: tree.ttl().map(|ttl| match ttl {
                     Ttl::Default(ttl) => format!("{} ms", ttl.as_millis()),
                     Ttl::PerEntry => "per entry".into(),
@@ -70,10 +76,11 @@ fn human(s: &indexy::Stats, trees: &[TreeStats]) -> String {
         line(
             &format!("  {}", escaped(tree.name.as_bytes())),
             format!(
-                "{} + {}, about {}{}",
+                "{} + {}, about {} in {} on disk{}",
                 tree.index_x,
                 tree.index_y,
                 counted(tree.approximate_len, "key"),
+                bytes(tree.y_bytes_on_disk),
                 tree.ttl
                     .as_ref()
                     .map_or(String::new(), |ttl| format!(", ttl {ttl}"))
@@ -100,7 +107,14 @@ fn human(s: &indexy::Stats, trees: &[TreeStats]) -> String {
     );
     line("  mount points", count(s.mount_points));
     line("disk", bytes(s.y_bytes_on_disk + s.log_bytes));
-    line("  disk index", bytes(s.y_bytes_on_disk));
+    line(
+        "  disk index",
+        format!(
+            "{}, {} of no use",
+            bytes(s.y_bytes_on_disk),
+            bytes(s.y_dead_bytes)
+        ),
+    );
     line("  log", bytes(s.log_bytes));
     out
 }

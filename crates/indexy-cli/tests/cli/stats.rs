@@ -13,7 +13,13 @@ fn json_is_one_object() {
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(json["memory_budget_bytes"], 64 << 20);
     assert!(json["memory_used_bytes"].as_u64().unwrap() <= 64 << 20);
-    assert_eq!(json["per_tree"][0]["name"], "default");
+    let tree = &json["per_tree"][0];
+    assert_eq!(tree["name"], "default");
+    // The whole database is this tree.
+    for bytes in ["y_bytes_on_disk", "y_dead_bytes"] {
+        assert!(tree[bytes].is_u64() && tree[bytes] == json[bytes], "{out}");
+    }
+    assert!(tree["y_dead_bytes"].as_u64() <= tree["y_bytes_on_disk"].as_u64());
 }
 
 #[test]
@@ -27,6 +33,7 @@ fn for_people() {
         out.contains("default") && out.contains("64.0 MiB") && out.contains("set aside"),
         "{out}"
     );
+    assert!(out.contains("on disk") && out.contains("of no use"), "{out}");
     // Two records are no megabytes in use.
     let in_use = out.lines().find(|line| line.contains("in use")).unwrap();
     assert!(in_use.contains(" B (") || in_use.contains("KiB ("), "{out}");

@@ -61,6 +61,7 @@ mod salvage;
 mod scan;
 mod serializable;
 mod snapshots;
+mod space;
 mod spilled;
 mod stress;
 mod stuck;

@@ -30,6 +30,10 @@ pub struct Stats {
     pub x_dirty_keys: u64,
     /// Bytes of all disk indexes on disk.
     pub y_bytes_on_disk: u64,
+    /// Those of them that hold nothing of use, as far as the disk indexes know: what was overwritten
+    /// or removed is known when it is merged. The rest is live.
+    #[serde(default)]
+    pub y_dead_bytes: u64,
     /// Sorted runs or levels that a read of a disk index may have to look at, over all trees.
     pub y_runs: u64,
     /// Trees whose disk index has background work under way, or put off until writers rest (an LSM
@@ -218,6 +222,7 @@ impl Stats {
             stats.x_dirty_keys += x.dirty as u64;
             stats.mount_points += x.mounts as u64;
             stats.y_bytes_on_disk += tree.y.disk_bytes();
+            stats.y_dead_bytes += tree.y.dead_bytes();
             stats.y_runs += tree.y.run_count() as u64;
             stats.y_damaged += tree.y.damaged();
             stats.filters_building += u64::from(tree.writer.evicted().is_incomplete());

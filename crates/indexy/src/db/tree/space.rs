@@ -34,7 +34,7 @@ pub struct TreeStats {
     /// Bytes on disk.
     pub y_bytes_on_disk: u64,
     /// Bytes on disk that hold nothing of use, as far as the disk index knows. What was overwritten
-    /// is known when it is merged.
+    /// is known when it is merged. The rest of `y_bytes_on_disk` is live.
     pub y_dead_bytes: u64,
     /// Sorted runs that a read may have to look at.
     pub y_runs: u64,
