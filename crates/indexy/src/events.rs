@@ -118,7 +118,8 @@ events! {
 #[cfg(all(test, feature = "tracing"))]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex};
+    use crate::{Db, HotSet, Options};
+    use std::sync::{Arc, Mutex, OnceLock};
     use tracing::{
         Event, Metadata, Subscriber,
         field::{Field, Visit},
@@ -126,7 +127,7 @@ mod tests {
     };
 
     /// Keeps what it is told, as text.
-    #[derive(Clone, Default)]
+    #[derive(Debug, Clone, Default)]
     struct Heard(Arc<Mutex<Vec<String>>>);
 
     struct Text(String);
@@ -155,30 +156,75 @@ mod tests {
         fn exit(&self, _: &span::Id) {}
     }
 
-    /// What an operator sees of the life of a database. The subscriber is that of the process: what
-    /// a thread without one of its own meets first may be switched off for all. Other tests are
-    /// heard too, hence a name and a path that only this one has.
+    impl Heard {
+        /// The subscriber of the process: what a thread without one of its own meets first may be
+        /// switched off for all. Other tests are heard too, hence names and paths that only one
+        /// has.
+        fn of_the_process() -> &'static Self {
+            static HEARD: OnceLock<Heard> = OnceLock::new();
+            HEARD.get_or_init(|| {
+                let heard = Self::default();
+                tracing::subscriber::set_global_default(heard.clone()).unwrap();
+                heard
+            })
+        }
+
+        /// Events that say `what` about `whose`.
+        fn count(&self, what: &str, whose: &str) -> usize {
+            let heard = self.0.lock().unwrap();
+            let both = |e: &&String| e.contains(what) && e.contains(whose);
+            heard.iter().filter(both).count()
+        }
+    }
+
+    /// What an operator sees of the life of a database.
     #[test]
     fn opening_trees_and_closing_are_events() {
-        let heard = Heard::default();
+        let heard = Heard::of_the_process();
         let dir = tempfile::tempdir().unwrap();
-        tracing::subscriber::set_global_default(heard.clone()).unwrap();
         let name = "a tree of this test alone";
-        let db = crate::Db::open(dir.path(), crate::Options::new(4 << 20)).unwrap();
+        let db = Db::open(dir.path(), Options::new(4 << 20)).unwrap();
         db.tree(name).unwrap().insert(b"k", b"v").unwrap();
         db.drop_tree(name).unwrap();
         db.close().unwrap();
         drop(db);
-        let heard = heard.0.lock().unwrap();
         let path = dir.path().display().to_string();
-        let count = |what: &str, whose: &str| {
-            let both = |e: &&String| e.contains(what) && e.contains(whose);
-            heard.iter().filter(both).count()
+        assert_eq!(heard.count("opened", &path), 1, "{heard:?}");
+        assert_eq!(heard.count("replayed_records=0", &path), 1, "{heard:?}");
+        assert_eq!(heard.count("tree created", name), 1, "{heard:?}");
+        assert_eq!(heard.count("tree dropped", name), 1, "{heard:?}");
+        assert_eq!(heard.count("closed", &path), 1, "{heard:?}");
+    }
+
+    #[test]
+    fn a_damaged_hot_set_is_an_event_and_a_whole_one_is_none() {
+        let heard = Heard::of_the_process();
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("HOT");
+        let every = Duration::MAX;
+        let live = || {
+            let options = Options::new(4 << 20).hot_set(HotSet::Keep { every });
+            let db = Db::open(dir.path(), options).unwrap();
+            db.tree("t").unwrap().insert(b"k", b"v").unwrap();
+            while db.stats().warming {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            db.close().unwrap();
         };
-        assert_eq!(count("opened", &path), 1, "{heard:?}");
-        assert_eq!(count("replayed_records=0", &path), 1, "{heard:?}");
-        assert_eq!(count("tree created", name), 1, "{heard:?}");
-        assert_eq!(count("tree dropped", name), 1, "{heard:?}");
-        assert_eq!(count("closed", &path), 1, "{heard:?}");
+        let warned = || {
+            let what = "WARN message=the hot set is ignored";
+            heard.count(what, &file.display().to_string())
+        };
+        live();
+        live();
+        assert_eq!(warned(), 0, "{heard:?}");
+        let good = std::fs::read(&file).unwrap();
+        for (n, at) in [0, good.len() / 2, good.len() - 1].into_iter().enumerate() {
+            let mut damaged = good.clone();
+            damaged[at] ^= 0x41;
+            std::fs::write(&file, damaged).unwrap();
+            live();
+            assert_eq!(warned(), n + 1, "byte {at}: {heard:?}");
+        }
     }
 }

@@ -3,16 +3,20 @@
 //!
 //! `INDEXY_TEST_PAIRS` says with which pairs of indexes (`pairs/mod.rs`); `INDEXY_MODEL_OPS` sets
 //! the number of operations per case and pair (default: 100,000 with the default pair, 30,000 with
-//! others and where reads load little; seven cases), `INDEXY_MODEL_SEED` the seed.
+//! others and where a case says what reads load; seven cases), `INDEXY_MODEL_SEED` the seed. Seed,
+//! case and pair say under which policies (`policies/mod.rs`).
 
 mod pairs;
 mod places;
+#[path = "policies/mod.rs"]
+mod policy_choice;
 
 use indexy::{
     Admission, Batch, Db, Durability, Error, IndexYKind, Options, Stats, Tree, TreeOptions,
 };
 use pairs::Pair;
 use places::fast_dir;
+use policy_choice::Policies;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::{collections::BTreeMap, ops::Bound, path::Path};
 
@@ -29,8 +33,8 @@ struct Case {
     keys: u64,
     /// So much is written that memory is released.
     releases: bool,
-    /// Of trees with a memory index.
-    admission: Admission,
+    /// Of trees with a memory index. `None`: any.
+    admission: Option<Admission>,
 }
 
 fn from_env(name: &str, default: u64) -> u64 {
@@ -333,27 +337,20 @@ fn batch(db: &Db, trees: &[Tree], models: &mut [Model], rng: &mut StdRng, keys: 
     batch.commit().unwrap();
 }
 
-fn open(path: &Path, options: &Options, pair: Pair, admission: Admission) -> (Db, Vec<Tree>) {
+fn open(path: &Path, options: &Options, pair: Pair, policies: Policies) -> (Db, Vec<Tree>) {
     let db = Db::open(path, options.clone()).unwrap();
-    let open = |t| open_tree(&db, t, pair, admission);
+    let open = |t| open_tree(&db, t, pair, policies);
     let trees = (0..TREES).map(open).collect();
     (db, trees)
 }
 
 /// The first tree has `pair`, the second one another.
-fn open_tree(db: &Db, t: usize, pair: Pair, admission: Admission) -> Tree {
+fn open_tree(db: &Db, t: usize, pair: Pair, policies: Policies) -> Tree {
     let options = match t {
         0 => TreeOptions::new(),
         _ => pairs::second(pair),
     };
-    let tree = db.tree_with(&tree_name(t), options).unwrap();
-    match pairs::keeps_nothing(tree.pair()) {
-        true => tree,
-        false => {
-            let options = TreeOptions::new().admission(admission);
-            db.tree_with(&tree_name(t), options).unwrap()
-        }
-    }
+    policies.open_tree(db, &tree_name(t), options)
 }
 
 fn tree_name(t: usize) -> String {
@@ -362,24 +359,30 @@ fn tree_name(t: usize) -> String {
 
 /// Seeds that share the pairs.
 const CASES: usize = 4;
+/// From the policies of a case to those of the next one: more than there are pairs in all tests.
+const POLICIES_A_CASE: u64 = 100;
 
 fn run(case: &Case) {
-    for pair in pairs::chosen(case.seed as usize, CASES) {
-        let ops = if pair == pairs::DEFAULT && case.admission == Admission::Always {
+    let seed = from_env("INDEXY_MODEL_SEED", case.seed);
+    for (n, pair) in (0..).zip(pairs::chosen(case.seed as usize, CASES)) {
+        let mut policies = policy_choice::chosen(seed + POLICIES_A_CASE * case.seed + n);
+        policies.admission = case.admission.unwrap_or(policies.admission);
+        let ops = if pair == pairs::DEFAULT && case.admission.is_none() {
             100_000
         } else {
             30_000
         };
         let ops = from_env("INDEXY_MODEL_OPS", ops);
         let name = pairs::name(pair);
+        println!("{name}: seed {seed}, {policies:?}");
         let start = std::time::Instant::now();
-        let done = run_with(case, pair, ops);
+        let done = run_with(case, pair, policies, seed, ops);
         println!("{name}: {ops} operations, {:?}, {done:?}", start.elapsed());
         // Regions were written away, read again, and but for mere buffers cut, while the operations
         // went on.
         assert!(done.cleaned_runs > 0, "{name}: {done:?}");
         assert!(done.y_reads > ops / 200, "{name}: {done:?}");
-        let refuses = case.admission != Admission::Always && !pairs::keeps_nothing(pair);
+        let refuses = policies.admission != Admission::Always && !pairs::keeps_nothing(pair);
         assert!(done.not_admitted > 0 || !refuses, "{name}: {done:?}");
         if pair == pairs::DEFAULT && ops >= 100_000 {
             assert!(done.cleaned_runs > 10, "{name}: {done:?}");
@@ -416,7 +419,7 @@ impl Done {
 /// One database, the maps that say what is in it, and what happens once in a while.
 struct Run<'a> {
     pair: Pair,
-    admission: Admission,
+    policies: Policies,
     path: &'a Path,
     options: Options,
     rng: StdRng,
@@ -447,7 +450,7 @@ impl Run<'_> {
         }
         self.trees.clear();
         drop(self.db);
-        (self.db, self.trees) = open(self.path, &self.options, self.pair, self.admission);
+        (self.db, self.trees) = open(self.path, &self.options, self.pair, self.policies);
         self.check_all();
         self
     }
@@ -479,7 +482,7 @@ impl Run<'_> {
         let copies = fast_dir();
         let path = copies.path().join("copy");
         self.db.checkpoint(&path).unwrap();
-        let (copy, trees) = open(&path, &self.options, self.pair, self.admission);
+        let (copy, trees) = open(&path, &self.options, self.pair, self.policies);
         for (tree, model) in trees.iter().zip(&self.models) {
             check_all(tree, model);
         }
@@ -496,21 +499,20 @@ impl Run<'_> {
         let gone = self.trees[t].insert(b"k", b"v");
         assert!(matches!(gone, Err(Error::TreeDropped { .. })), "{gone:?}");
         self.models[t].clear();
-        self.trees[t] = open_tree(&self.db, t, self.pair, self.admission);
+        self.trees[t] = open_tree(&self.db, t, self.pair, self.policies);
         assert!(self.trees[t].is_empty().unwrap());
         assert_eq!(self.trees[t].approximate_len(), 0);
     }
 }
 
-fn run_with(case: &Case, pair: Pair, ops: u64) -> Done {
-    let options = pairs::options(pair, case.options.clone());
-    let seed = from_env("INDEXY_MODEL_SEED", case.seed);
+fn run_with(case: &Case, pair: Pair, policies: Policies, seed: u64, ops: u64) -> Done {
+    let options = policies.options(pairs::options(pair, case.options.clone()));
     let dir = fast_dir();
-    let (db, trees) = open(dir.path(), &options, pair, case.admission);
+    let (db, trees) = open(dir.path(), &options, pair, policies);
     let mut run = Run {
         path: dir.path(),
         pair,
-        admission: case.admission,
+        policies,
         options,
         rng: StdRng::seed_from_u64(seed),
         db,
@@ -551,7 +553,7 @@ fn small_values_buffered() {
         value_bytes: 800,
         keys: 120_000,
         releases: true,
-        admission: Admission::Always,
+        admission: None,
     });
 }
 
@@ -563,7 +565,7 @@ fn values_up_to_past_x_buffered() {
         value_bytes: 400_000,
         keys: 3_000,
         releases: true,
-        admission: Admission::Always,
+        admission: None,
     });
 }
 
@@ -576,7 +578,7 @@ fn few_keys_overwritten_often_without_a_log() {
         value_bytes: 3000,
         keys: 20_000,
         releases: true,
-        admission: Admission::Always,
+        admission: None,
     });
 }
 
@@ -591,7 +593,7 @@ fn a_short_log_that_forces_cleaning_by_age() {
         value_bytes: 1000,
         keys: 30_000,
         releases: false,
-        admission: Admission::Always,
+        admission: None,
     });
 }
 
@@ -603,14 +605,13 @@ fn reads_that_load_little_or_nothing() {
         Admission::Never,
     ];
     for (seed, admission) in (6..).zip(policies) {
-        println!("{admission:?}");
         run(&Case {
             seed,
             options: Options::new(2 << 20),
             value_bytes: 800,
             keys: 60_000,
             releases: true,
-            admission,
+            admission: Some(admission),
         });
     }
 }

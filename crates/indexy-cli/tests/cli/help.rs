@@ -2,7 +2,7 @@
 
 use crate::Place;
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "load",
     "get",
     "put",
@@ -17,6 +17,7 @@ const COMMANDS: [&str; 16] = [
     "convert",
     "rename",
     "drop",
+    "compact",
     "demo",
     "completions",
 ];

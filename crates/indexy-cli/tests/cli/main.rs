@@ -3,6 +3,7 @@
 mod bad_lines;
 mod broken_pipe;
 mod checkpoint;
+mod compact;
 mod completions;
 mod convert;
 mod damage;

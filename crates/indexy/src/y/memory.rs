@@ -112,6 +112,7 @@ struct Shared {
     moves: Mutex<()>,
     congested: AtomicBool,
     reads: AtomicU64,
+    calls: AtomicU64,
     preferred_run_bytes: AtomicUsize,
 }
 
@@ -185,6 +186,11 @@ impl MemoryY {
     /// From now on it has fallen behind, or has not.
     pub(crate) fn set_congested(&self, congested: bool) {
         self.0.congested.store(congested, SeqCst);
+    }
+
+    /// Calls of `get` and `multi_get` so far.
+    pub(crate) fn calls(&self) -> u64 {
+        self.0.calls.load(Relaxed)
     }
 
     /// Point reads so far.
@@ -340,6 +346,7 @@ impl IndexY for MemoryY {
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+        self.0.calls.fetch_add(1, Relaxed);
         self.at(Point::GetStart);
         self.check(Op::Get)?;
         let value = self.look_up(key);
@@ -348,6 +355,7 @@ impl IndexY for MemoryY {
     }
 
     fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
+        self.0.calls.fetch_add(1, Relaxed);
         self.at(Point::GetStart);
         self.check(Op::Get)?;
         let values = keys.iter().map(|key| self.look_up(key)).collect();

@@ -2,11 +2,13 @@
 //! stay within the budget (I7).
 //!
 //! In a process of its own, whose resident memory is watched all the while. `INDEXY_BUDGET_TIMES`
-//! is the size of the data in budgets (default 20 for the first pair, 4 for the others).
+//! is the size of the data in budgets (default 10 for the first pair, 4 for the others);
+//! `INDEXY_BUDGET_SEED` says under which policies.
 
 use crate::{
     pairs::{self, Pair},
     places::fast_dir,
+    policy_choice,
     support::{
         MIB, Random, StopAtDrop, assert_sound, child, child_argument, open, setting, side_by_side,
         wait,
@@ -81,8 +83,10 @@ fn watched_child() {
     let Some(argument) = child_argument() else {
         return;
     };
-    let mut parts = argument.splitn(3, ' ');
-    let [pair, times, path] = [(); 3].map(|()| parts.next().unwrap());
+    let mut parts = argument.splitn(4, ' ');
+    let [pair, times, policies, path] = [(); 4].map(|()| parts.next().unwrap());
+    let policies = policy_choice::chosen(policies.parse().unwrap());
+    println!("{policies:?}");
     let options = pairs::options(pairs::named(pair), Options::new(BUDGET));
     let watch = Watch {
         before: resident_bytes(),
@@ -90,8 +94,8 @@ fn watched_child() {
         used: AtomicU64::new(0),
         done: AtomicBool::new(false),
     };
-    let db = open(path.as_ref(), &options);
-    let tree = db.tree("t").unwrap();
+    let db = open(path.as_ref(), &policies.options(options));
+    let tree = policies.open_tree(&db, "t", TreeOptions::new());
     let keys = times.parse::<u64>().unwrap() * BUDGET as u64 / 258;
     std::thread::scope(|s| {
         s.spawn(|| watch.run(&db));
@@ -179,13 +183,15 @@ fn i7_ten_times_the_budget() {
     // few budgets.
     side_by_side(pairs::chosen(0, 1).into_iter().enumerate(), |(n, pair)| {
         let times = setting("INDEXY_BUDGET_TIMES", if n == 0 { 10 } else { 4 });
-        watch(pair, times);
+        watch(pair, times, setting("INDEXY_BUDGET_SEED", 0) + n as u64);
     });
 }
 
-fn watch(pair: Pair, times: u64) {
+/// `policies`: their number.
+fn watch(pair: Pair, times: u64, policies: u64) {
     let dir = fast_dir();
-    let argument = format!("{} {times} {}", pairs::name(pair), dir.path().display());
+    let (pair, path) = (pairs::name(pair), dir.path().display());
+    let argument = format!("{pair} {times} {policies} {path}");
     println!("{argument}");
     let running = child("budget::watched_child", &argument).spawn();
     assert!(wait(running.unwrap(), Duration::from_secs(3600)));

@@ -4,14 +4,16 @@
 //! Each writer numbers its writes and notes, in a file of its own, which one it has begun, which
 //! was acknowledged and up to which one the log was synced (or everything flushed). The notes are
 //! plain writes to a file: they survive the death of the process, not of the machine.
-//! `INDEXY_KILL_ROUNDS` (default 3) a case.
+//! `INDEXY_KILL_ROUNDS` (default 3) a case; `INDEXY_KILL_SEED` says when, and with case and round
+//! under which policies.
 
 use crate::{
     pairs::{self, Pair},
     places::fast_dir,
+    policy_choice,
     support::{MIB, Random, assert_sound, child, child_argument, open, setting, side_by_side},
 };
-use indexy::{Db, Durability, Options, Tree};
+use indexy::{Db, Durability, Options, Tree, TreeOptions};
 use std::{
     fs::File,
     os::unix::fs::FileExt,
@@ -29,12 +31,15 @@ const KEYS: u64 = 4003;
 struct Opened<'a> {
     durability: &'a str,
     pair: Pair,
+    /// Number of the policies.
+    policies: u64,
 }
 
 impl Opened<'_> {
     fn argument(self, dir: &Path) -> String {
         let pair = pairs::name(self.pair);
-        format!("{} {pair} {}", self.durability, dir.display())
+        let (durability, policies) = (self.durability, self.policies);
+        format!("{durability} {pair} {policies} {}", dir.display())
     }
 }
 
@@ -47,7 +52,7 @@ fn options(opened: Opened<'_>) -> Options {
     let options = Options::new(2 * MIB)
         .durability(durability)
         .log_limit_bytes(8 << 20);
-    pairs::options(opened.pair, options)
+    policy_choice::chosen(opened.policies).options(pairs::options(opened.pair, options))
 }
 
 // --- what a writer does, and what it leaves ------------------------------------
@@ -134,12 +139,16 @@ fn writing_child() {
     let Some(argument) = child_argument() else {
         return;
     };
-    let mut parts = argument.splitn(3, ' ');
-    let [durability, pair, dir] = [(); 3].map(|()| parts.next().unwrap());
-    let pair = pairs::named(pair);
+    let mut parts = argument.splitn(4, ' ');
+    let [durability, pair, policies, dir] = [(); 4].map(|()| parts.next().unwrap());
+    let opened = Opened {
+        durability,
+        pair: pairs::named(pair),
+        policies: policies.parse().unwrap(),
+    };
     let dir = Path::new(dir);
-    let db = open(&dir.join("db"), &options(Opened { durability, pair }));
-    let trees = trees(&db, pair);
+    let db = open(&dir.join("db"), &options(opened));
+    let trees = trees(&db, opened);
     let starts: Vec<u64> = find(&trees).iter().map(Found::count).collect();
     std::thread::scope(|s| {
         for (writer, &from) in starts.iter().enumerate() {
@@ -150,9 +159,10 @@ fn writing_child() {
 }
 
 /// Both trees; the second one is of another pair.
-fn trees(db: &Db, pair: Pair) -> (Tree, Tree) {
-    let b = db.tree_with("b", pairs::second(pair)).unwrap();
-    (db.tree("a").unwrap(), b)
+fn trees(db: &Db, opened: Opened<'_>) -> (Tree, Tree) {
+    let policies = policy_choice::chosen(opened.policies);
+    let b = policies.open_tree(db, "b", pairs::second(opened.pair));
+    (policies.open_tree(db, "a", TreeOptions::new()), b)
 }
 
 fn write(db: &Db, (a, b): &(Tree, Tree), durability: &str, dir: &Path, writer: u64, from: u64) {
@@ -273,7 +283,7 @@ fn check(dir: &Path, opened: Opened<'_>) {
     let durability = opened.durability;
     let db = open(&dir.join("db"), &options(opened));
     assert_sound(&db);
-    let trees = trees(&db, opened.pair);
+    let trees = trees(&db, opened);
     let shared = trees.0.get(b"shared").unwrap().map_or(0, |v| word(&v, 0));
     for (writer, found) in find(&trees).into_iter().enumerate() {
         let writer = writer as u64;
@@ -334,18 +344,32 @@ fn start(dir: &Path, opened: Opened<'_>) -> Child {
 
 /// Tests of this file that kill.
 const CASES: usize = 3;
+/// From the policies of a round to those of the next one: more than there are pairs in all tests.
+const POLICIES_A_ROUND: u64 = 100;
 
 fn run(number: usize, durability: &str) {
-    side_by_side(pairs::chosen(number, CASES), |pair| {
-        run_with(Opened { durability, pair });
+    let first = setting("INDEXY_KILL_SEED", 1) + number as u64;
+    let numbers = (first..).step_by(CASES);
+    let pairs = pairs::chosen(number, CASES).into_iter();
+    side_by_side(pairs.zip(numbers), |(pair, policies)| {
+        run_with(Opened {
+            durability,
+            pair,
+            policies,
+        });
     });
 }
 
-fn run_with(opened: Opened<'_>) {
+fn run_with(mut opened: Opened<'_>) {
     let rounds = setting("INDEXY_KILL_ROUNDS", 3);
     let dir = fast_dir();
     let mut random = Random(setting("INDEXY_KILL_SEED", 1));
     for round in 0..rounds {
+        println!(
+            "{} round {round}: {:?}",
+            opened.argument(dir.path()),
+            policy_choice::chosen(opened.policies)
+        );
         let mut child = start(dir.path(), opened);
         // Now and then while it is still recovering.
         let life = if round % 3 == 2 {
@@ -365,6 +389,7 @@ fn run_with(opened: Opened<'_>) {
             check(dir.path(), opened);
             check(dir.path(), opened);
         }
+        opened.policies += POLICIES_A_ROUND;
     }
     let writes: u64 = (0..WRITERS)
         .map(|w| noted(dir.path(), w, ACKNOWLEDGED))
@@ -399,9 +424,10 @@ fn a_lost_write_is_noticed() {
     let opened = Opened {
         durability: "buffered",
         pair: pairs::chosen(0, 1)[0],
+        policies: 0,
     };
     let db = open(dir.path(), &options(opened));
-    let (a, b) = trees(&db, opened.pair);
+    let (a, b) = trees(&db, opened);
     for n in 0..3 * KEYS {
         match kind(n) {
             Kind::Insert => a.insert(key(0, n), value(0, n, 0)).unwrap(),

@@ -47,6 +47,8 @@ mod pairs;
 #[path = "../places/mod.rs"]
 mod places;
 mod policies;
+#[path = "../policies/mod.rs"]
+mod policy_choice;
 mod popping;
 mod power_loss;
 mod radix;

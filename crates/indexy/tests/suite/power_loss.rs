@@ -9,7 +9,8 @@
 //! exactly what is in the directory, so that no call goes by unseen.
 //!
 //! `INDEXY_POWER_IMAGES`: images a case (default 24), `all`: every place in the journal, with
-//! `INDEXY_POWER_LOSSES` (default 8) of them each. `INDEXY_POWER_SEED` varies workload and images.
+//! `INDEXY_POWER_LOSSES` (default 8) of them each. `INDEXY_POWER_SEED` varies workload, images and
+//! policies.
 //! After a failure `INDEXY_POWER_JOURNAL=<directory that was named last>` and
 //! `INDEXY_POWER_AT=<place>` try that place of that journal again.
 
@@ -17,9 +18,10 @@ use crate::{
     disk_image::{Disk, Loss, Record, read_journal},
     pairs::{self, Pair},
     places::fast_dir,
+    policy_choice::{self, Policies},
     support::{MIB, Random, assert_sound, child, child_argument, open, setting, shim, tell, wait},
 };
-use indexy::{Db, Durability, IndexXKind, IndexYKind, Options, Stats, Tree};
+use indexy::{Db, Durability, IndexXKind, IndexYKind, Options, Stats, Tree, TreeOptions};
 use std::{
     collections::{BTreeMap, HashMap},
     hash::{DefaultHasher, Hash, Hasher},
@@ -37,11 +39,11 @@ const LARGE: usize = 300_000;
 const TREES: [&str; 2] = ["a", "c"];
 const GUEST: &str = "guest";
 
-fn options(pair: Pair, durability: Durability) -> Options {
+fn options(pair: Pair, durability: Durability, policies: Policies) -> Options {
     let options = Options::new(2 * MIB)
         .durability(durability)
         .log_limit_bytes(1 << 20);
-    pairs::options(pair, options)
+    policies.options(pairs::options(pair, options))
 }
 
 fn durability(name: &str) -> Durability {
@@ -198,6 +200,7 @@ fn state_of(db: &Db) -> State {
 
 struct Child {
     options: Options,
+    policies: Policies,
     root: PathBuf,
     db: Db,
     trees: HashMap<&'static str, Tree>,
@@ -224,6 +227,7 @@ impl Child {
     fn reopen(self, close: bool) -> Self {
         let Self {
             options,
+            policies,
             root,
             db,
             trees,
@@ -236,10 +240,11 @@ impl Child {
         }
         drop((db, trees));
         let db = open(&root.join("db"), &options);
-        let trees = names.into_iter().map(|name| (name, db.tree(name).unwrap()));
+        let open = |name| (name, policies.open_tree(&db, name, TreeOptions::new()));
         Self {
-            trees: trees.collect(),
+            trees: names.into_iter().map(open).collect(),
             options,
+            policies,
             root,
             db,
             cleaned,
@@ -249,7 +254,10 @@ impl Child {
 
     fn run(&mut self, op: &Op) {
         match op {
-            Op::Make(name) => drop(self.trees.insert(name, self.db.tree(name).unwrap())),
+            Op::Make(name) => {
+                let tree = self.policies.open_tree(&self.db, name, TreeOptions::new());
+                self.trees.insert(name, tree);
+            }
             Op::Drop(name) => {
                 self.trees.remove(name);
                 self.db.drop_tree(name).unwrap();
@@ -291,15 +299,17 @@ fn journaled_child() {
     let Some(argument) = child_argument() else {
         return;
     };
-    let parts: Vec<&str> = argument.splitn(4, ' ').collect();
-    let [pair, kind, seed, root] = parts[..] else {
+    let parts: Vec<&str> = argument.splitn(5, ' ').collect();
+    let [pair, kind, seed, policies, root] = parts[..] else {
         panic!("{argument}");
     };
-    let options = options(pairs::named(pair), durability(kind));
+    let policies = policy_choice::chosen(policies.parse().unwrap());
+    let options = options(pairs::named(pair), durability(kind), policies);
     let root = PathBuf::from(root);
     let mut this = Child {
         db: open(&root.join("db"), &options),
         options,
+        policies,
         root,
         trees: HashMap::new(),
         cleaned: 0,
@@ -452,9 +462,10 @@ fn places(journal: &[Record], seed: u64) -> Vec<(usize, u64)> {
 }
 
 /// Runs the workload in `root`, with a journal of it in `file`.
-fn run_child(pair: Pair, kind: &str, seed: u64, file: &Path, root: &Path) {
+fn run_child(pair: Pair, kind: &str, (seed, policies): (u64, u64), file: &Path, root: &Path) {
     std::fs::create_dir(root).unwrap();
-    let argument = format!("{} {kind} {seed} {}", pairs::name(pair), root.display());
+    let pair = pairs::name(pair);
+    let argument = format!("{pair} {kind} {seed} {policies} {}", root.display());
     let child = child("power_loss::journaled_child", &argument)
         .env("LD_PRELOAD", shim(file.parent().unwrap()))
         .env(
@@ -465,20 +476,23 @@ fn run_child(pair: Pair, kind: &str, seed: u64, file: &Path, root: &Path) {
     assert!(wait(child.unwrap(), Duration::from_secs(300)), "see above");
 }
 
-fn power_fails(pair: Pair, kind: &str) {
+/// `number`: of the test.
+fn power_fails(pair: Pair, kind: &str, number: u64) {
     let seed = setting("INDEXY_POWER_SEED", 1);
+    let policies = policy_choice::chosen(seed + number);
+    println!("{} {kind}: seed {seed}, {policies:?}", pairs::name(pair));
     let dir = fast_dir();
     let kept = std::env::var("INDEXY_POWER_JOURNAL").ok();
     let home = kept.as_deref().map_or(dir.path(), Path::new);
     let root = home.canonicalize().unwrap().join("disk");
     let file = home.join("journal");
     if kept.is_none() {
-        run_child(pair, kind, seed, &file, &root);
+        run_child(pair, kind, (seed, seed + number), &file, &root);
     }
     let journal = read_journal(&file);
     let ops = workload(seed, kind == "sync");
     let case = Case {
-        options: options(pair, durability(kind)),
+        options: options(pair, durability(kind), policies),
         states: states(&ops),
         ops,
     };
@@ -525,25 +539,25 @@ fn power_fails(pair: Pair, kind: &str) {
 }
 
 /// Pairs by name from `INDEXY_TEST_PAIRS`, or `pair`.
-fn run(pair: Pair, kind: &str) {
+fn run(pair: Pair, kind: &str, number: u64) {
     match std::env::var("INDEXY_TEST_PAIRS") {
         Ok(_) => pairs::chosen(0, 1)
             .into_iter()
-            .for_each(|pair| power_fails(pair, kind)),
-        Err(_) => power_fails(pair, kind),
+            .for_each(|pair| power_fails(pair, kind, number)),
+        Err(_) => power_fails(pair, kind, number),
     }
 }
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[test]
 fn i8_sync_over_lsm() {
-    run((IndexXKind::Art, IndexYKind::Lsm), "sync");
+    run((IndexXKind::Art, IndexYKind::Lsm), "sync", 0);
 }
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[test]
 fn i8_buffered_over_lsm() {
-    run((IndexXKind::Art, IndexYKind::Lsm), "buffered");
+    run((IndexXKind::Art, IndexYKind::Lsm), "buffered", 1);
 }
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -552,5 +566,6 @@ fn i8_sync_over_a_paged_tree() {
     run(
         (IndexXKind::Art, IndexYKind::BPlus { page_bytes: 4096 }),
         "sync",
+        2,
     );
 }

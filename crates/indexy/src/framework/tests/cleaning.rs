@@ -343,3 +343,48 @@ fn check_back_cleans_regions_of_one_large_leaf() {
         assert!(passes.sum::<u64>() > 20, "{kind:?}");
     }
 }
+
+/// Of fresh keys, what was cleaned is what Y got.
+#[test]
+fn cleaned_keys_are_counted_by_what_asked_for_them() {
+    const KEYS: u16 = 500;
+    for kind in X_KINDS {
+        let rig = Rig::new(kind);
+        let (tree, y) = rig.tree(TREE);
+        let mut next = 0;
+        let mut fresh_keys = || {
+            for n in next..next + KEYS {
+                put(&tree, &n.to_be_bytes(), &[7; 100]);
+            }
+            next += KEYS;
+            tree.choose_regions_of(8 << 10);
+        };
+        let counted = || {
+            let counters = &rig.shared.counters;
+            [
+                &counters.cleaned_by_check_back,
+                &counters.cleaned_by_age,
+                &counters.cleaned_for_log,
+                &counters.cleaned_keys,
+            ]
+            .map(crate::framework::counters::read)
+        };
+        let keys = u64::from(KEYS);
+        fresh_keys();
+        // One pass sees that all was written, the next ones that it is quiet.
+        for _ in 0..100 {
+            tree.write_back(Pick::CheckBack).unwrap();
+        }
+        assert_eq!(counted(), [keys, 0, 0, keys], "{kind:?}");
+        fresh_keys();
+        while tree.write_back(Pick::Oldest).unwrap().keys > 0 {}
+        assert_eq!(counted(), [keys, keys, 0, 2 * keys], "{kind:?}");
+        fresh_keys();
+        truncate::clean_below(&*rig, rig.log().end()).unwrap();
+        assert_eq!(counted(), [keys, keys, keys, 3 * keys], "{kind:?}");
+        fresh_keys();
+        clean(&tree);
+        assert_eq!(counted(), [keys, keys, keys, 4 * keys], "{kind:?}");
+        assert_eq!(y.contents().len() as u64, 4 * keys, "{kind:?}");
+    }
+}

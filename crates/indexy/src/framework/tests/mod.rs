@@ -5,6 +5,7 @@
 //! A [`Rig`] is a database without its API. Writers of one key are serial in these tests, as its
 //! stripe makes them.
 
+mod accesses;
 mod by_hand;
 mod checkpointing;
 mod cleaning;

@@ -4,7 +4,10 @@
 use super::*;
 use crate::{
     error::Error,
-    framework::release::cut::{Effort, release},
+    framework::{
+        counters::read,
+        release::cut::{Effort, release},
+    },
     y::memory::Op,
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};
@@ -71,4 +74,26 @@ fn i7_whatever_is_dirty_is_cleaned_when_memory_is_short() {
             assert_clean_means_equal(tree);
         });
     }
+}
+
+/// A region alone is no subtree; neighbours of the same density go as one.
+#[test]
+fn subtrees_that_are_released_as_wholes_are_counted() {
+    Rig::each(|rig, tree, _| {
+        for n in 0..KEYS {
+            put(tree, &n.to_be_bytes(), &[n as u8; VALUE_BYTES]);
+        }
+        clean(tree);
+        tree.choose_regions_of(REGION_BYTES);
+        let counters = &rig.shared.counters;
+        assert!(release(&rig.trees(), &rig.shared, 1, Effort::Usual) > 0);
+        assert_eq!(read(&counters.released_subtrees), 0);
+        assert_eq!(read(&counters.released_regions), 1);
+        assert!(release(&rig.trees(), &rig.shared, u64::MAX, Effort::Usual) > 0);
+        let wholes = read(&counters.released_subtrees);
+        // Everything, at each of the rounds of a release at most.
+        assert!((1..=4).contains(&wholes), "{wholes}");
+        assert!(read(&counters.released_regions) > 16);
+        assert_eq!(tree.x.stats().keys, 0);
+    });
 }

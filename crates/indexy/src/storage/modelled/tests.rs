@@ -184,7 +184,7 @@ fn processor() -> Duration {
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// `count` operations of `each` take their time, with no more than a fifth of it on a processor.
+/// `count` operations of `each` take their time, with less than half of it on a processor.
 fn waits(count: u32, each: Duration) {
     thread::spawn(move || {
         let (began, worked) = (Instant::now(), processor());

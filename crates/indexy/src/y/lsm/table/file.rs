@@ -27,6 +27,9 @@ use std::{
 /// slots of another form; up to version 2 no leaf was packed, up to version 3 no value.
 const MAGIC: &[u8; 8] = b"indexyRT";
 pub(super) const VERSION: u32 = 4;
+/// What the head says behind its header: the magic number, the version, and the table's number.
+const HEAD_BYTES: u32 = 24;
+const _: () = assert!(MAGIC.len() == 8 && HEAD_BYTES == 8 + 8 + 8 && HEADER_BYTES == 56);
 const VERSIONS: std::ops::RangeInclusive<u32> = 1..=VERSION;
 /// Every page of a table is of its first generation.
 const BIRTH: u64 = 1;
@@ -50,7 +53,7 @@ pub(super) fn identity(id: u64, number: PageNo) -> Identity {
 /// Fills the first page of a table.
 pub(super) fn write_head(page: &mut [u8], number: u64) {
     let header = Header {
-        payload: 24,
+        payload: HEAD_BYTES,
         ..Header::of_kind(Kind::TableHead)
     };
     header.write(page);
