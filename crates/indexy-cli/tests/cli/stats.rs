@@ -33,7 +33,10 @@ fn for_people() {
         out.contains("default") && out.contains("64.0 MiB") && out.contains("set aside"),
         "{out}"
     );
-    assert!(out.contains("on disk") && out.contains("of no use"), "{out}");
+    assert!(
+        out.contains("on disk") && out.contains("of no use"),
+        "{out}"
+    );
     // Two records are no megabytes in use.
     let in_use = out.lines().find(|line| line.contains("in use")).unwrap();
     assert!(in_use.contains(" B (") || in_use.contains("KiB ("), "{out}");

@@ -299,7 +299,8 @@ pub(crate) trait IndexX: Send + Sync {
 
     /// Installs a value read from Y as a clean entry, if `stamp` (from [`Lookup::AskY`], taken
     /// before Y was read) is still the stamp of the range, the range is still mounted
-    /// and the key has no entry (I3). The entry does not count as referenced until it is read again.
+    /// and the key has no entry (I3). The entry does not count as referenced until it is read
+    /// again.
     fn load(&self, key: &[u8], value: &[u8], stamp: Stamp) -> Load;
 
     /// Writes `operand` as the operand of `key`, where that has no entry and its range is mounted

@@ -30,8 +30,8 @@ pub struct Stats {
     pub x_dirty_keys: u64,
     /// Bytes of all disk indexes on disk.
     pub y_bytes_on_disk: u64,
-    /// Those of them that hold nothing of use, as far as the disk indexes know: what was overwritten
-    /// or removed is known when it is merged. The rest is live.
+    /// Those of them that hold nothing of use, as far as the disk indexes know: what was
+    /// overwritten or removed is known when it is merged. The rest is live.
     #[serde(default)]
     pub y_dead_bytes: u64,
     /// Sorted runs or levels that a read of a disk index may have to look at, over all trees.
