@@ -2,7 +2,12 @@
 
 #![forbid(unsafe_code)]
 
-use crate::{db::handle::Core, framework::counters::read, mem::budget::Holder, x::IndexX};
+use crate::{
+    db::handle::Core,
+    framework::{counters::read, tree::Joined},
+    mem::budget::Holder,
+    x::IndexX,
+};
 use serde::{Deserialize, Serialize};
 
 /// Figures about an open database, all trees together. Counters count since open.
@@ -214,20 +219,7 @@ impl Stats {
             stats.hot_set_keys = hot.saved_keys();
         }
         for tree in core.all_joined() {
-            let x = tree.x.stats();
-            stats.x_bytes += x.bytes as u64;
-            let cache = tree.radix.as_ref().map(|radix| radix.cache.x.stats().bytes);
-            stats.x_bytes += cache.unwrap_or_default() as u64;
-            stats.x_keys += x.keys as u64;
-            stats.x_dirty_keys += x.dirty as u64;
-            stats.mount_points += x.mounts as u64;
-            stats.y_bytes_on_disk += tree.y.disk_bytes();
-            stats.y_dead_bytes += tree.y.dead_bytes();
-            stats.y_runs += tree.y.run_count() as u64;
-            stats.y_damaged += tree.y.damaged();
-            stats.filters_building += u64::from(tree.writer.evicted().is_incomplete());
-            stats.y_unsettled += u64::from(!tree.y.settled());
-            stats.trees += 1;
+            stats.add(&tree);
         }
         let held = |holder| core.budget.held(holder) as u64;
         let data = stats.x_bytes
@@ -240,5 +232,23 @@ impl Stats {
         stats.memory_in_use_bytes = data.min(stats.memory_used_bytes);
         stats.memory_reserved_bytes = stats.memory_used_bytes - stats.memory_in_use_bytes;
         stats
+    }
+
+    /// Adds what one tree holds.
+    fn add(&mut self, tree: &Joined) {
+        let x = tree.x.stats();
+        self.x_bytes += x.bytes as u64;
+        let cache = tree.radix.as_ref().map(|radix| radix.cache.x.stats().bytes);
+        self.x_bytes += cache.unwrap_or_default() as u64;
+        self.x_keys += x.keys as u64;
+        self.x_dirty_keys += x.dirty as u64;
+        self.mount_points += x.mounts as u64;
+        self.y_bytes_on_disk += tree.y.disk_bytes();
+        self.y_dead_bytes += tree.y.dead_bytes();
+        self.y_runs += tree.y.run_count() as u64;
+        self.y_damaged += tree.y.damaged();
+        self.filters_building += u64::from(tree.writer.evicted().is_incomplete());
+        self.y_unsettled += u64::from(!tree.y.settled());
+        self.trees += 1;
     }
 }
