@@ -6,6 +6,7 @@ use crate::{
     support::{MIB, assert_sound, open},
 };
 use indexy::{Compacted, Db, IndexYKind, Options, Tree, TreeOptions, TreeStats};
+use std::time::{Duration, Instant};
 
 const KEYS: u64 = 40_000;
 
@@ -25,7 +26,7 @@ fn compact(tree: &Tree) -> Compacted {
     assert!(told.is_sorted_by_key(|at| at.steps));
     assert!(told.iter().all(|at| at.bytes_before == done.bytes_before));
     assert!(told.last().is_none_or(|at| at.steps <= done.steps));
-    assert_eq!(tree.stats().y_bytes_on_disk, done.bytes_after);
+    assert!(tree.stats().y_bytes_on_disk <= done.bytes_after);
     done
 }
 
@@ -70,16 +71,24 @@ fn dead_bytes_are_those_of_all_trees() {
         let options = TreeOptions::new().index_y(kind);
         let tree = db.tree_with(name, options).unwrap();
         load(&db, &tree, 1);
-        assert!(tree.stats().y_dead_bytes < tree.stats().y_bytes_on_disk / 2);
+        let before = tree.stats().y_bytes_on_disk;
         // What was removed one by one is known when it is merged; a range at once.
-        tree.remove_range(..(KEYS * 9 / 10).to_be_bytes()).unwrap();
+        let half = KEYS / 4..KEYS * 3 / 4;
+        tree.remove_range(half.start.to_be_bytes()..half.end.to_be_bytes())
+            .unwrap();
         db.flush().unwrap();
         let stats = tree.stats();
-        assert!(stats.y_dead_bytes > 0, "{name}: {stats:?}");
-        assert!(
-            stats.y_dead_bytes <= stats.y_bytes_on_disk,
-            "{name}: {stats:?}"
-        );
+        let live = stats.y_bytes_on_disk - stats.y_dead_bytes;
+        assert!(live * 4 < before * 3, "{name}: {before} before, {stats:?}");
+        if name == "paged" {
+            // Nobody but `compact` gives its holes back; an LSM tree may merge at once.
+            assert!(stats.y_dead_bytes * 4 > before, "{stats:?}");
+        }
+    }
+    let until = Instant::now() + Duration::from_secs(60);
+    while db.stats().y_unsettled > 0 {
+        assert!(Instant::now() < until, "merges go on");
+        std::thread::sleep(Duration::from_millis(50));
     }
     let trees = ["lsm", "paged"].map(|name| db.tree(name).unwrap().stats());
     let all = db.stats();
