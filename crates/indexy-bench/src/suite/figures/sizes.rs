@@ -67,6 +67,10 @@ pub struct ColdSizes {
     pub subscribers: u32,
     /// Memory budget of TATP and Voter in bytes.
     pub tables_budget: u64,
+    /// TPC-C.
+    pub tpcc: Scale,
+    /// Its memory budget in bytes.
+    pub tpcc_budget: u64,
 }
 
 impl ColdSizes {
@@ -346,6 +350,12 @@ fn cold_smoke() -> ColdSizes {
         turning_seconds: 0.3,
         subscribers: 4000,
         tables_budget: 2 << 20,
+        tpcc: Scale {
+            warehouses: 1,
+            items: 1000,
+            customers: 100,
+        },
+        tpcc_budget: 4 << 20,
     }
 }
 
@@ -371,6 +381,12 @@ fn cold_laptop() -> ColdSizes {
         turning_seconds: 16.0,
         subscribers: 60_000,
         tables_budget: 4 << 20,
+        tpcc: Scale {
+            warehouses: 2,
+            items: 20_000,
+            customers: 1000,
+        },
+        tpcc_budget: 6 << 20,
     }
 }
 
@@ -387,6 +403,8 @@ fn cold_paper() -> ColdSizes {
         turning_seconds: 1800.0,
         subscribers: 10_000_000,
         tables_budget: 512 << 20,
+        tpcc: Scale::full(100),
+        tpcc_budget: 1280 << 20,
         ..cold_laptop()
     }
 }

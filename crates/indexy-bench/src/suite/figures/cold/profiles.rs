@@ -12,11 +12,11 @@ use super::{
 };
 use crate::{
     applications::Config,
-    contender::{About, Cold, Durability},
+    contender::{About, Cold, Durability, Others},
     harness::{TableStep, Work},
     measure::RunResult,
     suite::{Plan, TablesRun, tables_plan},
-    tatp, voter,
+    tatp, tpcc, voter,
 };
 use indexy::Admission;
 use indexy_report::chart::{Plot, Series};
@@ -27,6 +27,9 @@ const TUNED: &str = "tuned";
 const GENERIC: &str = "generic";
 const TATP: &str = "tatp";
 const VOTER: &str = "voter";
+const TPCC: &str = "tpcc";
+/// As reports spell them, and as scenarios do.
+const APPLICATIONS: [(&str, &str); 3] = [("TPC-C", TPCC), ("TATP", TATP), ("Voter", VOTER)];
 /// 92 to 340 % more.
 const HEADLINE: RangeInclusive<f64> = 1.92..=4.4;
 /// The point of a workload that has no exponent.
@@ -59,7 +62,7 @@ pub(in crate::suite::figures) fn jobs(sizes: &Sizes, all: &[&About], plan: &mut 
                 budget: sizes.cold.budget,
             };
             add_ycsb(sizes, &case, about, sizes.cold.skews_on(device), plan);
-            for workload in [TATP, VOTER] {
+            for (_, workload) in APPLICATIONS {
                 add_tables(sizes, (device, policy, workload), about, plan);
             }
         }
@@ -71,6 +74,11 @@ fn on(sizes: &Sizes, workload: &str) -> Config {
     const VOTES: u8 = 2;
     const PHONES: u32 = 10_000_000;
     match workload {
+        TPCC => Config::Tpcc(tpcc::Config {
+            scale: sizes.cold.tpcc,
+            mix: tpcc::Mix::Standard,
+            others: Others::Same,
+        }),
         TATP => Config::Tatp(tatp::Config {
             subscribers: sizes.cold.subscribers,
             zipf: None,
@@ -94,7 +102,10 @@ fn add_tables(
     let run = TablesRun {
         scenario: scenario(FIGURE, device, &format!("{policy}-{workload}")),
         on: on(sizes, workload),
-        budget: sizes.cold.tables_budget,
+        budget: match workload {
+            TPCC => sizes.cold.tpcc_budget,
+            _ => sizes.cold.tables_budget,
+        },
         page_bytes,
         durability: Durability::None,
         threads: 1,
@@ -137,8 +148,8 @@ pub(in crate::suite::figures) fn plots(results: &[RunResult]) -> Vec<Plot> {
     let mut bars: Vec<(String, String, f64)> = exponents
         .map(|x| (format!("YCSB, exponent {x}"), String::new(), x))
         .collect();
-    bars.push(("TATP".to_owned(), format!("-{TATP}"), ONLY));
-    bars.push(("Voter".to_owned(), format!("-{VOTER}"), ONLY));
+    let applications = APPLICATIONS.into_iter();
+    bars.extend(applications.map(|(name, of)| (name.to_owned(), format!("-{of}"), ONLY)));
     let devices: Vec<Device> = Device::ALL
         .into_iter()
         .filter(|device| pair(results, *device, "")[0].is_some())
@@ -172,6 +183,11 @@ pub(super) fn verdict_of(
     match workload {
         TATP => ("more", at_least(ratio, 1.0)),
         VOTER => ("about the same", alike(ratio)),
+        TPCC => match device {
+            Device::Xpoint => ("1.36 x", at_least(ratio, 1.36)),
+            Device::Nvram => ("1.26 x", at_least(ratio, 1.26)),
+            _ => ("little", alike(ratio)),
+        },
         _ if device.turns() => ("the same", alike(ratio)),
         _ => ("1.92 to 4.4 x", within(ratio, HEADLINE)),
     }
@@ -193,7 +209,7 @@ pub(in crate::suite::figures) fn findings(results: &[RunResult]) -> Vec<String> 
         for x in skews(results).into_iter().filter(|x| *x != ONLY) {
             say(&format!("YCSB at {x}"), pair(results, device, ""), x, "");
         }
-        for (name, workload) in [("TATP", TATP), ("Voter", VOTER)] {
+        for (name, workload) in APPLICATIONS {
             let runs = pair(results, device, &format!("-{workload}"));
             say(name, runs, ONLY, workload);
         }

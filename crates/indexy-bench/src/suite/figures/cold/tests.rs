@@ -172,6 +172,16 @@ fn each_device_has_a_claim_of_its_own() {
         run("ma6-smr-generic", 10_000, 0.0),
     ];
     said(&profiles::findings(&both), &["the same", "not shown"]);
+    let tpcc = |device: &str, tuned| {
+        let mut both = [("tuned", tuned), ("generic", 20_000)]
+            .map(|(policy, done)| run(&format!("ma6-{device}-{policy}-tpcc"), done, 0.0));
+        // It has no exponent.
+        both.iter_mut().for_each(|run| run.phases[1].x = Some(0.0));
+        profiles::findings(&both)
+    };
+    said(&tpcc("ssd", 21_000), &["TPC-C", "little", "as claimed"]);
+    said(&tpcc("xpoint", 24_000), &["1.36 x", "direction only"]);
+    said(&tpcc("nvram", 26_000), &["1.26 x", "as claimed"]);
 }
 
 /// Few operations are enough where the device was written to meanwhile.
@@ -235,6 +245,8 @@ fn all_figures_run_and_speak() {
     let mut sizes = Preset::Smoke.sizes(1);
     sizes.cold.records = RECORDS;
     sizes.cold.subscribers = 300;
+    sizes.cold.tpcc.items = 300;
+    sizes.cold.tpcc.customers = 30;
     sizes.cold.warm_operations = 100;
     sizes.cold.seconds = 0.04;
     sizes.cold.devices = vec![Device::Ssd, Device::Nvram];
