@@ -105,6 +105,29 @@ fn scans_count_the_entries_that_they_find_in_memory() {
 }
 
 #[test]
+fn keys_that_are_read_ahead_for_whoever_removes_the_first_count() {
+    const POPS: u64 = 1900;
+    const MOST_AHEAD: u64 = 16;
+    for order in [Order::Ascending, Order::Descending] {
+        Rig::each(|_, tree, _| {
+            fill(tree);
+            // The first call says only that there may be more.
+            assert!(tree.first(order).is_none());
+            for _ in 0..POPS {
+                let first = tree.first(order).expect("all of the tree is in memory");
+                remove(tree, &first.key);
+                tree.pass_first(&first);
+            }
+            // Each key was read, and written.
+            let (least, period) = (2 * POPS, u64::from(PERIOD));
+            let expected = least / period..=(least + MOST_AHEAD) / period + 1;
+            let counted = all(tree);
+            assert!(expected.contains(&counted), "{counted}, not {expected:?}");
+        });
+    }
+}
+
+#[test]
 fn counts_are_halved_once_by_a_release_that_freed_something_and_by_no_other() {
     const NOTED: u32 = 64;
     Rig::each(|rig, tree, _| {
