@@ -219,14 +219,17 @@ impl LeafLatched<'_> {
         gone.tombstones += stable.bits(Bit::Tombstone).count_ones() as usize;
         gone.operands += stable.operands().count_ones() as usize;
         if self.leaf().any_large() {
-            let (all, operands) = stable.large_bytes();
-            gone.bytes += all;
-            gone.large_bytes += all;
-            gone.large_operand_bytes += operands;
+            self.leaf().prefetch(0..stable.len());
+            let operands = stable.operands();
             for i in 0..stable.len() {
-                if let Some(large) = stable.large(&stable.entry(i)) {
-                    large.retire(memory);
-                }
+                let Some(large) = stable.large(&stable.entry(i)) else {
+                    continue;
+                };
+                let bytes = large.arena_bytes();
+                gone.bytes += bytes;
+                gone.large_bytes += bytes;
+                gone.large_operand_bytes += if operands >> i & 1 == 1 { bytes } else { 0 };
+                large.retire(memory);
             }
         }
         self.retire(memory);
