@@ -13,10 +13,8 @@ use crate::{
 };
 use std::ops::ControlFlow;
 
-/// So much of what was removed as a whole is freed in one step, of half a millisecond...
+/// So much of what was removed as a whole is freed in one step, of one or two milliseconds.
 const FREED_BYTES: usize = 1 << 20;
-/// ...and so many steps are made by the thread that removed it.
-const FREED_AT_ONCE: usize = 4;
 
 impl Joined {
     /// Drops every entry, dirty ones too, and writes nothing to Y any more: the tree was dropped.
@@ -141,11 +139,10 @@ impl Joined {
         freed
     }
 
-    /// After the removal of everything, when other writers go on: frees as much of what was in X as
-    /// takes a few milliseconds, and has the releaser free the rest.
+    /// After the removal of everything, when other writers go on: frees a part of what was in X,
+    /// and has the releaser free the rest.
     pub(crate) fn free_removed(&self) {
-        let parts = (0..FREED_AT_ONCE).take_while(|_| self.free_part_of_removed());
-        if parts.count() == FREED_AT_ONCE {
+        if self.free_part_of_removed() {
             self.shared.room.wake_releaser.notify();
         }
     }

@@ -72,7 +72,7 @@ impl Tree {
     }
 
     /// Removes every key of the tree; see [`Tree::remove_range`]. What is in memory is not walked
-    /// while others wait: the caller frees 4 MiB of it when they go on, and a thread in the
+    /// while others wait: the caller frees 1 MiB of it when they go on, and a thread in the
     /// background the rest. [`Stats::memory_used_bytes`](crate::Stats::memory_used_bytes) falls as
     /// they do. Locators of the radix kinds ([`IndexXKind`](crate::IndexXKind)) are walked.
     ///
