@@ -26,15 +26,18 @@ use std::{
 
 /// More than the keys take, with images of all of them.
 const BUDGET_BYTES: usize = 256 << 20;
+/// One that other entries fill so far that regions are watched.
+const SHORT_BUDGET_BYTES: usize = 32 << 20;
 /// Names the workload to the process that runs it.
 const CHILD: &str = "INSTRUCTIONS_OF";
 
 /// A workload: its name, the one that it is compared with, and what it does.
 type Workload = (&'static str, &'static str, fn(&Setting));
 
-const WORKLOADS: [Workload; 11] = [
+const WORKLOADS: [Workload; 12] = [
     ("get", "get", get),
     ("get-counted", "get", get_counted),
+    ("get-watched", "get", get_watched),
     ("get-unchanged", "get", get_unchanged),
     ("get-probed", "get", get_probed),
     ("insert", "insert", insert),
@@ -105,12 +108,16 @@ struct Setting {
 impl Setting {
     fn new(name: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let counted = name == "get-counted";
+        let counted = name == "get-counted" || name == "get-watched";
+        let budget = match name {
+            "get-watched" => SHORT_BUDGET_BYTES,
+            _ => BUDGET_BYTES,
+        };
         let kind = match std::env::var("PAIR").as_deref() {
             Ok("bptree") => IndexXKind::BPlus,
             _ => IndexXKind::Art,
         };
-        let mut options = Options::new(BUDGET_BYTES).index_x(kind);
+        let mut options = Options::new(budget).index_x(kind);
         if counted {
             let every = Duration::from_secs(3600);
             options = options.hot_set(HotSet::Keep { every });
@@ -176,6 +183,26 @@ fn get(set: &Setting) {
 /// With all that counts reads, and decides what they bring into memory.
 fn get_counted(set: &Setting) {
     get(set);
+}
+
+/// The same, and memory is so full that regions count their accesses, and reads mark what they
+/// find.
+fn get_watched(set: &Setting) {
+    set.write(&set.keys, 1);
+    let filler = set.db.tree("filler").unwrap();
+    let cleans = || set.db.stats().cleaned_by_check_back > 0;
+    let filled = (0_u64..100_000).find(|n| {
+        filler.insert(mixed(*n).to_be_bytes(), [7; 1000]).unwrap();
+        cleans()
+    });
+    assert!(filled.is_some(), "no region was watched");
+    measured(|| {
+        for key in &set.asked {
+            assert!(black_box(set.tree.get(key)).unwrap().is_some());
+        }
+    });
+    let stats = set.db.stats();
+    assert_eq!((stats.releases, stats.misses), (0, 0), "all is in memory");
 }
 
 /// Through a snapshot since which nothing was written.

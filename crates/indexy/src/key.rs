@@ -175,6 +175,21 @@ impl Value {
     }
 }
 
+/// Bytes of a head.
+pub(crate) const HEAD_BYTES: usize = 4;
+
+/// The head of what a key has behind its node's prefix: the first four bytes, with zeros behind, as
+/// a number. Two keys of a node with different heads are in the order of those.
+#[inline]
+pub(crate) fn head(suffix: &[u8]) -> u32 {
+    if let Some(four) = suffix.first_chunk::<HEAD_BYTES>() {
+        return u32::from_be_bytes(*four);
+    }
+    let mut four = [0; HEAD_BYTES];
+    four[..suffix.len()].copy_from_slice(suffix);
+    u32::from_be_bytes(four)
+}
+
 /// The smallest key greater than `key`: `key ++ 0x00`.
 pub(crate) fn successor(key: &[u8]) -> Vec<u8> {
     let mut next = Vec::with_capacity(key.len() + 1);

@@ -414,7 +414,8 @@ fn stored_databases_open_and_go_on() {
     }
 }
 
-/// A tree of the first LSM engine: the error names the format, and nothing is touched.
+/// A tree of the first LSM engine: the error names the format and says what to do, and nothing is
+/// touched.
 #[test]
 fn what_is_not_supported_any_more_is_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -422,14 +423,20 @@ fn what_is_not_supported_any_more_is_refused() {
     copy(&stored(REFUSED), &path);
     let before = files(&path);
     for read_only in [true, false] {
-        match Db::open(&path, options().read_only(read_only)) {
-            Err(Error::FormatVersion {
-                found: 1,
-                supported,
-                ..
-            }) => assert_eq!(supported, 2),
-            other => panic!("{other:?}"),
-        }
+        let refused = Db::open(&path, options().read_only(read_only)).unwrap_err();
+        let Error::FormatVersion {
+            found: 1,
+            supported: 2,
+            path: tree,
+        } = &refused
+        else {
+            panic!("{refused:?}");
+        };
+        assert!(tree.starts_with(&path), "{}", tree.display());
+        let way = "`dump` it with the build that wrote it, and `load` it";
+        let text = refused.to_string();
+        assert!(text.contains(way), "{text}");
+        assert!(text.contains(&tree.display().to_string()), "{text}");
     }
     let changed = |name: &PathBuf| files(&path).get(name) != before.get(name);
     let trees = before.keys().filter(|name| name.starts_with("trees"));

@@ -19,6 +19,24 @@ fn every_builtin_workload_parses() {
     assert!(builtin_text("A").is_some() && builtin_text("nope").is_none());
 }
 
+/// The comparison that it is from: nine reads for one update, of tuples of 1 KiB.
+#[test]
+fn workload_t_reads_nine_times_of_ten_and_has_tuples_of_1_kib() {
+    let w = workload("t", &[]).unwrap();
+    for (operation, _) in OPERATIONS {
+        let share = match operation {
+            Operation::Read => 0.9,
+            Operation::Update => 0.1,
+            _ => 0.0,
+        };
+        let found = w.share(operation);
+        assert!((found - share).abs() < 1e-9, "{operation:?}: {found}");
+    }
+    assert_eq!((w.records.fields(), w.records.longest_bytes()), (1, 1024));
+    assert_eq!(w.records.average_bytes(), 1024);
+    assert!(w.writes_whole_records());
+}
+
 #[test]
 fn operations_come_in_their_shares() {
     let w = workload("x", &[]).unwrap();

@@ -286,3 +286,38 @@ fn compare(
     db.close()?;
     Ok(true)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use indexy::{Durability, Options, Ttl};
+
+    const RECORDS: u64 = 2000;
+
+    /// They do not pass through the memory of the new tree, but where each has a time to live.
+    #[test]
+    fn records_are_loaded_sorted() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |name| {
+            let options = Options::new(16 << 20).durability(Durability::None);
+            Db::open(dir.path().join(name), options).unwrap()
+        };
+        let (src, dest) = (open("src"), open("dest"));
+        let paged = IndexYKind::BPlus { page_bytes: 4096 };
+        for (name, options, in_memory) in [
+            ("lsm", TreeOptions::new(), 0),
+            ("paged", TreeOptions::new().index_y(paged), 0),
+            ("expiring", TreeOptions::new().ttl(Ttl::PerEntry), RECORDS),
+        ] {
+            let tree = src.tree_with(name, options.clone()).unwrap();
+            for i in 0..RECORDS {
+                tree.insert(i.to_be_bytes(), [7; 100]).unwrap();
+            }
+            let new = dest.tree_with(name, options).unwrap();
+            let copied = copy(&tree, &new, &Interrupt::default(), &mut |_| {});
+            assert_eq!(copied.unwrap().unwrap().records, RECORDS, "{name}");
+            assert_eq!(new.stats().x_keys, in_memory, "{name}");
+            assert_eq!(new.len().unwrap(), RECORDS, "{name}");
+        }
+    }
+}

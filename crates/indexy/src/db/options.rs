@@ -721,4 +721,22 @@ mod tests {
         assert!(much.direct_reads(true).reads_directly());
         assert!(!little.direct_reads(false).reads_directly());
     }
+
+    #[test]
+    fn a_preset_sets_access_and_direct_reads_where_nobody_else_has() {
+        use DeviceProfile::{Nvram, Ssd};
+        // Without a preset, tables are read through the page cache.
+        let options = Options::new(crate::db::machine::memory_limit_bytes() / 4);
+        let on = |options: &Options, profile| {
+            let options = options.clone().on_device(profile);
+            (options.chosen_access(), options.reads_directly())
+        };
+        assert_eq!(options.chosen_access(), Access::Block);
+        assert_eq!(on(&options, Ssd), (Access::Block, false));
+        assert_eq!(on(&options, Nvram), (Access::Byte, true));
+        let by_block = options.clone().access(Access::Block).direct_reads(false);
+        assert_eq!(on(&by_block, Nvram), (Access::Block, false));
+        let by_byte = options.access(Access::Byte).direct_reads(true);
+        assert_eq!(on(&by_byte, Ssd), (Access::Byte, true));
+    }
 }

@@ -10,6 +10,9 @@ use crossbeam_utils::CachePadded;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use thread_local::ThreadLocal;
 
+/// Levels of the tree of regions that are told apart: 16 times as many regions each.
+const RELEASE_LEVELS: usize = 4;
+
 /// Counted by the thread that owns the block.
 #[derive(Debug, Default)]
 pub(crate) struct PerThread {
@@ -42,8 +45,8 @@ pub(crate) struct Counters {
     pub cleaned_by_age: AtomicU64,
     pub cleaned_for_log: AtomicU64,
     pub releases: AtomicU64,
-    /// Selected by Algorithm 1 as wholes of several regions.
-    pub released_subtrees: AtomicU64,
+    /// What releases chose, by its level in the tree of regions; the last one is for all above.
+    pub released_by_level: [AtomicU64; RELEASE_LEVELS],
     pub spared_keys: AtomicU64,
     pub released_regions: AtomicU64,
     pub released_bytes: AtomicU64,

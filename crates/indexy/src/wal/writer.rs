@@ -70,7 +70,7 @@ pub(super) struct SegmentWriter {
     segment_bytes: u64,
     /// Longest payload of one group, in bytes; a longer record takes several.
     group_bytes: usize,
-    /// Allocate ahead: for logs that sync often.
+    /// See [`SegmentWriter::allocate_ahead`].
     allocate: bool,
     next_sequence: u64,
     active: Option<Active>,
@@ -119,6 +119,12 @@ impl SegmentWriter {
 
     pub(super) fn gate(&self) -> Arc<SyncGate> {
         self.gate.clone()
+    }
+
+    /// From now on space is allocated ahead: for logs that sync often. Cost once it is on: a call
+    /// of the system for each MiB; the newest segment takes up to a MiB more.
+    pub(super) fn allocate_ahead(&mut self) {
+        self.allocate = true;
     }
 
     /// Writes whole records. `bytes` is room for a group header, `len` bytes of payload, and room

@@ -15,6 +15,8 @@
 //! Nothing here trusts what it reads: the caller validates. SSE2 is part of x86-64, so nothing is
 //! detected.
 
+pub(crate) use crate::key::{HEAD_BYTES, head};
+
 use crate::mem::words::Words;
 use std::cmp::Ordering;
 
@@ -22,23 +24,10 @@ use std::cmp::Ordering;
 /// effect.
 pub(crate) const HEADS_AND_HINTS: bool = cfg!(not(indexy_plain_search));
 
-/// Bytes of a head.
-pub(crate) const HEAD_BYTES: usize = 4;
 /// Hints of a node that has them: one cache line.
 pub(crate) const HINTS: usize = 16;
 /// What a hint says where there is no head.
 const NO_HINT: u32 = u32::MAX;
-
-/// The head of a key behind the node's prefix.
-#[inline]
-pub(crate) fn head(suffix: &[u8]) -> u32 {
-    if let Some(four) = suffix.first_chunk::<HEAD_BYTES>() {
-        return u32::from_be_bytes(*four);
-    }
-    let mut four = [0; HEAD_BYTES];
-    four[..suffix.len()].copy_from_slice(suffix);
-    u32::from_be_bytes(four)
-}
 
 /// Bytes of `suffix` that its head does not hold.
 #[inline]

@@ -151,7 +151,7 @@ pub(crate) struct LeafInfo<'a> {
 pub(crate) struct KeySeen<'a> {
     pub key: &'a [u8],
     pub value_bytes: usize,
-    /// Read or loaded since the last cut that spared it, as far as references are tracked.
+    /// Read since the last cut that spared it, as far as references are tracked.
     pub referenced: bool,
 }
 

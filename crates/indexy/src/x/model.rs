@@ -4,8 +4,8 @@
 #![forbid(unsafe_code)]
 
 use super::*;
-use parking_lot::RwLock;
-use std::collections::BTreeMap;
+use parking_lot::{Mutex, RwLock};
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone)]
 struct Entry {
@@ -21,6 +21,9 @@ struct State {
     /// Ranges by their first key; the first is empty.
     ranges: BTreeMap<Vec<u8>, Option<Stamp>>,
     clock: Stamp,
+    tracks_references: bool,
+    /// Entries that were read; some keys have no entry any more.
+    referenced: Mutex<BTreeSet<Vec<u8>>>,
 }
 
 pub(crate) struct ModelX(RwLock<State>);
@@ -32,7 +35,20 @@ impl ModelX {
             entries: BTreeMap::new(),
             ranges,
             clock: 0,
+            tracks_references: false,
+            referenced: Mutex::default(),
         }))
+    }
+
+    /// A `get` that leaves no trace.
+    fn look<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R) -> Lookup<R> {
+        let s = self.0.read();
+        match s.entries.get(key) {
+            Some(Entry { operand: true, .. }) => Lookup::Operand,
+            Some(Entry { value: Some(v), .. }) => Lookup::Found(found(v)),
+            Some(_) => Lookup::Deleted,
+            None => s.mount(key).map_or(Lookup::Absent, Lookup::AskY),
+        }
     }
 }
 
@@ -75,6 +91,15 @@ impl State {
         self.clock += 1;
         self.clock
     }
+    fn reference(&self, key: &[u8]) {
+        if self.tracks_references {
+            self.referenced.lock().insert(key.to_vec());
+        }
+    }
+    /// Forgets that `key` was read; false if it was not.
+    fn unreference(&mut self, key: &[u8]) -> bool {
+        self.referenced.get_mut().remove(key)
+    }
 }
 
 /// What a key was.
@@ -97,13 +122,11 @@ impl Before for Old {
 
 impl IndexX for ModelX {
     fn get<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R) -> Lookup<R> {
-        let s = self.0.read();
-        match s.entries.get(key) {
-            Some(Entry { operand: true, .. }) => Lookup::Operand,
-            Some(Entry { value: Some(v), .. }) => Lookup::Found(found(v)),
-            Some(_) => Lookup::Deleted,
-            None => s.mount(key).map_or(Lookup::Absent, Lookup::AskY),
+        let answer = self.look(key, found);
+        if matches!(answer, Lookup::Found(_)) {
+            self.0.read().reference(key);
         }
+        answer
     }
 
     fn put_over<E>(
@@ -112,7 +135,7 @@ impl IndexX for ModelX {
         value: Option<&[u8]>,
         commit: impl FnOnce(&dyn Before) -> Result<(), E>,
     ) -> Result<Put, E> {
-        let before = Old(self.get(key, <[u8]>::to_vec));
+        let before = Old(self.look(key, <[u8]>::to_vec));
         let mut s = self.0.write();
         let mounted = s.mount(key).is_some();
         let old = s.entries.get(key).cloned();
@@ -129,6 +152,9 @@ impl IndexX for ModelX {
             }
         }
         commit(&before)?;
+        if old.is_none() {
+            s.unreference(key);
+        }
         let (in_y, run) = old.map_or((mounted, 0), |e| (e.in_y | e.operand, e.run));
         s.entries.insert(
             key.to_vec(),
@@ -148,6 +174,7 @@ impl IndexX for ModelX {
         if s.mount(key) != Some(stamp) || s.entries.contains_key(key) {
             return Load::Raced;
         }
+        s.unreference(key);
         s.entries.insert(
             key.to_vec(),
             Entry {
@@ -381,7 +408,14 @@ impl IndexX for ModelX {
         }
     }
 
-    fn cut(&self, from: &[u8], to: Option<&[u8]>, acked: RunId, _: bool, enough: usize) -> Cut {
+    fn cut(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        acked: RunId,
+        spare_referenced: bool,
+        enough: usize,
+    ) -> Cut {
         let mut s = self.0.write();
         let mut cut = Cut::default();
         let mut end = to.map(<[u8]>::to_vec);
@@ -393,7 +427,10 @@ impl IndexX for ModelX {
             let e = &s.entries[&k];
             if e.dirty || e.run > acked {
                 cut.unclean += 1;
+            } else if spare_referenced && s.unreference(&k) {
+                cut.spared += 1;
             } else {
+                let e = &s.entries[&k];
                 cut.freed_bytes += k.len() + e.value.as_ref().map_or(0, Vec::len) + 64;
                 cut.dropped += 1;
                 s.entries.remove(&k);
@@ -486,20 +523,26 @@ impl IndexX for ModelX {
             let s = self.0.read();
             let keys = s.keys(from, to).into_iter();
             let keys = keys.filter(|k| k.len() <= longest && !s.entries[k].operand);
-            keys.filter_map(|k| Some((s.entries[&k].value.as_ref()?.len(), k)))
-                .collect()
+            let referenced = s.referenced.lock();
+            let seen = |k: Vec<u8>| {
+                let value_bytes = s.entries[&k].value.as_ref()?.len();
+                Some((value_bytes, referenced.contains(&k), k))
+            };
+            keys.filter_map(seen).collect()
         };
-        for (value_bytes, key) in &live {
+        for (value_bytes, referenced, key) in &live {
             visit(KeySeen {
                 key,
                 value_bytes: *value_bytes,
-                referenced: false,
+                referenced: *referenced,
             })?;
         }
         ControlFlow::Continue(())
     }
 
-    fn track_references(&self, _: bool) {}
+    fn track_references(&self, on: bool) {
+        self.0.write().tracks_references = on;
+    }
 
     fn stats(&self) -> XStats {
         let s = self.0.read();

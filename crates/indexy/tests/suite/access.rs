@@ -73,6 +73,43 @@ fn a_preset_for_memory_goes_with_it() {
     assert_eq!(tree.admission(), Admission::Top { percent: 5 });
 }
 
+/// Whether the pages of the one tree of a database are mapped into this process.
+#[cfg(target_os = "linux")]
+fn is_mapped(dir: &Path) -> bool {
+    let file = page_file(&dir.canonicalize().unwrap());
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    maps.lines()
+        .any(|line| line.ends_with(file.to_str().unwrap()))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_preset_for_memory_reads_by_the_byte_unless_blocks_are_asked_for() {
+    let on = |profile| Options::new(4 * MIB).device(profile);
+    for (options, by_byte) in [
+        (on(DeviceProfile::Nvram), true),
+        (on(DeviceProfile::Nvram).access(Access::Block), false),
+        (on(DeviceProfile::Ssd), false),
+        (on(DeviceProfile::Ssd).access(Access::Byte), true),
+        // Whatever is found: what looks like memory may be the page cache.
+        (on(DeviceProfile::Auto), false),
+    ] {
+        let dir = fast_dir();
+        let db = Db::open(dir.path(), options.clone()).unwrap();
+        db.tree("t").unwrap().insert("key", "value").unwrap();
+        db.close().unwrap();
+        drop(db);
+        let db = Db::open(dir.path(), options.clone()).unwrap();
+        assert_eq!(db.tree("t").unwrap().get("key").unwrap().unwrap(), b"value");
+        assert_eq!(
+            is_mapped(dir.path()),
+            by_byte,
+            "{:?}: {options:?}",
+            db.device()
+        );
+    }
+}
+
 /// Values of all sizes, twice the budget, with overwrites, removals, restarts and scans.
 #[test]
 fn answers_do_not_depend_on_it() {

@@ -30,6 +30,8 @@ pub struct FileY {
     map: Mutex<Arc<Map>>,
     /// The directory is the next owner's.
     released: AtomicBool,
+    /// Calls of `get`.
+    gets: Arc<AtomicUsize>,
 }
 
 const FILE: &str = "map";
@@ -76,6 +78,7 @@ impl FileY {
             read_only,
             map: Mutex::new(Arc::new(load(dir)?)),
             released: AtomicBool::new(false),
+            gets: Arc::default(),
         })
     }
 
@@ -103,6 +106,7 @@ impl IndexY for FileY {
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+        self.gets.fetch_add(1, SeqCst);
         Ok(self.map().get(key).map(|v| Value::new(v)))
     }
 
@@ -183,8 +187,10 @@ impl IndexY for FileY {
 
 /// Counts what it was asked for, and refuses where told to.
 #[derive(Default)]
-struct Files {
+pub struct Files {
     shares: AtomicUsize,
+    /// Calls of `get` of all that were opened.
+    pub gets: Arc<AtomicUsize>,
     /// What `share` and `set_memory` said last.
     cache_bytes: Arc<AtomicUsize>,
     refuses: bool,
@@ -203,6 +209,7 @@ impl IndexYFactory for Files {
         self.shares.fetch_add(1, SeqCst);
         self.cache_bytes.store(cache_bytes, SeqCst);
         Ok(Arc::new(FilesShared {
+            gets: self.gets.clone(),
             cache_bytes: self.cache_bytes.clone(),
             keeps: self.keeps,
         }))
@@ -214,13 +221,16 @@ impl IndexYFactory for Files {
 }
 
 struct FilesShared {
+    gets: Arc<AtomicUsize>,
     cache_bytes: Arc<AtomicUsize>,
     keeps: bool,
 }
 
 impl IndexYShared for FilesShared {
     fn open(&self, dir: &Path, read_only: bool) -> Result<Arc<dyn IndexY>> {
-        Ok(Arc::new(FileY::open(dir, read_only)?))
+        let mut y = FileY::open(dir, read_only)?;
+        y.gets = self.gets.clone();
+        Ok(Arc::new(y))
     }
 
     fn memory_bytes(&self) -> usize {
@@ -237,7 +247,7 @@ fn file() -> IndexYKind {
     IndexYKind::custom("file").unwrap()
 }
 
-fn options_with(factory: &Arc<Files>) -> Options {
+pub fn options_with(factory: &Arc<Files>) -> Options {
     let options = Options::new(4 * MIB).index_y(file());
     options.register_index_y("file", factory.clone()).unwrap()
 }

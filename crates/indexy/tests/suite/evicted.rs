@@ -5,6 +5,7 @@
 //! `INDEXY_EVICTED_MILLIS`: length of the concurrent test (400).
 
 use super::{
+    custom_y::{Files, options_with},
     pairs,
     support::{MIB, Random, assert_sound, setting},
 };
@@ -14,7 +15,10 @@ use indexy::{
 };
 use std::{
     collections::BTreeMap,
-    sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering::SeqCst},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -97,6 +101,39 @@ fn absent_keys_cost_no_read_of_the_disk_over_every_pair() {
             (Evicted::Ranges, 0)
         );
         assert!(tree.get(key(1)).unwrap().is_some());
+    }
+}
+
+/// A disk index from outside: its keys are in the filter, and it is not asked for others.
+#[test]
+fn absent_keys_do_not_ask_a_registered_disk_index() {
+    const KEYS: u64 = 5000;
+    let dir = fast_dir();
+    let files: Arc<Files> = Arc::default();
+    let asks = |keys: std::ops::Range<u64>, tree: &Tree| {
+        let before = files.gets.load(SeqCst);
+        let found = keys.filter(|n| tree.contains_key(key(*n)).unwrap());
+        (found.count() as u64, files.gets.load(SeqCst) - before)
+    };
+    for opened in 0..2 {
+        let db = Db::open(dir.path(), options_with(&files)).unwrap();
+        let tree = db.tree("t").unwrap();
+        if opened == 0 {
+            for n in 0..KEYS {
+                tree.insert(key(n), b"value").unwrap();
+            }
+        }
+        put_away(&db, &tree);
+        let absent = 100_000..102_000;
+        assert_eq!(asks(absent.clone(), &tree), (0, 2000), "without a filter");
+        let tree = db.tree_with("t", filtered()).unwrap();
+        assert_eq!(tree.pair().1.to_string(), "custom:file");
+        wait_built(&db);
+        let (found, asked) = asks(absent, &tree);
+        assert!(found == 0 && asked < 60, "{asked} of 2000");
+        assert_eq!(asks(0..KEYS, &tree), (KEYS, KEYS as usize));
+        assert!(db.stats().denied_by_filter >= 1900);
+        db.close().unwrap();
     }
 }
 

@@ -227,3 +227,36 @@ fn assert_newest(db: &Db, newest: u32) {
     }
     assert_sound(db);
 }
+
+/// A process that ends at once leaves merges to the next one, which does them though it does not
+/// write.
+#[test]
+fn merges_left_by_a_close_are_done_without_a_write() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options::new(4 * MIB);
+    let db = open(dir.path(), &options);
+    let tree = db.tree("t").unwrap();
+    let begun = Instant::now();
+    for round in 0..4u32 {
+        for i in 0..500u32 {
+            tree.insert(i.to_be_bytes(), round.to_be_bytes()).unwrap();
+        }
+        db.flush().unwrap();
+    }
+    // Writers seem to rest after five seconds.
+    let slow = begun.elapsed() > Duration::from_secs(4);
+    assert!(slow || db.stats().y_runs == 4, "{:?}", db.stats());
+    db.close().unwrap();
+    let db = open(dir.path(), &options);
+    let opened = Instant::now();
+    while db.stats().y_runs > 1 || db.stats().y_unsettled > 0 {
+        let stats = db.stats();
+        assert!(opened.elapsed() < Duration::from_secs(20), "{stats:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let tree = db.tree("t").unwrap();
+    for i in 0..500u32 {
+        let found = tree.get(i.to_be_bytes()).unwrap();
+        assert_eq!(found.unwrap(), 3u32.to_be_bytes());
+    }
+}

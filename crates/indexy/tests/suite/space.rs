@@ -23,9 +23,14 @@ fn load(db: &Db, tree: &Tree, value: u8) {
 fn compact(tree: &Tree) -> Compacted {
     let mut told = Vec::new();
     let done = tree.compact_with::<&[u8]>(.., |at| told.push(at)).unwrap();
-    assert!(told.is_sorted_by_key(|at| at.steps));
+    // After each step, and so after the last one.
+    let steps = told.iter().map(|at| at.steps);
+    assert!(steps.eq(1..=done.steps), "{done:?}: {told:?}");
     assert!(told.iter().all(|at| at.bytes_before == done.bytes_before));
-    assert!(told.last().is_none_or(|at| at.steps <= done.steps));
+    assert!(
+        told.last()
+            .is_none_or(|at| at.bytes_after >= done.bytes_after)
+    );
     assert!(tree.stats().y_bytes_on_disk <= done.bytes_after);
     done
 }
@@ -56,6 +61,26 @@ fn what_was_overwritten_and_removed_comes_back() {
         let emptied = compact(&tree).bytes_after;
         assert!(emptied <= 1 << 20, "{pair:?}: {emptied}");
         assert_sound(&db);
+    }
+}
+
+#[test]
+fn progress_is_told_while_there_is_work() {
+    for y in [IndexYKind::Lsm, IndexYKind::BPlus { page_bytes: 4096 }] {
+        let dir = fast_dir();
+        let db = open(dir.path(), &Options::new(16 * MIB).index_y(y));
+        let tree = db.tree("t").unwrap();
+        // More than a step of a paged tree looks at.
+        for value in 1..=2u8 {
+            for n in 0..10_000u64 {
+                let key = n * 7919 % 10_000;
+                tree.insert(key.to_be_bytes(), [value; 1000]).unwrap();
+            }
+            db.flush().unwrap();
+        }
+        assert!(compact(&tree).steps > 0, "{y}");
+        // All was done when the last step was told.
+        assert_eq!(compact(&tree).steps, 0, "{y}");
     }
 }
 

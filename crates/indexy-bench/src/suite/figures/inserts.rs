@@ -251,3 +251,72 @@ pub(super) fn value_findings(results: &[RunResult]) -> Vec<String> {
     };
     volume_series(results).iter().filter_map(text).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::{Outcome, Tick};
+
+    /// A load with a budget of 1000 bytes, of which so many keys are in after 0, 1, 2, 3 and 4
+    /// seconds. Three quarters are resident between 2 and 3.
+    fn result(contender: &str, keys: [u64; 5]) -> RunResult {
+        let resident = [0, 250, 500, 800, 900];
+        let ticks = keys.iter().zip(resident).enumerate();
+        let series = ticks.map(|(at, (&ops, resident))| Tick {
+            at: at as f64,
+            ops,
+            resident,
+            ..Tick::default()
+        });
+        RunResult {
+            scenario: "fig3-random".to_owned(),
+            contender: contender.to_owned(),
+            repeat: 0,
+            budget: 1000,
+            memory_limit: None,
+            durability: "none".to_owned(),
+            page_cache: String::new(),
+            seed: 0,
+            outcome: Outcome::Finished,
+            phases: vec![PhaseResult {
+                name: "load".to_owned(),
+                done: keys[4],
+                seconds: 4.0,
+                series: series.collect(),
+                ..PhaseResult::default()
+            }],
+            parameters: Default::default(),
+        }
+    }
+
+    #[test]
+    fn rates_are_those_before_the_memory_is_full_and_of_the_second_half() {
+        let run = result("x", [0, 600, 1200, 1300, 1400]);
+        assert_eq!(early_rate(&run), Some(600.0));
+        assert_eq!(run.phase("load").and_then(late_rate), Some(100.0));
+        // Full from the beginning, and never.
+        let with = |budget| RunResult {
+            budget,
+            ..run.clone()
+        };
+        assert_eq!(early_rate(&with(0)), None);
+        assert_eq!(early_rate(&with(100_000)), Some(350.0));
+    }
+
+    #[test]
+    fn ours_is_compared_before_the_memory_is_full_and_after() {
+        let results = [
+            result("indexy", [0, 600, 1200, 1300, 1400]),
+            result("indexy-bplus-lsm", [0, 200, 400, 700, 1000]),
+            result("bplus-alone", [0, 100, 200, 240, 280]),
+        ];
+        let told = growth_findings(&results);
+        let expected = [
+            "before the memory is full: 3.00 x indexy-bplus-lsm (600/s against 200/s)",
+            "before the memory is full: 6.00 x bplus-alone (600/s against 100/s)",
+            "second half of the inserts: 2.50 x bplus-alone (100/s against 40/s)",
+            "peak resident memory: 0.00 x the budget",
+        ];
+        assert_eq!(told, expected);
+    }
+}

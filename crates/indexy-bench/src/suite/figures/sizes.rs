@@ -270,7 +270,8 @@ fn evening(seed: u64, threads: usize) -> Sizes {
         size_seconds: 20.0,
         read_load_seconds: 160.0,
         warm_seconds: 5.0,
-        touch_seconds: 16.0,
+        // Enough for each key of a set that fits in memory, by single reads of the device.
+        touch_seconds: 200.0,
         read_seconds: 5.0,
         ycsb_seconds: 10.0,
         shift_seconds: 6.0,

@@ -1,6 +1,7 @@
 //! Presets, names, and jobs that figures share.
 
 use super::*;
+use crate::harness::{Job, Turnover};
 
 #[test]
 fn phases_are_capped_and_smoke_does_not_wait() {
@@ -63,4 +64,78 @@ fn figures_are_found_by_their_whole_name_or_their_number() {
     assert_eq!(find("fig3").len(), 2);
     assert_eq!(find("fig5").len(), 1);
     assert!(find("fig").is_empty() && find("fig12").is_empty());
+}
+
+/// Those of two contenders.
+fn evening(ids: &[&str]) -> Vec<Job> {
+    let registry = crate::registry::Registry::with_own();
+    let named = |about: &&About| ["indexy", "bplus-alone"].contains(&about.name);
+    let all: Vec<&About> = registry.iter().filter(named).collect();
+    let (sizes, mut plan) = (Preset::Evening.sizes(1), Plan::default());
+    for figure in ids.iter().flat_map(|id| find(id)) {
+        figure.add_jobs(&sizes, &all, &mut plan);
+    }
+    plan.jobs().cloned().collect()
+}
+
+/// What was in memory at the start is gone, or the phase has taken twelve times its time.
+#[test]
+fn what_an_evening_measures_goes_on_for_twenty_releases() {
+    let mut measured = 0;
+    for job in evening(&["fig5", "fig6", "fig7", "fig8"]) {
+        for phase in &job.phases {
+            let is_run = matches!(phase.work, Work::YcsbRun { .. });
+            let wanted = (is_run || phase.x.is_some()).then_some(Turnover {
+                releases: 20,
+                most_seconds: 12.0 * phase.max_seconds,
+            });
+            assert_eq!(phase.turnover, wanted, "{} {}", job.scenario, phase.name);
+            measured += usize::from(wanted.is_some());
+        }
+    }
+    assert!(measured > 60, "{measured}");
+}
+
+#[test]
+fn a_working_set_of_an_evening_is_touched_before_it_is_measured() {
+    for job in evening(&["fig5"]) {
+        let pairs = job.phases.windows(2);
+        let sets: Vec<_> = pairs.filter(|p| p[1].x.is_some()).collect();
+        assert!(sets.len() > 4, "{}", job.contender);
+        for pair in sets {
+            match (&pair[0].work, &pair[1].work) {
+                (Work::Touch { pick: touched }, Work::Read { pick, .. }) => {
+                    assert_eq!(touched, pick);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+/// Upwards, and downwards from a load of its own; before each exponent keys are drawn by it.
+#[test]
+fn exponents_of_an_evening_are_read_in_both_orders() {
+    let jobs = evening(&["fig6"]);
+    for who in ["indexy", "bplus-alone"] {
+        let exponents = |scenario: &str| -> Vec<f64> {
+            let own = |job: &&Job| job.contender == who && job.scenario == scenario;
+            let job = jobs.iter().find(own).unwrap();
+            let (load, reads) = job.phases.split_at(2);
+            assert!(load.iter().all(|phase| phase.is_load()));
+            assert!(!reads.iter().any(|phase| phase.is_load()));
+            let pairs = reads.windows(2);
+            let measured = pairs.filter(|pair| pair[1].name.starts_with("get-zipf-"));
+            measured
+                .map(|pair| {
+                    assert_eq!((&pair[0].work, pair[0].x), (&pair[1].work, None));
+                    pair[1].x.unwrap()
+                })
+                .collect()
+        };
+        let (up, mut down) = (exponents("reads"), exponents("reads-down"));
+        assert!(up.len() > 4 && up.is_sorted(), "{up:?}");
+        down.reverse();
+        assert_eq!(up, down);
+    }
 }

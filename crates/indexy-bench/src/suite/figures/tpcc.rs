@@ -204,25 +204,36 @@ pub(super) fn page_plots(results: &[RunResult]) -> Vec<Plot> {
     plots
 }
 
-/// Ours against the best other structure after the limit, for each x; then how much each
-/// fluctuates.
+/// Ours against the best other structure before the limit and after it, for each x; then how much
+/// each fluctuates.
 pub(super) fn findings(results: &[RunResult]) -> Vec<String> {
     let names = contenders(results);
-    let mut found = Vec::new();
-    if let Some((ours, peers)) = ours_and_peers(&names) {
-        let after = by_x(results, |p| p.after);
-        let own = after.iter().find(|s| s.name == ours);
-        for &(x, rate) in own.map_or(&[][..], |s| &s.points) {
-            if let Some((peer, theirs)) = best_at(&after, &peers, x) {
-                found.push(format!(
-                    "at {x}, after the limit: {}",
-                    ratio_text(rate, peer, theirs)
-                ));
-            }
-        }
-    }
+    let mut found = match ours_and_peers(&names) {
+        Some((ours, peers)) => ratios(results, ours, &peers),
+        None => Vec::new(),
+    };
     found.extend(runs(results).map(|(run, phase)| story(run, phase)));
     found
+}
+
+/// "at 2, before the limit: 1.5 x lmdb (30 k/s against 20 k/s)". The best other one before the
+/// limit may be another than after it.
+fn ratios(results: &[RunResult], ours: &str, peers: &[&str]) -> Vec<String> {
+    let parts = [
+        ("before", by_x(results, |p| p.before)),
+        ("after", by_x(results, |p| p.after)),
+    ];
+    let ratio = |x: f64, (when, series): &(&str, Vec<Series>)| {
+        let (_, rate) = best_at(series, &[ours], x)?;
+        let (peer, theirs) = best_at(series, peers, x)?;
+        let text = ratio_text(rate, peer, theirs);
+        Some(format!("at {x}, {when} the limit: {text}"))
+    };
+    let own = by_x(results, |_| Some(0.0)).into_iter();
+    let points = own.filter(|s| s.name == ours).flat_map(|s| s.points);
+    points
+        .flat_map(|(x, _)| parts.iter().filter_map(move |part| ratio(x, part)))
+        .collect()
 }
 
 /// "fig9-line-2t indexy: 20 k/s before the limit at 4 s, 18 k/s after; whole seconds 15 k/s to 21
@@ -256,17 +267,20 @@ mod tests {
         suite::figures::{Preset, find},
     };
 
-    fn result(scenario: &str, contender: &str, x: f64, rate: u64) -> RunResult {
+    /// Ten seconds at one rate before the limit, which is reached after three, and at another one
+    /// behind it.
+    fn result(contender: &str, x: f64, before: u64, after: u64) -> RunResult {
+        let ops = |at: u64| at.min(3) * before + at.saturating_sub(3) * after;
         let tick = |at: u64| Tick {
             at: at as f64,
-            ops: at * rate,
+            ops: ops(at),
             resident: if at < 3 { 0 } else { 100 },
             written: if at < 3 { 0 } else { at << 20 },
-            transactions: Some([at * rate, 0, 0, 0, 0]),
+            transactions: Some([ops(at), 0, 0, 0, 0]),
             ..Tick::default()
         };
         RunResult {
-            scenario: scenario.to_owned(),
+            scenario: format!("{LINE}-{x}t"),
             contender: contender.to_owned(),
             repeat: 0,
             budget: 100,
@@ -278,7 +292,7 @@ mod tests {
             phases: vec![PhaseResult {
                 name: RUN.to_owned(),
                 x: Some(x),
-                done: 10 * rate,
+                done: ops(10),
                 seconds: 10.0,
                 series: (0..=10).map(tick).collect(),
                 ..PhaseResult::default()
@@ -308,18 +322,44 @@ mod tests {
     #[test]
     fn what_was_measured_is_found_drawn_and_told() {
         let results = [
-            result("fig9-line-2t", "indexy", 2.0, 300),
-            result("fig9-line-2t", "bplus-alone", 2.0, 100),
+            result("indexy", 2.0, 300, 120),
+            result("bplus-alone", 2.0, 100, 60),
+            result("lmdb", 2.0, 200, 20),
         ];
         for (id, plots) in [("fig9-line", 2), ("fig11", 4)] {
             let figure = find(id)[0];
             let drawn = figure.plots(&results);
             assert_eq!(drawn.len(), plots);
-            assert!(drawn.iter().all(|p| p.series.len() == 2));
+            assert!(drawn.iter().all(|p| p.series.len() == 3));
             let told = figure.findings(&results);
-            assert!(told[0].contains("3.00 x bplus-alone"), "{told:?}");
+            // The best other one is not the same.
+            let before = "at 2, before the limit: 1.50 x lmdb (300/s against 200/s)";
+            let after = "at 2, after the limit: 2.00 x bplus-alone (120/s against 60/s)";
+            assert_eq!(told[..2], [before, after]);
             assert!(told.iter().any(|t| t.contains("p5 to p95")));
         }
         assert!(find("fig10")[0].plots(&results)[0].series.is_empty());
+    }
+
+    #[test]
+    fn a_run_on_one_side_of_the_limit_is_compared_on_that_side() {
+        let mut never = result("indexy", 1.0, 100, 100);
+        never.budget = 1 << 40;
+        let mut at_once = result("indexy", 4.0, 100, 100);
+        at_once.phases[0].series[0].resident = 100;
+        let peers = [1.0, 4.0].map(|x| result("lmdb", x, 200, 50));
+        let results = [vec![never, at_once], peers.to_vec()].concat();
+        let told = ratios(&results, "indexy", &["lmdb"]);
+        let [before, after] = &told[..] else {
+            panic!("{told:?}");
+        };
+        assert!(
+            before.starts_with("at 1, before the limit: 0.50 x lmdb"),
+            "{before}"
+        );
+        assert!(
+            after.starts_with("at 4, after the limit: 2.00 x lmdb"),
+            "{after}"
+        );
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::{
     db::{Db, Durability, Options},
-    error::Result,
+    error::{Error, Result},
     storage::{
         Buffered, Storage, StorageFile,
         sim::{Fault, Sim},
@@ -175,4 +175,45 @@ fn a_folder_of_the_log_that_is_missing_is_made_only_where_no_tree_was() {
     std::fs::remove_dir_all(&log).unwrap();
     assert!(Db::open(dir.path(), options).is_err());
     assert!(!log.exists());
+}
+
+/// Whatever piece of it a device has lost.
+#[test]
+fn a_zeroed_piece_of_the_manifest_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options::new(4 << 20);
+    let db = Db::open(dir.path(), options.clone()).unwrap();
+    // Names that take several pieces.
+    let names: Vec<String> = (0..12)
+        .map(|n| format!("{n} {}", "\"".repeat(200)))
+        .collect();
+    for name in &names {
+        db.tree(name).unwrap();
+    }
+    db.close().unwrap();
+    let manifest = dir.path().join("MANIFEST");
+    let whole = std::fs::read(&manifest).unwrap();
+    assert!(whole.len() > 4096, "{}", whole.len());
+    for piece in [512, 4096, whole.len()] {
+        for from in (0..whole.len()).step_by(piece) {
+            let to = whole.len().min(from + piece);
+            let mut damaged = whole.clone();
+            damaged[from..to].fill(0);
+            std::fs::write(&manifest, &damaged).unwrap();
+            for read_only in [true, false] {
+                let options = options.clone().read_only(read_only);
+                match Db::open(dir.path(), options).map(drop) {
+                    Err(Error::Corrupt { path, offset, .. }) => {
+                        assert_eq!(path, manifest, "{from}..{to}");
+                        assert!(offset < whole.len() as u64, "{from}..{to}: {offset}");
+                    }
+                    other => panic!("{from}..{to}: {other:?}"),
+                }
+            }
+            assert!(std::fs::read(&manifest).unwrap() == damaged, "{from}..{to}");
+        }
+    }
+    std::fs::write(&manifest, &whole).unwrap();
+    let db = Db::open(dir.path(), options).unwrap();
+    assert_eq!(db.tree_names(), names);
 }

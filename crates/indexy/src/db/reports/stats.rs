@@ -104,9 +104,11 @@ pub struct Stats {
     /// Releases that freed something, those by hand included.
     #[serde(default)]
     pub releases: u64,
-    /// Stretches of several regions that a release chose as wholes.
+    /// What releases chose, by its level in the tree of regions: single regions, up to 16
+    /// neighbours as a whole, up to 256, and more. All but [`crate::Release::AccessDensity`] choose
+    /// single regions. Chosen is more than cut: a release ends once it has freed enough.
     #[serde(default)]
-    pub released_subtrees: u64,
+    pub released_by_level: [u64; 4],
     /// Entries that releases spared because they had been read.
     #[serde(default)]
     pub spared_keys: u64,
@@ -201,7 +203,7 @@ impl Stats {
             cleaned_by_age: read(&counters.cleaned_by_age),
             cleaned_for_log: read(&counters.cleaned_for_log),
             releases: read(&counters.releases),
-            released_subtrees: read(&counters.released_subtrees),
+            released_by_level: counters.released_by_level.each_ref().map(read),
             spared_keys: read(&counters.spared_keys),
             released_regions: read(&counters.released_regions),
             released_bytes: read(&counters.released_bytes),

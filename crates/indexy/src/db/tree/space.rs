@@ -92,7 +92,8 @@ impl Tree {
     /// Nothing is lost, and no answer changes: the next read of each key asks the disk index. For
     /// ranges that will not be read soon, which the [policy](crate::Release) would find out later.
     /// Reads and writes go on; what they put into the range meanwhile may stay. Open snapshots and
-    /// transactions are as they were.
+    /// transactions are as they were. [`Stats::releases`](crate::Stats::releases) counts it; what
+    /// the policy knows of accesses is not halved by it, as by its own releases.
     ///
     /// A resident tree stays in memory, and a tree without a memory index
     /// ([`IndexXKind::None`](crate::IndexXKind::None)) keeps its write buffer: there nothing is
@@ -163,7 +164,8 @@ impl Tree {
         self.compact_with(range, |_| {})
     }
 
-    /// [`Tree::compact`], and calls `progress` after each step with what was done so far.
+    /// [`Tree::compact`], and calls `progress` with what was done so far after each step that is
+    /// not the last: a small tree has no other.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

@@ -45,6 +45,11 @@ impl Candidate {
         }
     }
 
+    /// 0 for a region; one more for each level of the tree below.
+    pub(crate) fn level(&self) -> usize {
+        self.children.first().map_or(0, |child| child.level() + 1)
+    }
+
     /// Gap between the highest and the lowest density of the children, as a part of its own.
     fn variation(&self) -> f64 {
         let mut low = f64::INFINITY;

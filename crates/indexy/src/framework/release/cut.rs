@@ -119,8 +119,10 @@ fn cut_chosen(
         }
     }
     for chosen in chosen.regions {
-        let subtrees = u64::from(!chosen.children.is_empty());
-        counters::add(&shared.counters.released_subtrees, subtrees);
+        let levels = &shared.counters.released_by_level;
+        if let Some(level) = levels.get(chosen.level()).or(levels.last()) {
+            counters::add(level, 1);
+        }
         for at in chosen.first..chosen.first + chosen.len {
             if freed < need_bytes {
                 // I7: what is spared or dirty is copied, and what it was copied from may have to

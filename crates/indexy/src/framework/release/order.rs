@@ -141,28 +141,39 @@ mod tests {
         regions.flat_map(|c| c.first..c.first + c.len).collect()
     }
 
-    /// Three regions of 100 bytes: the first is read most, the last was used longest ago, the
-    /// second was cut longest ago.
-    fn three() -> Vec<Aged> {
+    /// Four regions of 100 bytes that each policy takes in another order. The first is read most,
+    /// the third was used longest ago, the last was cut longest ago; the hand passed the first
+    /// longest ago, and that and the last were used since.
+    fn four() -> Vec<Aged> {
         vec![
-            region(0, 90, 10, 100, at(50, 0, 30)),
-            region(1, 10, 10, 100, at(60, 0, 10)),
-            region(2, 40, 10, 100, at(20, 0, 20)),
+            region(0, 90, 10, 100, at(50, 10, 30)),
+            region(1, 10, 10, 100, at(60, 70, 40)),
+            region(2, 40, 10, 100, at(20, 80, 20)),
+            region(3, 20, 10, 100, at(40, 30, 10)),
         ]
     }
 
     #[test]
     fn each_policy_has_an_order_of_its_own() {
-        for (policy, order) in [
-            (Release::Coldest, [1, 2, 0]),
-            (Release::Lru, [2, 0, 1]),
-            (Release::Fifo, [1, 2, 0]),
-        ] {
-            assert_eq!(ids(&choose(policy, three(), 300, 1)), order, "{policy:?}");
-            assert_eq!(ids(&choose(policy, three(), 101, 1)), order[..2]);
-            assert_eq!(ids(&choose(policy, three(), 100, 1)), order[..1]);
+        let orders = [
+            (Release::Coldest, [1, 3, 2, 0]),
+            (Release::Lru, [2, 3, 0, 1]),
+            (Release::Fifo, [3, 2, 0, 1]),
+            (Release::Clock, [1, 2, 0, 3]),
+            (Release::Random, [2, 0, 3, 1]),
+        ];
+        for (policy, order) in orders {
+            assert_eq!(ids(&choose(policy, four(), 400, 1)), order, "{policy:?}");
+            assert_eq!(ids(&choose(policy, four(), 101, 1)), order[..2]);
+            assert_eq!(ids(&choose(policy, four(), 100, 1)), order[..1]);
         }
-        let random = |seed| ids(&choose(Release::Random, three(), 100, seed));
+        // As one subtree.
+        let density = choose(Release::AccessDensity, four(), 400, 1);
+        assert_eq!(
+            (density.regions.len(), ids(&density)),
+            (1, vec![0, 1, 2, 3])
+        );
+        let random = |seed| ids(&choose(Release::Random, four(), 100, seed));
         assert_eq!(random(5), random(5));
         assert!((0..50).any(|seed| random(seed) != random(5)));
     }

@@ -60,6 +60,30 @@ fn writes_of_every_kind_count_for_the_region_of_their_key() {
     });
 }
 
+/// Of keys in memory, of absent ones, and of those that only Y has.
+#[test]
+fn gets_of_every_kind_count_for_the_region_of_their_key() {
+    Rig::each(|_, tree, _| {
+        fill(tree);
+        let absent = [&HOT[..], b"absent"].concat();
+        for _ in 0..SAMPLES * PERIOD / 3 {
+            assert!(get(tree, &HOT).is_some());
+            assert_eq!(get(tree, &absent), None);
+            assert!(tree.multi_get(&[&HOT]).unwrap()[0].is_some());
+        }
+        assert_eq!(of_hot(tree), u64::from(SAMPLES));
+        assert_eq!(all(tree), u64::from(SAMPLES), "no other region has any");
+
+        clean(tree);
+        for _ in 0..PERIOD {
+            cut(tree);
+            assert!(get(tree, &HOT).is_some());
+        }
+        assert_eq!(of_hot(tree), u64::from(SAMPLES) + 1);
+        assert_eq!(all(tree), u64::from(SAMPLES) + 1);
+    });
+}
+
 /// Scans the region of [`HOT`] once; returns how many entries it has.
 fn scan_hot(tree: &Joined, order: Order) -> u64 {
     let table = tree.regions.table();

@@ -15,8 +15,10 @@ mod fetching;
 mod images;
 mod loading;
 mod merging;
+mod order;
 mod popping;
 mod power;
+mod precleaning;
 mod ranges;
 mod releasing;
 mod scanning;
@@ -30,6 +32,7 @@ use super::{
     host::Host,
     memory::{Holdings, WaitLimits},
     operators::Operator,
+    policies::Policies,
     shared::Shared,
     sweep_schedule::Expiry,
     tree::{Joined, Route, Written},
@@ -76,6 +79,8 @@ struct Manifest {
     cleans_in_replay: bool,
     /// Entries of trees may expire.
     expires: bool,
+    /// As it is opened with.
+    policies: Policies,
 }
 
 struct Rig {
@@ -174,14 +179,11 @@ impl Rig {
         manifest: Manifest,
     ) -> Arc<Self> {
         let budget = Arc::new(Budget::new(budget));
+        let shared = Shared::with_wait_limits(budget.clone(), Arc::default(), WAIT_LIMITS);
         let rig = Self {
             kind,
             sim: sim.clone(),
-            shared: Arc::new(Shared::with_wait_limits(
-                budget.clone(),
-                Arc::default(),
-                WAIT_LIMITS,
-            )),
+            shared: Arc::new(shared.with_policies(manifest.policies)),
             memory: Memory::new(budget),
             trees: RwLock::default(),
             ys: Mutex::new(ys.clone()),

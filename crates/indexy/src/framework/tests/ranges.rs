@@ -1,9 +1,15 @@
 //! Ranges that are removed at once, in X, in Y and in the log.
 
-use super::*;
-use crate::{wal::BatchEncoder, y::memory::Point};
+use super::{
+    scanning::{scan_of, without_y},
+    *,
+};
+use crate::{wal::BatchEncoder, x::Order, y::memory::Point};
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{
+    AtomicBool,
+    Ordering::{Acquire, Release},
+};
 
 /// As a batch of the API does, with the stripes of all keys.
 fn remove_range(rig: &Rig, tree: &Joined, from: &[u8], to: Option<&[u8]>) {
@@ -60,14 +66,14 @@ fn i1_a_range_goes_from_y_before_it_goes_from_x() {
         std::thread::scope(|s| {
             let reader = s.spawn(|| {
                 let mut seen = Vec::new();
-                while !removed.load(Ordering::Acquire) {
+                while !removed.load(Acquire) {
                     seen.extend(get(tree, b"k"));
                 }
                 seen
             });
             std::thread::yield_now();
             remove_range(rig, tree, b"", None);
-            removed.store(true, Ordering::Release);
+            removed.store(true, Release);
             let seen = reader.join().unwrap();
             assert!(
                 seen.iter().all(|value| value == b"v2"),
@@ -128,4 +134,45 @@ fn i8_ranges_are_removed_in_the_order_of_the_log() {
             rig.crash_and(|tree| compare(tree, &expected));
         }
     }
+}
+
+/// Y has nothing of a range that was removed, and X knows that: it is asked for nothing there. The
+/// leaves at the ends of the range reach over them, and may ask.
+#[test]
+fn reads_of_a_removed_range_ask_y_for_nothing() {
+    Rig::each(|rig, tree, y| {
+        let key = |n: u16| n.to_be_bytes();
+        for n in 0..3000 {
+            put(tree, &key(n), b"1");
+        }
+        clean(tree);
+        let settled = tree.settled();
+        tree.x
+            .cut(&key(1000), Some(&key(2000)), settled, false, usize::MAX);
+        let calls = y.calls();
+        assert_eq!(get(tree, &key(1500)), some(b"1"));
+        assert_eq!(y.calls(), calls + 1, "it was in Y alone");
+        remove_range(rig, tree, &key(800), Some(&key(2200)));
+        without_y(y, || {
+            for n in 1100..2000 {
+                assert_eq!(get(tree, &key(n)), None, "{n}");
+            }
+            for order in [Order::Ascending, Order::Descending] {
+                let left = scan_of(tree, &key(1100), Some(&key(2000)), order);
+                assert_eq!(left, [] as [Vec<u8>; 0], "{order:?}");
+            }
+        });
+        assert_eq!(scan_of(tree, &[], None, Order::Ascending).len(), 1600);
+        // The whole tree, when it is in Y alone.
+        cut(tree);
+        remove_range(rig, tree, b"", None);
+        without_y(y, || {
+            for n in 0..3000 {
+                assert_eq!(get(tree, &key(n)), None, "{n}");
+            }
+            for order in [Order::Ascending, Order::Descending] {
+                assert_eq!(scan_of(tree, &[], None, order), [] as [Vec<u8>; 0]);
+            }
+        });
+    });
 }

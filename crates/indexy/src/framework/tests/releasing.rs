@@ -76,9 +76,9 @@ fn i7_whatever_is_dirty_is_cleaned_when_memory_is_short() {
     }
 }
 
-/// A region alone is no subtree; neighbours of the same density go as one.
+/// A region alone is of level 0; neighbours of the same density go as one, of a higher level.
 #[test]
-fn subtrees_that_are_released_as_wholes_are_counted() {
+fn what_is_released_is_counted_by_its_level() {
     Rig::each(|rig, tree, _| {
         for n in 0..KEYS {
             put(tree, &n.to_be_bytes(), &[n as u8; VALUE_BYTES]);
@@ -87,13 +87,15 @@ fn subtrees_that_are_released_as_wholes_are_counted() {
         tree.choose_regions_of(REGION_BYTES);
         let counters = &rig.shared.counters;
         assert!(release(&rig.trees(), &rig.shared, 1, Effort::Usual) > 0);
-        assert_eq!(read(&counters.released_subtrees), 0);
+        let by_level = || counters.released_by_level.each_ref().map(read);
+        assert_eq!(by_level(), [1, 0, 0, 0]);
         assert_eq!(read(&counters.released_regions), 1);
         assert!(release(&rig.trees(), &rig.shared, u64::MAX, Effort::Usual) > 0);
-        let wholes = read(&counters.released_subtrees);
-        // Everything, at each of the rounds of a release at most.
+        // Everything, at each of the rounds of a release at most: between 17 and 256 regions.
+        let [_, _, wholes, above] = by_level();
         assert!((1..=4).contains(&wholes), "{wholes}");
-        assert!(read(&counters.released_regions) > 16);
+        assert_eq!(above, 0);
+        assert!((17..=256).contains(&read(&counters.released_regions)));
         assert_eq!(tree.x.stats().keys, 0);
     });
 }

@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::{
+    error::Error,
     framework::{dead_stretches::Passed, scan::MergeLimits},
     x::Order,
-    y::memory::Point,
+    y::memory::{Op, Point},
 };
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -15,7 +16,12 @@ const LIMITS: MergeLimits = MergeLimits {
 };
 
 fn scan(tree: &Joined, order: Order) -> Vec<Vec<u8>> {
-    let (mut from, mut to) = (Vec::new(), None);
+    scan_of(tree, &[], None, order)
+}
+
+/// The keys of `[from, to)`, chunk by chunk.
+pub(super) fn scan_of(tree: &Joined, from: &[u8], to: Option<&[u8]>, order: Order) -> Vec<Vec<u8>> {
+    let (mut from, mut to) = (from.to_vec(), to.map(<[u8]>::to_vec));
     let mut keys = Vec::new();
     loop {
         let chunk = tree
@@ -28,6 +34,20 @@ fn scan(tree: &Joined, order: Order) -> Vec<Vec<u8>> {
             (Some(at), Order::Descending) => to = Some(at),
         }
     }
+}
+
+/// Does `reads`, which need nothing of `y`.
+pub(super) fn without_y(y: &MemoryY, reads: impl FnOnce()) {
+    let calls = y.calls();
+    let what = "a read of a range of Y".into();
+    y.fail(Op::Range, 0, 0, Error::Unsupported { what });
+    reads();
+    assert_eq!(y.calls(), calls, "Y was asked for keys");
+    let next = y.range(&[], None, Order::Ascending);
+    assert!(
+        next.is_err(),
+        "Y was asked for a range, and the fault has struck"
+    );
 }
 
 fn keys() -> Vec<Vec<u8>> {
@@ -92,6 +112,44 @@ fn i9_what_was_removed_before_the_scan_does_not_come_back_from_y() {
             assert_eq!(scan.join().unwrap(), expected);
         });
         assert_eq!(scan(tree, Order::Ascending), expected);
+    });
+}
+
+/// Where all keys are in memory and nothing is mounted, X says everything, though Y has the keys
+/// too.
+#[test]
+fn scans_of_what_is_in_memory_ask_y_for_nothing() {
+    Rig::each(|_, tree, y| {
+        let key = |n: u16| n.to_be_bytes().to_vec();
+        for n in 0..1000 {
+            put(tree, &key(n), b"1");
+        }
+        clean(tree);
+        let scan_all = |from: u16, to: u16| {
+            for order in [Order::Ascending, Order::Descending] {
+                let mut seen = scan_of(tree, &key(from), Some(&key(to)), order);
+                if order == Order::Descending {
+                    seen.reverse();
+                }
+                assert_eq!(seen, (from..to).map(key).collect::<Vec<_>>(), "{order:?}");
+            }
+        };
+        without_y(y, || {
+            scan_all(0, 1000);
+            assert_eq!(scan(tree, Order::Ascending).len(), 1000);
+            assert_eq!(tree.count(|| Ok(())).unwrap(), 1000);
+        });
+        // Another part of the tree is in Y alone.
+        let settled = tree.settled();
+        let cut = tree
+            .x
+            .cut(&key(600), Some(&key(800)), settled, false, usize::MAX);
+        assert_eq!(cut.dropped, 200);
+        without_y(y, || {
+            scan_all(0, 500);
+            scan_all(900, 1000);
+        });
+        scan_all(0, 1000);
     });
 }
 

@@ -205,14 +205,15 @@ impl Frames {
             .map_or(NO_PAGE, |m| m.tag.load(Relaxed))
     }
 
-    /// Clears the mark of use; returns whether it was set.
-    pub(crate) fn clear_used(&self, number: u32) -> bool {
+    /// Takes a round from what the frame stays; false: it has none left.
+    pub(crate) fn pass_over(&self, number: u32) -> bool {
         self.segments.meta(number).is_some_and(|m| {
-            let used = m.used.load(Relaxed) != 0;
-            if used {
-                m.used.store(0, Relaxed);
+            // A use that comes between the two may be lost, and is of the last moment.
+            let rounds = m.rounds.load(Relaxed);
+            if rounds > 0 {
+                m.rounds.store(rounds - 1, Relaxed);
             }
-            used
+            rounds > 0
         })
     }
 
@@ -252,9 +253,10 @@ impl Frames {
 }
 
 impl<'p> FrameGuard<'p> {
-    /// The content of frame `number` if it holds the page `tag`; `mark` notes that it was read.
+    /// The content of frame `number` if it holds the page `tag`. [`Frames::pass_over`] passes over
+    /// it `rounds` times from now on, at least.
     #[inline]
-    pub(crate) fn find(&self, number: u32, tag: u64, mark: bool) -> Option<FrameView<'_>> {
+    pub(crate) fn find(&self, number: u32, tag: u64, rounds: u8) -> Option<FrameView<'_>> {
         let meta = self.frames.segments.meta(number)?;
         point();
         // Partner: the compare-and-exchange in `unlink`. This guard's count was raised before, by a
@@ -262,8 +264,8 @@ impl<'p> FrameGuard<'p> {
         if tag == NO_PAGE || meta.tag.load(SeqCst) != tag {
             return None;
         }
-        if mark && meta.used.load(Relaxed) == 0 {
-            meta.used.store(1, Relaxed);
+        if meta.rounds.load(Relaxed) < rounds {
+            meta.rounds.store(rounds, Relaxed);
         }
         let split = meta.split.load(Relaxed) as usize;
         // SAFETY: the tag was stored by `publish`, after which nobody writes to the bytes below the
@@ -307,8 +309,8 @@ impl OwnedFrame<'_> {
         let split = split.min(frames.page_bytes) & !7;
         if let Some(meta) = frames.segments.meta(number) {
             meta.split.store(u32::try_from(split).unwrap_or(0), Relaxed);
-            // Its first use was the read that brought it; only the next one marks it.
-            meta.used.store(0, Relaxed);
+            // Its first use was the read that brought it; only the next one keeps it longer.
+            meta.rounds.store(0, Relaxed);
             // Partner: the load of the tag in `find`. What was written to the frame is visible
             // before it.
             meta.tag.store(tag, SeqCst);

@@ -39,7 +39,7 @@ pub(super) struct Meta {
     /// Where the atomic words of that page start.
     pub(super) split: AtomicU32,
     /// Read since the clock's hand came by.
-    pub(super) used: AtomicU8,
+    pub(super) rounds: AtomicU8,
 }
 
 struct Segment {
@@ -192,7 +192,7 @@ impl Segment {
         let meta = (0..frames).map(|_| Meta {
             tag: AtomicU64::new(NO_PAGE),
             split: AtomicU32::new(0),
-            used: AtomicU8::new(0),
+            rounds: AtomicU8::new(0),
         });
         let memory = Mapping::new(frames * page_bytes);
         // Where the system gives huge pages to whoever asks for none, too.

@@ -14,8 +14,8 @@ fn a_guard_keeps_what_it_found() {
     let frames = Frames::new(4096, 1);
     let number = fill(&frames, 7).unwrap();
     let guard = frames.enter();
-    let view = guard.find(number, 7, true).unwrap();
-    assert!(guard.find(number, 8, true).is_none());
+    let view = guard.find(number, 7, 1).unwrap();
+    assert!(guard.find(number, 8, 1).is_none());
     assert!(frames.unlink(number, 7));
     assert!(!frames.unlink(number, 7));
     for _ in 0..10 {
@@ -24,7 +24,7 @@ fn a_guard_keeps_what_it_found() {
     }
     assert!(view.bytes.iter().all(|&b| b == 7));
     assert_eq!((view.bytes.len(), view.words.len()), (4096 - 64, 8));
-    assert!(guard.find(number, 7, true).is_none());
+    assert!(guard.find(number, 7, 1).is_none());
     drop(guard);
     assert_eq!(frames.reclaim(), 1);
     assert_eq!(fill(&frames, 8), Some(number));
@@ -86,7 +86,7 @@ fn readers_never_see_a_frame_change() {
                     let tag = tag % TAGS + 1;
                     let guard = frames.enter();
                     let number = homes[tag as usize].load(Relaxed) as u32;
-                    if let Some(view) = guard.find(number, tag, true) {
+                    if let Some(view) = guard.find(number, tag, 1) {
                         found += 1;
                         std::thread::yield_now();
                         assert!(view.bytes.iter().all(|&b| b == tag as u8));
@@ -129,7 +129,7 @@ fn no_schedule_shows_a_reader_a_frame_that_changes() {
                 thread::spawn(move || {
                     for tag in 1..=ROUNDS {
                         let guard = frames.enter();
-                        if let Some(view) = guard.find(number, tag, true) {
+                        if let Some(view) = guard.find(number, tag, 1) {
                             for at in [0, 1000, 4000] {
                                 point();
                                 assert_eq!(u64::from(view.bytes[at]), tag, "the frame changed");
@@ -218,4 +218,20 @@ fn a_smaller_limit_takes_back_what_was_never_used() {
     assert!(tags.into_iter().all(|tag| fill(&frames, tag).is_some()));
     assert!(frames.take().is_none());
     assert!(resident(&frames).0 <= 2000 * 4096);
+}
+
+/// A use keeps a page for so many rounds, whatever keeps it less beside.
+#[test]
+fn a_page_stays_for_the_rounds_that_it_was_found_for() {
+    let frames = Frames::new(4096, 8);
+    let number = frames.take().unwrap().publish(7, 4096);
+    assert!(!frames.pass_over(number), "it was only brought");
+    for (uses, stays) in [(&[1][..], 1), (&[3, 1, 0], 3), (&[0], 0)] {
+        let guard = frames.enter();
+        for rounds in uses {
+            assert!(guard.find(number, 7, *rounds).is_some());
+        }
+        let passed = (0..9).take_while(|_| frames.pass_over(number)).count();
+        assert_eq!(passed, stays, "{uses:?}");
+    }
 }

@@ -295,3 +295,44 @@ fn a_copy_of_a_damaged_log_is_refused() {
     let copied = log.copy_to(Path::new("/copies/damaged"), end);
     assert!(matches!(copied, Err(Error::Corrupt { .. })), "{copied:?}");
 }
+
+/// A log that is synced after little writes into space that it has: its length stays. One that is
+/// synced after much takes no more than it holds.
+#[test]
+fn small_syncs_allocate_ahead() {
+    let newest = |sim: &Sim| {
+        let files = sim.contents();
+        files.values().next_back().map_or(0, Vec::len) as u64
+    };
+    for (records, ahead) in [(1, true), (60, false)] {
+        let sim = Sim::default();
+        let interval = Duration::from_secs(3600);
+        let large = LogOptions {
+            durability: LogDurability::Buffered { interval },
+            segment_bytes: 1 << 20,
+            buffer_bytes: 256 << 10,
+            ..options(false)
+        };
+        let storage: Arc<dyn Storage> = Arc::new(sim.clone());
+        let (log, _) = open_with(storage, large, Lsn(0), Lsn(0), false).unwrap();
+        let value = Owned::Put(1, b"key".to_vec(), vec![7; 2000]);
+        for _ in 0..3 {
+            for _ in 0..records {
+                append(&log, &value).unwrap();
+            }
+            log.sync().unwrap();
+        }
+        let end = log.end().0;
+        assert_eq!(
+            newest(&sim) > 2 * end + (64 << 10),
+            ahead,
+            "{records} records a sync"
+        );
+        assert_eq!(log.bytes_on_disk(), newest(&sim));
+        log.close().unwrap();
+        assert!(
+            newest(&sim) < end + (8 << 10),
+            "what is closed takes what it holds"
+        );
+    }
+}

@@ -96,7 +96,7 @@ impl LsmY {
             Step::Rest => Ok(false),
             Step::Major(partitions) => self.major(version, partitions),
             Step::Minor(partition, layers) => self.minor(version, partition, layers),
-            Step::Cut(partition, instead) => match (version.middle(partition)?, instead) {
+            Step::Cut(partition, instead) => match (middle(version, partition)?, instead) {
                 (Some(key), _) => Ok(self.change(|version| Some(version.cut(&key)))),
                 (None, None) => self.major(version, partition..partition + 1),
                 (None, Some(layers)) => self.minor(version, partition, layers),
@@ -197,6 +197,15 @@ impl LsmY {
         let prefix = part.shared_prefix(major);
         let merged = merge(&mut inputs, output, deletes, prefix, &self.interrupted)?;
         Ok(merged != Merged::Cancelled)
+    }
+}
+
+/// Where to cut a partition. `None` also where what is damaged would have to be read: the merge
+/// meets it, and notes it.
+fn middle(version: &Version<Stored>, partition: usize) -> Result<Option<Box<[u8]>>> {
+    match version.middle(partition) {
+        Err(Error::Corrupt { .. }) => Ok(None),
+        middle => middle,
     }
 }
 

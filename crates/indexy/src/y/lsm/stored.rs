@@ -95,7 +95,7 @@ impl TableFile for Stored {
     }
 
     fn middle(&self, from: &[u8], to: Option<&[u8]>) -> Result<Option<Box<[u8]>>> {
-        Ok(self.table.middle(from, to))
+        self.table.middle(from, to)
     }
 
     fn sync(&self) -> Result<()> {

@@ -3,11 +3,11 @@
 //! Both forms of leaves, and inner pages, have them, so that a search touches few lines of the
 //! cache and looks at few keys. What a head holds of a key is not stored again.
 
-use super::put;
+pub(crate) use crate::key::{HEAD_BYTES, head};
+
 use crate::error::Result;
 use std::cmp::Ordering;
 
-pub(super) const HEAD_BYTES: usize = 4;
 /// Heads of a line of the cache, compared at once.
 const GROUP: usize = 64 / HEAD_BYTES;
 /// Of so many heads one in each line is looked at, so that the lines come from memory together: a
@@ -130,17 +130,6 @@ impl Heads<'_> {
         };
         first + whole * GROUP + in_next
     }
-}
-
-/// The first four bytes of what follows the prefix, as a number that orders as they do.
-#[inline]
-pub(crate) fn head_of(rest: &[u8]) -> u32 {
-    if let Some(head) = rest.first_chunk() {
-        return u32::from_be_bytes(*head);
-    }
-    let mut head = [0; HEAD_BYTES];
-    put(&mut head, 0, rest);
-    u32::from_be_bytes(head)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::{
     entry::{DELETED, FAR_KEY, FAR_VALUE, LENGTH, far_bytes},
     filling::{Size, capacity},
     fixed::{FixedWriter, Shape},
-    heads::head_of,
+    heads::head,
     node::{EntryAt, Far, ValueAt},
     slotted::SlottedWriter,
 };
@@ -183,7 +183,7 @@ impl LeafBuilder {
             let key_bytes = usize::from(slot.length & LENGTH) - prefix.len();
             let (key, value) = entry.split_at_checked(key_bytes).unwrap_or_default();
             let deleted = slot.length & DELETED != 0;
-            leaf.put(i, head_of(key), key, (!deleted).then_some(value));
+            leaf.put(i, head(key), key, (!deleted).then_some(value));
         }
     }
 

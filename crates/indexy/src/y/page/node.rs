@@ -19,7 +19,7 @@ use super::{
     HEADER_BYTES, Header, Kind, PAGE_LIMIT, PageNo,
     entry::{LENGTH, Place},
     fixed::{DELETES, Fixed},
-    heads::{HEAD_BYTES, Suffix, head_of},
+    heads::{HEAD_BYTES, Suffix, head},
     old_slots::OldSlots,
     slotted::Slotted,
     u64_at,
@@ -260,7 +260,7 @@ impl<'a> Node<'a> {
             let all_less = key > self.prefix;
             return Ok(Some((if all_less { self.count } else { 0 }, false)));
         };
-        let head = head_of(rest);
+        let head = head(rest);
         let decide = self.prefix.len() <= MAX_PREFIX_FOR_HEADS;
         let compare = |i| match self.key(i) {
             Some(at) => at.compare_rest(key, rest, fetch).map(Some),

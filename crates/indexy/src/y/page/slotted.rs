@@ -10,7 +10,7 @@
 use super::{
     HEADER_BYTES,
     entry::{DELETED, FAR_BYTES, FAR_KEY, FAR_VALUE, Far, LENGTH, Place, far_at},
-    heads::{HEAD_BYTES, Heads, Suffix, head_of},
+    heads::{HEAD_BYTES, Heads, Suffix, head},
     put, u16_at,
 };
 use crate::error::Result;
@@ -134,7 +134,7 @@ impl<'p> SlottedWriter<'p> {
     /// Adds a key: what it has behind the prefix, the flags, and what follows it in its entry.
     #[inline]
     pub(super) fn add(&mut self, suffix: &[u8], flags: u16, behind: &[u8]) {
-        let head = head_of(suffix).to_le_bytes();
+        let head = head(suffix).to_le_bytes();
         put(self.page, HEADER_BYTES + self.next * HEAD_BYTES, &head);
         for part in [suffix.get(HEAD_BYTES..).unwrap_or_default(), behind] {
             put(self.page, self.end, part);

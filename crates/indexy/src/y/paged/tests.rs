@@ -34,6 +34,7 @@ mod extents;
 mod loads;
 mod located;
 mod neighbours;
+mod notes;
 mod ranges;
 mod shrink;
 mod stress;

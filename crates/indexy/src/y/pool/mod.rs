@@ -1,9 +1,9 @@
 //! The buffer pool: which page is in which frame, and which goes when frames run out.
 //!
 //! Frames are never dirty, because a run writes its pages itself. So making room costs no I/O, and
-//! a reader never pays for a writer. Replacement is second chance (clock): a frame that was read
-//! since the hand passed stays once more. A page comes in unmarked, so a page that is read once
-//! goes first. Inner pages, which every read marks, stay while there is room for them.
+//! a reader never pays for a writer. Replacement is second chance (clock): a leaf that was read
+//! since the hand passed stays once more, an inner page or one of a filter three times. A page that
+//! comes in has not been read in this sense, so what is read once goes first.
 //!
 //! A reference to a child has a hint, the number of its frame; the frame's tag says whether the
 //! page is still there. Otherwise the table finds the page and renews the hint. So a hit takes no
@@ -65,6 +65,12 @@ const TABLE: u64 = 1 << 63;
 pub(crate) const TABLE_PAGES: PageNo = 1 << 24;
 /// Leaves that begin in a page of a table at most.
 pub(crate) const TABLE_PLACES: u64 = 16;
+
+/// Rounds of the hand that a page stays after its last use. An inner page, or one of a filter,
+/// serves hundreds of leaves: where single leaves are read and few are read twice, it would be gone
+/// before its next use as often as one time in ten.
+pub(crate) const INNER_ROUNDS: u8 = 3;
+pub(crate) const LEAF_ROUNDS: u8 = 1;
 
 /// One size of pages.
 pub(crate) struct Pool {
@@ -156,22 +162,22 @@ impl Pool {
     }
 
     /// The page `tag` if it is in a frame; `hint` (0: none) says which to look at first. Returns
-    /// the frame's hint too. `mark` keeps the page longer.
+    /// the frame's hint too. `rounds`: how much longer the page stays, 0 for no longer.
     #[inline]
     pub(crate) fn find<'g>(
         &self,
         guard: &'g FrameGuard<'_>,
         tag: u64,
         hint: u32,
-        mark: bool,
+        rounds: u8,
     ) -> Option<(FrameView<'g>, u32)> {
         if let Some(number) = hint.checked_sub(1)
-            && let Some(view) = guard.find(number, tag, mark)
+            && let Some(view) = guard.find(number, tag, rounds)
         {
             return Some((view, hint));
         }
         let number = *self.shard(tag).lock().get(&tag)?;
-        Some((guard.find(number, tag, mark)?, number + 1))
+        Some((guard.find(number, tag, rounds)?, number + 1))
     }
 
     /// Whether the page is in a frame, most likely.
@@ -288,13 +294,13 @@ impl Pool {
         let wanted = (self.frames.limit() / FREE_DIVISOR).clamp(1, MAX_EVICTIONS);
         let mut evicted = 0;
         let used = self.frames.used_once();
-        // Twice around: the first time may only clear the marks.
-        let mut steps = 2 * used;
+        // Once around more than pages may stay.
+        let mut steps = (usize::from(INNER_ROUNDS) + 1) * used;
         while self.frames.free_frames() + evicted < wanted && steps > 0 {
             steps -= 1;
             *hand = if *hand + 1 < used { *hand + 1 } else { 0 };
             let number = *hand as u32;
-            if !self.frames.clear_used(number) && self.evict(number) {
+            if !self.frames.pass_over(number) && self.evict(number) {
                 evicted += 1;
             }
         }
@@ -458,7 +464,7 @@ mod tests {
         let again: Vec<u64> = (1..FRAMES).step_by(8).collect();
         for number in &again {
             assert!(
-                pool.find(&pool.frames.enter(), tag(*number), 0, true)
+                pool.find(&pool.frames.enter(), tag(*number), 0, LEAF_ROUNDS)
                     .is_some()
             );
         }

@@ -5,7 +5,7 @@
 //! the page that was read. (Only a key longer than an eighth of a page that agrees with the one
 //! asked in all of that is fetched with the guard held: it delays reuse of frames, nobody waits.)
 
-use super::Pool;
+use super::{INNER_ROUNDS, LEAF_ROUNDS, Pool};
 use crate::{
     error::Result,
     key::Value,
@@ -235,8 +235,12 @@ impl<S: PageSource> CachedPages<S> {
             if at.level == 0 && self.file.has_views() {
                 return None;
             }
-            let mark = at.level > 0 || T::KEEPS_LEAVES;
-            self.pool.find(&guard, self.tag(at.page), at.hint, mark)
+            let rounds = match at.level {
+                0 if T::KEEPS_LEAVES => LEAF_ROUNDS,
+                0 => 0,
+                _ => INNER_ROUNDS,
+            };
+            self.pool.find(&guard, self.tag(at.page), at.hint, rounds)
         };
         while let Some((view, hint)) = find(at) {
             if hint != at.hint {

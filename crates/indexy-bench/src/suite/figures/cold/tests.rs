@@ -6,6 +6,7 @@ use crate::{
     measure::Outcome,
     registry::Registry,
     suite::figures::{FIGURES, Figure, Preset},
+    workload::{Operation, Properties, Workload, builtin_text},
 };
 use std::collections::BTreeMap;
 
@@ -54,6 +55,27 @@ fn what_is_measured_is_on_a_device_with_its_own_time() {
             assert!(is_check || phase.max_seconds > 0.0, "{}", phase.name);
         }
     }
+}
+
+/// As in `workloadt`, with a skew to be varied.
+#[test]
+fn nine_reads_come_to_one_update_of_a_tuple_of_1_kib() {
+    let sizes = Preset::Smoke.sizes(1);
+    let mut of_the_paper = Properties::default();
+    of_the_paper.read(builtin_text("t").unwrap()).unwrap();
+    let mut ours = Properties::default();
+    for (name, value) in properties(&sizes, 0.5, 100) {
+        ours.set(&name, &value).unwrap();
+    }
+    let of = |properties: &Properties| {
+        let workload = Workload::from_properties(properties).unwrap();
+        let shares = [Operation::Read, Operation::Update].map(|o| workload.share(o));
+        (shares, workload.records.longest_bytes())
+    };
+    let ([reads, updates], bytes) = of(&ours);
+    assert!((reads - 0.9).abs() < 1e-9 && (updates - 0.1).abs() < 1e-9);
+    assert_eq!(bytes, RECORD_BYTES);
+    assert_eq!(of(&ours), of(&of_the_paper));
 }
 
 #[test]

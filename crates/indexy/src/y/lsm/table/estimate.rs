@@ -21,12 +21,28 @@ impl Table {
     }
 
     /// A key inside `(from, to)` that halves what the table has there, about: where a segment of
-    /// the filter begins. `None` if there is none. No I/O.
-    pub(crate) fn middle(&self, from: &[u8], to: Option<&[u8]>) -> Option<Box<[u8]>> {
-        let inside = |key: &&[u8]| *key > from && to.is_none_or(|to| *key < to);
+    /// the filter begins, else what an inner page or a leaf has there. `None` if there is none.
+    /// Cost: none where a segment begins inside, else the pages on the way to three leaves, through
+    /// the pool.
+    pub(crate) fn middle(&self, from: &[u8], to: Option<&[u8]>) -> Result<Option<Box<[u8]>>> {
+        let inside = |key: &[u8]| *key > *from && to.is_none_or(|to| *key < *to);
         let starts = self.meta().segments.iter().map(|s| &*s.from);
-        let starts: Vec<&[u8]> = starts.filter(inside).collect();
-        starts.get(starts.len() / 2).map(|key| Box::from(*key))
+        let starts: Vec<&[u8]> = starts.filter(|key| inside(key)).collect();
+        if let Some(start) = starts.get(starts.len() / 2) {
+            return Ok(Some(Box::from(*start)));
+        }
+        let end = to.map_or(Ok(1.0), |to| self.rank(to))?;
+        let mut route = Middle {
+            before: f64::midpoint(self.rank(from)?, end),
+            inside: &inside,
+            found: None,
+        };
+        let in_leaf = self.pages.at_leaf(self.root(), &mut route, |leaf| {
+            let keys = (0..leaf.keys()).filter_map(|i| stub(leaf, i));
+            let keys: Vec<Box<[u8]>> = keys.filter(|key| inside(key)).collect();
+            Ok(Some(keys.get(keys.len() / 2).cloned()))
+        })?;
+        Ok(route.found.or(in_leaf.flatten()))
     }
 
     /// Which part of the entries lies before `key`.
@@ -72,5 +88,39 @@ impl Route for Rank<'_> {
             self.before += self.width * i as f64;
         }
         Ok(child)
+    }
+}
+
+/// The key at `i`, or the first bytes of a long one.
+fn stub(node: &Node<'_>, i: usize) -> Option<Box<[u8]>> {
+    let mut key = Vec::new();
+    node.key(i)?.append_to(&mut key);
+    Some(key.into())
+}
+
+/// To the leaf that has so much of the table before it; keeps the key next to it that lies inside.
+struct Middle<'a> {
+    /// What lies before the leaf, as a part of what lies under the present page.
+    before: f64,
+    inside: &'a dyn Fn(&[u8]) -> bool,
+    /// Of the lowest page that has one.
+    found: Option<Box<[u8]>>,
+}
+
+impl Route for Middle<'_> {
+    const KEEPS_LEAVES: bool = false;
+
+    fn child(&mut self, node: &Node<'_>) -> Result<Option<usize>> {
+        let at = self.before.clamp(0.0, 1.0) * node.children() as f64;
+        let child = (at as usize).min(node.keys());
+        self.before = at - child as f64;
+        // Key `i` bounds child `i + 1` from below.
+        let below = child.checked_sub(1);
+        let near = below.into_iter().chain([child]);
+        let keys = near.filter_map(|i| stub(node, i));
+        if let Some(key) = keys.into_iter().find(|key| (self.inside)(key)) {
+            self.found = Some(key);
+        }
+        Ok(Some(child))
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     y::{
         page::{PageNo, PageSource},
         pool::{
-            Pool,
+            INNER_ROUNDS, Pool,
             chunk::{Chunk, Span},
             search::{At, CachedPages, Found, Root, ToKey},
         },
@@ -313,7 +313,9 @@ impl Table {
         let hint = slot.map_or(0, |slot| slot.load(Relaxed));
         let pool = &self.pages.pool;
         let guard = pool.frames.enter();
-        let Some((view, found)) = pool.find(&guard, self.pages.tag(page.number), hint, true) else {
+        let Some((view, found)) =
+            pool.find(&guard, self.pages.tag(page.number), hint, INNER_ROUNDS)
+        else {
             return Ok(None);
         };
         if found != hint

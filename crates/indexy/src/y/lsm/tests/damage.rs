@@ -309,8 +309,12 @@ fn an_interrupted_merge_is_no_damage() {
     }
     assert!(y.congested());
     y.interrupt();
-    let done = y.do_what_is_due(&mut y.maintaining.lock());
-    assert!(matches!(done, Ok(false)), "{done:?}");
+    // What is too much for a step is cut first.
+    let done = (0..9).find_map(|_| match y.do_what_is_due(&mut y.maintaining.lock()) {
+        Ok(true) => None,
+        done => Some(done),
+    });
+    assert!(matches!(done, Some(Ok(false))), "{done:?}");
 }
 
 /// A table that a newer build has written: nothing is changed beside it.

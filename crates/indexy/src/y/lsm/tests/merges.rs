@@ -3,7 +3,10 @@
 use super::*;
 use crate::y::{
     contract::{KeyRange, Maintained},
-    lsm::write::{Level, MOST_TABLE_PAGES, Output},
+    lsm::{
+        version::TableFile,
+        write::{Level, MOST_TABLE_PAGES, Output},
+    },
 };
 use crashes::content;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -195,29 +198,6 @@ fn a_range_outlives_merges_and_removals() {
     assert!(content(&y).unwrap().is_empty());
 }
 
-/// What reads pay after maintenance has looked counts when it looks again at the same version.
-#[test]
-fn what_reads_pay_later_is_seen() {
-    let sim = Sim::default();
-    let storage: Arc<dyn Storage> = Arc::new(sim.clone());
-    let sizes = Sizes {
-        quiet: Duration::from_secs(3600),
-        ..TINY
-    };
-    let cache = PageCache::new(0);
-    let y = LsmY::open_with(&storage, Path::new(DIR), &cache, 1, false, sizes).unwrap();
-    for n in 0..4u8 {
-        write(&y, &run(0..200, &[n; 30])).unwrap();
-    }
-    for _ in 0..3 {
-        assert_eq!(y.maintain().unwrap(), Maintained::Idle);
-    }
-    assert_eq!(y.run_count(), 4);
-    y.versions.current().partitions()[0].reads().waste(1000);
-    assert_eq!(y.maintain().unwrap(), Maintained::More);
-    assert_eq!(y.run_count(), 1);
-}
-
 /// A merge beside damage puts all into one table, as far as a table can be opened again.
 #[test]
 fn a_merge_into_one_table_ends_it_in_time() {
@@ -265,5 +245,38 @@ fn the_tables_of_a_load_are_counted() {
             assert_eq!(y.memory_bytes(), before);
         }
         assert_eq!(y.load_bytes.load(Relaxed), 0);
+    }
+}
+
+/// A partition with far more than a step may merge is cut first, also where its tables have no
+/// segments of a filter to cut at.
+#[test]
+fn no_step_merges_more_than_its_part() {
+    for bytes in [100, 1500] {
+        let sim = Sim::default();
+        // Runs of one table each; the first is the base, over which eight layers are too many.
+        let sizes = Sizes {
+            table_bytes: 1 << 20,
+            ..TINY
+        };
+        let y = open_busy(&sim, sizes);
+        let mut model = Model::new();
+        for n in 0..9u64 {
+            let keys = (n..800 * 9).step_by(9 * bytes / 100);
+            write_both(&y, &mut model, &run(keys, &vec![n as u8; bytes]));
+        }
+        y.make_durable().unwrap();
+        let mut known: Vec<u64> = y.versions.current().tables().into_keys().collect();
+        let mut most = 0;
+        while y.maintain().unwrap() != Maintained::Idle {
+            let version = y.versions.current();
+            let tables = version.tables();
+            let new = tables.iter().filter(|(number, _)| !known.contains(number));
+            most = most.max(new.map(|(_, table)| table.facts().bytes()).sum());
+            known = tables.into_keys().collect();
+        }
+        assert!(most > 0, "nothing was merged");
+        assert!(most <= 8 * TINY.partition_bytes, "{most} of {bytes}");
+        assert_eq!(content(&y).unwrap(), model);
     }
 }

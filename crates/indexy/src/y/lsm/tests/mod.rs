@@ -25,6 +25,7 @@ use tempfile::TempDir;
 
 mod crash;
 mod damage;
+mod due;
 mod hanging;
 mod merges;
 mod reads;
@@ -118,6 +119,24 @@ const DIR: &str = "/tree";
 fn open_sim(sim: &Sim) -> Result<LsmY> {
     let storage: Arc<dyn Storage> = Arc::new(sim.clone());
     LsmY::open_with(&storage, Path::new(DIR), &PageCache::new(0), 1, false, TINY)
+}
+
+/// Writers are never thought to rest, once they have written.
+fn open_busy(sim: &Sim, sizes: Sizes) -> LsmY {
+    let storage: Arc<dyn Storage> = Arc::new(sim.clone());
+    let sizes = Sizes {
+        quiet: Duration::from_secs(3600),
+        ..sizes
+    };
+    LsmY::open_with(
+        &storage,
+        Path::new(DIR),
+        &PageCache::new(0),
+        1,
+        false,
+        sizes,
+    )
+    .unwrap()
 }
 
 fn open_sim_packed(sim: &Sim) -> Result<LsmY> {

@@ -70,17 +70,20 @@ fn look(bytes: Vec<u8>) -> Result<Model> {
     model
 }
 
-#[test]
-fn a_flipped_bit_is_found_or_harmless() {
+/// Damages the file at every so many bytes, each in turn. Returns how much was found.
+fn damage_all(step: usize, damage: impl Fn(&mut Vec<u8>, usize)) -> usize {
     let (sim, model) = sample();
     let whole = bytes(&sim);
     let needed = needed(&sim);
     let found_at = found_at(&whole, &needed);
     let mut found = 0;
-    for at in (0..whole.len()).step_by(101) {
+    for at in (0..whole.len()).step_by(step) {
         let page = at as u64 / 4096;
         let mut damaged = whole.clone();
-        damaged[at] ^= 1 << (at % 8);
+        damage(&mut damaged, at);
+        if damaged == whole {
+            continue;
+        }
         match look(damaged) {
             Ok(content) => {
                 assert!(content == model, "byte {at}");
@@ -96,7 +99,20 @@ fn a_flipped_bit_is_found_or_harmless() {
             Err(e) => panic!("byte {at}: {e}"),
         }
     }
+    found
+}
+
+#[test]
+fn a_flipped_bit_is_found_or_harmless() {
+    let found = damage_all(101, |bytes, at| bytes[at] ^= 1 << (at % 8));
     assert!(found > 50, "{found}");
+}
+
+/// As a device leaves it that lost what was written, or never wrote it.
+#[test]
+fn a_zeroed_page_is_found_or_harmless() {
+    let found = damage_all(4096, |bytes, at| bytes[at..at + 4096].fill(0));
+    assert!(found > 10, "{found}");
 }
 
 #[test]
@@ -110,6 +126,13 @@ fn either_superblock_alone_is_enough() {
     let mut damaged = bytes(&sim);
     damaged[30] ^= 4;
     damaged[superblock::COPIES[1] as usize + 30] ^= 4;
+    assert!(matches!(
+        look(damaged),
+        Err(Error::Corrupt { offset: 0, .. })
+    ));
+    // Zeros are no empty tree.
+    let mut damaged = bytes(&sim);
+    damaged[..PAGES_START as usize].fill(0);
     assert!(matches!(
         look(damaged),
         Err(Error::Corrupt { offset: 0, .. })

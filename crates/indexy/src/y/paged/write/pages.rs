@@ -90,7 +90,7 @@ impl<'y> Pages<'y> {
         let mut page = AlignedBuffer::new(self.y.pages.file.page_bytes);
         let guard = self.y.pages.pool.frames.enter();
         let tag = self.y.pages.tag(number);
-        if let Some((view, _)) = self.y.pages.pool.find(&guard, tag, 0, false) {
+        if let Some((view, _)) = self.y.pages.pool.find(&guard, tag, 0, 0) {
             copy_frame(view, &mut page);
             return Ok(page);
         }

@@ -257,3 +257,36 @@ fn an_estimate_is_near_what_is_there() {
     assert_eq!(table.estimate(&[], None).unwrap().0, 100_000);
     assert_eq!(table.estimate(&[0xff], None).unwrap(), (0, 0));
 }
+
+/// Also where no segment of the filter begins: long values fill a table with few keys.
+#[test]
+fn a_middle_halves_what_is_there() {
+    for bytes in [8, 1500, 70_000] {
+        let (_, storage) = sim();
+        let count = if bytes > 10_000 { 60 } else { 3000 };
+        let model: Model = (0..count)
+            .map(|i: u64| (i.to_be_bytes().to_vec(), Some(vec![7; bytes])))
+            .collect();
+        let table = table(&storage, &model);
+        let (mut from, mut to) = (Vec::new(), None::<Vec<u8>>);
+        for round in 0..20 {
+            let there = part(&model, &from, to.as_deref()).len();
+            let Some(middle) = table.middle(&from, to.as_deref()).unwrap() else {
+                assert!(there < 3, "{there} of {bytes} bytes have no middle");
+                break;
+            };
+            let below = part(&model, &from, Some(&middle)).len();
+            let share = below as f64 / there as f64;
+            assert!(
+                (0.1..=0.9).contains(&share) || there < 10,
+                "{below} of {there}"
+            );
+            if round % 2 == 0 {
+                to = Some(middle.to_vec());
+            } else {
+                from = middle.to_vec();
+            }
+        }
+        assert!(part(&model, &from, to.as_deref()).len() < 3);
+    }
+}

@@ -199,3 +199,34 @@ fn the_longest_table_can_be_opened_and_a_longer_one_is_not_written() {
         }
     }
 }
+
+/// Inner pages, of which each serves a few leaves here, are not driven out by leaves that hardly
+/// anybody asks for again.
+#[test]
+fn inner_pages_stay_while_leaves_come_and_go() {
+    let (_, storage) = sim();
+    let mut writer = TableWriter::new(&storage, dir(), NUMBER, TableOptions::default()).unwrap();
+    // Few keys fit in a leaf, and few separators in an inner page.
+    let key = |i: u64| [&(i / 20).to_be_bytes()[..], &[9; 480], &i.to_be_bytes()].concat();
+    const KEYS: u64 = 30_000;
+    for i in 0..KEYS {
+        writer.add(&key(i), Some(&[7; 400])).unwrap();
+    }
+    let (meta, file) = writer.finish().unwrap().unwrap();
+    let pool = pool(4000 << 10);
+    let table = Table::of_file(file, meta, &pool).unwrap();
+    let mut random = random(3);
+    let mut reads = |gets: u64| {
+        let before = pool.reads.load(std::sync::atomic::Ordering::Relaxed);
+        for _ in 0..gets {
+            let i = random.random_range(0..KEYS);
+            assert!(get(&table, &key(i)).unwrap().is_some());
+        }
+        let reads = pool.reads.load(std::sync::atomic::Ordering::Relaxed) - before;
+        reads as f64 / gets as f64
+    };
+    reads(5000);
+    let each = reads(20_000);
+    // 1.05 if they stayed no longer than leaves.
+    assert!(each < 0.98, "{each} reads a get");
+}
