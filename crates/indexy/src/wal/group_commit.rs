@@ -32,7 +32,7 @@ use crate::{
     poison::Poison,
     storage::StorageFile,
 };
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{
     collections::VecDeque,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -201,10 +201,12 @@ impl Shared {
     /// Writes everything appended so far and syncs. Only the leader calls it.
     fn write_and_sync(&self, asked: bool) -> Result<()> {
         let before = self.durable();
-        let (file, upto) = self.write_out(true)?;
+        let mut out = self.lock_out()?;
+        let (file, upto) = self.write_pending(&mut out, true)?;
         if asked && upto.0.saturating_sub(before.0) < SMALL_SYNC_BYTES {
-            self.out.lock().writer.allocate_ahead();
+            out.writer.allocate_ahead();
         }
+        drop(out);
         if let Some(file) = file
             && upto > self.durable()
         {
@@ -214,16 +216,23 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes the pieces that are sealed; with `seal`, also what the active buffer holds. Returns
-    /// the file to sync and the LSN that the sync makes durable.
-    fn write_out(&self, seal: bool) -> Result<(Option<Arc<dyn StorageFile>>, Lsn)> {
+    fn lock_out(&self) -> Result<MutexGuard<'_, Out>> {
         if std::process::id() != self.process {
             let what = "a log that another process opened (the caller is a forked child)";
             return Err(Error::Unsupported { what: what.into() });
         }
-        let mut out = self.out.lock();
+        let out = self.out.lock();
         self.check_alive()?;
-        let out = &mut *out;
+        Ok(out)
+    }
+
+    /// Writes the pieces that are sealed; with `seal`, also what the active buffer holds. Returns
+    /// the file to sync and the LSN that the sync makes durable.
+    fn write_pending(
+        &self,
+        out: &mut Out,
+        seal: bool,
+    ) -> Result<(Option<Arc<dyn StorageFile>>, Lsn)> {
         self.side.fetch(seal, &mut out.pending);
         while let Some(piece) = out.pending.front() {
             match self.write_piece(&mut out.writer, piece) {
@@ -294,6 +303,11 @@ impl Shared {
         }
     }
 
+    fn write_sealed(&self) -> Result<()> {
+        let mut out = self.lock_out()?;
+        self.write_pending(&mut out, false).map(drop)
+    }
+
     fn flush_until_stopped(&self, durability: LogDurability) {
         let interval = match durability {
             LogDurability::Buffered { interval } => Some(interval),
@@ -320,7 +334,7 @@ impl Shared {
             let _ = if is_due {
                 self.sync_all()
             } else {
-                self.write_out(false).map(drop)
+                self.write_sealed()
             };
             if is_due {
                 due = interval.map(|i| Instant::now() + i);

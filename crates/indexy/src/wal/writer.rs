@@ -122,7 +122,8 @@ impl SegmentWriter {
     }
 
     /// From now on space is allocated ahead: for logs that sync often. Cost once it is on: a call
-    /// of the system for each MiB; the newest segment takes up to a MiB more.
+    /// of the system for each MiB; the newest segment takes up to a MiB more, within its nominal
+    /// size.
     pub(super) fn allocate_ahead(&mut self) {
         self.allocate = true;
     }
@@ -224,7 +225,8 @@ impl SegmentWriter {
             && let Some(active) = &mut self.active
             && active.offset + bytes > active.allocated
         {
-            let step = ALLOCATE_BYTES.min(self.segment_bytes).max(bytes);
+            let left = self.segment_bytes.saturating_sub(active.offset);
+            let step = ALLOCATE_BYTES.min(left).max(bytes);
             // Only an optimization: without it the write itself finds out whether there is room.
             if active.file.allocate(active.offset, step).is_ok() {
                 active.allocated = active.offset + step;

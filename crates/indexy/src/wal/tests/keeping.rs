@@ -329,6 +329,7 @@ fn small_syncs_allocate_ahead() {
             "{records} records a sync"
         );
         assert_eq!(log.bytes_on_disk(), newest(&sim));
+        assert!(newest(&sim) <= 1 << 20, "no more than a segment");
         log.close().unwrap();
         assert!(
             newest(&sim) < end + (8 << 10),

@@ -152,7 +152,7 @@ impl Damaged {
 
 /// The file that cannot be read, if that is what the error says, and not that reading was refused
 /// for a while.
-fn unreadable(error: &Error) -> Option<&Path> {
+pub(super) fn unreadable(error: &Error) -> Option<&Path> {
     match error {
         Error::Corrupt { path, .. } => Some(path),
         Error::Io {

@@ -14,6 +14,7 @@ use super::{
         Deletes, Effort, Known, Limits, MergeInput, MergeOutput, Merged, Shape, Step, merge, next,
         shape_of,
     },
+    damaged::unreadable,
     stored::Stored,
     table::TableStream,
     tree::LsmY,
@@ -200,11 +201,11 @@ impl LsmY {
     }
 }
 
-/// Where to cut a partition. `None` also where what is damaged would have to be read: the merge
+/// Where to cut a partition. `None` also where what cannot be read would have to be: the merge
 /// meets it, and notes it.
 fn middle(version: &Version<Stored>, partition: usize) -> Result<Option<Box<[u8]>>> {
     match version.middle(partition) {
-        Err(Error::Corrupt { .. }) => Ok(None),
+        Err(error) if unreadable(&error).is_some() => Ok(None),
         middle => middle,
     }
 }

@@ -1,7 +1,10 @@
 //! Damaged files: found, named, never returned as data.
 
 use super::*;
-use crate::y::{contract::Maintained, lsm::version::TableFile};
+use crate::{
+    storage::sim::Fault,
+    y::{contract::Maintained, lsm::version::TableFile},
+};
 use crashes::{content, script};
 use std::collections::BTreeMap;
 
@@ -342,4 +345,43 @@ fn a_table_of_an_unknown_format_is_refused_when_the_tree_is_opened() {
         Err(Error::FormatVersion { found: 77, .. })
     ));
     assert!(sim.contents() == files);
+}
+
+/// A disk that fails to read a page of the table to cut at: the merge meets what stays so.
+#[test]
+fn a_page_that_cannot_be_read_is_no_place_to_cut() {
+    let failing = |at: u64| {
+        let sim = Sim::default();
+        let table_bytes = 1 << 20;
+        let y = open_busy(
+            &sim,
+            Sizes {
+                table_bytes,
+                ..TINY
+            },
+        );
+        let mut model = Model::new();
+        for n in 0..9u64 {
+            let keys = (n..800 * 9).step_by(9 * 15);
+            let run = keys.map(|key| put(&key.to_be_bytes(), &[n as u8; 1500]));
+            write_both(&y, &mut model, &run.collect());
+        }
+        y.make_durable().unwrap();
+        let parts = || y.version().partitions().len();
+        let before = (sim.ios(), parts());
+        if at > 0 {
+            sim.fail_at(before.0 + at, Fault::Eio, false);
+        }
+        assert_eq!(y.maintain().unwrap(), Maintained::More, "read {at}");
+        assert_eq!(sim.faults(), u64::from(at > 0));
+        let reads = sim.ios() - before.0;
+        assert!(at > 0 || parts() > before.1, "nothing was cut");
+        assert_eq!(content(&y).unwrap(), model);
+        reads
+    };
+    let reads = failing(0);
+    assert!((1..50).contains(&reads), "{reads}");
+    for at in 1..=reads {
+        failing(at);
+    }
 }
