@@ -38,7 +38,7 @@ pub(super) struct Meta {
     pub(super) tag: AtomicU64,
     /// Where the atomic words of that page start.
     pub(super) split: AtomicU32,
-    /// Read since the clock's hand came by.
+    /// How often the hand of the clock still passes it over.
     pub(super) rounds: AtomicU8,
 }
 
