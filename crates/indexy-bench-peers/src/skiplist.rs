@@ -1,10 +1,14 @@
 //! crossbeam-skiplist: a concurrent ordered map in memory, keys and values as 64-bit numbers.
+//!
+//! `SkipMap::insert` takes the old entry out before the new one is there, and a reader in between
+//! finds neither. So values are atomic, and those of keys that exist are overwritten in place.
 
 use crossbeam_skiplist::SkipMap;
 use indexy_bench::contender::{
     About, Contender, Durability, KeyShape, Outcome, PageCache, Session, Setup, Storage,
 };
 use indexy_bench::registry::Registry;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub fn register(registry: &mut Registry) {
     registry.add::<Skiplist>(About {
@@ -23,11 +27,11 @@ pub fn register(registry: &mut Registry) {
 }
 
 pub struct Skiplist {
-    map: SkipMap<u64, u64>,
+    map: SkipMap<u64, AtomicU64>,
 }
 
 pub struct SkiplistSession<'a> {
-    map: &'a SkipMap<u64, u64>,
+    map: &'a SkipMap<u64, AtomicU64>,
 }
 
 impl Contender for Skiplist {
@@ -60,8 +64,12 @@ fn number(bytes: &[u8]) -> Outcome<u64> {
 impl Session for SkiplistSession<'_> {
     #[inline]
     fn insert(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
-        self.map
-            .insert(number(key)?, u64::from_ne_bytes(value.try_into()?));
+        let value = u64::from_ne_bytes(value.try_into()?);
+        let entry = self.map.get_or_insert(number(key)?, value.into());
+        // Another thread's value, or an older one.
+        if entry.value().load(Relaxed) != value {
+            entry.value().store(value, Relaxed);
+        }
         Ok(())
     }
 
@@ -70,7 +78,7 @@ impl Session for SkiplistSession<'_> {
         Ok(self
             .map
             .get(&number(key)?)
-            .map(|entry| see(&entry.value().to_ne_bytes())))
+            .map(|entry| see(&entry.value().load(Relaxed).to_ne_bytes())))
     }
 
     fn remove(&mut self, key: &[u8]) -> Outcome<()> {
@@ -86,7 +94,10 @@ impl Session for SkiplistSession<'_> {
     ) -> Outcome<usize> {
         let mut seen = 0;
         for entry in self.map.range(number(from)?..).take(count) {
-            see(&entry.key().to_be_bytes(), &entry.value().to_ne_bytes());
+            see(
+                &entry.key().to_be_bytes(),
+                &entry.value().load(Relaxed).to_ne_bytes(),
+            );
             seen += 1;
         }
         Ok(seen)
