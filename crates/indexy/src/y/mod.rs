@@ -27,6 +27,8 @@ mod crashes;
 mod large_values;
 #[cfg(test)]
 pub(crate) mod memory;
+#[cfg(test)]
+pub(crate) mod removed_range;
 
 pub use compression::Compression;
 pub use contract::{

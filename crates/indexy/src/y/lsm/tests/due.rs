@@ -124,3 +124,37 @@ fn merges_that_were_put_off_are_done_after_an_open() {
         check(&y, &(0..200).map(newest).collect());
     }
 }
+
+/// What reads have paid towards a merge is known to the next process after a clean close, unless it
+/// is less than a sync is worth.
+#[test]
+fn what_reads_have_paid_is_known_after_an_open() {
+    let sim = Sim::default();
+    let wasted = |y: &LsmY| y.version().partitions()[0].reads().wasted();
+    let look = |y: &LsmY, times: u64| {
+        let keys = (0..times).map(|n| (n * 400 + 1).to_be_bytes());
+        keys.for_each(|key| assert_eq!(y.get(&key).unwrap().unwrap(), [1; 8]));
+    };
+    let y = open_busy(&sim, Sizes::default());
+    write(&y, &run(0..60_000, &[1; 8])).unwrap();
+    write(&y, &run((0..60_000).step_by(6000), &[2; 8])).unwrap();
+    // A merge costs as much as 120.02 blocks.
+    look(&y, 80);
+    drop(y);
+    for _ in 0..3 {
+        let y = open_busy(&sim, Sizes::default());
+        assert_eq!((wasted(&y), y.run_count()), (80, 2));
+        look(&y, 40);
+        assert_eq!(y.maintain().unwrap(), Maintained::Idle);
+        y.verify().unwrap();
+    }
+    let sim = sim.crash(1);
+    let y = open_busy(&sim, Sizes::default());
+    look(&y, 41);
+    assert_eq!(y.maintain().unwrap(), Maintained::More);
+    assert_eq!((wasted(&y), y.run_count()), (0, 1));
+    drop(y);
+    let y = open_busy(&sim, Sizes::default());
+    assert_eq!((wasted(&y), y.run_count()), (0, 1));
+    y.verify().unwrap();
+}

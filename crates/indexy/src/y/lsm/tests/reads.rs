@@ -1,7 +1,9 @@
 //! What reads cost.
 
 use super::*;
-use crate::y::{contract::Maintained, lsm::table::FilterUse};
+use crate::y::{
+    contract::Maintained, lsm::table::FilterUse, removed_range::pages_of_a_removed_range,
+};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// A key that is only in the base costs one read of the device when inner pages are in frames.
@@ -34,6 +36,15 @@ fn a_cold_get_is_one_read() {
     }
     let reads = y.pool.reads.load(Relaxed) - before;
     assert!(reads <= 2040, "{reads} reads for 2000 gets");
+}
+
+/// Nothing is read of a removed range, in the partition where it was cut out.
+#[test]
+fn a_removed_range_is_passed_without_a_read() {
+    for store in [OnDisk::new(), OnDisk::tiny()] {
+        let pages = pages_of_a_removed_range(&store, |y| y.pool.reads.load(Relaxed));
+        assert_eq!(pages, 0);
+    }
 }
 
 /// Filters that fit deny absent keys without a read.

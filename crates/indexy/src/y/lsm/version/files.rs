@@ -45,6 +45,7 @@ pub(super) fn create(storage: &dyn Storage, dir: &Path, owner: u64) -> Result<()
             removed: 0,
             inserted: vec![Placed::default()],
         }],
+        ..Change::default()
     };
     write_log(storage, dir, owner, &empty)?;
     // The directory's own name must last too.

@@ -78,6 +78,7 @@ fn change() -> Change {
                 placed(b"f", &[], &[2]),
             ],
         }],
+        ..Change::default()
     }
 }
 
@@ -92,6 +93,7 @@ pub(crate) fn samples() -> Vec<Vec<u8>> {
                 removed: 1,
                 inserted: Vec::new(),
             }],
+            ..Change::default()
         };
         let written = log.write(&removed.encode());
         let _ = written.and_then(|written| log.sync(written));

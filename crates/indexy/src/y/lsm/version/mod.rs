@@ -6,6 +6,7 @@
 //! So a range is removed by cutting partitions at its ends and emptying those between.
 //!
 //! - `facts.rs`: what a version knows of a table. `partition.rs`, `contents.rs`: the lists.
+//!   `paid.rs`: what reads have paid, as the log keeps it.
 //! - `edit.rs`, `replace.rs`, `tidy.rs`: pure steps from one version to the next.
 //! - `log/`: the file `versions`; `translate.rs`: between that and versions. `files.rs`: what lies
 //!   in the directory. `placement.rs`: the tables of a tree that is not open.
@@ -28,6 +29,7 @@ mod edit;
 mod facts;
 mod files;
 mod log;
+mod paid;
 mod partition;
 mod placement;
 mod replace;

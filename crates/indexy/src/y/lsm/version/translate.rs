@@ -6,6 +6,7 @@ use super::{
     contents::Version,
     facts::TableFile,
     log::{Change, Hunk, Listing, Placed},
+    paid::Paid,
     partition::Partition,
 };
 use std::{
@@ -28,11 +29,13 @@ pub(super) fn build<T: TableFile>(
         .skip(1)
         .map(|p| Some(p.from.clone()));
     let mut partitions = Vec::with_capacity(listing.partitions.len());
-    for (placed, to) in listing.partitions.iter().zip(ends.chain([None])) {
+    let placed = listing.partitions.iter().zip(ends.chain([None]));
+    for (i, (placed, to)) in placed.enumerate() {
         let mut partition = Partition::new(placed.from.clone(), to);
         partition.base = of(&placed.base).ok_or("an unknown table")?;
         partition.layers = of(&placed.layers).ok_or("an unknown table")?;
-        partitions.push(Arc::new(partition));
+        let (wasted, skipped) = listing.paid.in_partition(i);
+        partitions.push(Arc::new(partition.paid_by(wasted, skipped)));
     }
     Version::checked(partitions, partition_bytes)
 }
@@ -46,18 +49,20 @@ fn placed<T: TableFile>(partition: &Partition<T>) -> Placed {
     }
 }
 
-pub(super) fn listing_of<T: TableFile>(version: &Version<T>) -> Listing {
+/// What the log should say of `version`, and of what reads have paid.
+pub(super) fn listing_of<T: TableFile>(version: &Version<T>, paid: Paid) -> Listing {
     let tables = version.tables().into_iter();
     Listing {
         tables: tables
             .map(|(n, table)| (n, table.facts().clone()))
             .collect(),
         partitions: version.partitions.iter().map(|p| placed(p)).collect(),
+        paid,
     }
 }
 
 /// How `new` differs from `old`, or from nothing. Partitions that both have are known by their
-/// address; they are in the same order in both.
+/// address; they are in the same order in both. Nothing of what reads have paid.
 pub(super) fn change_of<T: TableFile>(new: &Version<T>, old: Option<&Version<T>>) -> Change {
     let partitions = old.map_or(&[][..], Version::partitions);
     let places = partitions.iter().enumerate();
@@ -92,5 +97,6 @@ pub(super) fn change_of<T: TableFile>(new: &Version<T>, old: Option<&Version<T>>
             .map(|(_, table)| table.facts().clone())
             .collect(),
         hunks,
+        paid: Paid::default(),
     }
 }

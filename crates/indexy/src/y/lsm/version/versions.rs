@@ -29,7 +29,8 @@ use super::{
     contents::Version,
     facts::{Facts, TableFile},
     files::{NEW_VERSIONS, TABLES, VERSIONS, create, files, is_missing, table_path},
-    log::{Listing, Log},
+    log::{Change, Listing, Log},
+    paid::Paid,
     translate::{build, change_of, listing_of},
 };
 use crate::{
@@ -70,6 +71,8 @@ struct Logged<T> {
     file: Log,
     /// What the records of `file` say together.
     version: Arc<Version<T>>,
+    /// What the last one says that reads have paid, in blocks.
+    told: u64,
     /// The name of `file` may not be durable.
     nameless: bool,
     closed: bool,
@@ -161,6 +164,7 @@ impl<T: TableFile> Versions<T> {
             log: Mutex::new(Logged {
                 file: log,
                 version,
+                told: listing.paid.blocks(),
                 nameless: false,
                 closed: false,
             }),
@@ -259,23 +263,37 @@ impl<T: TableFile> Versions<T> {
         }
         // L1: from here on a crash may bring back either version.
         self.files.lock().pinned.extend(tables.keys());
-        if log.file.is_long() && self.rewrite(log, current)? {
+        self.record(log, current, &Paid::default())
+    }
+
+    /// Writes and acknowledges a record of `current`, whose tables are durable, and of what reads
+    /// have paid there.
+    fn record(&self, log: &mut Logged<T>, current: &Arc<Version<T>>, paid: &Paid) -> Result<()> {
+        if log.file.is_long() && self.rewrite(log, current, paid)? {
             return Ok(());
         }
-        let change = change_of(current, Some(&log.version));
+        let change = Change {
+            paid: paid.clone(),
+            ..change_of(current, Some(&log.version))
+        };
         let written = log.file.write(&change.encode())?;
         let synced = log.file.sync(written);
         synced.map_err(|error| self.poison.set(&error))?;
         self.log_bytes.store(log.file.bytes(), Relaxed);
         log.version = Arc::clone(current);
+        log.told = paid.blocks();
         Ok(())
     }
 
-    /// Writes a new log that says `current`, and puts it in the place of the old one. False: it
+    /// Writes a new log that says the same, and puts it in the place of the old one. False: it
     /// could not be written, and the old one is still there.
-    fn rewrite(&self, log: &mut Logged<T>, current: &Arc<Version<T>>) -> Result<bool> {
+    fn rewrite(&self, log: &mut Logged<T>, current: &Arc<Version<T>>, paid: &Paid) -> Result<bool> {
         let (new, path) = (self.dir.join(NEW_VERSIONS), self.dir.join(VERSIONS));
-        let says = change_of(current, None).encode();
+        let change = Change {
+            paid: paid.clone(),
+            ..change_of(current, None)
+        };
+        let says = change.encode();
         let sequence = log.file.last() + 1;
         let created = Log::create(&*self.storage, &new, self.owner, sequence, &says);
         let file = match created {
@@ -291,6 +309,7 @@ impl<T: TableFile> Versions<T> {
         *log = Logged {
             file,
             version: Arc::clone(current),
+            told: paid.blocks(),
             nameless: true,
             closed: false,
         };
@@ -343,7 +362,8 @@ impl<T: TableFile> Versions<T> {
     }
 
     /// Ends all writing of files, if nothing needs one that would be removed later: makes the
-    /// current version durable, and says in the log that all of it was acknowledged.
+    /// current version durable, and says in the log what reads have paid and that all of it was
+    /// acknowledged.
     ///
     /// False: a reader, a merge or a run still has a table that only it needs; ask again. After
     /// true, and after an error, nothing is written or removed any more, and `commit` is `Closed`
@@ -371,10 +391,22 @@ impl<T: TableFile> Versions<T> {
             return Ok(false);
         }
         drop(files);
-        self.poison.check()?;
-        let closed = log.file.close();
-        closed.map_err(|error| self.failed_close(error))?;
+        self.end_log(log)?;
         Ok(true)
+    }
+
+    /// The last that is written to the log, which says the current version.
+    fn end_log(&self, log: &mut Logged<T>) -> Result<()> {
+        self.poison.check()?;
+        let paid = Paid::of(&log.version);
+        if paid.is_worth_telling(log.told) {
+            let version = Arc::clone(&log.version);
+            // On a full device reads pay once more.
+            let told = self.record(log, &version, &paid);
+            told.or_else(|error| self.poison.check().map_err(|_| error))?;
+        }
+        let closed = log.file.close();
+        closed.map_err(|error| self.failed_close(error))
     }
 
     /// As [`Versions::release`], but whoever still holds a table loses its file's removal: it is
@@ -386,9 +418,7 @@ impl<T: TableFile> Versions<T> {
         }
         self.commit_locked(&mut log)?;
         let reaped = self.reap();
-        self.poison.check()?;
-        let closed = log.file.close();
-        closed.map_err(|error| self.failed_close(error))?;
+        self.end_log(&mut log)?;
         log.closed = true;
         self.files.lock().closed = true;
         reaped
@@ -428,7 +458,7 @@ impl<T: TableFile> Versions<T> {
         let Some(listing) = log.file.verify()? else {
             return Ok(());
         };
-        if listing != listing_of(&log.version) {
+        if listing != listing_of(&log.version, listing.paid.clone()) {
             let what = "version log: it says something else than what was committed".to_string();
             return Err(Error::corrupt(log.file.file().path(), 0, what));
         }

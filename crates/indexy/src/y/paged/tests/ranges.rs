@@ -3,7 +3,10 @@
 use super::{crash::open_sim, *};
 use crate::{
     storage::sim::Sim,
-    y::conformance::{Entries, Store, put, write},
+    y::{
+        conformance::{Entries, Store, put, write},
+        removed_range::pages_of_a_removed_range,
+    },
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
@@ -116,4 +119,14 @@ fn a_removal_holds_few_bytes_for_a_page() {
     assert!(space_bytes() < before + pages);
     assert!(y.space.lock().busy_pages() < 10);
     assert!(y.is_empty().unwrap());
+}
+
+/// All of a removed range lies in the two leaves that are left at its ends: they are read once.
+#[test]
+fn a_removed_range_is_passed_by_reads_of_two_leaves() {
+    for page_bytes in [4096, 16384] {
+        let store = OnDisk::new(page_bytes, 1 << 20);
+        let pages = pages_of_a_removed_range(&store, |y| y.pages.pool.reads.load(Relaxed));
+        assert!(pages <= 2, "{pages}");
+    }
 }

@@ -6,10 +6,12 @@
 //! | | their facts (`facts.rs`) |
 //! | 4 | hunks |
 //! | | each: index of a partition (4), how many are replaced (4), by how many (4), and those |
+//! | | what reads have paid in the new version (`paid.rs`), or nothing |
 //!
 //! A partition is its lowest key (length 4, bytes), the numbers of the tables of its base (4, and 8
 //! each) and of its layers. Hunks ascend; indices are those of the version before. A table that no
-//! partition has is no longer of the version.
+//! partition has is no longer of the version. What reads have paid is what the last record says of
+//! it: after one that says nothing, nothing is known.
 
 #![forbid(unsafe_code)]
 
@@ -18,6 +20,7 @@ use crate::{
     y::lsm::version::{
         codec::{Reader, Wrong, put_bytes, put_u32, put_u64},
         facts::{self, Facts},
+        paid::Paid,
     },
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,6 +46,7 @@ pub(in crate::y::lsm::version) struct Hunk {
 pub(in crate::y::lsm::version) struct Change {
     pub(in crate::y::lsm::version) tables: Vec<Facts>,
     pub(in crate::y::lsm::version) hunks: Vec<Hunk>,
+    pub(in crate::y::lsm::version) paid: Paid,
 }
 
 /// A version as the log has it.
@@ -50,6 +54,7 @@ pub(in crate::y::lsm::version) struct Change {
 pub(in crate::y::lsm::version) struct Listing {
     pub(in crate::y::lsm::version) tables: BTreeMap<u64, Facts>,
     pub(in crate::y::lsm::version) partitions: Vec<Placed>,
+    pub(in crate::y::lsm::version) paid: Paid,
 }
 
 /// A lowest key's length and two counts.
@@ -101,6 +106,7 @@ impl Change {
                 partition.encode(&mut bytes);
             }
         }
+        self.paid.encode(&mut bytes);
         bytes
     }
 
@@ -122,8 +128,13 @@ impl Change {
         };
         let hunks: Result<_, _> = (0..hunks).map(|_| hunk()).collect();
         let hunks = hunks?;
+        let paid = Paid::decode(&mut from)?;
         match from.0 {
-            [] => Ok(Self { tables, hunks }),
+            [] => Ok(Self {
+                tables,
+                hunks,
+                paid,
+            }),
             _ => Err("bytes behind the end"),
         }
     }
@@ -150,6 +161,10 @@ impl Listing {
             self.partitions.extend(hunk.inserted);
         }
         self.partitions.extend(old);
+        if !change.paid.fits(self.partitions.len()) {
+            return Err("reads paid in a partition that is not there");
+        }
+        self.paid = change.paid;
         let used: BTreeSet<u64> = self
             .partitions
             .iter()

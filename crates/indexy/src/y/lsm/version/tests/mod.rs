@@ -2,7 +2,7 @@
 
 use super::{
     Estimate, Facts, Inputs, Opening, Partition, TableFile, Version, Versions, codec,
-    files::table_path, log, placement, translate,
+    files::table_path, log, paid::Paid, placement, translate,
 };
 use crate::{
     error::{Error, Result},

@@ -190,7 +190,18 @@ fn every_step_keeps_what_the_model_has() {
     assert!(placed > 500 && late > 100 && removals > 1000);
 }
 
-/// A record of the log says what is new, and no more.
+/// Lets reads pay somewhere; what is paid then.
+fn pay(version: &Version<Fake>, random: &mut Random) -> Paid {
+    let partitions = version.partitions();
+    for _ in 0..random.below(3) {
+        let reads = partitions[random.below(partitions.len())].reads();
+        reads.waste(random.below(2) as u64);
+        reads.skip(random.below(2) as u64);
+    }
+    Paid::of(version)
+}
+
+/// A record of the log says what is new and what reads have paid, and no more.
 #[test]
 fn the_log_follows_every_step() {
     for seed in 0..20 {
@@ -205,10 +216,12 @@ fn the_log_follows_every_step() {
                 world.step();
             }
             before = translate::change_of(&world.version, Some(&old));
+            let paid = pay(&world.version, &mut world.random);
+            before.paid = paid.clone();
             let bytes = before.encode();
             assert!(log::Change::decode(&bytes) == Ok(before));
             listing.apply(log::Change::decode(&bytes).unwrap()).unwrap();
-            assert!(listing == translate::listing_of(&world.version));
+            assert!(listing == translate::listing_of(&world.version, paid));
         }
     }
 }
