@@ -6,6 +6,7 @@ use super::{
     Estimate, Facts, Opening, TableFile, Version, Versions,
     files::{VERSIONS, table_path},
     log::{Change, Hunk, Log, Placed},
+    paid::Paid,
 };
 use crate::{
     error::{Error, Result},
@@ -78,7 +79,7 @@ fn change() -> Change {
                 placed(b"f", &[], &[2]),
             ],
         }],
-        ..Change::default()
+        paid: Paid::in_one(2, 70, 3000),
     }
 }
 
@@ -93,7 +94,7 @@ pub(crate) fn samples() -> Vec<Vec<u8>> {
                 removed: 1,
                 inserted: Vec::new(),
             }],
-            ..Change::default()
+            paid: Paid::in_one(1, 70, 3),
         };
         let written = log.write(&removed.encode());
         let _ = written.and_then(|written| log.sync(written));

@@ -43,7 +43,12 @@ impl Paid {
         )
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    #[cfg(any(test, feature = "testing"))]
+    pub(super) fn in_one(index: usize, wasted: u64, skipped: u64) -> Self {
+        Self(BTreeMap::from([(index, (wasted, skipped))]))
+    }
+
+    fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
