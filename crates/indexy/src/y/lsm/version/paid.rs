@@ -23,7 +23,7 @@ const MOST: u64 = 1 << 48;
 const BYTES_EACH: usize = 4 + 8 + 8;
 /// Deletes that are passed over in the time of one block.
 const DELETES_A_BLOCK: u64 = 1000;
-/// Reads that have paid fewer blocks cost less than the sync that would tell of them.
+/// Fewer blocks are not worth a sync at each close.
 const WORTH_A_SYNC: u64 = 64;
 
 /// By the index of a partition: blocks that reads have looked into in vain, and deletes that they
