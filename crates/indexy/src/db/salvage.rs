@@ -436,7 +436,7 @@ impl Salvage<'_> {
                 visit(Salvaged::Lost(Hole { from, to, error }))?;
             }
             IndexYKind::Lsm => lsm::salvage(self.storage, &dir, owner, &mut visit)?,
-            _ => paged::salvage(self.storage, &dir, &mut visit)?,
+            _ => paged::salvage(self.storage, &dir, owner, &mut visit)?,
         }
         if incomplete {
             self.incomplete.insert(entry.id);

@@ -175,7 +175,8 @@ impl Db {
         if options.evicted == Some(joined.writer.evicted().chosen()) {
             return Ok(());
         }
-        let room = self.core().shared.filters.left();
+        // Its filter of now goes before another one is built.
+        let room = self.core().shared.filters.left() + joined.writer.evicted().bytes();
         options.check_evicted(tree.entry.resident, joined.y.approximate_len(), room)
     }
 
@@ -186,14 +187,18 @@ impl Db {
         let Some(asked) = asked.filter(|asked| *asked != writer.evicted().chosen()) else {
             return Ok(());
         };
+        // Before: a filter that nobody builds is not chosen.
+        self.build_filters()?;
         {
             let _no_run = writer.lock();
             writer.evicted().choose(asked);
         }
-        self.handle
-            .background
-            .build_filters()
-            .map_err(|e| Error::io("start a thread for", &self.core().path, e))
+        self.build_filters()
+    }
+
+    fn build_filters(&self) -> Result<()> {
+        let begun = self.handle.background.build_filters();
+        begun.map_err(|e| Error::io("start a thread for", &self.core().path, e))
     }
 
     /// How long what is written to `tree` from now on lives, if that was asked for and is something

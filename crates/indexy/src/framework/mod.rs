@@ -24,6 +24,7 @@
 //! Imports go one way: `worker` to `clean`, `release` and `fetch`, these to `host`, `tree` and
 //! `regions`, all of them to `shared` and `memory`.
 
+mod at_once;
 mod audit;
 mod back_off;
 pub(crate) mod clean;

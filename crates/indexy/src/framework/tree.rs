@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 use super::{
+    at_once::AtOnce,
     counters,
     dead_stretches::DeadStretches,
     disk_writer::DiskWriter,
@@ -111,6 +112,8 @@ pub(crate) struct Joined {
     survey: Survey,
     /// Where keys may have operands.
     pub(super) merging: Merging,
+    /// Values that a fetcher reads at once.
+    pub(super) fetching: AtOnce,
 }
 
 impl Joined {
@@ -143,6 +146,7 @@ impl Joined {
             dead: DeadStretches::default(),
             survey: Survey::default(),
             merging: Merging::default(),
+            fetching: AtOnce::default(),
         }
     }
 

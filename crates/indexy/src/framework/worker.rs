@@ -140,14 +140,20 @@ impl Background {
         let Pushed::Queued { slot, start } = self.fetches.push(tree, key) else {
             return None;
         };
-        if start {
+        let begin = || {
             let fetches = Arc::clone(&self.fetches);
             let fetcher = move || fetcher::run(&fetches);
-            if self.spawn("indexy-fetch", Box::new(fetcher)).is_err() {
-                fetcher::stand_in(&self.fetches);
-            }
+            self.spawn("indexy-fetch", Box::new(fetcher)).is_ok()
+        };
+        if start && !begin() {
+            fetcher::stand_in(&self.fetches, begin);
         }
         Some(slot)
+    }
+
+    /// Nothing is left to be read any more, and what waits for that is answered with `Closed`.
+    pub(crate) fn close_fetches(&self) {
+        self.fetches.close();
     }
 
     /// Fails where no thread is to be had, or where all were stopped.

@@ -225,3 +225,43 @@ fn the_last_handle_goes_in_a_waker() {
         assert_eq!(dirty.unwrap(), b"1");
     }
 }
+
+/// A waker closes the database while a writer, whom the closing waits for, waits for a key that the
+/// same thread reads: in the same batch, or in the queue behind it.
+#[test]
+fn while_a_writer_waits_for_another_ticket() {
+    for same_batch in [true, false] {
+        let World { gate, db, tree, .. } = &world(Durability::default());
+        let _opened = OpenAtDrop(gate);
+        tree.insert(b"a", b"1").unwrap();
+        gate.close(Call::Get);
+        // Keeps the fetcher busy, so that what follows waits together.
+        let busy = same_batch.then(|| tree.try_get(key(1)).unwrap());
+        if same_batch {
+            gate.wait_until_reached();
+        }
+        let (first_read, in_waker) = closing(db, tree, 7);
+        gate.wait_until_reached();
+        let ((asks, asked), (told, updated)) = (channel(), channel());
+        let writer = tree.clone();
+        // Not a scoped thread: one that hangs is left behind.
+        std::thread::spawn(move || {
+            let updated = writer.update(b"a", |_| {
+                let read = writer.try_get(key(9)).unwrap();
+                asks.send(()).unwrap();
+                let _ = read.wait();
+                None
+            });
+            let _ = told.send(updated.map(|_| ()));
+        });
+        asked.recv_timeout(SOON).unwrap();
+        gate.open();
+        soon(&in_waker).unwrap();
+        let updated = soon(&updated);
+        assert!(
+            matches!(updated, Ok(()) | Err(Error::Closed)),
+            "{updated:?}"
+        );
+        drop((first_read, busy));
+    }
+}

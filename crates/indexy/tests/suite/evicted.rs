@@ -178,6 +178,13 @@ fn what_cannot_be_had_is_refused_with_the_reason() {
     db.set_memory_budget(8 * MIB).unwrap();
     let tree = db.tree_with("t", filter).unwrap();
     wait_built(&db);
+    // A smaller one takes the place of the one before.
+    let smaller = TreeOptions::new().evicted(Evicted::Filter { bits_per_key: 12 });
+    let before = db.stats().filter_bytes;
+    let tree_of_less = db.tree_with("t", smaller).unwrap();
+    wait_built(&db);
+    assert!(db.stats().filter_bytes < before);
+    drop(tree_of_less);
     // And less takes parts of it away.
     db.set_memory_budget(4 * MIB).unwrap();
     let began = Instant::now();

@@ -124,6 +124,19 @@ impl Run<'_> {
         }
     }
 
+    fn load(&mut self, tree: &Tree, part: u64) {
+        let keys: Vec<String> = (0..20).map(|n| format!("load{part}/{n:02}")).collect();
+        let value = vec![part as u8; 300];
+        let done = tree.load_sorted(keys.iter().map(|key| (key, &value)));
+        if matches!(done, Err(Error::Unsupported { .. })) {
+            return;
+        }
+        let done = done.map(|_| ());
+        for key in keys {
+            self.note(&key, Some(value.clone()), &done);
+        }
+    }
+
     /// Reads work whatever else does not, unless they are what fails.
     fn read(&self, tree: &Tree) {
         for (key, possible) in self.keys.iter().step_by(7) {
@@ -190,6 +203,7 @@ impl Run<'_> {
         self.tried(db.flush(), "flush");
         self.insert(&tree, "large", LARGE);
         self.insert(&tree, "small", 100);
+        self.load(&tree, part);
         self.tried(db.sync(), "sync");
         if !struck_before {
             self.is_poisoned_if_struck(&tree);

@@ -3,9 +3,10 @@
 
 use crate::{
     pairs::{self, Pair},
+    places::fast_dir,
     support::{MIB, Random, assert_sound, open},
 };
-use indexy::{Db, Durability, Options};
+use indexy::{Db, Durability, Error, IndexYKind, Options};
 use std::{
     collections::BTreeMap,
     time::{Duration, Instant},
@@ -258,5 +259,40 @@ fn merges_left_by_a_close_are_done_without_a_write() {
     for i in 0..500u32 {
         let found = tree.get(i.to_be_bytes()).unwrap();
         assert_eq!(found.unwrap(), 3u32.to_be_bytes());
+    }
+}
+
+/// The folder of the tree is there, and what it begins with is not.
+#[test]
+fn a_tree_that_lost_its_files_is_not_made_anew() {
+    for pair in pairs::chosen(0, 1) {
+        let lost: &[&str] = match pair.1 {
+            IndexYKind::Lsm => &["versions", "tables"],
+            IndexYKind::BPlus { .. } => &["pages"],
+            _ => continue,
+        };
+        let dir = fast_dir();
+        let options = pairs::options(pair, Options::new(2 * MIB));
+        let db = open(dir.path(), &options);
+        db.tree("t").unwrap().insert("key", "value").unwrap();
+        db.close().unwrap();
+        drop(db);
+        let tree = dir.path().join("trees/1");
+        for name in lost {
+            let path = tree.join(name);
+            match path.is_dir() {
+                true => {
+                    std::fs::remove_dir_all(&path).unwrap();
+                    std::fs::create_dir(&path).unwrap();
+                }
+                false => std::fs::remove_file(path).unwrap(),
+            }
+        }
+        std::fs::write(tree.join("left"), "").unwrap();
+        for read_only in [false, true] {
+            let refused = Db::open(dir.path(), options.clone().read_only(read_only));
+            let refused = refused.map(|_| ());
+            assert!(matches!(refused, Err(Error::Corrupt { .. })), "{refused:?}");
+        }
     }
 }

@@ -380,3 +380,39 @@ fn a_newer_format_is_refused_and_nothing_is_left() {
     std::fs::write(&manifest, bytes).unwrap();
     assert_eq!(salvage().unwrap().trees.len(), 2);
 }
+
+/// The pages of one tree in the place of another's: they are not taken for its own.
+#[test]
+fn the_page_file_of_another_tree_is_a_loss() {
+    let dir = fast_dir();
+    let (src, dest) = (dir.path().join("src"), dir.path().join("dest"));
+    let options = Options::new(2 * MIB).index_y(IndexYKind::BPlus { page_bytes: 4096 });
+    let db = open(&src, &options);
+    for name in ["a", "b"] {
+        let tree = db.tree(name).unwrap();
+        (0..100u32).for_each(|n| {
+            tree.insert([name.as_bytes(), &n.to_be_bytes()].concat(), name)
+                .unwrap()
+        });
+    }
+    db.close().unwrap();
+    drop(db);
+    let pages = |tree: u32| src.join(format!("trees/{tree}/pages"));
+    std::fs::copy(pages(2), pages(1)).unwrap();
+    let report = Db::salvage(&src, &dest, options.clone(), Doubtful::Take).unwrap();
+    assert!(!report.is_whole());
+    assert!(
+        report
+            .losses
+            .iter()
+            .any(|loss| loss.tree.as_deref() == Some("a")),
+        "{report:?}"
+    );
+    let db = open(&dest, &options);
+    assert!(
+        !content(&db.tree("a").unwrap())
+            .keys()
+            .any(|key| key.starts_with(b"b"))
+    );
+    assert_eq!(db.tree("b").unwrap().len().unwrap(), 100);
+}

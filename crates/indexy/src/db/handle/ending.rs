@@ -1,9 +1,9 @@
 //! The open database with its threads, and how it ends: by `close`, or by the drop of the last
 //! handle.
 //!
-//! Order: writers are refused and waited for, everything is flushed (`close` alone), the threads
-//! stop, the log is closed, the hot set is saved, the memory is given back, the Index Ys let go of
-//! their files, the directory is unlocked.
+//! Order: keys that wait to be read are given up, writers are refused and waited for, everything is
+//! flushed (`close` alone), the threads stop, the log is closed, the hot set is saved, the memory is
+//! given back, the Index Ys let go of their files, the directory is unlocked.
 //!
 //! Threads: any; the first `close` does it, others wait for it. What ends that wait is in
 //! `closing.rs`. A waker may call `close` too, and may be called by the thread that ends the
@@ -66,6 +66,9 @@ impl Handle {
             };
         };
         core.shared.room.begin_closing();
+        // A writer that is waited for may itself wait for such a key, and this may be the thread
+        // that reads it.
+        self.background.close_fetches();
         // Waits for flushes, checkpoints and the like; later ones are refused.
         let _alone = core.operations.write();
         for tree in core.all_trees() {

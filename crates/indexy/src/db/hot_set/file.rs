@@ -134,25 +134,29 @@ impl Drop for Writer<'_> {
 }
 
 /// A file to be read from its first block on, as often as it takes.
-pub(super) struct Reader {
+pub(super) struct Reader<'a> {
     file: Arc<dyn StorageFile>,
     database_id: u128,
     offset: u64,
     payload: Vec<u8>,
+    stopped: &'a dyn Fn() -> bool,
 }
 
-impl Reader {
+impl<'a> Reader<'a> {
     /// Memory that a reader takes.
     pub(super) const BYTES: usize = MAX_PAYLOAD_BYTES;
 
     /// Opens the hot set of the database in `dir`; `None` if it has none. All of the file was
-    /// looked at: what [`Reader::next`] finds later is new damage.
+    /// looked at: what [`Reader::next`] finds later is new damage. `stopped` is asked before each
+    /// block.
     ///
-    /// Errors: `Corrupt` for damage, another version or another database; `Io`.
+    /// Errors: `Corrupt` for damage, another version or another database; `Io`; `Closed` where it
+    /// was stopped.
     pub(super) fn open(
         storage: &dyn Storage,
         dir: &Path,
         database_id: u128,
+        stopped: &'a dyn Fn() -> bool,
     ) -> Result<Option<(Self, Totals)>> {
         let path = path(dir);
         if !storage.exists(&path)? {
@@ -163,6 +167,7 @@ impl Reader {
             database_id,
             offset: 0,
             payload: Vec::new(),
+            stopped,
         };
         let totals = reader.check()?;
         Ok(Some((reader, totals)))
@@ -194,12 +199,15 @@ impl Reader {
     }
 
     /// The next block that is `wanted`, whose payload is then [`Reader::payload`]; `None` at the
-    /// end. Cost: a read of each header, and of the payload.
+    /// end. Cost: a read of each header, and of the payload. Errors: `Closed` where it was stopped.
     pub(super) fn next(
         &mut self,
         wanted: impl Fn(&BlockHeader) -> bool,
     ) -> Result<Option<BlockHeader>> {
         loop {
+            if (self.stopped)() {
+                return Err(Error::Closed);
+            }
             let mut header = [0; BLOCK_HEADER_BYTES];
             let got = self.file.read_at(&mut header, self.offset)?;
             let header = BlockHeader::decode(&header[..got]).map_err(|what| self.corrupt(what))?;

@@ -39,7 +39,8 @@ fn read(bytes: &[u8]) {
     let sim = Sim::default();
     let _ = sim.create_dir_all(Path::new(DIR));
     sim.tamper(&file::path(Path::new(DIR)), bytes.to_vec());
-    let Ok(Some((mut file, totals))) = Reader::open(&sim, Path::new(DIR), DATABASE_ID) else {
+    let Ok(Some((mut file, totals))) = Reader::open(&sim, Path::new(DIR), DATABASE_ID, &|| false)
+    else {
         return;
     };
     file.rewind();

@@ -3,7 +3,9 @@
 //!
 //! What it must not do: replace a good file by the keys of a memory that is still cold. So nothing
 //! is saved before warming has come to its end, and a database that is closed before that leaves
-//! the file as it was. Where reads of Y fail one after the other, warming has come to its end.
+//! the file as it was. Where reads of Y fail one after the other, or the file is damaged, warming
+//! has come to its end. Where the process wants for descriptors or memory to read the file, it has
+//! not, and this open saves nothing.
 //!
 //! Keeps: I7. What a save or warming needs is taken from the budget when the database opens:
 //! later, writers may have all of it.
@@ -22,7 +24,7 @@ use super::{
     warm::{self, Ended, Warmer},
 };
 use crate::{
-    error::Result,
+    error::{Error, Result},
     events,
     framework::{counters::read, host::Host, policies::HotSet, shared::Shared, signal::Stop},
     mem::budget::Holder,
@@ -137,12 +139,13 @@ impl Keeper {
     pub(crate) fn run(&self, host: &dyn Host, stop: &Stop) {
         let unwound = CutShort(&self.state);
         let ended = self.warm_up(host, &|| stop.is_set());
-        if ended != Ended::Stopped {
+        let cut_short = matches!(ended, Ended::Stopped | Ended::NotRead);
+        if !cut_short {
             // Pairs with the loads in `is_warming` and `save_at_end`.
             self.state.store(WARM, Release);
         }
         drop(unwound);
-        if self.read_only || ended == Ended::Stopped {
+        if self.read_only || cut_short {
             return;
         }
         let (mut saved, mut seen) = (Instant::now(), 0);
@@ -186,20 +189,29 @@ impl Keeper {
             }
             Err(error) => {
                 events::hot_set_ignored(&file::path(&self.dir), &error);
-                Ended::Failed
+                match error.is_transient() {
+                    true => Ended::NotRead,
+                    false => Ended::Failed,
+                }
             }
         }
     }
 
     /// `None`: there is no file.
     fn try_warm_up(&self, host: &dyn Host, stopped: &dyn Fn() -> bool) -> Result<Option<Ended>> {
-        let opened = Reader::open(&*self.storage, &self.dir, self.database_id)?;
-        let Some((mut file, _)) = opened else {
-            return Ok(None);
+        let (storage, warmed) = (&*self.storage, &self.figures.warmed_keys);
+        let warm_up = || -> Result<Option<Ended>> {
+            let opened = Reader::open(storage, &self.dir, self.database_id, stopped)?;
+            let Some((mut file, _)) = opened else {
+                return Ok(None);
+            };
+            let mut warmer = Warmer::new(&self.shared, host, warmed, stopped);
+            warmer.run(&mut file).map(Some)
         };
-        let warmed = &self.figures.warmed_keys;
-        let ended = Warmer::new(&self.shared, host, warmed, stopped).run(&mut file)?;
-        Ok(Some(ended))
+        match warm_up() {
+            Err(Error::Closed) => Ok(Some(Ended::Stopped)),
+            ended => ended,
+        }
     }
 
     fn save(&self, host: &dyn Host, stopped: &dyn Fn() -> bool) {

@@ -60,7 +60,7 @@ fn write(sim: &Sim, entries: &[Entry]) {
 
 /// All entries, the hottest first, as warming reads them; `None`: no file.
 fn read(sim: &Sim) -> Option<Vec<Entry>> {
-    let (mut file, totals) = Reader::open(sim, dir(), ID).unwrap()?;
+    let (mut file, totals) = Reader::open(sim, dir(), ID, &|| false).unwrap()?;
     let mut entries = Vec::new();
     for (tier, kind) in (0..TIERS).map(|tier| (tier, Kind::Tier(tier))) {
         file.rewind();
@@ -100,7 +100,7 @@ fn what_was_written_is_read() {
 
 fn is_refused(bytes: Vec<u8>) -> bool {
     matches!(
-        Reader::open(&with_file(bytes), dir(), ID),
+        Reader::open(&with_file(bytes), dir(), ID, &|| false),
         Err(Error::Corrupt { .. })
     )
 }
@@ -130,7 +130,7 @@ fn another_version_or_database_is_refused() {
     let crc = crc32c::crc32c(&bytes[..28]);
     bytes[28..32].copy_from_slice(&crc.to_le_bytes());
     let said = |bytes: Vec<u8>, id| {
-        let opened = Reader::open(&with_file(bytes), dir(), id);
+        let opened = Reader::open(&with_file(bytes), dir(), id, &|| false);
         opened.err().unwrap().to_string()
     };
     assert!(said(bytes, ID).contains("version"));
@@ -286,4 +286,54 @@ fn i7_a_keeper_takes_what_it_needs_beforehand() {
     assert_eq!(most.get(), taken);
     drop(keeper);
     assert_eq!(core.budget.used(), before);
+}
+
+/// Wherever the process wants for descriptors while the file is read, what memory has does not
+/// replace it; and whoever reads it looks whether it is to stop.
+#[test]
+fn a_file_that_could_not_be_read_stays() {
+    let real = tempfile::tempdir().unwrap();
+    let db = Db::open(real.path(), Options::new(4 << 20)).unwrap();
+    let tree = db.tree("t").unwrap();
+    tree.insert(b"key", b"value").unwrap();
+    let core = db.core();
+    let mut struck = 0;
+    for at in 1.. {
+        let sim = disk();
+        write(&sim, &[(1, 0, b"old".to_vec(), 3)]);
+        let before = sim.contents();
+        assert!(matches!(
+            Reader::open(&sim, dir(), ID, &|| true),
+            Err(Error::Closed)
+        ));
+        let storage: Arc<dyn Storage> = Arc::new(sim.clone());
+        let every = Duration::MAX;
+        let place = (storage, dir().to_path_buf());
+        let keeper = Keeper::new(
+            HotSet::Keep { every },
+            false,
+            place,
+            ID,
+            core.shared.clone(),
+        );
+        let (keeper, stop) = (keeper.unwrap(), Stop::new(Arc::<Poison>::default()));
+        sim.fail_at(sim.ios() + at, Fault::NoDescriptors, false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| keeper.run(&**core, &stop));
+            while keeper.is_warming() {
+                std::thread::yield_now();
+            }
+            stop.set();
+            core.shared.wake_keeper.notify();
+        });
+        let hit = sim.faults() > 0;
+        sim.heal();
+        keeper.save_at_end(&**core);
+        assert_eq!(sim.contents() == before, hit, "at {at}");
+        if !hit {
+            break;
+        }
+        struck += 1;
+    }
+    assert!(struck > 0);
 }

@@ -51,6 +51,8 @@ pub(super) enum Ended {
     Stopped,
     /// Too many reads failed.
     Failed,
+    /// For want of something that comes back the file could not be read.
+    NotRead,
 }
 
 /// Warming under way.
@@ -112,8 +114,9 @@ impl<'a> Warmer<'a> {
         }
     }
 
-    /// Brings the keys of `file` into memory. Errors: damage that the file got since it was opened.
-    pub(super) fn run(&mut self, file: &mut Reader) -> Result<Ended> {
+    /// Brings the keys of `file` into memory. Errors: damage that the file got since it was opened;
+    /// `Closed` where the reader was stopped.
+    pub(super) fn run(&mut self, file: &mut Reader<'_>) -> Result<Ended> {
         for kind in (0..TIERS).map(Kind::Tier) {
             file.rewind();
             while let Some(block) = file.next(|block| block.kind == kind)? {
@@ -131,7 +134,7 @@ impl<'a> Warmer<'a> {
     }
 
     /// Looks the keys of one block up; the end of it all, if this is it.
-    fn block(&mut self, block: &BlockHeader, file: &Reader) -> Result<Option<Ended>> {
+    fn block(&mut self, block: &BlockHeader, file: &Reader<'_>) -> Result<Option<Ended>> {
         let trees = self.host.trees();
         let Some(tree) = trees.iter().find(|tree| tree.id == block.tree) else {
             return Ok(None);

@@ -17,6 +17,7 @@ use crate::{
     },
     error::{Error, Result},
     storage::Storage,
+    y::{lsm::VERSIONS, paged::PAGES},
 };
 use std::path::Path;
 
@@ -132,16 +133,17 @@ fn refuse_lost_manifest(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A tree was whole before the manifest named it. If its files are gone, it was lost, and is not
-/// made anew. (An Index Y from outside may keep an empty directory, but it has one.)
+/// A tree was whole before the manifest named it. If the file that it begins with is gone, it was
+/// lost, and is not made anew. (An Index Y from outside may keep an empty directory, but it has
+/// one.)
 pub(super) fn refuse_lost_tree(core: &Core, entry: &TreeEntry) -> Result<()> {
     let dir = directory::tree_dir(&core.path, entry.id);
     let lost = match std::fs::read_dir(&dir) {
         Ok(mut entries) => match entry.index_y {
             IndexYKind::Custom(_) => false,
-            IndexYKind::Lsm | IndexYKind::RocksDb | IndexYKind::BPlus { .. } => {
-                entries.next().is_none()
-            }
+            IndexYKind::RocksDb => entries.next().is_none(),
+            IndexYKind::Lsm => is_missing(&dir.join(VERSIONS))?,
+            IndexYKind::BPlus { .. } => is_missing(&dir.join(PAGES))?,
         },
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => true,
         Err(e) => return Err(Error::io("open", dir, e)),
@@ -150,6 +152,11 @@ pub(super) fn refuse_lost_tree(core: &Core, entry: &TreeEntry) -> Result<()> {
         true => Err(Error::corrupt(dir, 0, "the files of the tree are missing")),
         false => Ok(()),
     }
+}
+
+fn is_missing(path: &Path) -> Result<bool> {
+    let exists = path.try_exists().map_err(|e| Error::io("open", path, e))?;
+    Ok(!exists)
 }
 
 /// An id that no other database has: the process's hasher keys are random, time and pid tell them

@@ -56,7 +56,7 @@ impl Fetch {
 /// the tree's [`Admission`](crate::Admission) takes it. It holds the database
 /// open as a [`Tree`] does. With the feature `async` it is a `Future` of the value, for any
 /// executor; then its waker is called by a thread of the database, or by one that closes it, and
-/// must not block it.
+/// must not block it: other tickets may wait for the same thread. It may close the database.
 ///
 /// The answer, once read, is the caller's memory, which the database's budget does not count.
 #[must_use = "the value comes by the ticket"]
@@ -81,6 +81,10 @@ impl Ticket {
     ///
     /// Those of [`Tree::get`]: `Closed` and `TreeDropped` where that happened before the key was
     /// read. `Unsupported` in a forked child, if the key was not read before the fork.
+    ///
+    /// # Panics
+    ///
+    /// With the feature `async`, if the ticket was polled and was ready: its value is given once.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

@@ -106,6 +106,7 @@ impl Tree {
     fn check_load(&self) -> Result<()> {
         let core = self.at.core();
         self.at.live()?;
+        core.directory.check_process()?;
         core.check_writable()?;
         updating::check(&**core)
     }
@@ -185,8 +186,7 @@ impl<'t> Loading<'t> {
             }
             None => self.load.add(key, value),
         };
-        // The files of a tree that was dropped are gone.
-        self.tree.at.alive(added)?;
+        self.written(added)?;
         self.last.clear();
         self.last.extend_from_slice(key);
         self.count += 1;
@@ -194,9 +194,21 @@ impl<'t> Loading<'t> {
         Ok(())
     }
 
+    /// A write or a sync that failed poisons the database, unless the tree was dropped: then its
+    /// files are gone.
+    fn written(&self, written: Result<()>) -> Result<()> {
+        match self.tree.at.alive(written) {
+            Err(error @ (Error::Io { .. } | Error::Poisoned { .. })) => {
+                self.tree.at.core().shared.guarded(Err(error))
+            }
+            written => written,
+        }
+    }
+
     fn finish(mut self) -> Result<u64> {
         if self.count > 0 {
-            self.tree.at.alive(self.load.seal())?;
+            let sealed = self.load.seal();
+            self.written(sealed)?;
             self.tree.take_load(self.load, &self.first, &self.last)?;
             if let Some(expiry) = self.tree.at.expiry() {
                 expiry.wrote(self.bytes);

@@ -27,12 +27,12 @@ pub(crate) struct Bits {
     /// Keys of it that were removed since.
     removed: AtomicU64,
     /// Its bytes of the budget, until it goes.
-    _reserved: Reserved,
+    reserved: Reserved,
 }
 
 /// Lines for `keys` keys.
 fn lines_for(keys: u64, bits_per_key: u8) -> usize {
-    let bits = keys.max(MIN_KEYS) * u64::from(bits_per_key);
+    let bits = keys.max(MIN_KEYS).saturating_mul(u64::from(bits_per_key));
     bits.div_ceil(LINE_BYTES as u64 * 8) as usize
 }
 
@@ -51,8 +51,13 @@ impl Bits {
             capacity: keys.max(MIN_KEYS),
             added: AtomicU64::new(0),
             removed: AtomicU64::new(0),
-            _reserved: reserved,
+            reserved,
         }
+    }
+
+    /// What it takes.
+    pub(in crate::framework) fn bytes(&self) -> usize {
+        self.reserved.bytes()
     }
 
     fn line(&self, hash: u64) -> Option<&Line> {

@@ -80,6 +80,12 @@ impl EvictedKeys {
         }
     }
 
+    /// What its filter takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let table = self.table.load();
+        table.as_deref().map_or(0, Table::bytes)
+    }
+
     /// From now on `evicted` holds, if that is something else. Under the run lock (2).
     pub(crate) fn choose(&self, evicted: Evicted) {
         self.choose_with_parts(evicted, MOST_KEYS);

@@ -20,6 +20,12 @@ pub(in crate::framework) struct Reserved {
     bytes: usize,
 }
 
+impl Reserved {
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
 impl Drop for Reserved {
     fn drop(&mut self) {
         self.budget.give(Holder::Filters, self.bytes);

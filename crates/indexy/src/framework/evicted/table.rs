@@ -50,7 +50,7 @@ impl Plan {
 }
 
 pub(super) fn with_spare(keys: u64) -> u64 {
-    keys + keys / SPARE_DIVISOR
+    keys.saturating_add(keys / SPARE_DIVISOR)
 }
 
 /// Keys for which the part of `bits` is built anew, where Y has about `keys` keys in all and a part
@@ -88,6 +88,16 @@ impl Table {
             bits_per_key: self.bits_per_key,
             most_keys: self.most_keys,
         }
+    }
+
+    /// What its parts take.
+    pub(super) fn bytes(&self) -> usize {
+        let bits = |part: &Part| {
+            let both = [&part.known, &part.built];
+            let bytes = both.into_iter().flatten().map(|bits| bits.bytes());
+            bytes.sum::<usize>()
+        };
+        self.parts.iter().map(bits).sum()
     }
 
     fn number_of(&self, key: &[u8]) -> usize {
@@ -131,7 +141,7 @@ impl Table {
         let is_unknown = |part: &Part| part.known.is_none() && part.built.is_none();
         if let Some(part) = self.parts.iter().position(is_unknown) {
             // Half more: it is an estimate, and a part that is too small is followed by another.
-            return self.plan(part, keys + keys / 2);
+            return self.plan(part, keys.saturating_add(keys / 2));
         }
         let (part, bits) = self.parts.iter().enumerate().find_map(|(number, part)| {
             let bits = part.known.as_ref().filter(|_| part.built.is_none())?;

@@ -14,14 +14,14 @@
 
 #![forbid(unsafe_code)]
 
-use super::slot::{Answer, Slot};
+use super::slot::{Answer, Slot, wake};
 use crate::{
     error::Error,
     framework::tree::Joined,
     mem::budget::{Budget, Holder},
 };
 use parking_lot::{Condvar, Mutex};
-use std::{collections::VecDeque, mem::take, sync::Arc};
+use std::{collections::VecDeque, mem::take, sync::Arc, task::Waker};
 
 /// Keys that one fetcher reads at once: enough to keep a device busy.
 pub(super) const BATCH: usize = 64;
@@ -44,8 +44,9 @@ pub(in crate::framework) struct Request {
 }
 
 impl Request {
-    pub(super) fn answer(&self, answer: Answer) {
-        self.slot.answer(answer);
+    /// Who is to be told.
+    pub(super) fn answer(&self, answer: Answer) -> Option<Waker> {
+        self.slot.answer(answer)
     }
 }
 
@@ -53,8 +54,15 @@ impl Drop for Request {
     fn drop(&mut self) {
         self.budget.give(Holder::Fetches, self.bytes);
         // Only if nobody has answered.
-        self.slot.answer(Err(Error::Closed));
+        self.answer(Err(Error::Closed)).map(wake);
     }
+}
+
+/// Answers that nobody serves `requests`: all of them before the first waker is called.
+pub(super) fn refuse(requests: impl IntoIterator<Item = Request>) {
+    let refused = |request: Request| request.answer(Err(Error::Closed));
+    let wakers: Vec<Waker> = requests.into_iter().filter_map(refused).collect();
+    wakers.into_iter().for_each(wake);
 }
 
 /// What became of a key that was to wait.
@@ -134,7 +142,7 @@ impl Fetches {
             take(&mut waiting.requests)
         };
         self.arrived.notify_all();
-        drop(left);
+        refuse(left);
     }
 }
 
@@ -155,6 +163,22 @@ impl Present<'_> {
             waiting.idle -= 1;
         }
         waiting.batch()
+    }
+
+    /// Leaves at once if there are others, which take what waits; false: there are none.
+    pub(super) fn leave_to_others(&mut self) -> bool {
+        let mut waiting = self.fetches.waiting.lock();
+        let others = waiting.fetchers > 1;
+        if others {
+            waiting.fetchers -= 1;
+            self.left = true;
+        }
+        others
+    }
+
+    /// Somebody else has come in its place.
+    pub(super) fn hand_over(mut self) {
+        self.left = true;
     }
 
     /// A batch of what waits. If nothing does, the fetcher has left at that moment: for what comes
@@ -190,6 +214,6 @@ impl Drop for Present<'_> {
                 _ => VecDeque::new(),
             }
         };
-        drop(left);
+        refuse(left);
     }
 }

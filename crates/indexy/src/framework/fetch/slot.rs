@@ -2,7 +2,8 @@
 //!
 //! Threads: one answers, once; any others look or wait. What ends every wait: the slot's only
 //! answerer is a [`Request`](super::queue::Request), which answers when it is dropped at the
-//! latest. Nothing is called with the lock held: a waker may run anything. In a forked child there
+//! latest. Nothing is called with the lock held, and who answers calls the waker when it has
+//! answered all that it has to: a waker may run anything. In a forked child there
 //! is nobody who answers, and the lock may be held for ever: there a slot is asked by
 //! [`Slot::take_forked`] alone.
 
@@ -41,22 +42,16 @@ impl Default for State {
 }
 
 impl Slot {
-    /// The first answer counts.
-    pub(super) fn answer(&self, answer: Answer) {
-        let waker = {
-            let mut state = self.state.lock();
-            let State::Waiting(waker) = &mut *state else {
-                return;
-            };
-            let waker = waker.take();
-            *state = State::Answered(answer);
-            self.answered.notify_all();
-            waker
+    /// The first answer counts. Who is to be told of it by [`wake`].
+    pub(super) fn answer(&self, answer: Answer) -> Option<Waker> {
+        let mut state = self.state.lock();
+        let State::Waiting(waker) = &mut *state else {
+            return None;
         };
-        if let Some(waker) = waker {
-            // What a caller's waker does wrong is not the database's fault.
-            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
-        }
+        let waker = waker.take();
+        *state = State::Answered(answer);
+        self.answered.notify_all();
+        waker
     }
 
     pub(crate) fn is_answered(&self) -> bool {
@@ -90,7 +85,8 @@ impl Slot {
     /// The answer if it is there; else `waker` is woken when it is, instead of the one before.
     #[cfg_attr(not(any(test, feature = "async")), expect(dead_code))]
     pub(crate) fn poll(&self, waker: &Waker) -> Poll<Answer> {
-        // The one before is dropped without the lock: that may run anything.
+        // Cloned, and the one before dropped, without the lock: that may run anything.
+        let waker = waker.clone();
         let _before = {
             let mut state = self.state.lock();
             let State::Waiting(before) = &mut *state else {
@@ -98,12 +94,17 @@ impl Slot {
                 return Poll::Ready(answer);
             };
             match before {
-                Some(before) if before.will_wake(waker) => None,
-                _ => before.replace(waker.clone()),
+                Some(before) if before.will_wake(&waker) => Some(waker),
+                _ => before.replace(waker),
             }
         };
         Poll::Pending
     }
+}
+
+/// Calls `waker`. What it does wrong is not the database's fault.
+pub(super) fn wake(waker: Waker) {
+    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
 }
 
 fn take(state: &mut State) -> Option<Answer> {

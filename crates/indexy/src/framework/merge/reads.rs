@@ -31,14 +31,14 @@ impl Joined {
 
     /// Values that are read at once where operands meet theirs; see [`Joined::have_read`].
     pub(crate) fn reads_at_once(&self) -> usize {
-        self.merging.at_once()
+        self.merging.at_once.now()
     }
 
     /// So many values were read from Y at once; with all that belongs to them they had `largest`
     /// bytes at most.
     pub(crate) fn have_read(&self, values: usize, largest: usize) {
         let limit = self.shared.budget.limit();
-        self.merging.have_read(values, largest, limit);
+        self.merging.at_once.have_read(values, largest, limit);
     }
 
     /// As many entries of a chunk of a scan as may have operands (I7): their values are read before
@@ -46,7 +46,7 @@ impl Joined {
     pub(in crate::framework) fn entries_at_once(&self, entries: usize) -> usize {
         let waiting = self.merging.operator.get().is_some() && self.x.stats().operands > 0;
         match waiting {
-            true => entries.min(self.merging.at_once()),
+            true => entries.min(self.merging.at_once.now()),
             false => entries,
         }
     }

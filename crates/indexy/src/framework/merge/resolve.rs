@@ -91,10 +91,10 @@ impl Joined {
             }
             at = self
                 .x
-                .operands(&from, to, self.merging.at_once(), &mut waiting);
+                .operands(&from, to, self.merging.at_once.now(), &mut waiting);
             // The last leaf may have had more.
             while !waiting.is_empty() {
-                let now = self.merging.at_once().min(waiting.len());
+                let now = self.merging.at_once.now().min(waiting.len());
                 let later = waiting.split_off(now);
                 let stopped = self.resolve_batch(&mut waiting, allowance)?;
                 if stopped.is_some() {

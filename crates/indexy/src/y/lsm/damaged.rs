@@ -156,8 +156,28 @@ pub(super) fn unreadable(error: &Error) -> Option<&Path> {
     match error {
         Error::Corrupt { path, .. } => Some(path),
         Error::Io {
-            op: "read", path, ..
+            op: "read" | "open",
+            path,
+            ..
         } if !error.is_transient() => Some(path),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_unreadable_and_want_of_descriptors_is_not() {
+        for op in ["open", "read"] {
+            let failed = |errno: Errno| Error::io(op, "/tables/7", errno.into());
+            assert!(unreadable(&failed(Errno::IO)).is_some());
+            assert!(unreadable(&failed(Errno::NOENT)).is_some());
+            assert!(unreadable(&failed(Errno::MFILE)).is_none());
+        }
+        let write = Error::io("write", "/tables/7", Errno::IO.into());
+        assert!(unreadable(&write).is_none());
     }
 }

@@ -40,7 +40,7 @@ impl LsmY {
         let done = self.do_step(&version, step)?;
         if !done {
             self.clock.rests(effort, runs);
-            // A merge that was interrupted, or in vain, says nothing about what can be merged.
+            // A merge that was interrupted says nothing about what can be merged.
             if rests && let Some(found) = self.unbearable(&version) {
                 return Err(found);
             }
@@ -92,7 +92,7 @@ impl LsmY {
         })
     }
 
-    fn do_step(&self, version: &Version<Stored>, step: Step) -> Result<bool> {
+    pub(super) fn do_step(&self, version: &Version<Stored>, step: Step) -> Result<bool> {
         match step {
             Step::Rest => Ok(false),
             Step::Major(partitions) => self.major(version, partitions),
@@ -142,8 +142,9 @@ impl LsmY {
         self.limits().congested(version.totals().depth)
     }
 
-    /// Merges `inputs` and publishes the output in tables of about `table_bytes`; false if it was
-    /// interrupted, or in vain.
+    /// Merges `inputs` and publishes the output in tables of about `table_bytes`; false if there are
+    /// none, or it was interrupted. True where it was in vain, too: what it merged has changed, so
+    /// that something else may be due.
     fn merge(&self, inputs: Option<Inputs<Stored>>, table_bytes: u64) -> Result<bool> {
         let Some(inputs) = inputs else {
             return Ok(false);
@@ -167,11 +168,11 @@ impl LsmY {
             }
         }
         let tables = output.finish()?;
-        let published = self.change(|version| version.with_merge(&inputs, &tables));
+        self.change(|version| version.with_merge(&inputs, &tables));
         drop((inputs, tables));
         // The files of what was merged go with the commit. If it fails they stay until the next.
         self.versions.commit()?;
-        Ok(published)
+        Ok(true)
     }
 
     /// False: interrupted.

@@ -208,14 +208,18 @@ impl LsmY {
 
     /// Counts what the current version's tables take, and says whose filters have a place.
     fn take_stock(&self) {
-        let version = self.versions.current();
+        let version = self.version();
         // Computed now, because it may read pages.
         let totals = version.totals().memory_bytes;
         let tables = version.tables();
         let open: usize = tables.values().map(|table| table.memory_bytes()).sum();
-        self.memory_bytes.store(totals + open, Relaxed);
+        let alone = self.placing.lock();
+        // Whoever has published another one meanwhile counts that.
+        if Arc::ptr_eq(&version, &self.versions.current()) {
+            self.memory_bytes.store(totals + open, Relaxed);
+        }
         drop(version);
-        self.place_filters(&self.placing.lock());
+        self.place_filters(&alone);
     }
 
     /// Says whose filters have a place.

@@ -50,7 +50,7 @@ mod tests;
 
 pub(crate) use open::{PAGE_SIZES, device, mapped};
 pub(crate) use salvage::{page_bytes, salvage};
-pub(crate) use tree::PagedY;
+pub(crate) use tree::{PAGES, PagedY};
 
 /// What a run and a commit of one database hold while they work: output buffers, the open path.
 pub(crate) const WORK_BYTES: usize = 1 << 20;

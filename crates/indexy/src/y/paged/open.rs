@@ -159,10 +159,7 @@ fn load_superblock(
     read_only: bool,
 ) -> Result<(Superblock, bool)> {
     let (superblock, other) = Superblock::load(&**file)?;
-    if superblock.owner != owner {
-        let what = "superblock: the pages of another tree or database";
-        return Err(Error::corrupt(file.path(), 0, what.to_string()));
-    }
+    superblock.check_owner(owner, file.path())?;
     if superblock.page_bytes as usize != page_bytes {
         let found = superblock.page_bytes;
         let what = format!("superblock: pages of {found} bytes, asked for {page_bytes}");

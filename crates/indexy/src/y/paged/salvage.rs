@@ -19,9 +19,19 @@ use crate::{
 };
 use std::path::Path;
 
-/// Reads the tree in `dir`. Errors: those of `visit`, and what is no damage.
-pub(crate) fn salvage(storage: &dyn Storage, dir: &Path, visit: &mut Visit<'_>) -> Result<()> {
-    let (file, superblock) = match open(storage, dir) {
+/// Reads the tree in `dir`. `owner`: see [`PagedY::open`](super::PagedY); `None`: not known. The
+/// file of another one is lost. Errors: those of `visit`, and what is no damage.
+pub(crate) fn salvage(
+    storage: &dyn Storage,
+    dir: &Path,
+    owner: Option<u64>,
+    visit: &mut Visit<'_>,
+) -> Result<()> {
+    let opened = open(storage, dir).and_then(|(file, superblock)| {
+        superblock.check_owner(owner.unwrap_or(superblock.owner), file.storage.path())?;
+        Ok((file, superblock))
+    });
+    let (file, superblock) = match opened {
         Ok(opened) => opened,
         Err(error) if error.is_no_damage() => return Err(error),
         Err(error) => {
@@ -80,7 +90,7 @@ mod tests {
             let storage: Arc<dyn Storage> = Arc::new(sim.clone());
             PagedY::open(&storage, dir, 4096, &PageCache::new(0), 1, false)
         };
-        large_values::are_read_one_at_a_time(open, |sim, visit| salvage(sim, dir, visit));
+        large_values::are_read_one_at_a_time(open, |sim, visit| salvage(sim, dir, Some(1), visit));
     }
 
     #[test]
@@ -92,10 +102,10 @@ mod tests {
             Ok(())
         };
         sim.fail_at(0, Fault::NoDescriptors, true);
-        let stopped = salvage(&sim, dir, &mut visit).unwrap_err();
+        let stopped = salvage(&sim, dir, None, &mut visit).unwrap_err();
         assert!(stopped.is_transient());
         sim.heal();
-        salvage(&sim, dir, &mut visit).unwrap();
+        salvage(&sim, dir, None, &mut visit).unwrap();
         assert_eq!(lost, 1);
     }
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::y::{
     contract::{KeyRange, Maintained},
     lsm::{
+        compact::Step,
         version::TableFile,
         write::{Level, MOST_TABLE_PAGES, Output},
     },
@@ -279,4 +280,20 @@ fn no_step_merges_more_than_its_part() {
         assert!(most <= 8 * TINY.partition_bytes, "{most} of {bytes}");
         assert_eq!(content(&y).unwrap(), model);
     }
+}
+
+/// A range is removed while its partition is merged. What is left is to be merged: whoever compacts
+/// goes on.
+#[test]
+fn a_merge_in_vain_is_followed_by_another_one() {
+    let sim = Sim::default();
+    let y = open_sim(&sim).unwrap();
+    write(&y, &vec![put(b"a", b"1"), put(b"m", b"1")]).unwrap();
+    write(&y, &vec![put(b"n", b"2"), put(b"z", b"2")]).unwrap();
+    let version = y.version();
+    assert_eq!(version.partitions().len(), 1);
+    y.remove_range(b"n", None).unwrap();
+    assert!(y.do_step(&version, Step::Major(0..1)).unwrap());
+    assert_eq!(y.get(b"m").unwrap().unwrap(), *b"1");
+    assert!(y.get(b"z").unwrap().is_none());
 }

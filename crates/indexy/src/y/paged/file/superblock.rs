@@ -37,6 +37,8 @@ pub(crate) const VERSION: u32 = 3;
 const VERSIONS: std::ops::RangeInclusive<u32> = 1..=VERSION;
 const BYTES: usize = 4096;
 const SUM_AT: usize = 80;
+/// No tree comes to more generations, or entries.
+const MOST: u64 = 1 << 48;
 /// Where the copies lie: never in one write of a device.
 pub(crate) const COPIES: [u64; 2] = [0, 8 << 10];
 // The table above: eight words behind 16 bytes, then the checksum; and room for both copies.
@@ -121,6 +123,17 @@ impl Superblock {
         Ok(found)
     }
 
+    /// `Corrupt` unless the file at `path` is that of `owner`.
+    pub(crate) fn check_owner(&self, owner: u64, path: &Path) -> Result<()> {
+        match self.owner == owner {
+            true => Ok(()),
+            false => {
+                let what = "superblock: the pages of another tree or database";
+                Err(Error::corrupt(path, 0, what))
+            }
+        }
+    }
+
     fn plausible(&self) -> std::result::Result<(), &'static str> {
         let used = |page: PageNo| page < self.end;
         if self.end > PAGE_LIMIT || !used(self.root) || !used(self.map) {
@@ -129,8 +142,8 @@ impl Superblock {
         if self.height > MAX_LEVEL + 1 || (self.height == 0) != (self.root == 0) {
             return Err("root and height do not fit together");
         }
-        if self.generation == u64::MAX {
-            return Err("generation");
+        if self.generation > MOST || self.entries > MOST {
+            return Err("generation or entries");
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::{
+    error::Error,
     storage::sim::Sim,
     y::{
         conformance::{Entries, Model, check, del, put, write},
@@ -123,4 +124,27 @@ fn a_load_holds_few_bytes_for_a_page() {
         }
         assert_eq!(counted(), 0);
     }
+}
+
+/// The system tells one sync of a file of what was lost: those of a load and of a commit do not
+/// overlap.
+#[test]
+fn i5_a_load_is_not_synced_beside_a_commit() {
+    let sim = Sim::default();
+    let y = open_sim(&sim, 4096).unwrap();
+    let mut load = y.begin_load().unwrap().unwrap();
+    load.add(b"key", b"value").unwrap();
+    let committing = y.committed.lock();
+    std::thread::scope(|scope| {
+        let sealed = scope.spawn(|| load.seal());
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        assert!(!sealed.is_finished());
+        // What the commit's sync was told of.
+        y.poison.set(&"lost");
+        drop(committing);
+        assert!(matches!(
+            sealed.join().unwrap(),
+            Err(Error::Poisoned { .. })
+        ));
+    });
 }

@@ -202,8 +202,11 @@ impl SortedLoad for Load<'_> {
         }
         self.pages.output.flush()?;
         self.note_taken();
-        // A sync that fails may have lost pages of runs.
         let y = self.pages.y;
+        // The system tells one sync alone of what was lost, pages of runs too: a commit would take
+        // its own one for good.
+        let _no_commit = y.committed.lock();
+        y.writable()?;
         let synced = y.pages.file.storage.sync();
         synced.map_err(|error| y.poison.set(&error))
     }
