@@ -2,8 +2,8 @@
 //! handle.
 //!
 //! Order: keys that wait to be read are given up, writers are refused and waited for, everything is
-//! flushed (`close` alone), the threads stop, the log is closed, the hot set is saved, the memory is
-//! given back, the Index Ys let go of their files, the directory is unlocked.
+//! flushed (`close` alone), the threads stop, the log is closed, the hot set is saved, the memory
+//! is given back, the Index Ys let go of their files, the directory is unlocked.
 //!
 //! Threads: any; the first `close` does it, others wait for it. What ends that wait is in
 //! `closing.rs`. A waker may call `close` too, and may be called by the thread that ends the

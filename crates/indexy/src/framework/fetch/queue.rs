@@ -54,7 +54,9 @@ impl Drop for Request {
     fn drop(&mut self) {
         self.budget.give(Holder::Fetches, self.bytes);
         // Only if nobody has answered.
-        self.answer(Err(Error::Closed)).map(wake);
+        if let Some(waker) = self.answer(Err(Error::Closed)) {
+            wake(waker);
+        }
     }
 }
 

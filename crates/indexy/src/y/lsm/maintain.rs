@@ -142,9 +142,9 @@ impl LsmY {
         self.limits().congested(version.totals().depth)
     }
 
-    /// Merges `inputs` and publishes the output in tables of about `table_bytes`; false if there are
-    /// none, or it was interrupted. True where it was in vain, too: what it merged has changed, so
-    /// that something else may be due.
+    /// Merges `inputs` and publishes the output in tables of about `table_bytes`; false if there
+    /// are none, or it was interrupted. True where it was in vain, too: what it merged has changed,
+    /// so that something else may be due.
     fn merge(&self, inputs: Option<Inputs<Stored>>, table_bytes: u64) -> Result<bool> {
         let Some(inputs) = inputs else {
             return Ok(false);

@@ -8,7 +8,7 @@ use super::{
     stored::Stored,
     table::{TableMeta, TableWriter},
     tree::{LsmY, PAGE_BYTES},
-    version::TableFile,
+    version::{MAX_EXTRA_BYTES, TableFile},
 };
 use crate::{
     error::{Error, Result},
@@ -20,6 +20,11 @@ use std::sync::Arc;
 /// No table is begun to be longer: what still comes then, a value, inner pages, filters and the
 /// footer, has as much room before the table is too long to be opened.
 pub(super) const MOST_TABLE_PAGES: u64 = TABLE_PAGES / 2;
+
+/// No table goes on whose filter has begun with so many bytes of keys: the version log keeps them,
+/// and refuses more of one table.
+const MOST_KEPT_BYTES: usize = MAX_EXTRA_BYTES / 2;
+const _: () = assert!(MOST_KEPT_BYTES + 4 * MAX_KEY_BYTES < MAX_EXTRA_BYTES);
 
 /// Entries that become tables, one behind the other. Dropped before [`Output::finish`] it removes
 /// their files.
@@ -78,7 +83,7 @@ impl<'y> Output<'y> {
         if self
             .writer
             .as_ref()
-            .is_some_and(|w| w.bytes() >= self.table_bytes)
+            .is_some_and(|w| w.bytes() >= self.table_bytes || w.kept_bytes() >= MOST_KEPT_BYTES)
         {
             self.end_table()?;
         }

@@ -297,3 +297,27 @@ fn a_merge_in_vain_is_followed_by_another_one() {
     assert_eq!(y.get(b"m").unwrap().unwrap(), *b"1");
     assert!(y.get(b"z").unwrap().is_none());
 }
+
+/// Long keys where segments of the filter begin: the version log keeps them, and what it is given
+/// it takes again at the next open.
+#[test]
+fn a_table_ends_before_the_log_would_keep_too_much_of_it() {
+    let sim = Sim::default();
+    let y = open_sim(&sim).unwrap();
+    let mut output = Output::new(&y, u64::MAX, Level::Layer);
+    let long = |group: u32, n: u8| [&group.to_be_bytes()[..], &[255; 60_000], &[n]].concat();
+    for group in 0..150u32 {
+        for n in 0..60_000u32 {
+            let key = [group.to_be_bytes(), n.to_be_bytes()].concat();
+            output.add(&key, None).unwrap();
+        }
+        (0..16).for_each(|n| output.add(&long(group, n), Some(b"v")).unwrap());
+    }
+    let tables = output.finish().unwrap();
+    assert!(tables.len() > 1, "{}", tables.len());
+    y.change(|version| Some(version.with_run(&tables)));
+    y.make_durable().unwrap();
+    drop((tables, y));
+    let y = open_sim(&sim).unwrap();
+    assert_eq!(y.get(&long(149, 15)).unwrap().unwrap(), *b"v");
+}

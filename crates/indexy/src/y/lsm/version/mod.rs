@@ -43,7 +43,7 @@ pub(crate) mod fuzzing;
 pub(super) mod tests;
 
 pub(crate) use contents::Version;
-pub(crate) use facts::{Estimate, Facts, TableFile};
+pub(crate) use facts::{Estimate, Facts, MAX_EXTRA_BYTES, TableFile};
 pub(crate) use files::{TABLES, VERSIONS};
 pub(crate) use partition::{Partition, Slice, sum};
 pub(crate) use placement::{Placement, read_placement, write_copy};

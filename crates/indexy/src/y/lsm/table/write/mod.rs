@@ -86,6 +86,8 @@ pub(crate) struct TableWriter {
     hashes: Vec<u64>,
     segment_from: Box<[u8]>,
     segments: Vec<Segment>,
+    /// Bytes of the keys that they begin with.
+    segment_keys_bytes: usize,
     min: Box<[u8]>,
     /// The key that was added last.
     last: Vec<u8>,
@@ -119,6 +121,7 @@ impl TableWriter {
             hashes: Vec::new(),
             segment_from: Box::default(),
             segments: Vec::new(),
+            segment_keys_bytes: 0,
             min: Box::default(),
             last: Vec::new(),
             entries: 0,
@@ -181,6 +184,11 @@ impl TableWriter {
     pub(crate) fn bytes(&self) -> u64 {
         let leaves = self.chunk_pages + usize::from(!self.leaf.is_empty());
         self.output.bytes() + (leaves * PAGE_BYTES) as u64
+    }
+
+    /// Bytes of what others keep of the table that grow with the length of its keys.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.segment_keys_bytes
     }
 
     /// Bytes of memory that the writer takes, about.
@@ -325,6 +333,7 @@ impl TableWriter {
         self.hashes.clear();
         let first = self.output.put_pages(pages)?;
         let from = std::mem::take(&mut self.segment_from);
+        self.segment_keys_bytes += from.len();
         self.segments.push(Segment::new(from, first, count as u32));
         Ok(())
     }
