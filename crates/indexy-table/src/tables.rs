@@ -7,6 +7,7 @@ use crate::{
     schema::Schema,
     shared::{self, Shared},
     table::Table,
+    tree_names,
     view::TableSnapshot,
 };
 use indexy::{Db, Snapshot, Transaction, TreeOptions};
@@ -283,7 +284,13 @@ impl Tables {
         })?;
         shared.settle()?;
         shared.forget_table(definition.id);
-        shared.drop_trees(shared::trees_of(&definition))?;
+        // With what a drop or a build of an index left behind that failed: of a table that is not
+        // there nobody knows any more whose it is.
+        let names = shared.db.tree_names().into_iter();
+        let is_its = |name: &String| {
+            tree_names::numbers(name).is_some_and(|(table, _)| table == definition.id)
+        };
+        shared.drop_trees(names.filter(is_its))?;
         // What stays of it is true, and goes with the next open.
         let _ = catalogue::forget(catalogue, definition.id);
         Ok(())

@@ -60,6 +60,7 @@ load in good order: it says how far it came, and the exit code is 130.";
 /// `scan`
 #[derive(Debug, Args)]
 #[command(after_help = format!("{FORMATS}\n\n{SCAN_HELP}"))]
+#[command(allow_negative_numbers = true)]
 pub struct Scan {
     #[command(flatten)]
     pub database: Database,

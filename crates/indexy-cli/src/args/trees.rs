@@ -23,6 +23,7 @@ them first. To remove everything use `indexy drop`.
 The command asks before it removes. Without a terminal it removes nothing and
 ends with exit code 2, unless --yes is given; a no ends it with exit code 1."
 )]
+#[command(allow_negative_numbers = true)]
 pub struct RemoveRange {
     #[command(flatten)]
     pub database: Database,
@@ -51,6 +52,7 @@ Merges what was overwritten and removed until it takes no more space. Reads and
 writes up to everything that the range has on disk. It can be killed at any
 moment and run again. Of a paged tree, pages at the end of the file move to free
 places in front, and the end is cut off.")]
+#[command(allow_negative_numbers = true)]
 pub struct Compact {
     #[command(flatten)]
     pub database: Database,

@@ -1,6 +1,8 @@
 //! `indexy checkpoint`: a copy of the database as of this moment, which opens by itself.
 //!
-//! It is written beside DEST (`unfinished.rs`): DEST is whole whenever it is there.
+//! It is written beside DEST (`unfinished.rs`): DEST is whole whenever it is there. Then the
+//! command has succeeded, also where the database could not be flushed at the end, as on a full
+//! device: it is as it was.
 
 use crate::{
     args::Checkpoint,
@@ -22,7 +24,9 @@ pub fn run(args: &Checkpoint) -> anyhow::Result<ExitCode> {
     };
     interrupt.undo(undo, || db.checkpoint(&unfinished.path))?;
     unfinished.becomes()?;
-    db.close()?;
+    if let Err(error) = db.close() {
+        say(format!("note: {}: {error}", args.database.path.display()));
+    }
     stdout::print(format_args!(
         "checkpoint written to {}",
         args.dest.display()

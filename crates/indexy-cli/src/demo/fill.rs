@@ -17,16 +17,18 @@ use std::{
 
 const POLL: Duration = Duration::from_millis(50);
 
-/// Indexes the paths that `walk` finds, until it ends or `duration` is over.
+/// Indexes the paths that `walk` finds, until it ends, `duration` is over or they have `at_most`
+/// bytes.
 pub fn index_paths(
     stage: &mut Stage<'_>,
     walk: Walk,
     duration: Duration,
+    at_most: u64,
 ) -> anyhow::Result<String> {
     let start = Instant::now();
     let mut complete = false;
     let mut bytes = 0;
-    while start.elapsed() < duration && !stage.interrupt.is_set() {
+    while start.elapsed() < duration && bytes < at_most && !stage.interrupt.is_set() {
         let batch = match walk.batches.recv_timeout(POLL) {
             Ok(batch) => batch,
             Err(RecvTimeoutError::Timeout) => continue,
@@ -61,8 +63,10 @@ pub fn index_paths(
         counted(stage.expected.records, "path"),
         size::bytes(bytes)
     );
-    if !complete {
-        text += " (as many as there was time for)";
+    match complete {
+        true => {}
+        false if bytes < at_most => text += " (as many as there was time for)",
+        false => text += " (as many as there was room for)",
     }
     match walk.unreadable() {
         0 => {}

@@ -80,7 +80,8 @@ pub fn run(args: &Demo) -> anyhow::Result<ExitCode> {
 
 /// Finds out before a minute of work that the report cannot be written; leaves no file behind.
 fn refuse_unwritable(path: &Path) -> anyhow::Result<()> {
-    let existed = path.exists();
+    // A link, too, whatever it names.
+    let existed = path.symlink_metadata().is_ok();
     let opened = File::options().append(true).create(true).open(path);
     opened.with_context(|| format!("cannot write the report to {}", path.display()))?;
     if !existed {
@@ -143,7 +144,9 @@ fn load_and_read(stage: &mut Stage<'_>, plan: &Plan, own: &Path) -> anyhow::Resu
     live.begin("paths of this machine");
     let walk =
         Walk::start(PathBuf::from("/"), own.to_path_buf()).context("cannot start a thread")?;
-    let outcome = fill::index_paths(stage, walk, plan.share(PATHS_SHARE))?;
+    // The other half is for records.
+    let room = plan.most_bytes / 2;
+    let outcome = fill::index_paths(stage, walk, plan.share(PATHS_SHARE), room)?;
     live.end(None, outcome);
 
     live.begin("generated records");

@@ -10,8 +10,17 @@ use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
+/// A key or a value.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Field {
+    /// As its field has it.
+    Text(Vec<u8>),
+    /// From a field in hex: bytes as they are.
+    Bytes(Vec<u8>),
+}
+
 /// A key and its value.
-type Pair = (Vec<u8>, Vec<u8>);
+type Pair = (Field, Field);
 
 const HEX_SUFFIX: &str = "_hex";
 
@@ -106,10 +115,10 @@ fn one_of(
     text: Option<&RawValue>,
     hex: Option<&RawValue>,
     decode: impl FnOnce(&RawValue) -> Result<Vec<u8>, String>,
-) -> Result<Vec<u8>, String> {
+) -> Result<Field, String> {
     match (text, hex) {
-        (Some(raw), None) => decode(raw),
-        (None, Some(raw)) => unhex(&bytes_of(raw)?),
+        (Some(raw), None) => decode(raw).map(Field::Text),
+        (None, Some(raw)) => unhex(&bytes_of(raw)?).map(Field::Bytes),
         (None, None) => Err(format!("no field {name:?}")),
         (Some(_), Some(_)) => Err(format!("both {name:?} and \"{name}{HEX_SUFFIX}\"")),
     }
@@ -207,9 +216,16 @@ mod tests {
         parse(line.as_bytes(), &Fields::new("key", "value"))
     }
 
+    fn bytes(field: Field) -> Vec<u8> {
+        match field {
+            Field::Text(bytes) | Field::Bytes(bytes) => bytes,
+        }
+    }
+
     fn ok(line: &str) -> (String, String) {
         let (k, v) = read(line).unwrap().unwrap();
-        (String::from_utf8(k).unwrap(), String::from_utf8(v).unwrap())
+        let text = |field| String::from_utf8(bytes(field)).unwrap();
+        (text(k), text(v))
     }
 
     #[test]
@@ -236,7 +252,7 @@ mod tests {
                 .unwrap()
                 .unwrap()
                 .0,
-            [0, 255]
+            Field::Bytes(vec![0, 255])
         );
         assert_eq!(read(" \t").unwrap(), None);
     }
@@ -287,7 +303,8 @@ mod tests {
             let mut line = Vec::new();
             write(&mut line, &key, Some(&value), false, &fields);
             prop_assert_eq!(memchr::memchr(b'\n', &line), Some(line.len() - 1));
-            prop_assert_eq!(parse(&line, &fields).unwrap().unwrap(), (key, value));
+            let (k, v) = parse(&line, &fields).unwrap().unwrap();
+            prop_assert_eq!((bytes(k), bytes(v)), (key, value));
         }
     }
 }

@@ -146,10 +146,13 @@ impl Parser {
         }
     }
 
-    fn decode_owned(&self, text: Vec<u8>) -> Result<Cow<'static, [u8]>, String> {
-        match self.encoding {
-            Encoding::Plain => Ok(Cow::Owned(text)),
-            encoding => Ok(Cow::Owned(encoding.decode(&text)?.into_owned())),
+    /// What a field in hex has is decoded already.
+    fn decode_owned(&self, field: jsonl::Field) -> Result<Cow<'static, [u8]>, String> {
+        match (field, self.encoding) {
+            (jsonl::Field::Text(text), encoding) if encoding != Encoding::Plain => {
+                Ok(Cow::Owned(encoding.decode(&text)?.into_owned()))
+            }
+            (jsonl::Field::Text(bytes) | jsonl::Field::Bytes(bytes), _) => Ok(Cow::Owned(bytes)),
         }
     }
 }

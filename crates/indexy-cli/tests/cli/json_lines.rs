@@ -50,3 +50,21 @@ fn bytes_that_are_no_text_are_hex_fields() {
         .succeeds()
         .prints("61\n");
 }
+
+/// Whatever texts are encoded in.
+#[test]
+fn fields_in_hex_are_bytes() {
+    for (encoding, line) in [
+        ("-e", r#"{"key":"a","value_hex":"5c6e"}"#),
+        ("--hex", r#"{"key":"61","value_hex":"5c6e"}"#),
+    ] {
+        let place = Place::new();
+        place
+            .run_with_input(&["load", "db", "-f", "jsonl", encoding], line.as_bytes())
+            .succeeds();
+        place
+            .run(&["get", "db", "a", "--raw"])
+            .succeeds()
+            .prints("\\n\n");
+    }
+}

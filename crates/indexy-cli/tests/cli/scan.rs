@@ -34,3 +34,20 @@ fn ranges() {
         .succeeds()
         .prints("{\"key\":\"a\",\"value\":\"0\"}\n");
 }
+
+#[test]
+fn keys_that_look_like_negative_numbers() {
+    let place = Place::with_records("-1\t1\n-5\t5\n7\t7\n");
+    place
+        .run(&["scan", "db", "--keys", "--from", "-2", "--to", "-6"])
+        .succeeds()
+        .prints("-5\n");
+    place
+        .run(&["remove-range", "db", "--from", "-5", "--to", "-6", "--yes"])
+        .succeeds();
+    place.run(&["compact", "db", "--from", "-1"]).succeeds();
+    place
+        .run(&["scan", "db", "--keys"])
+        .succeeds()
+        .prints("-1\n7\n");
+}

@@ -609,3 +609,17 @@ fn the_tree_of_an_index_is_as_that_of_the_rows() {
         assert_eq!(told(&trees[1]), told(&trees[0]));
     }
 }
+
+/// What a drop or a build of an index left behind that failed goes with its table.
+#[test]
+fn an_index_that_was_left_goes_with_its_table() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path());
+    people(&db).insert((1u64, "Ada", "London", 36)).unwrap();
+    let left = db.tree("indexy.table.1.99").unwrap();
+    left.insert("an", "entry").unwrap();
+    let other = db.tree("indexy.table.17.99").unwrap();
+    other.insert("of", "another table").unwrap();
+    Tables::open(&db).unwrap().drop_table("people").unwrap();
+    assert_eq!(db.tree_names(), ["indexy.tables", "indexy.table.17.99"]);
+}

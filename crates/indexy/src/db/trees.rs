@@ -218,7 +218,7 @@ impl Db {
         }
         self.core().check_writable()?;
         let ttl = entry.ttl().unwrap_or(expiry.default_ttl());
-        self.core().replace_manifest(manifest, next)?;
+        self.core().replace_manifest(manifest, next.with_room()?)?;
         expiry.set_default_ttl(ttl);
         Ok(())
     }
@@ -247,7 +247,7 @@ impl Db {
         self.core().check_writable()?;
         tree.joined.y.set_compression(asked)?;
         entry.compression = asked;
-        self.core().replace_manifest(manifest, next)
+        self.core().replace_manifest(manifest, next.with_room()?)
     }
 
     /// The program can run `merge`.
@@ -295,7 +295,7 @@ impl Db {
             self.core().check_writable()?;
             entry.merge = Some(asked.clone());
             // Durable before the first operand can be logged.
-            self.core().replace_manifest(manifest, next)?;
+            self.core().replace_manifest(manifest, next.with_room()?)?;
         }
         tree.joined.set_operator(operator);
         Ok(())

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 use super::{
+    counters,
     journal::Registration,
     load_pause::Paused,
     regions::sample,
@@ -211,9 +212,15 @@ impl Joined {
             return Err(error);
         }
         self.x.evict(key);
+        let bytes = (key.len() + value.map_or(0, <[u8]>::len)) as u64;
         if let Some(expiry) = &self.expiry {
-            expiry.wrote((key.len() + value.map_or(0, <[u8]>::len)) as u64);
+            expiry.wrote(bytes);
         }
+        let of = &self.shared.counters;
+        of.write();
+        counters::add(&of.cleaned_keys, 1);
+        counters::add(&of.cleaned_bytes, bytes);
+        counters::add(&of.runs, 1);
         self.shared.wake_compactor.notify();
         Ok(source.logged)
     }

@@ -64,6 +64,9 @@ pub(super) struct AppendSide {
     work: Condvar,
     poison: Arc<Poison>,
     budget: Arc<Budget>,
+    /// The process that opened the log. A forked child has the file at the parent's position, and
+    /// no thread that writes what waits.
+    process: u32,
 }
 
 impl AppendSide {
@@ -98,6 +101,7 @@ impl AppendSide {
             buffers,
             poison,
             budget,
+            process: std::process::id(),
         };
         this.activate(&mut this.line.lock());
         this
@@ -129,6 +133,7 @@ impl AppendSide {
                 promised: 0,
             });
         }
+        self.check_process()?;
         let mut line = self.line.lock();
         loop {
             self.check_in(&line)?;
@@ -151,6 +156,16 @@ impl AppendSide {
             self.work.notify_one();
             self.room.wait_for(&mut line, RECHECK);
         }
+    }
+
+    /// `Unsupported` in a forked child: there who is woken may be a thread of the parent, to which
+    /// a lock is then handed for ever.
+    pub(super) fn check_process(&self) -> Result<()> {
+        if std::process::id() != self.process {
+            let what = "a log that another process opened (the caller is a forked child)";
+            return Err(Error::Unsupported { what: what.into() });
+        }
+        Ok(())
     }
 
     #[inline]
@@ -198,6 +213,7 @@ impl AppendSide {
 
     #[cold]
     fn append_slowly(&self, parts: &[&[u8]; 3]) -> Result<Lsn> {
+        self.check_process()?;
         let len: usize = parts.iter().map(|p| p.len()).sum();
         if len > self.buffer_bytes() {
             return self.append_long(parts, len);

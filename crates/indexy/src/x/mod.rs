@@ -168,6 +168,13 @@ pub(crate) struct Cut {
     pub spared: usize,
 }
 
+impl Cut {
+    /// So many bytes more, or fewer where a copy took a larger block.
+    fn free(&mut self, bytes: isize) {
+        self.freed_bytes = self.freed_bytes.saturating_add_signed(bytes);
+    }
+}
+
 /// Counters of a whole X; approximate while writers run.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct XStats {

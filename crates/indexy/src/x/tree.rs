@@ -190,8 +190,9 @@ pub(crate) trait Shrink: Structure {
     /// something changed.
     fn mark_empty(tree: &Tree<Self>, place: &Self::Place<'_>, mounted: bool) -> Option<()>;
 
-    /// Merges around `probe` as long as that frees bytes. Returns how many.
-    fn merge(tree: &Tree<Self>, guard: &Guard<'_>, probe: Probe<'_>) -> usize;
+    /// Merges around `probe` as long as that should free bytes. Returns how many it freed, as
+    /// [`Shrink::keep`].
+    fn merge(tree: &Tree<Self>, guard: &Guard<'_>, probe: Probe<'_>) -> isize;
 
     /// Moves what lies in slabs that are to run empty.
     fn leave_emptying_slabs(tree: &Tree<Self>);

@@ -311,4 +311,40 @@ fn i8_what_is_left_of_an_unfinished_creation_is_no_obstacle() {
     std::fs::write(dir.path().join("log/access.txt"), b"").unwrap();
     let refused = Db::open(dir.path(), Options::new(2 << 20));
     assert!(matches!(refused, Err(Error::DestinationNotEmpty { .. })));
+    // Beside the lock of another program.
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("LOCK"), b"").unwrap();
+    std::fs::create_dir(dir.path().join("images")).unwrap();
+    std::fs::write(dir.path().join("images/photo.jpg"), b"mine").unwrap();
+    let refused = Db::open(dir.path(), Options::new(2 << 20));
+    assert!(matches!(refused, Err(Error::DestinationNotEmpty { .. })));
+    assert!(dir.path().join("images/photo.jpg").exists());
+    assert_eq!(dir.path().read_dir().unwrap().count(), 2);
+}
+
+/// A guard that writes while its thread unwinds: the log is no worse for it.
+#[test]
+fn a_write_in_a_destructor_during_a_panic_is_a_write() {
+    struct Lease(Tree);
+    impl Drop for Lease {
+        fn drop(&mut self) {
+            self.0.remove("lease").unwrap();
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(
+        dir.path(),
+        Options::new(2 << 20).durability(Durability::Sync),
+    )
+    .unwrap();
+    let tree = db.tree("t").unwrap();
+    tree.insert("lease", "mine").unwrap();
+    let lease = Lease(tree.clone());
+    let panicked = std::thread::spawn(move || {
+        let _lease = lease;
+        panic!("the program's own");
+    });
+    assert!(panicked.join().is_err());
+    assert_eq!(tree.get("lease").unwrap(), None);
+    tree.insert("again", "1").unwrap();
 }

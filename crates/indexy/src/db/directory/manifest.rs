@@ -15,7 +15,10 @@ use crate::{
     y::Compression,
 };
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
 
 const MANIFEST: &str = "MANIFEST";
 pub(crate) const MANIFEST_NEXT: &str = "MANIFEST.next";
@@ -29,6 +32,9 @@ const FIRST_VERSION: u32 = 1;
 const HEADER_BYTES: usize = 20;
 /// No manifest is longer: a bound for a damaged length.
 const MAX_BODY_BYTES: usize = 64 << 20;
+/// How long a new manifest that is in force may wait for a descriptor, and between two tries.
+const MOST_WANT: Duration = Duration::from_secs(1);
+const WANT_POLL: Duration = Duration::from_millis(1);
 /// What names and options of trees leave of it, for numbers that grow.
 const SPARE_BODY_BYTES: usize = 4 << 10;
 
@@ -150,6 +156,11 @@ impl Manifest {
         })
     }
 
+    /// As it is, if it has room.
+    pub(crate) fn with_room(self) -> Result<Self> {
+        self.check_room().map(|()| self)
+    }
+
     /// The oldest version that says all this.
     fn version(&self) -> u32 {
         let newer = |tree: &TreeEntry| tree.ttl_ms.is_some() || tree.merge.is_some();
@@ -191,7 +202,17 @@ impl Manifest {
     /// The second half: puts the file `next` in force.
     pub(crate) fn put_in_force(storage: &dyn Storage, dir: &Path, next: &Path) -> Result<()> {
         storage.rename(next, &Self::path(dir))?;
-        storage.sync_dir(dir)
+        // What is renamed cannot be taken back: for a while it is tried again where the process
+        // wants for a descriptor to open the directory. A sync that failed is never tried again.
+        let began = Instant::now();
+        loop {
+            match storage.sync_dir(dir) {
+                Err(error) if error.is_transient() && began.elapsed() < MOST_WANT => {
+                    std::thread::sleep(WANT_POLL);
+                }
+                synced => return synced,
+            }
+        }
     }
 }
 

@@ -8,7 +8,7 @@
 use crate::{
     db::{
         directory::{
-            self, DirectoryLock, LOG_DIR, TREES_DIR,
+            self, DirectoryLock, LOCK_FILE, LOG_DIR, TREES_DIR,
             manifest::{MANIFEST_NEXT, Manifest, TreeEntry},
         },
         handle::Core,
@@ -17,7 +17,10 @@ use crate::{
     },
     error::{Error, Result},
     storage::Storage,
-    y::{lsm::VERSIONS, paged::PAGES},
+    y::{
+        lsm::{OLD_FORMAT, VERSIONS},
+        paged::PAGES,
+    },
 };
 use std::path::Path;
 
@@ -25,9 +28,7 @@ use std::path::Path;
 pub(super) fn lock(storage: &dyn Storage, path: &Path, options: &Options) -> Result<DirectoryLock> {
     refuse_file(path)?;
     // A manifest that is not ours makes no database: not even a lock is put beside it.
-    if !storage.exists(&path.join(directory::LOCK_FILE))?
-        && Manifest::read(storage, path)?.is_none()
-    {
+    if !storage.exists(&path.join(LOCK_FILE))? && Manifest::read(storage, path)?.is_none() {
         if !creates(options) {
             return Err(missing(path));
         }
@@ -65,6 +66,8 @@ pub(super) fn manifest(storage: &dyn Storage, path: &Path, options: &Options) ->
     if !creates(options) {
         return Err(missing(path));
     }
+    // A lock is in the directory of many a program.
+    refuse_foreign_files(path)?;
     storage.create_dir_all(&path.join(LOG_DIR))?;
     storage.create_dir_all(&path.join(TREES_DIR))?;
     // Also for a directory that was there: a crash may have come before its name was lasting. And
@@ -105,7 +108,7 @@ fn refuse_foreign_files(path: &Path) -> Result<()> {
         let is_empty = || std::fs::read_dir(entry.path()).is_ok_and(|mut e| e.next().is_none());
         let ours = match entry.file_name().to_str() {
             Some(LOG_DIR | TREES_DIR) => is_empty(),
-            Some(name) => name == MANIFEST_NEXT,
+            Some(name) => name == MANIFEST_NEXT || name == LOCK_FILE,
             None => false,
         };
         if !ours {
@@ -142,7 +145,9 @@ pub(super) fn refuse_lost_tree(core: &Core, entry: &TreeEntry) -> Result<()> {
         Ok(mut entries) => match entry.index_y {
             IndexYKind::Custom(_) => false,
             IndexYKind::RocksDb => entries.next().is_none(),
-            IndexYKind::Lsm => is_missing(&dir.join(VERSIONS))?,
+            IndexYKind::Lsm => {
+                is_missing(&dir.join(VERSIONS))? && is_missing(&dir.join(OLD_FORMAT))?
+            }
             IndexYKind::BPlus { .. } => is_missing(&dir.join(PAGES))?,
         },
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => true,

@@ -10,7 +10,9 @@
 //! failure of Y poisons.
 //!
 //! Threads: one. It waits for Y in `write_run`; for a congested Y, until that is not, the tree is
-//! dropped, or the database stops; and between two looks, until it is woken.
+//! dropped, the releaser asks while there are other trees, or the database stops; and between two
+//! looks, until it is woken. For the releaser it waits for a congested Y only where no other tree
+//! has anything to write.
 
 #![forbid(unsafe_code)]
 
@@ -183,7 +185,9 @@ impl Cleaner {
                 Precleaning::Off => None,
             };
             if let Some(pick) = pick {
-                self.wait_while_congested(tree);
+                if !self.takes_runs(tree, trees.len() > 1) {
+                    continue;
+                }
                 cleaned += tree.write_back(pick)?.keys;
             }
             if tree.y.approximate_len() == 0 {
@@ -206,7 +210,9 @@ impl Cleaner {
             else {
                 break;
             };
-            self.wait_while_congested(tree);
+            if !self.takes_runs(tree, trees.len() > 1) {
+                break;
+            }
             let written = tree.write_back(Pick::Oldest)?.keys;
             self.answer_releaser();
             if written == 0 {
@@ -219,13 +225,30 @@ impl Cleaner {
 
     /// The releaser found too little clean: the oldest dirty regions of every tree, a run each.
     fn clean_for_release(&self, trees: &[Arc<Joined>]) -> Result<()> {
-        let dirty = |tree: &&Arc<Joined>| !tree.resident && tree.x.stats().dirty > 0;
-        let cleaned = trees.iter().filter(dirty).try_for_each(|tree| {
-            self.wait_while_congested(tree);
-            tree.write_back(Pick::Oldest).map(drop)
-        });
+        let cleaned = self.clean_oldest(trees);
         self.answer_releaser();
         cleaned
+    }
+
+    fn clean_oldest(&self, trees: &[Arc<Joined>]) -> Result<()> {
+        let dirty = |tree: &&Arc<Joined>| !tree.resident && tree.x.stats().dirty > 0;
+        let (mut congested, others): (Vec<_>, Vec<_>) = trees
+            .iter()
+            .filter(dirty)
+            .partition(|tree| tree.y.congested());
+        let mut cleaned = 0;
+        for tree in others {
+            cleaned += tree.write_back(Pick::Oldest)?.keys;
+        }
+        while cleaned == 0 && !congested.is_empty() && !self.stop.is_set() {
+            let seen = self.shared.maintained.seen();
+            let ready = |tree: &&Arc<Joined>| tree.discarded() || !tree.y.congested();
+            match congested.iter().position(ready) {
+                Some(at) => cleaned += congested.remove(at).write_back(Pick::Oldest)?.keys,
+                None => self.await_maintenance(seen),
+            }
+        }
+        Ok(())
     }
 
     /// Something was cleaned: the releaser may look again.
@@ -235,17 +258,26 @@ impl Cleaner {
         }
     }
 
-    /// Until Y takes runs again, the tree is dropped, or the database stops. Woken by each step of
-    /// maintenance and by the drop; a Y that maintains itself is looked at every now and then.
-    fn wait_while_congested(&self, tree: &Joined) {
+    /// Waits until Y takes runs again, the tree is dropped, or the database stops. False: the
+    /// releaser asks, and there are `others`, which may have something for it.
+    fn takes_runs(&self, tree: &Joined, others: bool) -> bool {
         loop {
             let seen = self.shared.maintained.seen();
             if self.stop.is_set() || tree.discarded() || !tree.y.congested() {
-                break;
+                return true;
             }
-            self.shared.wake_compactor.notify();
-            self.shared.maintained.wait_past(seen, Stop::LOOK);
+            if others && self.shared.clean_request.is_pending() {
+                return false;
+            }
+            self.await_maintenance(seen);
         }
+    }
+
+    /// Woken by each step of maintenance and by the drop of a tree; a Y that maintains itself is
+    /// looked at every now and then.
+    fn await_maintenance(&self, seen: u64) {
+        self.shared.wake_compactor.notify();
+        self.shared.maintained.wait_past(seen, Stop::LOOK);
     }
 
     /// Keeps the log under its limit: cuts what is below the floor, cleans by age when that is not

@@ -245,6 +245,30 @@ fn a_congested_tree_that_is_dropped_holds_up_nobody() {
     drop(background);
 }
 
+/// Two trees, of which one is congested and the other one is written.
+#[test]
+fn a_congested_tree_holds_up_nobody_who_writes_to_another_one() {
+    const OTHER: u32 = 2;
+    let rig = Rig::with_budget(XKind::Art, SMALL_BUDGET);
+    let (tree, y) = rig.tree(TREE);
+    let (other, other_y) = rig.tree(OTHER);
+    put(&tree, b"k", b"v");
+    y.set_congested(true);
+    fill_to_low_mark(&rig, &other);
+    let background = start(&rig);
+    let next = AtomicU64::new(1 << 32);
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            // Three times the budget: not without the cleaner.
+            for _ in 0..3 * SMALL_BUDGET / VALUE.len() {
+                write(&rig, &other, next.fetch_add(1, SeqCst)).unwrap();
+            }
+        });
+    });
+    assert!(!other_y.contents().is_empty() && y.contents().is_empty());
+    drop(background);
+}
+
 /// The releaser waits for the cleaner, and the cleaner for a congested Y. A tree is cleared: what
 /// it had is free for writers all the same.
 #[test]

@@ -150,7 +150,8 @@ fn any_torn_tail_is_a_prefix() {
             let changed = torn[..cut.min(torn.len())] != bytes[..]
                 && torn.get(..bytes.len()) != Some(&bytes[..]);
             sim.tamper(&path, torn.clone());
-            if cut < 64 {
+            // The last bytes of a header may be what it is filled with.
+            if cut < 64 && torn.get(..64) != bytes.get(..64) {
                 assert_detected(open_sim(&sim, Lsn(0), Lsn(0), false));
                 assert_eq!(sim.contents()[&path], torn, "it was changed");
                 sim.tamper(&path, bytes.clone());

@@ -26,8 +26,9 @@ use crate::{
 const FILLED_QUARTERS: usize = 3;
 
 impl Art {
-    /// Merges around `probe` as long as that frees bytes. Returns how many.
-    pub(super) fn merge_around(&self, guard: &Guard<'_>, probe: Probe<'_>) -> usize {
+    /// Merges around `probe` as long as that should free bytes. Returns how many it freed: less
+    /// than none where memory is tight, and blocks are larger than they were asked for.
+    pub(super) fn merge_around(&self, guard: &Guard<'_>, probe: Probe<'_>) -> isize {
         let mut freed = 0;
         loop {
             let place = self.descend(guard, probe);
@@ -38,7 +39,7 @@ impl Art {
         }
     }
 
-    fn merge_here<'g>(&self, guard: &'g Guard<'_>, place: &Place<'g>) -> Option<usize> {
+    fn merge_here<'g>(&self, guard: &'g Guard<'_>, place: &Place<'g>) -> Option<isize> {
         let (ParentSeen::Inner(node), Some((above, symbol))) = (place.parent, place.above) else {
             return None;
         };
@@ -74,7 +75,7 @@ impl Art {
         symbol: Symbol,
         node: InnerLatched<'g>,
         mounted: bool,
-    ) -> usize {
+    ) -> isize {
         let bytes = arena_bytes(node.node());
         let own = node.mounts();
         let mounts = above.empty_inner(&self.memory, symbol, node, self.union(mounted)) - own;
@@ -83,7 +84,7 @@ impl Art {
             mounts,
             ..Delta::default()
         });
-        bytes as usize
+        bytes
     }
 
     /// Joins the small leaf at `place` with the one before it.
@@ -92,7 +93,7 @@ impl Art {
         guard: &'g Guard<'_>,
         node: &InnerLatched<'g>,
         place: &Place<'g>,
-    ) -> Option<usize> {
+    ) -> Option<isize> {
         let right = place.leaf()?;
         let (first, _) = node.range(place.symbol);
         if first == END || !LeafLatched::is_small(right.leaf().len()) {
@@ -118,7 +119,7 @@ impl Art {
             mounts,
             ..Delta::default()
         });
-        Some(bytes.unsigned_abs())
+        Some(-bytes)
     }
 
     /// Replaces `node` by a smaller copy, if it has few enough children.
@@ -129,7 +130,7 @@ impl Art {
         symbol: Symbol,
         node: InnerLatched<'g>,
         children: usize,
-    ) -> Option<usize> {
+    ) -> Option<isize> {
         let roomy = (children * 4).div_ceil(FILLED_QUARTERS);
         let kind = Kind::for_children(roomy);
         if kind >= node.node().shape().kind {
@@ -143,7 +144,7 @@ impl Art {
             bytes,
             ..Delta::default()
         });
-        Some(bytes.unsigned_abs())
+        Some(-bytes)
     }
 
     /// Puts the only leaf below `node` in its place.
@@ -155,7 +156,7 @@ impl Art {
         node: InnerLatched<'g>,
         leaf: LeafLatched<'g>,
         mounted: bool,
-    ) -> Option<usize> {
+    ) -> Option<isize> {
         let front = front(above, symbol, &node);
         let depth = leaf.leaf().depth() - front.len();
         let before = arena_bytes(node.node()) + leaf.arena_bytes();
@@ -171,7 +172,7 @@ impl Art {
             mounts,
             ..Delta::default()
         });
-        Some(bytes.unsigned_abs())
+        Some(-bytes)
     }
 
     /// Puts the only node below `node`, at `byte`, in its place, with a prefix that covers both.
@@ -185,7 +186,7 @@ impl Art {
         below: InnerLatched<'g>,
         byte: u8,
         mounted: bool,
-    ) -> Option<usize> {
+    ) -> Option<isize> {
         let mut prefix = Vec::new();
         node.node().push_prefix(&mut prefix);
         prefix.push(byte);
@@ -202,7 +203,7 @@ impl Art {
             mounts,
             ..Delta::default()
         });
-        Some(bytes.unsigned_abs())
+        Some(-bytes)
     }
 }
 

@@ -91,7 +91,7 @@ impl Shrink for Radix {
         Some(())
     }
 
-    fn merge(art: &Art, guard: &Guard<'_>, probe: Probe<'_>) -> usize {
+    fn merge(art: &Art, guard: &Guard<'_>, probe: Probe<'_>) -> isize {
         art.merge_around(guard, probe)
     }
 

@@ -94,8 +94,8 @@ impl Shrink for Balanced {
         Some(())
     }
 
-    fn merge(tree: &BPlus, guard: &Guard<'_>, probe: Probe<'_>) -> usize {
-        tree.merge_around(guard, probe).unsigned_abs()
+    fn merge(tree: &BPlus, guard: &Guard<'_>, probe: Probe<'_>) -> isize {
+        tree.merge_around(guard, probe)
     }
 
     fn leave_emptying_slabs(tree: &BPlus) {

@@ -100,20 +100,20 @@ impl<S: Kind> Tree<S> {
             });
             if last_parent != Some(parent) {
                 last_parent = Some(parent);
-                cut.freed_bytes += self.merge_at(vanished.take());
+                cut.free(self.merge_at(vanished.take()));
             }
             at = bounds.next(to);
             match after {
                 After::Same => {}
                 After::Gone if S::MERGES_PARENTS => vanished = Some(key),
-                After::Gone | After::Smaller => cut.freed_bytes += self.merge_at(Some(key)),
+                After::Gone | After::Smaller => cut.free(self.merge_at(Some(key))),
             }
         }
-        cut.freed_bytes += self.merge_at(vanished);
+        cut.free(self.merge_at(vanished));
         cut
     }
 
-    fn merge_at(&self, key: Option<Vec<u8>>) -> usize {
+    fn merge_at(&self, key: Option<Vec<u8>>) -> isize {
         key.map_or(0, |key| {
             S::merge(self, &self.memory.enter(), Probe::at(&key))
         })
@@ -154,7 +154,8 @@ impl<S: Kind> Tree<S> {
             return Some(After::Gone);
         }
         let freed = S::keep(self, step.guard, &parent, &step.place, leaf, keep);
-        cut.freed_bytes = cut.freed_bytes.saturating_add_signed(freed) + large;
+        cut.free(freed);
+        cut.freed_bytes += large;
         Some(After::Smaller)
     }
 

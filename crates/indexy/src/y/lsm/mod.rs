@@ -53,7 +53,7 @@ pub(crate) use salvage::salvage;
 pub(crate) use scratch::{
     Scratch, ScratchRun, ScratchWriter, WRITER_BYTES as SCRATCH_WRITER_BYTES,
 };
-pub(crate) use tree::{LsmY, PAGE_BYTES};
+pub(crate) use tree::{LsmY, OLD_FORMAT, PAGE_BYTES};
 pub(crate) use version::VERSIONS;
 
 /// What a run and a merge of one database hold while they work: read and write buffers, the hashes

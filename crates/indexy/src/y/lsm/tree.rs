@@ -32,7 +32,7 @@ use std::{
 /// Bytes of a page of tables.
 pub(crate) const PAGE_BYTES: usize = 4096;
 /// What a tree of the crate `lsm-tree` has in its directory: format 1.
-const OLD_FORMAT: &str = "current";
+pub(crate) const OLD_FORMAT: &str = "current";
 /// The format of the trees of this folder.
 const FORMAT: u32 = 2;
 

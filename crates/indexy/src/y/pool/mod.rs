@@ -309,10 +309,14 @@ impl Pool {
 
     fn evict(&self, number: u32) -> bool {
         let tag = self.frames.tag(number);
-        if tag == NO_PAGE || !self.frames.unlink(number, tag) {
+        if tag == NO_PAGE {
             return false;
         }
+        // Before the frame is out of sight: with the same page in it again it would be in no table.
         let mut table = self.shard(tag).lock();
+        if !self.frames.unlink(number, tag) {
+            return false;
+        }
         if table.get(&tag) == Some(&number) {
             table.remove(&tag);
         }
