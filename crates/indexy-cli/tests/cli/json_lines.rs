@@ -65,6 +65,6 @@ fn fields_in_hex_are_bytes() {
         place
             .run(&["get", "db", "a", "--raw"])
             .succeeds()
-            .prints("\\n\n");
+            .prints("\\n");
     }
 }
