@@ -2,7 +2,10 @@
 //! runs all of it.
 
 use crate::{
-    mem::{EVERYTHING_IS_IN_THE_WAY, Memory, budget::Budget},
+    mem::{
+        EVERYTHING_IS_IN_THE_WAY, Memory,
+        budget::{Budget, Holder},
+    },
     x::{
         Chunk, IndexX, Lookup, Order, ScanLimits, XStats,
         tree::{Kind, Tree},
@@ -42,6 +45,7 @@ every_tree! {
     a_tree_that_was_emptied_takes_nothing,
     what_was_cleared_goes_with_the_tree,
     what_a_cut_spares_is_packed_again,
+    a_cut_counts_what_it_freed_where_memory_is_tight,
     removals_give_leaves_back,
     keys_nested_as_deep_as_keys_can_be,
     what_lives_is_found_over_what_is_dead,
@@ -348,6 +352,31 @@ fn what_a_cut_spares_is_packed_again<S: Kind>() {
     let each = after.bytes as f64 / after.keys as f64;
     assert!(each < 32.0, "{each:.1} bytes per spared entry");
     assert_eq!(tree.verify(true), Ok(()));
+}
+
+/// Where memory is tight, blocks may be larger than they were asked for: those of merges, too.
+fn a_cut_counts_what_it_freed_where_memory_is_tight<S: Kind>() {
+    const BUDGET: usize = 64 << 20;
+    let budget = Arc::new(Budget::new(BUDGET));
+    let tree = Tree::<S>::new(Memory::new(budget.clone()), false);
+    let n = 200_000u64;
+    for i in 0..n {
+        // Leaves of many sizes.
+        put(&tree, &spread(i), &vec![1; (i % 61) as usize]);
+    }
+    clean(&tree, 1);
+    tree.track_references(true);
+    for i in (0..n).filter(|i| i.wrapping_mul(0x9E37_79B9) % 11 == 0) {
+        assert!(matches!(tree.get(&spread(i), |_| ()), Lookup::Found(())));
+    }
+    budget.take(Holder::Log, BUDGET - budget.used());
+    assert!(budget.is_tight());
+    let before = tree.stats();
+    let cut = tree.cut(&[], None, 1, true, usize::MAX);
+    assert_eq!(before.bytes - tree.stats().bytes, cut.freed_bytes);
+    assert!(cut.dropped > 0);
+    assert_eq!(tree.verify(true), Ok(()));
+    budget.give(Holder::Log, budget.held(Holder::Log));
 }
 
 fn removals_give_leaves_back<S: Kind>() {
