@@ -206,9 +206,10 @@ impl Tree {
     /// side. Returns the new value. Atomic: `change` runs once, with the key locked against other
     /// writers.
     ///
-    /// `change` may read this database, and use other databases freely. Every write to this one,
-    /// and every call of [`Db`](crate::Db) that waits for writers, returns `Reentrant` inside it.
-    /// It must not wait for another thread that writes here. When it panics, nothing was changed.
+    /// `change` may read this database, and use other databases. Every write to this one, and every
+    /// call of [`Db`](crate::Db) that waits for writers, returns `Reentrant` inside it. It must not
+    /// wait for another thread that writes here: of two threads that update two databases, each
+    /// inside the other, both would wait for ever. When it panics, nothing was changed.
     ///
     /// Where entries expire, a value that is there expires when it would have before, and a new one
     /// after the tree's default.
