@@ -76,7 +76,7 @@ pub(super) struct CoreCommand {
 #[derive(Debug, Args)]
 pub(super) struct FiguresCommand {
     /// How large: smoke takes three minutes, laptop about an hour,
-    /// evening some five hours, paper many hours.
+    /// evening up to two hours for each engine, paper many hours.
     #[arg(long, value_enum, default_value_t = Preset::Smoke)]
     pub preset: Preset,
     /// Figures, separated by commas; all by default.

@@ -1,5 +1,6 @@
 //! When a phase ends by itself: at its time cap or, where it is to see memory released, once that
-//! happened often enough.
+//! happened often enough. An engine that does not count releases takes all the time that such a
+//! phase may take: whether its memory has been replaced earlier is not known.
 
 use super::job::Phase;
 use std::time::Duration;
@@ -13,8 +14,8 @@ pub(super) struct Ending {
 
 #[derive(Debug)]
 struct Turnover {
-    /// What the counter has to come to.
-    releases: f64,
+    /// What the counter has to come to, if there is one.
+    releases: Option<f64>,
     most: Option<Duration>,
 }
 
@@ -26,15 +27,14 @@ fn duration(seconds: f64) -> Option<Duration> {
 impl Ending {
     /// Of a phase that begins now; `releases`: the counter, if the engine has it.
     pub(super) fn of(phase: &Phase, releases: impl FnOnce() -> Option<f64>) -> Self {
-        let turnover = phase.turnover.and_then(|turnover| {
-            Some(Turnover {
-                releases: releases()? + turnover.releases as f64,
-                most: duration(turnover.most_seconds),
-            })
+        let turnover = phase.turnover.map(|turnover| Turnover {
+            releases: releases().map(|seen| seen + turnover.releases as f64),
+            most: duration(turnover.most_seconds),
         });
         Self {
             cap: duration(phase.max_seconds),
-            turnover,
+            // What counts nothing and may go on for any time has to end at its cap.
+            turnover: turnover.filter(|it| it.releases.is_some() || it.most.is_some()),
         }
     }
 
@@ -54,8 +54,8 @@ impl Ending {
             return false;
         }
         self.turnover.as_ref().is_none_or(|turnover| {
-            turnover.most.is_some_and(|most| now >= most)
-                || releases().is_none_or(|seen| seen >= turnover.releases)
+            let enough = |wanted| releases().is_none_or(|seen| seen >= wanted);
+            turnover.most.is_some_and(|most| now >= most) || turnover.releases.is_some_and(enough)
         })
     }
 }
@@ -102,7 +102,19 @@ mod tests {
         // Nobody is woken for a cap that has passed.
         assert_eq!(ending.wake(3 * SECOND, 4 * SECOND), 4 * SECOND);
         assert_eq!(ending.wake(9 * SECOND, 12 * SECOND), 10 * SECOND);
-        let peer = Ending::of(&phase(Some(turnover)), || None);
-        assert!(peer.is_over(2 * SECOND, || None));
+    }
+
+    #[test]
+    fn an_engine_that_counts_no_releases_takes_the_whole_time() {
+        let turnover = |most_seconds| Turnover {
+            releases: 20,
+            most_seconds,
+        };
+        let peer = Ending::of(&phase(Some(turnover(10.0))), || None);
+        assert!(!peer.is_over(9 * SECOND, || None));
+        assert!(peer.is_over(10 * SECOND, || None));
+        assert_eq!(peer.wake(9 * SECOND, 12 * SECOND), 10 * SECOND);
+        let without_most = Ending::of(&phase(Some(turnover(0.0))), || None);
+        assert!(without_most.is_over(2 * SECOND, || None));
     }
 }

@@ -113,9 +113,10 @@ pub enum TableStep {
 /// How long a phase goes on so that what was in memory when it began has been replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Turnover {
-    /// Releases of memory, by the counter of that name; what has no such counter does not go on.
+    /// Releases of memory, by the counter of that name.
     pub releases: u64,
-    /// Seconds after which the phase ends at the latest.
+    /// Seconds after which the phase ends at the latest; that of an engine without the counter
+    /// ends then.
     pub most_seconds: f64,
 }
 

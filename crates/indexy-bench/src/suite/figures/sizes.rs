@@ -11,7 +11,7 @@ pub enum Preset {
     /// with all engines on two cores.
     Laptop,
     /// Twice the sizes of `laptop` for reads, phases that go on until memory was released often,
-    /// longer inserts, and a hundred warehouses of few rows. Some five hours with all engines.
+    /// longer inserts, and a hundred warehouses of few rows. Up to two hours for each engine.
     Evening,
     /// The paper's sizes. Many hours, hundreds of gigabytes.
     Paper,
