@@ -40,14 +40,15 @@
 //! | [`remove_range`], `clear` | a walk over its leaves | a few pages (LSM), its leaves (paged) | all writers, a sync of the log |
 //! | [`load_sorted`] | each entry is written once | a few syncs | all writers, at the end; a checkpoint |
 //! | [`release`] | writes what is not on disk yet | none | a run under way; a sync of the log |
-//! | [`Batch::commit`] | no I/O | no I/O: nothing is read, but for merges | the locks of all keys; log, memory |
+//! | [`Batch::commit`] | no I/O | no I/O: nothing is read, but for merges and removed ranges | the locks of all keys; log, memory |
 //!
 //! While a snapshot is open, the first write to a key since then also keeps what the key was: two
 //! searches and an insert in memory, no I/O. Beyond a part of the budget that goes to disk in the
-//! background; a writer that is faster waits.
+//! background; a writer that is faster waits. A range that is removed meanwhile is read first and
+//! kept whole, in memory or on disk, while all writers wait.
 //!
-//! A value over an eighth of the memory budget goes to the disk index at once, one at a time per
-//! tree. Every written entry is written a second time later, in the background, in sorted runs.
+//! A value over an eighth of the memory budget that is written alone goes to the disk index at
+//! once, one at a time per tree. Every written entry is written a second time later, in the background, in sorted runs.
 //!
 //! # Snapshots and transactions
 //!

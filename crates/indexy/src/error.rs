@@ -71,7 +71,8 @@ pub enum Error {
     },
     /// A batch, a snapshot or a transaction was given a tree of another database.
     ForeignTree,
-    /// A tree exists with another pair of indexes than the one asked for.
+    /// A tree exists with another pair of indexes, residence or merge operator than asked for, or
+    /// without the expiry that was asked for.
     TreeMismatch {
         /// Name of the tree.
         name: String,

@@ -238,8 +238,9 @@ impl TreeOptions {
     /// A snapshot and a transaction see what they began with, however long they are open.
     /// What has expired is dropped later, in the background: from memory when that is released,
     /// from disk by sweeps, each of which reads the tree once. They come when half as much was
-    /// written to disk as the tree takes there, or when a quarter of it has expired;
-    /// [`Tree::compact`] has one at once. What an open snapshot still sees stays.
+    /// written to disk as the tree takes there, or when a quarter of what the last one left has
+    /// expired; after an open, when the default has passed, or ten minutes. [`Tree::compact`] has
+    /// one at once. What an open snapshot still sees stays.
     ///
     /// The database remembers it. A tree opened again with another default gives it to what is
     /// written from then on; what is there keeps its moment. A tree that was made without cannot

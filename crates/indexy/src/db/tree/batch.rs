@@ -401,7 +401,9 @@ impl Batch {
     }
 
     /// Applies everything, as one. Cost: the locks of all keys, one log record; no I/O but what the
-    /// durability asks for; may wait for memory.
+    /// durability asks for; may wait for memory. A batch that merges reads the keys that are not in
+    /// memory. One that removes a range costs what [`Tree::remove_range`] does, and with a log is
+    /// durable when this returns.
     ///
     /// Errors: those of [`Tree::insert`], `BatchTooLarge`, `ForeignTree`. On an error before the
     /// log record nothing happened. [`Batch::try_commit`] gives the batch back.
