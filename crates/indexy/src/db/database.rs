@@ -234,8 +234,8 @@ impl Db {
     /// without a disk for it ([`Options::snapshot_disk_bytes`](crate::Options::snapshot_disk_bytes)
     /// of 0), the oldest snapshots are given up until it takes no more than it may.
     ///
-    /// Errors: `BudgetTooSmall` (below the minimum, or below twice what caches and buffers need),
-    /// `InvalidOption` (above the maximum), `Closed`.
+    /// Errors: `BudgetTooSmall` (below the minimum, or below twice what caches, buffers and the
+    /// calls under way need), `InvalidOption` (above the maximum), `Closed`.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

@@ -147,6 +147,9 @@ impl Db {
         events::tree_created(id, name);
         self.set_admission(&tree, options.admission);
         self.core().trees.write().insert(id, tree.clone());
+        // Whoever changed the budget before has not seen the tree.
+        let misses = &tree.joined.misses;
+        misses.follow_budget(&self.core().shared.miss_counts);
         self.core().divide_memory();
         Ok(tree)
     }

@@ -50,7 +50,11 @@ pub(super) fn run(shared: &Shared, host: &dyn Host, stop: &Stop) {
         back_off.keep(|id| trees.iter().any(|tree| tree.id == id));
         let mut more = false;
         for tree in &trees {
-            more |= !stop.is_set() && step(shared, tree, stop, &mut back_off);
+            more |= !stop.is_set()
+                && match shared.filters.is_exceeded() {
+                    true => shed(shared, &trees, tree),
+                    false => step(shared, tree, stop, &mut back_off),
+                };
         }
         drop(trees);
         if !more {
@@ -59,12 +63,18 @@ pub(super) fn run(shared: &Shared, host: &dyn Host, stop: &Stop) {
     }
 }
 
+/// There is no room for all filters: gives a part of that of `tree` up, unless what they have left
+/// fits. A part that was given up may still take its room, as long as a run notes keys in it. False:
+/// nothing was given up.
+pub(super) fn shed(shared: &Shared, trees: &[Arc<Joined>], tree: &Joined) -> bool {
+    let bytes = |tree: &Arc<Joined>| tree.writer.evicted().bytes();
+    let kept: usize = trees.iter().map(bytes).sum();
+    kept > shared.filters.limit() && tree.writer.evicted().shed()
+}
+
 /// Builds a part of the filter of `tree`, if one is due; whether another one may be.
 fn step(shared: &Shared, tree: &Joined, stop: &Stop, back_off: &mut BackOff) -> bool {
     let (now, runs) = (Instant::now(), read(&shared.counters.runs));
-    if shared.filters.is_exceeded() {
-        return tree.writer.evicted().shed();
-    }
     if back_off.holds(tree.id, now, runs).is_some() {
         return false;
     }

@@ -56,11 +56,12 @@ impl Joined {
         }
     }
 
-    /// What was removed of X as a whole, and what it has of Y beside X: the filter, and what was
-    /// read ahead.
+    /// What was removed of X as a whole, and what it has of Y beside X: the filter, the counts of
+    /// misses, and what was read ahead.
     fn give_back(&self) {
         while self.free_part_of_removed() {}
         self.writer.evicted().choose(Evicted::Ranges);
+        self.misses.give_back();
         self.ends.forget();
     }
 

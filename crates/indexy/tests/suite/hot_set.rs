@@ -3,7 +3,10 @@
 use crate::{
     pairs::{self, Pair},
     places::fast_dir,
-    support::{MIB, Random, StopAtDrop, assert_sound, fingerprint, open, side_by_side},
+    support::{
+        MIB, Random, StopAtDrop, assert_sound, child, child_argument, fingerprint, open,
+        side_by_side, wait,
+    },
 };
 use indexy::{Db, Error, HotSet, Options, Stats, Tree};
 use std::{
@@ -127,6 +130,65 @@ fn a_restart_has_the_hit_ratio_of_before() {
         let cold = hit_ratio(&db, &db.tree("t").unwrap(), (3, 5_000), KEYS);
         assert!(cold < before * 0.8, "{name}: {cold}");
     });
+}
+
+/// A life in which nobody asks for anything knows nothing of what is hot.
+#[test]
+fn a_life_without_reads_leaves_the_file() {
+    const KEYS: u64 = 250_000;
+    let dir = fast_dir();
+    let db = open(dir.path(), &keeping(4 * MIB));
+    let tree = db.tree("t").unwrap();
+    fill(&tree, KEYS);
+    hit_ratio(&db, &tree, (1, 200_000), KEYS);
+    drop(tree);
+    db.close().unwrap();
+    let good = std::fs::read(hot_file(dir.path())).unwrap();
+    let life = |gets| {
+        let db = open(dir.path(), &keeping(4 * MIB));
+        wait_until_warm(&db);
+        hit_ratio(&db, &db.tree("t").unwrap(), (2, gets), KEYS);
+        db.close().unwrap();
+        std::fs::read(hot_file(dir.path())).unwrap()
+    };
+    assert!(life(0) == good && life(100) == good);
+    assert!(life(50_000) != good);
+}
+
+/// The child's part: a long log, and an end without a close.
+#[test]
+fn ending_child() {
+    let Some(dir) = child_argument() else { return };
+    let db = open(Path::new(&dir), &keeping(4 * MIB));
+    wait_until_warm(&db);
+    let tree = db.tree("t").unwrap();
+    // More than memory, of other keys.
+    (0..100_000).for_each(|n| tree.insert(key(1_000_000 + n), value(n)).unwrap());
+    db.sync().unwrap();
+    std::process::exit(0);
+}
+
+/// What ended under writes has a log that fills memory when it is replayed.
+#[test]
+fn a_replay_that_leaves_no_room_leaves_the_file() {
+    const KEYS: u64 = 250_000;
+    let dir = fast_dir();
+    let db = open(dir.path(), &keeping(4 * MIB));
+    let tree = db.tree("t").unwrap();
+    fill(&tree, KEYS);
+    hit_ratio(&db, &tree, (1, 200_000), KEYS);
+    drop(tree);
+    db.close().unwrap();
+    let good = std::fs::read(hot_file(dir.path())).unwrap();
+    let running = child("hot_set::ending_child", dir.path().to_str().unwrap()).spawn();
+    assert!(wait(running.unwrap(), LIMIT));
+    let db = open(dir.path(), &keeping(4 * MIB));
+    let stats = wait_until_warm(&db);
+    assert!(stats.warmed_keys < stats.x_keys / 2, "{stats:?}");
+    // Fewer than a tenth of the keys would be too few in any case.
+    hit_ratio(&db, &db.tree("t").unwrap(), (2, 10_000), KEYS);
+    db.close().unwrap();
+    assert!(std::fs::read(hot_file(dir.path())).unwrap() == good);
 }
 
 /// A database of a few keys in two trees, closed; returns the bytes of its hot set.

@@ -1,11 +1,14 @@
 //! Whoever keeps the hot set of an open database: a thread that warms and then saves from time to
 //! time, and the end of the database, which saves once more.
 //!
-//! What it must not do: replace a good file by the keys of a memory that is still cold. So nothing
-//! is saved before warming has come to its end, and a database that is closed before that leaves
-//! the file as it was. Where reads of Y fail one after the other, or the file is damaged, warming
-//! has come to its end. Where the process wants for descriptors or memory to read the file, it has
-//! not, and this open saves nothing.
+//! What it must not do: replace a good file by the keys of a memory that is still cold, or of one
+//! that has hardly been used, where nobody knows which are hot. So nothing is saved before warming
+//! has come to its end, and a database that is closed before that leaves the file as it was. The
+//! first save of an open waits for a tenth as many reads and writes as the file has keys; for as
+//! many as it has, where memory was full before half of them were warmed (a replay fills it). Where
+//! reads of Y fail one after the other, or the file is damaged, warming has come to its end. Where
+//! the process wants for descriptors or memory to read the file, it has not, and this open saves
+//! nothing.
 //!
 //! Keeps: I7. What a save or warming needs is taken from the budget when the database opens:
 //! later, writers may have all of it.
@@ -63,6 +66,9 @@ pub(crate) struct Keeper {
     /// Taken from the budget as long as it lives.
     reserved: usize,
     state: AtomicU8,
+    /// How many reads and writes there have to be before the first save. Written before `state` says
+    /// `WARM`.
+    first_after: AtomicU64,
     figures: Figures,
 }
 
@@ -116,6 +122,7 @@ impl Keeper {
             every,
             read_only,
             state: AtomicU8::new(WARMING),
+            first_after: AtomicU64::new(0),
             figures: Figures::default(),
         })
     }
@@ -157,7 +164,7 @@ impl Keeper {
             }
             saved = Instant::now();
             let active = self.activity();
-            if active != seen {
+            if active != seen && self.knows_enough() {
                 seen = active;
                 self.save(host, &|| stop.is_set());
             }
@@ -167,9 +174,14 @@ impl Keeper {
     /// Saves when the threads have ended. Nothing that fails here is an error of the end: the next
     /// open finds the file as it was.
     pub(crate) fn save_at_end(&self, host: &dyn Host) {
-        if !self.read_only && self.state.load(Acquire) == WARM {
+        if !self.read_only && self.state.load(Acquire) == WARM && self.knows_enough() {
             self.save(host, &|| self.shared.poison.check().is_err());
         }
+    }
+
+    /// Enough was read and written to replace the file; or it was replaced before.
+    fn knows_enough(&self) -> bool {
+        self.activity() >= self.first_after.load(Relaxed)
     }
 
     /// Reads and writes so far.
@@ -202,11 +214,19 @@ impl Keeper {
         let (storage, warmed) = (&*self.storage, &self.figures.warmed_keys);
         let warm_up = || -> Result<Option<Ended>> {
             let opened = Reader::open(storage, &self.dir, self.database_id, stopped)?;
-            let Some((mut file, _)) = opened else {
+            let Some((mut file, totals)) = opened else {
                 return Ok(None);
             };
+            // What was replayed counts as written.
+            let before = self.activity();
+            let wait_for = |more: u64| self.first_after.store(before + more, Relaxed);
+            wait_for(totals.keys.div_ceil(10));
             let mut warmer = Warmer::new(&self.shared, host, warmed, stopped);
-            warmer.run(&mut file).map(Some)
+            let ended = warmer.run(&mut file)?;
+            if ended == Ended::Full && self.warmed_keys() < totals.keys / 2 {
+                wait_for(totals.keys);
+            }
+            Ok(Some(ended))
         };
         match warm_up() {
             Err(Error::Closed) => Ok(Some(Ended::Stopped)),
@@ -224,6 +244,7 @@ impl Keeper {
         match save::save(place, &self.shared, host, stopped) {
             Ok(Some(totals)) => {
                 self.figures.saved_keys.store(totals.keys, Relaxed);
+                self.first_after.store(0, Relaxed);
                 events::hot_set_saved(totals.keys, started.elapsed());
             }
             Ok(None) => {}

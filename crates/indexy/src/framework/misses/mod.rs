@@ -91,13 +91,31 @@ impl Misses {
     /// has them yet, an allocation of their bytes.
     pub(crate) fn choose(&self, admission: Admission, counts: &MissCounts) {
         self.chosen.store(Arc::new(Chosen::new(admission, counts)));
+        // The budget may have changed since they were made, and whoever changed it may have looked
+        // here before they were stored.
+        self.follow_budget(counts);
+    }
+
+    /// Nobody reads the tree any more: its counts go, what was chosen stays.
+    pub(crate) fn give_back(&self) {
+        self.chosen.rcu(|chosen| Chosen {
+            admission: chosen.admission,
+            top: None,
+        });
     }
 
     /// Counts as large as they are to be now. What is loaded stays as whoever chooses beside this
     /// says.
     pub(crate) fn follow_budget(&self, counts: &MissCounts) {
-        self.chosen
-            .rcu(|chosen| Chosen::new(chosen.admission, counts));
+        if self.chosen.load().top.is_some() {
+            self.chosen.rcu(|chosen| match chosen.top {
+                Some(_) => Chosen::new(chosen.admission, counts),
+                None => Chosen {
+                    admission: chosen.admission,
+                    top: None,
+                },
+            });
+        }
     }
 
     /// Whether `key` of `tree`, which was found in Y alone, is loaded. Cost: nothing to speak of; a
@@ -275,5 +293,21 @@ mod tests {
         drop(trees);
         assert_eq!((held(), counts.bytes()), (0, 0));
         assert_eq!(MissCounts::most_bytes(1 << 40), MOST_BYTES);
+    }
+
+    /// A handle of a tree that was dropped holds nothing of the budget.
+    #[test]
+    fn what_a_tree_gave_back_no_change_of_the_budget_brings_again() {
+        let (budget, counts) = counts();
+        let misses = Misses::default();
+        let top = Admission::Top { percent: 5 };
+        misses.choose(top, &counts);
+        assert!(budget.held(Holder::Transfer) > 0);
+        misses.give_back();
+        budget.set_limit(LIMIT * 2);
+        misses.follow_budget(&counts);
+        assert_eq!((budget.held(Holder::Transfer), counts.bytes()), (0, 0));
+        assert_eq!(misses.admission(), top);
+        assert!(admitted(&misses, Purpose::Read));
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     framework::{
-        filter_builder::{Built, build},
+        filter_builder::{Built, build, shed},
         policies::Evicted,
         signal::Stop,
     },
@@ -76,6 +76,32 @@ fn absent_keys_are_denied_without_a_read_once_the_filter_is_built() {
         choose(tree, Evicted::Ranges);
         assert!(!denies(tree, b"never seen"));
         assert_eq!(rig.shared.filters.bytes(), 0);
+    });
+}
+
+/// A run that is under way holds what was given up: no more of the filter goes for that.
+#[test]
+fn filters_give_up_no_more_than_there_is_no_room_for() {
+    Rig::each(|rig, tree, _| {
+        for n in 0..20_000 {
+            put(tree, &name(n), b"v");
+        }
+        clean(tree);
+        choose(tree, FILTER);
+        build_all(rig, tree);
+        let (trees, filters) = ([tree.clone()], &rig.shared.filters);
+        let whole = filters.bytes();
+        let run = tree.writer.evicted().for_run();
+        rig.shared.budget.set_limit(whole * 8 - 8);
+        assert!(filters.is_exceeded());
+        assert!(shed(&rig.shared, &trees, tree));
+        assert!(filters.is_exceeded());
+        while shed(&rig.shared, &trees, tree) {}
+        let left = tree.writer.evicted().bytes();
+        assert!(left >= whole / 2, "{left} of {whole}");
+        drop(run);
+        assert_eq!(filters.bytes(), left);
+        assert!(!filters.is_exceeded());
     });
 }
 

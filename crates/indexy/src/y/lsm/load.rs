@@ -81,7 +81,7 @@ impl SortedLoad for Load<'_> {
         self.y.writable()?;
         if !self.tables.is_empty() {
             self.y
-                .change(|version| Some(version.with_run(&self.tables)));
+                .change(|version| Some(version.with_load(&self.tables)));
             self.y.clock.wrote();
         }
         self.y.versions.commit()

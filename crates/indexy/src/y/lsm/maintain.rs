@@ -111,20 +111,8 @@ impl LsmY {
         partition: usize,
         layers: Range<usize>,
     ) -> Result<bool> {
-        // Beside damage layers are merged with each other until there is one.
-        let damaged = version
-            .partitions()
-            .get(partition)
-            .is_some_and(|partition| {
-                let mut tables = partition.tables();
-                tables.any(|table| self.damaged.is_in(partition, table))
-            });
-        let table_bytes = if damaged {
-            u64::MAX
-        } else {
-            self.sizes.table_bytes
-        };
-        self.merge(Inputs::minor(version, partition, layers), table_bytes)
+        // One table: two would be layers of like size again.
+        self.merge(Inputs::minor(version, partition, layers), u64::MAX)
     }
 
     fn major(&self, version: &Version<Stored>, partitions: Range<usize>) -> Result<bool> {

@@ -42,6 +42,47 @@ fn what_is_loaded_in_order_is_written_once() {
     assert_eq!(y.run_count(), 1);
 }
 
+/// A table has keys on both sides of what is loaded, and none there: still nothing lies over it.
+#[test]
+fn what_is_loaded_into_a_gap_is_written_once() {
+    let sim = Sim::default();
+    let y = open_sim(&sim).unwrap();
+    let mut model = Model::new();
+    let ends = (0..10u64).chain(1_000_000..1_000_010);
+    write_both(&y, &mut model, &run(ends, &[1; 16]));
+    let mut load = y.begin_load().unwrap().unwrap();
+    for key in 1000..30_000u64 {
+        load.add(&key.to_be_bytes(), &[2; 40]).unwrap();
+        model.insert(key.to_be_bytes().to_vec(), vec![2; 40]);
+    }
+    load.seal().unwrap();
+    load.publish().unwrap();
+    assert_eq!(y.run_count(), 1);
+    assert!(!y.is_congested());
+    let tables: Vec<u64> = y.versions.current().tables().into_keys().collect();
+    assert!(tables.len() > 40);
+    settle(&y);
+    assert_eq!(content(&y).unwrap(), model);
+    let after: Vec<u64> = y.versions.current().tables().into_keys().collect();
+    assert_eq!(tables, after);
+    drop(y);
+    let y = open_sim(&sim).unwrap();
+    assert_eq!((content(&y).unwrap(), y.run_count()), (model, 1));
+}
+
+/// What copies a directory may leave out empty folders.
+#[test]
+fn a_copy_without_the_folder_of_tables_is_written() {
+    let store = OnDisk::new();
+    drop(store.open());
+    std::fs::remove_dir(store.dir.path().join("tree/tables")).unwrap();
+    let y = store.open();
+    write(&y, &run(0..10, &[1; 16])).unwrap();
+    y.make_durable().unwrap();
+    drop(y);
+    assert_eq!(content(&store.open()).unwrap().len(), 10);
+}
+
 /// Space of what was overwritten and removed comes back.
 #[test]
 fn overwritten_and_removed_keys_take_no_space() {

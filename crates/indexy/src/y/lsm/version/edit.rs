@@ -17,22 +17,42 @@ impl<T: TableFile> Version<T> {
     /// Where a table overlaps nothing of a partition it goes into its base: it is newer than
     /// nothing there. Elsewhere it is the newest layer.
     pub(crate) fn with_run(&self, tables: &[Arc<T>]) -> Self {
-        let mut partitions = self.partitions.clone();
-        for table in tables {
-            let facts = table.facts();
-            let (first, last) = (self.find(&facts.min), self.find(&facts.max));
-            for slot in partitions.iter_mut().take(last + 1).skip(first) {
-                *slot = Arc::new(with_table(slot, table));
-            }
-        }
         let ends = tables.iter().map(|t| {
             let facts = t.facts();
             self.find(&facts.min)..self.find(&facts.max) + 1
         });
         let touched = ends.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end));
         let touched = touched.unwrap_or(0..0);
+        let mut partitions = self.partitions.clone();
+        for slot in partitions.iter_mut().take(touched.end).skip(touched.start) {
+            let mut here = tables
+                .iter()
+                .filter(|table| slot.overlaps(table))
+                .peekable();
+            if here.peek().is_some() {
+                *slot = Arc::new(with_tables(slot, here));
+            }
+        }
         let bytes = self.partition_bytes;
         Self::of(tidy::split(partitions, touched, bytes), bytes)
+    }
+
+    /// This version and `tables` of a load: they ascend, and this version has no key from their
+    /// first to their last.
+    ///
+    /// More of them than a partition get partitions of their own. A table with keys on both sides of
+    /// theirs, and none there, reaches over all of them: they would be layers over it, which reads
+    /// look into and a merge writes again.
+    pub(crate) fn with_load(&self, tables: &[Arc<T>]) -> Self {
+        let bytes: u64 = tables.iter().map(|table| table.facts().bytes()).sum();
+        match (tables.first(), tables.last()) {
+            (Some(first), Some(last)) if bytes > self.partition_bytes => {
+                let behind = [&*last.facts().max, &[0]].concat();
+                let range: KeyRange<'_> = (&first.facts().min, Some(&behind));
+                self.without_ranges(&[range]).with_run(tables)
+            }
+            _ => self.with_run(tables),
+        }
     }
 
     /// This version without the keys of `[from, to)`.
@@ -111,12 +131,17 @@ impl<T: TableFile> Version<T> {
     }
 }
 
-fn with_table<T: TableFile>(partition: &Partition<T>, table: &Arc<T>) -> Partition<T> {
+fn with_tables<'t, T: TableFile + 't>(
+    partition: &Partition<T>,
+    tables: impl Iterator<Item = &'t Arc<T>>,
+) -> Partition<T> {
     let (mut base, mut layers) = (partition.base.clone(), partition.layers.clone());
-    if partition.tables().any(|other| overlap(&**other, &**table)) {
-        layers.insert(0, Arc::clone(table));
-    } else {
-        insert_into_base(&mut base, Arc::clone(table));
+    for table in tables {
+        if partition.tables().any(|other| overlap(&**other, &**table)) {
+            layers.insert(0, Arc::clone(table));
+        } else {
+            insert_into_base(&mut base, Arc::clone(table));
+        }
     }
     partition.with(base, layers).heir_of(partition)
 }

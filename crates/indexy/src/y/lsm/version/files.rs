@@ -69,7 +69,7 @@ pub(super) fn write_log(
 /// Numbers of the tables that have a file.
 pub(super) fn files(storage: &dyn Storage, dir: &Path) -> Result<BTreeSet<u64>> {
     let names = match storage.list(&dir.join(TABLES)) {
-        // A copy of a tree without tables may lack the folder.
+        // A copy of a tree without tables may lack the folder, and who only reads makes none.
         Err(error) if is_missing(&error) => Vec::new(),
         listed => listed?,
     };

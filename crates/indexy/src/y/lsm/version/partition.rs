@@ -43,6 +43,11 @@ impl Reads {
         self.skipped.fetch_add(deletes, Relaxed);
     }
 
+    /// Nothing was paid.
+    fn are_free(&self) -> bool {
+        self.wasted() == 0 && self.skipped() == 0
+    }
+
     pub(crate) fn wasted(&self) -> u64 {
         self.wasted.load(Relaxed)
     }
@@ -228,11 +233,13 @@ impl<T: TableFile> Partition<T> {
     /// of what reads have paid.
     pub(super) fn part(&self, from: &[u8], to: Option<&[u8]>) -> Self {
         let mut part = Self::new(from.into(), to.map(Into::into));
-        let inside = |tables: &[Arc<T>]| -> Vec<Arc<T>> {
-            let inside = tables.iter().filter(|table| part.overlaps(table));
-            inside.cloned().collect()
-        };
-        (part.base, part.layers) = (inside(&self.base), inside(&self.layers));
+        let base = (self.base.iter()).skip(self.base.partition_point(|t| *t.facts().max < *from));
+        let base = base.take_while(|table| part.overlaps(table)).cloned();
+        let layers = self.layers.iter().filter(|table| part.overlaps(table));
+        (part.base, part.layers) = (base.collect(), layers.cloned().collect());
+        if self.reads.are_free() {
+            return part;
+        }
         let (some, all) = (part.weights().all().entries, self.weights().all().entries);
         let share = |paid: u64| {
             let share = u128::from(paid) * u128::from(some) / u128::from(all.max(1));

@@ -23,6 +23,8 @@ struct World {
     /// Merges that were put in place although something came in between.
     late: usize,
     removals: usize,
+    /// Loads that made partitions of their own.
+    loads: usize,
 }
 
 impl World {
@@ -36,6 +38,7 @@ impl World {
             placed: 0,
             late: 0,
             removals: 0,
+            loads: 0,
         }
     }
 
@@ -73,6 +76,26 @@ impl World {
             .map(|part| table(self.number(), part.iter().cloned().collect()))
             .collect();
         self.version = self.version.with_run(&tables);
+    }
+
+    /// Where there is no key, more or less than a partition.
+    fn load(&mut self) {
+        let stretch = self.stretch();
+        let (from, to) = (key(stretch.start), key(stretch.end));
+        if self.model.range(from..to).next().is_some() {
+            return;
+        }
+        let value = vec![7; [1, 4096][self.random.below(2)]];
+        let entries: Vec<_> = stretch.map(|n| (key(n), Some(value.clone()))).collect();
+        apply(&mut self.model, &entries.iter().cloned().collect());
+        let most = 1 + self.random.below(20);
+        let tables: Vec<_> = entries
+            .chunks(most)
+            .map(|part| table(self.number(), part.iter().cloned().collect()))
+            .collect();
+        let before = self.version.partitions().len();
+        self.version = self.version.with_load(&tables);
+        self.loads += usize::from(self.version.partitions().len() > before);
     }
 
     fn begin_merge(&mut self) {
@@ -152,7 +175,8 @@ impl World {
 
     fn step(&mut self) {
         match self.random.below(20) {
-            0..9 => self.run(),
+            0..7 => self.run(),
+            7..9 => self.load(),
             9..13 => self.begin_merge(),
             13..17 => self.end_merge(),
             17..19 => self.remove(),
@@ -176,7 +200,7 @@ impl World {
 
 #[test]
 fn every_step_keeps_what_the_model_has() {
-    let (mut late, mut placed, mut removals) = (0, 0, 0);
+    let (mut late, mut placed, mut removals, mut loads) = (0, 0, 0, 0);
     for seed in 0..60 {
         let mut world = World::new(seed);
         for step in 0..120 {
@@ -185,9 +209,10 @@ fn every_step_keeps_what_the_model_has() {
         }
         (late, placed) = (late + world.late, placed + world.placed);
         removals += world.removals;
+        loads += world.loads;
     }
-    println!("{placed} merges, {late} of them late, {removals} keys removed");
-    assert!(placed > 500 && late > 100 && removals > 1000);
+    println!("{placed} merges, {late} of them late, {removals} keys removed, {loads} loads");
+    assert!(placed > 500 && late > 100 && removals > 1000 && loads > 20);
 }
 
 /// Lets reads pay somewhere; what is paid then.
