@@ -251,3 +251,18 @@ fn read_and_write(db: &Db, tree: &Tree, random: &mut Random) {
         }
     }
 }
+
+/// Whoever still holds the tree holds nothing of the budget.
+#[test]
+fn a_dropped_tree_gives_its_counts_back() {
+    let dir = fast_dir();
+    let db = open(dir.path(), &Options::new(64 * MIB));
+    let used = || db.stats().memory_used_bytes as usize;
+    let before = used();
+    let top = Admission::Top { percent: 5 };
+    let tree = db.tree_with("t", with(top)).unwrap();
+    assert!(used() > before + MIB / 4);
+    db.drop_tree("t").unwrap();
+    assert!(used() < before + MIB / 4);
+    assert_eq!(tree.admission(), top);
+}
