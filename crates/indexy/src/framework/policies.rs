@@ -74,8 +74,9 @@ pub enum HotSet {
     #[default]
     Off,
     /// Saved by [`Db::close`](crate::Db::close), by the drop of the last handle, and from time to
-    /// time; loaded in the background after each open. A database that was read and written fewer
-    /// times than a tenth of the keys in the file leaves it as it is.
+    /// time; loaded in the background after each open. A database with fewer reads of keys and
+    /// writes than a tenth of the keys in the file leaves it as it is; with fewer than memory has
+    /// keys, where that was full before half of the file was loaded.
     Keep {
         /// Time between two saves of an open database, at least; nothing is saved while nobody
         /// reads or writes. It says how old the keys may be after a crash. `Duration::MAX`: they

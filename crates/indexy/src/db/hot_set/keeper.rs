@@ -5,7 +5,7 @@
 //! that has hardly been used, where nobody knows which are hot. So nothing is saved before warming
 //! has come to its end, and a database that is closed before that leaves the file as it was. The
 //! first save of an open waits for a tenth as many reads and writes as the file has keys; for as
-//! many as it has, where memory was full before half of them were warmed (a replay fills it). Where
+//! many as memory has, where that was full before half of them were warmed (a replay fills it). Where
 //! reads of Y fail one after the other, or the file is damaged, warming has come to its end. Where
 //! the process wants for descriptors or memory to read the file, it has not, and this open saves
 //! nothing.
@@ -32,6 +32,7 @@ use crate::{
     framework::{counters::read, host::Host, policies::HotSet, shared::Shared, signal::Stop},
     mem::budget::Holder,
     storage::Storage,
+    x::IndexX,
 };
 use std::{
     path::PathBuf,
@@ -144,8 +145,10 @@ impl Keeper {
 
     /// The life of the thread.
     pub(crate) fn run(&self, host: &dyn Host, stop: &Stop) {
+        // What was replayed counts as written.
+        let replayed = self.activity();
         let unwound = CutShort(&self.state);
-        let ended = self.warm_up(host, &|| stop.is_set());
+        let ended = self.warm_up(host, replayed, &|| stop.is_set());
         let cut_short = matches!(ended, Ended::Stopped | Ended::NotRead);
         if !cut_short {
             // Pairs with the loads in `is_warming` and `save_at_end`.
@@ -190,9 +193,9 @@ impl Keeper {
         counters.hits() + counters.writes() + read(&counters.misses)
     }
 
-    fn warm_up(&self, host: &dyn Host, stopped: &dyn Fn() -> bool) -> Ended {
+    fn warm_up(&self, host: &dyn Host, replayed: u64, stopped: &dyn Fn() -> bool) -> Ended {
         let started = Instant::now();
-        match self.try_warm_up(host, stopped) {
+        match self.try_warm_up(host, replayed, stopped) {
             Ok(None) => Ended::All,
             Ok(Some(ended)) => {
                 let stopped = ended == Ended::Stopped;
@@ -210,21 +213,26 @@ impl Keeper {
     }
 
     /// `None`: there is no file.
-    fn try_warm_up(&self, host: &dyn Host, stopped: &dyn Fn() -> bool) -> Result<Option<Ended>> {
+    fn try_warm_up(
+        &self,
+        host: &dyn Host,
+        replayed: u64,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<Ended>> {
         let (storage, warmed) = (&*self.storage, &self.figures.warmed_keys);
         let warm_up = || -> Result<Option<Ended>> {
             let opened = Reader::open(storage, &self.dir, self.database_id, stopped)?;
             let Some((mut file, totals)) = opened else {
                 return Ok(None);
             };
-            // What was replayed counts as written.
-            let before = self.activity();
-            let wait_for = |more: u64| self.first_after.store(before + more, Relaxed);
+            let wait_for = |more: u64| self.first_after.store(replayed + more, Relaxed);
             wait_for(totals.keys.div_ceil(10));
             let mut warmer = Warmer::new(&self.shared, host, warmed, stopped);
             let ended = warmer.run(&mut file)?;
             if ended == Ended::Full && self.warmed_keys() < totals.keys / 2 {
-                wait_for(totals.keys);
+                let trees = host.trees();
+                let in_memory: usize = trees.iter().map(|tree| tree.x.stats().keys).sum();
+                wait_for(totals.keys.min(in_memory as u64));
             }
             Ok(Some(ended))
         };

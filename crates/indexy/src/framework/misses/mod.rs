@@ -221,9 +221,14 @@ mod tests {
                     misses.follow_budget(&counts);
                 }
             });
-            let kinds = [Admission::Never, Admission::Always, Admission::OnUpdate];
+            let kinds = [
+                Admission::Never,
+                Admission::Always,
+                Admission::Top { percent: 5 },
+                Admission::OnUpdate,
+            ];
             let as_chosen = |n: &usize| {
-                let admission = kinds[n % 3];
+                let admission = kinds[n % 4];
                 misses.choose(admission, &counts);
                 misses.admission() == admission
             };

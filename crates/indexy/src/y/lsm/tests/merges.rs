@@ -42,6 +42,28 @@ fn what_is_loaded_in_order_is_written_once() {
     assert_eq!(y.run_count(), 1);
 }
 
+/// Two tables would be two layers of like size again, to be merged again.
+#[test]
+fn layers_that_are_merged_become_one() {
+    let sim = Sim::default();
+    let sizes = Sizes {
+        table_bytes: 64 << 10,
+        ..TINY
+    };
+    let y = open_busy(&sim, sizes);
+    let mut model = Model::new();
+    for n in 0..4 {
+        write_both(&y, &mut model, &run(n..200 + n, &[n as u8; 40]));
+    }
+    let layers = |y: &LsmY| y.version().partitions()[0].layers.clone();
+    let bytes: u64 = layers(&y).iter().map(|table| table.facts().bytes()).sum();
+    assert_eq!(layers(&y).len(), 3);
+    assert!(bytes > sizes.table_bytes, "{bytes}");
+    assert!(y.do_step(&y.version(), Step::Minor(0, 0..3)).unwrap());
+    assert_eq!(layers(&y).len(), 1);
+    assert_eq!(content(&y).unwrap(), model);
+}
+
 /// A table has keys on both sides of what is loaded, and none there: still nothing lies over it.
 #[test]
 fn what_is_loaded_into_a_gap_is_written_once() {
