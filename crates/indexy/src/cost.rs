@@ -48,7 +48,8 @@
 //! kept whole, in memory or on disk, while all writers wait.
 //!
 //! A value over an eighth of the memory budget that is written alone goes to the disk index at
-//! once, one at a time per tree. Every written entry is written a second time later, in the background, in sorted runs.
+//! once, one at a time per tree. Every written entry is written a second time later, in the
+//! background, in sorted runs.
 //!
 //! # Snapshots and transactions
 //!

@@ -228,11 +228,12 @@ impl Db {
 
     /// Changes the memory budget in bytes, up or down; a smaller one is reached by release in the
     /// background. The cache of the disk index is resized, and pages that do not fit any more are
-    /// forgotten (RocksDB and disk indexes of your own may forget more); new entries lie in slabs of
-    /// the size for the new budget, and those of the old one are emptied as memory is needed. The
-    /// log's buffers keep the size that they got at open. What is kept for snapshots goes to disk;
-    /// without a disk for it ([`Options::snapshot_disk_bytes`](crate::Options::snapshot_disk_bytes)
-    /// of 0), the oldest snapshots are given up until it takes no more than it may.
+    /// forgotten (RocksDB and disk indexes of your own may forget more); new entries lie in slabs
+    /// of the size for the new budget, and those of the old one are emptied as memory is needed.
+    /// The log's buffers keep the size that they got at open. What is kept for snapshots goes to
+    /// disk; without a disk for it
+    /// ([`Options::snapshot_disk_bytes`](crate::Options::snapshot_disk_bytes) of 0), the oldest
+    /// snapshots are given up until it takes no more than it may.
     ///
     /// Errors: `BudgetTooSmall` (below the minimum, or below twice what caches, buffers and the
     /// calls under way need), `InvalidOption` (above the maximum), `Closed`.

@@ -300,9 +300,9 @@ impl Options {
     ///
     /// Nothing can be written away, so what the log holds has to fit in the budget, and a range
     /// that was removed since the last flush takes a tombstone for each key that the disk index has
-    /// of it. After a kill the log may have about [`Options::log_limit_bytes`], by default twice the
-    /// budget and 64 MiB at least; what does not fit is `BudgetTooSmall`. Then give more memory, or
-    /// open the database once for writing and close it.
+    /// of it. After a kill the log may have about [`Options::log_limit_bytes`], by default twice
+    /// the budget and 64 MiB at least; what does not fit is `BudgetTooSmall`. Then give more
+    /// memory, or open the database once for writing and close it.
     ///
     /// ```
     /// # use indexy::{Db, Options};

@@ -64,8 +64,8 @@ pub(super) fn run(shared: &Shared, host: &dyn Host, stop: &Stop) {
 }
 
 /// There is no room for all filters: gives a part of that of `tree` up, unless what they have left
-/// fits. A part that was given up may still take its room, as long as a run notes keys in it. False:
-/// nothing was given up.
+/// fits. A part that was given up may still take its room, as long as a run notes keys in it.
+/// False: nothing was given up.
 pub(super) fn shed(shared: &Shared, trees: &[Arc<Joined>], tree: &Joined) -> bool {
     let bytes = |tree: &Arc<Joined>| tree.writer.evicted().bytes();
     let kept: usize = trees.iter().map(bytes).sum();

@@ -5,10 +5,10 @@
 //! that has hardly been used, where nobody knows which are hot. So nothing is saved before warming
 //! has come to its end, and a database that is closed before that leaves the file as it was. The
 //! first save of an open waits for a tenth as many reads and writes as the file has keys; for as
-//! many as memory has, where that was full before half of them were warmed (a replay fills it). Where
-//! reads of Y fail one after the other, or the file is damaged, warming has come to its end. Where
-//! the process wants for descriptors or memory to read the file, it has not, and this open saves
-//! nothing.
+//! many as memory has, where that was full before half of them were warmed (a replay fills it).
+//! Where reads of Y fail one after the other, or the file is damaged, warming has come to its end.
+//! Where the process wants for descriptors or memory to read the file, it has not, and this open
+//! saves nothing.
 //!
 //! Keeps: I7. What a save or warming needs is taken from the budget when the database opens:
 //! later, writers may have all of it.
@@ -67,8 +67,8 @@ pub(crate) struct Keeper {
     /// Taken from the budget as long as it lives.
     reserved: usize,
     state: AtomicU8,
-    /// How many reads and writes there have to be before the first save. Written before `state` says
-    /// `WARM`.
+    /// How many reads and writes there have to be before the first save. Written before `state`
+    /// says `WARM`.
     first_after: AtomicU64,
     figures: Figures,
 }

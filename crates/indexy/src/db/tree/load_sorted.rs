@@ -36,9 +36,10 @@ impl Tree {
     /// the tree has no key from the first of them to the last.
     ///
     /// The fast way to fill a tree or a range of it: nothing goes through memory, and the log gets
-    /// one record. All or nothing, also over a crash, and durable when the call returns; a reader at
-    /// the moment in which the entries appear may find some of them and not others. After an error nothing was loaded; after `Poisoned`, or a
-    /// failure of the device in the last moment, the next open finds all of it or nothing.
+    /// one record. All or nothing, also over a crash, and durable when the call returns; a reader
+    /// at the moment in which the entries appear may find some of them and not others. After an
+    /// error nothing was loaded; after `Poisoned`, or a failure of the device in the last moment,
+    /// the next open finds all of it or nothing.
     ///
     /// Writers to other ranges and readers go on; all writers wait for a moment at the end. A key
     /// that is written into the range meanwhile stays, and the load is refused. `entries` may read

@@ -22,10 +22,10 @@ impl Tree {
     /// [`Tree::remove`], and a key that is written meanwhile may stay.
     ///
     /// Cost: one log record, which is durable when the call returns (without a log: the next
-    /// [`Db::flush`](crate::Db::flush) makes it so); what is in memory of the range
-    /// is walked; the LSM tree reads a few pages at its ends, the paged tree its leaves. Writers of
-    /// all trees wait meanwhile, also for a run to the disk index that is under way. While a snapshot
-    /// or a transaction is open, the whole range is read first, too, and kept for it in memory or on
+    /// [`Db::flush`](crate::Db::flush) makes it so); what is in memory of the range is walked; the
+    /// LSM tree reads a few pages at its ends, the paged tree its leaves. Writers of all trees wait
+    /// meanwhile, also for a run to the disk index that is under way. While a snapshot or a
+    /// transaction is open, the whole range is read first, too, and kept for it in memory or on
     /// disk. One by one: a scan of the range and a write per key in it.
     ///
     /// ```

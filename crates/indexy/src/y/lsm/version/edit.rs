@@ -40,9 +40,9 @@ impl<T: TableFile> Version<T> {
     /// This version and `tables` of a load: they ascend, and this version has no key from their
     /// first to their last.
     ///
-    /// More of them than a partition get partitions of their own. A table with keys on both sides of
-    /// theirs, and none there, reaches over all of them: they would be layers over it, which reads
-    /// look into and a merge writes again.
+    /// More of them than a partition get partitions of their own. A table with keys on both sides
+    /// of theirs, and none there, reaches over all of them: they would be layers over it, which
+    /// reads look into and a merge writes again.
     pub(crate) fn with_load(&self, tables: &[Arc<T>]) -> Self {
         let bytes: u64 = tables.iter().map(|table| table.facts().bytes()).sum();
         match (tables.first(), tables.last()) {
