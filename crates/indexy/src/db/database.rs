@@ -235,8 +235,8 @@ impl Db {
     /// ([`Options::snapshot_disk_bytes`](crate::Options::snapshot_disk_bytes) of 0), the oldest
     /// snapshots are given up until it takes no more than it may.
     ///
-    /// Errors: `BudgetTooSmall` (below the minimum, or below twice what caches, buffers and the
-    /// calls under way need), `InvalidOption` (above the maximum), `Closed`.
+    /// Errors: `BudgetTooSmall` (below the minimum, or below twice what caches and buffers need),
+    /// `InvalidOption` (above the maximum), `Closed`.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -283,7 +283,7 @@ impl Db {
     /// until the last handle is dropped.
     ///
     /// Errors: those of [`Db::flush`]; the handle is closed all the same, and the log keeps what
-    /// was not flushed.
+    /// was not flushed, as far as the durability had promised it.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

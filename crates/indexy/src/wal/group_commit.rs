@@ -294,6 +294,13 @@ impl Shared {
         Ok(())
     }
 
+    /// See [`super::Log::give_up`]. The flusher has stopped.
+    pub(super) fn give_up(&self) {
+        // No write is under way, and the next one finds the log dead.
+        let _out = self.out.lock();
+        self.fail(&"the log was closed before all of it could be written");
+    }
+
     /// The flusher thread.
     pub(super) fn run_flusher(&self, durability: LogDurability) {
         let ran = catch_unwind(AssertUnwindSafe(|| self.flush_until_stopped(durability)));

@@ -332,6 +332,16 @@ impl Log {
         }
         Ok(())
     }
+
+    /// The directory is about to be somebody else's: not a byte is written any more. What a close
+    /// could not write is lost, and whoever waits for it gets `Poisoned`.
+    pub(crate) fn give_up(&self) {
+        let mut end = self.end.lock();
+        if !end.finished {
+            self.shared.give_up();
+            end.finished = true;
+        }
+    }
 }
 
 impl Drop for Log {

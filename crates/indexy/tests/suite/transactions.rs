@@ -302,6 +302,37 @@ fn g2_anti_dependency_cycles_over_phantoms() {
     }
 }
 
+/// A range that ends before it begins has no keys, and takes nothing back of what was read beside
+/// it.
+#[test]
+fn ranges_without_keys_hide_no_read() {
+    use std::ops::Bound::{Excluded, Included};
+    let nothing = (Excluded("1"), Excluded("1"));
+    let first = (Included("1"), Excluded("3"));
+    let second = (Included("0"), Excluded("2"));
+    // What is read in this order; the row "1" is in one of both.
+    for (reads, written) in [
+        ([first, (Included("5"), Excluded("1"))], "1"),
+        ([first, (Included("3"), Excluded("0"))], "1"),
+        ([(Included("2"), Excluded("0")), second], "1"),
+        ([first, nothing], "1"),
+        ([nothing, first], "1"),
+        ([first, (Included("5"), Excluded("1"))], "15"),
+    ] {
+        let rig = rig();
+        let mut one = rig.begin(Isolation::Serializable);
+        for read in reads {
+            assert!(
+                one.range::<&str>(&rig.tree, read)
+                    .all(|entry| entry.is_ok())
+            );
+        }
+        rig.tree.insert(written, "11").unwrap();
+        rig.put(&mut one, "7", "sum");
+        assert!(conflicts(one.commit()), "{reads:?} {written}");
+    }
+}
+
 /// Fekete's anomaly: a reader that commits first is in the cycle, too.
 #[test]
 fn g2_two_edges() {

@@ -108,7 +108,14 @@ impl Core {
     /// of `limit` bytes whatever lives in X.
     pub(crate) fn lasting_bytes(&self, limit: usize) -> usize {
         let held = |holder| self.budget.held(holder);
-        let follow = held(Holder::Arena)
+        // What passes by itself is not waited for.
+        let passing = held(Holder::Admitted)
+            + held(Holder::LogPieces)
+            + held(Holder::Scans)
+            + held(Holder::Ends)
+            + held(Holder::Fetches);
+        let follow = passing
+            + held(Holder::Arena)
             + held(Holder::IndexY)
             + held(Holder::Filters)
             + self.shared.miss_counts.bytes()

@@ -149,6 +149,10 @@ impl Handle {
             }
             std::thread::sleep(READERS_POLL);
         }
+        // A log that could not be closed would go on when the last handle goes.
+        if let Some(log) = self.core.shared.log.get() {
+            log.give_up();
+        }
         self.core.directory.release();
     }
 }

@@ -44,6 +44,11 @@ impl TreeReads {
     }
 
     fn add_interval(&mut self, from: &[u8], to: Option<&[u8]>) {
+        // Nothing depends on a range without keys, and it goes on from no other: its end lies
+        // before it.
+        if to.is_some_and(|to| to <= from) {
+            return;
+        }
         if let Some(last) = self.intervals.last_mut() {
             let before = bytes_of(&last.0, last.1.as_deref());
             if goes_on(last, from, to) {

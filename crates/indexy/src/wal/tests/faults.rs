@@ -384,6 +384,25 @@ fn a_close_without_space_can_be_repeated() {
     run.assert_survives(&sim, 10);
 }
 
+/// What a close could not write stays unwritten once somebody else may have the directory.
+#[test]
+fn a_log_that_was_given_up_writes_nothing() {
+    let sim = Sim::default();
+    let interval = Duration::from_secs(600);
+    let run = start(&sim, LogDurability::Buffered { interval }).unwrap();
+    let (_, end) = append(&run.log, &record(1)).unwrap();
+    sim.fail_at(0, Fault::Full, true);
+    assert!(matches!(run.log.close(), Err(Error::OutOfSpace { .. })));
+    sim.heal();
+    let before = sim.contents();
+    run.log.give_up();
+    let waited = run.log.wait_durable(end);
+    assert!(matches!(waited, Err(Error::Poisoned { .. })), "{waited:?}");
+    run.log.close().unwrap();
+    drop(run);
+    assert!(sim.contents() == before);
+}
+
 /// A poison set elsewhere refuses appends, but does not lose what was appended before.
 #[test]
 fn a_poison_from_elsewhere_keeps_the_log_writing() {
