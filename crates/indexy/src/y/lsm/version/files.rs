@@ -33,7 +33,7 @@ pub(crate) fn table_path(dir: &Path, number: u64) -> PathBuf {
 /// Makes an empty tree; a crash leaves it whole or not there.
 pub(super) fn create(storage: &dyn Storage, dir: &Path, owner: u64) -> Result<()> {
     storage.create_dir_all(&dir.join(TABLES))?;
-    if !files(storage, dir)?.is_empty() {
+    if files(storage, dir)?.is_some_and(|files| !files.is_empty()) {
         // The log is durable before the first table is written.
         let what = "the version log of these tables is missing".to_string();
         return Err(Error::corrupt(dir.join(VERSIONS), 0, what));
@@ -66,11 +66,11 @@ pub(super) fn write_log(
     storage.sync_dir(dir)
 }
 
-/// Numbers of the tables that have a file.
-pub(super) fn files(storage: &dyn Storage, dir: &Path) -> Result<BTreeSet<u64>> {
+/// Numbers of the tables that have a file. `None`: the folder is missing, as in a copy of a tree
+/// without tables.
+pub(super) fn files(storage: &dyn Storage, dir: &Path) -> Result<Option<BTreeSet<u64>>> {
     let names = match storage.list(&dir.join(TABLES)) {
-        // A copy of a tree without tables may lack the folder, and who only reads makes none.
-        Err(error) if is_missing(&error) => Vec::new(),
+        Err(error) if is_missing(&error) => return Ok(None),
         listed => listed?,
     };
     let number = |name: &PathBuf| {
@@ -79,7 +79,7 @@ pub(super) fn files(storage: &dyn Storage, dir: &Path) -> Result<BTreeSet<u64>> 
         let ours = number < MOST_TABLES / 2 && name.as_os_str() == &*number.to_string();
         ours.then_some(number)
     };
-    Ok(names.iter().filter_map(number).collect())
+    Ok(Some(names.iter().filter_map(number).collect()))
 }
 
 pub(super) fn is_missing(error: &Error) -> bool {

@@ -129,12 +129,11 @@ impl<T: TableFile> Versions<T> {
         let file = storage.open(&path, !with.read_only)?;
         let (mut log, listing, unsure) = Log::open(file, owner)?;
         let files = files(&**storage, dir)?;
-        let folder = dir.join(TABLES);
-        if !with.read_only && files.is_empty() && !storage.exists(&folder)? {
-            // A copy of a tree without tables.
-            storage.create_dir_all(&folder)?;
+        if files.is_none() && !with.read_only {
+            storage.create_dir_all(&dir.join(TABLES))?;
             storage.sync_dir(dir)?;
         }
+        let files = files.unwrap_or_default();
         let tables = open_tables(dir, &files, &listing, with.open_table)?;
         // Whoever knows a newer format has written tables with higher numbers.
         if let Some((_, newest)) = tables.last_key_value() {
